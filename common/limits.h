@@ -77,6 +77,7 @@
 #define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
 #define WEIR_GATHER_MS            60000u     /* synchronous jobs begin with fewer workers than cluster.workers after so long, */
 #define WEIR_STEP_PATIENCE_MS     30000u     /* and a step without a worker that has work and is not ready after this */
+#define WEIR_STEP_REPLACE_MS      5000u      /* steps wait so long for a worker in the place of one that ended */
 /* A worker that others wait for and that does not move is taken for dead (ledger_idle.c) after: */
 #define WEIR_IDLE_BATCHES      10u       /* times its longest batch, */
 #define WEIR_IDLE_MS_MIN       60000u    /* but at least this, */

@@ -289,7 +289,7 @@ static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__
 	do
 		w->incarnation = l->options.entropy->ops->u64(l->options.entropy);
 	while (w->incarnation == before || w->incarnation == 0);
-	w->live = true;
+	w->live = w->joined = true;
 	w->left = w->heard = w->dropped = w->stall.now = false;
 	w->heard_count = 0;
 	w->activity = (struct worker_activity){.tells = q->tells_activity, .moved_ms = ledger_now(l)};

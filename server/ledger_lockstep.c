@@ -1,10 +1,16 @@
 /* Synchronous steps that are the same in every run of a job: which batches meet in a step depends on
- * the job, not on who is how fast. Three rules, while the number of trainers does not change:
+ * the job, not on who is how fast. Four rules, while the number of trainers does not change:
  *   units are leased when as many trainers ask for them as the job is meant for;
  *   the trainer of rank r of n has units r, r + n, r + 2n.. of each pass, and nobody else takes them;
- *   a step opens when every trainer that has work in the pass is ready, but for the backup workers.
- * Who leaves or joins changes n, and so what meets from then on. Nobody is waited for without end: the
- * job goes on without those that do not come, and the log says so. */
+ *   a step opens when every trainer that has work in the pass is ready, but for the backup workers;
+ *   when a trainer ends, steps neither open nor close until another has come in its place, which
+ *   executes its batch of the open step again. This needs no backup workers, no local steps, and
+ *   codecs that keep nothing back.
+ * So a run that is stopped and resumed, or whose workers are killed, has the steps of one that is not.
+ * A ledger that begins waits for as many as the job is meant for: not for long if trainers that are at
+ * work ask it, as one may have died with the ledger before it. Who leaves for good or joins changes
+ * n, and so what meets from then on. Nobody is waited for without end: the job goes on without those that do not come, and the log
+ * says so. */
 #include <stdlib.h>
 
 #include "ledger_state.h"
@@ -29,25 +35,105 @@ static uint32_t count_first(const struct ledger *l, uint32_t end)
 	return n;
 }
 
-/* --- Units */
+/* --- Who is there */
+
+/* Those that this ledger has heard: others that its log names may be dead. */
+static uint32_t count_heard(const struct ledger *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		n += takes_part(l->workers[i]) && l->workers[i]->heard_count > 0;
+	return n;
+}
+
+/* Whether the job trains already, and its trainers have only another ledger now. */
+static bool goes_on(const struct ledger *l)
+{
+	for (uint32_t i = 0; l->steps.closed > 0 && i < l->workers_count; i++) {
+		const struct ledger_worker *w = l->workers[i];
+		if (w->live && w->role == WEIR__V1__ROLE__TRAINER && w->heard_count > 0 && !w->joined)
+			return true;
+	}
+	return false;
+}
+
+static void note_missing(const struct ledger *l, uint32_t trainers, int64_t patience_ms)
+{
+	const struct lockstep *s = &l->lockstep;
+	LOG_AT(l->options.logger, LOG_WARN, patience_ms == WEIR_GATHER_MS ? "training begins" : "training goes on",
+	       "with %u of %u workers, as %s in %lld s: synchronous steps differ from those of a run with all", trainers, s->wanted,
+	       patience_ms == WEIR_GATHER_MS ? "the others have not come" : "none has come in the place of one that ended",
+	       (long long)patience_ms / 1000);
+}
 
 static bool is_gathered(struct ledger *l)
 {
-	const uint32_t trainers = count_first(l, l->workers_count);
+	struct lockstep *s = &l->lockstep;
+	const uint32_t trainers = count_heard(l);
 	const int64_t now = ledger_now(l);
-	if (l->lockstep.gathered)
-		return true;
-	if (!l->lockstep.gather_ms)
-		l->lockstep.gather_ms = now;
-	const bool late = now - l->lockstep.gather_ms >= WEIR_GATHER_MS, begun = l->steps.closed > 0;
-	l->lockstep.gathered = begun || trainers >= l->options.workers || late;
-	if (late && !begun && trainers < l->options.workers)
-		LOG_AT(
-		    l->options.logger, LOG_WARN, "training begins",
-		    "with %u of %u workers, as the others have not come in %u s: synchronous steps differ from those of a run with all",
-		    trainers, l->options.workers, WEIR_GATHER_MS / 1000);
-	return l->lockstep.gathered;
+	if (s->gathered || !trainers)
+		return s->gathered;
+	if (!s->gather_ms) {
+		s->gather_ms = now;
+		s->wanted = l->options.workers;
+	}
+	const int64_t patience_ms = s->lost || goes_on(l) ? WEIR_STEP_REPLACE_MS : WEIR_GATHER_MS;
+	const bool enough = trainers >= s->wanted;
+	s->gathered = enough || now - s->gather_ms >= patience_ms;
+	if (s->gathered && !enough)
+		note_missing(l, trainers, patience_ms);
+	return s->gathered;
 }
+
+/* --- Trainers that end */
+
+static bool waits_for_another(const struct ledger *l)
+{
+	bool by_speed;
+	return in_lockstep(l) && !ledger_tables_backup(l) && !ledger_tables_keep_back(l) && !ledger_tables_local_steps(l, &by_speed);
+}
+
+void ledger_lockstep_lose(struct ledger *l, const struct ledger_worker *w)
+{
+	struct lockstep *s = &l->lockstep;
+	if (!waits_for_another(l) || !s->gathered || !takes_part(w) || l->finished)
+		return;
+	s->lost = true;
+	s->gathered = false;
+	s->wanted = count_first(l, l->workers_count);
+	s->gather_ms = ledger_now(l);
+}
+
+/* Whether nobody will execute the batch any more. */
+static bool is_past(const struct ledger *l, const struct ledger_batch *b)
+{
+	if (b->pass != l->pass || b->unit >= l->units_count)
+		return true;
+	const struct ledger_unit *u = &l->units[b->unit];
+	if (u->state != UNIT_LEASED)
+		return u->state != UNIT_FREE;
+	const struct step_poll *p = &l->workers[u->holder]->poll;
+	return p->active && p->ready && p->batch.pass == b->pass && p->batch.unit == b->unit && p->batch.batch > b->batch;
+}
+
+bool ledger_lockstep_keeps(struct ledger *l, const struct ledger_batch *b)
+{
+	struct lockstep *s = &l->lockstep;
+	const int64_t now = ledger_now(l);
+	if (!waits_for_another(l) || is_past(l, b))
+		return false;
+	const bool gathered = is_gathered(l);
+	if (!gathered || !s->seat_ms)
+		s->seat_ms = now;
+	return !gathered || (count_heard(l) >= s->wanted && now - s->seat_ms < WEIR_STEP_PATIENCE_MS);
+}
+
+void ledger_lockstep_kept_none(struct ledger *l)
+{
+	l->lockstep.seat_ms = 0;
+}
+
+/* --- Which unit */
 
 /* The first free unit that is w's; units_count: none is. */
 static uint32_t next_of(const struct ledger *l, const struct ledger_worker *w)
@@ -57,6 +143,16 @@ static uint32_t next_of(const struct ledger *l, const struct ledger_worker *w)
 	while (unit < l->units_count && l->units[unit].state != UNIT_FREE)
 		unit += n;
 	return unit < l->units_count ? unit : l->units_count;
+}
+
+struct ledger_worker *ledger_lockstep_owner(const struct ledger *l, uint32_t unit)
+{
+	const uint32_t n = count_first(l, l->workers_count);
+	uint32_t rank = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		if (takes_part(l->workers[i]) && rank++ == unit % n)
+			return l->workers[i];
+	return NULL;
 }
 
 /* Units are free, and w may have none of them. Whose they are may want no more: it has held none for so long. */
@@ -85,6 +181,9 @@ uint32_t ledger_lockstep_lease(struct ledger *l, struct ledger_worker *w)
 	w->asked = true;
 	if (!is_gathered(l) || l->free_from == l->units_count)
 		return l->units_count;
+	const struct ledger_batch *seat = ledger_steps_seat_for(l, w);
+	if (seat)
+		return seat->unit;
 	if (next_of(l, w) == l->units_count && w->held_count == 0)
 		wait_for_owners(l, w);
 	const uint32_t unit = next_of(l, w);
@@ -119,7 +218,7 @@ bool ledger_lockstep_complete(struct ledger *l)
 	}
 	if (!ready || awaited <= ledger_tables_backup(l)) {
 		l->lockstep.ready_ms = 0;
-		return true;
+		return !ready || !waits_for_another(l) || is_gathered(l);
 	}
 	if (!l->lockstep.ready_ms)
 		l->lockstep.ready_ms = now;

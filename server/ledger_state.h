@@ -115,6 +115,7 @@ struct ledger_worker {
 	struct worker_activity activity;
 	struct worker_stall stall;
 	bool asked;   /* for a unit, and takes part in lockstep since; not in the log */
+	bool joined;  /* this ledger, not one before it; not in the log */
 	bool late;    /* steps do not wait for it until it is ready again; not in the log */
 	bool changed; /* is in ledger_changes.workers */
 };
@@ -147,8 +148,11 @@ struct ledger_steps {
 
 /* Not in the log: whoever has the ledger next waits anew. */
 struct lockstep {
-	bool gathered;     /* units are leased */
-	int64_t gather_ms; /* since when a trainer has waited for that; 0: none has */
+	bool gathered;       /* units are leased, and steps open */
+	bool lost;           /* a trainer has gone since they were, and may be replaced */
+	uint32_t wanted;     /* so many trainers are waited for */
+	int64_t gather_ms;   /* since when a trainer has waited for that; 0: none has */
+	int64_t seat_ms;     /* since when the open step has a seat of one that has gone, and all are there */
 	int64_t spare_ms;  /* since when one has had no unit while others' were free; 0: none has */
 	int64_t ready_ms;  /* since when some were ready for a step that is not open; 0: none are */
 };
@@ -318,6 +322,9 @@ void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status 
 /* The worker gives a unit up: a batch of it that is in the open step and not done leaves the step, one that waits for a step waits no more. */
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
+/* A batch of the open step whose worker has gone before it was done, and whose unit w is to have:
+ * its own, or that of one who waits in the step, unless w does itself. NULL: there is none. */
+const struct ledger_batch *ledger_steps_seat_for(struct ledger *l, const struct ledger_worker *w);
 void ledger_steps_free(struct ledger *l);
 /* The record of a close: members [0, included) count, in this order and by their weights, the others are dropped. NULL when out of memory. */
 struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
@@ -328,6 +335,12 @@ void ledger_close_free(struct close_record *c);
 /* The free unit that w, which asks for one, gets; units_count: none. None below l->free_from is free. */
 uint32_t ledger_lockstep_lease(struct ledger *l, struct ledger_worker *w);
 bool ledger_lockstep_complete(struct ledger *l); /* whether the next step may open with who is ready */
+/* Before a worker ends: others may wait for one in its place. */
+void ledger_lockstep_lose(struct ledger *l, const struct ledger_worker *w);
+/* Whether the open step waits for this batch, whose worker has gone before it was done. */
+bool ledger_lockstep_keeps(struct ledger *l, const struct ledger_batch *b);
+struct ledger_worker *ledger_lockstep_owner(const struct ledger *l, uint32_t unit); /* NULL: nobody takes part */
+void ledger_lockstep_kept_none(struct ledger *l);                                   /* the open step waits for no such batch */
 
 /* Clocks. */
 void ledger_clocks_enter(struct ledger_worker *w); /* it gets a unit, and had none */

@@ -1,8 +1,9 @@
 /* Steps of synchronous tables (Chen et al. 2016, "Revisiting distributed synchronous SGD": backup workers). One step is open at a time. Its members are
  * the batches that were ready when it opened; it closes once all but `backup` of the trainers at work have reported theirs done, and the one
  * record of its close says which batches count, in order, and which are dropped. Who reports done and the next batch ready in
- * one request counts for the next step before that opens, so that equal workers move in lockstep. A member that dies undone is neither included
- * nor dropped: its batch is executed again and takes part in a later step with whatever parts the partitions hold of it already. A batch is in one
+ * one request counts for the next step before that opens, so that equal workers move in lockstep. A member that dies undone leaves its seat to
+ * whoever executes its batch again, as long as the step waits for that (ledger_lockstep.c). Otherwise the batch is neither included
+ * nor dropped: it takes part in a later step with whatever parts the partitions hold of it already. A batch is in one
  * close only: one that is executed again after that has no part in another step, or it would count in a mean to which it adds nothing. */
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,19 @@ static bool close_open_step(struct ledger *l)
 	return true;
 }
 
+/* Who is ready for a batch that has had its step waits for no other. */
+static void answer_over(struct ledger *l)
+{
+	for (uint32_t i = 0; i < l->workers_count; i++) {
+		struct ledger_worker *w = l->workers[i];
+		if (!w->poll.active || !w->poll.ready)
+			continue;
+		w->poll.over = ledger_unit_has_stepped(l, &w->poll.batch);
+		if (w->poll.over)
+			poll_answer(l, w, WEIR_OK, "");
+	}
+}
+
 /* Opens the next step with all that are ready; false when none is. */
 static bool step_open(struct ledger *l)
 {
@@ -181,16 +195,12 @@ static bool step_open(struct ledger *l)
 		s->capacity = l->workers_count;
 	}
 	s->count = 0;
+	answer_over(l);
 	if (!ledger_lockstep_complete(l))
 		return false;
 	for (uint32_t i = 0; i < l->workers_count; i++) {
 		struct ledger_worker *w = l->workers[i];
-		if (!w->poll.active || !w->poll.ready)
-			continue;
-		w->poll.over = ledger_unit_has_stepped(l, &w->poll.batch);
-		if (w->poll.over)
-			poll_answer(l, w, WEIR_OK, "");
-		else
+		if (w->poll.active && w->poll.ready)
 			s->members[s->count++] = (struct step_member){.worker = w->id, .incarnation = w->incarnation, .batch = w->poll.batch};
 	}
 	if (!s->count)
@@ -203,10 +213,71 @@ static bool step_open(struct ledger *l)
 	return true;
 }
 
+static void member_remove(struct ledger *l, struct step_member *m)
+{
+	*m = l->steps.members[--l->steps.count];
+	l->changes.steps = true;
+}
+
+/* --- Seats of members that have gone */
+
+/* Whether its batch is to be executed again, by another. */
+static bool has_gone(const struct ledger *l, const struct step_member *m)
+{
+	const struct ledger_worker *w = l->workers[m->worker];
+	return !m->done && (!w->live || w->incarnation != m->incarnation);
+}
+
+static void give_seats_up(struct ledger *l)
+{
+	bool kept = false;
+	for (uint32_t i = 0; l->steps.open && i < l->steps.count;) {
+		struct step_member *m = &l->steps.members[i];
+		if (has_gone(l, m) && !ledger_lockstep_keeps(l, &m->batch)) {
+			member_remove(l, m);
+			continue;
+		}
+		kept |= has_gone(l, m);
+		i++;
+	}
+	if (!kept)
+		ledger_lockstep_kept_none(l);
+}
+
+/* Who is ready for a batch that has a seat takes it. */
+static struct step_member *take_seat(struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b)
+{
+	for (uint32_t i = 0; l->steps.open && i < l->steps.count; i++) {
+		struct step_member *m = &l->steps.members[i];
+		if (!has_gone(l, m) || !same_batch(&m->batch, b))
+			continue;
+		m->worker = w->id;
+		m->incarnation = w->incarnation;
+		l->changes.steps = true;
+		return m;
+	}
+	return NULL;
+}
+
+const struct ledger_batch *ledger_steps_seat_for(struct ledger *l, const struct ledger_worker *w)
+{
+	for (uint32_t i = 0; l->steps.open && !member_of(l, w) && i < l->steps.count; i++) {
+		const struct step_member *m = &l->steps.members[i];
+		const uint32_t unit = m->batch.unit;
+		if (!has_gone(l, m) || m->batch.pass != l->pass || unit >= l->units_count || l->units[unit].state != UNIT_FREE)
+			continue;
+		const struct ledger_worker *owner = ledger_lockstep_owner(l, unit);
+		if (owner == w || (owner && member_of(l, owner)))
+			return &m->batch;
+	}
+	return NULL;
+}
+
 void ledger_steps_advance(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
 	for (;;) {
+		give_seats_up(l);
 		if (s->open && s->count == 0)
 			s->open = false, l->changes.steps = true; /* all its members died: its number is used again */
 		if (s->open) {
@@ -219,16 +290,10 @@ void ledger_steps_advance(struct ledger *l)
 	}
 }
 
-static void member_remove(struct ledger *l, struct step_member *m)
-{
-	*m = l->steps.members[--l->steps.count];
-	l->changes.steps = true;
-}
-
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why)
 {
 	struct step_member *m = member_of(l, w);
-	if (m && !m->done)
+	if (m && !m->done && !ledger_lockstep_keeps(l, &m->batch))
 		member_remove(l, m);
 	if (w->poll.active)
 		poll_answer(l, w, WEIR_E_STALE, why);
@@ -311,6 +376,8 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 	w->poll =
 	    (struct step_poll){.active = true, .ready = q->has_ready, .dropped = dropped, .batch = ready, .reply = reply, .arg = arg};
 	struct step_member *m = member_of(l, w);
+	if (!m && q->has_ready)
+		m = take_seat(l, w, &ready);
 	bool repeat = m && q->has_ready && same_batch(&m->batch, &w->poll.batch);
 	bool nothing = !q->has_ready && !(q->has_done && m && m->done);
 	w->poll.over = q->has_ready && !m && ledger_unit_has_stepped(l, &w->poll.batch);

@@ -34,6 +34,7 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
 
 void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why)
 {
+	ledger_lockstep_lose(l, w);
 	w->live = false;
 	w->left = clean;
 	l->report.residual_lost = hypot(l->report.residual_lost, w->residual_norm);

@@ -1,4 +1,5 @@
-# Synchronous workers whose batches count unequal tokens, or rows, learn what one worker with the larger batch does.
+# Synchronous workers whose batches count unequal tokens, or rows, or rows of unequal weights, learn what one worker with the
+# larger batch does.
 . "$(dirname "$0")/../integration/lib.sh"
 
 # Pairs of short and long completions, so that batches of two have some 4 and some 50 tokens that
@@ -18,6 +19,12 @@ with open(sys.argv[1] + "/train.svm", "w") as out:
     for i in range(406):  # the last batch of 8 is one of 6; of 4 by two workers, a whole one and one of 2
         a, b = random.randrange(30), random.randrange(50)
         out.write("%d %d:1 %d:1\n" % (random.random() < (a + b) / 80, a, 100 + b))
+# Weights from 0 to 30, in runs: batches whose rows all weigh 0 meet others whose rows weigh much.
+with open(sys.argv[1] + "/weighted.svm", "w") as out:
+    for i in range(406):
+        a, b = random.randrange(30), random.randrange(50)
+        weight = (0, 0.25, 1, 30)[i // 2 % 4] if i % 16 < 8 else random.random()
+        out.write("%d:%g %d:1 %d:1\n" % (random.random() < (a + b) / 80, weight, a, 100 + b))
 EOF
 
 cat > "$DIR/text.yaml" << EOF
@@ -39,6 +46,8 @@ tables:
   dense: {optimizer: {kind: sgd, lr: 0.1}, mode: {kind: sync}}
 train: {passes: 1}
 EOF
+
+sed 's/^job: rows/job: weighted/; s/train\.svm/weighted.svm/g' "$DIR/rows.yaml" > "$DIR/weighted.yaml"
 
 run() { # run JOB WORKERS BATCH
 	RUN=$DIR/run-$1-$2
@@ -68,7 +77,7 @@ sys.exit(not far < 1e-5)
 EOF
 }
 
-for job in text rows; do
+for job in text rows weighted; do
 	run $job 1 "$([ $job = text ] && echo 4 || echo 8)"
 	run $job 2 "$([ $job = text ] && echo 2 || echo 4)"
 	run $job 4 "$([ $job = text ] && echo 1 || echo 2)"

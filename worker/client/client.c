@@ -306,6 +306,19 @@ static weir_status leave(weir_client *c, weir_error *err)
 	return status;
 }
 
+static void cancel_on_loop(void *arg)
+{
+	weir_client *c = arg;
+	pthread_mutex_lock(&c->lock);
+	steps_cancel(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void weir_stop_waiting(weir_client *c)
+{
+	rpc_loop_post(c->loop, cancel_on_loop, c);
+}
+
 weir_status weir_close(weir_client *c, weir_error *err)
 {
 	weir_status status = settle(c, err);

@@ -308,6 +308,7 @@ void steps_poll(weir_client *c);                           /* the same */
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
 void steps_fail(weir_client *c, weir_status status, const char *text);
+void steps_cancel(weir_client *c);                                    /* what waits: under the lock, on the loop */
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
 struct done_batch {
 	Weir__V1__BatchId id;

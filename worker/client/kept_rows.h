@@ -3,7 +3,9 @@
  * has scores, the sum of those since it was last sent: so a row's turn comes. Where rows are tokens and scores the attention they get, this is AccTFM's token-level
  * top-k: whole tokens are kept, at one comparison each.
  *
- * As with an encoder, a push is begun, pieces of it are selected from, each once, and it is ended. What there is no room for is sent. */
+ * As with an encoder, a push is begun, pieces of it are selected from, each once, and it is ended. What there is no room for is sent.
+ * A piece is the push's rows in one partition, as its parts are a function of the schema. So which
+ * rows go depends on cluster.partitions. */
 #ifndef WEIR_KEPT_ROWS_H
 #define WEIR_KEPT_ROWS_H
 

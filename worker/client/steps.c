@@ -252,6 +252,13 @@ void steps_submit(weir_client *c, struct operation *pull)
 	steps_poll(c);
 }
 
+void steps_cancel(weir_client *c)
+{
+	fail_waiting(c, WEIR_E_CANCELLED, "the trainer waits for no step any more");
+	if (c->steps.poll.asking && c->steps.asked_ready)
+		poll_ask_anew(&c->steps.poll);
+}
+
 static void poll_on_loop(void *arg)
 {
 	weir_client *c = arg;

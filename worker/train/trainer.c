@@ -33,7 +33,9 @@
 #define TRAINER_PUSHED 4u
 /* Batches in hand: pulled ahead, computing, pushed. */
 #define TRAINER_RING_MAX (TRAINER_AHEAD + STAGING_SETS - 1u + TRAINER_PUSHED)
-#define MIB              1048576.0
+/* How often one that waits for its step looks whether it is to stop. */
+#define TRAINER_STOP_LOOK_MS 50
+#define MIB                  1048576.0
 
 struct slot {
 	struct minibatch data;
@@ -130,6 +132,22 @@ static weir_status settle(struct trainer *t, struct slot *s, weir_error *err)
 	weir_ticket ticket = s->ticket;
 	s->ticket = 0;
 	return weir_wait(t->client, ticket, -1, err);
+}
+
+/* The same of a pull that may wait for other workers: E_CANCELLED once this one is to stop. */
+static weir_status settle_step(struct trainer *t, struct slot *s, weir_error *err)
+{
+	weir_error late = {0};
+	while (s->ticket != 0) {
+		const weir_status status = weir_wait(t->client, s->ticket, TRAINER_STOP_LOOK_MS, &late);
+		if (status != WEIR_E_TIMEOUT) {
+			s->ticket = 0;
+			return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", late.text);
+		}
+		if (atomic_load(t->options->stop))
+			weir_stop_waiting(t->client);
+	}
+	return WEIR_OK;
 }
 
 /* What has just begun to go wrong; NULL: nothing. */
@@ -366,7 +384,7 @@ static weir_status launch_next(struct trainer *t, weir_error *err)
 	if (status == WEIR_OK)
 		status = pull(t, s, PULL_SYNC, err);
 	if (status == WEIR_OK)
-		status = settle(t, s, err);
+		status = settle_step(t, s, err);
 	trainer_metrics_spent(t->metrics.pull_wait, since_ns);
 	if (status == WEIR_OK)
 		status = begin_local(t, s, err);
@@ -541,6 +559,8 @@ static weir_status train(struct trainer *t, weir_error *err)
 		if (atomic_load(t->options->stop))
 			return leave_early(t, err);
 		weir_status s = turn(t, err);
+		if (s == WEIR_E_CANCELLED && atomic_load(t->options->stop))
+			return leave_early(t, err);
 		if (s == WEIR_E_STALE) {
 			LOG_AT(t->options->logger, LOG_WARN, "taken for dead", "rejoining as a new incarnation: %s", err->text);
 			drop_everything(t);

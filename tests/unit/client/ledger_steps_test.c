@@ -365,6 +365,8 @@ static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
 	lease(&w, 1, 1);
 	lease(&w, 0, 3);
 	assert_int_equal(fixture_leave(&w.f, &w.worker[1], NULL), WEIR_OK);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT); /* another may come for it */
+	w.f.now_ms += WEIR_STEP_REPLACE_MS;
 	lease(&w, 0, 4); /* two are left: even and odd ones */
 	lease(&w, 2, 1);
 	fixture_close(&w.f);

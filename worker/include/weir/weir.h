@@ -232,6 +232,10 @@ WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, con
 WEIR_API weir_status weir_push_residuals(weir_client *client, const weir_batch *batch, weir_error *err);
 /* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
 WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
+/* Ends the pulls that wait for their step to begin, with WEIR_E_CANCELLED. For a trainer that is to
+ * leave: others may have left before it, and the step would wait for trainers in their place, or
+ * begin without them. */
+WEIR_API void weir_stop_waiting(weir_client *client);
 
 /* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. Unlike a push it has no identity: after a broken connection or a
  * server's restart it is sent again and takes effect again, so that pushes to these rows made before it returns may be overwritten. It is for
