@@ -91,7 +91,8 @@ static bool can_peek(const struct job *job, char *const *patterns, uint32_t coun
 	bool here = count > 0;
 	for (uint32_t i = 0; i < count; i++)
 		here &= !remote_is(patterns[i]);
-	here = here && sources_find(&found, patterns, count, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK && data_check_is_plain(job, &found);
+	here = here && sources_find(&found, patterns, count, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK &&
+	       data_check_is_plain(job, &found);
 	sources_free(&found);
 	return here;
 }

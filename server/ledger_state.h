@@ -148,11 +148,11 @@ struct ledger_steps {
 
 /* Not in the log: whoever has the ledger next waits anew. */
 struct lockstep {
-	bool gathered;       /* units are leased, and steps open */
-	bool lost;           /* a trainer has gone since they were, and may be replaced */
-	uint32_t wanted;     /* so many trainers are waited for */
-	int64_t gather_ms;   /* since when a trainer has waited for that; 0: none has */
-	int64_t seat_ms;     /* since when the open step has a seat of one that has gone, and all are there */
+	bool gathered;     /* units are leased, and steps open */
+	bool lost;         /* a trainer has gone since they were, and may be replaced */
+	uint32_t wanted;   /* so many trainers are waited for */
+	int64_t gather_ms; /* since when a trainer has waited for that; 0: none has */
+	int64_t seat_ms;   /* since when the open step has a seat of one that has gone, and all are there */
 	int64_t spare_ms;  /* since when one has had no unit while others' were free; 0: none has */
 	int64_t ready_ms;  /* since when some were ready for a step that is not open; 0: none are */
 };

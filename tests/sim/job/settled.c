@@ -95,8 +95,10 @@ static void tell_peers(const struct replica *r)
 		const struct replica_peer *p = &r->peers[i];
 		world_note("  to %u: %s%s%s, has %llu, on disk %llu, next %llu, %u ticks behind", p->id,
 		           p->established ? "established" : "not established", p->snapshot ? ", takes a snapshot" : "",
-		           p->silent ? ", silent" : p->slow ? ", slow" : "", (unsigned long long)p->match, (unsigned long long)p->durable,
-		           (unsigned long long)p->next, p->stalled_ticks);
+		           p->silent ? ", silent"
+		           : p->slow ? ", slow"
+		                     : "",
+		           (unsigned long long)p->match, (unsigned long long)p->durable, (unsigned long long)p->next, p->stalled_ticks);
 	}
 }
 
