@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job.h"
-#include "options.h"
-#include "verbs.h"
+#include "cli/core/options.h"
+#include "cli/core/verbs.h"
+#include "common/job/job.h"
 
 struct verb {
 	const char *name, *arguments, *what;

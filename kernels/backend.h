@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "optimizer.h"
-#include "topk.h"
+#include "kernels/codec.h"
+#include "kernels/optimizer.h"
+#include "kernels/topk.h"
 #include "weir/status.h"
 
 struct backend;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend.h"
-#include "cublas_places.h"
-#include "limits.h"
+#include "common/base/limits.h"
+#include "kernels/backend.h"
+#include "kernels/cublas_places.h"
 
 #define CUDA_LIBRARY "libweir_cuda.so"
 #define CUDA_DRIVER  "libcuda.so.1"

@@ -1,5 +1,5 @@
 /* Code books. The fitted one: Lloyd's iteration, with -1, 0 and 1 held where they are: the largest magnitude of a block is coded exactly, and so is nothing. */
-#include "book.h"
+#include "kernels/book.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "codec.h"
+#include "kernels/codec.h"
 #include "weir/table.h"
 
 /* NF4: the quantiles of a normal distribution (QLoRA, Dettmers et al. 2023, appendix E). LOG: 0 and powers of 2, from 1 down to 2^-6 below it and to 2^-7 above.

@@ -1,5 +1,5 @@
 /* Value codecs: names, layout of tiles; what is done to blocks is in codecs/, for each instruction set. */
-#include "codec.h"
+#include "kernels/codec.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <emmintrin.h>
 #endif
 
-#include "crc32c.h"
-#include "scale.h"
-#include "vector.h"
+#include "common/base/crc32c.h"
+#include "kernels/codecs/scale.h"
+#include "kernels/vector.h"
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
 #define COLD_RUN       4096u  /* elements, decoded in the first-level cache before they are written out */

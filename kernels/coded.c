@@ -1,4 +1,4 @@
-#include "coded.h"
+#include "kernels/coded.h"
 
 #include <assert.h>
 #include <stdlib.h>

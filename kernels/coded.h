@@ -2,7 +2,7 @@
 #ifndef WEIR_CODED_H
 #define WEIR_CODED_H
 
-#include "backend.h"
+#include "kernels/backend.h"
 #include "weir/table.h"
 
 #define CODED_RUN_CHUNKS 1024u /* of one launch, at most: 64 Mi elements */

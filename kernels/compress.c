@@ -1,14 +1,14 @@
-#include "compress.h"
+#include "kernels/compress.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "book.h"
-#include "codec.h"
-#include "coded.h"
-#include "topk.h"
+#include "kernels/book.h"
+#include "kernels/codec.h"
+#include "kernels/coded.h"
+#include "kernels/topk.h"
 
 #define MEASURE_EVERY   TOPK_EXACT_EVERY /* pushes: what a measurement takes is in the residual then, and that is read twice */
 #define TILES_PER_CHUNK (WEIR_CHUNK / CODEC_TILE)

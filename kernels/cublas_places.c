@@ -1,11 +1,11 @@
-#include "cublas_places.h"
+#include "kernels/cublas_places.h"
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "limits.h"
+#include "common/base/limits.h"
 
 #define LIBRARY_PREFIX "libcublas"
 #define NAME_BYTES     64u

@@ -1,11 +1,11 @@
-#include "difference.h"
+#include "kernels/difference.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "book.h"
-#include "little_endian.h"
+#include "common/base/little_endian.h"
+#include "kernels/book.h"
 
 #define FIT_EVERY  TOPK_EXACT_EVERY /* differences: a fit takes longer than coding */
 #define BOOK_BYTES (CODEC_BOOK * sizeof(float))

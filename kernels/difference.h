@@ -9,8 +9,8 @@
 #ifndef WEIR_DIFFERENCE_H
 #define WEIR_DIFFERENCE_H
 
-#include "codec.h"
-#include "topk.h"
+#include "kernels/codec.h"
+#include "kernels/topk.h"
 
 #define DIFFERENCE_BYTES_MAX (2u * WEIR_CHUNK + 128u) /* of one, whatever its codec; at least difference_max */
 

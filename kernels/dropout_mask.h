@@ -2,7 +2,7 @@
 #ifndef WEIR_DROPOUT_MASK_H
 #define WEIR_DROPOUT_MASK_H
 
-#include "bits.h"
+#include "kernels/bits.h"
 
 ALWAYS_INLINE uint32_t mask_hash(uint32_t i, uint32_t seed0, uint32_t seed1)
 {

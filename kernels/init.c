@@ -3,12 +3,12 @@
  *     base = mix(seed, table, key)         (key 0 for a dense table)
  *     bits = mix(base, element, kind)      (element: in the row; for a dense table in the whole flat space)
  * uniform: the upper 24 bits as u in [0, 1), then a (2 u - 1), one rounding. normal: a times prng_normal_from(bits). */
-#include "init.h"
+#include "kernels/init.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "prng.h"
+#include "common/base/prng.h"
 
 static void init_run(uint64_t base, uint64_t first, const weir_init_segment *segment, float *out, size_t n)
 {

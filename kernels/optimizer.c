@@ -1,13 +1,13 @@
 /* A table's update rule, prepared: constants, bias corrections, and the rule of this CPU's variant. The rules are in rules/. */
-#include "optimizer.h"
+#include "kernels/optimizer.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "limits.h"
-#include "sgd.h"
-#include "vector.h"
+#include "common/base/limits.h"
+#include "kernels/rules/sgd.h"
+#include "kernels/vector.h"
 
 /* Bias corrections of the first steps are kept, later ones computed: the same function, the same bits. */
 #define CORRECTIONS_KEPT 1024

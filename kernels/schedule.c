@@ -9,7 +9,7 @@
  * `total` counts from step 0 and includes the warm-up. */
 #include <math.h>
 
-#include "optimizer.h"
+#include "kernels/optimizer.h"
 
 static double clamp_unit(double x)
 {

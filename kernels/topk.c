@@ -1,11 +1,11 @@
 /* Encoding (topk.h): one pass over memory adds and selects, and what follows is about the few that were selected. */
-#include "topk.h"
+#include "kernels/topk.h"
 
 #include <assert.h>
 
-#include "little_endian.h"
-#include "topk_record.h"
-#include "vector.h"
+#include "common/base/little_endian.h"
+#include "kernels/topk_record.h"
+#include "kernels/vector.h"
 
 size_t topk_record_max(size_t n, weir_values values)
 {

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
+#include "kernels/codec.h"
 #include "weir/status.h"
 #include "weir/table.h"
 

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "little_endian.h"
-#include "topk_record.h"
+#include "common/base/little_endian.h"
+#include "kernels/topk_record.h"
 
 #define TOPK_WHY "top-k record: "
 

@@ -2,7 +2,7 @@
  * behind the bytes is read or written. */
 #include <string.h>
 
-#include "topk_record.h"
+#include "kernels/topk_record.h"
 
 #define WORD_BITS 64u
 /* count * floor(log2((n - 1) / count)) grows with the count, to 2 bits each at the most; count + (n - 1 >> bits) is below 3 count. */

@@ -2,8 +2,8 @@
 #ifndef WEIR_TOPK_RECORD_H
 #define WEIR_TOPK_RECORD_H
 
-#include "bits.h"
-#include "topk.h"
+#include "kernels/bits.h"
+#include "kernels/topk.h"
 
 #define TOPK_LEVELS         8u
 #define TOPK_RECORD_PADDING 8u /* bytes that a smaller record may have more of, in two places */

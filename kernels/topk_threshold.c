@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prng.h"
-#include "topk.h"
-#include "vector.h"
+#include "common/base/prng.h"
+#include "kernels/topk.h"
+#include "kernels/vector.h"
 
 #define ABS_MASK      0x7fffffffu
 #define DIGIT_BITS    11u

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "bits.h"
-#include "topk_record.h"
+#include "kernels/bits.h"
+#include "kernels/topk_record.h"
 
 #define MIN_BITS 0x00800000u /* FLT_MIN */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "unique.h"
+#include "common/base/hash.h"
+#include "kernels/unique.h"
 
 #define SLOTS_MIN      1024
 #define PREFETCH_AHEAD 16

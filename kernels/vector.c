@@ -1,5 +1,5 @@
 /* Chooses the vector kernels by what the CPU can do. */
-#include "vector.h"
+#include "kernels/vector.h"
 
 extern const struct vector_ops vector_ops_base;
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "optimizer.h"
+#include "kernels/codec.h"
+#include "kernels/optimizer.h"
 
 #define ISA_PASTE(name, isa)  name##_##isa
 #define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)

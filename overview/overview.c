@@ -1,5 +1,5 @@
 /* What is computed from a overview. */
-#include "overview.h"
+#include "overview/overview.h"
 
 #include <math.h>
 #include <stdio.h>

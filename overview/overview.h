@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limits.h"
-#include "logger.h"
-#include "metrics.h"
+#include "common/base/limits.h"
+#include "common/metrics/metrics.h"
+#include "common/system/logger.h"
 #include "weir/status.h"
 
 enum job_state { JOB_RUNNING, JOB_EVALUATING, JOB_FINISHED, JOB_FAILED };
@@ -133,7 +133,7 @@ struct overview {
 	double residual_norm, residual_lost; /* of what is held back now; of what was, by workers that are gone */
 	uint64_t duplicates_refused, stale_refused, corrupt_refused, nonfinite_refused;
 	uint64_t scrubs, scrubs_differ;        /* times that replicas of a partition were compared by and by, and were not equal */
-	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
+	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 	char lost[WEIR_ERROR_TEXT_BYTES]; /* for good, as there is no checkpoint to go back to; "": nothing */
 	struct overview_checkpoints checkpoints;

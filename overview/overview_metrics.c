@@ -1,10 +1,10 @@
 /* Every name is in one list, with its type, its help and where its number is: the text cannot have a series without them. */
-#include "overview_metrics.h"
+#include "overview/overview_metrics.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "exposition.h"
+#include "common/base/exposition.h"
 
 #define EXPOSED_BITS 24u /* of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
 

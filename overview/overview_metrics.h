@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "overview.h"
+#include "overview/overview.h"
 
 /* Text exposition, version 0.0.4. */
 void overview_series(FILE *out, const struct overview *s);

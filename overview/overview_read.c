@@ -1,10 +1,10 @@
-#include "overview_read.h"
+#include "overview/overview_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
+#include "kernels/codec.h"
 
 static void copy_text(char *out, size_t bytes, const char *text)
 {

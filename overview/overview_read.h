@@ -2,8 +2,8 @@
 #ifndef WEIR_OVERVIEW_READ_H
 #define WEIR_OVERVIEW_READ_H
 
-#include "overview.h"
-#include "wire.h"
+#include "overview/overview.h"
+#include "proto/wire/wire.h"
 
 /* Into one that is all zero; free it with overview_free also after an error. What the ledger refuses, E_CORRUPT, E_MEMORY. */
 weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatus *in, weir_error *err) WEIR_MUST_CHECK;

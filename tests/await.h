@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "clock.h"
-#include "cmocka_check.h"
-#include "deadline.h"
+#include "common/base/clock.h"
+#include "common/base/deadline.h"
+#include "tests/cmocka_check.h"
 
 enum {
 	AWAIT_MS_MAX = 120000,    /* for what a quiet machine does in milliseconds */

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device.h"
-#include "evaluator.h"
-#include "job.h"
-#include "job_fingerprint.h"
-#include "monitor.h"
-#include "pace.h"
-#include "stop_signals.h"
-#include "trainer.h"
+#include "common/job/job.h"
+#include "common/metrics/monitor.h"
+#include "common/system/stop_signals.h"
+#include "worker/train/job/device.h"
+#include "worker/train/job/job_fingerprint.h"
+#include "worker/train/loop/pace.h"
+#include "worker/train/loop/trainer.h"
+#include "worker/train/score/evaluator.h"
 
 #define SETS_MAX 256u
 

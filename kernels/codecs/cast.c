@@ -1,7 +1,7 @@
 /* A number each: fp32; bf16, the upper half of an fp32, rounded to nearest even, NaN kept a NaN; fp16, IEEE binary16, finite numbers beyond its range at its
  * ends, NaN and infinity kept. */
-#include "code.h"
-#include "minifloat.h"
+#include "kernels/codecs/code.h"
+#include "kernels/codecs/minifloat.h"
 
 /* acc of element i; the residual is written when its code is known. */
 #define ACC(i) (feedback ? in[i] + residual[i] : in[i])

@@ -2,9 +2,9 @@
 #ifndef WEIR_CODE_H
 #define WEIR_CODE_H
 
-#include "codec.h"
-#include "element.h"
-#include "vector.h"
+#include "kernels/codec.h"
+#include "kernels/codecs/element.h"
+#include "kernels/vector.h"
 
 #define CODEC_FUNCTIONS(name)                                                                                           \
 	void ISA(name##_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n,            \

@@ -3,9 +3,9 @@
 #ifndef WEIR_ELEMENT_H
 #define WEIR_ELEMENT_H
 
-#include "bits.h"
-#include "codec.h"
-#include "scale.h"
+#include "kernels/bits.h"
+#include "kernels/codec.h"
+#include "kernels/codecs/scale.h"
 
 /* --- Scales */
 

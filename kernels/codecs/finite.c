@@ -1,5 +1,5 @@
 /* The search for NaN and infinity, in numbers and in coded ones, block by block, so that it may stop early. */
-#include "code.h"
+#include "kernels/codecs/code.h"
 
 #define FINITE_BLOCK 4096 /* elements looked at before the search may stop */
 

@@ -1,6 +1,6 @@
 /* fp8: see minifloat.h. */
-#include "code.h"
-#include "minifloat.h"
+#include "kernels/codecs/code.h"
+#include "kernels/codecs/minifloat.h"
 
 ALWAYS_INLINE void fp8_block(const struct fp8 f, const float *restrict in, float *restrict residual, size_t n, bool feedback,
                              uint8_t *restrict scales, uint8_t *restrict codes)

@@ -1,5 +1,5 @@
 /* int4: the nearest of a book's 16 values, two codes to a byte. */
-#include "code.h"
+#include "kernels/codecs/code.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 /* int8: the nearest of -127 to 127 steps. */
-#include "code.h"
+#include "kernels/codecs/code.h"
 
 ALWAYS_INLINE void int8_block(const float *restrict in, float *restrict residual, size_t n, bool feedback,
                               uint8_t *restrict scales, uint8_t *restrict codes)

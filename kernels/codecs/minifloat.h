@@ -2,7 +2,7 @@
 #ifndef WEIR_MINIFLOAT_H
 #define WEIR_MINIFLOAT_H
 
-#include "element.h"
+#include "kernels/codecs/element.h"
 
 #define FLOAT_MANTISSA 23
 #define FLOAT_BIAS     127

@@ -1,5 +1,5 @@
 /* sign: one bit, and the mean magnitude of a block (1-bit SGD, Seide et al. 2014; the scale of Karimireddy et al. 2019). */
-#include "code.h"
+#include "kernels/codecs/code.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

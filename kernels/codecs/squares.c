@@ -1,5 +1,5 @@
 /* The sum of squares, in double and in sixteen lanes, which are then added in order. */
-#include "code.h"
+#include "kernels/codecs/code.h"
 
 #define LANES 16
 

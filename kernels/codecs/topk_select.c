@@ -1,10 +1,10 @@
 /* Top-k's passes over memory (topk.h): gradient into residual, and what reaches a threshold compacted in order. Compaction is without branches: a vector's
  * selected lanes are moved to its front and all of it is stored, the next one over what was too much. */
-#include "topk.h"
+#include "kernels/topk.h"
 
 #include <string.h>
 
-#include "rule.h"
+#include "kernels/rules/rule.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

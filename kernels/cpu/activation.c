@@ -1,7 +1,7 @@
 /* Bias and activation, forward and backward; the logistic function.
  * GELU in its tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-#include "ops.h"
-#include "vector_math.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/vector_math.h"
 
 #define GELU_A 0.7978845608f
 #define GELU_B 0.044715f

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tile.h"
-#include "vector_math.h"
+#include "kernels/cpu/tile.h"
+#include "kernels/cpu/vector_math.h"
 
 #define QUERIES 64 /* of a block */
 #define KEYS    64

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
 
 #define THREADS_MAX 256u
 

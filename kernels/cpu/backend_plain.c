@@ -1,6 +1,6 @@
 /* The plain backend (backend.h): a part of the CPU's ops, of the best instruction set, without threads or a matrix library. */
-#include "bits.h"
-#include "cpu.h"
+#include "kernels/bits.h"
+#include "kernels/cpu/cpu.h"
 
 static void plain_destroy(struct backend *b)
 {

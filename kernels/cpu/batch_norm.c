@@ -2,7 +2,7 @@
  * row order. */
 #include <assert.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 struct norm {
 	float *y, *xhat, *mean, *inv_std, *batch_mean, *batch_var;

@@ -3,7 +3,7 @@
  * Losses are added in blocks fixed by the number of rows. */
 #include <math.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 struct bce {
 	float *dlogit;

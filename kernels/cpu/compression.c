@@ -1,7 +1,7 @@
 /* Compression ops: rows of tiles, through codec.h and topk.h. */
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
 
-#include "topk.h"
+#include "kernels/topk.h"
 
 void cpu_encode(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out)
 {

@@ -1,7 +1,7 @@
 /* Rows from place to place: memory's speed, so what matters is that the next rows are on their way. */
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define PREFETCH_AHEAD 8
 

@@ -5,10 +5,10 @@
 #ifndef WEIR_CPU_H
 #define WEIR_CPU_H
 
-#include "backend.h"
-#include "pool.h"
-#include "unique.h"
-#include "vector.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/unique.h"
+#include "kernels/vector.h"
 
 /* An element-wise part smaller than this is not worth a second thread. */
 #define CPU_GRAIN         16384

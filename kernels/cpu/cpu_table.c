@@ -1,5 +1,5 @@
 /* This variant's ops. */
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define STRING_OF(x)  #x
 #define NAME_OF(name) STRING_OF(name)

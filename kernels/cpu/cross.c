@@ -1,5 +1,5 @@
 /* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with u = x W^T + bias. */
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 struct cross {
 	float *out;

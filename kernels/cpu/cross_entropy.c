@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops.h"
-#include "vector_math.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/vector_math.h"
 
 #define LANES   16
 #define STRETCH 256 /* classes whose exponents are added as floats */

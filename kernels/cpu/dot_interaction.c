@@ -2,7 +2,7 @@
  * Forward works on 16 columns of the triangle at once, from 16 vectors transposed into a small tile. */
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define TILE_DIM 128 /* of dim, per tile: 8 KiB on the stack */
 

@@ -2,9 +2,9 @@
  * order or parts, the same mask again for backward. */
 #include <assert.h>
 
-#include "dropout_mask.h"
-#include "ops.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/dropout_mask.h"
 
 struct drop {
 	float *x;

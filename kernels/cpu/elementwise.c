@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "code.h"
-#include "ops.h"
+#include "kernels/codecs/code.h"
+#include "kernels/cpu/ops.h"
 
 struct flat {
 	float *y;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define COLUMNS_MIN 64 /* of a thread: some cache lines */
 

@@ -1,5 +1,5 @@
 /* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row sum. */
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 struct fm {
 	float *out, *sum; /* (rows), (rows, dim) */

@@ -2,7 +2,7 @@
  * so most hits are in cache; the next rows are prefetched for when they are not. */
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define PREFETCH_AHEAD 8
 

@@ -2,7 +2,7 @@
  * or by our own kernel. (Libraries' own threads would fight with the pool's for the cores.) */
 #include <assert.h>
 
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
 
 #define BAND           16         /* bands begin at multiples of this */
 #define FLOPS_PER_PART (1u << 20) /* a smaller share is not worth a thread */

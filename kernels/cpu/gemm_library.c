@@ -1,6 +1,6 @@
 /* The only user of oneDNN and of CBLAS: their sgemm on the calling thread alone. Which of them is used,
  * kernels/CMakeLists.txt decides. */
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
 
 #if defined(WEIR_GEMM_DNNL)
 #include <assert.h>

@@ -2,7 +2,7 @@
  *     layer norm: dx += (g - mean(g) - xhat mean(g xhat)) inv_std         RMS norm: dx += (g - xhat mean(g xhat)) inv_rms
  * Rows are spread over threads; the gradients of gamma and beta are sums over rows, for which columns are. Sums are taken in double: of a row in 16 lanes,
  * of a column in row order. */
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define LANES 16
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_CPU_OPS_H
 #define WEIR_CPU_OPS_H
 
-#include "cpu.h"
-#include "rule.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/rules/rule.h"
 
 #define CPU_VARIANT_OPS(X)      \
 	X(bias_act)                 \

@@ -4,7 +4,7 @@
  * nothing replicated depends on it. */
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #if defined(__AVX512F__)
 enum { MR = 12, NR = 32 };

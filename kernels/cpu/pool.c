@@ -1,6 +1,6 @@
 /* Each worker sleeps on a semaphore of its own and posts to a common one when its part is done. Both sides look a few
  * microseconds before they sleep: ops follow each other closely, and a sleep costs more than that. */
-#include "pool.h"
+#include "kernels/cpu/pool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Rotary positions (Su et al. 2021, eq. 34) with the halves of a head as the pairs' first and second elements, as GPT-NeoX and Hugging Face have them. */
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 struct rope {
 	float *x;

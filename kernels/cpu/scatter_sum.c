@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #define GROUP_SHIFT    4
 #define COLLECT        1024 /* uses looked at together */

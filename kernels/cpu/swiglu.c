@@ -1,6 +1,6 @@
 /* SwiGLU (Shazeer 2020, eq. 6), forward and backward. With s = sigmoid(gate): d silu(gate) = s + gate s (1 - s). */
-#include "ops.h"
-#include "vector_math.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/vector_math.h"
 
 struct swiglu {
 	float *out;

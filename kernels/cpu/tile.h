@@ -4,7 +4,7 @@
 #ifndef WEIR_TILE_H
 #define WEIR_TILE_H
 
-#include "ops.h"
+#include "kernels/cpu/ops.h"
 
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 12 };

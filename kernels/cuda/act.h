@@ -3,7 +3,7 @@
 #ifndef WEIR_CUDA_ACT_H
 #define WEIR_CUDA_ACT_H
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define GELU_A 0.7978845608f
 #define GELU_B 0.044715f

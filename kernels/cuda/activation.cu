@@ -1,5 +1,5 @@
 /* Bias and activation, forward and backward; the logistic function. */
-#include "act.h"
+#include "kernels/cuda/act.h"
 
 /* y (total / n, n); bias (n) or NULL */
 template <int V, int ACT> static __global__ void bias_act_kernel(float *y, const float *bias, size_t n, size_t total)

@@ -4,7 +4,7 @@
  *
  * Backward, gradients of queries and those of keys and values are sums over different things, so they are two kernels, each of which computes the
  * scores again: no two blocks add to one element, and the order of every sum follows from the shape alone. */
-#include "attention.h"
+#include "kernels/cuda/attention.h"
 
 #define ACROSS  8u /* threads along each side of a tile */
 #define THREADS (ACROSS * ACROSS)

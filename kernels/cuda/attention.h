@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define GRID_Y_MAX 65535u
 

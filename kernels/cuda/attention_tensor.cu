@@ -2,8 +2,8 @@
  *
  * Heads are packed first: rounded, the rows of each together, with zeros up to whole blocks, so that kernels read 16 bytes at a time and need not look where a head ends.
  * A warp keeps 16 rows of a block, queries or keys, in registers. All its warps meet the other side's rows tile by tile, in shared memory, where neighbouring rows begin in other banks. */
-#include "attention.h"
-#include "mma.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/mma.h"
 
 #define WARPS     8u
 #define STEP      16u            /* rows of a warp, and of what it meets at once */

@@ -1,7 +1,7 @@
 /* The CUDA backend: its life and its table of ops. */
 #include <stdlib.h>
 
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 /* What libweir_cuda.so exports. */
 extern "C" WEIR_API struct backend *weir_backend_cuda_create(const struct backend_options *options, weir_error *err);

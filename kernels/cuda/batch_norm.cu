@@ -1,7 +1,7 @@
 /* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3): mean, then the centred squares, both in double, then the elements. */
 #include <assert.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 /* sum (n) becomes the mean in double. */
 static __global__ void mean_kernel(double *sum, float *mean, float *batch_mean, size_t rows, size_t n)

@@ -2,7 +2,7 @@
  *     loss = max(z, 0) - z label + log(1 + exp(-|z|)),  dloss/dz = sigmoid(z) - label */
 #include <math.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 /* partial (blocks); dlogit and weight may be NULL */
 static __global__ void bce_kernel(double *partial, float *dlogit, const float *logit, const float *label, const float *weight,

@@ -2,7 +2,7 @@
  *
  * int8, fp8 and int4: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale find the largest magnitude among them. sign: a warp takes a block, and
  * lane l the elements l, l + 32, ..: so that each lane's sum is one of the CPU's, and a ballot is four bytes of codes. */
-#include "codec_lane.h"
+#include "kernels/cuda/codec_lane.h"
 
 #define SPANS  (CODEC_TILE / SPAN)
 #define ROUNDS (CODEC_SIGN_BLOCK / CUDA_LANES)

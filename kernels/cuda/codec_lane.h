@@ -3,9 +3,9 @@
 #ifndef WEIR_CUDA_CODEC_LANE_H
 #define WEIR_CUDA_CODEC_LANE_H
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
-#include "minifloat.h"
+#include "kernels/codecs/minifloat.h"
 
 #define SPAN 256u /* elements of a warp */
 #define EACH 8u   /* of a lane */

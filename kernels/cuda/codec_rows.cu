@@ -2,7 +2,7 @@
  *
  * A warp takes rows of up to SPAN elements, as many as it has lanes for, 8 elements each; of longer rows a span. A row's bytes may begin anywhere: what is written in one
  * piece is what lies so. */
-#include "codec_lane.h"
+#include "kernels/cuda/codec_lane.h"
 
 /* What a lane has of a row: `left` elements from `at` of its tile on; 0: none. */
 struct lane_row {

@@ -1,6 +1,6 @@
 /* Sums over rows, in double. A block takes up to 32 columns of one part of the rows: each thread adds every ROWS-th row of its part, and the threads
  * of a column are added in a tree; a second kernel adds the parts in order. Parts follow from the shape alone. */
-#include "act.h"
+#include "kernels/cuda/act.h"
 
 static unsigned columns_of(size_t n)
 {

@@ -1,5 +1,5 @@
 /* Rows from place to place: a thread for V columns of a row, so that neighbours move neighbouring columns. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 template <int V>
 static __global__ void copy_kernel(float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,

@@ -1,5 +1,5 @@
 /* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with u = x W^T + bias. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 template <int V> static __global__ void cross_kernel(float *out, const float *x0, const float *x, const float *u, size_t n)
 {

@@ -3,7 +3,7 @@
  * Three passes over a row, which stays in the cache; each thread meets the same elements in each, so that dlogits may be the logits. */
 #include <math.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define PER_THREAD 8 /* classes for which another warp is worth it */
 

@@ -13,8 +13,8 @@
 #include <cuda_runtime.h>
 #include <type_traits>
 
-#include "backend.h"
-#include "unique.h"
+#include "kernels/backend.h"
+#include "kernels/unique.h"
 
 #if defined(CUDA_HOST_EMULATED)
 #define CUDA_BACKEND_NAME "cuda (emulated)"

@@ -3,13 +3,13 @@
  *
  * MIG. An instance is a device to the runtime, with a name and a UUID of its own. But the driver shows a process one instance only, the first that it may use or that
  * CUDA_VISIBLE_DEVICES names, and no whole devices beside it (NVIDIA's MIG user guide, "CUDA device enumeration"). Which one that is must be settled before the driver is
- * asked anything: worker/train/device.h. */
+ * asked anything: worker/train/job/device.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #define DRIVER_FOR_RUNTIME "580" /* the first driver that CUDA 13 runs on */
 #define UUID_BYTES         41u   /* of "GPU-" and 32 digits in five groups */

@@ -6,7 +6,7 @@
  * so that lanes read different banks. Backward two warps take a row, each half of its vectors: a lane has four columns of them.
  *
  * Otherwise a block computes a TILE x TILE piece of a row's result. Each thread has 4 x 4 of them in registers, whose rows lie SIDE apart. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 /* What a row's vectors are: first, unless it is NULL, and those of x (fields, dim). */
 struct vectors {

@@ -1,10 +1,10 @@
 /* Inverted dropout (Srivastava et al. 2014) with the masks of kernels/cpu/dropout.c, element for element (dropout_mask.h). */
 #include <assert.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
-#include "common/prng_mix.h"
-#include "dropout_mask.h"
+#include "common/base/prng_mix.h"
+#include "kernels/dropout_mask.h"
 
 /* x[0] is element `first` of a stretch of 2^32 elements, which has a seed of its own. */
 template <int V>

@@ -1,5 +1,5 @@
 /* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
-#include "half.h"
+#include "kernels/cuda/half.h"
 
 template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
 {

@@ -2,7 +2,7 @@
  * that a token of every second row is added in parts, side by side. */
 #include <math.h>
 
-#include "segment_sum.h"
+#include "kernels/cuda/segment_sum.h"
 
 static __global__ void embed_kernel(float *out, const float *table, const float *positions, const uint32_t *tokens,
                                     size_t vocabulary, size_t length, size_t width, size_t total)

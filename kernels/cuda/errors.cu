@@ -1,5 +1,5 @@
 /* What failed, kept until sync tells it: device, op, what the runtime says, and what to do. */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 const char *cuda_remedy(cudaError_t code)
 {

@@ -1,6 +1,6 @@
 /* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row sum. A row has a group of
  * lanes, as many as dim needs and at most a warp: each lane takes every width-th of the sums over d, and the lanes are added in a tree. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 /* Lanes for n things, a power of two. */
 static unsigned group_width(size_t n)

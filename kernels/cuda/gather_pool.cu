@@ -1,7 +1,7 @@
 /* Embedding look-up with sum pooling, of all fields in one launch: a thread for V columns of some bags, so that neighbours read neighbouring columns of one row.
  * A bag's uses are added in order. What each bag's first use brings is on its way for all bags of a thread at once, as most bags have one use; of longer
  * ones the rows of several uses. Rows are read once for each use, and bags written once. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define IN_FLIGHT    4  /* rows asked for before the first is added */
 #define BAGS_MANY    4u /* of a thread, where there are bags enough for all threads of a large device */

@@ -1,7 +1,7 @@
 /* Matrix products, and those of a layer. Factors are rounded here where the precision has 16 bits; product.cu multiplies. */
 #include <stdint.h>
 
-#include "half.h"
+#include "kernels/cuda/half.h"
 
 #define FACTORS_MOST 3
 #define FACTOR_ALIGN 8 /* elements: rows of rounded factors begin at multiples of 16 bytes */

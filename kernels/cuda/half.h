@@ -2,8 +2,8 @@
 #ifndef WEIR_CUDA_HALF_H
 #define WEIR_CUDA_HALF_H
 
-#include "launch.h"
-#include "minifloat.h"
+#include "kernels/codecs/minifloat.h"
+#include "kernels/cuda/launch.h"
 
 #define FP16_OVERFLOW 0x477ff000u /* 65520, as the bits of a float: what is not below rounds to infinity */
 

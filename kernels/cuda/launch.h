@@ -3,7 +3,7 @@
 #ifndef WEIR_CUDA_LAUNCH_H
 #define WEIR_CUDA_LAUNCH_H
 
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #define ALL_LANES 0xffffffffu
 

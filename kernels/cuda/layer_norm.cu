@@ -1,6 +1,6 @@
 /* Layer norm (Ba, Kiros, Hinton 2016, eq. 4) and RMS norm (Zhang, Sennrich 2019, eq. 4): a block for each row, whose sums are taken in double. The formulas
  * are those of kernels/cpu/layer_norm.c. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define PER_THREAD 4 /* elements for which another warp is worth it */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #define CLASSES_PER_DOUBLING 8
 #define MIB                  1048576.0

@@ -6,7 +6,7 @@
 #ifndef WEIR_CUDA_MMA_H
 #define WEIR_CUDA_MMA_H
 
-#include "half.h"
+#include "kernels/cuda/half.h"
 
 #if !defined(CUDA_HOST_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
 #define MMA(instruction, ...) asm volatile(instruction __VA_ARGS__)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define ALIGNMENT_MOST 256u /* that an algorithm asks for, bytes */
 

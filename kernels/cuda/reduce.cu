@@ -2,7 +2,7 @@
  * alone: not from the device, nor from how the array is aligned. */
 #include <math.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 unsigned cuda_reduce_blocks(size_t n)
 {

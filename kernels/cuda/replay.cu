@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 static void discard(struct cuda_graph *g)
 {

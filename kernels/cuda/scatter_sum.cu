@@ -1,6 +1,6 @@
 /* The gradient of the look-up: segmented sums (segment_sum.h) of the uses of rows. Without weights
  * nothing needs the uses' numbers, and `use` holds their bags. */
-#include "segment_sum.h"
+#include "kernels/cuda/segment_sum.h"
 
 /* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. bag NULL: that is in use. */
 static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_t *offsets, size_t bags, size_t n)

@@ -12,8 +12,8 @@
 #ifndef WEIR_CUDA_SEGMENT_SUM_H
 #define WEIR_CUDA_SEGMENT_SUM_H
 
-#include "launch.h"
-#include "sort.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/sort.h"
 
 #define SEGMENT_CHUNK     ((size_t)CUDA_SCATTER_CHUNK)
 #define SEGMENT_IN_FLIGHT 4                   /* rows of dout asked for before the first is added */

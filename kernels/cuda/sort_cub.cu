@@ -1,7 +1,7 @@
 /* Stable sort of pairs by CUB's radix sort, which adds no floats and so has one result. */
 #include <cub/device/device_radix_sort.cuh>
 
-#include "sort.h"
+#include "kernels/cuda/sort.h"
 
 size_t cuda_sort_bytes(size_t n, unsigned bits, cudaError_t *code)
 {

@@ -1,5 +1,5 @@
 /* Streams and marks. A mark is an event, which is made when it is first set; an event that was never recorded is done. */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 bool cuda_streams_open(struct cuda_backend *c)
 {

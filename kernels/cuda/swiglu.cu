@@ -1,5 +1,5 @@
 /* SwiGLU (Shazeer 2020, eq. 6), forward and backward. The formulas are those of kernels/cpu/swiglu.c. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 static __device__ inline float logistic(float x)
 {

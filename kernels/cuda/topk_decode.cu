@@ -1,7 +1,7 @@
 /* Top-k records to numbers (topk.h), as ../topk_decode.c has them. A block takes a tile: zeros first, then what the record has. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
-#include "topk_record.h"
+#include "kernels/topk_record.h"
 
 #define DECODE_THREADS 256u
 #define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)

@@ -6,9 +6,9 @@
  * unary, bits are set by atomic or, whose order does not show.
  *
  * A record's size is known only when it is made: each tile has a slot of the largest size, and a second kernel moves the records together. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
-#include "topk_record.h"
+#include "kernels/topk_record.h"
 
 #define TILE_THREADS   512u
 #define TILE_BLOCKS    2u /* at a time on a multiprocessor: while one selects, another loads */

@@ -1,10 +1,10 @@
 /* Exact thresholds (topk.h): gradient into residual, and the k-th largest magnitude by radix selection: how many magnitudes have each leading digit, which digit the
  * k-th has, and so on within that. Counts are integers: the order in which they are added does not show. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #include <float.h>
 
-#include "topk_record.h"
+#include "kernels/topk_record.h"
 
 #define DIGIT_BITS    11u
 #define DIGITS        (1u << DIGIT_BITS)

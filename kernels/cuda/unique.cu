@@ -4,7 +4,7 @@
  * Uses are positions in the batch. In an open-addressed table a slot stands for a key, and has the least position of its uses so far: which slot a key has depends on
  * the order of threads, what is in it at the end does not. Then first uses are numbered in order: tiles of uses count theirs, one block adds up the counts, tiles
  * number them. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define KEYS_LEAST ((size_t)1 << 15) /* fewer stay on the host */
 #define KEYS_MOST  ((size_t)1 << 30) /* so that a table of twice as many slots has 32-bit numbers */

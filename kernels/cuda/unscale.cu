@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 #define PER_THREAD 16u /* elements of one array */
 

@@ -5,15 +5,15 @@
  * LAMB and row-wise Adagrad take a block a row, and go over it twice, as the rate depends on the whole row: 40 and 20 bytes. Their sums are the CPU's, too: element i
  * adds to lane i mod 16, in order, and the lanes are added pairwise. So all threads compute squares, a tile of them at a time, and as many threads as there are
  * lanes add them up while the others are at the next tile. */
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
-#include "adagrad.h"
-#include "adam.h"
-#include "average.h"
-#include "delayed_nesterov.h"
-#include "ftrl.h"
-#include "lamb.h"
-#include "sgd.h"
+#include "kernels/rules/adagrad.h"
+#include "kernels/rules/adam.h"
+#include "kernels/rules/average.h"
+#include "kernels/rules/delayed_nesterov.h"
+#include "kernels/rules/ftrl.h"
+#include "kernels/rules/lamb.h"
+#include "kernels/rules/sgd.h"
 
 template <weir_optimizer_kind KIND> struct slots_of;
 #define SLOTS(name, number, text, slots)           \

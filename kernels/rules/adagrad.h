@@ -3,7 +3,7 @@
 #ifndef WEIR_RULE_ADAGRAD_H
 #define WEIR_RULE_ADAGRAD_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 /* squares: sum of g^2, from `initial` on. h += g^2; p -= lr g / (sqrt(h) + eps) */
 ALWAYS_INLINE void adagrad_element(const struct optimizer_step *s, float *value, float *squares, float grad)

@@ -3,7 +3,7 @@
 #ifndef WEIR_RULE_ADAM_H
 #define WEIR_RULE_ADAM_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 /* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2 */
 ALWAYS_INLINE void adam_moments(const struct optimizer_step *s, float *m, float *v, float g)

@@ -3,8 +3,8 @@
 #ifndef WEIR_RULE_ARITHMETIC_H
 #define WEIR_RULE_ARITHMETIC_H
 
-#include "bits.h"
-#include "optimizer.h"
+#include "kernels/bits.h"
+#include "kernels/optimizer.h"
 
 /* The gradient that rules see: scaled, with L2 of the value added. */
 ALWAYS_INLINE float rule_gradient(const struct optimizer_step *s, float grad, float value)

@@ -7,7 +7,7 @@
 #ifndef WEIR_RULE_AVERAGE_H
 #define WEIR_RULE_AVERAGE_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 enum average_place { AVERAGE_FIRST, AVERAGE_FIRST_WINDOW, AVERAGE_WINDOW_BEGINS, AVERAGE_WINDOW };
 

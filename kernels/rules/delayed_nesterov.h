@@ -7,7 +7,7 @@
 #ifndef WEIR_RULE_DELAYED_NESTEROV_H
 #define WEIR_RULE_DELAYED_NESTEROV_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 ALWAYS_INLINE bool delayed_nesterov_ends_window(const struct optimizer_step *s)
 {

@@ -7,7 +7,7 @@
 #ifndef WEIR_RULE_FTRL_H
 #define WEIR_RULE_FTRL_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 ALWAYS_INLINE bool ftrl_does_nothing(const struct optimizer_step *s)
 {

@@ -3,7 +3,7 @@
 #ifndef WEIR_RULE_LAMB_H
 #define WEIR_RULE_LAMB_H
 
-#include "adam.h"
+#include "kernels/rules/adam.h"
 
 #define LAMB_NORM_MAX 10.0f
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_RULE_H
 #define WEIR_RULE_H
 
-#include "vector.h"
+#include "kernels/vector.h"
 
 #define RULE(name)                                                                                                             \
 	void ISA(rule_##name)(const struct optimizer_step *s, float *restrict value, float *restrict slot0, float *restrict slot1, \

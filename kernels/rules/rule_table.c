@@ -1,6 +1,6 @@
 /* This variant's function table. */
-#include "code.h"
-#include "rule.h"
+#include "kernels/codecs/code.h"
+#include "kernels/rules/rule.h"
 
 #define STRING_OF(x)  #x
 #define NAME_OF(name) STRING_OF(name)

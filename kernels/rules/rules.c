@@ -1,11 +1,11 @@
 /* The rules on runs of elements, and where a row is reduced on the row, in this variant. What a slot is, each rule's header says. */
-#include "adagrad.h"
-#include "average.h"
-#include "delayed_nesterov.h"
-#include "ftrl.h"
-#include "lamb.h"
-#include "rule.h"
-#include "sgd.h"
+#include "kernels/rules/adagrad.h"
+#include "kernels/rules/average.h"
+#include "kernels/rules/delayed_nesterov.h"
+#include "kernels/rules/ftrl.h"
+#include "kernels/rules/lamb.h"
+#include "kernels/rules/rule.h"
+#include "kernels/rules/sgd.h"
 
 RULE(sgd)
 {

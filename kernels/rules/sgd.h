@@ -3,7 +3,7 @@
 #ifndef WEIR_RULE_SGD_H
 #define WEIR_RULE_SGD_H
 
-#include "arithmetic.h"
+#include "kernels/rules/arithmetic.h"
 
 ALWAYS_INLINE void sgd_element(const struct optimizer_step *s, float *value, float grad)
 {

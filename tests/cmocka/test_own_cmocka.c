@@ -1,5 +1,5 @@
 /* Our own part of cmocka: tests run in order, what fails says both values and ends the program, what is skipped is not failed. */
-#include "cmocka.h"
+#include "tests/cmocka/cmocka.h"
 
 #include <sys/wait.h>
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "image.h"
+#include "tests/crash/image.h"
 
 int main(int argc, char **argv)
 {

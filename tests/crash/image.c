@@ -1,4 +1,4 @@
-#include "image.h"
+#include "tests/crash/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "limits.h"
-#include "prng.h"
+#include "common/base/limits.h"
+#include "common/base/prng.h"
 
 #define SECTOR       512u /* what a disk writes whole */
 #define SUBSETS_OF   4u   /* up to so many unsynced writes: every subset of them */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace.h"
+#include "tests/crash/trace.h"
 
 struct trace_event {
 	const struct trace_op *op;

@@ -1,6 +1,6 @@
 /* The crash model itself: a child under interpose.c writes, syncs and renames; images of every moment then hold what they must, and lose what they
  * may. WEIR_INTERPOSE names the library. */
-#include "image.h"
+#include "tests/crash/image.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
 #define BLOCK 4096u
 

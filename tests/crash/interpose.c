@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "trace.h"
+#include "tests/crash/trace.h"
 
 #define DESCRIPTORS_MAX 65536
 #define VECTORS_MAX     1024

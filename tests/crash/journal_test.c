@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "image.h"
-#include "journal_history.h"
+#include "tests/crash/image.h"
+#include "tests/unit/server/log/journal_history.h"
 
 enum { GO_ON = 8 /* operations behind a recovery */ };
 

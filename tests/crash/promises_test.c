@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmocka_check.h"
-#include "image.h"
-#include "scenario.h"
-#include "server_internal.h"
+#include "server/service/server_internal.h"
+#include "tests/cmocka_check.h"
+#include "tests/crash/image.h"
+#include "tests/crash/scenario.h"
 
 enum { MOMENTS_DEFAULT = 97, AGAIN_EVERY = 4 /* fates */, SECONDS_MAX = 60 /* for one start */ };
 enum { BOOT_CRASHED = 8, BOOT_LATER = 9 }; /* of the machine, once it has died */

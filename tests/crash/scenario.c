@@ -1,17 +1,17 @@
-#include "scenario.h"
+#include "tests/crash/scenario.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "disk.h"
-#include "ledger_log.h"
-#include "logger.h"
-#include "partition_state.h"
-#include "placement.h"
-#include "prng.h"
-#include "server_internal.h"
+#include "common/base/key_partition.h"
+#include "common/base/prng.h"
+#include "common/system/disk.h"
+#include "common/system/logger.h"
+#include "server/ledger/ledger_log.h"
+#include "server/partition/partition_state.h"
+#include "server/service/server_internal.h"
 #include "state.pb-c.h"
 
 #define MEMORY_BUDGET ((3u << 20) + (64u << 10)) /* RocksDB's least, and room for a few rows */

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client.h"
-#include "server.h"
+#include "server/service/server.h"
+#include "worker/client/client.h"
 
 enum {
 	PARTITIONS = 2,

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hash.h"
-#include "image.h"
-#include "prng.h"
-#include "scenario.h"
-#include "wire.h"
+#include "common/base/hash.h"
+#include "common/base/prng.h"
+#include "proto/wire/wire.h"
+#include "tests/crash/image.h"
+#include "tests/crash/scenario.h"
 
 #define MOMENTS_DEFAULT   97u
 #define BITS_DEFAULT      9973u

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "cublasLt.h"
-#include "cuda_host.h"
+#include "tests/cuda_host/cublasLt.h"
+#include "tests/cuda_host/cuda_host.h"
 
 #define PARTS        4   /* of a long sum */
 #define PART_LEAST   64  /* terms that a part is worth it for */

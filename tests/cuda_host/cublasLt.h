@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_CUBLASLT_H
 #define WEIR_TESTS_CUBLASLT_H
 
-#include "cublas_v2.h"
+#include "tests/cuda_host/cublas_v2.h"
 
 enum cublasLtMatmulDescAttributes_t {
 	CUBLASLT_MATMUL_DESC_TRANSA = 3,

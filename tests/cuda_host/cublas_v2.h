@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_CUBLAS_V2_H
 #define WEIR_TESTS_CUBLAS_V2_H
 
-#include "cuda_runtime.h"
+#include "tests/cuda_host/cuda_runtime.h"
 
 enum cublasStatus_t {
 	CUBLAS_STATUS_SUCCESS = 0,

@@ -1,7 +1,7 @@
 /* A switch saves the registers that a called function must keep, on the stack that is left, and takes them from the one that is entered: some
  * nanoseconds, where swapcontext would call the kernel for the signal mask. Elsewhere than on x86-64 it is swapcontext. AddressSanitizer is told
  * which stack it is on. */
-#include "fiber.h"
+#include "tests/cuda_host/fiber.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -6,11 +6,11 @@
 #include <string.h>
 
 extern "C" {
-#include "prng.h"
+#include "common/base/prng.h"
 }
-#include "cuda_host.h"
-#include "fiber.h"
-#include "grid.h"
+#include "tests/cuda_host/cuda_host.h"
+#include "tests/cuda_host/fiber.h"
+#include "tests/cuda_host/grid.h"
 
 #define THREADS_MAX       1024u
 #define LANES             32u

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda_host.h"
-#include "sort.h"
+#include "kernels/cuda/sort.h"
+#include "tests/cuda_host/cuda_host.h"
 
 size_t cuda_sort_bytes(size_t n, unsigned bits, cudaError_t *code)
 {

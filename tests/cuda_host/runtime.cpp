@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda_host.h"
-#include "streams.h"
+#include "tests/cuda_host/cuda_host.h"
+#include "tests/cuda_host/streams.h"
 
 #define RUNTIME_VERSION  13000
 #define MEMORY_ALIGNMENT ((size_t)256)

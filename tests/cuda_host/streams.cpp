@@ -7,12 +7,12 @@
 #include <vector>
 
 extern "C" {
-#include "prng.h"
+#include "common/base/prng.h"
 }
 
-#include "cuda_host.h"
-#include "grid.h"
-#include "streams.h"
+#include "tests/cuda_host/cuda_host.h"
+#include "tests/cuda_host/grid.h"
+#include "tests/cuda_host/streams.h"
 
 #define BLOCK_THREADS_MAX 1024u
 #define GRID_Y_MAX        65535u

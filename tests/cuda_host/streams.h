@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_CUDA_STREAMS_H
 #define WEIR_TESTS_CUDA_STREAMS_H
 
-#include "cuda_runtime.h"
+#include "tests/cuda_host/cuda_runtime.h"
 
 /* Whether the machine is told to fail this call. */
 bool cuda_host_fails(const char *call);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pieces.h"
+#include "tests/unit/proto/pieces.h"
 
 enum { CUT_INPUT_HEADER = 2, CUT_INPUT_REPAIR = 1 };
 

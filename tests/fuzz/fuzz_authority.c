@@ -1,13 +1,13 @@
 /* The coordinator's records and keys, which any client of it may have written: refused, or packed again and then read alike.
  * Input: u8 which kind (beyond the last: a key), the record. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "authority_format.h"
-#include "pieces.h"
+#include "server/coord/coord_records_format.h"
+#include "tests/unit/proto/pieces.h"
 
 enum { PARTITION, HOSTS, SERVER, NEXT, KEY, KINDS };
 #define REVISION   9u

@@ -1,14 +1,14 @@
 /* Rows of each codec of fixed size, of any bytes: every instruction set decodes them alike, also past the caches, and what is called finite is.
  * Input: u8 which coding (bit 7: a long row), u16 elements, then for a fitted book 16 fp32, and the row (zeros behind the last byte). */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "book.h"
-#include "vector.h"
+#include "kernels/book.h"
+#include "kernels/vector.h"
 
 #define HEADER       3u
 #define CODINGS      10u

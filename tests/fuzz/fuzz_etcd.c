@@ -1,18 +1,18 @@
 /* What an etcd answers, in any order and at any time, or what calls itself one: refused, or told as records within the answer; every call is answered once. The transport is here, and
  * timers go off in the order in which they were set. Input: pieces of u8 (what of all that waits is answered; beyond the last: the first timer goes off), u8 status, u16 bytes, the message. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coord_etcd.h"
+#include "common/base/little_endian.h"
 #include "etcd.pb-c.h"
-#include "little_endian.h"
-#include "pieces.h"
-#include "rpc_transport.h"
-#include "wire.h"
+#include "proto/coord/coord_etcd.h"
+#include "proto/rpc/rpc_transport.h"
+#include "proto/wire/wire.h"
+#include "tests/unit/proto/pieces.h"
 
 #define PIECE_HEADER 4u
 #define PIECES_MAX   64u

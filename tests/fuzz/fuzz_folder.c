@@ -1,18 +1,18 @@
 /* What a server finds in its data folder, damaged: PROMISES, TABLES, IDENTITY. Refused, and the file is as it was; or taken, and the next start finds the same.
  * Input: u8 which (bit 7: make the checksum right), the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "data_folder.h"
-#include "faulty_disk.h"
-#include "journal.h"
-#include "json.h"
-#include "little_endian.h"
-#include "promises.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "common/web/json.h"
+#include "server/log/data_folder.h"
+#include "server/log/journal.h"
+#include "server/replica/vote_store.h"
+#include "tests/unit/faulty_disk.h"
 
 enum { PROMISES, TABLES, IDENTITY, KINDS };
 enum { PARTITIONS = 5, SLOTS = PARTITIONS + 1 };

@@ -1,16 +1,16 @@
 /* A frame from a stranger, cut into spans: read whole, twice, alike however it is cut, within its own bytes.
  * Input: cut_input.h, of a frame; the checksum that is made right is its header's. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 
-#include "crc32c.h"
-#include "cut_input.h"
-#include "frame.h"
-#include "golden_frames.h"
-#include "little_endian.h"
-#include "pieces.h"
-#include "section_keys.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "proto/frame/frame.h"
+#include "proto/frame/section_keys.h"
+#include "tests/fuzz/cut_input.h"
+#include "tests/unit/proto/golden_frames.h"
+#include "tests/unit/proto/pieces.h"
 
 #define VERIFY 2u /* a flag of the input: the records' checksums count */
 

@@ -1,14 +1,14 @@
 /* Frames of HTTP/2 from a stranger: judged alike however they are cut, and never more of a header
  * block than its limit.
  * Input: the cut (u8), what a client sends. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "h2_scan.h"
-#include "limits.h"
+#include "common/base/limits.h"
+#include "proto/rpc/h2_scan.h"
 
 /* Bytes that were taken before it was cut off. */
 static bool scan(struct h2_scan *s, const uint8_t *data, size_t size, size_t cut)

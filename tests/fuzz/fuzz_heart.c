@@ -1,17 +1,17 @@
 /* A heartbeat from a stranger: refused, or read within its bounds, the same however the bytes are cut, and written again as it was.
  * Input: cut_input.h, of a heartbeat. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "cut_input.h"
-#include "heart_format.h"
-#include "journal.h"
-#include "little_endian.h"
-#include "pieces.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "server/cluster/heartbeat_format.h"
+#include "server/log/journal.h"
+#include "tests/fuzz/cut_input.h"
+#include "tests/unit/proto/pieces.h"
 
 static void repair(uint8_t *bytes, size_t size)
 {

@@ -1,15 +1,15 @@
 /* Answers that tell differences, from strangers: refused, or what is held is of the version that they say, and nothing else of it changes. Input: u8 (coding), u8 (elements, in
  * units of 37), u8 (bytes of a slice, less 1), then answers, one behind the other. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-#include "held.h"
-#include "little_endian.h"
-#include "pieces.h"
+#include "common/base/little_endian.h"
+#include "proto/frame/frame.h"
+#include "tests/unit/proto/pieces.h"
+#include "worker/client/held.h"
 
 #define HEADER   3u
 #define UNIT     37u

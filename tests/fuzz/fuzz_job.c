@@ -1,12 +1,12 @@
 /* The job file as a stranger would write it: refused with a sentence, or a job. Input: YAML; behind a 0 byte, one --set. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "job.h"
+#include "common/job/job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

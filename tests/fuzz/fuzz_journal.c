@@ -1,16 +1,16 @@
 /* A segment of a journal from a stranger: its header, then entries until one is bad; the same however the bytes are cut, within their own bounds.
  * Input: cut_input.h, of a segment. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "cut_input.h"
-#include "journal_format.h"
-#include "little_endian.h"
-#include "pieces.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "server/log/journal_format.h"
+#include "tests/fuzz/cut_input.h"
+#include "tests/unit/proto/pieces.h"
 
 static uint32_t header_crc(const uint8_t *h, size_t bytes)
 {

@@ -1,13 +1,13 @@
 /* Coded keys from a stranger: refused, or rising and written again as they were; the same however the bytes are cut and however many are asked for at once.
  * Input: u8 bytes per span, u8 keys at once, u16 rows, the index stream. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pieces.h"
-#include "section_keys.h"
+#include "proto/frame/section_keys.h"
+#include "tests/unit/proto/pieces.h"
 
 #define HEAD_BYTES 4u
 

@@ -1,13 +1,13 @@
 /* Sections with packed streams from a stranger: refused, or what comes out is sections without them, the same however the bytes are cut.
  * Input: u8 bytes per span, u8 sections, the sections. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pieces.h"
-#include "section_lz4.h"
+#include "proto/frame/section_lz4.h"
+#include "tests/unit/proto/pieces.h"
 
 #define HEAD_BYTES 2u
 

@@ -1,15 +1,15 @@
 /* A checkpoint's manifest, damaged: refused, or written again, and that is read and written alike.
  * Input: u8 (bit 0: make the body's hash right), the JSON. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint_manifest.h"
-#include "hash.h"
-#include "json.h"
+#include "common/base/hash.h"
+#include "common/web/json.h"
+#include "server/checkpoint/checkpoint_manifest.h"
 
 /* A store of one object, of any name. */
 struct one_object {

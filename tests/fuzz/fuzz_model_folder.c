@@ -1,7 +1,7 @@
 /* A model folder, or one of adapters, damaged: refused with a sentence, or a model whose weights are all there to be read. Input: u8 (bit 0: there is an index, bit 1: adapters of the
  * first projections, bit 2: a folder of adapters, bit 0: of a Llama), u16 and u16, little-endian, the bytes of config.json, or adapter_config.json, and of the index, then those, then the
  * bytes of the file of weights, "w". */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "adapter_folder.h"
-#include "model_folder.h"
-#include "transformer.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/model/model_folder.h"
+#include "worker/model/transformer.h"
 
 enum { HEADER = 5, HAS_INDEX = 1, OF_LLAMA = 1, ADAPTERS = 2, PEFT = 4 };
 #define ELEMENTS_MAX (1u << 20) /* of a model whose weights are read */

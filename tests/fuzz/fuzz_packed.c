@@ -1,5 +1,5 @@
 /* The packed file, damaged: refused, or columns within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "crc32c.h"
-#include "packed.h"
-#include "parse.h"
+#include "common/base/crc32c.h"
+#include "worker/data/format/packed.h"
+#include "worker/data/format/parse.h"
 
 #define HEADER_BYTES 64u
 #define ENTRY_BYTES  32u

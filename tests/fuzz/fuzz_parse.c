@@ -1,15 +1,15 @@
 /* Lines of training data: each becomes a whole row or nothing. Input: u8 format (and from 3 on
  * what is to be scored), u8 fields, u8 numeric columns (odd: keys are folded to buckets), the
  * lines. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "parse.h"
+#include "common/base/limits.h"
+#include "worker/data/format/parse.h"
 
 static void check_rows(const struct rows *r, bool scored)
 {

@@ -1,14 +1,14 @@
 /* Lines of JSONL, or an array of them: each becomes documents or is refused, and an array keeps
  * its length. Input: u8 chat format, the text. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_array.h"
-#include "record.h"
-#include "utf8.h"
+#include "worker/data/format/json_array.h"
+#include "worker/data/tokens/record.h"
+#include "worker/tokenizer/utf8.h"
 
 static void add_lines(struct record_encoder *e, const char *text, size_t n, struct documents *d)
 {

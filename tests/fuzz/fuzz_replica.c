@@ -1,15 +1,15 @@
 /* A frame of another server's replicas: refused, or read within its bounds, alike however it is cut, and alike once written anew.
  * Input: cut_input.h, of a frame. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 
-#include "crc32c.h"
-#include "cut_input.h"
-#include "journal_format.h"
-#include "little_endian.h"
-#include "pieces.h"
-#include "replica_frames.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "server/log/journal_format.h"
+#include "tests/fuzz/cut_input.h"
+#include "tests/unit/proto/pieces.h"
+#include "tests/unit/server/replication/replica_frames.h"
 
 /* --- Checksums */
 

@@ -3,18 +3,18 @@
  * Input: u8 (which of the ledger's answers are the input's: 0 none; 1 that to leasing; 2 that to joining, after which nothing is asked: what it says of times is to be waited for),
  * that answer as u16 bytes and the message, then the servers': 24 bytes (see put_answer), and sections of 16 bytes and their streams. 255 alone: the servers' first
  * answer comes when the client has given them up. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "little_endian.h"
-#include "pieces.h"
-#include "placement.h"
-#include "stub_job.h"
+#include "common/base/key_partition.h"
+#include "common/base/little_endian.h"
+#include "tests/unit/proto/pieces.h"
+#include "tests/unit/worker/client/stub_job.h"
+#include "worker/client/client.h"
 
 enum { PARTITIONS = 2, ROWS_TABLE = 1, DENSE_TABLE = 2, WIDTH = 4, ELEMENTS = 300, KEYS = 5 };
 #define ANSWER_BYTES  24u

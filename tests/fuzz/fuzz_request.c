@@ -1,17 +1,17 @@
 /* Records of a client that asks a partition, one after the other: refused with a sentence or taken, alike however the frame is cut; and two partitions that were asked alike are equal.
  * Input: cut_input.h, of a frame. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "cut_input.h"
-#include "little_endian.h"
-#include "partition_state.h"
-#include "pieces.h"
-#include "section_keys.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "proto/frame/section_keys.h"
+#include "server/partition/partition_state.h"
+#include "tests/fuzz/cut_input.h"
+#include "tests/unit/proto/pieces.h"
 
 enum { ASYNC_ROWS = 1, SYNC_DENSE = 2, SYNC_ROWS = 3, ASYNC_DENSE = 4 };
 #define WIDTH      4u

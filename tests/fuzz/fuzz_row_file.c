@@ -1,14 +1,14 @@
 /* A checkpoint's row file, damaged: refused, or rows within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint_columns.h"
-#include "crc32c.h"
-#include "hash.h"
-#include "row_file_fixture.h"
+#include "common/base/crc32c.h"
+#include "common/base/hash.h"
+#include "server/checkpoint/checkpoint_columns.h"
+#include "tests/unit/server/store/row_file_fixture.h"
 
 /* As checkpoint_file.h's diagram says, as far as blocks follow each other. */
 static void mend(uint8_t *file, size_t size)

@@ -1,6 +1,6 @@
 /* What a run's programs find in its folder, damaged: run.json, evaluation.json, and the truth of a generated file. Refused with a sentence,
  * or written again, and that is read and written alike. Input: u8 which, the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "disk.h"
-#include "evaluation.h"
-#include "run_state.h"
-#include "truth.h"
+#include "cli/run/run_state.h"
+#include "common/system/disk.h"
+#include "worker/data/columns/ground_truth.h"
+#include "worker/train/score/evaluation.h"
 
 enum { RUN, EVALUATION, TRUTH, KINDS };
 #define FILE_BYTES_MAX (1u << 20)

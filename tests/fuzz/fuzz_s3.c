@@ -1,15 +1,15 @@
 /* What an S3 server answers, or what calls itself one: names that are listed are names, what is asked next holds nothing but what a query may, and what is read lies within the
  * room for it. Requests end here. Input: u8 (what is asked: 0 to list, 1 to write in parts, 2 to read), then for each answer u8 status, u8 bytes of its ETag, u16 bytes, the ETag, the text. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "blob.h"
-#include "little_endian.h"
-#include "web_request.h"
+#include "common/base/little_endian.h"
+#include "common/web/blob.h"
+#include "common/web/web_request.h"
 
 #define ANSWER_HEADER 4u
 #define ANSWERS_MAX   16u

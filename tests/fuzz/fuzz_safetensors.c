@@ -1,5 +1,5 @@
 /* A safetensors file, damaged: refused, or tensors that lie within its bytes. Input: the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "safetensors.h"
+#include "worker/model/safetensors.h"
 
 static void read_all(const char *path)
 {

@@ -1,15 +1,15 @@
 /* The values of a section from a stranger: refused, or rows that read alike however the message is cut, and that are known to be finite or not.
  * Input: u8 codec, u8 aux, u8 bytes per span, u8 rows, u16 elements of a row (less 1), u8 (bit 0: what is not finite counts as 0), the section's data. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "book.h"
-#include "pieces.h"
-#include "section_values.h"
+#include "kernels/book.h"
+#include "server/partition/section_values.h"
+#include "tests/unit/proto/pieces.h"
 
 #define HEADER       7u
 #define ROWS_MAX     8u

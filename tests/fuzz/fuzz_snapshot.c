@@ -1,15 +1,15 @@
 /* A snapshot from a stranger: frames until one is refused; what is let through has rows and entries within its bytes. Input: u8 (bit 0: make each frame's
  * checksum and place right), then for each frame its size as u32 and its bytes. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "journal_format.h"
-#include "little_endian.h"
-#include "snapshot_frames.h"
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
+#include "server/log/journal_format.h"
+#include "tests/unit/server/snapshot/snapshot_frames.h"
 
 /* So that what is behind the checks of a frame by itself is reached. */
 static void mend(uint8_t *bytes, size_t n, uint64_t number)

@@ -1,14 +1,14 @@
 /* What servers find on their disks and in checkpoints: the header of a partition and the state of a ledger. What is taken is written again, and
  * that is taken and written alike. Input: u8 which (even: partition), the bytes. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-#include "ledger.h"
-#include "partition_state.h"
+#include "proto/frame/frame.h"
+#include "server/ledger/ledger.h"
+#include "server/partition/partition_state.h"
 
 enum { PARTITIONS = 2 };
 

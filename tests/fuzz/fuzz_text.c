@@ -1,6 +1,6 @@
 /* Files of text, plain and compressed: lines come whole and once, whatever the bytes are; of a
  * plain file all do, but its mark. Input: u8 where a plain file is cut in two ranges, the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "worker/data/format/text.h"
 
 /* Appends a range to `all`, which has room for `left` bytes: compressed files may be longer. */
 static size_t read_range(const char *path, uint64_t begin, uint64_t end, char *all, size_t left)

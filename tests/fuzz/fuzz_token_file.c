@@ -1,5 +1,5 @@
 /* A token file, damaged: refused, or documents and tokens of its vocabulary within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "crc32c.h"
-#include "token_file.h"
+#include "common/base/crc32c.h"
+#include "worker/data/tokens/token_file.h"
 
 #define HEADER_BYTES 128u
 

@@ -1,12 +1,12 @@
 /* A tokenizer.json, damaged: refused with a sentence, or a tokenizer whose ids are below its vocabulary, come out the same again with marks, and decode to
  * something. Input: the file. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 static const char *const texts[] = {
     "",

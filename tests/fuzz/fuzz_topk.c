@@ -1,13 +1,13 @@
 /* Records of top-k from strangers: refused, or offsets that rise within the tile, and the bytes that encoding them again gives. Input: u8 (kind of values), u16
  * (elements of the tile, less 1), the record. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topk.h"
+#include "kernels/topk.h"
 
 #define HEADER 3u
 #define KINDS  (WEIR_VALUES_LOG4 + 1)

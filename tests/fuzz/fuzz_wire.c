@@ -1,16 +1,16 @@
 /* Control messages and envelopes from a stranger. What is taken is packed again, and that is read alike; tables that are read can
  * be made.
  * Input: u8 which message (beyond the last: the envelope), u8 bytes per span, the message. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "pieces.h"
-#include "wire.h"
-#include "wire_samples.h"
+#include "common/base/limits.h"
+#include "proto/wire/wire.h"
+#include "tests/unit/proto/pieces.h"
+#include "tests/unit/proto/wire_samples.h"
 
 #define KINDS 33u /* sample_type's and the envelope */
 

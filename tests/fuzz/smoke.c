@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
-#include "prng.h"
-#include "rounds.h"
+#include "common/base/prng.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/rounds.h"
 
 #define INPUT_BYTES_MAX 65536u
 #define EDITS_MAX       8u

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "prng.h"
+#include "common/base/prng.h"
 #include "weir/weir.h"
 
 enum {

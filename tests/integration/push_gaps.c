@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "placement.h"
+#include "common/base/key_partition.h"
 #include "weir/weir.h"
 
 enum { UNITS = 1000, BATCHES = 4096, LONG_MS = 20 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Jinja makes of conversations by the chat templates that worker/data/chat.c knows, as transformers would call it.
+"""What Jinja makes of conversations by the chat templates that worker/data/tokens/chat.c knows, as transformers would call it.
 
     make_chats.py > tests/golden/chats.jsonl
 

@@ -1,4 +1,4 @@
-"""Reads a token file (worker/data/token_file.h has the bytes)."""
+"""Reads a token file (worker/data/tokens/token_file.h has the bytes)."""
 import struct
 import sys
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job.h"
+#include "tests/sim/job/job.h"
 
 enum { JOBS_MAX = 64, KINDS = SIM_REPLICAS_MAX * 4 /* of jobs: by replicas, log, mode */ };
 

@@ -1,4 +1,4 @@
-#include "sim_test.h"
+#include "tests/sim/sim_test.h"
 
 int main(void)
 {

@@ -1,14 +1,14 @@
 /* A file has the bytes that are read (live), those that the device has (kept), and the changes between them that no sync has carried over, in
  * order. A crash makes kept bytes of some of the changes, and reads them from then on. Names work the same way. */
-#include "faulty_disk.h"
+#include "tests/unit/faulty_disk.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "prng.h"
+#include "common/base/limits.h"
+#include "common/base/prng.h"
 
 #define SECTOR_BYTES 512u
 

@@ -1,4 +1,4 @@
-/* A disk in memory that fails as real ones do, behind common/disk.h: what is not synced may be lost, torn and reordered when the power goes; it fills up;
+/* A disk in memory that fails as real ones do, behind common/system/disk.h: what is not synced may be lost, torn and reordered when the power goes; it fills up;
  * an fsync fails and the pages it dropped still read well from the cache.
  *
  * Steps. Everything that changes the disk (making a file, writing, reserving, cutting, syncing, renaming, removing, syncing a directory) is a
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "disk.h"
+#include "common/system/disk.h"
 
 struct faulty_disk;
 

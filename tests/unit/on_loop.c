@@ -1,8 +1,8 @@
-#include "on_loop.h"
+#include "tests/unit/on_loop.h"
 
 #include <assert.h>
 
-#include "rpc.h"
+#include "proto/rpc/rpc.h"
 
 static void await(sem_t *s)
 {

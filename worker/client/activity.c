@@ -1,5 +1,5 @@
 /* Measures whether the trainer moves. Each report carries it; the ledger decides
- * (server/ledger_idle.c).
+ * (server/ledger/ledger_idle.c).
  *
  * A move is a batch that begins, is pushed or is left out, a unit that is committed or given back, or
  * a weir_progress call with batches. A stopwatch runs between two moves, except while
@@ -14,7 +14,7 @@
  * of scans, verdicts, and requests for work that find none.
  *
  * Only ticks of the loop that really ran count: a process that was paused was not idle. */
-#include "client.h"
+#include "worker/client/client.h"
 
 void activity_move(weir_client *c)
 {

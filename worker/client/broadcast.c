@@ -1,6 +1,6 @@
 /* Small records to every partition: seals, closes of steps, retirements. One for each, so that each moves with its partition and has an answer of its
  * own; in one frame for each server as far as they fit. */
-#include "client.h"
+#include "worker/client/client.h"
 
 weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
 {

@@ -1,5 +1,5 @@
 /* A client's life: opening, joining, closing, and what wakes whom. client.h has the map. */
-#include "client.h"
+#include "worker/client/client.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deadline.h"
-#include "prng.h"
+#include "common/base/deadline.h"
+#include "common/base/prng.h"
 
 int64_t client_now(const weir_client *c)
 {

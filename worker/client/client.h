@@ -16,16 +16,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "clock.h"
-#include "frame.h"
-#include "limits.h"
-#include "map.h"
-#include "metrics.h"
-#include "pack.h"
-#include "poll.h"
-#include "rpc.h"
+#include "common/base/clock.h"
+#include "common/base/limits.h"
+#include "common/metrics/metrics.h"
+#include "proto/frame/frame.h"
+#include "proto/rpc/rpc.h"
+#include "proto/wire/wire.h"
 #include "weir/weir.h"
-#include "wire.h"
+#include "worker/client/map.h"
+#include "worker/client/pack.h"
+#include "worker/client/poll.h"
 
 struct table {
 	uint32_t id;

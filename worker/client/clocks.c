@@ -1,7 +1,7 @@
-/* Bounded staleness, a worker's side (server/ledger_clocks.h). A batch gets its number with its first pull of such a table; the pull is sent once that number is
+/* Bounded staleness, a worker's side (server/ledger/ledger_clocks.c). A batch gets its number with its first pull of such a table; the pull is sent once that number is
  * within what the ledger has allowed. A batch is through when all that it pushed is applied, or it will push nothing: only then do the others get
  * further because of it, so that what they pull from there on has it. */
-#include "client.h"
+#include "worker/client/client.h"
 
 /* The batches up to this one are through. */
 static uint64_t finished(const weir_client *c)

@@ -1,4 +1,4 @@
-#include "coder.h"
+#include "worker/client/coder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CODER_H
 #define WEIR_CODER_H
 
-#include "compress.h"
+#include "kernels/compress.h"
 #include "weir/encoder.h"
 #include "weir/status.h"
 #include "weir/table.h"

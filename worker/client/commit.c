@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct held_unit **out, weir_error *err)
 {

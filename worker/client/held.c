@@ -1,11 +1,11 @@
-#include "held.h"
+#include "worker/client/held.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-#include "little_endian.h"
+#include "common/base/little_endian.h"
+#include "proto/frame/frame.h"
 
 struct held {
 	weir_pull_coding coding;

@@ -1,4 +1,4 @@
-/* What a trainer holds of a dense table whose pulls are coded: of each chunk the values that its server's reference had in some version (server/reference.h), bit for
+/* What a trainer holds of a dense table whose pulls are coded: of each chunk the values that its server's reference had in some version (server/partition/delta_base.h), bit for
  * bit, and which version that is. Answers may overlap, or come out of their order, as pulls are in flight together: differences that are in already are passed over,
  * an older refresh changes nothing, and what does not fit is not taken.
  *
@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "difference.h"
-#include "message.h"
+#include "common/base/message.h"
+#include "kernels/difference.h"
 #include "weir/status.h"
 #include "weir/table.h"
 

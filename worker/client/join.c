@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "process.h"
+#include "common/system/process.h"
+#include "worker/client/client.h"
 
 #define STATUS_FIRST(type) \
 	_Static_assert(offsetof(Weir__V1__##type, status) == sizeof(ProtobufCMessage), #type "'s status must come first")

@@ -1,6 +1,6 @@
 /* A radix sort from the highest bits down that look at least once at each bit in which keys differ: buckets of about one key each, so that hashes are in order after
  * one round and an insertion sort of what is left; keys that cluster take more rounds, at most one for each bit. */
-#include "key_order.h"
+#include "worker/client/key_order.h"
 
 #include <stdbool.h>
 #include <string.h>

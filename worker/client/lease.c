@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 static weir_status on_seal_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
                                  weir_error *err)

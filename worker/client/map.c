@@ -1,10 +1,10 @@
-#include "map.h"
+#include "worker/client/map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 /* --- What is claimed */
 

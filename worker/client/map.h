@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "common/base/limits.h"
+#include "proto/wire/wire.h"
 #include "weir/weir.h"
-#include "wire.h"
 
 struct lane;
 struct record;

@@ -1,5 +1,5 @@
 /* weir_open: a client over gRPC. Apart from client.c, so that tests over memory need no gRPC. */
-#include "client.h"
+#include "worker/client/client.h"
 
 weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err)
 {

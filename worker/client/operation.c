@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 /* A ticket is slot | generation << 16; a request id is ticket << 20 | index of the request. */
 enum { SLOT_BITS = 16, REQUEST_BITS = 20, GENERATION_BITS = 28 };

@@ -1,6 +1,6 @@
-#include "pack.h"
+#include "worker/client/pack.h"
 
-#include "section_lz4.h"
+#include "proto/frame/section_lz4.h"
 
 static size_t capacity(size_t n)
 {

@@ -1,8 +1,8 @@
-#include "poll.h"
+#include "worker/client/poll.h"
 
 #include <stdlib.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 struct poll_asked {
 	struct poll *poll;

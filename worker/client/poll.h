@@ -2,9 +2,9 @@
 #ifndef WEIR_CLIENT_POLL_H
 #define WEIR_CLIENT_POLL_H
 
-#include "rpc.h"
+#include "proto/rpc/rpc.h"
+#include "proto/wire/wire.h"
 #include "weir/weir.h"
-#include "wire.h"
 
 struct poll_type {
 	enum rpc_method method;

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "codec.h"
-#include "held.h"
-#include "little_endian.h"
-#include "section_keys.h"
-#include "split.h"
+#include "common/base/little_endian.h"
+#include "kernels/codec.h"
+#include "proto/frame/section_keys.h"
+#include "worker/client/client.h"
+#include "worker/client/held.h"
+#include "worker/client/partition_keys.h"
 
 #define REPLY_HEADERS_BYTES 256u /* about */
 

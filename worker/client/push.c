@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parts.h"
+#include "worker/client/push_plan.h"
 
 static void destroy(struct operation *op)
 {

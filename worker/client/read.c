@@ -3,7 +3,7 @@
  * Reads are spread over the in-sync replicas that the map names, each in its turn. Such a replica answers only if it is not older than the job allows, nor than
  * this client: it has applied all that was acknowledged to it, and all but read.max_staleness_entries of what it has seen. If it does not, or not soon, its
  * primary is asked, as it would have been, and the replica is left alone for WEIR_READ_PAUSE_MS. So a pull that a replica fails costs time and nothing else. */
-#include "client.h"
+#include "worker/client/client.h"
 
 static bool is_readable(struct link *l, int64_t now)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 /* What is not stable may be gone in a later epoch. Nothing that is told in that counts until it is known to be there: a primary may have lost and got its role back
  * between two records of ours. */

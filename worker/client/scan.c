@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "codec.h"
-#include "optimizer.h"
+#include "kernels/codec.h"
+#include "kernels/optimizer.h"
+#include "worker/client/client.h"
 
 struct scan {
 	weir_client *client;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "worker/client/client.h"
 
 static bool same_batch(const weir_batch *a, const weir_batch *b)
 {

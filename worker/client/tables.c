@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "coder.h"
-#include "held.h"
-#include "kept_rows.h"
+#include "worker/client/client.h"
+#include "worker/client/coder.h"
+#include "worker/client/held.h"
+#include "worker/client/row_sparsifier.h"
 
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err)
 {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache.h"
-#include "content.h"
-#include "dataset_internal.h"
-#include "hash.h"
-#include "limits.h"
-#include "survey.h"
+#include "common/base/hash.h"
+#include "common/base/limits.h"
+#include "worker/data/dataset_internal.h"
+#include "worker/data/format/cache.h"
+#include "worker/data/format/content.h"
+#include "worker/data/format/survey.h"
 
 const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "job.h"
-#include "logger.h"
+#include "common/job/job.h"
+#include "common/system/logger.h"
 #include "weir/status.h"
 
 enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };

@@ -2,13 +2,13 @@
 #ifndef WEIR_DATASET_INTERNAL_H
 #define WEIR_DATASET_INTERNAL_H
 
-#include "corpus.h"
-#include "dataset.h"
-#include "load.h"
-#include "packed.h"
-#include "sequences.h"
-#include "sources.h"
-#include "token_file.h"
+#include "worker/data/dataset.h"
+#include "worker/data/format/load.h"
+#include "worker/data/format/packed.h"
+#include "worker/data/format/sources.h"
+#include "worker/data/tokens/corpus.h"
+#include "worker/data/tokens/sequences.h"
+#include "worker/data/tokens/token_file.h"
 
 /* Rows [begin, end) of packed file `file`, or the lines that begin in these bytes of source `file`, or examples of the corpus. */
 struct unit_range {

@@ -1,7 +1,7 @@
 /* See dataset.h: which labels there are. */
 #include <stdio.h>
 
-#include "dataset_internal.h"
+#include "worker/data/dataset_internal.h"
 
 static void see_batch(struct dataset_labels *l, const struct batch *b)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset_internal.h"
+#include "worker/data/dataset_internal.h"
 
 struct dataset_lines {
 	const struct dataset *dataset;

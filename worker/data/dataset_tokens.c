@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset_internal.h"
-#include "token_cache.h"
+#include "worker/data/dataset_internal.h"
+#include "worker/data/tokens/token_cache.h"
 
 static weir_status add_file(struct dataset *d, struct token_file *f, weir_error *err)
 {

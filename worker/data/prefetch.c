@@ -1,11 +1,11 @@
 /* One lock guards everything; the reader thread reads outside of it. Queues are bounded by construction: PREFETCH_UNITS_MAX units, depth items. */
-#include "prefetch.h"
+#include "worker/data/prefetch.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "deadline.h"
+#include "common/base/deadline.h"
 
 struct item {
 	struct prefetched out; /* first: what the trainer sees */

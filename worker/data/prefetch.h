@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dataset.h"
 #include "weir/status.h"
+#include "worker/data/dataset.h"
 
 #define PREFETCH_UNITS_MAX 64u /* submitted and not yet opened */
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset_internal.h"
-#include "hash.h"
-#include "prng.h"
+#include "common/base/hash.h"
+#include "common/base/prng.h"
+#include "worker/data/dataset_internal.h"
 
 /* Rows [skip, skip + count) of a view are the unit's rows from `first` on. */
 struct piece {

@@ -1,4 +1,4 @@
-#include "adapter_folder.h"
+#include "worker/model/adapter_folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapter_targets.h"
-#include "limits.h"
-#include "new_folder.h"
-#include "safetensors.h"
+#include "common/base/limits.h"
+#include "worker/model/adapter_targets.h"
+#include "worker/model/new_folder.h"
+#include "worker/model/safetensors.h"
 
 bool adapter_folder_is(const char *folder)
 {

@@ -3,9 +3,9 @@
 #ifndef WEIR_ADAPTER_FOLDER_H
 #define WEIR_ADAPTER_FOLDER_H
 
-#include "json.h"
-#include "model_folder.h"
-#include "transformer.h"
+#include "common/web/json.h"
+#include "worker/model/model_folder.h"
+#include "worker/model/transformer.h"
 
 /* Whether a path is one: it has an adapter_config.json. */
 bool adapter_folder_is(const char *path);

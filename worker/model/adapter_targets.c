@@ -1,11 +1,11 @@
-#include "adapter_targets.h"
+#include "worker/model/adapter_targets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "pattern.h"
+#include "worker/tokenizer/pattern.h"
 
 enum { MODULE_NAME_BYTES = 96 };
 

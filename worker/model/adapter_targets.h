@@ -3,8 +3,8 @@
 #ifndef WEIR_ADAPTER_TARGETS_H
 #define WEIR_ADAPTER_TARGETS_H
 
-#include "json.h"
-#include "transformer.h"
+#include "common/web/json.h"
+#include "worker/model/transformer.h"
 
 /* Sets out's targets and modules. root: of the file at path. E_UNSUPPORTED and E_INVALID name
  * the key. */

@@ -1,9 +1,9 @@
-#include "cross.h"
+#include "worker/model/cross.h"
 
 #include <assert.h>
 #include <math.h>
 
-#include "scratch.h"
+#include "worker/model/scratch.h"
 
 void cross_init(struct cross *c, struct backend *b, uint32_t n, uint32_t count, struct layout *params)
 {

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "backend.h"
-#include "layout.h"
+#include "kernels/backend.h"
+#include "worker/model/layout.h"
 
 #define CROSS_LAYERS_MAX WEIR_HIDDEN_LAYERS_MAX
 

@@ -1,12 +1,12 @@
-#include "folders_same.h"
+#include "worker/model/folders_same.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "model_folder.h"
-#include "new_folder.h"
+#include "common/web/json.h"
+#include "worker/model/model_folder.h"
+#include "worker/model/new_folder.h"
 
 /* Keys of config.json that say nothing of what weights mean. */
 static const char *const indifferent[] = {"_name_or_path", "architectures",        "auto_map",          "bos_token_id",

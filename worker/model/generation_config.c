@@ -1,12 +1,12 @@
-#include "generation_config.h"
+#include "worker/model/generation_config.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "json.h"
-#include "new_folder.h"
+#include "common/web/json.h"
+#include "worker/model/new_folder.h"
 
 /* What would change the tokens that follow, and its value where it does not. Temperature, top_p
  * and top_k are for who asks to choose. */

@@ -1,8 +1,8 @@
-#include "interaction.h"
+#include "worker/model/interaction.h"
 
 #include <assert.h>
 
-#include "scratch.h"
+#include "worker/model/scratch.h"
 
 static size_t vector_count(const struct interaction *i)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backend.h"
+#include "kernels/backend.h"
 
 struct interaction {
 	struct backend *backend;

@@ -1,4 +1,4 @@
-#include "layout.h"
+#include "worker/model/layout.h"
 
 #include <assert.h>
 #include <stdarg.h>

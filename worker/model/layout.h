@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "limits.h"
+#include "common/base/limits.h"
 #include "weir/status.h"
 #include "weir/table.h"
 

@@ -1,4 +1,4 @@
-#include "merge.h"
+#include "worker/model/merge.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model_folder.h"
+#include "worker/model/model_folder.h"
 
 #define SOURCES_MAX (MERGE_INPUTS_MAX + 1)
 

@@ -11,7 +11,7 @@
 #ifndef WEIR_MERGE_H
 #define WEIR_MERGE_H
 
-#include "safetensors.h"
+#include "worker/model/safetensors.h"
 
 #define MERGE_INPUTS_MAX   16u
 #define MERGE_PARALLEL_COS 0.9995 /* of tensors that point in so nearly the same direction, the arc is a line */

@@ -1,5 +1,5 @@
 /* What a model is made of: parts by kind, their tensors, their tables. model_pass.c computes. */
-#include "model.h"
+#include "worker/model/model.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
-#include "model_parts.h"
-#include "prng.h"
-#include "scratch.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
+#include "worker/model/model_parts.h"
+#include "worker/model/scratch.h"
 
 /* Pushes over which running statistics are averaged. */
 #define STATISTICS_WINDOW 64u

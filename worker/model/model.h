@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backend.h"
-#include "job.h"
-#include "layout.h"
+#include "common/job/job.h"
+#include "kernels/backend.h"
+#include "worker/model/layout.h"
 
 enum model_table { MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS, MODEL_TABLES };
 static inline bool model_table_is_keyed(enum model_table t)

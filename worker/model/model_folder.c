@@ -1,4 +1,4 @@
-#include "model_folder.h"
+#include "worker/model/model_folder.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapter_folder.h"
-#include "new_folder.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/model/new_folder.h"
 
 #define FINITE_BLOCK 4096u /* elements looked at at once */
 

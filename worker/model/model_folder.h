@@ -2,9 +2,9 @@
 #ifndef WEIR_MODEL_FOLDER_H
 #define WEIR_MODEL_FOLDER_H
 
-#include "layout.h"
-#include "safetensors.h"
-#include "transformer_config.h"
+#include "worker/model/layout.h"
+#include "worker/model/safetensors.h"
+#include "worker/model/transformer_config.h"
 
 #define MODEL_FILE_BYTES (4ull << 30) /* of a file of weights that is written, at most, unless one tensor alone has more */
 

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "adapter_folder.h"
-#include "json.h"
-#include "model_folder.h"
-#include "new_folder.h"
+#include "common/web/json.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/model/model_folder.h"
+#include "worker/model/new_folder.h"
 
 /* --- Weights */
 

@@ -2,12 +2,12 @@
 #ifndef WEIR_MODEL_PARTS_H
 #define WEIR_MODEL_PARTS_H
 
-#include "cross.h"
-#include "interaction.h"
-#include "model.h"
-#include "ngram.h"
-#include "tower.h"
-#include "transformer.h"
+#include "worker/model/cross.h"
+#include "worker/model/interaction.h"
+#include "worker/model/model.h"
+#include "worker/model/ngram.h"
+#include "worker/model/tower.h"
+#include "worker/model/transformer.h"
 
 struct parts {
 	bool linear, embedding, fm, tower, cross, interaction;

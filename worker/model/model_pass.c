@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "model_parts.h"
-#include "scratch.h"
+#include "worker/model/model_parts.h"
+#include "worker/model/scratch.h"
 
 /* Whether the numeric features must be joined to the embeddings: interaction has its own way. */
 static bool joins(const struct model *m)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapter_folder.h"
-#include "model_folder.h"
-#include "model_parts.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/model/model_folder.h"
+#include "worker/model/model_parts.h"
 
 #define READ_ELEMENTS         ((uint64_t)1 << 20) /* of frozen weights at once */
 #define FEED_FORWARD_MULTIPLE 32u

@@ -1,4 +1,4 @@
-#include "new_folder.h"
+#include "worker/model/new_folder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output.h"
+#include "common/system/output.h"
 
 /* Behind the name: of what is written, and of what is replaced. */
 #define SUFFIX_BYTES 32

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "disk.h"
-#include "limits.h"
+#include "common/base/limits.h"
+#include "common/system/disk.h"
 
 struct new_folder {
 	struct disk *disk;

@@ -1,10 +1,10 @@
-#include "ngram.h"
+#include "worker/model/ngram.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "scratch.h"
+#include "worker/model/scratch.h"
 
 void ngram_init(struct ngram *n, struct backend *b, const struct job *job, struct layout *params, struct layout *stats)
 {

@@ -7,8 +7,8 @@
 #ifndef WEIR_NGRAM_H
 #define WEIR_NGRAM_H
 
-#include "job.h"
-#include "tower.h"
+#include "common/job/job.h"
+#include "worker/model/tower.h"
 
 struct ngram {
 	struct backend *backend;

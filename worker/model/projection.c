@@ -1,4 +1,4 @@
-#include "projection.h"
+#include "worker/model/projection.h"
 
 /* What enters the adapter: x, or x with some of it dropped. */
 static const float *input_of(const struct projection *p, const struct adapter *a, const struct projection_pass *pass,

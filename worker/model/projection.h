@@ -3,7 +3,7 @@
 #ifndef WEIR_PROJECTION_H
 #define WEIR_PROJECTION_H
 
-#include "backend.h"
+#include "kernels/backend.h"
 
 #define PROJECTION_PARTS_MAX 3 /* query, key, value */
 

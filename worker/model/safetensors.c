@@ -1,4 +1,4 @@
-#include "safetensors.h"
+#include "worker/model/safetensors.h"
 
 #include <assert.h>
 #include <inttypes.h>

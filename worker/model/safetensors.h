@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "disk.h"
+#include "common/system/disk.h"
 #include "weir/status.h"
 
 #define SAFETENSORS_NAME_BYTES       128
@@ -27,7 +27,7 @@
 #define SAFETENSORS_FILES_MAX        1024u /* that an index names */
 #define SAFETENSORS_BLOCK            16384u
 
-/* The metadata's key of the fingerprint of the job that trained the weights (common/fingerprint.h). */
+/* The metadata's key of the fingerprint of the job that trained the weights (common/base/fingerprint.h). */
 #define SAFETENSORS_FINGERPRINT "weir.fingerprint"
 
 enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_BF16, SAFETENSOR_F16, SAFETENSOR_U8, SAFETENSOR_BOOL };

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec.h"
-#include "limits.h"
-#include "safetensors.h"
+#include "common/base/limits.h"
+#include "kernels/codec.h"
+#include "worker/model/safetensors.h"
 
 #define EQUAL_BLOCK 4096u /* elements compared at once */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "safetensors.h"
+#include "common/base/limits.h"
+#include "worker/model/safetensors.h"
 
 struct shards {
 	struct disk *disk;

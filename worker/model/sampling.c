@@ -1,4 +1,4 @@
-#include "sampling.h"
+#include "worker/model/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "prng.h"
+#include "common/base/prng.h"
 #include "weir/status.h"
 
 struct sampling {

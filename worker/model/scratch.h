@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "backend.h"
+#include "kernels/backend.h"
 
 /* Makes *buffer at least `elements` floats; its contents are lost when it grows. E_MEMORY leaves it NULL. */
 static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t elements)

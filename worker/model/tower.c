@@ -1,10 +1,10 @@
-#include "tower.h"
+#include "worker/model/tower.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "scratch.h"
+#include "worker/model/scratch.h"
 
 void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
                 bool batch_norm, float dropout, struct layout *params, struct layout *stats)

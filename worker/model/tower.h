@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backend.h"
-#include "layout.h"
+#include "kernels/backend.h"
+#include "worker/model/layout.h"
 
 #define TOWER_BN_EPS 1e-5f
 

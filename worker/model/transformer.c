@@ -1,5 +1,5 @@
 /* A transformer's life and memory. */
-#include "transformer.h"
+#include "worker/model/transformer.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "scratch.h"
-#include "transformer_parts.h"
+#include "common/base/limits.h"
+#include "worker/model/scratch.h"
+#include "worker/model/transformer_parts.h"
 
 #define HEAD_BYTES  ((size_t)128 << 20) /* of logits at once */
 #define LINE_FLOATS ((size_t)16)        /* what is carved begins at multiples of this */

@@ -17,11 +17,11 @@
 #ifndef WEIR_TRANSFORMER_H
 #define WEIR_TRANSFORMER_H
 
-#include "backend.h"
-#include "layout.h"
-#include "limits.h"
-#include "lora_target.h"
-#include "transformer_config.h"
+#include "common/base/limits.h"
+#include "common/base/lora_target.h"
+#include "kernels/backend.h"
+#include "worker/model/layout.h"
+#include "worker/model/transformer_config.h"
 
 struct lora_options {
 	uint32_t rank; /* 0: none, all weights are trained */

@@ -1,12 +1,12 @@
-#include "transformer_config.h"
+#include "worker/model/transformer_config.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "backend.h"
-#include "limits.h"
+#include "common/base/limits.h"
+#include "kernels/backend.h"
 
 #define GPT2_HIDDEN_TIMES 4
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "json.h"
+#include "common/web/json.h"
 #include "weir/status.h"
 
 enum transformer_family { TRANSFORMER_GPT2, TRANSFORMER_LLAMA };

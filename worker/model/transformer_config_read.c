@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "limits.h"
-#include "transformer_config.h"
+#include "common/base/limits.h"
+#include "common/web/json.h"
+#include "worker/model/transformer_config.h"
 
 struct reader {
 	const char *path;

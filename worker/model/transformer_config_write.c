@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "transformer_config.h"
+#include "worker/model/transformer_config.h"
 
 #define FLOAT_DIGITS_MAX 9 /* that tell any fp32 from all others */
 

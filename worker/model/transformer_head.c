@@ -1,7 +1,7 @@
 /* What is made of a transformer's last layer: losses and their gradients, scores, logits. */
 #include <assert.h>
 
-#include "transformer_parts.h"
+#include "worker/model/transformer_parts.h"
 
 struct pass pass_of(struct transformer *t, const struct token_batch *in, const float *trained)
 {

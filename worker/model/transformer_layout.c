@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limits.h"
-#include "transformer_parts.h"
+#include "common/base/limits.h"
+#include "worker/model/transformer_parts.h"
 
 /* One of the projections that are computed as one. */
 struct part {

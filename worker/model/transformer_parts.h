@@ -2,8 +2,8 @@
 #ifndef WEIR_TRANSFORMER_PARTS_H
 #define WEIR_TRANSFORMER_PARTS_H
 
-#include "projection.h"
-#include "transformer.h"
+#include "worker/model/projection.h"
+#include "worker/model/transformer.h"
 
 /* Offsets in the weights' space. */
 struct norm {

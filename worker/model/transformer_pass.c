@@ -1,7 +1,7 @@
 /* Forward and backward of a transformer's layers. */
 #include <assert.h>
 
-#include "transformer_parts.h"
+#include "worker/model/transformer_parts.h"
 
 /* Where there is dropout. */
 enum site { SITE_EMBEDDING, SITE_ATTENTION, SITE_MLP, SITES };

@@ -1,10 +1,10 @@
-#include "added.h"
+#include "worker/tokenizer/added.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "string_table.h"
-#include "utf8.h"
+#include "worker/tokenizer/string_table.h"
+#include "worker/tokenizer/utf8.h"
 
 /* \w of Rust's regular expressions, and so what tokenizers take for a part of a word (Unicode Technical Standard 18, annex C): the ranges are letters that
  * Unicode counts as symbols. */

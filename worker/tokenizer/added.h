@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pattern.h"
 #include "weir/status.h"
+#include "worker/tokenizer/pattern.h"
 
 #define ADDED_TOKEN_BYTES_MAX 1024u
 #define ADDED_TOKENS_MAX      65536u

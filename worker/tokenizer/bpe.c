@@ -1,9 +1,9 @@
-#include "bpe.h"
+#include "worker/tokenizer/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_internal.h"
+#include "worker/tokenizer/bpe_internal.h"
 
 #define SPACE       "\xe2\x96\x81"
 #define SPACE_BYTES 3u

@@ -11,10 +11,10 @@
 
 #include <stdbool.h>
 
-#include "json.h"
-#include "string_table.h"
-#include "utf8.h"
+#include "common/web/json.h"
 #include "weir/status.h"
+#include "worker/tokenizer/string_table.h"
+#include "worker/tokenizer/utf8.h"
 
 #define BPE_MERGES_MAX     (1u << 23)
 #define BPE_WORD_BYTES_MAX (1u << 25)

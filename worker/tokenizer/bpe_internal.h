@@ -2,8 +2,8 @@
 #ifndef WEIR_BPE_INTERNAL_H
 #define WEIR_BPE_INTERNAL_H
 
-#include "bpe.h"
-#include "hash.h"
+#include "common/base/hash.h"
+#include "worker/tokenizer/bpe.h"
 
 void bpe_start_of(const struct bpe *b, const char *character, size_t bytes, struct bpe_start *start);
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe.h"
-#include "bpe_internal.h"
-#include "read.h"
+#include "worker/tokenizer/bpe.h"
+#include "worker/tokenizer/bpe_internal.h"
+#include "worker/tokenizer/read.h"
 
 enum { SHOWN = 60 };
 

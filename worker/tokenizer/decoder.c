@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer_internal.h"
+#include "worker/tokenizer/tokenizer_internal.h"
 
 struct decoder {
 	const struct tokenizer *t;

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read.h"
-#include "tokenizer_internal.h"
-#include "utf8.h"
+#include "worker/tokenizer/read.h"
+#include "worker/tokenizer/tokenizer_internal.h"
+#include "worker/tokenizer/utf8.h"
 
 #define DECODING_STEPS_MAX 16u
 #define DECODED_BYTES_MAX  (16u * TOKENIZER_TOKEN_BYTES_MAX) /* of one token */

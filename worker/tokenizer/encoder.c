@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "tokenizer_internal.h"
-#include "utf8.h"
+#include "worker/tokenizer/tokenizer_internal.h"
+#include "worker/tokenizer/utf8.h"
 
 struct encoder {
 	const struct tokenizer *t;

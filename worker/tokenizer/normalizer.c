@@ -1,9 +1,9 @@
 /* The only user of utf8proc. */
-#include "normalizer.h"
+#include "worker/tokenizer/normalizer.h"
 
 #include <utf8proc.h>
 
-#include "read.h"
+#include "worker/tokenizer/read.h"
 
 static const struct {
 	const char *name;

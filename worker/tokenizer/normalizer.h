@@ -4,10 +4,10 @@
 #ifndef WEIR_NORMALIZER_H
 #define WEIR_NORMALIZER_H
 
-#include "buffer.h"
-#include "json.h"
-#include "pattern.h"
+#include "common/web/json.h"
 #include "weir/status.h"
+#include "worker/tokenizer/buffer.h"
+#include "worker/tokenizer/pattern.h"
 
 #define NORMALIZER_STEPS_MAX 32u
 

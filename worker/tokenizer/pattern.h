@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buffer.h"
 #include "weir/status.h"
+#include "worker/tokenizer/buffer.h"
 
 #define PATTERN_BYTES_MAX    4096u        /* as in the file */
 #define PATTERN_COMPILED_MAX (256u << 10) /* translated: a \p{L} becomes some 600 bytes */

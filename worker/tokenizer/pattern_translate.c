@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
+#include "worker/tokenizer/pattern.h"
 
 /* White space as Unicode has it: PCRE2's own \s takes U+180E as well. */
 #define SPACES "\\t-\\r\\x{85}\\p{Z}"

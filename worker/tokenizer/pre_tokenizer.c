@@ -1,6 +1,6 @@
-#include "pre_tokenizer.h"
+#include "worker/tokenizer/pre_tokenizer.h"
 
-#include "read.h"
+#include "worker/tokenizer/read.h"
 
 /* GPT-2's, which ByteLevel cuts at (Radford et al. 2019, encoder.py). */
 static const char gpt2_pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";

@@ -5,11 +5,11 @@
 #ifndef WEIR_PRE_TOKENIZER_H
 #define WEIR_PRE_TOKENIZER_H
 
-#include "buffer.h"
-#include "json.h"
-#include "pattern.h"
-#include "utf8.h"
+#include "common/web/json.h"
 #include "weir/status.h"
+#include "worker/tokenizer/buffer.h"
+#include "worker/tokenizer/pattern.h"
+#include "worker/tokenizer/utf8.h"
 
 #define PRE_STEPS_MAX 16u
 

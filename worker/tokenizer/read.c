@@ -1,4 +1,4 @@
-#include "read.h"
+#include "worker/tokenizer/read.h"
 
 #include <stdlib.h>
 #include <string.h>

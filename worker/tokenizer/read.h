@@ -2,9 +2,9 @@
 #ifndef WEIR_TOKENIZER_READ_H
 #define WEIR_TOKENIZER_READ_H
 
-#include "json.h"
-#include "pattern.h"
+#include "common/web/json.h"
 #include "weir/status.h"
+#include "worker/tokenizer/pattern.h"
 
 #define READ_DEPTH_MAX 8u /* Sequences in Sequences */
 

@@ -1,9 +1,9 @@
-#include "string_table.h"
+#include "worker/tokenizer/string_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "common/base/hash.h"
 
 enum { SHOWN = 60 };
 

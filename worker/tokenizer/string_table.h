@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "common/base/limits.h"
 #include "weir/status.h"
 
 #define STRING_NONE UINT32_MAX

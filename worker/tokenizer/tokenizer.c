@@ -1,13 +1,13 @@
 /* See tokenizer.h: files to a tokenizer, and its questions answered. */
-#include "tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "disk.h"
-#include "hash.h"
-#include "tokenizer_internal.h"
+#include "common/base/hash.h"
+#include "common/system/disk.h"
+#include "worker/tokenizer/tokenizer_internal.h"
 
 /* --- Opening */
 

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpe.h"
 #include "weir/status.h"
+#include "worker/tokenizer/bpe.h"
 
 #define TOKENIZER_FILE_BYTES_MAX  (64u << 20)
 #define TOKENIZER_TEXT_BYTES_MAX  (256u << 20) /* of one text, also once it is normalized */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "disk.h"
-#include "tokenizer_internal.h"
+#include "common/system/disk.h"
+#include "worker/tokenizer/tokenizer_internal.h"
 
 /* Tokens with a role, in transformers' order. */
 static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};

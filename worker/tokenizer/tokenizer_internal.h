@@ -2,12 +2,12 @@
 #ifndef WEIR_TOKENIZER_INTERNAL_H
 #define WEIR_TOKENIZER_INTERNAL_H
 
-#include "added.h"
-#include "bpe.h"
-#include "normalizer.h"
-#include "pre_tokenizer.h"
-#include "string_table.h"
-#include "tokenizer.h"
+#include "worker/tokenizer/added.h"
+#include "worker/tokenizer/bpe.h"
+#include "worker/tokenizer/normalizer.h"
+#include "worker/tokenizer/pre_tokenizer.h"
+#include "worker/tokenizer/string_table.h"
+#include "worker/tokenizer/tokenizer.h"
 
 /* What the post-processor puts on one side. */
 struct affix {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read.h"
-#include "tokenizer_internal.h"
+#include "worker/tokenizer/read.h"
+#include "worker/tokenizer/tokenizer_internal.h"
 
 /* --- The vocabulary */
 

@@ -1,4 +1,4 @@
-#include "utf8.h"
+#include "worker/tokenizer/utf8.h"
 
 #include <stdbool.h>
 #include <string.h>

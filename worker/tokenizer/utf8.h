@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buffer.h"
+#include "worker/tokenizer/buffer.h"
 
 #define UTF8_CHARACTER_MAX     4u             /* bytes of a character */
 #define UTF8_REPLACEMENT       "\xef\xbf\xbd" /* U+FFFD */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "book.h"
-#include "reference.h"
-#include "topk_error.h"
+#include "kernels/book.h"
+#include "tests/bench/codec/reference.h"
+#include "tests/bench/codec/topk_error.h"
 
 #define ELEMENTS  ((size_t)16 << 20)
 #define SEED      7

@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "tests/bench/codec/reference.h"
 
 #include <assert.h>
 #include <math.h>

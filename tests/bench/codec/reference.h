@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
 
 enum distribution { DIST_NORMAL, DIST_LAPLACE, DIST_SCALED, DISTRIBUTIONS };
 extern const char *const distribution_names[DISTRIBUTIONS];

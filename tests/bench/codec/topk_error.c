@@ -1,10 +1,10 @@
-#include "topk_error.h"
+#include "tests/bench/codec/topk_error.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topk.h"
+#include "kernels/topk.h"
 
 #define SENT_OF 100 /* one of so many */
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_TOPK_ERROR_H
 #define WEIR_TOPK_ERROR_H
 
-#include "reference.h"
+#include "tests/bench/codec/reference.h"
 #include "weir/table.h"
 
 struct topk_error {

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend.h"
-#include "dataset.h"
-#include "job.h"
-#include "minibatch.h"
-#include "model.h"
-#include "prng.h"
-#include "rows.h"
-#include "tables.h"
+#include "common/base/prng.h"
+#include "common/job/job.h"
+#include "kernels/backend.h"
+#include "worker/data/dataset.h"
+#include "worker/data/format/rows.h"
+#include "worker/model/model.h"
+#include "worker/train/batch/minibatch.h"
+#include "worker/train/batch/tables.h"
 
 #define FIELDS       26u
 #define NUMBERS      13u

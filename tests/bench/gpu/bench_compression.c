@@ -5,8 +5,8 @@
  * and a residual of its own, as they were. */
 #include <stdlib.h>
 
-#include "bench_gpu.h"
-#include "book.h"
+#include "kernels/book.h"
+#include "tests/bench/gpu/bench_gpu.h"
 
 #define SETS_ELEMENTS  ((size_t)256 << 20) /* of all sets together, if each has no more than half of them */
 #define SETS_MAX       16

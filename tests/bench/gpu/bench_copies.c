@@ -3,7 +3,7 @@
  * read and written. */
 #include <stdlib.h>
 
-#include "bench_gpu.h"
+#include "tests/bench/gpu/bench_gpu.h"
 
 #define COPIED_BYTES       ((size_t)64 << 20)
 #define COPIED_BYTES_QUICK ((size_t)64 << 10)

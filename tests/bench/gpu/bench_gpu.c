@@ -6,7 +6,7 @@
  * as it is measured, behind what it has: name, n, seconds, bytes, share of a copy, FLOPs, separated
  * by tabs. --check: the status says whether compression is as fast as it should be. --quick: little
  * of everything, also of an emulated device. */
-#include "bench_gpu.h"
+#include "tests/bench/gpu/bench_gpu.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
 
 #define ROUNDS         9
 #define SECONDS        4e-3

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "backend.h"
+#include "kernels/backend.h"
 
 #define GPU_RESULTS_MAX 160u
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_gpu.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "tests/bench/gpu/bench_gpu.h"
 
 enum {
 	BATCH = 65536,

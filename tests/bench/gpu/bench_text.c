@@ -4,8 +4,8 @@
  * of `x` and of a token that occurs is read or written once for each time that it has to be. */
 #include <stdlib.h>
 
-#include "bench_gpu.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "tests/bench/gpu/bench_gpu.h"
 
 enum {
 	SEQUENCES = 16,

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
-#include "book.h"
-#include "codec.h"
-#include "vector.h"
+#include "kernels/book.h"
+#include "kernels/codec.h"
+#include "kernels/vector.h"
+#include "tests/bench/kernels/bench.h"
 
 #define ELEMENTS       ((size_t)64 << 20)
 #define FEEDBACK_BYTES 12.0 /* beside the codes */

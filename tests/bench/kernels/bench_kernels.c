@@ -1,18 +1,18 @@
 /* bench_kernels [threads | codecs]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers,
  * codecs and initial values on one thread (a server's executor is one); sgemm and the backend's ops on `threads` (default:
  * all). `codecs`: of these alone, which takes a gigabyte of memory. */
-#include "bench.h"
+#include "tests/bench/kernels/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "codec.h"
-#include "cpu.h"
-#include "init.h"
-#include "optimizer.h"
-#include "prng.h"
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/init.h"
+#include "kernels/optimizer.h"
 
 #define RUNS          5
 #define RUN_SECONDS   0.03

@@ -1,4 +1,4 @@
-#include "bench_select.h"
+#include "tests/bench/kernels/bench_select.h"
 
 #include <algorithm>
 #include <functional>

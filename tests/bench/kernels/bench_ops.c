@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "bench.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "kernels/backend.h"
+#include "tests/bench/kernels/bench.h"
 
 enum {
 	ROWS = 4096,

@@ -1,4 +1,4 @@
-#include "bench_select.h"
+#include "tests/bench/kernels/bench_select.h"
 
 #define FEW 16 /* elements that are sorted by insertion */
 

@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "bench_select.h"
-#include "codec.h"
-#include "prng.h"
-#include "topk.h"
-#include "vector.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
+#include "kernels/topk.h"
+#include "kernels/vector.h"
+#include "tests/bench/kernels/bench_select.h"
 
 #define ELEMENTS      ((size_t)64 << 20)
 #define HUGE_PAGE     ((size_t)2 << 20)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "cmocka_check.h"
-#include "replica_frames.h"
-#include "replica_node.h"
-#include "rpc_fixture.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/rpc_fixture.h"
+#include "tests/unit/server/replica/replica_node.h"
+#include "tests/unit/server/replication/replica_frames.h"
 
 #define AHEAD_BYTES (32u << 20) /* appended and not committed */
 

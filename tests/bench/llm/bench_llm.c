@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
-#include "init.h"
-#include "optimizer.h"
-#include "prng.h"
-#include "transformer.h"
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "kernels/init.h"
+#include "kernels/optimizer.h"
+#include "worker/model/transformer.h"
 
 #define STEPS_MAX 1000
 #define WARM_UP   1

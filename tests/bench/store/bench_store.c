@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "hash.h"
-#include "pages.h"
-#include "prng.h"
-#include "store.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "common/base/prng.h"
+#include "server/store/pages.h"
+#include "server/store/store.h"
 
 #define WIDTH  16u
 #define BATCH  4096u

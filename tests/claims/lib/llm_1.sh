@@ -1,7 +1,7 @@
 # Parity with PyTorch in fp32: logits within 1e-4 relative, loss 1e-5, the gradient of every tensor 1e-3, and ten steps of AdamW track within 1e-4. Of a GPT-2 and two Llamas of
 # random weights (grouped queries, Llama 3's positions; all biases and a tied head) and of the small Llama of the test data, against the vectors that are committed; and, where
 # PYTHON has torch and transformers, against vectors that it makes here, of other numbers and all tensors in full. In tf32, bf16 and fp16 on an emulated device, against the same
-# vectors of fp32, within what tests/unit/model/llm_parity.c states of each: for bf16 logits 3e-2, loss 5e-3, gradients 1e-1, losses of ten steps 1e-2.
+# vectors of fp32, within what tests/unit/worker/model/llm_parity.c states of each: for bf16 logits 3e-2, loss 5e-3, gradients 1e-1, losses of ten steps 1e-2.
 . tests/claims/lib/common.sh
 need_data llama-2m-fresh/config.json
 need_tests llm_parity test_transformer weir_cuda_emulated

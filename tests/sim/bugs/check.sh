@@ -19,13 +19,11 @@ for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/server"
 	mkdir "$work/server"
-	for file in replica.[ch] replica_internal.h replica_follower.c replica_primary.c replica_record.c epochs.[ch] heartbeat.h member_set.h; do
-		cp "$source"/server/$file "$work/server"
-	done
+	cp -r "$source/server/records" "$source/server/replica" "$work/server"
 	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$name does not apply: bring it up to date"; exit 1; }
 	[ "$seeds" -gt 0 ] || continue
-	cc -std=gnu17 -O2 -I "$work/server" -iquote "$source/common" -I "$source/common/include" "$source"/tests/sim/replica/*.c "$work"/server/*.c \
-		"$source"/common/prng.c "$source"/common/clock.c -lm -o "$work/explorer"
+	cc -std=gnu17 -O2 -iquote "$work" -iquote "$source" -I "$source/common/include" "$source"/tests/sim/replica/*.c \
+		"$work"/server/replica/replica*.c "$work"/server/records/epochs.c "$source"/common/base/prng.c "$source"/common/base/clock.c -lm -o "$work/explorer"
 	status=0
 	timeout "$limit_s" "$work/explorer" --seeds "$seeds" > "$work/out" 2>&1 || status=$?
 	case $status in

@@ -1,11 +1,11 @@
 /* All of it is the world's memory. What comes back to a process waits in its session's inbox, which its thread empties in a turn. */
-#include "coord_sim.h"
+#include "tests/sim/coord/coord_sim.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "limits.h"
-#include "network.h"
+#include "common/base/limits.h"
+#include "tests/sim/net/network.h"
 
 enum { NODES_MAX = 64 };
 #define LATE_NS   (4 * SIM_S)    /* a late request is late by */

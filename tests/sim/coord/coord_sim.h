@@ -1,11 +1,11 @@
-/* The coordinator that the servers of a simulated job share: proto/coord.h as etcd would be it, at a node of its own, over messages that take their time, are
+/* The coordinator that the servers of a simulated job share: proto/coord/coord.h as etcd would be it, at a node of its own, over messages that take their time, are
  * lost, or are carried out when nobody waits for their answer any more. One store, always consistent: a read sees every transaction answered before. */
 #ifndef WEIR_SIM_COORD_H
 #define WEIR_SIM_COORD_H
 
-#include "coord.h"
-#include "poster.h"
-#include "world.h"
+#include "common/base/callback_executor.h"
+#include "proto/coord/coord.h"
+#include "tests/sim/world/world.h"
 
 struct coord_mood {
 	int64_t delay_ns; /* of a message, one way: at most */

@@ -1,13 +1,13 @@
 /* A store is the machine's: by node and path it outlives processes. It has the pairs as they are
  * read (live), as they are on disk (kept), and the writes in between, each whole or not at all,
  * of which a crash keeps the first few. A copy is of what is on disk. */
-#include "cold_sim.h"
+#include "tests/sim/disk/cold_sim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cold.h"
-#include "world.h"
+#include "server/store/cold.h"
+#include "tests/sim/world/world.h"
 
 enum kind { KIND_ROW, KIND_HEADER };
 

@@ -1,11 +1,11 @@
-/* What lies below the rows, without RocksDB: server/cold.h over a sorted list in memory, for programs that link this in its place. A node that dies takes what was
+/* What lies below the rows, without RocksDB: server/store/cold.h over a sorted list in memory, for programs that link this in its place. A node that dies takes what was
  * not flushed with it, from some write on. */
 #ifndef WEIR_SIM_COLD_H
 #define WEIR_SIM_COLD_H
 
 #include <stdint.h>
 
-#include "world.h"
+#include "tests/sim/world/world.h"
 
 /* Once in a world: a flush takes up to flush_ns. */
 void cold_sim_begin(int64_t flush_ns);

@@ -1,7 +1,7 @@
 /* Every operation is the machine's: done at once and whole, whatever thread asked for it; only syncs take time. */
-#include "disk_sim.h"
+#include "tests/sim/disk/disk_sim.h"
 
-#include "faulty_disk.h"
+#include "tests/unit/faulty_disk.h"
 
 struct disk_sim {
 	struct disk disk;

@@ -2,8 +2,8 @@
 #ifndef WEIR_SIM_DISK_H
 #define WEIR_SIM_DISK_H
 
-#include "disk.h"
-#include "world.h"
+#include "common/system/disk.h"
+#include "tests/sim/world/world.h"
 
 struct disk_sim;
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "../sim_test.h"
-#include "disk_sim.h"
-#include "heap.h"
+#include "tests/sim/disk/disk_sim.h"
+#include "tests/sim/sim_test.h"
+#include "tests/sim/world/heap.h"
 
 enum { BLOCK = 4096, BLOCKS = 8 };
 

@@ -1,11 +1,11 @@
-#include "hour.h"
+#include "tests/sim/hour/hour.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coord_sim.h"
-#include "heap.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/world/heap.h"
 
 #define LOOK_NS  (50 * SIM_MS)
 #define LIMIT_NS (8 * 3600 * SIM_S) /* after that it will not end */

@@ -8,8 +8,8 @@
 #ifndef WEIR_SIM_HOUR_H
 #define WEIR_SIM_HOUR_H
 
-#include "disk_sim.h"
-#include "network.h"
+#include "tests/sim/disk/disk_sim.h"
+#include "tests/sim/net/network.h"
 #include "weir/weir.h"
 
 enum {

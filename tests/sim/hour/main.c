@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hour.h"
+#include "tests/sim/hour/hour.h"
 
 struct arguments {
 	uint64_t first, last;

@@ -1,13 +1,13 @@
 /* A server's process: what weir-server's main does, with its log in memory and what it promises on a simulated disk; and the time that work takes it. */
-#include "server.h"
+#include "server/service/server.h"
 
 #include <stdio.h>
 
-#include "coord_sim.h"
-#include "hour.h"
-#include "partition.h"
-#include "partition_internal.h"
-#include "placement.h"
+#include "common/base/key_partition.h"
+#include "server/partition/partition.h"
+#include "server/partition/partition_internal.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/hour/hour.h"
 
 enum { EXECUTORS = 2 };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "hour.h"
+#include "tests/sim/hour/hour.h"
+#include "worker/client/client.h"
 
 struct worker {
 	struct machine *machine;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "job.h"
-#include "placement.h"
-#include "server_internal.h"
+#include "common/base/key_partition.h"
+#include "server/service/server_internal.h"
+#include "tests/sim/job/job.h"
+#include "worker/client/client.h"
 
 enum { ASK_MS = 60000, AUDITS = 100 };
 

@@ -1,7 +1,7 @@
 /* What goes wrong. Every fault ends by itself, later than it began and not in the order they began. */
-#include "cold_sim.h"
-#include "coord_sim.h"
-#include "job.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/disk/cold_sim.h"
+#include "tests/sim/job/job.h"
 
 #define LAST_NS  (7 * SIM_S) /* a fault lasts; most of them */
 #define MOST_NS  (1 * SIM_S)

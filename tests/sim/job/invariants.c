@@ -7,17 +7,17 @@
  *   no partition is lost while a replica has its whole log                     who is read in place of a primary is no older than is allowed */
 #include <string.h>
 
-#include "hash.h"
-#include "job.h"
-#include "journal.h"
-#include "logger.h"
-#include "partition_internal.h"
-#include "partition_state.h"
-#include "placement.h"
-#include "replica_link.h"
-#include "replication.h"
-#include "roles.h"
-#include "server_internal.h"
+#include "common/base/hash.h"
+#include "common/base/key_partition.h"
+#include "common/system/logger.h"
+#include "server/cluster/roles.h"
+#include "server/log/journal.h"
+#include "server/partition/partition_internal.h"
+#include "server/partition/partition_state.h"
+#include "server/replication/replica_link.h"
+#include "server/replication/replication.h"
+#include "server/service/server_internal.h"
+#include "tests/sim/job/job.h"
 
 enum { EPOCHS_MAX = 4096 };
 

@@ -1,13 +1,13 @@
 /* One run: what this seed's job and world are like, its processes, its faults, and its end. */
-#include "job.h"
+#include "tests/sim/job/job.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-#include "cold_sim.h"
-#include "coord_sim.h"
-#include "heap.h"
-#include "partition.h"
+#include "server/partition/partition.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/disk/cold_sim.h"
+#include "tests/sim/world/heap.h"
 
 #define FAULTS_NS  (10 * SIM_S)
 #define LIMIT_NS   (150 * SIM_S) /* after that nothing is wrong any more: leases and patience are well below */

@@ -12,11 +12,11 @@
 
 #include <stdio.h>
 
-#include "disk_sim.h"
-#include "hosts.h"
-#include "mark.h"
-#include "network.h"
-#include "replica.h"
+#include "server/records/assignment.h"
+#include "server/records/mark.h"
+#include "server/replica/replica.h"
+#include "tests/sim/disk/disk_sim.h"
+#include "tests/sim/net/network.h"
 #include "weir/weir.h"
 
 enum {

@@ -1,9 +1,9 @@
 /* Whoever moves partitions while the job trains: a process that asks some server now and then, as `weir move` and `weir rebalance` do. What becomes of it the
  * servers bring about by themselves. */
-#include "job.h"
-#include "partition.h"
-#include "rpc.h"
-#include "wire.h"
+#include "proto/rpc/rpc.h"
+#include "proto/wire/wire.h"
+#include "server/partition/partition.h"
+#include "tests/sim/job/job.h"
 
 enum { ASK_MS = 2000 };
 

@@ -2,11 +2,11 @@
  * that has lost its log is whole again when it speaks as one that is in sync; that the primary has taken it back in may be what it said before it lost it. */
 #include <string.h>
 
-#include "authority_format.h"
-#include "coord_sim.h"
-#include "job.h"
-#include "journal.h"
-#include "placement.h"
+#include "common/base/key_partition.h"
+#include "server/coord/coord_records_format.h"
+#include "server/log/journal.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/job/job.h"
 
 enum { RECORDS = PARTITIONS + 1 /* the ledger's is the last */ };
 

@@ -1,12 +1,12 @@
 /* A server's process: what weir-server's main does, over the simulated disk and network. */
-#include "server.h"
+#include "server/service/server.h"
 
-#include "coord_sim.h"
-#include "durable.h"
-#include "job.h"
-#include "journal_internal.h"
-#include "partition.h"
-#include "placement.h"
+#include "common/base/key_partition.h"
+#include "server/log/journal_internal.h"
+#include "server/partition/partition.h"
+#include "server/service/durable.h"
+#include "tests/sim/coord/coord_sim.h"
+#include "tests/sim/job/job.h"
 
 enum { LEASE_MS = 6000, PATIENCE_MS = 30000, SEGMENT_BYTES = 1 << 15, BUDGET_BYTES = 64 << 20 };
 

@@ -2,12 +2,12 @@
  * with it. If not, what is missing. */
 #include <string.h>
 
-#include "job.h"
-#include "partition.h"
-#include "replica_internal.h"
-#include "replication.h"
-#include "roles.h"
-#include "server_internal.h"
+#include "server/cluster/roles.h"
+#include "server/partition/partition.h"
+#include "server/replica/replica_internal.h"
+#include "server/replication/replication.h"
+#include "server/service/server_internal.h"
+#include "tests/sim/job/job.h"
 
 static struct replication *driver_of(const struct server *s, uint32_t id)
 {

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "job.h"
-#include "partition.h"
+#include "server/partition/partition.h"
+#include "tests/sim/job/job.h"
+#include "worker/client/client.h"
 
 enum { WAIT_MS = 60000 };
 

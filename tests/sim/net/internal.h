@@ -2,8 +2,8 @@
 #ifndef WEIR_SIM_NETWORK_INTERNAL_H
 #define WEIR_SIM_NETWORK_INTERNAL_H
 
-#include "network.h"
-#include "rpc_transport.h"
+#include "proto/rpc/rpc_transport.h"
+#include "tests/sim/net/network.h"
 
 enum side { CLIENT, SERVER };
 

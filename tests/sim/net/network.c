@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "tests/sim/net/internal.h"
 
 enum { NODES_MAX = 64 };
 #define PING_NS      (500 * SIM_MS)

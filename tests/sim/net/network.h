@@ -6,8 +6,8 @@
 #ifndef WEIR_SIM_NETWORK_H
 #define WEIR_SIM_NETWORK_H
 
-#include "rpc.h"
-#include "world.h"
+#include "proto/rpc/rpc.h"
+#include "tests/sim/world/world.h"
 
 struct network_mood {
 	int64_t delay_ns, rare_delay_ns; /* of a packet: at most */

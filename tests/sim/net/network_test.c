@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "../sim_test.h"
-#include "heap.h"
-#include "limits.h"
-#include "network.h"
+#include "common/base/limits.h"
+#include "tests/sim/net/network.h"
+#include "tests/sim/sim_test.h"
+#include "tests/sim/world/heap.h"
 
 #define DEAD_NS (WEIR_DEAD_PEER_MS * SIM_MS)
 

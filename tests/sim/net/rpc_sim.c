@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deadline.h"
-#include "internal.h"
+#include "common/base/deadline.h"
+#include "tests/sim/net/internal.h"
 
 /* --- Loops: a condition under the loop's lock */
 

@@ -1,8 +1,8 @@
 /* The suite of rpc_conformance.c over the simulated network, in several worlds: from one message under way at a time to many, with packets in any order. */
 #include <stdio.h>
 
-#include "network.h"
-#include "rpc_fixture.h"
+#include "tests/sim/net/network.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 enum { SEEDS = 3 };
 

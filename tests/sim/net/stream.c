@@ -2,7 +2,7 @@
  * has paused stops its peer. What has arrived waits in the inbox; an orderly end waits there behind the messages that came before it, a cancellation does not. */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "tests/sim/net/internal.h"
 
 struct sim_stream {
 	struct rpc_stream base;

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 /* What was ever committed, by index, and what was acknowledged. */
 struct committed {

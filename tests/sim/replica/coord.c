@@ -1,5 +1,5 @@
 /* The records. A request may take long, be lost on its way there, or carried out when nobody waits for its answer any more. */
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 #define PATIENCE_US 1000000
 

@@ -1,7 +1,7 @@
 /* What the server does around the state machine: it carries out actions, and tells of their ends. */
 #include <stdlib.h>
 
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 #define BATCH_ENTRIES 8u
 

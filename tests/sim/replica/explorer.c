@@ -1,5 +1,5 @@
 /* The event queue, and one run. */
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The replication protocol (server/replica.h) under everything that can go wrong, in one thread and from one seed.
+/* The replication protocol (server/replica/replica.h) under everything that can go wrong, in one thread and from one seed.
  *
  * Five servers host three partitions of two or three replicas. Everything around the state machine is simulated here: logs on disks that lose what was not
  * synced, a network that loses, delays, repeats and reorders, in one direction too, a coordinator that is slow, silent, or carries out what it was
@@ -13,8 +13,8 @@
 
 #include <stdio.h>
 
-#include "prng.h"
-#include "replica.h"
+#include "common/base/prng.h"
+#include "server/replica/replica.h"
 
 #define NODES       5u
 #define PARTITIONS  3u

@@ -1,5 +1,5 @@
 /* What goes wrong, and what is asked meanwhile. Each run has its own mixture, so that the rare ones meet. */
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 #define FAULT_US  40000
 #define FAULTS_US 8000000

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "explorer.h"
+#include "common/base/clock.h"
+#include "tests/sim/replica/explorer.h"
 
 struct plan {
 	uint64_t seed, seeds;

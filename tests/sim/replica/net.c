@@ -1,7 +1,7 @@
 /* Messages on their way: lost, late, twice, out of order, in one direction only. */
 #include <stdlib.h>
 
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 void wire_release(struct wire *w)
 {

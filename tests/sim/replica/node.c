@@ -1,5 +1,5 @@
 /* A server: what it finds when it starts, what is left when it dies. */
-#include "explorer.h"
+#include "tests/sim/replica/explorer.h"
 
 static void found(const struct sim *s, const struct disk_copy *d, struct replica_found *out)
 {

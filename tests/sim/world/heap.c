@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
-#include "internal.h"
+#include "tests/sim/world/heap.h"
+#include "tests/sim/world/internal.h"
 
 struct piece {
 	uintptr_t at;  /* 0: the slot was never used; GONE: it was */

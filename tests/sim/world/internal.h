@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "world.h"
+#include "tests/sim/world/world.h"
 
 struct thread;
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "tests/sim/world/internal.h"
 
 enum { NODES_MAX = 64, WATCHERS_MAX = 32 };
 #define WALL_BEGIN_NS 1700000000000000000ll /* November 2023 */

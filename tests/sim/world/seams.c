@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "tests/sim/world/internal.h"
 
 struct lock {
 	uint64_t owner; /* a thread's id; 0: free */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "internal.h"
+#include "common/base/hash.h"
+#include "tests/sim/world/internal.h"
 
 struct event {
 	int64_t at_ns;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prng.h"
+#include "common/base/prng.h"
 #include "weir/status.h"
 
 #define SIM_MS 1000000ll /* of nanoseconds, in which all simulated time is */

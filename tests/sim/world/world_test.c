@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "../sim_test.h"
-#include "clock.h"
-#include "deadline.h"
-#include "heap.h"
-#include "world.h"
+#include "common/base/clock.h"
+#include "common/base/deadline.h"
+#include "tests/sim/sim_test.h"
+#include "tests/sim/world/heap.h"
+#include "tests/sim/world/world.h"
 
 static uint64_t run(uint64_t seed, void (*fn)(void *arg), void *arg)
 {

@@ -1,4 +1,4 @@
-#include "s3_server.h"
+#include "tests/unit/common/s3_server.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

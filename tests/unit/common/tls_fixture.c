@@ -1,11 +1,11 @@
-#include "tls_fixture.h"
+#include "tests/unit/common/tls_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka_check.h"
-#include "disk.h"
+#include "common/system/disk.h"
+#include "tests/cmocka_check.h"
 
 struct tls_folder mine, other;
 

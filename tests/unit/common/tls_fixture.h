@@ -2,7 +2,7 @@
 #ifndef TLS_FIXTURE_H
 #define TLS_FIXTURE_H
 
-#include "certificate.h"
+#include "common/tls/certificate.h"
 
 struct tls_folder {
 	char path[64];

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "check.h"
+#include "tests/unit/kernels/check.h"
 
 float *random_floats(struct prng *r, size_t n, double low, double high)
 {

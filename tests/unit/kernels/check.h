@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prng.h"
+#include "common/base/prng.h"
 
 /* n numbers, uniform in [low, high), in malloc'ed memory. */
 float *random_floats(struct prng *r, size_t n, double low, double high);

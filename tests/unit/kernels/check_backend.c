@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-#include "check_backend.h"
+#include "tests/unit/kernels/check_backend.h"
 
 #if defined(WEIR_CUDA_HOST)
-#include "cuda_host.h"
+#include "tests/cuda_host/cuda_host.h"
 #endif
-#include "mirror.h"
-#include "rounds.h"
+#include "tests/rounds.h"
+#include "tests/unit/kernels/mirror.h"
 
 #define THREADS_MOST 3
 #define ORDERS       3 /* of an emulated device's threads */

@@ -2,8 +2,8 @@
 #ifndef WEIR_TESTS_CHECK_BACKEND_H
 #define WEIR_TESTS_CHECK_BACKEND_H
 
-#include "check.h"
-#include "cpu.h"
+#include "kernels/cpu/cpu.h"
+#include "tests/unit/kernels/check.h"
 
 /* Runs fn with numbers from the same seed (WEIR_TEST_SEED in the environment makes others of it) on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with some orders of its threads (rounds.h); prints
  * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */

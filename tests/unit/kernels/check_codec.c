@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "book.h"
-#include "check.h"
-#include "check_codec.h"
+#include "kernels/book.h"
+#include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/check_codec.h"
 
 #define GUARD 0xee
 

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "prng.h"
-#include "vector.h"
+#include "common/base/prng.h"
+#include "kernels/codec.h"
+#include "kernels/vector.h"
 
 /* The i-th coding (int4 with several books) and its name; false when there are no more. */
 bool coding_at(unsigned i, struct coding *out, const char **name);

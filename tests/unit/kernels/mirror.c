@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mirror.h"
+#include "tests/unit/kernels/mirror.h"
 
 #define ARRAYS_MAX  16
 #define GUARD_BYTES ((size_t)256) /* also keeps the alignment of what lies between */

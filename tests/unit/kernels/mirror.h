@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_MIRROR_H
 #define WEIR_TESTS_MIRROR_H
 
-#include "backend.h"
+#include "kernels/backend.h"
 
 /* Takes over `device`, which is destroyed with it. Its name is the device's. Fails the test where the device reports a failure. */
 struct backend *mirror_of(struct backend *device);

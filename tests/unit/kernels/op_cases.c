@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "op_cases.h"
+#include "tests/unit/kernels/op_cases.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 

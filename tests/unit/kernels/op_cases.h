@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_OP_CASES_H
 #define WEIR_TESTS_OP_CASES_H
 
-#include "check_backend.h"
+#include "tests/unit/kernels/check_backend.h"
 
 #define OP_CASE_RESULTS 60000u
 

@@ -1,4 +1,4 @@
-#include "topk_inputs.h"
+#include "tests/unit/kernels/topk_inputs.h"
 
 #include <assert.h>
 #include <math.h>

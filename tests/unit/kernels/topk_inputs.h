@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../bench/codec/reference.h"
+#include "tests/bench/codec/reference.h"
 
 /* The k-th largest magnitude, by sorting; k from 1. */
 float kth_magnitude(const float *x, size_t n, size_t k);

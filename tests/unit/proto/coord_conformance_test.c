@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmocka_check.h"
-#include "coord_fixture.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/coord_fixture.h"
 
 #define LEASE_MS 6000 /* longer than any pause of a busy machine that is not part of a test */
 

@@ -1,13 +1,13 @@
 /* What coord_etcd.h promises beyond coord.h: endpoints, and etcd's own ways. */
-#include "coord_etcd.h"
+#include "proto/coord/coord_etcd.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cmocka_check.h"
-#include "coord_fixture.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/coord_fixture.h"
 
 #define LEASE_MS 6000
 

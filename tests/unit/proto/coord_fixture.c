@@ -1,12 +1,12 @@
-#include "coord_fixture.h"
+#include "tests/unit/proto/coord_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmocka_check.h"
-#include "coord_etcd.h"
-#include "deadline.h"
-#include "task_queue.h"
+#include "common/base/deadline.h"
+#include "proto/coord/coord_etcd.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/server/replication/task_queue.h"
 
 #define SIMULATED_STEP_MS 5
 #define NS_PER_MS         1000000ll

@@ -5,10 +5,10 @@
 
 #include <pthread.h>
 
-#include "coord.h"
-#include "coord_memory.h"
-#include "etcd_process.h"
-#include "rpc.h"
+#include "proto/coord/coord.h"
+#include "proto/coord/coord_memory.h"
+#include "proto/rpc/rpc.h"
+#include "tests/unit/proto/etcd_process.h"
 
 #define WORLD_PATIENCE_MS  60000
 #define WORLD_SESSIONS_MAX 4

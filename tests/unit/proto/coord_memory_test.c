@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmocka_check.h"
-#include "coord_fixture.h"
-#include "task_queue.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/coord_fixture.h"
+#include "tests/unit/server/replication/task_queue.h"
 
 #define LEASE_MS 3000
 #define MS       1000000ll

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "rpc.h"
+#include "proto/rpc/rpc.h"
 
 static void unary(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request)
 {

@@ -1,4 +1,4 @@
-#include "etcd_process.h"
+#include "tests/unit/proto/etcd_process.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmocka_check.h"
-#include "program.h"
+#include "common/system/program.h"
+#include "tests/cmocka_check.h"
 
 void free_ports(uint16_t *ports, size_t count)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "limits.h"
+#include "common/base/limits.h"
 
 struct etcd_process {
 	pid_t pid; /* 0: does not run */

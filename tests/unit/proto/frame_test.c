@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "crc32c.h"
-#include "frame.h"
-#include "golden_frames.h"
-#include "pieces.h"
+#include "common/base/crc32c.h"
+#include "proto/frame/frame.h"
+#include "tests/unit/proto/golden_frames.h"
+#include "tests/unit/proto/pieces.h"
 
 /* Everything that a frame says, as one hash: two frames that parse alike have the same. The first failure ends it. */
 static weir_status parse(const struct message *m, uint32_t *digest, weir_error *err)

@@ -1,11 +1,11 @@
-#include "golden_frames.h"
+#include "tests/unit/proto/golden_frames.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "section_keys.h"
+#include "proto/frame/section_keys.h"
 
 static const uint8_t uuid[16] = {0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f};
 

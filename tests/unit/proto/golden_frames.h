@@ -2,7 +2,7 @@
 #ifndef GOLDEN_FRAMES_H
 #define GOLDEN_FRAMES_H
 
-#include "frame.h"
+#include "proto/frame/frame.h"
 
 enum { GOLDEN_PUSH, GOLDEN_PULL, GOLDEN_REPLIES, GOLDEN_SEAL, GOLDEN_CLOSE_STEP, GOLDEN_CODED_KEYS, GOLDEN_FRAMES };
 const char *golden_name(uint32_t i);

@@ -1,7 +1,7 @@
 /* Writes tests/golden/frame_*.hex anew: only when the format is changed on purpose. */
 #include <stdio.h>
 
-#include "golden_frames.h"
+#include "tests/unit/proto/golden_frames.h"
 
 int main(void)
 {

@@ -1,13 +1,13 @@
 /* Frames of HTTP/2 that a server can afford, and those that it cannot: by kind and rate, however
  * they are cut. What gRPC's own client sends at its busiest is always afforded. */
-#include "h2_scan.h"
+#include "proto/rpc/h2_scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka_check.h"
-#include "limits.h"
+#include "common/base/limits.h"
+#include "tests/cmocka_check.h"
 
 enum { END_HEADERS = 4, SECOND_NS = 1000000000 };
 

@@ -1,4 +1,4 @@
-#include "pieces.h"
+#include "tests/unit/proto/pieces.h"
 
 #include <assert.h>
 #include <stdlib.h>

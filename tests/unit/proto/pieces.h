@@ -2,7 +2,7 @@
 #ifndef PIECES_H
 #define PIECES_H
 
-#include "message.h"
+#include "common/base/message.h"
 
 /* Spans of `cut` bytes (> 0), the last one shorter. One reference. */
 struct message *pieces_of(const uint8_t *bytes, size_t n, size_t cut);

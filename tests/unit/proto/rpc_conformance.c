@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "limits.h"
-#include "rpc_fixture.h"
+#include "common/base/limits.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 static const char *transport;
 static const size_t sizes[] = {1, 100, 4096, 4097, 65536, 100000, 1 << 20, 3 << 20};

@@ -1,5 +1,5 @@
 /* The suite over a real transport: test_rpc_conformance memory|unix|tcp. */
-#include "rpc_fixture.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 int main(int argc, char **argv)
 {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "limits.h"
-#include "rpc_fixture.h"
+#include "common/base/limits.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 struct child {
 	pid_t pid;

@@ -1,4 +1,4 @@
-#include "rpc_fixture.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "limits.h"
-#include "pattern.h"
+#include "common/base/limits.h"
+#include "tests/pattern.h"
 
 double seconds_now(void)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rpc.h"
+#include "proto/rpc/rpc.h"
 
 /* How the service behaves, by method:
  *   PUSH_STREAM, LINK,          echo             PULL_STREAM   answers nothing

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "limits.h"
-#include "rpc_fixture.h"
-#include "rpc_shape.h"
+#include "common/base/limits.h"
+#include "proto/rpc/rpc_shape.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 #define MB_S 1000000ull /* megabits a second, as bits */
 #define MS   1000000ll

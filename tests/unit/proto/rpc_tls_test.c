@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "await.h"
-#include "disk.h"
-#include "rpc_fixture.h"
-#include "tls_fixture.h"
+#include "common/system/disk.h"
+#include "tests/await.h"
+#include "tests/unit/common/tls_fixture.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 #define CALL_MS 3000u
 

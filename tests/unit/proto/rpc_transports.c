@@ -1,7 +1,7 @@
 /* The transports that tests choose by name. */
 #include <string.h>
 
-#include "rpc_fixture.h"
+#include "tests/unit/proto/rpc_fixture.h"
 
 /* "slow-" before a name: over a network slow enough that messages wait, and fast enough for the suite. */
 struct rpc *fixture_rpc(const char *transport)

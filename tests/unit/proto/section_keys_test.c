@@ -1,11 +1,11 @@
 /* The keys of a section: which way they are written, what that costs, and that nothing else is read. */
-#include "section_keys.h"
+#include "proto/frame/section_keys.h"
 
 #include <stdlib.h>
 
-#include "cmocka_check.h"
-#include "pieces.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/pieces.h"
 
 enum { KEYS_MAX = 3000, STREAM_MAX = 8 * KEYS_MAX + 64 };
 

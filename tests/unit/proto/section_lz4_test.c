@@ -1,11 +1,11 @@
 /* Packed streams: what comes out is what went in, however it is cut, and nothing else is taken. */
-#include "section_lz4.h"
+#include "proto/frame/section_lz4.h"
 
 #include <stdlib.h>
 
-#include "cmocka_check.h"
-#include "pieces.h"
-#include "prng.h"
+#include "common/base/prng.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/proto/pieces.h"
 
 enum { ROWS = 100, WIDTH = 64, INDEX_BYTES = ROWS * 8, DATA_BYTES = ROWS * WIDTH * 4 };
 

@@ -1,11 +1,11 @@
 /* Data{frame}: the envelope that protobuf would write, around a frame that is not copied. */
 #include <stdlib.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
-#include "limits.h"
-#include "pieces.h"
-#include "wire.h"
+#include "common/base/limits.h"
+#include "proto/wire/wire.h"
+#include "tests/unit/proto/pieces.h"
 
 static uint32_t released;
 static void count_release(struct message *m)

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
-#include "limits.h"
-#include "metrics.h"
-#include "wire.h"
-#include "wire_limits.h"
-#include "wire_samples.h"
+#include "common/base/limits.h"
+#include "common/metrics/metrics.h"
+#include "proto/wire/wire.h"
+#include "proto/wire/wire_limits.h"
+#include "tests/unit/proto/wire_samples.h"
 
 enum { FULL, EMPTY };
 

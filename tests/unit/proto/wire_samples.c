@@ -1,10 +1,10 @@
-#include "wire_samples.h"
+#include "tests/unit/proto/wire_samples.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "common/base/hash.h"
 
 #define INNER_COUNT_MAX 3u
 

@@ -2,7 +2,7 @@
 #ifndef WIRE_SAMPLES_H
 #define WIRE_SAMPLES_H
 
-#include "wire.h"
+#include "proto/wire/wire.h"
 
 /* Every message that is a request or a reply by itself. */
 /* clang-format off */

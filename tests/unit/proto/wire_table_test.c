@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
-#include "limits.h"
-#include "wire.h"
+#include "common/base/limits.h"
+#include "proto/wire/wire.h"
 
 static const weir_init_segment segments[] = {
     {70000, WEIR_INIT_NORMAL, 0.01f}, {100, WEIR_INIT_ZERO, 0}, {30, WEIR_INIT_CONSTANT, 2}, {200, WEIR_INIT_UNIFORM, 0.5f}};

@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
-#include "limits.h"
-#include "metrics.h"
-#include "pieces.h"
-#include "prng.h"
-#include "wire.h"
-#include "wire_samples.h"
+#include "common/base/limits.h"
+#include "common/base/prng.h"
+#include "common/metrics/metrics.h"
+#include "proto/wire/wire.h"
+#include "tests/unit/proto/pieces.h"
+#include "tests/unit/proto/wire_samples.h"
 
 /* What our code has asked of malloc since the counter was set to 0 (the linker's --wrap): an upper bound of what it held. */
 void *__real_malloc(size_t bytes);

@@ -1,4 +1,4 @@
-#include "client.h"
+#include "tests/unit/server/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "deadline.h"
+#include "common/base/deadline.h"
 
 #define WAIT_MS 20000
 

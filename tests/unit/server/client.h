@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
-#include "records.h"
-#include "rpc.h"
-#include "wire.h"
+#include "proto/rpc/rpc.h"
+#include "proto/wire/wire.h"
+#include "tests/unit/server/records.h"
 
 struct answer {
 	struct record record;

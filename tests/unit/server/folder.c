@@ -1,11 +1,11 @@
-#include "folder.h"
+#include "tests/unit/server/folder.h"
 
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka_check.h"
+#include "tests/cmocka_check.h"
 
 void folder_create(char out[FOLDER_BYTES])
 {

@@ -1,12 +1,12 @@
-#include "node.h"
+#include "tests/unit/server/node.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka_check.h"
-#include "cold.h"
-#include "partition_state.h"
-#include "snapshot_receive.h"
+#include "server/partition/partition_state.h"
+#include "server/snapshot/snapshot_receive.h"
+#include "server/store/cold.h"
+#include "tests/cmocka_check.h"
 
 enum { SEGMENT_BYTES = 4 << 20 }; /* the disk has each as a whole in memory, and every start begins one */
 

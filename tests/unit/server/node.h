@@ -3,14 +3,14 @@
 #ifndef TEST_NODE_H
 #define TEST_NODE_H
 
-#include "cold_fetch.h"
-#include "cold_sweep.h"
-#include "cold_writer.h"
-#include "faulty_disk.h"
-#include "folder.h"
-#include "journal.h"
-#include "partition_fixture.h"
-#include "task_queue.h"
+#include "server/log/journal.h"
+#include "server/store/cold_fetch.h"
+#include "server/store/cold_sweep.h"
+#include "server/store/cold_writer.h"
+#include "tests/unit/faulty_disk.h"
+#include "tests/unit/server/folder.h"
+#include "tests/unit/server/partition/partition_fixture.h"
+#include "tests/unit/server/replication/task_queue.h"
 
 enum { COUNTED_ROWS = ASYNC_DENSE + 1, WIDE_DENSE, NODE_TABLES_END };
 #define WIDE_CHUNKS 12u /* of WIDE_DENSE: 3 MiB */

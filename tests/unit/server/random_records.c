@@ -1,6 +1,6 @@
-#include "random_records.h"
+#include "tests/unit/server/random_records.h"
 
-#include "partition_fixture.h"
+#include "tests/unit/server/partition/partition_fixture.h"
 
 static uint32_t below(struct prng *random, uint32_t n)
 {

@@ -2,8 +2,8 @@
 #ifndef TEST_RANDOM_RECORDS_H
 #define TEST_RANDOM_RECORDS_H
 
-#include "prng.h"
-#include "records.h"
+#include "common/base/prng.h"
+#include "tests/unit/server/records.h"
 
 #define RANDOM_ROWS_MAX 2000u
 

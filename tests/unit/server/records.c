@@ -1,4 +1,4 @@
-#include "records.h"
+#include "tests/unit/server/records.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "codec.h"
-#include "section_keys.h"
+#include "kernels/codec.h"
+#include "proto/frame/section_keys.h"
 
 const uint8_t records_uuid[16] = "test-job-uuid-16";
 

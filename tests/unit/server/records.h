@@ -2,7 +2,7 @@
 #ifndef TEST_RECORDS_H
 #define TEST_RECORDS_H
 
-#include "frame.h"
+#include "proto/frame/frame.h"
 
 extern const uint8_t records_uuid[16];
 #define RECORDS_GENERATION 3u

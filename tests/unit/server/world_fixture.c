@@ -1,14 +1,14 @@
-#include "world_fixture.h"
+#include "tests/unit/server/world_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "await.h"
-#include "cmocka_check.h"
-#include "coord_memory.h"
-#include "disk.h"
-#include "faulty_disk.h"
-#include "placement.h"
+#include "common/base/key_partition.h"
+#include "common/system/disk.h"
+#include "proto/coord/coord_memory.h"
+#include "tests/await.h"
+#include "tests/cmocka_check.h"
+#include "tests/unit/faulty_disk.h"
 
 /* --- Servers */
 

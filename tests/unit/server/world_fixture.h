@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "folder.h"
-#include "server_internal.h"
-#include "service_fixture.h"
+#include "server/service/server_internal.h"
+#include "tests/unit/server/folder.h"
+#include "tests/unit/server/service/service_fixture.h"
 
 enum { WORLD_SERVERS = 3, WORLD_KEYS = 3 };
 

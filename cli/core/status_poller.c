@@ -1,0 +1,230 @@
+/* Overviews from the wire's status messages. */
+#include "cli/core/status_poller.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/ledger_client.h"
+#include "cli/core/transport.h"
+#include "overview/overview_read.h"
+#include "proto/wire/wire.h"
+
+struct watcher {
+	struct rpc *rpc;
+	struct rpc_loop *loop;
+	struct doors *doors;
+	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: its address was not told yet */
+	uint32_t servers_count;
+	uint32_t asked_next; /* of the doors: what is lost */
+};
+
+/* One status call per server, all at once; the poller waits until every one has answered or timed out. */
+struct gather {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint32_t pending; /* under lock */
+};
+
+struct asked {
+	struct gather *gather;
+	struct message *reply; /* NULL: no answer */
+};
+
+/* --- Asking */
+
+static struct message *empty_request(void)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	return wire_pack(&q.base);
+}
+
+static void on_server_answer(void *arg, weir_status status, const char *text, struct message *reply)
+{
+	(void)text;
+	struct asked *a = arg;
+	struct gather *g = a->gather;
+	if (status == WEIR_OK)
+		a->reply = message_retain(reply);
+	pthread_mutex_lock(&g->lock);
+	g->pending--;
+	pthread_cond_signal(&g->change);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void ask_servers(struct watcher *w, enum rpc_method method, struct message *(*make_request)(void), uint32_t timeout_ms,
+                        struct asked *asked)
+{
+	struct gather g = {.pending = 0};
+	pthread_mutex_init(&g.lock, NULL);
+	pthread_cond_init(&g.change, NULL);
+	pthread_mutex_lock(&g.lock);
+	for (uint32_t i = 0; i < w->servers_count; i++) {
+		struct message *request = make_request();
+		asked[i] = (struct asked){.gather = &g};
+		if (!request || !w->servers[i]) {
+			message_release(request);
+			continue;
+		}
+		g.pending++;
+		if (rpc_call_start(w->servers[i], method, request, timeout_ms, on_server_answer, &asked[i]) != WEIR_OK)
+			g.pending--;
+	}
+	while (g.pending > 0) /* every accepted call answers by its deadline */
+		pthread_cond_wait(&g.change, &g.lock);
+	pthread_mutex_unlock(&g.lock);
+	pthread_cond_destroy(&g.change);
+	pthread_mutex_destroy(&g.lock);
+}
+
+/* Servers may be added to a job while it is watched. */
+static weir_status open_servers(struct watcher *w, const struct overview *s, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	w->servers_count = s->servers_count > w->servers_count ? s->servers_count : w->servers_count;
+	for (uint32_t i = 0; i < s->servers_count && status == WEIR_OK; i++)
+		if (!w->servers[i] && s->servers[i].address[0])
+			status = rpc_channel_open(&w->servers[i], w->rpc, w->loop, s->servers[i].address, err);
+	return status;
+}
+
+static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+{
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	weir_status s = doors_ask(w->doors, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
+	if (s == WEIR_OK)
+		s = overview_read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
+	wire_free(m);
+	return s;
+}
+
+weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+{
+	memset(out, 0, sizeof *out);
+	weir_status s = poll_ledger(w, timeout_ms, out, err);
+	if (s == WEIR_OK)
+		s = open_servers(w, out, err);
+	if (s != WEIR_OK)
+		return s;
+	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
+	if (!asked)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
+	ask_servers(w, RPC_STATUS, empty_request, timeout_ms, asked);
+	for (uint32_t i = 0; i < w->servers_count && i < out->servers_count; i++) {
+		ProtobufCMessage *m = NULL;
+		if (asked[i].reply && wire_unpack(&weir__v1__server_status__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
+			overview_read_server(out, i, (const Weir__V1__ServerStatus *)m);
+			wire_free(m);
+		}
+		message_release(asked[i].reply);
+	}
+	free(asked);
+	return WEIR_OK;
+}
+
+/* Without the ledger: one of the servers that were given, or told of since, and the next one at the next call. */
+bool watcher_find_lost(struct watcher *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES])
+{
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	weir_error ignored = {0};
+	out[0] = '\0';
+	if (doors_ask_one(w->doors, w->asked_next++ % doors_count(w->doors), RPC_STATUS, &q.base, timeout_ms,
+	                  &weir__v1__server_status__descriptor, &m, &ignored))
+		return false;
+	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
+	if (s->job && s->job->generation >= generation)
+		snprintf(out, WEIR_ERROR_TEXT_BYTES, "%s", s->lost ? s->lost : "");
+	wire_free(m);
+	return out[0] != '\0';
+}
+
+/* --- Comparing replicas */
+
+static struct message *scrub_request(void)
+{
+	Weir__V1__ScrubRequest q = WEIR__V1__SCRUB_REQUEST__INIT;
+	return wire_pack(&q.base);
+}
+
+static bool is_equal(const Weir__V1__ReplicaHash *a, const Weir__V1__ReplicaHash *b)
+{
+	return a->rows == b->rows && a->state == b->state;
+}
+
+static void describe(const Weir__V1__PartitionScrub *p, char *out, size_t bytes)
+{
+	int n = snprintf(out, bytes, "partition %u at log entry %" PRIu64 ":", p->partition, p->index);
+	for (size_t i = 0; i < p->n_replicas && n > 0 && (size_t)n < bytes; i++)
+		n += snprintf(out + n, bytes - (size_t)n, " server %u has rows %016" PRIx64 " and state %016" PRIx64 "%s",
+		              p->replicas[i]->server, p->replicas[i]->rows, p->replicas[i]->state, i + 1 < p->n_replicas ? "," : "");
+}
+
+static void read_scrub(struct overview_replicas *out, const Weir__V1__ScrubReply *in)
+{
+	for (size_t i = 0; i < in->n_partitions; i++) {
+		const Weir__V1__PartitionScrub *p = in->partitions[i];
+		bool equal = true;
+		for (size_t j = 1; j < p->n_replicas; j++)
+			equal &= is_equal(p->replicas[j], p->replicas[0]);
+		out->compared += p->n_replicas > 1;
+		out->differ += !equal;
+		if (!equal && !out->text[0])
+			describe(p, out->text, sizeof out->text);
+	}
+}
+
+weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err)
+{
+	*out = (struct overview_replicas){0};
+	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
+	if (!asked)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
+	ask_servers(w, RPC_SCRUB, scrub_request, timeout_ms, asked);
+	for (uint32_t i = 0; i < w->servers_count; i++) {
+		ProtobufCMessage *m = NULL;
+		if (asked[i].reply && wire_unpack(&weir__v1__scrub_reply__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
+			read_scrub(out, (const Weir__V1__ScrubReply *)m);
+			wire_free(m);
+		}
+		message_release(asked[i].reply);
+	}
+	free(asked);
+	return WEIR_OK;
+}
+
+/* --- Life */
+
+weir_status watcher_open(struct watcher **out, const struct job *job, const char *ledger, struct logger *logger, weir_error *err)
+{
+	struct watcher *w = calloc(1, sizeof *w);
+	if (!w)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a watcher");
+	weir_status s = transport_open(&w->rpc, job, logger, err);
+	if (s == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
+		s = err ? err->status : WEIR_E_MEMORY;
+	if (s == WEIR_OK)
+		s = doors_open(&w->doors, w->rpc, w->loop, ledger, err);
+	if (s != WEIR_OK) {
+		watcher_close(w);
+		return s;
+	}
+	*out = w;
+	return WEIR_OK;
+}
+
+void watcher_close(struct watcher *w)
+{
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < w->servers_count; i++)
+		rpc_channel_close(w->servers[i]);
+	doors_close(w->doors);
+	if (w->loop)
+		rpc_loop_destroy(w->loop);
+	if (w->rpc)
+		rpc_destroy(w->rpc);
+	free(w);
+}

@@ -1,0 +1,519 @@
+/* The report of a training job. */
+#include "cli/observe/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/output_inputs.h"
+#include "cli/core/overview_json.h"
+#include "cli/core/progress_line.h"
+#include "common/system/output.h"
+#include "common/web/json.h"
+
+double report_samples_per_s(const struct report *r)
+{
+	return r->train_s > 0 ? (double)r->train_rows / r->train_s : 0;
+}
+
+void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s, double samples_per_s, uint32_t workers)
+{
+	char samples[16], tokens[16], of_tokens[48] = "", share[24] = "";
+	const double mfu = overview_mfu(s, samples_per_s, workers);
+	format_count(samples, sizeof samples, samples_per_s);
+	format_count(tokens, sizeof tokens, samples_per_s * s->row_tokens);
+	if (s->row_tokens)
+		snprintf(of_tokens, sizeof of_tokens, " of %" PRIu32 " tokens, %s tokens/s", s->row_tokens, tokens);
+	if (mfu > 0)
+		snprintf(share, sizeof share, ", MFU %.3g %%", 100 * mfu);
+	snprintf(out, REPORT_SPEED_BYTES, "%s samples/s%s%s", samples, of_tokens, share);
+}
+
+/* --- From the evaluator */
+
+static void read_scores(const struct json *j, const char *part, struct report_scores *out)
+{
+	struct json *of = json_get_object(j, part);
+	*out = (struct report_scores){.known = of != NULL, .auc = NAN, .logloss = NAN, .calibration = NAN};
+	if (!of)
+		return;
+	json_get_real(of, "auc", &out->auc);
+	json_get_real(of, "logloss", &out->logloss);
+	json_get_real(of, "calibration", &out->calibration);
+	json_get_count(of, "rows", &out->rows);
+	json_get_count(of, "not_numbers", &out->not_numbers);
+	json_destroy(of);
+}
+
+weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err)
+{
+	struct json *j = NULL;
+	weir_status s = json_read_file(path, &j, err);
+	if (s != WEIR_OK)
+		return s;
+	uint64_t best = 0;
+	read_scores(j, "valid", &r->valid);
+	read_scores(j, "test", &r->test);
+	if (json_get_count(j, "best_pass", &best))
+		r->weights_pass = (uint32_t)best;
+	const char *chosen_by = json_get_text(j, "chosen_by");
+	snprintf(r->chosen_by, sizeof r->chosen_by, "%s", chosen_by ? chosen_by : "last");
+	size_t count = json_list_length(j, "passes");
+	r->passes = calloc(count + 1, sizeof *r->passes);
+	if (!r->passes) {
+		json_destroy(j);
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %zu passes", count);
+	}
+	r->passes_count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++) {
+		struct json *item = json_list_get(j, "passes", i);
+		uint64_t pass = i + 1;
+		r->passes[i] = (struct report_pass){.auc = NAN, .logloss = NAN};
+		if (item) {
+			json_get_count(item, "pass", &pass);
+			json_get_real(item, "auc", &r->passes[i].auc);
+			json_get_real(item, "logloss", &r->passes[i].logloss);
+			json_get_count(item, "not_numbers", &r->passes[i].not_numbers);
+		}
+		r->passes[i].pass = (uint32_t)pass;
+		json_destroy(item);
+	}
+	json_destroy(j);
+	return WEIR_OK;
+}
+
+void report_free(struct report *r)
+{
+	free(r->passes);
+	r->passes = NULL;
+	r->passes_count = 0;
+}
+
+/* --- For people */
+
+double report_bits(double nats)
+{
+	return nats / log(2);
+}
+
+/* ", 10 of them no numbers" */
+static const char *not_numbers_text(char out[64], uint64_t count)
+{
+	*out = '\0';
+	if (count > 0)
+		snprintf(out, 64, ", the scores of %" PRIu64 " are no numbers", count);
+	return out;
+}
+
+static void print_scores(FILE *out, const struct report *r, const char *part, const struct report_scores *s)
+{
+	char bad[64];
+	not_numbers_text(bad, s->not_numbers);
+	if (s->known && r->of == REPORT_TOKENS)
+		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens%s)\n", part, s->logloss,
+		        exp(s->logloss), s->rows, bad);
+	else if (s->known && r->of == REPORT_TEXT)
+		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes%s)\n", part, s->logloss,
+		        report_bits(s->logloss), s->rows, bad);
+	else if (s->known)
+		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows%s)\n", part, s->auc, s->logloss,
+		        s->calibration, s->rows, bad);
+}
+
+static bool is_chosen(const struct report *r)
+{
+	return r->weights_pass && strcmp(r->chosen_by, "last") != 0;
+}
+
+static void print_passes(FILE *out, const struct report *r)
+{
+	char bad[64];
+	for (uint32_t i = 0; i < r->passes_count; i++) {
+		const struct report_pass *p = &r->passes[i];
+		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
+		if (r->of != REPORT_CLICKS)
+			fprintf(out, "loss %.4f", p->logloss);
+		else
+			fprintf(out, "AUC %.4f   logloss %.4f", p->auc, p->logloss);
+		fprintf(out, "%s%s\n", not_numbers_text(bad, p->not_numbers),
+		        p->pass == r->weights_pass && is_chosen(r) ? "   best" : "");
+	}
+}
+
+/* Whose weights are kept, and why those. */
+static void print_weights(FILE *out, const struct report *r)
+{
+	const struct job *job = r->of_job;
+	const char *why = "the last";
+	if (!r->weights_pass)
+		return;
+	if (strcmp(r->chosen_by, "auc") == 0)
+		why = "the best by its AUC";
+	else if (is_chosen(r) && job->train.early_stop.metric == METRIC_AUC)
+		why = "the best by its logloss, as the validation part has one class only and so no AUC";
+	else if (is_chosen(r))
+		why = r->of == REPORT_CLICKS ? "the best by its logloss" : "the best by its loss";
+	else if (!job_has_valid(job))
+		why = "the last, as the job has no validation part to choose by";
+	else if (job->train.keep_best && r->valid.rows == 0)
+		why = "the last, as the validation part has no rows";
+	else if (job->train.keep_best)
+		why = "the last, as no pass had figures that are numbers";
+	fprintf(out, "  %-11s of pass %u, %s: %s\n", "weights", r->weights_pass, why, r->weights);
+}
+
+/* What is known of generated data. */
+static void print_planted(FILE *out, const struct report *r)
+{
+	fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best",
+	        r->bayes_auc, r->bayes_logloss);
+	fprintf(out, "  %-11s %" PRIu64 " rows, %" PRIu64 " distinct ids in them, of %" PRIu64 " planted\n", "data", r->data_rows,
+	        r->ids_seen, r->ids_planted);
+}
+
+static void print_audit(FILE *out, const struct report *r)
+{
+	const struct audit *a = &r->audit;
+	if (!r->finished) {
+		fprintf(out, "  %-11s not made: the job did not finish\n", "audit");
+		return;
+	}
+	fprintf(out,
+	        "  %-11s %s: %" PRIu64 " parts expected, %" PRIu64 " applied, %" PRIu64 " missing, %" PRIu64 " double, %" PRIu64
+	        " dropped\n",
+	        "audit", a->ok ? "every push applied exactly once" : "FAILED", a->parts_expected, a->applied, a->missing, a->doubled,
+	        a->dropped);
+	if (a->replicas_compared)
+		fprintf(out, "  %-11s %u partitions compared, %u differ\n", "replicas", a->replicas_compared, a->replicas_differ);
+	if (r->end->units_quarantined)
+		fprintf(out, "  %-11s %" PRIu64 " units were given up; %" PRIu64 " parts of them had been applied\n", "skipped",
+		        r->end->units_quarantined, a->skipped);
+	if (!a->ok)
+		fprintf(out, "  %-11s %s\n", "", a->text);
+}
+
+/* Of this run, not of those that it goes on from. */
+static void print_speed(FILE *out, const struct report *r)
+{
+	char speed[REPORT_SPEED_BYTES];
+	report_format_speed(speed, r->end, report_samples_per_s(r), r->workers);
+	if (r->run_rows == 0)
+		fprintf(out, "  %-11s this run trained no rows, in %.1f s\n", "speed", r->wall_s);
+	else
+		fprintf(out, "  %-11s %s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", speed, r->run_rows, r->train_s,
+		        r->wall_s);
+}
+
+static void print_chaos(FILE *out, const struct report *r)
+{
+	const struct chaos *c = r->chaos;
+	fprintf(out,
+	        "  %-11s seed %" PRIu64 ": %" PRIu64 " servers killed, %" PRIu64 " stopped for a while; %" PRIu64
+	        " workers killed, %" PRIu64 " stopped\n",
+	        "chaos", c->seed, c->count[CHAOS_SERVER][CHAOS_KILL], c->count[CHAOS_SERVER][CHAOS_PAUSE],
+	        c->count[CHAOS_WORKER][CHAOS_KILL], c->count[CHAOS_WORKER][CHAOS_PAUSE]);
+}
+
+struct table_bytes {
+	uint64_t bytes, plain;
+};
+
+static struct table_bytes pushes_of(const struct overview_table *t)
+{
+	return (struct table_bytes){t->push_bytes, t->push_plain_bytes};
+}
+
+static struct table_bytes pulls_of(const struct overview_table *t)
+{
+	return (struct table_bytes){t->pull_bytes, t->pull_plain_bytes};
+}
+
+/* Tables of which something came in fewer bytes than as fp32. */
+static void print_compression(FILE *out, const struct overview *s, const char *what,
+                              struct table_bytes (*of)(const struct overview_table *))
+{
+	const char *before = "  compressed  ";
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		const struct table_bytes b = of(&s->tables[i]);
+		if (!b.bytes || b.bytes >= b.plain)
+			continue;
+		fprintf(out, "%s%s %.3g", before, s->tables[i].name, (double)b.plain / (double)b.bytes);
+		before = ", ";
+	}
+	if (*before == ',')
+		fprintf(out, " times smaller than fp32 (%s)\n", what);
+}
+
+static void print_feedback(FILE *out, const struct overview *s)
+{
+	if (s->energy_sent < 1)
+		fprintf(out,
+		        "  %-11s %.1f %% of what was to be sent (squares of gradients), with a push; norm of what was lost with workers "
+		        "%.3g\n",
+		        "feedback", 100 * s->energy_sent, s->residual_lost);
+}
+
+static void print_staleness(FILE *out, const struct overview *s)
+{
+	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
+	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		const struct overview_worker *w = &s->workers[i];
+		if (counts_mean(w->staleness) > 0)
+			fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f   (%s)\n", "", counts_quantile(w->staleness, 0.5),
+			        counts_quantile(w->staleness, 0.99), counts_mean(w->staleness), w->name);
+	}
+}
+
+static void print_stall(FILE *out, const struct overview_worker *w)
+{
+	char text[OVERVIEW_STALL_BYTES];
+	if (!w->stall.count)
+		return;
+	overview_stall_text(&w->stall, text);
+	fprintf(out, "  %-11s %s (pid %u on %s), %u time%s: it %s\n", "stalled", w->name, w->pid, w->host, w->stall.count,
+	        w->stall.count == 1 ? "" : "s", text);
+}
+
+void report_print(const struct report *r, FILE *out)
+{
+	char pushed[16], pulled[16];
+	const struct overview *s = r->end;
+	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
+	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
+	fprintf(out, "\n%s: %s, %s\n", r->job, r->model,
+	        r->was_finished ? "already finished"
+	        : r->finished   ? "finished"
+	                        : "NOT FINISHED");
+	print_scores(out, r, "test", &r->test);
+	print_scores(out, r, "valid", &r->valid);
+	if (r->generated)
+		print_planted(out, r);
+	print_passes(out, r);
+	print_weights(out, r);
+	print_speed(out, r);
+	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
+	if (s->keys)
+		fprintf(out, "  %-11s %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n", "row cache",
+		        100 * overview_hit_ratio(s), s->keys);
+	if (s->gradient_norm > 0)
+		fprintf(out, "  %-11s norm %.4g, learning rate %.4g, at last\n", "gradient", s->gradient_norm, overview_learning_rate(s));
+	print_compression(out, s, "pushes", pushes_of);
+	print_compression(out, s, "pulls", pulls_of);
+	print_feedback(out, s);
+	print_staleness(out, s);
+	print_audit(out, r);
+	if (s->checkpoints.failed)
+		fprintf(out, "  %-11s %" PRIu64 " written, %" PRIu64 " FAILED%s: %s\n", "checkpoints", s->checkpoints.written,
+		        s->checkpoints.failed, s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.text);
+	if (r->workers_lost || r->servers_lost || s->leases_expired)
+		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
+		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
+	for (uint32_t i = 0; i < s->workers_count; i++)
+		print_stall(out, &s->workers[i]);
+	if (r->servers_silent)
+		fprintf(out,
+		        "  %-11s %" PRIu64 " times a server lived and answered nothing for %u s or was stuck; the lines above name it\n",
+		        "silent", r->servers_silent, WEIR_DEAD_PEER_MS / 1000);
+	if (r->partitions_moved)
+		fprintf(out, "  %-11s %" PRIu64 " times a partition went to another server\n", "moved", r->partitions_moved);
+	if (r->rewinds)
+		fprintf(out, "  %-11s %" PRIu64 " times the job went back to a checkpoint; %" PRIu64 " batches were undone\n", "rewound",
+		        r->rewinds, r->batches_undone);
+	if (r->chaos)
+		print_chaos(out, r);
+	if (s->batches_not_finite)
+		fprintf(out, "  %-11s gradients of %" PRIu64 " batches (train.not_finite); the workers' logs name them\n", "not finite",
+		        s->batches_not_finite);
+	if (s->loss_scale > 0)
+		fprintf(out, "  %-11s %g at last; %" PRIu64 " batches were left out to make it smaller\n", "loss scale", s->loss_scale,
+		        s->scale_skipped);
+	if (r->bad_lines)
+		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
+}
+
+/* --- As JSON */
+
+static void put_real(struct json *j, const char *part, const char *name, double value)
+{
+	char path[64];
+	snprintf(path, sizeof path, "%s%s%s", part, *part ? "." : "", name);
+	json_set_real(j, path, value);
+}
+
+/* What tells how good a model is. */
+enum report_of report_reads(const struct job *job)
+{
+	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
+}
+
+void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss)
+{
+	if (of != REPORT_CLICKS) {
+		put_real(j, part, "loss", logloss);
+		if (of == REPORT_TOKENS)
+			put_real(j, part, "perplexity", exp(logloss));
+		else
+			put_real(j, part, "bits_per_byte", report_bits(logloss));
+	} else {
+		put_real(j, part, "auc", auc);
+		put_real(j, part, "logloss", logloss);
+	}
+}
+
+static void put_scores(struct json *j, const struct report *r, const char *part, const struct report_scores *s)
+{
+	char path[64];
+	if (!s->known)
+		return;
+	report_put_quality(j, part, r->of, s->auc, s->logloss);
+	if (r->of == REPORT_CLICKS)
+		put_real(j, part, "calibration", s->calibration);
+	snprintf(path, sizeof path, "%s.rows", part);
+	json_set_count(j, path, s->rows);
+	snprintf(path, sizeof path, "%s.not_numbers", part);
+	json_set_count(j, path, s->not_numbers);
+}
+
+static void put_point(struct json *j, const struct curve_point *p)
+{
+	json_set_real(j, "seconds", p->seconds);
+	json_set_count(j, "rows", p->rows);
+	json_set_count(j, "bytes_pushed", p->bytes_pushed);
+	json_set_count(j, "bytes_pulled", p->bytes_pulled);
+}
+
+static void put_passes(struct json *j, const struct report *r)
+{
+	json_set_empty_list(j, "passes");
+	for (uint32_t i = 0; i < r->passes_count; i++) {
+		struct json *item = json_create();
+		json_set_count(item, "pass", r->passes[i].pass);
+		report_put_quality(item, "", r->of, r->passes[i].auc, r->passes[i].logloss);
+		json_set_count(item, "not_numbers", r->passes[i].not_numbers);
+		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
+		if (p)
+			put_point(item, p);
+		json_append(j, "passes", item);
+	}
+	if (is_chosen(r))
+		json_set_count(j, "best_pass", r->weights_pass);
+	if (r->weights_pass) {
+		json_set_count(j, "weights_pass", r->weights_pass);
+		json_set_text(j, "chosen_by", r->chosen_by);
+	}
+}
+
+static void put_audit(struct json *j, const struct report *r)
+{
+	json_set_count(j, "audit.parts_expected", r->audit.parts_expected);
+	json_set_count(j, "audit.applied", r->audit.applied);
+	json_set_count(j, "audit.missing", r->audit.missing);
+	json_set_count(j, "audit.double", r->audit.doubled);
+	json_set_count(j, "audit.dropped", r->audit.dropped);
+	json_set_count(j, "audit.skipped", r->audit.skipped);
+	json_set_count(j, "audit.replicas_compared", r->audit.replicas_compared);
+	json_set_count(j, "audit.replicas_differ", r->audit.replicas_differ);
+	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
+}
+
+static void put_chaos(struct json *j, const struct chaos *c)
+{
+	json_set_count(j, "chaos.seed", c->seed);
+	json_set_count(j, "chaos.servers_killed", c->count[CHAOS_SERVER][CHAOS_KILL]);
+	json_set_count(j, "chaos.servers_stopped", c->count[CHAOS_SERVER][CHAOS_PAUSE]);
+	json_set_count(j, "chaos.workers_killed", c->count[CHAOS_WORKER][CHAOS_KILL]);
+	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
+}
+
+/* Workers that ever stalled, also the evaluator. */
+static void put_stalled(struct json *j, const struct overview *s)
+{
+	json_set_count(j, "workers_stalled", s->workers_stalled);
+	json_set_empty_list(j, "stalled");
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		if (!s->workers[i].stall.count)
+			continue;
+		struct json *item = json_create();
+		json_set_text(item, "name", s->workers[i].name);
+		overview_put_stall(item, &s->workers[i]);
+		json_append(j, "stalled", item);
+	}
+}
+
+static void put_overview(struct json *j, const struct overview *s)
+{
+	overview_put_totals(j, s);
+	json_set_empty_list(j, "tables");
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		struct json *item = json_create();
+		overview_put_table(item, &s->tables[i]);
+		json_append(j, "tables", item);
+	}
+	json_set_empty_list(j, "workers");
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		if (s->workers[i].evaluator)
+			continue;
+		struct json *item = json_create();
+		overview_put_worker(item, &s->workers[i]);
+		json_append(j, "workers", item);
+	}
+	put_stalled(j, s);
+}
+
+weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err)
+{
+	weir_error why = {0};
+	weir_status s = output_check(path, &why);
+	if (s == WEIR_OK)
+		s = output_spares_job(path, job, job_path, &why);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--report: %s", why.text);
+}
+
+weir_status report_write(const struct report *r, const char *path, weir_error *err)
+{
+	struct json *j = json_create();
+	if (!j)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the report");
+	json_set_text(j, "job", r->job);
+	json_set_text(j, "model", r->model);
+	if (r->network_bits_per_s || r->network_latency_ms) {
+		json_set_count(j, "network.rate_bits_per_s", r->network_bits_per_s);
+		json_set_count(j, "network.latency_ms", r->network_latency_ms);
+	}
+	json_set_bool(j, "finished", r->finished);
+	for (size_t i = 0; r->accepted && i < json_list_length(r->accepted, "accepted"); i++)
+		json_append(j, "accepted", json_list_get(r->accepted, "accepted", i));
+	put_scores(j, r, "test", &r->test);
+	put_scores(j, r, "valid", &r->valid);
+	put_passes(j, r);
+	overview_put_speed(j, r->end, report_samples_per_s(r), r->workers);
+	json_set_real(j, "wall_s", r->wall_s);
+	json_set_real(j, "train_s", r->train_s);
+	put_overview(j, r->end);
+	put_audit(j, r);
+	json_set_count(j, "bad_lines", r->bad_lines);
+	json_set_count(j, "workers_lost", r->workers_lost);
+	json_set_count(j, "servers_lost", r->servers_lost);
+	json_set_count(j, "servers_silent", r->servers_silent);
+	json_set_count(j, "redone_batches", r->end->redone_batches);
+	json_set_count(j, "partitions_moved", r->partitions_moved);
+	json_set_count(j, "rewinds", r->rewinds);
+	json_set_count(j, "batches_undone", r->batches_undone);
+	if (r->chaos)
+		put_chaos(j, r->chaos);
+	if (r->generated) {
+		json_set_real(j, "data.bayes_auc", r->bayes_auc);
+		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);
+		json_set_count(j, "data.rows", r->data_rows);
+		json_set_count(j, "data.ids_planted", r->ids_planted);
+		json_set_count(j, "data.ids_seen", r->ids_seen);
+	}
+	struct output output;
+	weir_status s = output_begin(&output, path, err);
+	if (s == WEIR_OK)
+		s = output_end(&output, json_write_file(j, output.path, err), err);
+	json_destroy(j);
+	return s;
+}

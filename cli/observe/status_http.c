@@ -1,0 +1,51 @@
+#include "cli/observe/status_http.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/observe/job_pages.h"
+#include "common/base/clock.h"
+#include "common/system/stop_signals.h"
+
+#define LOOK_INTERVAL_S 2 /* between two looks */
+
+static void look(const struct status_http_options *o, struct watcher **w, struct job_pages *pages)
+{
+	struct overview s = {0};
+	weir_error err = {0};
+	weir_status status = *w ? WEIR_OK : o->open(o->arg, w, &err);
+	if (status == WEIR_OK)
+		status = watcher_poll(*w, WEIR_CONTROL_TIMEOUT_MS, &s, &err);
+	if (status == WEIR_OK) {
+		job_pages_note(pages, &s, clock_ms(clock_system()));
+	} else {
+		job_pages_note_failure(pages, &err);
+		watcher_close(*w); /* the job may be elsewhere by now */
+		*w = NULL;
+	}
+	overview_free(&s);
+}
+
+weir_status status_http(const struct status_http_options *options, weir_error *err)
+{
+	const struct timespec pause = {.tv_sec = LOOK_INTERVAL_S};
+	struct watcher *watcher = NULL;
+	struct job_pages *pages;
+	sigset_t set;
+	sigemptyset(&set);
+	stop_signals_add(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
+	weir_status status = job_pages_start(&pages, &options->pages, err);
+	if (status != WEIR_OK)
+		return status;
+	printf("http://%s/\n", job_pages_address(pages));
+	fflush(stdout);
+	do
+		look(options, &watcher, pages);
+	while (sigtimedwait(&set, NULL, &pause) < 0);
+	job_pages_stop(pages);
+	watcher_close(watcher);
+	return WEIR_OK;
+}

@@ -1,0 +1,75 @@
+#include "cli/run/choice.h"
+
+#include <stdbool.h>
+
+/* Which classes have weight in a part, the negative one first. */
+struct classes {
+	bool any[2];
+};
+
+static bool are_both(const struct classes *c)
+{
+	return c->any[0] && c->any[1];
+}
+
+static void note_rows(struct classes *c, const struct batch *b)
+{
+	for (uint32_t r = 0; r < b->rows; r++)
+		c->any[b->labels[r] > 0.5f] |= !b->weights || b->weights[r] > 0;
+}
+
+static weir_status read_unit(struct dataset *d, uint32_t unit, struct classes *c, weir_error *err)
+{
+	struct unit_reader *reader = NULL;
+	struct batch batch = {0};
+	weir_status s = unit_open(&reader, d, unit, 0, err);
+	const uint32_t batches = s == WEIR_OK ? unit_batches(reader) : 0;
+	for (uint32_t i = 0; i < batches && s == WEIR_OK && !are_both(c); i++) {
+		s = unit_read(reader, i, &batch, err);
+		if (s == WEIR_OK)
+			note_rows(c, &batch);
+	}
+	batch_free(&batch);
+	if (reader)
+		unit_close(reader);
+	return s;
+}
+
+static weir_status find_classes(struct dataset *d, struct classes *out, weir_error *err)
+{
+	const uint32_t units = dataset_get_info(d)->units;
+	weir_status s = WEIR_OK;
+	*out = (struct classes){0};
+	for (uint32_t u = 0; u < units && s == WEIR_OK && !are_both(out); u++)
+		s = read_unit(d, u, out, err);
+	return s;
+}
+
+static void note_last(struct live *live, const struct job *job, const char *why)
+{
+	live_note(live, "%s: the weights of the last pass are kept, in %s/best.safetensors", why, job->run_dir);
+}
+
+weir_status choice_note(struct live *live, const struct job *job, struct dataset *valid, weir_error *err)
+{
+	const bool chooses = job->train.keep_best || job->train.early_stop.patience > 0;
+	struct classes classes;
+	if (!valid) {
+		note_last(live, job, "no validation part chooses the best pass (data.valid or data.split gives one)");
+		return WEIR_OK;
+	}
+	if (dataset_get_info(valid)->units == 0)
+		note_last(live, job, "the validation part has no row, so that no pass can be chosen");
+	if (job_is_language(job) || dataset_get_info(valid)->units == 0)
+		return WEIR_OK;
+	const weir_status s = find_classes(valid, &classes, err);
+	if (s != WEIR_OK || are_both(&classes))
+		return s;
+	if (!classes.any[0] && !classes.any[1])
+		note_last(live, job, "no row of the validation part has weight, so that no pass can be chosen");
+	else
+		live_note(live, "all rows of the validation part are %s, so that its AUC is undefined%s",
+		          classes.any[1] ? "positive" : "negative",
+		          chooses && job->train.early_stop.metric == METRIC_AUC ? ": the best pass is chosen by its logloss" : "");
+	return s;
+}

@@ -1,0 +1,14 @@
+/* Tells before training which pass's weights a job will keep: the best by the validation part, or
+ * the last where that part cannot tell. */
+#ifndef WEIR_CHOICE_H
+#define WEIR_CHOICE_H
+
+#include "cli/core/progress_line.h"
+#include "common/job/job.h"
+#include "worker/data/dataset.h"
+
+/* Prints a line unless the job's metric chooses the pass. valid: the validation part, or NULL. Reads
+ * its rows until it has seen both classes. */
+weir_status choice_note(struct live *live, const struct job *job, struct dataset *valid, weir_error *err) WEIR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,246 @@
+/* The etcd of a run whose partitions have replicas: that which cluster.coord names, or (static) one of the run's own, a child like the servers, on loopback
+ * ports nobody else knows. Its folder is RUN_DIR/etcd. With the log on disk it stays with the servers' folders: which of them hold all of a partition is
+ * written nowhere else. */
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/core/ports.h"
+#include "cli/core/transport.h"
+#include "cli/run/run_dir.h"
+#include "cli/run/train.h"
+#include "common/system/program.h"
+#include "proto/coord/coord_etcd.h"
+
+enum {
+	COORDINATOR_POLL_MS = 20,
+	COORDINATOR_LATE_MS = 1000, /* then it is said that it is waited for */
+	COORDINATOR_END_MS = 1000
+};
+
+/* --- Which */
+
+bool coordinator_is_ours(const struct job *job)
+{
+	return job->cluster.replicas > 1 && job->cluster.servers_at_count == 0 && strcmp(job->cluster.coord, "static") == 0;
+}
+
+static void folder_of(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/etcd", job->run_dir);
+}
+
+weir_status coordinator_remove(const struct job *job, weir_error *err)
+{
+	char folder[WEIR_PATH_BYTES_MAX + 32];
+	folder_of(job, folder);
+	return run_dir_remove(folder, err);
+}
+
+weir_status coordinator_check_kept(const struct job *job, weir_error *err)
+{
+	char folder[WEIR_PATH_BYTES_MAX + 32];
+	folder_of(job, folder);
+	if (!coordinator_is_ours(job) || access(folder, F_OK) == 0)
+		return WEIR_OK;
+	return weir_fail(
+	    err, WEIR_E_NOT_FOUND,
+	    "%s is not there: it says which servers hold all of each partition, and without it nobody knows; `weir train "
+	    "--fresh` begins anew",
+	    folder);
+}
+
+weir_status coordinator_find(struct train *t, weir_error *err)
+{
+	const struct job *job = t->job;
+	struct coordinator *c = &t->coordinator;
+	weir_error why = {0};
+	if (!coordinator_is_ours(job))
+		return WEIR_OK;
+	weir_status s = program_find(c->program, sizeof c->program, "etcd", "etcd-server", getenv("PATH"), &why);
+	return s == WEIR_OK ? WEIR_OK
+	                    : weir_fail(err, s, "cluster.replicas is %u, which needs etcd: %s", job->cluster.replicas, why.text);
+}
+
+weir_status coordinator_choose(struct train *t, weir_error *err)
+{
+	const struct job *job = t->job;
+	struct coordinator *c = &t->coordinator;
+	if (job->cluster.replicas == 1 || job->cluster.servers_at_count > 0)
+		return WEIR_OK;
+	if (!coordinator_is_ours(job)) {
+		snprintf(c->url, sizeof c->url, "%s", job->cluster.coord);
+		return WEIR_OK;
+	}
+	weir_status s = ports_pick("127.0.0.1", COORDINATOR_PORTS, c->addresses, err);
+	snprintf(c->url, sizeof c->url, COORD_ETCD_SCHEME "%s", c->addresses[0]);
+	return s;
+}
+
+/* --- Whether it answers */
+
+/* A session with it, which opens once it has a leader and so takes changes. */
+struct asking {
+	struct rpc *rpc;
+	struct rpc_loop *loop;
+	struct coord *coord;
+	_Atomic bool answered;
+};
+
+static void on_state(void *arg, enum coord_state state, const char *text)
+{
+	struct asking *a = arg;
+	(void)text;
+	if (state == COORD_CONNECTED)
+		atomic_store(&a->answered, true);
+}
+
+static void on_lease_lost(void *arg, int64_t held_until_ns)
+{
+	(void)arg, (void)held_until_ns; /* it has answered */
+}
+
+static weir_status begin_asking(struct asking *a, const struct job *job, const char *url, weir_error *err)
+{
+	const struct coord_options o = {
+	    .lease_ms = WEIR_COORD_LEASE_MS_MIN, .handler = {.state = on_state, .lease_lost = on_lease_lost}, .arg = a};
+	const weir_status s = transport_open(&a->rpc, job, NULL, err);
+	if (s != WEIR_OK)
+		return s;
+	a->loop = rpc_loop_create(a->rpc, "coord", err);
+	if (!a->loop)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %s", url);
+	return coord_etcd_open(&a->coord, a->rpc, a->loop, url, &o, err);
+}
+
+static void end_asking(struct asking *a)
+{
+	coord_close(a->coord);
+	if (a->loop)
+		rpc_loop_destroy(a->loop);
+	if (a->rpc)
+		rpc_destroy(a->rpc);
+}
+
+static weir_status check_alive(struct train *t, weir_error *err)
+{
+	struct child *c = t->coordinator.child;
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	if (!c || !supervisor_reap(t->supervisor)) /* there are no other children yet */
+		return WEIR_OK;
+	child_describe_end(c, end, sizeof end);
+	return weir_fail(err, WEIR_E_UNAVAILABLE, "etcd %s (%s)", end, c->log_path);
+}
+
+/* A pause, unless a signal says that all shall end. */
+static weir_status pause_for(const struct train *t, int pause_ms, weir_error *err)
+{
+	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	if (poll(&p, 1, pause_ms) <= 0)
+		return WEIR_OK;
+	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s while it waited for %s", strsignal((int)info.ssi_signo),
+			                 t->coordinator.url);
+	return WEIR_OK;
+}
+
+static weir_status wait_for_answer(struct train *t, const struct asking *asking, weir_error *err)
+{
+	const struct coordinator *c = &t->coordinator;
+	const int64_t start_ms = clock_ms(t->clock);
+	bool told = false;
+	while (!atomic_load(&asking->answered)) {
+		const int64_t waited_ms = clock_ms(t->clock) - start_ms;
+		weir_status s = check_alive(t, err);
+		if (s != WEIR_OK)
+			return s;
+		if (waited_ms >= WEIR_SERVER_PATIENCE_MS)
+			return weir_fail(err, WEIR_E_TIMEOUT, "%s does not answer, or has no leader: start it, or correct cluster.coord",
+			                 c->url);
+		if (!told && waited_ms >= COORDINATOR_LATE_MS)
+			live_note(&t->live, "waiting for %s, which does not answer yet (at most %u s)", c->url,
+			          WEIR_SERVER_PATIENCE_MS / 1000);
+		told = told || waited_ms >= COORDINATOR_LATE_MS;
+		s = pause_for(t, COORDINATOR_POLL_MS, err);
+		if (s != WEIR_OK)
+			return s;
+	}
+	return WEIR_OK;
+}
+
+static weir_status await_answer(struct train *t, weir_error *err)
+{
+	struct asking a = {0};
+	weir_status s = begin_asking(&a, t->job, t->coordinator.url, err);
+	if (s == WEIR_OK)
+		s = wait_for_answer(t, &a, err);
+	end_asking(&a);
+	return s;
+}
+
+/* --- Life */
+
+/* One member, which has nobody to hear from late: a short election lets it start at once. */
+static weir_status start_ours(struct train *t, weir_error *err)
+{
+	struct coordinator *c = &t->coordinator;
+	char folder[WEIR_PATH_BYTES_MAX + 32], client[WEIR_ADDRESS_BYTES_MAX + 8], peer[WEIR_ADDRESS_BYTES_MAX + 8],
+	    cluster[WEIR_ADDRESS_BYTES_MAX + 16];
+	folder_of(t->job, folder);
+	snprintf(client, sizeof client, "http://%s", c->addresses[0]);
+	snprintf(peer, sizeof peer, "http://%s", c->addresses[1]);
+	snprintf(cluster, sizeof cluster, "weir=%s", peer);
+	const char *arguments[] = {"--name",
+	                           "weir",
+	                           "--data-dir",
+	                           folder,
+	                           "--listen-client-urls",
+	                           client,
+	                           "--advertise-client-urls",
+	                           client,
+	                           "--listen-peer-urls",
+	                           peer,
+	                           "--initial-advertise-peer-urls",
+	                           peer,
+	                           "--initial-cluster",
+	                           cluster,
+	                           "--heartbeat-interval",
+	                           "50",
+	                           "--election-timeout",
+	                           "250",
+	                           "--logger",
+	                           "zap",
+	                           "--log-outputs",
+	                           "stderr"};
+	c->child = supervisor_add(t->supervisor, CHILD_COORDINATOR, "etcd", c->program, err);
+	if (!c->child)
+		return err->status;
+	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
+		child_argument(c->child, arguments[i]);
+	return child_start(t->supervisor, c->child, false, err);
+}
+
+weir_status coordinator_start(struct train *t, weir_error *err)
+{
+	const struct coordinator *c = &t->coordinator;
+	weir_status s = c->program[0] ? start_ours(t, err) : WEIR_OK;
+	return s == WEIR_OK && c->url[0] ? await_answer(t, err) : s;
+}
+
+void coordinator_end(struct train *t)
+{
+	weir_error ignored = {0};
+	if (!t->coordinator.child)
+		return;
+	supervisor_signal(t->supervisor, CHILD_COORDINATOR, SIGTERM);
+	supervisor_end(t->supervisor, CHILD_COORDINATOR, COORDINATOR_END_MS);
+	if (t->job->cluster.log == JOB_LOG_MEMORY)
+		(void)coordinator_remove(t->job, &ignored);
+	t->coordinator.child = NULL;
+}

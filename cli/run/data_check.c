@@ -1,0 +1,123 @@
+#include "cli/run/data_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/data/remote/remote.h"
+#include "worker/data/tokens/token_file.h"
+#include "worker/train/job/data_shape.h"
+
+weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES], weir_error *err)
+{
+	struct dataset_labels labels;
+	const weir_status s = dataset_see_labels(data, &labels, err);
+	warning[0] = '\0';
+	if (s != WEIR_OK || (labels.positive && labels.negative))
+		return s;
+	if (labels.positive == labels.negative) {
+		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a weight above 0: there is nothing to learn");
+		return WEIR_OK;
+	}
+	const char *only = labels.positive ? "positive" : "negative";
+	if (labels.bad_lines > 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "data.train: all %" PRIu64 " rows of %s%s are %s once %" PRIu64
+		                 " bad line%s left out: there is nothing to tell apart",
+		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
+		                 labels.bad_lines, labels.bad_lines == 1 ? " is" : "s are");
+	if (labels.rows == 1)
+		snprintf(warning, DATA_WARNING_BYTES, "the only row of data.train is %s: there is nothing to tell apart", only);
+	else
+		snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
+		         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
+	return WEIR_OK;
+}
+
+static weir_status check_training(const struct job *job, bool with_model, struct logger *logger, struct data_check *out,
+                                  weir_error *err)
+{
+	weir_status s = dataset_open(&out->parts[SPLIT_TRAIN], job, SPLIT_TRAIN, logger, err);
+	if (s != WEIR_OK)
+		return s;
+	struct dataset *data = out->parts[SPLIT_TRAIN];
+	const struct dataset_info *info = dataset_get_info(data);
+	const struct model_data shape = model_data_of(info);
+	out->rows = info->rows;
+	out->bad_lines = info->bad_lines;
+	if (!job_is_language(job))
+		s = data_check_labels(job, data, out->warning, err);
+	if (s == WEIR_OK && with_model)
+		s = model_check(job, &shape, err);
+	return s;
+}
+
+/* A part that the evaluator opens. One that is cut off the training part may be empty. */
+static weir_status check_part(const struct job *job, enum split_part part, struct logger *logger, struct data_check *out,
+                              weir_error *err)
+{
+	struct dataset_labels labels;
+	const bool own_files = (part == SPLIT_VALID ? job->data.valid_count : job->data.test_count) > 0;
+	weir_status s = dataset_open(&out->parts[part], job, part, logger, err);
+	if (s == WEIR_OK && own_files && !job_is_language(job))
+		s = dataset_see_labels(out->parts[part], &labels, err);
+	return s;
+}
+
+weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err)
+{
+	*out = (struct data_check){0};
+	weir_status s = check_training(job, with_model, logger, out, err);
+	if (s == WEIR_OK && job_has_valid(job))
+		s = check_part(job, SPLIT_VALID, logger, out, err);
+	if (s == WEIR_OK && job_has_test(job))
+		s = check_part(job, SPLIT_TEST, logger, out, err);
+	return s;
+}
+
+bool data_check_is_plain(const struct job *job, const struct sources *s)
+{
+	bool plain = true;
+	for (uint32_t i = 0; i < s->count; i++)
+		plain &= s->items[i].kind == TEXT_PLAIN;
+	return plain && (job->data.format != DATA_TOKENS || token_file_begins(s->items[0].path));
+}
+
+static bool can_peek(const struct job *job, char *const *patterns, uint32_t count)
+{
+	struct sources found = {0};
+	weir_error ignored = {0};
+	bool here = count > 0;
+	for (uint32_t i = 0; i < count; i++)
+		here &= !remote_is(patterns[i]);
+	here = here && sources_find(&found, patterns, count, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK &&
+	       data_check_is_plain(job, &found);
+	sources_free(&found);
+	return here;
+}
+
+weir_status data_check_peek(const struct job *job, struct logger *logger, struct data_check *out, weir_error *err)
+{
+	char *const *const patterns[] = {job->data.train, job->data.valid, job->data.test};
+	const uint32_t counts[] = {job->data.train_count, job->data.valid_count, job->data.test_count};
+	weir_status s = WEIR_OK;
+	*out = (struct data_check){.uncached = malloc(sizeof *job)};
+	if (!out->uncached)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a job");
+	memcpy(out->uncached, job, sizeof *job);
+	snprintf(out->uncached->data.cache, sizeof out->uncached->data.cache, "off");
+	for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST && s == WEIR_OK; part++)
+		if (can_peek(job, patterns[part], counts[part]))
+			s = dataset_open(&out->parts[part], out->uncached, part, logger, err);
+	return s;
+}
+
+void data_check_close(struct data_check *c)
+{
+	for (unsigned i = 0; i < sizeof c->parts / sizeof *c->parts; i++)
+		dataset_close(c->parts[i]);
+	memset(c->parts, 0, sizeof c->parts);
+	free(c->uncached);
+	c->uncached = NULL;
+}

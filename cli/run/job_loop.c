@@ -1,0 +1,490 @@
+/* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a
+ * signalfd.
+ *
+ * A killed worker is started again; its work is leased to others meanwhile. So is a killed server
+ * whose partitions have replicas, which go on meanwhile, or whose log is on disk: the workers wait
+ * for it. Otherwise what it held is lost, and the job ends. A first signal to end (stop_signals.h)
+ * drains: workers finish their batch; a second one kills. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/run/run_dir.h"
+#include "cli/run/train.h"
+
+enum {
+	DRIVE_POLL_MS = 250,                            /* between two looks at the job */
+	DRIVE_ANSWER_MS = 1000,                         /* a status that takes longer is skipped */
+	DRIVE_LAST_WORDS_MS = WEIR_DEAD_PEER_MS + 1000, /* for workers to notice and log that a server is gone */
+	DRIVE_SERVERS_MS = 2000,                        /* of the drain are kept for the servers */
+	DRIVE_PARTITIONS_MS = 20000                     /* at the end: for partitions that have no primary just then */
+};
+
+/* The first failure is the one that counts. */
+static void fail(struct train *t, const weir_error *e)
+{
+	if (t->failure.status == WEIR_OK)
+		t->failure = *e;
+}
+
+static void fail_as_ledger_says(struct train *t)
+{
+	weir_error e = {0};
+	weir_fail(&e, WEIR_E_STATE, "%s", t->seen.failure[0] ? t->seen.failure : "the ledger says that the job has failed");
+	fail(t, &e);
+}
+
+static void begin_end(struct train *t, uint32_t patience_ms)
+{
+	if (t->give_up_ms == 0)
+		t->give_up_ms = clock_ms(t->clock) + patience_ms;
+}
+
+static void signal_workers(struct train *t, int signal)
+{
+	supervisor_signal(t->supervisor, CHILD_TRAINER, signal);
+	supervisor_signal(t->supervisor, CHILD_EVALUATOR, signal);
+}
+
+/* --- Ends of children */
+
+static bool is_started_again(struct train *t, struct child *c)
+{
+	const bool has_all = t->job->cluster.log == JOB_LOG_DISK || t->job->cluster.replicas > 1; /* or others have */
+	return t->give_up_ms == 0 && child_killed(c) && has_all && supervisor_plan_restart(t->supervisor, c);
+}
+
+/* Some server of this run lives or is about to, or one that was added to it by other means. */
+static bool is_any_server_left(const struct train *t)
+{
+	bool left = supervisor_alive(t->supervisor, CHILD_SERVER) > 0;
+	for (uint32_t i = t->job->cluster.servers; i < t->seen.servers_count; i++)
+		left |= t->seen.servers[i].answered;
+	return left;
+}
+
+static void on_server_end(struct train *t, struct child *c)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2], advice[WEIR_ERROR_TEXT_BYTES / 4];
+	weir_error e = {0};
+	const bool again = is_started_again(t, c), replicated = t->job->cluster.replicas > 1;
+	const bool replaced = replicated && is_any_server_left(t);
+	child_describe_end(c, end, sizeof end);
+	t->servers_lost++;
+	replicas_lost(&t->replicas, launch_server_index(c), clock_ms(t->clock));
+	if (again || replaced) {
+		live_note(&t->live, "%s (pid %d) %s: %s, and %s", c->name, (int)c->last_pid, end,
+		          again ? "it is started again" : "it is not started again",
+		          replaced ? "others go on with its partitions" : "recovers from its log");
+		return;
+	}
+	t->server_gone = true;
+	run_dir_advice(t->job, advice, sizeof advice);
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s%s. %s; %s", c->name, c->address, (int)c->last_pid, end,
+	          replicated ? ", and no other server is left" : "",
+	          t->job->cluster.log == JOB_LOG_DISK ? "Remove the cause" : "With `log: memory` what it held is lost", advice);
+	live_note(&t->live, "%s", e.text);
+	fail(t, &e);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+/* Nobody's role changes without it, and training goes on. */
+static void on_coordinator_end(struct train *t, struct child *c)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	child_describe_end(c, end, sizeof end);
+	const bool again = t->give_up_ms == 0 && supervisor_plan_restart(t->supervisor, c);
+	live_note(&t->live, "%s (pid %d) %s: %s", c->name, (int)c->last_pid, end,
+	          again ? "it is started again; until then partitions stay where they are"
+	                : "partitions stay where they are from now on, and a server that is lost now is not replaced");
+}
+
+static void on_worker_end(struct train *t, struct child *c)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	weir_error e = {0};
+	if (child_succeeded(c))
+		return;
+	child_describe_end(c, end, sizeof end);
+	t->workers_killed += child_killed(c) && c->role == CHILD_TRAINER;
+	if (t->give_up_ms > 0) {
+		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+		return;
+	}
+	bool again = child_killed(c) && supervisor_plan_restart(t->supervisor, c);
+	const char *work = c->role == CHILD_TRAINER ? "its work goes to the others" : "passes wait for it";
+	if (again)
+		live_note(&t->live, "%s (pid %d) %s: %s, and it is started again (%u of %u)", c->name, (int)c->last_pid, end, work,
+		          c->restarts, WEIR_CHILD_RESTARTS_MAX);
+	else
+		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+	if (supervisor_alive(t->supervisor, c->role) > 0)
+		return;
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "no %s is left: %s %s (its log: %s)", c->role == CHILD_TRAINER ? "worker" : "evaluator",
+	          c->name, end, c->log_path);
+	fail(t, &e);
+	signal_workers(t, SIGTERM);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+static void reap(struct train *t)
+{
+	struct child *c;
+	while ((c = supervisor_reap(t->supervisor))) {
+		if (c->role == CHILD_SERVER)
+			on_server_end(t, c);
+		else if (c->role == CHILD_COORDINATOR)
+			on_coordinator_end(t, c);
+		else
+			on_worker_end(t, c);
+	}
+	if (t->give_up_ms == 0 && supervisor_restart_due(t->supervisor, &t->failure) != WEIR_OK)
+		begin_end(t, 0);
+}
+
+/* Without its folder the job has no place for weights, logs and data; processes would fail one
+ * by one, each in its own words. */
+static void look_for_run_dir(struct train *t)
+{
+	weir_error e = {0};
+	if (t->give_up_ms > 0 || run_dir_is_there(t->job, t->run_dir_fd))
+		return;
+	weir_fail(&e, WEIR_E_NOT_FOUND,
+	          "the run directory %s was deleted or moved while the job ran: what it held is lost to the job; run it again",
+	          t->job->run_dir);
+	live_note(&t->live, "%s", e.text);
+	fail(t, &e);
+	t->server_gone = true;
+	begin_end(t, 0);
+}
+
+/* --- Signals */
+
+static void on_stop_signal(struct train *t, int signal)
+{
+	if (t->stop_signal) {
+		live_note(&t->live, "%s again: everything is killed", strsignal(signal));
+		t->stop_at_once = true;
+		return;
+	}
+	t->stop_signal = signal;
+	live_note(&t->live, "%s: workers finish their batch and leave (at most %u s; once more kills)", strsignal(signal),
+	          WEIR_DRAIN_MS / 1000);
+	signal_workers(t, SIGTERM);
+	begin_end(t, WEIR_DRAIN_MS - DRIVE_SERVERS_MS);
+}
+
+static void read_signals(struct train *t, int timeout_ms)
+{
+	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	if (poll(&p, 1, timeout_ms) <= 0)
+		return;
+	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD) /* children are reaped at every turn */
+			on_stop_signal(t, (int)info.ssi_signo);
+}
+
+/* The last evaluation may take long; it is waited for unless the evaluator has stalled. */
+static bool evaluator_has_stalled(const struct train *t)
+{
+	for (uint32_t i = 0; i < t->seen.workers_count; i++)
+		if (t->seen.workers[i].evaluator && t->seen.workers[i].stall.now)
+			return true;
+	return false;
+}
+
+/* A worker that the finished job does not end by itself (it is stopped, or stuck) is not waited for. */
+static void end_stragglers(struct train *t)
+{
+	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
+		return;
+	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0)
+		live_note(&t->live, "%u workers did not leave in %u s after the end of the job and are killed",
+		          supervisor_end(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
+	if (supervisor_alive(t->supervisor, CHILD_EVALUATOR) > 0 && evaluator_has_stalled(t)) {
+		supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
+		live_note(&t->live, "the evaluator does not move, the job has ended without it, and it is killed");
+	}
+}
+
+/* --- Looking at the job */
+
+/* The first look at a job that others may have trained before. (A new one begins with nothing, however late the first look is.) */
+static void note_beginning(struct train *t, const struct overview *now)
+{
+	if (!t->resume && t->job->cluster.servers_at_count == 0)
+		return;
+	t->rows_before = now->rows;
+	t->was_finished = now->state == JOB_FINISHED;
+	t->curve.known = curve_complete(now);
+}
+
+static void note_rows(struct train *t, const struct overview *now, int64_t now_ms)
+{
+	uint64_t before = t->seen_any ? t->seen.rows : t->rows_before;
+	if (now->rows == before)
+		return;
+	if (t->first_rows_ms == 0) {
+		t->first_rows = now->rows;
+		t->first_rows_ms = now_ms;
+	}
+	t->last_rows_ms = now_ms;
+}
+
+/* Names workers that have stalled since the last look. */
+static void note_stalls(struct train *t, const struct overview *now)
+{
+	for (uint32_t i = 0; i < now->workers_count; i++) {
+		const struct overview_worker *w = &now->workers[i];
+		char text[OVERVIEW_STALL_BYTES];
+		uint32_t known = 0;
+		for (uint32_t j = 0; j < t->seen.workers_count; j++)
+			if (strcmp(t->seen.workers[j].name, w->name) == 0)
+				known = t->seen.workers[j].stall.count;
+		if (w->stall.count <= known || (!t->seen_any && !w->stall.now))
+			continue;
+		overview_stall_text(&w->stall, text);
+		live_note(&t->live, "%s (pid %u on %s) %s: %s", w->name, w->pid, w->host, text,
+		          w->evaluator ? "passes go on without it" : "its work goes to the others");
+	}
+}
+
+/* Scores of an evaluation that is new. */
+static void note_evaluation(struct train *t, const struct overview *now)
+{
+	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
+		live_note(&t->live,
+		          "%" PRIu64 " scores of the validation part, after %" PRIu64
+		          " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
+		          now->not_numbers, now->evaluated_batches);
+}
+
+/* A checkpoint that fails is told at once, as the job goes on without it. */
+static void note_checkpoints(struct train *t, const struct overview *now)
+{
+	const struct overview_checkpoints *c = &now->checkpoints;
+	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
+		live_note(&t->live, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
+		          now->state == JOB_FINISHED ? "" : "; training goes on without it");
+}
+
+/* What was known of the generation before is not so any more. */
+static void forget_generation(struct train *t, const struct overview *now)
+{
+	const uint64_t moved = t->replicas.moved;
+	replicas_free(&t->replicas);
+	replicas_init(&t->replicas, t->job->cluster.replicas);
+	t->replicas.moved = moved;
+	t->replicas.degraded = true;
+	t->live.rows = now->rows;
+	t->live.loss_sum = now->loss_sum;
+	t->live.loss_rows = now->loss_rows;
+	t->finished_ms = 0;
+}
+
+/* run.json says what `--resume` and `weir restore` go on from. */
+static void keep_generation(struct train *t, const struct overview *now)
+{
+	if (t->job->cluster.servers_at_count > 0)
+		return;
+	t->run.generation = now->generation;
+	snprintf(t->run.restore, sizeof t->run.restore, "%s", now->checkpoint);
+	if (run_state_write(t->job->run_dir, &t->run, &t->failure) != WEIR_OK)
+		begin_end(t, 0);
+}
+
+/* The job has gone back to a checkpoint since the last look, or, as far as the run knows, before the first one. */
+static void note_generation(struct train *t, const struct overview *now)
+{
+	const uint64_t known = t->seen_any ? t->seen.generation : t->run.generation;
+	const uint64_t trained = t->seen_any ? t->seen.batches : now->batches;
+	const uint64_t undone = trained > now->batches ? trained - now->batches : 0;
+	if (known == 0 || now->generation <= known)
+		return;
+	live_note(&t->live,
+	          "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
+	          " batches that were trained since are undone",
+	          now->checkpoint, now->batches, now->generation, now->rewound[0] ? now->rewound : "it was restored", undone);
+	t->rewinds += now->generation - known;
+	t->batches_undone += undone;
+	forget_generation(t, now);
+	keep_generation(t, now);
+}
+
+/* No server has all of something any more, and there is nothing to go back to: what is left cannot be trained on. */
+static void end_lost(struct train *t, const char *what)
+{
+	weir_error e = {0};
+	if (t->lost || t->give_up_ms > 0)
+		return;
+	t->lost = true;
+	weir_fail(&e, WEIR_E_LOST, "%s%s. With checkpoints (checkpoint.every_steps) it goes back by itself", what,
+	          t->job->cluster.servers_at_count > 0 ? "" : ": `weir train --fresh`");
+	live_note(&t->live, "%s", what);
+	fail(t, &e);
+	signal_workers(t, SIGTERM);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+/* The ledger does not answer: it may be what is lost. */
+static void look_for_lost(struct train *t, uint32_t timeout_ms)
+{
+	char what[WEIR_ERROR_TEXT_BYTES];
+	const uint64_t generation = t->seen_any ? t->seen.generation : t->run.generation;
+	if (t->job->cluster.replicas > 1 && watcher_find_lost(t->watcher, generation, timeout_ms, what))
+		end_lost(t, what);
+}
+
+/* A run whose events cannot be written goes on without them. */
+static void write_events(struct train *t)
+{
+	weir_error e = {0};
+	if (events_look(&t->events, &t->seen, t->clock->ops->wall_ns(t->clock) / 1000000, &e) != WEIR_OK)
+		live_note(&t->live, "%s", e.text);
+}
+
+static bool look(struct train *t, uint32_t timeout_ms, bool force)
+{
+	struct overview now;
+	weir_error ignored = {0};
+	const int64_t asked_ms = clock_ms(t->clock);
+	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
+		overview_free(&now);
+		silent_look(&t->silent, &t->live, t->supervisor, NULL, clock_ms(t->clock));
+		look_for_lost(t, timeout_ms);
+		return false;
+	}
+	int64_t now_ms = clock_ms(t->clock);
+	if (t->seen_any && now.generation < t->seen.generation) { /* of a server that has not heard of it yet */
+		overview_free(&now);
+		return false;
+	}
+	note_generation(t, &now);
+	if (!t->seen_any)
+		note_beginning(t, &now);
+	note_rows(t, &now, now_ms);
+	note_stalls(t, &now);
+	note_evaluation(t, &now);
+	note_checkpoints(t, &now);
+	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
+	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
+	overview_free(&t->seen);
+	t->seen = now;
+	t->seen_ms = asked_ms;
+	t->seen_any = true;
+	if (now.state == JOB_FINISHED && t->finished_ms == 0)
+		t->finished_ms = now_ms;
+	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
+	live_show(&t->live, &t->seen, now_ms, force);
+	write_events(t);
+	job_pages_note(t->pages, &t->seen, now_ms);
+	if (t->seen.lost[0])
+		end_lost(t, t->seen.lost);
+	return true;
+}
+
+/* --- Chaos */
+
+static void wreak_havoc(struct train *t)
+{
+	const int64_t now_ms = clock_ms(t->clock);
+	if (t->give_up_ms > 0 || t->finished_ms > 0) {
+		chaos_end(&t->chaos);
+		return;
+	}
+	const uint32_t server = chaos_tick(&t->chaos, t->seen_any ? &t->seen : NULL, t->seen_ms, now_ms);
+	if (server != WEIR_SERVER_NONE)
+		replicas_lost(&t->replicas, server, now_ms);
+}
+
+static bool ended(const struct train *t)
+{
+	return supervisor_alive(t->supervisor, CHILD_TRAINER) == 0 && supervisor_alive(t->supervisor, CHILD_EVALUATOR) == 0;
+}
+
+static bool all_reported(const struct overview *s)
+{
+	for (uint32_t p = 0; p < s->partitions_count; p++)
+		if (!s->partitions[p].reported)
+			return false;
+	return true;
+}
+
+/* Until every partition is told of: one with replicas may just be on its way to another server. */
+static bool look_at_all(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + (t->job->cluster.replicas > 1 ? DRIVE_PARTITIONS_MS : 0);
+	bool answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
+	while ((!answered || !all_reported(&t->seen)) && !t->lost && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+		answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
+	}
+	return answered;
+}
+
+/* One is being written, or is due and about to begin: the first of a short job. */
+static bool is_checkpoint_awaited(const struct train *t)
+{
+	const struct overview_checkpoints *c = &t->seen.checkpoints;
+	const uint64_t every = t->job->checkpoint.every_steps;
+	return c->running || (every > 0 && t->seen.batches >= every && c->written + c->failed == 0);
+}
+
+/* A checkpoint under way when the job finishes gets the time of a drain. */
+static void await_checkpoint(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + WEIR_DRAIN_MS;
+	while (is_checkpoint_awaited(t) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+		(void)look(t, WEIR_CONTROL_TIMEOUT_MS, false);
+	}
+	if (t->seen.checkpoints.running)
+		live_note(&t->live, "a checkpoint was still being written when the job ended, and is given up");
+}
+
+/* All workers left in peace: the last look at the ledger decides whether the job is done. */
+static void conclude(struct train *t)
+{
+	weir_error e = {0};
+	if (!look_at_all(t))
+		weir_fail(&e, WEIR_E_UNAVAILABLE, "the ledger does not answer; see the servers' logs in %s", t->job->run_dir);
+	else if (t->seen.state == JOB_FAILED)
+		fail_as_ledger_says(t);
+	else if (t->seen.state != JOB_FINISHED && !t->stop_signal)
+		weir_fail(&e, WEIR_E_STATE, "all workers left in pass %u with %u of %u units committed; see their logs in %s",
+		          t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
+	if (e.status != WEIR_OK)
+		fail(t, &e);
+	else if (t->seen.state == JOB_FINISHED)
+		await_checkpoint(t);
+}
+
+void drive(struct train *t)
+{
+	int64_t look_ms = 0;
+	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {
+		read_signals(t, DRIVE_POLL_MS / 5);
+		look_for_run_dir(t);
+		reap(t);
+		wreak_havoc(t);
+		end_stragglers(t);
+		if (t->server_gone || clock_ms(t->clock) < look_ms)
+			continue;
+		look(t, chaos_is_pausing(&t->chaos) ? DRIVE_POLL_MS : DRIVE_ANSWER_MS, false);
+		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
+		if (t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
+			fail_as_ledger_says(t);
+			begin_end(t, DRIVE_LAST_WORDS_MS); /* workers are told so too, and leave */
+		}
+	}
+	chaos_end(&t->chaos);
+	if (!t->server_gone && !t->lost && !t->stop_at_once)
+		conclude(t);
+	live_end(&t->live);
+}

@@ -1,0 +1,68 @@
+/* weir sweep: runs a job again and again with other settings and seeds, and compares what came of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/verbs.h"
+#include "cli/sweep/sweep.h"
+#include "common/system/stop_signals.h"
+
+static weir_status finish(const struct sweep *s, const struct sweep_result *results, const struct sweep_outcome *o,
+                          weir_error *err)
+{
+	const uint32_t all = s->runs_count * s->seeds_count;
+	char *table = sweep_table(s, results);
+	if (table)
+		fputs(table, stdout);
+	free(table);
+	fflush(stdout);
+	if (o->stop_signal)
+		return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s with %u of %u runs finished; the same command goes on",
+		                 strsignal(o->stop_signal), o->ran + o->kept, all);
+	return o->failed ? weir_fail(err, WEIR_E_STATE, "%u of %u runs failed; the same command runs them again", o->failed, all)
+	                 : WEIR_OK;
+}
+
+static weir_status run(const char *path, bool keep_going, int *stop_signal, weir_error *err)
+{
+	struct sweep *s = NULL;
+	struct sweep_outcome outcome = {0};
+	weir_status status = sweep_file_read(&s, path, err);
+	if (status == WEIR_OK)
+		status = sweep_check_jobs(s, err);
+	if (status != WEIR_OK) {
+		sweep_free(s);
+		return status;
+	}
+	const uint32_t all = s->runs_count * s->seeds_count;
+	struct sweep_result *results = calloc(all, sizeof *results);
+	status = results ? sweep_run_all(s, keep_going, results, &outcome, err)
+	                 : weir_fail(err, WEIR_E_MEMORY, "no memory for the results of %u runs", all);
+	if (status == WEIR_OK)
+		status = finish(s, results, &outcome, err);
+	*stop_signal = outcome.stop_signal;
+	for (uint32_t i = 0; results && i < all; i++)
+		sweep_result_free(&results[i]);
+	free(results);
+	sweep_free(s);
+	return status;
+}
+
+int verb_sweep(int count, char **args)
+{
+	bool keep_going = false;
+	int stop_signal = 0;
+	const char *path = NULL;
+	weir_error err = {0};
+	const struct option options[] = {
+	    {"--keep-going", OPTION_FLAG, &keep_going, NULL, "where a run fails, go on with the others"}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
+	if (s == WEIR_OK && !path)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");
+	if (s != WEIR_OK)
+		return verb_usage("sweep", &err);
+	if (run(path, keep_going, &stop_signal, &err) == WEIR_OK)
+		return EXIT_SUCCESS;
+	(void)verb_fail("sweep", &err);
+	return stop_signal ? EXIT_BY_SIGNAL(stop_signal) : EXIT_FAILURE;
+}

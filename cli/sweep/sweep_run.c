@@ -1,0 +1,298 @@
+/* Runs a sweep: each run with each seed is a `weir train`, a child of ours, one after the other in OUT/run.
+ *
+ * OUT/NAME-SEED.json is a run's report, and OUT/NAME-SEED.note.json, written behind it, says of what: the base's text, the sets, the seed. A run whose note
+ * says what would be run now is finished; of all others, what is there is removed first. So whoever is killed here, or changes the file, runs what is
+ * missing, and that from nothing. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/core/progress_line.h"
+#include "cli/core/supervise.h"
+#include "cli/run/run_dir.h"
+#include "cli/sweep/sweep.h"
+#include "common/base/clock.h"
+#include "common/system/disk.h"
+#include "common/system/stop_signals.h"
+#include "common/web/json.h"
+
+enum { RUN_POLL_MS = 200, RUN_PATH_BYTES = WEIR_PATH_BYTES_MAX + 128 };
+
+struct runner {
+	const struct sweep *sweep;
+	struct sweep_result *results;
+	struct sweep_outcome *outcome;
+	bool keep_going;
+	char *base_text;
+	int signal_fd; /* SIGCHLD, and those that ask it to end (stop_signals.h) */
+	bool stop_at_once;
+	weir_error *err;
+};
+
+/* One run with one seed. */
+struct task {
+	const struct sweep_run *run;
+	uint64_t seed;
+	uint32_t number; /* from 0, of all */
+	char name[WEIR_NAME_BYTES_MAX];
+	char report[RUN_PATH_BYTES], note[RUN_PATH_BYTES];
+	struct sweep_sets sets;
+};
+
+static void make_task(const struct sweep *s, uint32_t number, struct task *t)
+{
+	t->run = &s->runs[number / s->seeds_count];
+	t->seed = s->seeds[number % s->seeds_count];
+	t->number = number;
+	snprintf(t->name, sizeof t->name, "%.*s-%" PRIu64, (int)SWEEP_NAME_BYTES_MAX - 1, t->run->name, t->seed);
+	snprintf(t->report, sizeof t->report, "%s/%s.json", s->out, t->name);
+	snprintf(t->note, sizeof t->note, "%s/%s.note.json", s->out, t->name);
+	sweep_sets(s, t->run, t->seed, &t->sets);
+}
+
+/* --- What is finished */
+
+static struct json *make_note(const struct runner *r, const struct task *t)
+{
+	struct json *j = json_create();
+	if (!j)
+		return NULL;
+	json_set_text(j, "base", r->sweep->base);
+	json_set_text(j, "base_text", r->base_text);
+	json_set_empty_list(j, "set");
+	for (uint32_t i = 0; i < t->sets.count; i++)
+		json_append_text(j, "set", t->sets.items[i]);
+	return j;
+}
+
+static bool is_same(const struct json *a, const struct json *b)
+{
+	char *one = json_canonical(a), *other = json_canonical(b);
+	const bool same = one && other && strcmp(one, other) == 0;
+	free(one);
+	free(other);
+	return same;
+}
+
+static bool is_finished(const struct runner *r, const struct task *t, struct sweep_result *out)
+{
+	struct json *found = NULL, *wanted = make_note(r, t);
+	weir_error ignored = {0};
+	const bool noted = wanted && json_read_file(t->note, &found, &ignored) == WEIR_OK && is_same(found, wanted);
+	json_destroy(found);
+	json_destroy(wanted);
+	return noted && sweep_result_read(r->sweep, t->report, out, &ignored) == WEIR_OK;
+}
+
+static weir_status remove_file(const char *path, weir_error *err)
+{
+	if (unlink(path) == 0 || errno == ENOENT)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_IO, "cannot delete %s: %s", path, strerror(errno));
+}
+
+static weir_status note_finished(const struct runner *r, const struct task *t, weir_error *err)
+{
+	struct json *note = make_note(r, t);
+	weir_status s = note ? json_write_file(note, t->note, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", t->note);
+	json_destroy(note);
+	return s;
+}
+
+/* --- Running */
+
+static void say_stop(struct runner *r, int signal)
+{
+	if (r->outcome->stop_signal)
+		fprintf(stderr, "%s again: the run is killed\n", strsignal(signal));
+	else
+		fprintf(stderr, "%s: the run is stopped, and begins anew the next time (once more kills it)\n", strsignal(signal));
+	r->stop_at_once = r->outcome->stop_signal != 0;
+	r->outcome->stop_signal = r->outcome->stop_signal ? r->outcome->stop_signal : signal;
+}
+
+/* Returns whether a signal to stop came. */
+static bool read_signals(struct runner *r, int timeout_ms)
+{
+	struct pollfd p = {.fd = r->signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	bool stop = false;
+	if (poll(&p, 1, timeout_ms) <= 0)
+		return false;
+	while (read(r->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD) {
+			say_stop(r, (int)info.ssi_signo);
+			stop = true;
+		}
+	return stop;
+}
+
+static weir_status await(struct runner *r, struct supervisor *s, const struct task *t, struct child *c, weir_error *err)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	while (!supervisor_reap(s)) {
+		if (read_signals(r, RUN_POLL_MS))
+			supervisor_signal(s, CHILD_RUN, r->stop_at_once ? SIGKILL : SIGTERM);
+	}
+	if (child_succeeded(c))
+		return WEIR_OK;
+	child_describe_end(c, end, sizeof end);
+	return weir_fail(err, WEIR_E_STATE, "run %s, seed %" PRIu64 " %s; its log: %s, and those of its processes: %s/" SWEEP_RUN_DIR,
+	                 t->run->name, t->seed, end, c->log_path, r->sweep->out);
+}
+
+static void add_arguments(const struct sweep *s, const struct task *t, struct child *c)
+{
+	const char *const before[] = {"train", s->base, "--fresh", "--report", t->report};
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+		child_argument(c, before[i]);
+	for (uint32_t i = 0; i < t->sets.count; i++) {
+		child_argument(c, "--set");
+		child_argument(c, t->sets.items[i]);
+	}
+}
+
+static weir_status train(struct runner *r, const struct task *t, weir_error *err)
+{
+	char dir[WEIR_PATH_BYTES_MAX];
+	struct supervisor *s = NULL;
+	struct child *c = NULL;
+	weir_status status = supervisor_own_dir(dir, sizeof dir, err);
+	if (status == WEIR_OK)
+		status = supervisor_create(&s, dir, r->sweep->out, clock_system(), err);
+	if (status == WEIR_OK && !(c = supervisor_add(s, CHILD_RUN, t->name, "weir", err)))
+		status = err->status;
+	if (status == WEIR_OK) {
+		add_arguments(r->sweep, t, c);
+		status = child_start(s, c, false, err);
+	}
+	if (status == WEIR_OK)
+		status = await(r, s, t, c, err);
+	supervisor_destroy(s);
+	return status;
+}
+
+/* --- One after the other */
+
+static void tell(const struct runner *r, const struct task *t, const char *what)
+{
+	const struct sweep_result *x = &r->results[t->number];
+	char pushed[16], pulled[16], value[32];
+	fprintf(stderr, "[%u/%u] %s, seed %" PRIu64 ": %s", t->number + 1, r->sweep->runs_count * r->sweep->seeds_count, t->run->name,
+	        t->seed, what);
+	if (x->known) {
+		format_bytes(pushed, sizeof pushed, (double)x->bytes_pushed);
+		format_bytes(pulled, sizeof pulled, (double)x->bytes_pulled);
+		sweep_value_name(r->sweep, value);
+		fprintf(stderr, ", %s %.4f, pushed %s, pulled %s, %.1f s of training", value, x->value, pushed, pulled, x->train_s);
+	}
+	fputc('\n', stderr);
+}
+
+/* What it left is kept for a look at it, out of the way of the next one. */
+static weir_status put_aside(const struct runner *r, const struct task *t, weir_error *err)
+{
+	char from[RUN_PATH_BYTES], to[RUN_PATH_BYTES];
+	snprintf(from, sizeof from, "%s/" SWEEP_RUN_DIR, r->sweep->out);
+	snprintf(to, sizeof to, "%s/%s.failed", r->sweep->out, t->name);
+	weir_status s = run_dir_remove(to, err);
+	if (s == WEIR_OK && access(from, F_OK) == 0)
+		s = disk_system()->ops->rename(disk_system(), from, to, err);
+	return s;
+}
+
+static weir_status on_failure(struct runner *r, const struct task *t, weir_status s, const weir_error *why)
+{
+	if (r->outcome->stop_signal)
+		return WEIR_OK;
+	r->outcome->failed++;
+	if (!r->keep_going)
+		return weir_fail(r->err, s, "%s", why->text);
+	fprintf(stderr, "[%u/%u] FAILED: %s\n", t->number + 1, r->sweep->runs_count * r->sweep->seeds_count, why->text);
+	return put_aside(r, t, r->err);
+}
+
+static weir_status do_task(struct runner *r, const struct task *t)
+{
+	struct sweep_result *result = &r->results[t->number];
+	weir_error why = {0};
+	if (is_finished(r, t, result)) {
+		r->outcome->kept++;
+		tell(r, t, "kept");
+		return WEIR_OK;
+	}
+	weir_status s = remove_file(t->note, r->err);
+	if (s == WEIR_OK)
+		s = remove_file(t->report, r->err);
+	if (s != WEIR_OK)
+		return s;
+	tell(r, t, "begun");
+	s = train(r, t, &why);
+	if (s == WEIR_OK)
+		s = sweep_result_read(r->sweep, t->report, result, &why);
+	if (s != WEIR_OK)
+		return on_failure(r, t, s, &why);
+	r->outcome->ran++;
+	s = note_finished(r, t, r->err);
+	tell(r, t, "finished");
+	return s == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : s;
+}
+
+static weir_status take_signals(struct runner *r)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	stop_signals_add(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signal_fd >= 0 ? WEIR_OK : weir_fail(r->err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
+}
+
+static weir_status do_all(struct runner *r)
+{
+	const uint32_t all = r->sweep->runs_count * r->sweep->seeds_count;
+	struct task *t = malloc(sizeof *t); /* its paths are too long for a stack that others build on */
+	weir_status s = t ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "no memory for a run");
+	fprintf(stderr, "%s: %u run%s with %u seed%s each; results in %s\n", r->sweep->path, r->sweep->runs_count,
+	        r->sweep->runs_count > 1 ? "s" : "", r->sweep->seeds_count, r->sweep->seeds_count > 1 ? "s" : "", r->sweep->out);
+	for (uint32_t i = 0; i < all && s == WEIR_OK && !r->outcome->stop_signal; i++) {
+		make_task(r->sweep, i, t);
+		s = do_task(r, t);
+		(void)read_signals(r, 0);
+	}
+	free(t);
+	return s == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : s;
+}
+
+weir_status sweep_run_all(const struct sweep *s, bool keep_going, struct sweep_result *results, struct sweep_outcome *outcome,
+                          weir_error *err)
+{
+	struct runner r = {.sweep = s, .results = results, .outcome = outcome, .keep_going = keep_going, .signal_fd = -1, .err = err};
+	char lock[RUN_PATH_BYTES];
+	struct disk *d = disk_system();
+	struct disk_file *locked = NULL;
+	size_t bytes = 0;
+	snprintf(lock, sizeof lock, "%s/LOCK", s->out);
+	weir_status status = d->ops->make_dirs(d, s->out, err);
+	if (status == WEIR_OK)
+		status = d->ops->lock(d, lock, "weir sweep", &locked, err);
+	if (status == WEIR_OK)
+		status = disk_read_file(d, s->base, WEIR_CONFIG_BYTES_MAX, &r.base_text, &bytes, err);
+	if (status == WEIR_OK)
+		status = take_signals(&r);
+	if (status == WEIR_OK)
+		status = do_all(&r);
+	if (r.signal_fd >= 0)
+		close(r.signal_fd);
+	if (locked)
+		d->ops->close(locked);
+	free(r.base_text);
+	return status;
+}

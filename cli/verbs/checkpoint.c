@@ -1,0 +1,282 @@
+/* weir checkpoint: has a running job write one, or looks at those that are there. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/core/ledger_client.h"
+#include "cli/core/options.h"
+#include "cli/core/progress_line.h"
+#include "cli/core/transport.h"
+#include "cli/core/verbs.h"
+#include "cli/run/checkpoint_find.h"
+#include "cli/run/train.h"
+#include "common/base/clock.h"
+#include "common/web/json.h"
+#include "proto/wire/wire.h"
+#include "server/service/job_checkpoint.h"
+
+#define POLL_MS   100u
+#define MOVES_MAX 5u /* of the ledger, while one checkpoint is waited for */
+
+struct checkpoint_verb {
+	struct job_options options;
+	const char *at, *from;
+	bool json;
+	struct job *job; /* NULL: only an address was given */
+	struct logger *logger;
+};
+
+/* --- Taking one */
+
+struct asker {
+	struct rpc *rpc;
+	struct rpc_loop *loop;
+	struct doors *doors;
+};
+
+static void asker_close(struct asker *a)
+{
+	doors_close(a->doors);
+	if (a->loop)
+		rpc_loop_destroy(a->loop);
+	if (a->rpc)
+		rpc_destroy(a->rpc);
+}
+
+/* places: "A,B,C". */
+static weir_status asker_open(struct asker *a, const struct checkpoint_verb *v, const char *places, weir_error *err)
+{
+	const weir_status s = transport_open(&a->rpc, v->job, v->logger, err);
+	if (s != WEIR_OK)
+		return s;
+	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
+	return a->loop ? doors_open(&a->doors, a->rpc, a->loop, places, err) : err->status;
+}
+
+static bool may_move(const struct asker *a)
+{
+	return doors_count(a->doors) > 1;
+}
+
+/* Until a server answers that has the ledger: where there are replicas, that may take until another one has taken it over. */
+static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
+{
+	const struct clock *clock = clock_system();
+	const int64_t until_ms = clock_ms(clock) + WEIR_CONTROL_TIMEOUT_MS;
+	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
+	q.start = start;
+	for (;;) {
+		ProtobufCMessage *m;
+		const weir_status s = doors_ask(a->doors, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+		                                &weir__v1__checkpoint_reply__descriptor, &m, err);
+		*out = (Weir__V1__CheckpointReply *)m;
+		const bool passes = s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT;
+		if (!passes || !may_move(a) || clock_ms(clock) >= until_ms)
+			return s;
+		*err = (weir_error){0};
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+	}
+}
+
+static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
+{
+	return r->outcome && r->ended_sequence >= sequence;
+}
+
+/* Asks for one, or for the one being written, and waits for its end. *last is that end; free it with wire_free. */
+static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
+{
+	weir_status s = ask(a, true, last, err);
+	const uint64_t sequence = s == WEIR_OK ? (*last)->sequence : 0;
+	const uint32_t door = s == WEIR_OK ? doors_at(a->doors) : 0;
+	while (s == WEIR_OK && !has_ended(*last, sequence)) {
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+		wire_free(&(*last)->base);
+		*last = NULL;
+		s = ask(a, false, last, err);
+		if (s == WEIR_OK && (doors_at(a->doors) != door || (*last)->sequence < sequence)) /* each server counts its own, from 0 */
+			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
+			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
+	}
+	if (s == WEIR_OK && (*last)->outcome->code)
+		s = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
+	return s;
+}
+
+/* One that moves with the ledger is asked for anew. */
+static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
+{
+	weir_status s = take(a, last, err);
+	for (uint32_t moves = 0; may_move(a) && s == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
+		if (*last)
+			wire_free(&(*last)->base);
+		*last = NULL;
+		*err = (weir_error){0};
+		s = take(a, last, err);
+	}
+	return s;
+}
+
+static weir_status print_taken(const struct checkpoint_verb *v, const Weir__V1__CheckpointReply *r, weir_error *err)
+{
+	char size[32];
+	if (!v->json) {
+		format_bytes(size, sizeof size, (double)r->bytes);
+		printf("%s: %s of rows in %.1f s\n", r->name, size, (double)r->wall_ms / 1e3);
+		return WEIR_OK;
+	}
+	struct json *j = json_create();
+	json_set_text(j, "name", r->name);
+	json_set_count(j, "bytes", r->bytes);
+	json_set_real(j, "wall_s", (double)r->wall_ms / 1e3);
+	weir_status s = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
+	json_destroy(j);
+	return s;
+}
+
+static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
+{
+	struct asker a = {0};
+	Weir__V1__CheckpointReply *last = NULL;
+	char address[JOB_PLACES_BYTES];
+	weir_status s = launch_find_ledger(v->job, v->at, address, err);
+	if (s == WEIR_OK)
+		s = asker_open(&a, v, address, err);
+	if (s == WEIR_OK)
+		s = take_anywhere(&a, &last, err);
+	if (s == WEIR_OK)
+		s = print_taken(v, last, err);
+	if (last)
+		wire_free(&last->base);
+	asker_close(&a);
+	return s;
+}
+
+/* --- Looking at one */
+
+static uint64_t rows_of(const struct checkpoint_manifest *m)
+{
+	uint64_t rows = 0;
+	for (uint32_t p = 0; p < m->partitions_count; p++)
+		for (uint32_t i = 0; i < m->partitions[p].rows_count; i++)
+			rows += m->partitions[p].rows[i].info.rows;
+	return rows;
+}
+
+static weir_status print_verified(const struct checkpoint_verb *v, const struct checkpoint_manifest *m, uint64_t bytes,
+                                  weir_error *err)
+{
+	char size[32];
+	if (!v->json) {
+		format_bytes(size, sizeof size, (double)bytes);
+		printf("%s is whole: job %s, generation %" PRIu64 ", after %" PRIu64 " batches; %u tables, %u partitions, %" PRIu64
+		       " rows (values %s, slots %s), %s\n",
+		       m->name, m->job, m->generation, m->step, m->tables_count, m->partitions_count, rows_of(m),
+		       row_precision_name(m->values), row_precision_name(m->slots), size);
+		return WEIR_OK;
+	}
+	struct json *j = json_create();
+	json_set_text(j, "name", m->name);
+	json_set_text(j, "job", m->job);
+	json_set_count(j, "generation", m->generation);
+	json_set_count(j, "step", m->step);
+	json_set_count(j, "tables", m->tables_count);
+	json_set_count(j, "partitions", m->partitions_count);
+	json_set_count(j, "rows", rows_of(m));
+	json_set_count(j, "bytes", bytes);
+	json_set_text(j, "values", row_precision_name(m->values));
+	json_set_text(j, "slots", row_precision_name(m->slots));
+	weir_status s = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
+	json_destroy(j);
+	return s;
+}
+
+static weir_status open_store(const struct job *job, struct blob_store **store, weir_error *err)
+{
+	char place[WEIR_PATH_BYTES_MAX + 32];
+	struct checkpoint_options o;
+	job_checkpoint_options(job, place, &o);
+	return checkpoint_options_open(&o, store, err);
+}
+
+weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+{
+	struct blob_store *store = NULL;
+	weir_status s = open_store(job, &store, err);
+	if (s == WEIR_OK)
+		s = checkpoint_latest(store, job->name, name, err);
+	blob_close(store);
+	return s;
+}
+
+weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
+                            weir_error *err)
+{
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_status s = open_store(job, store, err);
+	if (s == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
+		s = checkpoint_latest(*store, job->name, name, err);
+		from = name;
+	}
+	if (s == WEIR_OK)
+		s = checkpoint_manifest_read(*store, from, out, err);
+	return s;
+}
+
+static weir_status verify(struct checkpoint_verb *v, weir_error *err)
+{
+	struct blob_store *store = NULL;
+	struct checkpoint_manifest m = {0};
+	uint64_t bytes = 0;
+	weir_status s = checkpoint_find(v->job, v->from, &store, &m, err);
+	if (s == WEIR_OK)
+		s = checkpoint_verify(store, &m, &bytes, err);
+	if (s == WEIR_OK)
+		s = print_verified(v, &m, bytes, err);
+	checkpoint_manifest_free(&m);
+	blob_close(store);
+	return s;
+}
+
+/* --- The verb */
+
+static weir_status prepare(struct checkpoint_verb *v, bool verifying, weir_error *err)
+{
+	if (verifying && v->at)
+		return weir_fail(err, WEIR_E_INVALID, "verify reads the files: it needs --job FILE and no --at");
+	if (!verifying && v->from)
+		return weir_fail(err, WEIR_E_INVALID, "--from goes with verify");
+	if (!v->at && !v->options.path)
+		return weir_fail(err, WEIR_E_INVALID, verifying ? "needs --job FILE" : "needs --job FILE or --at ADDRESS");
+	return job_options_logger(&v->options, "weir", LOG_ERROR, &v->logger, err);
+}
+
+int verb_checkpoint(int count, char **args)
+{
+	struct checkpoint_verb v = {0};
+	const struct option options[] = {JOB_OPTIONS(&v.options),
+	                                 AT_OPTION(v.at),
+	                                 {"--from", OPTION_TEXT, &v.from, "NAME", "which checkpoint to verify: its name, or latest"},
+	                                 {"--json", OPTION_FLAG, &v.json, NULL, "what was done, as JSON"}};
+	const char *words[2] = {NULL, NULL};
+	weir_error err = {0};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, 2, &err);
+	bool verifying = words[0] && strcmp(words[0], "verify") == 0;
+	const char *path = verifying ? words[1] : words[0];
+	if (s == WEIR_OK && !verifying && words[1])
+		s = weir_fail(&err, WEIR_E_INVALID, "unexpected '%s'; there is `weir checkpoint` and `weir checkpoint verify`", words[1]);
+	v.options.path = path ? path : v.options.path;
+	if (s == WEIR_OK)
+		s = prepare(&v, verifying, &err);
+	if (s != WEIR_OK)
+		return verb_usage("checkpoint", &err);
+	if (v.options.path)
+		s = job_options_load(&v.options, &v.job, &err);
+	if (s == WEIR_OK)
+		s = verifying ? verify(&v, &err) : take_one(&v, &err);
+	job_free(v.job);
+	logger_destroy(v.logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("checkpoint", &err);
+}

@@ -1,0 +1,179 @@
+/* weir export: the weights of a running job, or the best of one that has ended: as a safetensors file; as a folder that transformers loads, a job's adapters in the weights
+ * that they are of; or the adapters alone, as a folder of PEFT's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/verbs.h"
+#include "cli/verbs/job_weights.h"
+#include "cli/verbs/scoring.h"
+#include "common/system/disk.h"
+#include "common/system/output.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/tokenizer/tokenizer.h"
+#include "worker/train/score/snapshot.h"
+
+enum export_format { EXPORT_FILE, EXPORT_MODEL, EXPORT_ADAPTERS };
+
+struct verb_export {
+	struct scoring_verb verb; /* the first, as its functions are given this */
+	const char *format, *type;
+	uint64_t file_bytes; /* 0: MODEL_FILE_BYTES */
+	bool replace;
+};
+
+static bool read_format(const char *text, enum export_format *out)
+{
+	static const char *const names[] = {[EXPORT_FILE] = "safetensors", [EXPORT_MODEL] = "hf", [EXPORT_ADAPTERS] = "peft"};
+	*out = EXPORT_FILE;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (text && strcmp(text, names[i]) == 0) {
+			*out = (enum export_format)i;
+			return true;
+		}
+	return text == NULL;
+}
+
+static weir_status check(const struct scoring_verb *v, weir_error *err)
+{
+	const struct verb_export *e = (const struct verb_export *)v;
+	enum export_format format;
+	enum safetensor_type type;
+	if (!read_format(e->format, &format))
+		return weir_fail(err, WEIR_E_INVALID, "--format is %s; expected safetensors, hf or peft", e->format);
+	if (format == EXPORT_FILE && (e->type || e->replace))
+		return weir_fail(err, WEIR_E_INVALID, "%s is of --format hf and peft alone", e->type ? "--type" : "--replace");
+	if (format != EXPORT_MODEL && e->file_bytes > 0)
+		return weir_fail(err, WEIR_E_INVALID, "--file-bytes is of --format hf alone");
+	if (e->type && (!safetensor_type_from_name(e->type, &type) || !safetensor_is_real(type)))
+		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", e->type);
+	return WEIR_OK;
+}
+
+/* --- Folders */
+
+/* Tokens that a config.json names are those of the data's tokenizer. */
+static weir_status read_tokens(const char *place, struct model_folder *f, weir_error *err)
+{
+	struct tokenizer *t = NULL;
+	const weir_status status = tokenizer_open(&t, place, err);
+	if (status != WEIR_OK)
+		return status;
+	f->bos = tokenizer_get_info(t)->bos;
+	f->eos = tokenizer_get_info(t)->eos;
+	tokenizer_close(t);
+	return WEIR_OK;
+}
+
+static weir_status write_model(const struct job_weights *x, const struct job *job, struct model_folder *f, weir_error *err)
+{
+	struct transformer *t = model_transformer(x->model);
+	float *weights = x->trained;
+	weir_status status = WEIR_OK;
+	const bool bytes = strcmp(job->data.tokenizer, "bytes") == 0;
+	f->tokenizer = bytes ? NULL : job->data.tokenizer[0] ? job->data.tokenizer : f->base;
+	f->bos = f->eos = TOKEN_NONE;
+	if (job->data.tokenizer[0] && !f->base)
+		status = read_tokens(job->data.tokenizer, f, err);
+	if (status != WEIR_OK)
+		return status;
+	if (transformer_frozen(t)) {
+		weights = transformer_frozen(t);
+		transformer_merge(t, x->trained, weights);
+		status = x->backend->ops->sync(x->backend, err);
+	}
+	return status == WEIR_OK ? model_folder_write(f, transformer_config_of(t), transformer_weights(t), weights, err) : status;
+}
+
+static weir_status write_adapters(const struct job_weights *x, const struct model_folder *f, weir_error *err)
+{
+	struct transformer *t = model_transformer(x->model);
+	if (!transformer_frozen(t))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "the job trains no adapters: --format peft wants model.lora, --format hf all weights");
+	return adapter_folder_write(f, transformer_config_of(t)->family, transformer_lora_of(t), model_layout(x->model, MODEL_DENSE),
+	                            x->trained, err);
+}
+
+static weir_status write_folder(const struct verb_export *e, const struct scoring *s, enum export_format format, weir_error *err)
+{
+	const struct job *job = e->verb.scoring.job;
+	struct job_weights x = {0};
+	struct model_folder f = {.path = e->verb.out,
+	                         .replace = e->replace,
+	                         .file_bytes = e->file_bytes > 0 ? e->file_bytes : MODEL_FILE_BYTES,
+	                         .base = job->model.from[0] ? job->model.from : NULL};
+	if (!job_is_transformer(job))
+		return weir_fail(err, WEIR_E_INVALID, "--format %s is of gpt2 and llama alone; expected safetensors", e->format);
+	if (e->type)
+		(void)safetensor_type_from_name(e->type, &f.type);
+	weir_status status = job_weights_open(&x, s, job, NULL, err);
+	if (status == WEIR_OK)
+		status = job_weights_read(&x, s, err);
+	char *merged = s->fingerprint.text && s->fingerprint.text[0] ? fingerprint_of_merged(s->fingerprint.text) : NULL;
+	f.fingerprint = format == EXPORT_MODEL ? merged : s->fingerprint.text;
+	if (status == WEIR_OK)
+		status = format == EXPORT_MODEL ? write_model(&x, job, &f, err) : write_adapters(&x, &f, err);
+	free(merged);
+	job_weights_close(&x);
+	return status;
+}
+
+/* --- A file */
+
+static weir_status write_weights(const struct verb_export *e, const struct scoring *s, const char *path, weir_error *err)
+{
+	const struct dataset_info *info = s->client ? dataset_get_info(s->data) : NULL;
+	struct job_weights x = {0};
+	if (s->checkpoint)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is a checkpoint, which can only leave as --format hf or peft", s->source);
+	if (!s->client)
+		return disk_copy_file(disk_system(), s->source, path, err);
+	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
+	if (status == WEIR_OK)
+		status = snapshot_save(path, &x.tables, s->client, info->fields, info->dense_dim, s->fingerprint.text, err);
+	job_weights_close(&x);
+	return status;
+}
+
+static weir_status write_file(const struct verb_export *e, const struct scoring *s, weir_error *err)
+{
+	struct output output;
+	const weir_status status = output_begin(&output, e->verb.out, err);
+	return status == WEIR_OK ? output_end(&output, write_weights(e, s, output.path, err), err) : status;
+}
+
+static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
+{
+	const struct verb_export *e = (const struct verb_export *)v;
+	struct scoring s = {0};
+	enum export_format format = EXPORT_FILE;
+	(void)read_format(e->format, &format);
+	weir_status status = scoring_open(&s, &v->scoring, err);
+	if (status == WEIR_OK)
+		status = format == EXPORT_FILE ? write_file(e, &s, err) : write_folder(e, &s, format, err);
+	if (status == WEIR_OK)
+		fprintf(format == EXPORT_FILE ? output_words(v->out) : stdout, "%s: weights of %s\n", output_label(v->out), s.source);
+	scoring_close(&s);
+	return status;
+}
+
+int verb_export(int count, char **args)
+{
+	struct verb_export e = {
+	    .verb = {.name = "export", .run = export_weights, .check = check, .needs_out = true, .scoring = {.find_only = true}}};
+	struct scoring_verb *v = &e.verb;
+	const struct option options[] = {
+	    JOB_OPTIONS(&v->job),
+	    AT_OPTION(v->scoring.at),
+	    WEIGHTS_OPTION(v->scoring.weights, OR_CHECKPOINT),
+	    ACCEPT_OPTION(v->accepted),
+	    {"--out", OPTION_TEXT, &v->out, "OUT", "the file to write, or of hf and peft the folder"},
+	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
+	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},
+	    {"--type", OPTION_TEXT, &e.type, "F32|BF16|F16", "hf, peft: of the elements (F32)"},
+	    {"--file-bytes", OPTION_COUNT, &e.file_bytes, "N",
+	     "hf: of a file of weights, at most; more go to several, with an index (4Gi)"},
+	    {"--replace", OPTION_FLAG, &e.replace, NULL, "hf, peft: a model folder that is there gives way"}};
+	return scoring_verb_main(v, options, sizeof options / sizeof *options, count, args);
+}

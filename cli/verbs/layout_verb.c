@@ -1,0 +1,214 @@
+#include "cli/verbs/layout_verb.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/core/options.h"
+#include "cli/core/transport.h"
+#include "cli/core/verbs.h"
+#include "cli/run/train.h"
+
+#define LEASE_MS 15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
+
+/* The words and options of one call. */
+struct words {
+	struct job_options options;
+	const char *at;
+	uint32_t numbers[LAYOUT_NUMBERS_MAX];
+	struct job *job; /* NULL: only an address was given */
+	struct logger *logger;
+};
+
+/* A partition's may be the word for the ledger. */
+static weir_status read_number(const char *word, const char *what, uint32_t *out, weir_error *err)
+{
+	const bool is_partition = strcmp(what, LAYOUT_PARTITION) == 0;
+	char *end = NULL;
+	errno = 0;
+	if (word && is_partition && strcmp(word, "ledger") == 0) {
+		*out = LAYOUT_LEDGER;
+		return WEIR_OK;
+	}
+	const unsigned long n = word && *word >= '0' && *word <= '9' ? strtoul(word, &end, 10) : 0;
+	if (!end || *end || errno || n >= LAYOUT_LEDGER)
+		return weir_fail(err, WEIR_E_INVALID, "%s is a number, from 0 on%s%s%s%s", what, is_partition ? ", or ledger" : "",
+		                 word ? ", not '" : ": it is missing", word ? word : "", word ? "'" : "");
+	*out = (uint32_t)n;
+	return WEIR_OK;
+}
+
+static weir_status read_words(struct words *w, const struct layout_verb *v, int count, char **args, weir_error *err)
+{
+	const struct option options[] = {JOB_OPTIONS(&w->options), AT_OPTION(w->at)};
+	const char *words[LAYOUT_NUMBERS_MAX + 1] = {NULL};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, v->numbers_count + 1, err);
+	for (uint32_t i = 0; i < v->numbers_count && s == WEIR_OK; i++)
+		s = read_number(words[i], v->numbers[i], &w->numbers[i], err);
+	const char *path = words[v->numbers_count];
+	w->options.path = path ? path : w->options.path;
+	if (s == WEIR_OK && !w->at && !w->options.path)
+		s = weir_fail(err, WEIR_E_INVALID, "needs JOB.yaml or --at ADDRESS, of any server of the job");
+	return s == WEIR_OK ? job_options_logger(&w->options, "weir", LOG_ERROR, &w->logger, err) : s;
+}
+
+/* --- Carrying out */
+
+/* What has moved, as often as it has. */
+struct tally {
+	uint32_t partitions;
+	bool ledger;
+};
+
+static void note_reached(void *arg, const struct layout_goal *g, uint32_t left)
+{
+	struct tally *moved = arg;
+	char name[LAYOUT_NAME_BYTES];
+	moved->ledger |= g->partition == LAYOUT_LEDGER;
+	moved->partitions += g->partition != LAYOUT_LEDGER;
+	fprintf(stderr, "%s:", layout_name(g->partition, name));
+	if (g->primary != MEMBER_NONE)
+		fprintf(stderr, " primary on server %u,", g->primary);
+	fprintf(stderr, " replicas on");
+	for (uint32_t i = 0; i < g->hosts.count; i++)
+		fprintf(stderr, "%s %u", i ? "," : "", g->hosts.ids[i]);
+	fprintf(stderr, "; %u left\n", left);
+}
+
+static void print_waits(void *arg, uint32_t server)
+{
+	(void)arg;
+	fprintf(stderr, "server %u does not answer: it is waited for, or for the end of its lease\n", server);
+}
+
+void layout_print_late(void *arg, const char *why)
+{
+	(void)arg;
+	fprintf(stderr, "waiting, at most %u s: %s\n", LAYOUT_PATIENCE_MS / 1000, why);
+}
+
+/* "3 partitions and the ledger" */
+static void print_subjects(uint32_t partitions, bool ledger)
+{
+	if (partitions)
+		printf("%u partition%s", partitions, partitions == 1 ? "" : "s");
+	printf("%s%s", partitions && ledger ? " and " : "", ledger ? "the ledger" : "");
+}
+
+static void print_moved(const struct tally *moved, double took_s)
+{
+	print_subjects(moved->partitions, moved->ledger);
+	printf(" moved in %.1f s\n", took_s);
+}
+
+/* What stays because of a server that is gone. */
+static void print_left_of(const struct layout_plan *plan, uint16_t server, bool is_lost)
+{
+	uint32_t partitions = 0;
+	bool ledger = false;
+	for (uint32_t i = 0; i < plan->left_count; i++) {
+		const struct layout_left *l = &plan->left[i];
+		if (l->is_lost != is_lost || !member_set_has(&l->servers, server))
+			continue;
+		ledger |= l->partition == LAYOUT_LEDGER;
+		partitions += l->partition != LAYOUT_LEDGER;
+	}
+	if (!partitions && !ledger)
+		return;
+	print_subjects(partitions, ledger);
+	const char *ending = partitions + ledger == 1 ? "s" : "";
+	if (is_lost)
+		printf(" stay%s: server %u, which is gone, was in sync, and no server that lives is. Start it again or, where it is gone "
+		       "for good, `weir rewind`\n",
+		       ending, server);
+	else
+		printf(
+		    " keep%s a place on server %u, which is gone: every server that lives has a replica already. Start it again, or add "
+		    "another one and `weir rebalance`\n",
+		    ending, server);
+}
+
+static void print_left(const struct layout_plan *plan, const struct layout *l)
+{
+	for (uint16_t i = 0; i < WEIR_SERVERS_MAX; i++) {
+		print_left_of(plan, i, false);
+		print_left_of(plan, i, true);
+		if (l->silent[i])
+			printf("server %u has a lease with the coordinator, and does not answer at %s: nothing was moved to it, and "
+			       "`weir drain %u` moves away what it has\n",
+			       i, l->addresses[i], i);
+	}
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static weir_status move_all(const struct layout_verb *v, const struct words *w, struct rpc *rpc, const char *addresses,
+                            weir_error *err)
+{
+	struct layout_asker *asker = NULL;
+	struct layout *layout = calloc(1, sizeof *layout);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	struct tally moved = {0};
+	const double begun = seconds();
+	weir_status s = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
+	if (s == WEIR_OK)
+		s = layout_open(&asker, rpc, addresses, err);
+	if (s == WEIR_OK) {
+		layout_when_late(asker, layout_print_late, NULL);
+		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
+	}
+	if (s == WEIR_OK && !v->plan)
+		s = layout_drain(asker, layout, w->numbers[0], LAYOUT_PATIENCE_MS, note_reached, &moved, err);
+	else if (s == WEIR_OK)
+		s = v->plan(plan, layout, w->numbers, err);
+	if (s == WEIR_OK && v->plan)
+		s = layout_carry_out(asker, plan, LAYOUT_PATIENCE_MS, note_reached, &moved, err);
+	if (s == WEIR_OK && (moved.partitions || moved.ledger))
+		print_moved(&moved, seconds() - begun);
+	else if (s == WEIR_OK)
+		printf("nothing to do%s\n", plan->left_count ? "" : ": it is so already");
+	if (s == WEIR_OK)
+		print_left(plan, layout);
+	layout_close(asker);
+	free(layout);
+	free(plan);
+	return s;
+}
+
+static weir_status run(const struct layout_verb *v, const struct words *w, weir_error *err)
+{
+	char addresses[JOB_PLACES_BYTES];
+	weir_status s = launch_find_ledger(w->job, w->at, addresses, err);
+	struct rpc *rpc = NULL;
+	if (s == WEIR_OK)
+		s = transport_open(&rpc, w->job, w->logger, err);
+	if (s == WEIR_OK)
+		s = move_all(v, w, rpc, addresses, err);
+	if (rpc)
+		rpc_destroy(rpc);
+	return s;
+}
+
+int layout_verb_run(const struct layout_verb *v, int count, char **args)
+{
+	struct words w = {0};
+	weir_error err = {0};
+	weir_status s = read_words(&w, v, count, args, &err);
+	if (s != WEIR_OK)
+		return verb_usage(v->name, &err);
+	if (w.options.path)
+		s = job_options_load(&w.options, &w.job, &err);
+	if (s == WEIR_OK)
+		s = run(v, &w, &err);
+	job_free(w.job);
+	logger_destroy(w.logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
+}

@@ -1,0 +1,335 @@
+/* weir merge: several models' weights become one's. A model is a safetensors file, or a folder as `transformers` has it, or of adapters as PEFT has it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/core/accepted.h"
+#include "cli/core/options.h"
+#include "cli/core/output_inputs.h"
+#include "cli/core/verbs.h"
+#include "common/base/limits.h"
+#include "common/system/disk.h"
+#include "common/system/output.h"
+#include "common/web/json.h"
+#include "worker/model/adapter_folder.h"
+#include "worker/model/folders_same.h"
+#include "worker/model/merge.h"
+#include "worker/model/new_folder.h"
+
+static const char *const method_names[] = {[MERGE_LINEAR] = "linear", [MERGE_SLERP] = "slerp", [MERGE_TASK] = "task"};
+enum { METHODS = sizeof method_names / sizeof *method_names };
+
+/* What of a model's folder goes with its weights. */
+static const char *const suffixes[] = {".json", ".txt", ".model", ".jinja"};
+
+struct verb_merge {
+	const char *method, *weights, *base, *type, *out;
+	const char *models[MERGE_INPUTS_MAX + 1];
+	bool replace;
+	struct accepted accepted;
+	struct merge merge;
+	struct safetensors *opened[MERGE_INPUTS_MAX], *base_opened;
+};
+
+/* --- Models */
+
+/* Whether a folder has adapters, and no model of its own. */
+static bool has_adapters(const char *folder)
+{
+	return !model_folder_is(folder) && adapter_folder_is(folder);
+}
+
+/* The path of a folder's weights, and what they are called where they are one file. */
+static weir_status find_weights(const char *folder, char path[WEIR_PATH_BYTES_MAX], const char **name, weir_error *err)
+{
+	const bool adapters = has_adapters(folder);
+	*name = adapters ? "adapter_model.safetensors" : "model.safetensors";
+	return model_folder_weights(folder, adapters ? "adapter_model" : "model", path, err);
+}
+
+static weir_status open_model(const char *model, struct safetensors **out, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const char *name;
+	if (!folder_exists(model))
+		return safetensors_open(out, model, err);
+	const weir_status s = find_weights(model, path, &name, err);
+	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
+}
+
+/* The base that adapters name, into out; "" where they name none. */
+static void read_base(const char *folder, char out[WEIR_PATH_BYTES_MAX])
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct json *j = NULL;
+	weir_error ignored = {0};
+	out[0] = '\0';
+	if (folder_file(folder, "adapter_config.json", path, &ignored) != WEIR_OK || json_read_file(path, &j, &ignored) != WEIR_OK)
+		return;
+	const char *base = json_get_text(j, "base_model_name_or_path");
+	snprintf(out, WEIR_PATH_BYTES_MAX, "%s", base ? base : "");
+	json_destroy(j);
+}
+
+/* One model may have two names, so that a difference is only told. */
+static void tell_bases(const char *first, const char *other)
+{
+	char of_first[WEIR_PATH_BYTES_MAX], of_other[WEIR_PATH_BYTES_MAX];
+	read_base(first, of_first);
+	read_base(other, of_other);
+	if (of_first[0] && of_other[0] && strcmp(of_first, of_other) != 0)
+		fprintf(stderr,
+		        "weir merge: %s are adapters of the model %s, and %s of %s: merged they are of neither, unless those are one "
+		        "model\n",
+		        first, of_first, other, of_other);
+}
+
+/* That two folders differ in their weights alone. What a file is of nobody says. */
+static weir_status check_same(const char *first, const char *other, weir_error *err)
+{
+	const bool adapters = has_adapters(first);
+	if (!folder_exists(first) || !folder_exists(other))
+		return WEIR_OK;
+	if (adapters != has_adapters(other))
+		return weir_fail(err, WEIR_E_INVALID, "%s is a folder of %s, and %s of %s", first, adapters ? "adapters" : "a model",
+		                 other, adapters ? "a model" : "adapters");
+	if (adapters)
+		tell_bases(first, other);
+	return folders_same(other, first, adapters, err);
+}
+
+static weir_status open_models(struct verb_merge *v, weir_error *err)
+{
+	struct merge *m = &v->merge;
+	const bool spare = !v->replace; /* else it is known that one of them gives way */
+	weir_status s = v->base && spare ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
+	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
+		s = spare ? output_spares(v->out, v->models[i], "one of the models to merge", err) : WEIR_OK;
+		if (s == WEIR_OK)
+			s = open_model(v->models[i], &v->opened[i], err);
+		if (s == WEIR_OK && i > 0)
+			s = check_same(v->models[0], v->models[i], err);
+		m->inputs[i] = v->opened[i];
+		m->names[i] = v->models[i];
+	}
+	if (s == WEIR_OK && v->base)
+		s = open_model(v->base, &v->base_opened, err);
+	if (s == WEIR_OK && v->base)
+		s = check_same(v->models[0], v->base, err);
+	m->base = v->base_opened;
+	return s;
+}
+
+/* Models that go together compute in one way, and their ids mean the same; of those without a fingerprint that is not known. */
+static weir_status compare_models(struct verb_merge *v, weir_error *err)
+{
+	const struct merge *m = &v->merge;
+	const char *was = safetensors_metadata(m->inputs[0], SAFETENSORS_FINGERPRINT);
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 1; i < m->count + (m->base != NULL) && s == WEIR_OK; i++) {
+		const bool is_base = i == m->count;
+		const char *is = safetensors_metadata(is_base ? m->base : m->inputs[i], SAFETENSORS_FINGERPRINT);
+		char what[WEIR_ERROR_TEXT_BYTES / 3];
+		snprintf(what, sizeof what, "%.100s is not of one kind with %.100s", is_base ? v->base : m->names[i], m->names[0]);
+		const bool first_says = was[0] && fingerprint_is_valid(was), says = is[0] && fingerprint_is_valid(is);
+		if (first_says != says)
+			fprintf(stderr, "%s carries no fingerprint: whether it is of one kind with %s is not known\n",
+			        first_says ? is_base ? v->base : m->names[i] : m->names[0],
+			        first_says ? m->names[0]
+			        : is_base  ? v->base
+			                   : m->names[i]);
+		if (first_says && says)
+			s = accepted_compare(
+			    &v->accepted,
+			    &(struct fingerprint_comparison){.was = was, .is = is, .what = what, .counts = fingerprint_of_tensors}, err);
+	}
+	return s;
+}
+
+/* --- What was asked for */
+
+static weir_status read_method(struct verb_merge *v, weir_error *err)
+{
+	for (int i = 0; v->method && i < METHODS; i++)
+		if (strcmp(v->method, method_names[i]) == 0) {
+			v->merge.method = (enum merge_method)i;
+			return WEIR_OK;
+		}
+	return weir_fail(err, WEIR_E_INVALID, "--method is %s; expected linear, slerp or task", v->method ? v->method : "missing");
+}
+
+/* "0.5,2": how many numbers; 0: it is no list of at most MERGE_INPUTS_MAX. */
+static uint32_t read_numbers(const char *text, double out[MERGE_INPUTS_MAX])
+{
+	for (uint32_t n = 0; n < MERGE_INPUTS_MAX; text++) {
+		char *end;
+		out[n] = strtod(text, &end);
+		if (end == text || !isfinite(out[n++]))
+			return 0;
+		if (*end == '\0')
+			return n;
+		if (*end != ',')
+			return 0;
+		text = end;
+	}
+	return 0;
+}
+
+static weir_status read_weights(struct verb_merge *v, weir_error *err)
+{
+	struct merge *m = &v->merge;
+	const uint32_t expected = m->method == MERGE_SLERP ? 1 : m->count;
+	double given[MERGE_INPUTS_MAX], sum = 0;
+	for (uint32_t i = 0; i < m->count; i++)
+		given[i] = m->method == MERGE_SLERP ? 0.5 : 1;
+	if (v->weights && read_numbers(v->weights, given) != expected)
+		return weir_fail(err, WEIR_E_INVALID, "--weights is %s; expected %u number%s with commas between them", v->weights,
+		                 expected, expected == 1 ? "" : "s");
+	memcpy(m->method == MERGE_SLERP ? m->weights + 1 : m->weights, given, expected * sizeof *given);
+	for (uint32_t i = 0; i < m->count; i++)
+		sum += m->weights[i];
+	return m->method != MERGE_LINEAR || sum > 0 || sum < 0
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_INVALID, "--weights are 0 together: linear takes the mean by them");
+}
+
+static weir_status check_arguments(struct verb_merge *v, weir_error *err)
+{
+	weir_status s = read_method(v, err);
+	if (s != WEIR_OK)
+		return s;
+	uint32_t count = 0;
+	while (count <= MERGE_INPUTS_MAX && v->models[count])
+		count++;
+	if (count > MERGE_INPUTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "more than %u models", MERGE_INPUTS_MAX);
+	if (v->merge.method == MERGE_SLERP ? count != 2 : count < (v->merge.method == MERGE_TASK ? 1u : 2u))
+		return weir_fail(err, WEIR_E_INVALID, "%u model%s; %s takes %s", count, count == 1 ? "" : "s", v->method,
+		                 v->merge.method == MERGE_SLERP  ? "two"
+		                 : v->merge.method == MERGE_TASK ? "one at least, and --base"
+		                                                 : "two at least");
+	if ((v->base != NULL) != (v->merge.method == MERGE_TASK))
+		return weir_fail(err, WEIR_E_INVALID, "--base is %s",
+		                 v->base ? "of task alone" : "missing: task adds to it what models have learnt");
+	if (!v->out)
+		return weir_fail(err, WEIR_E_INVALID, "--out is missing: the file or folder to write");
+	v->merge.count = count;
+	v->merge.as_first = v->type == NULL;
+	if (v->type && (!safetensor_type_from_name(v->type, &v->merge.type) || !safetensor_is_real(v->merge.type)))
+		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", v->type);
+	return read_weights(v, err);
+}
+
+/* --- The result */
+
+struct copying {
+	const char *from, *to;
+	weir_error *err;
+};
+
+static weir_status copy_beside(void *arg, const char *name)
+{
+	const struct copying *c = arg;
+	char from[WEIR_PATH_BYTES_MAX], to[WEIR_PATH_BYTES_MAX];
+	const size_t n = strlen(name);
+	bool wanted = strstr(name, ".safetensors") == NULL && strstr(name, ".bin") == NULL; /* not the weights, nor their index */
+	bool known = false;
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+		known |= n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0;
+	if (!wanted || !known)
+		return WEIR_OK;
+	weir_status s = folder_file(c->from, name, from, c->err);
+	if (s == WEIR_OK)
+		s = folder_file(c->to, name, to, c->err);
+	return s == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : s;
+}
+
+/* transformers loads a model as its config.json says, whatever its weights are of. */
+static weir_status write_type(const struct verb_merge *v, const char *folder, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct json *j = NULL;
+	if (v->merge.as_first || !model_folder_is(folder))
+		return WEIR_OK;
+	weir_status s = folder_file(folder, "config.json", path, err);
+	if (s == WEIR_OK)
+		s = json_read_file(path, &j, err);
+	if (s == WEIR_OK) {
+		model_config_put_type(j, v->merge.type);
+		s = json_write_file(j, path, err);
+	}
+	json_destroy(j);
+	return s;
+}
+
+static weir_status write_folder(const struct verb_merge *v, const char *folder, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const char *name;
+	struct disk *disk = disk_system();
+	struct copying c = {.from = v->models[0], .to = folder, .err = err};
+	weir_status s = disk->ops->list(disk, c.from, copy_beside, &c, err);
+	if (s == WEIR_OK)
+		s = write_type(v, folder, err);
+	if (s == WEIR_OK)
+		s = find_weights(c.from, path, &name, err);
+	if (s == WEIR_OK)
+		s = folder_file(folder, name, path, err);
+	return s == WEIR_OK ? merge_write(&v->merge, path, err) : s;
+}
+
+static weir_status write_file(const struct verb_merge *v, weir_error *err)
+{
+	struct output output;
+	const weir_status s = output_begin(&output, v->out, err);
+	return s == WEIR_OK ? output_end(&output, merge_write(&v->merge, output.path, err), err) : s;
+}
+
+static weir_status write_result(const struct verb_merge *v, weir_error *err)
+{
+	struct new_folder folder;
+	if (!folder_exists(v->models[0]))
+		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace is of folders, and %s is none", v->models[0])
+		                  : write_file(v, err);
+	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
+	return s == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : s;
+}
+
+int verb_merge(int count, char **args)
+{
+	static struct verb_merge v;
+	const struct option options[] = {
+	    {"--method", OPTION_TEXT, &v.method, "METHOD",
+	     "linear: the mean; slerp: of two, along the arc; task: base + what models have learnt since"},
+	    {"--weights", OPTION_TEXT, &v.weights, "W,W,...",
+	     "of each model (linear: all alike; task: 1); of slerp how far towards the second (0.5)"},
+	    {"--base", OPTION_TEXT, &v.base, "MODEL", "task: the model that the others were trained from"},
+	    {"--type", OPTION_TEXT, &v.type, "F32|BF16|F16", "of the result's elements (as the first model's)"},
+	    {"--out", OPTION_TEXT, &v.out, "OUT", "a file, or where the first model is a folder, a folder"},
+	    ACCEPT_OPTION(v.accepted),
+	    {"--replace", OPTION_FLAG, &v.replace, NULL, "a model folder that is there gives way"}};
+	weir_error err = {0};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
+	if (s == WEIR_OK)
+		s = check_arguments(&v, &err);
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
+	if (s != WEIR_OK)
+		return verb_usage("merge", &err);
+	s = open_models(&v, &err);
+	if (s == WEIR_OK)
+		s = compare_models(&v, &err);
+	if (s == WEIR_OK)
+		s = write_result(&v, &err);
+	if (s == WEIR_OK)
+		fprintf(folder_exists(v.models[0]) ? stdout : output_words(v.out), "%s: %u model%s merged (%s), %u tensors\n",
+		        output_label(v.out), v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
+		        safetensors_count(v.merge.inputs[0]));
+	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
+		safetensors_close(v.opened[i]);
+	safetensors_close(v.base_opened);
+	accepted_free(&v.accepted);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
+}

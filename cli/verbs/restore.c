@@ -1,0 +1,253 @@
+/* weir restore: makes a run directory ready to go on from a checkpoint. Servers read the checkpoint when they are started; what the run
+ * had written before is moved aside, never over. Of the evaluations those of passes that the checkpoint has are kept. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/core/options.h"
+#include "cli/core/progress_line.h"
+#include "cli/core/verbs.h"
+#include "cli/observe/events.h"
+#include "cli/run/checkpoint_find.h"
+#include "cli/run/kept_run.h"
+#include "cli/run/run_dir.h"
+#include "cli/run/run_fingerprint.h"
+#include "cli/run/run_state.h"
+#include "cli/run/train.h"
+#include "common/system/disk.h"
+#include "proto/wire/wire.h"
+#include "state.pb-c.h"
+#include "worker/train/score/evaluation.h"
+
+#define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
+
+/* RUN_DIR/name to before-gN/name; *moved: whether it was there. */
+static weir_status move_aside(const struct job *job, const char *name, uint64_t generation, bool *moved, weir_error *err)
+{
+	char from[RESTORE_PATH_BYTES], to[RESTORE_PATH_BYTES + 32];
+	struct disk *d = disk_system();
+	snprintf(from, sizeof from, "%s/%s", job->run_dir, name);
+	*moved = access(from, F_OK) == 0;
+	if (!*moved)
+		return WEIR_OK;
+	int n = snprintf(to, sizeof to, "%s/before-g%" PRIu64, job->run_dir, generation);
+	weir_status s = d->ops->make_dirs(d, to, err);
+	snprintf(to + n, sizeof to - (size_t)n, "/%s", name);
+	if (s == WEIR_OK && access(to, F_OK) == 0)
+		return weir_fail(err, WEIR_E_EXISTS, "%s is there already: move it away, then restore again", to);
+	return s == WEIR_OK ? d->ops->rename(d, from, to, err) : s;
+}
+
+/* Every server's folder. */
+static weir_status move_data_aside(const struct job *job, uint64_t generation, bool *any, weir_error *err)
+{
+	char name[16];
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
+		bool moved = false;
+		snprintf(name, sizeof name, "server-%u", i);
+		s = move_aside(job, name, generation, &moved, err);
+		*any |= moved;
+	}
+	return s;
+}
+
+/* What the ledger knew when the checkpoint was begun. */
+struct ledger_facts {
+	uint32_t evaluated; /* passes */
+	uint32_t units;     /* that the training data are cut into; 0: no worker had said */
+};
+
+static weir_status read_ledger(struct blob_store *store, const struct checkpoint_manifest *m, struct ledger_facts *out,
+                               weir_error *err)
+{
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	ProtobufCMessage *message = NULL;
+	weir_status s = checkpoint_object_read(store, &m->ledger, WEIR_CHECKPOINT_STATE_BYTES_MAX, &bytes, &n, err);
+	if (s == WEIR_OK)
+		s = wire_unpack_state(&weir__v1__ledger_state__descriptor, bytes, n, &message, err);
+	free(bytes);
+	if (s != WEIR_OK)
+		return s;
+	const Weir__V1__LedgerGlobals *globals = ((const Weir__V1__LedgerState *)message)->globals;
+	*out = (struct ledger_facts){.evaluated = globals ? globals->evaluated : 0, .units = globals ? globals->units_count : 0};
+	wire_free(message);
+	return WEIR_OK;
+}
+
+/* Later evaluations are no longer of this training; nor are the best weights, when they are of such a pass. */
+static weir_status forget_evaluations(const struct job *job, uint32_t passes, uint64_t generation, bool *any, weir_error *err)
+{
+	char path[RESTORE_PATH_BYTES];
+	struct evaluation e;
+	snprintf(path, sizeof path, "%s/evaluation.json", job->run_dir);
+	weir_status s = evaluation_read(&e, job, path, err);
+	const uint32_t before = e.passes_count;
+	const bool had_best = e.has_best;
+	bool moved = false;
+	evaluation_forget(&e, job, passes);
+	const bool best_lost = had_best && !e.has_best;
+	if (s == WEIR_OK && best_lost)
+		s = move_aside(job, "best.safetensors", generation, &moved, err);
+	if (s == WEIR_OK && (best_lost || e.passes_count < before))
+		s = evaluation_write(&e, path, err);
+	*any |= moved;
+	evaluation_free(&e);
+	return s;
+}
+
+/* The curves go on from the checkpoint: TensorBoard forgets what they had beyond it. */
+static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *err)
+{
+	char folder[RESTORE_PATH_BYTES];
+	const struct clock *clock = clock_system();
+	const int64_t now_ms = clock->ops->wall_ns(clock) / 1000000;
+	struct events events;
+	snprintf(folder, sizeof folder, "%s/" EVENTS_FOLDER, job->run_dir);
+	if (access(folder, F_OK) != 0)
+		return WEIR_OK;
+	weir_status s = events_open(&events, folder, now_ms, err);
+	if (s == WEIR_OK)
+		s = events_begin(&events, step, now_ms, err);
+	events_close(&events);
+	return s;
+}
+
+/* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing.
+ */
+static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, const struct ledger_facts *ledger,
+                           weir_error *err)
+{
+	struct run_state run = {0};
+	weir_error why = {0};
+	bool any = false;
+	weir_status s = run_state_read(job->run_dir, &run, &why);
+	if (s != WEIR_OK && s != WEIR_E_NOT_FOUND)
+		return weir_fail(err, s, "%s", why.text);
+	/* Above every generation that this run, or the checkpoint's, has seen. */
+	uint64_t generation = (run.generation > m->generation ? run.generation : m->generation) + 1;
+	const bool same_run = memcmp(run.uuid, m->uuid, sizeof run.uuid) == 0;
+	run.generation = generation;
+	run.warm_start[0] = '\0'; /* the checkpoint has the weights */
+	run.servers = run.replicas = 0;
+	run.finished = false;
+	memcpy(run.uuid, m->uuid, sizeof run.uuid);
+	snprintf(run.restore, sizeof run.restore, "%s", m->name);
+	s = run_fingerprint_restore(job->run_dir, m->fingerprint, ledger->units, err);
+	if (s == WEIR_OK)
+		s = run_state_write(job->run_dir, &run, err);
+	if (s == WEIR_OK)
+		s = move_data_aside(job, generation, &any, err);
+	if (s == WEIR_OK)
+		s = forget_evaluations(job, same_run ? ledger->evaluated : 0, generation, &any, err);
+	if (s == WEIR_OK)
+		s = cut_curves(job, same_run ? m->step : 0, err);
+	if (s == WEIR_OK && any)
+		fprintf(stderr, "what the run had written to %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
+		        generation);
+	if (s == WEIR_OK)
+		printf("%s is set to go on from %s, after %" PRIu64 " batches, as generation %" PRIu64 ": weir train --resume\n",
+		       job->run_dir, m->name, m->step, generation);
+	return s;
+}
+
+/* What of the checkpoint the job file must agree with. The rest is compared when workers register their tables. */
+static weir_status check_fits(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
+{
+	if (m->partitions_count != job->cluster.partitions)
+		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
+		                 m->name, m->partitions_count, job->cluster.partitions, m->partitions_count);
+	for (uint32_t i = 0; i < m->tables_count; i++) {
+		const weir_table_spec *spec = &m->tables[i].spec;
+		if (strcmp(spec->name, "embedding") == 0 && spec->width != job->model.dim)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "checkpoint %s has embeddings of width %u and model.dim is %u; set model.dim to %u", m->name,
+			                 spec->width, job->model.dim, spec->width);
+	}
+	return WEIR_OK;
+}
+
+/* What the job file says by itself; its data are compared when the run goes on. */
+static weir_status check_fingerprint(const struct job *job, const struct checkpoint_manifest *m, struct accepted *a,
+                                     struct fingerprint *is, weir_error *err)
+{
+	char what[WEIR_CHECKPOINT_NAME_BYTES_MAX + 64];
+	if (!m->fingerprint) {
+		fprintf(stderr, "checkpoint %s carries no fingerprint: whether it is of this job is not known\n", m->name);
+		return WEIR_OK;
+	}
+	const weir_status s = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, is, err);
+	if (s != WEIR_OK)
+		return s;
+	snprintf(what, sizeof what, "checkpoint %s is of another job", m->name);
+	return accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is->text, .what = what}, err);
+}
+
+static weir_status restore(const struct job *job, const char *from, struct accepted *accepted, weir_error *err)
+{
+	struct blob_store *store = NULL;
+	struct checkpoint_manifest m = {0};
+	struct fingerprint fingerprint = {0};
+	uint64_t bytes = 0;
+	struct ledger_facts ledger = {0};
+	char size[32];
+	int fd = -1;
+	weir_status s = checkpoint_find(job, from, &store, &m, err);
+	if (s == WEIR_OK)
+		s = check_fits(job, &m, err);
+	if (s == WEIR_OK)
+		s = check_fingerprint(job, &m, accepted, &fingerprint, err);
+	if (s == WEIR_OK)
+		s = checkpoint_verify(store, &m, &bytes, err);
+	if (s == WEIR_OK)
+		s = read_ledger(store, &m, &ledger, err);
+	if (s == WEIR_OK) {
+		format_bytes(size, sizeof size, (double)bytes);
+		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
+		s = run_dir_lock(job, &fd, err);
+	}
+	if (s == WEIR_OK)
+		s = launch_check_idle(job, "weir restore", err);
+	if (s == WEIR_OK)
+		s = set_run(job, &m, &ledger, err);
+	if (s == WEIR_OK && accepted->record)
+		s = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
+	free(fingerprint.text);
+	if (fd >= 0)
+		close(fd);
+	checkpoint_manifest_free(&m);
+	blob_close(store);
+	return s;
+}
+
+int verb_restore(int count, char **args)
+{
+	struct job_options jo = {0};
+	struct accepted accepted = {0};
+	struct job *job = NULL;
+	const char *from = NULL, *word = NULL;
+	weir_error err = {0};
+	const struct option options[] = {JOB_OPTIONS(&jo),
+	                                 ACCEPT_OPTION(accepted),
+	                                 {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest"}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (s == WEIR_OK)
+		s = job_options_take(&jo, word, &err);
+	if (s == WEIR_OK && !from)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(accepted.keys.items, accepted.keys.count, &err);
+	for (uint32_t i = 0; s == WEIR_OK && i < accepted.keys.count; i++)
+		s = kept_run_check_accepted(accepted.keys.items[i], &err);
+	if (s != WEIR_OK)
+		return verb_usage("restore", &err);
+	s = job_options_load(&jo, &job, &err);
+	if (s == WEIR_OK)
+		s = restore(job, from, &accepted, &err);
+	accepted_free(&accepted);
+	job_free(job);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("restore", &err);
+}

@@ -1,0 +1,76 @@
+/* weir rewind: has a running job whose partitions have replicas go back to a checkpoint, as servers do by themselves where no full log of a partition is left. For a person who
+ * knows that the last one was on a machine that does not come back. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/options.h"
+#include "cli/core/transport.h"
+#include "cli/core/verbs.h"
+#include "cli/run/train.h"
+#include "cli/verbs/layout_verb.h"
+
+static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
+{
+	struct layout_asker *asker = NULL;
+	struct layout *layout = calloc(1, sizeof *layout);
+	struct rewind_record next;
+	weir_status s = layout ? layout_open(&asker, rpc, addresses, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a layout");
+	if (s == WEIR_OK) {
+		layout_when_late(asker, layout_print_late, NULL);
+		s = layout_ask(asker, layout, err);
+	}
+	if (s == WEIR_OK)
+		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", LAYOUT_PATIENCE_MS, &next, err);
+	if (s == WEIR_OK)
+		printf("the job goes back to %s, after %" PRIu64 " batches, as generation %" PRIu64 ": its servers begin anew\n",
+		       next.checkpoint, next.step, next.generation);
+	layout_close(asker);
+	free(layout);
+	return s;
+}
+
+static weir_status run(const struct job *job, const char *at, const char *from, struct logger *logger, weir_error *err)
+{
+	char addresses[JOB_PLACES_BYTES];
+	weir_status s = launch_find_ledger(job, at, addresses, err);
+	struct rpc *rpc = NULL;
+	if (s == WEIR_OK)
+		s = transport_open(&rpc, job, logger, err);
+	if (s == WEIR_OK)
+		s = ask(rpc, addresses, from, err);
+	if (rpc)
+		rpc_destroy(rpc);
+	return s;
+}
+
+int verb_rewind(int count, char **args)
+{
+	struct job_options jo = {0};
+	struct job *job = NULL;
+	struct logger *logger = NULL;
+	const char *from = NULL, *at = NULL, *word = NULL;
+	weir_error err = {0};
+	const struct option options[] = {
+	    JOB_OPTIONS(&jo),
+	    {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest (if not given)"},
+	    AT_OPTION(at)};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	jo.path = word ? word : jo.path;
+	if (s == WEIR_OK && !at && !jo.path)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs JOB.yaml or --at ADDRESS, of any server of the job");
+	if (s == WEIR_OK && from && strlen(from) >= WEIR_CHECKPOINT_NAME_BYTES_MAX)
+		s = weir_fail(&err, WEIR_E_INVALID, "--from: '%.60s...' is no checkpoint's name", from);
+	if (s == WEIR_OK)
+		s = job_options_logger(&jo, "weir", LOG_ERROR, &logger, &err);
+	if (s != WEIR_OK)
+		return verb_usage("rewind", &err);
+	if (jo.path)
+		s = job_options_load(&jo, &job, &err);
+	if (s == WEIR_OK)
+		s = run(job, at, from, logger, &err);
+	job_free(job);
+	logger_destroy(logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("rewind", &err);
+}

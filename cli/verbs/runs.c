@@ -1,0 +1,284 @@
+/* weir runs: the runs under a folder, and their cleaning up. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/core/options.h"
+#include "cli/core/progress_line.h"
+#include "cli/core/verbs.h"
+#include "cli/run/run_dir.h"
+#include "cli/run/run_state.h"
+#include "cli/run/train.h"
+#include "common/web/json.h"
+
+#define PATH_BYTES  (WEIR_PATH_BYTES_MAX + 288)
+#define RUNS_FOLDER "runs" /* where runs are unless a job says run_dir */
+
+struct run_entry {
+	char name[256];
+	const char *state; /* static */
+	uint64_t bytes;
+	time_t when; /* its last change */
+	char result[96];
+};
+
+struct run_list {
+	const char *folder;
+	struct run_entry *items; /* (count), by name */
+	uint32_t count;
+};
+
+/* --- One run */
+
+static bool is_run(const char *path)
+{
+	char state[PATH_BYTES];
+	struct stat st;
+	snprintf(state, sizeof state, "%.4300s/run.json", path);
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(state, F_OK) == 0;
+}
+
+/* The lock that keeps `weir train` out; -1 while one has it. */
+static int lock_run(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static const char *state_of(const struct job *job)
+{
+	struct run_state run;
+	weir_error err = {0};
+	if (run_dir_is_used(job) || launch_check_idle(job, "weir runs", &err) == WEIR_E_BUSY)
+		return "running";
+	if (run_state_read(job->run_dir, &run, &err) != WEIR_OK)
+		return "unreadable";
+	if (run.finished)
+		return "finished";
+	return run_dir_has_data(job) || run.restore[0] ? "stopped" : "ended"; /* the first can be gone on with */
+}
+
+/* Sizes as they are on disk, and the latest change of a file. */
+static void measure(const char *path, struct run_entry *e)
+{
+	char *const paths[] = {(char *)(uintptr_t)path, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	for (FTSENT *at; tree && (at = fts_read(tree));) {
+		if (at->fts_info != FTS_F)
+			continue;
+		e->bytes += (uint64_t)at->fts_statp->st_blocks * 512;
+		if (at->fts_statp->st_mtime > e->when)
+			e->when = at->fts_statp->st_mtime;
+	}
+	if (tree)
+		fts_close(tree);
+}
+
+static void read_result(const char *path, char out[96])
+{
+	static const char *const parts[] = {"test", "valid"}, *const metrics[] = {"auc", "loss", "logloss"};
+	char file[PATH_BYTES], key[32];
+	struct json *j = NULL;
+	weir_error ignored = {0};
+	double value;
+	snprintf(file, sizeof file, "%.4300s/report.json", path);
+	if (access(file, F_OK) != 0 || json_read_file(file, &j, &ignored) != WEIR_OK)
+		return;
+	for (size_t p = 0; p < 2 && !out[0]; p++)
+		for (size_t m = 0; m < sizeof metrics / sizeof *metrics && !out[0]; m++) {
+			snprintf(key, sizeof key, "%s.%s", parts[p], metrics[m]);
+			if (json_get_real(j, key, &value))
+				snprintf(out, 96, "%s %s %.4f", parts[p], metrics[m], value);
+		}
+	json_destroy(j);
+}
+
+static void describe(const char *path, const char *name, struct job *job, struct run_entry *e)
+{
+	*e = (struct run_entry){0};
+	snprintf(e->name, sizeof e->name, "%s", name);
+	snprintf(job->name, sizeof job->name, "%.60s", name);
+	snprintf(job->run_dir, sizeof job->run_dir, "%.4000s", path);
+	e->state = state_of(job);
+	measure(path, e);
+	read_result(path, e->result);
+}
+
+/* --- All */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct run_entry *)a)->name, ((const struct run_entry *)b)->name);
+}
+
+static weir_status add(struct run_list *l, const char *path, const char *name, struct job *job, weir_error *err)
+{
+	struct run_entry *larger = realloc(l->items, (l->count + 1) * sizeof *larger);
+	if (!larger)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
+	l->items = larger;
+	describe(path, name, job, &l->items[l->count++]);
+	return WEIR_OK;
+}
+
+static weir_status find_runs(struct run_list *l, struct job *job, weir_error *err)
+{
+	char path[PATH_BYTES];
+	weir_status s = WEIR_OK;
+	DIR *d = opendir(l->folder);
+	if (!d)
+		return weir_fail(err, errno == ENOENT ? WEIR_E_NOT_FOUND : WEIR_E_IO, "cannot list %s: %s", l->folder, strerror(errno));
+	for (const struct dirent *e; s == WEIR_OK && (e = readdir(d));) {
+		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->d_name);
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && is_run(path))
+			s = add(l, path, e->d_name, job, err);
+	}
+	closedir(d);
+	if (l->count)
+		qsort(l->items, l->count, sizeof *l->items, by_name);
+	return s;
+}
+
+static void format_when(time_t when, char out[32])
+{
+	struct tm utc;
+	strftime(out, 32, "%Y-%m-%d %H:%M", gmtime_r(&when, &utc));
+}
+
+static void print_table(const struct run_list *l)
+{
+	int width = 4;
+	for (uint32_t i = 0; i < l->count; i++)
+		width = (int)strlen(l->items[i].name) > width ? (int)strlen(l->items[i].name) : width;
+	if (l->count)
+		printf("%-*s  %-10s  %9s  %-16s  %s\n", width, "run", "state", "size", "last change, UTC", "result");
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct run_entry *e = &l->items[i];
+		char size[16], when[32];
+		format_bytes(size, sizeof size, (double)e->bytes);
+		format_when(e->when, when);
+		printf("%-*s  %-10s  %9s  %-16s  %s\n", width, e->name, e->state, size, when, e->result[0] ? e->result : "-");
+	}
+}
+
+static weir_status print_json(const struct run_list *l, weir_error *err)
+{
+	struct json *j = json_create();
+	if (!j)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
+	json_set_text(j, "folder", l->folder);
+	json_set_empty_list(j, "runs");
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct run_entry *e = &l->items[i];
+		struct json *item = json_create();
+		char when[32];
+		format_when(e->when, when);
+		json_set_text(item, "run", e->name);
+		json_set_text(item, "state", e->state);
+		json_set_count(item, "bytes", e->bytes);
+		json_set_text(item, "last_change_utc", when);
+		if (e->result[0])
+			json_set_text(item, "result", e->result);
+		json_append(j, "runs", item);
+	}
+	const weir_status s = json_print(j, stdout, err);
+	json_destroy(j);
+	return s;
+}
+
+/* --- Cleaning up */
+
+/* By its name, or as a shell completes it: FOLDER/NAME/. NULL: there is none (any more). */
+static const struct run_entry *find_run(const struct run_list *l, const char *name)
+{
+	char path[PATH_BYTES];
+	const size_t folder = strlen(l->folder);
+	if (strncmp(name, l->folder, folder) == 0 && name[folder] == '/')
+		name += folder + strspn(name + folder, "/");
+	size_t n = strlen(name);
+	while (n > 1 && name[n - 1] == '/')
+		n--;
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct run_entry *e = &l->items[i];
+		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
+		if (strlen(e->name) == n && memcmp(e->name, name, n) == 0)
+			return is_run(path) ? e : NULL;
+	}
+	return NULL;
+}
+
+/* The lock is held meanwhile, so that no `weir train` begins in what goes. */
+static weir_status delete_run(const struct run_list *l, const char *name, struct job *job, weir_error *err)
+{
+	char path[PATH_BYTES], size[16];
+	const struct run_entry *e = find_run(l, name);
+	weir_error why = {0};
+	if (!e)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "--delete: %s holds no run %s; `weir runs %s` lists them", l->folder, name,
+		                 l->folder);
+	snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
+	snprintf(job->run_dir, sizeof job->run_dir, "%.4000s", path);
+	const int lock = lock_run(path);
+	if (lock < 0 || launch_check_idle(job, "weir runs", &why) != WEIR_OK) {
+		if (lock >= 0)
+			close(lock);
+		return weir_fail(err, WEIR_E_BUSY, "--delete: run %s is not deleted, it runs%s%s", e->name, why.text[0] ? ": " : "",
+		                 why.text);
+	}
+	const weir_status s = run_dir_remove(path, err);
+	close(lock);
+	format_bytes(size, sizeof size, (double)e->bytes);
+	if (s == WEIR_OK)
+		printf("%s: deleted, %s\n", path, size);
+	return s;
+}
+
+static weir_status run(struct run_list *l, const struct option_list *deletes, bool as_json, weir_error *err)
+{
+	struct job *job = calloc(1, sizeof *job);
+	weir_status s = job ? find_runs(l, job, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
+	for (uint32_t i = 0; i < deletes->count && s == WEIR_OK; i++)
+		s = delete_run(l, deletes->items[i], job, err);
+	if (s == WEIR_OK && deletes->count == 0) {
+		if (as_json)
+			s = print_json(l, err);
+		else
+			print_table(l);
+		if (l->count == 0 && !as_json)
+			fprintf(stderr, "%s holds no runs\n", l->folder);
+	}
+	free(job);
+	return s;
+}
+
+int verb_runs(int count, char **args)
+{
+	struct run_list l = {.folder = RUNS_FOLDER};
+	struct option_list deletes = {0};
+	bool as_json = false;
+	const char *word = NULL;
+	weir_error err = {0};
+	const struct option options[] = {{"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
+	                                 {"--delete", OPTION_LIST, &deletes, "RUN",
+	                                  "delete that run with all its files, unless it runs; may be given again and again"}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (s != WEIR_OK)
+		return verb_usage("runs", &err);
+	l.folder = word ? word : l.folder;
+	s = run(&l, &deletes, as_json, &err);
+	free(l.items);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("runs", &err);
+}

@@ -1,0 +1,169 @@
+/* Models, and the data that they learn from. */
+#include "common/base/lora_target.h"
+#include "common/job/job_read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What data are of, and what models read. */
+enum kind { CLICKS, TEXT, TOKENS };
+static const char *const kinds[] = {"clicks", "text", "tokens"};
+
+static weir_status check_format(struct reading *r, const struct job *job)
+{
+	static const char *const models[] = {"a click model", "ngram", "gpt2 or llama"};
+	const enum kind has = job->data.format == DATA_TEXT ? TEXT : job->data.format == DATA_TOKENS ? TOKENS : CLICKS;
+	const enum kind reads = job->model.kind == MODEL_NGRAM ? TEXT : job_is_transformer(job) ? TOKENS : CLICKS;
+	if (reads != has && has != CLICKS)
+		return FAIL(r, "model.kind", WEIR_E_INVALID, "reads %s, and data.format is %s; expected %s", kinds[reads], kinds[has],
+		            models[has]);
+	if (reads != has)
+		return FAIL(r, "data.format", WEIR_E_INVALID, "is of clicks, and model.kind reads %s; expected %s", kinds[reads],
+		            kinds[reads]);
+	if (has != TOKENS && job->data.tokenizer[0] != 0)
+		return FAIL(r, "data.tokenizer", WEIR_E_INVALID, "is given, and data.format is not tokens; expected both or neither");
+	return WEIR_OK;
+}
+
+/* Text and tokens have neither fields nor an AUC. */
+static weir_status check_language(struct reading *r, struct job *job)
+{
+	const weir_status status = check_format(r, job);
+	if (status != WEIR_OK || !job_is_language(job))
+		return status;
+	const bool text = job->model.kind == MODEL_NGRAM;
+	if (job->data.fields > 0)
+		FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is %s, which has data.%s; expected auto", job->data.fields,
+		     text ? "text" : "tokens", text ? "context" : "sequence");
+	if (job->data.dense > 0)
+		FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is %s; expected auto", job->data.dense,
+		     text ? "text" : "tokens");
+	if (job->train.early_stop.metric == METRIC_AUC && job_raw(r, "train.early_stop.metric")->given)
+		FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which %s does not have; expected logloss",
+		     text ? "text" : "a language model");
+	job->train.early_stop.metric = METRIC_LOGLOSS;
+	return WEIR_OK;
+}
+
+static weir_status check_batch_norm(struct reading *r, const struct job *job)
+{
+	if (job_normalises_batches(job) && job->data.batch < 2)
+		return FAIL(r, "data.batch", WEIR_E_INVALID,
+		            "is %u, and model.batch_norm normalises over the rows of a batch; expected at least 2, or batch_norm: false",
+		            job->data.batch);
+	return WEIR_OK;
+}
+
+static weir_status check_shape(struct reading *r, const struct job *job)
+{
+	const uint32_t heads = job->model.heads, kv_heads = job->model.kv_heads, width = job->model.width;
+	if (width % heads != 0)
+		return FAIL(r, "model.width", WEIR_E_INVALID, "is %u, which %u heads cannot share; expected a multiple of model.heads",
+		            width, heads);
+	if (width / heads > WEIR_HEAD_WIDTH_MAX)
+		return FAIL(r, "model.heads", WEIR_E_INVALID,
+		            "is %u, which makes heads of %u elements; expected more heads, of at most %u", heads, width / heads,
+		            WEIR_HEAD_WIDTH_MAX);
+	if (job->model.kind == MODEL_GPT2 && kv_heads > 0 && kv_heads != heads)
+		return FAIL(r, "model.kv_heads", WEIR_E_INVALID, "is %u, and model.kind is gpt2; expected auto", kv_heads);
+	if (job->model.kind == MODEL_LLAMA && width / heads % 2 != 0)
+		return FAIL(r, "model.heads", WEIR_E_INVALID,
+		            "is %u, which makes heads of %u elements; expected heads of an even number, as rotary positions turn pairs",
+		            heads, width / heads);
+	if (kv_heads > 0 && heads % kv_heads != 0)
+		return FAIL(r, "model.kv_heads", WEIR_E_INVALID, "is %u, which %u heads cannot share; expected a divisor of model.heads",
+		            kv_heads, heads);
+	if (job->model.positions > 0 && job->model.positions < job->data.sequence)
+		return FAIL(r, "model.positions", WEIR_E_INVALID, "is %u, and data.sequence is %u; expected at least as many",
+		            job->model.positions, job->data.sequence);
+	return WEIR_OK;
+}
+
+static weir_status check_lora_from(struct reading *r, const struct job *job)
+{
+	static const char *const said[] = {"model.lora.rank", "model.lora.alpha", "model.lora.targets"};
+	if (job->model.lora.from[0] == '\0')
+		return WEIR_OK;
+	if (job->model.from[0] == '\0')
+		return FAIL(r, "model.lora.from", WEIR_E_INVALID,
+		            "is given, and there is no model.from; expected a folder with the model that the adapters are of");
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (job_raw(r, said[i])->given)
+			return FAIL(r, said[i], WEIR_E_INVALID, "is given, and model.lora.from says what it is; expected one of them");
+	return WEIR_OK;
+}
+
+static weir_status check_transformer(struct reading *r, const struct job *job)
+{
+	static const char *const shape[] = {"model.layers",       "model.heads",      "model.kv_heads",  "model.width",
+	                                    "model.feed_forward", "model.vocabulary", "model.positions", "model.norm_eps",
+	                                    "model.rope_theta",   "model.tied_head"};
+	const bool from = job->model.from[0] != '\0';
+	for (size_t i = 0; i < sizeof shape / sizeof *shape && from; i++)
+		if (job_raw(r, shape[i])->given)
+			FAIL(r, shape[i], WEIR_E_INVALID, "is given, and model.from says what it is; expected one of them");
+	if (job->model.lora.rank > 0 && !from)
+		FAIL(r, "model.lora.rank", WEIR_E_INVALID,
+		     "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
+		     job->model.lora.rank);
+	const uint64_t tokens = (uint64_t)job->data.batch * job->data.sequence;
+	if (tokens > WEIR_BATCH_TOKENS_MAX)
+		FAIL(r, "data.sequence", WEIR_E_LIMIT, "is %u, and data.batch is %u, together %" PRIu64 " tokens; expected at most %u",
+		     job->data.sequence, job->data.batch, tokens, WEIR_BATCH_TOKENS_MAX);
+	if (job->train.accumulate > job->data.batch)
+		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and data.batch is %u; expected at most as many parts as rows",
+		     job->train.accumulate, job->data.batch);
+	(void)check_lora_from(r, job);
+	return from ? WEIR_OK : check_shape(r, job);
+}
+
+/* Where all weights are trained, training begins with those of model.from; adapters begin anew, or with those of model.lora.from. */
+static void begin_from(struct job *job)
+{
+	const char *weights = job->model.lora.from[0] != '\0' ? job->model.lora.from : job->model.from;
+	if (job->model.lora.rank == 0 && job->train.warm_start[0] == '\0')
+		snprintf(job->train.warm_start, sizeof job->train.warm_start, "%s", weights);
+}
+
+static weir_status check_targets(struct reading *r, const struct job *job)
+{
+	for (uint32_t i = 0; i < job->model.lora.targets_count; i++) {
+		const char *name = job->model.lora.targets[i];
+		if (lora_target_find(name, strlen(name)) == LORA_TARGETS_COUNT)
+			return FAIL(
+			    r, "model.lora.targets", WEIR_E_INVALID,
+			    "has %.40s: expected names among q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj (llama), c_attn, "
+			    "c_proj, c_fc (gpt2)",
+			    name);
+	}
+	return WEIR_OK;
+}
+
+weir_status job_check_model(struct reading *r, struct job *job)
+{
+	const weir_status status = check_language(r, job);
+	if (status != WEIR_OK)
+		return status;
+	const enum model_kind kind = job->model.kind;
+	if (job_is_transformer(job)) {
+		(void)check_transformer(r, job);
+		begin_from(job);
+		return check_targets(r, job);
+	}
+	if (job->model.from[0] != '\0')
+		FAIL(r, "model.from", WEIR_E_INVALID, "is given, and model.kind is none of it; expected gpt2 or llama");
+	if (job->train.accumulate > 1)
+		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
+		     job->train.accumulate);
+	const bool deep = kind != MODEL_LR && kind != MODEL_FM;
+	if (check_batch_norm(r, job) != WEIR_OK)
+		return WEIR_E_INVALID;
+	if (deep && job->model.hidden_count == 0)
+		FAIL(r, "model.hidden", WEIR_E_INVALID, "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
+	const uint32_t bottom = job->model.bottom_count;
+	if (kind == MODEL_DLRM && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
+		return FAIL(r, "model.bottom", WEIR_E_INVALID,
+		            "expected a list that ends with model.dim: %u, because dlrm crosses it with embeddings", job->model.dim);
+	return WEIR_OK;
+}

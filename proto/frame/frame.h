@@ -1,0 +1,228 @@
+/* The bulk frame: little-endian, fixed layout, checked before anything is allocated. A frame is a header and records; a
+ * record is a header and table sections; a section is a header, an index stream and a data stream, each padded with zeros
+ * to 8 bytes. A record is the unit of everything: one request or reply, one log entry (its bytes are logged as received).
+ *
+ * Frame header, 48 bytes
+ *   0  u32 magic 0x31524957 ("WIR1")      4  u8 version = 1   5 u8 0   6 u16 flags = 0
+ *   8  u32 records                        12 u32 crc32c of these 48 bytes with this field 0
+ *   16 u64 body bytes (all records)       24 u64 generation
+ *   32 16 bytes job uuid
+ *
+ * Record header, 64 bytes
+ *   0  u32 bytes (with this header, multiple of 8)
+ *   4  u32 crc32c of the whole record with this field 0
+ *   8  u8 kind   9 u8 flags   10 u16 partition (0xffff: every partition of the server)
+ *   12 u16 sections           14 u16 part
+ *   16 u64 request id (a reply repeats its request's)
+ *   24 u32 pass  28 u32 unit  32 u32 attempt  36 u32 batch
+ *   40 u64 a     48 u64 b     56 u32 status     60 u32 c
+ * What a, b, c, pass... mean for each kind is in the table at enum record_kind.
+ *
+ * Section header, 32 bytes
+ *   0  u16 table   2 u8 codec   3 u8 index codec   4 u16 flags   6 u16 0
+ *   8  u32 rows    12 u32 width (elements per row; dense: WEIR_CHUNK, the table's last chunk is shorter)
+ *   16 u32 index bytes   20 u32 data bytes (both before padding)   24 u64 aux (codec's own)
+ * A push's values are coded as kernels/codec.h and kernels/topk.h say, row by row. aux: topk, the codec of the values (weir_values); int4, the code book
+ * (weir_book; one that is segmented comes as 16 fp32 in front of the first row); else 0.
+ * flags: SECTION_LZ4_INDEX, SECTION_LZ4_DATA: that stream is packed (section_lz4.h): u32 bytes that it was, then a block of LZ4. Pushes only.
+ * then index stream (for dense tables: chunk numbers), then data stream.
+ *
+ * Pulls. A section that asks says with `codec` how it wants the values: fp32, or as the table's pulls are coded (weir_pull_coding). What comes is fp32, or that:
+ * of an embedding its rows, as those of a push (int8: a row with a NaN or an infinity is all bytes 0xff, which decode as NaN); of a dense table, if it is not fp32,
+ * differences from what the asker holds, which the data stream says, of each chunk as it is asked for:
+ *   0  u64 origin of what it holds   8 u64 version; 0, 0: nothing
+ * and the answer has the origin in aux, and of each chunk
+ *   0  u64 version that its bytes lead to     8 u32 bytes that follow
+ *   12 u32 differences; 0: n x f32, the values of that version, or of no bytes: it is held already
+ *   16 the differences that lead to the newest versions, oldest first: u32 bytes | as in difference.h
+ * Who is no primary, or has no memory, answers fp32 instead. server/partition/delta_base.h says what a version is.
+ *
+ * Index stream (section_keys.h): nothing under INDEX_ALL; u64 each under INDEX_RAW, in any order; nothing for 0 rows; under INDEX_ELIAS_FANO, where keys rise
+ * and differ
+ *   0  u8: bytes of base, 0 to 8, in the low half, bytes of most in the high half
+ *   1  base: the smallest key, little-endian, as few bytes as it needs
+ *   .. most, alike: largest key - base - (rows - 1)
+ *   .. key - base - i of the i-th, from 0 to most: as in elias_fano.h
+ */
+#ifndef WEIR_FRAME_H
+#define WEIR_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/base/message.h"
+#include "weir/table.h"
+
+#define FRAME_MAGIC          0x31524957u
+#define FRAME_VERSION        1
+#define FRAME_HEADER_BYTES   48u
+#define RECORD_HEADER_BYTES  64u
+#define SECTION_HEADER_BYTES 32u
+#define FRAME_PARTITION_ALL  0xffffu
+/* Of pulled differences: */
+#define PULL_HELD_BYTES          16u
+#define DIFFERENCES_HEADER_BYTES 16u
+#define DIFFERENCE_LENGTH_BYTES  4u
+#define FRAME_BYTES_MAX          (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
+
+/* Kinds, and what the general fields carry:
+ *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
+ *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); status = place of the
+ *                batch in the whole training, counted from 1, where schedules of tables that are not synchronous stand (0: not said, the partition
+ *                counts its own pushes); sections: keys + gradients, all of synchronous tables or none
+ *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
+ *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
+ *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
+ *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
+ *                not); else it says E_NOT_CURRENT. status = the highest place of a PUSH's batch that the client has pushed (0: none): rows of
+ *                asynchronous tables with full decay are brought so far. Sections: keys, and what is held of them. One table section per (table, partition).
+ *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
+ *   SEAL         pass unit attempt; partition may be ALL
+ *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,
+ *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
+ *                bit frame_part_bit(batch, part)
+ *   CLOSE_STEP   a = PUSH's c, of the step; b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
+ *                12 bytes each), and with flag CLOSE_WEIGHTS the weights of those included (f32 each, from 0 to c; their mean is 1; without it all
+ *                are 1): rows take the sum of weight times gradient, divided by c; partition ALL
+ *   CLOSE_REPLY  status; a = applied index
+ *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL
+ *   RETIRE_REPLY status
+ *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
+ *   ASSIGN_REPLY status; a = applied index
+ *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); request id = boot of the server; b = steps and c = rate (bits of an fp32) of the
+ *                table's clock in this partition; one section with keys and values
+ *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet);
+ *                pass, unit = boot of the server's process, as the client knows it (high and low half; 0: it does not). The first record
+ *                to each partition on a new push stream, and where it moves to; repeated at will, it asks what is stable
+ *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart or a failover; E_LOST when that boot is another, and the
+ *                server's log in memory; a = applied index, b = stable index, c = epoch that a is seen from,
+ *                pass, unit = boot of this process, 0 where what it holds outlives it
+ *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
+ *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
+ *   TABLE        never on the wire: an entry that brings a table (partition_tables.c). One section (table 0, codec FP32, width 0): data = Table
+ *   EPOCH        never on the wire: the first entry of an epoch (partition_role.c), which is in the entry's header; no sections
+ *   SCRUB        never on the wire: an entry at which every replica hashes what it has (scrub.h): a = slice of the rows, of b; no sections
+ * A reply to a client with status E_MOVED carries a hint, whatever its kind: a = the server that is primary, 0xffff: not known; b = its epoch;
+ *                c = revision of the map of who says so (its low 32 bits).
+ * What goes to all partitions of a server goes to those that it is primary of.
+ * Between the replicas of a partition (replica_wire.h); partition 0xffff is the ledger, c = the sending server and, times 65536, the receiving one, request id =
+ * incarnation: the sender's in JOIN, ACK and REFUSE, none in SCRUBBED, the receiver's as known in the others
+ *   REPLICA_JOIN       nothing else
+ *   REPLICA_ESTABLISH  a = epoch; pass, unit = commit index (high, low half); one section (table 0, codec FP32, INDEX_ALL, width 0): data = the
+ *                      epochs and the indices they begin at (u64 each), rising, a's last
+ *   REPLICA_APPEND     a = epoch; b = index of the first entry; pass, unit = commit index; sections (as above): an entry each, the bytes that
+ *                      a journal would have (journal_format.h) with position and durable 0, without gaps
+ *   REPLICA_ACK        a = epoch; b = last index; pass, unit = commit index; attempt, status = durable index; flag REPLICA_GAP
+ *   REPLICA_REFUSE     a = epoch
+ *   REPLICA_OFFER      a = epoch; b = session of a snapshot; pass, unit = index up to which everything is in it
+ *   REPLICA_SCRUBBED   b = index of a SCRUB entry; pass, unit = hash of the rows, attempt, status = of the rest (scrub.h), as the sender has them there
+ *   REPLICA_REBUILD    a = epoch
+ * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
+ */
+/* clang-format off */
+#define RECORD_KIND_MAP(X) \
+	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9) \
+	X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) X(EVICT, 17) \
+	X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22) X(EPOCH, 23) \
+	X(REPLICA_OFFER, 24) X(SCRUB, 25) X(REPLICA_SCRUBBED, 26) X(REPLICA_REBUILD, 27) X(TABLE, 28)
+/* clang-format on */
+
+enum record_kind {
+#define RECORD_KIND_ENUM(name, number) RECORD_##name = number,
+	RECORD_KIND_MAP(RECORD_KIND_ENUM)
+#undef RECORD_KIND_ENUM
+};
+
+enum index_codec {
+	INDEX_RAW = 0,
+	INDEX_DELTA = 1,
+	INDEX_ELIAS_FANO = 2,
+	INDEX_ALL = 3 /* dense: chunks in order, no index stream */
+};
+enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
+enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1, RECORD_CLOSE_WEIGHTS = 1 }; /* each of its kind alone */
+
+struct frame_header {
+	uint32_t records;
+	uint64_t body_bytes;
+	uint64_t generation;
+	uint8_t uuid[16];
+};
+
+struct record {
+	uint32_t bytes, crc;
+	uint8_t kind, flags;
+	uint16_t partition, sections, part;
+	uint64_t request_id;
+	uint32_t pass, unit, attempt, batch;
+	uint64_t a, b;
+	uint32_t status, c;
+};
+
+struct section {
+	uint16_t table;
+	uint8_t codec, index_codec;
+	uint16_t flags;
+	uint32_t rows, width, index_bytes, data_bytes;
+	uint64_t aux;
+	struct cursor index, data; /* set by frame_next_section: exactly the streams, without padding */
+};
+
+/* A part's place in its unit's bitmap. */
+static inline uint32_t frame_part_bit(uint32_t batch, uint32_t part)
+{
+	return batch * WEIR_BATCH_PARTS_MAX + part;
+}
+/* Hash of an identity, summed (wrapping) into the fingerprints of ledger and partitions. */
+uint64_t frame_identity_hash(uint32_t pass, uint32_t unit, uint32_t batch, uint32_t part);
+
+/* --- Reading. Every function checks bounds against limits.h first and answers E_CORRUPT, E_VERSION or E_LIMIT with a text
+ * that names the field and the values. Nothing is allocated. */
+
+/* Reads and verifies the frame header (magic, version, crc, body == what is left, records within limits). */
+weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *err) WEIR_MUST_CHECK;
+/* Next record: header into *out, *body = the sections' bytes, which its sections fill exactly. verify: check the record's crc (one pass over
+ * its bytes). On failure with out->bytes > 0 only this record is bad and *c stands behind it: the next one can be read. */
+weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body,
+                              weir_error *err) WEIR_MUST_CHECK;
+weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
+/* The fields of a record header, unchecked: what frame_put_record wrote. */
+void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *out);
+
+/* The records i of a well-formed frame for which keep[i] is set, byte for byte, as a frame of its own, which refers to the first. NULL: out of
+ * memory. */
+struct message *frame_cut(struct message *frame, const bool *keep);
+
+/* --- Writing. Headers are encoded into caller memory; payload bytes are referenced, not copied. */
+void frame_put_header(uint8_t out[FRAME_HEADER_BYTES], const struct frame_header *h); /* computes the crc */
+void frame_put_record(uint8_t out[RECORD_HEADER_BYTES], const struct record *r);      /* crc field as in r->crc */
+void frame_put_section(uint8_t out[SECTION_HEADER_BYTES], const struct section *s);
+
+/* Builds one record as a list of spans: begin, then per section add, then end (which computes bytes and crc). Headers and
+ * small streams live in the writer's own growing buffer; large streams are borrowed and must outlive the message. */
+struct record_writer;
+struct record_writer *record_writer_create(void); /* NULL when out of memory; reusable */
+void record_writer_destroy(struct record_writer *w);
+void record_writer_begin(struct record_writer *w, const struct record *r);
+/* borrow: data is referenced until the message is released; otherwise it is copied. index may be NULL with INDEX_ALL. */
+weir_status record_writer_add(struct record_writer *w, const struct section *s, const void *index, const void *data, bool borrow);
+/* The same with borrowed data whose crc32c the caller knows: they are not read here. */
+weir_status record_writer_lend(struct record_writer *w, const struct section *s, const void *index, const void *data,
+                               uint32_t data_crc);
+/* A section without index whose data are in pieces: `head` is copied, then come the bytes of `tail`, referenced as above, then zeros up to s->data_bytes.
+ * data_crc: crc32c of the data from crc_from on, which are not read here. */
+weir_status record_writer_lend_pieces(struct record_writer *w, const struct section *s, const void *head, size_t head_bytes,
+                                      struct cursor tail, size_t crc_from, uint32_t data_crc);
+/* Reserves a section whose streams the caller fills in place: returns pointers valid until the next writer call. */
+weir_status record_writer_reserve(struct record_writer *w, const struct section *s, uint8_t **index, uint8_t **data);
+/* Finishes the record and appends it to the frame under construction. */
+weir_status record_writer_end(struct record_writer *w);
+/* Bytes and records of the frame so far, and the finished frame as a message (one reference; release callback runs when the last
+ * reference goes). The writer is empty again afterwards. */
+size_t record_writer_bytes(const struct record_writer *w);
+uint32_t record_writer_records(const struct record_writer *w);
+struct message *record_writer_finish(struct record_writer *w, const uint8_t uuid[16], uint64_t generation,
+                                     void (*release)(struct message *), void *owner);
+
+#endif

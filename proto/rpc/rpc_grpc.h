@@ -1,0 +1,144 @@
+/* The gRPC transport's insides, shared by rpc_grpc.c (loops, messages, statuses), rpc_grpc_server.c, rpc_grpc_client.c and rpc_grpc_tls.c: the only
+ * files that see grpc headers.
+ *
+ * A completion queue belongs to a loop; a tag is a struct rpc_tag inside the object it concerns, and its fn runs on the loop's thread
+ * when gRPC is done with the batch. An object with batches in progress counts them and is freed with the last. */
+#ifndef WEIR_RPC_GRPC_H
+#define WEIR_RPC_GRPC_H
+
+#include <grpc/grpc.h>
+
+#include "proto/rpc/rpc_transport.h"
+
+struct rpc_tag {
+	void (*fn)(struct rpc_tag *tag, bool ok);
+};
+
+struct grpc_tls;
+
+struct grpc_rpc {
+	struct rpc base;
+	bool insecure;        /* plain text may leave this machine */
+	struct grpc_tls *tls; /* NULL: plain text */
+};
+
+/* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the default poller every thread in a queue takes
+ * its turn at reading every connection of the process, so one that has none of its own would only take the others' work, and hand it over. */
+struct grpc_loop {
+	struct rpc_loop base;
+	grpc_completion_queue *cq;
+	atomic_bool connected;
+	pthread_mutex_t lock; /* guards awake, and the change of connected */
+	pthread_cond_t woken;
+	bool awake;                 /* woken before it slept */
+	grpc_channel *wake_channel; /* goes nowhere: an empty batch on a call of it is how to put an event on the queue */
+	grpc_call *wake_call;
+	struct rpc_tag wake;
+};
+/* The queue of a loop that gets a connection. */
+grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
+
+/* Either end of a stream. */
+struct grpc_stream {
+	struct rpc_stream base;
+	grpc_call *call;
+	char *peer;              /* server: whom it is with; gRPC's memory */
+	struct rpc_timer expiry; /* server: of the certificate that it was opened with */
+	struct rpc_tag opened, sent, received, half_closed, ended;
+	uint32_t batches; /* in progress */
+	grpc_byte_buffer *incoming;
+	grpc_metadata_array initial, trailing;
+	grpc_status_code status; /* client: how it ended */
+	grpc_slice details;
+	int cancelled;    /* server: the client is gone */
+	bool over;        /* `ended` has come */
+	bool reading;     /* `received` is in progress */
+	bool told;        /* of its end */
+	bool status_sent; /* server */
+	weir_status why;  /* set by cancel: what this side is told, whatever gRPC says */
+	char text[WEIR_ERROR_TEXT_BYTES];
+};
+/* `ended` is called when the peer's end is known, and differs between client and server. NULL: out of memory. */
+struct grpc_stream *grpc_stream_new(void (*ended)(struct rpc_tag *tag, bool ok));
+void grpc_stream_transmit(struct rpc_stream *stream, struct message *m);
+void grpc_stream_read(struct rpc_stream *stream);
+/* Starts a batch of the stream; tag->fn must be followed by grpc_stream_batch_done. */
+void grpc_stream_batch(struct grpc_stream *s, const grpc_op *ops, size_t n, struct rpc_tag *tag);
+/* Ends the stream when nothing more can come of it, and frees it after its last batch. */
+void grpc_stream_batch_done(struct grpc_stream *s);
+
+/* Server (rpc_grpc_server.c) */
+struct rpc_server *grpc_server_new(struct rpc *rpc);
+weir_status grpc_server_begin(struct rpc_server *server, const char *address, weir_error *err);
+void grpc_server_close(struct rpc_server *server);
+void grpc_server_cut(struct rpc_server *server);
+void grpc_server_delete(struct rpc_server *server);
+void grpc_server_reply(void *part, weir_status status, const char *text, struct message *reply);
+void grpc_server_peer(void *part, struct rpc_peer *out);
+void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const char *text);
+
+/* Client (rpc_grpc_client.c) */
+struct rpc_channel *grpc_client_new(struct rpc *rpc);
+weir_status grpc_client_open(struct rpc_channel *channel, weir_error *err);
+void grpc_client_delete(struct rpc_channel *channel);
+void grpc_client_attempt(struct rpc_client_call *call, int64_t timeout_ns);
+void grpc_client_attempt_cancel(struct rpc_client_call *call);
+struct rpc_stream *grpc_client_stream_new(struct rpc_channel *channel);
+void grpc_client_stream_start(struct rpc_stream *stream);
+void grpc_client_stream_half_close(struct grpc_stream *s);
+void grpc_client_stream_cancel(struct grpc_stream *s);
+
+/* TLS (rpc_grpc_tls.c) */
+weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *security, struct logger *logger, weir_error *err);
+void grpc_tls_destroy(struct grpc_tls *t); /* NULL is allowed */
+const struct principal *grpc_tls_own(const struct grpc_tls *t);
+/* Of what a channel opened now would show and believe: grows when files were replaced. */
+uint32_t grpc_tls_current(struct grpc_tls *t);
+grpc_channel_credentials *grpc_tls_client(struct grpc_tls *t, bool foreign);
+/* Stays where it is as long as the server lives. */
+struct grpc_tls_served {
+	struct grpc_tls *tls;
+	uint32_t version; /* that the server has; 0: none. Under tls' lock */
+};
+grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
+/* What a channel is spoken to with; NULL: in plain text. */
+struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
+/* Adds to why it is unavailable what certificates may have to do with that. */
+void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
+/* Whether who calls may, as what, and until when (rpc_now_ns), which is when its certificate
+ * ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
+                           char text[WEIR_ERROR_TEXT_BYTES]);
+/* Who the certificate says that calls; false: nobody. */
+bool grpc_tls_peer(grpc_call *call, struct principal *out);
+/* E_INVALID: what is said at the address would leave this machine in plain text. */
+weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
+
+/* Messages (rpc_grpc.c): both directions without copying, except small ones outwards. */
+grpc_byte_buffer *grpc_buffer_from(struct message *m);    /* takes m over */
+struct message *grpc_buffer_message(grpc_byte_buffer *b); /* takes b over; NULL when out of memory */
+
+/* Statuses: a gRPC code for clients in any language, and "E_NAME: text" as details, from which ours recover the status. */
+grpc_status_code grpc_code_of(weir_status status);
+grpc_slice grpc_details_of(weir_status status, const char *text);
+/* *silent: keepalive found the peer silent. Failures of the transport get "ADDRESS METHOD: " before their text. */
+weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const struct rpc_channel *channel, enum rpc_method method,
+                             char *text, size_t text_bytes, bool *silent);
+grpc_arg grpc_arg_number(const char *key, int value);
+/* Arguments that both ends have; returns how many were written. keepalive_ms: between pings of a silent peer; INT_MAX: none. */
+#define GRPC_ARGS_COMMON 12
+size_t grpc_args_common(grpc_arg *args, int keepalive_ms);
+
+/* Between gRPC's threads, memory is handed over by means that ThreadSanitizer does not see, because the library is not instrumented: these tell it.
+ * `what` is the object that travels. */
+#if defined(__SANITIZE_THREAD__)
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+#define HANDED_OVER(what) __tsan_release((void *)(what))
+#define TAKEN_OVER(what)  __tsan_acquire((void *)(what))
+#else
+#define HANDED_OVER(what) ((void)(what))
+#define TAKEN_OVER(what)  ((void)(what))
+#endif
+
+#endif

@@ -1,0 +1,328 @@
+/* TLS under gRPC: credentials of both ends, from files that are looked at again and again, and who a peer is.
+ *
+ * A client believes a server whose certificate its `ca` vouches for and that names a server of the same job; the host name counts for nothing, as processes move between machines. A
+ * server believes a client's certificate likewise, and looks at each call for whether its role may make it.
+ * Files: what is used is in memory. A look at them, at a call or a handshake and every reload_s seconds at most, replaces it if the files have changed and are all that they must be;
+ * while they are not, as between the replacing of one and of another, what was used is used. (gRPC's own watcher of files ends the process when one of them is empty.)
+ * Servers ask at each handshake; a client's channel connects anew at its next call, and leaves calls and streams in progress where they are. */
+#include "proto/rpc/rpc_grpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/string_util.h>
+
+#include "common/tls/certificate.h"
+
+#define RELOAD_S_DEFAULT 10u
+#define FILES            3u
+
+struct stamp { /* of a file, by which one sees that it was replaced */
+	struct timespec changed;
+	off_t bytes;
+	ino_t inode;
+};
+
+struct grpc_tls {
+	struct principal own;                   /* who this process is, whatever files are replaced */
+	weir_security files;                    /* paths of its own */
+	struct logger *logger;                  /* or NULL */
+	grpc_tls_certificate_verifier *servers; /* whom this process's clients believe */
+	pthread_mutex_t lock;                   /* guards what follows */
+	struct certificates now;
+	uint32_t version; /* of `now`, from 1 */
+	int64_t looked_ns;
+	struct stamp stamps[FILES];
+};
+
+/* --- Files */
+
+static void look_at(const weir_security *s, struct stamp out[FILES])
+{
+	const char *const paths[FILES] = {s->certificate, s->key, s->ca};
+	memset(out, 0, FILES * sizeof *out);
+	for (uint32_t i = 0; i < FILES; i++) {
+		struct stat st;
+		if (stat(paths[i], &st) == 0) { /* fields, as padding would be compared, too */
+			out[i].changed = st.st_mtim;
+			out[i].bytes = st.st_size;
+			out[i].inode = st.st_ino;
+		}
+	}
+}
+
+static weir_status check_same(const struct grpc_tls *t, const struct principal *p, weir_error *err)
+{
+	char was[PRINCIPAL_URI_BYTES_MAX], is[PRINCIPAL_URI_BYTES_MAX];
+	if (p->role == t->own.role)
+		return WEIR_OK;
+	principal_uri(&t->own, was);
+	principal_uri(p, is);
+	return weir_fail(err, WEIR_E_INVALID, "certificate %s: is %s; this process is %s", t->files.certificate, is, was);
+}
+
+/* Under the lock. */
+static void look_again(struct grpc_tls *t)
+{
+	struct stamp stamps[FILES];
+	struct certificates next;
+	weir_error err = {0};
+	if (rpc_now_ns() - t->looked_ns < (int64_t)t->files.reload_s * 1000000000)
+		return;
+	t->looked_ns = rpc_now_ns();
+	look_at(&t->files, stamps);
+	if (memcmp(stamps, t->stamps, sizeof stamps) == 0)
+		return;
+	memcpy(t->stamps, stamps, sizeof stamps);
+	weir_status status = certificates_load(&next, &t->files, &err);
+	if (!status)
+		status = check_same(t, &next.who, &err);
+	if (status) {
+		certificates_free(&next);
+		logger_write(t->logger, LOG_WARN, NULL, "certificates not taken up", "%s", err.text);
+		return;
+	}
+	certificates_free(&t->now);
+	t->now = next;
+	t->version++;
+	logger_write(t->logger, LOG_INFO, NULL, "certificates replaced", "certificate=%s", t->files.certificate);
+}
+
+uint32_t grpc_tls_current(struct grpc_tls *t)
+{
+	pthread_mutex_lock(&t->lock);
+	look_again(t);
+	const uint32_t version = t->version;
+	pthread_mutex_unlock(&t->lock);
+	return version;
+}
+
+/* --- Whom a client believes */
+
+struct verifier {
+	grpc_tls_certificate_verifier_external base;
+	char job[WEIR_NAME_BYTES_MAX];
+};
+
+/* On one of gRPC's threads, once the certificate is known to be vouched for. */
+static int verify(void *arg, grpc_tls_custom_verification_check_request *request,
+                  grpc_tls_on_custom_verification_check_done_cb done, void *done_arg, grpc_status_code *status, char **details)
+{
+	const struct verifier *v = arg;
+	struct principal p;
+	const char *uri = "of nobody (" PRINCIPAL_SCHEME ")";
+	char text[WEIR_ERROR_TEXT_BYTES];
+	(void)done, (void)done_arg;
+	TAKEN_OVER(v);
+	*status = GRPC_STATUS_UNAUTHENTICATED;
+	for (size_t i = 0; i < request->peer_info.san_names.uri_names_size && *status != GRPC_STATUS_OK; i++) {
+		const char *name = request->peer_info.san_names.uri_names[i];
+		if (!principal_parse(&p, name, strlen(name)))
+			continue;
+		uri = name;
+		if (p.role == ROLE_SERVER && strcmp(p.job, v->job) == 0)
+			*status = GRPC_STATUS_OK;
+	}
+	snprintf(text, sizeof text, "the certificate shown is %s; expected that of a server of the job %s", uri, v->job);
+	if (*status != GRPC_STATUS_OK)
+		*details = gpr_strdup(text);
+	HANDED_OVER(v);
+	return 1;
+}
+
+static void verifier_cancel(void *arg, grpc_tls_custom_verification_check_request *request)
+{
+	(void)arg, (void)request; /* verify is through when it returns */
+}
+
+/* The last connection may end after the transport. */
+static void verifier_destruct(void *arg)
+{
+	TAKEN_OVER(arg);
+	free(arg);
+}
+
+static grpc_tls_certificate_verifier *verifier_create(const struct principal *own)
+{
+	struct verifier *v = calloc(1, sizeof *v);
+	if (!v)
+		return NULL;
+	v->base = (grpc_tls_certificate_verifier_external){v, verify, verifier_cancel, verifier_destruct};
+	memcpy(v->job, own->job, sizeof v->job);
+	HANDED_OVER(v);
+	return grpc_tls_certificate_verifier_external_create(&v->base);
+}
+
+/* --- Life */
+
+weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *s, struct logger *logger, weir_error *err)
+{
+	struct grpc_tls *t = calloc(1, sizeof *t);
+	if (!t)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for certificates");
+	pthread_mutex_init(&t->lock, NULL);
+	t->logger = logger;
+	look_at(s, t->stamps); /* before they are read: what is replaced meanwhile is read again */
+	weir_status status = certificates_load(&t->now, s, err);
+	t->own = t->now.who;
+	t->version = 1;
+	t->looked_ns = rpc_now_ns();
+	t->files = (weir_security){.certificate = strdup(s->certificate),
+	                           .key = strdup(s->key),
+	                           .ca = strdup(s->ca),
+	                           .job = t->own.job,
+	                           .reload_s = s->reload_s ? s->reload_s : RELOAD_S_DEFAULT};
+	if (!status && (!t->files.certificate || !t->files.key || !t->files.ca || !(t->servers = verifier_create(&t->own))))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for certificates");
+	if (status) {
+		grpc_tls_destroy(t);
+		return status;
+	}
+	*out = t;
+	return WEIR_OK;
+}
+
+void grpc_tls_destroy(struct grpc_tls *t)
+{
+	if (!t)
+		return;
+	if (t->servers)
+		grpc_tls_certificate_verifier_release(t->servers);
+	certificates_free(&t->now);
+	free((char *)(uintptr_t)t->files.certificate);
+	free((char *)(uintptr_t)t->files.key);
+	free((char *)(uintptr_t)t->files.ca);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+const struct principal *grpc_tls_own(const struct grpc_tls *t)
+{
+	return &t->own;
+}
+
+/* --- Credentials */
+
+grpc_channel_credentials *grpc_tls_client(struct grpc_tls *t, bool foreign)
+{
+	grpc_tls_identity_pairs *pair = grpc_tls_identity_pairs_create();
+	pthread_mutex_lock(&t->lock);
+	grpc_tls_identity_pairs_add_pair(pair, t->now.key, t->now.certificate);
+	grpc_tls_certificate_provider *shown = grpc_tls_certificate_provider_static_data_create(t->now.ca, pair);
+	pthread_mutex_unlock(&t->lock);
+	grpc_tls_credentials_options *o = grpc_tls_credentials_options_create();
+	grpc_tls_credentials_options_set_certificate_provider(o, shown);
+	grpc_tls_certificate_provider_release(shown);
+	grpc_tls_credentials_options_watch_root_certs(o);
+	grpc_tls_credentials_options_watch_identity_key_cert_pairs(o);
+	if (!foreign) { /* otherwise gRPC wants the host's name in the certificate */
+		grpc_tls_credentials_options_set_certificate_verifier(o, t->servers);
+		grpc_tls_credentials_options_set_check_call_host(o, 0);
+	}
+	return grpc_tls_credentials_create(o);
+}
+
+/* At each handshake, on one of gRPC's threads. */
+static grpc_ssl_certificate_config_reload_status fetch(void *arg, grpc_ssl_server_certificate_config **out)
+{
+	struct grpc_tls_served *served = arg;
+	struct grpc_tls *t = served->tls;
+	TAKEN_OVER(served);
+	pthread_mutex_lock(&t->lock);
+	look_again(t);
+	const bool is_new = served->version != t->version;
+	const grpc_ssl_pem_key_cert_pair pair = {t->now.key, t->now.certificate};
+	if (is_new)
+		*out = grpc_ssl_server_certificate_config_create(t->now.ca, &pair, 1);
+	served->version = t->version;
+	pthread_mutex_unlock(&t->lock);
+	return is_new ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+}
+
+grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served)
+{
+	HANDED_OVER(served);
+	return grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
+	    GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, fetch, served));
+}
+
+/* --- Why there is no connection */
+
+struct grpc_tls *grpc_tls_of(const struct rpc_channel *to)
+{
+	return to->foreign && !to->tls ? NULL : ((const struct grpc_rpc *)to->rpc)->tls;
+}
+
+void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes)
+{
+	const struct grpc_tls *t = grpc_tls_of(to);
+	const size_t n = strlen(text);
+	weir_error err = {0};
+	char uri[PRINCIPAL_URI_BYTES_MAX];
+	const bool dropped = strstr(text, "Socket closed") || strstr(text, "Connection reset") || strstr(text, "Broken pipe");
+	if (t && strstr(text, "certificate verify failed"))
+		snprintf(text + n, text_bytes - n, "; the server's certificate has expired, or %s does not vouch for it", t->files.ca);
+	if (!dropped || !strstr(text, "failed to connect"))
+		return;
+	if (!t) {
+		snprintf(text + n, text_bytes - n, "; it was spoken to in plain text, and may want TLS (security.certificate)");
+	} else if (certificates_check(&t->files, &err)) {
+		snprintf(text + n, text_bytes - n, "; %s", err.text);
+	} else {
+		principal_uri(&t->own, uri);
+		snprintf(text + n, text_bytes - n, "; it was shown %s (%s), and may not trust who signed that", t->files.certificate,
+		         uri);
+	}
+}
+
+/* --- Whom a server serves */
+
+#define LEFT_S_MAX (10ull * 365 * 86400) /* what is valid for longer is looked at again then */
+
+/* False: the peer's certificate names nobody in a job. *left_s: for how long it is valid still. */
+static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
+{
+	grpc_auth_context *context = grpc_call_auth_context(call);
+	grpc_auth_property_iterator names = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME),
+	                            whole = grpc_auth_context_find_properties_by_name(context, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+	const grpc_auth_property *certificate = grpc_auth_property_iterator_next(&whole);
+	bool found = false;
+	for (const grpc_auth_property *p; !found && (p = grpc_auth_property_iterator_next(&names));)
+		found = principal_parse(out, p->value, p->value_length);
+	*left_s = certificate ? certificate_seconds_left(certificate->value, certificate->value_length) : 0;
+	grpc_auth_context_release(context);
+	return found;
+}
+
+bool grpc_tls_peer(grpc_call *call, struct principal *out)
+{
+	uint64_t left_s;
+	return find_peer(call, out, &left_s);
+}
+
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
+                           char text[WEIR_ERROR_TEXT_BYTES])
+{
+	struct principal p;
+	char uri[PRINCIPAL_URI_BYTES_MAX] = "of nobody (" PRINCIPAL_SCHEME ")", roles[PRINCIPAL_ROLES_BYTES];
+	uint64_t left_s;
+	const bool known = find_peer(call, &p, &left_s);
+	*until_ns = rpc_now_ns() + (int64_t)(left_s < LEFT_S_MAX ? left_s : LEFT_S_MAX) * 1000000000;
+	*role = known ? p.role : 0;
+	if (known)
+		principal_uri(&p, uri);
+	if (!known || !(p.role & rpc_method_roles(method)) || strcmp(p.job, t->own.job) != 0) {
+		principal_roles(rpc_method_roles(method), roles);
+		snprintf(text, WEIR_ERROR_TEXT_BYTES, "%s: the certificate shown is %s; expected the role %s, of the job %s",
+		         rpc_method_path(method), uri, roles, t->own.job);
+		return WEIR_E_DENIED;
+	}
+	if (left_s > 0)
+		return WEIR_OK;
+	snprintf(text, WEIR_ERROR_TEXT_BYTES, "the certificate shown, %s, has expired since; replace it and its key", uri);
+	return WEIR_E_UNAVAILABLE;
+}

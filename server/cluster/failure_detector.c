@@ -1,0 +1,271 @@
+#include "server/cluster/failure_detector.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/log/journal.h"
+
+#define ITEMS_FIRST 16u
+
+struct peer {
+	struct heart_peer start;
+	bool silent;              /* and `silence` has said so */
+	struct heart_item *items; /* (count) for the next heartbeat */
+	uint32_t count, capacity;
+	uint16_t *at; /* (partitions and the ledger, HEART_KINDS) place of the item in `items`, from 1; 0: none waits */
+};
+
+struct heart {
+	struct heart_options options;
+	struct heartbeat silences;
+	uint32_t ticks;
+	bool hears_itself;  /* by a way that is there still, */
+	bool heard_itself;  /* and has since the last tick */
+	struct peer *peers; /* (options.servers) */
+};
+
+/* --- Life */
+
+static uint32_t kinds_of_all(const struct heart *h)
+{
+	return (h->options.partitions + 1) * HEART_KINDS;
+}
+
+struct heart *heart_create(const struct heart_options *options)
+{
+	assert(options->servers <= WEIR_SERVERS_MAX && options->self < options->servers);
+	assert(options->partitions <= WEIR_PARTITIONS_MAX && options->incarnation > 0);
+	struct heart *h = calloc(1, sizeof *h);
+	if (!h)
+		return NULL;
+	h->options = *options;
+	if (!h->options.silent_ticks)
+		h->options.silent_ticks = WEIR_HEART_SILENT_TICKS;
+	heartbeat_init(&h->silences);
+	h->peers = calloc(options->servers, sizeof *h->peers);
+	bool whole = h->peers;
+	if (whole)
+		h->peers[options->self].start = (struct heart_peer){.incarnation = options->incarnation, .boot = options->boot};
+	for (uint32_t i = 0; i < options->servers && whole; i++)
+		whole = (h->peers[i].at = calloc(kinds_of_all(h), sizeof *h->peers[i].at)) != NULL;
+	if (whole)
+		return h;
+	heart_destroy(h);
+	return NULL;
+}
+
+void heart_destroy(struct heart *h)
+{
+	if (!h)
+		return;
+	for (uint32_t i = 0; h->peers && i < h->options.servers; i++) {
+		free(h->peers[i].items);
+		free(h->peers[i].at);
+	}
+	free(h->peers);
+	free(h);
+}
+
+struct heart_peer heart_get_peer(const struct heart *h, uint16_t server)
+{
+	assert(server < h->options.servers);
+	return h->peers[server].start;
+}
+
+const struct heartbeat *heart_silences(const struct heart *h)
+{
+	return &h->silences;
+}
+
+/* --- Silence */
+
+static void report(struct heart *h, uint16_t server)
+{
+	struct peer *p = &h->peers[server];
+	const bool silent = heartbeat_silent(&h->silences, server) >= h->options.silent_ticks;
+	if (server == h->options.self || silent == p->silent)
+		return;
+	p->silent = silent;
+	h->options.silence(h->options.arg, server, silent);
+}
+
+static bool is_expected(const struct heart *h, uint16_t server)
+{
+	return !h->peers[server].start.incarnation && h->ticks + h->options.silent_ticks <= h->options.first_ticks;
+}
+
+/* Whether what others have said since the last tick would have been heard. */
+static bool has_listened(struct heart *h)
+{
+	const bool listened = h->heard_itself || !h->hears_itself;
+	h->heard_itself = false;
+	return listened;
+}
+
+void heart_lost_itself(struct heart *h)
+{
+	h->hears_itself = false;
+}
+
+void heart_tick(struct heart *h)
+{
+	if (!has_listened(h))
+		return;
+	heartbeat_tick(&h->silences);
+	h->ticks += h->ticks < h->options.first_ticks;
+	for (uint16_t i = 0; i < h->options.servers; i++) {
+		if (is_expected(h, i))
+			heartbeat_heard(&h->silences, i);
+		report(h, i);
+	}
+}
+
+void heart_heard(struct heart *h, uint16_t server)
+{
+	assert(server < h->options.servers);
+	heartbeat_heard(&h->silences, server);
+	report(h, server);
+}
+
+/* --- Out */
+
+static uint16_t *place_of(const struct heart *h, const struct heart_item *i)
+{
+	const uint32_t partition = i->partition == JOURNAL_LEDGER ? h->options.partitions : i->partition;
+	assert(partition <= h->options.partitions);
+	return &h->peers[i->message.to].at[partition * HEART_KINDS + heart_kind(&i->message) - 1u];
+}
+
+/* False: out of memory. */
+static bool make_room(struct peer *p)
+{
+	if (p->count < p->capacity)
+		return true;
+	const uint32_t capacity = p->capacity ? 2 * p->capacity : ITEMS_FIRST;
+	struct heart_item *items = realloc(p->items, capacity * sizeof *items);
+	if (!items)
+		return false;
+	p->items = items;
+	p->capacity = capacity;
+	return true;
+}
+
+void heart_add(struct heart *h, uint16_t partition, const struct replica_message *m)
+{
+	assert(heart_kind(m) && m->to < h->options.servers && m->to != h->options.self);
+	struct peer *p = &h->peers[m->to];
+	const struct heart_item item = {.partition = partition, .message = *m};
+	uint16_t *place = place_of(h, &item);
+	if (*place) {
+		struct replica_message *waiting = &p->items[*place - 1].message;
+		const bool gap = waiting->gap && waiting->epoch == m->epoch; /* is asked for until it was sent */
+		*waiting = *m;
+		waiting->gap |= gap;
+	} else if (make_room(p)) { /* else as if it were lost on its way */
+		p->items[p->count++] = item;
+		*place = (uint16_t)p->count;
+	}
+}
+
+static void beat(struct heart *h, uint16_t to)
+{
+	const struct heart_options *o = &h->options;
+	struct peer *p = &h->peers[to];
+	struct heart_header header = {.generation = o->generation,
+	                              .incarnation = o->incarnation,
+	                              .boot = o->boot,
+	                              .from = o->self,
+	                              .to = to,
+	                              .slow = h->silences.slow[o->self],
+	                              .items = p->count};
+	memcpy(header.uuid, o->uuid, sizeof header.uuid);
+	struct message *m = heart_pack(&header, p->items);
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < p->count; i++)
+		*place_of(h, &p->items[i]) = 0;
+	p->count = 0;
+	o->send(o->arg, to, m);
+}
+
+void heart_say_slow(struct heart *h, bool slow)
+{
+	h->silences.slow[h->options.self] = slow;
+}
+
+void heart_beat(struct heart *h)
+{
+	for (uint16_t i = 0; i < h->options.servers; i++)
+		beat(h, i);
+}
+
+/* --- In */
+
+static weir_status check_parties(const struct heart *h, const struct heart_header *got, weir_error *err)
+{
+	const struct heart_options *o = &h->options;
+	if (memcmp(got->uuid, o->uuid, sizeof got->uuid) != 0 || got->generation != o->generation)
+		return weir_fail(err, WEIR_E_GENERATION,
+		                 "a heartbeat of server %u, which is of another job, or of its generation %llu, not %llu", got->from,
+		                 (unsigned long long)got->generation, (unsigned long long)o->generation);
+	if (got->to != o->self || got->from >= o->servers)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "a heartbeat from server %u to server %u has come to server %u of %u: check the addresses", got->from,
+		                 got->to, o->self, o->servers);
+	return WEIR_OK;
+}
+
+static weir_status check_start(const struct heart *h, const struct heart_header *got, weir_error *err)
+{
+	const struct heart_peer *known = &h->peers[got->from].start;
+	if (got->incarnation < known->incarnation)
+		return weir_fail(
+		    err, WEIR_E_STALE,
+		    "a heartbeat of server %u in incarnation %llu, it is in %llu: a late one, or the server has lost its folder",
+		    got->from, (unsigned long long)got->incarnation, (unsigned long long)known->incarnation);
+	if (got->incarnation == known->incarnation && got->boot != known->boot)
+		return weir_fail(
+		    err, WEIR_E_STATE,
+		    "two processes are server %u in incarnation %llu: stop one of them, the one with a copied or a new folder", got->from,
+		    (unsigned long long)got->incarnation);
+	return WEIR_OK;
+}
+
+static weir_status check_partitions(const struct heart *h, const struct heart_header *got, struct cursor items, weir_error *err)
+{
+	for (uint32_t i = 0; i < got->items; i++) {
+		const uint16_t partition = heart_next(&items, got).partition;
+		if (partition != JOURNAL_LEDGER && partition >= h->options.partitions)
+			return weir_fail(err, WEIR_E_INVALID, "a heartbeat of server %u speaks of partition %u, the job has %u", got->from,
+			                 partition, h->options.partitions);
+	}
+	return WEIR_OK;
+}
+
+weir_status heart_receive(struct heart *h, const struct message *m, weir_error *err)
+{
+	struct heart_header got;
+	struct cursor items;
+	weir_status status = heart_unpack(m, &got, &items, err);
+	if (!status)
+		status = check_parties(h, &got, err);
+	if (!status)
+		status = check_start(h, &got, err);
+	if (!status)
+		status = check_partitions(h, &got, items, err);
+	if (status)
+		return status;
+	if (got.from == h->options.self) {
+		h->hears_itself = h->heard_itself = true;
+		return WEIR_OK;
+	}
+	h->peers[got.from].start = (struct heart_peer){.incarnation = got.incarnation, .boot = got.boot};
+	h->silences.slow[got.from] = got.slow;
+	heart_heard(h, got.from);
+	for (uint32_t i = 0; i < got.items; i++) {
+		const struct heart_item item = heart_next(&items, &got);
+		h->options.deliver(h->options.arg, item.partition, &item.message);
+	}
+	return WEIR_OK;
+}

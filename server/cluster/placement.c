@@ -1,0 +1,246 @@
+#include "server/cluster/placement.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "server/coord/coord_records_format.h"
+#include "server/log/journal.h"
+#include "server/replication/replication.h"
+#include "server/service/server_internal.h"
+
+struct hosted {
+	struct hosting_view view;
+	uint64_t leaves_below; /* roles of earlier epochs go to other servers */
+};
+struct hosting {
+	const struct server *server;
+	pthread_mutex_t lock;
+	/* Guarded by it. */
+	bool all, leaves, lives[WEIR_SERVERS_MAX];
+	struct hosted of[]; /* (partitions, then the ledger) */
+};
+
+static uint16_t self_of(const struct hosting *h)
+{
+	return (uint16_t)h->server->options.index;
+}
+
+/* --- What is known */
+
+/* NULL: there is no such partition. */
+static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
+{
+	const uint32_t partitions = h->server->options.partitions;
+	if (partition == JOURNAL_LEDGER)
+		return &h->of[partitions].view;
+	return partition < partitions ? &h->of[partition].view : NULL;
+}
+
+struct hosting *hosting_create(const struct server *s)
+{
+	const uint32_t count = s->options.partitions + 1u;
+	struct hosting *h = calloc(1, sizeof *h + count * sizeof *h->of);
+	if (!h)
+		return NULL;
+	h->server = s;
+	pthread_mutex_init(&h->lock, NULL);
+	for (uint32_t p = 0; p < count; p++) {
+		struct hosting_view *v = &h->of[p].view;
+		v->wanted.primary = v->seen.primary = MEMBER_NONE;
+		v->wanted.hosts = server_first_hosts(s, p < s->options.partitions ? (uint16_t)p : JOURNAL_LEDGER);
+	}
+	return h;
+}
+
+void hosting_free(struct hosting *h)
+{
+	if (!h)
+		return;
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+void hosting_note_wanted(struct hosting *h, uint16_t partition, const struct hosts_record *wanted)
+{
+	pthread_mutex_lock(&h->lock);
+	struct hosting_view *v = view_of(h, partition);
+	if (v && wanted->revision > v->wanted.revision)
+		v->wanted = *wanted;
+	pthread_mutex_unlock(&h->lock);
+}
+
+void hosting_note_record(struct hosting *h, uint16_t partition, const struct replica_record *record)
+{
+	pthread_mutex_lock(&h->lock);
+	struct hosting_view *v = view_of(h, partition);
+	if (v && record->revision > v->seen.revision)
+		v->seen = *record;
+	pthread_mutex_unlock(&h->lock);
+}
+
+void hosting_note_server(struct hosting *h, uint16_t server, bool lives)
+{
+	pthread_mutex_lock(&h->lock);
+	h->lives[server] = lives;
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool hosting_lives(struct hosting *h, uint32_t server)
+{
+	pthread_mutex_lock(&h->lock);
+	const bool lives = server < WEIR_SERVERS_MAX && h->lives[server];
+	pthread_mutex_unlock(&h->lock);
+	return lives;
+}
+
+void hosting_note_all(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->all = true;
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *out)
+{
+	pthread_mutex_lock(&h->lock);
+	*out = *view_of(h, partition);
+	const bool all = h->all;
+	pthread_mutex_unlock(&h->lock);
+	return all;
+}
+
+/* Partitions, and the ledger where the job has one. */
+static uint32_t hosted_count(const struct hosting *h)
+{
+	return h->server->options.partitions + (h->server->ledger_loop != NULL);
+}
+
+bool hosting_is_whole(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	bool whole = h->all && !h->leaves;
+	for (uint32_t p = 0; p < hosted_count(h) && whole; p++) {
+		const struct hosting_view *v = &h->of[p].view;
+		whole = !member_set_has(&v->wanted.hosts, self_of(h)) || member_set_has(&v->seen.isr, self_of(h));
+	}
+	pthread_mutex_unlock(&h->lock);
+	return whole;
+}
+
+/* --- Leaving */
+
+void hosting_leave(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->leaves = true;
+	for (uint32_t p = 0; p <= h->server->options.partitions; p++)
+		h->of[p].leaves_below = h->of[p].view.seen.epoch + 1;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static bool is_leaving(const struct hosting *h, const struct hosted *x)
+{
+	const struct replica_record *seen = &x->view.seen;
+	return seen->primary == self_of(h) && seen->epoch < x->leaves_below && seen->isr.count > 1;
+}
+
+bool hosting_is_leaving(struct hosting *h)
+{
+	bool any = false;
+	pthread_mutex_lock(&h->lock);
+	for (uint32_t p = 0; p < hosted_count(h) && !any; p++)
+		any = is_leaving(h, &h->of[p]);
+	pthread_mutex_unlock(&h->lock);
+	return any;
+}
+
+static bool leaves(struct hosting *h, uint16_t partition)
+{
+	pthread_mutex_lock(&h->lock);
+	const bool does = is_leaving(h, &h->of[partition == JOURNAL_LEDGER ? h->server->options.partitions : partition]);
+	pthread_mutex_unlock(&h->lock);
+	return does;
+}
+
+/* --- What is done */
+
+bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own)
+{
+	const uint16_t self = self_of(h);
+	struct hosting_view v;
+	if (!hosting_look(h, partition, &v))
+		return own != NULL;
+	return member_set_has(&v.wanted.hosts, self) || member_set_has(&v.seen.isr, self) || (own && member_set_has(&own->isr, self));
+}
+
+static bool is_covered(const struct member_set *wanted, const struct member_set *by)
+{
+	for (uint32_t i = 0; i < wanted->count; i++)
+		if (!member_set_has(by, wanted->ids[i]))
+			return false;
+	return true;
+}
+
+/* Who is to be primary, all that are wanted being in sync. Without a wish whoever it is stays so, and where it is to go, partitions spread. */
+static uint16_t next_primary(const struct hosts_record *wanted, const struct replica_record *now, uint16_t partition)
+{
+	if (wanted->primary != MEMBER_NONE && wanted->epoch == now->epoch)
+		return wanted->primary;
+	if (member_set_has(&wanted->hosts, now->primary))
+		return now->primary;
+	return wanted->hosts.ids[partition % wanted->hosts.count];
+}
+
+/* Another one in sync; partitions spread. */
+static uint16_t successor(const struct replica_record *now, uint16_t self, uint16_t partition)
+{
+	struct member_set others = now->isr;
+	member_set_remove(&others, self);
+	return others.count ? others.ids[partition % others.count] : self;
+}
+
+static void move(struct hosting *h, struct replication *x, uint16_t to, uint64_t epoch)
+{
+	char name[AUTHORITY_NAME_BYTES];
+	if (replication_move(x, to) == WEIR_OK)
+		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%s to=%u epoch=%llu",
+		       authority_name(replication_partition(x), name), to, (unsigned long long)epoch);
+}
+
+static void drop(struct hosting *h, struct replication *x, uint16_t member)
+{
+	char name[AUTHORITY_NAME_BYTES];
+	if (replication_drop(x, member))
+		LOG_AT(h->server->options.logger, LOG_DEBUG, "replica not dropped yet", "partition=%s server=%u",
+		       authority_name(replication_partition(x), name), member);
+}
+
+static void drop_unwanted(struct hosting *h, struct replication *x, const struct member_set *wanted, bool in_sync_too)
+{
+	const struct replica *r = replication_replica(x);
+	const struct member_set isr = replica_get_record(r)->isr;
+	uint16_t peers[WEIR_REPLICAS_MAX];
+	const uint32_t count = replica_peers(r, peers);
+	for (uint32_t i = 0; i < count; i++)
+		if (!member_set_has(wanted, peers[i]) && (in_sync_too || !member_set_has(&isr, peers[i])))
+			drop(h, x, peers[i]);
+}
+
+void hosting_bring_about(struct hosting *h, struct replication *x)
+{
+	const struct replica *r = replication_replica(x);
+	const uint16_t partition = replication_partition(x), self = self_of(h);
+	struct hosting_view v;
+	if (!replica_serves(r) || !hosting_look(h, partition, &v))
+		return;
+	const struct replica_record *now = replica_get_record(r);
+	if (leaves(h, partition)) {
+		move(h, x, successor(now, self, partition), now->epoch);
+		return;
+	}
+	const bool covered = is_covered(&v.wanted.hosts, &now->isr);
+	const uint16_t next = next_primary(&v.wanted, now, partition);
+	drop_unwanted(h, x, &v.wanted.hosts, covered && next == self);
+	if (covered && next != self)
+		move(h, x, next, now->epoch);
+}

@@ -1,0 +1,274 @@
+/* Replicas ask by putting themselves into a list, which the session's thread takes as a whole in a turn; they are told by a task on their own thread, which
+ * takes what there is to tell from the client. Neither needs memory, so no answer is ever missing.
+ *
+ * A session in its life:
+ *
+ *     keep (keeper's thread) --> kept: records are read, then watched --> lease_lost --> keep: closed, and another one
+ *                                                                    `--> authority_close --> keep: closed --> ended */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "server/coord/coord_records_internal.h"
+
+static void keep_session(struct authority *a, struct coord *left);
+
+/* --- Turns */
+
+static void turn(void *arg)
+{
+	struct authority *a = arg;
+	pthread_mutex_lock(&a->lock);
+	struct authority_client *asking = a->asking;
+	struct authority_placing *placing = a->placing;
+	struct authority_succession *succeeding = a->succeeding;
+	struct authority_look *looks = a->looks;
+	struct authority_marking *marking = a->marking;
+	a->asking = NULL;
+	a->placing = NULL;
+	a->succeeding = NULL;
+	a->looks = NULL;
+	a->marking = NULL;
+	a->turn_posted = false;
+	pthread_mutex_unlock(&a->lock);
+	self_announce(a);
+	place_all(a, placing);
+	succeed_all(a, succeeding);
+	if (marking)
+		self_mark(a, marking);
+	for (struct authority_client *c = asking, *next; c; c = next) {
+		next = c->next;
+		if (c->asks == AUTHORITY_CHANGE) {
+			record_change(c);
+			continue;
+		}
+		c->put = false;
+		c->next = a->waiting;
+		a->waiting = c;
+	}
+	for (struct authority_look *l = looks, *next; l; l = next) {
+		next = l->next;
+		l->next = a->to_look;
+		a->to_look = l;
+	}
+	if (a->waiting || a->to_look || (a->coord && a->stale))
+		records_read(a);
+	if (!a->coord && !a->keeping && !a->closing)
+		keep_session(a, NULL);
+}
+
+/* The lock is held. */
+static void post_turn(struct authority *a)
+{
+	if (!a->turn_posted)
+		poster_post(&a->options.session, turn, a);
+	a->turn_posted = true;
+}
+
+static void ask(struct authority_client *c)
+{
+	struct authority *a = c->authority;
+	c->next = a->asking;
+	a->asking = c;
+	post_turn(a);
+}
+
+/* --- The session */
+
+static void on_state(void *arg, enum coord_state state, const char *text)
+{
+	struct authority *a = arg;
+	if (state == COORD_AWAY)
+		LOG_AT(a->options.logger, LOG_WARN, "coordinator away", "roles stay as they are until it is back: %s", text);
+	else
+		LOG_AT(a->options.logger, LOG_INFO, "coordinator connected", "records=%s", a->prefix);
+}
+
+/* From here on nobody asks the session for anything, and it tells nothing. */
+static void leave_session(struct authority *a)
+{
+	struct coord *left = a->coord;
+	a->coord = NULL;
+	a->watch = NULL;
+	a->announced = a->started = false;
+	a->start_revision = 0;
+	keep_session(a, left);
+}
+
+static void on_lease_lost(void *arg, int64_t held_until_ns)
+{
+	struct authority *a = arg;
+	(void)held_until_ns;
+	LOG_AT(a->options.logger, LOG_WARN, "lease lost", "another session with the coordinator is opened");
+	if (a->coord)
+		leave_session(a);
+	else
+		a->lost = true;
+}
+
+static weir_status open_session(struct authority *a, weir_error *err)
+{
+	const struct coord_options o = {
+	    .lease_ms = a->options.lease_ms, .handler = {.state = on_state, .lease_lost = on_lease_lost}, .arg = a};
+	return a->options.open(a->options.arg, &a->kept, &o, err);
+}
+
+static void kept(void *arg)
+{
+	struct authority *a = arg;
+	a->keeping = false;
+	if (a->kept && (a->lost || a->closing)) {
+		keep_session(a, a->kept);
+	} else if (a->kept) {
+		a->coord = a->kept;
+		a->stale = true;
+		records_read(a);
+	} else if (a->closing) {
+		a->ended(a->ended_arg);
+	}
+}
+
+/* On the keeper's thread. */
+static void keep(void *arg)
+{
+	struct authority *a = arg;
+	weir_error err = {0};
+	coord_close(a->kept);
+	a->kept = NULL;
+	if (a->reopen && open_session(a, &err))
+		LOG_AT(a->options.logger, LOG_ERROR, "no session with the coordinator", "%s", err.text);
+	poster_post(&a->options.session, kept, a);
+}
+
+static void keep_session(struct authority *a, struct coord *left)
+{
+	assert(!a->keeping);
+	a->keeping = true;
+	a->kept = left;
+	a->lost = false;
+	a->reopen = !a->closing;
+	poster_post(&a->options.keeper, keep, a);
+}
+
+/* --- Life */
+
+weir_status authority_create(struct authority **out, const struct authority_options *options, weir_error *err)
+{
+	assert(options->partitions > 0 && options->partitions <= WEIR_PARTITIONS_MAX);
+	*out = NULL;
+	struct authority *a = calloc(1, sizeof *a);
+	if (!a)
+		return weir_fail(err, WEIR_E_MEMORY, "the coordinator's records: out of memory");
+	a->options = *options;
+	a->keeping = true;
+	authority_prefix(options->uuid, options->generation, a->prefix);
+	pthread_mutex_init(&a->lock, NULL);
+	weir_status status = open_session(a, err);
+	if (status) {
+		authority_destroy(a);
+		return status;
+	}
+	*out = a;
+	poster_post(&options->session, kept, a);
+	return WEIR_OK;
+}
+
+static void close_now(void *arg)
+{
+	struct authority *a = arg;
+	a->closing = true;
+	if (a->coord)
+		leave_session(a);
+	else if (!a->keeping)
+		a->ended(a->ended_arg);
+}
+
+void authority_close(struct authority *a, void (*ended)(void *arg), void *arg)
+{
+	a->ended = ended;
+	a->ended_arg = arg;
+	poster_post(&a->options.session, close_now, a);
+}
+
+void authority_destroy(struct authority *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+void authority_tick(struct authority *a)
+{
+	pthread_mutex_lock(&a->lock);
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* --- Clients */
+
+void authority_join(struct authority *a, struct authority_client *c)
+{
+	c->authority = a;
+	pthread_mutex_lock(&a->lock);
+	assert(!a->clients[slot_of(c->partition)]);
+	a->clients[slot_of(c->partition)] = c;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_read(struct authority_client *c)
+{
+	pthread_mutex_lock(&c->authority->lock);
+	assert(c->asks == AUTHORITY_NOTHING);
+	c->asks = AUTHORITY_READ;
+	ask(c);
+	pthread_mutex_unlock(&c->authority->lock);
+}
+
+void authority_change(struct authority_client *c, const struct replica_record *record)
+{
+	pthread_mutex_lock(&c->authority->lock);
+	assert(c->asks == AUTHORITY_NOTHING);
+	c->asks = AUTHORITY_CHANGE;
+	c->proposed = *record;
+	ask(c);
+	pthread_mutex_unlock(&c->authority->lock);
+}
+
+void authority_look(struct authority *a, struct authority_look *l)
+{
+	pthread_mutex_lock(&a->lock);
+	l->next = a->looks;
+	a->looks = l;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_place(struct authority *a, struct authority_placing *p)
+{
+	p->authority = a;
+	pthread_mutex_lock(&a->lock);
+	p->next = a->placing;
+	a->placing = p;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_mark(struct authority *a, struct authority_marking *m)
+{
+	m->authority = a;
+	pthread_mutex_lock(&a->lock);
+	assert(!a->marking);
+	a->marking = m;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_succeed(struct authority *a, struct authority_succession *x)
+{
+	x->authority = a;
+	pthread_mutex_lock(&a->lock);
+	x->next = a->succeeding;
+	a->succeeding = x;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}

@@ -1,0 +1,113 @@
+/* Who shall have a partition, and what the next generation goes back to: records that anybody may ask for, told in the end with a status. */
+#include "server/coord/coord_records_internal.h"
+
+/* --- Who shall have a partition */
+
+static void tell_placing(void *arg)
+{
+	struct authority_placing *p = arg;
+	p->done(p);
+}
+
+static void end_placing(struct authority_placing *p, weir_status status)
+{
+	p->status = status;
+	poster_post(&p->poster, tell_placing, p);
+}
+
+static void on_placed(void *arg, const struct coord_answer *result)
+{
+	struct authority_placing *p = arg;
+	struct authority *a = p->authority;
+	weir_status status = result->status ? WEIR_E_UNAVAILABLE : WEIR_E_STALE;
+	if (!result->status && result->applied) {
+		p->record.revision = result->revision;
+		if (a->options.placed)
+			a->options.placed(a->options.arg, p->partition, &p->record);
+		status = WEIR_OK;
+	} else if (!result->status && result->count == 1) {
+		hosts_take_in(a, p->partition, result->records);
+	}
+	end_placing(p, status);
+}
+
+static void place(struct authority *a, struct authority_placing *p)
+{
+	struct message *value = authority_pack_hosts(&p->record);
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	weir_error err = {0};
+	weir_status status = WEIR_E_UNAVAILABLE;
+	authority_key(a->prefix, AUTHORITY_HOSTS, p->partition, key);
+	if (value && a->coord) {
+		const struct coord_guard guard = {.key = key, .mod_revision = p->record.revision};
+		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
+		const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+		status = coord_txn(a->coord, &txn, a->options.timeout_ms, on_placed, p, &err);
+	}
+	message_release(value);
+	if (status)
+		end_placing(p, WEIR_E_UNAVAILABLE);
+}
+
+void place_all(struct authority *a, struct authority_placing *list)
+{
+	for (struct authority_placing *p = list, *next; p; p = next) {
+		next = p->next;
+		place(a, p);
+	}
+}
+
+/* --- The next generation */
+
+static void tell_succession(void *arg)
+{
+	struct authority_succession *x = arg;
+	x->done(x);
+}
+
+static void end_succession(struct authority_succession *x, weir_status status)
+{
+	x->status = status;
+	poster_post(&x->poster, tell_succession, x);
+}
+
+static void on_succeeded(void *arg, const struct coord_answer *result)
+{
+	struct authority_succession *x = arg;
+	struct authority *a = x->authority;
+	weir_status status = WEIR_E_UNAVAILABLE;
+	if (!result->status && result->applied) {
+		if (a->options.next)
+			a->options.next(a->options.arg, &x->record);
+		status = WEIR_OK;
+	} else if (!result->status && result->count == 1 && next_take_in(a, result->records, &x->record)) {
+		status = WEIR_E_EXISTS;
+	}
+	end_succession(x, status);
+}
+
+static void succeed(struct authority *a, struct authority_succession *x)
+{
+	struct message *value = authority_pack_next(&x->record);
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	weir_error err = {0};
+	weir_status status = WEIR_E_UNAVAILABLE;
+	authority_key(a->prefix, AUTHORITY_NEXT, 0, key);
+	if (value && a->coord) {
+		const struct coord_guard guard = {.key = key}; /* there is none */
+		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
+		const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+		status = coord_txn(a->coord, &txn, a->options.timeout_ms, on_succeeded, x, &err);
+	}
+	message_release(value);
+	if (status)
+		end_succession(x, WEIR_E_UNAVAILABLE);
+}
+
+void succeed_all(struct authority *a, struct authority_succession *list)
+{
+	for (struct authority_succession *x = list, *next; x; x = next) {
+		next = x->next;
+		succeed(a, x);
+	}
+}

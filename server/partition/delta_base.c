@@ -1,0 +1,227 @@
+#include "server/partition/delta_base.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/little_endian.h"
+#include "proto/frame/frame.h"
+
+/* One that leads to a version, with its length in front: as it is sent. */
+struct difference {
+	uint8_t *bytes;
+	uint32_t size;
+};
+
+struct chunk {
+	float *value;     /* (n); NULL: nobody has asked yet */
+	uint64_t version; /* from 1 */
+	/* What the store's row was when a version was last made or tried. */
+	uint64_t seen_entry;
+	uint32_t seen_pushes;
+	uint32_t asked; /* since, by who has the newest version */
+	bool settled;   /* and then there was nothing left to tell */
+	struct difference ring[REFERENCE_DIFFERENCES_MAX];
+	uint32_t first, kept; /* of the ring: the oldest, and how many; the newest leads to `version` */
+	size_t ring_bytes;
+	struct difference_fit fit;
+};
+
+struct reference {
+	weir_pull_coding coding;
+	uint64_t origin, chunks_count;
+	struct chunk *chunks[]; /* NULL: nobody has asked yet */
+};
+
+struct reference *reference_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin)
+{
+	struct reference *r = calloc(1, sizeof *r + chunks * sizeof(struct chunk *));
+	if (!r)
+		return NULL;
+	r->coding = *coding;
+	r->coding.every = coding->every ? coding->every : 1;
+	r->chunks_count = chunks;
+	r->origin = origin;
+	return r;
+}
+
+static const struct difference *ring_at(const struct chunk *k, uint32_t i)
+{
+	return &k->ring[(k->first + i) % REFERENCE_DIFFERENCES_MAX];
+}
+
+static void ring_drop_oldest(struct chunk *k)
+{
+	struct difference *d = &k->ring[k->first];
+	k->ring_bytes -= d->size;
+	free(d->bytes);
+	*d = (struct difference){0};
+	k->first = (k->first + 1) % REFERENCE_DIFFERENCES_MAX;
+	k->kept--;
+}
+
+static void ring_clear(struct chunk *k)
+{
+	while (k->kept)
+		ring_drop_oldest(k);
+}
+
+void reference_destroy(struct reference *r)
+{
+	if (!r)
+		return;
+	for (uint64_t i = 0; i < r->chunks_count; i++) {
+		struct chunk *k = r->chunks[i];
+		if (!k)
+			continue;
+		ring_clear(k);
+		free(k->value);
+		free(k);
+	}
+	free(r);
+}
+
+uint64_t reference_origin(const struct reference *r)
+{
+	return r->origin;
+}
+
+/* --- Versions */
+
+static void see(struct chunk *k, const struct row_meta *meta)
+{
+	k->seen_entry = meta ? meta->version : 0;
+	k->seen_pushes = meta ? meta->count : 0;
+	k->asked = 0;
+}
+
+static struct chunk *first_version(struct reference *r, const struct reference_chunk *c)
+{
+	struct chunk *k = calloc(1, sizeof *k);
+	if (!k || !(k->value = malloc(c->n * sizeof *k->value))) {
+		free(k);
+		return NULL;
+	}
+	memcpy(k->value, c->value, c->n * sizeof *k->value);
+	k->version = 1;
+	k->settled = true;
+	see(k, c->meta);
+	return r->chunks[c->number] = k;
+}
+
+static bool is_due(const struct reference *r, struct chunk *k, const struct row_meta *meta, bool has_newest)
+{
+	const bool changed = (meta ? meta->version : 0) != k->seen_entry;
+	const uint32_t pushes = (meta ? meta->count : 0) - k->seen_pushes;
+	if (changed && (pushes == 0 || pushes >= r->coding.every)) /* assigned, or its count is at its end, or pushed to */
+		return true;
+	if (!has_newest || (!changed && k->settled))
+		return false;
+	return ++k->asked >= r->coding.every;
+}
+
+/* Keeps what leads to the newest version. Without memory nothing does. */
+static void ring_add(struct chunk *k, const uint8_t *coded, size_t bytes, size_t most)
+{
+	struct difference d = {.size = (uint32_t)bytes + DIFFERENCE_LENGTH_BYTES};
+	if (k->kept == REFERENCE_DIFFERENCES_MAX)
+		ring_drop_oldest(k);
+	while (k->kept && k->ring_bytes + d.size > most)
+		ring_drop_oldest(k);
+	if (d.size > most || !(d.bytes = malloc(d.size))) {
+		ring_clear(k);
+		return;
+	}
+	put32(d.bytes, (uint32_t)bytes);
+	memcpy(d.bytes + DIFFERENCE_LENGTH_BYTES, coded, bytes);
+	k->ring[(k->first + k->kept++) % REFERENCE_DIFFERENCES_MAX] = d;
+	k->ring_bytes += d.size;
+}
+
+static void next_version(struct reference *r, struct chunk *k, const struct reference_chunk *c, const struct reference_work *work)
+{
+	size_t bytes = 0;
+	const size_t whole = c->n * sizeof *k->value;
+	const enum difference_outcome made =
+	    difference_make(&r->coding, &k->fit, c->value, k->value, c->n, work->difference, work->coded, &bytes);
+	see(k, c->meta);
+	k->settled = made == DIFFERENCE_NONE;
+	if (made == DIFFERENCE_MADE) {
+		k->version++;
+		ring_add(k, work->coded, bytes, whole);
+	} else if (made == DIFFERENCE_NOT_FINITE) {
+		k->settled = true;
+		if (memcmp(k->value, c->value, whole) == 0)
+			return;
+		memcpy(k->value, c->value, whole);
+		k->version++;
+		ring_clear(k);
+	}
+}
+
+/* --- Answers */
+
+/* How many differences bring `held` to the newest version; false: none do. */
+static bool bridge(const struct chunk *k, uint64_t held, uint32_t *differences)
+{
+	*differences = held && held <= k->version && k->version - held <= k->kept ? (uint32_t)(k->version - held) : 0;
+	return held == k->version || *differences > 0;
+}
+
+size_t reference_answer_bytes(const struct reference *r, uint64_t chunk, uint64_t held, size_t n)
+{
+	const struct chunk *k = r->chunks[chunk];
+	uint32_t differences;
+	size_t bytes = DIFFERENCES_HEADER_BYTES;
+	if (!bridge(k, held, &differences))
+		return bytes + n * sizeof *k->value;
+	for (uint32_t i = k->kept - differences; i < k->kept; i++)
+		bytes += ring_at(k, i)->size;
+	return bytes;
+}
+
+weir_status reference_ask(struct reference *r, const struct reference_chunk *c, uint64_t held, const struct reference_work *work)
+{
+	assert(c->number < r->chunks_count);
+	struct chunk *k = r->chunks[c->number];
+	if (!k && !(k = first_version(r, c)))
+		return WEIR_E_MEMORY;
+	if (is_due(r, k, c->meta, held == k->version))
+		next_version(r, k, c, work);
+	return WEIR_OK;
+}
+
+size_t reference_answer(const struct reference *r, uint64_t chunk, uint64_t held, size_t n, uint8_t *out)
+{
+	const struct chunk *k = r->chunks[chunk];
+	uint32_t differences;
+	const bool whole = !bridge(k, held, &differences);
+	const size_t bytes = reference_answer_bytes(r, chunk, held, n);
+	put64(out, k->version);
+	put32(out + 8, (uint32_t)(bytes - DIFFERENCES_HEADER_BYTES));
+	put32(out + 12, differences);
+	out += DIFFERENCES_HEADER_BYTES;
+	if (whole)
+		memcpy(out, k->value, n * sizeof *k->value);
+	for (uint32_t i = k->kept - differences; i < k->kept && !whole; i++) {
+		const struct difference *d = ring_at(k, i);
+		memcpy(out, d->bytes, d->size);
+		out += d->size;
+	}
+	return bytes;
+}
+
+uint64_t reference_version(const struct reference *r, uint64_t chunk)
+{
+	return r->chunks[chunk] ? r->chunks[chunk]->version : 0;
+}
+
+const float *reference_value(const struct reference *r, uint64_t chunk)
+{
+	return r->chunks[chunk] ? r->chunks[chunk]->value : NULL;
+}
+
+size_t reference_ring_bytes(const struct reference *r, uint64_t chunk)
+{
+	return r->chunks[chunk] ? r->chunks[chunk]->ring_bytes : 0;
+}

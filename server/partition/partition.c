@@ -1,0 +1,553 @@
+/* Records in, entries into the log. Everything is checked before it becomes an entry; applying cannot refuse. With one copy an entry is committed
+ * when it is in the log, so it is applied, and answered, before partition_submit returns. */
+#include "server/partition/partition.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/frame/section_lz4.h"
+#include "proto/wire/wire.h"
+#include "server/partition/partition_internal.h"
+#include "server/partition/partition_state.h"
+
+static void on_store_failed(void *arg, weir_status status, const char *text)
+{
+	struct partition *p = arg;
+	weir_error err = {0};
+	(void)weir_fail(&err, status, "%s", text);
+	if (p->options.failed)
+		p->options.failed(p->options.failed_arg, &err);
+}
+
+struct store *partition_new_store(struct partition *p)
+{
+	if (!p->options.store)
+		return store_create(NULL);
+	p->store_options = *p->options.store;
+	p->store_options.partition = p->options.id;
+	p->store_options.fetched = rows_fetched;
+	p->store_options.failed = on_store_failed;
+	p->store_options.arg = p;
+	p->options.store = &p->store_options;
+	p->cold = p->store_options.cold != NULL;
+	return store_create(&p->store_options);
+}
+
+struct partition *partition_create(const struct partition_options *options, weir_error *err)
+{
+	struct partition *p = calloc(1, sizeof *p);
+	if (!p) {
+		if (options->log)
+			options->log->ops->destroy(options->log);
+		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", options->id);
+		return NULL;
+	}
+	p->options = *options;
+	steps_init(&p->steps);
+	p->store = partition_new_store(p);
+	p->scratch = malloc(sizeof *p->scratch);
+	if (!p->store || !p->scratch) {
+		partition_destroy(p);
+		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", options->id);
+		return NULL;
+	}
+	return p;
+}
+
+void partition_close(struct partition *p)
+{
+	p->closed = true;
+	store_close(p->store);
+}
+
+void partition_destroy(struct partition *p)
+{
+	if (!p)
+		return;
+	partition_abandon(p);
+	message_release(p->flush.header);
+	free(p->skip.bits);
+	if (p->options.log)
+		p->options.log->ops->destroy(p->options.log);
+	steps_free(&p->steps);
+	identity_free(&p->identity);
+	partition_free_tables(p);
+	store_destroy(p->store);
+	free(p->scratch);
+	free(p->spare);
+	free(p);
+}
+
+uint32_t partition_id(const struct partition *p)
+{
+	return p->options.id;
+}
+bool partition_is_moved(const struct partition *p)
+{
+	return p->moved;
+}
+uint64_t partition_applied(const struct partition *p)
+{
+	return p->applied;
+}
+uint64_t partition_epoch(const struct partition *p)
+{
+	return epochs_now(&p->epochs);
+}
+uint64_t partition_closed_low(const struct partition *p)
+{
+	return p->identity.low;
+}
+/* Parts that wait for their step were taken, and are not counted yet. */
+bool partition_has_parts(const struct partition *p, uint64_t parts, uint64_t fingerprint)
+{
+	const struct partition_counters *c = &p->counters;
+	const uint64_t counted = atomic_load_explicit(&c->parts_applied, memory_order_relaxed) +
+	                         atomic_load_explicit(&c->parts_dropped, memory_order_relaxed);
+	const uint64_t sum = atomic_load_explicit(&c->fingerprint, memory_order_relaxed) +
+	                     atomic_load_explicit(&c->dropped_fingerprint, memory_order_relaxed);
+	return counted + p->steps.count > parts || (counted + p->steps.count == parts && (p->steps.count || sum == fingerprint));
+}
+uint64_t partition_steps_closed(const struct partition *p)
+{
+	return p->steps.closed;
+}
+struct store *partition_store(struct partition *p)
+{
+	return p->store;
+}
+const struct partition_counters *partition_get_counters(const struct partition *p)
+{
+	return &p->counters;
+}
+
+struct histogram *partition_staleness(struct partition *p, uint32_t table)
+{
+	struct partition_table *t = partition_table(p, table);
+	return t ? t->staleness : NULL;
+}
+
+const struct partition_table_counters *partition_table_get_counters(const struct partition *p, uint32_t table)
+{
+	const struct partition_table *t = partition_table(p, table);
+	return t ? &t->counters : NULL;
+}
+
+struct optimizer_clock partition_table_clock(const struct partition *p, uint32_t table)
+{
+	const struct partition_table *t = partition_table(p, table);
+	return t ? t->clock : (struct optimizer_clock){0};
+}
+
+/* --- Entries */
+
+void entry_place(const struct partition *p, struct log_entry *e)
+{
+	e->epoch = p->epoch;
+	e->index = p->options.log->ops->last(p->options.log) + 1;
+	e->committed = p->options.replicated ? p->committed : e->index; /* the only copy's are at once */
+	e->generation = p->options.generation;
+	e->stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000;
+}
+
+weir_status submission_enter(struct submission *s, struct log_entry *e)
+{
+	entry_place(s->p, e);
+	e->record = *s->r;
+	e->message = s->message;
+	e->body = *s->body;
+	return WEIR_OK;
+}
+
+static weir_status refuse(struct submission *s, weir_status status)
+{
+	struct partition_counters *c = &s->p->counters;
+	if (status == WEIR_E_DUPLICATE)
+		counter_bump(&c->duplicates_refused, 1);
+	else if (status == WEIR_E_STALE)
+		counter_bump(&c->stale_refused, 1);
+	else if (status == WEIR_E_LIMIT)
+		return weir_fail(&s->err, status, "partition %u: %u units are open", s->p->options.id, WEIR_UNITS_OPEN_MAX);
+	return status;
+}
+
+/* By what the sender wants rates multiplied: *scale. E_INVALID: that is no such number. */
+static weir_status rate_scale(struct submission *s, uint64_t bits, float *scale)
+{
+	const uint32_t low = (uint32_t)bits;
+	*scale = 1;
+	if (bits)
+		memcpy(scale, &low, sizeof *scale);
+	if (bits <= UINT32_MAX && *scale > 0 && *scale <= WEIR_WORKERS_MAX)
+		return WEIR_OK;
+	return weir_fail(&s->err, WEIR_E_INVALID, "rates are to be multiplied by %g: above 0 and at most %u", (double)*scale,
+	                 WEIR_WORKERS_MAX);
+}
+
+/* Out of memory it is left out: it is a figure. */
+static void record_staleness(struct partition_table *t, uint32_t staleness)
+{
+	if (!t->staleness)
+		t->staleness = calloc(1, sizeof *t->staleness);
+	if (t->staleness)
+		histogram_record(t->staleness, staleness);
+}
+
+/* The rates of a push's sections, and its staleness into the histograms of the tables it touches. */
+static void rate_sections(struct submission *s, float scale, float *rates)
+{
+	struct cursor body = *s->body;
+	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
+	s->reply.staleness = s->r->a < last ? (uint32_t)(last - s->r->a) : 0;
+	for (uint32_t i = 0; i < s->r->sections; i++) {
+		struct section section;
+		weir_status status = frame_next_section(&body, &section, NULL);
+		assert(status == WEIR_OK);
+		struct partition_table *t = partition_table(s->p, section.table);
+		const bool steps = t->spec->mode.kind == WEIR_SYNC;
+		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, push_step(t, s->r));
+		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
+			rates[i] /= (float)s->reply.staleness;
+		record_staleness(t, s->reply.staleness);
+	}
+}
+
+static weir_status submit_push(struct submission *s, struct log_entry *e)
+{
+	struct partition *p = s->p;
+	const struct record *r = s->r;
+	weir_status status = identity_check(&p->identity, r);
+	if (status)
+		return refuse(s, status);
+	if (r->attempt == 0 || r->batch >= WEIR_UNIT_BATCHES_MAX || r->part >= WEIR_BATCH_PARTS_MAX)
+		return weir_fail(&s->err, WEIR_E_INVALID,
+		                 "push: attempt %u, batch %u, part %u; attempts count from 1, batches below %u, parts below %u",
+		                 r->attempt, r->batch, r->part, WEIR_UNIT_BATCHES_MAX, WEIR_BATCH_PARTS_MAX);
+	bool sync;
+	float scale;
+	status = check_sections(p, r, *s->body, &sync, &s->err);
+	if (!status)
+		status = check_distinct(p, r, *s->body, &s->err);
+	if (!status)
+		status = rate_scale(s, r->c, &scale);
+	if (status)
+		return status;
+	if (sync && r->b == 0)
+		return weir_fail(&s->err, WEIR_E_INVALID, "push: a synchronous table without a step");
+	uint32_t table;
+	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(p, r, *s->body, &table)) {
+		e->finding = p->options.not_finite == PARTITION_CLIP ? LOG_CLIPPED : LOG_REJECTED;
+		weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in pass %u unit %u batch %u",
+		          partition_table(p, table)->spec->name, r->pass, r->unit, r->batch);
+	}
+	rate_sections(s, scale, p->scratch->rates);
+	e->rates = p->scratch->rates;
+	e->rates_count = r->sections;
+	return submission_enter(s, e);
+}
+
+static weir_status submit_seal(struct submission *s, struct log_entry *e)
+{
+	const struct record *r = s->r;
+	weir_status status = identity_check_seal(&s->p->identity, r);
+	if (status)
+		return refuse(s, status);
+	const struct unit *u = identity_find(&s->p->identity, identity_key(r->pass, r->unit));
+	return !u || u->attempt < r->attempt ? submission_enter(s, e) : WEIR_OK;
+}
+
+static weir_status check_close(struct submission *s)
+{
+	const struct record *r = s->r;
+	struct cursor body = *s->body;
+	struct section section;
+	if (r->sections != 1)
+		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u sections, expected 1", (unsigned long long)r->b,
+		                 r->sections);
+	weir_status status = frame_next_section(&body, &section, &s->err);
+	if (status)
+		return status;
+	uint32_t rest;
+	const uint32_t ids = step_ids(r, section.data_bytes, &rest);
+	if (rest || r->c > ids || ids > 2 * WEIR_STEP_MEMBERS_MAX)
+		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u included in %u bytes of batch ids",
+		                 (unsigned long long)r->b, r->c, section.data_bytes);
+	for (uint32_t i = 0; i < ids; i++) {
+		struct batch_id id;
+		status = cursor_read(&section.data, &id, BATCH_ID_BYTES);
+		assert(status == WEIR_OK);
+		if (id.batch >= WEIR_UNIT_BATCHES_MAX)
+			return weir_fail(&s->err, WEIR_E_LIMIT, "close step %llu: batch %u, below %u", (unsigned long long)r->b, id.batch,
+			                 WEIR_UNIT_BATCHES_MAX);
+	}
+	for (float weight; r->flags & RECORD_CLOSE_WEIGHTS && section.data.left;) {
+		status = cursor_read(&section.data, &weight, sizeof weight);
+		assert(status == WEIR_OK);
+		if (!(weight >= 0 && weight <= (float)r->c))
+			return weir_fail(&s->err, WEIR_E_INVALID, "close step %llu: a batch weighs %g, expected 0 to %u",
+			                 (unsigned long long)r->b, (double)weight, r->c);
+	}
+	return WEIR_OK;
+}
+
+static weir_status submit_close(struct submission *s, struct log_entry *e)
+{
+	struct partition *p = s->p;
+	if (s->r->b <= p->steps.closed)
+		return WEIR_OK;
+	if (s->r->b != p->steps.closed + 1)
+		return weir_fail(&s->err, WEIR_E_STATE, "partition %u: close of step %llu, the next is %llu", p->options.id,
+		                 (unsigned long long)s->r->b, (unsigned long long)p->steps.closed + 1);
+	float scale;
+	weir_status status = check_close(s);
+	if (!status)
+		status = rate_scale(s, s->r->a, &scale);
+	if (status)
+		return status;
+	for (uint32_t id = 0; id < p->tables_end; id++) {
+		const struct partition_table *t = p->tables[id];
+		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
+		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, step_of_table(p, t, s->r->b)) : 0;
+	}
+	e->rates = p->scratch->rates;
+	e->rates_count = p->tables_end;
+	return submission_enter(s, e);
+}
+
+static weir_status submit_retire(struct submission *s, struct log_entry *e)
+{
+	const struct record *r = s->r;
+	bool changes;
+	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a, &changes))
+		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
+		                 WEIR_UNITS_OPEN_MAX);
+	return changes ? submission_enter(s, e) : WEIR_OK;
+}
+
+static weir_status submit_assign(struct submission *s, struct log_entry *e)
+{
+	bool sync;
+	uint32_t table;
+	weir_status status = check_sections(s->p, s->r, *s->body, &sync, &s->err);
+	if (!status)
+		status = check_distinct(s->p, s->r, *s->body, &s->err);
+	if (status)
+		return status;
+	if (!sections_finite(s->p, s->r, *s->body, &table))
+		return weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in assigned rows",
+		                 partition_table(s->p, table)->spec->name);
+	return submission_enter(s, e);
+}
+
+/* The sender was told of entries up to r->a in epoch r->b. */
+static weir_status submit_resume(struct submission *s)
+{
+	const struct record *r = s->r;
+	if (!epochs_hold(&s->p->epochs, r->b, r->a, s->p->applied))
+		return weir_fail(&s->err, WEIR_E_STALE,
+		                 "partition %u: entry %llu of epoch %llu was lost in a restart or a failover before it was stable",
+		                 s->p->options.id, (unsigned long long)r->a, (unsigned long long)r->b);
+	s->survives = r->a;
+	return WEIR_OK;
+}
+
+/* Looks at the record: either its answer is returned, or it is to be the entry e, whose index is then not 0. */
+static weir_status submit(struct submission *s, struct log_entry *e)
+{
+	switch (s->r->kind) {
+	case RECORD_PUSH:
+		return submit_push(s, e);
+	case RECORD_SEAL:
+		return submit_seal(s, e);
+	case RECORD_CLOSE_STEP:
+		return submit_close(s, e);
+	case RECORD_RETIRE:
+		return submit_retire(s, e);
+	case RECORD_ASSIGN:
+		return submit_assign(s, e);
+	case RECORD_EVICT:
+		return submit_evict(s, e);
+	case RECORD_TABLE:
+		return submit_table(s, e);
+	case RECORD_RESUME:
+		return submit_resume(s);
+	}
+	return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u does not change state", s->r->kind);
+}
+
+/* Whether the rows that the record needs are in memory. s->ticket: else what they come with, 0: there is no memory to ask for them. */
+static bool has_rows(struct submission *s)
+{
+	struct partition *p = s->p;
+	s->ticket = 0;
+	if (!p->cold || s->r->kind == RECORD_RESUME)
+		return true;
+	weir_status status = WEIR_OK;
+	if (s->r->kind != RECORD_CLOSE_STEP)
+		status = rows_want(p, s->r, *s->body);
+	else if (s->r->b == p->steps.closed + 1 && check_close(s) == WEIR_OK)
+		status = steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
+	if (status) /* what was noted is fetched, the rest is asked for again */
+		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
+	const bool missing = rows_missing(p, &s->ticket);
+	return !missing && !status;
+}
+
+void note_full_disk(struct partition *p, const weir_error *err)
+{
+	LOG_AT(p->options.logger, LOG_ERROR, "disk full", "partition=%u %s; pushes wait until space is freed", p->options.id,
+	       err->text);
+	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
+}
+
+static void wait_for_space(struct submission *s)
+{
+	note_full_disk(s->p, &s->err);
+	s->err = (weir_error){0};
+	message_release(s->made);
+	s->made = NULL;
+	submissions_add(&s->p->blocked, s);
+}
+
+void entry_appended(struct partition *p, uint64_t index)
+{
+	p->present = p->applied + 1 == index ? index : 0;
+	if (p->options.appended)
+		p->options.appended(p->options.driver, index);
+	else
+		partition_commit_to(p, index);
+	p->present = 0;
+}
+
+/* From here on the record is the entry: it is answered when that is applied, which may be before this returns, or now if that will do. */
+static void submission_append(struct submission *s, const struct log_entry *e)
+{
+	struct partition *p = s->p;
+	struct log *log = p->options.log;
+	weir_status status = log->ops->append(log, e, &s->err);
+	if (status == WEIR_E_NO_SPACE) {
+		wait_for_space(s);
+		return;
+	}
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &s->err);
+	if (status) {
+		s->reply.status = status;
+		submission_answer(s);
+		return;
+	}
+	if (p->options.replicated && p->options.ack == PARTITION_ACK_DISK)
+		log->ops->sync(log); /* while the others write it, too */
+	if (!submission_answer_appended(s, e)) {
+		s->index = e->index;
+		submissions_add(&p->tail, s);
+	}
+	entry_appended(p, e->index);
+}
+
+/* From here on a push is without LZ4. */
+static weir_status submission_unpack(struct submission *s)
+{
+	struct unpacked *u = &s->unpacked;
+	if (s->r->kind != RECORD_PUSH || u->sections || !record_is_packed(s->r, *s->body))
+		return WEIR_OK;
+	weir_status status = record_unpack(s->r, *s->body, &u->r, &u->sections, &s->err);
+	if (status)
+		return status;
+	u->body = cursor_at(u->sections);
+	s->r = &u->r;
+	s->body = &u->body;
+	s->message = u->sections;
+	return WEIR_OK;
+}
+
+/* Why no record is looked at here. */
+static weir_status check_role(struct submission *s)
+{
+	const struct partition *p = s->p;
+	if (p->failed)
+		return weir_fail(&s->err, p->failed, "partition %u has stopped: an entry could not be applied", p->options.id);
+	return p->moved ? weir_fail(&s->err, WEIR_E_MOVED, "partition %u: %s", p->options.id, PARTITION_MOVED) : WEIR_OK;
+}
+
+void submission_run(struct submission *s)
+{
+	struct partition *p = s->p;
+	struct log_entry e = {0};
+	s->reply.status = check_role(s);
+	if (s->reply.status) {
+		submission_answer(s);
+		return;
+	}
+	if (role_holds_records(p) || (p->blocked.first && s->r->kind != RECORD_RESUME)) {
+		submissions_add(&p->blocked, s);
+		return;
+	}
+	s->after = tail_decides(p, s->r);
+	if (s->after) {
+		submissions_add(&p->unsettled, s);
+		return;
+	}
+	s->reply.status = submission_unpack(s);
+	if (s->reply.status) {
+		submission_answer(s);
+		return;
+	}
+	if (!has_rows(s)) {
+		if (s->ticket) {
+			submissions_add(&p->unfetched, s);
+			return;
+		}
+		s->reply.status = weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", p->options.id);
+		submission_answer(s);
+		return;
+	}
+	s->reply.status = submit(s, &e);
+	if (e.index)
+		submission_append(s, &e);
+	else
+		submission_answer(s);
+}
+
+void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
+                      partition_reply_fn reply, void *arg)
+{
+	struct submission *s = p->spare ? p->spare : malloc(sizeof *s);
+	p->spare = NULL;
+	if (!s) {
+		reply(arg, &(struct partition_reply){.status = WEIR_E_MEMORY, .epoch = epochs_now(&p->epochs)});
+		return;
+	}
+	*s = (struct submission){.p = p, .r = r, .body = body, .message = m, .on_reply = reply, .arg = arg};
+	submission_run(s);
+}
+
+/* --- The log's memory */
+
+struct log *partition_log(const struct partition *p)
+{
+	return p->options.log;
+}
+
+void partition_pin(struct partition *p, struct partition_pin *pin)
+{
+	pin->next = p->pins;
+	p->pins = pin;
+}
+
+void partition_unpin(struct partition *p, struct partition_pin *pin)
+{
+	struct partition_pin **at = &p->pins;
+	while (*at != pin)
+		at = &(*at)->next;
+	*at = pin->next;
+}
+
+void partition_release_log(struct partition *p)
+{
+	uint64_t first = partition_state_needs(p);
+	for (const struct partition_pin *pin = p->pins; pin; pin = pin->next)
+		first = pin->first < first ? pin->first : first;
+	p->options.log->ops->release_below(p->options.log, first);
+}

@@ -1,0 +1,90 @@
+/* Committed entries, applied in the log's order, and the replies to the records that they were. The same on every replica: who is not primary has
+ * nobody to answer. An entry whose rows are below memory holds up those behind it until they are back; as its record was let into the log with its
+ * rows in memory, that is rare, and with one copy never so. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "server/partition/partition_internal.h"
+
+/* Whether the rows that the entry changes are in memory; if not, rows_fetched goes on once they are, or the next tick when there was no memory to ask. */
+static bool has_rows(struct partition *p, const struct log_entry *e)
+{
+	if (!p->cold || e->index == p->present)
+		return true;
+	if (p->commit_ticket > p->fetched)
+		return false;
+	const weir_status status = rows_want_entry(p, e);
+	if (status)
+		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
+	return !rows_missing(p, &p->commit_ticket) && !status;
+}
+
+/* Nothing is applied any more. */
+static void stop(struct partition *p, uint64_t index)
+{
+	char why[64];
+	LOG_AT(p->options.logger, LOG_ERROR, "partition stopped", "partition=%u entry=%llu reason=%s", p->options.id,
+	       (unsigned long long)index, weir_status_name(p->failed));
+	snprintf(why, sizeof why, "entry %llu could not be applied", (unsigned long long)index);
+	submissions_end(&p->tail, p->failed, why);
+}
+
+/* The record that has become this entry; NULL: nobody waits for it. */
+static struct submission *take_waiting(struct partition *p, uint64_t index)
+{
+	return p->tail.first && p->tail.first->index == index ? submissions_pop(&p->tail) : NULL;
+}
+
+/* What is called back here may submit and commit: the partition's state is complete whenever that can be. */
+static void commit_entry(struct partition *p, const struct log_entry *e)
+{
+	const uint64_t index = e->index;
+	const bool closes_step = e->record.kind == RECORD_CLOSE_STEP;
+	epochs_begin(&p->epochs, e->epoch, index);
+	if (index <= p->replayed && replay_skip_find(p, e))
+		p->failed = WEIR_E_MEMORY;
+	const weir_status outcome = p->failed ? p->failed : partition_apply(p, e);
+	if (p->failed) {
+		stop(p, index);
+		return;
+	}
+	if (index == p->replayed)
+		replay_end(p);
+	if (e->record.kind == RECORD_SCRUB && p->options.scrub)
+		p->options.scrub(p->options.driver, e, index >= p->replayed);
+	partition_release_log(p); /* e, too */
+	struct submission *s = take_waiting(p, index);
+	if (closes_step)
+		parked_wake(p, INT64_MIN);
+	if (s) {
+		s->reply.status = outcome;
+		submission_answer(s);
+	}
+	if (p->cold)
+		store_balance(p->store);
+}
+
+void commit_continue(struct partition *p)
+{
+	struct log *log = p->options.log;
+	while (p->applied < p->committed && !p->failed && !p->halted) {
+		const struct log_entry *e = log->ops->get(log, p->applied + 1);
+		if (!has_rows(p, e))
+			break;
+		commit_entry(p, e);
+	}
+	if (p->unsettled.first)
+		unsettled_retry(p);
+	if (p->parked_behind) {
+		p->parked_behind = false; /* who still waits sets it */
+		parked_wake(p, INT64_MIN);
+	}
+}
+
+void partition_commit_to(struct partition *p, uint64_t index)
+{
+	assert(index <= p->options.log->ops->last(p->options.log));
+	if (index > p->committed)
+		p->committed = index;
+	commit_continue(p);
+}

@@ -1,0 +1,150 @@
+/* Who appends to the log, and what becomes of what nobody committed. A primary's epoch begins with an entry, so that which epoch began where is a function of
+ * the log, equal on every replica and after every recovery; one that was lost with the log's end has not begun. What the next primary does not
+ * have is cut off: nothing of it was ever applied, so nothing but the log and those who wait for it knows of it. */
+#include <assert.h>
+
+#include "server/partition/partition_internal.h"
+
+/* --- Epochs */
+
+void epoch_continue(struct partition *p)
+{
+	struct log *log = p->options.log;
+	weir_error err = {0};
+	struct log_entry e = {.record = {.kind = RECORD_EPOCH, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id}};
+	if (!p->beginning)
+		return;
+	entry_place(p, &e);
+	weir_status status = log->ops->append(log, &e, &err);
+	if (status == WEIR_E_NO_SPACE)
+		note_full_disk(p, &err);
+	else if (status == WEIR_E_MEMORY)
+		LOG_AT(p->options.logger, LOG_WARN, "no memory to begin an epoch", "partition=%u", p->options.id);
+	else if (status && p->options.failed)
+		p->options.failed(p->options.failed_arg, &err);
+	if (status)
+		return;
+	p->beginning = false;
+	entry_appended(p, e.index);
+}
+
+void partition_begin(struct partition *p, uint64_t epoch)
+{
+	assert(epoch > p->epoch && epoch > epochs_now(&p->epochs));
+	p->epoch = epoch;
+	p->beginning = true;
+	epoch_continue(p);
+}
+
+uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices)
+{
+	struct log *log = p->options.log;
+	weir_error err = {0};
+	struct log_entry e = {
+	    .record = {
+	        .kind = RECORD_SCRUB, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id, .a = slice, .b = slices}};
+	if (p->failed || p->moved || role_holds_records(p) || p->blocked.first)
+		return 0;
+	entry_place(p, &e);
+	const weir_status status = log->ops->append(log, &e, &err);
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &err);
+	if (status)
+		return 0;
+	entry_appended(p, e.index);
+	return e.index;
+}
+
+void partition_find(const struct partition *p, struct replica_found *found)
+{
+	struct log *log = p->options.log;
+	const uint64_t last = log->ops->last(log);
+	*found = (struct replica_found){.epochs = p->epochs,
+	                                .first = log->ops->first(log),
+	                                .last = last,
+	                                .durable = log->ops->durable(log),
+	                                .applied = p->applied};
+	for (uint64_t i = p->applied + 1; i <= last; i++)
+		epochs_begin(&found->epochs, log->ops->get(log, i)->epoch, i);
+}
+
+uint64_t partition_durable_index(const struct partition *p)
+{
+	return p->options.log->ops->durable(p->options.log);
+}
+
+/* --- Who is asked */
+
+bool role_holds_records(const struct partition *p)
+{
+	return p->beginning || p->paused;
+}
+
+void partition_serve(struct partition *p)
+{
+	p->moved = p->paused = p->following.on = false;
+	if (p->blocked.first)
+		blocked_retry(p);
+}
+
+void partition_pause(struct partition *p)
+{
+	p->paused = true;
+}
+
+void partition_step_down(struct partition *p)
+{
+	p->moved = true;
+	p->beginning = p->paused = p->following.on = false;
+	submissions_end(&p->tail, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(&p->unsettled, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(&p->unfetched, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(&p->blocked, WEIR_E_MOVED, PARTITION_MOVED);
+	deferred_end(p, WEIR_E_MOVED);
+	parked_wake(p, INT64_MIN);
+	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
+	references_drop(p);
+}
+
+/* --- The end of the log */
+
+weir_status partition_take(struct partition *p, const struct log_entry *e, weir_error *err)
+{
+	struct log *log = p->options.log;
+	weir_error why = {0};
+	const bool brings_table = e->record.kind == RECORD_TABLE;
+	weir_status status = brings_table ? table_take(p, e, &why) : entry_check_tables(p, e, &why);
+	if (!status)
+		status = log->ops->append(log, e, &why);
+	if (!status && p->options.ack == PARTITION_ACK_DISK)
+		log->ops->sync(log);
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &why);
+	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
+}
+
+/* What is flushed is committed: no row is ahead of what comes in the place of what is cut off. */
+static void forget_replayed_above(struct partition *p, uint64_t index)
+{
+	if (p->replayed <= index)
+		return;
+	p->replayed = index;
+	if (p->applied == index)
+		replay_end(p);
+}
+
+weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *err)
+{
+	struct log *log = p->options.log;
+	weir_error why = {0};
+	assert(index >= p->committed);
+	partition_step_down(p);
+	weir_status status = log->ops->truncate_above(log, index, &why);
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &why);
+	if (status)
+		return weir_fail(err, status, "partition %u: %s", p->options.id, why.text);
+	forget_replayed_above(p, index);
+	partition_durable(p); /* which may have gone back */
+	return WEIR_OK;
+}

@@ -1,0 +1,88 @@
+/* The tail: entries in the log that are not applied yet, as they are not committed or their rows are on the way. The partition's state does not have
+ * their effect, so what is decided from it looks here too. Who asks for nothing but the state (pulls, flushes, replay) never does.
+ *
+ * The rule: a record whose answer would be another if the tail were applied waits for the last entry that makes it so, and is then looked at
+ * anew. So it is told what it would have been told had it come later, and nothing is decided here. With one copy the tail is empty whenever a
+ * record comes. Else it is looked through: a few entries as a rule, WEIR_TAIL_ENTRIES_MAX while an in-sync replica stalls. */
+#include <assert.h>
+
+#include "server/partition/partition_internal.h"
+
+/* --- Identities */
+
+static bool retires(const struct record *retire, const struct record *r)
+{
+	const uint64_t key = identity_key(r->pass, r->unit);
+	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->a == key);
+}
+
+/* Whether what identity_check says to a push or a seal changes with e: STALE, DUPLICATE, DROPPED. */
+static bool decides_identity(const struct record *e, const struct record *r)
+{
+	if (e->kind == RECORD_RETIRE)
+		return retires(e, r);
+	if (e->kind == RECORD_CLOSE_STEP)
+		return r->kind == RECORD_PUSH && r->b > 0;
+	if ((e->kind != RECORD_PUSH && e->kind != RECORD_SEAL) || e->pass != r->pass || e->unit != r->unit)
+		return false;
+	return e->attempt > r->attempt ||
+	       (e->kind == r->kind && (e->kind == RECORD_SEAL || (e->batch == r->batch && e->part == r->part)));
+}
+
+static bool decides(const struct record *e, const struct record *r)
+{
+	switch (r->kind) {
+	case RECORD_PUSH:
+	case RECORD_SEAL:
+		return decides_identity(e, r);
+	case RECORD_CLOSE_STEP:
+	case RECORD_RETIRE:
+	case RECORD_TABLE:
+		return e->kind == r->kind;
+	default:
+		return false;
+	}
+}
+
+static uint64_t last_that_decides(const struct partition *p, const struct record *r, uint64_t last)
+{
+	struct log *log = p->options.log;
+	for (uint64_t i = last; i > p->applied; i--)
+		if (decides(&log->ops->get(log, i)->record, r))
+			return i;
+	return 0;
+}
+
+/* For a push or a seal. One that is stale, or of a closed unit, is so for good. While the tail may open all units that are left, who would open one
+ * waits for all of it. */
+static uint64_t last_of_unit(const struct partition *p, const struct record *r, uint64_t last)
+{
+	const struct identity *d = &p->identity;
+	const uint64_t key = identity_key(r->pass, r->unit);
+	const struct unit *u = identity_find(d, key);
+	if (identity_is_closed(d, key) || (u && r->attempt < u->attempt))
+		return 0;
+	if (!u && d->open_count + (last - p->applied) >= WEIR_UNITS_OPEN_MAX)
+		return last;
+	return last_that_decides(p, r, last);
+}
+
+/* Whether what was told in `epoch` of the entry at index is in the tail. That epoch has begun in this log: nobody is told anything before its first
+ * entry is committed. So it is, unless a later epoch has put something else there, and then it is lost for good. */
+static bool tail_holds(const struct partition *p, uint64_t epoch, uint64_t index, uint64_t last)
+{
+	struct log *log = p->options.log;
+	return index > p->applied && index <= last && log->ops->get(log, index)->epoch <= epoch;
+}
+
+uint64_t tail_decides(const struct partition *p, const struct record *r)
+{
+	const uint64_t last = p->options.log->ops->last(p->options.log);
+	if (last <= p->applied)
+		return 0;
+	if (r->kind == RECORD_RESUME)
+		return tail_holds(p, r->b, r->a, last) ? r->a : 0;
+	if (last - p->applied >= WEIR_TAIL_ENTRIES_MAX) /* not one by one */
+		return p->applied + WEIR_TAIL_ENTRIES_MAX / 2;
+	return r->kind == RECORD_PUSH || r->kind == RECORD_SEAL ? last_of_unit(p, r, last) : last_that_decides(p, r, last);
+}

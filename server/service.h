@@ -1,9 +1,0 @@
-/* The handlers that a server gives to its transport; their context is a struct server. */
-#ifndef WEIR_SERVICE_H
-#define WEIR_SERVICE_H
-
-#include "rpc.h"
-
-const struct rpc_service *service_handlers(void);
-
-#endif

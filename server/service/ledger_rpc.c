@@ -1,0 +1,337 @@
+/* The ledger's calls: unpacked here, handed to the ledger on its own loop, answered from there. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/ledger/ledger_log.h"
+#include "server/log/journal.h"
+#include "server/replica/replica.h"
+#include "server/service/ledger_role.h"
+#include "server/service/server_internal.h"
+
+/* X(method, ledger function, request type, request descriptor) */
+#define FORWARD_MAP(X)                                                             \
+	X(JOIN, join, JoinRequest, join_request)                                       \
+	X(CREATE_TABLE, ledger_create_table, CreateTableRequest, create_table_request) \
+	X(LEASE, ledger_lease, LeaseRequest, lease_request)                            \
+	X(PROGRESS, ledger_progress, ProgressRequest, progress_request)                \
+	X(STEP, ledger_step, StepRequest, step_request)                                \
+	X(CLOCK, ledger_clock, ClockRequest, clock_request)                            \
+	X(COMMIT, ledger_commit, CommitRequest, commit_request)                        \
+	X(GATE, ledger_gate, GateRequest, gate_request)                                \
+	X(LEAVE, ledger_leave, LeaveRequest, leave_request)                            \
+	X(MARK, ledger_server_mark, MarkRequest, mark_request)                         \
+	X(JOB_STATUS, ledger_status, StatusRequest, status_request)
+
+#define JOB_FIRST(name, function, type, descriptor)                                         \
+	_Static_assert(offsetof(Weir__V1__##type, job) == offsetof(Weir__V1__JoinRequest, job), \
+	               #type " must name its job where others do");
+FORWARD_MAP(JOB_FIRST)
+#undef JOB_FIRST
+
+/* A call that the ledger has not answered yet. */
+struct forwarded {
+	struct server *server;
+	struct rpc_call *call;
+	enum rpc_method method;
+	ProtobufCMessage *request;
+	struct rpc_peer *peer;  /* of a join; else NULL */
+	struct message *reply;  /* waits until what it says is durable, as a rule; NULL: out of memory */
+	struct forwarded *next; /* held */
+};
+
+static const ProtobufCMessageDescriptor *request_descriptor(enum rpc_method method)
+{
+	switch (method) {
+#define FORWARD_DESCRIPTOR(name, function, type, descriptor) \
+	case RPC_##name:                                         \
+		return &weir__v1__##descriptor##__descriptor;
+		FORWARD_MAP(FORWARD_DESCRIPTOR)
+#undef FORWARD_DESCRIPTOR
+	default:
+		return NULL;
+	}
+}
+
+bool forward_is_ledger_method(enum rpc_method method)
+{
+	return request_descriptor(method) != NULL;
+}
+
+static void send_reply(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	rpc_call_reply(f->call, f->reply ? WEIR_OK : WEIR_E_MEMORY, f->reply ? "" : "the reply does not fit in memory", f->reply);
+	free(f);
+	server_leave(s);
+}
+
+static void drop_reply(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	message_release(f->reply);
+	rpc_call_reply(f->call, WEIR_E_UNAVAILABLE, "the server is stopping", NULL);
+	free(f);
+	server_leave(s);
+}
+
+bool forward_is_open(const struct server *s)
+{
+	return !s->ledger_held && !s->ledger_paused && ledger_role_serves(s);
+}
+
+void forward_commit(struct server *s)
+{
+	if (!s->ledger_log || s->ledger_paused)
+		return;
+	ledger_log_commit(s->ledger_log);
+	if (atomic_load(&s->draining) &&
+	    ledger_log_is_blocked(s->ledger_log)) /* who waits for space would keep the server from stopping */
+		ledger_log_abandon(s->ledger_log, drop_reply);
+}
+
+/* Whoever looks at a job is answered also while a full disk holds up everybody else: that is what there is to see. Not that the job is finished, on
+ * which one acts. */
+static bool may_be_told_early(const struct forwarded *f, const ProtobufCMessage *reply)
+{
+	return f->method == RPC_JOB_STATUS && ledger_log_is_blocked(f->server->ledger_log) &&
+	       ((const Weir__V1__LedgerStatus *)reply)->state != WEIR__V1__LEASE_STATE__FINISHED;
+}
+
+struct joining {
+	const Weir__V1__JoinReply *reply;
+	struct message *packed;
+};
+
+static void pack_with_map(void *arg, const Weir__V1__PartitionMap *map)
+{
+	struct joining *j = arg;
+	Weir__V1__JoinReply reply = *j->reply;
+	reply.map = (Weir__V1__PartitionMap *)(uintptr_t)map;
+	j->packed = wire_pack(&reply.base);
+}
+
+/* Who joins is told where the partitions are: the ledger does not know. */
+static struct message *pack_join(const struct server *s, const Weir__V1__JoinReply *reply)
+{
+	struct joining j = {.reply = reply};
+	partition_map_show(s->map, pack_with_map, &j);
+	return j.packed;
+}
+
+struct telling {
+	Weir__V1__LedgerStatus reply;
+	struct message *packed;
+};
+
+/* Servers that were added to the job are in the map alone. */
+static void pack_with_servers(void *arg, const Weir__V1__PartitionMap *map)
+{
+	struct telling *t = arg;
+	if (map->n_servers > t->reply.n_servers) {
+		t->reply.servers = map->servers;
+		t->reply.n_servers = map->n_servers;
+	}
+	t->packed = wire_pack(&t->reply.base);
+}
+
+/* Nor does it know where it is itself, who has replicas of it, and which servers there are by now. */
+static struct message *pack_status(const struct server *s, const Weir__V1__LedgerStatus *reply)
+{
+	const struct replica_record *record = ledger_role_record(s);
+	struct telling t = {.reply = *reply};
+	uint32_t members[WEIR_REPLICAS_MAX];
+	t.reply.server = s->options.index;
+	t.reply.members = members;
+	t.reply.n_members = record ? record->isr.count : 0;
+	t.reply.epoch = record ? record->epoch : 0;
+	t.reply.checkpoint = (char *)(uintptr_t)s->restored;
+	t.reply.rewound = (char *)(uintptr_t)s->rewound.why;
+	for (size_t i = 0; i < t.reply.n_members; i++)
+		members[i] = record->isr.ids[i];
+	partition_map_show(s->map, pack_with_servers, &t);
+	return t.packed;
+}
+
+static struct message *pack_reply(const struct forwarded *f, const ProtobufCMessage *reply)
+{
+	if (f->method == RPC_JOIN)
+		return pack_join(f->server, (const Weir__V1__JoinReply *)reply);
+	if (f->method == RPC_JOB_STATUS)
+		return pack_status(f->server, (const Weir__V1__LedgerStatus *)reply);
+	return wire_pack(reply);
+}
+
+/* --- Another server has it */
+
+static void moved_text(const struct server *s, char *text, size_t bytes)
+{
+	uint64_t revision;
+	const struct partition_place place = partition_map_find(s->map, JOURNAL_LEDGER, &revision);
+	if (place.server < server_servers_max(s) && place.server != s->options.index)
+		snprintf(text, bytes, "the ledger is not on %s: server %u has it", s->name, place.server);
+	else
+		snprintf(text, bytes, "the ledger is not on %s, and no other server is known to have it now", s->name);
+}
+
+/* Who does not know the job yet, and so cannot ask for its map, is told it. */
+static struct message *pack_moved_join(const struct server *s, const char *text)
+{
+	Weir__V1__JoinReply reply = WEIR__V1__JOIN_REPLY__INIT;
+	Weir__V1__Status status = WEIR__V1__STATUS__INIT;
+	status.code = WEIR_E_MOVED;
+	status.text = (char *)(uintptr_t)text;
+	reply.status = &status;
+	return pack_join(s, &reply);
+}
+
+void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method)
+{
+	char text[WEIR_NAME_BYTES_MAX + 96];
+	moved_text(s, text, sizeof text);
+	struct message *reply = method == RPC_JOIN ? pack_moved_join(s, text) : NULL;
+	rpc_call_reply(call, reply ? WEIR_OK : WEIR_E_MOVED, reply ? "" : text, reply);
+}
+
+void forward_drop_moved(void *forwarded)
+{
+	struct forwarded *f = forwarded;
+	struct server *s = f->server;
+	message_release(f->reply);
+	forward_refuse_moved(s, f->call, f->method);
+	free(f);
+	server_leave(s);
+}
+
+/* --- To the ledger, and back */
+
+static void on_reply(void *arg, const ProtobufCMessage *reply)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	f->reply = pack_reply(f, reply);
+	if (s->ledger_log && !may_be_told_early(f, reply))
+		ledger_log_reply(s->ledger_log, send_reply, f);
+	else
+		send_reply(f);
+}
+
+static void join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg)
+{
+	const struct rpc_peer *p = ((struct forwarded *)arg)->peer;
+	const struct ledger_peer peer = {
+	    .address = p->address, .connection = p->connection, .role = p->who.role, .name = p->who.name};
+	ledger_join(l, q, &peer, reply, arg);
+}
+
+static void run_forwarded(struct forwarded *f)
+{
+	struct rpc_peer *peer = f->peer;
+	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
+	struct server *s = f->server;
+	struct ledger *l = s->ledger;
+	server_ledger_ran(s);
+	switch (f->method) {
+#define FORWARD_CALL(name, function, type, descriptor)         \
+	case RPC_##name:                                           \
+		function(l, (const Weir__V1__##type *)q, on_reply, f); \
+		break;
+		FORWARD_MAP(FORWARD_CALL)
+#undef FORWARD_CALL
+	default:
+		break;
+	}
+	wire_free(q);
+	free(peer);
+	forward_commit(s);
+}
+
+/* Of one that the ledger has not seen. */
+static void drop_call(struct forwarded *f)
+{
+	wire_free(f->request);
+	free(f->peer);
+	forward_drop_moved(f);
+}
+
+static void call_ledger(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	if (!ledger_role_serves(s)) {
+		drop_call(f);
+	} else if (forward_is_open(s)) {
+		run_forwarded(f);
+	} else {
+		f->next = NULL;
+		*(s->held ? s->held_last : &s->held) = f;
+		s->held_last = &f->next;
+	}
+}
+
+void forward_hold(struct server *s)
+{
+	s->ledger_held = true;
+}
+
+/* One of them may be the last that this server answers. */
+void forward_go_on(struct server *s)
+{
+	while (s->held && forward_is_open(s)) {
+		struct forwarded *f = s->held;
+		s->held = f->next;
+		run_forwarded(f);
+	}
+}
+
+void forward_release(struct server *s)
+{
+	s->ledger_held = false;
+	forward_go_on(s);
+}
+
+void forward_drop_held(struct server *s)
+{
+	struct forwarded *f = s->held;
+	s->held = NULL;
+	for (struct forwarded *next; f; f = next) {
+		next = f->next;
+		drop_call(f);
+	}
+}
+
+/* Whoever knows another process as the ledger's knows a job that this one has never heard of. */
+static weir_status check_ledger(struct server *s, const ProtobufCMessage *q, weir_error *err)
+{
+	const Weir__V1__JobId *job = ((const Weir__V1__JoinRequest *)q)->job;
+	return job ? server_check_ledger_boot(s, job->boot, err) : WEIR_OK;
+}
+
+void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
+{
+	weir_error err = {0};
+	struct forwarded *f = NULL;
+	ProtobufCMessage *q = NULL;
+	if (!s->ledger_loop && server_is_replicated(s)) {
+		forward_refuse_moved(s, call, method);
+		return;
+	}
+	if (!s->ledger_loop)
+		weir_fail(&err, WEIR_E_NOT_FOUND, "%s does not host the ledger; server 0 does", s->name);
+	else if (wire_unpack(request_descriptor(method), request, &q, &err) == WEIR_OK && check_ledger(s, q, &err) == WEIR_OK &&
+	         (!(f = calloc(1, sizeof *f)) || (method == RPC_JOIN && !(f->peer = malloc(sizeof *f->peer)))))
+		weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (err.status) {
+		free(f);
+		wire_free(q);
+		rpc_call_reply(call, err.status, err.text, NULL);
+		return;
+	}
+	*f = (struct forwarded){.server = s, .call = call, .method = method, .request = q, .peer = f->peer};
+	if (f->peer)
+		rpc_call_peer(call, f->peer);
+	server_enter(s);
+	rpc_loop_post(s->ledger_loop, call_ledger, f);
+}

@@ -1,0 +1,72 @@
+/* Rows of one size, addressed by number and never moved; a freed row is used again. Memory comes in blocks, each the rows of some numbers, then
+ * their tails, then a byte of flags for each:
+ *
+ *   | row 0 | row 1 | ... | tail 0 | tail 1 | ... | flags 0 | flags 1 | ... |
+ *
+ * Rows are 64-byte aligned, whatever stands behind them. A block of narrow rows is one huge page, so that a row, its tail and its flags cost one
+ * translation, and a scan of flags reads a row's byte and no more. A row's number is block << shift | place in the block: numbers have gaps. */
+#ifndef WEIR_SLAB_H
+#define WEIR_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/store/memory_budget.h"
+#include "weir/status.h"
+
+#define SLAB_BYTES (32u << 20) /* mapped at a time */
+#define SLAB_NONE  UINT64_MAX
+
+struct slab {
+	size_t stride; /* bytes of a row, a multiple of 64 */
+	size_t tail_bytes;
+	size_t tails_at, flags_at; /* in a block */
+	size_t block_bytes;
+	uint32_t block_rows;
+	uint32_t shift;
+	bool exact; /* charged row by row, not block by block */
+	uint8_t **blocks;
+	uint32_t mapped, capacity; /* blocks, and room in the array */
+	uint64_t end;              /* the lowest number never used */
+	uint64_t rows;             /* in use */
+	uint64_t free, free_count; /* a list through the first bytes of freed rows, or of their tails where rows have none */
+	struct pool *pool;         /* charged; may be NULL */
+	uint64_t charged;
+};
+
+void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool);
+void slab_free(struct slab *s);
+/* Makes room for `extra` more rows. E_MEMORY changes nothing that can be seen. */
+weir_status slab_reserve(struct slab *s, uint64_t extra);
+/* The number of a row that was not in use; its tail and flags are zero. Needs room (slab_reserve). */
+uint64_t slab_add(struct slab *s);
+void slab_remove(struct slab *s, uint64_t row);
+/* How many rows can be added without charging the pool. */
+uint64_t slab_spare(const struct slab *s);
+/* What the pool is charged when `rows` are added. */
+uint64_t slab_cost(const struct slab *s, uint64_t rows);
+
+static inline uint64_t slab_place(const struct slab *s, uint64_t row)
+{
+	return row & (((uint64_t)1 << s->shift) - 1);
+}
+static inline uint8_t *slab_row(const struct slab *s, uint64_t row)
+{
+	return s->blocks[row >> s->shift] + slab_place(s, row) * s->stride;
+}
+static inline void *slab_tail(const struct slab *s, uint64_t row)
+{
+	return s->blocks[row >> s->shift] + s->tails_at + slab_place(s, row) * s->tail_bytes;
+}
+static inline uint8_t *slab_flags(const struct slab *s, uint64_t row)
+{
+	return s->blocks[row >> s->shift] + s->flags_at + slab_place(s, row);
+}
+/* The number after `row`, in use or not. */
+static inline uint64_t slab_next(const struct slab *s, uint64_t row)
+{
+	return slab_place(s, row) + 1 < s->block_rows ? row + 1 : ((row >> s->shift) + 1) << s->shift;
+}
+
+#endif

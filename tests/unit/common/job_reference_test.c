@@ -1,0 +1,89 @@
+/* config/: reference.yaml has every key of the schema with its default and no other; every job file there is good. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/job/job.h"
+#include "common/job/job_read.h"
+#include "common/system/disk.h"
+#include "tests/cmocka_check.h"
+
+static void every_file_is_a_good_job(void **state)
+{
+	(void)state;
+	setenv("WEIR_DATA", "/data", 1);
+	glob_t files;
+	assert_int_equal(glob(CONFIG_DIR "/*.yaml", 0, NULL, &files), 0);
+	assert_true(files.gl_pathc >= 7);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		weir_error err = {0};
+		struct job *job = NULL;
+		CHECK_OK(job_load(files.gl_pathv[i], NULL, 0, &job, &err), err);
+		job_free(job);
+	}
+	globfree(&files);
+}
+
+/* Removes the pointers, which differ from one reading to the next. */
+static void forget_lists(struct job *job)
+{
+	char ***lists[] = {&job->cluster.servers_at, &job->data.train, &job->data.valid, &job->data.test};
+	uint32_t *counts[] = {&job->cluster.servers_at_count, &job->data.train_count, &job->data.valid_count, &job->data.test_count};
+	for (int i = 0; i < 4; i++) {
+		for (uint32_t k = 0; k < *counts[i]; k++)
+			free((*lists[i])[k]);
+		free(*lists[i]);
+		*lists[i] = NULL;
+		*counts[i] = 0;
+	}
+}
+
+static void the_reference_gives_the_defaults(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	struct job *reference = NULL, *defaults = NULL;
+	CHECK_OK(job_load(CONFIG_DIR "/reference.yaml", NULL, 0, &reference, &err), err);
+	CHECK_OK(job_parse("job: reference\ndata: {train: x}\n", "defaults", NULL, 0, &defaults, &err), err);
+	assert_int_equal(reference->data.train_count, 1);
+	forget_lists(reference);
+	forget_lists(defaults);
+	/* Both structs began as zeros, so that padding is equal too. */
+	assert_memory_equal(reference, defaults, sizeof *reference);
+	job_free(reference);
+	job_free(defaults);
+}
+
+/* The other way round holds because the file parses: a key that the schema does not have is an error. */
+static void the_reference_has_every_key(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	char *text;
+	size_t bytes;
+	CHECK_OK(disk_read_file(disk_system(), CONFIG_DIR "/reference.yaml", WEIR_CONFIG_BYTES_MAX, &text, &bytes, &err), err);
+	struct reading *r = calloc(1, sizeof *r);
+	*r = (struct reading){.name = "reference.yaml", .arena = arena_create(WEIR_CONFIG_BYTES_MAX), .err = &err};
+	CHECK_OK(job_read_yaml(r, text), err);
+	uint32_t count;
+	const struct key *keys = job_schema(&count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (keys[i].type == KEY_LATER)
+			CHECK_CONTAINS(text, strrchr(keys[i].path, '.') + 1); /* in a comment */
+		else if (!r->raws[i].given)
+			fail_msg("config/reference.yaml lacks %s", keys[i].path);
+	}
+	arena_destroy(r->arena);
+	free(r);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_file_is_a_good_job),
+	    cmocka_unit_test(the_reference_gives_the_defaults),
+	    cmocka_unit_test(the_reference_has_every_key),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

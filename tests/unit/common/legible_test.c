@@ -1,0 +1,53 @@
+/* Text that others chose, made fit to be shown. */
+#include "common/base/utf8_sanitize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cmocka_check.h"
+
+static void what_cannot_be_shown_is_marked(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *from, *shown;
+	} cases[] = {
+	    {"", ""},
+	    {"plain \"text\"", "plain \"text\""},
+	    {"gr\xc3\xb6\xc3\x9f"
+	     "e \xe2\x82\xac \xf0\x9f\x99\x82",
+	     "gr\xc3\xb6\xc3\x9f"
+	     "e \xe2\x82\xac \xf0\x9f\x99\x82"},
+	    {"\x1b[2J\n\t\x7f", "?[2J???"},
+	    {"\xc2\x9b"
+	     "31m",
+	     "?31m"},                                     /* what begins a command in C1 */
+	    {"\xff \xc3 \xe2\x82 \xc0\x80", "? ? ?? ??"}, /* no byte of UTF-8's, cut, too long a form */
+	    {"\xed\xa0\x80", "???"},                      /* a surrogate */
+	    {"\xf0\x9f\x99", "???"},                      /* the end is no character's part */
+	};
+	char out[64];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		legible_copy(out, sizeof out, cases[i].from);
+		assert_string_equal(out, cases[i].shown);
+	}
+}
+
+static void characters_are_not_cut(void **state)
+{
+	(void)state;
+	char out[8];
+	for (size_t bytes = 1; bytes <= sizeof out; bytes++) {
+		legible_copy(out, bytes,
+		             "a\xe2\x82\xac"
+		             "b\xc3\xa9");
+		assert_int_equal(strlen(out), ((const size_t[]){0, 1, 1, 1, 4, 5, 5, 7})[bytes - 1]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_shown_is_marked),
+	                                   cmocka_unit_test(characters_are_not_cut)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

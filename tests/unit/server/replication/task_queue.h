@@ -1,0 +1,16 @@
+/* A loop for tests: what other threads post runs when the test says so, on the test's thread. */
+#ifndef TASK_QUEUE_H
+#define TASK_QUEUE_H
+
+#include <stdbool.h>
+
+#include "common/base/callback_executor.h"
+
+struct task_queue;
+struct task_queue *task_queue_create(void);
+void task_queue_destroy(struct task_queue *q); /* drops what was not run */
+struct poster task_queue_poster(struct task_queue *q);
+/* Runs what is there; how many. wait: for at least one. */
+unsigned task_queue_run(struct task_queue *q, bool wait);
+
+#endif

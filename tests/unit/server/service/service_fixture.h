@@ -1,0 +1,39 @@
+/* Servers over the in-memory transport, with one embedding table and one synchronous one. */
+#ifndef TEST_SERVICE_FIXTURE_H
+#define TEST_SERVICE_FIXTURE_H
+
+#include "server/service/server.h"
+#include "tests/unit/server/client.h"
+
+#define CLUSTER_SERVERS_MAX 5u
+#define CLUSTER_PARTITIONS  10u
+#define CLUSTER_WIDTH       8u
+enum { CLUSTER_ASYNC = 1, CLUSTER_SYNC = 2, CLUSTER_DENSE = 3 };
+#define CLUSTER_DENSE_CHUNKS 12u
+
+struct cluster {
+	struct rpc *rpc;
+	struct server *servers[CLUSTER_SERVERS_MAX];
+	uint32_t count;
+};
+
+void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
+/* The same over a transport that the cluster takes over, at addresses of the caller's. */
+void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *places, uint32_t servers, uint32_t executors);
+void cluster_close(struct cluster *k);
+const char *cluster_address(uint32_t server);
+uint64_t cluster_boot(uint32_t server);
+/* Registers the tables through a client of that server. A bit for each partition that has them then: those that it is primary of. */
+uint32_t cluster_register(struct client *c);
+uint32_t cluster_register_embeddings(struct client *c); /* without the dense table, which stays in memory */
+weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);
+/* The i-th key that lives in a partition. */
+uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i);
+/* The job the servers serve, or a generation of it. */
+Weir__V1__JobId cluster_job(uint64_t generation);
+/* One row of CLUSTER_WIDTH; NULL values: its key only. */
+struct rows cluster_row(uint16_t table, const uint64_t *key, const float *values);
+/* A frame of one record with one row of CLUSTER_WIDTH times v (or keys only, when push is false). */
+struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push);
+
+#endif

@@ -1,0 +1,167 @@
+/* Checkpoints of servers most of whose rows are on disk only. Not under ThreadSanitizer, which does not see what RocksDB does with its locks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server/ledger/ledger_state.h"
+#include "state.pb-c.h"
+#include "tests/await.h"
+#include "tests/unit/worker/client/checkpoint_fixture.h"
+
+/* Servers with memory for the dense table alone: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
+static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
+{
+	(void)state;
+	struct place place, data;
+	struct cluster c;
+	struct trainer t;
+	struct taker taker = {.count = 0};
+	char last[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the finished job: most of its rows are on disk only */
+	pthread_t thread;
+	weir_error err = {0};
+	place_make(&place);
+	place_make(&data);
+	cluster_start(&c, &(struct cluster_options){
+	                      .executors = 2, .checkpoint = &place.options, .folder = data.folder, .memory_budget_bytes = 1 << 20});
+	asker_open(&taker.asker, &c);
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_SYNC});
+	assert_int_equal(pthread_create(&thread, NULL, take_again_and_again, &taker), 0);
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	atomic_store(&taker.stop, true);
+	pthread_join(thread, NULL);
+	AWAIT(cluster_audit(&c).resident_rows <= KEY_SPACE / 2, "%llu rows are in memory",
+	      (unsigned long long)cluster_audit(&c).resident_rows);
+	asker_take(&taker.asker, last);
+	assert_sums(&t);
+	assert_audit(&c);
+	trainer_close(&t);
+	asker_close(&taker.asker);
+	cluster_stop(&c);
+	for (uint32_t i = 0; i < taker.count; i++)
+		restore_and_finish(&place, taker.names[i], 1 + i % 3, 2, (weir_mode){WEIR_SYNC});
+	restore_and_finish(&place, last, 1, 2, (weir_mode){WEIR_SYNC});
+	place_remove(&data);
+	place_remove(&place);
+}
+
+/* A restored server that is killed before its first push: what its folder holds then is all of what was restored. */
+static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
+{
+	(void)state;
+	struct place place, data, killed;
+	struct cluster c;
+	struct trainer t;
+	struct asker a;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], command[256];
+	weir_error err = {0};
+	place_make(&place);
+	place_make(&data);
+	place_make(&killed);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options});
+	trainer_open(&t, &c, "mortal", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 15, &err), &err); /* in the middle of a unit */
+	asker_open(&a, &c);
+	asker_take(&a, name);
+	asker_close(&a);
+	trainer_abandon(&t);
+	cluster_stop(&c);
+	struct cluster_options restored = {.checkpoint = &place.options, .restore = name, .generation = 2, .folder = data.folder};
+	cluster_start(&c, &restored);
+	snprintf(command, sizeof command, "cp -r %s/. %s", data.folder, killed.folder);
+	assert_int_equal(system(command), 0);
+	cluster_stop(&c);
+	restored.folder = killed.folder;
+	restored.rows_at_start = KEY_SPACE / 8; /* the others come when the survivor wants them */
+	cluster_start(&c, &restored);
+	const uint64_t resident = cluster_audit(&c).resident_rows;
+	assert_true(resident > 0 && resident < KEY_SPACE / 2);
+	trainer_open(&t, &c, "survivor", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	assert_sums(&t);
+	assert_audit(&c);
+	trainer_close(&t);
+	cluster_stop(&c);
+	place_remove(&killed);
+	place_remove(&data);
+	place_remove(&place);
+}
+
+/* In place of the checkpoint's ledger: one whose pass has so many units, all of them done. */
+static void replace_ledger(const struct place *place, const char *name, uint32_t units)
+{
+	struct blob_store *store;
+	struct checkpoint_manifest m;
+	Weir__V1__LedgerState state = WEIR__V1__LEDGER_STATE__INIT;
+	Weir__V1__LedgerGlobals globals = WEIR__V1__LEDGER_GLOBALS__INIT;
+	Weir__V1__LedgerUnit *all = calloc(units, sizeof *all);
+	char object[WEIR_BLOB_NAME_BYTES_MAX];
+	weir_error err = {0};
+	globals.has_dataset = true;
+	globals.units_count = globals.committed = globals.low = units;
+	state.globals = &globals;
+	state.n_units = units;
+	state.units = calloc(units, sizeof(Weir__V1__LedgerUnit *));
+	assert_true(all && state.units);
+	for (uint32_t i = 0; i < units; i++) {
+		weir__v1__ledger_unit__init(&all[i]);
+		all[i].unit = i;
+		all[i].state = UNIT_COMMITTED;
+		all[i].batches = all[i].watermark = 1;
+		state.units[i] = &all[i];
+	}
+	const size_t bytes = weir__v1__ledger_state__get_packed_size(&state);
+	uint8_t *packed = malloc(bytes);
+	assert_non_null(packed);
+	weir__v1__ledger_state__pack(&state, packed);
+	assert_true(bytes > WEIR_MESSAGE_BYTES_MAX);
+	assert_ok(checkpoint_options_open(&place->options, &store, &err), &err);
+	assert_ok(checkpoint_manifest_read(store, name, &m, &err), &err);
+	snprintf(object, sizeof object, "%s", m.ledger.name);
+	assert_ok(checkpoint_object_write(store, object, packed, bytes, &m.ledger, &err), &err);
+	assert_ok(checkpoint_manifest_write(store, &m, &err), &err);
+	checkpoint_manifest_free(&m);
+	blob_close(store);
+	free(packed);
+	free(state.units);
+	free(all);
+}
+
+/* The ledger of a long pass is more than an entry of the log may have: it is restored all the same, and answers. */
+static void the_ledger_of_a_long_pass_is_restored(void **state)
+{
+	(void)state;
+	enum { LONG_PASS = 1 << 19 };
+	struct place place, data;
+	struct cluster c;
+	struct asker a;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	place_make(&place);
+	place_make(&data);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options});
+	asker_open(&a, &c);
+	asker_take(&a, name);
+	asker_close(&a);
+	cluster_stop(&c);
+	replace_ledger(&place, name, LONG_PASS);
+	const struct cluster_options restored = {
+	    .checkpoint = &place.options, .restore = name, .generation = 2, .folder = data.folder};
+	for (uint32_t start = 0; start < 2; start++) { /* from the checkpoint, then from the folder */
+		cluster_start(&c, &restored);
+		assert_int_equal(cluster_audit(&c).committed, LONG_PASS);
+		cluster_stop(&c);
+	}
+	place_remove(&data);
+	place_remove(&place);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
+	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves),
+	                                   cmocka_unit_test(the_ledger_of_a_long_pass_is_restored)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* The packed file: what goes in comes out, and every damaged byte is noticed. */
+#include "tests/unit/worker/data/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "worker/data/format/packed.h"
+#include "worker/data/format/parse.h"
+
+/* Two blocks of libffm rows, one plain, one with bags, values and weights. */
+static void write_sample(const char *path)
+{
+	static const char *const lines[2][3] = {{"1 0:1:1 1:2:1", "0 0:3:1 1:4:1", "1 0:5:1 1:6:1"},
+	                                        {"1:2 0:1:0.5 0:7:1", "0 1:2:1", "1"}};
+	struct parser *p = malloc(sizeof *p);
+	struct packed_writer *w;
+	weir_error err = {0};
+	parser_init(p, DATA_LIBFFM, 2, 0, 0);
+	CHECK_OK(packed_writer_open(&w, path, 77, 2, 0, &err), err);
+	for (int block = 0; block < 2; block++) {
+		struct rows rows;
+		rows_init(&rows, 2, 0, true);
+		for (int i = 0; i < 3; i++) {
+			char line[64 + PARSE_SLACK] = {0};
+			strcpy(line, lines[block][i]);
+			char why[PARSE_WHY_BYTES];
+			assert_int_equal(parse_line(p, &rows, line, strlen(line), why), PARSED_ROW);
+		}
+		struct rows_view view = rows_as_view(&rows);
+		CHECK_OK(packed_writer_add(w, &view, &err), err);
+		rows_free(&rows);
+	}
+	CHECK_OK(packed_writer_commit(w, 5, &err), err);
+	free(p);
+}
+
+/* Opens and reads every block. */
+static weir_status read_all(const char *path, weir_error *err)
+{
+	struct packed *p;
+	weir_status status = packed_open(&p, path, err);
+	if (status != WEIR_OK)
+		return status;
+	for (uint32_t b = 0; b < packed_get_info(p)->blocks && status == WEIR_OK; b++) {
+		struct rows_view view;
+		status = packed_block(p, b, &view, err);
+	}
+	packed_close(p);
+	return status;
+}
+
+static char *sample_path(void **state, const char *name, char path[256])
+{
+	struct folder *f = *state;
+	snprintf(path, 256, "%s/%s", f->path, name);
+	return path;
+}
+
+static void blocks_come_back(void **state)
+{
+	char path[256];
+	struct packed *p;
+	weir_error err = {0};
+	write_sample(sample_path(state, "a.packed", path));
+	CHECK_OK(packed_open(&p, path, &err), err);
+	const struct packed_info *info = packed_get_info(p);
+	assert_int_equal(info->identity, 77);
+	assert_int_equal(info->rows, 6);
+	assert_int_equal(info->bad_lines, 5);
+	assert_int_equal(info->blocks, 2);
+	assert_false(info->one_hot);
+	uint64_t first;
+	assert_int_equal(packed_block_of(p, 2, &first), 0);
+	assert_int_equal(packed_block_of(p, 3, &first), 1);
+	assert_int_equal(first, 3);
+	struct rows_view v;
+	CHECK_OK(packed_block(p, 0, &v, &err), err);
+	assert_null(v.offsets);
+	assert_null(v.values);
+	assert_int_equal(v.keys_count, 6);
+	CHECK_OK(packed_block(p, 1, &v, &err), err);
+	const uint32_t offsets[] = {0, 2, 2, 2, 3, 3, 3};
+	assert_memory_equal(v.offsets, offsets, sizeof offsets);
+	assert_float_equal(v.values[0], 0.5, 0);
+	assert_float_equal(v.weights[0], 2, 0);
+	packed_close(p);
+}
+
+static void every_flipped_byte_is_noticed(void **state)
+{
+	char path[256], damaged[256];
+	uint8_t bytes[4096];
+	write_sample(sample_path(state, "b.packed", path));
+	FILE *f = fopen(path, "rb");
+	size_t n = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	assert_true(n < sizeof bytes);
+	for (size_t i = 0; i < n; i++) {
+		weir_error err = {0};
+		bytes[i] ^= 0x41;
+		write_bytes(*state, "damaged.packed", bytes, n, damaged);
+		bytes[i] ^= 0x41;
+		weir_status status = read_all(damaged, &err);
+		if (status != WEIR_E_CORRUPT && status != WEIR_E_VERSION)
+			fail_msg("byte %zu of %zu flipped: %s", i, n, weir_status_name(status));
+		CHECK_CONTAINS(err.text, damaged);
+	}
+	for (size_t cut = 0; cut < n; cut++) {
+		weir_error err = {0};
+		write_bytes(*state, "cut.packed", bytes, cut, damaged);
+		if (read_all(damaged, &err) != WEIR_E_CORRUPT)
+			fail_msg("cut at %zu of %zu was not noticed", cut, n);
+	}
+}
+
+static void abandoned_file_leaves_nothing(void **state)
+{
+	char path[256];
+	struct packed_writer *w;
+	weir_error err = {0};
+	CHECK_OK(packed_writer_open(&w, sample_path(state, "c.packed", path), 1, 2, 0, &err), err);
+	packed_writer_abandon(w);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void what_a_killed_writer_left_is_written_over(void **state)
+{
+	char path[256], temporary[264];
+	struct packed_writer *w;
+	struct packed *p;
+	weir_error err = {0};
+	sample_path(state, "d.packed", path);
+	snprintf(temporary, sizeof temporary, "%s.tmp", path);
+	FILE *f = fopen(temporary, "w");
+	assert_true(
+	    f &&
+	    fputs("left by a killed writer, longer than an empty file of packed rows: .....................................", f) > 0);
+	assert_int_equal(fclose(f), 0);
+	CHECK_OK(packed_writer_open(&w, path, 1, 2, 0, &err), err);
+	CHECK_OK(packed_writer_commit(w, 0, &err), err);
+	CHECK_OK(packed_open(&p, path, &err), err);
+	packed_close(p);
+	assert_int_equal(access(temporary, F_OK), -1);
+}
+
+static void unwritable_place_is_an_error(void **state)
+{
+	(void)state;
+	struct packed_writer *w;
+	weir_error err = {0};
+	assert_int_equal(packed_writer_open(&w, "/nonexistent/x.packed", 1, 2, 0, &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, "/nonexistent/x.packed");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(blocks_come_back),
+	    cmocka_unit_test(every_flipped_byte_is_noticed),
+	    cmocka_unit_test(abandoned_file_leaves_nothing),
+	    cmocka_unit_test(what_a_killed_writer_left_is_written_over),
+	    cmocka_unit_test(unwritable_place_is_an_error),
+	};
+	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+}

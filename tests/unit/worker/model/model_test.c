@@ -1,0 +1,357 @@
+/* Every model against its float64 reference: logits, and each element of each gradient by central differences of the reference. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/prng.h"
+#include "tests/unit/worker/model/reference.h"
+
+enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
+
+struct fixture {
+	struct job job;
+	struct backend *backend;
+	struct model *model;
+	struct model_input in;
+	struct model_output out;
+	uint32_t dense_dim;
+	float labels[ROWS], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
+	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
+	float *parameters[MODEL_TABLES];
+	size_t elements[MODEL_TABLES];
+	double loss_sum, squares[MODEL_TABLES];
+};
+
+static struct job small_job(enum model_kind kind, bool batch_norm)
+{
+	struct job job = {0};
+	job.model.kind = kind;
+	job.model.dim = 4;
+	job.model.hidden[0] = 6;
+	job.model.hidden[1] = 5;
+	job.model.hidden_count = 2;
+	job.model.bottom[0] = 5;
+	job.model.bottom[1] = 4;
+	job.model.bottom_count = 2;
+	job.model.cross_layers = 2;
+	job.model.batch_norm = batch_norm;
+	job.model.init_std = 0.5f;
+	job.train.seed = 3;
+	job.tables.embedding.optimizer = job.tables.dense.optimizer = (weir_optimizer){.kind = WEIR_OPT_SGD, .lr = 0.1f};
+	return job;
+}
+
+/* Bags of 0 to BAG_MAX keys with values, example weights, numeric features when there are any. */
+static void make_batch(struct fixture *f, struct prng *r)
+{
+	uint32_t nnz = 0;
+	for (uint32_t bag = 0; bag < ROWS * FIELDS; bag++) {
+		f->offsets[bag] = nnz;
+		for (uint64_t k = prng_below(r, BAG_MAX + 1); k > 0; k--, nnz++) {
+			f->index[nnz] = nnz < UNIQUE ? nnz : (uint32_t)prng_below(r, UNIQUE);
+			f->values[nnz] = 0.5f + (float)prng_unit(r);
+		}
+	}
+	f->offsets[ROWS * FIELDS] = nnz;
+	assert_true(nnz >= UNIQUE);
+	for (uint32_t i = 0; i <= ROWS; i++)
+		f->row_offsets[i] = f->offsets[i * FIELDS];
+	for (uint32_t i = 0; i < ROWS; i++) {
+		f->labels[i] = (float)prng_below(r, 2);
+		f->weights[i] = 0.5f + (float)prng_unit(r);
+	}
+	for (uint32_t i = 0; i < ROWS * DENSE; i++)
+		f->dense[i] = prng_normal(r);
+	f->in = (struct model_input){
+	    .rows = ROWS,
+	    .labels = f->labels,
+	    .weights = f->weights,
+	    .dense = f->dense_dim > 0 ? f->dense : NULL,
+	    .offsets = f->offsets,
+	    .row_offsets = f->row_offsets,
+	    .index = f->index,
+	    .values = f->values,
+	    .unique = UNIQUE,
+	    .uses = nnz,
+	};
+}
+
+static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	weir_error err = {0};
+	struct prng r;
+	prng_seed(&r, 17);
+	f->job = small_job(kind, batch_norm);
+	f->dense_dim = dense_dim;
+	f->backend = backend_cpu_create(1, &err);
+	assert_non_null(f->backend);
+	assert_int_equal(
+	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = dense_dim}, &err),
+	    WEIR_OK);
+	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
+	make_batch(f, &r);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		size_t row = model_table_elements(f->model, t);
+		f->elements[t] = t == MODEL_EMBEDDING || t == MODEL_LINEAR ? UNIQUE * row : row;
+		f->parameters[t] = f->backend->ops->buffer_alloc(f->backend, f->elements[t] * sizeof(float) + 64);
+		f->out.gradients[t] = f->backend->ops->buffer_alloc(f->backend, f->elements[t] * sizeof(float) + 64);
+		for (size_t i = 0; i < f->elements[t]; i++) /* variances must be positive */
+			f->parameters[t][i] = t == MODEL_STATISTICS ? 0.5f + (float)prng_unit(&r) : 0.5f * prng_normal(&r);
+		f->in.parameters[t] = f->parameters[t];
+	}
+	f->out.loss_sum = &f->loss_sum;
+	return f;
+}
+
+static void fixture_close(struct fixture *f)
+{
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		f->backend->ops->buffer_free(f->backend, f->parameters[t]);
+		f->backend->ops->buffer_free(f->backend, f->out.gradients[t]);
+	}
+	model_destroy(f->model);
+	f->backend->ops->destroy(f->backend);
+	free(f);
+}
+
+static void reference_open(struct reference *r, const struct fixture *f)
+{
+	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .in = &f->in};
+	r->params = model_layout(f->model, MODEL_DENSE);
+	r->stats = model_layout(f->model, MODEL_STATISTICS);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		r->parameters[t] = malloc((f->elements[t] + 1) * sizeof(double));
+		for (size_t i = 0; i < f->elements[t]; i++)
+			r->parameters[t][i] = (double)f->parameters[t][i];
+	}
+}
+
+static void reference_close(struct reference *r)
+{
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		free(r->parameters[t]);
+}
+
+static void expect_near(double got, double expected, double relative, const char *what, size_t at)
+{
+	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
+		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
+}
+
+static void expect_logits(const struct reference *r, const float *logits, bool training)
+{
+	double expected[ROWS];
+	(void)reference_loss(r, training, expected);
+	for (uint32_t i = 0; i < ROWS; i++)
+		expect_near((double)logits[i], expected[i], 2e-6, "logit", i);
+}
+
+static void expect_gradients(const struct fixture *f, struct reference *r)
+{
+	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
+	double logits[ROWS], step = 1e-6;
+	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
+		for (size_t i = 0; i < f->elements[t]; i++) {
+			double value = r->parameters[t][i];
+			r->parameters[t][i] = value + step;
+			double up = reference_loss(r, true, logits);
+			r->parameters[t][i] = value - step;
+			double down = reference_loss(r, true, logits);
+			r->parameters[t][i] = value;
+			expect_near((double)f->out.gradients[t][i], (up - down) / (2 * step), 2e-5, names[t], i);
+		}
+}
+
+static void train(struct fixture *f, uint64_t seed)
+{
+	model_train(f->model, &f->in, &seed, &f->out);
+}
+
+static void check_model(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
+{
+	struct fixture *f = fixture_open(kind, batch_norm, dense_dim);
+	struct reference r;
+	double logits[ROWS];
+	reference_open(&r, f);
+	expect_logits(&r, model_score(f->model, &f->in), false);
+	train(f, 1);
+	expect_near(f->loss_sum / ROWS, reference_loss(&r, true, logits), 1e-6, "loss", 0);
+	expect_gradients(f, &r);
+	reference_close(&r);
+	fixture_close(f);
+}
+
+#define MODEL_TEST(name, kind)                 \
+	static void test_##name(void **state)      \
+	{                                          \
+		(void)state;                           \
+		for (int norm = 0; norm < 2; norm++) { \
+			check_model(kind, norm, 0);        \
+			check_model(kind, norm, DENSE);    \
+		}                                      \
+	}
+MODEL_TEST(lr, MODEL_LR)
+MODEL_TEST(fm, MODEL_FM)
+MODEL_TEST(wide_deep, MODEL_WIDE_DEEP)
+MODEL_TEST(deepfm, MODEL_DEEPFM)
+MODEL_TEST(dcn_v2, MODEL_DCN_V2)
+MODEL_TEST(dlrm, MODEL_DLRM)
+
+static void test_batch_statistics_are_the_batch_s(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DEEPFM, true, 0);
+	train(f, 1);
+	/* Layer 0's input is linear in x: its mean over the batch is W mean(x). */
+	const struct layout *params = model_layout(f->model, MODEL_DENSE), *stats = model_layout(f->model, MODEL_STATISTICS);
+	const float *w = f->parameters[MODEL_DENSE] + layout_find(params, "tower.0.weight")->offset;
+	const float *mean = f->out.gradients[MODEL_STATISTICS] + layout_find(stats, "tower.0.norm.running_mean")->offset;
+	uint32_t dim = f->job.model.dim, n = FIELDS * dim;
+	for (uint32_t o = 0; o < f->job.model.hidden[0]; o++) {
+		double expected = 0.0;
+		for (uint32_t bag = 0; bag < ROWS * FIELDS; bag++)
+			for (uint32_t k = f->offsets[bag]; k < f->offsets[bag + 1]; k++)
+				for (uint32_t d = 0; d < dim; d++)
+					expected += (double)w[o * n + bag % FIELDS * dim + d] * (double)f->values[k] *
+					            (double)f->parameters[MODEL_EMBEDDING][f->index[k] * dim + d] / ROWS;
+		expect_near((double)mean[o], expected, 1e-5, "batch mean", o);
+	}
+	fixture_close(f);
+}
+
+static void test_dropout_follows_its_seed(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DEEPFM, false, DENSE);
+	model_destroy(f->model);
+	f->job.model.dropout = 0.5f;
+	weir_error err = {0};
+	assert_int_equal(
+	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err), WEIR_OK);
+	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
+	size_t bytes = f->elements[MODEL_DENSE] * sizeof(float);
+	float *first = malloc(bytes);
+	train(f, 5);
+	memcpy(first, f->out.gradients[MODEL_DENSE], bytes);
+	train(f, 6);
+	assert_memory_not_equal(first, f->out.gradients[MODEL_DENSE], bytes);
+	train(f, 5);
+	assert_memory_equal(first, f->out.gradients[MODEL_DENSE], bytes);
+	free(first);
+	fixture_close(f);
+}
+
+/* Of all gradients together. */
+static double norm(const struct fixture *f)
+{
+	double squares = 0;
+	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
+		for (size_t i = 0; i < f->elements[t]; i++)
+			squares += (double)f->out.gradients[t][i] * (double)f->out.gradients[t][i];
+	return sqrt(squares);
+}
+
+static void clip(struct fixture *f, float limit)
+{
+	f->out.squares = f->squares;
+	(void)model_measure(f->model, &f->in, &f->out);
+	model_clip(f->model, &f->in, &f->out, limit);
+}
+
+static void test_clip_bounds_the_joint_norm(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DCN_V2, false, DENSE);
+	train(f, 1);
+	const double before = norm(f);
+	assert_true(before > 0.01);
+	clip(f, 1e30f);
+	expect_near(sqrt(f->squares[0] + f->squares[1] + f->squares[2]), before, 1e-6, "measured norm", 0);
+	assert_true(norm(f) == before);
+	clip(f, 0.01f);
+	expect_near(norm(f), 0.01, 1e-5, "clipped norm", 0);
+	f->out.gradients[MODEL_DENSE][1] = NAN;
+	const float kept = f->out.gradients[MODEL_EMBEDDING][0];
+	clip(f, 0.001f); /* nothing it could be scaled by */
+	assert_true(f->out.gradients[MODEL_EMBEDDING][0] == kept);
+	fixture_close(f);
+}
+
+static void test_misfits_name_the_key(void **state)
+{
+	(void)state;
+	struct job job = small_job(MODEL_DLRM, false);
+	job.model.bottom[1] = 5;
+	struct model *m = NULL;
+	weir_error err = {0};
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
+	                 WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "model.bottom"));
+	job = small_job(MODEL_DEEPFM, false);
+	job.model.hidden_count = 0;
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
+	                 WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "model.hidden"));
+}
+
+static void test_tables_carry_their_own_l2(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
+	f->job.model.l2.embedding = 0.25f;
+	f->job.model.l2.linear = 0.125f;
+	weir_table_spec e = model_table_spec(f->model, MODEL_EMBEDDING), l = model_table_spec(f->model, MODEL_LINEAR);
+	weir_table_spec d = model_table_spec(f->model, MODEL_DENSE), s = model_table_spec(f->model, MODEL_STATISTICS);
+	assert_true(e.optimizer.l2 == 0.25f && l.optimizer.l2 == 0.125f && d.optimizer.l2 == 0.0f);
+	assert_int_equal(e.width, 4);
+	assert_int_equal(l.width, 1);
+	assert_int_equal(s.optimizer.kind, WEIR_OPT_AVERAGE);
+	uint64_t elements = 0;
+	for (uint32_t i = 0; i < d.segments_count; i++)
+		elements += d.segments[i].elements;
+	assert_int_equal(elements, d.elements);
+	fixture_close(f);
+}
+
+/* Rows of one element go as bf16 where a scale for each would cost more; statistics are never compressed. */
+static void test_tables_carry_the_codec_that_suits_them(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
+	f->job.tables.embedding.push = (weir_compression){.codec = WEIR_CODEC_INT8};
+	f->job.tables.dense.push = (weir_compression){.codec = WEIR_CODEC_TOPK, .density = 0.01f, .feedback = true};
+	assert_int_equal(model_table_spec(f->model, MODEL_EMBEDDING).push.codec, WEIR_CODEC_INT8);
+	assert_int_equal(model_table_spec(f->model, MODEL_LINEAR).push.codec, WEIR_CODEC_BF16);
+	assert_int_equal(model_table_spec(f->model, MODEL_DENSE).push.codec, WEIR_CODEC_TOPK);
+	assert_int_equal(model_table_spec(f->model, MODEL_STATISTICS).push.codec, WEIR_CODEC_FP32);
+	f->job.tables.embedding.push = (weir_compression){.codec = WEIR_CODEC_FP32};
+	assert_int_equal(model_table_spec(f->model, MODEL_LINEAR).push.codec, WEIR_CODEC_FP32);
+	fixture_close(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_lr),
+	    cmocka_unit_test(test_fm),
+	    cmocka_unit_test(test_wide_deep),
+	    cmocka_unit_test(test_deepfm),
+	    cmocka_unit_test(test_dcn_v2),
+	    cmocka_unit_test(test_dlrm),
+	    cmocka_unit_test(test_batch_statistics_are_the_batch_s),
+	    cmocka_unit_test(test_dropout_follows_its_seed),
+	    cmocka_unit_test(test_clip_bounds_the_joint_norm),
+	    cmocka_unit_test(test_tables_carry_the_codec_that_suits_them),
+	    cmocka_unit_test(test_misfits_name_the_key),
+	    cmocka_unit_test(test_tables_carry_their_own_l2),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+#include "tests/unit/worker/model/reference.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 256, ROWS_MAX = 16 };
+
+typedef double matrix[ROWS_MAX][WIDTH_MAX];
+
+static const double *dense_tensor(const struct reference *r, const char *format, unsigned layer)
+{
+	char name[64];
+	snprintf(name, sizeof name, format, layer);
+	const struct tensor *t = layout_find(r->params, name);
+	return t == NULL ? NULL : r->parameters[MODEL_DENSE] + t->offset;
+}
+
+static void batch_norm(const struct reference *r, unsigned layer, bool training, matrix z, uint32_t n)
+{
+	uint32_t rows = r->in->rows;
+	char name[64];
+	const double *gamma = dense_tensor(r, "tower.%u.norm.weight", layer), *beta = dense_tensor(r, "tower.%u.norm.bias", layer);
+	snprintf(name, sizeof name, "tower.%u.norm.running_mean", layer);
+	const double *mean = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
+	snprintf(name, sizeof name, "tower.%u.norm.running_var", layer);
+	const double *var = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
+	for (uint32_t j = 0; j < n; j++) {
+		double m = mean[j], v = var[j];
+		if (training) {
+			m = v = 0.0;
+			for (uint32_t i = 0; i < rows; i++)
+				m += z[i][j] / rows;
+			for (uint32_t i = 0; i < rows; i++)
+				v += (z[i][j] - m) * (z[i][j] - m) / rows;
+		}
+		for (uint32_t i = 0; i < rows; i++)
+			z[i][j] = gamma[j] * (z[i][j] - m) / sqrt(v + 1e-5) + beta[j];
+	}
+}
+
+static uint32_t mlp(const struct reference *r, const char *name, const uint32_t *widths, uint32_t count, bool norm, bool training,
+                    matrix x, uint32_t n)
+{
+	static matrix z;
+	for (unsigned l = 0; l < count; l++) {
+		char format[32];
+		snprintf(format, sizeof format, "%s.%%u.weight", name);
+		const double *w = dense_tensor(r, format, l);
+		snprintf(format, sizeof format, "%s.%%u.bias", name);
+		const double *bias = dense_tensor(r, format, l);
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t o = 0; o < widths[l]; o++) {
+				z[i][o] = norm ? 0.0 : bias[o];
+				for (uint32_t k = 0; k < n; k++)
+					z[i][o] += w[o * n + k] * x[i][k];
+			}
+		n = widths[l];
+		if (norm)
+			batch_norm(r, l, training, z, n);
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t o = 0; o < n; o++)
+				x[i][o] = z[i][o] > 0.0 ? z[i][o] : 0.0;
+	}
+	return n;
+}
+
+static uint32_t cross_net(const struct reference *r, const matrix x0, matrix x, uint32_t n)
+{
+	static matrix next;
+	memcpy(x, x0, sizeof(matrix));
+	for (unsigned l = 0; l < r->job->model.cross_layers; l++) {
+		const double *w = dense_tensor(r, "cross.%u.weight", l), *bias = dense_tensor(r, "cross.%u.bias", l);
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t o = 0; o < n; o++) {
+				double u = bias[o];
+				for (uint32_t k = 0; k < n; k++)
+					u += w[o * n + k] * x[i][k];
+				next[i][o] = x0[i][o] * u + x[i][o];
+			}
+		memcpy(x, next, sizeof next);
+	}
+	return n;
+}
+
+/* x becomes [bottom, dots]; returns its width. */
+static uint32_t dots(const struct reference *r, matrix x)
+{
+	uint32_t dim = r->job->model.dim, bottom = r->dense_dim > 0, vectors = r->fields + bottom;
+	static matrix b;
+	if (bottom) {
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t k = 0; k < r->dense_dim; k++)
+				b[i][k] = (double)r->in->dense[i * r->dense_dim + k];
+		mlp(r, "bottom", r->job->model.bottom, r->job->model.bottom_count, false, false, b, r->dense_dim);
+	}
+	uint32_t width = 0;
+	for (uint32_t i = 0; i < r->in->rows; i++) {
+		double v[ROWS_MAX][WIDTH_MAX], out[WIDTH_MAX];
+		for (uint32_t f = 0; f < vectors; f++)
+			for (uint32_t d = 0; d < dim; d++)
+				v[f][d] = bottom && f == 0 ? b[i][d] : x[i][(f - bottom) * dim + d];
+		width = 0;
+		for (uint32_t d = 0; bottom && d < dim; d++)
+			out[width++] = b[i][d];
+		for (uint32_t p = 1; p < vectors; p++)
+			for (uint32_t q = 0; q < p; q++, width++) {
+				out[width] = 0.0;
+				for (uint32_t d = 0; d < dim; d++)
+					out[width] += v[p][d] * v[q][d];
+			}
+		memcpy(x[i], out, width * sizeof *out);
+	}
+	return width;
+}
+
+static void head(const struct reference *r, matrix y, uint32_t n, uint32_t skip, double *logits)
+{
+	const double *w = dense_tensor(r, "head.weight", 0) + skip;
+	for (uint32_t i = 0; i < r->in->rows; i++)
+		for (uint32_t k = 0; k < n; k++)
+			logits[i] += w[k] * y[i][k];
+}
+
+/* Pooled embeddings of field f in example i, dimension d; `width` 1 and table MODEL_LINEAR give the first-order weight. */
+static double pooled(const struct reference *r, enum model_table table, uint32_t width, uint32_t i, uint32_t f, uint32_t d)
+{
+	double sum = 0.0;
+	const struct model_input *in = r->in;
+	for (uint32_t k = in->offsets[i * r->fields + f]; k < in->offsets[i * r->fields + f + 1]; k++)
+		sum += (in->values != NULL ? (double)in->values[k] : 1.0) * r->parameters[table][in->index[k] * width + d];
+	return sum;
+}
+
+static void linear(const struct reference *r, double *logits)
+{
+	const double *numeric = dense_tensor(r, "linear.numeric.weight", 0);
+	for (uint32_t i = 0; i < r->in->rows; i++) {
+		for (uint32_t f = 0; f < r->fields; f++)
+			logits[i] += pooled(r, MODEL_LINEAR, 1, i, f, 0);
+		for (uint32_t k = 0; k < r->dense_dim; k++)
+			logits[i] += numeric[k] * (double)r->in->dense[i * r->dense_dim + k];
+	}
+}
+
+/* Sum over pairs of fields of their dot product: the definition, not Rendle's rearrangement. */
+static void second_order(const struct reference *r, matrix x, double *logits)
+{
+	uint32_t dim = r->job->model.dim;
+	for (uint32_t i = 0; i < r->in->rows; i++)
+		for (uint32_t f = 0; f < r->fields; f++)
+			for (uint32_t g = f + 1; g < r->fields; g++)
+				for (uint32_t d = 0; d < dim; d++)
+					logits[i] += x[i][f * dim + d] * x[i][g * dim + d];
+}
+
+double reference_loss(const struct reference *r, bool training, double *logits)
+{
+	static matrix x, y;
+	enum model_kind kind = r->job->model.kind;
+	uint32_t rows = r->in->rows, dim = r->job->model.dim, n = r->fields * dim;
+	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
+	for (uint32_t i = 0; i < rows; i++)
+		logits[i] = dense_tensor(r, "bias", 0)[0];
+	if (kind == MODEL_LR || kind == MODEL_FM || kind == MODEL_WIDE_DEEP || kind == MODEL_DEEPFM)
+		linear(r, logits);
+	if (kind != MODEL_LR)
+		for (uint32_t i = 0; i < rows; i++)
+			for (uint32_t k = 0; k < n; k++)
+				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
+	if (kind == MODEL_FM || kind == MODEL_DEEPFM)
+		second_order(r, x, logits);
+	if (kind == MODEL_DLRM) {
+		n = dots(r, x);
+	} else {
+		for (uint32_t i = 0; i < rows; i++)
+			for (uint32_t k = 0; k < r->dense_dim; k++)
+				x[i][n + k] = (double)r->in->dense[i * r->dense_dim + k];
+		n += r->dense_dim;
+	}
+	if (kind != MODEL_LR && kind != MODEL_FM) {
+		memcpy(y, x, sizeof y);
+		uint32_t width =
+		    mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
+		head(r, y, width, 0, logits);
+		if (kind == MODEL_DCN_V2)
+			head(r, y, cross_net(r, x, y, n), width, logits);
+	}
+	double loss = 0.0;
+	for (uint32_t i = 0; i < rows; i++) {
+		double z = logits[i], label = (double)r->in->labels[i], weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
+		loss += weight * (fmax(z, 0.0) - z * label + log1p(exp(-fabs(z)))) / rows;
+	}
+	return loss;
+}

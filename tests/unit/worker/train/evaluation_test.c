@@ -1,0 +1,188 @@
+/* What an evaluator remembers: through its file, when patience is counted over it, and when passes are forgotten. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/cmocka_check.h"
+#include "worker/train/score/evaluation.h"
+
+static const struct job job = {.train = {.early_stop = {.metric = METRIC_LOGLOSS, .patience = 3}, .keep_best = true}};
+
+/* As the evaluator does it: the best pass is the one that improves. */
+static void add(struct evaluation *e, uint32_t pass, double logloss)
+{
+	weir_error err = {0};
+	const struct quality q = {.auc = 1 - logloss / 3, .logloss = logloss, .calibration = 1 + logloss / 7, .rows = 100};
+	CHECK_OK(evaluation_add(e, &job, &(struct evaluated_pass){.pass = pass, .auc = q.auc, .logloss = q.logloss}, &err), err);
+	if (!evaluation_improves(e, &job, &q))
+		return;
+	e->has_best = e->has_valid = e->has_test = true;
+	e->best_pass = pass;
+	e->chosen_by = evaluation_chooser(&job, &q);
+	e->valid = e->test = q;
+}
+
+static void add_all(struct evaluation *e, const double *losses, uint32_t count)
+{
+	*e = (struct evaluation){0};
+	for (uint32_t i = 0; i < count; i++)
+		add(e, i, losses[i]);
+}
+
+static void temporary(char path[64])
+{
+	snprintf(path, 64, "/tmp/weir-evaluation-XXXXXX");
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void expect_equal(const struct evaluation *a, const struct evaluation *b)
+{
+	assert_int_equal(a->passes_count, b->passes_count);
+	assert_int_equal(a->leader, b->leader);
+	for (uint32_t i = 0; i < a->passes_count; i++) {
+		assert_int_equal(a->passes[i].pass, b->passes[i].pass);
+		assert_true(a->passes[i].auc == b->passes[i].auc && a->passes[i].logloss == b->passes[i].logloss);
+		assert_int_equal(a->passes[i].not_numbers, b->passes[i].not_numbers);
+	}
+	assert_true(a->has_best == b->has_best && a->has_valid == b->has_valid && a->has_test == b->has_test);
+	assert_int_equal(a->best_pass, b->best_pass);
+	assert_int_equal(a->chosen_by, b->chosen_by);
+	assert_memory_equal(&a->valid, &b->valid, sizeof a->valid);
+	assert_memory_equal(&a->test, &b->test, sizeof a->test);
+}
+
+static void test_the_file_gives_back_what_was_written(void **state)
+{
+	(void)state;
+	struct evaluation written, read;
+	char path[64];
+	weir_error err = {0};
+	temporary(path);
+	add_all(&written, (double[]){0.4, 0.1 + 0.2, 0.35}, 3);
+	CHECK_OK(evaluation_write(&written, path, &err), err);
+	CHECK_OK(evaluation_read(&read, &job, path, &err), err);
+	expect_equal(&read, &written);
+	evaluation_free(&read);
+	evaluation_free(&written);
+	unlink(path);
+}
+
+static void test_patience_goes_on_where_it_was(void **state)
+{
+	(void)state;
+	struct evaluation written, e;
+	char path[64];
+	weir_error err = {0};
+	temporary(path);
+	add_all(&written, (double[]){0.4, 0.3, 0.35, 0.36}, 4);
+	assert_false(evaluation_is_over(&written, &job));
+	CHECK_OK(evaluation_write(&written, path, &err), err);
+	CHECK_OK(evaluation_read(&e, &job, path, &err), err);
+	add(&e, 4, 0.31);
+	assert_true(evaluation_is_over(&e, &job));
+	assert_int_equal(e.best_pass, 1);
+	evaluation_free(&e);
+	evaluation_free(&written);
+	unlink(path);
+}
+
+static void test_a_pass_that_is_done_again_is_forgotten_with_all_after_it(void **state)
+{
+	(void)state;
+	struct evaluation e;
+	add_all(&e, (double[]){0.4, 0.3, 0.35, 0.2}, 4);
+	evaluation_forget(&e, &job, 4);
+	assert_int_equal(e.passes_count, 4);
+	evaluation_forget(&e, &job, 2);
+	assert_int_equal(e.passes_count, 2);
+	assert_int_equal(e.passes[1].pass, 1);
+	assert_int_equal(e.leader, 1);
+	/* The best pass was a later one; of the weights of pass 1 there are none any more, so the next one that comes is kept. */
+	assert_false(e.has_best || e.has_valid || e.has_test);
+	add(&e, 2, 0.34);
+	assert_true(e.has_best);
+	assert_int_equal(e.best_pass, 2);
+	evaluation_forget(&e, &job, 3);
+	assert_true(e.has_best);
+	evaluation_free(&e);
+}
+
+static void test_a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
+{
+	(void)state;
+	static const char *const broken[] = {"{", "[]", "{\"passes\": []}", "{\"best_pass\": null, \"passes\": [{\"pass\": 0}]}",
+	                                     "{\"best_pass\": null, \"passes\": [{\"pass\": -9223372036854775808}]}"};
+	struct evaluation e;
+	char path[64];
+	weir_error err = {0};
+	temporary(path);
+	unlink(path);
+	CHECK_OK(evaluation_read(&e, &job, path, &err), err);
+	assert_int_equal(e.passes_count, 0);
+	assert_false(e.has_best || evaluation_is_over(&e, &job));
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		FILE *f = fopen(path, "w");
+		fputs(broken[i], f);
+		fclose(f);
+		assert_int_not_equal(evaluation_read(&e, &job, path, &err), WEIR_OK);
+		CHECK_CONTAINS(err.text, path);
+		evaluation_free(&e);
+	}
+	unlink(path);
+}
+
+/* Passes whose scores are no numbers are passed by, first, last and between; the others are compared with each other. */
+static void test_what_is_no_number_is_never_the_best(void **state)
+{
+	(void)state;
+	struct evaluation e;
+	add_all(&e, (double[]){NAN, 0.4, INFINITY, 0.3, NAN}, 5);
+	assert_true(e.has_best);
+	assert_int_equal(e.best_pass, 3);
+	assert_int_equal(e.leader, 3);
+	assert_false(evaluation_is_over(&e, &job));
+	evaluation_free(&e);
+	add_all(&e, (double[]){NAN, NAN, NAN, NAN}, 4);
+	assert_false(e.has_best);
+	assert_true(evaluation_is_over(&e, &job)); /* patience is not for ever */
+	evaluation_free(&e);
+}
+
+/* One class only: there is no AUC, and the first pass would stay the best for ever. */
+static void test_the_logloss_chooses_where_the_auc_is_undefined(void **state)
+{
+	(void)state;
+	const struct job by_auc = {.train = {.early_stop = {.metric = METRIC_AUC, .patience = 2}, .keep_best = true}};
+	const struct quality worse = {.auc = NAN, .logloss = 0.5}, good = {.auc = NAN, .logloss = 0.4},
+	                     both = {.auc = 0.7, .logloss = 0.6};
+	struct evaluation e = {.has_best = true, .valid = worse};
+	assert_true(evaluation_improves(&e, &by_auc, &good));
+	assert_int_equal(evaluation_chooser(&by_auc, &good), CHOSEN_BY_LOGLOSS);
+	assert_int_equal(evaluation_chooser(&by_auc, &both), CHOSEN_BY_AUC);
+	e.valid = good;
+	assert_false(evaluation_improves(&e, &by_auc, &worse));
+	weir_error err = {0};
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_OK(evaluation_add(&e, &by_auc, &(struct evaluated_pass){.pass = i, .auc = NAN, .logloss = 0.6 - i * 0.1}, &err),
+		         err);
+	assert_int_equal(e.leader, 2);
+	assert_false(evaluation_is_over(&e, &by_auc));
+	evaluation_free(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_file_gives_back_what_was_written),
+	    cmocka_unit_test(test_patience_goes_on_where_it_was),
+	    cmocka_unit_test(test_a_pass_that_is_done_again_is_forgotten_with_all_after_it),
+	    cmocka_unit_test(test_what_is_no_number_is_never_the_best),
+	    cmocka_unit_test(test_the_logloss_chooses_where_the_auc_is_undefined),
+	    cmocka_unit_test(test_a_missing_file_is_no_passes_and_a_broken_one_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

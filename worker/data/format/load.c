@@ -1,0 +1,262 @@
+/* Locks: `reading` guards the open file and the ticket counter, `delivering` all else that is shared; never both at once. */
+#include "worker/data/format/load.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/data/format/text.h"
+
+struct load {
+	const struct load_options *options;
+	const struct load_range *ranges;
+	uint32_t count;
+
+	pthread_mutex_t reading;
+	struct text *text;
+	uint32_t range; /* being read */
+	uint64_t tickets;
+	bool read_done;
+
+	pthread_mutex_t delivering;
+	pthread_cond_t turn_changed;
+	uint64_t turn;
+	uint32_t line_range; /* which range `lines` counts */
+	uint64_t lines;      /* lines of it delivered */
+	struct load_result result;
+	uint64_t wrong_labels; /* of the bad lines */
+	weir_status status;
+	weir_error error;                            /* the first failure, in the order of the text */
+	char first_label[WEIR_ERROR_TEXT_BYTES / 2]; /* file:line: reason */
+};
+
+/* A chunk being parsed by one thread. */
+struct piece {
+	struct text_chunk chunk;
+	uint64_t ticket;
+	uint32_t range;
+	struct rows rows[LOAD_PARTS];
+	uint64_t lines, good, bad_count, wrong_labels;
+	struct bad_line {
+		uint64_t line; /* from the start of the chunk, counting from 0 */
+		char reason[PARSE_WHY_BYTES];
+	} * bad;                             /* (bad_line_reports + 1): the first ones */
+	struct bad_line first_label, beyond; /* the first one of these, if it has a reason */
+	weir_status status;
+	weir_error error;
+};
+
+/* Takes the next chunk and its ticket. False when nothing is left. */
+static bool take_chunk(struct load *l, struct piece *p)
+{
+	pthread_mutex_lock(&l->reading);
+	p->status = WEIR_OK;
+	p->chunk.size = 0;
+	while (!l->read_done && p->chunk.size == 0 && p->status == WEIR_OK) {
+		const struct load_range *r = &l->ranges[l->range];
+		if (l->text == NULL)
+			p->status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
+		if (p->status == WEIR_OK)
+			p->status = text_next(l->text, &p->chunk, &p->error);
+		p->range = l->range;
+		if (p->status != WEIR_OK) {
+			l->read_done = true;
+		} else if (p->chunk.size == 0) {
+			if (text_has_garbage(l->text))
+				logger_write(l->options->logger, LOG_WARN, NULL, "garbage behind compressed data ignored", "file=%s", r->path);
+			text_close(l->text);
+			l->text = NULL;
+			l->read_done = ++l->range == l->count;
+		}
+	}
+	bool taken = p->chunk.size > 0 || p->status != WEIR_OK;
+	if (taken)
+		p->ticket = l->tickets++;
+	pthread_mutex_unlock(&l->reading);
+	return taken;
+}
+
+static void keep_first(struct bad_line *first, uint64_t line, const char *why)
+{
+	if (first->reason[0] == 0) {
+		first->line = line;
+		snprintf(first->reason, sizeof first->reason, "%s", why);
+	}
+}
+
+static void count_bad(const struct load_options *o, struct piece *p, enum parsed parsed, const char *why)
+{
+	if (parsed == PARSED_LABEL) {
+		keep_first(&p->first_label, p->lines, why);
+		p->wrong_labels++;
+	}
+	if (parsed == PARSED_BEYOND)
+		keep_first(&p->beyond, p->lines, why);
+	if (p->bad_count <= o->bad_line_reports) {
+		p->bad[p->bad_count].line = p->lines;
+		snprintf(p->bad[p->bad_count].reason, sizeof p->bad->reason, "%s", why);
+	}
+	p->bad_count++;
+}
+
+static void parse_one(const struct load_options *o, struct piece *p, const char *line, size_t n)
+{
+	char why[PARSE_WHY_BYTES];
+	const enum split_part part = split_line(&o->split, line, n);
+	if (!o->wanted[part])
+		return;
+	struct rows *rows = &p->rows[part];
+	const enum parsed parsed = parse_line(o->parser, rows, line, n, why);
+	p->good += parsed == PARSED_ROW;
+	if (parsed != PARSED_ROW && parsed != PARSED_NOTHING)
+		count_bad(o, p, parsed, why);
+	if (parsed != PARSED_ROW && o->parser->every_line && p->status == WEIR_OK &&
+	    !parse_placeholder(o->parser, rows, parsed == PARSED_NOTHING ? LABEL_BLANK : LABEL_BAD))
+		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
+}
+
+static void parse_piece(const struct load_options *o, struct piece *p)
+{
+	const char *at = p->chunk.data, *end = at + p->chunk.size;
+	p->lines = p->good = p->bad_count = p->wrong_labels = 0;
+	p->first_label.reason[0] = p->beyond.reason[0] = 0;
+	for (uint32_t i = 0; i < LOAD_PARTS; i++)
+		rows_clear(&p->rows[i]);
+	for (; at < end; p->lines++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const size_t n = (size_t)((newline == NULL ? end : newline) - at);
+		parse_one(o, p, at, parse_line_bytes(at, n));
+		at += n + 1;
+	}
+}
+
+/* Lines before byte `end` of a plain file; 0 when it cannot be read. */
+static uint64_t count_lines(const char *path, uint64_t end)
+{
+	struct text *t;
+	struct text_chunk chunk = {0};
+	uint64_t lines = 0;
+	if (end == 0 || text_open(&t, path, 0, end, NULL) != WEIR_OK)
+		return 0;
+	while (text_next(t, &chunk, NULL) == WEIR_OK && chunk.size > 0)
+		for (const char *at = chunk.data; (at = memchr(at, '\n', chunk.size - (size_t)(at - chunk.data))) != NULL; at++)
+			lines++;
+	text_close(t);
+	text_chunk_free(&chunk);
+	return lines;
+}
+
+/* Logs the first bad lines and checks the limit. */
+static void account_bad_lines(struct load *l, const struct piece *p)
+{
+	const struct load_options *o = l->options;
+	const struct load_range *r = &l->ranges[p->range];
+	uint64_t before = l->lines + count_lines(r->path, r->begin) + 1;
+	for (uint64_t i = 0; i < p->bad_count && l->result.bad_lines + i <= o->bad_line_reports; i++) {
+		unsigned long long line = before + p->bad[i].line;
+		if (l->result.bad_lines + i == 0)
+			snprintf(l->result.first_bad, sizeof l->result.first_bad, "%.200s:%llu: %s", r->path, line, p->bad[i].reason);
+		if (l->result.bad_lines + i < o->bad_line_reports)
+			logger_write(o->logger, LOG_WARN, NULL, "bad line", "at=%s:%llu reason=\"%s\"", r->path, line, p->bad[i].reason);
+	}
+	if (l->wrong_labels == 0 && p->wrong_labels > 0)
+		snprintf(l->first_label, sizeof l->first_label, "%.200s:%llu: %s", r->path,
+		         (unsigned long long)(before + p->first_label.line), p->first_label.reason);
+	l->result.bad_lines += p->bad_count;
+	l->wrong_labels += p->wrong_labels;
+	if (p->beyond.reason[0] != 0)
+		l->status = weir_fail(&l->error, WEIR_E_INVALID, "%s:%llu: %s", r->path, (unsigned long long)(before + p->beyond.line),
+		                      p->beyond.reason);
+	else if (l->result.bad_lines > o->bad_lines_max)
+		l->status = weir_fail(&l->error, WEIR_E_LIMIT, "%s: more than %llu bad line%s (data.bad_lines_max), the first at %s%s",
+		                      r->path, (unsigned long long)o->bad_lines_max, o->bad_lines_max == 1 ? "" : "s",
+		                      l->result.first_bad, l->wrong_labels == l->result.bad_lines ? "" : "; is data.format right?");
+}
+
+/* A line with a label that is none may be a slip; where many have one, leaving them out would
+ * leave a part of the classes out. */
+static void check_labels(struct load *l)
+{
+	const uint64_t all = l->result.rows + l->wrong_labels;
+	if (l->status == WEIR_OK && l->wrong_labels > LOAD_WRONG_LABELS_FEW + all / LOAD_WRONG_LABELS_OF)
+		l->status = weir_fail(&l->error, WEIR_E_INVALID, "%s (so are those of %llu of %llu rows)", l->first_label,
+		                      (unsigned long long)l->wrong_labels, (unsigned long long)all);
+}
+
+static void deliver_piece(struct load *l, struct piece *p)
+{
+	pthread_mutex_lock(&l->delivering);
+	while (l->turn != p->ticket)
+		pthread_cond_wait(&l->turn_changed, &l->delivering);
+	if (l->status == WEIR_OK && p->status != WEIR_OK) {
+		l->status = p->status;
+		l->error = p->error;
+	}
+	if (l->line_range != p->range) {
+		l->line_range = p->range;
+		l->lines = 0;
+	}
+	if (l->status == WEIR_OK && p->bad_count > 0)
+		account_bad_lines(l, p);
+	l->lines += p->lines;
+	l->result.rows += p->good;
+	for (uint32_t i = 0; i < LOAD_PARTS && l->status == WEIR_OK; i++)
+		if (p->rows[i].count > 0)
+			l->status = l->options->deliver(l->options->context, (enum split_part)i, &p->rows[i], &l->error);
+	bool failed = l->status != WEIR_OK;
+	l->turn++;
+	pthread_cond_broadcast(&l->turn_changed);
+	pthread_mutex_unlock(&l->delivering);
+	if (failed) {
+		pthread_mutex_lock(&l->reading);
+		l->read_done = true;
+		pthread_mutex_unlock(&l->reading);
+	}
+}
+
+static void *load_thread(void *argument)
+{
+	struct load *l = argument;
+	const struct load_options *o = l->options;
+	struct piece p = {.bad = calloc(o->bad_line_reports + 1, sizeof *p.bad)};
+	for (uint32_t i = 0; i < LOAD_PARTS; i++)
+		rows_init(&p.rows[i], o->parser->fields, o->parser->dense_dim, parser_bags(o->parser));
+	while (take_chunk(l, &p)) {
+		if (p.status == WEIR_OK && p.bad == NULL)
+			p.status = weir_fail(&p.error, WEIR_E_MEMORY, "out of memory parsing %s", l->ranges[p.range].path);
+		if (p.status == WEIR_OK)
+			parse_piece(o, &p);
+		deliver_piece(l, &p);
+	}
+	for (uint32_t i = 0; i < LOAD_PARTS; i++)
+		rows_free(&p.rows[i]);
+	free(p.bad);
+	text_chunk_free(&p.chunk);
+	return NULL;
+}
+
+weir_status load_text(const struct load_options *o, const struct load_range *ranges, uint32_t count, struct load_result *result,
+                      weir_error *err)
+{
+	struct load l = {.options = o, .ranges = ranges, .count = count, .read_done = count == 0};
+	pthread_t *threads = o->threads > 1 ? malloc((o->threads - 1) * sizeof *threads) : NULL;
+	pthread_mutex_init(&l.reading, NULL);
+	pthread_mutex_init(&l.delivering, NULL);
+	pthread_cond_init(&l.turn_changed, NULL);
+	uint32_t started = 0;
+	while (threads != NULL && started + 1 < o->threads && pthread_create(&threads[started], NULL, load_thread, &l) == 0)
+		started++; /* fewer threads only make it slower */
+	load_thread(&l);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	free(threads);
+	check_labels(&l);
+	text_close(l.text);
+	pthread_cond_destroy(&l.turn_changed);
+	pthread_mutex_destroy(&l.delivering);
+	pthread_mutex_destroy(&l.reading);
+	*result = l.result;
+	if (l.status != WEIR_OK && err != NULL)
+		*err = l.error;
+	return l.status;
+}

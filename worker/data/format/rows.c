@@ -1,0 +1,190 @@
+#include "worker/data/format/rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags)
+{
+	*r = (struct rows){.fields = fields, .dense_dim = dense_dim, .bags = bags, .one_hot = true};
+}
+
+void rows_free(struct rows *r)
+{
+	free(r->labels);
+	free(r->weights);
+	free(r->dense);
+	free(r->values);
+	free(r->offsets);
+	free(r->keys);
+	rows_init(r, r->fields, r->dense_dim, r->bags);
+}
+
+void rows_clear(struct rows *r)
+{
+	r->count = 0;
+	r->keys_count = 0;
+	r->weighted = r->valued = false;
+	r->one_hot = true;
+}
+
+static bool grow(void *column, size_t element, size_t elements)
+{
+	void **p = column;
+	void *larger = realloc(*p, element * elements + 64);
+	if (larger == NULL)
+		return false;
+	*p = larger;
+	return true;
+}
+
+static bool grow_rows(struct rows *r)
+{
+	uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
+	if (!grow(&r->labels, sizeof(float), capacity) || !grow(&r->dense, sizeof(float), (size_t)capacity * r->dense_dim))
+		return false;
+	if (r->bags) {
+		if (!grow(&r->weights, sizeof(float), capacity) || !grow(&r->offsets, sizeof(uint32_t), (size_t)capacity * r->fields + 1))
+			return false;
+		r->offsets[0] = 0;
+	}
+	r->capacity = capacity;
+	return true;
+}
+
+bool rows_reserve(struct rows *r, size_t keys)
+{
+	if (r->count == r->capacity && !grow_rows(r))
+		return false;
+	if (r->keys_count + keys > r->keys_capacity) {
+		size_t capacity = r->keys_capacity * 2 + keys + 1024;
+		if (!grow(&r->keys, sizeof(uint64_t), capacity) || (r->bags && !grow(&r->values, sizeof(float), capacity)))
+			return false;
+		r->keys_capacity = capacity;
+	}
+	return true;
+}
+
+struct rows_view rows_as_view(const struct rows *r)
+{
+	bool plain = !r->bags;
+	return (struct rows_view){
+	    .count = r->count,
+	    .fields = r->fields,
+	    .dense_dim = r->dense_dim,
+	    .labels = r->labels,
+	    .weights = plain || !r->weighted ? NULL : r->weights,
+	    .dense = r->dense_dim > 0 ? r->dense : NULL,
+	    .offsets = plain || r->one_hot ? NULL : r->offsets,
+	    .keys = r->keys,
+	    .values = plain || !r->valued ? NULL : r->values,
+	    .keys_count = r->keys_count,
+	};
+}
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t)63;
+}
+
+/* The batch's memory, made larger where it must; NULL when out of memory. */
+static uint8_t *batch_memory(struct batch *b, size_t bytes)
+{
+	if (b->memory != NULL && b->capacity >= bytes)
+		return b->memory;
+	free(b->memory);
+	void *memory = aligned_alloc(64, aligned(bytes + 1));
+	*b = (struct batch){.capacity = memory == NULL ? 0 : bytes, .memory = memory};
+	return memory;
+}
+
+bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values)
+{
+	size_t bags = (size_t)rows * fields;
+	size_t keys_at = 0, labels_at = aligned(keys * sizeof(uint64_t));
+	size_t weights_at = labels_at + aligned(rows * sizeof(float));
+	size_t dense_at = weights_at + (weights ? aligned(rows * sizeof(float)) : 0);
+	size_t offsets_at = dense_at + aligned((size_t)rows * dense_dim * sizeof(float));
+	size_t values_at = offsets_at + aligned((bags + 1) * sizeof(uint32_t));
+	size_t bytes = values_at + (values ? aligned(keys * sizeof(float)) : 0);
+	uint8_t *base = batch_memory(b, bytes);
+	if (base == NULL)
+		return false;
+	*b = (struct batch){.rows = 0,
+	                    .fields = fields,
+	                    .dense_dim = dense_dim,
+	                    .keys = (uint64_t *)(base + keys_at),
+	                    .labels = (float *)(base + labels_at),
+	                    .weights = weights ? (float *)(base + weights_at) : NULL,
+	                    .dense = dense_dim > 0 ? (float *)(base + dense_at) : NULL,
+	                    .offsets = (uint32_t *)(base + offsets_at),
+	                    .values = values ? (float *)(base + values_at) : NULL,
+	                    .memory = b->memory,
+	                    .capacity = b->capacity};
+	b->offsets[0] = 0;
+	return true;
+}
+
+bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context)
+{
+	const size_t targets_at = aligned((size_t)rows * context * sizeof(uint32_t));
+	uint8_t *base = batch_memory(b, targets_at + rows * sizeof(uint32_t));
+	if (base == NULL)
+		return false;
+	*b = (struct batch){.context = context,
+	                    .tokens = (uint32_t *)base,
+	                    .targets = (uint32_t *)(base + targets_at),
+	                    .memory = b->memory,
+	                    .capacity = b->capacity};
+	return true;
+}
+
+bool batch_reserve_sequences(struct batch *b, uint32_t rows, uint32_t sequence)
+{
+	const size_t targets_at = aligned((size_t)rows * sequence * sizeof(uint32_t));
+	uint8_t *base = batch_memory(b, 2 * targets_at);
+	if (base == NULL)
+		return false;
+	*b = (struct batch){.sequence = sequence,
+	                    .tokens = (uint32_t *)base,
+	                    .targets = (uint32_t *)(base + targets_at),
+	                    .memory = b->memory,
+	                    .capacity = b->capacity};
+	return true;
+}
+
+void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
+{
+	uint32_t r = b->rows, fields = v->fields;
+	uint32_t *offsets = b->offsets + (size_t)r * fields;
+	uint32_t at = offsets[0];
+	b->labels[r] = v->labels[i];
+	if (b->weights != NULL)
+		b->weights[r] = v->weights != NULL ? v->weights[i] : 1.0f;
+	if (b->dense != NULL)
+		memcpy(b->dense + (size_t)r * v->dense_dim, v->dense + (size_t)i * v->dense_dim, v->dense_dim * sizeof(float));
+	size_t first = (size_t)i * fields, count = fields;
+	if (v->offsets == NULL) {
+		for (uint32_t f = 1; f <= fields; f++)
+			offsets[f] = at + f;
+	} else {
+		const uint32_t *from = v->offsets + first;
+		for (uint32_t f = 1; f <= fields; f++)
+			offsets[f] = at + from[f] - from[0];
+		first = from[0];
+		count = from[fields] - from[0];
+	}
+	if (count > 0) /* where no row has any there are no keys */
+		memcpy(b->keys + at, v->keys + first, count * sizeof(uint64_t));
+	if (b->values != NULL) {
+		for (size_t k = 0; k < count; k++)
+			b->values[at + k] = v->values != NULL ? v->values[first + k] : 1.0f;
+	}
+	b->rows++;
+}
+
+void batch_free(struct batch *b)
+{
+	free(b->memory);
+	*b = (struct batch){0};
+}

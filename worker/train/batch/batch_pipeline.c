@@ -1,0 +1,348 @@
+#include "worker/train/batch/batch_pipeline.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A buffer of the backend that grows to the largest batch seen. */
+struct buffer {
+	void *at;
+	size_t capacity; /* bytes */
+};
+
+enum part {
+	LABELS,
+	WEIGHTS,
+	NUMBERS,
+	OFFSETS,
+	ROW_OFFSETS,
+	INDEX,
+	VALUES,
+	TOKENS,
+	TARGETS,
+	PLACES,
+	STEP,
+	LOSS,
+	NOT_FINITE,
+	SQUARES,
+	SCORES,
+	PARTS
+};
+
+/* Of a batch, in the backend's memory. */
+struct set {
+	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
+	struct model_input input;
+	struct model_output output;
+	struct staging_step *step;           /* the host's, of host_alloc */
+	double *squares;                     /* (MODEL_TABLES) likewise: of its gradients, */
+	size_t measured;                     /* so many; 0: they were not measured */
+	struct model_output host;            /* where the host wants it */
+	struct backend_mark there, computed; /* its input is; it is */
+};
+
+struct staging {
+	struct backend *backend;
+	struct model *model;
+	struct staging_shape shape;
+	struct set sets[STAGING_SETS];
+	struct set *set;              /* of the batch at hand */
+	uint64_t launched, collected; /* batches; collected <= launched <= collected + STAGING_SETS */
+	struct backend_mark before, back;
+	bool kept[MODEL_TABLES];
+	bool failed; /* out of memory, in the batch at hand */
+};
+
+static bool is_host(const struct staging *s)
+{
+	return s->backend->ops->host_memory;
+}
+
+weir_status staging_create(struct staging **out, struct backend *b, struct model *model, const struct staging_shape *shape,
+                           weir_error *err)
+{
+	struct staging *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	s->backend = b;
+	s->model = model;
+	s->shape = *shape;
+	s->set = s->sets;
+	*out = s;
+	bool whole = true;
+	for (struct set *set = s->sets; set < s->sets + STAGING_SETS; set++) {
+		set->step = b->ops->host_alloc(b, sizeof *set->step);
+		set->squares = b->ops->host_alloc(b, MODEL_TABLES * sizeof *set->squares);
+		whole &= set->step != NULL && set->squares != NULL;
+	}
+	return whole ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
+}
+
+static void release(struct staging *s, struct buffer *b)
+{
+	if (b->at != NULL)
+		s->backend->ops->buffer_free(s->backend, b->at);
+	*b = (struct buffer){0};
+}
+
+static void set_free(struct staging *s, struct set *set)
+{
+	for (enum part p = 0; p < PARTS; p++)
+		release(s, &set->parts[p]);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		release(s, &set->parameters[t]);
+		release(s, &set->pulled[t]);
+		release(s, &set->gradients[t]);
+	}
+	if (set->step != NULL)
+		s->backend->ops->host_free(s->backend, set->step);
+	if (set->squares != NULL)
+		s->backend->ops->host_free(s->backend, set->squares);
+	s->backend->ops->free_mark(s->backend, &set->there);
+	s->backend->ops->free_mark(s->backend, &set->computed);
+}
+
+void staging_destroy(struct staging *s)
+{
+	if (s == NULL)
+		return;
+	for (uint32_t i = 0; i < STAGING_SETS; i++)
+		set_free(s, &s->sets[i]);
+	s->backend->ops->free_mark(s->backend, &s->before);
+	s->backend->ops->free_mark(s->backend, &s->back);
+	free(s);
+}
+
+/* --- There */
+
+/* Room for so many bytes and a quarter more, the chosen stream's, so that slowly growing batches seldom move. NULL: out of memory, which is kept. */
+static void *room(struct staging *s, struct buffer *b, size_t bytes)
+{
+	if (b->at == NULL || bytes > b->capacity) {
+		release(s, b);
+		const size_t capacity = bytes + bytes / 4 + 1;
+		b->at = s->backend->ops->buffer_alloc(s->backend, capacity);
+		b->capacity = b->at != NULL ? capacity : 0;
+	}
+	s->failed |= b->at == NULL;
+	return b->at;
+}
+
+/* Where the backend finds what the host has at `from`; NULL for NULL. */
+static const void *copied(struct staging *s, struct buffer *b, const void *from, size_t bytes)
+{
+	if (from == NULL || is_host(s))
+		return from;
+	void *to = room(s, b, bytes);
+	if (to != NULL)
+		s->backend->ops->to_device(s->backend, to, from, bytes);
+	return to;
+}
+
+static size_t table_bytes(const struct staging *s, const struct model_input *in, enum model_table t)
+{
+	return model_table_elements(s->model, t) * (model_table_is_keyed(t) ? in->unique : 1) * sizeof(float);
+}
+
+static void load_parameters(struct staging *s, const struct model_input *in, bool keyed)
+{
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (model_table_is_keyed(t) == keyed)
+			s->set->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS /* which the model reads on the host */
+			                                  ? in->parameters[t]
+			                                  : copied(s, &s->set->parameters[t], in->parameters[t], table_bytes(s, in, t));
+}
+
+/* Keyed tables, of which the host has the rows that were pulled, and the backend those that it keeps. */
+static void load_cached(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
+{
+	const uint32_t *places = copied(s, &s->set->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		if (!model_table_is_keyed(t) || !model_has(s->model, t))
+			continue;
+		const size_t bytes = cached->misses * model_table_elements(s->model, t) * sizeof(float);
+		const float *pulled = copied(s, &s->set->pulled[t], in->parameters[t], bytes);
+		float *rows = room(s, &s->set->parameters[t], table_bytes(s, in, t));
+		if (!s->failed)
+			row_cache_join(cached, places, t, pulled, rows);
+		s->set->input.parameters[t] = rows;
+	}
+}
+
+/* All but the flat tables. */
+static void load_batch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
+{
+	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
+	struct model_input *to = &s->set->input;
+	to->rows = in->rows;
+	to->unique = in->unique;
+	to->uses = in->uses;
+	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * sizeof(float));
+	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
+	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
+	to->offsets = copied(s, &s->set->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));
+	to->row_offsets = copied(s, &s->set->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
+	to->index = copied(s, &s->set->parts[INDEX], in->index, nnz * sizeof(uint32_t));
+	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
+	to->sequence = in->sequence;
+	to->counted = in->counted;
+	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
+	to->targets = copied(s, &s->set->parts[TARGETS], in->targets,
+	                     rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));
+	if (cached != NULL)
+		load_cached(s, in, cached);
+	else
+		load_parameters(s, in, true);
+}
+
+static void room_for_gradients(struct staging *s, const struct model_input *in, const struct model_output *out)
+{
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		s->set->output.gradients[t] = is_host(s)               ? out->gradients[t]
+		                              : model_has(s->model, t) ? room(s, &s->set->gradients[t], table_bytes(s, in, t))
+		                                                       : NULL;
+	s->set->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->set->parts[LOSS], sizeof *out->loss_sum);
+	s->set->output.not_finite = is_host(s) ? out->not_finite : room(s, &s->set->parts[NOT_FINITE], sizeof *out->not_finite);
+	s->set->output.squares = is_host(s) ? s->set->squares : room(s, &s->set->parts[SQUARES], MODEL_TABLES * sizeof(double));
+	s->set->host = *out;
+	*out->not_finite = 0;
+}
+
+/* --- Training and scoring */
+
+void staging_keep(struct staging *s, enum model_table t)
+{
+	s->kept[t] = true;
+}
+
+static struct set *set_of(struct staging *s, uint64_t batch)
+{
+	return &s->sets[batch % STAGING_SETS];
+}
+
+/* Every stream waited for: what went wrong since the last time. */
+static weir_status settled(struct staging *s, weir_error *err)
+{
+	const bool failed = s->failed;
+	s->failed = false;
+	const weir_status status = s->backend->ops->sync(s->backend, err);
+	if (status != WEIR_OK || !failed)
+		return status;
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
+}
+
+/* The set at hand. step: in the backend's memory. */
+static void train(struct staging *s, const struct staging_step *step)
+{
+	struct set *set = s->set;
+	const bool scaled = set->step->loss_scale > 0;
+	set->input.loss_scale = scaled ? &step->loss_scale : NULL;
+	model_train(s->model, &set->input, &step->seed, &set->output);
+	if (scaled)
+		model_unscale(s->model, &set->input, &set->output);
+	const bool clips = set->step->clip_norm > 0;
+	set->measured = clips || set->input.sequence > 0 ? model_measure(s->model, &set->input, &set->output) : 0;
+	if (clips)
+		model_clip(s->model, &set->input, &set->output, set->step->clip_norm);
+}
+
+/* What tells how it went. */
+static void bring_back(struct staging *s, const struct set *set)
+{
+	const struct backend_ops *ops = s->backend->ops;
+	if (is_host(s))
+		return;
+	ops->to_host_later(s->backend, set->host.loss_sum, set->output.loss_sum, sizeof *set->host.loss_sum);
+	if (set->input.loss_scale != NULL)
+		ops->to_host_later(s->backend, set->host.not_finite, set->output.not_finite, sizeof *set->host.not_finite);
+	if (set->measured > 0)
+		ops->to_host_later(s->backend, set->squares, set->output.squares, set->measured * sizeof *set->squares);
+}
+
+weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                           const struct staging_step *step, const struct model_output *out, weir_error *err)
+{
+	struct backend *b = s->backend;
+	assert(s->launched - s->collected < STAGING_SETS);
+	struct set *set = s->set = set_of(s, s->launched);
+	b->ops->set_mark(b, &s->before);
+	const enum backend_stream chosen =
+	    b->ops->choose_stream(b, STREAM_IN); /* nobody reads there: the set's last batch is collected */
+	load_batch(s, in, cached);
+	load_parameters(s, in, false);
+	*set->step = *step;
+	const struct staging_step *there = copied(s, &set->parts[STEP], set->step, sizeof *there);
+	b->ops->set_mark(b, &set->there);
+	b->ops->choose_stream(b, STREAM_COMPUTE);
+	b->ops->follow_mark(b, &s->before);
+	b->ops->follow_mark(b, &set->there);
+	room_for_gradients(s, in, out);
+	if (!s->failed) {
+		train(s, there);
+		b->ops->set_mark(b, &set->computed);
+		s->launched++;
+	}
+	b->ops->choose_stream(b, chosen);
+	return s->failed ? settled(s, err) : WEIR_OK;
+}
+
+weir_status staging_collect(struct staging *s, weir_error *err)
+{
+	struct backend *b = s->backend;
+	assert(s->collected < s->launched);
+	const struct set *set = set_of(s, s->collected++);
+	b->ops->follow_mark(b, &set->computed);
+	bring_back(s, set);
+	b->ops->set_mark(b, &s->back);
+	return b->ops->await_mark(b, &s->back, err);
+}
+
+float *staging_gradient(const struct staging *s, enum model_table t)
+{
+	return s->sets[(s->collected - 1) % STAGING_SETS].output.gradients[t];
+}
+
+double staging_gradient_norm(const struct staging *s)
+{
+	const struct set *set = &s->sets[(s->collected - 1) % STAGING_SETS];
+	double sum = 0;
+	for (size_t i = 0; i < set->measured; i++)
+		sum += set->squares[i];
+	return sqrt(sum);
+}
+
+weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                          const struct staging_step *step, const struct model_output *out, weir_error *err)
+{
+	const weir_status status = staging_launch(s, in, cached, step, out, err);
+	return status == WEIR_OK ? staging_collect(s, err) : status;
+}
+
+void staging_drop(struct staging *s)
+{
+	(void)settled(s, NULL); /* what has failed for good is told again */
+	s->collected = s->launched;
+}
+
+weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err)
+{
+	load_parameters(s, in, false);
+	return settled(s, err);
+}
+
+weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err)
+{
+	const struct backend_ops *ops = s->backend->ops;
+	load_batch(s, in, NULL);
+	const size_t n = (size_t)in->rows * model_row_scores(s->model);
+	float *made = room(s, &s->set->parts[SCORES], n * sizeof *made);
+	if (s->failed)
+		return settled(s, err);
+	const float *out = model_score(s->model, &s->set->input);
+	if (s->shape.context == 0 && s->shape.sequence == 0) {
+		ops->sigmoid(s->backend, made, out, n);
+		out = made;
+	}
+	ops->to_host(s->backend, scores, out, n * sizeof *scores);
+	return settled(s, err);
+}

@@ -1,0 +1,24 @@
+/* Where a batch stands in the whole training: how many batches come before it, in the order of the
+ * passes and of each pass's units. A function of the job and its data, so that whoever executes a
+ * batch, and whenever, finds the same. Schedules go by it. */
+#ifndef WEIR_TRAIN_BATCH_PLACES_H
+#define WEIR_TRAIN_BATCH_PLACES_H
+
+#include "common/job/job.h"
+#include "worker/data/dataset.h"
+
+struct batch_places {
+	const struct job *job;
+	const struct dataset *dataset;
+	uint64_t *before; /* (units + 1) batches before the unit at each place of `pass`; NULL: none yet */
+	uint32_t pass;    /* that `before` is of */
+};
+
+/* Batches of a pass. Units that are not read before they are executed count as data.unit_batches. */
+uint64_t batch_places_pass(const struct job *job, const struct dataset *d);
+/* *out: counted from 0. place: of the unit in its pass's order. E_MEMORY. */
+weir_status batch_places_find(struct batch_places *p, uint32_t pass, uint32_t place, uint32_t batch, uint64_t *out,
+                              weir_error *err) WEIR_MUST_CHECK;
+void batch_places_free(struct batch_places *p);
+
+#endif

@@ -1,0 +1,144 @@
+#include "worker/train/batch/minibatch.h"
+
+#include <string.h>
+
+static weir_status out_of_memory(weir_error *err)
+{
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
+}
+
+/* Room for what is wanted and a quarter more, so that slowly growing batches seldom move. */
+static size_t with_slack(size_t wanted)
+{
+	return wanted + wanted / 4;
+}
+
+static void release(struct backend *b, void *p)
+{
+	if (p != NULL)
+		b->ops->host_free(b, p);
+}
+
+/* A fresh buffer in place of `old`; NULL when out of memory. */
+static void *replace(struct backend *b, void *old, size_t bytes)
+{
+	release(b, old);
+	return b->ops->host_alloc(b, bytes > 0 ? bytes : 1);
+}
+
+/* Room for `rows` rows of table t (flat tables: 1). */
+static bool grow_table(struct minibatch *m, enum model_table t, size_t rows)
+{
+	if (rows <= m->unique_capacity[t])
+		return true;
+	if (model_table_is_keyed(t))
+		rows = with_slack(rows);
+	size_t bytes = rows * model_table_elements(m->model, t) * sizeof(float);
+	m->unique_capacity[t] = 0;
+	m->parameters[t] = replace(m->backend, m->parameters[t], bytes);
+	if (m->gradients[t])
+		m->output.gradients[t] = replace(m->backend, m->output.gradients[t], bytes);
+	if (m->parameters[t] == NULL || (m->gradients[t] && m->output.gradients[t] == NULL))
+		return false;
+	m->unique_capacity[t] = rows;
+	m->input.parameters[t] = m->parameters[t];
+	return true;
+}
+
+weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err)
+{
+	*m = (struct minibatch){.backend = b, .model = model};
+	if (gradients != NULL) {
+		memcpy(m->gradients, gradients, sizeof m->gradients);
+		m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum);
+		m->output.not_finite = replace(b, NULL, sizeof *m->output.not_finite);
+		if (m->output.loss_sum == NULL || m->output.not_finite == NULL) {
+			minibatch_free(m);
+			return out_of_memory(err);
+		}
+	}
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1)) {
+			minibatch_free(m);
+			return out_of_memory(err);
+		}
+	return WEIR_OK;
+}
+
+void minibatch_free(struct minibatch *m)
+{
+	if (m->backend == NULL)
+		return;
+	release(m->backend, m->keys);
+	release(m->backend, m->index);
+	release(m->backend, m->row_offsets);
+	release(m->backend, m->output.loss_sum);
+	release(m->backend, m->output.not_finite);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		release(m->backend, m->parameters[t]);
+		release(m->backend, m->output.gradients[t]);
+	}
+	*m = (struct minibatch){0};
+}
+
+static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_error *err)
+{
+	struct backend *b = m->backend;
+	if (nnz > m->nnz_capacity) {
+		nnz = with_slack(nnz);
+		m->nnz_capacity = 0;
+		m->keys = replace(b, m->keys, nnz * sizeof *m->keys);
+		m->index = replace(b, m->index, nnz * sizeof *m->index);
+		if (m->keys == NULL || m->index == NULL)
+			return out_of_memory(err);
+		m->nnz_capacity = nnz;
+	}
+	if (rows > m->rows_capacity) {
+		m->rows_capacity = 0;
+		m->row_offsets = replace(b, m->row_offsets, (rows + 1) * sizeof *m->row_offsets);
+		if (m->row_offsets == NULL)
+			return out_of_memory(err);
+		m->rows_capacity = rows;
+	}
+	return model_reserve(m->model, (uint32_t)rows, m->output.loss_sum != NULL, err);
+}
+
+weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err)
+{
+	if (batch->context > 0 || batch->sequence > 0) { /* text and tokens have no keys */
+		m->input.rows = batch->rows;
+		m->input.sequence = batch->sequence;
+		m->input.counted = batch->counted;
+		m->input.tokens = batch->tokens;
+		m->input.targets = batch->targets;
+		return model_reserve(m->model, batch->rows, m->output.loss_sum != NULL, err);
+	}
+	size_t bags = (size_t)batch->rows * batch->fields, nnz = batch->offsets[bags];
+	weir_status s = reserve(m, batch->rows, nnz, err);
+	if (s != WEIR_OK)
+		return s;
+	size_t unique = m->backend->ops->unique(m->backend, batch->keys, nnz, m->keys, m->index);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (model_table_is_keyed(t) && model_has(m->model, t) && !grow_table(m, t, unique))
+			return out_of_memory(err);
+	for (uint32_t i = 0; i <= batch->rows; i++)
+		m->row_offsets[i] = batch->offsets[(size_t)i * batch->fields];
+	m->input.rows = batch->rows;
+	m->input.labels = batch->labels;
+	m->input.weights = batch->weights;
+	m->input.dense = batch->dense;
+	m->input.offsets = batch->offsets;
+	m->input.row_offsets = m->row_offsets;
+	m->input.index = m->index;
+	m->input.values = batch->values;
+	m->input.unique = unique;
+	minibatch_want(m, m->keys, unique);
+	m->input.uses = nnz;
+	return WEIR_OK;
+}
+
+void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count)
+{
+	m->wanted = keys;
+	m->wanted_count = count;
+}

@@ -1,0 +1,315 @@
+#include "worker/train/batch/row_cache.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/base/hash.h"
+
+#define PREFETCH_AHEAD  16
+#define CACHED          (1u << 31)   /* with a place: the row is there; else that is where it will be, */
+#define NOWHERE         (CACHED - 1) /* or it is not kept */
+#define BATCHES_MAX     UINT32_MAX   /* of one numbering: then all is forgotten */
+#define LINE_BYTES      64
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define WORDS_OF_A_KEY  3 /* at most: of one that is pulled and kept */
+#define MIB             1048576.0
+
+/* Batches are counted from 1, since all was last forgotten. */
+struct way {
+	uint64_t key;
+	uint32_t used;         /* the last batch that had the row; 0: the place is free */
+	uint16_t batches_left; /* after that one, that the row may serve, */
+	uint16_t uses_left;    /* and how many of them */
+};
+_Static_assert(ROW_CACHE_WAYS * sizeof(struct way) == 2 * LINE_BYTES, "a set is two lines of the processor's cache");
+_Static_assert(WEIR_ROW_CACHE_ROWS_MAX < NOWHERE, "a place and what is said of it are one word");
+_Static_assert(WEIR_ROW_CACHE_BYTES_MIN >= ROW_CACHE_WAYS * (WEIR_DIM_MAX + 1) * sizeof(float),
+               "there is a set, however wide rows are");
+_Static_assert(WEIR_ROW_CACHE_AGE_MAX <= UINT16_MAX, "what is left of it is 16 bits");
+
+struct row_cache {
+	struct backend *backend;
+	uint16_t max_age, max_uses;
+	uint64_t first; /* the number of batch 1 */
+	uint32_t now;   /* the batch that was looked up last; 0: none */
+	uint32_t sets;
+	struct way *ways;            /* (sets, ROW_CACHE_WAYS) */
+	float *values[MODEL_TABLES]; /* (places, width); NULL: no keyed table */
+	size_t widths[MODEL_TABLES];
+	uint32_t *found; /* (capacity) of each key of a batch: its place, or NOWHERE */
+	uint32_t *new;   /* (capacity) which keys are not there */
+	size_t capacity;
+};
+
+static weir_status no_room(struct backend *b, const struct job_row_cache *options, weir_error *err)
+{
+	weir_error why = {0};
+	const bool said = b->ops->sync(b, &why) != WEIR_OK;
+	return weir_fail(err, WEIR_E_MEMORY, "no room for tables.embedding.pull.cache.memory, %.0f MiB: make it smaller%s%s",
+	                 (double)options->memory_bytes / MIB, said ? "; " : "", said ? why.text : "");
+}
+
+static weir_status make_places(struct row_cache *c, const struct job_row_cache *options, uint64_t places, weir_error *err)
+{
+	const size_t bytes = (places * sizeof *c->ways + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	c->ways = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+	if (c->ways == NULL)
+		return weir_fail(err, WEIR_E_MEMORY,
+		                 "no room for the keys of tables.embedding.pull.cache.memory, %.0f MiB of the host's: make it smaller",
+		                 (double)bytes / MIB);
+	madvise(c->ways, bytes, MADV_HUGEPAGE); /* advice: without it look-ups are slower, not wrong */
+	row_cache_forget(c);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (c->widths[t] > 0) {
+			c->values[t] = c->backend->ops->buffer_alloc(c->backend, places * c->widths[t] * sizeof(float));
+			if (c->values[t] == NULL)
+				return no_room(c->backend, options, err);
+		}
+	return WEIR_OK;
+}
+
+weir_status row_cache_create(struct row_cache **out, struct backend *b, const struct model *model,
+                             const struct job_row_cache *options, weir_error *err)
+{
+	struct row_cache *c = calloc(1, sizeof *c);
+	if (c == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	c->backend = b;
+	c->max_age = (uint16_t)options->max_age;
+	c->max_uses = (uint16_t)(options->max_uses < options->max_age ? options->max_uses : options->max_age);
+	uint64_t row_bytes = 0;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		c->widths[t] = model_table_is_keyed(t) ? model_table_elements(model, t) : 0;
+		row_bytes += c->widths[t] * sizeof(float);
+	}
+	assert(row_bytes > 0);
+	const uint64_t sets = options->memory_bytes / (row_bytes * ROW_CACHE_WAYS), places = sets * ROW_CACHE_WAYS;
+	assert(sets > 0);
+	weir_status s = WEIR_OK;
+	if (places > WEIR_ROW_CACHE_ROWS_MAX)
+		s = weir_fail(
+		    err, WEIR_E_LIMIT,
+		    "tables.embedding.pull.cache.memory is %.0f MiB, %llu rows of %llu bytes: expected at most %u rows, %.0f MiB",
+		    (double)options->memory_bytes / MIB, (unsigned long long)places, (unsigned long long)row_bytes,
+		    WEIR_ROW_CACHE_ROWS_MAX, (double)(WEIR_ROW_CACHE_ROWS_MAX * row_bytes) / MIB);
+	c->sets = (uint32_t)sets;
+	if (s == WEIR_OK)
+		s = make_places(c, options, places, err);
+	if (s == WEIR_OK)
+		*out = c;
+	else
+		row_cache_destroy(c);
+	return s;
+}
+
+void row_cache_destroy(struct row_cache *c)
+{
+	if (c == NULL)
+		return;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (c->values[t] != NULL)
+			c->backend->ops->buffer_free(c->backend, c->values[t]);
+	free(c->ways);
+	free(c->found);
+	free(c);
+}
+
+void row_cache_forget(struct row_cache *c)
+{
+	memset(c->ways, 0, (size_t)c->sets * ROW_CACHE_WAYS * sizeof *c->ways);
+	c->now = 0;
+}
+
+/* --- Looking up */
+
+static inline struct way *set_of(const struct row_cache *c, uint64_t hash)
+{
+	return c->ways + ((hash >> 32) * c->sets >> 32) * ROW_CACHE_WAYS;
+}
+
+/* Where the key's row is in its set, or NULL. */
+static inline struct way *find(struct way *set, uint64_t key)
+{
+	struct way *at = NULL;
+	for (struct way *w = set; w < set + ROW_CACHE_WAYS; w++)
+		if (w->key == key && w->used != 0)
+			at = w;
+	return at;
+}
+
+/* Whose row goes first: of those used longest ago the one that has the least to serve. */
+static inline struct way *oldest(struct way *set)
+{
+	struct way *at = NULL;
+	uint64_t least = UINT64_MAX;
+	for (struct way *w = set; w < set + ROW_CACHE_WAYS; w++) {
+		const uint64_t rank = (uint64_t)w->used << 32 | (uint32_t)w->batches_left << 16 | w->uses_left;
+		at = rank < least ? w : at;
+		least = rank < least ? rank : least;
+	}
+	return at;
+}
+
+static inline uint32_t place_of(const struct row_cache *c, const struct way *way)
+{
+	return (uint32_t)(way - c->ways);
+}
+
+/* Where the row is; one that has served is pulled again, to where it was. NOWHERE: it is new. */
+static uint32_t known_place(struct row_cache *c, uint64_t key)
+{
+	struct way *way = find(set_of(c, hash_u64(key)), key);
+	if (way == NULL)
+		return NOWHERE;
+	const uint32_t passed = c->now - way->used;
+	const bool serves = passed <= way->batches_left && way->uses_left > 0;
+	way->used = c->now;
+	way->batches_left = serves ? (uint16_t)(way->batches_left - passed) : c->max_age;
+	way->uses_left = serves ? (uint16_t)(way->uses_left - 1) : c->max_uses;
+	return (serves ? CACHED : 0) | place_of(c, way);
+}
+
+/* The place of a row that is new. NOWHERE: this batch uses all of its set's. */
+static uint32_t new_place(struct row_cache *c, uint64_t key)
+{
+	const uint64_t hash = hash_u64(key);
+	struct way *way = oldest(set_of(c, hash));
+	if (way->used == c->now)
+		return NOWHERE;
+	const uint64_t uses = ((hash & UINT32_MAX) * (c->max_uses + 1u)) >> 32; /* 0 to max_uses */
+	*way = (struct way){.key = key, .used = c->now, .batches_left = c->max_age, .uses_left = (uint16_t)uses};
+	return place_of(c, way);
+}
+
+/* Inlined at once: gcc 12 takes a function that only prefetches for one without effects, and leaves its calls out. */
+static inline __attribute__((always_inline)) void prefetch_set(const struct row_cache *c, uint64_t key)
+{
+	const struct way *set = set_of(c, hash_u64(key));
+	__builtin_prefetch(set, 1);
+	__builtin_prefetch(set + ROW_CACHE_WAYS / 2, 1);
+}
+
+/* First the rows that are there, so that none of them makes room for another of the batch. */
+static void find_all(struct row_cache *c, const uint64_t *keys, size_t n)
+{
+	uint32_t *found = c->found, *new = c->new;
+	size_t news = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			prefetch_set(c, keys[i + PREFETCH_AHEAD]);
+		found[i] = known_place(c, keys[i]);
+		new[news] = (uint32_t)i;
+		news += found[i] == NOWHERE;
+	}
+	for (size_t i = 0; i < news; i++) {
+		if (i + PREFETCH_AHEAD < news)
+			prefetch_set(c, keys[new[i + PREFETCH_AHEAD]]);
+		found[new[i]] = new_place(c, keys[new[i]]);
+	}
+}
+
+static void begin_batch(struct row_cache *c, uint64_t batch)
+{
+	if (c->now > 0 && batch - c->first >= BATCHES_MAX)
+		row_cache_forget(c);
+	if (c->now == 0)
+		c->first = batch;
+	assert(batch - c->first >= c->now); /* rising */
+	c->now = (uint32_t)(batch - c->first) + 1;
+}
+
+static void *replace(struct backend *b, void *old, size_t bytes)
+{
+	if (old != NULL)
+		b->ops->host_free(b, old);
+	return b->ops->host_alloc(b, bytes);
+}
+
+static weir_status reserve(struct row_cache *c, struct row_cache_batch *out, size_t n, weir_error *err)
+{
+	const size_t capacity = n + n / 4 + 1;
+	out->cache = c;
+	if (n >= c->capacity) {
+		free(c->found);
+		c->found = malloc(2 * capacity * sizeof *c->found);
+		c->new = c->found + capacity;
+		c->capacity = c->found != NULL ? capacity : 0;
+	}
+	if (n >= out->capacity) {
+		out->missing = replace(c->backend, out->missing, capacity * sizeof *out->missing);
+		out->words = replace(c->backend, out->words, WORDS_OF_A_KEY * capacity * sizeof *out->words);
+		out->capacity = out->missing != NULL && out->words != NULL ? capacity : 0;
+	}
+	if (n < c->capacity && n < out->capacity)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
+}
+
+/* The five lists, one behind the other. */
+static void write_words(const uint32_t *found, const uint64_t *keys, size_t n, struct row_cache_batch *out)
+{
+	uint32_t *hit = out->words, *hit_place = hit + out->hits, *miss = hit_place + out->hits, *kept = miss + out->misses,
+	         *kept_place = kept + out->kept;
+	uint32_t misses = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (found[i] & CACHED) {
+			*hit++ = i;
+			*hit_place++ = found[i] & ~CACHED;
+			continue;
+		}
+		if (found[i] != NOWHERE) {
+			*kept++ = misses;
+			*kept_place++ = found[i];
+		}
+		*miss++ = i;
+		out->missing[misses++] = keys[i];
+	}
+}
+
+weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, size_t n, struct row_cache_batch *out,
+                              weir_error *err)
+{
+	const weir_status status = reserve(c, out, n, err);
+	if (status != WEIR_OK)
+		return status;
+	begin_batch(c, batch);
+	find_all(c, keys, n);
+	out->hits = out->kept = 0;
+	for (size_t i = 0; i < n; i++) {
+		out->hits += c->found[i] >= CACHED;
+		out->kept += c->found[i] < NOWHERE;
+	}
+	out->misses = n - out->hits;
+	write_words(c->found, keys, n, out);
+	return WEIR_OK;
+}
+
+void row_cache_batch_free(struct row_cache_batch *batch)
+{
+	if (batch->cache != NULL && batch->missing != NULL)
+		batch->cache->backend->ops->host_free(batch->cache->backend, batch->missing);
+	if (batch->cache != NULL && batch->words != NULL)
+		batch->cache->backend->ops->host_free(batch->cache->backend, batch->words);
+	*batch = (struct row_cache_batch){0};
+}
+
+/* --- Joining */
+
+size_t row_cache_words(const struct row_cache_batch *batch)
+{
+	return 2 * batch->hits + batch->misses + 2 * batch->kept;
+}
+
+void row_cache_join(const struct row_cache_batch *batch, const uint32_t *words, enum model_table t, const float *pulled,
+                    float *out)
+{
+	const struct row_cache *c = batch->cache;
+	const struct backend_ops *ops = c->backend->ops;
+	const uint32_t *hit = words, *hit_place = hit + batch->hits, *miss = hit_place + batch->hits, *kept = miss + batch->misses,
+	               *kept_place = kept + batch->kept;
+	ops->copy_rows(c->backend, out, hit, c->values[t], hit_place, c->widths[t], batch->hits);
+	ops->copy_rows(c->backend, out, miss, pulled, NULL, c->widths[t], batch->misses);
+	ops->copy_rows(c->backend, c->values[t], kept_place, pulled, kept, c->widths[t], batch->kept);
+}

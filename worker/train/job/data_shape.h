@@ -1,0 +1,13 @@
+/* What a dataset tells a model, and what brings it batches. */
+#ifndef WEIR_DATA_SHAPE_H
+#define WEIR_DATA_SHAPE_H
+
+#include "worker/data/dataset.h"
+#include "worker/model/model.h"
+
+static inline struct model_data model_data_of(const struct dataset_info *info)
+{
+	return (struct model_data){.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+}
+
+#endif

@@ -1,0 +1,353 @@
+#include "worker/train/score/scorer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/data/format/score.h"
+#include "worker/data/prefetch.h"
+#include "worker/model/transformer.h"
+#include "worker/train/batch/batch_pipeline.h"
+#include "worker/train/batch/tables.h"
+#include "worker/train/job/device.h"
+#include "worker/train/score/snapshot.h"
+
+/* Batches under way at once: pulls of all but one overlap with computing. */
+#define SCORER_RING     4u
+#define SCORER_PREFETCH 4u
+
+struct scoring {
+	struct minibatch data;
+	struct prefetched *item;
+	weir_ticket ticket;
+};
+
+struct scorer {
+	struct scorer_options options;
+	struct backend *backend;
+	struct model *model;
+	struct staging *staging;
+	struct tables tables;      /* with a client */
+	struct snapshot *snapshot; /* with a file */
+	struct scoring ring[SCORER_RING];
+	float *scores; /* (scores_capacity) of a batch */
+	size_t scores_capacity;
+};
+
+weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err)
+{
+	assert((options->client != NULL) != (options->path != NULL));
+	struct scorer *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	s->options = *options;
+	weir_status status = WEIR_OK;
+	if (options->path != NULL) {
+		status = snapshot_open(&s->snapshot, options->path, err);
+		if (status == WEIR_OK && options->trusted)
+			snapshot_trust(s->snapshot);
+		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0 && !job_is_language(options->job))
+			status = weir_fail(err, WEIR_E_INVALID,
+			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
+		if (status == WEIR_OK) {
+			s->options.data = (struct model_data){.fields = snapshot_fields(s->snapshot),
+			                                      .dense_dim = snapshot_dense_dim(s->snapshot),
+			                                      .vocabulary = snapshot_vocabulary(s->snapshot)};
+		}
+	}
+	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
+	if (status == WEIR_OK && (s->backend = backend_open(&where, err)) == NULL)
+		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	if (status == WEIR_OK)
+		status = model_create(&s->model, s->backend, options->job, &s->options.data, err);
+	if (status == WEIR_OK && model_transformer(s->model) != NULL) /* adapters do not say it, their model does */
+		s->options.data.vocabulary = transformer_config_of(model_transformer(s->model))->vocabulary;
+	if (status == WEIR_OK)
+		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
+		                             : tables_find(&s->tables, s->model, options->client, err);
+	const struct job *job = options->job;
+	const struct staging_shape shape = {.fields = s->options.data.fields,
+	                                    .dense_dim = s->options.data.dense_dim,
+	                                    .context = job->data.format == DATA_TEXT ? job->data.context : 0,
+	                                    .sequence = job->data.format == DATA_TOKENS ? job->data.sequence : 0};
+	if (status == WEIR_OK)
+		status = staging_create(&s->staging, s->backend, s->model, &shape, err);
+	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
+		status = minibatch_init(&s->ring[i].data, s->backend, s->model, NULL, err);
+	if (status == WEIR_OK)
+		*out = s;
+	else
+		scorer_close(s);
+	return status;
+}
+
+void scorer_close(struct scorer *s)
+{
+	if (s == NULL)
+		return;
+	for (size_t i = 0; i < SCORER_RING; i++)
+		minibatch_free(&s->ring[i].data);
+	staging_destroy(s->staging);
+	model_destroy(s->model);
+	if (s->backend != NULL)
+		s->backend->ops->destroy(s->backend);
+	snapshot_close(s->snapshot);
+	free(s->scores);
+	free(s);
+}
+
+const struct model_data *scorer_data(const struct scorer *s)
+{
+	return &s->options.data;
+}
+
+/* Starts a pull of the items with keys, or of those without. */
+static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_ticket *ticket, weir_error *err)
+{
+	weir_pull_item items[MODEL_TABLES];
+	size_t all = tables_pull_items(&s->tables, m, PULL_ALL, false, items), count = 0;
+	for (size_t i = 0; i < all; i++)
+		if ((items[i].keys != NULL) == keyed)
+			items[count++] = items[i];
+	return count > 0 ? weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err) : WEIR_OK;
+}
+
+/* Flat tables are read once per run and shared by all batches. */
+static weir_status load_flat(struct scorer *s, weir_error *err)
+{
+	struct minibatch *first = &s->ring[0].data;
+	if (s->snapshot != NULL) {
+		snapshot_fill_flat(s->snapshot, first);
+	} else {
+		weir_ticket ticket = 0;
+		weir_status status = pull(s, first, false, &ticket, err);
+		if (status == WEIR_OK)
+			status = weir_wait(s->options.client, ticket, -1, err);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return staging_load_flat(s->staging, &first->input, err);
+}
+
+static weir_status start(struct scorer *s, struct scoring *b, struct prefetched *item, weir_error *err)
+{
+	b->item = item;
+	weir_status status = minibatch_load(&b->data, &item->batch, err);
+	if (status != WEIR_OK)
+		return status;
+	if (s->snapshot == NULL)
+		return pull(s, &b->data, true, &b->ticket, err);
+	snapshot_fill_rows(s->snapshot, &b->data);
+	return WEIR_OK;
+}
+
+static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	if (b->ticket != 0)
+		status = weir_wait(s->options.client, b->ticket, -1, err);
+	b->ticket = 0;
+	const size_t n = (size_t)b->data.input.rows * model_row_scores(s->model);
+	if (status == WEIR_OK && n > s->scores_capacity) {
+		free(s->scores);
+		s->scores = malloc(n * sizeof(float));
+		s->scores_capacity = s->scores != NULL ? n : 0;
+		if (s->scores == NULL)
+			status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
+	}
+	if (status != WEIR_OK)
+		return status;
+	status = staging_score(s->staging, &b->data.input, s->scores, err);
+	return status == WEIR_OK ? rows(arg, &b->item->batch, s->scores, err) : status;
+}
+
+struct run {
+	struct scorer *scorer;
+	struct dataset *data;
+	struct prefetcher *prefetcher;
+	scorer_rows_fn rows;
+	void *arg;
+	uint32_t units, submitted, read; /* units of the data */
+	uint64_t started, finished;      /* batches */
+};
+
+static weir_status submit_units(struct run *r, weir_error *err)
+{
+	while (r->submitted < r->units) {
+		const struct prefetch_unit unit = {.tag = r->submitted, .data_unit = r->submitted, .end_batch = UINT32_MAX};
+		weir_status s = prefetcher_submit(r->prefetcher, &unit);
+		if (s == WEIR_E_BUSY)
+			return WEIR_OK;
+		if (s != WEIR_OK)
+			return weir_fail(err, s, "the reader refused a unit");
+		r->submitted++;
+	}
+	return WEIR_OK;
+}
+
+static weir_status start_next(struct run *r, weir_error *err)
+{
+	struct prefetched *item = NULL;
+	weir_status s = prefetcher_next(r->prefetcher, &item, -1);
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "the reader stopped");
+	r->read += item->last;
+	if (item->status == WEIR_OK && !item->empty)
+		return start(r->scorer, &r->scorer->ring[r->started++ % SCORER_RING], item, err);
+	s = item->status != WEIR_OK ? weir_fail(err, item->status, "%s", item->error.text) : WEIR_OK;
+	prefetcher_recycle(r->prefetcher, item);
+	return s;
+}
+
+static weir_status finish_next(struct run *r, weir_error *err)
+{
+	struct scoring *b = &r->scorer->ring[r->finished % SCORER_RING];
+	weir_status s = finish(r->scorer, b, r->rows, r->arg, err);
+	if (s != WEIR_OK)
+		return s;
+	prefetcher_recycle(r->prefetcher, b->item);
+	b->item = NULL;
+	r->finished++;
+	return WEIR_OK;
+}
+
+static weir_status run_all(struct run *r, weir_error *err)
+{
+	weir_status s = load_flat(r->scorer, err);
+	while (s == WEIR_OK && (r->read < r->units || r->finished < r->started)) {
+		s = submit_units(r, err);
+		while (s == WEIR_OK && r->read < r->submitted && r->started - r->finished < SCORER_RING)
+			s = start_next(r, err);
+		if (s == WEIR_OK && r->finished < r->started)
+			s = finish_next(r, err);
+	}
+	return s;
+}
+
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	const struct dataset_info *info = dataset_get_info(data);
+	const struct model_data *model = &s->options.data;
+	if (info->fields != model->fields || info->dense_dim != model->dense_dim)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u: set data.fields",
+		                 info->fields, info->dense_dim, model->fields, model->dense_dim);
+	if (info->vocabulary > model->vocabulary)
+		return weir_fail(err, WEIR_E_INVALID, "the data have tokens below %u, the model was trained with those below %u",
+		                 info->vocabulary, model->vocabulary);
+	struct run r = {.scorer = s, .data = data, .rows = rows, .arg = arg, .units = info->units};
+	weir_status status = prefetcher_create(&r.prefetcher, data, SCORER_PREFETCH, err);
+	if (status != WEIR_OK)
+		return status;
+	status = run_all(&r, err);
+	for (size_t i = 0; i < SCORER_RING; i++) { /* after a failure: what is under way must land before its memory goes */
+		weir_error ignored = {0};
+		if (s->ring[i].ticket != 0)
+			(void)weir_wait(s->options.client, s->ring[i].ticket, -1, &ignored);
+		if (s->ring[i].item != NULL)
+			prefetcher_recycle(r.prefetcher, s->ring[i].item);
+		s->ring[i].ticket = 0;
+		s->ring[i].item = NULL;
+	}
+	prefetcher_destroy(r.prefetcher);
+	return status;
+}
+
+/* --- Quality */
+
+struct collected {
+	float *labels, *probabilities, *weights;
+	size_t count, capacity;
+};
+
+static bool grow(float **column, size_t capacity)
+{
+	float *more = realloc(*column, capacity * sizeof *more);
+	*column = more != NULL ? more : *column;
+	return more != NULL;
+}
+
+static weir_status collect(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
+{
+	struct collected *c = arg;
+	if (c->count + batch->rows > c->capacity) {
+		const size_t capacity = 2 * (c->count + batch->rows);
+		if (!grow(&c->labels, capacity) || !grow(&c->probabilities, capacity) || !grow(&c->weights, capacity))
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of %zu rows", c->count);
+		c->capacity = capacity;
+	}
+	memcpy(c->labels + c->count, batch->labels, batch->rows * sizeof(float));
+	memcpy(c->probabilities + c->count, probabilities, batch->rows * sizeof(float));
+	for (uint32_t r = 0; r < batch->rows; r++)
+		c->weights[c->count + r] = batch->weights != NULL ? batch->weights[r] : 1.0f;
+	c->count += batch->rows;
+	return WEIR_OK;
+}
+
+static weir_status rate_clicks(const struct collected *c, struct quality *out, weir_error *err)
+{
+	const struct scored all = {.labels = c->labels, .scores = c->probabilities, .weights = c->weights, .n = c->count};
+	*out = (struct quality){.auc = NAN, .logloss = NAN, .calibration = NAN, .rows = c->count};
+	out->not_numbers = score_not_numbers(c->probabilities, c->count);
+	if (out->not_numbers > 0)
+		return WEIR_OK;
+	out->logloss = score_logloss(&all);
+	out->calibration = score_calibration(&all);
+	const weir_status status = score_auc(&all, &out->auc);
+	return status == WEIR_OK ? status : weir_fail(err, status, "out of memory for the AUC of %zu rows", c->count);
+}
+
+static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	struct collected c = {0};
+	weir_status status = scorer_run(s, data, collect, &c, err);
+	if (status == WEIR_OK)
+		status = rate_clicks(&c, out, err);
+	free(c.labels);
+	free(c.probabilities);
+	free(c.weights);
+	return status;
+}
+
+struct total {
+	double loss;
+	uint64_t rows, not_numbers;
+};
+
+/* In the order of the text: the same weights give the same bits. */
+static weir_status add_losses(void *arg, const struct batch *batch, const float *scores, weir_error *err)
+{
+	struct total *t = arg;
+	(void)err;
+	const size_t n = (size_t)batch->rows * (batch->sequence > 0 ? batch->sequence : 1);
+	for (size_t i = 0; i < n; i++)
+		t->loss -= (double)scores[i];
+	t->not_numbers += score_not_numbers(scores, n);
+	t->rows += batch->sequence > 0 ? batch->counted : batch->rows;
+	return WEIR_OK;
+}
+
+static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	struct total t = {0};
+	weir_status status = scorer_run(s, data, add_losses, &t, err);
+	*out = (struct quality){.auc = NAN,
+	                        .calibration = NAN,
+	                        .logloss = t.not_numbers || !t.rows ? (double)NAN : t.loss / (double)t.rows,
+	                        .rows = t.rows,
+	                        .not_numbers = t.not_numbers};
+	return status;
+}
+
+weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	return job_is_language(s->options.job) ? evaluate_text(s, data, out, err) : evaluate_clicks(s, data, out, err);
+}
+
+weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
+{
+	assert(s->options.client != NULL);
+	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim,
+	                     s->options.fingerprint ? s->options.fingerprint : "", err);
+}

@@ -1,0 +1,46 @@
+/* Scores a part of the data with a model's weights: those of a running job, through libweir, or those of a file that snapshot_save wrote. */
+#ifndef WEIR_SCORER_H
+#define WEIR_SCORER_H
+
+#include "common/job/job.h"
+#include "weir/weir.h"
+#include "worker/data/dataset.h"
+#include "worker/model/model.h"
+
+struct scorer;
+
+struct scorer_options {
+	const struct job *job; /* outlives the scorer */
+	uint32_t threads;      /* compute threads; 0: all cores */
+	uint32_t turn;         /* at this machine's devices (device.h) */
+	/* One of: */
+	weir_client *client; /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
+	const char *path;    /* of a safetensors file */
+	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
+	struct model_data data;
+	bool trusted;            /* with path: snapshot_trust */
+	const char *fingerprint; /* with client: of the job, for scorer_save; may be NULL */
+};
+
+weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
+void scorer_close(struct scorer *s);
+/* What data must look like. */
+const struct model_data *scorer_data(const struct scorer *s);
+
+/* scores, in the order of the files: (rows) the probability of a click; of text, the logarithm of the probability of what follows; of tokens, (rows, sequence) that of each
+ * target, 0 for TARGET_NONE. A status other than WEIR_OK stops the run with it. */
+typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
+
+struct quality {
+	double auc, logloss,
+	    calibration; /* score.h; NaN where undefined. Of text and tokens, logloss is the mean loss in nats a target, the others are NaN */
+	uint64_t rows;        /* of tokens: targets that count */
+	uint64_t not_numbers; /* scores that are NaN or infinite: the three are NaN when there is one */
+};
+/* Rows count by their weights. */
+weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
+/* Saves a running job's weights (snapshot.h). Needs a client. */
+weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);
+
+#endif
