@@ -3,7 +3,7 @@
 #define WEIR_CHECKPOINT_TAKE_INTERNAL_H
 
 #include "server/checkpoint/checkpoint_take.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 #include "server/store/store_stream.h"
 
 /* The row files of a partition in a published checkpoint, on which the next one may build. */

@@ -10,7 +10,6 @@
 #include "server/coord/coord_records.h"
 #include "server/coord/coord_records_format.h"
 #include "server/log/journal.h"
-#include "server/service/durable.h"
 
 #define AGAIN_MS 100u /* until the first report was taken */
 
@@ -22,6 +21,7 @@ struct partition_check {
 
 struct marks {
 	struct server *server;
+	struct marks_log log;
 	struct disk *disk;
 	struct mark_owner owner;
 	char *path; /* NULL: no file is kept */
@@ -220,7 +220,7 @@ static weir_status call_ledger(struct marks *m, const struct mark *now, Protobuf
 			asked[q.n_partitions++] = p;
 	if (!server_is_replicated(s)) {
 		q.epoch = now->epoch;
-		q.began = durable_began(s);
+		q.began = m->log.began;
 		q.position = now->position;
 	}
 	struct message *in = wire_pack(&q.base);
@@ -275,7 +275,7 @@ static void tell_ledger(struct marks *m, const struct mark *now)
 
 static void take_round(struct marks *m)
 {
-	const struct mark now = durable_mark(m->server);
+	const struct mark now = m->log.now(m->server);
 	tell_coordinator(m, &now);
 	tell_ledger(m, &now);
 	write_file(m, &now);
@@ -307,12 +307,13 @@ static void *run(void *arg)
 
 /* --- Life */
 
-weir_status marks_create(struct server *s, const struct durable_options *options, weir_error *err)
+weir_status marks_create(struct server *s, const struct durable_options *options, const struct marks_log *log, weir_error *err)
 {
 	struct marks *m = s->marks = calloc(1, sizeof *m);
 	if (!m)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	m->server = s;
+	m->log = *log;
 	m->disk = options->mark_disk;
 	m->path = options->mark_path ? strdup(options->mark_path) : NULL;
 	m->owner.server = s->options.index;
@@ -322,7 +323,7 @@ weir_status marks_create(struct server *s, const struct durable_options *options
 	m->checks = calloc(s->options.partitions, sizeof *m->checks);
 	if (!m->checks || (options->mark_path && !m->path))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	const struct mark now = durable_mark(s);
+	const struct mark now = m->log.now(s);
 	write_file(m, &now);
 	return WEIR_OK;
 }
@@ -349,7 +350,7 @@ void marks_finish(struct marks *m)
 {
 	if (!m || !m->checks)
 		return;
-	const struct mark now = durable_mark(m->server);
+	const struct mark now = m->log.now(m->server);
 	tell_coordinator(m, &now);
 	write_file(m, &now);
 }

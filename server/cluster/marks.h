@@ -15,11 +15,18 @@
 #define WEIR_MARKS_H
 
 #include "server/coord/coord_ask.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
+
+/* The log whose mark is kept. */
+struct marks_log {
+	struct mark (*now)(const struct server *s); /* how far it is known to be on disk; any thread */
+	uint64_t began;                             /* where it ended when this start found it */
+};
 
 /* Sets s->marks. The file has the mark when it returns, unless it cannot be written, which is
  * said. The log is recovered, and nothing is appended yet. */
-weir_status marks_create(struct server *s, const struct durable_options *options, weir_error *err) WEIR_MUST_CHECK;
+weir_status marks_create(struct server *s, const struct durable_options *options, const struct marks_log *log,
+                         weir_error *err) WEIR_MUST_CHECK;
 weir_status marks_start(struct marks *m, weir_error *err) WEIR_MUST_CHECK; /* rounds begin. Roles have begun */
 void marks_stop(struct marks *m);   /* no more rounds; the loops must run. NULL is allowed, in all of these */
 void marks_finish(struct marks *m); /* stopped, and all that was accepted is durable: the last mark */

@@ -6,7 +6,7 @@
 #include "server/coord/coord_records_format.h"
 #include "server/log/journal.h"
 #include "server/replication/replication.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 
 struct hosted {
 	struct hosting_view view;

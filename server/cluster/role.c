@@ -1,13 +1,11 @@
 /* A partition of this server as the subject of its replication, and what brings its replica up and keeps it there. */
 #include <string.h>
 
-#include "server/checkpoint/rewind.h"
 #include "server/cluster/placement.h"
 #include "server/cluster/roles_internal.h"
 #include "server/log/journal.h"
 #include "server/replication/peers.h"
 #include "server/replication/replica_link.h"
-#include "server/service/durable.h"
 #include "server/snapshot/snapshots.h"
 
 /* --- A partition as a subject */
@@ -87,9 +85,10 @@ static void fetch(void *subject, const struct replica_message *offer)
 static void lost(void *subject)
 {
 	const struct role *r = subject;
-	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost",
+	struct server *s = r->server;
+	LOG_AT(s->options.logger, LOG_ERROR, "partition lost",
 	       "partition=%u no replica is left that has all that was acknowledged", partition_id(r->partition));
-	rewind_lost(r->server->rewind, (uint16_t)partition_id(r->partition));
+	s->roles->host->lost(s, (uint16_t)partition_id(r->partition));
 }
 
 static const struct log_entry *entry(void *subject, uint64_t index)
@@ -136,7 +135,7 @@ static uint64_t on_disks_index(void *arg)
 static weir_status keep_table(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err)
 {
 	struct server *s = ((struct role *)arg)->server;
-	return server_keep_table(s, id, spec, err);
+	return s->roles->host->keep_table(s, id, spec, err);
 }
 
 static void on_scrub(void *arg, const struct log_entry *e, bool exact)
@@ -231,7 +230,7 @@ static void prepare_for_others(struct role *r, struct executor *e)
 	struct server *s = r->server;
 	struct learner_options learner = {.partition = r->partition,
 	                                  .replication = r->replication,
-	                                  .writer = s->durable ? durable_writer(s) : NULL,
+	                                  .writer = s->writer,
 	                                  .owner = rpc_loop_poster(e->loop),
 	                                  .generation = s->options.generation,
 	                                  .partitions = s->options.partitions,
@@ -336,7 +335,7 @@ static void bring_here(struct executor *e, uint16_t id)
 	weir_error err = {0};
 	if (s->partitions[id] || !hosting_is_wanted(s->roles->hosting, id, NULL))
 		return;
-	weir_status status = server_begin_partition(s, id, &err);
+	weir_status status = s->roles->host->begin_partition(s, id, &err);
 	roles_share_backlog(s);
 	if (!status)
 		status = role_start(e, id, &err);

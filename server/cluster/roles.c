@@ -4,14 +4,11 @@
 
 #include "common/base/key_partition.h"
 #include "proto/coord/coord_etcd.h"
-#include "server/checkpoint/rewind.h"
 #include "server/cluster/heartbeat_loop.h"
 #include "server/cluster/placement.h"
 #include "server/cluster/roles_internal.h"
 #include "server/log/journal.h"
 #include "server/replication/peers.h"
-#include "server/service/durable.h"
-#include "server/service/ledger_role.h"
 #include "server/snapshot/snapshots.h"
 
 #define SILENT_TICKS WEIR_HEART_SILENT_TICKS /* of 100 ms: who is silent for so long is taken for dead; */
@@ -71,7 +68,8 @@ static void on_caught_up(void *arg, uint64_t revision)
 
 static void on_next(void *arg, const struct rewind_record *next)
 {
-	rewind_told(((const struct server *)arg)->rewind, next);
+	struct server *s = arg;
+	s->roles->host->rewound(s, next);
 }
 
 static void on_displaced(void *arg, const weir_error *why)
@@ -107,7 +105,7 @@ static weir_status open_authority(struct server *s, weir_error *err)
 
 uint64_t roles_epochs_before(const struct server *s)
 {
-	return !server_is_replicated(s) && s->durable ? durable_epoch(s) - 1 : 0;
+	return !server_is_replicated(s) && s->durable ? folder_epoch(s->standing.folder) - 1 : 0;
 }
 
 void roles_storage_failed(void *server, const weir_error *err)
@@ -165,13 +163,14 @@ static void tour_nothing(struct executor *e, void *arg)
 	(void)e, (void)arg;
 }
 
-weir_status roles_create(struct server *s, const struct server_options *o, weir_error *err)
+weir_status roles_create(struct server *s, const struct server_options *o, const struct roles_host *host, weir_error *err)
 {
 	struct roles *r = s->roles = calloc(1, sizeof *s->roles + s->options.partitions * sizeof(struct role));
 	if (r && server_is_replicated(s))
 		r->hosting = hosting_create(s);
 	if (!r || (server_is_replicated(s) && !r->hosting))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
+	r->host = host;
 	if (o->coordinator)
 		r->shared = *o->coordinator;
 	else
@@ -238,9 +237,12 @@ static weir_status await_epochs(struct server *s, weir_error *err)
 	return status;
 }
 
+static const struct peers_directory directory = {
+    .replication = roles_replication, .scrub = roles_scrub, .takes_part = roles_take_part};
+
 weir_status roles_start(struct server *s, weir_error *err)
 {
-	weir_status status = server_is_replicated(s) ? peers_create(&s->roles->peers, s, err) : WEIR_OK;
+	weir_status status = server_is_replicated(s) ? peers_create(&s->roles->peers, s, &directory, err) : WEIR_OK;
 	if (!status && server_is_replicated(s))
 		status = snapshots_create(&s->roles->snapshots, s, s->options.catch_up_bytes_per_s, err);
 	if (status)
@@ -256,7 +258,7 @@ weir_status roles_start(struct server *s, weir_error *err)
 		server_wait_idle(s);
 	if (!status && s->roles->failed)
 		status = weir_fail(err, s->roles->failed, "%s", s->roles->err.text);
-	return status ? status : ledger_role_start(s, err);
+	return status;
 }
 
 /* --- Running and stopping */
@@ -394,12 +396,17 @@ static void on_ended(void *arg)
 
 void roles_stop(struct server *s)
 {
+	if (!s->roles || !s->roles->authority)
+		return;
+	(void)server_tour(s, stop_roles, tour_nothing, NULL);
+	server_wait_idle(s);
+}
+
+void roles_close(struct server *s)
+{
 	if (!s->roles)
 		return;
 	if (s->roles->authority) {
-		(void)server_tour(s, stop_roles, tour_nothing, NULL);
-		server_wait_idle(s);
-		ledger_role_stop(s);
 		server_enter(s);
 		authority_close(s->roles->authority, on_ended, s);
 		server_wait_idle(s);
@@ -418,7 +425,6 @@ void roles_free(struct server *s)
 		return;
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		replication_destroy(s->roles->of[p].replication);
-	ledger_role_free(s);
 	if (s->roles->session)
 		rpc_loop_destroy(s->roles->session);
 	if (s->roles->keeper)

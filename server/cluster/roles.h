@@ -8,15 +8,27 @@
 #define WEIR_ROLES_H
 
 #include "server/replication/replication.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 
 struct authority;
 struct hosting;
 struct roles;
 struct scrub;
 
-/* Before the partitions are created; roles_free also after a failure. */
-weir_status roles_create(struct server *s, const struct server_options *o, weir_error *err);
+/* What roles ask of the server above them. Any executor's loop, but for `rewound`. */
+struct roles_host {
+	/* A partition that was not here, empty. On its executor's loop. */
+	weir_status (*begin_partition)(struct server *s, uint32_t id, weir_error *err);
+	/* Before a partition learns of a table: whether it fits. */
+	weir_status (*keep_table)(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err);
+	/* No full log of the partition is left anywhere. */
+	void (*lost)(struct server *s, uint16_t partition);
+	/* The job goes back to a checkpoint, as `next` says. Any thread. */
+	void (*rewound)(struct server *s, const struct rewind_record *next);
+};
+
+/* Before the partitions are created; roles_free also after a failure. host: borrowed. */
+weir_status roles_create(struct server *s, const struct server_options *o, const struct roles_host *host, weir_error *err);
 /* Sets what a partition tells its driver by. */
 void roles_prepare_partition(struct server *s, struct partition_options *options);
 /* Partitions are recovered. When it returns, an epoch has begun in each that has one copy; on a full disk, it begins when there is space. E_TIMEOUT: a shared coordinator has
@@ -47,8 +59,10 @@ void roles_end_links(struct executor *e); /* those streams, and scrubs, on its l
 /* From when the server is idle no snapshot is sent or received any more, nothing hashed. Before what lies below is closed. */
 void roles_end_snapshots(struct server *s);
 void roles_tick(struct executor *e); /* every 100 ms or so, on its loop */
-/* Nothing is committed any more. From a thread that is no loop; the loops must run, and no stream comes in any more. */
+/* Nothing is committed any more. From a thread that is no loop; the loops must run, and no stream
+ * comes in any more. */
 void roles_stop(struct server *s);
+void roles_close(struct server *s); /* the same, once the ledger's role has stopped, too */
 void roles_free(struct server *s); /* after the loops */
 
 #endif

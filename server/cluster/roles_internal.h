@@ -23,6 +23,7 @@ struct role {
 	bool rests; /* it is not this server's any more */
 };
 struct roles {
+	const struct roles_host *host;
 	struct coordinator_options shared; /* neither etcd nor open: there is none, */
 	struct coord_memory *coordinator;  /* but this */
 	struct rpc_loop *session, *keeper; /* of the session with etcd; NULL: the first executor's loop is both */

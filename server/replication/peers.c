@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/cluster/roles.h"
+#include "server/replication/scrub.h"
 #include "server/log/journal.h"
 #include "server/replication/replica_intake.h"
 #include "server/replication/replica_link.h"
@@ -25,6 +25,7 @@ struct peer_lane { /* of a loop */
 
 struct peers {
 	struct server *server;
+	const struct peers_directory *directory;
 	struct replica_intake intake;
 	uint32_t lanes_count;
 	struct peer_lane lanes[]; /* (lanes_count) of the executors, then the ledger's */
@@ -82,7 +83,7 @@ void peers_tick(struct peers *p, const struct rpc_loop *loop)
 static struct rpc_loop *owner(void *arg, uint16_t partition)
 {
 	const struct peers *p = arg;
-	if (!roles_replication(p->server, partition))
+	if (!p->directory->replication(p->server, partition))
 		return NULL;
 	return partition == JOURNAL_LEDGER ? p->server->ledger_loop : server_executor(p->server, partition)->loop;
 }
@@ -90,13 +91,13 @@ static struct rpc_loop *owner(void *arg, uint16_t partition)
 static void deliver(void *arg, const struct replica_wire *w)
 {
 	const struct peers *p = arg;
-	struct scrub *scrub = roles_scrub(p->server, w->partition); /* the ledger has none */
-	if (!roles_take_part(p->server, w->partition))
+	struct scrub *scrub = p->directory->scrub(p->server, w->partition); /* the ledger has none */
+	if (!p->directory->takes_part(p->server, w->partition))
 		return;
 	if (w->message.kind == REPLICA_SCRUBBED && scrub)
 		scrub_received(scrub, &w->message);
 	else if (w->message.kind != REPLICA_SCRUBBED)
-		replication_receive(roles_replication(p->server, w->partition), &w->message, w->entries);
+		replication_receive(p->directory->replication(p->server, w->partition), &w->message, w->entries);
 }
 
 static void enter(void *arg)
@@ -180,7 +181,7 @@ static weir_status open_links(struct peers *p, weir_error *err)
 	return status;
 }
 
-weir_status peers_create(struct peers **out, struct server *s, weir_error *err)
+weir_status peers_create(struct peers **out, struct server *s, const struct peers_directory *directory, weir_error *err)
 {
 	const struct server_options *o = &s->options;
 	const uint32_t lanes = o->executors + (s->ledger_loop != NULL);
@@ -189,6 +190,7 @@ weir_status peers_create(struct peers **out, struct server *s, weir_error *err)
 	if (!p)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	p->server = s;
+	p->directory = directory;
 	p->lanes_count = lanes;
 	/* That something comes does not tell that all executors there run: who is alive is the hearts' to say. */
 	p->intake = (struct replica_intake){.logger = o->logger,

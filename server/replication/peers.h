@@ -4,12 +4,21 @@
 #define WEIR_PEERS_H
 
 #include "server/replication/replication.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 
 struct peers;
+struct scrub;
 
-/* Before the drivers. E_MEMORY. */
-weir_status peers_create(struct peers **out, struct server *s, weir_error *err) WEIR_MUST_CHECK;
+/* Where messages of a partition, or of the ledger, go to. On its loop, but for `replication`. */
+struct peers_directory {
+	struct replication *(*replication)(const struct server *s, uint16_t partition); /* NULL: it is not here */
+	struct scrub *(*scrub)(const struct server *s, uint16_t partition);             /* NULL: it has none */
+	bool (*takes_part)(const struct server *s, uint16_t partition); /* messages concern it */
+};
+
+/* Before the drivers. directory: borrowed. E_MEMORY. */
+weir_status peers_create(struct peers **out, struct server *s, const struct peers_directory *directory,
+                         weir_error *err) WEIR_MUST_CHECK;
 /* From a thread that is no loop: the loops run, no stream comes in any more, and nobody ticks; sources may be asked until it returns. NULL is allowed. */
 void peers_destroy(struct peers *p);
 

@@ -84,7 +84,7 @@ static weir_status open_cold(struct server *s, weir_error *err)
 		charge_rest(d);
 	bound_journal(d);
 	struct cold_writer_options writer = {.cold = d->cold, .logger = s->options.logger, .stopping = is_stopping, .arg = s};
-	if (!status && !(d->writer = cold_writer_create(&writer, err)))
+	if (!status && !(s->writer = d->writer = cold_writer_create(&writer, err)))
 		status = err->status;
 	if (!status && !(d->fetch = cold_fetch_create(d->cold, READER_THREADS, err)))
 		status = err->status;
@@ -379,7 +379,7 @@ void durable_stop(struct server *s)
 	cold_writer_destroy(d->writer);
 	cold_fetch_destroy(d->fetch);
 	cold_sweep_destroy(d->sweep);
-	d->writer = NULL;
+	s->writer = d->writer = NULL;
 	d->fetch = NULL;
 	d->sweep = NULL;
 	wait_for_loops(s);
@@ -402,12 +402,8 @@ void durable_close(struct server *s)
 	free(d->found);
 	free(d);
 	s->durable = NULL;
+	s->writer = NULL;
 	s->cold = NULL;
-}
-
-struct cold_writer *durable_writer(const struct server *s)
-{
-	return s->durable->writer;
 }
 
 void durable_get_status(const struct server *s, struct durable_status *out)

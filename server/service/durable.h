@@ -11,7 +11,6 @@
 weir_status durable_open(struct server *s, const struct durable_options *options, bool restore, weir_error *err);
 /* Whether it is to be: it is new, or was not filled to the end. Then partitions and the ledger are, between their creation and durable_recover. */
 bool durable_is_restoring(const struct server *s);
-uint64_t durable_epoch(const struct server *s); /* of this start, larger than all before; from 1 */
 /* How far this server's disk is known to be; and where its log ended when this start found it. */
 struct mark durable_mark(const struct server *s);
 uint64_t durable_began(const struct server *s);
@@ -45,8 +44,6 @@ void durable_close(struct server *s); /* after the loops and the partitions */
  * wait for it (sync_watch.h). */
 bool durable_is_slow(const struct server *s);
 void durable_watch_tick(struct server *s); /* called every WEIR_HEART_TICK_MS, by one thread */
-
-struct cold_writer *durable_writer(const struct server *s); /* what writes below */
 
 /* For the status report. */
 struct durable_status {

@@ -348,11 +348,6 @@ bool durable_is_restoring(const struct server *s)
 	return folder_is_restoring(s->standing.folder);
 }
 
-uint64_t durable_epoch(const struct server *s)
-{
-	return folder_epoch(s->standing.folder);
-}
-
 weir_status durable_recover(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;

@@ -217,7 +217,7 @@ weir_status ledger_role_start(struct server *s, weir_error *err)
 {
 	if (!is_replicated(s))
 		return WEIR_OK;
-	s->ledger_snapshot = ledger_snapshot_create(s, s->durable ? durable_writer(s) : NULL);
+	s->ledger_snapshot = ledger_snapshot_create(s, s->writer);
 	if (!s->ledger_snapshot)
 		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
 	struct starting x = {.server = s};

@@ -28,132 +28,7 @@
 #define TICK_MS           100u
 #define HAND_OVER_POLL_MS 5u
 
-/* --- What is under way */
-
-void server_enter(struct server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	s->busy++;
-	pthread_mutex_unlock(&s->lock);
-}
-
-void server_leave(struct server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	assert(s->busy > 0);
-	if (--s->busy == 0)
-		pthread_cond_broadcast(&s->idle);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void server_wait_idle(struct server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	while (s->busy)
-		pthread_cond_wait(&s->idle, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-}
-
-bool server_wait_idle_for(struct server *s, uint32_t ms)
-{
-	const int64_t deadline_ns = deadline_after_ms(ms);
-	pthread_mutex_lock(&s->lock);
-	while (s->busy && deadline_wait(&s->idle, &s->lock, deadline_ns))
-		;
-	const bool idle = s->busy == 0;
-	pthread_mutex_unlock(&s->lock);
-	return idle;
-}
-
-/* --- Who has which partition */
-
-uint32_t server_replicas(const struct server *s)
-{
-	const uint32_t wanted = s->options.replicas ? s->options.replicas : 1;
-	return wanted < s->options.servers ? wanted : s->options.servers;
-}
-
-bool server_is_replicated(const struct server *s)
-{
-	return server_replicas(s) > 1;
-}
-
-struct member_set server_first_hosts(const struct server *s, uint16_t partition)
-{
-	const uint32_t placed = partition == JOURNAL_LEDGER ? 0 : partition;
-	struct member_set hosts = {0};
-	for (uint32_t i = 0; i < server_replicas(s); i++)
-		member_set_add(&hosts, (uint16_t)placement_replica(placed, i, s->options.servers));
-	return hosts;
-}
-
-static bool is_first_host(const struct server *s, uint16_t partition)
-{
-	const struct member_set hosts = server_first_hosts(s, partition);
-	return member_set_has(&hosts, (uint16_t)s->options.index);
-}
-
-uint32_t server_servers_max(const struct server *s)
-{
-	const uint32_t most = s->options.servers + WEIR_SERVERS_ADDED_MAX;
-	if (!server_is_replicated(s))
-		return s->options.servers;
-	return most < WEIR_SERVERS_MAX ? most : WEIR_SERVERS_MAX;
-}
-
-struct poster server_poster(const struct server *s)
-{
-	return rpc_loop_poster(s->executors[0].loop);
-}
-
-/* --- Executors */
-
-struct executor *server_executor(struct server *s, uint32_t partition)
-{
-	return &s->executors[partition / s->options.servers % s->options.executors];
-}
-
-struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop)
-{
-	for (uint32_t i = 0; i < s->options.executors; i++)
-		if (s->executors[i].loop == loop)
-			return &s->executors[i];
-	assert(!"a connection on a loop that is no executor's");
-	return NULL;
-}
-
-struct tour {
-	struct server *server;
-	uint32_t next;
-	tour_fn visit, done;
-	void *arg;
-};
-
-static void tour_step(void *arg)
-{
-	struct tour *t = arg;
-	struct server *s = t->server;
-	struct executor *e = &s->executors[t->next++];
-	t->visit(e, t->arg);
-	if (t->next < s->options.executors) {
-		rpc_loop_post(s->executors[t->next].loop, tour_step, t);
-		return;
-	}
-	t->done(e, t->arg);
-	free(t);
-	server_leave(s);
-}
-
-weir_status server_tour(struct server *s, tour_fn visit, tour_fn done, void *arg)
-{
-	struct tour *t = malloc(sizeof *t);
-	if (!t)
-		return WEIR_E_MEMORY;
-	*t = (struct tour){.server = s, .visit = visit, .done = done, .arg = arg};
-	server_enter(s);
-	rpc_loop_post(s->executors[0].loop, tour_step, t);
-	return WEIR_OK;
-}
+/* --- Running */
 
 /* Parked pulls of this executor's partitions whose deadline is at or before now_ms. */
 static void expire_parked(struct executor *e, int64_t now_ms)
@@ -282,7 +157,7 @@ static weir_status start_executors(struct server *s, weir_error *err)
 			return WEIR_E_MEMORY;
 	}
 	for (uint32_t p = 0; p < o->partitions; p++)
-		if (is_first_host(s, (uint16_t)p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
+		if (server_is_first_host(s, (uint16_t)p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
 			weir_status status = start_partition(s, p, err);
 			if (status)
 				return status;
@@ -375,13 +250,15 @@ static weir_status begin_logs(struct server *s, const struct server_options *o, 
 {
 	weir_status status = s->durable ? durable_recover(s, err) : WEIR_OK;
 	if (s->durable && !status)
-		status = marks_create(s, o->durable, err);
+		status = marks_create(s, o->durable, &(struct marks_log){durable_mark, durable_began(s)}, err);
 	for (uint32_t p = 0; p < s->options.partitions && !s->durable; p++)
 		if (s->partitions[p])
 			partition_recovered(s->partitions[p]);
 	if (!status)
 		status = ledger_role_prepare(s, err);
-	return status ? status : roles_start(s, err);
+	if (!status)
+		status = roles_start(s, err);
+	return status ? status : ledger_role_start(s, err);
 }
 
 static weir_status start_checkpoints(struct server *s, const struct server_options *o, weir_error *err)
@@ -452,6 +329,21 @@ static weir_status start_heart(struct server *s, const struct server_options *o,
 	return heart_loop_create(&s->heart, &heart, err);
 }
 
+static void on_partition_lost(struct server *s, uint16_t partition)
+{
+	rewind_lost(s->rewind, partition);
+}
+
+static void on_rewound(struct server *s, const struct rewind_record *next)
+{
+	rewind_told(s->rewind, next);
+}
+
+static const struct roles_host roles_host = {.begin_partition = server_begin_partition,
+                                             .keep_table = server_keep_table,
+                                             .lost = on_partition_lost,
+                                             .rewound = on_rewound};
+
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {
 	assert(o->index < server_servers_max(s));
@@ -461,7 +353,7 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 	if (!status)
 		status = check_replicas(s, o, err);
 	if (!status)
-		status = roles_create(s, o, err);
+		status = roles_create(s, o, &roles_host, err);
 	if (!status)
 		status = rewind_create(s, o->checkpoint, err);
 	if (!status)
@@ -547,20 +439,6 @@ bool server_stuck(const struct server *s, char thread[LOOP_WATCH_NAME_BYTES], ui
 bool server_is_coordinated(const struct server *s)
 {
 	return !server_is_replicated(s) || roles_are_known(s);
-}
-
-weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation, weir_error *err)
-{
-	const struct server_options *o = &s->options;
-	if (uuid_bytes != sizeof o->uuid || memcmp(uuid, o->uuid, sizeof o->uuid) != 0)
-		return weir_fail(err, WEIR_E_GENERATION, "from another job: uuid %02x%02x%02x%02x..., %s serves %02x%02x%02x%02x...",
-		                 uuid_bytes > 3 ? uuid[0] : 0u, uuid_bytes > 3 ? uuid[1] : 0u, uuid_bytes > 3 ? uuid[2] : 0u,
-		                 uuid_bytes > 3 ? uuid[3] : 0u, s->name, o->uuid[0], o->uuid[1], o->uuid[2], o->uuid[3]);
-	if (generation != o->generation)
-		return weir_fail(err, generation > o->generation ? WEIR_E_UNAVAILABLE : WEIR_E_GENERATION,
-		                 "from generation %llu, %s serves generation %llu", (unsigned long long)generation, s->name,
-		                 (unsigned long long)o->generation);
-	return WEIR_OK;
 }
 
 /* --- Stop */
@@ -663,6 +541,7 @@ static void free_parts(struct server *s)
 		record_writer_destroy(s->executors[i].writer);
 	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
 		partition_destroy(s->partitions[p]);
+	ledger_role_free(s);
 	roles_free(s);
 	rewind_destroy(s->rewind);
 	heart_loop_destroy(s->heart);
@@ -698,6 +577,8 @@ void server_destroy(struct server *s)
 			durable_stop(s);
 		marks_finish(s->marks);
 		roles_stop(s);
+		ledger_role_stop(s);
+		roles_close(s);
 	}
 	marks_destroy(s->marks);
 	promises_stop(s->standing.promises);

@@ -13,7 +13,7 @@
 #define WEIR_LEDGER_SNAPSHOT_H
 
 #include "server/replication/replication.h"
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 #include "server/store/cold_writer.h"
 
 struct ledger_snapshot;

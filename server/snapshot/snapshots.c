@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/service/durable.h"
 #include "server/snapshot/snapshot_stream.h"
 
 /* To one address, which may be that of a server no more. */

@@ -3,7 +3,7 @@
 #ifndef WEIR_SNAPSHOTS_H
 #define WEIR_SNAPSHOTS_H
 
-#include "server/service/server_internal.h"
+#include "server/context/context.h"
 #include "server/snapshot/snapshot_send.h"
 
 struct snapshots;
