@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
 #include "common/system/process.h"
 #include "worker/data/columns/ground_truth.h"
 #include "worker/data/columns/synthetic_model.h"

@@ -1,10 +1,8 @@
 #include "worker/data/format/cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -12,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/system/disk.h"
 #include "worker/data/format/content.h"
+#include "worker/data/remote/cache_lock.h"
 
 static const char *const part_names[LOAD_PARTS] = {"train", "valid", "test"};
 
@@ -140,26 +139,6 @@ static weir_status build(const struct cache_options *o, const struct cache_key *
 		bytes += o->sources->items[i].size;
 	LOG_AT(o->load.logger, LOG_INFO, "packed cache built", "folder=%s bytes=%llu ms=%lld bad_lines=%llu", o->dir,
 	       (unsigned long long)bytes, (long long)(clock_ms(clock_system()) - began_ms), (unsigned long long)result.bad_lines);
-	return WEIR_OK;
-}
-
-weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *err)
-{
-	struct disk *disk = disk_system();
-	weir_status status = disk->ops->make_dirs(disk, dir, err);
-	if (status != WEIR_OK)
-		return status;
-	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (*fd < 0)
-		return weir_fail(err, WEIR_E_IO, "cannot create %s: %s; make the folder writable or set data.cache", path,
-		                 strerror(errno));
-	while (flock(*fd, LOCK_EX) != 0) {
-		if (errno == EINTR)
-			continue;
-		status = weir_fail(err, WEIR_E_IO, "cannot lock %s: %s", path, strerror(errno));
-		close(*fd);
-		return status;
-	}
 	return WEIR_OK;
 }
 

@@ -16,7 +16,4 @@ struct cache_options {
 /* Opens the part's packed file, building all parts first unless they are current. */
 weir_status cache_open(struct packed **out, const struct cache_options *o, enum split_part part, weir_error *err);
 
-/* Makes the folder, and waits until no other process holds the lock file, which is made too. Closing *fd gives it back. */
-weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *err);
-
 #endif

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/data/dataset.h"
+#include "worker/data/format/batch.h"
 
 struct split {
 	bool on; /* off: every line is SPLIT_TRAIN */

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/data/dataset.h"
+#include "weir/status.h"
+#include "worker/data/format/batch.h"
 
 /* Columns of `count` rows, borrowed. Bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]); offsets NULL: one key a bag. */
 struct rows_view {

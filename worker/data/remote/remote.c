@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/web/blob.h"
-#include "worker/data/format/cache.h"
+#include "worker/data/remote/cache_lock.h"
 
 #define COPY_BYTES  WEIR_BLOB_PART_BYTES /* asked for at once */
 #define SHOWN_BYTES 300u                 /* of an address, in a message */

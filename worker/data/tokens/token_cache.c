@@ -6,8 +6,8 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/limits.h"
-#include "worker/data/format/cache.h"
 #include "worker/data/format/content.h"
+#include "worker/data/remote/cache_lock.h"
 
 /* `name` tells caches in one folder apart: paths, tokenizer and settings. `identity` adds the
  * sources' sizes, times and content, as of packed ones (cache.c): when it changes the cache is
