@@ -7,9 +7,9 @@
 
 #include "common/base/deadline.h"
 #include "server/cluster/roles.h"
+#include "server/context/context.h"
 #include "server/coord/coord_records.h"
 #include "server/log/journal.h"
-#include "server/context/context.h"
 
 #define TRY_AGAIN_MS 2000u /* where the checkpoints or the coordinator could not be asked */
 

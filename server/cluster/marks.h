@@ -14,8 +14,8 @@
 #ifndef WEIR_MARKS_H
 #define WEIR_MARKS_H
 
-#include "server/coord/coord_ask.h"
 #include "server/context/context.h"
+#include "server/coord/coord_ask.h"
 
 /* The log whose mark is kept. */
 struct marks_log {

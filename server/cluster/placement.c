@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "server/context/context.h"
 #include "server/coord/coord_records_format.h"
 #include "server/log/journal.h"
 #include "server/replication/replication.h"
-#include "server/context/context.h"
 
 struct hosted {
 	struct hosting_view view;

@@ -86,8 +86,8 @@ static void lost(void *subject)
 {
 	const struct role *r = subject;
 	struct server *s = r->server;
-	LOG_AT(s->options.logger, LOG_ERROR, "partition lost",
-	       "partition=%u no replica is left that has all that was acknowledged", partition_id(r->partition));
+	LOG_AT(s->options.logger, LOG_ERROR, "partition lost", "partition=%u no replica is left that has all that was acknowledged",
+	       partition_id(r->partition));
 	s->roles->host->lost(s, (uint16_t)partition_id(r->partition));
 }
 

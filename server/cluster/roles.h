@@ -7,8 +7,8 @@
 #ifndef WEIR_ROLES_H
 #define WEIR_ROLES_H
 
-#include "server/replication/replication.h"
 #include "server/context/context.h"
+#include "server/replication/replication.h"
 
 struct authority;
 struct hosting;
@@ -63,6 +63,6 @@ void roles_tick(struct executor *e); /* every 100 ms or so, on its loop */
  * comes in any more. */
 void roles_stop(struct server *s);
 void roles_close(struct server *s); /* the same, once the ledger's role has stopped, too */
-void roles_free(struct server *s); /* after the loops */
+void roles_free(struct server *s);  /* after the loops */
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/replication/scrub.h"
 #include "server/log/journal.h"
 #include "server/replication/replica_intake.h"
 #include "server/replication/replica_link.h"

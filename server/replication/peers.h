@@ -3,8 +3,8 @@
 #ifndef WEIR_PEERS_H
 #define WEIR_PEERS_H
 
-#include "server/replication/replication.h"
 #include "server/context/context.h"
+#include "server/replication/replication.h"
 
 struct peers;
 struct scrub;
@@ -13,7 +13,7 @@ struct scrub;
 struct peers_directory {
 	struct replication *(*replication)(const struct server *s, uint16_t partition); /* NULL: it is not here */
 	struct scrub *(*scrub)(const struct server *s, uint16_t partition);             /* NULL: it has none */
-	bool (*takes_part)(const struct server *s, uint16_t partition); /* messages concern it */
+	bool (*takes_part)(const struct server *s, uint16_t partition);                 /* messages concern it */
 };
 
 /* Before the drivers. directory: borrowed. E_MEMORY. */

@@ -157,7 +157,8 @@ static weir_status start_executors(struct server *s, weir_error *err)
 			return WEIR_E_MEMORY;
 	}
 	for (uint32_t p = 0; p < o->partitions; p++)
-		if (server_is_first_host(s, (uint16_t)p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
+		if (server_is_first_host(s, (uint16_t)p) ||
+		    (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
 			weir_status status = start_partition(s, p, err);
 			if (status)
 				return status;
@@ -339,10 +340,8 @@ static void on_rewound(struct server *s, const struct rewind_record *next)
 	rewind_told(s->rewind, next);
 }
 
-static const struct roles_host roles_host = {.begin_partition = server_begin_partition,
-                                             .keep_table = server_keep_table,
-                                             .lost = on_partition_lost,
-                                             .rewound = on_rewound};
+static const struct roles_host roles_host = {
+    .begin_partition = server_begin_partition, .keep_table = server_keep_table, .lost = on_partition_lost, .rewound = on_rewound};
 
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {

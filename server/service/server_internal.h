@@ -22,7 +22,6 @@ void server_ledger_ran(struct server *s);
 weir_status server_keep_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err) WEIR_MUST_CHECK;
 void server_note_tables(struct server *s); /* those that the partitions have at the end of a start */
 
-
 /* --- sink.c: where the replies of a stream or of a unary call are collected. */
 struct request;
 struct sink {

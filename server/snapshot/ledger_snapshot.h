@@ -12,8 +12,8 @@
 #ifndef WEIR_LEDGER_SNAPSHOT_H
 #define WEIR_LEDGER_SNAPSHOT_H
 
-#include "server/replication/replication.h"
 #include "server/context/context.h"
+#include "server/replication/replication.h"
 #include "server/store/cold_writer.h"
 
 struct ledger_snapshot;
