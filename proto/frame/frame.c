@@ -73,10 +73,10 @@ void frame_put_record(uint8_t out[RECORD_HEADER_BYTES], const struct record *r)
 	put32(out + 28, r->unit);
 	put32(out + 32, r->attempt);
 	put32(out + 36, r->batch);
-	put64(out + 40, r->a);
-	put64(out + 48, r->b);
-	put32(out + 56, r->status);
-	put32(out + 60, r->c);
+	put64(out + 40, r->words.a);
+	put64(out + 48, r->words.b);
+	put32(out + 56, r->words.status);
+	put32(out + 60, r->words.c);
 }
 
 void frame_put_section(uint8_t out[SECTION_HEADER_BYTES], const struct section *s)
@@ -142,10 +142,7 @@ void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *r)
 	    .unit = get32(h + 28),
 	    .attempt = get32(h + 32),
 	    .batch = get32(h + 36),
-	    .a = get64(h + 40),
-	    .b = get64(h + 48),
-	    .status = get32(h + 56),
-	    .c = get32(h + 60),
+	    .words = {.a = get64(h + 40), .b = get64(h + 48), .status = get32(h + 56), .c = get32(h + 60)},
 	};
 }
 

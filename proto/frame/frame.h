@@ -16,7 +16,7 @@
  *   16 u64 request id (a reply repeats its request's)
  *   24 u32 pass  28 u32 unit  32 u32 attempt  36 u32 batch
  *   40 u64 a     48 u64 b     56 u32 status     60 u32 c
- * What a, b, c, pass... mean for each kind is in the table at enum record_kind.
+ * What the fields from 24 on mean for each kind is in the table at enum record_kind.
  *
  * Section header, 32 bytes
  *   0  u16 table   2 u8 codec   3 u8 index codec   4 u16 flags   6 u16 0
@@ -47,6 +47,7 @@
 #ifndef WEIR_FRAME_H
 #define WEIR_FRAME_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -66,59 +67,79 @@
 #define DIFFERENCE_LENGTH_BYTES  4u
 #define FRAME_BYTES_MAX          (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
 
-/* Kinds, and what the general fields carry:
- *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
- *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); status = place of the
- *                batch in the whole training, counted from 1, where schedules of tables that are not synchronous stand (0: not said, the partition
- *                counts its own pushes); sections: keys + gradients, all of synchronous tables or none
- *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
- *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
- *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
- *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
- *                not); else it says E_NOT_CURRENT. status = the highest place of a PUSH's batch that the client has pushed (0: none): rows of
- *                asynchronous tables with full decay are brought so far. Sections: keys, and what is held of them. One table section per (table, partition).
- *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
- *   SEAL         pass unit attempt; partition may be ALL
- *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,
- *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
- *                bit frame_part_bit(batch, part)
- *   CLOSE_STEP   a = PUSH's c, of the step; b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
- *                12 bytes each), and with flag CLOSE_WEIGHTS the weights of those included (f32 each, from 0 to c; their mean is 1; without it all
- *                are 1): rows take the sum of weight times gradient, divided by c; partition ALL
- *   CLOSE_REPLY  status; a = applied index
- *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL
+/* Kinds, and what each carries. The names are those of struct record; words a, b, status and c hold
+ * the 24 bytes from 40 on.
+ *
+ *   PUSH         identity (pass unit attempt batch part). applied: the partition's applied index at
+ *                the pull that the gradients were computed from. step: the synchronous step (0: none).
+ *                rate_scale: bits of an fp32 that multiplies learning rates (0: none). place: the
+ *                batch's place in the whole training, from 1, which asynchronous schedules go by (0:
+ *                the partition counts its own pushes). Sections: keys and gradients, all of
+ *                synchronous tables or none
+ *   PUSH_REPLY   status. applied: the applied index; with cluster.ack primary, that of the push's own
+ *                entry. stable: applied, and no failover takes it back. epoch: of `applied`. attempt:
+ *                staleness, the entries behind the push's `applied` when it came
+ *   PULL         step_least: the step that must be applied (0: none). applied_least: the index that
+ *                must be applied, if the log has it. age_ms_max: a replica may answer if its state is
+ *                no older, and has applied_least (0: only the primary); else it says E_NOT_CURRENT.
+ *                place: the highest place that the client has pushed (0: none), to which rows of
+ *                asynchronous tables with full decay are brought. Sections: keys, and what the client
+ *                holds of them; one section per (table, partition)
+ *   PULL_REPLY   status. applied: the applied index. closed: the last closed step. Sections as asked,
+ *                in that order, data without keys
+ *   SEAL         identity (pass unit attempt); the partition may be ALL
+ *   SEAL_REPLY   one per partition. status, applied, stable as of PUSH_REPLY; batch: the epoch; bits:
+ *                of its one section (table 0, codec FP32, width 0): a bitmap of the unit's parts that
+ *                are applied, dropped or waiting in an open step, bit frame_part_bit(batch, part)
+ *   CLOSE_STEP   rate_scale: as of PUSH. step. included: batches in the step. One section: the ids of
+ *                included, then of dropped batches (u32 pass, unit, batch), and with flag
+ *                CLOSE_WEIGHTS the weights of the included (f32 each, from 0 to `included`, mean 1;
+ *                without it all are 1): rows take the sum of weight times gradient, divided by
+ *                `included`. Partition ALL
+ *   CLOSE_REPLY  status, applied
+ *   RETIRE       closes all units below (pass, unit), and if attempt > 0 also unit_key (pass in the
+ *                high half, unit in the low one). Partition ALL
  *   RETIRE_REPLY status
- *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
- *   ASSIGN_REPLY status; a = applied index
- *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); request id = boot of the server; b = steps and c = rate (bits of an fp32) of the
- *                table's clock in this partition; one section with keys and values
- *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet);
- *                pass, unit = boot of the server's process, as the client knows it (high and low half; 0: it does not). The first record
- *                to each partition on a new push stream, and where it moves to; repeated at will, it asks what is stable
- *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart or a failover; E_LOST when that boot is another, and the
- *                server's log in memory; a = applied index, b = stable index, c = epoch that a is seen from,
- *                pass, unit = boot of this process, 0 where what it holds outlives it
- *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
- *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
- *   TABLE        never on the wire: an entry that brings a table (partition_tables.c). One section (table 0, codec FP32, width 0): data = Table
- *   EPOCH        never on the wire: the first entry of an epoch (partition_role.c), which is in the entry's header; no sections
- *   SCRUB        never on the wire: an entry at which every replica hashes what it has (scrub.h): a = slice of the rows, of b; no sections
- * A reply to a client with status E_MOVED carries a hint, whatever its kind: a = the server that is primary, 0xffff: not known; b = its epoch;
- *                c = revision of the map of who says so (its low 32 bits).
- * What goes to all partitions of a server goes to those that it is primary of.
- * Between the replicas of a partition (replica_wire.h); partition 0xffff is the ledger, c = the sending server and, times 65536, the receiving one, request id =
- * incarnation: the sender's in JOIN, ACK and REFUSE, none in SCRUBBED, the receiver's as known in the others
+ *   ASSIGN       sections: keys and values; flag ASSIGN_SLOTS: optimizer slots follow the values
+ *   ASSIGN_REPLY status, applied
+ *   SCAN_REPLY   status. cursor and part: where to go on (0, 0: at the end). request id: the server's
+ *                process. steps, rate (bits of an fp32): of the table's clock here. One section: keys
+ *                and values
+ *   RESUME       index: the highest that the partition has acknowledged to this client; epoch: in
+ *                which (0, 0: none). Process (record_get_process): the server's, as the client knows
+ *                it (0: unknown). The first record to each partition on a new push stream, and where
+ *                it moves to; repeated at will, it asks what is stable
+ *   RESUME_REPLY status: OK once `index` is stable; E_STALE when entries up to it were lost in a
+ *                restart or a failover; E_LOST when the process is another and the log in memory.
+ *                applied, stable, epoch as of PUSH_REPLY. Process: this one (0: it outlives itself)
+ *   LEDGER       log only (ledger_log.c). One section (table 0, codec FP32, width 0): LedgerState
+ *   EVICT        log only (partition_evict.c): rows that are gone. Sections: keys
+ *   TABLE        log only (partition_tables.c): a new table. One section (as LEDGER's): Table
+ *   EPOCH        log only (partition_role.c): the first entry of an epoch, which the entry's header has
+ *   SCRUB        log only (scrub.h): every replica hashes slice `slice` of `slices` of its rows here
+ *
+ * A reply with status E_MOVED carries `moved`, whatever its kind: the primary's server (0xffff:
+ * unknown), its epoch, and the low 32 bits of the map's revision.
+ * A record to ALL partitions of a server goes to those that it is primary of.
+ *
+ * Between the replicas of a partition (replica_wire.h). Partition 0xffff is the ledger. route: the
+ * sending server in the low 16 bits, the receiving one in the high 16. request id: an incarnation, the
+ * sender's in JOIN, ACK and REFUSE, none in SCRUBBED, else the receiver's. first (record_get_first)
+ * and second (attempt, second_low): two numbers of 64 bits.
  *   REPLICA_JOIN       nothing else
- *   REPLICA_ESTABLISH  a = epoch; pass, unit = commit index (high, low half); one section (table 0, codec FP32, INDEX_ALL, width 0): data = the
- *                      epochs and the indices they begin at (u64 each), rising, a's last
- *   REPLICA_APPEND     a = epoch; b = index of the first entry; pass, unit = commit index; sections (as above): an entry each, the bytes that
- *                      a journal would have (journal_format.h) with position and durable 0, without gaps
- *   REPLICA_ACK        a = epoch; b = last index; pass, unit = commit index; attempt, status = durable index; flag REPLICA_GAP
- *   REPLICA_REFUSE     a = epoch
- *   REPLICA_OFFER      a = epoch; b = session of a snapshot; pass, unit = index up to which everything is in it
- *   REPLICA_SCRUBBED   b = index of a SCRUB entry; pass, unit = hash of the rows, attempt, status = of the rest (scrub.h), as the sender has them there
- *   REPLICA_REBUILD    a = epoch
- * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
+ *   REPLICA_ESTABLISH  epoch; first: commit index. One section (table 0, codec FP32, INDEX_ALL, width
+ *                      0): the epochs and the indices they begin at (u64 each), rising, to this one
+ *   REPLICA_APPEND     epoch; index: of the first entry; first: commit index. Sections (as above): an
+ *                      entry each, as in a journal (journal_format.h) with position and durable 0,
+ *                      without gaps
+ *   REPLICA_ACK        epoch; index: the last; first: commit index; second: durable index; flag
+ *                      REPLICA_GAP
+ *   REPLICA_REFUSE     epoch
+ *   REPLICA_OFFER      epoch; index: session of a snapshot; first: the index up to which it holds all
+ *   REPLICA_SCRUBBED   index: of a SCRUB entry; first: hash of the sender's rows; second: of the rest
+ *   REPLICA_REBUILD    epoch
+ *
+ * A refusal may carry one section (table 0, codec FP32, INDEX_ALL, width 0): a sentence in UTF-8.
  */
 /* clang-format off */
 #define RECORD_KIND_MAP(X) \
@@ -150,15 +171,91 @@ struct frame_header {
 	uint8_t uuid[16];
 };
 
+/* A record's header. Each kind has names of its own for what it carries; the table above says what
+ * they mean. All names share the bytes from 40 on, which frame.c alone reads and writes as `words`. */
 struct record {
 	uint32_t bytes, crc;
 	uint8_t kind, flags;
 	uint16_t partition, sections, part;
 	uint64_t request_id;
-	uint32_t pass, unit, attempt, batch;
-	uint64_t a, b;
-	uint32_t status, c;
+	uint32_t pass, unit, attempt, batch; /* the identity of PUSH, SEAL, RETIRE; else record_get_... */
+	union {
+		struct record_words {
+			uint64_t a, b;
+			uint32_t status, c;
+		} words;
+		struct {
+			uint64_t reserved[2];
+			uint32_t status; /* every reply */
+		};
+		struct {
+			uint64_t applied, step;
+			uint32_t place, rate_scale;
+		} push;
+		struct {
+			uint64_t applied_least, step_least;
+			uint32_t place, age_ms_max;
+		} pull;
+		struct {
+			uint64_t rate_scale, step;
+			uint32_t reserved, included;
+		} close;
+		struct {
+			uint64_t unit_key;
+		} retire;
+		struct {
+			uint64_t index, epoch;
+		} resume;
+		struct {
+			uint64_t slice, slices;
+		} scrub;
+		struct {
+			uint64_t applied, stable;
+			uint32_t status, epoch;
+		} reply; /* PUSH_REPLY, CLOSE_REPLY, RETIRE_REPLY, ASSIGN_REPLY, RESUME_REPLY */
+		struct {
+			uint64_t applied, stable;
+			uint32_t status, bits;
+		} seal_reply;
+		struct {
+			uint64_t applied, closed;
+			uint32_t status;
+		} pull_reply;
+		struct {
+			uint64_t cursor, steps;
+			uint32_t status, rate;
+		} scan_reply;
+		struct {
+			uint64_t server, epoch;
+			uint32_t status, revision;
+		} moved; /* a reply with status E_MOVED */
+		struct {
+			uint64_t epoch, index; /* an offer: its session is the index */
+			uint32_t second_low, route;
+		} replica;
+	};
 };
+static_assert(sizeof(struct record_words) == 24, "every kind has 24 bytes of its own");
+
+/* Numbers of 64 bits in the place of an identity, high half first. */
+static inline uint64_t record_get_first(const struct record *r)
+{
+	return (uint64_t)r->pass << 32 | r->unit;
+}
+static inline void record_set_first(struct record *r, uint64_t value)
+{
+	r->pass = (uint32_t)(value >> 32);
+	r->unit = (uint32_t)value;
+}
+/* The process that a RESUME or its reply names; 0: none. */
+static inline uint64_t record_get_process(const struct record *r)
+{
+	return record_get_first(r);
+}
+static inline void record_set_process(struct record *r, uint64_t process)
+{
+	record_set_first(r, process);
+}
 
 struct section {
 	uint16_t table;

@@ -199,7 +199,7 @@ static void rate_sections(struct submission *s, float scale, float *rates)
 {
 	struct cursor body = *s->body;
 	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
-	s->reply.staleness = s->r->a < last ? (uint32_t)(last - s->r->a) : 0;
+	s->reply.staleness = s->r->push.applied < last ? (uint32_t)(last - s->r->push.applied) : 0;
 	for (uint32_t i = 0; i < s->r->sections; i++) {
 		struct section section;
 		weir_status status = frame_next_section(&body, &section, NULL);
@@ -230,10 +230,10 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 	if (!status)
 		status = check_distinct(p, r, *s->body, &s->err);
 	if (!status)
-		status = rate_scale(s, r->c, &scale);
+		status = rate_scale(s, r->push.rate_scale, &scale);
 	if (status)
 		return status;
-	if (sync && r->b == 0)
+	if (sync && r->push.step == 0)
 		return weir_fail(&s->err, WEIR_E_INVALID, "push: a synchronous table without a step");
 	uint32_t table;
 	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(p, r, *s->body, &table)) {
@@ -263,30 +263,30 @@ static weir_status check_close(struct submission *s)
 	struct cursor body = *s->body;
 	struct section section;
 	if (r->sections != 1)
-		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u sections, expected 1", (unsigned long long)r->b,
+		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u sections, expected 1", (unsigned long long)r->close.step,
 		                 r->sections);
 	weir_status status = frame_next_section(&body, &section, &s->err);
 	if (status)
 		return status;
 	uint32_t rest;
 	const uint32_t ids = step_ids(r, section.data_bytes, &rest);
-	if (rest || r->c > ids || ids > 2 * WEIR_STEP_MEMBERS_MAX)
+	if (rest || r->close.included > ids || ids > 2 * WEIR_STEP_MEMBERS_MAX)
 		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u included in %u bytes of batch ids",
-		                 (unsigned long long)r->b, r->c, section.data_bytes);
+		                 (unsigned long long)r->close.step, r->close.included, section.data_bytes);
 	for (uint32_t i = 0; i < ids; i++) {
 		struct batch_id id;
 		status = cursor_read(&section.data, &id, BATCH_ID_BYTES);
 		assert(status == WEIR_OK);
 		if (id.batch >= WEIR_UNIT_BATCHES_MAX)
-			return weir_fail(&s->err, WEIR_E_LIMIT, "close step %llu: batch %u, below %u", (unsigned long long)r->b, id.batch,
-			                 WEIR_UNIT_BATCHES_MAX);
+			return weir_fail(&s->err, WEIR_E_LIMIT, "close step %llu: batch %u, below %u", (unsigned long long)r->close.step,
+			                 id.batch, WEIR_UNIT_BATCHES_MAX);
 	}
 	for (float weight; r->flags & RECORD_CLOSE_WEIGHTS && section.data.left;) {
 		status = cursor_read(&section.data, &weight, sizeof weight);
 		assert(status == WEIR_OK);
-		if (!(weight >= 0 && weight <= (float)r->c))
+		if (!(weight >= 0 && weight <= (float)r->close.included))
 			return weir_fail(&s->err, WEIR_E_INVALID, "close step %llu: a batch weighs %g, expected 0 to %u",
-			                 (unsigned long long)r->b, (double)weight, r->c);
+			                 (unsigned long long)r->close.step, (double)weight, r->close.included);
 	}
 	return WEIR_OK;
 }
@@ -294,21 +294,22 @@ static weir_status check_close(struct submission *s)
 static weir_status submit_close(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
-	if (s->r->b <= p->steps.closed)
+	if (s->r->close.step <= p->steps.closed)
 		return WEIR_OK;
-	if (s->r->b != p->steps.closed + 1)
+	if (s->r->close.step != p->steps.closed + 1)
 		return weir_fail(&s->err, WEIR_E_STATE, "partition %u: close of step %llu, the next is %llu", p->options.id,
-		                 (unsigned long long)s->r->b, (unsigned long long)p->steps.closed + 1);
+		                 (unsigned long long)s->r->close.step, (unsigned long long)p->steps.closed + 1);
 	float scale;
 	weir_status status = check_close(s);
 	if (!status)
-		status = rate_scale(s, s->r->a, &scale);
+		status = rate_scale(s, s->r->close.rate_scale, &scale);
 	if (status)
 		return status;
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
 		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
-		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, step_of_table(p, t, s->r->b)) : 0;
+		p->scratch->rates[id] =
+		    steps ? scale * (float)schedule_lr(&t->spec->optimizer, step_of_table(p, t, s->r->close.step)) : 0;
 	}
 	e->rates = p->scratch->rates;
 	e->rates_count = p->tables_end;
@@ -319,7 +320,7 @@ static weir_status submit_retire(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
 	bool changes;
-	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a, &changes))
+	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key, &changes))
 		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
 		                 WEIR_UNITS_OPEN_MAX);
 	return changes ? submission_enter(s, e) : WEIR_OK;
@@ -340,15 +341,15 @@ static weir_status submit_assign(struct submission *s, struct log_entry *e)
 	return submission_enter(s, e);
 }
 
-/* The sender was told of entries up to r->a in epoch r->b. */
+/* The sender was told of entries up to r->resume.index in epoch r->resume.epoch. */
 static weir_status submit_resume(struct submission *s)
 {
 	const struct record *r = s->r;
-	if (!epochs_hold(&s->p->epochs, r->b, r->a, s->p->applied))
+	if (!epochs_hold(&s->p->epochs, r->resume.epoch, r->resume.index, s->p->applied))
 		return weir_fail(&s->err, WEIR_E_STALE,
 		                 "partition %u: entry %llu of epoch %llu was lost in a restart or a failover before it was stable",
-		                 s->p->options.id, (unsigned long long)r->a, (unsigned long long)r->b);
-	s->survives = r->a;
+		                 s->p->options.id, (unsigned long long)r->resume.index, (unsigned long long)r->resume.epoch);
+	s->survives = r->resume.index;
 	return WEIR_OK;
 }
 
@@ -386,7 +387,7 @@ static bool has_rows(struct submission *s)
 	weir_status status = WEIR_OK;
 	if (s->r->kind != RECORD_CLOSE_STEP)
 		status = rows_want(p, s->r, *s->body);
-	else if (s->r->b == p->steps.closed + 1 && check_close(s) == WEIR_OK)
+	else if (s->r->close.step == p->steps.closed + 1 && check_close(s) == WEIR_OK)
 		status = steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
 	if (status) /* what was noted is fetched, the rest is asked for again */
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);

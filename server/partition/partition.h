@@ -117,9 +117,9 @@ weir_status partition_table_record(const struct partition *p, uint32_t id, const
  * are until the reply. */
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg);
-/* Whether a pull may be answered now: its step (r->b; 0: none) is applied, and so is what the client knows of (r->a), and its rows are in memory. When not,
+/* Whether a pull may be answered now: its step (r->pull.step_least; 0: none) is applied, and so is what the client knows of (r->pull.applied_least), and its rows are in memory. When not,
  * `ready` runs once that is so, or with E_NOT_CURRENT when it is not by the deadline, E_MOVED when another replica is primary, or E_UNAVAILABLE when the
- * partition ends. A replica that is not primary answers pulls that allow it (r->c), or says E_NOT_CURRENT. r and body stay as they are until then. */
+ * partition ends. A replica that is not primary answers pulls that allow it (r->pull.age_ms_max), or says E_NOT_CURRENT. r and body stay as they are until then. */
 bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
                           void (*ready)(void *arg, weir_status status), void *arg);
 /* Expires parked pulls, tries again what a full disk held up or no memory, begins flushes, looks for rows to evict. INT64_MAX: pulls and what waits for space wait no longer. */

@@ -29,9 +29,9 @@ void row_meta_touch(struct row_meta *m, const struct log_entry *e)
 uint64_t push_step(const struct partition_table *t, const struct record *push)
 {
 	const uint32_t round = t->spec->mode.local_steps;
-	if (!push->status)
+	if (!push->push.place)
 		return t->clock.steps;
-	return (push->status - 1u) / (round ? round : 1u);
+	return (push->push.place - 1u) / (round ? round : 1u);
 }
 
 void table_step(struct partition_table *t, uint64_t step, float lr)
@@ -301,7 +301,7 @@ static weir_status apply_seal(struct partition *p, const struct log_entry *e)
 static weir_status apply_retire(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a);
+	p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key);
 	if (!p->failed)
 		steps_forget_closed(p);
 	return p->failed;

@@ -38,11 +38,11 @@ static void look(struct partition *p, int64_t now_ms)
 weir_status follow_pull(struct partition *p, const struct record *r)
 {
 	const struct partition_following *f = &p->following;
-	const int64_t now_ms = clock_ms(p->options.clock), oldest_ms = now_ms - r->c;
-	if (r->c == 0)
+	const int64_t now_ms = clock_ms(p->options.clock), oldest_ms = now_ms - r->pull.age_ms_max;
+	if (r->pull.age_ms_max == 0)
 		return WEIR_E_MOVED;
 	if (!f->on || f->heard_ms < oldest_ms)
 		return WEIR_E_NOT_CURRENT;
 	look(p, now_ms);
-	return p->applied >= r->a && f->level_ms >= oldest_ms ? WEIR_OK : WEIR_E_BUSY;
+	return p->applied >= r->pull.applied_least && f->level_ms >= oldest_ms ? WEIR_OK : WEIR_E_BUSY;
 }

@@ -200,14 +200,16 @@ static weir_status pull(struct partition *p, const struct record *r, struct curs
 		status = check_reply_size(p, r, body, err);
 	if (status)
 		return status;
-	struct record reply = {
-	    .kind = RECORD_PULL_REPLY, .partition = r->partition, .request_id = r->request_id, .a = p->applied, .b = p->steps.closed};
+	struct record reply = {.kind = RECORD_PULL_REPLY,
+	                       .partition = r->partition,
+	                       .request_id = r->request_id,
+	                       .pull_reply = {.applied = p->applied, .closed = p->steps.closed}};
 	record_writer_begin(w, &reply);
 	for (uint32_t i = 0; i < r->sections && !status; i++) {
 		struct section s;
 		status = frame_next_section(&body, &s, err);
 		assert(status == WEIR_OK);
-		status = pull_section(p, &s, r->status, w);
+		status = pull_section(p, &s, r->pull.place, w);
 	}
 	weir_status ended = record_writer_end(w);
 	if (ended)
@@ -270,9 +272,8 @@ static weir_status scan_write(const struct scan_page *g, const struct record *re
 	                       .partition = request->partition,
 	                       .request_id = request->request_id,
 	                       .part = g->place.below,
-	                       .a = g->place.at,
-	                       .b = g->clock.steps};
-	memcpy(&reply.c, &g->clock.lr, sizeof reply.c);
+	                       .scan_reply = {.cursor = g->place.at, .steps = g->clock.steps}};
+	memcpy(&reply.scan_reply.rate, &g->clock.lr, sizeof reply.scan_reply.rate);
 	struct section s = {.table = (uint16_t)table,
 	                    .codec = WEIR_CODEC_FP32,
 	                    .index_codec = INDEX_RAW,

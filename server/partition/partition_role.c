@@ -42,7 +42,7 @@ uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices)
 	weir_error err = {0};
 	struct log_entry e = {
 	    .record = {
-	        .kind = RECORD_SCRUB, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id, .a = slice, .b = slices}};
+	        .kind = RECORD_SCRUB, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id, .scrub = {slice, slices}}};
 	if (p->failed || p->moved || role_holds_records(p) || p->blocked.first)
 		return 0;
 	entry_place(p, &e);

@@ -13,7 +13,7 @@
 static bool retires(const struct record *retire, const struct record *r)
 {
 	const uint64_t key = identity_key(r->pass, r->unit);
-	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->a == key);
+	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->retire.unit_key == key);
 }
 
 /* Whether what identity_check says to a push or a seal changes with e: STALE, DUPLICATE, DROPPED. */
@@ -22,7 +22,7 @@ static bool decides_identity(const struct record *e, const struct record *r)
 	if (e->kind == RECORD_RETIRE)
 		return retires(e, r);
 	if (e->kind == RECORD_CLOSE_STEP)
-		return r->kind == RECORD_PUSH && r->b > 0;
+		return r->kind == RECORD_PUSH && r->push.step > 0;
 	if ((e->kind != RECORD_PUSH && e->kind != RECORD_SEAL) || e->pass != r->pass || e->unit != r->unit)
 		return false;
 	return e->attempt > r->attempt ||
@@ -81,7 +81,7 @@ uint64_t tail_decides(const struct partition *p, const struct record *r)
 	if (last <= p->applied)
 		return 0;
 	if (r->kind == RECORD_RESUME)
-		return tail_holds(p, r->b, r->a, last) ? r->a : 0;
+		return tail_holds(p, r->resume.epoch, r->resume.index, last) ? r->resume.index : 0;
 	if (last - p->applied >= WEIR_TAIL_ENTRIES_MAX) /* not one by one */
 		return p->applied + WEIR_TAIL_ENTRIES_MAX / 2;
 	return r->kind == RECORD_PUSH || r->kind == RECORD_SEAL ? last_of_unit(p, r, last) : last_that_decides(p, r, last);

@@ -10,13 +10,13 @@
 
 static bool step_is_applied(const struct partition *p, const struct record *r)
 {
-	return r->b <= p->steps.closed;
+	return r->pull.step_least <= p->steps.closed;
 }
 
 /* What the client knows of, and the log has: of what a failover has lost, RESUME tells. */
 static bool floor_is_applied(const struct partition *p, const struct record *r)
 {
-	return r->a <= p->applied || r->a > p->options.log->ops->last(p->options.log);
+	return r->pull.applied_least <= p->applied || r->pull.applied_least > p->options.log->ops->last(p->options.log);
 }
 
 /* Whether a pull may be answered; *ticket: else of the rows it waits for, 0 when it waits for its step or entries. *status: what went wrong. */
@@ -202,7 +202,7 @@ static bool defer(struct submission *s)
 
 static bool is_asynchronous_push(const struct submission *s)
 {
-	return s->r->kind == RECORD_PUSH && s->r->b == 0;
+	return s->r->kind == RECORD_PUSH && s->r->push.step == 0;
 }
 
 /* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells

@@ -105,7 +105,7 @@ struct batch_id step_batch(const struct log_entry *close, uint32_t i)
 
 uint32_t step_ids(const struct record *close, uint32_t data_bytes, uint32_t *rest)
 {
-	const uint64_t weights = close->flags & RECORD_CLOSE_WEIGHTS ? close->c * (uint64_t)sizeof(float) : 0;
+	const uint64_t weights = close->flags & RECORD_CLOSE_WEIGHTS ? close->close.included * (uint64_t)sizeof(float) : 0;
 	const uint32_t ids_bytes = weights < data_bytes ? data_bytes - (uint32_t)weights : 0;
 	*rest = ids_bytes % BATCH_ID_BYTES;
 	return ids_bytes / BATCH_ID_BYTES;
@@ -259,7 +259,7 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 		for (size_t j = 0; j < width; j++)
 			sum[j] += next[j];
 	}
-	struct optimizer_scalars scalars = {.lr = e->rates[touches->table], .grad_scale = 1.0f / (float)e->record.c};
+	struct optimizer_scalars scalars = {.lr = e->rates[touches->table], .grad_scale = 1.0f / (float)e->record.close.included};
 	if (t->spec->kind == WEIR_DENSE)
 		scalars.element = touches->key * WEIR_CHUNK;
 	if (t->full_decay)
@@ -289,7 +289,7 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	struct touches l = {0};
 	uint32_t order = 0;
 	weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < e->record.c && !status; i++) {
+	for (uint32_t i = 0; i < e->record.close.included && !status; i++) {
 		struct batch_id id = step_batch(e, i);
 		const float weight = step_weight(e, i);
 		uint32_t at, end = parts_of(&p->steps, &id, &at);
@@ -313,7 +313,7 @@ static weir_status want_entry(struct partition *p, uint64_t index)
 weir_status steps_want(struct partition *p, const struct log_entry *close)
 {
 	weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < close->record.c && !status; i++) {
+	for (uint32_t i = 0; i < close->record.close.included && !status; i++) {
 		struct batch_id id = step_batch(close, i);
 		uint32_t at, end = parts_of(&p->steps, &id, &at);
 		for (; at < end && !status; at++)
@@ -387,21 +387,21 @@ static void take_step(struct partition *p, const struct log_entry *e)
 	for (uint32_t id = 0; id < p->tables_end && id < e->rates_count; id++) {
 		struct partition_table *t = p->tables[id];
 		if (t && t->spec->mode.kind == WEIR_SYNC)
-			table_step(t, step_of_table(p, t, e->record.b), e->rates[id]);
+			table_step(t, step_of_table(p, t, e->record.close.step), e->rates[id]);
 	}
 }
 
 weir_status step_close(struct partition *p, const struct log_entry *e)
 {
-	assert(e->record.b == p->steps.closed + 1);
+	assert(e->record.close.step == p->steps.closed + 1);
 	weir_status status = reduce(p, e);
 	take_step(p, e);
 	for (uint32_t i = 0, n = ids_count(e); i < n && !status; i++) {
 		struct batch_id id = step_batch(e, i);
-		bool dropped = i >= e->record.c;
+		bool dropped = i >= e->record.close.included;
 		finish_batch(p, &id, dropped);
 		status = remember_step(p, &id, dropped);
 	}
-	p->steps.closed = e->record.b;
+	p->steps.closed = e->record.close.step;
 	return status;
 }

@@ -40,9 +40,10 @@ static const struct form forms[] = {
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
-static uint64_t join(uint32_t high, uint32_t low)
+/* Of 64 bits, behind record_get_first's. */
+static uint64_t get_second(const struct record *r)
 {
-	return (uint64_t)high << 32 | low;
+	return (uint64_t)r->attempt << 32 | r->replica.second_low;
 }
 
 /* --- Writing */
@@ -50,19 +51,20 @@ static uint64_t join(uint32_t high, uint32_t low)
 static struct record record_of(uint16_t partition, const struct replica_message *m)
 {
 	const struct form *f = &forms[m->kind];
-	struct record r = {
-	    .kind = f->record, .partition = partition, .request_id = m->incarnation, .c = m->from | (uint32_t)m->to << 16};
+	struct record r = {.kind = f->record,
+	                   .partition = partition,
+	                   .request_id = m->incarnation,
+	                   .replica.route = m->from | (uint32_t)m->to << 16};
 	const bool offer = m->kind == REPLICA_OFFER;
 	const uint64_t commit = offer ? m->last : m->commit, durable = offer ? m->first : m->durable;
-	r.a = f->epoch ? m->epoch : 0;
+	r.replica.epoch = f->epoch ? m->epoch : 0;
 	if (f->index)
-		r.b = offer ? m->session : m->kind == REPLICA_APPEND ? m->first : m->last;
+		r.replica.index = offer ? m->session : m->kind == REPLICA_APPEND ? m->first : m->last;
 	const uint64_t first = f->hashes ? m->rows : f->commit ? commit : 0;
 	const uint64_t second = f->hashes ? m->state : f->durable ? durable : 0;
-	r.pass = (uint32_t)(first >> 32);
-	r.unit = (uint32_t)first;
+	record_set_first(&r, first);
 	r.attempt = (uint32_t)(second >> 32);
-	r.status = (uint32_t)second;
+	r.replica.second_low = (uint32_t)second;
 	r.flags = m->kind == REPLICA_ACK && m->gap ? RECORD_REPLICA_GAP : 0;
 	return r;
 }
@@ -134,32 +136,32 @@ static weir_status corrupt(const struct record *r, const char *what, weir_error 
 static bool has_only(const struct record *r, const struct form *f)
 {
 	const uint8_t flags = r->kind == RECORD_REPLICA_ACK ? RECORD_REPLICA_GAP : 0;
-	return !(r->flags & ~flags) && !r->part && !r->batch && (f->epoch || !r->a) && (f->index || !r->b) &&
-	       (f->commit || f->hashes || !(r->pass | r->unit)) && (f->durable || f->hashes || !(r->attempt | r->status));
+	return !(r->flags & ~flags) && !r->part && !r->batch && (f->epoch || !r->replica.epoch) && (f->index || !r->replica.index) &&
+	       (f->commit || f->hashes || !record_get_first(r)) && (f->durable || f->hashes || !get_second(r));
 }
 
 static weir_status check_record(const struct record *r, const struct form *f, weir_error *err)
 {
-	const uint32_t from = r->c & 0xffff, to = r->c >> 16;
+	const uint32_t from = r->replica.route & 0xffff, to = r->replica.route >> 16;
 	if (from >= WEIR_SERVERS_MAX || to >= WEIR_SERVERS_MAX || from == to)
 		return corrupt(r, "it is not from one server to another", err);
 	if (!has_only(r, f))
 		return corrupt(r, "what must be zero is not", err);
 	if (f->incarnation && r->request_id == 0)
 		return corrupt(r, "of no incarnation", err);
-	if (r->kind == RECORD_REPLICA_SCRUBBED && r->b == 0)
+	if (r->kind == RECORD_REPLICA_SCRUBBED && r->replica.index == 0)
 		return corrupt(r, "of no entry", err);
-	if (f->epoch && r->a == 0)
+	if (f->epoch && r->replica.epoch == 0)
 		return corrupt(r, "of no epoch", err);
 	if (r->sections < f->sections_min || r->sections > f->sections_max)
 		return corrupt(r, "it has not as many sections as its kind", err);
-	if (r->kind == RECORD_REPLICA_APPEND && (r->b == 0 || r->b > UINT64_MAX - WEIR_RECORD_SECTIONS_MAX))
+	if (r->kind == RECORD_REPLICA_APPEND && (r->replica.index == 0 || r->replica.index > UINT64_MAX - WEIR_RECORD_SECTIONS_MAX))
 		return corrupt(r, "its first entry has no index", err);
-	if (r->kind == RECORD_REPLICA_OFFER && r->b == 0)
+	if (r->kind == RECORD_REPLICA_OFFER && r->replica.index == 0)
 		return corrupt(r, "of no session", err);
-	if (r->kind == RECORD_REPLICA_OFFER && !(r->attempt | r->status))
+	if (r->kind == RECORD_REPLICA_OFFER && !get_second(r))
 		return corrupt(r, "of no log", err);
-	if (r->kind == RECORD_REPLICA_ACK && (join(r->pass, r->unit) > r->b || join(r->attempt, r->status) > r->b))
+	if (r->kind == RECORD_REPLICA_ACK && (record_get_first(r) > r->replica.index || get_second(r) > r->replica.index))
 		return corrupt(r, "committed or durable is more than there is", err);
 	return WEIR_OK;
 }
@@ -167,23 +169,23 @@ static weir_status check_record(const struct record *r, const struct form *f, we
 static struct replica_message message_of(const struct record *r, enum replica_message_kind kind)
 {
 	struct replica_message m = {.kind = kind,
-	                            .from = (uint16_t)(r->c & 0xffff),
-	                            .to = (uint16_t)(r->c >> 16),
-	                            .epoch = r->a,
+	                            .from = (uint16_t)(r->replica.route & 0xffff),
+	                            .to = (uint16_t)(r->replica.route >> 16),
+	                            .epoch = r->replica.epoch,
 	                            .incarnation = r->request_id,
-	                            .commit = join(r->pass, r->unit),
-	                            .durable = join(r->attempt, r->status),
+	                            .commit = record_get_first(r),
+	                            .durable = get_second(r),
 	                            .gap = kind == REPLICA_ACK && r->flags};
 	if (kind == REPLICA_APPEND) {
-		m.first = r->b;
-		m.last = r->b + r->sections - 1;
+		m.first = r->replica.index;
+		m.last = r->replica.index + r->sections - 1;
 	} else if (kind == REPLICA_OFFER) {
-		m.session = r->b;
+		m.session = r->replica.index;
 		m.first = m.durable;
 		m.last = m.commit;
 		m.commit = m.durable = 0;
 	} else {
-		m.last = r->b;
+		m.last = r->replica.index;
 	}
 	if (forms[kind].hashes) {
 		m.rows = m.commit;
@@ -224,7 +226,7 @@ static weir_status read_epochs(const struct record *r, struct cursor body, struc
 		if (start->epoch <= (before ? before->epoch : 0) || start->first < (before ? before->first : 1))
 			return corrupt(r, "its epochs do not rise", err);
 	}
-	return epochs_now(out) == r->a ? WEIR_OK : corrupt(r, "its epochs do not end with its own", err);
+	return epochs_now(out) == r->replica.epoch ? WEIR_OK : corrupt(r, "its epochs do not end with its own", err);
 }
 
 /* Keeps an entry's rates behind those of the entries before it, *count of them; entries find theirs when all are there (place_rates). */
@@ -258,7 +260,7 @@ static weir_status check_entry(const struct record *r, const struct journal_entr
 		return corrupt(r, "an entry is another partition's", err);
 	if (h->index != index)
 		return corrupt(r, "an entry is out of its place", err);
-	if (h->epoch == 0 || h->epoch < epoch_before || h->epoch > r->a)
+	if (h->epoch == 0 || h->epoch < epoch_before || h->epoch > r->replica.epoch)
 		return corrupt(r, "an entry is of an epoch that cannot be there", err);
 	return WEIR_OK;
 }
@@ -308,7 +310,7 @@ static weir_status read_entries(const struct record *r, struct cursor body, stru
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < r->sections && !status; i++) {
 		struct log_entry *e = &x->entries[i];
-		status = read_entry(r, &body, r->b + i, epoch, rates, e, &crc, err);
+		status = read_entry(r, &body, r->replica.index + i, epoch, rates, e, &crc, err);
 		if (!status)
 			status = keep_rates(x, &rates_count, rates, e->rates_count, err);
 		epoch = e->epoch;

@@ -302,7 +302,8 @@ void scrub_applied(struct scrub *s, const struct log_entry *e, bool exact)
 	if (s->stopped)
 		return;
 	if (!exact || s->is_reading || hash_state(s, &s->state) ||
-	    begin_stream(s, (struct row_slice){.number = (uint32_t)e->record.a, .of = (uint32_t)e->record.b}, &err)) {
+	    begin_stream(s, (struct row_slice){.number = (uint32_t)e->record.scrub.slice, .of = (uint32_t)e->record.scrub.slices},
+	                 &err)) {
 		tell(s, e->index, &(struct scrub_hash){.server = s->options.self});
 		return;
 	}

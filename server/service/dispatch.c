@@ -55,9 +55,9 @@ static void put_hint(struct record *reply, const struct server *s)
 {
 	uint64_t revision;
 	const struct partition_place place = partition_map_find(s->map, reply->partition, &revision);
-	reply->a = place.server == s->options.index ? WEIR_SERVER_NONE : place.server; /* it does not know yet */
-	reply->b = place.epoch;
-	reply->c = (uint32_t)revision;
+	reply->moved.server = place.server == s->options.index ? WEIR_SERVER_NONE : place.server; /* it does not know yet */
+	reply->moved.epoch = place.epoch;
+	reply->moved.revision = (uint32_t)revision;
 }
 
 static void write_refusal(const struct server *s, struct record_writer *w, const struct record *r, uint8_t kind,
@@ -96,7 +96,7 @@ static struct record reply_to(const struct request *q, uint16_t partition, weir_
 {
 	struct record r = partition_reply_to(&q->record, (uint8_t)(q->record.kind + 1), status);
 	r.partition = partition;
-	r.a = applied;
+	r.reply.applied = applied;
 	return r;
 }
 
@@ -118,21 +118,18 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	struct record_writer *w = task_writer(t);
 	uint32_t id = partition_id(t->partition);
 	struct record r = reply_to(q, (uint16_t)id, reply->status, reply->applied);
-	r.b = reply->stable;
-	r.c = (uint32_t)reply->epoch;
+	r.reply.stable = reply->stable;
+	r.reply.epoch = (uint32_t)reply->epoch;
 	if (q->record.kind == RECORD_PUSH)
 		r.attempt = reply->staleness;
 	if (q->record.kind == RECORD_SEAL) {
 		r.batch = (uint32_t)reply->epoch;
-		r.c = reply->bitmap_bits;
+		r.seal_reply.bits = reply->bitmap_bits;
 	}
 	if (reply->status == WEIR_E_MOVED)
 		put_hint(&r, t->executor->server);
-	if (q->record.kind == RECORD_RESUME) {
-		const uint64_t boot = server_volatile_boot(t->executor->server);
-		r.pass = (uint32_t)(boot >> 32);
-		r.unit = (uint32_t)boot;
-	}
+	if (q->record.kind == RECORD_RESUME)
+		record_set_process(&r, server_volatile_boot(t->executor->server));
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
@@ -234,12 +231,12 @@ static void on_pull_ready(void *arg, weir_status status)
 	const struct record *r = &t->request->record;
 	weir_error err = {0};
 	const uint32_t id = partition_id(t->partition);
-	if (status == WEIR_E_NOT_CURRENT && r->c)
+	if (status == WEIR_E_NOT_CURRENT && r->pull.age_ms_max)
 		weir_fail(&err, status, "pull: this replica of partition %u may be older than %u ms, or than what the client knows", id,
-		          r->c);
+		          r->pull.age_ms_max);
 	else if (status == WEIR_E_NOT_CURRENT)
 		weir_fail(&err, status, "pull: step %llu and log entry %llu were not applied in partition %u within %u ms",
-		          (unsigned long long)r->b, (unsigned long long)r->a, id, WEIR_PARK_TIMEOUT_MS);
+		          (unsigned long long)r->pull.step_least, (unsigned long long)r->pull.applied_least, id, WEIR_PARK_TIMEOUT_MS);
 	else if (status == WEIR_E_MOVED)
 		weir_fail(&err, status, "partition %u: another server is its primary", id);
 	else
@@ -252,8 +249,8 @@ static void run_pull(struct task *t)
 {
 	const struct record *r = &t->request->record;
 	const int64_t now_ms = clock_ms(t->executor->server->options.clock);
-	if (partition_pull_ready(t->partition, r, &t->request->body, now_ms + (r->c ? WEIR_READ_PARK_MS : WEIR_PARK_TIMEOUT_MS),
-	                         on_pull_ready, t))
+	if (partition_pull_ready(t->partition, r, &t->request->body,
+	                         now_ms + (r->pull.age_ms_max ? WEIR_READ_PARK_MS : WEIR_PARK_TIMEOUT_MS), on_pull_ready, t))
 		answer_pull(t);
 }
 
@@ -335,7 +332,7 @@ static weir_status check_record(const struct sink *k, const struct record *r, we
 	if (r->kind == RECORD_PULL && k->call && record_writer_bytes(k->writer) > WEIR_MESSAGE_BYTES_TARGET)
 		return weir_fail(err, WEIR_E_LIMIT, "pull: the answers of one call do not fit one message; ask for less at once");
 	if (r->kind == RECORD_RESUME)
-		return server_check_boot(s, (uint64_t)r->pass << 32 | r->unit, err);
+		return server_check_boot(s, record_get_process(r), err);
 	return WEIR_OK;
 }
 

@@ -92,12 +92,9 @@ static bool put_answer(struct record_writer *w, const struct record *r)
 	record_writer_begin(w, &(struct record){.kind = (uint8_t)(r->kind + 1),
 	                                        .partition = r->partition,
 	                                        .request_id = r->request_id,
-	                                        .status = h[0],
 	                                        .part = h[2],
 	                                        .batch = h[3],
-	                                        .c = get32(h + 4),
-	                                        .a = get64(h + 8),
-	                                        .b = get64(h + 16)});
+	                                        .words = {.status = h[0], .c = get32(h + 4), .a = get64(h + 8), .b = get64(h + 16)}});
 	for (uint32_t i = 0; i < h[1] % (SECTIONS_MAX + 1); i++) {
 		const uint8_t *s = take(SECTION_BYTES), *index = s ? take(get16(s + 12)) : NULL,
 		              *data = index ? take(get16(s + 14)) : NULL;

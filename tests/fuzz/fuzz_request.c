@@ -224,7 +224,7 @@ static void write_records(struct record_writer *w, uint32_t i)
 	static const uint32_t batches[][3] = {{1, 3, 0}, {1, 4, 1}};
 	const struct record push = {.kind = RECORD_PUSH, .pass = 1, .unit = 3, .attempt = 1};
 	struct record of_step = push;
-	of_step.b = 1;
+	of_step.push.step = 1;
 	if (i == 0 || i == 3) {
 		add_rows(w, &push, ASYNC_ROWS, false, true, WEIR_CODEC_FP32);
 		add_rows(w, &(struct record){.kind = RECORD_PUSH, .pass = 1, .unit = 3, .attempt = 1, .part = 1}, ASYNC_DENSE, true, true,
@@ -237,16 +237,19 @@ static void write_records(struct record_writer *w, uint32_t i)
 		of_step.unit = 4;
 		of_step.batch = 1;
 		add_rows(w, &of_step, SYNC_DENSE, true, true, WEIR_CODEC_FP32);
-		add_bytes(w, &(struct record){.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .b = 1, .c = 1}, batches,
-		          sizeof batches);
-		add_rows(w, &(struct record){.kind = RECORD_PULL, .b = 1}, SYNC_ROWS, false, false, WEIR_CODEC_FP32);
+		add_bytes(
+		    w, &(struct record){.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .close = {.step = 1, .included = 1}},
+		    batches, sizeof batches);
+		add_rows(w, &(struct record){.kind = RECORD_PULL, .pull.step_least = 1}, SYNC_ROWS, false, false, WEIR_CODEC_FP32);
 	}
 	if (i == 2 || i == 3) {
 		add_rows(w, &(struct record){.kind = RECORD_ASSIGN}, ASYNC_ROWS, false, true, WEIR_CODEC_FP32);
 		add_bytes(w, &(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = 3, .attempt = 2}, NULL, 0);
-		add_bytes(w, &(struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = 1, .attempt = 1, .a = (uint64_t)1 << 32 | 3},
-		          NULL, 0);
-		add_bytes(w, &(struct record){.kind = RECORD_RESUME, .a = 1, .b = 1}, NULL, 0);
+		add_bytes(
+		    w,
+		    &(struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = 1, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | 3},
+		    NULL, 0);
+		add_bytes(w, &(struct record){.kind = RECORD_RESUME, .resume = {1, 1}}, NULL, 0);
 	}
 }
 

@@ -145,8 +145,9 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 static struct message *partition_example(void)
 {
 	struct partition *p = new_partition();
-	const struct record seals[] = {{.kind = RECORD_SEAL, .pass = 1, .unit = 3, .attempt = 2},
-	                               {.kind = RECORD_RETIRE, .pass = 1, .unit = 1, .attempt = 1, .a = (uint64_t)1 << 32 | 2}};
+	const struct record seals[] = {
+	    {.kind = RECORD_SEAL, .pass = 1, .unit = 3, .attempt = 2},
+	    {.kind = RECORD_RETIRE, .pass = 1, .unit = 1, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | 2}};
 	const struct cursor nothing = {0};
 	partition_recovered(p);
 	partition_begin(p, 1);

@@ -79,7 +79,7 @@ weir_status broadcast(weir_client *c, const char *what, const struct record *r, 
 	op->forgotten = true;
 	op->on_reply = plain_reply;
 	op->on_finish = on_finish;
-	op->floor = r->b;
+	op->floor = r->close.step;
 	ask_partitions(op, r, s, data);
 	operation_unhold(op);
 	return WEIR_OK;

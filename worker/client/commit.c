@@ -49,7 +49,7 @@ static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attemp
 	                   .pass = c->closed_low.pass,
 	                   .unit = c->closed_low.unit,
 	                   .attempt = attempt,
-	                   .a = (uint64_t)pass << 32 | unit};
+	                   .retire.unit_key = (uint64_t)pass << 32 | unit};
 	if (c->options.role == WEIR_TRAINER && !c->stale && !c->closing &&
 	    broadcast(c, "retiring units", &r, NULL, NULL, NULL) != WEIR_OK)
 		client_log(c, WEIR_LOG_WARN, "closed units could not be retired now; the next commit does it");

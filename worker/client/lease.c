@@ -17,15 +17,16 @@ static weir_status on_seal_reply(struct operation *op, struct request *q, const 
 	weir_status status = frame_next_section(body, &s, err);
 	if (status != WEIR_OK)
 		return status;
-	if (s.data_bytes * 8ull < r->c)
-		return weir_fail(err, WEIR_E_CORRUPT, "seal of unit %u: %u bytes for a bitmap of %u bits", u->unit, s.data_bytes, r->c);
+	if (s.data_bytes * 8ull < r->seal_reply.bits)
+		return weir_fail(err, WEIR_E_CORRUPT, "seal of unit %u: %u bytes for a bitmap of %u bits", u->unit, s.data_bytes,
+		                 r->seal_reply.bits);
 	uint8_t *bitmap = malloc(s.data_bytes + 1u);
 	if (!bitmap)
 		return weir_fail(err, WEIR_E_MEMORY, "seal: out of memory");
 	status = cursor_read(&s.data, bitmap, s.data_bytes);
 	u->present[q->partition] = bitmap;
-	u->present_bits[q->partition] = r->c;
-	u->sealed[q->partition] = r->a;
+	u->present_bits[q->partition] = r->seal_reply.bits;
+	u->sealed[q->partition] = r->seal_reply.applied;
 	acknowledge(c, q->partition, r, r->batch);
 	return status;
 }

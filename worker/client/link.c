@@ -278,7 +278,7 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 		return;
 	}
 	if (resume_is_outdated(c, q, r)) { /* asked again with a newer map, at the map's pace */
-		map_refused(lane, q, &(struct record){.a = WEIR_SERVER_NONE});
+		map_refused(lane, q, &(struct record){.moved.server = WEIR_SERVER_NONE});
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}

@@ -280,11 +280,13 @@ void map_refused(struct lane *lane, struct request *q, const struct record *r)
 	weir_error ignored = {0};
 	map_waits(c, q->partition);
 	c->map.places[q->partition].moved = true;
-	const bool knows_more = r->c > (uint32_t)c->map.revision;
-	if (claim(c, q->partition, r->a, r->b, 0, &ignored))
+	const bool knows_more = r->moved.revision > (uint32_t)c->map.revision;
+	if (claim(c, q->partition, r->moved.server, r->moved.epoch, 0, &ignored))
 		move(c);
 	else
-		map_want(c, r->a < c->links_count ? (uint32_t)r->a : knows_more ? lane->link->index : WEIR_SERVER_NONE);
+		map_want(c, r->moved.server < c->links_count ? (uint32_t)r->moved.server
+		            : knows_more                     ? lane->link->index
+		                                             : WEIR_SERVER_NONE);
 }
 
 void map_answered(weir_client *c, uint32_t partition)

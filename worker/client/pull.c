@@ -173,10 +173,10 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 	const struct record r = {.kind = RECORD_PULL,
 	                         .partition = q->partition,
 	                         .request_id = operation_request_id(op, q),
-	                         .a = read_floor(op->client, q->partition),
-	                         .b = op->floor,
-	                         .status = atomic_load_explicit(&op->client->pushed_place, memory_order_relaxed),
-	                         .c = q->elsewhere ? op->client->read.staleness_ms : 0};
+	                         .pull = {.applied_least = read_floor(op->client, q->partition),
+	                                  .step_least = op->floor,
+	                                  .place = atomic_load_explicit(&op->client->pushed_place, memory_order_relaxed),
+	                                  .age_ms_max = q->elsewhere ? op->client->read.staleness_ms : 0}};
 	record_writer_begin(w, &r);
 	q->reply_bytes = REPLY_HEADERS_BYTES;
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
@@ -350,7 +350,7 @@ static weir_status on_reply(struct operation *op, struct request *q, const struc
 	if (status == WEIR_E_NOT_CURRENT && q->retries++ < WEIR_RETRY_MAX)
 		return ask_again(q);
 	if (status == WEIR_OK)
-		remember_applied(op, q->partition, r->a);
+		remember_applied(op, q->partition, r->pull_reply.applied);
 	return status;
 }
 

@@ -153,8 +153,8 @@ static weir_status send_parts(struct operation *op, const struct record *templat
 			r.partition = q->partition;
 			r.part = q->part;
 			r.request_id = operation_request_id(op, q);
-			r.a = applied ? applied[q->partition] : 0;
-			r.b = part->synchronous ? step : 0;
+			r.push.applied = applied ? applied[q->partition] : 0;
+			r.push.step = part->synchronous ? step : 0;
 			write_part(b, p, part, q, &r);
 		}
 		flush(b);
@@ -200,12 +200,12 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 		                 reply_text(r, *body, text, sizeof text));
 	if (r->status == WEIR_OK)
 		c->staleness[histogram_bucket_of(r->attempt)]++;
-	if (r->a > c->applied_seen[q->partition])
-		c->applied_seen[q->partition] = r->a;
-	acknowledge(c, q->partition, r, r->c);
+	if (r->reply.applied > c->applied_seen[q->partition])
+		c->applied_seen[q->partition] = r->reply.applied;
+	acknowledge(c, q->partition, r, r->reply.epoch);
 	struct held_batch *b = batch_find(c, &op->batch, NULL, NULL);
 	if (b) {
-		b->parts[q->first].applied = r->a;
+		b->parts[q->first].applied = r->reply.applied;
 		b->unacknowledged--;
 	}
 	return WEIR_OK;
@@ -307,10 +307,10 @@ static uint64_t read_batch(weir_client *c, const weir_batch *batch, const struct
 	struct held_unit *u = NULL;
 	const struct held_batch *b = batch_find(c, batch, &u, NULL);
 	const uint64_t place = push->place || !b ? push->place : unit_batch_place(c, u, batch->batch);
-	all->c = b ? rate_bits(u->rate_scale) : 0;
-	all->status = place < UINT32_MAX ? (uint32_t)place : UINT32_MAX;
-	if (all->status > atomic_load_explicit(&c->pushed_place, memory_order_relaxed))
-		atomic_store_explicit(&c->pushed_place, all->status, memory_order_relaxed);
+	all->push.rate_scale = b ? rate_bits(u->rate_scale) : 0;
+	all->push.place = place < UINT32_MAX ? (uint32_t)place : UINT32_MAX;
+	if (all->push.place > atomic_load_explicit(&c->pushed_place, memory_order_relaxed))
+		atomic_store_explicit(&c->pushed_place, all->push.place, memory_order_relaxed);
 	for (uint32_t p = 0; p < c->partitions; p++)
 		applied[p] = b && b->applied && b->applied[p] ? b->applied[p] : c->applied_seen[p];
 	return b ? b->step : 0;

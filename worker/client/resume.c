@@ -33,15 +33,15 @@ static void note_later(weir_client *c, uint32_t partition, uint64_t index, uint3
 void acknowledge(weir_client *c, uint32_t partition, const struct record *reply, uint32_t epoch)
 {
 	if (may_be_lost(c, partition, epoch)) {
-		note_later(c, partition, reply->a, epoch);
+		note_later(c, partition, reply->reply.applied, epoch);
 		return;
 	}
-	if (reply->a > c->acknowledged[partition]) {
-		c->acknowledged[partition] = reply->a;
+	if (reply->reply.applied > c->acknowledged[partition]) {
+		c->acknowledged[partition] = reply->reply.applied;
 		c->epoch_seen[partition] = epoch;
 	}
-	if (reply->b > c->stable_seen[partition])
-		c->stable_seen[partition] = reply->b;
+	if (reply->reply.stable > c->stable_seen[partition])
+		c->stable_seen[partition] = reply->reply.stable;
 }
 
 /* All that was acknowledged up to `asked` is there in the reply's epoch, and stable. Then what was told later counts, if it is of that epoch; that it is stable,
@@ -51,17 +51,17 @@ static void hold(weir_client *c, uint32_t partition, uint64_t asked, const struc
 	struct told *later = &c->later[partition];
 	uint64_t *acknowledged = &c->acknowledged[partition], *epoch = &c->epoch_seen[partition];
 	const bool all = *acknowledged <= asked;
-	if (all && reply->c > *epoch)
-		*epoch = reply->c;
+	if (all && reply->reply.epoch > *epoch)
+		*epoch = reply->reply.epoch;
 	const bool counts = all && later->epoch && later->epoch <= *epoch;
 	if (counts) {
 		*acknowledged = later->index > *acknowledged ? later->index : *acknowledged;
 		*epoch = later->epoch;
 		*later = (struct told){0};
 	}
-	const bool may_differ = later->epoch || *epoch < reply->c;
-	if (!may_differ && reply->b > c->stable_seen[partition])
-		c->stable_seen[partition] = reply->b;
+	const bool may_differ = later->epoch || *epoch < reply->reply.epoch;
+	if (!may_differ && reply->reply.stable > c->stable_seen[partition])
+		c->stable_seen[partition] = reply->reply.stable;
 	if (may_differ || (counts && *acknowledged > c->stable_seen[partition]))
 		ask_again(c, partition);
 }
@@ -89,7 +89,7 @@ static weir_status on_resume_reply(struct operation *op, struct request *q, cons
 	char text[WEIR_ERROR_TEXT_BYTES];
 	if (r->status == WEIR_E_LOST)
 		return weir_fail(err, WEIR_E_LOST, "server %s: %s", l->address, reply_text(r, *body, text, sizeof text));
-	l->boot = l->boot ? l->boot : (uint64_t)r->pass << 32 | r->unit;
+	l->boot = l->boot ? l->boot : record_get_process(r);
 	l->recognised = true;
 	lane_pump(&l->pull);
 	if (r->status == WEIR_E_STALE) {
@@ -111,7 +111,7 @@ static weir_status on_resume_reply(struct operation *op, struct request *q, cons
 
 bool resume_is_outdated(const weir_client *c, const struct request *q, const struct record *r)
 {
-	return q->op->on_reply == on_resume_reply && r->status == WEIR_OK && r->c < c->later[q->partition].epoch;
+	return q->op->on_reply == on_resume_reply && r->status == WEIR_OK && r->reply.epoch < c->later[q->partition].epoch;
 }
 
 /* A server is asked about some of the partitions that are there, wanted (partitions). */
@@ -141,13 +141,12 @@ static weir_status ask(struct link *l, const bool *wanted, uint32_t count, bool 
 		q->partition = (uint16_t)p;
 		asked[i] = c->acknowledged[p];
 		ids[i++] = operation_request_id(op, q);
-		record_writer_begin(w, &(struct record){.kind = RECORD_RESUME,
-		                                        .partition = (uint16_t)p,
-		                                        .request_id = operation_request_id(op, q),
-		                                        .pass = (uint32_t)(l->boot >> 32),
-		                                        .unit = (uint32_t)l->boot,
-		                                        .a = c->acknowledged[p],
-		                                        .b = c->epoch_seen[p]});
+		struct record r = {.kind = RECORD_RESUME,
+		                   .partition = (uint16_t)p,
+		                   .request_id = operation_request_id(op, q),
+		                   .resume = {.index = c->acknowledged[p], .epoch = c->epoch_seen[p]}};
+		record_set_process(&r, l->boot);
+		record_writer_begin(w, &r);
 		status = status ? status : record_writer_end(w);
 	}
 	struct message *m = status ? NULL : record_writer_finish(w, c->uuid, c->generation, NULL, NULL);

@@ -105,11 +105,11 @@ static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__
 		                   weir_status_text((weir_status)r.status));
 	if (status != WEIR_OK)
 		return status;
-	next->cursor = r.a;
+	next->cursor = r.scan_reply.cursor;
 	next->below = r.part != 0;
 	next->boot = r.request_id;
-	s->clock.steps = r.b;
-	memcpy(&s->clock.lr, &r.c, sizeof r.c);
+	s->clock.steps = r.scan_reply.steps;
+	memcpy(&s->clock.lr, &r.scan_reply.rate, sizeof r.scan_reply.rate);
 	if (!r.sections)
 		return WEIR_OK;
 	status = frame_next_section(&body, &section, err);

@@ -85,11 +85,10 @@ static bool send_close(weir_client *c, const Weir__V1__StepClose *close)
 		put_batch(&at, close->dropped[i]);
 	if (close->n_weights)
 		memcpy(at, close->weights, close->n_weights * sizeof *close->weights);
-	struct record r = {.kind = RECORD_CLOSE_STEP,
-	                   .flags = close->n_weights ? RECORD_CLOSE_WEIGHTS : 0,
-	                   .a = rate_bits(close->rate_scale),
-	                   .b = close->step,
-	                   .c = (uint32_t)close->n_included};
+	struct record r = {
+	    .kind = RECORD_CLOSE_STEP,
+	    .flags = close->n_weights ? RECORD_CLOSE_WEIGHTS : 0,
+	    .close = {.rate_scale = rate_bits(close->rate_scale), .step = close->step, .included = (uint32_t)close->n_included}};
 	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
 	bool sent = broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK;
 	if (sent) {

@@ -78,11 +78,11 @@ static struct actor *current(void)
 static uint64_t hash_of_entry(const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	const uint64_t fields[] = {e->epoch,    e->index, e->generation, (uint64_t)e->stamp_ms,
-	                           e->finding,  r->kind,  r->flags,      r->part,
-	                           r->pass,     r->unit,  r->attempt,    r->batch,
-	                           r->a,        r->b,     r->c,          r->bytes,
-	                           r->sections, r->crc,   e->rates_count};
+	const uint64_t fields[] = {e->epoch,   e->index,    e->generation, (uint64_t)e->stamp_ms,
+	                           e->finding, r->kind,     r->flags,      r->part,
+	                           r->pass,    r->unit,     r->attempt,    r->batch,
+	                           r->words.a, r->words.b,  r->words.c,    r->words.status,
+	                           r->bytes,   r->sections, r->crc,        e->rates_count};
 	const uint64_t rates = e->rates_count ? hash_bytes(e->rates, e->rates_count * sizeof *e->rates, 1) : 0;
 	return hash_bytes(fields, sizeof fields, rates);
 }
@@ -280,7 +280,7 @@ weir_status __wrap_follow_pull(struct partition *p, const struct record *r)
 	const struct history *h = in.job ? &in.of[partition_id(p)] : NULL;
 	if (!h || status)
 		return status;
-	const int64_t oldest_ns = world_now() - (int64_t)r->c * (SIM_MS + SIM_MS / 40) - SIM_MS;
+	const int64_t oldest_ns = world_now() - (int64_t)r->pull.age_ms_max * (SIM_MS + SIM_MS / 40) - SIM_MS;
 	const uint64_t applied = partition_applied(p);
 	if (applied < h->count && h->facts[applied].committed_ns < oldest_ns &&
 	    records_in_sync_since(partition_id(p), (uint16_t)current()->index) < oldest_ns)

@@ -86,8 +86,8 @@ static void test_push_fields_come_back(void **state)
 	assert_int_equal(r.unit, 2);
 	assert_int_equal(r.attempt, 3);
 	assert_int_equal(r.batch, 4);
-	assert_int_equal(r.a, 99);
-	assert_int_equal(r.b, 5);
+	assert_int_equal(r.push.applied, 99);
+	assert_int_equal(r.push.step, 5);
 	assert_int_equal(frame_next_section(&body, &s, &err), WEIR_OK);
 	assert_int_equal(s.table, 2);
 	assert_int_equal(s.codec, WEIR_CODEC_FP32);

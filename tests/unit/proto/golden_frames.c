@@ -43,8 +43,7 @@ static void push(struct record_writer *w)
 	                                        .unit = 2,
 	                                        .attempt = 3,
 	                                        .batch = 4,
-	                                        .a = 99,
-	                                        .b = 5});
+	                                        .push = {.applied = 99, .step = 5}});
 	add(w, &(struct section){.table = 2, .codec = WEIR_CODEC_FP32, .rows = 3, .width = 3, .index_bytes = 24, .data_bytes = 36},
 	    keys, values);
 	add(w,
@@ -61,7 +60,7 @@ static void pull(struct record_writer *w)
 	add(w, &(struct section){.table = 2, .rows = 2, .width = 16, .index_bytes = 16}, keys, NULL);
 	add(w, &(struct section){.table = 5, .rows = 1, .width = WEIR_CHUNK, .index_bytes = 8}, chunks, NULL);
 	end(w);
-	record_writer_begin(w, &(struct record){.kind = RECORD_PULL, .partition = 2, .request_id = 12, .b = 8});
+	record_writer_begin(w, &(struct record){.kind = RECORD_PULL, .partition = 2, .request_id = 12, .pull.step_least = 8});
 	add(w, &(struct section){.table = 5, .index_codec = INDEX_ALL, .rows = 4, .width = WEIR_CHUNK}, NULL, NULL);
 	end(w);
 }
@@ -70,15 +69,17 @@ static void replies(struct record_writer *w)
 {
 	static const float values[2] = {1.0f, -1.0f};
 	static const uint8_t bitmap[3] = {0xff, 0x01, 0x80};
-	record_writer_begin(w,
-	                    &(struct record){.kind = RECORD_PUSH_REPLY, .partition = 7, .request_id = 13, .a = 100, .b = 90, .c = 2});
+	record_writer_begin(
+	    w, &(struct record){
+	           .kind = RECORD_PUSH_REPLY, .partition = 7, .request_id = 13, .reply = {.applied = 100, .stable = 90, .epoch = 2}});
 	end(w);
 	record_writer_begin(w, &(struct record){.kind = RECORD_PUSH_REPLY, .partition = 7, .request_id = 14, .status = WEIR_E_STALE});
 	end(w);
-	record_writer_begin(w, &(struct record){.kind = RECORD_PULL_REPLY, .partition = 1, .request_id = 11, .a = 100});
+	record_writer_begin(w,
+	                    &(struct record){.kind = RECORD_PULL_REPLY, .partition = 1, .request_id = 11, .pull_reply.applied = 100});
 	add(w, &(struct section){.table = 2, .index_codec = INDEX_ALL, .rows = 2, .width = 1, .data_bytes = 8}, NULL, values);
 	end(w);
-	record_writer_begin(w, &(struct record){.kind = RECORD_SEAL_REPLY, .partition = 1, .request_id = 15, .c = 24});
+	record_writer_begin(w, &(struct record){.kind = RECORD_SEAL_REPLY, .partition = 1, .request_id = 15, .seal_reply.bits = 24});
 	add(w, &(struct section){.index_codec = INDEX_ALL, .data_bytes = 3}, NULL, bitmap);
 	end(w);
 }
@@ -86,8 +87,10 @@ static void replies(struct record_writer *w)
 static void close_step(struct record_writer *w)
 {
 	static const uint32_t batches[3][3] = {{0, 1, 2}, {0, 2, 0}, {0, 3, 1}};
-	record_writer_begin(
-	    w, &(struct record){.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .request_id = 16, .b = 9, .c = 2});
+	record_writer_begin(w, &(struct record){.kind = RECORD_CLOSE_STEP,
+	                                        .partition = FRAME_PARTITION_ALL,
+	                                        .request_id = 16,
+	                                        .close = {.step = 9, .included = 2}});
 	add(w, &(struct section){.index_codec = INDEX_ALL, .data_bytes = sizeof batches}, NULL, batches);
 	end(w);
 }

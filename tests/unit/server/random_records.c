@@ -78,7 +78,7 @@ struct built random_unit_change(struct prng *random)
 {
 	struct record r = {.kind = RECORD_SEAL, .pass = 1, .unit = below(random, 6), .attempt = 1 + below(random, 4)};
 	if (below(random, 3) == 0)
-		r = (struct record){.kind = RECORD_RETIRE, .attempt = 1, .a = (uint64_t)1 << 32 | (6 + below(random, 6))};
+		r = (struct record){.kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | (6 + below(random, 6))};
 	if (below(random, 12) == 0)
 		r = (struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = below(random, 2)};
 	return records_build(&r, NULL, 0);

@@ -84,7 +84,8 @@ struct built records_build(const struct record *r, const struct rows *sections, 
 struct built records_build_close(uint64_t step, const uint32_t (*ids)[3], uint32_t included, uint32_t dropped)
 {
 	struct record_writer *w = record_writer_create();
-	struct record r = {.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .b = step, .c = included};
+	struct record r = {
+	    .kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .close = {.step = step, .included = included}};
 	records_add_bytes(w, &r, ids, (included + dropped) * 12);
 	return finish(w);
 }
@@ -93,8 +94,10 @@ struct built records_build_weighed(uint64_t step, const uint32_t (*ids)[3], cons
                                    uint32_t dropped)
 {
 	struct record_writer *w = record_writer_create();
-	struct record r = {
-	    .kind = RECORD_CLOSE_STEP, .flags = RECORD_CLOSE_WEIGHTS, .partition = FRAME_PARTITION_ALL, .b = step, .c = included};
+	struct record r = {.kind = RECORD_CLOSE_STEP,
+	                   .flags = RECORD_CLOSE_WEIGHTS,
+	                   .partition = FRAME_PARTITION_ALL,
+	                   .close = {.step = step, .included = included}};
 	uint8_t data[1024];
 	const uint32_t ids_bytes = (included + dropped) * 12, bytes = ids_bytes + included * (uint32_t)sizeof *weights;
 	assert(bytes <= sizeof data);

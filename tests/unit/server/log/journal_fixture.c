@@ -35,7 +35,7 @@ struct log_entry fixture_entry(uint32_t c, uint64_t index, uint64_t cuts, size_t
 	    .rates_count = (uint32_t)(index % 4),
 	    .rates = rates,
 	    .finding = LOG_CLIPPED,
-	    .record = {.kind = RECORD_PUSH, .partition = fixture_channels[c], .batch = (uint32_t)index, .a = ~index},
+	    .record = {.kind = RECORD_PUSH, .partition = fixture_channels[c], .batch = (uint32_t)index, .push.applied = ~index},
 	    .message = m,
 	    .body = cursor_at(m)};
 	for (uint32_t i = 0; i < e.rates_count; i++)

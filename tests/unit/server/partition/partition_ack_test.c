@@ -120,7 +120,7 @@ static void push(struct world *w, struct asked *a, uint32_t part, uint64_t step,
 
 static void resume(struct world *w, struct asked *a, uint64_t index, uint64_t epoch)
 {
-	ask(w, a, (struct record){.kind = RECORD_RESUME, .a = index, .b = epoch}, NULL);
+	ask(w, a, (struct record){.kind = RECORD_RESUME, .resume = {index, epoch}}, NULL);
 }
 
 static void assert_told(struct asked *a, weir_status status, uint64_t applied, uint64_t stable)

@@ -243,7 +243,7 @@ static void a_parked_pull_waits_for_the_commit_of_its_step(void **state)
 	assert_told(&pushed, WEIR_OK);
 	struct one_row x;
 	const struct rows rows = one_row(&x, SYNC_ROWS, KEY, 0);
-	struct built pull = records_build(&(struct record){.kind = RECORD_PULL, .b = 1}, &rows, 1);
+	struct built pull = records_build(&(struct record){.kind = RECORD_PULL, .pull.step_least = 1}, &rows, 1);
 	assert_false(partition_pull_ready(w.f.p, &pull.record, &pull.body, INT64_MAX, on_ready, &ready));
 	close_step(&w, &closed, 1, 0, 1);
 	assert_entry(&closed, 2);
@@ -364,7 +364,7 @@ static void a_retirement_holds_up_what_it_covers(void **state)
 	assert_told(&above, WEIR_OK);
 	assert_told(&again, WEIR_OK); /* nothing was left to retire */
 	assert_int_equal(w.appended, 2);
-	ask(&w, &one, (struct record){.kind = RECORD_RETIRE, .attempt = 1, .a = (uint64_t)1 << 32 | 9}, NULL);
+	ask(&w, &one, (struct record){.kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | 9}, NULL);
 	push(&w, &of_one, 9, 1, 0);
 	assert_waits(&of_one, 3);
 	partition_commit_to(w.f.p, 3);
@@ -422,9 +422,9 @@ static void a_client_resumes_when_what_it_was_told_is_applied(void **state)
 	begin(&w, 1);
 	push(&w, &a, 1, 1, 0);
 	push(&w, &b, 1, 1, 1);
-	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 2, .b = 1}, NULL);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .resume = {2, 1}}, NULL);
 	assert_waits(&resumed, 3);
-	ask(&w, &unknown, (struct record){.kind = RECORD_RESUME, .a = 4, .b = 1}, NULL);
+	ask(&w, &unknown, (struct record){.kind = RECORD_RESUME, .resume = {4, 1}}, NULL);
 	assert_told(&unknown, WEIR_E_STALE);
 	partition_commit_to(w.f.p, 2);
 	assert_told(&resumed, WEIR_OK);
@@ -694,7 +694,7 @@ static void a_full_disk_holds_up_the_epoch_and_who_would_be_told_of_it(void **st
 	disk.full = true;
 	partition_begin(w.f.p, 2);
 	assert_true(partition_get_counters(w.f.p)->disk_full);
-	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 2, .b = 1}, NULL);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .resume = {2, 1}}, NULL);
 	push(&w, &pushed, 1, 1, 1);
 	partition_tick(w.f.p, 1);
 	assert_waits(&resumed, 2);
@@ -748,7 +748,7 @@ static void what_is_cut_off_has_never_been(void **state)
 	assert_entry(&timed, 6);
 	push(&w, &kept, 1, 1, 0);
 	assert_waits(&kept, 6);
-	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 3, .b = 1}, NULL);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .resume = {3, 1}}, NULL);
 	assert_told(&resumed, WEIR_E_STALE); /* there is an entry of that number, but another */
 	partition_commit_to(w.f.p, 6);
 	assert_told(&again, WEIR_OK);

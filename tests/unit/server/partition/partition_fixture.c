@@ -99,7 +99,8 @@ weir_status fixture_retire(struct fixture *f, uint32_t pass, uint32_t unit)
 
 weir_status fixture_retire_one(struct fixture *f, uint32_t pass, uint32_t unit)
 {
-	return fixture_push(f, &(struct record){.kind = RECORD_RETIRE, .attempt = 1, .a = (uint64_t)pass << 32 | unit}, NULL, 0);
+	return fixture_push(f, &(struct record){.kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)pass << 32 | unit},
+	                    NULL, 0);
 }
 
 weir_status fixture_close_step(struct fixture *f, uint64_t step, const uint32_t (*ids)[3], uint32_t included, uint32_t dropped)
@@ -166,6 +167,11 @@ struct rows one_row(struct one_row *x, uint16_t table, uint64_t key, float v)
 
 struct record push_record(uint32_t unit, uint32_t attempt, uint32_t batch, uint32_t part, uint64_t step)
 {
-	return (struct record){
-	    .kind = RECORD_PUSH, .pass = 1, .unit = unit, .attempt = attempt, .batch = batch, .part = (uint16_t)part, .b = step};
+	return (struct record){.kind = RECORD_PUSH,
+	                       .pass = 1,
+	                       .unit = unit,
+	                       .attempt = attempt,
+	                       .batch = batch,
+	                       .part = (uint16_t)part,
+	                       .push.step = step};
 }

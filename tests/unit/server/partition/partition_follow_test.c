@@ -85,7 +85,7 @@ static void pull(struct world *w, struct pull *q, uint64_t floor, uint32_t stale
 {
 	struct one_row x;
 	const struct rows rows = one_row(&x, ASYNC_ROWS, KEY, 0);
-	const struct record r = {.kind = RECORD_PULL, .a = floor, .c = staleness_ms};
+	const struct record r = {.kind = RECORD_PULL, .pull = {.applied_least = floor, .age_ms_max = staleness_ms}};
 	*q = (struct pull){.built = records_build(&r, &rows, 1)};
 	if (partition_pull_ready(w->f.p, &q->built.record, &q->built.body, w->now_ms + 100, on_ready, q))
 		q->over = true;

@@ -181,7 +181,7 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	struct world *w = t->w;
 	if (reply->status != WEIR_E_UNAVAILABLE) {
 		const struct record *r = &t->built.record;
-		bool may_be_lost = (r->kind == RECORD_PUSH && r->b == 0 && !w->ack_disk) || r->kind == RECORD_RETIRE;
+		bool may_be_lost = (r->kind == RECORD_PUSH && r->push.step == 0 && !w->ack_disk) || r->kind == RECORD_RETIRE;
 		bool speaks_of_entries = reply->status == WEIR_OK || reply->status == WEIR_E_DUPLICATE;
 		w->acknowledged = reply->applied;
 		w->acknowledged_epoch = reply->epoch;
@@ -380,7 +380,7 @@ static void assert_equal_to_twin(struct world *w)
 static void assert_resume_is_right(struct world *w, uint64_t last_before)
 {
 	const bool lost = w->acknowledged > w->survived;
-	struct record r = {.kind = RECORD_RESUME, .a = w->acknowledged, .b = w->acknowledged_epoch};
+	struct record r = {.kind = RECORD_RESUME, .resume = {w->acknowledged, w->acknowledged_epoch}};
 	struct built b = records_build(&r, NULL, 0);
 	struct fixture f = {.p = w->n.p};
 	weir_status status = fixture_submit(&f, &b);

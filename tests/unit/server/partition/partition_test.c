@@ -193,12 +193,12 @@ static void a_push_may_scale_its_rates(void **state)
 	fixture_open(&f, &sgd);
 	struct rows rows = one_row(&x, ASYNC_ROWS, 10, 1);
 	struct record r = push_record(1, 1, 0, 0, 0);
-	memcpy(&r.c, &half, sizeof r.c);
+	memcpy(&r.push.rate_scale, &half, sizeof r.push.rate_scale);
 	assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_OK);
 	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -0.5f);
 	for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		r = push_record(1, 1, 1 + i, 0, 0);
-		memcpy(&r.c, &bad[i], sizeof r.c);
+		memcpy(&r.push.rate_scale, &bad[i], sizeof r.push.rate_scale);
 		assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_E_INVALID);
 		assert_non_null(strstr(f.text, "rates are to be multiplied by"));
 	}

@@ -54,10 +54,10 @@ static void a_step_may_scale_its_rates(void **state)
 	fixture_open(&f, &sgd);
 	assert_int_equal(push_sync(&f, 0, 10, 3, 1), WEIR_OK);
 	struct built b = records_build_close(1, ids, 1, 0);
-	b.record.a = UINT64_MAX;
+	b.record.close.rate_scale = UINT64_MAX;
 	assert_int_equal(fixture_submit(&f, &b), WEIR_E_INVALID);
-	b.record.a = 0;
-	memcpy(&b.record.a, &twice, sizeof twice);
+	b.record.close.rate_scale = 0;
+	memcpy(&b.record.close.rate_scale, &twice, sizeof twice);
 	assert_int_equal(fixture_submit(&f, &b), WEIR_OK);
 	records_free(&b);
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -6);
@@ -297,7 +297,8 @@ static void a_parked_pull_wakes_with_its_step_or_its_deadline(void **state)
 	struct fixture f;
 	fixture_open(&f, &sgd);
 	struct waiter w[4] = {0};
-	const struct record pull[] = {{.b = 0}, {.b = 1}, {.b = 2}, {.b = 2}, {.b = 9}};
+	const struct record pull[] = {
+	    {.pull.step_least = 0}, {.pull.step_least = 1}, {.pull.step_least = 2}, {.pull.step_least = 2}, {.pull.step_least = 9}};
 	const struct cursor nothing = {0};
 	assert_true(partition_pull_ready(f.p, &pull[0], &nothing, 1000, on_ready, NULL));
 	const int64_t deadlines[4] = {1000, 1000, 5000, 9000};

@@ -264,12 +264,12 @@ static void refuse(const struct record *r, const struct section *s, const void *
 /* Of a kind, as it should be. */
 static struct record good(uint8_t kind)
 {
-	struct record r = {.kind = kind, .partition = PARTITION, .request_id = 3, .c = 2 | 9u << 16};
+	struct record r = {.kind = kind, .partition = PARTITION, .request_id = 3, .replica.route = 2 | 9u << 16};
 	if (kind != RECORD_REPLICA_JOIN && kind != RECORD_REPLICA_SCRUBBED)
-		r.a = 4;
+		r.replica.epoch = 4;
 	if (kind == RECORD_REPLICA_APPEND || kind == RECORD_REPLICA_ACK || kind == RECORD_REPLICA_OFFER ||
 	    kind == RECORD_REPLICA_SCRUBBED)
-		r.b = 10;
+		r.replica.index = 10;
 	if (kind == RECORD_REPLICA_OFFER)
 		r.status = 4;
 	return r;
@@ -285,7 +285,7 @@ static void a_record_must_go_from_one_server_to_another(void **state)
 	for (uint32_t k = 0; k < sizeof plain_kinds; k++)
 		for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 			struct record r = good(plain_kinds[k]);
-			r.c = wrong[i];
+			r.replica.route = wrong[i];
 			refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "not from one server to another");
 		}
 }
@@ -307,10 +307,10 @@ static bool spoil(struct record *r, uint32_t field)
 		r->flags = RECORD_REPLICA_GAP;
 		return !ack;
 	case 3:
-		r->a = 4;
+		r->replica.epoch = 4;
 		return join || scrubbed;
 	case 4:
-		r->b = 10;
+		r->replica.index = 10;
 		return bare;
 	case 5:
 		r->unit = 1;
@@ -345,23 +345,23 @@ static void what_a_kind_needs_must_be_there(void **state)
 	r.request_id = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no incarnation");
 	r = good(RECORD_REPLICA_OFFER);
-	r.b = 0;
+	r.replica.index = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no session");
 	r = good(RECORD_REPLICA_OFFER);
 	r.status = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no log");
 	r = good(RECORD_REPLICA_SCRUBBED);
-	r.b = 0;
+	r.replica.index = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no entry");
 	for (uint32_t k = 1; plain_kinds[k] != RECORD_REPLICA_SCRUBBED; k++) {
 		r = good(plain_kinds[k]);
-		r.a = 0;
+		r.replica.epoch = 0;
 		refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no epoch");
 	}
 	r = good(RECORD_REPLICA_APPEND);
-	r.b = 0;
+	r.replica.index = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "no index");
-	r.b = UINT64_MAX;
+	r.replica.index = UINT64_MAX;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "no index");
 	r = good(RECORD_REPLICA_ACK);
 	r.unit = 11; /* commit; last is 10 */
@@ -465,7 +465,7 @@ static void refuse_entry(const struct journal_entry_header *h, const char *why)
 	const struct section s = plain(sizeof bytes);
 	(void)entry_bytes(bytes);
 	journal_put_entry(bytes, h);
-	r.b = 8;
+	r.replica.index = 8;
 	refuse(&r, &s, bytes, WEIR_E_CORRUPT, why);
 }
 
@@ -515,7 +515,7 @@ static void an_entry_must_have_its_header(void **state)
 	uint8_t bytes[ENTRY_BYTES_OF_BODY];
 	struct record r = good(RECORD_REPLICA_APPEND);
 	(void)entry_bytes(bytes);
-	r.b = 8;
+	r.replica.index = 8;
 	struct section s = plain(JOURNAL_ENTRY_HEADER_BYTES - 8);
 	refuse(&r, &s, bytes, WEIR_E_CORRUPT, "shorter than its header");
 	s = plain(sizeof bytes);

@@ -170,7 +170,7 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 		uint64_t key = cluster_key(CLUSTER_SYNC, 0, 0);
 		struct rows rows = cluster_row(CLUSTER_SYNC, &key, NULL);
 		for (uint32_t i = 0; i < 600; i++) {
-			struct record r = {.kind = RECORD_PULL, .b = 1, .request_id = i};
+			struct record r = {.kind = RECORD_PULL, .pull.step_least = 1, .request_id = i};
 			records_add(w, &r, &rows, 1);
 		}
 		client_send(&c, records_finish(w));
@@ -295,7 +295,7 @@ static void misdirected_records_are_refused_one_by_one(void **state)
 	record_writer_destroy(w);
 	client_wait(&c, 5);
 	assert_int_equal(client_answer(&c, 1, 0xffff)->record.status, WEIR_E_MOVED);
-	assert_int_equal(client_answer(&c, 1, 0xffff)->record.a, 0); /* which has it */
+	assert_int_equal(client_answer(&c, 1, 0xffff)->record.scan_reply.cursor, 0); /* which has it */
 	assert_non_null(strstr((const char *)client_answer(&c, 1, 0xffff)->data, "partition 2 is not on server 1"));
 	assert_int_equal(client_answer(&c, 2, 0xffff)->record.status, WEIR_OK);
 	assert_int_equal(client_answer(&c, 3, 0xffff)->record.status, WEIR_E_NOT_FOUND); /* the key lives elsewhere */
@@ -335,10 +335,10 @@ static void seals_answer_per_partition_and_closes_once(void **state)
 	            &(struct record){
 	                .kind = RECORD_SEAL, .partition = FRAME_PARTITION_ALL, .request_id = 2, .pass = 1, .unit = 4, .attempt = 2},
 	            NULL, 0);
-	struct record close = {.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .request_id = 3, .b = 1};
+	struct record close = {.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .request_id = 3, .close.step = 1};
 	records_add_bytes(w, &close, "", 0);
 	close.request_id = 4;
-	close.b = 3;
+	close.close.step = 3;
 	records_add_bytes(w, &close, "", 0);
 	records_add(w,
 	            &(struct record){.kind = RECORD_RETIRE, .partition = FRAME_PARTITION_ALL, .request_id = 5, .pass = 1, .unit = 5},
@@ -348,8 +348,8 @@ static void seals_answer_per_partition_and_closes_once(void **state)
 	for (uint32_t p = 1; p < CLUSTER_PARTITIONS; p += 2) {
 		const struct answer *a = client_answer(&c, 2, p);
 		assert_int_equal(a->record.status, WEIR_OK);
-		assert_int_equal(a->bytes * 8, a->record.c);
-		assert_int_equal(a->record.c > 0, p == 7);
+		assert_int_equal(a->bytes * 8, a->record.seal_reply.bits);
+		assert_int_equal(a->record.seal_reply.bits > 0, p == 7);
 		if (p == 7)
 			assert_int_equal(a->data[frame_part_bit(1, 0) / 8], 1);
 	}
@@ -374,8 +374,8 @@ static void a_sync_pull_waits_for_its_step(uint32_t executors)
 	client_open(&pull, k.rpc, cluster_address(0), RPC_PULL_STREAM);
 	cluster_register(&push);
 	uint64_t key = cluster_key(CLUSTER_SYNC, 5, 0);
-	struct record p = push_of(1, 0, 5, 1), q = {.kind = RECORD_PULL, .partition = 5, .request_id = 2, .b = 1};
-	p.b = 1;
+	struct record p = push_of(1, 0, 5, 1), q = {.kind = RECORD_PULL, .partition = 5, .request_id = 2, .pull.step_least = 1};
+	p.push.step = 1;
 	client_send(&pull, cluster_frame(&q, CLUSTER_SYNC, key, 0, false));
 	client_send(&push, cluster_frame(&p, CLUSTER_SYNC, key, -3, true));
 	client_wait(&push, 1);
@@ -383,7 +383,8 @@ static void a_sync_pull_waits_for_its_step(uint32_t executors)
 	assert_int_equal(client_answers(&pull), 0);
 	struct record_writer *w = record_writer_create();
 	const uint32_t ids[3] = {1, 1, 0};
-	struct record close = {.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .request_id = 3, .b = 1, .c = 1};
+	struct record close = {
+	    .kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .request_id = 3, .close = {.step = 1, .included = 1}};
 	records_add_bytes(w, &close, ids, sizeof ids);
 	client_send(&push, records_finish(w));
 	record_writer_destroy(w);
@@ -393,7 +394,7 @@ static void a_sync_pull_waits_for_its_step(uint32_t executors)
 	memcpy(&value, client_answer(&pull, 2, 5)->data, sizeof value);
 	assert_true(value == 3);
 	q.request_id = 4;
-	q.b = 2; /* nobody closes it */
+	q.pull.step_least = 2; /* nobody closes it */
 	client_send(&pull, cluster_frame(&q, CLUSTER_SYNC, key, 0, false));
 	client_wait(&pull, 2);
 	assert_int_equal(client_answer(&pull, 4, 5)->record.status, WEIR_E_NOT_CURRENT);
@@ -424,9 +425,9 @@ static void step_down(void *partition)
 static void assert_moved(const struct answer *a, uint32_t server, uint64_t epoch, uint32_t revision)
 {
 	assert_int_equal(a->record.status, WEIR_E_MOVED);
-	assert_int_equal(a->record.a, server);
-	assert_int_equal(a->record.b, epoch);
-	assert_int_equal(a->record.c, revision);
+	assert_int_equal(a->record.moved.server, server);
+	assert_int_equal(a->record.moved.epoch, epoch);
+	assert_int_equal(a->record.moved.revision, revision);
 }
 
 /* Whoever waits and whoever comes is told where it is, as far as that is known. */
@@ -440,7 +441,7 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	cluster_register(&push);
 	struct server *s = k.servers[1];
 	const uint64_t key = cluster_key(CLUSTER_SYNC, 5, 0);
-	struct record parked = {.kind = RECORD_PULL, .partition = 5, .request_id = 1, .b = 1}, r = push_of(1, 0, 5, 2);
+	struct record parked = {.kind = RECORD_PULL, .partition = 5, .request_id = 1, .pull.step_least = 1}, r = push_of(1, 0, 5, 2);
 	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
 	client_send(&push, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 5, 0), 1, true));
 	client_wait(&push, 1);
@@ -450,7 +451,7 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	partition_map_set(s->map, 5, (struct partition_place){.server = 0, .epoch = 7});
 	partition_map_advance(s->map, 33);
 	parked.request_id = 3;
-	parked.b = 0;
+	parked.pull.step_least = 0;
 	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
 	client_wait(&pull, 2);
 	assert_moved(client_answer(&pull, 3, 5), 0, 7, 33);
@@ -771,7 +772,7 @@ static void a_scan_pages_through_a_partition(void **state)
 		}
 		rows += s.rows;
 		pages++;
-		q.cursor = r.a;
+		q.cursor = r.scan_reply.cursor;
 		q.boot = r.request_id;
 		message_release(reply);
 	} while (q.cursor);

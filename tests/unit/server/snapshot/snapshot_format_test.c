@@ -82,7 +82,7 @@ static void what_was_written_is_read(void **state)
 		}
 		if (i == SMALL_ENTRY) {
 			CHECK_OK(snapshot_read_entry(&f, SMALL_PARTITION, rates, &e, &m, &err), err);
-			assert_true(e.index == 9 && e.epoch == 2 && e.rates_count == 1 && rates[0] == 0.5f && e.record.b == 7);
+			assert_true(e.index == 9 && e.epoch == 2 && e.rates_count == 1 && rates[0] == 0.5f && e.record.push.step == 7);
 			assert_int_equal(e.body.left, 12);
 			message_release(m);
 			assert_int_equal(snapshot_read_entry(&f, SMALL_PARTITION + 1, rates, &e, &m, &err), WEIR_E_CORRUPT);

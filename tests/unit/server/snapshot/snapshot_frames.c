@@ -67,7 +67,7 @@ static struct message *make_entry(void)
 	                            .stamp_ms = 1000,
 	                            .rates_count = 1,
 	                            .rates = &rate,
-	                            .record = {.kind = RECORD_PUSH, .partition = SMALL_PARTITION, .unit = 5, .b = 7},
+	                            .record = {.kind = RECORD_PUSH, .partition = SMALL_PARTITION, .unit = 5, .push.step = 7},
 	                            .message = body,
 	                            .body = cursor_at(body)};
 	must(snapshot_make_entry(&m, &f, &e, SMALL_PARTITION, NULL));

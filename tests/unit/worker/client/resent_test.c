@@ -68,9 +68,7 @@ static void answer(struct world *w, struct rpc_stream *stream, const struct reco
 	                                             .request_id = r->request_id,
 	                                             .part = r->part,
 	                                             .batch = r->batch,
-	                                             .a = index,
-	                                             .b = index,
-	                                             .c = 1});
+	                                             .reply = {.applied = index, .stable = index, .epoch = 1}});
 	struct message *m = record_writer_end(writer) ? NULL : record_writer_finish(writer, stub_uuid, 1, NULL, NULL);
 	w->wrong += !m || rpc_stream_send(stream, wire_wrap_frame(m)) != WEIR_OK;
 	record_writer_destroy(writer);
