@@ -8,6 +8,7 @@
 
 #include "common/job/job.h"
 #include "common/metrics/monitor.h"
+#include "common/system/program_help.h"
 #include "common/system/stop_signals.h"
 #include "worker/train/job/device.h"
 #include "worker/train/job/job_fingerprint.h"
@@ -41,6 +42,21 @@ static void on_signal(int number)
 static const char usage[] = "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator]\n"
                             "                   [--http [HOST:]PORT] [--set a.b=c]... [--accept KEY]... [--log-level "
                             "debug|info|warn|error] [--log-format human|json]\n";
+/* scripts/manual.sh reads it. */
+static const char options_help[] =
+    "  train a job's work units, or evaluate its passes\n"
+    "\n"
+    "  --job JOB.yaml           the job file\n"
+    "  --name NAME              this worker's name; no other worker of the job has it\n"
+    "  --ledger ADDRESS,...     servers to ask for the ledger: HOST:PORT, or unix:PATH (cluster.servers_at)\n"
+    "  --role trainer|evaluator what this worker does (trainer)\n"
+    "  --http [HOST:]PORT       show metrics at this port, on loopback unless HOST is given (metrics.port)\n"
+    "  --set A.B=C              another value for a key of the job file; may be given again and again\n"
+    "  --accept KEY             take another value of this key; may be given repeatedly\n"
+    "  --log-level LEVEL        debug, info, warn or error (info)\n"
+    "  --log-format FORMAT      human or json (human)\n"
+    "  --help                   show this text\n"
+    "  --version                show the version\n";
 
 static bool parse_option(struct arguments *a, int option)
 {
@@ -149,6 +165,9 @@ static weir_status run(const struct arguments *a, const struct job *job, struct 
 int main(int argc, char **argv)
 {
 	struct arguments a;
+	const int helped = program_help(argc, argv, &(struct program_help){"weir-worker", usage, options_help});
+	if (helped >= 0)
+		return helped;
 	if (!parse_arguments(&a, argc, argv)) {
 		fputs(usage, stderr);
 		return 2;

@@ -531,6 +531,9 @@ static void serve(struct parts *p, struct server_arguments *a, const sigset_t *s
 int main(int argc, char **argv)
 {
 	struct server_arguments a;
+	const int helped = server_arguments_help(argc, argv);
+	if (helped >= 0)
+		return helped;
 	if (!server_arguments_parse(&a, argc, argv))
 		return 2;
 	sigset_t set;

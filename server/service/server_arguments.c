@@ -7,12 +7,32 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/system/program_help.h"
 
 static const char usage[] =
     "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
     "                   [--listen ADDRESS] [--advertise ADDRESS]\n"
     "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--http [HOST:]PORT] [--set a.b=c]...\n"
     "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
+/* scripts/manual.sh reads it. */
+static const char options_help[] =
+    "  serve a job's partitions, and its ledger\n"
+    "\n"
+    "  --job JOB.yaml           the job file\n"
+    "  --index I                which of the job's servers this is, from 0 on\n"
+    "  --uuid HEX32             the job's identity (a hash of its name)\n"
+    "  --generation N           the job's generation, which `weir restore` raises (1)\n"
+    "  --restore CHECKPOINT     the checkpoint that this generation begins with\n"
+    "  --listen ADDRESS         listen here: HOST:PORT, or unix:PATH (cluster.listen)\n"
+    "  --advertise ADDRESS      HOST:PORT at which others reach this server\n"
+    "  --servers ADDRESS,...    the addresses of all servers, in order (cluster.servers_at or cluster.listen)\n"
+    "  --ready-fd N             write READY and the address to this descriptor once the server serves\n"
+    "  --http [HOST:]PORT       show metrics and health at this port, on loopback unless HOST is given (metrics.port)\n"
+    "  --set A.B=C              another value for a key of the job file; may be given again and again\n"
+    "  --log-level LEVEL        debug, info, warn or error (info)\n"
+    "  --log-format FORMAT      human or json (human)\n"
+    "  --help                   show this text\n"
+    "  --version                show the version\n";
 
 bool server_arguments_number(const char *text, uint64_t max, uint64_t *out)
 {
@@ -151,4 +171,9 @@ bool server_arguments_parse(struct server_arguments *a, int argc, char **argv)
 	if (!well)
 		fputs(usage, stderr);
 	return well;
+}
+
+int server_arguments_help(int argc, char **argv)
+{
+	return program_help(argc, argv, &(struct program_help){"weir-server", usage, options_help});
 }

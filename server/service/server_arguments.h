@@ -26,6 +26,8 @@ struct server_arguments {
 
 /* Borrows from argv. False: what is wrong was printed to stderr, and how it is used. */
 bool server_arguments_parse(struct server_arguments *a, int argc, char **argv);
+/* Answers --help and --version: the exit status; -1: neither was asked for. */
+int server_arguments_help(int argc, char **argv);
 /* A decimal number of at most max. */
 bool server_arguments_number(const char *text, uint64_t max, uint64_t *out);
 
