@@ -22,6 +22,8 @@ endfunction()
 # What `make test` runs, and under sanitizers those labelled `patient` apart, which `make soak` runs.
 add_custom_target(weir_tests)
 add_custom_target(weir_patient_tests)
+# The programs of tests/unit that `make check` builds and runs: those without the label `patient`.
+add_custom_target(weir_unit_tests)
 
 # weir_test(NAME SOURCES ... LIBS ... LABELS ...): a cmocka test program run by ctest, named after what it tests. Under
 # ThreadSanitizer `weir_tests` builds only those labelled `tsan`: of what threads share, over libraries that are instrumented.
@@ -34,6 +36,12 @@ function(weir_test name)
     add_dependencies(weir_patient_tests test_${name})
   elseif(NOT WEIR_SANITIZE STREQUAL "thread" OR "tsan" IN_LIST A_LABELS)
     add_dependencies(weir_tests test_${name})
+  endif()
+  set(unit ${PROJECT_SOURCE_DIR}/tests/unit)
+  cmake_path(IS_PREFIX unit ${CMAKE_CURRENT_SOURCE_DIR} is_unit)
+  if(is_unit AND NOT "patient" IN_LIST A_LABELS)
+    list(APPEND A_LABELS unit)
+    add_dependencies(weir_unit_tests test_${name})
   endif()
   add_test(NAME ${name} COMMAND test_${name})
   # A failed assertion leaves threads and streams behind, over which no other test may run.
