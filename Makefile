@@ -1,77 +1,91 @@
-# The front door. On Debian 12, `make run` and `make test` are all one needs: both install what is missing first (packages.txt).
-#
-#   make          the release programs: build/weir, build/weir-server, build/weir-worker
-#   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
-#   make test     every test: clang's warnings, release, AddressSanitizer + UBSan, ThreadSanitizer
-#   make claims   every claim of tests/claims in its short form, as a table; CLAIMS="foundation:3 llm" chooses, QUICK=0 is in full
-#   make bench    measure this machine and Weir on it
-#   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
-#   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
-#   make gpu-kit  what is carried to a machine with a GPU to test and measure there (tests/bench/gpu/README.md)
-#   make image    the images of docker/ as archives, by buildah: no Docker engine is needed
-#   make format | tidy | clean
-#
-# JOBS is how many compilers and tests run at once.
+# The front door. On Debian 12, `make run` and `make test` are all one needs: both install what is
+# missing first (packages.txt). `make help` lists the targets: it prints the lines of this file that
+# have "##" (tests/install/help.sh checks that each target has one).
 
 JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
+PREFIX ?= /usr/local
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle gpu-kit image format tidy clean packages-run packages-test packages-image packages-containers
-all: programs
+## JOBS=N            how many compilers and tests run at once (all processors)
+## PREFIX=FOLDER     install: where the programs will run from (/usr/local)
+## DESTDIR=FOLDER    install: a folder to put PREFIX into, for makers of packages
+## SOAK_MINUTES=N    soak: how long it takes, together (150)
+## CLAIMS="A B:3"    claims: only those of tests/claims/A, and line 3 of tests/claims/B
+## QUICK=0           claims: in full, which takes hours
 
-packages-run:
-	@scripts/packages.sh run
+.PHONY: all help programs run check test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory install bundle gpu-kit \
+	image format tidy clean packages-run packages-test packages-image packages-containers
+all: programs ## the same as programs
 
-packages-test:
-	@scripts/packages.sh run test
+help: ## list the targets
+	@awk -f scripts/make_help.awk Makefile
 
-packages-image:
-	@scripts/packages.sh run image
-
-packages-containers:
-	@scripts/packages.sh containers
-
-programs:
+programs: ## build build/weir, build/weir-server and build/weir-worker
 	@mkdir -p build
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build build -j $(JOBS) --target $(PROGRAMS) weir_device
 
-run: packages-run
+run: packages-run ## train config/demo.yaml on two servers and two workers, then logistic regression beside it
 	@$(MAKE) --no-print-directory programs
 	@scripts/demo.sh
 
-test: packages-test
+check: packages-test ## build the programs and run the unit tests: the loop while you work, under two minutes
+	@JOBS=$(JOBS) scripts/check.sh
+
+test: packages-test ## run every test: clang's warnings, release, AddressSanitizer and UBSan, ThreadSanitizer
 	@JOBS=$(JOBS) scripts/test.sh
 
-claims: packages-test
+claims: packages-test ## try every claim of tests/claims in its short form, and print a table
 	@scripts/claims.sh $(CLAIMS)
 
-bench: packages-run
+bench: packages-run ## measure this machine, and Weir on it
 	@$(MAKE) --no-print-directory programs
 	@scripts/bench.sh
 
-soak soak-fuzz soak-sim soak-chaos soak-memory: packages-test
+soak: packages-test ## fuzz, simulate, kill programs and watch memory for SOAK_MINUTES
+soak-fuzz: packages-test ## of soak only the fuzzing, for all of the time
+soak-sim: packages-test ## of soak only the simulated jobs
+soak-chaos: packages-test ## of soak only the programs that are killed
+soak-memory: packages-test ## of soak only the memory
+soak soak-fuzz soak-sim soak-chaos soak-memory:
 	@JOBS=$(JOBS) SOAK_MINUTES=$(SOAK_MINUTES) scripts/soak.sh $(filter-out soak,$(@:soak-%=%))
 
-bundle: packages-image
+install: packages-run ## install programs, libweir, headers, man pages and completion below PREFIX
+	@$(MAKE) --no-print-directory programs
+	@cmake --build build -j $(JOBS) --target weir_shared weir_manual
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(abspath $(PREFIX))"
+
+bundle: packages-image ## make an archive of the programs with their libraries, for other machines; with CUDA where nvcc is
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@scripts/bundle.sh
 
-gpu-kit: packages-image
+gpu-kit: packages-image ## make what is carried to a machine with a GPU, to test and measure there (tests/bench/gpu/README.md)
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@JOBS=$(JOBS) scripts/gpu_kit.sh
 
-image: packages-containers
+image: packages-containers ## make the images of docker/ as archives, by buildah: no Docker engine is needed
 	@scripts/image.sh
 
-format:
+format: ## format all sources with clang-format
 	git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format -i
 
-tidy:
+tidy: ## show what clang-tidy says of all sources
 	git ls-files '*.c' | xargs -P $(JOBS) -n 8 clang-tidy -p build --quiet
 
-clean:
+clean: ## delete build/
 	rm -rf build
+
+packages-run: ## install the Debian packages that building and running need
+	@scripts/packages.sh run
+
+packages-test: ## install those that the tests need
+	@scripts/packages.sh run test
+
+packages-image: ## install those that bundles need
+	@scripts/packages.sh run image
+
+packages-containers: ## install those that images need
+	@scripts/packages.sh containers

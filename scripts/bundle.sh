@@ -7,7 +7,7 @@
 #   CUDA_LIBRARY  the backend to take instead of building one; where it is not there, none
 set -eu
 cd "$(dirname "$0")/.."
-version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+version=$(scripts/version.sh)
 name="weir-$version-linux-$(uname -m)"
 out="${BUNDLE:-build/bundle/$name}"
 bytes_max=$((40 << 20))
@@ -20,7 +20,7 @@ glibc='^(linux-vdso|ld-linux-.*|libc|libm|libpthread|libdl|librt|libresolv|libns
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/include" "$out/licenses"
 cp build/weir build/weir-server build/weir-worker "$out/bin"
-cp build/libweir.so "$out/lib"
+cp -P build/libweir.so "build/libweir.so.${version%%.*}" "build/libweir.so.$version" "$out/lib" # the last is a file, the others are links
 if [ -n "${CUDA_LIBRARY:-}" ]; then
 	[ ! -e "$CUDA_LIBRARY" ] || cp "$CUDA_LIBRARY" "$out/lib"
 elif command -v nvcc >/dev/null; then
@@ -42,7 +42,7 @@ cp -r common/include/weir worker/include/weir "$out/include"
 # All that the loader would load, by name and by where this machine has it.
 ldd "$out"/bin/* "$out"/lib/libweir*.so | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc|$cublas" >"$out/libraries"
 while read -r soname path; do
-	[ "$soname" = libweir.so ] || cp -L "$path" "$out/lib/$soname"
+	cp -L "$path" "$out/lib/$soname"
 	real=$(readlink -f "$path")
 	owner=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
 	owner=${owner%%:*}
@@ -51,9 +51,10 @@ done <"$out/libraries"
 rm "$out/libraries"
 
 chmod u+w "$out"/bin/* "$out"/lib/*
-strip --strip-unneeded "$out"/bin/* "$out"/lib/*
+find "$out/bin" "$out/lib" -type f -exec strip --strip-unneeded {} +
 for file in "$out"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done
 for file in "$out"/lib/*; do
+	[ ! -L "$file" ] || continue
 	case $file in
 	*/libweir_cuda.so) patchelf --set-rpath '$ORIGIN:/usr/local/cuda/lib64' "$file" ;;
 	*) patchelf --set-rpath '$ORIGIN' "$file" ;;

@@ -8,7 +8,7 @@ out=build/image
 : "${BASE:=docker.io/library/debian:12}" "${CUDA:=/usr/local/cuda}" "${CUDA_ARCHITECTURES:=75;80;86;89;90}"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH BUILDAH_ISOLATION=chroot
-version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+version=$(scripts/version.sh)
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 mkdir -p "$out"
 say() { echo "image: $*" >&2; }

@@ -5,7 +5,7 @@
 set -eu
 kind=$1 out=$2
 cd "$(dirname "$0")/.."
-version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+version=$(scripts/version.sh)
 bundle="build/bundle/weir-$version-linux-$(uname -m)"
 case $kind in
 server) files="bin/weir bin/weir-server" ;;

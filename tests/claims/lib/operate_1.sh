@@ -5,7 +5,7 @@ need_installed containers buildah debootstrap
 ROWS=$(pick 500000 5000000)
 SERVER_MB_MAX=150
 IMAGES=$PWD/build/image
-VERSION=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+VERSION=$(scripts/version.sh)
 WANTED=$(pick "server worker-cpu" "server worker-cpu worker-cuda")
 [ "$QUICK" = 0 ] || say "QUICK: half a million rows in place of five, no CUDA image, and nothing is built a second time, to see whether it is the same"
 [ -x /usr/local/cuda/bin/nvcc ] || WANTED="server worker-cpu"
