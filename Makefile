@@ -26,14 +26,14 @@ programs: ## build build/weir, build/weir-server and build/weir-worker
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build build -j $(JOBS) --target $(PROGRAMS) weir_device
 
-run: packages-run ## train config/demo.yaml on two servers and two workers, then logistic regression beside it
+run: packages-run ## train config/demo.yaml on two servers and two workers, then a plain model
 	@$(MAKE) --no-print-directory programs
 	@scripts/demo.sh
 
-check: packages-test ## build the programs and run the unit tests: the loop while you work, under two minutes
+check: packages-test ## build the programs and run the unit tests: while you work
 	@JOBS=$(JOBS) scripts/check.sh
 
-test: packages-test ## run every test: clang's warnings, release, AddressSanitizer and UBSan, ThreadSanitizer
+test: packages-test ## run every test: as released, under sanitizers, with clang's warnings
 	@JOBS=$(JOBS) scripts/test.sh
 
 claims: packages-test ## try every claim of tests/claims in its short form, and print a table
@@ -51,22 +51,23 @@ soak-memory: packages-test ## of soak only the memory
 soak soak-fuzz soak-sim soak-chaos soak-memory:
 	@JOBS=$(JOBS) SOAK_MINUTES=$(SOAK_MINUTES) scripts/soak.sh $(filter-out soak,$(@:soak-%=%))
 
-install: packages-run ## install programs, libweir, headers, man pages and completion below PREFIX
+install: packages-run ## install programs, libweir, man pages and completion below PREFIX
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared weir_manual
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(abspath $(PREFIX))"
 
-bundle: packages-image ## make an archive of the programs with their libraries, for other machines; with CUDA where nvcc is
+# With the CUDA backend where nvcc is.
+bundle: packages-image ## make an archive of programs and their libraries, for other machines
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@scripts/bundle.sh
 
-gpu-kit: packages-image ## make what is carried to a machine with a GPU, to test and measure there (tests/bench/gpu/README.md)
+gpu-kit: packages-image ## make what tests and measures on a machine with a GPU (tests/bench/gpu/README.md)
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@JOBS=$(JOBS) scripts/gpu_kit.sh
 
-image: packages-containers ## make the images of docker/ as archives, by buildah: no Docker engine is needed
+image: packages-containers ## make the images of docker/ as archives, with buildah
 	@scripts/image.sh
 
 format: ## format all sources with clang-format
