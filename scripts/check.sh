@@ -12,6 +12,7 @@ cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; e
 cmake --build build -j "$JOBS" --target weir weir-server weir-worker weir_device weir_unit_tests
 built=$(date +%s)
 
+echo "check: runs the unit tests; build/check.log lists them"
 status=0
 WEIR_ROUNDS_PART=8 ctest --test-dir build -L '^unit$' -j $((3 * JOBS)) --output-on-failure --no-tests=error >build/check.log || status=$?
 if [ "$status" != 0 ]; then
