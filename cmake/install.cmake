@@ -1,6 +1,6 @@
-# `cmake --install`, which `make install` calls: programs, libweir.so, headers, weir.pc, a package for
-# find_package(weir), man pages, shell completion, documents. All of it works from any folder: programs
-# and libraries find each other relative to themselves.
+# `cmake --install`, which `make install` calls: programs, libweir.so, headers, weir.pc, a package
+# for find_package(weir), man pages, shell completion, documents. All of it works from any folder:
+# programs and libraries find each other relative to themselves.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -12,7 +12,8 @@ file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(weir weir-server weir-worker PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 install(TARGETS weir weir-server weir-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# Releases with the same first number have the same SONAME: programs linked to one run with the other.
+# Releases with the same first number have the same SONAME: programs linked to one run with the
+# other.
 set_target_properties(weir_shared PROPERTIES EXPORT_NAME weir INSTALL_RPATH "$ORIGIN")
 install(TARGETS weir_shared EXPORT weir LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

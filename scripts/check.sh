@@ -1,7 +1,7 @@
 #!/bin/sh
-# What `make check` runs, while you work: the release programs and the unit tests, those of tests/unit
-# that have no label `patient`. Tests that try random input try a part of it (tests/rounds.h).
-# Ends with the number of tests and the time. `make test` has the rest.
+# What `make check` runs, while you work: the release programs and the unit tests, those of
+# tests/unit that have no label `patient`. Tests that try random input try a part of it
+# (tests/rounds.h). Ends with the number of tests and the time. `make test` has the rest.
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"

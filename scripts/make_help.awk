@@ -1,4 +1,5 @@
-# What `make help` prints: of the Makefile each "target: ... ## text", and each "## NAME=VALUE text".
+# What `make help` prints: of the Makefile each "target: ... ## text", and each "## NAME=VALUE
+# text".
 /^## / { variables[++variables_count] = substr($0, 4) }
 /^[a-z][a-z-]*:.* ## / {
 	name = $1

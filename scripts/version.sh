@@ -1,8 +1,8 @@
 #!/bin/sh
-# The version of Weir. project() in CMakeLists.txt has it. Programs, libweir.so, weir.pc, bundles and
-# images take it from there; some files need a copy.
+# The version of Weir. project() in CMakeLists.txt has it. Programs, libweir.so, weir.pc, bundles
+# and images take it from there; some files need a copy.
 #   version.sh             print it
-#   version.sh --check     name each copy that differs; status 1 if there is one, or a copy is missing
+#   version.sh --check     name each copy that differs; status 1 if one does or is missing
 #   version.sh X.Y.Z       set it and its copies; the heading in CHANGELOG.md is yours to write
 # WEIR_SOURCE: the tree, if not the one that this script is in.
 set -eu

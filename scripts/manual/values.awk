@@ -1,5 +1,5 @@
-# What an option's value, or a word of a verb, may be. Shared by bash.awk and zsh.awk, which read the
-# rows of read.awk.
+# What an option's value, or a word of a verb, may be. Shared by bash.awk and zsh.awk, which read
+# the rows of read.awk.
 #   pages[1..pages_count], option_count[PAGE], option_name[PAGE, i], option_value[PAGE, i],
 #   option_text[PAGE, i], verbs[1..verbs_count], verb_what[VERB], usage[PAGE]
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# help.sh SOURCE: `make help` has a line for each target of the Makefile; a target without one is named.
+# help.sh SOURCE: `make help` has a line for each target of the Makefile; a target without one is
+# named.
 set -u
 source=$1
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# manual.sh PREFIX SOURCE: each program and each verb has a man page, which names every option of its
-# help text, and which groff reads without a warning.
+# manual.sh PREFIX SOURCE: each program and each verb has a man page, which names every option of
+# its help text, and which groff reads without a warning.
 set -u
 prefix=$1
 pages=$prefix/share/man/man1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# trainers.sh PREFIX SOURCE: tests/embed's trainer is built against what is installed below PREFIX, by
-# a foreign CMake project and by the compiler with pkg-config, and trains on installed servers.
+# trainers.sh PREFIX SOURCE: tests/embed's trainer is built against what is installed below PREFIX,
+# by a foreign CMake project and by the compiler with pkg-config, and trains on installed servers.
 set -u
 prefix=$1 source=$2
 trainer=$source/tests/embed/linear_regression.c

@@ -1,11 +1,13 @@
 # `make check` ends within two minutes on two processors with a warm compiler cache, from a tree in
-# which nothing is built; and every test that there was before files moved into rooms is still there,
-# by name (tests/claims/house_tests.txt). QUICK=1: `make check` in this tree, on top of what is built.
+# which nothing is built; and every test that there was before files moved into rooms is still
+# there, by name (tests/claims/house_tests.txt). QUICK=1: `make check` in this tree, on top of what
+# is built.
 . tests/claims/lib/common.sh
 LIMIT=120
 LIST=tests/claims/house_tests.txt
 
-# --- No test is lost. Configured anew, as `make test` does: this tree's build may have other options.
+# --- No test is lost. Configured anew, as `make test` does: this tree's build may have other
+# options.
 cmake --preset release -B "$WORK/list" > "$WORK/cmake.log" 2>&1 || { cat "$WORK/cmake.log" >&2; give_up "the preset release cannot be configured"; }
 ctest --test-dir "$WORK/list" -N | sed -n 's/^ *Test *#[0-9]*: //p' | sort > "$WORK/now"
 # "NAME", "NAME NEW-NAME", and behind either "[nvcc]" if it takes that.

@@ -1,7 +1,7 @@
 # What `make install` leaves is what a stranger expects: a foreign CMake project and plain cc with
-# pkg-config build tests/embed's trainer and train; programs train a job; man pages and completion name
-# what the programs take; one version everywhere. In a folder, moved to another one, below DESTDIR, and
-# of a bundle the library. QUICK=1: in a folder only.
+# pkg-config build tests/embed's trainer and train; programs train a job; man pages and completion
+# name what the programs take; one version everywhere. In a folder, moved to another one, below
+# DESTDIR, and of a bundle the library. QUICK=1: in a folder only.
 . tests/claims/lib/common.sh
 need_programs
 bad=0 done=0
