@@ -213,7 +213,7 @@ static void rate_sections(struct submission *s, float scale, float *rates)
 	}
 }
 
-static weir_status submit_push(struct submission *s, struct log_entry *e)
+weir_status submit_push(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
 	const struct record *r = s->r;
@@ -247,7 +247,7 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 	return submission_enter(s, e);
 }
 
-static weir_status submit_seal(struct submission *s, struct log_entry *e)
+weir_status submit_seal(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
 	weir_status status = identity_check_seal(&s->p->identity, r);
@@ -291,7 +291,7 @@ static weir_status check_close(struct submission *s)
 	return WEIR_OK;
 }
 
-static weir_status submit_close(struct submission *s, struct log_entry *e)
+weir_status submit_close(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
 	if (s->r->close.step <= p->steps.closed)
@@ -316,7 +316,7 @@ static weir_status submit_close(struct submission *s, struct log_entry *e)
 	return submission_enter(s, e);
 }
 
-static weir_status submit_retire(struct submission *s, struct log_entry *e)
+weir_status submit_retire(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
 	bool changes;
@@ -326,7 +326,7 @@ static weir_status submit_retire(struct submission *s, struct log_entry *e)
 	return changes ? submission_enter(s, e) : WEIR_OK;
 }
 
-static weir_status submit_assign(struct submission *s, struct log_entry *e)
+weir_status submit_assign(struct submission *s, struct log_entry *e)
 {
 	bool sync;
 	uint32_t table;
@@ -342,9 +342,10 @@ static weir_status submit_assign(struct submission *s, struct log_entry *e)
 }
 
 /* The sender was told of entries up to r->resume.index in epoch r->resume.epoch. */
-static weir_status submit_resume(struct submission *s)
+weir_status submit_resume(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
+	(void)e;
 	if (!epochs_hold(&s->p->epochs, r->resume.epoch, r->resume.index, s->p->applied))
 		return weir_fail(&s->err, WEIR_E_STALE,
 		                 "partition %u: entry %llu of epoch %llu was lost in a restart or a failover before it was stable",
@@ -353,42 +354,38 @@ static weir_status submit_resume(struct submission *s)
 	return WEIR_OK;
 }
 
-/* Looks at the record: either its answer is returned, or it is to be the entry e, whose index is then not 0. */
+/* Looks at the record: either its answer is returned, or it is to be the entry e, whose index is then
+ * not 0. */
 static weir_status submit(struct submission *s, struct log_entry *e)
 {
-	switch (s->r->kind) {
-	case RECORD_PUSH:
-		return submit_push(s, e);
-	case RECORD_SEAL:
-		return submit_seal(s, e);
-	case RECORD_CLOSE_STEP:
-		return submit_close(s, e);
-	case RECORD_RETIRE:
-		return submit_retire(s, e);
-	case RECORD_ASSIGN:
-		return submit_assign(s, e);
-	case RECORD_EVICT:
-		return submit_evict(s, e);
-	case RECORD_TABLE:
-		return submit_table(s, e);
-	case RECORD_RESUME:
-		return submit_resume(s);
-	}
-	return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u does not change state", s->r->kind);
+	const struct record_row *row = record_row(s->r->kind);
+	if (!row->submit)
+		return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u (%s) does not change state", s->r->kind, row->name);
+	return row->submit(s, e);
+}
+
+weir_status want_rows(struct submission *s)
+{
+	return rows_want(s->p, s->r, *s->body);
+}
+
+weir_status want_close(struct submission *s)
+{
+	struct partition *p = s->p;
+	if (s->r->close.step != p->steps.closed + 1 || check_close(s) != WEIR_OK)
+		return WEIR_OK;
+	return steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
 }
 
 /* Whether the rows that the record needs are in memory. s->ticket: else what they come with, 0: there is no memory to ask for them. */
 static bool has_rows(struct submission *s)
 {
 	struct partition *p = s->p;
+	const struct record_row *row = record_row(s->r->kind);
 	s->ticket = 0;
-	if (!p->cold || s->r->kind == RECORD_RESUME)
+	if (!p->cold || !row->want)
 		return true;
-	weir_status status = WEIR_OK;
-	if (s->r->kind != RECORD_CLOSE_STEP)
-		status = rows_want(p, s->r, *s->body);
-	else if (s->r->close.step == p->steps.closed + 1 && check_close(s) == WEIR_OK)
-		status = steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
+	weir_status status = row->want(s);
 	if (status) /* what was noted is fetched, the rest is asked for again */
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
 	const bool missing = rows_missing(p, &s->ticket);

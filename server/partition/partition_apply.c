@@ -222,7 +222,7 @@ static void count_done(struct partition *p, const struct record *r, bool dropped
 	counter_bump(dropped ? &c->dropped_fingerprint : &c->fingerprint, hash);
 }
 
-static weir_status apply_push(struct partition *p, const struct log_entry *e)
+weir_status apply_push(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
 	struct unit *u = identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, r->batch + 1);
@@ -272,7 +272,7 @@ static weir_status assign_row(struct section_apply *a, uint64_t key)
 	return WEIR_OK;
 }
 
-static weir_status apply_assign(struct partition *p, const struct log_entry *e)
+weir_status apply_assign(struct partition *p, const struct log_entry *e)
 {
 	struct cursor body = e->body;
 	for (uint32_t i = 0; i < e->record.sections; i++) {
@@ -292,19 +292,40 @@ static weir_status apply_assign(struct partition *p, const struct log_entry *e)
 
 /* --- Units */
 
-static weir_status apply_seal(struct partition *p, const struct log_entry *e)
+weir_status apply_seal(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
 	return identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, 0) ? WEIR_OK : (p->failed = WEIR_E_MEMORY);
 }
 
-static weir_status apply_retire(struct partition *p, const struct log_entry *e)
+weir_status apply_retire(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
 	p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key);
 	if (!p->failed)
 		steps_forget_closed(p);
 	return p->failed;
+}
+
+weir_status apply_close(struct partition *p, const struct log_entry *e)
+{
+	return p->failed = step_close(p, e);
+}
+
+weir_status apply_evict(struct partition *p, const struct log_entry *e)
+{
+	return p->failed = evict_apply(p, e);
+}
+
+weir_status apply_table(struct partition *p, const struct log_entry *e)
+{
+	return p->failed = table_apply(p, e);
+}
+
+weir_status apply_nothing(struct partition *p, const struct log_entry *e)
+{
+	(void)p, (void)e;
+	return WEIR_OK;
 }
 
 void partition_publish(struct partition *p)
@@ -321,37 +342,10 @@ void partition_publish(struct partition *p)
 
 weir_status partition_apply(struct partition *p, const struct log_entry *e)
 {
+	const struct record_row *row = record_row(e->record.kind);
 	assert(e->index == p->applied + 1);
-	weir_status status = WEIR_E_INTERNAL;
-	switch (e->record.kind) {
-	case RECORD_PUSH:
-		status = apply_push(p, e);
-		break;
-	case RECORD_SEAL:
-		status = apply_seal(p, e);
-		break;
-	case RECORD_CLOSE_STEP:
-		status = p->failed = step_close(p, e);
-		break;
-	case RECORD_RETIRE:
-		status = apply_retire(p, e);
-		break;
-	case RECORD_ASSIGN:
-		status = apply_assign(p, e);
-		break;
-	case RECORD_EVICT:
-		status = p->failed = evict_apply(p, e);
-		break;
-	case RECORD_TABLE:
-		status = p->failed = table_apply(p, e);
-		break;
-	case RECORD_EPOCH:
-	case RECORD_SCRUB:
-		status = WEIR_OK;
-		break;
-	default:
-		assert(!"an entry of a kind that does not change state");
-	}
+	assert(row->apply); /* an entry of a kind that changes state */
+	const weir_status status = row->apply(p, e);
 	p->applied = e->index;
 	partition_publish(p);
 	return status;

@@ -9,6 +9,7 @@
 #include "server/partition/dedup.h"
 #include "server/partition/delta_base.h"
 #include "server/partition/partition.h"
+#include "server/partition/record_table.h"
 #include "server/partition/section_values.h"
 #include "server/partition/step.h"
 #include "server/records/epochs.h"
@@ -257,6 +258,28 @@ void note_full_disk(struct partition *p, const weir_error *err);
 /* Lets the log's memory go below what steps and pins need. */
 void partition_release_log(struct partition *p);
 
+/* --- partition.c: what becomes of a record (record_table.h) */
+
+weir_status submit_push(struct submission *s, struct log_entry *e);
+weir_status submit_seal(struct submission *s, struct log_entry *e);
+weir_status submit_close(struct submission *s, struct log_entry *e);
+weir_status submit_retire(struct submission *s, struct log_entry *e);
+weir_status submit_assign(struct submission *s, struct log_entry *e);
+weir_status submit_resume(struct submission *s, struct log_entry *e);
+weir_status want_rows(struct submission *s);
+weir_status want_close(struct submission *s);
+
+/* --- partition_apply.c: what an entry does (record_table.h) */
+
+weir_status apply_push(struct partition *p, const struct log_entry *e);
+weir_status apply_seal(struct partition *p, const struct log_entry *e);
+weir_status apply_close(struct partition *p, const struct log_entry *e);
+weir_status apply_retire(struct partition *p, const struct log_entry *e);
+weir_status apply_assign(struct partition *p, const struct log_entry *e);
+weir_status apply_evict(struct partition *p, const struct log_entry *e);
+weir_status apply_table(struct partition *p, const struct log_entry *e);
+weir_status apply_nothing(struct partition *p, const struct log_entry *e);
+
 /* --- partition_tables.c */
 
 void partition_free_tables(struct partition *p);
@@ -273,6 +296,10 @@ void epoch_continue(struct partition *p);
 bool role_holds_records(const struct partition *p);
 
 /* --- partition_tail.c: entries in the log that are not applied yet */
+
+/* Of record_table.h: whether what identity_check says to a push or a seal changes with e. */
+bool tail_decides_identity(const struct record *e, const struct record *r);
+bool tail_is_of_kind(const struct record *e, const struct record *r);
 
 /* The entry of the tail that must be applied before r is looked at, as its answer may depend on it; 0: none. */
 uint64_t tail_decides(const struct partition *p, const struct record *r);

@@ -17,7 +17,7 @@ static bool retires(const struct record *retire, const struct record *r)
 }
 
 /* Whether what identity_check says to a push or a seal changes with e: STALE, DUPLICATE, DROPPED. */
-static bool decides_identity(const struct record *e, const struct record *r)
+bool tail_decides_identity(const struct record *e, const struct record *r)
 {
 	if (e->kind == RECORD_RETIRE)
 		return retires(e, r);
@@ -29,26 +29,17 @@ static bool decides_identity(const struct record *e, const struct record *r)
 	       (e->kind == r->kind && (e->kind == RECORD_SEAL || (e->batch == r->batch && e->part == r->part)));
 }
 
-static bool decides(const struct record *e, const struct record *r)
+bool tail_is_of_kind(const struct record *e, const struct record *r)
 {
-	switch (r->kind) {
-	case RECORD_PUSH:
-	case RECORD_SEAL:
-		return decides_identity(e, r);
-	case RECORD_CLOSE_STEP:
-	case RECORD_RETIRE:
-	case RECORD_TABLE:
-		return e->kind == r->kind;
-	default:
-		return false;
-	}
+	return e->kind == r->kind;
 }
 
 static uint64_t last_that_decides(const struct partition *p, const struct record *r, uint64_t last)
 {
 	struct log *log = p->options.log;
-	for (uint64_t i = last; i > p->applied; i--)
-		if (decides(&log->ops->get(log, i)->record, r))
+	const struct record_row *row = record_row(r->kind);
+	for (uint64_t i = last; row->waits_for && i > p->applied; i--)
+		if (row->waits_for(&log->ops->get(log, i)->record, r))
 			return i;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/partition/record_table.h"
 #include "server/service/server_internal.h"
 
 struct task;
@@ -34,20 +35,13 @@ static struct server *server_of(const struct sink *k)
 	return k->home->server;
 }
 
+/* The kind of the reply to a record, whatever it is: what the stream is for, where it is no request. */
 static uint8_t reply_kind(const struct sink *k, uint8_t kind)
 {
-	switch (kind) {
-	case RECORD_PUSH:
-	case RECORD_PULL:
-	case RECORD_SEAL:
-	case RECORD_CLOSE_STEP:
-	case RECORD_RETIRE:
-	case RECORD_ASSIGN:
-	case RECORD_RESUME:
-		return (uint8_t)(kind + 1);
-	default:
-		return k->method == RPC_PULL_STREAM || k->method == RPC_PULL ? RECORD_PULL_REPLY : RECORD_PUSH_REPLY;
-	}
+	const uint8_t reply = record_row(kind)->reply;
+	if (reply)
+		return reply;
+	return k->method == RPC_PULL_STREAM || k->method == RPC_PULL ? RECORD_PULL_REPLY : RECORD_PUSH_REPLY;
 }
 
 /* Where the partition of a reply with status E_MOVED is. */
@@ -94,7 +88,7 @@ static bool is_left_out(const struct request *q, weir_status status)
 
 static struct record reply_to(const struct request *q, uint16_t partition, weir_status status, uint64_t applied)
 {
-	struct record r = partition_reply_to(&q->record, (uint8_t)(q->record.kind + 1), status);
+	struct record r = partition_reply_to(&q->record, record_row(q->record.kind)->reply, status);
 	r.partition = partition;
 	r.reply.applied = applied;
 	return r;
@@ -306,24 +300,15 @@ static void request_add(struct request *q, struct partition *p)
 static weir_status check_record(const struct sink *k, const struct record *r, weir_error *err)
 {
 	const struct server *s = server_of(k);
-	bool to_all = r->partition == FRAME_PARTITION_ALL;
-	switch (r->kind) {
-	case RECORD_PUSH:
-	case RECORD_PULL:
-	case RECORD_ASSIGN:
-	case RECORD_RESUME:
-		if (to_all)
-			return weir_fail(err, WEIR_E_INVALID, "record kind %u names no partition", r->kind);
-		break;
-	case RECORD_SEAL:
-	case RECORD_CLOSE_STEP:
-	case RECORD_RETIRE:
-		break;
-	default:
+	const struct record_row *row = record_row(r->kind);
+	const bool to_all = r->partition == FRAME_PARTITION_ALL;
+	if (!row->reply)
 		return weir_fail(err, WEIR_E_INVALID, "record kind %u is not a request", r->kind);
-	}
-	if (k->reads_only && r->kind != RECORD_PULL && r->kind != RECORD_RESUME)
-		return weir_fail(err, WEIR_E_DENIED, "record kind %u changes rows; an evaluator's certificate reads them", r->kind);
+	if (to_all && !row->to_all)
+		return weir_fail(err, WEIR_E_INVALID, "record kind %u (%s) names no partition", r->kind, row->name);
+	if (k->reads_only && !row->reads)
+		return weir_fail(err, WEIR_E_DENIED, "record kind %u (%s) changes rows; an evaluator's certificate reads them", r->kind,
+		                 row->name);
 	if (!to_all && r->partition >= s->options.partitions)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no partition %u (partitions: %u)", r->partition, s->options.partitions);
 	if (!to_all && !s->partitions[r->partition])
