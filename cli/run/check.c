@@ -14,7 +14,6 @@
 #include "cli/core/verbs.h"
 #include "cli/run/data_check.h"
 #include "cli/run/run_dir.h"
-#include "cli/run/train.h"
 #include "common/system/disk.h"
 #include "common/system/process.h"
 #include "kernels/backend.h"

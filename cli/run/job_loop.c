@@ -12,6 +12,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli/run/job_loop.h"
+#include "cli/run/launch.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/train.h"
 
@@ -465,7 +467,7 @@ static void conclude(struct train *t)
 		await_checkpoint(t);
 }
 
-void drive(struct train *t)
+void job_loop_run(struct train *t)
 {
 	int64_t look_ms = 0;
 	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {

@@ -6,78 +6,15 @@
 #include <unistd.h>
 
 #include "cli/core/ports.h"
+#include "cli/run/job_servers.h"
+#include "cli/run/launch.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/train.h"
 #include "common/system/disk.h"
 #include "common/web/http_server.h"
 #include "proto/rpc/rpc_address.h"
 
-enum { ANSWER_MS = 500 }; /* for a connection to a server of this machine or its network */
-
 /* --- Addresses */
-
-static void ledger_file(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32])
-{
-	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/ledger.address", job->run_dir);
-}
-
-/* Splits "HOST:PORT". */
-static weir_status split_listen(const char *listen, char *host, size_t host_bytes, unsigned *port, weir_error *err)
-{
-	const char *colon = strrchr(listen, ':');
-	char *end = NULL;
-	unsigned long number = colon ? strtoul(colon + 1, &end, 10) : 0;
-	if (!colon || colon == listen || end == colon + 1 || *end || number > 65535)
-		return weir_fail(err, WEIR_E_INVALID, "cluster.listen is '%s': expected auto, HOST:PORT or HOST:0", listen);
-	snprintf(host, host_bytes, "%.*s", (int)(colon - listen), listen);
-	*port = (unsigned)number;
-	return WEIR_OK;
-}
-
-/* Where server `index` listens, as far as the job file says. */
-static bool known_address(const struct job *job, uint32_t index, char out[WEIR_ADDRESS_BYTES_MAX])
-{
-	char host[WEIR_ADDRESS_BYTES_MAX];
-	unsigned port = 0;
-	int n = 0;
-	if (job->cluster.servers_at_count > 0)
-		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s",
-		             index < job->cluster.servers_at_count ? job->cluster.servers_at[index] : "");
-	else if (strcmp(job->cluster.listen, "auto") == 0)
-		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "unix:%s/server-%u.sock", job->run_dir, index);
-	else if (split_listen(job->cluster.listen, host, sizeof host, &port, NULL) == WEIR_OK && port > 0)
-		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.200s:%u", host, port + index);
-	return n > 0 && n < (int)WEIR_ADDRESS_BYTES_MAX;
-}
-
-static weir_status check_folder(const struct job *job, uint32_t index, const char *who, weir_error *err)
-{
-	char folder[WEIR_PATH_BYTES_MAX + 32], path[WEIR_PATH_BYTES_MAX + 64];
-	struct disk_file *lock = NULL;
-	job_server_dir(job, index, folder);
-	snprintf(path, sizeof path, "%s/LOCK", folder);
-	if (access(path, F_OK) != 0)
-		return WEIR_OK;
-	const weir_status s = disk_system()->ops->lock(disk_system(), path, who, &lock, err);
-	if (s == WEIR_OK)
-		disk_system()->ops->close(lock);
-	return s;
-}
-
-weir_status launch_check_idle(const struct job *job, const char *who, weir_error *err)
-{
-	char address[WEIR_ADDRESS_BYTES_MAX];
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++)
-		s = check_folder(job, i, who, err);
-	for (uint32_t i = 0; i < job->cluster.servers && s == WEIR_OK; i++)
-		if (known_address(job, i, address) && ports_answer(address, ANSWER_MS))
-			s = weir_fail(
-			    err, WEIR_E_BUSY,
-			    "server-%u of job %s seems to run: something answers at %s. Stop the job's servers first, or change its address",
-			    i, job->name, address);
-	return s;
-}
 
 weir_status launch_choose_addresses(struct train *t, weir_error *err)
 {
@@ -91,7 +28,7 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 	if (!t->addresses)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", job->cluster.servers);
 	if (strcmp(job->cluster.listen, "auto") != 0) {
-		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
+		weir_status s = job_servers_split_listen(job->cluster.listen, host, sizeof host, &port, err);
 		if (s != WEIR_OK || port == 0)
 			return s != WEIR_OK ? s : ports_pick(host, job->cluster.servers, t->addresses, err);
 	}
@@ -121,57 +58,6 @@ weir_status launch_check_pages(const struct job *job, const char *http, weir_err
 		if (job_monitor_address(job, i, address))
 			s = http_server_check(address, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "metrics.port: %s", why.text);
-}
-
-/* Adds an address to "A,B". */
-static void add_place(char out[JOB_PLACES_BYTES], const char *address)
-{
-	const size_t used = strlen(out);
-	snprintf(out + used, JOB_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
-}
-
-/* HOST:PORT of the servers that may have the ledger, by cluster.listen. False: it does not say. */
-static bool places_by_listen(const struct job *job, char out[JOB_PLACES_BYTES], weir_error *err)
-{
-	char host[WEIR_ADDRESS_BYTES_MAX], address[WEIR_ADDRESS_BYTES_MAX + 16];
-	unsigned port = 0;
-	out[0] = '\0';
-	if (strcmp(job->cluster.listen, "auto") == 0 || split_listen(job->cluster.listen, host, sizeof host, &port, err) || port == 0)
-		return false;
-	for (uint32_t i = 0; i < job_ledger_places_count(job); i++) {
-		snprintf(address, sizeof address, "%s:%u", host, port + i);
-		add_place(out, address);
-	}
-	return true;
-}
-
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[JOB_PLACES_BYTES], weir_error *err)
-{
-	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL;
-	size_t bytes = 0;
-	struct run_state ended;
-	weir_error why = {0};
-	if (at) {
-		snprintf(out, JOB_PLACES_BYTES, "%s", at);
-		return WEIR_OK;
-	}
-	if (job_ledger_places(job, out))
-		return WEIR_OK;
-	ledger_file(job, path);
-	const bool used = run_dir_is_used(job);
-	if (used && disk_read_file(disk_system(), path, JOB_PLACES_BYTES, &text, &bytes, NULL) == WEIR_OK) {
-		snprintf(out, JOB_PLACES_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
-		free(text);
-		return WEIR_OK;
-	}
-	if (used)
-		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
-	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* it ran here */
-		return run_dir_not_running(job, err);
-	weir_error unread = {0};
-	if (places_by_listen(job, out, &unread))
-		return WEIR_OK;
-	return unread.status ? weir_fail(err, unread.status, "%s", unread.text) : run_dir_not_running(job, err);
 }
 
 /* --- Processes */
@@ -303,8 +189,8 @@ weir_status launch_servers(struct train *t, weir_error *err)
 		return s;
 	char places[JOB_PLACES_BYTES] = "";
 	for (uint32_t i = 0; i < job_ledger_places_count(t->job); i++)
-		add_place(places, t->addresses[i]);
-	ledger_file(t->job, path);
+		job_servers_add_place(places, t->addresses[i]);
+	job_servers_ledger_file(t->job, path);
 	return disk_write_file(disk_system(), path, places, strlen(places), err);
 }
 
@@ -327,7 +213,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	if (!t->run.warm_start[0])
 		return WEIR_OK;
 	live_note(&t->live, "starting from the weights in %s", t->run.warm_start);
-	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
+	weir_status s = job_servers_find_ledger(t->job, NULL, ledger, err);
 	struct child *c = s == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
 	if (!c)
 		return err->status;
@@ -352,7 +238,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 weir_status launch_workers(struct train *t, weir_error *err)
 {
 	char name[WEIR_NAME_BYTES_MAX], ledger[JOB_PLACES_BYTES];
-	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
+	weir_status s = job_servers_find_ledger(t->job, NULL, ledger, err);
 	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
 		snprintf(name, sizeof name, "worker-%u", i);
 		s = start_worker(t, CHILD_TRAINER, name, ledger, err);
@@ -372,7 +258,7 @@ void launch_end(struct train *t, uint32_t timeout_ms)
 	coordinator_end(t);
 	if (!t->addresses)
 		return;
-	ledger_file(t->job, path);
+	job_servers_ledger_file(t->job, path);
 	unlink(path);
 	run_dir_remove_temporaries(t->job);
 	for (uint32_t i = 0; i < t->job->cluster.servers; i++) /* of servers that had to be killed */

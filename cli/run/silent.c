@@ -1,4 +1,5 @@
 #include "cli/run/silent.h"
+#include "cli/run/launch.h"
 
 #include "cli/run/train.h"
 

@@ -13,7 +13,10 @@
 #include "cli/run/choice.h"
 #include "cli/run/data_check.h"
 #include "cli/run/earlier_runs.h"
+#include "cli/run/job_loop.h"
+#include "cli/run/job_servers.h"
 #include "cli/run/kept_run.h"
+#include "cli/run/launch.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_fingerprint.h"
 #include "cli/run/train.h"
@@ -342,7 +345,7 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (s == WEIR_OK)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
-		s = launch_check_idle(t->job, "weir train", err);
+		s = job_servers_check_idle(t->job, "weir train", err);
 	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
 		run_dir_remove_temporaries(t->job);
 	if (s == WEIR_OK)
@@ -414,7 +417,7 @@ static weir_status start(struct train *t, weir_error *err)
 	if (s == WEIR_OK)
 		s = launch_workers(t, err);
 	if (s == WEIR_OK)
-		s = launch_find_ledger(t->job, NULL, ledger, err);
+		s = job_servers_find_ledger(t->job, NULL, ledger, err);
 	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
 		s = watcher_open(&t->watcher, t->job, ledger, t->logger, err);
 	if (s == WEIR_OK)
@@ -562,7 +565,7 @@ static int train(struct train *t)
 	replicas_init(&t->replicas, t->job->cluster.replicas);
 	if (t->chaos.seed != CHAOS_OFF)
 		chaos_begin(&t->chaos, t->job, t->supervisor, &t->live, clock_ms(t->clock));
-	drive(t);
+	job_loop_run(t);
 	weir_error unreported = {0};
 	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
 		t->failure = unreported;

@@ -11,7 +11,7 @@
 #include "cli/core/transport.h"
 #include "cli/core/verbs.h"
 #include "cli/run/checkpoint_find.h"
-#include "cli/run/train.h"
+#include "cli/run/job_servers.h"
 #include "common/base/clock.h"
 #include "common/web/json.h"
 #include "proto/wire/wire.h"
@@ -141,7 +141,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
 	char address[JOB_PLACES_BYTES];
-	weir_status s = launch_find_ledger(v->job, v->at, address, err);
+	weir_status s = job_servers_find_ledger(v->job, v->at, address, err);
 	if (s == WEIR_OK)
 		s = asker_open(&a, v, address, err);
 	if (s == WEIR_OK)
@@ -190,38 +190,6 @@ static weir_status print_verified(const struct checkpoint_verb *v, const struct 
 	json_set_text(j, "slots", row_precision_name(m->slots));
 	weir_status s = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
 	json_destroy(j);
-	return s;
-}
-
-static weir_status open_store(const struct job *job, struct blob_store **store, weir_error *err)
-{
-	char place[WEIR_PATH_BYTES_MAX + 32];
-	struct checkpoint_options o;
-	job_checkpoint_options(job, place, &o);
-	return checkpoint_options_open(&o, store, err);
-}
-
-weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
-{
-	struct blob_store *store = NULL;
-	weir_status s = open_store(job, &store, err);
-	if (s == WEIR_OK)
-		s = checkpoint_latest(store, job->name, name, err);
-	blob_close(store);
-	return s;
-}
-
-weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
-                            weir_error *err)
-{
-	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
-	weir_status s = open_store(job, store, err);
-	if (s == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
-		s = checkpoint_latest(*store, job->name, name, err);
-		from = name;
-	}
-	if (s == WEIR_OK)
-		s = checkpoint_manifest_read(*store, from, out, err);
 	return s;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/core/status_poller.h"
 #include "cli/core/verbs.h"
 #include "cli/run/import_checkpoint.h"
-#include "cli/run/train.h"
+#include "cli/run/job_servers.h"
 #include "cli/run/weights_file.h"
 #include "worker/train/batch/tables.h"
 
@@ -46,7 +46,7 @@ static weir_status import(struct import *i, weir_error *err)
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	struct job_security security;
 	job_security(i->job, ROLE_ADMIN, &security);
-	weir_status s = launch_find_ledger(i->job, i->at, address, err);
+	weir_status s = job_servers_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)
 		s = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);

@@ -1,4 +1,5 @@
 #include "cli/verbs/layout_verb.h"
+#include "cli/run/job_servers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +11,6 @@
 #include "cli/core/options.h"
 #include "cli/core/transport.h"
 #include "cli/core/verbs.h"
-#include "cli/run/train.h"
 
 #define LEASE_MS 15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
 
@@ -186,7 +186,7 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 static weir_status run(const struct layout_verb *v, const struct words *w, weir_error *err)
 {
 	char addresses[JOB_PLACES_BYTES];
-	weir_status s = launch_find_ledger(w->job, w->at, addresses, err);
+	weir_status s = job_servers_find_ledger(w->job, w->at, addresses, err);
 	struct rpc *rpc = NULL;
 	if (s == WEIR_OK)
 		s = transport_open(&rpc, w->job, w->logger, err);

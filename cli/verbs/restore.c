@@ -11,11 +11,11 @@
 #include "cli/core/verbs.h"
 #include "cli/observe/events.h"
 #include "cli/run/checkpoint_find.h"
+#include "cli/run/job_servers.h"
 #include "cli/run/kept_run.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_fingerprint.h"
 #include "cli/run/run_state.h"
-#include "cli/run/train.h"
 #include "common/system/disk.h"
 #include "proto/wire/wire.h"
 #include "state.pb-c.h"
@@ -210,7 +210,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 		s = run_dir_lock(job, &fd, err);
 	}
 	if (s == WEIR_OK)
-		s = launch_check_idle(job, "weir restore", err);
+		s = job_servers_check_idle(job, "weir restore", err);
 	if (s == WEIR_OK)
 		s = set_run(job, &m, &ledger, err);
 	if (s == WEIR_OK && accepted->record)

@@ -8,7 +8,7 @@
 #include "cli/core/options.h"
 #include "cli/core/transport.h"
 #include "cli/core/verbs.h"
-#include "cli/run/train.h"
+#include "cli/run/job_servers.h"
 #include "cli/verbs/layout_verb.h"
 
 static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
@@ -34,7 +34,7 @@ static weir_status ask(struct rpc *rpc, const char *addresses, const char *from,
 static weir_status run(const struct job *job, const char *at, const char *from, struct logger *logger, weir_error *err)
 {
 	char addresses[JOB_PLACES_BYTES];
-	weir_status s = launch_find_ledger(job, at, addresses, err);
+	weir_status s = job_servers_find_ledger(job, at, addresses, err);
 	struct rpc *rpc = NULL;
 	if (s == WEIR_OK)
 		s = transport_open(&rpc, job, logger, err);

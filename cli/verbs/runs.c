@@ -15,9 +15,9 @@
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
 #include "cli/core/verbs.h"
+#include "cli/run/job_servers.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_state.h"
-#include "cli/run/train.h"
 #include "common/web/json.h"
 
 #define PATH_BYTES  (WEIR_PATH_BYTES_MAX + 288)
@@ -62,7 +62,7 @@ static const char *state_of(const struct job *job)
 {
 	struct run_state run;
 	weir_error err = {0};
-	if (run_dir_is_used(job) || launch_check_idle(job, "weir runs", &err) == WEIR_E_BUSY)
+	if (run_dir_is_used(job) || job_servers_check_idle(job, "weir runs", &err) == WEIR_E_BUSY)
 		return "running";
 	if (run_state_read(job->run_dir, &run, &err) != WEIR_OK)
 		return "unreadable";
@@ -232,7 +232,7 @@ static weir_status delete_run(const struct run_list *l, const char *name, struct
 	snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
 	snprintf(job->run_dir, sizeof job->run_dir, "%.4000s", path);
 	const int lock = lock_run(path);
-	if (lock < 0 || launch_check_idle(job, "weir runs", &why) != WEIR_OK) {
+	if (lock < 0 || job_servers_check_idle(job, "weir runs", &why) != WEIR_OK) {
 		if (lock >= 0)
 			close(lock);
 		return weir_fail(err, WEIR_E_BUSY, "--delete: run %s is not deleted, it runs%s%s", e->name, why.text[0] ? ": " : "",

@@ -1,5 +1,6 @@
 /* Finds weights and data to score. */
 #include "cli/verbs/scoring.h"
+#include "cli/run/job_servers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 
 #include "cli/core/output_inputs.h"
 #include "cli/run/import_checkpoint.h"
-#include "cli/run/train.h"
 #include "worker/train/job/data_shape.h"
 #include "worker/train/job/device.h"
 #include "worker/train/score/snapshot.h"
@@ -71,7 +71,7 @@ static weir_status join(struct scoring *s, const struct scoring_options *o, weir
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	struct job_security security;
 	job_security(o->job, ROLE_ADMIN, &security);
-	weir_status status = launch_find_ledger(o->job, o->at, address, err);
+	weir_status status = job_servers_find_ledger(o->job, o->at, address, err);
 	if (status == WEIR_OK)
 		status = job_fingerprint(o->job, &(struct fingerprint_parts){.weights_only = true}, &s->fingerprint, err);
 	if (status != WEIR_OK)

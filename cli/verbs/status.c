@@ -11,7 +11,8 @@
 #include "cli/core/verbs.h"
 #include "cli/observe/status_http.h"
 #include "cli/observe/status_json.h"
-#include "cli/run/train.h"
+#include "cli/observe/report.h"
+#include "cli/run/job_servers.h"
 
 static void print_durable(const struct overview_server *v)
 {
@@ -200,7 +201,7 @@ static weir_status open_watcher(const struct question *q, struct watcher **out, 
 {
 	char address[JOB_PLACES_BYTES];
 	*out = NULL;
-	weir_status status = q->at ? WEIR_OK : launch_find_ledger(q->job, NULL, address, err);
+	weir_status status = q->at ? WEIR_OK : job_servers_find_ledger(q->job, NULL, address, err);
 	return status == WEIR_OK ? watcher_open(out, q->job, q->at ? q->at : address, q->logger, err) : status;
 }
 
