@@ -1,16 +1,23 @@
-/* Compute backends behind one vtable: CPU here, CUDA as a shared object opened at run time. A model is written once against this.
+/* Compute backends behind one vtable: the CPU here, CUDA as a shared object opened at run time.
+ * Model code is written once, against this interface.
  *
- * Memory. Tensors are row-major fp32 in the backend's own memory (buffer_alloc; on the CPU ordinary 64-byte aligned memory, on a
- * GPU device memory). Index arrays are uint32_t in the same memory, and so are numbers that ops take or make: nothing waits for them. to_device/to_host
- * copy. Outputs never alias inputs unless the comment says in place. Every op is deterministic: the same inputs give the same bits on the same backend and
- * thread count, and is checked against float64 in tests/unit.
+ * Memory. Tensors are row-major fp32 in the backend's own memory (buffer_alloc): 64-byte aligned
+ * host memory on the CPU, device memory on a GPU. Index arrays are uint32_t in the same memory.
+ * Numbers that ops take or produce by pointer are there too, so that no op waits for them.
+ * to_device and to_host copy. Outputs never alias inputs unless the comment says "in place". Every
+ * op is deterministic: equal inputs give equal bits on the same backend and thread count.
+ * tests/unit checks every op against float64.
  *
- * Order. Ops are done as issued, those of the stream that was chosen last. What is on different streams is ordered by marks alone: buffers that both use
- * need one. Without choosing all goes to STREAM_COMPUTE. On the CPU every op is complete when it returns, and streams and marks are nothing.
+ * Order. Ops run in the order they are issued, on the stream chosen last (STREAM_COMPUTE until one
+ * is chosen). Only marks order work on different streams: buffers that two streams use need one. On
+ * the CPU every op is complete when it returns, and streams and marks do nothing.
  *
- * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (all_finite is false), and sync, sync_stream and await_mark
- * return it, naming the device, the call and what to do. Memory that buffer_alloc could not have is told by the next of them, once.
- * One backend object is used by one thread; it may use `threads` workers inside. */
+ * Errors. Ops return nothing. The backend keeps a device's first failure: later ops do nothing
+ * (all_finite returns false), and sync, sync_stream and await_mark return the failure, naming the
+ * device, the call and the remedy. The next of these three calls also reports, once, that
+ * buffer_alloc ran out of memory.
+ *
+ * Threads. One thread uses a backend object. The backend may use `threads` workers inside. */
 #ifndef WEIR_BACKEND_H
 #define WEIR_BACKEND_H
 
@@ -27,13 +34,15 @@ struct backend;
 
 enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
 
-/* Causal self-attention over `batch` sequences of `length` tokens; rows = batch * length. A row of qkv is [queries (heads, dim) | keys (kv_heads, dim) |
- * values (kv_heads, dim)]: query head h looks at key and value head h / (heads / kv_heads) (Ainslie et al. 2023). Where a text grows, `first` leaves out the queries
- * that were answered before: their keys and values are looked at as all others are. */
+/* Causal self-attention over `batch` sequences of `length` tokens; rows = batch * length. A row of
+ * qkv is [queries (heads, dim) | keys (kv_heads, dim) | values (kv_heads, dim)]. Query head h uses
+ * key and value head h / (heads / kv_heads) (Ainslie et al. 2023). While a text grows, `first`
+ * skips queries that were answered before; their keys and values still take part. */
 struct attention_shape {
-	size_t batch, length, heads, kv_heads, dim; /* heads is a multiple of kv_heads; dim at most ATTENTION_DIM_MAX */
-	float scale;                                /* of a query's product with a key; 1 / sqrt(dim) */
-	size_t first;                               /* of the tokens whose queries are answered; 0 but in attention */
+	/* heads is a multiple of kv_heads; dim is at most ATTENTION_DIM_MAX */
+	size_t batch, length, heads, kv_heads, dim;
+	float scale;  /* factor of a query's product with a key: 1 / sqrt(dim) */
+	size_t first; /* the first token whose query is answered; 0 except in `attention` */
 };
 #define ATTENTION_DIM_MAX 256u
 static inline size_t attention_width(const struct attention_shape *s)
@@ -41,10 +50,11 @@ static inline size_t attention_width(const struct attention_shape *s)
 	return (s->heads + 2 * s->kv_heads) * s->dim;
 }
 
-#define TARGET_NONE 0xffffffffu /* of a row that has no loss */
+#define TARGET_NONE 0xffffffffu /* target of a row without a loss */
 
-/* How the factors of matrix products are rounded: to 24, 11, 8 or 11 bits; fp16 has nothing beyond 65504. Their sums, and all that is not a product, are fp32.
- * Attention's products are of fp32 in tf32, and where a device has no others. */
+/* Rounding of the factors of matrix products: to 24, 11, 8 or 11 significant bits. fp16 has no
+ * finite number beyond 65504. Sums, and everything other than a product, are fp32. Attention uses
+ * fp32 products under COMPUTE_TF32, and on devices without 16-bit products. */
 enum compute_precision { COMPUTE_FP32, COMPUTE_TF32, COMPUTE_BF16, COMPUTE_FP16 };
 static inline const char *compute_precision_name(enum compute_precision precision)
 {
@@ -52,171 +62,203 @@ static inline const char *compute_precision_name(enum compute_precision precisio
 	return names[precision];
 }
 
-/* What a device does side by side: computing, what goes there for the next batch, and what becomes of the results of the last. */
+/* A device's concurrent work: computing, input for the next batch, and results of the last
+ * batch. */
 enum backend_stream { STREAM_COMPUTE, STREAM_IN, STREAM_OUT, BACKEND_STREAMS };
 
-/* What has been issued on a stream up to some moment. Zeroed: nothing, which is done. */
+/* The work issued on a stream up to some moment. A zeroed mark marks nothing and counts as done. */
 struct backend_mark {
 	void *event;
 };
 
-/* A layer: x (rows, in) W^T + bias, where W is (out, in) as PyTorch's nn.Linear has it. */
+/* A linear layer: x (rows, in) W^T + bias, with W (out, in) as in PyTorch's nn.Linear. */
 struct linear {
 	const float *x, *W;
 	size_t rows, in, out;
 };
 
-/* Some numbers among others that an op is given at once. */
+/* One of several arrays that an op takes at once. */
 struct floats {
 	float *at; /* (n) */
 	size_t n;
 };
 #define BACKEND_FLOATS_MAX 8u
 
-/* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
+/* The input to a row's residual: grad * scale, through the velocity if the row has momentum. */
 struct topk_row {
-	const float *grad; /* (n); NULL: the residual is the sum already */
+	const float *grad; /* (n); NULL: the residual is already the sum */
 	float *residual;   /* (n) */
 	struct topk_momentum momentum;
 	float scale;
 	size_t n;
 };
 
-/* What a backend says of itself. Memory: of a device, in bytes; all 0 on the CPU. */
+/* A backend's description of itself. Memory: the device's, in bytes; all 0 on the CPU. */
 struct backend_info {
-	const char *device; /* "cpu", "cuda:0 (NVIDIA H200)"; the backend's own */
+	const char *device; /* "cpu", "cuda:0 (NVIDIA H200)"; the backend owns it */
 	enum compute_precision precision;
 	uint64_t memory_budget, memory_held, memory_used, memory_used_most;
-	uint64_t replays;         /* runs of ops that were one call */
-	const char *not_replayed; /* why one was not, the last time; NULL: each that could be was */
+	uint64_t replays; /* runs of ops that one call replayed */
+	/* reason of the last run that could not be replayed; NULL: none failed */
+	const char *not_replayed;
 };
 
 #define BACKEND_REPLAY_KEY_BYTES 256u
 
 struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
-	bool host_memory; /* buffers are ordinary memory: anybody may read and write them, and ops take any memory */
+	/* buffers are ordinary memory: any code may read and write them, and ops accept any memory */
+	bool host_memory;
 	void (*destroy)(struct backend *b);
 	weir_status (*sync)(struct backend *b, weir_error *err); /* waits for all streams */
 	void (*info)(const struct backend *b, struct backend_info *out);
 
 	/* --- memory */
-	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed, by the chosen stream; NULL when out of memory */
-	void (*buffer_free)(struct backend *b, void *p);        /* ops that use it need not be done */
-	/* Memory of the host, for what goes there and what comes back: copies of it are the fastest. Zeroed. */
+	/* zeroed, on the chosen stream; NULL: out of memory */
+	void *(*buffer_alloc)(struct backend *b, size_t bytes);
+	void (*buffer_free)(struct backend *b, void *p); /* ops that use it may still be running */
+	/* Host memory for copies to and from the device, which are fastest with it. Zeroed. */
 	void *(*host_alloc)(struct backend *b, size_t bytes);
 	void (*host_free)(struct backend *b, void *p); /* waits for all streams */
-	/* The host's memory may be used again at once; that from host_alloc when a later mark of this stream has been awaited. */
+	/* `host` may be reused on return; memory of host_alloc only after a later mark of this stream
+	 * has been awaited. */
 	void (*to_device)(struct backend *b, void *device, const void *host, size_t bytes);
-	void (*to_host)(struct backend *b, void *host, const void *device, size_t bytes); /* complete on return */
-	/* host is of host_alloc: there when a later mark of this stream has been awaited. */
+	/* complete on return */
+	void (*to_host)(struct backend *b, void *host, const void *device, size_t bytes);
+	/* `host` is memory of host_alloc. It holds the data once a later mark of this stream has been
+	 * awaited. */
 	void (*to_host_later)(struct backend *b, void *host, const void *device, size_t bytes);
 
 	/* --- order */
-	enum backend_stream (*choose_stream)(struct backend *b, enum backend_stream s); /* returns the one before */
-	weir_status (*sync_stream)(struct backend *b, weir_error *err); /* as sync, but waits for the chosen one alone */
-	void (*set_mark)(struct backend *b, struct backend_mark *m);    /* on the chosen stream; again moves it */
+	/* returns the previous one */
+	enum backend_stream (*choose_stream)(struct backend *b, enum backend_stream s);
+	/* as sync, but waits for the chosen stream only */
+	weir_status (*sync_stream)(struct backend *b, weir_error *err);
+	/* on the chosen stream; a second call moves it */
+	void (*set_mark)(struct backend *b, struct backend_mark *m);
 	void (*free_mark)(struct backend *b, struct backend_mark *m);
-	/* What is issued on the chosen stream from now on begins when what is marked is done. */
+	/* Work issued on the chosen stream from now on begins after the marked work is done. */
 	void (*follow_mark)(struct backend *b, const struct backend_mark *m);
-	/* The host waits until what is marked is done. What has failed, as sync. */
+	/* The host waits until the marked work is done. Returns failures as sync does. */
 	weir_status (*await_mark)(struct backend *b, const struct backend_mark *m, weir_error *err);
-	/* A run of ops: what issue(arg) issues, on STREAM_COMPUTE. A device does a run that it has met by one call, so the key says all that its ops are given, shapes and pointers; what
-	 * buffers hold is as it is each time. issue may be called twice, or not at all, and only issues ops: it copies nothing from or to the host, and has no memory allocated. */
+	/* Runs the ops that issue(arg) issues, on STREAM_COMPUTE. A device repeats a run it has met
+	 * before with one call. The key must therefore hold all arguments of the ops, shapes and
+	 * pointers; the contents of buffers may differ each time. issue may be called twice, or not at
+	 * all. It only issues ops: it copies nothing from or to the host and allocates no memory. */
 	void (*replay)(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg);
-	/* Of buffers that are gone, or will be, and that keys did not name. */
+	/* Forgets all runs. Call it when buffers that keys do not name were or will be freed. */
 	void (*forget_replays)(struct backend *b);
 
 	/* --- dense algebra */
-	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. On
-	 * STREAM_COMPUTE alone. */
+	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major. op(A) is (m, k), op(B) is (k, n); lda,
+	 * ldb, ldc are row strides in elements. On STREAM_COMPUTE only. */
 	void (*gemm)(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
 	             size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
 	void (*bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act);
-	/* dx = dy * act'(.) given y = act(x) (rows, n), NaN where y is; may be in place on dy.
-	 * dbias (n) = column sums of dx when not NULL. GELU cannot be told from its result: for
-	 * ACT_GELU y is the activation's input. */
+	/* dx = dy * act'(.) given y = act(x) (rows, n), NaN where y is NaN; may be in place on dy.
+	 * dbias (n) = column sums of dx, unless NULL. GELU's result does not determine its input, so
+	 * for ACT_GELU y is the activation's input. */
 	void (*bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
 	                          enum activation act);
-	/* y (rows, out) = act(x W^T + bias), bias (out) or NULL: gemm, then bias_act; where gemm may be. */
+	/* y (rows, out) = act(x W^T + bias), bias (out) or NULL: gemm, then bias_act. On STREAM_COMPUTE
+	 * only. */
 	void (*linear)(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act);
-	/* Of dz (rows, out), the gradient of x W^T + bias: dW (out, in) = dz^T x, and dx (rows, columns) = dz W + beta dx, for x's first `columns` columns. dx
-	 * NULL: not needed. */
+	/* Given dz (rows, out), the gradient of x W^T + bias: dW (out, in) = dz^T x, and dx
+	 * (rows, columns) = dz W + beta dx for the first `columns` columns of x. dx may be NULL: not
+	 * needed. */
 	void (*linear_backward)(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
 	                        const struct linear *l);
 	void (*fill)(struct backend *b, float *x, float value, size_t n);
 	void (*axpy)(struct backend *b, float *y, float a, const float *x, size_t n); /* y += a x */
 	void (*scale)(struct backend *b, float *x, float a, size_t n);
-	void (*lerp)(struct backend *b, float *y, float t, const float *x, size_t n); /* y += t (x - y); where t is 1: y = x */
-	void (*subtract)(struct backend *b, float *out, const float *x, const float *y, size_t n); /* out = x - y */
+	/* y += t (x - y); t = 1: y = x */
+	void (*lerp)(struct backend *b, float *y, float t, const float *x, size_t n);
+	/* out = x - y */
+	void (*subtract)(struct backend *b, float *out, const float *x, const float *y, size_t n);
 	/* out (rows, na + nb) = [A (rows, na) | B (rows, nb)], and its reverse. */
 	void (*concat)(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows);
 	void (*split)(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows);
 	/* *out = the sum of squares, in a fixed order. */
 	void (*sum_squares)(struct backend *b, double *out, const float *x, size_t n);
-	/* x *= limit / norm where the norm, the root of the sum of squares (parts), is finite and above limit. */
+	/* x *= limit / norm if the norm is finite and above limit. The norm is the root of the sum of
+	 * squares (parts). */
 	void (*clip)(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit);
 	bool (*all_finite)(struct backend *b, const float *x, size_t n);
-	void (*zero_not_finite)(struct backend *b, float *x, size_t n);           /* x = 0 where it is NaN or infinite */
+	/* x = 0 where it is NaN or infinite */
+	void (*zero_not_finite)(struct backend *b, float *x, size_t n);
 	void (*scale_by)(struct backend *b, float *x, size_t n, const float *by); /* x *= *by */
-	/* x /= *by of `count` arrays, at most BACKEND_FLOATS_MAX, by is a power of two; *not_finite = 1 where any element of them is NaN or infinite, else 0. */
+	/* x /= *by for `count` arrays, at most BACKEND_FLOATS_MAX; *by is a power of two.
+	 * *not_finite = 1 if any of their elements is NaN or infinite, else 0. */
 	void (*unscale)(struct backend *b, const struct floats *x, size_t count, const float *by, uint32_t *not_finite);
 
-	/* --- embeddings. Bags: bag j is index[offsets[j] .. offsets[j+1]); index points into rows (unique, width); weight (nnz) or NULL for 1. */
+	/* --- embeddings. Bag j is index[offsets[j] .. offsets[j+1]). index points into
+	 * rows (unique, width); weight (nnz), or NULL for 1. */
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
 	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags);
-	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use; `uses` is offsets[bags], and offsets[0] is 0.
-	 * CUDA: the same for rows of at most 256 uses; longer ones are added in runs of 256 uses from the first, each in order, and then the runs in order. */
+	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of
+	 * use. `uses` is offsets[bags], and offsets[0] is 0. CUDA adds a row of at most 256 uses in the
+	 * same order. It cuts a longer row into runs of 256 uses from the first, adds each run in
+	 * order, then the runs in order. */
 	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags, size_t uses);
-	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i below n; of NULL: row i. The rows of `to` are distinct. */
+	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i < n. A NULL `to` or
+	 * `from` stands for row i. The rows of `to` are distinct. */
 	void (*copy_rows)(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
 	                  size_t n);
-	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. All are host memory, on every backend, and there on
-	 * return: keys are what a batch is read as, and what is pulled by. */
+	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns their count.
+	 * All are host memory on every backend, complete on return: batches are read as keys, and pulls
+	 * use keys. */
 	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 
 	/* --- interactions. x (rows, fields, dim) */
-	/* FM second order term (Rendle 2010, eq. 3): out (rows) = 1/2 sum_d ((sum_f x)^2 - sum_f x^2); sum (rows, dim) is kept for backward. */
+	/* FM second-order term (Rendle 2010, eq. 3): out (rows) = 1/2 sum_d ((sum_f x)^2 - sum_f x^2).
+	 * sum (rows, dim) is kept for the backward op. */
 	void (*fm)(struct backend *b, float *out, float *sum, const float *x, size_t rows, size_t fields, size_t dim);
 	/* dx += dout * (sum - x) */
 	void (*fm_backward)(struct backend *b, float *dx, const float *dout, const float *sum, const float *x, size_t rows,
 	                    size_t fields, size_t dim);
 	/* out (rows) = sum over fields of x (rows, fields) */
 	void (*row_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
-	/* DCN-v2 full cross layer (Wang 2021, eq. 1): given u = x W^T + bias (rows, n): out = x0 * u + x. */
+	/* DCN-v2 full cross layer (Wang 2021, eq. 1): given u = x W^T + bias (rows, n),
+	 * out = x0 * u + x. */
 	void (*cross)(struct backend *b, float *out, const float *x0, const float *x, const float *u, size_t rows, size_t n);
-	/* du = dout * x0; dx0 += dout * u; dx += dout. dx0 and dx may be one buffer. */
+	/* du = dout * x0; dx0 += dout * u; dx += dout. dx0 and dx may be the same buffer. */
 	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0,
 	                       const float *u, size_t rows, size_t n);
-	/* DLRM dot interaction (Naumov 2019) of the V vectors of each row: that of first (rows, dim), unless it is NULL, and those of x (rows, fields, dim).
-	 * out (rows, [dim +] V (V - 1) / 2): first's vector, and the strictly lower triangle of all their products. */
+	/* DLRM dot interaction (Naumov 2019) of the V vectors of each row: the one of
+	 * first (rows, dim), unless it is NULL, and those of x (rows, fields, dim). out (rows, [dim +]
+	 * V (V - 1) / 2): the vector of first, then the strictly lower triangle of all products. */
 	void (*dot_interaction)(struct backend *b, float *out, const float *first, const float *x, size_t rows, size_t fields,
 	                        size_t dim);
-	/* dfirst (rows, dim), NULL with first, and dx (rows, fields, dim) = its gradient. */
+	/* The gradient: dfirst (rows, dim), NULL if first is NULL, and dx (rows, fields, dim). */
 	void (*dot_interaction_backward)(struct backend *b, float *dfirst, float *dx, const float *dout, const float *first,
 	                                 const float *x, size_t rows, size_t fields, size_t dim);
 
 	/* --- layers */
-	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean)/sqrt(var + eps) + beta. training: batch statistics into mean, inv_std (n), and
-	 * batch_mean, batch_var (n; unbiased variance) for the running averages; else mean and inv_std are given. xhat (rows, n) is kept. */
+	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean) / sqrt(var + eps) + beta. training:
+	 * writes the batch's statistics to mean and inv_std (n), and to batch_mean and batch_var (n;
+	 * unbiased variance) for the running averages. Otherwise mean and inv_std are inputs.
+	 * xhat (rows, n) is kept. */
 	void (*batch_norm)(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean, float *batch_var,
 	                   const float *x, const float *gamma, const float *beta, size_t rows, size_t n, float eps, bool training);
-	/* With the batch's statistics. dx may be in place on dy. */
+	/* Uses the batch's statistics. dx may be in place on dy. */
 	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat,
 	                            const float *gamma, const float *inv_std, size_t rows, size_t n);
-	/* Inverted dropout, in place: x[i] is kept iff hash(*seed, salt, first + i) says so, and scaled by 1/(1-p). The same seed and salt give the same mask,
-	 * so backward is the same call on the gradient. */
+	/* Inverted dropout, in place: hash(*seed, salt, first + i) decides whether x[i] is kept, and
+	 * kept elements are scaled by 1 / (1 - p). Equal seed and salt give the same mask, so the
+	 * backward op is the same call on the gradient. */
 	void (*dropout)(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt);
-	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; *loss = sum of weight * loss (not scaled).
-	 * weight may be NULL (1). loss and dlogit may be NULL. */
+	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale;
+	 * *loss = sum of weight * loss (not scaled). weight may be NULL (1). loss and dlogit may be
+	 * NULL. */
 	void (*bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
 	            size_t rows, float scale);
-	/* Softmax cross-entropy of rows over n classes: dlogits (rows, n) = (softmax(z) - [class is the target]) * scale, may be in place on logits;
-	 * losses (rows) = -ln softmax(z)[target]; *loss = the sum of the losses (not scaled). Each of the three may be NULL. targets (rows), each below n:
-	 * the CPU asserts it, CUDA makes that row's loss NaN. */
+	/* Softmax cross-entropy of rows over n classes. dlogits (rows, n) = (softmax(z) - [class is the
+	 * target]) * scale, may be in place on logits. losses (rows) = -ln softmax(z)[target].
+	 * *loss = the sum of the losses (not scaled). Each of the three may be NULL. targets (rows) are
+	 * below n: the CPU asserts it, CUDA makes that row's loss NaN. */
 	void (*cross_entropy)(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
 	                      const uint32_t *targets, size_t rows, size_t n, float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
@@ -224,80 +266,97 @@ struct backend_ops {
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
 
 	/* --- update rules */
-	/* A step on a dense tensor, whose rows of WEIR_CHUNK elements (the last one shorter) are each done as optimizer_apply does, to the same bits on every
-	 * backend. value, grad (n); slots: one row's behind the other's, NULL where the rule has none; step->accumulator (rows), in the same memory. */
+	/* One step on a dense tensor. Each row of WEIR_CHUNK elements (the last one may be shorter) is
+	 * updated as by optimizer_apply, with equal bits on every backend. value, grad (n). slots:
+	 * those of one row after the other, NULL for rules without slots. step->accumulator (rows), in
+	 * the same memory. */
 	void (*update)(struct backend *b, const struct optimizer_step *step, float *value, float *slots, const float *grad, size_t n);
 
-	/* --- compression: the bytes that codec.h and topk.h describe, equal on every backend. Rows begin at an address that is a multiple of 4. */
-	/* codec_encode, for all codecs but top-k. in (n) or NULL; residual (n) or NULL; out (codec_bytes). */
+	/* --- compression: the bytes that codec.h and topk.h describe, equal on every backend. Rows
+	 * begin at an address that is a multiple of 4. */
+	/* codec_encode, for all codecs except top-k. in (n) or NULL; residual (n) or NULL;
+	 * out (codec_bytes). */
 	void (*encode)(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out);
-	/* Each of the rows of in (rows, width) on its own, as those of embeddings are sent: out (rows, codec_bytes(width)), one behind the other. For all
-	 * codecs but sign and top-k, which embeddings cannot have. */
+	/* Encodes each row of in (rows, width) on its own, as rows of embeddings are sent. out (rows,
+	 * codec_bytes(width)), without gaps. For all codecs except sign and top-k, which embeddings
+	 * cannot have. */
 	void (*encode_rows)(struct backend *b, const struct coding *coding, const float *in, size_t rows, size_t width, uint8_t *out);
-	/* codec_decode, of bytes that were checked. */
+	/* codec_decode, of checked bytes. */
 	void (*decode)(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out);
 	/* topk_accumulate of row->grad. */
 	void (*topk_accumulate)(struct backend *b, const struct topk_row *row);
-	/* topk_threshold; out: host memory. */
+	/* topk_threshold; `out` is host memory. */
 	weir_status (*topk_threshold)(struct backend *b, const float *x, size_t n, size_t k, float *out, weir_error *err);
-	/* topk_encode of every tile of a row, the records one behind the other in out (at most codec_tiles(n) of topk_record_max bytes); ends (tiles): where each
-	 * ends, in bytes; selected (tiles): how many elements reach the threshold. */
+	/* topk_encode of every tile of a row, one record after the other in out (at most codec_tiles(n)
+	 * of topk_record_max bytes). ends (tiles): the end of each record, in bytes. selected (tiles):
+	 * the number of elements that reach the threshold. */
 	void (*topk_encode)(struct backend *b, const struct topk_row *row, float threshold, weir_values values, uint8_t *out,
 	                    uint32_t *ends, uint32_t *selected);
-	/* topk_decode_dense of every tile: records that were checked, and where each ends. */
+	/* topk_decode_dense of every tile: checked records, and the end of each. */
 	void (*topk_decode)(struct backend *b, const uint8_t *in, const uint32_t *ends, size_t n, weir_values values, float *out);
 
-	/* --- transformers. Gradients marked += are added to, so that they add up over micro-batches and where paths join. */
+	/* --- transformers. Gradients marked += are added to: they accumulate over micro-batches, and
+	 * where paths join. */
 	void (*copy)(struct backend *b, float *to, const float *from, size_t n);
 	/* out (rows, n) = x + y + bias (n). bias may be NULL; out may be x or y. */
 	void (*add)(struct backend *b, float *out, const float *x, const float *y, const float *bias, size_t rows, size_t n);
-	/* out (n) += column sums of x (rows, n): a bias's gradient. */
+	/* out (n) += column sums of x (rows, n): the gradient of a bias. */
 	void (*column_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
-	/* Layer norm (Ba et al. 2016, eq. 4) of each row: y = gamma * (x - mean) * inv_std + beta. mean, inv_std (rows) are kept. beta may be NULL. */
+	/* Layer norm (Ba et al. 2016, eq. 4) of each row: y = gamma * (x - mean) * inv_std + beta.
+	 * mean, inv_std (rows) are kept. beta may be NULL. */
 	void (*layer_norm)(struct backend *b, float *y, float *mean, float *inv_std, const float *x, const float *gamma,
 	                   const float *beta, size_t rows, size_t n, float eps);
 	/* dx +=, dgamma +=, dbeta +=; the last two may be NULL. */
 	void (*layer_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
 	                            const float *gamma, const float *mean, const float *inv_std, size_t rows, size_t n);
-	/* RMS norm (Zhang, Sennrich 2019, eq. 4) of each row: y = gamma * x * inv_rms, inv_rms (rows) = 1 / sqrt(mean of x^2 + eps). */
+	/* RMS norm (Zhang, Sennrich 2019, eq. 4) of each row: y = gamma * x * inv_rms, with inv_rms
+	 * (rows) = 1 / sqrt(mean of x^2 + eps). */
 	void (*rms_norm)(struct backend *b, float *y, float *inv_rms, const float *x, const float *gamma, size_t rows, size_t n,
 	                 float eps);
 	/* dx +=, dgamma +=; dgamma may be NULL. */
 	void (*rms_norm_backward)(struct backend *b, float *dx, float *dgamma, const float *dy, const float *x, const float *gamma,
 	                          const float *inv_rms, size_t rows, size_t n);
-	/* Rotary positions (Su et al. 2021, eq. 34), in place on the first heads * dim columns of x (rows, stride): of each head, elements i and i + dim / 2
-	 * turn by the angle of cosines[t, i] and sines[t, i] (length, dim / 2), row r being at t = r % length; `back`: by its negative, which is the
-	 * gradient. dim is even. */
+	/* Rotary positions (Su et al. 2021, eq. 34), in place on the first heads * dim columns of
+	 * x (rows, stride). In each head, elements i and i + dim / 2 turn by the angle of cosines[t, i]
+	 * and sines[t, i] (length, dim / 2), where row r is at t = r % length. `back` turns by the
+	 * negative angle, which is the gradient. dim is even. */
 	void (*rope)(struct backend *b, float *x, size_t stride, const float *cosines, const float *sines, size_t rows, size_t length,
 	             size_t heads, size_t dim, bool back);
-	/* out (batch * (length - first), heads * dim) = softmax(scale q k^T, of this and earlier tokens) v, in blocks with a running maximum (Dao et al. 2022,
-	 * algorithm 1): no memory that grows with length^2. log_sums (batch, heads, length - first) = ln of each row's sum of exponents, kept. */
+	/* out (batch * (length - first), heads * dim) = softmax(scale q k^T, of this and earlier
+	 * tokens) v, in blocks with a running maximum (Dao et al. 2022, algorithm 1): no memory grows
+	 * with length^2. log_sums (batch, heads, length - first) = ln of each row's sum of
+	 * exponentials, kept. */
 	void (*attention)(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s);
-	/* dqkv = its gradient; scores are computed again. */
+	/* dqkv = the gradient; scores are computed again. */
 	void (*attention_backward)(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,
 	                           const float *qkv, const struct attention_shape *s);
-	/* SwiGLU (Shazeer 2020, eq. 6): y (rows, n) = gate * sigmoid(gate) * up, x (rows, 2 n) = [gate | up]. */
+	/* SwiGLU (Shazeer 2020, eq. 6): y (rows, n) = gate * sigmoid(gate) * up, with x
+	 * (rows, 2 n) = [gate | up]. */
 	void (*swiglu)(struct backend *b, float *y, const float *x, size_t rows, size_t n);
-	/* dx (rows, 2 n), which may be x. */
+	/* dx (rows, 2 n); may be x. */
 	void (*swiglu_backward)(struct backend *b, float *dx, const float *dy, const float *x, size_t rows, size_t n);
-	/* x (rows, n) += bias, in place; y = gelu(x). bias may be NULL. Its gradient: bias_act_backward with ACT_GELU of x. */
+	/* x (rows, n) += bias, in place; y = gelu(x). bias may be NULL. The gradient: bias_act_backward
+	 * with ACT_GELU of x. */
 	void (*gelu)(struct backend *b, float *y, float *x, const float *bias, size_t rows, size_t n);
-	/* out (rows, width) = table[tokens[r]] + positions[r % length]; positions (length, width) may be NULL. tokens (rows), each below `vocabulary`: the CPU
-	 * asserts it, CUDA makes that row NaN. */
+	/* out (rows, width) = table[tokens[r]] + positions[r % length]. positions (length, width) may
+	 * be NULL. tokens (rows) are below `vocabulary`: the CPU asserts it, CUDA makes that row
+	 * NaN. */
 	void (*embed)(struct backend *b, float *out, const float *table, const float *positions, const uint32_t *tokens,
 	              size_t vocabulary, size_t rows, size_t length, size_t width);
 	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be
-	 * NULL. CUDA: a token of more than 256 rows is added in runs, as scatter_sum's rows are; the
-	 * first run goes on from dtable's value. */
+	 * NULL. CUDA adds a token of more than 256 rows in runs, as scatter_sum adds rows; the first
+	 * run starts from dtable's value. */
 	void (*embed_backward)(struct backend *b, float *dtable, float *dpositions, const float *dout, const uint32_t *tokens,
 	                       size_t vocabulary, size_t rows, size_t length, size_t width);
-	/* cross_entropy where there are many classes: row r of logits is at r * stride, and becomes (softmax(z) - [class is the target]) * scale when
-	 * `gradient`. A target of TARGET_NONE has no loss and no gradient. losses (rows) may be NULL; *loss, in the backend's memory, += their sum. */
+	/* cross_entropy for many classes. Row r of logits is at r * stride, and becomes
+	 * (softmax(z) - [class is the target]) * scale if `gradient`. A row with target TARGET_NONE has
+	 * no loss and no gradient. losses (rows) may be NULL. *loss, in the backend's memory, += their
+	 * sum. */
 	void (*classifier)(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,
 	                   size_t rows, size_t n, float scale, bool gradient);
 };
 
-/* All of them in order, but for a backend's life. */
+/* All ops in the order of backend_ops, except destroy, sync and info. */
 #define BACKEND_OPS(X)          \
 	X(buffer_alloc)             \
 	X(buffer_free)              \
@@ -380,25 +439,30 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
-/* The calling thread, any, in ordinary memory; of the ops memory, order, fill, sum_squares, all_finite, zero_not_finite and compression alone: what codes pushes where nothing else is
- * computed, without a matrix library. Static. */
+/* A backend on the calling thread (any thread) in ordinary memory, for coding pushes where nothing
+ * else is computed. It needs no matrix library. It has only these ops: memory, order, fill,
+ * sum_squares, all_finite, zero_not_finite and compression. Static. */
 struct backend *backend_plain(void);
 /* threads 0: as many as the machine has cores. */
 struct backend *backend_cpu_create(uint32_t threads, weir_error *err);
 
 struct backend_options {
-	/* "auto" (a CUDA device, or the CPU where there is none), "cpu", "cuda" (any CUDA device), "cuda:N", or "cuda:" and what nvidia-smi -L calls it:
-	 * GPU-... or MIG-..., or how that begins. */
+	/* "auto" (a CUDA device, or the CPU if there is no such device), "cpu", "cuda" (any CUDA
+	 * device), "cuda:N", or "cuda:" and the id that nvidia-smi -L prints (GPU-... or MIG-...) or
+	 * its first characters. */
 	const char *device;
-	enum compute_precision precision; /* the CPU has fp32 alone, and refuses others */
+	enum compute_precision precision; /* the CPU supports only fp32, and refuses others */
 	uint32_t threads;                 /* of the CPU; 0: as many as the machine has cores */
-	uint32_t turn;                    /* any of several devices: the one of this number, counted round */
-	uint64_t memory_bytes;            /* of a device, at most; 0: nine tenths of what is free */
+	/* if any of several devices will do: the index of the one to use, modulo their count */
+	uint32_t turn;
+	uint64_t memory_bytes; /* at most, of a device; 0: nine tenths of the free memory */
 };
 
-/* cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */
+/* For cuda opens libweir_cuda.so beside the program. Without the library or a device:
+ * E_UNSUPPORTED, with the reason. */
 struct backend *backend_open(const struct backend_options *options, weir_error *err);
-/* Whether backend_open would find a device that it can use: what it would say, and nothing that stays. What that device has free is not asked. */
+/* Checks whether backend_open would find a usable device. Returns the status and error that
+ * backend_open would, and keeps nothing open. Does not check the device's free memory. */
 weir_status backend_check(const struct backend_options *options, weir_error *err);
 
 #endif

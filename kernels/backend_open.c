@@ -1,6 +1,8 @@
-/* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it;
- * nothing else links CUDA. It exports three functions: weir_backend_cuda_create and weir_backend_cuda_check, of the types below, for all devices whose names
- * begin with "cuda", and for "auto"; and weir_backend_cuda_ops, its table, also where there is no device. */
+/* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, in the program's folder or in
+ * lib/ or ../lib/ beside it; nothing else links CUDA. It exports three functions:
+ * weir_backend_cuda_create and weir_backend_cuda_check, of the types below, for all devices whose
+ * names begin with "cuda", and for "auto"; and weir_backend_cuda_ops, its table, also without a
+ * device. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,7 @@
 typedef struct backend *(*cuda_create_fn)(const struct backend_options *options, weir_error *err);
 typedef weir_status (*cuda_check_fn)(const struct backend_options *options, weir_error *err);
 
-/* The program's folder without the last slash; "." when it cannot be told. */
+/* The program's folder without the last slash; "." if unknown. */
 static void program_folder(char *out, size_t bytes)
 {
 	ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
@@ -30,7 +32,8 @@ static void program_folder(char *out, size_t bytes)
 		*slash = '\0';
 }
 
-/* Without the driver there is no device, and no need to load CUDA's libraries, which are large. */
+/* Without the driver there is no device; CUDA's libraries, which are large, then need not be
+ * loaded. */
 static bool has_driver(void)
 {
 	void *driver = dlopen(CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
@@ -39,8 +42,8 @@ static bool has_driver(void)
 	return driver != NULL;
 }
 
-/* Stays in memory: the CUDA runtime is part of the library, and its threads and what it left with
- * the driver and with exit() would call code that is gone. NULL: `reason` says why. */
+/* The library stays in memory: it contains the CUDA runtime, whose threads, and whose callbacks in
+ * the driver and in exit(), would otherwise call unloaded code. NULL: `reason` says why. */
 static void *open_at(const char *path, char *reason, size_t bytes)
 {
 	for (unsigned missing = 0; missing <= CUBLAS_LIBRARIES; missing++) {
@@ -87,7 +90,8 @@ static void *open_library(weir_error *err)
 	return NULL;
 }
 
-/* Its function `name` in *function, a pointer to a function. The library, or NULL. */
+/* Stores the library's function `name` in *function, a pointer to a function. Returns the library,
+ * or NULL. */
 static void *open_function(const char *name, void *function, weir_error *err)
 {
 	void *library = open_library(err);
@@ -103,7 +107,7 @@ static void *open_function(const char *name, void *function, weir_error *err)
 	return library;
 }
 
-/* The library stays open: the backend's code is in it. */
+/* The library stays open: it contains the backend's code. */
 static struct backend *open_cuda(const struct backend_options *options, weir_error *err)
 {
 	cuda_create_fn create;
@@ -152,7 +156,7 @@ static weir_status no_such_place(const struct backend_options *o, weir_error *er
 	                 o->device);
 }
 
-/* The CPU has one precision. why: there is no device, NULL where none was asked for. */
+/* The CPU has one precision. why: the reason for no device; NULL if no device was requested. */
 static weir_status check_cpu(const struct backend_options *o, const char *why, weir_error *err)
 {
 	const char *precision = compute_precision_name(o->precision);

@@ -1,5 +1,5 @@
-/* The bits of fp32 numbers, and integers at any address. Also for CUDA C, as are element.h, minifloat.h and topk_record.h: what is done to one number is
- * written once. */
+/* The bits of fp32 numbers, and integers at any address. Like element.h, minifloat.h and
+ * topk_record.h also for CUDA C: the arithmetic of one number is written once. */
 #ifndef WEIR_BITS_H
 #define WEIR_BITS_H
 
@@ -10,7 +10,7 @@
 typedef uint32_t wire_u32 __attribute__((aligned(1), may_alias));
 typedef uint16_t wire_u16 __attribute__((aligned(1), may_alias));
 
-/* Makes one body of each constant argument. */
+/* The compiler makes one body for each constant argument. */
 #if defined(__CUDACC__)
 #define ALWAYS_INLINE static __host__ __device__ __forceinline__
 #else
@@ -45,7 +45,7 @@ ALWAYS_INLINE uint32_t log2_of(uint32_t x)
 #endif
 }
 
-/* Both sides are computed; written as a mask because compilers split loops along a conditional. */
+/* Computes both sides. It is a mask because compilers split loops along a conditional. */
 ALWAYS_INLINE uint32_t choose(bool condition, uint32_t yes, uint32_t no)
 {
 	uint32_t mask = -(uint32_t)condition;

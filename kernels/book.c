@@ -1,10 +1,11 @@
-/* Code books. The fitted one: Lloyd's iteration, with -1, 0 and 1 held where they are: the largest magnitude of a block is coded exactly, and so is nothing. */
+/* Code books. Books are fitted by Lloyd's iteration with -1, 0 and 1 fixed: the largest magnitude
+ * of a block and 0 are coded exactly. */
 #include "kernels/book.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#define ZERO       7u    /* the place of 0: seven values below it, eight above */
+#define ZERO       7u    /* the index of 0: seven values below it, eight above */
 #define BINS       2048u /* of [-1, 1] */
 #define ITERATIONS 64u
 
@@ -32,8 +33,8 @@ const float *book_known(weir_book book)
 	return book == WEIR_BOOK_NF4 ? nf4 : book == WEIR_BOOK_LOG ? powers : NULL;
 }
 
-/* What lies in a bin: weight, and weight times place. A block weighs as much as its scale squared, so that what is least is the error of the numbers
- * themselves, not of their codes. */
+/* The contents of a bin: weight, and weight times place. A block weighs its scale squared, so that
+ * the fit minimizes the error of the numbers themselves, not of their codes. */
 struct bin {
 	double weight, moment;
 };
@@ -57,7 +58,8 @@ static void add_block(struct bin *bins, const float *x, size_t n)
 	}
 }
 
-/* The mean of what lies between two places, by whole bins, and not outside of them; `otherwise` where nothing does. */
+/* The mean between two places, by whole bins, clamped to them; `otherwise` if the bins are
+ * empty. */
 static double mean_between(const struct bin *bins, double from, double to, double otherwise)
 {
 	double weight = 0, moment = 0;
@@ -71,7 +73,7 @@ static double mean_between(const struct bin *bins, double from, double to, doubl
 	return mean < from ? from : mean > to ? to : mean;
 }
 
-/* Each value goes to the mean of what is nearest to it. */
+/* Moves each value to the mean of the numbers nearest to it. */
 static bool improve(const struct bin *bins, double *value)
 {
 	double next[CODEC_BOOK];
@@ -118,6 +120,6 @@ void book_fit(const float *x, size_t n, float out[CODEC_BOOK])
 		;
 	for (size_t i = 0; i < CODEC_BOOK; i++)
 		out[i] = (float)value[i];
-	if (!is_rising(out)) /* all lies in a point or two */
+	if (!is_rising(out)) /* all numbers are at a point or two */
 		memcpy(out, nf4, sizeof nf4);
 }

@@ -1,4 +1,5 @@
-/* Value codecs: names, layout of tiles; what is done to blocks is in codecs/, for each instruction set. */
+/* Value codecs: names and layout of tiles. codecs/ has the work on blocks, for each instruction
+ * set. */
 #include "kernels/codec.h"
 
 #include <assert.h>
@@ -12,8 +13,10 @@
 #include "kernels/vector.h"
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
-#define COLD_RUN       4096u  /* elements, decoded in the first-level cache before they are written out */
-#define SCAN_BLOCK     4096u  /* numbers looked at twice while they are in the first-level cache */
+/* elements, decoded in the first-level cache before they are written out */
+#define COLD_RUN 4096u
+/* numbers that are read twice while they are in the first-level cache */
+#define SCAN_BLOCK 4096u
 
 const char *codec_name(weir_codec codec)
 {
@@ -48,12 +51,13 @@ bool codec_from_name(const char *name, weir_codec *out)
 _Static_assert(COLD_RUN % CODEC_SIGN_BLOCK == 0 && COLD_RUN % CODEC_INT8_BLOCK == 0 && COLD_RUN % CODEC_INT4_BLOCK == 0,
                "a run begins with a block");
 
-/* How an element and the scales of a tile are laid out. */
+/* The layout of an element and of a tile's scales. */
 struct form {
 	uint16_t bits;       /* of an element; 0: the codec's tiles have no fixed size */
 	uint16_t block;      /* elements of a scale; 0: no scales */
-	uint16_t scale_most; /* a larger one makes infinities */
-	uint16_t infinity;   /* the first code, without its sign, that is not a finite number; 0: all are */
+	uint16_t scale_most; /* a larger scale gives infinities */
+	/* the first code, without its sign, that is not a finite number; 0: all are finite */
+	uint16_t infinity;
 };
 
 static const struct form *form_of(weir_codec codec)
@@ -105,7 +109,7 @@ size_t codec_bytes(weir_codec codec, size_t n)
 	return n / CODEC_TILE * tile_bytes(f, CODEC_TILE) + tile_bytes(f, n % CODEC_TILE);
 }
 
-/* --- Tile by tile; without scales a row is as one tile */
+/* --- Tile by tile; a row without scales is handled as one tile */
 
 struct tile {
 	size_t at, n; /* elements */
@@ -182,7 +186,7 @@ bool codec_is_finite(const struct coding *c, const uint8_t *in, size_t n)
 /* --- Past the caches */
 
 #if defined(__x86_64__)
-/* Copies with stores that do not read the line they overwrite. */
+/* Copies with stores that do not read the lines they overwrite. */
 static void stream_bytes(uint8_t *out, const uint8_t *in, size_t bytes)
 {
 	size_t head = -(uintptr_t)out % sizeof(__m128i), i = head;
@@ -207,7 +211,8 @@ static void stream_bytes(uint8_t *out, const uint8_t *in, size_t bytes)
 }
 #endif
 
-/* A tile by way of a buffer in the first-level cache; a run of its elements begins where a block does. */
+/* Decodes a tile through a buffer in the first-level cache. Each run of its elements begins at a
+ * block's start. */
 static void decode_tile_cold(const struct coding *c, const struct form *f, const struct tile *t, const uint8_t *in, float *out)
 {
 	const struct codec_ops *codec = &vector_ops_best()->codecs[c->codec];

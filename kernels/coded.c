@@ -15,9 +15,10 @@ struct coded_place {
 
 struct coded {
 	struct backend *backend;
-	uint8_t *device; /* (device_room): what a launch has coded */
+	uint8_t *device; /* (device_room): output of a launch */
 	size_t device_room;
-	uint32_t *marks, *host_marks; /* (2, tiles of a run): where records end, and how many elements reach the threshold */
+	/* (2, tiles of a run): ends of records, and counts of elements that reach the threshold */
+	uint32_t *marks, *host_marks;
 	uint64_t run_tiles;
 	uint8_t *host; /* (room), of which `used` */
 	size_t room, used;
@@ -92,7 +93,7 @@ static bool marks_room(struct coded *k)
 	return k->marks && k->host_marks;
 }
 
-/* Room for so many bytes behind those that are used, and half as many again, as pushes differ. */
+/* Makes room for `bytes` after the used ones, plus half of the total, as pushes differ in size. */
 static bool host_room(struct coded *k, size_t bytes)
 {
 	const struct backend_ops *ops = k->backend->ops;
@@ -103,7 +104,8 @@ static bool host_room(struct coded *k, size_t bytes)
 	if (!host)
 		return false;
 	if (k->used) {
-		(void)ops->sync_stream(k->backend, NULL); /* they may be on their way; what has failed is told again */
+		/* copies to it may be under way; a failure is reported again later */
+		(void)ops->sync_stream(k->backend, NULL);
 		memcpy(host, k->host, k->used);
 	}
 	if (k->host)
@@ -115,7 +117,7 @@ static bool host_room(struct coded *k, size_t bytes)
 
 /* --- Coding */
 
-/* What the launch has coded comes to the host; who sends it waits. */
+/* Copies the launch's output to the host; the sender waits for it. */
 static weir_status bring(struct coded *k, size_t bytes, weir_error *err)
 {
 	if (!host_room(k, bytes))
@@ -135,7 +137,8 @@ weir_status coded_topk(struct coded *k, uint64_t first, const struct topk_row *r
 		return no_memory(k, err);
 	ops->topk_encode(k->backend, row, threshold, values, k->device, k->marks, k->marks + tiles);
 	ops->to_host(k->backend, k->host_marks, k->marks, 2 * tiles * sizeof *k->marks);
-	const weir_status status = ops->sync_stream(k->backend, err); /* else where records end may be anything */
+	/* after a failure the ends may be anything */
+	const weir_status status = ops->sync_stream(k->backend, err);
 	if (status)
 		return status;
 	const uint32_t *ends = k->host_marks;

@@ -10,33 +10,36 @@
 #include "kernels/coded.h"
 #include "kernels/topk.h"
 
-#define MEASURE_EVERY   TOPK_EXACT_EVERY /* pushes: what a measurement takes is in the residual then, and that is read twice */
+/* pushes; a measurement first adds the gradient to the residual, which is then read twice */
+#define MEASURE_EVERY   TOPK_EXACT_EVERY
 #define TILES_PER_CHUNK (WEIR_CHUNK / CODEC_TILE)
 
 struct compressor {
 	struct backend *backend;
 	weir_compression spec;
 	uint64_t elements, chunks;
-	float *residual;     /* (elements), the backend's memory; NULL: no feedback */
-	float *velocity;     /* (elements) alike; NULL: no momentum */
-	double *number;      /* the backend's memory: a sum */
-	struct coded *coded; /* on a device: chunks that wait to be asked for */
-	float *shown;        /* (elements) on a device: the residual that somebody looks at */
+	float *residual;     /* (elements), in the backend's memory; NULL: no feedback */
+	float *velocity;     /* (elements), in the backend's memory; NULL: no momentum */
+	double *number;      /* in the backend's memory: a sum */
+	struct coded *coded; /* on a device: coded chunks until they are requested */
+	float *shown;        /* (elements) on a device: the host's copy of the residual */
 	uint64_t pushes;     /* begun */
-	/* Of the push under way: */
+	/* The present push: */
 	const float *grad;
 	const bool *wanted;
-	float scale;         /* what it is multiplied by: clipping */
-	bool accumulated;    /* the residual has taken the gradient in already */
-	uint64_t share;      /* elements of the chunks that are wanted */
+	float scale;         /* factor of the gradient: clipping */
+	bool accumulated;    /* the residual already includes the gradient */
+	uint64_t share;      /* elements of the wanted chunks */
 	uint64_t first, end; /* elements: from the first wanted chunk to the last */
-	uint64_t run_end;    /* of the first run of them: what `grad` has for others may be anything */
+	/* end of their first run, in elements: `grad` may hold anything for chunks that are not
+	 * wanted */
+	uint64_t run_end;
 	uint64_t selected, coded_share;
-	double before; /* |acc|^2, where it is measured; < 0: not in this push */
+	double before; /* |acc|^2, if measured; < 0: not in this push */
 	/* Top-k, int4: */
 	struct topk_tracker topk;
 	float book[CODEC_BOOK];
-	/* Of pushes that were measured: */
+	/* Measured pushes: */
 	uint64_t measured;
 	double error, error_sum, residual_norm;
 };
@@ -73,7 +76,7 @@ struct compressor *compressor_create(struct backend *b, const weir_table_spec *s
 	topk_tracker_init(&c->topk);
 	return c;
 no_memory:
-	(void)b->ops->sync(b, &why); /* a device says more, and is done with saying it */
+	(void)b->ops->sync(b, &why); /* sync reports the device's own error, and clears it */
 	compressor_destroy(c);
 	(void)weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory for what its compression leaves out%s%s", spec->name,
 	                why.status ? ": " : "", why.text);
@@ -101,14 +104,15 @@ void compressor_destroy(struct compressor *c)
 	free(c);
 }
 
-/* --- Runs of chunks that are wanted */
+/* --- Runs of wanted chunks */
 
 struct run {
 	uint64_t chunk;     /* the first */
 	uint64_t at, count; /* elements */
 };
 
-/* The next one, from chunk *from on, of at most so many chunks; *from moves behind it. False: there is none. */
+/* The next run from chunk *from on, of at most `most` chunks; moves *from to its end. False: no
+ * more. */
 static bool next_run(const struct compressor *c, uint64_t *from, uint64_t most, struct run *run)
 {
 	uint64_t begin = *from;
@@ -146,17 +150,17 @@ static struct topk_row row_of(const struct compressor *c, uint64_t at, uint64_t 
 	                         .n = n};
 }
 
-/* --- Before anything is coded */
+/* --- Before coding */
 
 static double energy(const struct compressor *c, const float *x, uint64_t n)
 {
-	double sum = NAN; /* after a device's failure it stays so */
+	double sum = NAN; /* stays NaN after a device's failure */
 	c->backend->ops->sum_squares(c->backend, c->number, x, n);
 	c->backend->ops->to_host(c->backend, &sum, c->number, sizeof sum);
 	return sum;
 }
 
-/* Of the chunks that take part: there is no gradient of others. */
+/* Over the chunks that take part: others have no gradient. */
 static float clip_scale(const struct compressor *c)
 {
 	double norm = 0;
@@ -181,7 +185,7 @@ static uint64_t wanted_count(const struct compressor *c)
 	return k ? k < c->elements ? k : c->elements : 1;
 }
 
-/* The residual takes the gradient in before it is coded, as somebody is to look at the sum. */
+/* Adds the gradient to the residual before coding: a threshold or a measurement needs the sum. */
 static void accumulate(struct compressor *c)
 {
 	struct run run;
@@ -192,7 +196,8 @@ static void accumulate(struct compressor *c)
 	c->accumulated = true;
 }
 
-/* At the first push and every so many, and while the density falls: the last threshold says little of the next. */
+/* Takes an exact threshold at the first push, every TOPK_EXACT_EVERY pushes, and while the density
+ * falls: then the last threshold says little about the next. */
 static weir_status choose_threshold(struct compressor *c, weir_error *err)
 {
 	if (!c->share || (!c->topk.is_exact_due && c->pushes >= c->spec.warmup))
@@ -200,7 +205,8 @@ static weir_status choose_threshold(struct compressor *c, weir_error *err)
 	accumulate(c);
 	const weir_status status = c->backend->ops->topk_threshold(c->backend, c->residual + c->first, c->end - c->first,
 	                                                           wanted_count(c), &c->topk.threshold, err);
-	return c->pushes > 0 ? WEIR_OK : status; /* without the memory for it the last one does */
+	/* the last threshold does if there is no memory for an exact one */
+	return c->pushes > 0 ? WEIR_OK : status;
 }
 
 static void measure_begin(struct compressor *c)
@@ -219,7 +225,7 @@ static void measure_end(struct compressor *c)
 	if (!(c->before > 0))
 		return;
 	const double after = energy(c, c->residual, c->elements);
-	if (!isfinite(after)) /* the device has failed, and will say so */
+	if (!isfinite(after)) /* the device has failed, and sync will report it */
 		return;
 	c->error = 1 - after / c->before;
 	c->residual_norm = sqrt(after);
@@ -234,7 +240,8 @@ static bool fits_book(const struct compressor *c)
 	return c->spec.codec == WEIR_CODEC_INT4 && c->spec.book == WEIR_BOOK_SEGMENTED;
 }
 
-/* What book_fit would look at of x (n), which is a device's: every so-manyth block. sample (n); returns how many elements it has. */
+/* Copies the blocks of x (n), on a device, that book_fit would look at. sample (n); returns its
+ * elements. */
 static size_t bring_sample(struct backend *b, const float *x, size_t n, float *sample, uint32_t *which)
 {
 	const size_t every = book_every(n), whole = n / CODEC_INT4_BLOCK, rest = n % CODEC_INT4_BLOCK;
@@ -304,7 +311,7 @@ static const float *input(const struct compressor *c, uint64_t at)
 	return c->accumulated ? NULL : c->grad + at;
 }
 
-/* All that is wanted, on a device. */
+/* Codes all wanted chunks on a device. */
 static weir_status code_runs(struct compressor *c, weir_error *err)
 {
 	const struct coding coding = coding_of(c);

@@ -1,9 +1,12 @@
-/* What a worker keeps of a dense table from push to push, so that what a lossy codec leaves out is not lost: the residual (error feedback), top-k's threshold and
- * velocity, the code book that is fitted to the gradients. It is used as a weir_encoder.
+/* A worker's state for a dense table between pushes, so that the loss of a lossy codec is not lost
+ * for good: the residual (error feedback), top-k's threshold and velocity, and the code book fitted
+ * to the gradients. Used as a weir_encoder.
  *
- * All of it is over a backend's ops, in the backend's memory, where the gradients are too. In ordinary memory a chunk is coded when it is asked for, straight to where it
- * is sent from. On a device the chunks of a push are coded when it begins, a run of them by one launch, and the coded bytes alone come to the host. The bytes are the same on
- * every backend, as ops' results are; but for `clip`, whose norm may round differently. */
+ * It works through a backend's ops, in the backend's memory, beside the gradients. In ordinary
+ * memory, a chunk is coded on request, directly into the send buffer. On a device, the chunks of a
+ * push are coded when the push begins, one launch for each run of chunks, and only the coded bytes
+ * come to the host. Every backend gives the same bytes, as its ops give the same results, except
+ * with `clip`: its norm may round differently. */
 #ifndef WEIR_COMPRESS_H
 #define WEIR_COMPRESS_H
 
@@ -17,13 +20,15 @@
 
 struct compressor;
 
-/* Whether pushes to the table need one: all but fp32, bf16, and rows of embeddings, which are coded on their own. */
+/* Whether pushes to the table need a compressor. Not for fp32 and bf16, and not for rows of
+ * embeddings, which are coded on their own. */
 bool compressor_is_needed(const weir_table_spec *spec);
-/* Borrows the backend, and is used on its thread. NULL: E_MEMORY. Takes 4 bytes for each element where there is feedback, with momentum 8; on a device about 2 more, and
- * pinned memory for what a push comes to. */
+/* Borrows the backend; use it on the backend's thread. NULL: E_MEMORY. Takes 4 bytes per element
+ * with feedback, 8 with momentum; on a device about 2 more, and pinned memory for the coded
+ * push. */
 struct compressor *compressor_create(struct backend *b, const weir_table_spec *spec, weir_error *err);
-void compressor_destroy(struct compressor *c); /* NULL: nothing */
-/* Its calls; valid while it lives. */
+void compressor_destroy(struct compressor *c); /* NULL is allowed */
+/* The compressor's calls; valid while the compressor lives. */
 weir_encoder compressor_encoder(struct compressor *c);
 
 /* The most bytes that a chunk of n elements can take. */

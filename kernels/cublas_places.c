@@ -10,7 +10,8 @@
 #define LIBRARY_PREFIX "libcublas"
 #define NAME_BYTES     64u
 
-/* %s: the library. CUDA's own folders, and PyTorch's packages of CUDA libraries where Python's packages usually lie. */
+/* %s: the library. CUDA's own folders, and the usual places of PyTorch's packages of CUDA
+ * libraries. */
 static const char *const places[] = {
     "/usr/local/cuda/lib64/%s",
     "/usr/local/cuda-*/lib64/%s",

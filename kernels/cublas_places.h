@@ -1,5 +1,6 @@
-/* cuBLAS is half a gigabyte, so that it does not travel with libweir_cuda.so: it is taken from where the machine has it. The loader looks in its own places and
- * in those that are written in the library; the rest is here. */
+/* Finds cuBLAS on the machine. It is half a gigabyte, so it is not shipped with libweir_cuda.so.
+ * The loader searches its own places and those written in the library; this code searches the
+ * others. */
 #ifndef WEIR_CUBLAS_PLACES_H
 #define WEIR_CUBLAS_PLACES_H
 
@@ -7,9 +8,9 @@
 
 #define CUBLAS_LIBRARIES 2u /* libcublas, libcublasLt */
 
-/* Whether a library could not be opened, as `reason` of dlerror says, because cuBLAS is not found. */
+/* Whether a library failed to open because cuBLAS is missing. reason: from dlerror. */
 bool cublas_is_missing(const char *reason);
-/* Opens it, for good, from where else it may be, so that the next dlopen finds it. */
+/* Opens cuBLAS, for good, from the other places, so that the next dlopen finds it. */
 bool cublas_open(const char *reason);
 
 #endif

@@ -31,7 +31,7 @@ size_t difference_max(const weir_pull_coding *c, size_t n)
 	return bytes;
 }
 
-/* Elements that top-k is to bring. */
+/* The number of elements that top-k sends. */
 static size_t share_of(const weir_pull_coding *c, size_t n)
 {
 	const size_t k = (size_t)((double)c->density * (double)n + 0.5);
@@ -40,7 +40,7 @@ static size_t share_of(const weir_pull_coding *c, size_t n)
 
 size_t difference_expected(const weir_pull_coding *c, size_t n)
 {
-	const size_t most = difference_max(c, n), offset = 1; /* bytes of an offset, about */
+	const size_t most = difference_max(c, n), offset = 1; /* approximate bytes of an offset */
 	static const uint8_t half_bytes[] = {
 	    [WEIR_VALUES_FP32] = 8, [WEIR_VALUES_BF16] = 4, [WEIR_VALUES_INT8] = 2, [WEIR_VALUES_LOG4] = 1};
 	const size_t about = c->codec == WEIR_CODEC_TOPK ? share_of(c, n) * (2 * offset + half_bytes[c->values]) / 2 : most;
@@ -64,7 +64,7 @@ static bool add_dense(const float *restrict decoded, size_t n, float *restrict r
 	return changed != 0;
 }
 
-/* Moves *in behind the record. */
+/* Moves *in to the end of the record. */
 static bool add_record(const uint8_t **in, size_t n, weir_values values, float *reference)
 {
 	uint16_t offsets[TOPK_TILE_COUNT_MAX + TOPK_SLACK];
@@ -134,7 +134,7 @@ static size_t encode_topk(const weir_pull_coding *c, float *work, size_t n, uint
 	float threshold;
 	size_t bytes = 0;
 	uint32_t selected;
-	/* So few elements are looked at as they are: nothing is allocated. */
+	/* topk_threshold selects among so few elements directly: it allocates nothing. */
 	if (topk_threshold(work, n, share_of(c, n), &threshold, NULL))
 		threshold = TOPK_THRESHOLD_MIN;
 	for (size_t at = 0; at < n; at += CODEC_TILE)

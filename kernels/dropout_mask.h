@@ -1,4 +1,5 @@
-/* Which elements dropout keeps, in C and in CUDA C: Wellons' "lowbias32" (2018) of an element's number, with the seed mixed in before and between its rounds. */
+/* The elements that dropout keeps, for C and CUDA C: Wellons' "lowbias32" (2018) of an element's
+ * number, with the seed mixed in before and between its rounds. */
 #ifndef WEIR_DROPOUT_MASK_H
 #define WEIR_DROPOUT_MASK_H
 

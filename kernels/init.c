@@ -1,8 +1,10 @@
-/* Initial values. Each element is a counter-based hash of its coordinates, so that any server or worker can compute any row at
- * any time:
+/* Initial values. Each element is a counter-based hash of its coordinates, so that any server or
+ * worker can compute any row at any time:
  *     base = mix(seed, table, key)         (key 0 for a dense table)
- *     bits = mix(base, element, kind)      (element: in the row; for a dense table in the whole flat space)
- * uniform: the upper 24 bits as u in [0, 1), then a (2 u - 1), one rounding. normal: a times prng_normal_from(bits). */
+ *     bits = mix(base, element, kind)      (element: in the row; for a dense table in the whole
+ *                                           flat space)
+ * uniform: the upper 24 bits as u in [0, 1), then a (2 u - 1), one rounding. normal: a times
+ * prng_normal_from(bits). */
 #include "kernels/init.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* Initial values as a pure function of (seed, table, row key, element): the same bits on every machine. */
+/* Initial values as a pure function of (seed, table, row key, element): equal bits on every
+ * machine. */
 #ifndef WEIR_INIT_H
 #define WEIR_INIT_H
 
@@ -7,7 +8,7 @@
 
 #include "weir/table.h"
 
-/* Elements [first, first + n) of an embedding row (first < width) of a table whose single segment is *segment. */
+/* The first n elements of an embedding row, for a table whose single segment is *segment. */
 void init_embedding_row(uint64_t seed, uint32_t table, uint64_t key, const weir_init_segment *segment, float *out, size_t n);
 /* Elements [first, first + n) of a dense table's flat space. */
 void init_dense(uint64_t seed, uint32_t table, const weir_init_segment *segments, uint32_t count, uint64_t first, float *out,

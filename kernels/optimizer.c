@@ -1,4 +1,5 @@
-/* A table's update rule, prepared: constants, bias corrections, and the rule of this CPU's variant. The rules are in rules/. */
+/* A table's prepared update rule: constants, bias corrections, and the rule in this CPU's variant.
+ * The rules are in rules/. */
 #include "kernels/optimizer.h"
 
 #include <assert.h>
@@ -9,14 +10,17 @@
 #include "kernels/rules/sgd.h"
 #include "kernels/vector.h"
 
-/* Bias corrections of the first steps are kept, later ones computed: the same function, the same bits. */
+/* Bias corrections of the first steps are stored, later ones computed by the same function: equal
+ * bits. */
 #define CORRECTIONS_KEPT 1024
 #define CACHE_LINE       64
-#define PREFETCH_LINES   24 /* cache lines in flight ahead of the row at work */
+#define PREFETCH_LINES   24 /* cache lines in flight ahead of the present row */
 #define PREFETCH_ROWS    16
-#define SPARSE_AHEAD     16 /* elements of a row whose cache lines are in flight, of each of value and slots */
-#define SPARSE_BLOCK     256
-#define CATCH_UP_BLOCK   64 /* elements that take all their steps together: values and moments stay in the first-level cache */
+/* elements of a row whose cache lines are in flight, for value and each slot */
+#define SPARSE_AHEAD 16
+#define SPARSE_BLOCK 256
+/* elements that take all their steps together, with values and moments in the first-level cache */
+#define CATCH_UP_BLOCK 64
 
 struct optimizer {
 	rule_fn rule;
@@ -27,7 +31,8 @@ struct optimizer {
 	struct correction {
 		float first, second; /* 1 / (1 - beta^t) */
 	} * corrections;         /* (CORRECTIONS_KEPT), Adam family only; [0] is unused */
-	uint64_t *edges;         /* (edges_count) elements, rising: where decay ends and begins again, in turn */
+	/* (edges_count) elements, rising: decay ends and begins again at these, in turn */
+	uint64_t *edges;
 	size_t edges_count;
 };
 
@@ -98,7 +103,8 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 	    {"momentum", o->momentum, false, 0, 1},
 	    {"beta1", adam ? o->beta1 : 0, false, 0, 1},
 	    {"beta2", adam ? o->beta2 : 0, false, 0, 1},
-	    {"eps", o->eps, adam || adagrad, 0, INFINITY}, /* 0 would divide 0 by 0 at elements without a gradient */
+	    /* 0 would divide 0 by 0 at elements without a gradient */
+	    {"eps", o->eps, adam || adagrad, 0, INFINITY},
 	    {"initial", o->initial, false, 0, INFINITY},
 	    {"weight_decay", o->weight_decay, false, 0, INFINITY},
 	    {"l1", o->l1, false, 0, INFINITY},
@@ -189,7 +195,7 @@ void optimizer_destroy(struct optimizer *o)
 	free(o);
 }
 
-/* --- What weight decay leaves out */
+/* --- Exemptions from weight decay */
 
 weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *segments, uint32_t count, weir_error *err)
 {
@@ -213,7 +219,7 @@ weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *se
 
 size_t optimizer_decay_run(const struct optimizer *o, uint64_t element, size_t n, float *decay)
 {
-	size_t low = 0, high = o->edges_count; /* how many edges are at the element or before it */
+	size_t low = 0, high = o->edges_count; /* the number of edges at the element or before it */
 	while (low < high) {
 		const size_t mid = low + (high - low) / 2;
 		if (o->edges[mid] <= element)
@@ -232,7 +238,7 @@ bool optimizer_is_elementwise(const struct optimizer *o)
 
 /* --- Application */
 
-/* What depends on how many steps the row has taken, with this one. */
+/* Sets the fields that depend on the row's number of steps, including this one. */
 static inline void set_steps(const struct optimizer *o, struct optimizer_step *step, uint32_t steps)
 {
 	step->steps = steps;
@@ -289,9 +295,9 @@ void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *
 	}
 }
 
-/* --- Of some of a row's elements */
+/* --- Some of a row's elements */
 
-/* Of a row in memory each is a cache line of its own: those of the elements to come are asked for. */
+/* Each element in memory is on its own cache line: prefetches those of later elements. */
 static inline void prefetch_ahead(const float *x, const uint16_t *offsets, size_t i, size_t count)
 {
 	if (i + SPARSE_AHEAD < count)
@@ -301,7 +307,7 @@ static inline void prefetch_ahead(const float *x, const uint16_t *offsets, size_
 static void sgd_sparse(const struct optimizer_step *s, float *value, const uint16_t *offsets, const wire_float *grad,
                        size_t count)
 {
-	const struct optimizer_step local = *s; /* a copy: the stores below cannot change it */
+	const struct optimizer_step local = *s; /* a copy that the stores below cannot change */
 	for (size_t i = 0; i < count; i++) {
 		prefetch_ahead(value, offsets, i, count);
 		sgd_element(&local, &value[offsets[i]], grad[i]);

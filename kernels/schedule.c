@@ -1,11 +1,16 @@
-/* Learning rate schedules as pure functions of the step. With i the step after warm-up and f(i) the factor on lr:
+/* Learning rate schedules as pure functions of the step. i is the step after warm-up, and f(i) the
+ * factor on lr:
  *   warm-up      step / warmup, for step < warmup (before any kind)
- *   linear       1 + (min - 1) x,                 x = i / (total - warmup), at most 1
- *   cosine       min + (1 - min) (1 + cos(pi x)) / 2    (Loshchilov, Hutter 2017, eq. 5, one period)
- *   wsd          1, then linear to min over the last `decay` of `total` steps    (Hu et al. 2024, arXiv 2404.06395, eq. 1)
+ *   linear       1 + (min - 1) x,    x = i / (total - warmup), at most 1
+ *   cosine       min + (1 - min) (1 + cos(pi x)) / 2
+ *                (Loshchilov, Hutter 2017, eq. 5, one period)
+ *   wsd          1, then linear to min over the last `decay` of `total` steps
+ *                (Hu et al. 2024, arXiv 2404.06395, eq. 1)
  *   step         gamma ^ floor(i / period)
- *   triangular   min + (1 - min) max(0, 1 - |i / period - 2 cycle + 1|), cycle = floor(1 + i / (2 period)) (Smith 2017, 3.2)
- *   triangular2  the same, its height times 1 / 2^(cycle - 1);  exp_range: its height times gamma^i
+ *   triangular   min + (1 - min) max(0, 1 - |i / period - 2 cycle + 1|),
+ *                cycle = floor(1 + i / (2 period)) (Smith 2017, 3.2)
+ *   triangular2  the same, its height times 1 / 2^(cycle - 1)
+ *   exp_range    the same, its height times gamma^i
  * `total` counts from step 0 and includes the warm-up. */
 #include <math.h>
 

@@ -1,4 +1,5 @@
-/* Encoding (topk.h): one pass over memory adds and selects, and what follows is about the few that were selected. */
+/* Encoding (topk.h): one pass over memory adds and selects. The rest works on the few selected
+ * elements. */
 #include "kernels/topk.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* Decoding (topk.h): a stranger's bytes are checked once, as a whole, and then decoded without looking. */
+/* Decoding (topk.h): untrusted bytes are checked once, as a whole, and then decoded without
+ * checks. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,11 +1,12 @@
-/* Offsets in a tile as Elias-Fano's code has them (elias_fano.h, most = n - 1): 16-bit numbers, a few hundred at a time, in words of their own, so that nothing
- * behind the bytes is read or written. */
+/* Offsets in a tile, in Elias-Fano code (elias_fano.h, most = n - 1): 16-bit numbers, a few hundred
+ * at a time, copied to words of their own, so that nothing beyond the bytes is read or written. */
 #include <string.h>
 
 #include "kernels/topk_record.h"
 
 #define WORD_BITS 64u
-/* count * floor(log2((n - 1) / count)) grows with the count, to 2 bits each at the most; count + (n - 1 >> bits) is below 3 count. */
+/* count * floor(log2((n - 1) / count)) grows with the count, to at most 2 bits each; count + (n - 1
+ * >> bits) is below 3 count. */
 #define LOW_BYTES_MAX  (TOPK_TILE_COUNT_MAX * 2 / 8)
 #define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / WORD_BITS)
 _Static_assert(CODEC_TILE == 4 * TOPK_TILE_COUNT_MAX,
@@ -38,7 +39,7 @@ void topk_offsets_encode(const uint16_t *offsets, size_t count, const struct top
 	memcpy(out, high, l->high_bytes);
 }
 
-/* Whether exactly `count` bits are set, all of them among the first `bits`, which end in the last of the words. */
+/* Whether exactly `count` bits are set, all among the first `bits`, which end in the last word. */
 static bool has_bits(const uint64_t *words, size_t bytes, size_t bits, size_t count)
 {
 	size_t found = 0;
@@ -61,7 +62,7 @@ static bool low_is_padded(const uint8_t *low, size_t bits)
 bool topk_offsets_decode(const uint8_t *in, size_t n, size_t count, const struct topk_layout *l, uint16_t *offsets)
 {
 	uint64_t high[HIGH_WORDS_MAX];
-	uint8_t low[LOW_BYTES_MAX + 4]; /* four are read at any of them */
+	uint8_t low[LOW_BYTES_MAX + 4]; /* four bytes are read at any of them */
 	const uint32_t bits = l->low_bits, mask = (1u << bits) - 1;
 	const size_t words = (l->high_bytes + 7) / 8;
 	if (count == 0)

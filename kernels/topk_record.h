@@ -5,22 +5,24 @@
 #include "kernels/bits.h"
 #include "kernels/topk.h"
 
-#define TOPK_LEVELS         8u
-#define TOPK_RECORD_PADDING 8u /* bytes that a smaller record may have more of, in two places */
+#define TOPK_LEVELS 8u
+/* a record of fewer elements may have more padding, in two places: at most this many bytes in
+ * all */
+#define TOPK_RECORD_PADDING 8u
 
 struct topk_layout {
-	uint32_t low_bits; /* of an offset, as they are */
+	uint32_t low_bits; /* of an offset, stored unchanged */
 	uint32_t low_bytes, high_bytes, value_bytes;
 	uint32_t values_at, bytes;
 };
 
-/* Bits in whole words, as bytes. */
+/* Bytes of whole 32-bit words for so many bits. */
 ALWAYS_INLINE uint32_t topk_padded(uint32_t bits)
 {
 	return (bits + 31) / 32 * 4;
 }
 
-/* Of values, without what pads them to whole words. */
+/* Bytes of values, without the padding to whole words. */
 ALWAYS_INLINE uint32_t topk_value_bytes(uint32_t count, weir_values values)
 {
 	switch (values) {
@@ -36,7 +38,7 @@ ALWAYS_INLINE uint32_t topk_value_bytes(uint32_t count, weir_values values)
 	return 0;
 }
 
-/* Of count elements (0 to TOPK_TILE_COUNT_MAX) of a tile of n (count to CODEC_TILE). */
+/* The layout for count elements (0 to TOPK_TILE_COUNT_MAX) of a tile of n (count to CODEC_TILE). */
 ALWAYS_INLINE struct topk_layout topk_layout_of(size_t n, size_t count, weir_values values)
 {
 	const uint32_t most = (uint32_t)n - 1, numbers = (uint32_t)count;
@@ -56,9 +58,9 @@ ALWAYS_INLINE struct topk_layout topk_layout_of(size_t n, size_t count, weir_val
 
 #define TOPK_BF16_MAX  0x7f7fu
 #define TOPK_INT8_MOST 127
-#define TOPK_LOG4_SIGN 8u /* in a code */
+#define TOPK_LOG4_SIGN 8u /* sign bit of a code */
 
-/* To the nearest, ties to even, but never to infinity; x is finite. */
+/* To the nearest, ties to even, but never to infinity. x is finite. */
 ALWAYS_INLINE uint32_t topk_bf16(float x)
 {
 	const uint32_t b = bits_of(x), magnitude = b & ABS_MASK;
@@ -66,7 +68,7 @@ ALWAYS_INLINE uint32_t topk_bf16(float x)
 	return (rounded < TOPK_BF16_MAX ? rounded : TOPK_BF16_MAX) | (b >> 16 & 0x8000u);
 }
 
-/* Of the largest magnitude. */
+/* The scale for the largest magnitude. */
 ALWAYS_INLINE float topk_int8_scale(float most)
 {
 	const float scale = most / TOPK_INT8_MOST;
@@ -75,7 +77,7 @@ ALWAYS_INLINE float topk_int8_scale(float most)
 	return scale * TOPK_INT8_MOST > FLT_MAX ? float_of(bits_of(scale) - 1) : scale;
 }
 
-/* x / scale to the nearest integer, ties to even: what is added leaves no bits for a fraction. */
+/* x / scale to the nearest integer, ties to even: the sum with `shift` has no fraction bits. */
 ALWAYS_INLINE int32_t topk_int8_code(float x, float inverse)
 {
 	const float shift = 12582912.0f; /* 1.5 * 2^23 */
@@ -91,7 +93,7 @@ ALWAYS_INLINE float root_of(float x)
 #endif
 }
 
-/* level (TOPK_LEVELS) of a record whose extreme magnitudes are these. */
+/* level (TOPK_LEVELS) of a record with these extreme magnitudes. */
 ALWAYS_INLINE void topk_levels(float least, float most, float *level)
 {
 	const float ratio = most / least;
@@ -123,13 +125,14 @@ ALWAYS_INLINE uint32_t topk_log4_code(float x, const float *middle)
 /* --- Parts */
 
 void topk_offsets_encode(const uint16_t *offsets, size_t count, const struct topk_layout *l, uint8_t *out);
-/* False where the bytes are not rising offsets below n; what is in `offsets` (count) then means nothing. */
+/* False: the bytes are not rising offsets below n, and the contents of `offsets` (count) are
+ * meaningless. */
 bool topk_offsets_decode(const uint8_t *in, size_t n, size_t count, const struct topk_layout *l, uint16_t *offsets);
 
 /* count > 0. */
 void topk_values_encode(weir_values values, const float *x, size_t count, uint8_t *out);
 void topk_values_decode(weir_values values, const uint8_t *in, size_t count, float *out);
-/* Whether bytes are such as topk_values_encode writes, but for what a number says. */
+/* Whether topk_values_encode can have written the bytes; does not check the numbers' values. */
 bool topk_values_check(weir_values values, const uint8_t *in, size_t count);
 bool topk_values_are_finite(weir_values values, const uint8_t *in, size_t count);
 

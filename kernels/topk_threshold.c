@@ -1,5 +1,7 @@
-/* Thresholds (topk.h). The exact one: a sample says what most of the elements are certainly below, one pass collects the others, and a radix selection finds the
- * k-th of those. Where the sample was wrong (too few collected, or too many), the selection is over all elements. The result is the k-th either way. */
+/* Thresholds (topk.h). For the exact one, a sample gives a bound that most elements are below, one
+ * pass collects the others, and a radix selection finds the k-th of those. If the sample was wrong
+ * (too few or too many collected), the selection runs over all elements. Either way the result is
+ * the k-th. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,15 +11,16 @@
 #include "kernels/topk.h"
 #include "kernels/vector.h"
 
-#define ABS_MASK      0x7fffffffu
-#define DIGIT_BITS    11u
-#define DIGITS        (1u << DIGIT_BITS)
-#define SAMPLE        65536u /* elements */
-#define SAMPLE_RUN    4u     /* of them side by side */
-#define SAMPLE_PAYS   (8u * SAMPLE)
-#define SPARE_ERRORS  4 /* standard errors of the sample by which the bound is lower than its estimate */
+#define ABS_MASK    0x7fffffffu
+#define DIGIT_BITS  11u
+#define DIGITS      (1u << DIGIT_BITS)
+#define SAMPLE      65536u /* elements */
+#define SAMPLE_RUN  4u     /* consecutive elements of a sample */
+#define SAMPLE_PAYS (8u * SAMPLE)
+/* the bound is this many standard errors of the sample below its estimate */
+#define SPARE_ERRORS  4
 #define COLLECT_BLOCK 8192u
-#define MISS_MAX      16.0f /* what is made of a miss, at most */
+#define MISS_MAX      16.0f /* a larger miss counts as this much */
 #define GAIN_FIRST    (1 / 16.0f)
 #define GAIN_MIN      (1 / 64.0f)
 #define GAIN_MAX      (1 / 4.0f)
@@ -26,7 +29,7 @@
 
 typedef uint32_t float_bits __attribute__((may_alias));
 
-/* The k-th largest (from 1) of the magnitudes; bits: of fp32 numbers. */
+/* The k-th largest (from 1) of the magnitudes of fp32 numbers, given as bits. */
 static uint32_t radix_select(const float_bits *bits, size_t n, size_t k)
 {
 	static const uint32_t shifts[] = {20, 9, 0}; /* of 11, 11 and 9 bits */
@@ -50,7 +53,7 @@ static uint32_t radix_select(const float_bits *bits, size_t n, size_t k)
 	return known;
 }
 
-/* What a sample of x says is not above the k-th largest magnitude. sample (SAMPLE) */
+/* A lower bound, by a sample of x, for the k-th largest magnitude. sample (SAMPLE) */
 static uint32_t bound_of(const float *x, size_t n, size_t k, uint32_t *sample)
 {
 	const size_t runs = SAMPLE / SAMPLE_RUN, stride = n / runs;
@@ -63,7 +66,8 @@ static uint32_t bound_of(const float *x, size_t n, size_t k, uint32_t *sample)
 	return radix_select(sample, SAMPLE, rank < SAMPLE ? rank : SAMPLE);
 }
 
-/* Of the magnitudes that are at least `least`, the k-th; false where that is below it, or there are more than `room`. */
+/* The k-th largest magnitude, among those that are at least `least`. False: fewer than k are
+ * collected, or there may be more than `room`. */
 static bool select_collected(const struct vector_ops *ops, const float *x, size_t n, size_t k, uint32_t least,
                              uint32_t *collected, size_t room, uint32_t *out)
 {

@@ -1,4 +1,5 @@
-/* The values of what top-k has selected (topk.h): tens to hundreds at a time, so that a plain loop serves every processor. */
+/* The values of the elements that top-k selected (topk.h): tens to hundreds at a time, so a plain
+ * loop serves every processor. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static float get_float(const uint8_t *in)
 	return x;
 }
 
-/* The extreme magnitudes: of finite numbers, their bits have the same order. */
+/* The extreme magnitudes: the bits of finite numbers have the same order. */
 static void extremes(const float *x, size_t count, float *least, float *most)
 {
 	uint32_t low = UINT32_MAX, high = 0;
@@ -102,7 +103,7 @@ static void log4_decode(const uint8_t *restrict in, size_t count, float *restric
 		out[i] = book[in[i / 2] >> i % 2 * 4 & 15];
 }
 
-/* NaN and infinity are told as numbers that are not finite. */
+/* Accepts NaN and infinity: these count as not finite, not as corrupt. */
 static bool log4_check(const uint8_t *in, size_t count)
 {
 	const uint32_t least = bits_of(get_float(in)), most = bits_of(get_float(in + 4));
@@ -172,7 +173,7 @@ bool topk_values_are_finite(weir_values values, const uint8_t *in, size_t count)
 		return found == 0;
 	case WEIR_VALUES_INT8:
 		return get_float(in) * TOPK_INT8_MOST <= FLT_MAX;
-	case WEIR_VALUES_LOG4: /* no level is above it */
+	case WEIR_VALUES_LOG4: /* no level is above `most` */
 		return get_float(in + 4) <= FLT_MAX;
 	}
 	return false;

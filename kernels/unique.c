@@ -1,5 +1,6 @@
-/* Distinct keys in order of first use: open addressing with linear probing at a load of at most one half. The table is kept
- * between calls and never cleared: a slot is in use when it carries the stamp of the present call. */
+/* Distinct keys in order of first use: open addressing with linear probing at a load of at most one
+ * half. The table is kept between calls and never cleared: a slot is in use if it carries the stamp
+ * of the present call. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static void reserve(struct unique_table *t, size_t n)
 	if (need > t->slots_count) {
 		free(t->slots);
 		t->slots = calloc(need, sizeof *t->slots);
-		assert(t->slots != NULL); /* an op cannot fail; this is a fraction of the batch's own memory */
+		/* an op cannot fail; the table is a fraction of the batch's own memory */
+		assert(t->slots != NULL);
 		t->slots_count = need;
 		t->stamp = 0;
 	}

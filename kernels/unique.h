@@ -1,4 +1,5 @@
-/* Distinct keys of a batch, on the host: what the CPU backend does, and CUDA's where there are few (cuda/unique.cu). */
+/* Distinct keys of a batch, on the host: for the CPU backend, and for small batches of the CUDA
+ * backend (cuda/unique.cu). */
 #ifndef WEIR_UNIQUE_H
 #define WEIR_UNIQUE_H
 
@@ -11,7 +12,7 @@ extern "C" {
 
 struct unique_slot {
 	uint64_t key;
-	uint32_t index, stamp; /* valid when stamp is that of the present call */
+	uint32_t index, stamp; /* valid if stamp is the present call's */
 };
 
 /* Zero-initialise before use. */

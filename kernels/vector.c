@@ -1,4 +1,4 @@
-/* Chooses the vector kernels by what the CPU can do. */
+/* Chooses the vector kernels by the CPU's features. */
 #include "kernels/vector.h"
 
 extern const struct vector_ops vector_ops_base;

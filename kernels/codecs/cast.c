@@ -1,9 +1,10 @@
-/* A number each: fp32; bf16, the upper half of an fp32, rounded to nearest even, NaN kept a NaN; fp16, IEEE binary16, finite numbers beyond its range at its
- * ends, NaN and infinity kept. */
+/* Codecs of single numbers: fp32; bf16, the upper half of an fp32, rounded to nearest even, NaN
+ * stays NaN; fp16, IEEE binary16, where finite numbers beyond its range become its extremes, and
+ * NaN and infinity stay. */
 #include "kernels/codecs/code.h"
 #include "kernels/codecs/minifloat.h"
 
-/* acc of element i; the residual is written when its code is known. */
+/* acc of element i; the residual is written after its code is known. */
 #define ACC(i) (feedback ? in[i] + residual[i] : in[i])
 
 void ISA(fp32_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n, uint8_t *restrict scales,

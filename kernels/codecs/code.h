@@ -1,4 +1,5 @@
-/* Shared by the codecs: their names in this variant, and blocks. What is coded is acc: the input, or with feedback the residual, to which the input was added. */
+/* Shared by the codecs: their names in this variant, and blocks. Codecs code acc: the input, or
+ * with feedback the residual after the input was added to it. */
 #ifndef WEIR_CODE_H
 #define WEIR_CODE_H
 
@@ -40,10 +41,10 @@ static inline struct scale scale_write(float x, uint32_t most, uint8_t *at)
 
 /* --- Blocks */
 
-/* acc of a block, and its largest magnitude. */
+/* Computes acc of a block; returns its largest magnitude. */
 ALWAYS_INLINE float block_magnitude(const float *restrict in, float *restrict residual, size_t n, bool feedback)
 {
-	int32_t most = 0; /* magnitudes are ordered as their bits are */
+	int32_t most = 0; /* magnitudes have the order of their bits */
 	for (size_t i = 0; i < n; i++) {
 		float acc = in[i];
 		if (feedback)

@@ -1,5 +1,6 @@
-/* What codecs do to one number, and scales of blocks: fp32 operations that IEEE 754 defines exactly, without contraction, and integers, so that every instruction set,
- * and a GPU, gives the same bytes. */
+/* The codecs' arithmetic of one number, and scales of blocks. Only fp32 operations that IEEE 754
+ * defines exactly, without contraction, and integers: every instruction set and a GPU give the same
+ * bytes. */
 #ifndef WEIR_ELEMENT_H
 #define WEIR_ELEMENT_H
 
@@ -13,7 +14,7 @@ struct scale {
 	float value, inverse; /* 0, 0: the block is zeros */
 };
 
-/* The least bf16 that is not below x >= 0, at most `most`; 0 where it would be subnormal. */
+/* The smallest bf16 that is not below x >= 0, at most `most`; 0 if it would be subnormal. */
 ALWAYS_INLINE uint32_t scale_bits(float x, uint32_t most)
 {
 	uint32_t up = (bits_of(x) + 0xffffu) >> 16;
@@ -29,7 +30,8 @@ ALWAYS_INLINE struct scale scale_of(uint32_t bits)
 	return s;
 }
 
-/* --- bf16: the upper half of an fp32, rounded to nearest even; a NaN whose payload is cut off stays a NaN */
+/* --- bf16: the upper half of an fp32, rounded to nearest even; a NaN whose payload is cut off
+ * stays a NaN */
 
 #define BF16_QUIET_BIT 0x40u
 
@@ -42,20 +44,24 @@ ALWAYS_INLINE uint32_t bf16_of(uint32_t b)
 
 /* --- int8: the nearest of -127 to 127 steps */
 
-#define INT8_MOST   127
-#define INT8_ROUNDS 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, by which the sum's bits differ from its own */
+#define INT8_MOST 127
+/* 1.5 * 2^23: adding it rounds to an integer, which is the difference of the sum's bits and its
+ * own */
+#define INT8_ROUNDS 12582912.0f
 
 ALWAYS_INLINE int32_t int8_code(float acc, float inverse)
 {
 	const int32_t code = (int32_t)(bits_of(acc * inverse + INT8_ROUNDS) - bits_of(INT8_ROUNDS));
-	return most_of(least_of(code, INT8_MOST), -INT8_MOST); /* beyond it where the scale is the largest that there is */
+	/* the code can be beyond this only with the largest scale */
+	return most_of(least_of(code, INT8_MOST), -INT8_MOST);
 }
 
-/* --- int4: the nearest of a book's values, found by the middles between two: its code is how many of them x is above */
+/* --- int4: the nearest of a book's values: the code is the number of middles between two values
+ * that x is above */
 
 struct book {
 	float value[CODEC_BOOK];
-	float middle[CODEC_BOOK]; /* the last is none */
+	float middle[CODEC_BOOK]; /* the last one is unused: 0 */
 };
 
 ALWAYS_INLINE struct book book_of(const float *value)

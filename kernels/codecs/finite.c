@@ -1,7 +1,8 @@
-/* The search for NaN and infinity, in numbers and in coded ones, block by block, so that it may stop early. */
+/* The search for NaN and infinity, in numbers and in coded numbers, block by block, so that it may
+ * stop early. */
 #include "kernels/codecs/code.h"
 
-#define FINITE_BLOCK 4096 /* elements looked at before the search may stop */
+#define FINITE_BLOCK 4096 /* elements checked before the search may stop */
 
 static inline size_t block_end(size_t at, size_t n)
 {

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #endif
 
-/* --- Runs of whole registers: how many elements of n were taken */
+/* --- Runs of whole registers: each returns how many of n elements it took */
 
 #if defined(__AVX512F__)
 #define REGISTER 16
@@ -27,7 +27,8 @@ ALWAYS_INLINE size_t encode_registers(const struct book *b, const float *in, flo
 		code = _mm512_mask_add_epi32(code, _mm512_cmp_ps_mask(x, m, _CMP_GT_OQ), code, two);
 		m = _mm512_permutexvar_ps(code, middle);
 		code = _mm512_mask_add_epi32(code, _mm512_cmp_ps_mask(x, m, _CMP_GT_OQ), code, one);
-		__m128i pairs = _mm_maddubs_epi16(_mm512_cvtepi32_epi8(code), _mm_set1_epi16(0x1001)); /* low + 16 * high */
+		/* low + 16 * high */
+		__m128i pairs = _mm_maddubs_epi16(_mm512_cvtepi32_epi8(code), _mm_set1_epi16(0x1001));
 		_mm_storel_epi64((__m128i *)(void *)(codes + i / 2), _mm_packus_epi16(pairs, pairs));
 		if (feedback)
 			_mm512_storeu_ps(residual + i, _mm512_sub_ps(acc, _mm512_mul_ps(_mm512_permutexvar_ps(code, value), step)));
@@ -49,14 +50,14 @@ static inline size_t decode_registers(const float *book, float scale, const uint
 #elif defined(__AVX2__)
 #define REGISTER 8
 
-/* table[code] of 16: the halves' answers, chosen by bit 3. */
+/* table[code] of 16 entries: looks up both halves, and selects by bit 3. */
 ALWAYS_INLINE __m256 look_up(__m256 low, __m256 high, __m256i code)
 {
 	__m256 a = _mm256_permutevar8x32_ps(low, code), b = _mm256_permutevar8x32_ps(high, code);
 	return _mm256_blendv_ps(a, b, _mm256_castsi256_ps(_mm256_slli_epi32(code, 28)));
 }
 
-/* step where x > m */
+/* step if x > m, else 0 */
 ALWAYS_INLINE __m256i step_above(__m256 x, __m256 m, __m256i step)
 {
 	return _mm256_and_si256(_mm256_castps_si256(_mm256_cmp_ps(x, m, _CMP_GT_OQ)), step);
@@ -77,8 +78,10 @@ ALWAYS_INLINE size_t encode_registers(const struct book *b, const float *in, flo
 		code = _mm256_add_epi32(code, step_above(x, look_up(middle0, middle1, _mm256_or_si256(code, three)), four));
 		code = _mm256_add_epi32(code, step_above(x, look_up(middle0, middle1, _mm256_or_si256(code, one)), two));
 		code = _mm256_add_epi32(code, step_above(x, look_up(middle0, middle1, code), one));
-		__m256i pair = _mm256_or_si256(code, _mm256_srli_epi64(code, 28));    /* of the low half: low | high << 4 */
-		__m256i byte = _mm256_shuffle_epi8(pair, _mm256_set1_epi64x(0x0800)); /* of each 16 bytes the 1st and the 9th */
+		/* of the low half: low | high << 4 */
+		__m256i pair = _mm256_or_si256(code, _mm256_srli_epi64(code, 28));
+		/* of each 16 bytes the 1st and the 9th */
+		__m256i byte = _mm256_shuffle_epi8(pair, _mm256_set1_epi64x(0x0800));
 		uint32_t packed = (uint16_t)_mm256_extract_epi16(byte, 0) | (uint32_t)_mm256_extract_epi16(byte, 8) << 16;
 		memcpy(codes + i / 2, &packed, sizeof packed);
 		if (feedback)
@@ -126,7 +129,7 @@ static inline size_t decode_registers(const float *book, float scale, const uint
 }
 #endif
 
-/* --- Blocks: what is left, or all of it, one by one */
+/* --- Blocks: the remaining elements, or all, one by one */
 
 ALWAYS_INLINE uint32_t encode_one(const struct book *b, const float *in, float *residual, bool feedback, struct scale scale)
 {

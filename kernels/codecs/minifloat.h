@@ -1,4 +1,5 @@
-/* Floating point numbers of fewer bits: `mantissa` bits, and least exponent `low` of normal numbers. Magnitudes, without a sign. */
+/* Floating-point numbers of fewer bits: `mantissa` bits, and least exponent `low` of normal
+ * numbers. Magnitudes, without a sign. */
 #ifndef WEIR_MINIFLOAT_H
 #define WEIR_MINIFLOAT_H
 
@@ -7,8 +8,9 @@
 #define FLOAT_MANTISSA 23
 #define FLOAT_BIAS     127
 
-/* The code nearest to a magnitude, ties to even, and *back what it stands for. The magnitude is finite and not beyond the format's range.
- * Adding 2^(e + 23 - mantissa), where e is the exponent, leaves the mantissa's bits that count in the sum's last ones, rounded. */
+/* The code nearest to a magnitude, ties to even; *back is the code's value. The magnitude is finite
+ * and within the format's range. Adding 2^(e + 23 - mantissa), with e the exponent, leaves the
+ * mantissa's significant bits, rounded, in the last bits of the sum. */
 ALWAYS_INLINE uint32_t minifloat_encode(float magnitude, int mantissa, int low, float *back)
 {
 	const int32_t least = (FLOAT_BIAS + low) << FLOAT_MANTISSA;
@@ -19,7 +21,8 @@ ALWAYS_INLINE uint32_t minifloat_encode(float magnitude, int mantissa, int low, 
 	return bits_of(sum) - shift + ((uint32_t)(exponent - least) >> (FLOAT_MANTISSA - mantissa));
 }
 
-/* code < special: the first that stands for infinity or NaN, whose bits are then those of a float behind an exponent of ones. */
+/* `special` is the first code of infinity or NaN. From it on, a code's bits are those of a float
+ * after an exponent of ones. */
 ALWAYS_INLINE float minifloat_decode(uint32_t code, int mantissa, int low, uint32_t special)
 {
 	const int up = FLOAT_MANTISSA - mantissa;
@@ -30,7 +33,8 @@ ALWAYS_INLINE float minifloat_decode(uint32_t code, int mantissa, int low, uint3
 	return float_of(choose(code >= special, INFINITY_BITS | code << up, bits));
 }
 
-/* --- fp16: IEEE binary16; finite numbers beyond its range are at its ends, NaN and infinity are kept */
+/* --- fp16: IEEE binary16. Finite numbers beyond its range become its extremes; NaN and infinity
+ * stay */
 
 #define FP16_MANTISSA 10
 #define FP16_LOW      (-14)
@@ -54,7 +58,8 @@ ALWAYS_INLINE float fp16_value(uint32_t code)
 	return float_of(bits_of(magnitude) | (code & 0x8000u) << 16);
 }
 
-/* --- fp8: OCP 8-bit floating point (Micikevicius et al. 2022, arXiv 2209.05433), e4m3 without infinities and e5m2 with. */
+/* --- fp8: OCP 8-bit floating point (Micikevicius et al. 2022, arXiv 2209.05433), e4m3 without
+ * infinities and e5m2 with. */
 
 struct fp8 {
 	int mantissa, low;
@@ -75,7 +80,7 @@ ALWAYS_INLINE struct fp8 fp8_e5m2(void)
 	return f;
 }
 
-/* Where the scale is the largest that there is, x goes beyond `most` by less than half a step. */
+/* With the largest scale, x exceeds `most` by less than half a step. */
 ALWAYS_INLINE uint32_t fp8_code(struct fp8 f, float x, float *back)
 {
 	float magnitude;

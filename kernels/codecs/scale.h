@@ -1,5 +1,5 @@
-/* Which scales a block may have: bf16, as their bits. Beyond the most a code times the scale could be infinite: encoders stay below it, and what was
- * received is refused. */
+/* The scales that a block may have: bf16, as their bits. Above the maximum, a code times the scale
+ * could be infinite: encoders stay below it, and received scales above it are refused. */
 #ifndef WEIR_SCALE_H
 #define WEIR_SCALE_H
 

@@ -1,4 +1,5 @@
-/* sign: one bit, and the mean magnitude of a block (1-bit SGD, Seide et al. 2014; the scale of Karimireddy et al. 2019). */
+/* sign: one bit, and the mean magnitude of a block (1-bit SGD, Seide et al. 2014; the scale of
+ * Karimireddy et al. 2019). */
 #include "kernels/codecs/code.h"
 
 #if defined(__AVX2__)
@@ -7,7 +8,7 @@
 
 #define LANES CODEC_SIGN_LANES
 
-/* acc of a block, and the sum of its magnitudes: in lanes, which are then added pairwise. */
+/* Computes acc of a block; returns the sum of its magnitudes: in lanes, then added pairwise. */
 ALWAYS_INLINE float block_sum(const float *restrict in, float *restrict residual, size_t n, bool feedback)
 {
 	float lane[LANES] = {0};
@@ -31,7 +32,7 @@ ALWAYS_INLINE float block_sum(const float *restrict in, float *restrict residual
 	return lane[0];
 }
 
-/* --- Whole registers of the widest kind: how many elements of n were taken */
+/* --- Whole registers of the widest kind: each returns how many of n elements it took */
 
 #if defined(__AVX512F__)
 #define REGISTER 16
@@ -81,7 +82,7 @@ static inline size_t decode_registers(const uint8_t *codes, size_t n, float scal
 }
 #endif
 
-/* --- Eight elements: their bits, and what those stand for */
+/* --- Eight elements: their bits, and the values of those bits */
 
 #if defined(__AVX2__)
 ALWAYS_INLINE uint8_t signs_of_eight(const float *in)

@@ -1,4 +1,4 @@
-/* The sum of squares, in double and in sixteen lanes, which are then added in order. */
+/* The sum of squares, in double: sixteen lanes, then added in order. */
 #include "kernels/codecs/code.h"
 
 #define LANES 16

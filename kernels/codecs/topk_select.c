@@ -1,5 +1,6 @@
-/* Top-k's passes over memory (topk.h): gradient into residual, and what reaches a threshold compacted in order. Compaction is without branches: a vector's
- * selected lanes are moved to its front and all of it is stored, the next one over what was too much. */
+/* Top-k's passes over memory (topk.h): add the gradient to the residual, and compact the elements
+ * that reach a threshold, in order. Compaction has no branches: it moves a vector's selected lanes
+ * to the front and stores the whole vector; the next vector overwrites the excess. */
 #include "kernels/topk.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#define BLOCK 1024u /* elements that are still in the first-level cache when they are looked at again */
+#define BLOCK 1024u /* elements that are still in the first-level cache for their second read */
 
 void ISA(topk_accumulate)(const float *restrict grad, float *restrict residual, float *restrict velocity, float factor, size_t n)
 {
@@ -34,7 +35,8 @@ static inline __mmask16 lanes_left(size_t left)
 	return (__mmask16)(left >= VECTOR ? 0xffff : (1u << left) - 1);
 }
 
-/* Appends the offsets (from `first` on) at `at`, of which the first `most` are kept, and returns how many there are with these. */
+/* Appends the offsets, which count from `first`, at index `at`, keeping the first `most`. Returns
+ * the new count. */
 static inline size_t compact(const float *x, size_t n, uint32_t first, float threshold, uint16_t *offsets, size_t at, size_t most)
 {
 	const __m512 least = _mm512_set1_ps(threshold);
@@ -70,7 +72,7 @@ size_t ISA(topk_candidates)(const float *x, size_t n, uint32_t least, uint32_t *
 
 #define VECTOR           8u
 
-/* Entry m: the numbers of the bits that are set in m, rising, a byte each. */
+/* Entry m: the indices of the bits set in m, rising, a byte each. */
 #define FRONT_LANE(m, i) ((uint64_t)((m) >> (i)&1u) * (i) << 8 * __builtin_popcount((m) & ((1u << (i)) - 1)))
 #define FRONT(m)                                                                                                             \
 	(FRONT_LANE(m, 0u) | FRONT_LANE(m, 1u) | FRONT_LANE(m, 2u) | FRONT_LANE(m, 3u) | FRONT_LANE(m, 4u) | FRONT_LANE(m, 5u) | \
@@ -127,7 +129,7 @@ size_t ISA(topk_candidates)(const float *x, size_t n, uint32_t least, uint32_t *
 
 #define VECTOR 32u
 
-/* Few reach the threshold: the compiler's vectors find out where there are any. */
+/* Few elements reach the threshold: the compiler's vectors find the places that have any. */
 static inline size_t compact(const float *x, size_t n, uint32_t first, float threshold, uint16_t *offsets, size_t at, size_t most)
 {
 	for (size_t from = 0; from < n; from += VECTOR) {

@@ -1,5 +1,5 @@
-/* Bias and activation, forward and backward; the logistic function.
- * GELU in its tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
+/* Bias and activation, forward and backward; the logistic function. GELU in its tanh
+ * form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/vector_math.h"
 
@@ -23,7 +23,7 @@ static inline float act_value(float x, enum activation act)
 	return x;
 }
 
-/* dy times the slope; y is the activation's output, for GELU its input. A NaN of y stays one. */
+/* dy times the slope; y is the activation's output, for GELU its input. NaN if y is NaN. */
 static inline float act_gradient(float dy, float y, enum activation act)
 {
 	switch (act) {
@@ -156,7 +156,7 @@ struct backward {
 	enum activation act;
 };
 
-/* Columns [begin, end) in blocks: the column sums of a block stay in registers or near them. */
+/* Columns [begin, end) in blocks: a block's column sums stay in registers or the nearest cache. */
 static inline __attribute__((always_inline)) void backward_columns(const struct backward *a, size_t begin, size_t end,
                                                                    enum activation act)
 {

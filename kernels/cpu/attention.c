@@ -1,11 +1,13 @@
-/* Causal attention in blocks (Dao et al. 2022, algorithms 1 and 4): a block of queries meets the keys one block after the other, with a running maximum and
- * sum of exponents; nothing of the size of length^2 is kept.
+/* Causal attention in blocks (Dao et al. 2022, algorithms 1 and 4): a block of queries meets the
+ * keys block by block, with a running maximum and sum of exponentials. Nothing of size length^2 is
+ * kept.
  *
- * Queries lie along the lanes: scores are computed as S^T = K Q^T (keys, lanes), so that maxima and sums of exponents are lane by lane, and keys and values
- * are read one element at a time where they are, in qkv. With P = exp(S - log_sums), dP = dO V^T and delta = the row's sum of dO * O:
+ * Queries lie along the lanes. Scores are computed as S^T = K Q^T (keys, lanes), so that maxima and
+ * sums of exponentials are per lane. Keys and values are read in place from qkv, one element at a
+ * time. With P = exp(S - log_sums), dP = dO V^T and delta = the row's sum of dO * O:
  *     dS = P * (dP - delta),   dV += P^T dO,   dK += dS^T (scale Q),   dQ = scale dS K
- * Forward, the unit of work is a block of queries of one head. Backward, it is a key head of one sequence with all queries that look at it, one block after
- * the other, so that no sum depends on the threads. */
+ * Forward, the unit of work is a block of queries of one head. Backward, it is a key head of one
+ * sequence with all queries that use it, block by block, so that no sum depends on the threads. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -25,10 +27,11 @@ struct forward_scratch {
 };
 
 struct backward_scratch {
-	float q[QUERIES * ATTENTION_DIM_MAX], dout[QUERIES * ATTENTION_DIM_MAX];             /* (lanes, width) */
-	float q_lanes[ATTENTION_DIM_MAX * QUERIES], dout_lanes[ATTENTION_DIM_MAX * QUERIES]; /* (dim, lanes) */
-	float dq[ATTENTION_DIM_MAX * QUERIES];                                               /* (dim, lanes) */
-	float weights[KEYS * QUERIES], dscores[KEYS * QUERIES];                              /* (keys, lanes) */
+	float q[QUERIES * ATTENTION_DIM_MAX], dout[QUERIES * ATTENTION_DIM_MAX]; /* (lanes, width) */
+	/* (dim, lanes) */
+	float q_lanes[ATTENTION_DIM_MAX * QUERIES], dout_lanes[ATTENTION_DIM_MAX * QUERIES];
+	float dq[ATTENTION_DIM_MAX * QUERIES];                  /* (dim, lanes) */
+	float weights[KEYS * QUERIES], dscores[KEYS * QUERIES]; /* (keys, lanes) */
 	float log_sum[QUERIES], delta[QUERIES];
 };
 _Static_assert(sizeof(struct forward_scratch) <= CPU_SCRATCH_BYTES && sizeof(struct backward_scratch) <= CPU_SCRATCH_BYTES,
@@ -43,9 +46,10 @@ struct attention {
 	char *scratch;
 };
 
-/* A block of queries of one head, and the keys and values it meets. */
+/* A block of queries of one head, and its keys and values. */
 struct block {
-	const float *q, *k, *v; /* rows of qkv, `stride` apart: the block's first query, the sequence's first key and value */
+	/* rows of qkv, `stride` apart: the block's first query, the sequence's first key and value */
+	const float *q, *k, *v;
 	size_t stride, dim;
 	size_t first, count; /* the block's queries in its sequence */
 	size_t lanes;        /* count, rounded up */
@@ -66,7 +70,8 @@ static struct block block_of(const struct attention *a, size_t sequence, size_t 
 	return k;
 }
 
-/* out (dim, lanes) = scale times the first `dim` columns of x (count, stride), zeros in further lanes. */
+/* out (dim, lanes) = scale times the first `dim` columns of x (count, stride); zeros in the other
+ * lanes. */
 static void to_lanes(float *out, const float *x, size_t stride, size_t dim, size_t count, size_t lanes, float scale)
 {
 	for (size_t d = 0; d < dim; d++) {
@@ -77,7 +82,7 @@ static void to_lanes(float *out, const float *x, size_t stride, size_t dim, size
 	}
 }
 
-/* scores (keys, lanes) of keys [at, at + keys): a key after its query has -inf. */
+/* scores (keys, lanes) of keys [at, at + keys): -inf for a key after its query. */
 static void score(const struct block *k, const float *q, size_t at, size_t keys, float *scores)
 {
 	const struct product qk = {.m = keys,
@@ -96,7 +101,8 @@ static void score(const struct block *k, const float *q, size_t at, size_t keys,
 			scores[r * k->lanes + c] = -INFINITY;
 }
 
-/* Scores become exp(score - most) by the new maximum; sum and out, which were by the old one, follow. */
+/* Scores become exp(score - most) with the new maximum; sum and out are rescaled from the old
+ * one. */
 static void take_exponents(struct forward_scratch *t, const struct block *k, size_t keys)
 {
 	const size_t lanes = k->lanes;
@@ -160,7 +166,7 @@ static void forward_block(const struct attention *a, size_t sequence, size_t hea
 	}
 }
 
-/* Of one head. */
+/* Query blocks of one head. */
 static size_t query_blocks(const struct attention_shape *s)
 {
 	return (s->length - s->first + QUERIES - 1) / QUERIES;
@@ -199,7 +205,8 @@ void ISA(cpu_attention)(struct backend *b, float *out, float *log_sums, const fl
 
 /* --- Backward */
 
-/* out (lanes, width) = scale times the first `dim` columns of x (count, stride), zeros in further rows and columns. */
+/* out (lanes, width) = scale times the first `dim` columns of x (count, stride); zeros in the other
+ * rows and columns. */
 static void to_rows(float *out, size_t width, const float *x, size_t stride, size_t dim, size_t count, size_t lanes, float scale)
 {
 	memset(out, 0, lanes * width * sizeof *out);
@@ -234,7 +241,7 @@ static void load_block(const struct attention *a, const struct block *k, size_t 
 	to_lanes(t->q_lanes, k->q, k->stride, dim, k->count, k->lanes, k->scale);
 	to_lanes(t->dout_lanes, dout, row, dim, k->count, k->lanes, 1);
 	memset(t->dq, 0, dim * k->lanes * sizeof *t->dq);
-	for (size_t c = 0; c < k->lanes; c++) { /* of lanes without a query all is 0, and so is their dS */
+	for (size_t c = 0; c < k->lanes; c++) { /* in lanes without a query all is 0, and so is dS */
 		t->delta[c] = c < k->count ? (float)dot(dout + c * row, out + c * row, dim) : 0;
 		t->log_sum[c] = c < k->count ? log_sums[c] : 0;
 	}

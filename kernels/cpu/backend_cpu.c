@@ -1,4 +1,4 @@
-/* The CPU backend: its life, and how ranges are spread over threads. */
+/* The CPU backend: its creation and end, and the distribution of ranges over threads. */
 #include <assert.h>
 #include <sched.h>
 #include <stdlib.h>

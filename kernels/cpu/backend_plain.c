@@ -1,10 +1,11 @@
-/* The plain backend (backend.h): a part of the CPU's ops, of the best instruction set, without threads or a matrix library. */
+/* The plain backend (backend.h): some of the CPU's ops, in the best instruction set, without
+ * threads or a matrix library. */
 #include "kernels/bits.h"
 #include "kernels/cpu/cpu.h"
 
 static void plain_destroy(struct backend *b)
 {
-	(void)b; /* there is one, for good */
+	(void)b; /* the only instance, never freed */
 }
 
 static void plain_fill(struct backend *b, float *x, float value, size_t n)
@@ -14,7 +15,7 @@ static void plain_fill(struct backend *b, float *x, float value, size_t n)
 		x[i] = value;
 }
 
-/* As cpu_sum_squares does it. */
+/* The same sum as cpu_sum_squares. */
 static void plain_sum_squares(struct backend *b, double *out, const float *x, size_t n)
 {
 	const struct vector_ops *ops = vector_ops_best();

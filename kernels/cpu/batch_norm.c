@@ -1,5 +1,5 @@
-/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3). Columns are spread over threads; their sums are taken in double, in
- * row order. */
+/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3). Columns are spread over threads; their
+ * sums are taken in double, in row order. */
 #include <assert.h>
 
 #include "kernels/cpu/ops.h"
@@ -12,7 +12,8 @@ struct norm {
 	bool training;
 };
 
-/* Statistics of columns [c, c + columns), columns <= CPU_COLUMNS: mean first, then the centred squares. */
+/* Statistics of columns [c, c + columns), columns <= CPU_COLUMNS: mean first, then the centred
+ * squares. */
 static void measure(const struct norm *a, size_t c, size_t columns)
 {
 	double sum[CPU_COLUMNS] = {0}, squares[CPU_COLUMNS] = {0};

@@ -1,4 +1,4 @@
-/* Binary cross-entropy on logits, in double and in the form that overflows for no z:
+/* Binary cross-entropy on logits, in double and in a form that overflows for no z:
  *     loss = max(z, 0) - z label + log(1 + exp(-|z|)),  dloss/dz = sigmoid(z) - label
  * Losses are added in blocks fixed by the number of rows. */
 #include <math.h>

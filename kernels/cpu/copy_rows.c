@@ -1,4 +1,4 @@
-/* Rows from place to place: memory's speed, so what matters is that the next rows are on their way. */
+/* Copies rows from place to place at memory speed, which requires prefetching the next rows. */
 #include <string.h>
 
 #include "kernels/cpu/ops.h"
@@ -18,7 +18,7 @@ static inline size_t row(const uint32_t *index, size_t i)
 	return index != NULL ? index[i] : i;
 }
 
-/* width is a constant where the caller makes it one. */
+/* width is a constant at some calls. */
 static inline __attribute__((always_inline)) void copy(const struct copy *c, size_t begin, size_t end, size_t width)
 {
 	for (size_t i = begin; i < end; i++) {

@@ -1,6 +1,7 @@
-/* The CPU backend's insides. Ops are compiled once per instruction set (vector.h) and collected in a backend_ops table; what does
- * not gain from it (memory, unique, the split of gemm) is compiled once. An op is a function on a range of rows or elements and a
- * wrapper that spreads ranges over the pool. Sums over rows are taken in an order fixed by the shape alone; only gemm's bits may
+/* Internals of the CPU backend. Ops are compiled once per instruction set (vector.h) and collected
+ * in a backend_ops table; code that gains nothing from it (memory, unique, the split of gemm) is
+ * compiled once. An op is a function on a range of rows or elements, and a wrapper that spreads
+ * ranges over the pool. Sums over rows have an order fixed by the shape; only gemm's bits may
  * depend on the number of threads. */
 #ifndef WEIR_CPU_H
 #define WEIR_CPU_H
@@ -10,11 +11,11 @@
 #include "kernels/unique.h"
 #include "kernels/vector.h"
 
-/* An element-wise part smaller than this is not worth a second thread. */
+/* A smaller element-wise part is not worth a second thread. */
 #define CPU_GRAIN         16384
 #define CPU_LINE_BYTES    64
-#define CPU_REDUCE_BLOCKS 64 /* a long sum is cut in this many blocks */
-#define CPU_COLUMNS       64 /* columns of a column sum worked on together */
+#define CPU_REDUCE_BLOCKS 64 /* a long sum is cut into this many blocks */
+#define CPU_COLUMNS       64 /* columns of a column sum that are added together */
 #define CPU_SCRATCH_BYTES ((size_t)5 << 18)
 
 /* Sixteen floats at any float address: one AVX-512 register, two of AVX2, four of SSE2. */
@@ -42,7 +43,7 @@ struct cpu_backend {
 	struct pool *pool;
 	const struct cpu_variant *variant;
 	struct unique_table table;
-	void *scratch; /* (threads, CPU_SCRATCH_BYTES), touched by our own gemm and attention only */
+	void *scratch; /* (threads, CPU_SCRATCH_BYTES), used only by our own gemm and attention */
 };
 
 struct cpu_variant {
@@ -56,14 +57,14 @@ static inline struct cpu_backend *cpu_of(struct backend *b)
 	return (struct cpu_backend *)b;
 }
 
-/* The i-th variant that this CPU can run, slowest first; NULL when there are no more. */
+/* The i-th variant that this CPU can run, slowest first; NULL after the last one. */
 const struct cpu_variant *cpu_variant_at(unsigned i);
 struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint32_t threads, weir_error *err);
 
-/* fn on [0, count) cut into contiguous ranges of at least `grain` items, one per thread. */
+/* Runs fn on [0, count), cut into contiguous ranges of at least `grain` items, one per thread. */
 typedef void (*cpu_range_fn)(void *args, size_t begin, size_t end);
 void cpu_parallel(struct backend *b, size_t count, size_t grain, cpu_range_fn fn, void *args);
-/* Items per range when an item is `elements` numbers of work. */
+/* Items per range if an item is `elements` numbers of work. */
 static inline size_t cpu_grain(size_t elements)
 {
 	return 1 + CPU_GRAIN / (elements + 1);
@@ -109,10 +110,10 @@ CPU_COMPRESSION_OPS(CPU_DECLARE_SAME)
 void cpu_linear(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act);
 void cpu_linear_backward(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
                          const struct linear *l);
-/* cpu_gemm through our own kernel, whatever library was found. */
+/* cpu_gemm through our own kernel, even if a library was found. */
 void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
                   size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
-/* A library's sgemm, single-threaded; NULL when none was found at build time. */
+/* A library's sgemm, single-threaded; NULL if none was found at build time. */
 gemm_fn gemm_library(void);
 const char *gemm_library_name(void); /* "oneDNN", "CBLAS"; "own" */
 

@@ -1,4 +1,5 @@
-/* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with u = x W^T + bias. */
+/* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with
+ * u = x W^T + bias. */
 #include "kernels/cpu/ops.h"
 
 struct cross {
@@ -25,7 +26,7 @@ struct cross_backward {
 	const float *dout, *x0, *u;
 };
 
-/* dx0 and dx may be one buffer (the first layer's x is x0): each is added to in turn. */
+/* dx0 and dx may be the same buffer (the first layer's x is x0): each is added to in turn. */
 static void cross_backward_range(void *args, size_t begin, size_t end)
 {
 	const struct cross_backward *a = args;

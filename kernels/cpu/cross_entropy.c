@@ -1,6 +1,8 @@
-/* Softmax cross-entropy, one row of logits at a time. With m the row's largest logit, which keeps every exponent at or below 0:
+/* Softmax cross-entropy, one row of logits at a time. m is the row's largest logit, which keeps
+ * every exponent at or below 0:
  *     loss = ln sum_j exp(z_j - m) + m - z_target,  dloss/dz_j = exp(z_j - m) / sum - [j = target]
- * A row's sum is taken in 16 lanes, whatever the instruction set; losses are added in blocks fixed by the number of rows. */
+ * A row's sum has 16 lanes on every instruction set; losses are added in blocks fixed by the number
+ * of rows. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "kernels/cpu/vector_math.h"
 
 #define LANES   16
-#define STRETCH 256 /* classes whose exponents are added as floats */
+#define STRETCH 256 /* classes whose exponentials are added as floats */
 
 struct cross_entropy {
 	float *dlogits, *losses;
@@ -17,11 +19,11 @@ struct cross_entropy {
 	const uint32_t *targets;
 	size_t rows, n, stride, block;
 	float scale;
-	bool masked; /* TARGET_NONE may be */
+	bool masked; /* TARGET_NONE is allowed */
 	double sum[CPU_REDUCE_BLOCKS];
 };
 
-/* NaN where some logit is NaN, or so comparisons would lose it. */
+/* NaN if any logit is NaN, which comparisons alone would lose. */
 static float largest(const float *restrict z, size_t n)
 {
 	float most[LANES], nothing[LANES] = {0};
@@ -64,7 +66,7 @@ static double exponents(float *out, const float *z, size_t n, float m)
 	return all;
 }
 
-/* The same of a whole row; out may be NULL. */
+/* The same for a whole row; out may be NULL. */
 static double row_exponents(float *out, const float *z, size_t n, float m)
 {
 	float kept[STRETCH];

@@ -1,17 +1,18 @@
-/* DLRM's dot interaction (Naumov et al. 2019, sec. 2.1.3): the strictly lower triangle of the products of a row's vectors, row by row, without the rest.
- * Forward works on 16 columns of the triangle at once, from 16 vectors transposed into a small tile. */
+/* DLRM's dot interaction (Naumov et al. 2019, sec. 2.1.3): the strictly lower triangle of the
+ * products of a row's vectors, row by row, and nothing else. Forward computes 16 columns of the
+ * triangle at once, from 16 vectors transposed into a small tile. */
 #include <string.h>
 
 #include "kernels/cpu/ops.h"
 
-#define TILE_DIM 128 /* of dim, per tile: 8 KiB on the stack */
+#define TILE_DIM 128 /* elements of dim per tile: 8 KiB on the stack */
 
 static size_t triangle(size_t i)
 {
 	return i * (i - 1) / 2;
-} /* where row i of the triangle begins, i >= 1 */
+} /* the start of row i of the triangle, i >= 1 */
 
-/* Of one row: first, unless it is NULL, and those of x. */
+/* The vectors of one row: first, unless it is NULL, and those of x. */
 struct vectors {
 	const float *first; /* (dim) */
 	const float *x;     /* (count without first, dim) */
@@ -28,14 +29,14 @@ static const float *vector_at(const struct vectors *v, size_t i)
 	return v->first == NULL ? v->x + i * v->dim : i == 0 ? v->first : v->x + (i - 1) * v->dim;
 }
 
-/* Of the results of a row. */
+/* The width of a row's results. */
 static size_t width_of(const float *first, size_t fields, size_t dim)
 {
 	const size_t count = fields + (first != NULL);
 	return (first != NULL ? dim : 0) + (count > 0 ? triangle(count) : 0);
 }
 
-/* tile (dim, 16): elements [d0, d0 + dim) of vectors j .. j + count - 1 as columns, zeros beyond */
+/* tile (dim, 16): elements [d0, d0 + dim) of vectors j .. j + count - 1 as columns; zeros beyond */
 static void transpose(float *tile, const struct vectors *v, size_t j, size_t count, size_t d0, size_t dim)
 {
 	const float *columns[16];
@@ -110,11 +111,12 @@ struct dots_backward {
 	size_t fields, dim;
 };
 
-/* The gradient of vector i: the sum over j of dout_ij x_j, the triangle read as a symmetric matrix with zeros on the diagonal; and `more` (dim), unless NULL. */
+/* The gradient of vector i: the sum over j of dout_ij x_j, with the triangle read as a symmetric
+ * matrix with zeros on the diagonal; plus `more` (dim), unless NULL. */
 static void gradient_of_vector(const struct vectors *v, size_t i, const float *dout, const float *more, float *out)
 {
 	const size_t dim = v->dim, before = v->first != NULL;
-	const float *x = v->x; /* of vector `before` and those behind it */
+	const float *x = v->x; /* of vector `before` and later ones */
 	size_t d = 0;
 	for (; d + 16 <= dim; d += 16) {
 		vf16 sum = {0};

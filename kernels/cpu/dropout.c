@@ -1,5 +1,5 @@
-/* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at least p 2^32: no state, any
- * order or parts, the same mask again for backward. */
+/* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at
+ * least p 2^32: no state, any order or division into parts, and the same mask for backward. */
 #include <assert.h>
 
 #include "common/base/prng.h"

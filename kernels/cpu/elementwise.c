@@ -1,4 +1,5 @@
-/* fill, copy, axpy, add, scale, clip, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
+/* fill, copy, axpy, add, scale, clip, lerp, subtract, removal of NaN and infinity, concat, split,
+ * casts, and the sums and searches over all elements. */
 #include <math.h>
 #include <string.h>
 

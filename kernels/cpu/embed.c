@@ -1,5 +1,5 @@
-/* Token and position embeddings. Forward: rows are spread over threads. Backward: columns are, so that each element is added to in row order whatever
- * the number of threads. */
+/* Token and position embeddings. Forward spreads rows over threads. Backward spreads columns, so
+ * that each element is added to in row order for any number of threads. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row sum. */
+/* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row
+ * sum. */
 #include "kernels/cpu/ops.h"
 
 struct fm {

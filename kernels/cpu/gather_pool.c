@@ -1,5 +1,5 @@
-/* Embedding look-up with sum pooling. Bags are spread over threads. Rows come from a compact table (one batch's distinct rows),
- * so most hits are in cache; the next rows are prefetched for when they are not. */
+/* Embedding look-up with sum pooling. Bags are spread over threads. Rows come from a compact table
+ * (one batch's distinct rows), so most accesses hit the cache; prefetching covers the others. */
 #include <string.h>
 
 #include "kernels/cpu/ops.h"
@@ -21,7 +21,7 @@ static inline void add_row(float *restrict out, const float *restrict row, float
 		out[j] += weight * row[j];
 }
 
-/* width is a constant where the caller makes it one. */
+/* width is a constant at some calls. */
 static inline __attribute__((always_inline)) void gather_bags(const struct gather *g, size_t begin, size_t end, size_t width)
 {
 	for (size_t bag = begin; bag < end; bag++) {

@@ -1,5 +1,6 @@
-/* sgemm: the split over threads. Each thread gets a gemm of its own on a band of C, computed by a single-threaded library call
- * or by our own kernel. (Libraries' own threads would fight with the pool's for the cores.) */
+/* sgemm: the split over threads. Each thread computes a band of C as a gemm of its own, by a
+ * single-threaded library call or by our own kernel. (A library's own threads would compete with
+ * the pool's for the cores.) */
 #include <assert.h>
 
 #include "kernels/cpu/cpu.h"

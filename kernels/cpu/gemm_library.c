@@ -1,5 +1,5 @@
-/* The only user of oneDNN and of CBLAS: their sgemm on the calling thread alone. Which of them is used,
- * kernels/CMakeLists.txt decides. */
+/* The only user of oneDNN and of CBLAS: their sgemm on the calling thread alone.
+ * kernels/CMakeLists.txt decides which of them is used. */
 #include "kernels/cpu/cpu.h"
 
 #if defined(WEIR_GEMM_DNNL)
@@ -7,7 +7,7 @@
 #include <dnnl.h>
 
 #if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
-/* From the OpenMP run-time that oneDNN brings; the setting is the calling thread's own. */
+/* From the OpenMP runtime that oneDNN brings; the setting applies to the calling thread only. */
 void omp_set_num_threads(int threads);
 static void use_one_thread(void)
 {
@@ -24,7 +24,7 @@ static void library_gemm(const struct gemm_args *g, void *scratch)
 	dnnl_status_t status =
 	    dnnl_sgemm(g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', (dnnl_dim_t)g->m, (dnnl_dim_t)g->n, (dnnl_dim_t)g->k, g->alpha,
 	               g->A, (dnnl_dim_t)g->lda, g->B, (dnnl_dim_t)g->ldb, g->beta, g->C, (dnnl_dim_t)g->ldc);
-	assert(status == dnnl_success); /* fails on wrong strides only, and those were checked */
+	assert(status == dnnl_success); /* fails only for wrong strides, which were checked */
 }
 
 gemm_fn gemm_library(void)
@@ -39,7 +39,7 @@ const char *gemm_library_name(void)
 #elif defined(WEIR_GEMM_CBLAS)
 #include <cblas.h>
 
-/* OpenBLAS: its thread count is the process's. */
+/* OpenBLAS: its thread count applies to the process. */
 void openblas_set_num_threads(int threads);
 
 static void library_gemm(const struct gemm_args *g, void *scratch)

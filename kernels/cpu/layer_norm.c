@@ -1,7 +1,9 @@
-/* Layer norm (Ba, Kiros, Hinton 2016, eq. 4) and RMS norm (Zhang, Sennrich 2019, eq. 4). With g = dy * gamma, xhat the normalised x and means over a row:
- *     layer norm: dx += (g - mean(g) - xhat mean(g xhat)) inv_std         RMS norm: dx += (g - xhat mean(g xhat)) inv_rms
- * Rows are spread over threads; the gradients of gamma and beta are sums over rows, for which columns are. Sums are taken in double: of a row in 16 lanes,
- * of a column in row order. */
+/* Layer norm (Ba, Kiros, Hinton 2016, eq. 4) and RMS norm (Zhang, Sennrich 2019, eq. 4). With
+ * g = dy * gamma, xhat the normalised x, and means over a row:
+ *     layer norm: dx += (g - mean(g) - xhat mean(g xhat)) inv_std
+ *     RMS norm:   dx += (g - xhat mean(g xhat)) inv_rms
+ * Rows are spread over threads. The gradients of gamma and beta are sums over rows, so their
+ * columns are. Sums are taken in double: of a row in 16 lanes, of a column in row order. */
 #include "kernels/cpu/ops.h"
 
 #define LANES 16
@@ -34,7 +36,7 @@ static double row_sum(const float *x, size_t n)
 	return lanes_total(lane);
 }
 
-/* Of (x - mean)^2. */
+/* The sum of (x - mean)^2. */
 static double row_squares(const float *x, size_t n, double mean)
 {
 	double lane[LANES] = {0};

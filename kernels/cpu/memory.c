@@ -1,4 +1,4 @@
-/* Memory of the CPU's backends: the host's. And their order, which is that of calls. */
+/* Memory of the CPU backends: the host's; and their order: that of the calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,9 +31,9 @@ void *cpu_buffer_alloc(struct backend *b, size_t bytes)
 	void *p = cpu_aligned_bytes(huge ? HUGE_PAGE_BYTES : CPU_LINE_BYTES, bytes);
 	if (p == NULL)
 		return NULL;
+	/* advice only: a refusal costs only speed */
 	if (huge)
-		madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
-		        MADV_HUGEPAGE); /* advice only: a refusal costs speed, nothing else */
+		madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
 	return memset(p, 0, bytes);
 }
 
@@ -57,7 +57,7 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 		memcpy(host, device, bytes);
 }
 
-/* What a stream or a mark would order is in order. */
+/* Streams and marks have nothing to do: ops complete in call order. */
 enum backend_stream cpu_choose_stream(struct backend *b, enum backend_stream s)
 {
 	(void)b, (void)s;

@@ -64,14 +64,16 @@ CPU_VARIANT_OPS(CPU_DECLARE)
 
 void ISA(cpu_own_gemm)(const struct gemm_args *g, void *scratch);
 
-/* Before a loop whose output may be its input, element for element: the compiler need not fear the aliasing. */
+/* Precedes a loop whose output may be its input, element for element: tells the compiler that this
+ * aliasing is harmless. */
 #if defined(__clang__)
 #define IN_PLACE_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define IN_PLACE_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* Floats of one register, at any float address. What has to stay in registers is made of these: of wider vectors the compiler keeps the parts in memory. */
+/* Floats of one register, at any float address. Values that must stay in registers use this type:
+ * compilers keep the parts of wider vectors in memory. */
 #if defined(__AVX512F__)
 enum { REGISTER_LANES = 16 };
 #elif defined(__AVX2__)
@@ -86,7 +88,7 @@ static inline size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* The lanes of a vector added pairwise, as lanes_sum does. */
+/* Adds the lanes of a vector pairwise, as lanes_sum does. */
 static inline float vf16_sum(const vf16 *v)
 {
 	float s[16];

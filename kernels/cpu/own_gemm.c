@@ -1,7 +1,8 @@
-/* Our own sgemm, for machines without a library: the blocking of Goto and van de Geijn 2008 (fig. 8) around a register tile of
- * MR rows by NR columns. Panels of A (MC, KC) and B (KC, NC) are packed into strips of MR rows and NR columns, zero-
- * padded, so that the inner kernel has no edges. One thread; gemm.c splits. This file alone is compiled with contraction:
- * nothing replicated depends on it. */
+/* Our own sgemm, for machines without a library: the blocking of Goto and van de Geijn 2008 (fig.
+ * 8) around a register tile of MR rows by NR columns. Panels of A (MC, KC) and B (KC, NC) are
+ * packed into strips of MR rows and NR columns, zero-padded, so that the inner kernel has no edges.
+ * One thread; gemm.c splits. This file and attention.c are compiled with contraction: nothing
+ * replicated depends on them. */
 #include <string.h>
 
 #include "kernels/cpu/ops.h"

@@ -1,5 +1,6 @@
-/* Each worker sleeps on a semaphore of its own and posts to a common one when its part is done. Both sides look a few
- * microseconds before they sleep: ops follow each other closely, and a sleep costs more than that. */
+/* Each worker sleeps on a semaphore of its own and posts to a common one after its part. Both sides
+ * spin for a few microseconds before they sleep: ops follow each other closely, and a sleep costs
+ * more than that. */
 #include "kernels/cpu/pool.h"
 
 #include <assert.h>
@@ -19,8 +20,8 @@ struct worker {
 };
 
 struct pool {
-	uint32_t threads, started; /* started: workers that run, of threads - 1 */
-	pool_fn fn;                /* of the present job; NULL tells a worker to end */
+	uint32_t threads, started; /* started: running workers, of threads - 1 */
+	pool_fn fn;                /* of the present job; NULL ends a worker */
 	void *arg;
 	sem_t done;
 	struct worker workers[]; /* (threads - 1); worker i runs part i + 1 */

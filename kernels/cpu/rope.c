@@ -1,4 +1,5 @@
-/* Rotary positions (Su et al. 2021, eq. 34) with the halves of a head as the pairs' first and second elements, as GPT-NeoX and Hugging Face have them. */
+/* Rotary positions (Su et al. 2021, eq. 34). A pair's first and second elements come from the two
+ * halves of a head, as in GPT-NeoX and Hugging Face. */
 #include "kernels/cpu/ops.h"
 
 struct rope {

@@ -1,13 +1,14 @@
-/* The gradient of the look-up: each use of a row adds its bag's gradient, in order of use whatever the number of threads. Rows
- * are dealt to threads in groups of 16 (so that frequent rows, which come first, are shared out, and no cache line is); every
- * thread walks all uses, collects its own ones without branching, and then adds them with the rows prefetched. */
+/* The gradient of the look-up: each use of a row adds its bag's gradient, in order of use for any
+ * number of threads. Rows are dealt to threads in groups of 16: this shares out frequent rows,
+ * which come first, and splits no cache line. Every thread walks all uses, collects its own without
+ * branching, and then adds them with the rows prefetched. */
 #include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/ops.h"
 
 #define GROUP_SHIFT    4
-#define COLLECT        1024 /* uses looked at together */
+#define COLLECT        1024 /* uses collected before they are added */
 #define PREFETCH_AHEAD 8
 
 struct scatter {
@@ -65,7 +66,8 @@ static void clear_rows(const struct scatter *s, uint32_t part)
 static void scatter_part(void *args, uint32_t part)
 {
 	const struct scatter *s = args;
-	struct use uses[COLLECT + 1]; /* one past the end is written before it is known whose use it is */
+	/* one beyond the end: a use is written before its thread is known */
+	struct use uses[COLLECT + 1];
 	size_t count = 0;
 	clear_rows(s, part);
 	for (size_t bag = 0; bag < s->bags; bag++)

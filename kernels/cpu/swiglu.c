@@ -1,4 +1,5 @@
-/* SwiGLU (Shazeer 2020, eq. 6), forward and backward. With s = sigmoid(gate): d silu(gate) = s + gate s (1 - s). */
+/* SwiGLU (Shazeer 2020, eq. 6), forward and backward. With s = sigmoid(gate): d
+ * silu(gate) = s + gate s (1 - s). */
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/vector_math.h"
 

@@ -1,6 +1,7 @@
-/* Small matrix products for kernels that are made of them: C (m, n) = A B or += A B from tiles of MR rows by NR columns in registers, as own_gemm.c's, but
- * nothing is packed: A's elements are read one at a time, at whatever strides, so that it may be a transposed or a row of a larger matrix; B's
- * rows are as long as n rounded up to NR. Include in files compiled with contraction. */
+/* Small matrix products for other kernels: C (m, n) = A B or += A B, from tiles of TILE_ROWS by
+ * TILE_COLUMNS in registers, as in own_gemm.c. Nothing is packed. A's elements are read one at a
+ * time, at any strides, so A may be transposed or a row of a larger matrix. B's rows are as long as
+ * n rounded up to TILE_COLUMNS. Include in files compiled with contraction. */
 #ifndef WEIR_TILE_H
 #define WEIR_TILE_H
 
@@ -21,7 +22,7 @@ struct product {
 	size_t ldb;
 	float *C; /* (m, ldc) */
 	size_t ldc;
-	bool add; /* += */
+	bool add; /* += instead of = */
 };
 
 static inline size_t tile_columns(size_t n)
@@ -29,7 +30,7 @@ static inline size_t tile_columns(size_t n)
 	return (n + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
 }
 
-/* `rows` is a constant where it is called. */
+/* `rows` is a constant at each call. */
 static inline __attribute__((always_inline)) void tile_rows(const struct product *g, size_t i, size_t j, int rows)
 {
 	vregister sum[TILE_ROWS][TILE_VECTORS] = {0};

@@ -1,4 +1,5 @@
-/* A step of an update rule on a dense tensor: row by row, each on one thread, as optimizer_apply does it. */
+/* A step of an update rule on a dense tensor: row by row, each on one thread, as optimizer_apply
+ * does. */
 #include "kernels/cpu/ops.h"
 
 extern const struct vector_ops ISA(vector_ops);

@@ -1,5 +1,6 @@
-/* exp, the logistic function and tanh that a compiler can vectorise: polynomials after range reduction (Cody, Waite 1980).
- * Relative error of exp below 2e-7 on [-87, 88]; beyond, it saturates at the ends. NaN stays NaN. */
+/* exp, the logistic function and tanh in a form that compilers can vectorise: polynomials after
+ * range reduction (Cody, Waite 1980). Relative error of exp below 2e-7 on [-87, 88]; beyond, it
+ * saturates at the ends. NaN stays NaN. */
 #ifndef WEIR_VECTOR_MATH_H
 #define WEIR_VECTOR_MATH_H
 
@@ -8,7 +9,8 @@
 
 static inline float math_exp(float x)
 {
-	const float low = -87.0f, high = 88.0f, round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+	/* 1.5 * 2^23: adding it rounds to an integer */
+	const float low = -87.0f, high = 88.0f, round = 12582912.0f;
 	x = x < low ? low : x;
 	x = x > high ? high : x;
 	float shifted = x * 1.44269504f + round, n = shifted - round;
@@ -38,7 +40,8 @@ static inline float math_sigmoid(float x)
 static inline float math_tanh(float x)
 {
 	float x2 = x * x;
-	float near = x * (1 - x2 * (1.0f / 3 - x2 * (2.0f / 15 - x2 * (17.0f / 315)))); /* where 2 s - 1 would cancel */
+	/* for x near 0, where 2 s - 1 would cancel */
+	float near = x * (1 - x2 * (1.0f / 3 - x2 * (2.0f / 15 - x2 * (17.0f / 315))));
 	float far = 2 * math_sigmoid(2 * x) - 1;
 	return x2 < 0.01f ? near : far;
 }

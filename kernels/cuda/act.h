@@ -1,5 +1,5 @@
-/* Activations of one number and their slopes. The formulas are those of kernels/cpu/activation.c.
- * GELU in its tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
+/* Activations of one number and their slopes. Formulas as in kernels/cpu/activation.c. GELU in its
+ * tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
 #ifndef WEIR_CUDA_ACT_H
 #define WEIR_CUDA_ACT_H
 
@@ -29,7 +29,7 @@ template <int ACT> static __device__ inline float act_value(float x)
 	}
 }
 
-/* dy act'(.); y is the activation's output, for GELU its input. A NaN of y stays one. */
+/* dy act'(.), where y is the activation's output, for GELU its input. NaN if y is NaN. */
 template <int ACT> static __device__ inline float act_gradient(float dy, float y)
 {
 	switch (ACT) {

@@ -90,7 +90,7 @@ template <int V, int ACT> static __global__ void act_backward_kernel(float *dx, 
 	store<V>(dx + i, d);
 }
 
-/* out (n) = or += column sums of what is in `in`. */
+/* out (n) = or += the column sums of `in`. */
 static void sum_columns(struct cuda_backend *c, enum column_kind kind, float *out, bool add, const struct column_input *in)
 {
 	const size_t size = cuda_column_partial_bytes(kind, in->rows, in->n);
@@ -105,7 +105,7 @@ void cuda_column_sum(struct backend *b, float *out, const float *x, size_t rows,
 	sum_columns(cuda_of(b), COLUMN_SUM, out, true, &in);
 }
 
-/* With the bias's gradient in the same pass where it is wanted. */
+/* Also computes the bias's gradient in the same pass if dbias is not NULL. */
 template <int ACT>
 static void backward(struct cuda_backend *c, enum column_kind kind, float *dx, const float *dy, const float *y, float *dbias,
                      size_t rows, size_t n)

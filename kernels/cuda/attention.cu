@@ -1,15 +1,18 @@
-/* Causal attention in blocks (Dao et al. 2022, algorithms 1 and 4; the formulas are those of kernels/cpu/attention.c). A block of threads has a tile of SIDE
- * queries, or of SIDE keys, and meets the other side's tiles one after the other in shared memory. Each thread has rows of a tile that lie 8
- * apart and columns that do too, in registers, so that lanes read different banks; eight neighbouring lanes have a row together.
+/* Causal attention in blocks (Dao et al. 2022, algorithms 1 and 4; formulas as in
+ * kernels/cpu/attention.c). A block of threads has a tile of SIDE queries, or of SIDE keys, and
+ * meets the other side's tiles one after the other in shared memory. Each thread holds rows of a
+ * tile that lie 8 apart, and columns that lie 8 apart, in registers, so that lanes read different
+ * banks; eight neighbouring lanes share a row.
  *
- * Backward, gradients of queries and those of keys and values are sums over different things, so they are two kernels, each of which computes the
- * scores again: no two blocks add to one element, and the order of every sum follows from the shape alone. */
+ * Backward, the gradients of queries and those of keys and values are sums over different things.
+ * They are therefore two kernels, each of which computes the scores again: no two blocks add to one
+ * element, and the order of every sum follows from the shape alone. */
 #include "kernels/cuda/attention.h"
 
 #define ACROSS  8u /* threads along each side of a tile */
 #define THREADS (ACROSS * ACROSS)
 
-/* Rows of a tile: as many as shared memory has room for. */
+/* Rows of a tile: as many as fit in shared memory. */
 static __host__ __device__ constexpr unsigned forward_side(unsigned dim)
 {
 	return dim <= 128 ? 32 : 16;
@@ -19,7 +22,7 @@ static __host__ __device__ constexpr unsigned backward_side(unsigned dim)
 	return dim <= 64 ? 32 : dim <= 128 ? 16 : 8;
 }
 
-/* Where things lie in qkv and beside it: one head of one sequence. */
+/* Offsets in qkv and in the arrays beside it, for one head of one sequence. */
 struct place {
 	size_t stride;          /* of qkv */
 	size_t q, k, v;         /* of the sequence's first row in qkv */
@@ -41,7 +44,8 @@ static __device__ inline place place_of(size_t sequence, size_t head, size_t len
 	return p;
 }
 
-/* tile (SIDE, DIM + 1) = scale times rows [at, at + SIDE) of x, zeros beyond `length` rows and `dim` columns. All threads take part. */
+/* tile (SIDE, DIM + 1) = scale times rows [at, at + SIDE) of x; zeros beyond `length` rows and
+ * `dim` columns. All threads take part. */
 template <unsigned SIDE, unsigned DIM>
 static __device__ inline void load_tile(float (*tile)[DIM + 1], const float *x, size_t stride, size_t at, size_t length,
                                         size_t dim, float scale)
@@ -112,7 +116,7 @@ static __device__ inline void store_tile(float *x, size_t stride, size_t at, siz
 		}
 }
 
-/* Block (sequence and head, tile of queries from `before` on). */
+/* Block: (sequence and head, tile of queries from `before` on). */
 template <unsigned DIM>
 static __global__ void __launch_bounds__(THREADS)
     attention_kernel(float *out, float *log_sums, const float *qkv, size_t before, size_t length, size_t heads, size_t kv_heads,
@@ -136,7 +140,7 @@ static __global__ void __launch_bounds__(THREADS)
 	load_tile<SIDE, DIM>(queries, qkv + p.q, p.stride, first, length, dim, scale);
 	for (size_t at = 0; at < end; at += SIDE) {
 		float s[R][R];
-		__syncthreads(); /* the values before are read to their end */
+		__syncthreads(); /* all threads have read the previous values */
 		load_tile<SIDE, DIM>(others, qkv + p.k, p.stride, at, length, dim, 1);
 		__syncthreads();
 		multiply_rows<SIDE, DIM>(s, queries, others);
@@ -147,7 +151,8 @@ static __global__ void __launch_bounds__(THREADS)
 					s[k][l] = -INFINITY;
 				largest = fmaxf(largest, s[k][l]);
 			}
-			largest = lanes_largest<ACROSS>(largest); /* of key 0 at least, which every query sees */
+			/* at least that of key 0, which every query sees */
+			largest = lanes_largest<ACROSS>(largest);
 			for (unsigned l = 0; l < R; l++) {
 				const float e = s[k][l] == -INFINITY ? 0 : expf(s[k][l] - largest);
 				weights[ty + ACROSS * k][tx + ACROSS * l] = e;
@@ -175,11 +180,11 @@ static __global__ void __launch_bounds__(THREADS)
 	                      first - before, answered, dim, acc, 1);
 }
 
-/* delta (batch, heads, length) = the sum of dout * out over a head's columns; a warp for each. */
+/* delta (batch, heads, length) = the sum of dout * out over a head's columns; one warp per sum. */
 static __global__ void delta_kernel(float *delta, const float *dout, const float *out, size_t length, size_t heads, size_t dim,
                                     size_t total)
 {
-	const size_t i = thread_number() / CUDA_LANES; /* a row and head, as out has them */
+	const size_t i = thread_number() / CUDA_LANES; /* a row and head, in the order of out */
 	const unsigned lane = threadIdx.x % CUDA_LANES;
 	double sum = 0;
 	if (i < total)
@@ -192,13 +197,13 @@ static __global__ void delta_kernel(float *delta, const float *dout, const float
 	delta[(sequence * heads + head) * length + (row - sequence * length)] = (float)sum;
 }
 
-/* A pair's weight and score's gradient; all 0 where the key comes after the query, or there is no such query. */
+/* The weight of a pair; 0 if the key is after the query, or the query does not exist. */
 static __device__ inline float weight_of(float s, size_t query, size_t key, size_t length, const float *log_sums)
 {
 	return key <= query && query < length ? expf(s - log_sums[query]) : 0;
 }
 
-/* Block (sequence and head, tile of queries). */
+/* Block: (sequence and head, tile of queries). */
 template <unsigned DIM>
 static __global__ void __launch_bounds__(THREADS)
     queries_backward_kernel(float *dqkv, const float *dout, const float *log_sums, const float *delta, const float *qkv,
@@ -217,7 +222,7 @@ static __global__ void __launch_bounds__(THREADS)
 	load_tile<SIDE, DIM>(gradients, dout + p.out, p.out_stride, first, length, dim, 1);
 	for (size_t at = 0; at < end; at += SIDE) {
 		float s[R][R], dp[R][R];
-		__syncthreads(); /* the keys before are read to their end */
+		__syncthreads(); /* all threads have read the previous keys */
 		load_tile<SIDE, DIM>(others, qkv + p.v, p.stride, at, length, dim, 1);
 		__syncthreads();
 		multiply_rows<SIDE, DIM>(dp, gradients, others);
@@ -237,7 +242,7 @@ static __global__ void __launch_bounds__(THREADS)
 	store_tile<SIDE, DIM>(dqkv + p.q, p.stride, first, length, dim, acc, scale);
 }
 
-/* Block (sequence and key head, tile of keys). */
+/* Block: (sequence and key head, tile of keys). */
 template <unsigned DIM>
 static __global__ void __launch_bounds__(THREADS)
     keys_backward_kernel(float *dqkv, const float *dout, const float *log_sums, const float *delta, const float *qkv,
@@ -259,7 +264,7 @@ static __global__ void __launch_bounds__(THREADS)
 		p = place_of(sequence, head, length, heads, kv_heads, dim);
 		for (size_t at = first; at < length; at += SIDE) {
 			float s[R][R], dp[R][R];
-			__syncthreads(); /* the tiles before are read to their end */
+			__syncthreads(); /* all threads have read the previous tiles */
 			load_tile<SIDE, DIM>(others, qkv + p.q, p.stride, at, length, dim, scale);
 			__syncthreads();
 			multiply_rows<SIDE, DIM>(s, others, keys); /* rows: queries */

@@ -1,4 +1,5 @@
-/* What the two kinds of attention share: attention.cu, whose products are of fp32, and attention_tensor.cu, whose products have factors of 16 bits. */
+/* Shared by the two kinds of attention: attention.cu, with fp32 products, and attention_tensor.cu,
+ * with products of 16-bit factors. */
 #ifndef WEIR_CUDA_ATTENTION_H
 #define WEIR_CUDA_ATTENTION_H
 
@@ -8,7 +9,7 @@
 
 #define GRID_Y_MAX 65535u
 
-/* Blocks of tiles of `side` rows for each of `columns` heads; an empty grid after a failure. */
+/* A grid of tiles of `side` rows for each of `columns` heads; an empty grid after a failure. */
 static inline dim3 cuda_tiles(struct cuda_backend *c, size_t columns, size_t length, unsigned side)
 {
 	const size_t tiles = (length + side - 1) / side;
@@ -19,7 +20,7 @@ static inline dim3 cuda_tiles(struct cuda_backend *c, size_t columns, size_t len
 	return dim3((unsigned)columns, (unsigned)tiles);
 }
 
-/* The largest and the sum of so many neighbouring lanes, which have a row. */
+/* The largest value and the sum over LANES neighbouring lanes, which share a row. */
 template <int LANES> static __device__ inline float lanes_largest(float v)
 {
 	for (int step = LANES / 2; step > 0; step /= 2)
@@ -37,7 +38,8 @@ template <int LANES> static __device__ inline float lanes_total(float v)
 void cuda_attention_delta(struct cuda_backend *c, float *delta, const float *dout, const float *out,
                           const struct attention_shape *s);
 
-/* Whether tensor cores do it: the precision is of 16 bits, the device has their products, and heads are not too wide. Both ops are then what backend_ops says. */
+/* Whether tensor cores can take it: the precision has 16 bits, the device has such products, and
+ * heads are not too wide. Both ops then do as backend_ops says. */
 bool cuda_tensor_attention_takes(const struct cuda_backend *c, const struct attention_shape *s);
 void cuda_tensor_attention(struct cuda_backend *c, float *out, float *log_sums, const float *qkv,
                            const struct attention_shape *s);

@@ -1,30 +1,35 @@
-/* Causal attention whose products have factors of 16 bits, on tensor cores, with sums, exponents and weights of fp32. What is computed, and why backward is two kernels, attention.cu says.
+/* Causal attention with products of 16-bit factors, on tensor cores; sums, exponents and weights
+ * are fp32. attention.cu describes the computation, and why backward is two kernels.
  *
- * Heads are packed first: rounded, the rows of each together, with zeros up to whole blocks, so that kernels read 16 bytes at a time and need not look where a head ends.
- * A warp keeps 16 rows of a block, queries or keys, in registers. All its warps meet the other side's rows tile by tile, in shared memory, where neighbouring rows begin in other banks. */
+ * Heads are packed first: rounded, with the rows of each head together, and zeros up to whole
+ * blocks. Kernels thus read 16 bytes at a time and need not check where a head ends. A warp keeps
+ * 16 rows of a block, queries or keys, in registers. All its warps meet the other side's rows tile
+ * by tile in shared memory, where neighbouring rows begin in different banks. */
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/mma.h"
 
 #define WARPS     8u
-#define STEP      16u            /* rows of a warp, and of what it meets at once */
+#define STEP      16u            /* rows of a warp, and of its step along the other side */
 #define SIDE      (WARPS * STEP) /* rows of a block */
 #define TILE      64u            /* rows in shared memory */
 #define THREADS   (WARPS * CUDA_LANES)
 #define EIGHT     8u   /* numbers in 16 bytes */
-#define ROW_LANES 4    /* that have a row of C */
-#define DIM_MAX   128u /* more columns than registers have room for */
+#define ROW_LANES 4    /* lanes that share a row of C */
+#define DIM_MAX   128u /* registers have no room for more columns */
 #define LOG2_E    1.4426950408889634f
 #define LN_2      0.6931471805599453f
 
-/* What an op is asked for, as kernels take it. Of packed heads each has `padded` rows of DIM numbers; one after the other they are those of a row of qkv, or of out, of the first sequence, then of the next. */
+/* An op's arguments, as kernels take them. Each packed head has `padded` rows of DIM numbers. Heads
+ * lie in the order of a row of qkv, or of out: those of the first sequence, then those of the
+ * next. */
 struct shape {
-	unsigned first, length, padded; /* rows: answered before, of a sequence, and up to a multiple of SIDE */
-	unsigned heads, kv_heads, all;  /* all: of a row of qkv */
+	unsigned first, length, padded; /* rows: answered before; of a sequence; rounded up to SIDE */
+	unsigned heads, kv_heads, all;  /* all: heads of a row of qkv */
 	unsigned dim;
 	float scale;
 };
 
-/* Blocks a multiprocessor runs at once; bounds the registers of a thread. */
+/* Blocks that a multiprocessor runs at once; bounds the registers of a thread. */
 [[maybe_unused]] static __host__ __device__ constexpr unsigned blocks_of(unsigned dim)
 {
 	return dim <= 64 ? 2 : 1;
@@ -69,7 +74,8 @@ template <unsigned DIM> using sums_of = float[DIM / 8][4];       /* (16, DIM) as
 typedef float square[2][4];                                      /* (16, 16) as C */
 template <unsigned DIM> using tile_of = halves<EIGHT>[TILE][DIM / EIGHT + 1];
 
-/* Where a lane's numbers are in C: rows lane_row and lane_row + 8, columns lane_column and the next of every eight. Number i of a square's eight is in that row_of and column_of. */
+/* A lane's numbers in C: rows lane_row and lane_row + 8, columns lane_column and the next of every
+ * eight. Number i of a square's eight is at row_of(i) and column_of(i). */
 static __device__ inline unsigned lane_row()
 {
 	return threadIdx.x % CUDA_LANES / ROW_LANES;
@@ -142,7 +148,8 @@ static __device__ inline void add_weighted(sums_of<DIM> &sums, const square &w, 
 	}
 }
 
-/* x (length - first, stride) = the warp's two rows of this lane times `by`, where there are such rows, and columns below dim. row: the warp's first of the sequence. */
+/* x (length - first, stride) = this lane's two rows of the warp times `by`, for existing rows and
+ * columns below dim. row: the warp's first row in the sequence. */
 template <unsigned DIM>
 static __device__ inline void store_rows(float *x, size_t stride, const shape &s, unsigned row, const sums_of<DIM> &sums,
                                          const float (&by)[2])
@@ -163,7 +170,7 @@ static __device__ inline void store_rows(float *x, size_t stride, const shape &s
 
 /* --- Forward */
 
-/* Block (sequence and head, tile of queries from s.first on); the longest first. */
+/* Block: (sequence and head, tile of queries from s.first on); the longest first. */
 template <bool BF16, unsigned DIM>
 static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
     tensor_attention_kernel(float *out, float *log_sums, const uint16_t *qkv, shape s)
@@ -173,24 +180,26 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 	const unsigned sequence = blockIdx.x / s.heads, head = blockIdx.x % s.heads,
 	               key_head = s.heads + head / (s.heads / s.kv_heads);
 	const unsigned block = (s.first / SIDE + gridDim.y - 1 - blockIdx.y) * SIDE, end = min(block + SIDE, s.length);
-	const unsigned row = block + threadIdx.x / CUDA_LANES * STEP; /* the warp's first */
+	const unsigned row = block + threadIdx.x / CUDA_LANES * STEP; /* the warp's first row */
 	const uint16_t *const k = qkv + head_at(s, sequence, key_head, DIM), *const v = qkv + head_at(s, sequence,
 	                                                                                              key_head + s.kv_heads, DIM);
 	const float scale = s.scale * LOG2_E;
 	rows_of<DIM> queries;
 	sums_of<DIM> sums = {};
-	float most[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0}; /* of powers of 2; each lane its share of the total */
+	/* of powers of 2; each lane has its share of the total */
+	float most[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
 	load_rows<DIM>(queries, qkv + head_at(s, sequence, head, DIM) + row * DIM);
 	for (unsigned at = 0; at < end; at += TILE) {
-		__syncthreads(); /* the tile before is read to its end */
+		__syncthreads(); /* all threads have read the previous tile */
 		load_tile<DIM>(keys, k + at * DIM);
 		load_tile<DIM>(values, v + at * DIM);
 		__syncthreads();
-		if (at >= row + STEP) /* later than all the warp's queries */
+		if (at >= row + STEP) /* later than all queries of the warp */
 			continue;
 		square w[TILE / STEP];
 		float largest[2] = {most[0], most[1]};
-		const int diagonal = (int)(row + lane_row()) - (int)(at + lane_column()); /* a query sees keys up to itself */
+		/* a query sees keys up to itself */
+		const int diagonal = (int)(row + lane_row()) - (int)(at + lane_column());
 #pragma unroll
 		for (unsigned n = 0; n < TILE / STEP; n++) {
 			multiply_rows<BF16, DIM>(w[n], queries, keys, n * STEP);
@@ -204,7 +213,8 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 		}
 #pragma unroll
 		for (unsigned r = 0; r < 2; r++) {
-			largest[r] = lanes_largest<ROW_LANES>(largest[r]); /* of key 0 at least, which every query sees */
+			/* at least that of key 0, which every query sees */
+			largest[r] = lanes_largest<ROW_LANES>(largest[r]);
 			const float by = exp2f(most[r] - largest[r]);
 			most[r] = largest[r];
 			total[r] *= by;
@@ -241,7 +251,8 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 
 /* --- Backward */
 
-/* A query's ln of its sum of exponents, as a power of 2, and delta. Where there is no such query: what makes its weights 0. */
+/* A query's log-sum of exponentials in base 2, and its delta. A query that does not exist gets
+ * values that make its weights 0. */
 static __device__ inline float log2_sum_of(const float *log_sums, const shape &s, unsigned query)
 {
 	return query < s.length ? log_sums[query] * LOG2_E : INFINITY;
@@ -251,14 +262,15 @@ static __device__ inline float delta_of(const float *delta, const shape &s, unsi
 	return query < s.length ? delta[query] : 0;
 }
 
-/* w: scores become weights; dw: their gradients become those of the scores. Both are 0 where the key comes after the query. */
+/* w: scores become weights; dw: gradients of weights become those of scores. Both are 0 if the key
+ * is after the query. */
 static __device__ inline void weigh(float *w, float *dw, bool seen, float scale, float log2_sum, float delta)
 {
 	*w = seen ? exp2f(fmaf(*w, scale, -log2_sum)) : 0;
 	*dw = *w == 0 ? 0 : *w * (*dw - delta);
 }
 
-/* Block (sequence and head, tile of queries); the longest first. */
+/* Block: (sequence and head, tile of queries); the longest first. */
 template <bool BF16, unsigned DIM>
 static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
     tensor_queries_backward_kernel(float *dqkv, const uint16_t *dout, const float *log_sums, const float *delta,
@@ -269,7 +281,7 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 	const unsigned sequence = blockIdx.x / s.heads, head = blockIdx.x % s.heads,
 	               key_head = s.heads + head / (s.heads / s.kv_heads);
 	const unsigned block = (gridDim.y - 1 - blockIdx.y) * SIDE, end = min(block + SIDE, s.length);
-	const unsigned row = block + threadIdx.x / CUDA_LANES * STEP; /* the warp's first */
+	const unsigned row = block + threadIdx.x / CUDA_LANES * STEP; /* the warp's first row */
 	const uint16_t *const k = qkv + head_at(s, sequence, key_head, DIM), *const v = qkv + head_at(s, sequence,
 	                                                                                              key_head + s.kv_heads, DIM);
 	const float scale = s.scale * LOG2_E;
@@ -284,11 +296,12 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 	load_rows<DIM>(queries, qkv + head_at(s, sequence, head, DIM) + row * DIM);
 	load_rows<DIM>(gradients, dout + ((size_t)blockIdx.x * s.padded + row) * DIM);
 	for (unsigned at = 0; at < end; at += TILE) {
-		__syncthreads(); /* the tile before is read to its end */
+		__syncthreads(); /* all threads have read the previous tile */
 		load_tile<DIM>(keys, k + at * DIM);
 		load_tile<DIM>(values, v + at * DIM);
 		__syncthreads();
-		for (unsigned n = 0; n < TILE && at + n < row + STEP; n += STEP) { /* the rest is later than all the warp's queries */
+		/* the rest is later than all queries of the warp */
+		for (unsigned n = 0; n < TILE && at + n < row + STEP; n += STEP) {
 			square w, dw;
 			multiply_rows<BF16, DIM>(w, queries, keys, n);
 			multiply_rows<BF16, DIM>(dw, gradients, values, n);
@@ -304,7 +317,7 @@ static __global__ void __launch_bounds__(THREADS, blocks_of(DIM))
 	store_rows<DIM>(dqkv + ((size_t)sequence * s.length * s.all + head) * s.dim, s.all * s.dim, s, row, sums, {s.scale, s.scale});
 }
 
-/* Block (sequence and key head, tile of keys). */
+/* Block: (sequence and key head, tile of keys). */
 template <bool BF16, unsigned DIM>
 static __global__ void __launch_bounds__(THREADS, 1)
     tensor_keys_backward_kernel(float *dqkv, const uint16_t *dout, const float *log_sums, const float *delta, const uint16_t *qkv,
@@ -315,7 +328,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
 	SHARED(float, log2_sum, [TILE]);
 	SHARED(float, row_delta, [TILE]);
 	const unsigned sequence = blockIdx.x / s.kv_heads, kv_head = blockIdx.x % s.kv_heads, group = s.heads / s.kv_heads;
-	const unsigned block = blockIdx.y * SIDE, row = block + threadIdx.x / CUDA_LANES * STEP; /* the warp's first */
+	/* row: the warp's first */
+	const unsigned block = blockIdx.y * SIDE, row = block + threadIdx.x / CUDA_LANES * STEP;
 	const float scale = s.scale * LOG2_E;
 	rows_of<DIM> keys, values;
 	sums_of<DIM> dkeys = {}, dvalues = {};
@@ -325,7 +339,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 		const size_t place = (size_t)sequence * s.heads + head;
 		const uint16_t *const q = qkv + head_at(s, sequence, head, DIM), *const g = dout + place * s.padded * DIM;
 		for (unsigned at = block; at < s.length; at += TILE) {
-			__syncthreads(); /* the tile before is read to its end */
+			__syncthreads(); /* all threads have read the previous tile */
 			load_tile<DIM>(queries, q + at * DIM);
 			load_tile<DIM>(gradients, g + at * DIM);
 			if (threadIdx.x < TILE) {
@@ -334,14 +348,14 @@ static __global__ void __launch_bounds__(THREADS, 1)
 			}
 			__syncthreads();
 			for (unsigned n = 0; n < TILE; n += STEP) {
-				if (at + n + STEP <= row) /* earlier than all the warp's keys */
+				if (at + n + STEP <= row) /* earlier than all keys of the warp */
 					continue;
 				square w, dw; /* rows: keys */
 				multiply_rows<BF16, DIM>(w, keys, queries, n);
 				multiply_rows<BF16, DIM>(dw, values, gradients, n);
 #pragma unroll
 				for (unsigned i = 0; i < 8; i++) {
-					const unsigned query = n + column_of(i); /* of the tile */
+					const unsigned query = n + column_of(i); /* in the tile */
 					weigh(&w[i / 4][i % 4], &dw[i / 4][i % 4], row + row_of(i) <= at + query, scale, log2_sum[query],
 					      row_delta[query]);
 				}

@@ -1,9 +1,9 @@
-/* The CUDA backend: its life and its table of ops. */
+/* The CUDA backend: its creation and end, and its table of ops. */
 #include <stdlib.h>
 
 #include "kernels/cuda/cuda.h"
 
-/* What libweir_cuda.so exports. */
+/* The exports of libweir_cuda.so. */
 extern "C" WEIR_API struct backend *weir_backend_cuda_create(const struct backend_options *options, weir_error *err);
 extern "C" WEIR_API weir_status weir_backend_cuda_check(const struct backend_options *options, weir_error *err);
 extern "C" WEIR_API const struct backend_ops *weir_backend_cuda_ops(void);
@@ -11,7 +11,7 @@ extern "C" WEIR_API const struct backend_ops *weir_backend_cuda_ops(void);
 static void cuda_destroy(struct backend *b)
 {
 	struct cuda_backend *c = cuda_of(b);
-	cuda_wait_for_all(c); /* what fails now nobody waits for */
+	cuda_wait_for_all(c); /* nobody can receive a failure any more */
 	cuda_forget_replays(b);
 	cuda_products_close(c);
 	cuda_memory_close(c);

@@ -1,4 +1,5 @@
-/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3): mean, then the centred squares, both in double, then the elements. */
+/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3): mean, then the centred squares, both in
+ * double, then the elements. */
 #include <assert.h>
 
 #include "kernels/cuda/launch.h"
@@ -71,7 +72,7 @@ void cuda_batch_norm(struct backend *b, float *y, float *xhat, float *mean, floa
 		LAUNCH(c, norm_kernel<1>, blocks_for(c, total), CUDA_THREADS, y, xhat, mean, inv_std, x, gamma, beta, n, total);
 }
 
-/* sums (2, n): of dy, of dy xhat. means (2, n): the same over the number of rows, in fp32. */
+/* sums (2, n): of dy, of dy xhat. means (2, n): these divided by the number of rows, in fp32. */
 static __global__ void gradient_sums_kernel(const double *sums, float *means, float *dgamma, float *dbeta, size_t rows, size_t n)
 {
 	const size_t j = thread_number();

@@ -1,7 +1,9 @@
-/* Value codecs (codec.h): the bytes that ../codec.c and ../codecs make of the same numbers, with error feedback in the same pass.
+/* Value codecs (codec.h): the same bytes as ../codec.c and ../codecs for the same numbers, with
+ * error feedback in the same pass.
  *
- * int8, fp8 and int4: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale find the largest magnitude among them. sign: a warp takes a block, and
- * lane l the elements l, l + 32, ..: so that each lane's sum is one of the CPU's, and a ballot is four bytes of codes. */
+ * int8, fp8 and int4: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale
+ * find the largest magnitude among them. sign: a warp takes a block, and lane l the elements l,
+ * l + 32, ... Each lane's sum is thus one of the CPU's, and a ballot is four bytes of codes. */
 #include "kernels/cuda/codec_lane.h"
 
 #define SPANS  (CODEC_TILE / SPAN)
@@ -9,14 +11,15 @@
 
 /* --- int8, fp8, int4 */
 
-/* What a lane of a warp has: up to EACH elements from `at` of its tile on, base of the row; `left` in the tile, 0: none. */
+/* A lane's share: up to EACH elements from `at` of its tile on. base: of the row; left: elements
+ * left in the tile, 0 for a lane without elements. */
 struct lane_span {
 	struct tile_place tile;
 	size_t base;
 	uint32_t at, left;
 };
 
-/* False for all lanes of a warp where its tile is not there. */
+/* False, for all lanes of a warp, if their tile does not exist. */
 template <weir_codec CODEC> static __device__ inline bool find_span(size_t n, struct lane_span *s)
 {
 	const size_t span = thread_number() / CUDA_LANES, tile = span / SPANS;
@@ -131,7 +134,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) sign_decode_kernel(const 
 	out[i] = float_of(bits_of(scale) ^ (uint32_t)(in[p.codes + at / 8] >> at % 8 & 1) << 31);
 }
 
-/* --- fp32, bf16, fp16: a number each */
+/* --- fp32, bf16, fp16: each number on its own */
 
 template <weir_codec CODEC> static __global__ void cast_kernel(const float *in, float *residual, size_t n, uint8_t *out)
 {
@@ -168,7 +171,7 @@ template <weir_codec CODEC> static __global__ void uncast_kernel(const uint8_t *
 
 /* --- Ops */
 
-/* Blocks whose warps have a span each. */
+/* Blocks with one span per warp. */
 static dim3 span_blocks(struct cuda_backend *c, size_t n)
 {
 	return blocks_for(c, codec_tiles(n) * SPANS * CUDA_LANES);

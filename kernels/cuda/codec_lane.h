@@ -1,5 +1,6 @@
-/* Value codecs (codec.h), as far as a lane is concerned: where a tile's scales and codes lie, neighbours that are loaded and stored together, and the code of a number.
- * Included by the files that have the kernels. */
+/* Value codecs (codec.h) at the level of a lane: places of a tile's scales and codes, loads and
+ * stores of neighbours together, and the code of a number. Included by the files with the
+ * kernels. */
 #ifndef WEIR_CUDA_CODEC_LANE_H
 #define WEIR_CUDA_CODEC_LANE_H
 
@@ -10,7 +11,7 @@
 #define SPAN 256u /* elements of a warp */
 #define EACH 8u   /* of a lane */
 
-/* How tiles lie: as in codec.h. */
+/* The layout of tiles: as in codec.h. */
 template <weir_codec CODEC> struct form {
 	static const uint32_t bits = CODEC == WEIR_CODEC_INT4 ? 4 : CODEC == WEIR_CODEC_SIGN ? 1 : 8;
 	static const uint32_t block = CODEC == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
@@ -19,7 +20,7 @@ template <weir_codec CODEC> struct form {
 	static const uint32_t tile_bytes = CODEC_TILE / block * SCALE_BYTES + CODEC_TILE / 8 * bits;
 };
 
-/* Where the scales and the codes of a tile are, and how many elements it has. */
+/* Places of a tile's scales and codes, and its number of elements. */
 struct tile_place {
 	size_t scales, codes;
 	uint32_t n;
@@ -60,7 +61,7 @@ template <int V> static __device__ inline void store_each(float *p, const float 
 		p[k] = x[k];
 }
 
-/* `bytes` of codes, in one piece where they lie so. */
+/* Stores `bytes` of codes, with one instruction if aligned. */
 template <typename T> static __device__ inline void store_codes(uint8_t *at, T codes, uint32_t bytes)
 {
 	if (bytes == sizeof codes && (uintptr_t)at % sizeof codes == 0) {
@@ -83,7 +84,7 @@ template <typename T> static __device__ inline T load_codes(const uint8_t *at, u
 
 /* --- int8, fp8, int4 */
 
-/* The scale for a block whose largest magnitude is this. */
+/* The scale for a block with this largest magnitude. */
 template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float most)
 {
 	switch (CODEC) {
@@ -98,7 +99,7 @@ template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float mo
 	}
 }
 
-/* The code of acc, and *back what it is a multiple of the scale by. */
+/* The code of acc; *back is its value as a multiple of the scale. */
 template <weir_codec CODEC>
 static __device__ inline uint32_t code_of(const struct book *book, float acc, float inverse, float *back)
 {
@@ -133,7 +134,7 @@ template <weir_codec CODEC> static __device__ inline float value_of(const struct
 	}
 }
 
-/* Where each thread finds the book; all threads of a block take part. */
+/* Puts the book in shared memory. All threads of a block take part. */
 template <weir_codec CODEC> static __device__ inline void share_book(struct book *shared, const struct book &given)
 {
 	if (CODEC != WEIR_CODEC_INT4)
@@ -149,7 +150,8 @@ static inline struct book book_given(const struct coding *coding)
 	return book_of(coding->book != NULL ? coding->book : none);
 }
 
-/* The scale of what lanes have, a power of 2 of them side by side, which share one. All lanes of the warp take part; those without elements have zeros. */
+/* The scale of the elements of `lanes` neighbouring lanes, a power of 2, that share a scale. All
+ * lanes of the warp take part; lanes without elements have zeros. */
 template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(const float acc[EACH], uint32_t lanes)
 {
 	uint32_t most = 0;
@@ -160,7 +162,8 @@ template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(con
 	return scale_for<CODEC>(float_of(most));
 }
 
-/* Writes the codes of a lane's elements, which begin at `at` of their tile, and the scale, if they begin its block; acc becomes what is left out. left: in the tile, from 1. */
+/* Writes the codes of a lane's elements, which begin at `at` of their tile, and the scale if they
+ * begin its block. acc becomes the error. left: elements left in the tile, at least 1. */
 template <weir_codec CODEC>
 static __device__ inline void put_each(float acc[EACH], uint32_t bits, uint32_t at, uint32_t left, const struct book *book,
                                        uint8_t *scales, uint8_t *codes)

@@ -1,10 +1,11 @@
-/* Rows of embeddings, each coded on its own (codec.h), all in one launch: what a push brings of them.
+/* Rows of embeddings, each coded on its own (codec.h), all rows of a push in one launch.
  *
- * A warp takes rows of up to SPAN elements, as many as it has lanes for, 8 elements each; of longer rows a span. A row's bytes may begin anywhere: what is written in one
- * piece is what lies so. */
+ * A warp takes as many rows of up to SPAN elements as it has lanes for, 8 elements a lane; of
+ * longer rows it takes a span. A row's bytes may begin at any address: only aligned codes are
+ * written by one instruction. */
 #include "kernels/cuda/codec_lane.h"
 
-/* What a lane has of a row: `left` elements from `at` of its tile on; 0: none. */
+/* A lane's share of a row: `left` elements from `at` of its tile on; 0: no elements. */
 struct lane_row {
 	size_t row;
 	uint32_t column, tile, at, left;
@@ -22,7 +23,7 @@ static __device__ inline struct lane_row find_row(size_t rows, uint32_t width, u
 	return l;
 }
 
-/* lanes: of a span or of a whole shorter row, a power of 2; spans: of a row. */
+/* lanes: of a span, or of a whole shorter row, a power of 2; spans: of a row. */
 template <weir_codec CODEC, int V>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     encode_rows_kernel(const float *in, size_t rows, uint32_t width, uint32_t lanes, uint32_t spans, size_t row_bytes,
@@ -77,7 +78,7 @@ void cuda_encode_rows(struct backend *b, const struct coding *coding, const floa
 	switch (coding->codec) {
 	case WEIR_CODEC_FP32:
 	case WEIR_CODEC_BF16:
-	case WEIR_CODEC_FP16: /* numbers, one behind the other */
+	case WEIR_CODEC_FP16: /* numbers, one after the other */
 		cuda_encode(b, coding, in, NULL, rows * width, out);
 		break;
 	case WEIR_CODEC_INT8:

@@ -1,5 +1,6 @@
-/* Sums over rows, in double. A block takes up to 32 columns of one part of the rows: each thread adds every ROWS-th row of its part, and the threads
- * of a column are added in a tree; a second kernel adds the parts in order. Parts follow from the shape alone. */
+/* Sums over rows, in double. A block takes up to 32 columns of one part of the rows: each thread
+ * adds every ROWS-th row of its part, and the threads of a column are added in a tree. A second
+ * kernel adds the parts in order. Parts follow from the shape alone. */
 #include "kernels/cuda/act.h"
 
 static unsigned columns_of(size_t n)
@@ -17,7 +18,7 @@ static unsigned parts_of(size_t rows, size_t n)
 	return (unsigned)(parts == 0 ? 1 : parts > CUDA_COLUMN_PARTS ? CUDA_COLUMN_PARTS : parts);
 }
 
-/* Sums of a column. */
+/* Number of sums of a column. */
 static __host__ __device__ constexpr unsigned results_of(int kind)
 {
 	return kind == COLUMN_SUM_AND_PRODUCT || kind == COLUMN_SUM_AND_NORMED ? 2 : 1;
@@ -41,7 +42,7 @@ static __host__ __device__ constexpr int act_of(int kind)
 	                                : ACT_NONE;
 }
 
-/* Of the element at (r, j); mean is its column's. */
+/* Terms of the element at (r, j); mean is its column's. */
 template <int KIND>
 static __device__ inline column_terms terms(const float *a, const float *b, double mean, const float *row_mean,
                                             const float *row_inv, float *dx, size_t r, size_t at)
@@ -84,7 +85,7 @@ static __global__ void column_parts_kernel(double *partial, const float *a, cons
 		}
 	}
 	for (unsigned k = 0; k < results; k++) {
-		__syncthreads(); /* the tree before is read to its end */
+		__syncthreads(); /* all threads have read the previous tree */
 		sums[threadIdx.x] = sum.v[k];
 		for (unsigned half = at_once / 2; half > 0; half /= 2) {
 			__syncthreads();

@@ -1,11 +1,12 @@
-/* Rows from place to place: a thread for V columns of a row, so that neighbours move neighbouring columns. */
+/* Copies rows from place to place: one thread per V columns of a row, so that neighbours move
+ * neighbouring columns. */
 #include "kernels/cuda/launch.h"
 
 template <int V>
 static __global__ void copy_kernel(float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
                                    size_t total)
 {
-	const size_t i = thread_number() * V; /* among the elements that move (n, width) */
+	const size_t i = thread_number() * V; /* index among the copied elements (n, width) */
 	if (i >= total)
 		return;
 	const size_t row = quotient(i, width), j = i - row * width;

@@ -1,4 +1,5 @@
-/* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with u = x W^T + bias. */
+/* DCN-v2's cross layer (Wang et al. 2021, eq. 1) without its matrix product: out = x0 * u + x, with
+ * u = x W^T + bias. */
 #include "kernels/cuda/launch.h"
 
 template <int V> static __global__ void cross_kernel(float *out, const float *x0, const float *x, const float *u, size_t n)
@@ -23,7 +24,7 @@ void cuda_cross(struct backend *b, float *out, const float *x0, const float *x, 
 		LAUNCH(c, cross_kernel<1>, blocks_for(c, total), CUDA_THREADS, out, x0, x, u, total);
 }
 
-/* dx0 and dx may be one buffer (the first layer's x is x0): each is added to in turn. */
+/* dx0 and dx may be the same buffer (the first layer's x is x0): each is added to in turn. */
 template <int V>
 static __global__ void cross_backward_kernel(float *du, float *dx0, float *dx, const float *dout, const float *x0, const float *u,
                                              size_t n)

@@ -1,13 +1,15 @@
-/* Softmax cross-entropy, a block for each row of logits. With m the row's largest logit, which keeps every exponent at or below 0:
+/* Softmax cross-entropy, a block for each row of logits. m is the row's largest logit, which keeps
+ * every exponent at or below 0:
  *     loss = ln sum_j exp(z_j - m) + m - z_target,  dloss/dz_j = exp(z_j - m) / sum - [j = target]
- * Three passes over a row, which stays in the cache; each thread meets the same elements in each, so that dlogits may be the logits. */
+ * Three passes over a row, which stays in the cache. Each thread handles the same elements in each
+ * pass, so dlogits may be the logits. */
 #include <math.h>
 
 #include "kernels/cuda/launch.h"
 
-#define PER_THREAD 8 /* classes for which another warp is worth it */
+#define PER_THREAD 8 /* classes per thread that pay for another warp */
 
-/* The block's largest, in every thread; warps (32) is shared memory. */
+/* The block's largest value, in every thread; warps (32) is shared memory. */
 static __device__ float block_largest(float v, float *warps)
 {
 	for (unsigned step = CUDA_LANES / 2; step > 0; step /= 2)
@@ -21,7 +23,8 @@ static __device__ float block_largest(float v, float *warps)
 	return most;
 }
 
-/* row_loss (rows); rows of logits are `stride` apart. A target that is no class has a loss of NaN; `masked`: TARGET_NONE has none. */
+/* row_loss (rows); rows of logits are `stride` apart. A target outside the classes has a loss of
+ * NaN. `masked`: a target of TARGET_NONE has no loss. */
 static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, float *losses, const float *logits,
                                             const uint32_t *targets, size_t n, size_t stride, float scale, bool masked)
 {
@@ -31,7 +34,7 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 	const float *z = logits + r * stride;
 	float *dz = dlogits != NULL ? dlogits + r * stride : NULL;
 	const uint32_t target = targets[r];
-	if (masked && target == TARGET_NONE) { /* all threads of the block, or none */
+	if (masked && target == TARGET_NONE) { /* all threads of the block, or no thread */
 		for (size_t j = threadIdx.x; dz != NULL && j < n; j += blockDim.x)
 			dz[j] = 0;
 		if (threadIdx.x == 0) {
@@ -41,7 +44,8 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 		}
 		return;
 	}
-	const double of_target = target < n ? (double)z[target] : (double)NAN; /* before it is written over */
+	/* read before it is overwritten */
+	const double of_target = target < n ? (double)z[target] : (double)NAN;
 	float m = -INFINITY, nothing = 0;
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
 		m = fmaxf(m, z[j]);

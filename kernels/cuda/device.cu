@@ -1,9 +1,11 @@
-/* Which of the devices that the driver shows this process, and whether the backend runs on it. Nothing here makes a context: that takes memory of the device, and all of
- * one in exclusive-process mode.
+/* Chooses among the devices that the driver shows this process, and checks that the backend runs on
+ * it. The choice makes no context: a context takes memory of the device, and the whole device in
+ * exclusive-process mode.
  *
- * MIG. An instance is a device to the runtime, with a name and a UUID of its own. But the driver shows a process one instance only, the first that it may use or that
- * CUDA_VISIBLE_DEVICES names, and no whole devices beside it (NVIDIA's MIG user guide, "CUDA device enumeration"). Which one that is must be settled before the driver is
- * asked anything: worker/train/job/device.h. */
+ * MIG. To the runtime an instance is a device, with a name and a UUID of its own. But the driver
+ * shows a process only one instance, the first that it may use or that CUDA_VISIBLE_DEVICES names,
+ * and no whole devices beside it (NVIDIA's MIG user guide, "CUDA device enumeration"). The instance
+ * must be chosen before the first call to the driver: worker/train/job/device.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 
 #define DRIVER_FOR_RUNTIME "580" /* the first driver that CUDA 13 runs on */
 #define UUID_BYTES         41u   /* of "GPU-" and 32 digits in five groups */
-#define DEVICES_LISTED     4     /* of those that there are, where the one asked for is not */
+#define DEVICES_LISTED     4     /* in the error if the requested device is missing */
 
 static weir_status no_driver(cudaError_t code, weir_error *err)
 {
@@ -61,7 +63,7 @@ static void write_uuid(const struct cudaDeviceProp *p, char out[UUID_BYTES])
 		              (unsigned char)p->uuid.bytes[i]);
 }
 
-/* The devices that there are: "cuda:0 (NVIDIA H200, GPU-...), cuda:1 ...". */
+/* The existing devices: "cuda:0 (NVIDIA H200, GPU-...), cuda:1 ...". */
 static void list_devices(int count, char *out, size_t bytes)
 {
 	size_t n = 0;
@@ -87,7 +89,8 @@ static weir_status not_there(const char *device, int count, weir_error *err)
 	                 device, all);
 }
 
-/* Whether the one device that is shown is the instance that was asked for: older names of instances are not their UUIDs. */
+/* Whether the only visible device is the requested instance: older names of instances are not their
+ * UUIDs. */
 static bool is_shown_alone(const char *name, int count)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -118,7 +121,7 @@ static weir_status find_by_uuid(const char *device, const char *name, int count,
 	return found == 1 ? WEIR_OK : not_there(device, count, err);
 }
 
-/* options->device is of the form that backend_open expects. */
+/* options->device has the form that backend_open expects. */
 static weir_status choose(const struct backend_options *options, int *out, weir_error *err)
 {
 	int count = 0;
@@ -181,10 +184,10 @@ weir_status cuda_device_find(struct cuda_device *out, const struct backend_optio
 
 weir_status cuda_device_open(const struct cuda_device *d, weir_error *err)
 {
-	const cudaError_t code = cudaSetDevice(d->number); /* which makes the context */
+	const cudaError_t code = cudaSetDevice(d->number); /* makes the context */
 	if (code == cudaSuccess)
 		return WEIR_OK;
-	(void)cudaGetLastError(); /* it would be told of the next launch */
+	(void)cudaGetLastError(); /* else the next launch would report it */
 	if (d->exclusive && (code == cudaErrorDevicesUnavailable || code == cudaErrorDeviceAlreadyInUse))
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
 		                 "%s is in exclusive-process mode, and another process has it (cudaSetDevice: %s): give each worker a "

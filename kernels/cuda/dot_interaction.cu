@@ -1,14 +1,19 @@
-/* DLRM's dot interaction (Naumov et al. 2019, sec. 2.1.3). Both ways are small matrix products of each row, from shared memory: forward the strictly lower
- * triangle of its vectors' products, backward dx = S x with S symmetric, dout below and above its zero diagonal. Sums are taken in order, by fused multiply-adds.
+/* DLRM's dot interaction (Naumov et al. 2019, sec. 2.1.3). Both directions are small matrix
+ * products of each row, from shared memory: forward, the strictly lower triangle of its vectors'
+ * products; backward, dx = S x with S symmetric, dout below and above its zero diagonal. Sums are
+ * taken in order, by fused multiply-adds.
  *
- * Few vectors, as click models have: what a row has is read once, in pieces of 16 bytes, and what becomes of it written once: V dim floats and the pairs, and
- * backward V dim more. Forward a warp takes a row, its lanes the pairs of SIDE residues: lane (a, b) has the products of vectors a, a + SIDE, .. with b, b + SIDE, ..,
- * so that lanes read different banks. Backward two warps take a row, each half of its vectors: a lane has four columns of them.
+ * Few vectors, as in click models: a row's data is read once, in pieces of 16 bytes, and its
+ * results are written once: V dim floats and the pairs, and backward V dim more. Forward, a warp
+ * takes a row, its lanes the pairs of SIDE residues: lane (a, b) has the products of vectors a,
+ * a + SIDE, .. with b, b + SIDE, .., so that lanes read different banks. Backward, two warps take a
+ * row, each half of its vectors: a lane has four columns of them.
  *
- * Otherwise a block computes a TILE x TILE piece of a row's result. Each thread has 4 x 4 of them in registers, whose rows lie SIDE apart. */
+ * Otherwise a block computes a TILE x TILE piece of a row's result. Each thread has 4 x 4 of its
+ * elements in registers, whose rows lie SIDE apart. */
 #include "kernels/cuda/launch.h"
 
-/* What a row's vectors are: first, unless it is NULL, and those of x (fields, dim). */
+/* A row's vectors: first, unless it is NULL, and those of x (fields, dim). */
 struct vectors {
 	const float *first, *x;
 	unsigned count;
@@ -27,20 +32,20 @@ static __device__ inline const float *vector_at(const struct vectors &v, size_t 
 	return v.first == NULL ? v.x + i * v.dim : i == 0 ? v.first : v.x + (i - 1) * v.dim;
 }
 
-/* Where a pair is in a row's results. */
+/* The index of a pair in a row's results. */
 static __device__ inline size_t pair_at(size_t i, size_t j)
 {
 	const size_t most = i > j ? i : j, least = i > j ? j : i;
 	return most * (most - 1) / 2 + least;
 }
 
-/* The element of S. */
+/* An element of S. */
 static __device__ inline float symmetric_at(const float *pairs, size_t i, size_t j, size_t count)
 {
 	return i != j && i < count && j < count ? pairs[pair_at(i, j)] : 0;
 }
 
-/* Which piece of a lower triangle with its diagonal, counted row by row. */
+/* Row and column of a piece of a lower triangle with its diagonal, given its number row by row. */
 static __device__ inline void piece_of(unsigned number, unsigned *ti, unsigned *tj)
 {
 	unsigned i = 0;
@@ -52,25 +57,28 @@ static __device__ inline void piece_of(unsigned number, unsigned *ti, unsigned *
 
 /* --- Few vectors */
 
-#define MOST       28u /* vectors of a row */
-#define RESIDUES   7u
-#define EACH       (MOST / RESIDUES)
-#define PAIRED     (RESIDUES * (RESIDUES + 1) / 2) /* lanes that have any */
-#define ROWS       8u                              /* of a block, forward */
-#define PACKS      8u                              /* of a vector that are in shared memory at once, forward: 32 elements */
-#define PITCH      (PACKS + 1)                     /* so that neighbouring vectors lie in different banks */
-#define HALF       16u                             /* vectors of a warp, backward */
-#define COLUMNS    CUDA_LANES                      /* packs of a vector at once, backward: 128 elements */
-#define DIM_LEAST  64u                             /* below it backward would leave most lanes idle */
+#define MOST     28u /* vectors of a row */
+#define RESIDUES 7u
+#define EACH     (MOST / RESIDUES)
+#define PAIRED   (RESIDUES * (RESIDUES + 1) / 2) /* lanes with any pairs */
+#define ROWS     8u                              /* of a block, forward */
+/* of a vector in shared memory at once, forward: 32 elements */
+#define PACKS 8u
+#define PITCH (PACKS + 1) /* neighbouring vectors lie in different banks */
+#define HALF  16u         /* vectors of a warp, backward */
+/* packs of a vector at once, backward: 128 elements */
+#define COLUMNS CUDA_LANES
+/* below it, backward would leave most lanes idle */
+#define DIM_LEAST  64u
 #define MOST_PAIRS (MOST * (MOST - 1) / 2)
 static_assert(MOST_PAIRS <= MOST * PITCH * 4, "a row's results fit where its vectors were");
 static_assert(MOST * PACKS % CUDA_LANES == 0, "a piece is shared out evenly");
 static_assert(PAIRED <= CUDA_LANES && MOST <= 2 * HALF, "a warp has all pairs, two warps all vectors");
 
-/* Packs [first, first + PACKS) of the vectors, zeros beyond. */
+/* Loads packs [first, first + PACKS) of the vectors; zeros beyond. */
 static __device__ inline void load_piece(pack<4> *tile, const struct vectors &v, size_t first, unsigned lane)
 {
-	pack<4> piece[MOST * PACKS / CUDA_LANES]; /* all asked for before the first is used */
+	pack<4> piece[MOST * PACKS / CUDA_LANES]; /* all loads are issued before the first is used */
 #pragma unroll
 	for (unsigned n = 0; n < MOST * PACKS / CUDA_LANES; n++) {
 		const unsigned k = n * CUDA_LANES + lane, i = k / PACKS, d = k % PACKS;
@@ -101,7 +109,7 @@ static __device__ inline void add_products(float sum[EACH][EACH], const pack<4> 
 				sum[k][l] = fmaf(left[k].v[e], right[l].v[e], sum[k][l]);
 }
 
-/* A warp: a row. */
+/* Warp: a row. */
 static __global__ void __launch_bounds__(ROWS *CUDA_LANES, 3)
     few_kernel(float *out, const float *first, const float *x, size_t rows, size_t fields, size_t dim)
 {
@@ -117,7 +125,7 @@ static __global__ void __launch_bounds__(ROWS *CUDA_LANES, 3)
 	piece_of(lane < PAIRED ? lane : 0, &a, &b);
 	float sum[EACH][EACH] = {{0}};
 	for (size_t d0 = 0; d0 < packs; d0 += PACKS) {
-		__syncwarp(); /* the piece before is read to its end */
+		__syncwarp(); /* all lanes have read the previous piece */
 		load_piece(tile, v, d0, lane);
 		__syncwarp();
 		const unsigned count = packs - d0 < PACKS ? (unsigned)(packs - d0) : PACKS;
@@ -125,7 +133,7 @@ static __global__ void __launch_bounds__(ROWS *CUDA_LANES, 3)
 			add_products(sum, tile, a, b, d);
 	}
 	__syncwarp();
-	float *results = (float *)tile; /* so that they are written in order */
+	float *results = (float *)tile; /* to write them in order */
 #pragma unroll
 	for (unsigned k = 0; k < EACH; k++)
 #pragma unroll
@@ -161,7 +169,7 @@ static __global__ void __launch_bounds__(2 * CUDA_LANES)
 		const size_t d = d0 + lane * 4;
 		const bool is_there = d < dim;
 		pack<4> sum[HALF] = {{{0}}};
-		__syncthreads(); /* the columns before are read to their end */
+		__syncthreads(); /* all threads have read the previous columns */
 #pragma unroll 7
 		for (unsigned j = half; j < v.count; j += 2)
 			if (is_there)
@@ -188,7 +196,7 @@ static __global__ void __launch_bounds__(2 * CUDA_LANES)
 				store<4>(dx + (r * fields + i - (first != NULL ? 1 : 0)) * dim + d, sum[e]);
 				continue;
 			}
-			for (unsigned c = 0; c < 4; c++) /* in a row of dout elements lie anywhere */
+			for (unsigned c = 0; c < 4; c++) /* elements of a row of dout have any alignment */
 				sum[e].v[c] += dout[d + c];
 			store<4>(dfirst + r * dim + d, sum[e]);
 		}
@@ -201,9 +209,10 @@ static __global__ void __launch_bounds__(2 * CUDA_LANES)
 #define SIDE    8u /* threads along a side of the tile */
 #define MICRO   (TILE / SIDE)
 #define THREADS (SIDE * SIDE)
-#define STRIDE  (TILE + 1) /* so that a column's elements lie in different banks */
+#define STRIDE  (TILE + 1) /* a column's elements lie in different banks */
 
-/* tile (TILE, STRIDE) = vectors [i0, i0 + TILE), columns [d0, d0 + TILE), zeros beyond. All threads take part. */
+/* tile (TILE, STRIDE) = vectors [i0, i0 + TILE), columns [d0, d0 + TILE); zeros beyond. All threads
+ * take part. */
 static __device__ inline void load_tile(float (*tile)[STRIDE], const struct vectors &v, size_t i0, size_t d0)
 {
 #pragma unroll 8
@@ -213,7 +222,7 @@ static __device__ inline void load_tile(float (*tile)[STRIDE], const struct vect
 	}
 }
 
-/* Block (r, piece of the triangle). */
+/* Block: (r, piece of the triangle). */
 static __global__ void __launch_bounds__(THREADS)
     dots_kernel(float *out, const float *first, const float *x, size_t fields, size_t dim)
 {
@@ -226,7 +235,7 @@ static __global__ void __launch_bounds__(THREADS)
 	const struct vectors v = vectors_of(first, x, r, fields, dim);
 	float sum[MICRO][MICRO] = {{0}};
 	for (size_t d0 = 0; d0 < dim; d0 += TILE) {
-		__syncthreads(); /* the tiles before are read to their end */
+		__syncthreads(); /* all threads have read the previous tiles */
 		load_tile(rows, v, i0, d0);
 		load_tile(columns, v, j0, d0);
 		__syncthreads();
@@ -259,7 +268,7 @@ static __global__ void __launch_bounds__(THREADS)
 		}
 }
 
-/* Block (r, tile of dx): i tiles of vectors by d tiles of dim. */
+/* Block: (r, tile of dx): i tiles of vectors by d tiles of dim. */
 static __global__ void __launch_bounds__(THREADS)
     dots_backward_kernel(float *dfirst, float *dx, const float *dout, const float *first, const float *x, size_t fields,
                          size_t dim, unsigned dim_tiles)
@@ -273,7 +282,7 @@ static __global__ void __launch_bounds__(THREADS)
 	dout += r * (offset + (size_t)v.count * (v.count - 1) / 2);
 	float sum[MICRO][MICRO] = {{0}};
 	for (size_t j0 = 0; j0 < v.count; j0 += TILE) {
-		__syncthreads(); /* the tiles before are read to their end */
+		__syncthreads(); /* all threads have read the previous tiles */
 #pragma unroll 8
 		for (unsigned k = threadIdx.x; k < TILE * TILE; k += THREADS)
 			rows[k / TILE][k % TILE] = symmetric_at(dout + offset, i0 + k / TILE, j0 + k % TILE, v.count);
@@ -310,7 +319,7 @@ static __global__ void __launch_bounds__(THREADS)
 		}
 }
 
-/* --- Which of them */
+/* --- Choice of the kernel */
 
 #define GRID_Y_MAX 65535u
 
@@ -320,7 +329,7 @@ static size_t tiles_of(size_t n)
 	return (n + TILE - 1) / TILE;
 }
 
-/* Whether a row's vectors are few, and all of them can be moved four elements at a time. */
+/* Whether a row has few vectors, and all of them can be moved four elements at a time. */
 static bool are_few(size_t vectors, size_t dim, uintptr_t addresses)
 {
 	return vectors <= MOST && pack_width(dim, addresses) == 4;

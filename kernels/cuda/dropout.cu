@@ -1,4 +1,5 @@
-/* Inverted dropout (Srivastava et al. 2014) with the masks of kernels/cpu/dropout.c, element for element (dropout_mask.h). */
+/* Inverted dropout (Srivastava et al. 2014) with the masks of kernels/cpu/dropout.c, element for
+ * element (dropout_mask.h). */
 #include <assert.h>
 
 #include "kernels/cuda/launch.h"
@@ -6,7 +7,7 @@
 #include "common/base/prng_mix.h"
 #include "kernels/dropout_mask.h"
 
-/* x[0] is element `first` of a stretch of 2^32 elements, which has a seed of its own. */
+/* x[0] is element `first` of a stretch of 2^32 elements. Each stretch has its own seed. */
 template <int V>
 static __global__ void dropout_kernel(float *x, uint32_t first, size_t n, uint32_t threshold, float scale, const uint64_t *seed,
                                       uint64_t salt, uint64_t stretch)

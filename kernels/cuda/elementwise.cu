@@ -1,4 +1,5 @@
-/* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
+/* fill, copy, axpy, add, scale, lerp, subtract, removal of NaN and infinity, concat, split, and
+ * casts: each element is read once and written once, four at a time if aligned. */
 #include "kernels/cuda/half.h"
 
 template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
@@ -162,7 +163,7 @@ void cuda_add(struct backend *b, float *out, const float *x, const float *y, con
 		LAUNCH(c, add_kernel<1>, blocks_for(c, total), CUDA_THREADS, out, x, y, bias, n, total);
 }
 
-/* --- Columns beside each other. Widths that are multiples of 4 keep every pack on one side. */
+/* --- Adjacent columns. Widths that are multiples of 4 keep every pack on one side. */
 
 template <int V>
 static __global__ void concat_kernel(float *out, const float *A, size_t na, const float *B, size_t nb, size_t total)
@@ -220,7 +221,7 @@ template <int V> static __global__ void to_bf16_kernel(uint16_t *out, const floa
 void cuda_cast_bf16(struct backend *b, uint16_t *out, const float *in, size_t n)
 {
 	struct cuda_backend *c = cuda_of(b);
-	if (pack_width(n, ADDRESS(in) | ADDRESS(out) * 2) == 4) /* halves are aligned to half as much */
+	if (pack_width(n, ADDRESS(in) | ADDRESS(out) * 2) == 4) /* halves have half the alignment */
 		LAUNCH(c, to_bf16_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, out, in, n);
 	else
 		LAUNCH(c, to_bf16_kernel<1>, blocks_for(c, n), CUDA_THREADS, out, in, n);

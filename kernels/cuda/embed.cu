@@ -1,5 +1,5 @@
 /* Token and position embeddings. Backward, the rows of a token are a segment (segment_sum.h), so
- * that a token of every second row is added in parts, side by side. */
+ * that a token of every second row is added in parts, in parallel. */
 #include <math.h>
 
 #include "kernels/cuda/segment_sum.h"
@@ -38,7 +38,7 @@ enum { ROW, SORTED_TOKEN, SORTED_ROW, BEGIN, END, PARTIAL, TEMPORARY, PARTS };
 static void add_tokens(struct cuda_backend *c, float *dtable, const float *dout, const uint32_t *tokens, size_t vocabulary,
                        size_t rows, size_t width)
 {
-	const unsigned bits = 32; /* of a token that is none, too */
+	const unsigned bits = 32; /* also for tokens outside the vocabulary */
 	cudaError_t code;
 	if (rows > SEGMENT_USES_MAX)
 		cuda_failed_limit(c, "more rows in a batch than a sort can count");
@@ -61,7 +61,7 @@ static void add_tokens(struct cuda_backend *c, float *dtable, const float *dout,
 	segment_sum<SEGMENT_ADD>(c, dtable, (float *)parts[PARTIAL], begin, end, &s);
 }
 
-/* dpositions (used, width) of the `used` positions that rows have. */
+/* dpositions (used, width) of the `used` positions that occur in the rows. */
 static __global__ void add_positions_kernel(float *dpositions, const float *dout, size_t rows, size_t length, size_t width,
                                             size_t total)
 {

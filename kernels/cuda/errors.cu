@@ -1,4 +1,4 @@
-/* What failed, kept until sync tells it: device, op, what the runtime says, and what to do. */
+/* Failures, kept until sync reports them: device, op, the runtime's message and the remedy. */
 #include "kernels/cuda/cuda.h"
 
 const char *cuda_remedy(cudaError_t code)
@@ -28,7 +28,7 @@ const char *cuda_remedy(cudaError_t code)
 	case cudaErrorStreamCaptureIsolation:
 		return "an op was called that cannot be part of a run of ops (backend.h, replay)";
 	case cudaErrorIllegalAddress:
-	case cudaErrorLaunchFailure: /* told of a later call than the one that failed */
+	case cudaErrorLaunchFailure: /* reported by a later call than the one that failed */
 		return "CUDA_LAUNCH_BLOCKING=1 in the environment shows which kernel; use device: cpu to go on without it";
 	default:
 		return "see what nvidia-smi says of the device; use device: cpu to go on without it";

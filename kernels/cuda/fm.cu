@@ -1,8 +1,9 @@
-/* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row sum. A row has a group of
- * lanes, as many as dim needs and at most a warp: each lane takes every width-th of the sums over d, and the lanes are added in a tree. */
+/* Factorisation machine, second order (Rendle 2010, eq. 3 and lemma 3.1), and the first order's row
+ * sum. A row has a group of lanes, as many as dim needs and at most a warp. Each lane takes every
+ * width-th of the sums over d, and the lanes are added in a tree. */
 #include "kernels/cuda/launch.h"
 
-/* Lanes for n things, a power of two. */
+/* Lanes for n items, a power of two. */
 static unsigned group_width(size_t n)
 {
 	unsigned width = 1;
@@ -52,12 +53,12 @@ void cuda_fm(struct backend *b, float *out, float *sum, const float *x, size_t r
 	}
 }
 
-/* A thread for V sums of a row and all its fields. */
+/* One thread per V sums of a row, over all fields. */
 template <int V>
 static __global__ void fm_backward_kernel(float *dx, const float *dout, const float *sum, const float *x, size_t fields,
                                           size_t dim, size_t total)
 {
-	const size_t i = thread_number() * V; /* in sum (rows, dim) */
+	const size_t i = thread_number() * V; /* index in sum (rows, dim) */
 	if (i >= total)
 		return;
 	const size_t r = quotient(i, dim), at = r * fields * dim + (i - r * dim);

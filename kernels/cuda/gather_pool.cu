@@ -1,10 +1,13 @@
-/* Embedding look-up with sum pooling, of all fields in one launch: a thread for V columns of some bags, so that neighbours read neighbouring columns of one row.
- * A bag's uses are added in order. What each bag's first use brings is on its way for all bags of a thread at once, as most bags have one use; of longer
- * ones the rows of several uses. Rows are read once for each use, and bags written once. */
+/* Embedding look-up with sum pooling, of all fields in one launch: one thread per V columns of some
+ * bags, so that neighbours read neighbouring columns of one row. A bag's uses are added in order. A
+ * thread loads the rows of the first uses of all its bags at once, as most bags have one use; for
+ * longer bags it loads the rows of several uses at once. Rows are read once for each use, and bags
+ * are written once. */
 #include "kernels/cuda/launch.h"
 
-#define IN_FLIGHT    4  /* rows asked for before the first is added */
-#define BAGS_MANY    4u /* of a thread, where there are bags enough for all threads of a large device */
+#define IN_FLIGHT 4 /* rows that are loaded before the first is added */
+/* of a thread, if there are enough bags for all threads of a large device */
+#define BAGS_MANY    4u
 #define THREADS_MANY ((size_t)1 << 17)
 
 /* Adds uses [u, last) of a bag. */
@@ -44,7 +47,7 @@ static __global__ void gather_kernel(float *out, const float *rows, size_t width
 	float by[BAGS] = {0};
 #pragma unroll
 	for (unsigned k = 0; k < BAGS; k++) {
-		const size_t i = first + k * step; /* in out (bags, width) */
+		const size_t i = first + k * step; /* index in out (bags, width) */
 		if (i >= total)
 			continue;
 		const size_t bag = quotient(i, width);

@@ -1,4 +1,5 @@
-/* Matrix products, and those of a layer. Factors are rounded here where the precision has 16 bits; product.cu multiplies. */
+/* Matrix products, and those of a layer. Factors are rounded here if the precision has 16 bits;
+ * product.cu multiplies. */
 #include <stdint.h>
 
 #include "kernels/cuda/half.h"
@@ -23,7 +24,7 @@ static void scale_matrix(struct cuda_backend *c, float *C, float beta, size_t m,
 
 /* --- Factors */
 
-struct matrix { /* as it lies */
+struct matrix { /* as stored */
 	const float *at;
 	size_t rows, columns, ld;
 };
@@ -62,7 +63,8 @@ static cudaDataType factor_type(const struct cuda_backend *c)
 	return c->precision == COMPUTE_BF16 ? CUDA_R_16BF : c->precision == COMPUTE_FP16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-/* The matrices as products take them: as they are, or rounded into the workspace. False after a failure. */
+/* The matrices as factors of products: unchanged, or rounded into the workspace. False after a
+ * failure. */
 static bool factors_of(struct cuda_backend *c, const struct matrix *in, struct factor *out, size_t count)
 {
 	size_t sizes[FACTORS_MOST];
@@ -145,7 +147,7 @@ void cuda_linear(struct backend *b, float *y, const struct linear *l, const floa
 	cuda_multiply(c, &p);
 }
 
-/* dz is a factor of both products, and rounded once. */
+/* dz is a factor of both products, and is rounded once. */
 void cuda_linear_backward(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
                           const struct linear *l)
 {

@@ -1,11 +1,12 @@
-/* Numbers of 16 bits: what kernels read and write of them. BF16: bfloat16, else IEEE binary16. */
+/* 16-bit numbers that kernels read and write. BF16: bfloat16, else IEEE binary16. */
 #ifndef WEIR_CUDA_HALF_H
 #define WEIR_CUDA_HALF_H
 
 #include "kernels/codecs/minifloat.h"
 #include "kernels/cuda/launch.h"
 
-#define FP16_OVERFLOW 0x477ff000u /* 65520, as the bits of a float: what is not below rounds to infinity */
+/* 65520, as the bits of a float: from it on, numbers round to infinity */
+#define FP16_OVERFLOW 0x477ff000u
 
 template <int V> struct alignas(V * sizeof(uint16_t)) halves {
 	uint16_t v[V];

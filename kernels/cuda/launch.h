@@ -1,5 +1,6 @@
-/* Launching kernels, and what kernels share: included by the files that have kernels.
- * Kernels take plain pointers and numbers, and are launched by LAUNCH alone; shared memory is declared by SHARED. */
+/* Launches kernels, and holds their shared parts; included by the files with kernels. Kernels take
+ * plain pointers and numbers, and are launched by LAUNCH alone; shared memory is declared by
+ * SHARED. */
 #ifndef WEIR_CUDA_LAUNCH_H
 #define WEIR_CUDA_LAUNCH_H
 
@@ -32,7 +33,8 @@ template <typename T> struct as_given {
 	typedef T type;
 };
 
-/* Arguments are converted to the kernel's own types. Nothing is launched on an empty grid, or after a failure. */
+/* Converts arguments to the kernel's own types. Launches nothing on an empty grid, or after a
+ * failure. */
 template <typename... P>
 static void launch(struct cuda_backend *c, const char *name, void (*kernel)(P...), dim3 grid, unsigned threads,
                    typename as_given<P>::type... args)
@@ -45,7 +47,7 @@ static void launch(struct cuda_backend *c, const char *name, void (*kernel)(P...
 }
 #define LAUNCH(c, kernel, grid, threads, ...) launch((c), #kernel, kernel, grid, threads, __VA_ARGS__)
 
-/* Blocks of CUDA_THREADS for n threads; a failure when they are too many. */
+/* Blocks of CUDA_THREADS for n threads; fails if there are too many. */
 static inline dim3 blocks_for(struct cuda_backend *c, size_t n)
 {
 	const size_t blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
@@ -54,7 +56,7 @@ static inline dim3 blocks_for(struct cuda_backend *c, size_t n)
 	return dim3((unsigned)(blocks > CUDA_GRID_MAX ? 0 : blocks));
 }
 
-/* V floats that are moved by one instruction. */
+/* V floats that one instruction moves. */
 template <int V> struct alignas(V * sizeof(float)) pack {
 	float v[V];
 };
@@ -67,7 +69,8 @@ template <int V> static __device__ inline void store(float *p, pack<V> x)
 	*(pack<V> *)p = x;
 }
 
-/* 4 when rows of n elements can be moved four at a time, from addresses whose bits are or'ed in `addresses`. */
+/* 4 if rows of n elements can be moved four at a time, else 1. `addresses`: the rows' addresses,
+ * or'ed. */
 static inline int pack_width(size_t n, uintptr_t addresses)
 {
 	return n % 4 == 0 && addresses % sizeof(pack<4>) == 0 ? 4 : 1;
@@ -79,7 +82,7 @@ static __device__ inline size_t thread_number()
 	return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* Division that takes the short way where both numbers are short. */
+/* Division that is faster if both numbers have 32 bits. */
 static __device__ inline size_t quotient(size_t i, size_t n)
 {
 	return ((i | n) >> 32) == 0 ? (uint32_t)i / (uint32_t)n : i / n;
@@ -89,7 +92,8 @@ static __device__ inline size_t remainder_of(size_t i, size_t n)
 	return ((i | n) >> 32) == 0 ? (uint32_t)i % (uint32_t)n : i % n;
 }
 
-/* Sums of a warp or of groups of `width` lanes, a power of two: each group's first lane has it. All lanes take part. */
+/* Sums over a warp, or over groups of `width` lanes, a power of two. The first lane of each group
+ * has the sum. All lanes take part. */
 template <typename T> static __device__ inline T lanes_sum(T v, unsigned width)
 {
 	for (unsigned step = width / 2; step > 0; step /= 2)
@@ -101,7 +105,7 @@ template <typename T> static __device__ inline T lanes_sum(T v, unsigned width)
 static __device__ inline double block_sum(double v, double *warps)
 {
 	v = lanes_sum(v, CUDA_LANES);
-	__syncthreads(); /* an earlier sum may still be read */
+	__syncthreads(); /* other threads may still read an earlier sum */
 	if (threadIdx.x % CUDA_LANES == 0)
 		warps[threadIdx.x / CUDA_LANES] = v;
 	__syncthreads();

@@ -1,8 +1,8 @@
-/* Layer norm (Ba, Kiros, Hinton 2016, eq. 4) and RMS norm (Zhang, Sennrich 2019, eq. 4): a block for each row, whose sums are taken in double. The formulas
- * are those of kernels/cpu/layer_norm.c. */
+/* Layer norm (Ba, Kiros, Hinton 2016, eq. 4) and RMS norm (Zhang, Sennrich 2019, eq. 4): a block
+ * for each row, with sums in double. Formulas as in kernels/cpu/layer_norm.c. */
 #include "kernels/cuda/launch.h"
 
-#define PER_THREAD 4 /* elements for which another warp is worth it */
+#define PER_THREAD 4 /* elements per thread that pay for another warp */
 
 static unsigned threads_for(size_t n)
 {

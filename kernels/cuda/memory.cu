@@ -1,8 +1,10 @@
-/* Device memory: a pool over cudaMalloc with a budget, a workspace for the ops of each stream, and copies through pinned buffers.
+/* Device memory: a pool over cudaMalloc with a budget, a workspace for the ops of each stream, and
+ * copies through pinned buffers.
  *
- * The pool. cudaMalloc and cudaFree wait for the device, so a block that is given back is kept, and taken again for a size of the same class: at most an
- * eighth larger than was asked for. It can be taken again before what used it has run: the stream that takes it waits for the others. When the
- * budget or the device is exhausted, blocks that nobody uses are freed before anybody is refused. */
+ * The pool. cudaMalloc and cudaFree wait for the device, so a freed block is kept and reused for a
+ * size of the same class: at most an eighth larger than requested. It may be reused before the work
+ * that used it has run: the stream that takes it waits for the others. When the budget or the
+ * device is exhausted, unused blocks go back to the device before an allocation fails. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #define CLASSES_PER_DOUBLING 8
 #define MIB                  1048576.0
 
-/* The size of the class that bytes falls in. */
+/* The size of the class of `bytes`. */
 static size_t class_of(size_t bytes)
 {
 	size_t step = CUDA_ALIGNMENT;
@@ -28,11 +30,11 @@ static void forget(struct cuda_pool *pool, size_t i)
 	pool->blocks[i] = pool->blocks[--pool->count];
 }
 
-/* Back to the device, what nobody uses. */
+/* Returns unused blocks to the device. */
 static void trim(struct cuda_backend *c)
 {
 	struct cuda_pool *pool = &c->pool;
-	cuda_wait_for_all(c); /* it may still be written */
+	cuda_wait_for_all(c); /* pending work may still write them */
 	for (size_t i = pool->count; i-- > 0;)
 		if (!pool->blocks[i].used) {
 			cudaFree(pool->blocks[i].at);
@@ -53,13 +55,14 @@ static bool make_room_for_one(struct cuda_pool *pool)
 	return true;
 }
 
-/* Says what could not be had, so that sync can tell. */
+/* Keeps the failed allocation's error for sync. */
 static void *too_little(struct cuda_backend *c, size_t bytes)
 {
 	const struct cuda_pool *pool = &c->pool;
 	size_t available = 0, total = 0;
 	const char *what = "train.device_memory is the budget: raise it, make data.batch smaller, or use device: cpu";
-	if (pool->held + bytes <= pool->budget && cudaMemGetInfo(&available, &total) == cudaSuccess) /* the device has no more */
+	/* the device has no more */
+	if (pool->held + bytes <= pool->budget && cudaMemGetInfo(&available, &total) == cudaSuccess)
 		what = "others have the rest: end other programs on the device (nvidia-smi shows them), make data.batch smaller, or use "
 		       "device: cpu";
 	weir_fail(
@@ -97,7 +100,7 @@ void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
 	void *p = NULL;
 	cudaError_t code = cudaMalloc(&p, size);
 	if (code == cudaErrorMemoryAllocation) {
-		(void)cudaGetLastError(); /* it would be told of the next launch */
+		(void)cudaGetLastError(); /* else the next launch would report it */
 		trim(c);
 		code = cudaMalloc(&p, size);
 	}
@@ -140,7 +143,7 @@ void cuda_buffer_free(struct backend *b, void *p)
 	cuda_pool_give(cuda_of(b), p);
 }
 
-/* A part of no bytes has a place, too. */
+/* A part of 0 bytes also has a place. */
 static size_t aligned(size_t bytes)
 {
 	return bytes == 0 ? CUDA_ALIGNMENT : (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
@@ -156,19 +159,21 @@ bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, v
 		return false;
 	if (total > s->workspace_bytes) {
 		if (c->chosen == STREAM_COMPUTE)
-			cuda_forget_replays(&c->base); /* which have its address */
+			cuda_forget_replays(&c->base); /* they contain its address */
 		if (s->workspace != NULL)
 			cuda_pool_give(c, s->workspace);
 		s->workspace = cuda_pool_take(c, total);
 		s->workspace_bytes = s->workspace != NULL ? total : 0;
 		if (s->workspace == NULL) {
+			/* an op that failed for lack of memory is not done later either */
 			if (cuda_ok(c))
-				c->fault = c->shortness; /* an op that cannot be done is not done later either */
+				c->fault = c->shortness;
 			return false;
 		}
 	}
 #if defined(CUDA_HOST_EMULATED)
-	cudaMemsetAsync(s->workspace, 0xff, total, c->stream); /* what an op takes for granted shows */
+	/* exposes ops that rely on its contents */
+	cudaMemsetAsync(s->workspace, 0xff, total, c->stream);
 #endif
 	unsigned char *at = (unsigned char *)s->workspace;
 	for (size_t i = 0; i < count; i++) {
@@ -194,7 +199,7 @@ void *cuda_host_alloc(struct backend *b, size_t bytes)
 		return NULL;
 	const size_t size = bytes > 0 ? bytes : 1;
 	if (cudaHostAlloc((void **)&p->at, size, cudaHostAllocDefault) != cudaSuccess) {
-		(void)cudaGetLastError(); /* it would be told of the next launch */
+		(void)cudaGetLastError(); /* else the next launch would report it */
 		free(p);
 		return NULL;
 	}
@@ -227,14 +232,15 @@ static bool is_pinned(const struct cuda_backend *c, const void *at, size_t bytes
 	return false;
 }
 
-/* --- Copies. Ordinary memory goes through pinned buffers in turn: while one is on its way, the next is filled or emptied. */
+/* --- Copies. Ordinary memory goes through pinned buffers in turn: while one is under way, the next
+ * is filled or emptied. */
 
 static struct cuda_stage *stage_of(struct cuda_backend *c, unsigned turn)
 {
 	return &c->stages[turn % CUDA_STAGES];
 }
 
-/* The next in turn, once what it held has got where it was to go; NULL after a failure. */
+/* The next buffer in turn, after its previous copy has ended; NULL after a failure. */
 static struct cuda_stage *next_stage(struct cuda_backend *c)
 {
 	struct cuda_stage *stage = stage_of(c, c->stage_turn++);
@@ -280,7 +286,7 @@ void cuda_to_host(struct backend *b, void *host, const void *device, size_t byte
 		CUDA_TRY(c, cudaStreamSynchronize(c->stream));
 		return;
 	}
-	/* piece i is asked for before piece i - 1 is copied out */
+	/* piece i is requested before piece i - 1 is copied out */
 	for (size_t i = 0; i <= pieces && cuda_ok(c); i++) {
 		struct cuda_stage *before = stage_of(c, c->stage_turn - 1);
 		if (i < pieces) {
@@ -299,7 +305,7 @@ void cuda_to_host(struct backend *b, void *host, const void *device, size_t byte
 	}
 }
 
-/* --- Life */
+/* --- Opening and closing */
 
 static bool set_budget(struct cuda_backend *c, uint64_t budget_bytes)
 {

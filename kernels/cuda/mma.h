@@ -1,8 +1,11 @@
-/* The tensor cores' products of numbers of 16 bits, a warp at a time (PTX ISA 9.7.14, mma.m16n8k16 and ldmatrix), from compute capability 8.0 on. Lane 4 g + t of a warp has, two numbers in a word,
- *     A (16, 16)  a[0] of row g, columns 2t and 2t + 1; a[1] of row g + 8; a[2] and a[3] the same eight columns on
+/* The tensor cores' products of 16-bit numbers, a warp at a time (PTX ISA 9.7.14, mma.m16n8k16 and
+ * ldmatrix), from compute capability 8.0 on. Lane 4 g + t of a warp has, two numbers in a word,
+ *     A (16, 16)  a[0] of row g, columns 2t and 2t + 1; a[1] of row g + 8; a[2] and a[3] the same
+ *                 eight columns on
  *     B (16, 8)   b[0] of column g, rows 2t and 2t + 1; b[1] eight rows on
- *     C (16, 8)   c[0] and c[1] of row g, columns 2t and 2t + 1; c[2] and c[3] of row g + 8, as floats
- * so that a C of 16 columns becomes the A of another product without leaving its lane. */
+ *     C (16, 8)   c[0] and c[1] of row g, columns 2t and 2t + 1; c[2] and c[3] of row g + 8, as
+ *                 floats
+ * so a C of 16 columns becomes the A of another product without leaving its lane. */
 #ifndef WEIR_CUDA_MMA_H
 #define WEIR_CUDA_MMA_H
 
@@ -11,7 +14,7 @@
 #if !defined(CUDA_HOST_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
 #define MMA(instruction, ...) asm volatile(instruction __VA_ARGS__)
 #else
-#define MMA(instruction, ...) __trap() /* nobody comes here: cuda_tensor_attention_takes */
+#define MMA(instruction, ...) __trap() /* never reached: see cuda_tensor_attention_takes */
 #endif
 
 /* c += a b */
@@ -34,7 +37,9 @@ template <bool BF16> static __device__ inline void multiply_add(float *c, const 
 #endif
 }
 
-/* Four matrices (8, 8) of shared memory: lane 8 i + r names row r of matrix i, whose 16 bytes are aligned. m[i] = of matrix i row g, columns 2t and 2t + 1; TRANSPOSED: column g, rows 2t and 2t + 1. */
+/* Loads four matrices (8, 8) from shared memory. Lane 8 i + r names row r of matrix i, whose 16
+ * bytes are aligned. m[i] = row g of matrix i, columns 2t and 2t + 1; TRANSPOSED: column g, rows 2t
+ * and 2t + 1. */
 template <bool TRANSPOSED> static __device__ inline void load_matrices(uint32_t *m, const void *row)
 {
 #if defined(CUDA_HOST_EMULATED)

@@ -1,13 +1,17 @@
-/* Matrix products by cuBLASLt, with bias and activation in the same pass over the result; by cuBLAS and passes of their own where that has no algorithm.
+/* Matrix products by cuBLASLt, with bias and activation in the same pass over the result; by cuBLAS
+ * and separate passes if cuBLASLt has no algorithm.
  *
- * Both libraries count by columns: a row-major C is the column-major C^T = op(B)^T op(A)^T, of the same memory, and a bias of C's columns is one of that matrix's rows, as
- * cuBLASLt has it.
+ * Both libraries are column-major: a row-major C is the column-major C^T = op(B)^T op(A)^T in the
+ * same memory, and a bias of C's columns is one of that matrix's rows, as in cuBLASLt.
  *
- * Determinism. The algorithm is the one that the library's heuristic names first, a function of shape, types, alignment and device, and is kept with its descriptors. It is not
- * chosen by timing: of two that are about as fast another one would win in each run, and add in another order. Sums that are cut in parts are added up out of place, in
- * the parts' order (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE), and all of it in a workspace of ours: nothing is allocated or waited for here, so that products can be captured.
+ * Determinism. The algorithm is the first choice of the library's heuristic, a function of shape,
+ * types, alignment and device, and is kept with its descriptors. It is not chosen by timing: of two
+ * that are about as fast, each run would choose another, which adds in another order. Partial sums
+ * are added out of place, in the parts' order (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE), all in a
+ * workspace of ours. Nothing is allocated or waited for here, so products can be captured.
  *
- * ReLU in the library is a maximum that NaN passes, like ours (FMNMX.NAN in its code for sm_90). Its GELU is an approximation of another accuracy, and is not used. */
+ * The library's ReLU is a maximum that passes NaN, like ours (FMNMX.NAN in its code for sm_90). Its
+ * GELU is an approximation of different accuracy, and is not used. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,9 +19,9 @@
 
 #include "kernels/cuda/launch.h"
 
-#define ALIGNMENT_MOST 256u /* that an algorithm asks for, bytes */
+#define ALIGNMENT_MOST 256u /* the most that an algorithm asks for, bytes */
 
-/* All that an algorithm is chosen by, numbers alone, so that keys are compared as bytes. */
+/* Everything that determines the algorithm; only numbers, so that keys are compared as bytes. */
 struct plan_key {
 	int32_t type, trans_a, trans_b, epilogue, m, n, k, lda, ldb, ldc;
 	uint32_t align_a, align_b, align_c, align_bias;
@@ -26,15 +30,16 @@ struct plan_key {
 struct cuda_plan {
 	struct plan_key key;
 	cublasLtMatmulDesc_t op;
-	cublasLtMatrixLayout_t a, b, c; /* of A, B and C as they lie */
+	cublasLtMatrixLayout_t a, b, c; /* of A, B and C as stored */
 	cublasLtMatmulAlgo_t algorithm;
 	bool usable; /* cuBLASLt has an algorithm */
 };
 
 struct cuda_plans {
-	struct cuda_plan plans[CUDA_PLANS_MAX]; /* in the order in which they were made, round and round */
+	struct cuda_plan plans[CUDA_PLANS_MAX]; /* in order of creation, as a ring */
 	unsigned count, oldest;
-	unsigned likely; /* the one behind the one used last: products come in the same order, batch after batch */
+	/* the one after the last used: products repeat in the same order, batch after batch */
+	unsigned likely;
 };
 
 static void close_plan(struct cuda_plan *p)
@@ -72,7 +77,7 @@ static struct plan_key key_of(const struct cuda_product *p)
 	                alignment_of(p->A), alignment_of(p->B), alignment_of(p->C), alignment_of(p->bias)};
 }
 
-/* Of calls one after the other: none after one that failed. */
+/* Chains calls: does nothing after a failed one. */
 template <typename T>
 static cublasStatus_t set_op(cublasStatus_t before, struct cuda_plan *plan, cublasLtMatmulDescAttributes_t attribute, T value)
 {
@@ -140,7 +145,7 @@ static cublasStatus_t choose(const struct cuda_backend *c, struct cuda_plan *pla
 	return status;
 }
 
-/* In the place of the oldest one when there are too many. */
+/* Replaces the oldest plan if all places are taken. */
 static struct cuda_plan *make_plan(struct cuda_backend *c, const struct plan_key *key, const struct cuda_product *p)
 {
 	struct cuda_plans *all = c->plans;
@@ -156,7 +161,7 @@ static struct cuda_plan *make_plan(struct cuda_backend *c, const struct plan_key
 		status = choose(c, plan);
 	if (status != CUBLAS_STATUS_SUCCESS) {
 		cuda_failed_blas(c, "cublasLtMatmulAlgoGetHeuristic", status);
-		plan->key = plan_key(); /* of nothing */
+		plan->key = plan_key(); /* an empty key */
 	}
 	all->count += !full;
 	all->oldest = full ? (place + 1) % CUDA_PLANS_MAX : 0;
@@ -200,7 +205,7 @@ static void run_plain(struct cuda_backend *c, const struct cuda_product *p)
 
 void cuda_multiply(struct cuda_backend *c, const struct cuda_product *p)
 {
-	assert(c->chosen == STREAM_COMPUTE); /* there is one workspace */
+	assert(c->chosen == STREAM_COMPUTE); /* the only stream with the workspace */
 	struct cuda_plan *plan = cuda_ok(c) ? plan_of(c, p) : NULL;
 	if (!cuda_ok(c))
 		return;

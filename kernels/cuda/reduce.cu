@@ -1,5 +1,5 @@
-/* Sums and searches over all elements. The blocks into which a sum is cut, and what each thread of them adds in which order, follow from n
- * alone: not from the device, nor from how the array is aligned. */
+/* Sums and searches over all elements. The blocks of a sum, and each thread's elements and their
+ * order, follow from n alone: not from the device, nor from the array's alignment. */
 #include <math.h>
 
 #include "kernels/cuda/launch.h"
@@ -10,7 +10,8 @@ unsigned cuda_reduce_blocks(size_t n)
 	return (unsigned)(blocks == 0 ? 1 : blocks > CUDA_REDUCE_BLOCKS ? CUDA_REDUCE_BLOCKS : blocks);
 }
 
-/* x[i .. i + 4), zeros beyond n. The order of a sum is the same whether they come in one piece or not. */
+/* x[i .. i + 4), zeros beyond n. The order of a sum does not depend on whether they are loaded at
+ * once. */
 static __device__ inline pack<4> load_four(const float *x, size_t i, size_t n, bool aligned)
 {
 	if (aligned && i + 4 <= n)
@@ -110,7 +111,7 @@ void cuda_clip(struct backend *b, float *x, size_t n, const double *squares, siz
 		LAUNCH(c, clip_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, n, squares, parts, limit);
 }
 
-/* Sets *found when some element is not finite; every thread that writes writes the same. */
+/* Sets *found if any element is not finite; all threads that write it write the same value. */
 static __global__ void not_finite_kernel(uint32_t *found, const float *x, size_t n, bool aligned)
 {
 	const size_t stride = (size_t)gridDim.x * blockDim.x * 4;

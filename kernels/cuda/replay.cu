@@ -1,7 +1,10 @@
-/* Runs of ops as CUDA graphs. The first time a run is issued as it is, so that workspaces have grown to what it needs and kernels are loaded; the second time it is captured instead;
- * from then on it is one launch. A capture holds the pointers that ops were given, and the workspace's: when that moves, all graphs go.
+/* Runs of ops as CUDA graphs. The first time, a run is issued as it is: its workspace grows to the
+ * size it needs, and kernels are loaded. The second time it is captured instead. From then on it is
+ * one launch. A capture holds the pointers of the ops' arguments and of the workspace: when the
+ * workspace moves, all graphs are dropped.
  *
- * Where a capture fails its run is issued op by op, then and later; what failed is kept for info. A device that is really broken fails there, too, and for good. */
+ * If a capture fails, its run is issued op by op, then and later; info reports the failure. On a
+ * broken device, issuing also fails, for good. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +13,7 @@
 static void discard(struct cuda_graph *g)
 {
 	if (g->whole != NULL)
-		cudaGraphExecDestroy(g->whole); /* one that is under way goes on */
+		cudaGraphExecDestroy(g->whole); /* a running one completes */
 	*g = cuda_graph{};
 }
 
@@ -28,7 +31,7 @@ static struct cuda_graph *find(struct cuda_backend *c, const void *key, size_t b
 	return NULL;
 }
 
-/* In the place of the one that was used longest ago. */
+/* Replaces the least recently used entry. */
 static void remember(struct cuda_backend *c, const void *key, size_t bytes)
 {
 	struct cuda_graph *oldest = &c->graphs[0];
@@ -41,7 +44,7 @@ static void remember(struct cuda_backend *c, const void *key, size_t bytes)
 	oldest->used = ++c->replay_turn;
 }
 
-/* What `issue` issues, as a graph; NULL after a failure, which is kept. */
+/* The ops that `issue` issues, as a graph; NULL after a failure, which is kept. */
 static cudaGraphExec_t capture(struct cuda_backend *c, void (*issue)(void *arg), void *arg)
 {
 	cudaGraph_t graph = NULL;
@@ -49,7 +52,8 @@ static cudaGraphExec_t capture(struct cuda_backend *c, void (*issue)(void *arg),
 	if (!CUDA_TRY(c, cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal)))
 		return NULL;
 	issue(arg);
-	const cudaError_t code = cudaStreamEndCapture(c->stream, &graph); /* also after a failure: or the stream stays as it is */
+	/* also after a failure, or the stream would go on capturing */
+	const cudaError_t code = cudaStreamEndCapture(c->stream, &graph);
 	if (cuda_try(c, "cudaStreamEndCapture", cuda_ok(c) ? code : cudaSuccess))
 		CUDA_TRY(c, cudaGraphInstantiate(&whole, graph, 0));
 	if (graph != NULL)
@@ -57,7 +61,7 @@ static cudaGraphExec_t capture(struct cuda_backend *c, void (*issue)(void *arg),
 	return whole;
 }
 
-/* What fails here and not elsewhere costs speed, nothing else. */
+/* A failure of the capture alone costs only speed. */
 static void make(struct cuda_backend *c, struct cuda_graph *g, void (*issue)(void *arg), void *arg)
 {
 	const weir_error shortness = c->shortness;
@@ -68,7 +72,7 @@ static void make(struct cuda_backend *c, struct cuda_graph *g, void (*issue)(voi
 	c->not_replayed = c->fault;
 	c->fault.status = WEIR_OK;
 	c->shortness = shortness;
-	(void)cudaGetLastError(); /* it would be told of the next launch */
+	(void)cudaGetLastError(); /* else the next launch would report it */
 }
 
 void cuda_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg)
@@ -80,7 +84,8 @@ void cuda_replay(struct backend *b, const void *key, size_t bytes, void (*issue)
 	struct cuda_graph *g = find(c, key, bytes);
 	if (g == NULL) {
 		issue(arg);
-		remember(c, key, bytes); /* after it: where its workspace grew, all were forgotten */
+		/* after `issue`: if it grew its workspace, all runs were forgotten */
+		remember(c, key, bytes);
 		return;
 	}
 	g->used = ++c->replay_turn;

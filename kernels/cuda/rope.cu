@@ -1,4 +1,5 @@
-/* Rotary positions (Su et al. 2021, eq. 34), a thread for each pair: those of kernels/cpu/rope.c. */
+/* Rotary positions (Su et al. 2021, eq. 34), one thread per pair, with the pairs of
+ * kernels/cpu/rope.c. */
 #include "kernels/cuda/launch.h"
 
 static __global__ void rope_kernel(float *x, size_t stride, const float *cosines, const float *sines, size_t length, size_t pairs,

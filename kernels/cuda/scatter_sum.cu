@@ -1,8 +1,9 @@
 /* The gradient of the look-up: segmented sums (segment_sum.h) of the uses of rows. Without weights
- * nothing needs the uses' numbers, and `use` holds their bags. */
+ * the uses' numbers are not needed, and `use` holds their bags. */
 #include "kernels/cuda/segment_sum.h"
 
-/* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. bag NULL: that is in use. */
+/* use (n) = 0, 1, ..; bag (n): the last bag that begins at or before each use, by bisection. bag
+ * NULL: `use` gets the bags instead. */
 static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_t *offsets, size_t bags, size_t n)
 {
 	const size_t u = thread_number();

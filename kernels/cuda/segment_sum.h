@@ -1,12 +1,12 @@
 /* Segmented sums: the gradients of look-ups. Each use of a row adds a row of dout. Uses are sorted
- * by row, stably, so that a row's uses lie together and in order. Then
+ * by row, stably, so that a row's uses are adjacent and in order. Then
  *   rows of at most CUDA_SCATTER_CHUNK uses are added one use after the other: the CPU's bits;
- *   longer ones are cut, from their first use on, in chunks of that many. Chunks are added side by
- *   side, and their sums in order.
- * So a row that every second use names takes no longer than its share, and the result depends on
- * nothing but the uses.
+ *   longer ones are cut, from their first use on, into chunks of that many. Chunks are added in
+ *   parallel, and their sums in order.
+ * Even a row that has half of all uses thus takes no longer than its share, and the result depends
+ * only on the uses.
  *
- * A chunk's sum has its place without any counting. Cut the sorted uses in tiles of
+ * A chunk's sum has a fixed place, without counting. Cut the sorted uses into tiles of
  * CUDA_SCATTER_CHUNK: at most two chunks of long rows begin in a tile, the first chunk of one row
  * and a later chunk of the row before it, since chunks of a row begin a tile's length apart. */
 #ifndef WEIR_CUDA_SEGMENT_SUM_H
@@ -15,9 +15,10 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/sort.h"
 
-#define SEGMENT_CHUNK     ((size_t)CUDA_SCATTER_CHUNK)
-#define SEGMENT_IN_FLIGHT 4                   /* rows of dout asked for before the first is added */
-#define SEGMENT_USES_MAX  ((size_t)INT32_MAX) /* of one call: the sort counts to this */
+#define SEGMENT_CHUNK ((size_t)CUDA_SCATTER_CHUNK)
+/* rows of dout that are loaded before the first is added */
+#define SEGMENT_IN_FLIGHT 4
+#define SEGMENT_USES_MAX  ((size_t)INT32_MAX) /* of one call: the limit of the sort */
 
 /* The sorted uses of row r are [begin[r], end[r]). A number of `rows` or more names no row: its
  * uses add nothing. Only SEGMENT_ASSIGN reads the bounds of rows without uses. */
@@ -47,7 +48,7 @@ static __global__ void segment_bounds_kernel(uint32_t *begin, uint32_t *end, con
 		end[row[i]] = (uint32_t)(i + 1);
 }
 
-/* sum, and then columns j.. of the sorted uses [at, last), in order. */
+/* Adds columns j.. of the sorted uses [at, last) to sum, in order. */
 template <int V>
 static __device__ inline pack<V> add_uses(pack<V> sum, const struct segments *s, size_t j, size_t at, size_t last)
 {
@@ -75,7 +76,7 @@ static __device__ inline pack<V> add_uses(pack<V> sum, const struct segments *s,
 	return sum;
 }
 
-/* The sum that a row's first use is added to. */
+/* The initial sum, to which a row's first use is added. */
 template <int V, segment_mode MODE> static __device__ inline pack<V> first_sum(const float *to)
 {
 	if constexpr (MODE == SEGMENT_ADD)
@@ -84,8 +85,8 @@ template <int V, segment_mode MODE> static __device__ inline pack<V> first_sum(c
 		return pack<V>{{0}};
 }
 
-/* Rows of at most SEGMENT_CHUNK uses. A thread for V columns of a row. SEGMENT_ASSIGN: row `place`,
- * also one without uses; SEGMENT_ADD: the row whose first use is at `place`. */
+/* Rows of at most SEGMENT_CHUNK uses. One thread per V columns of a row. SEGMENT_ASSIGN: row
+ * `place`, even without uses; SEGMENT_ADD: the row whose first use is at `place`. */
 template <int V, segment_mode MODE> static __global__ void short_segments_kernel(float *out, struct segments s, size_t total)
 {
 	const size_t i = thread_number() * V;
@@ -101,12 +102,12 @@ template <int V, segment_mode MODE> static __global__ void short_segments_kernel
 	store<V>(to, add_uses<V>(first_sum<V, MODE>(to), &s, j, first, last));
 }
 
-/* Where the chunk of place p begins, and the row's end; false: no such chunk. Place 2 t + 1: the
- * first chunk of a long row that begins in tile t; place 2 t: a later chunk. */
+/* Finds the start of the chunk at place p, and the row's end; false: no such chunk. Place 2 t + 1:
+ * the first chunk of a long row that begins in tile t; place 2 t: a later chunk. */
 static __device__ inline bool chunk_of(size_t p, const struct segments *s, size_t *at, size_t *last)
 {
 	const size_t low = p / 2 * SEGMENT_CHUNK, high = low + SEGMENT_CHUNK < s->n ? low + SEGMENT_CHUNK : s->n;
-	/* a first chunk reaches its tile's end, a later one's row began before the tile */
+	/* a first chunk reaches its tile's end; the row of a later one began before the tile */
 	const uint32_t r = s->row[p % 2 == 1 ? high - 1 : low];
 	if (r >= s->rows)
 		return false;
@@ -118,7 +119,7 @@ static __device__ inline bool chunk_of(size_t p, const struct segments *s, size_
 	return (*at == first) == (p % 2 == 1);
 }
 
-/* partial (places, width); a thread for V columns of a place */
+/* partial (places, width); one thread per V columns of a place */
 template <int V, segment_mode MODE>
 static __global__ void chunks_kernel(float *partial, const float *out, struct segments s, size_t total)
 {
@@ -134,7 +135,8 @@ static __global__ void chunks_kernel(float *partial, const float *out, struct se
 	store<V>(partial + i, add_uses<V>(from, &s, j, at, last));
 }
 
-/* The chunks of each long row, in order: a thread for V columns of the place of its first chunk. */
+/* Adds the chunks of each long row, in order: one thread per V columns of the place of its first
+ * chunk. */
 template <int V> static __global__ void long_segments_kernel(float *out, const float *partial, struct segments s, size_t total)
 {
 	const size_t i = thread_number() * V; /* in (tiles, width) */
@@ -160,7 +162,7 @@ static inline size_t segment_tiles(size_t n)
 	return (n + SEGMENT_CHUNK - 1) / SEGMENT_CHUNK;
 }
 
-/* Bytes of chunks' sums. */
+/* Bytes of the chunks' sums. */
 static inline size_t segment_partial_bytes(size_t n, size_t width)
 {
 	return 2 * segment_tiles(n) * width * sizeof(float);
@@ -178,8 +180,8 @@ static void add_segments(struct cuda_backend *c, float *out, float *partial, con
 	LAUNCH(c, long_segments_kernel<V>, blocks_for(c, tiles * s->width / V), CUDA_THREADS, out, partial, *s, tiles * s->width);
 }
 
-/* out (rows, width); partial: segment_partial_bytes of workspace; begin, end: those of `s`, which
- * this fills. */
+/* out (rows, width); partial: segment_partial_bytes of workspace; begin, end: those of `s`, filled
+ * here. */
 template <segment_mode MODE>
 static void segment_sum(struct cuda_backend *c, float *out, float *partial, uint32_t *begin, uint32_t *end,
                         const struct segments *s)

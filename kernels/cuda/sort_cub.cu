@@ -1,4 +1,4 @@
-/* Stable sort of pairs by CUB's radix sort, which adds no floats and so has one result. */
+/* Stable sort of pairs by CUB's radix sort: it adds no floats, so it has only one result. */
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/cuda/sort.h"

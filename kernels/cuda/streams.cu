@@ -1,4 +1,5 @@
-/* Streams and marks. A mark is an event, which is made when it is first set; an event that was never recorded is done. */
+/* Streams and marks. A mark is an event, created when the mark is first set; an event that was
+ * never recorded counts as done. */
 #include "kernels/cuda/cuda.h"
 
 bool cuda_streams_open(struct cuda_backend *c)
@@ -77,7 +78,7 @@ void cuda_follow_mark(struct backend *b, const struct backend_mark *m)
 
 /* --- Waiting */
 
-/* The first failure, or the last buffer that could not be had. */
+/* Reports the first failure, or the last failed allocation. */
 static weir_status tell(struct cuda_backend *c, weir_error *err)
 {
 	if (!cuda_ok(c))

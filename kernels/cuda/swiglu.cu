@@ -1,4 +1,4 @@
-/* SwiGLU (Shazeer 2020, eq. 6), forward and backward. The formulas are those of kernels/cpu/swiglu.c. */
+/* SwiGLU (Shazeer 2020, eq. 6), forward and backward. Formulas as in kernels/cpu/swiglu.c. */
 #include "kernels/cuda/launch.h"
 
 static __device__ inline float logistic(float x)

@@ -1,4 +1,5 @@
-/* Top-k records to numbers (topk.h), as ../topk_decode.c has them. A block takes a tile: zeros first, then what the record has. */
+/* Decodes top-k records (topk.h) to the same numbers as ../topk_decode.c. A block takes a tile: it
+ * writes zeros first, then the record's elements. */
 #include "kernels/cuda/launch.h"
 
 #include "kernels/topk_record.h"
@@ -7,7 +8,7 @@
 #define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)
 #define WORD_BITS      32u
 
-/* before (words) becomes how many bits are set in the words before each. One warp. */
+/* before (words): for each word, the number of bits set in the words before it. One warp. */
 static __device__ inline void count_before(uint32_t *before, const uint32_t *high, uint32_t words)
 {
 	const uint32_t lane = threadIdx.x % CUDA_LANES;
@@ -37,7 +38,7 @@ static __device__ inline uint32_t low_bits(const uint32_t *low, uint32_t i, uint
 	return x & ((1u << bits) - 1);
 }
 
-/* level (2 TOPK_LEVELS): log4's, then the same with a minus. */
+/* level (2 TOPK_LEVELS): log4's levels, then their negatives. */
 static __device__ inline float value_of(weir_values values, const uint32_t *in, uint32_t i, const float *level)
 {
 	switch (values) {
@@ -53,7 +54,7 @@ static __device__ inline float value_of(weir_values values, const uint32_t *in, 
 	return 0;
 }
 
-/* ends (tiles): where each record ends, in bytes. */
+/* ends (tiles): the end of each record, in bytes. */
 static __global__ void __launch_bounds__(DECODE_THREADS)
     topk_decode_kernel(float *out, const uint32_t *in, const uint32_t *ends, size_t n, weir_values values)
 {

@@ -1,32 +1,37 @@
-/* Top-k with error feedback (topk.h): gradient into residual, selection, records: the bytes that ../topk.c makes.
+/* Top-k with error feedback (topk.h): adds the gradient to the residual, selects, and writes
+ * records: the same bytes as ../topk.c.
  *
- * A block takes a tile. Each thread adds what it has loaded to the residual and keeps 32 sums in registers; ballots say which of them reach the threshold, and
- * where in the tile's order each stands. Those go to shared memory, the others' residuals to memory. What follows is about the few that were selected: offsets,
- * codes, and what the codes leave for the residual. Each word of a record is made by one thread from the elements that have bits in it; of what is
- * unary, bits are set by atomic or, whose order does not show.
+ * A block takes a tile. Each thread adds its loaded elements to the residual and keeps 32 sums in
+ * registers. Ballots find those that reach the threshold, and their places in the tile's order.
+ * These go to shared memory, the residuals of the others to memory. The rest works on the few
+ * selected elements: offsets, codes, and the codes' errors for the residual. Each word of a record
+ * is made by one thread from the elements that have bits in it; the bits of the unary part are set
+ * by atomic or, whose order does not matter.
  *
- * A record's size is known only when it is made: each tile has a slot of the largest size, and a second kernel moves the records together. */
+ * A record's size is known only after it is made: each tile has a slot of the largest size, and a
+ * second kernel moves the records together. */
 #include "kernels/cuda/launch.h"
 
 #include "kernels/topk_record.h"
 
-#define TILE_THREADS   512u
-#define TILE_BLOCKS    2u /* at a time on a multiprocessor: while one selects, another loads */
-#define TILE_WARPS     (TILE_THREADS / CUDA_LANES)
-#define TILE_PACKS     (CODEC_TILE / (4 * TILE_THREADS)) /* of four elements, of a thread */
-#define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)    /* count + (n - 1 >> low bits) is below 3 count */
+#define TILE_THREADS 512u
+#define TILE_BLOCKS  2u /* at a time on a multiprocessor: while one selects, another loads */
+#define TILE_WARPS   (TILE_THREADS / CUDA_LANES)
+#define TILE_PACKS   (CODEC_TILE / (4 * TILE_THREADS)) /* of four elements, of a thread */
+/* count + (n - 1 >> low bits) is below 3 count */
+#define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)
 #define WORD_BITS      32u
 #define SCAN_THREADS   256u
 #define MOVE_THREADS   128u
 
 struct tile_input {
-	const float *grad; /* NULL: the residual is acc already */
+	const float *grad; /* NULL: the residual is already acc */
 	float *residual;
 	float *velocity; /* NULL: no momentum */
 	float factor, scale;
 };
 
-/* What a block knows of its tile once it has selected. */
+/* A block's view of its tile after selection. */
 struct tile_chosen {
 	const uint16_t *offset; /* (count) rising */
 	const float *value;     /* (count) */
@@ -56,7 +61,8 @@ template <int V> static __device__ inline void store_four(float *p, pack<4> x, u
 		p[k] = x.v[k];
 }
 
-/* acc of up to four elements at `at`; residual and velocity become theirs. */
+/* Computes acc of up to four elements at `at`; stores acc as their residual, and their new
+ * velocity. */
 template <int V> static __device__ inline pack<4> accumulate(const struct tile_input &in, size_t at, uint32_t n)
 {
 	pack<4> acc = load_four<V>(in.residual + at, n);
@@ -79,7 +85,8 @@ template <int V> static __device__ inline pack<4> accumulate(const struct tile_i
 
 /* --- Selecting */
 
-/* starts (TILE_PACKS * TILE_WARPS) become the sums of those before them, all (1) the sum of all of them. One warp. */
+/* starts (TILE_PACKS * TILE_WARPS) become the sums of those before them; all (1) is the total. One
+ * warp. */
 static __device__ inline void scan_starts(uint32_t *starts, uint32_t *all)
 {
 	const uint32_t lane = threadIdx.x % CUDA_LANES, each = TILE_PACKS * TILE_WARPS / CUDA_LANES;
@@ -134,13 +141,13 @@ static __device__ inline void write_offsets(const struct tile_chosen &c, uint32_
 
 /* --- Values */
 
-/* What the codes of a record are relative to. */
+/* The scale or levels of a record's codes. */
 struct reference {
 	float scale, inverse; /* int8 */
 	float level[TOPK_LEVELS], middle[TOPK_LEVELS - 1];
 };
 
-/* The code of x, and *back what it stands for. */
+/* The code of x; *back is the code's value. */
 template <weir_values VALUES> static __device__ inline uint32_t code_of(const struct reference *r, float x, float *back)
 {
 	uint32_t code;
@@ -193,7 +200,7 @@ static __device__ inline void find_extremes(const struct tile_chosen &c, uint32_
 	}
 }
 
-/* What stands in front of the codes. One thread. */
+/* Writes the numbers before the codes. One thread. */
 template <weir_values VALUES>
 static __device__ inline void write_reference(struct reference *r, const uint32_t *extreme, uint32_t *out)
 {
@@ -209,7 +216,8 @@ static __device__ inline void write_reference(struct reference *r, const uint32_
 	}
 }
 
-/* A word of codes for each turn of a thread; the residuals of its elements become what the codes leave out. */
+/* A thread makes one word of codes at a time; the residuals of its elements become the codes'
+ * errors. */
 template <weir_values VALUES>
 static __device__ inline void write_codes(const struct tile_chosen &c, const struct reference *r, float *residual,
                                           float *velocity, uint32_t *out)
@@ -234,7 +242,8 @@ static __device__ inline void write_codes(const struct tile_chosen &c, const str
 
 /* --- A tile */
 
-/* Of a thread: element p * 2048 + 4 thread + k of the tile is acc[p].v[k]. So packs are in order, of a pack the warps, of a warp the lanes. */
+/* A thread's elements: acc[p].v[k] is element p * 2048 + 4 thread + k of the tile. Packs are thus
+ * in order, within a pack the warps, and within a warp the lanes. */
 struct tile_sums {
 	pack<4> acc[TILE_PACKS];
 };
@@ -257,7 +266,8 @@ template <int V> static __device__ inline struct tile_sums load_tile(const struc
 	return s;
 }
 
-/* Which of a thread's elements reach the threshold, four bits a pack; starts: how many do in each pack of each warp. */
+/* The elements of a thread that reach the threshold, four bits a pack; starts: their number in each
+ * pack of each warp. */
 static __device__ inline uint32_t reach_of(const struct tile_sums &s, float threshold, uint32_t *starts)
 {
 	uint32_t reach = 0;
@@ -275,7 +285,7 @@ static __device__ inline uint32_t reach_of(const struct tile_sums &s, float thre
 	return reach;
 }
 
-/* The first TOPK_TILE_COUNT_MAX of those that reach it, in the tile's order. */
+/* Keeps the first TOPK_TILE_COUNT_MAX elements that reach it, in the tile's order. */
 static __device__ inline void keep_chosen(const struct tile_sums &s, uint32_t reach, const uint32_t *starts, uint16_t *offset,
                                           float *value)
 {
@@ -350,7 +360,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS)
 
 /* --- Moving together */
 
-/* ends (tiles): where each record ends. One block. */
+/* ends (tiles): the end of each record. One block. */
 static __global__ void __launch_bounds__(SCAN_THREADS) ends_kernel(uint32_t *ends, const uint32_t *bytes, uint32_t tiles)
 {
 	SHARED(uint32_t, warps, [SCAN_THREADS / CUDA_LANES]);

@@ -1,5 +1,7 @@
-/* Exact thresholds (topk.h): gradient into residual, and the k-th largest magnitude by radix selection: how many magnitudes have each leading digit, which digit the
- * k-th has, and so on within that. Counts are integers: the order in which they are added does not show. */
+/* Exact thresholds (topk.h): adds the gradient to the residual, and finds the k-th largest
+ * magnitude by radix selection: it counts the magnitudes with each leading digit, finds the digit
+ * of the k-th, and goes on within that digit. Counts are integers: the order of their additions
+ * does not matter. */
 #include "kernels/cuda/launch.h"
 
 #include <float.h>
@@ -10,7 +12,7 @@
 #define DIGITS        (1u << DIGIT_BITS)
 #define COUNT_THREADS 1024u
 #define COUNT_BLOCKS  1024u /* at most; each adds its counts to the table's once */
-#define COUNT_EACH    16u   /* elements of a thread before another block is worth it */
+#define COUNT_EACH    16u   /* elements per thread that pay for another block */
 
 /* --- Accumulating */
 
@@ -48,12 +50,13 @@ void cuda_topk_accumulate(struct backend *b, const struct topk_row *row)
 
 /* --- Selecting */
 
-/* What is known of the k-th magnitude: the bits under `mask`; `rank` (from 1, the largest) among those that have them. */
+/* The known part of the k-th magnitude: the bits under `mask`; `rank` (from 1, the largest) among
+ * the magnitudes with these bits. */
 struct search {
 	uint32_t known, mask, rank;
 };
 
-/* counts (DIGITS) += of magnitudes that have what is known, how many have each digit at `shift`. */
+/* counts (DIGITS) += the number of magnitudes with the known bits and each digit at `shift`. */
 static __global__ void __launch_bounds__(COUNT_THREADS)
     count_kernel(uint32_t *counts, const float *x, size_t n, const struct search *search, uint32_t shift, uint32_t digits)
 {
@@ -73,12 +76,14 @@ static __global__ void __launch_bounds__(COUNT_THREADS)
 			atomicAdd(&counts[d], own[d]);
 }
 
-/* The digit of the k-th: the largest for which those from it on are at least `rank`. One block of DIGITS / 2 threads, two digits each; counts become 0. */
+/* The digit of the k-th: the largest for which it and all larger ones count at least `rank`. One
+ * block of DIGITS / 2 threads, two digits each; counts become 0. */
 static __global__ void __launch_bounds__(DIGITS / 2)
     choose_kernel(struct search *search, uint32_t *counts, uint32_t shift, uint32_t digits)
 {
 	SHARED(uint32_t, from, [DIGITS / 2]);
-	const uint32_t t = threadIdx.x, high = DIGITS - 1 - 2 * t, low = high - 1; /* thread 0 has the largest digits */
+	/* thread 0 has the largest digits */
+	const uint32_t t = threadIdx.x, high = DIGITS - 1 - 2 * t, low = high - 1;
 	const uint32_t rank = search->rank, of_high = counts[high], of_low = counts[low];
 	from[t] = of_high + of_low;
 	counts[high] = counts[low] = 0;

@@ -1,13 +1,15 @@
-/* Distinct keys of a batch in order of first use: what ../unique.c makes of them, to the same numbers. Keys are read from the host and what they become is written
- * there, so that all of it is on STREAM_IN, beside what computes. Few keys are found sooner on the host than launches are.
+/* Distinct keys of a batch in order of first use, with the same numbers as ../unique.c. Keys are
+ * read from the host, and the results are written to the host; all of it runs on STREAM_IN, beside
+ * the computing stream. For few keys the host is faster than the launches.
  *
- * Uses are positions in the batch. In an open-addressed table a slot stands for a key, and has the least position of its uses so far: which slot a key has depends on
- * the order of threads, what is in it at the end does not. Then first uses are numbered in order: tiles of uses count theirs, one block adds up the counts, tiles
- * number them. */
+ * Uses are positions in the batch. A slot of an open-addressed table stands for a key, and holds
+ * the least position of its uses so far. A key's slot depends on the order of threads; the slot's
+ * final contents do not. Then first uses are numbered in order: tiles of uses count theirs, one
+ * block adds up the counts, and tiles number them. */
 #include "kernels/cuda/launch.h"
 
 #define KEYS_LEAST ((size_t)1 << 15) /* fewer stay on the host */
-#define KEYS_MOST  ((size_t)1 << 30) /* so that a table of twice as many slots has 32-bit numbers */
+#define KEYS_MOST  ((size_t)1 << 30) /* so that a table of twice as many slots has 32-bit indices */
 #define FREE       0xffffffffu
 #define ROUNDS     8u
 #define TILE       (ROUNDS * CUDA_THREADS) /* uses */
@@ -20,7 +22,7 @@ static __device__ inline uint32_t hash_of(uint64_t key)
 	return (uint32_t)(key ^ key >> 32);
 }
 
-/* table (mask + 1), FREE at first; slot (n): where each use's key is. */
+/* table (mask + 1), FREE at first; slot (n): the slot of each use's key. */
 static __global__ void insert_kernel(uint32_t *table, uint32_t mask, uint32_t *slot, const uint64_t *keys, size_t n)
 {
 	const size_t i = thread_number();
@@ -60,12 +62,13 @@ static __global__ void count_kernel(uint32_t *counts, const uint32_t *table, con
 		counts[blockIdx.x] = count;
 }
 
-/* How many of the block's threads before this one have a vote, and *all: how many have. sums (WARPS) is shared memory. All threads take part. */
+/* The number of the block's threads before this one with a vote; *all: the number with a vote.
+ * sums (WARPS) is shared memory. All threads take part. */
 static __device__ inline uint32_t votes_before(bool vote, uint32_t *sums, uint32_t *all)
 {
 	const unsigned lane = threadIdx.x % CUDA_LANES, warp = threadIdx.x / CUDA_LANES;
 	const uint32_t votes = __ballot_sync(ALL_LANES, vote);
-	__syncthreads(); /* sums before are read */
+	__syncthreads(); /* all threads have read the previous sums */
 	if (lane == 0)
 		sums[warp] = (uint32_t)__popc(votes);
 	__syncthreads();
@@ -78,7 +81,7 @@ static __device__ inline uint32_t votes_before(bool vote, uint32_t *sums, uint32
 	return before;
 }
 
-/* One block: counts (n) become the sums of those before them, and counts[n] the sum of all. */
+/* One block: counts (n) become the sums of those before them, and counts[n] the total. */
 static __global__ void add_up_kernel(uint32_t *counts, size_t n)
 {
 	SHARED(uint32_t, sums, [CUDA_THREADS]);
@@ -103,7 +106,7 @@ static __global__ void add_up_kernel(uint32_t *counts, size_t n)
 		counts[n] = before;
 }
 
-/* number (n): of first uses alone; counts: as they were added up. */
+/* number (n): set for first uses only; counts: the output of add_up_kernel. */
 static __global__ void number_kernel(uint32_t *number, uint64_t *unique_keys, const uint32_t *counts, const uint32_t *table,
                                      const uint32_t *slot, const uint64_t *keys, size_t n)
 {
@@ -131,7 +134,7 @@ static __global__ void index_kernel(uint32_t *slot, const uint32_t *table, const
 
 enum part { KEYS, UNIQUE_KEYS, TABLE, SLOT, NUMBER, COUNTS, PARTS };
 
-/* False: something has failed, and is kept. */
+/* False: a failure, which is kept. */
 static bool find(struct cuda_backend *c, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index, size_t *count)
 {
 	const size_t tiles = (n + TILE - 1) / TILE;
@@ -165,7 +168,7 @@ static bool find(struct cuda_backend *c, const uint64_t *keys, size_t n, uint64_
 	return cuda_ok(c);
 }
 
-/* After a failure, which is told at the next sync, the host does it. */
+/* After a failure, which the next sync reports, the host finds the keys. */
 size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
 {
 	struct cuda_backend *c = cuda_of(b);

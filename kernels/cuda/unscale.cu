@@ -1,4 +1,5 @@
-/* Loss scaling: a number in the device's memory by which others are multiplied, and divided again with a look at all of them, in one launch. */
+/* Loss scaling: multiplies numbers by a factor in device memory; divides numbers by it again while
+ * checking all of them, in one launch. */
 #include <assert.h>
 #include <math.h>
 
@@ -26,13 +27,13 @@ void cuda_scale_by(struct backend *b, float *x, size_t n, const float *by)
 		LAUNCH(c, scale_by_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, n, by);
 }
 
-/* Arrays one behind the other: array i has the blocks from first[i] to first[i + 1]. */
+/* Consecutive arrays: array i has the blocks from first[i] to first[i + 1]. */
 struct arrays {
 	struct floats x[BACKEND_FLOATS_MAX];
 	unsigned first[BACKEND_FLOATS_MAX + 1];
 };
 
-/* Every thread that writes *not_finite writes the same. */
+/* All threads that write *not_finite write the same value. */
 static __global__ void unscale_kernel(struct arrays all, const float *by, uint32_t *not_finite)
 {
 	unsigned a = 0;

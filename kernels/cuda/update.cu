@@ -1,10 +1,11 @@
 /* Update rules on dense tensors, with the arithmetic of ../rules: the CPU's bits.
  *
- * Element-wise rules take four elements a thread, each array read once and what changes written once: 12 bytes an element and 8 more for each slot (sgd 12,
- * momentum 20, adam 28).
- * LAMB and row-wise Adagrad take a block a row, and go over it twice, as the rate depends on the whole row: 40 and 20 bytes. Their sums are the CPU's, too: element i
- * adds to lane i mod 16, in order, and the lanes are added pairwise. So all threads compute squares, a tile of them at a time, and as many threads as there are
- * lanes add them up while the others are at the next tile. */
+ * Element-wise rules take four elements a thread. Each array is read once, and changed arrays are
+ * written once: 12 bytes an element and 8 more for each slot (sgd 12, momentum 20, adam 28). LAMB
+ * and row-wise Adagrad take a block a row, and make two passes over it, as the rate depends on the
+ * whole row: 40 and 20 bytes. Their sums are also the CPU's: element i adds to lane i mod 16, in
+ * order, and the lanes are added pairwise. All threads compute squares, a tile of them at a time,
+ * and one thread per lane adds them up while the others work on the next tile. */
 #include "kernels/cuda/launch.h"
 
 #include "kernels/rules/adagrad.h"
@@ -75,7 +76,8 @@ static __global__ void elements_kernel(struct optimizer_step s, float *value, fl
 		store<V>(slot1, b);
 }
 
-/* The second slot of a last row that is no multiple of four does not lie so: that row goes one by one. */
+/* If a last row's length is not a multiple of four, its second slot is unaligned: that row is
+ * updated element by element. */
 template <weir_optimizer_kind KIND>
 static void run_elements(struct cuda_backend *c, const struct optimizer_step *s, float *value, float *slots, const float *grad,
                          size_t n)
@@ -93,7 +95,7 @@ static void run_elements(struct cuda_backend *c, const struct optimizer_step *s,
 #define LANES 16u /* of a sum */
 #define EACH  4u  /* elements of a thread in a tile */
 #define TILE  (EACH * CUDA_THREADS)
-#define PITCH (TILE + LANES) /* so that the lanes of two sums lie in different banks */
+#define PITCH (TILE + LANES) /* the lanes of two sums lie in different banks */
 
 template <weir_optimizer_kind KIND> struct row_rule;
 
@@ -144,14 +146,15 @@ static __device__ inline float add_lane(float sum, const float *squares)
 	return sum;
 }
 
-/* Block: row. */
+/* Block: a row. */
 template <weir_optimizer_kind KIND>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     rows_kernel(struct optimizer_step s, float *value, float *slots, const float *grad, size_t n)
 {
 	typedef struct row_rule<KIND> rule;
 	constexpr unsigned SLOTS = slots_of<KIND>::count;
-	SHARED(float, squares, [2][rule::sums * PITCH]); /* in turn: one is filled while the other is added up */
+	/* in turn: one is filled while the other is added up */
+	SHARED(float, squares, [2][rule::sums * PITCH]);
 	SHARED(float, rate, [1]);
 	const size_t row = blockIdx.x, at = row * WEIR_CHUNK, width = n - at < WEIR_CHUNK ? n - at : WEIR_CHUNK;
 	float *const slot0 = slots + at * SLOTS, *const slot1 = slot0 + width;
@@ -161,7 +164,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	value += at;
 	grad += at;
 	for (size_t tile = 0; tile < width; tile += TILE, turn ^= 1) {
-		float p[EACH], g[EACH], m[EACH] = {0}, v[EACH] = {0}; /* all asked for before the first is used */
+		/* all loads are issued before the first is used */
+		float p[EACH], g[EACH], m[EACH] = {0}, v[EACH] = {0};
 #pragma unroll
 		for (unsigned k = 0; k < EACH; k++) {
 			const size_t i = tile + k * CUDA_THREADS + threadIdx.x;
@@ -178,7 +182,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		for (unsigned k = 0; k < EACH; k++) {
 			const unsigned j = k * CUDA_THREADS + threadIdx.x;
 			const size_t i = tile + j;
-			float of[2] = {0, 0}; /* beyond the row's end zeros are added, which changes no sum */
+			float of[2] = {0, 0}; /* beyond the row's end zeros are added, which change no sum */
 			if (i < width) {
 				rule::observe(&s, p[k], &m[k], &v[k], g[k], of);
 				if (SLOTS > 0) {

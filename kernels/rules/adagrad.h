@@ -1,5 +1,5 @@
-/* Adagrad (Duchi, Hazan, Singer 2011, fig. 1, diagonal form), and row-wise Adagrad (Naumov et al. 2019, sec. 4: one accumulator
- * per embedding row, holding the sum of the row means of g^2). */
+/* Adagrad (Duchi, Hazan, Singer 2011, fig. 1, diagonal form), and row-wise Adagrad (Naumov et al.
+ * 2019, sec. 4: one accumulator per embedding row, holding the sum of the row means of g^2). */
 #ifndef WEIR_RULE_ADAGRAD_H
 #define WEIR_RULE_ADAGRAD_H
 
@@ -13,7 +13,7 @@ ALWAYS_INLINE void adagrad_element(const struct optimizer_step *s, float *value,
 	*value -= s->lr * g / (__builtin_sqrtf(*squares) + s->k.eps);
 }
 
-/* Takes in the sum of a row's g^2. What its elements' gradients are multiplied by. */
+/* Adds the sum of a row's g^2. Returns the factor of its elements' gradients. */
 ALWAYS_INLINE float row_adagrad_rate(const struct optimizer_step *s, float *accumulator, float squares, size_t n)
 {
 	*accumulator += squares / (float)n;

@@ -1,9 +1,12 @@
-/* The mean of what is pushed, over windows of N pushes: running statistics of batch norm, where workers push what they measured.
- * With t = 1..N counting the pushes of the present window:
- *   first window:  the value is the mean of the pushes so far; so the first push replaces the initial value;
- *   later windows: `start` holds the value at the window's start, and each push replaces one Nth of it: p += (g - start) / N.
- * So at the end of a window the value is the mean of that window's pushes, and in between that of the last N with those of the
- * window before standing in by their mean. No rate, no L2. Rounding errors do not outlive a window. */
+/* The mean of the pushed values, over windows of N pushes: for running statistics of batch norm,
+ * where workers push their measurements. t = 1..N counts the pushes of the present window:
+ *   first window:  the value is the mean of the pushes so far; so the first push replaces the
+ *                  initial value;
+ *   later windows: `start` holds the value at the window's start, and each push replaces one Nth of
+ *                  it: p += (g - start) / N.
+ * At the end of a window the value is the mean of its pushes. Within a window it is the mean of the
+ * last N pushes, with the mean of the previous window standing for each push of that window. No
+ * rate, no L2. Rounding errors do not outlive a window. */
 #ifndef WEIR_RULE_AVERAGE_H
 #define WEIR_RULE_AVERAGE_H
 

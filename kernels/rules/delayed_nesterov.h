@@ -1,6 +1,7 @@
-/* Delayed Nesterov (Liu et al. 2024, arXiv 2401.09135, algorithm 3): the outer rule of asynchronous local SGD. Pushes are
- * pseudo-gradients (start - end of a worker's round). Between two windows of N pushes a push moves the value without momentum;
- * the momentum is updated once per window, with the window's mean. sum: the window's.
+/* Delayed Nesterov (Liu et al. 2024, arXiv 2401.09135, algorithm 3): the outer rule of asynchronous
+ * local SGD. Pushes are pseudo-gradients (start - end of a worker's round). Within a window of N
+ * pushes a push moves the value without momentum. The momentum is updated once per window, with the
+ * window's mean. sum: the window's.
  *     buf += g; t += 1
  *     t mod N != 0:  p -= lr g / N
  *     else:          m = mu m + buf / N;  p -= lr (g / N + mu m);  buf = 0 */

@@ -1,9 +1,10 @@
-/* FTRL-proximal (McMahan et al. 2013, algorithm 1): its own per-coordinate rate alpha / (beta + sqrt(sum g^2)) with alpha = lr,
- * and its own l1 and l2. squares: n, the sum of g^2.
+/* FTRL-proximal (McMahan et al. 2013, algorithm 1): its own per-coordinate rate
+ * alpha / (beta + sqrt(sum g^2)) with alpha = lr, and its own l1 and l2. squares: n, the sum of
+ * g^2.
  *     sigma = (sqrt(n + g^2) - sqrt(n)) / alpha;  z += g - sigma w;  n += g^2
- *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
- * The value is a function of z and n: an initial value other than 0 fades with the first pushes. A push at rate 0 changes
- * nothing. */
+ *     w = 0 if |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
+ * The value is a function of z and n: an initial value other than 0 fades with the first pushes. A
+ * push at rate 0 changes nothing. */
 #ifndef WEIR_RULE_FTRL_H
 #define WEIR_RULE_FTRL_H
 

@@ -1,4 +1,4 @@
-/* The update rules' names in this variant. */
+/* Names of the update rules in this variant. */
 #ifndef WEIR_RULE_H
 #define WEIR_RULE_H
 

@@ -1,4 +1,4 @@
-/* This variant's function table. */
+/* The function table of this variant. */
 #include "kernels/codecs/code.h"
 #include "kernels/rules/rule.h"
 

@@ -1,4 +1,5 @@
-/* The rules on runs of elements, and where a row is reduced on the row, in this variant. What a slot is, each rule's header says. */
+/* The rules on runs of elements (on whole rows if the rule reduces a row), in this variant. Each
+ * rule's header says what its slots are. */
 #include "kernels/rules/adagrad.h"
 #include "kernels/rules/average.h"
 #include "kernels/rules/delayed_nesterov.h"
@@ -37,7 +38,7 @@ RULE(adagrad)
 
 RULE(adam)
 {
-	const struct optimizer_step local = *s; /* a copy: the stores below cannot change it */
+	const struct optimizer_step local = *s; /* a copy that the stores below cannot change */
 	for (size_t i = 0; i < n; i++)
 		adam_element(&local, &value[i], &slot0[i], &slot1[i], grad[i]);
 }
@@ -59,7 +60,7 @@ RULE(ftrl)
 		ftrl_element(&local, inverse_alpha, &value[i], &slot0[i], &slot1[i], grad[i]);
 }
 
-/* A body for each place: loops without conditions. */
+/* One body per place: loops without conditions. */
 #define AVERAGE_LOOP(place)        \
 	for (size_t i = 0; i < n; i++) \
 	average_element(s, place, share, &value[i], &slot0[i], grad[i])
@@ -96,7 +97,8 @@ RULE(delayed_nesterov)
 			delayed_nesterov_element(s, false, share, &value[i], &slot0[i], &slot1[i], grad[i]);
 }
 
-/* --- Rows. Sixteen lanes: element i adds to lane i mod 16; lanes are then added pairwise. On every instruction set the same additions. */
+/* --- Rows. Sixteen lanes: element i adds to lane i mod 16; lanes are then added pairwise. Every
+ * instruction set does the same additions. */
 
 #define LANES 16
 struct lanes {

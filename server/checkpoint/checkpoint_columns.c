@@ -1,5 +1,6 @@
-/* A column is a frame of reference: the least value, and what is above it in as few bytes as the largest needs. Versions, steps and counts
- * of one block lie close together, so that they take 1 to 3 bytes a row; hashed keys take their 8. */
+/* A column uses a frame of reference: it stores the least value, and the difference of each value
+ * in as few bytes as the largest difference needs. Versions, steps and counts of one block are
+ * close together, so they take 1 to 3 bytes per row. Hashed keys take 8 bytes. */
 #include "server/checkpoint/checkpoint_columns.h"
 
 #include <assert.h>
@@ -38,7 +39,7 @@ size_t checkpoint_values_bytes(enum row_precision precision, size_t elements)
 	return 0;
 }
 
-/* Values and slots of all rows of a block. */
+/* Returns the bytes of the values and slots of all rows of a block. */
 static size_t numbers_bytes(const struct checkpoint_file_header *h, const struct checkpoint_block *b)
 {
 	return b->rows *
@@ -76,7 +77,8 @@ static uint8_t *column_encode(uint8_t *out, const uint64_t *values, uint32_t n)
 	return out;
 }
 
-/* The place behind the column; NULL when it does not fit before `end`, or holds more than `limit`. */
+/* Returns the place behind the column. NULL: the column does not fit before `end`, or holds a value
+ * above `limit`. */
 static const uint8_t *column_decode(const uint8_t *in, const uint8_t *end, uint64_t limit, uint64_t *values, uint32_t n)
 {
 	if (!in || (size_t)(end - in) < COLUMN_HEADER_BYTES)
@@ -95,7 +97,7 @@ static const uint8_t *column_decode(const uint8_t *in, const uint8_t *end, uint6
 	return in;
 }
 
-/* --- What stands behind a row, as columns */
+/* --- Metadata of a row, as columns */
 
 static uint64_t meta_column(const struct row_meta *m, uint32_t column)
 {
@@ -139,7 +141,7 @@ static void meta_set_column(struct row_meta *m, uint32_t column, uint64_t value)
 
 /* --- Numbers of one row */
 
-/* A number that is none counts as 0 here: no scale holds it. */
+/* NaN and infinity count as 0 here, because no scale can represent them. */
 static float finite_or_zero(float x)
 {
 	return isfinite(x) ? x : 0;
@@ -156,7 +158,7 @@ static void int8_encode(const float *in, size_t n, uint8_t *out)
 		float scale = most / INT8_MAX_F;
 		memcpy(out, &scale, sizeof scale);
 		for (size_t i = first; i < end; i++) {
-			/* A scale that underflowed makes more than 127 of them. */
+			/* A scale that underflowed can give a code above 127. */
 			float code = scale > 0 ? rintf(finite_or_zero(in[i]) / scale) : 0;
 			codes[i] = (uint8_t)(int8_t)fmaxf(-INT8_MAX_F, fminf(INT8_MAX_F, code));
 		}

@@ -1,4 +1,5 @@
-/* The row file of a checkpoint: rows of one partition, in columns, in blocks of one table each. Little-endian.
+/* The row file of a checkpoint: rows of one partition, in columns, in blocks of one table each.
+ * Little-endian.
  *
  *   file     header (48) | block ... | footer (48)
  *
@@ -9,8 +10,8 @@
  *            13  slot precision          u8
  *            14  zero                    u16
  *            16  generation              u64
- *            24  index                   u64   every entry up to this one is in the rows, none behind it
- *            32  base                    u64   only rows whose version is above it are here; 0: all rows
+ *            24  index                   u64   the rows contain every entry up to it, none behind
+ *            32  base                    u64   only rows with a version above it; 0: all rows
  *            40  zero                    u32
  *            44  crc32c of the 44 bytes above
  *
@@ -22,13 +23,15 @@
  *            20  elements of a value     u32   0: stubs, rows that have no value yet
  *            24  slots                   u32   floats per element behind it
  *            28  zero                    u32
- *            32  payload: columns        key, version, steps, accumulator (its bits), last push, count; then values, then slots
+ *            32  payload: columns        key, version, steps, accumulator (its bits), last push,
+ *                                        count; then values, then slots
  *
  *   column        least value            u64
  *                 width                  u8    0 to 8
  *                 value - least          width bytes for each row
  *   values        fp32, bf16: elements of row 0, of row 1, ...
- *                 int8: for each row its scales (f32 for every CHECKPOINT_QUANT_GROUP elements), then its elements
+ *                 int8: for each row its scales (f32 for every CHECKPOINT_QUANT_GROUP elements),
+ *                 then its elements
  *   slots         the same with elements * slots
  *
  *   footer    0  magic "weirends"        8 bytes
@@ -38,8 +41,9 @@
  *            40  zero                    u32
  *            44  crc32c of the 44 bytes above
  *
- * Whatever the bytes, reading ends with rows that were written or an error that names the file: E_CORRUPT (damaged, cut short), E_VERSION (of a newer
- * Weir). Sizes are checked before anything is allocated. */
+ * For any input bytes, reading ends either with rows that were written or with an error that names
+ * the file: E_CORRUPT (damaged, cut short) or E_VERSION (of a newer Weir). Sizes are checked before
+ * memory is allocated. */
 #ifndef WEIR_CHECKPOINT_FILE_H
 #define WEIR_CHECKPOINT_FILE_H
 
@@ -50,9 +54,10 @@
 
 #define CHECKPOINT_FILE_VERSION   1u
 #define CHECKPOINT_BLOCK_ROWS_MAX 8192u
-#define CHECKPOINT_BLOCK_BYTES    (1u << 20) /* of fp32 that the writer puts into a block, unless a single row has more */
-#define CHECKPOINT_QUANT_GROUP    256u       /* elements under one scale */
-#define CHECKPOINT_HASH_BYTES     16u
+/* Bytes of fp32 that the writer puts into a block, unless a single row is larger. */
+#define CHECKPOINT_BLOCK_BYTES (1u << 20)
+#define CHECKPOINT_QUANT_GROUP 256u /* elements per scale */
+#define CHECKPOINT_HASH_BYTES  16u
 
 enum row_precision { ROWS_FP32 = 0, ROWS_BF16 = 1, ROWS_INT8 = 2 };
 
@@ -62,7 +67,8 @@ struct checkpoint_rows {
 	uint32_t count;
 	const uint64_t *keys;         /* (count) */
 	const struct row_meta *metas; /* (count) */
-	const float *rows;            /* (count, elements * (1 + slots)): value, then slots, as in the store */
+	/* (count, elements * (1 + slots)): value, then slots, as in the store. */
+	const float *rows;
 };
 
 struct checkpoint_file_header {
@@ -71,7 +77,7 @@ struct checkpoint_file_header {
 	uint64_t generation, index, base;
 };
 
-/* What a manifest remembers of a file. */
+/* The facts of a file that a manifest records. */
 struct checkpoint_file_info {
 	uint64_t bytes, rows;
 	uint8_t hash[CHECKPOINT_HASH_BYTES]; /* xxh3-128 of the whole file */
@@ -81,20 +87,22 @@ struct checkpoint_file_info {
 struct checkpoint_file_writer;
 weir_status checkpoint_file_create(struct checkpoint_file_writer **out, struct blob_store *store, const char *name,
                                    const struct checkpoint_file_header *header, weir_error *err);
-/* Rows of any number; they are cut into blocks. */
+/* Adds any number of rows; the writer splits them into blocks. */
 weir_status checkpoint_file_add(struct checkpoint_file_writer *w, const struct checkpoint_rows *rows, weir_error *err);
-/* Footer, then the file is there. Frees w, also on failure. */
+/* Writes the footer and publishes the file. Frees w, also on failure. */
 weir_status checkpoint_file_commit(struct checkpoint_file_writer *w, struct checkpoint_file_info *info, weir_error *err);
 void checkpoint_file_abandon(struct checkpoint_file_writer *w); /* NULL is allowed */
 
 /* --- Reading, from front to back. */
 typedef weir_status (*checkpoint_read_fn)(void *arg, uint64_t offset, void *out, size_t bytes, size_t *got, weir_error *err);
 struct checkpoint_file_reader;
-/* name: for errors. read: gives the file's bytes. expected: what the manifest says of it; NULL: nothing. Reads and checks the header. */
+/* Reads and checks the header. name: for errors. read: returns the file's bytes. expected: the
+ * facts in the manifest; NULL: unknown. */
 weir_status checkpoint_file_open(struct checkpoint_file_reader **out, const char *name, checkpoint_read_fn read, void *arg,
                                  const struct checkpoint_file_info *expected, weir_error *err);
 const struct checkpoint_file_header *checkpoint_file_get_header(const struct checkpoint_file_reader *r);
-/* The next block's rows, at fp32; they hold until the next call. count 0: the end, and footer, whole checksum and `expected` agree. */
+/* Returns the rows of the next block, in fp32; valid until the next call. count 0: the end of the
+ * file; the footer, the checksum of the whole file and `expected` match. */
 weir_status checkpoint_file_next(struct checkpoint_file_reader *r, struct checkpoint_rows *rows, weir_error *err);
 void checkpoint_file_close(struct checkpoint_file_reader *r); /* NULL is allowed */
 

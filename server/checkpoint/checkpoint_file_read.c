@@ -1,5 +1,5 @@
-/* Reading a row file. Bytes come in large pieces, because each may be a request to a server far away; every block is checked before it
- * is decoded, and nothing is taken for an end but the footer. */
+/* Reads a row file. It reads large pieces, because each read may be a request to a remote server.
+ * It checks every block before decoding it. Only the footer counts as the end of the file. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct checkpoint_file_reader {
 	struct hash128_stream *hash; /* of all bytes before `offset` */
 	uint64_t offset;             /* of ahead[at] in the file */
 	uint8_t *ahead;              /* (AHEAD_BYTES) */
-	size_t at, end;              /* in ahead: not used yet, filled */
+	size_t at, end;              /* in ahead: first unused byte, end of the filled part */
 	uint64_t rows, blocks;
 	uint64_t *keys;         /* (CHECKPOINT_BLOCK_ROWS_MAX) */
 	struct row_meta *metas; /* (CHECKPOINT_BLOCK_ROWS_MAX) */
@@ -36,7 +36,7 @@ static weir_status damaged(const struct checkpoint_file_reader *r, weir_error *e
 	                 r->offset, what);
 }
 
-/* Makes the next `bytes` lie at *out. *out NULL: the file has ended exactly here. */
+/* Makes the next `bytes` available at *out. *out NULL: the file ends exactly here. */
 static weir_status peek(struct checkpoint_file_reader *r, size_t bytes, const uint8_t **out, weir_error *err)
 {
 	assert(bytes <= AHEAD_BYTES);
@@ -123,7 +123,7 @@ const struct checkpoint_file_header *checkpoint_file_get_header(const struct che
 	return &r->header;
 }
 
-/* Counts and the checksum of the whole file, then nothing. */
+/* Checks the counts and the checksum of the whole file, and that nothing follows. */
 static weir_status read_footer(struct checkpoint_file_reader *r, weir_error *err)
 {
 	const uint8_t *in;
@@ -149,7 +149,7 @@ static weir_status read_footer(struct checkpoint_file_reader *r, weir_error *err
 	return WEIR_OK;
 }
 
-/* Whether a block may be what its header says. */
+/* Whether the fields of a block's header are within the limits. */
 static bool block_is_possible(const struct checkpoint_file_reader *r, const struct checkpoint_block *b)
 {
 	return b->rows > 0 && b->elements <= WEIR_ROW_WIDTH_MAX && b->slots <= WEIR_OPTIMIZER_SLOTS_MAX &&

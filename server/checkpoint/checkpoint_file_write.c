@@ -1,4 +1,4 @@
-/* Writing a row file: header, blocks as they come, footer. */
+/* Writes a row file: header, blocks as they come, footer. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Manifests as JSON, and what is done with them: publish, find, read, let old ones go. */
+/* Manifests as JSON: publishes, finds and reads them, and removes old ones. */
 #include "server/checkpoint/checkpoint_manifest.h"
 
 #include <assert.h>
@@ -40,7 +40,7 @@ static void hex(const uint8_t *in, size_t bytes, char *out)
 		sprintf(out + 2 * i, "%02x", in[i]);
 }
 
-/* Exactly `bytes` bytes from 2 * bytes hexadecimal digits. */
+/* Decodes exactly `bytes` bytes from 2 * bytes hexadecimal digits. */
 static bool unhex(const char *in, uint8_t *out, size_t bytes)
 {
 	if (!in || strlen(in) != 2 * bytes || strspn(in, "0123456789abcdef") != 2 * bytes)
@@ -118,7 +118,7 @@ static struct json *partition_item(const struct checkpoint_partition *p)
 	return j;
 }
 
-/* The whole description is the packed message; the rest is for people. */
+/* The packed message is the complete description. The other fields are for people. */
 static struct json *table_item(const struct checkpoint_table *t)
 {
 	struct wire_table wire = {0};
@@ -171,7 +171,7 @@ static struct json *body_of(const struct checkpoint_manifest *m)
 	return j;
 }
 
-/* The hash of a body, as text; false when out of memory. */
+/* Returns the hash of a body, as text. False: out of memory. */
 static bool body_hash(const struct json *body, char out[2 * CHECKPOINT_HASH_BYTES + 1])
 {
 	uint8_t hash[CHECKPOINT_HASH_BYTES];
@@ -206,7 +206,9 @@ weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpo
 	return status;
 }
 
-/* --- Reading. A manifest whose hash is right and that still lacks something is of a writer that we do not know: E_CORRUPT. */
+/* --- Reading
+ *
+ * A manifest that has the right hash but lacks a field comes from an unknown writer: E_CORRUPT. */
 
 static bool object_read(const struct json *in, const char *path, struct checkpoint_object *out)
 {
@@ -357,7 +359,7 @@ static weir_status collect_name(void *arg, const char *object, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Every checkpoint's name, oldest first. Free out->list. */
+/* Lists the names of all checkpoints, oldest first. The caller frees out->list. */
 static weir_status list_names(struct blob_store *s, struct names *out, weir_error *err)
 {
 	*out = (struct names){0};
@@ -411,7 +413,8 @@ weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, str
 	return status;
 }
 
-/* Which of two of one job is the later one. Not by its name: a clock may have gone backwards. */
+/* Orders two manifests of one job by age. Names do not decide first, because a clock may have gone
+ * backwards. */
 static int compare_manifests(const void *a, const void *b)
 {
 	const struct checkpoint_manifest *x = a, *y = b;
@@ -422,10 +425,10 @@ static int compare_manifests(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Which ones are looked at. */
+/* Selects the checkpoints to consider. */
 struct kin {
-	const char *job;     /* by its name; NULL: of the run */
-	const uint8_t *uuid; /* (16) up to this */
+	const char *job;     /* by job name; NULL: by run */
+	const uint8_t *uuid; /* (16) the run, with generations up to this one */
 	uint64_t generation;
 };
 
@@ -434,7 +437,8 @@ static bool is_kin(const struct kin *k, const struct checkpoint_manifest *m)
 	return k->job ? strcmp(m->job, k->job) == 0 : memcmp(m->uuid, k->uuid, sizeof m->uuid) == 0 && m->generation <= k->generation;
 }
 
-/* *name stays "" when there is none. A manifest that cannot be read may be the one: it is an error. */
+/* *name stays "" if there is no checkpoint. An unreadable manifest is an error, because it may be
+ * the last one. */
 static weir_status find_last(struct blob_store *s, const struct kin *k, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX],
                              weir_error *err)
 {
@@ -446,7 +450,7 @@ static weir_status find_last(struct blob_store *s, const struct kin *k, char nam
 	for (size_t i = 0; i < n.count && !status; i++) {
 		struct checkpoint_manifest m = {0};
 		status = checkpoint_manifest_read(s, n.list[i], &m, err);
-		checkpoint_manifest_free(&m); /* its lists: what it is compared by stays */
+		checkpoint_manifest_free(&m); /* frees its lists; the fields that are compared remain */
 		if (!status && is_kin(k, &m) && (!*last.name || compare_manifests(&m, &last) > 0))
 			last = m;
 	}
@@ -502,7 +506,7 @@ weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint
 	return WEIR_OK;
 }
 
-/* --- Names that rise */
+/* --- Ascending names */
 
 static weir_status note_time(void *arg, const char *file, weir_error *err)
 {
@@ -534,8 +538,10 @@ weir_status checkpoint_next_ms(struct blob_store *s, const uint8_t uuid[16], int
 
 struct removal {
 	struct blob_store *store;
-	const char *newest;                    /* what the files of the newest one begin with; those behind it stay; NULL: none do */
-	struct checkpoint_manifest *manifests; /* latest last; those that are removed name nothing */
+	/* Prefix of the files of the newest checkpoint. Files that sort behind it stay. NULL: none
+	 * stays. */
+	const char *newest;
+	struct checkpoint_manifest *manifests; /* latest last; removed ones name no files */
 	size_t manifests_count;
 };
 
@@ -571,7 +577,7 @@ static weir_status remove_manifest(struct blob_store *s, const char *name, weir_
 	return blob_remove(s, object, err);
 }
 
-/* A manifest that cannot be read stops everything: what it names is not known. */
+/* An unreadable manifest stops the removal, because the files that it names are unknown. */
 static weir_status read_manifests(struct removal *r, const struct names *n, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -584,7 +590,8 @@ static weir_status read_manifests(struct removal *r, const struct names *n, weir
 	return status;
 }
 
-/* From the latest back: those of this job beyond `keep` go, and name nothing any more. */
+/* From the latest back: removes the manifests of this job beyond `keep`, so that they name no
+ * files. */
 static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_t keep, const char *base, weir_error *err)
 {
 	weir_status status = WEIR_OK;

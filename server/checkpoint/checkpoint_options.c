@@ -1,4 +1,4 @@
-/* Options of checkpoints, owned. */
+/* Checkpoint options that own their texts. */
 #include <stdlib.h>
 #include <string.h>
 

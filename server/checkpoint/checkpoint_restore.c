@@ -1,4 +1,4 @@
-/* A checkpoint read back: what it says is changed on the way to what a new generation begins with. */
+/* Reads a checkpoint back and converts its state to the initial state of a new generation. */
 #include "server/checkpoint/checkpoint_restore.h"
 
 #include <assert.h>
@@ -96,7 +96,7 @@ static weir_status pack(const ProtobufCMessage *m, uint8_t **out, size_t *bytes,
 
 /* --- State of a partition */
 
-/* The part is as if it had never come: its batch will be executed again. */
+/* Forgets that the part ever arrived: its batch will be executed again. */
 static void forget_waiting(Weir__V1__PartitionState *s, const Weir__V1__WaitingPart *w)
 {
 	uint64_t key = w->batch ? (uint64_t)w->batch->pass << 32 | w->batch->unit : 0;
@@ -113,7 +113,7 @@ weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t part
 	    read_message(r, &r->manifest.partitions[partition].header, &weir__v1__partition_state__descriptor, &m, err);
 	if (status)
 		return status;
-	/* What is left out here is freed with what is kept. */
+	/* `kept` omits some fields of *s; freeing m frees those too. */
 	Weir__V1__PartitionState *s = (Weir__V1__PartitionState *)m, kept = *s;
 	Weir__V1__EpochStart epoch = WEIR__V1__EPOCH_START__INIT, *began = &epoch;
 	epoch.epoch = 1;
@@ -121,7 +121,7 @@ weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t part
 	for (size_t i = 0; i < s->n_waiting; i++)
 		forget_waiting(s, s->waiting[i]);
 	kept.index = r->replicated ? CHECKPOINT_RESTORE_INDEX : 0;
-	kept.n_epochs = r->replicated; /* those there were are of the log of the generation before */
+	kept.n_epochs = r->replicated; /* earlier epochs belong to the log of the old generation */
 	kept.epochs = &began;
 	kept.n_waiting = 0;
 	status = pack(&kept.base, out, bytes, err);
@@ -168,7 +168,7 @@ static void release_unit(Weir__V1__LedgerUnit *u)
 		u->state = UNIT_FREE;
 }
 
-/* Those of the generation before have left; who comes under their names joins anew. */
+/* Workers of the old generation have left. A worker that comes under an old name joins anew. */
 static void let_go(Weir__V1__LedgerWorker *w)
 {
 	w->live = false;
@@ -196,7 +196,9 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 		steps = *s->steps;
 		steps.open = false;
 		steps.needed = 0;
-		steps.n_members = 0; /* closes stay, though every partition has applied them: they tell workers how far the job is */
+		/* Closes stay, although every partition has applied them: they tell workers how far the job
+		 * has advanced. */
+		steps.n_members = 0;
 		kept.steps = &steps;
 	}
 	kept.index = r->replicated ? CHECKPOINT_RESTORE_INDEX : 0;
@@ -237,9 +239,9 @@ weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct pa
 	if (!status)
 		status = partition_state_import(p, state, bytes, err);
 	free(state);
-	if (!status && cold) /* what is written later stays */
+	if (!status && cold) /* the row written last stays */
 		status = checkpoint_restore_rows(r, partition_id(p), CHECKPOINT_OLDEST_FIRST, write_batch, cold, err);
-	else if (!status) /* what is loaded first stays */
+	else if (!status) /* the row loaded first stays */
 		status = checkpoint_restore_rows(r, partition_id(p), CHECKPOINT_NEWEST_FIRST, load_batch, p, err);
 	return status;
 }

@@ -1,4 +1,5 @@
-/* Takes: how one begins on the executors, who polls it, and the thread that writes it (checkpoint_take_write.c). */
+/* Takes: the begin on the executors, the polls, and the thread that writes
+ * (checkpoint_take_write.c). */
 #include "server/checkpoint/checkpoint_take.h"
 
 #include <stdio.h>
@@ -149,8 +150,9 @@ static void begin_rows(struct take_part *part, struct store *store, weir_error *
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Whether what has changed since can be one more file of the chain: not when rows are gone, which no file says and nobody has counted but a primary, nor
- * when a whole file would be read back in less time. */
+/* Whether the changes since the base can become one more file of the chain. Not if rows were
+ * removed: no file records removals, and only a primary counts them. Not if the chain's files of
+ * changes are so large that a whole file would be read back faster. */
 static bool extends(const struct take_base *base, const struct take_part *part)
 {
 	uint64_t changes = 0;
@@ -179,7 +181,7 @@ static void begin_part(struct take_part *part, weir_error *err)
 	begin_rows(part, partition_store(p), err);
 }
 
-/* The slots of a table never change, and one that comes later has no rows in the snapshots. */
+/* The slots of a table never change. A table that comes later has no rows in the snapshots. */
 static void note_tables(struct take *t, struct partition *p)
 {
 	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++) {
@@ -189,7 +191,9 @@ static void note_tables(struct take *t, struct partition *p)
 	}
 }
 
-/* Whether it lacks something that the ledger's state may speak of. Who was answered before it was asked for was so of an entry that was in its log. */
+/* Whether the partition lacks an entry that the ledger's state may refer to. Every push
+ * acknowledged before the first look at the partition is an entry of its log, so it is enough to
+ * apply the log up to its end at that look. */
 static bool is_behind(const struct take_part *part)
 {
 	const struct take *t = part->take;
@@ -213,7 +217,7 @@ static void look_visit(struct executor *e, void *arg)
 	}
 }
 
-/* Others' are for others to write. */
+/* Other servers write the partitions that this server does not serve. */
 static void leave_out(struct take *t)
 {
 	uint32_t kept = 0;
@@ -227,7 +231,7 @@ static void begin_visit(struct executor *e, void *arg)
 {
 	struct take *t = arg;
 	weir_error err = {0};
-	pthread_mutex_lock(&t->lock); /* who asked may have given up meanwhile */
+	pthread_mutex_lock(&t->lock); /* the requester may have given up meanwhile */
 	bool is_wanted = !t->err.status;
 	pthread_mutex_unlock(&t->lock);
 	for (uint32_t i = 0; i < t->parts_count && is_wanted && !err.status; i++)
@@ -244,7 +248,7 @@ static void begin_visit(struct executor *e, void *arg)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* What has begun is ended by the writing thread, also when all could not. */
+/* The writing thread ends the parts that have begun, even if others could not begin. */
 static void begun(struct executor *e, void *arg)
 {
 	(void)e;
@@ -258,10 +262,10 @@ static void begun(struct executor *e, void *arg)
 		answer_not_begun(call, err.status, err.text);
 	else
 		answer_begun(call, t);
-	set_state(t->takes, TAKE_WRITING); /* from here on it may be gone */
+	set_state(t->takes, TAKE_WRITING); /* t may be gone from here on */
 }
 
-/* Not begun: the take is gone, and room for another. */
+/* The take has not begun: frees it and makes room for another. */
 static void give_up(struct take *t, weir_status status, const char *text)
 {
 	struct checkpoint_takes *takes = t->takes;
@@ -298,7 +302,8 @@ static void take_stop(struct take *t, weir_status status, const char *text)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* What the last take wrote is the base of this one when it has become the checkpoint `name`; else there is none. What others wrote is nobody's base here. */
+/* The result of the last take is the base of this one if it has become the checkpoint `name`;
+ * otherwise there is no base. Files that other servers wrote are never a base here. */
 static void adopt_bases(struct checkpoint_takes *takes, const struct take *last, const char *name)
 {
 	if (last && *name && strcmp(last->name, name) == 0 && !last->err.status) {
@@ -313,7 +318,7 @@ static void adopt_bases(struct checkpoint_takes *takes, const struct take *last,
 	}
 }
 
-/* Its attempts have one name. */
+/* All attempts at one checkpoint have the same name. */
 static void note_asked(struct checkpoint_takes *takes, const char *name)
 {
 	if (strcmp(takes->asked, name) == 0)
@@ -322,8 +327,9 @@ static void note_asked(struct checkpoint_takes *takes, const char *name)
 	memset(takes->found, 0, takes->server->options.partitions * sizeof *takes->found);
 }
 
-/* Makes t the present take. E_NOT_CURRENT: another is being written; it is given up, as who coordinates does one at a time, and so began it in a
- * life before this one. */
+/* Makes t the present take. E_NOT_CURRENT: another take is being written. It is cancelled: the
+ * coordinating server takes one checkpoint at a time, so the other take was begun by that server's
+ * previous process. */
 static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -396,7 +402,7 @@ static void fill_file(Weir__V1__CheckpointFile *out, const struct checkpoint_obj
 	out->xxh3_128 = (ProtobufCBinaryData){.len = sizeof in->info.hash, .data = (uint8_t *)(uintptr_t)in->info.hash};
 }
 
-/* A part in wire form, and what it points to. */
+/* A part in wire form, and the structures it points to. */
 struct part_reply {
 	Weir__V1__CheckpointPart part;
 	Weir__V1__CheckpointFile header, rows[WEIR_CHECKPOINT_CHAIN_MAX], *list[WEIR_CHECKPOINT_CHAIN_MAX];
@@ -477,12 +483,13 @@ void checkpoint_take_poll(struct checkpoint_takes *takes, struct rpc_call *call,
 static void *takes_run(void *arg)
 {
 	struct checkpoint_takes *takes = arg;
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE); /* of this thread: who trains goes first */
+	/* Lowers the priority of this thread, because training goes first. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE);
 	pthread_mutex_lock(&takes->lock);
 	while (true) {
 		bool has = takes->present && takes->state == TAKE_WRITING;
 		if (has) {
-			struct take *t = takes->present; /* stays: it is not done */
+			struct take *t = takes->present; /* stays valid, because it is not done */
 			pthread_mutex_unlock(&takes->lock);
 			checkpoint_take_write(t);
 			pthread_mutex_lock(&takes->lock);

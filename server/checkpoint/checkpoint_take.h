@@ -1,11 +1,17 @@
-/* A server's part of a checkpoint: its partitions as they are at one moment, written while training goes on.
+/* A server's part of a checkpoint: its partitions as they are at one moment, written while training
+ * continues.
  *
- *   begin   on the executors: the state of every partition that the server is primary of is exported and a snapshot of its rows begins; from here on a row is
- *           emitted before it changes. All that was in the log when the checkpoint was first asked for is applied then, committed therefore
- *   write   on a thread of its own, one partition after the other: slices of about a millisecond on the executor copy rows out, the
- *           thread encodes and writes them; then the rows that are only in RocksDB, from a snapshot taken at the same moment
+ *   begin   on the executors: exports the state of every partition whose primary is this server,
+ *           and begins a snapshot of its rows. From then on a row is emitted before it changes.
+ *           Every entry that was in the log at the first request for this checkpoint is applied by
+ *           then, and therefore committed
+ *   write   on a thread of its own, one partition after the other: slices of about a millisecond on
+ *           the executor copy rows out, and the thread encodes and writes them. Then it writes the
+ *           rows that are only in RocksDB, from a snapshot taken at the same moment
  *
- * What has begun is written to its end, whoever is primary by then: it is the partition as it was. Emitted rows of partitions whose turn has not come wait in memory: at most the rows that training changes meanwhile. */
+ * A partition that has begun is written to its end, as it was at that moment, even if its primary
+ * changes. Emitted rows of the partitions that follow wait in memory: at most the rows that
+ * training changes meanwhile. */
 #ifndef WEIR_CHECKPOINT_TAKE_H
 #define WEIR_CHECKPOINT_TAKE_H
 
@@ -14,26 +20,27 @@
 
 struct server;
 
-/* Where checkpoints go and how; in server_options. Texts are copied by server_create. */
+/* Where and how to write checkpoints; part of server_options. server_create copies the texts. */
 struct checkpoint_options {
 	const char *place, *endpoint, *region; /* blob_open's */
 	struct blob_credentials credentials;
 	const char *job;      /* its name, for manifests */
-	uint64_t every_steps; /* batches of the whole job between two checkpoints; 0: only when asked */
+	uint64_t every_steps; /* batches of the whole job between two checkpoints; 0: only on request */
 	uint32_t keep;
-	uint64_t bytes_per_s; /* of rows that a server copies out while training goes on; 0: as fast as it can */
+	/* Limit for copying rows out of a server while training continues; 0: unlimited. */
+	uint64_t bytes_per_s;
 	enum row_precision values, slots;
 };
 
-weir_status checkpoint_options_copy(struct checkpoint_options *out,
-                                    const struct checkpoint_options *in); /* free it, also after an error */
+/* Free it, also after an error. */
+weir_status checkpoint_options_copy(struct checkpoint_options *out, const struct checkpoint_options *in);
 void checkpoint_options_free(struct checkpoint_options *o);
 weir_status checkpoint_options_open(const struct checkpoint_options *o, struct blob_store **out, weir_error *err);
 
-struct checkpoint_takes; /* of one server: the present one, if any, and what the last ones left to build on */
-struct checkpoint_takes *checkpoint_takes_create(struct server *s,
-                                                 const struct checkpoint_options *options); /* NULL: no memory, or no thread */
-/* Ends the present one. Its executors must run still. NULL is allowed. */
+struct checkpoint_takes; /* of one server: the present take, if any, and the bases for the next */
+/* NULL: out of memory, or no thread. */
+struct checkpoint_takes *checkpoint_takes_create(struct server *s, const struct checkpoint_options *options);
+/* Ends the present take. The server's executors must still run. NULL is allowed. */
 void checkpoint_takes_destroy(struct checkpoint_takes *t);
 
 /* RPC_CHECKPOINT_BEGIN, RPC_CHECKPOINT_POLL. */

@@ -1,4 +1,5 @@
-/* What checkpoint_take.c (begin, poll, end) and checkpoint_take_write.c (the writing thread) share. Nobody else includes this. */
+/* Internals shared by checkpoint_take.c (begin, poll, end) and checkpoint_take_write.c (the writing
+ * thread). Only these files include it. */
 #ifndef WEIR_CHECKPOINT_TAKE_INTERNAL_H
 #define WEIR_CHECKPOINT_TAKE_INTERNAL_H
 
@@ -6,9 +7,11 @@
 #include "server/context/context.h"
 #include "server/store/store_stream.h"
 
-/* The row files of a partition in a published checkpoint, on which the next one may build. */
+/* The row files of a partition in a published checkpoint, which the next checkpoint may build
+ * on. */
 struct take_base {
-	uint64_t epoch, index, removed; /* epoch: of the primary that wrote it; removed: rows that were, ever */
+	/* epoch: of the primary that wrote it; removed: total of removed rows. */
+	uint64_t epoch, index, removed;
 	uint32_t count;
 	struct checkpoint_object chain[WEIR_CHECKPOINT_CHAIN_MAX]; /* (count) */
 };
@@ -18,11 +21,12 @@ struct take_part {
 	uint32_t id;
 	struct executor *executor;
 	/* Set by begin, on the executor. */
-	bool serves;                           /* this server is its primary; else it is left out */
-	uint64_t epoch, index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
+	bool serves; /* this server is its primary; else it is left out */
+	/* floor: the chain already contains the rows with versions up to it; 0: it does not. */
+	uint64_t epoch, index, removed, floor;
 	struct message *state;
-	struct store_stream *rows; /* NULL: it could not begin */
-	bool ready;                /* guarded by take's lock: `rows` may have something */
+	struct store_stream *rows; /* NULL: the stream could not begin */
+	bool ready;                /* guarded by take's lock: `rows` may have rows */
 	/* The writing thread's. */
 	struct checkpoint_object header;
 	struct take_base result;
@@ -34,23 +38,24 @@ struct take {
 	struct checkpoint_takes *takes;
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], base[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	uint64_t steps_closed;
-	struct rpc_call *call; /* BEGIN's, not answered yet */
+	struct rpc_call *call; /* of BEGIN, until answered */
 	bool behind;
-	uint8_t slots[WEIR_TABLES_MAX + 1]; /* floats per element behind a value, by table */
+	uint8_t slots[WEIR_TABLES_MAX + 1]; /* floats per element besides a value, by table */
 	uint32_t parts_count;
-	struct take_part *parts; /* (parts_count) of the partitions here; once begun, of those that it serves */
+	/* (parts_count) at first all partitions of this server; after begin, those it is primary of. */
+	struct take_part *parts;
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* rows are ready, a stream of them has ended, the take is to end */
+	pthread_cond_t wake; /* rows are ready, a stream of rows has ended, or the take must end */
 	/* Guarded by lock. */
-	weir_error err;   /* the first thing that went wrong */
-	uint32_t streams; /* that have begun and not ended */
+	weir_error err;   /* the first error */
+	uint32_t streams; /* begun and not ended */
 	bool stop;
 	_Atomic uint64_t bytes; /* written */
 };
 
 struct checkpoint_takes {
 	struct server *server;
-	struct checkpoint_options options; /* with copies of what it points to */
+	struct checkpoint_options options; /* with copies of its texts */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -58,16 +63,17 @@ struct checkpoint_takes {
 	struct take *present;  /* NULL: none since the start */
 	enum take_state state; /* of present */
 	bool ending;
-	/* Of BEGIN alone, one at a time. */
-	char asked[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint that was asked for last, */
-	uint64_t *found;                            /* (partitions) and where their logs ended when it was first; 0: not looked at */
-	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX];  /* the checkpoint that `bases` are of */
-	struct take_base *bases;                    /* (partitions) */
+	/* Used by BEGIN only, one at a time. */
+	char asked[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* name of the checkpoint requested last */
+	/* (partitions) ends of the logs at the first request for `asked`; 0: not recorded. */
+	uint64_t *found;
+	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint of `bases` */
+	struct take_base *bases;                   /* (partitions) */
 };
 
-/* Frees what only the writing needed. */
+/* Frees the data that only writing needs. */
 void checkpoint_take_let_go(struct take *t);
-/* Writes everything, or as far as it goes, and ends the streams; on the writing thread. */
+/* Writes everything, or as much as succeeds, and ends the streams; on the writing thread. */
 void checkpoint_take_write(struct take *t);
 
 #endif

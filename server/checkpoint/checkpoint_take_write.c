@@ -1,5 +1,5 @@
-/* The writing of a take. What arrives in small batches is gathered into blocks by table; the pace is kept below `bytes_per_s`, because copying,
- * encoding and writing take from the cores that train. */
+/* Writes a take. It gathers small batches into blocks by table, and keeps the pace below
+ * `bytes_per_s`, because copying, encoding and writing use the cores that train. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "server/checkpoint/checkpoint_columns.h"
 #include "server/checkpoint/checkpoint_take_internal.h"
 
-#define PACE_NS          1000000 /* less is not waited for */
+#define PACE_NS          1000000 /* shorter waits are skipped */
 #define GATHER_BYTES_MAX (16u << 20)
 #define GATHERS          (2 * (WEIR_TABLES_MAX + 1))
 
-/* Rows of one table that wait for a block's worth. */
+/* Rows of one table that wait until they fill a block. */
 struct gather {
 	uint32_t elements, slots, count, capacity;
 	uint64_t *keys;         /* (capacity) */
@@ -23,7 +23,7 @@ struct part_writer {
 	struct take *take;
 	struct take_part *part;
 	struct checkpoint_file_writer *file;
-	struct gather gathers[GATHERS]; /* two of each table: its rows, its stubs */
+	struct gather gathers[GATHERS]; /* two per table: its rows, its stubs */
 	size_t gathered_bytes;
 	int64_t started_ns;
 	uint64_t paced_bytes;
@@ -64,7 +64,7 @@ static weir_status flush_all(struct part_writer *w, weir_error *err)
 	return status;
 }
 
-/* Room for rows of another shape: a dense table's last chunk. */
+/* Makes room for rows of another shape: a dense table's last chunk. */
 static weir_status gather_reshape(struct part_writer *w, struct gather *g, uint32_t elements, uint32_t slots, weir_error *err)
 {
 	weir_status status = gather_flush(w, g, err);
@@ -143,7 +143,7 @@ static void keep_pace(struct part_writer *w)
 		wait_until(t, ahead);
 }
 
-/* Until the part's rows may have more. */
+/* Waits until the part's rows may have more. */
 static weir_status wait_ready(struct take_part *part, weir_error *err)
 {
 	struct take *t = part->take;

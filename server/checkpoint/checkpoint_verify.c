@@ -1,4 +1,5 @@
-/* Reading a checkpoint with the distrust that a file from elsewhere deserves: every byte is checked, and every row must belong where it is. */
+/* Reads a checkpoint without trusting it: checks every byte, and that every row belongs in its
+ * file. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static const struct checkpoint_table *table_of(const struct checkpoint_manifest 
 	return NULL;
 }
 
-/* Elements that a row with this key has: 0 when there is no such row. */
+/* Returns the elements of a row with this key; 0: there is no such row. */
 static uint64_t elements_of(const weir_table_spec *spec, uint64_t key)
 {
 	if (spec->kind == WEIR_EMBEDDING)
@@ -110,7 +111,7 @@ weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_m
 	return status;
 }
 
-/* The bytes of a small file, looked at and let go. */
+/* Checks the bytes of a small file. */
 static weir_status verify_object(struct blob_store *s, const struct checkpoint_object *o, weir_error *err)
 {
 	uint8_t *data = NULL;

@@ -11,9 +11,9 @@
 #include "server/coord/coord_records.h"
 #include "server/log/journal.h"
 
-#define TRY_AGAIN_MS 2000u /* where the checkpoints or the coordinator could not be asked */
+#define TRY_AGAIN_MS 2000u /* when the checkpoints or the coordinator could not be reached */
 
-struct asked { /* by a person */
+struct asked { /* a request by a person */
 	struct rpc_call *call;
 	struct asked *next;
 	char from[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* "": the last one */
@@ -21,7 +21,7 @@ struct asked { /* by a person */
 
 struct rewind {
 	struct server *server;
-	struct checkpoint_options checkpoint; /* with copies of what it points to; place NULL: there are none */
+	struct checkpoint_options checkpoint; /* with copies of its texts; place NULL: no checkpoints */
 	_Atomic bool told;
 	bool has_thread;
 	pthread_t thread;
@@ -29,9 +29,10 @@ struct rewind {
 	pthread_cond_t wake;
 	/* Guarded by lock. */
 	bool ending;
-	bool lost;                           /* by itself, then: */
-	char why[WEIR_REWIND_WHY_BYTES_MAX]; /* what was lost first; "": nothing yet */
-	weir_error for_good;                 /* that it was, and there is no checkpoint; status OK: that is not so */
+	bool lost;                           /* an automatic rewind is due; `why` is set */
+	char why[WEIR_REWIND_WHY_BYTES_MAX]; /* the first loss; "": none yet */
+	/* The loss, final because there is no checkpoint; status OK: none. */
+	weir_error for_good;
 	struct asked *asked;
 	bool put_done;
 };
@@ -87,7 +88,7 @@ static void on_put(struct authority_succession *x)
 	server_leave(s);
 }
 
-/* E_EXISTS: *next is what was put before. */
+/* E_EXISTS: *next is the record put earlier. */
 static weir_status put(struct rewind *r, struct rewind_record *next, weir_error *err)
 {
 	struct server *s = r->server;
@@ -114,7 +115,8 @@ static weir_status decide(struct rewind *r, const char *from, struct rewind_reco
 	return status ? status : put(r, next, err);
 }
 
-/* By itself. Whether there is no more to do: something was decided, or nothing ever can be. */
+/* Decides automatically. Returns true if no more can be done: a decision was made, or none will
+ * ever be possible. */
 static bool decide_for_lost(struct rewind *r, const char *why, char said[WEIR_ERROR_TEXT_BYTES])
 {
 	struct logger *l = r->server->options.logger;
@@ -286,7 +288,7 @@ void rewind_ask(struct server *s, struct rpc_call *call, struct message *request
 		end_asked(s, a, WEIR_E_UNAVAILABLE, "the server is stopping", &(struct rewind_record){0});
 }
 
-/* --- Life */
+/* --- Lifecycle */
 
 weir_status rewind_create(struct server *s, const struct checkpoint_options *checkpoint, weir_error *err)
 {

@@ -18,7 +18,7 @@ static weir_status take_next(void *arg, const struct coord_record *r, weir_error
 	return r ? authority_unpack_next(r->value, r->value_bytes, f->after, &f->record, err) : WEIR_OK;
 }
 
-/* What follows a generation. */
+/* Reads the record that follows a generation. */
 static weir_status read_after(const struct rewind_follow_options *o, uint64_t generation, struct following *f, weir_error *err)
 {
 	char prefix[WEIR_COORD_KEY_BYTES_MAX], key[WEIR_COORD_KEY_BYTES_MAX];
@@ -28,7 +28,7 @@ static weir_status read_after(const struct rewind_follow_options *o, uint64_t ge
 	return coord_ask(&o->ask, key, take_next, f, err);
 }
 
-/* The record by which the generation was begun that it was told, if it is one that the job went back in. */
+/* Checks the record that began the configured generation, if that generation began by a rewind. */
 static weir_status check_told(const struct rewind_follow_options *o, struct rewind_record *last, weir_error *err)
 {
 	struct following f;

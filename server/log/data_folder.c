@@ -21,7 +21,7 @@ struct folder {
 	bool was_clean, is_new, restoring;
 	bool begun;                     /* this start is in IDENTITY */
 	Weir__V1__TableRegistry *found; /* when it was opened */
-	pthread_mutex_t writing;        /* guards what follows */
+	pthread_mutex_t writing;        /* guards the fields below */
 	Weir__V1__TableRegistry *tables;
 	char path[];
 };
@@ -34,7 +34,7 @@ static weir_status file_path(const struct folder *f, const char *name, char out[
 	           : weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, f->path);
 }
 
-/* *text stays NULL when there is no such file. */
+/* *text stays NULL if the file does not exist. */
 static weir_status read_file(const struct folder *f, const char *path, size_t bytes_max, char **text, size_t *bytes,
                              weir_error *err)
 {
@@ -70,7 +70,7 @@ static struct identity_file identity_of(const struct folder *f, bool clean)
 	return i;
 }
 
-/* The document without its checksum, and that. NULL: out of memory. */
+/* Returns the document without its checksum, and the checksum in *crc. NULL: out of memory. */
 static struct json *identity_document(const struct identity_file *i, uint32_t *crc)
 {
 	struct json *j = json_create();
@@ -133,7 +133,7 @@ static weir_status identity_parse(const struct json *j, const char *path, struct
 	json_destroy(same);
 	if (!same)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
-	if (out->epoch >= INT64_MAX) /* JSON has no next one */
+	if (out->epoch >= INT64_MAX) /* no JSON number follows it */
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its epoch is the last there is", path);
 	return crc == kept ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its checksum is another", path);
 }
@@ -167,7 +167,8 @@ static weir_status find_data(void *arg, const char *name)
 	return WEIR_OK;
 }
 
-/* IDENTITY is written before anything else, so that data without one are not what is left of a start. */
+/* IDENTITY is written before all other files. So data without an IDENTITY are not the remains of an
+ * interrupted first start. */
 static weir_status check_new(const struct folder *f, weir_error *err)
 {
 	weir_status status = f->disk->ops->list(f->disk, f->path, find_data, NULL, err);
@@ -178,7 +179,7 @@ static weir_status check_new(const struct folder *f, weir_error *err)
 	                                           f->path);
 }
 
-/* *there: whether there is one. */
+/* *there: whether IDENTITY exists. */
 static weir_status identity_find(const struct folder *f, struct identity_file *out, bool *there, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text = NULL;
@@ -214,11 +215,11 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 	return status;
 }
 
-/* --- TABLES: the registry's bytes behind their crc32c, little-endian */
+/* --- TABLES: the crc32c of the registry, little-endian, then the registry's bytes */
 
 #define CRC_BYTES 4u
 
-/* The registry in a file's bytes; no file, no tables. */
+/* Parses the registry in a file's bytes. No file means no tables. */
 static weir_status registry_parse(const char *path, const char *data, size_t bytes, ProtobufCMessage **out, weir_error *err)
 {
 	weir_error why = {0};
@@ -291,7 +292,8 @@ weir_status folder_add_table(struct folder *f, const Weir__V1__Table *table, wei
 	weir_status status = WEIR_OK;
 	pthread_mutex_lock(&f->writing);
 	if (!has_table(f->tables, table->id)) {
-		/* What is on disk with this one behind it; read back, so that the registry owns all it has. */
+		/* The tables on disk, followed by the new one. The result is read back, so that the
+		 * registry owns all its memory. */
 		Weir__V1__TableRegistry longer = *f->tables, *kept = NULL;
 		Weir__V1__Table **list = malloc((longer.n_tables + 1) * sizeof *list);
 		if (list) {
@@ -321,9 +323,9 @@ Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count)
 	return f->found->tables;
 }
 
-/* --- Life */
+/* --- Lifecycle */
 
-/* Space is kept in a file of its own. One that cannot be made is no reason not to start. */
+/* Keeps a file that reserves space. A failure to create it does not prevent the start. */
 static void keep_reserve(struct folder *f)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -343,7 +345,7 @@ static bool use_reserve(struct folder *f)
 	return file_path(f, "RESERVE", path, &ignored) == WEIR_OK && f->disk->ops->remove(f->disk, path, &ignored) == WEIR_OK;
 }
 
-/* IDENTITY of a new folder is there before anything else is (check_new). */
+/* IDENTITY of a new folder must exist before all other files (check_new). */
 static weir_status begin_epoch(struct folder *f, const struct folder_start *start, weir_error *err)
 {
 	if (!f->is_new && f->epoch_found < start->epoch_known)
@@ -397,7 +399,8 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 	pthread_mutex_init(&f->writing, NULL);
 	weir_error why = {0};
 	weir_status status = folder_take(f, holder, start, &why);
-	if (status == WEIR_E_NO_SPACE && !f->lock && use_reserve(f)) /* who holds it could not be written */
+	/* The lock failed because the holder's name could not be written. */
+	if (status == WEIR_E_NO_SPACE && !f->lock && use_reserve(f))
 		status = folder_take(f, holder, start, &why);
 	if (status)
 		folder_free(f);
@@ -428,7 +431,8 @@ void folder_close(struct folder *f, bool clean)
 	if (f->begun)
 		(void)use_reserve(f);
 	if (clean && f->begun)
-		(void)identity_write(f, true, NULL); /* else the next start takes it for unclean, which is never wrong */
+		/* On failure the next start treats this stop as unclean, which is always safe. */
+		(void)identity_write(f, true, NULL);
 	folder_free(f);
 }
 
@@ -473,7 +477,7 @@ weir_status folder_restored(struct folder *f, weir_error *err)
 	return identity_write(f, false, err);
 }
 
-/* --- One that is not to be used */
+/* --- Putting a folder aside */
 
 static weir_status note_any(void *arg, const char *name)
 {
@@ -522,7 +526,7 @@ weir_status folder_is_there(struct disk *disk, const char *path, bool *there, we
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
 	const weir_status status = disk_read_file(disk, identity, WEIR_CONFIG_BYTES_MAX, &text, &bytes, &why);
 	free(text);
-	/* Data without an IDENTITY are for folder_open to refuse. */
+	/* folder_open refuses data without an IDENTITY. */
 	*there = status != WEIR_E_NOT_FOUND || disk->ops->list(disk, path, find_data, NULL, &why) == WEIR_E_EXISTS;
 	return !status || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }

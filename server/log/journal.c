@@ -1,4 +1,5 @@
-/* The journal's folder: open and close. journal.h has the contract, journal_internal.h the lock. */
+/* Opens and closes the journal's folder. journal.h has the contract; journal_internal.h describes
+ * the lock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ weir_status journal_close_segment(struct journal_segment *s, uint64_t end, const
 	return WEIR_OK;
 }
 
-/* What a folder holds: segment numbers, and a temporary name that a crash left. */
+/* Contents of a folder: segment numbers, and a temporary file that a crash left. */
 struct listing {
 	struct journal *j;
 	char leftover[64]; /* empty: none */
@@ -214,7 +215,7 @@ weir_status journal_open(struct journal **out, const struct journal_options *opt
 
 /* --- Closing */
 
-/* Deletes the oldest segments that nobody needs, but not the last one. */
+/* Deletes the oldest segments that recovery does not need, except the last segment. */
 static weir_status drop_unneeded(struct journal *j, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -223,8 +224,9 @@ static weir_status drop_unneeded(struct journal *j, weir_error *err)
 	return status;
 }
 
-/* A last segment that nobody needs gives way to one without entries, where the disk has room for it:
- * the next process begins at that position, and knows where each channel's log has ended. */
+/* Replaces a last segment that recovery does not need by one without entries, if the disk has room
+ * for it. The next process then begins at that position and knows where each channel's log
+ * ended. */
 static weir_status replace_last(struct journal *j, weir_error *err)
 {
 	const struct journal_segment *last = j->count ? &j->segments[j->count - 1] : NULL;
@@ -241,7 +243,7 @@ static weir_status replace_last(struct journal *j, weir_error *err)
 	return status ? status : drop_unneeded(j, err);
 }
 
-/* The last word: all is durable, and what nobody needs is gone. Only this thread is left. */
+/* Makes everything durable and deletes unneeded segments. Only the calling thread is left. */
 static weir_status end_cleanly(struct journal *j, weir_error *err)
 {
 	if (j->failure.status != WEIR_OK)

@@ -1,4 +1,4 @@
-/* Encoding and decoding of journal_format.h's headers. Nothing is allocated and nothing is trusted. */
+/* Encodes and decodes the headers of journal_format.h. It allocates nothing and trusts no input. */
 #include "server/log/journal_format.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes + 7) & ~7ull;
 }
 
-/* crc32c of a header as if its crc field were 0. */
+/* Returns the crc32c of a header as if its crc field were 0. */
 static uint32_t header_crc(const uint8_t *h, size_t bytes)
 {
 	static const uint8_t zero[4] = {0};
@@ -76,7 +76,7 @@ void journal_put_entry(uint8_t out[JOURNAL_ENTRY_HEADER_BYTES], const struct jou
 	put32(out + CRC_AT, header_crc(out, JOURNAL_ENTRY_HEADER_BYTES));
 }
 
-/* Bytes of an entry with these streams. */
+/* Returns the bytes of an entry with these parts. */
 static uint64_t entry_bytes(uint32_t rates_count, uint64_t body_bytes)
 {
 	return JOURNAL_ENTRY_HEADER_BYTES + round_up(4ull * rates_count + RECORD_HEADER_BYTES + body_bytes);

@@ -1,17 +1,17 @@
-/* Recovery: reads every entry in order, finds where the journal ends, and decides whether that end
+/* Recovery: reads every entry in order, finds the end of the journal, and decides whether that end
  * is a torn tail or damage.
  *
- * * A segment with another behind it was synced as a whole before that one began, so it must be
- * read to its end. In the last one the first bad entry ends the journal, unless an entry header
- * behind it says that the journal was durable beyond that point when it was written: then what is
- * bad was durable, and is damaged. (A log that is cut at any bad checksum loses acknowledged
- * entries to a flipped bit; one that is refused at any loses its server to every power cut. The
- * positions tell them apart.) A log whose end is missing has no such header: only who remembers
- * elsewhere how far it was durable (mark.h) can tell that end from a torn tail.
+ * A segment is synced as a whole before the next one begins, so every segment except the last must
+ * be readable to its end. In the last segment the first bad entry ends the journal, unless an entry
+ * header behind it records that the journal was durable beyond that point when the header was
+ * written. Then the bad entry had been durable and is damaged. (A log that is cut at any bad
+ * checksum loses acknowledged entries to a flipped bit. A log that is refused at any bad checksum
+ * loses its server to every power cut. The positions tell the two cases apart.) A log that lost its
+ * end has no such header. Only a record elsewhere of its durable position (mark.h) can tell that
+ * end from a torn tail.
  *
- * * The last segment is synced and its cached pages are dropped before it is read: an fsync that
- * failed in the process before this one may have left pages in the cache that the device does
- * not have. */
+ * The last segment is synced, and its cached pages are dropped, before it is read: an fsync that
+ * failed in the previous process may have left pages in the cache that the device does not have. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 #include "server/log/journal_internal.h"
 
-/* --- A window of the file, moved forward; entries are handed over in it, uncopied */
+/* --- A moving window of the file; entries are handed over in place, without a copy */
 
 struct reader {
 	struct disk_file *file;
@@ -30,7 +30,8 @@ struct reader {
 	uint64_t at;
 };
 
-/* A cursor over bytes [offset, offset + n) of the file, borrowed from r->window. They must be there. */
+/* Returns a cursor over bytes [offset, offset + n) of the file, borrowed from r->window. The file
+ * must contain these bytes. */
 static weir_status reader_look(struct reader *r, uint64_t offset, size_t n, struct cursor *out, weir_error *err)
 {
 	assert(offset + n <= r->size);
@@ -65,8 +66,10 @@ struct replay {
 	struct journal_channel *channels; /* (count) the caller's */
 	uint32_t count;
 	struct journal_channel *by_slot[JOURNAL_CHANNELS]; /* NULL: not a channel of this server */
-	uint64_t begins[JOURNAL_CHANNELS]; /* by slot: the first index there is, when others are needed before it; 0: all are there */
-	const struct journal_reader *to;   /* who is told */
+	/* By slot: the first index in the journal, if earlier ones are needed but missing; 0: none is
+	 * missing. */
+	uint64_t begins[JOURNAL_CHANNELS];
+	const struct journal_reader *to; /* receives entries and cuts */
 	struct reader reader;
 	const struct journal_segment *segment; /* being read */
 	float rates[JOURNAL_RATES_MAX];
@@ -95,7 +98,7 @@ static const char *name_entry(uint16_t channel, uint64_t index, char out[64])
 	return out;
 }
 
-/* The same of what a header describes. */
+/* The same for the subject of a header. */
 static const char *name_header(const struct journal_entry_header *h, char out[64])
 {
 	uint16_t channel;
@@ -111,7 +114,7 @@ static const char *name_header(const struct journal_entry_header *h, char out[64
 	return out;
 }
 
-/* What the entry at an offset is. */
+/* The kind of entry at an offset. */
 enum found { FOUND_ENTRY, FOUND_MARK, FOUND_CUT, FOUND_NOTHING };
 
 struct found_entry {
@@ -163,14 +166,16 @@ static weir_status look_at(struct replay *r, uint64_t offset, enum found *kind, 
 	return WEIR_OK;
 }
 
-/* Whether what stands there is nobody's any more. */
+/* Whether the entry or cut is void. */
 static bool is_void(const struct journal_channel *c, const struct found_entry *f)
 {
 	return c->is_void || f->h.position < c->from;
 }
 
-/* Entries of a channel follow each other; those that are needed are handed over. If the first ones are missing, none is: a restart behind them may
- * void what is there (and that nobody needed any more, so the oldest segments went), or it is damage, which is told at the end. */
+/* Checks that the entries of a channel follow each other, and hands over those that are needed. If
+ * the first needed entries are missing, no entry is handed over. Either a later restart voids the
+ * entries here (no reader needed the missing ones, so their segments were deleted), or the journal
+ * is damaged, which is reported at the end. */
 static weir_status take(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
 {
 	char name[64];
@@ -190,7 +195,7 @@ static weir_status take(struct replay *r, uint64_t offset, const struct found_en
 	return f->h.index < c->first || r->begins[slot] || is_void(c, f) ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
 }
 
-/* A cut takes the channel's last index back; a restart takes it anywhere. */
+/* A cut lowers the channel's last index; a restart sets it to any value. */
 static weir_status take_cut(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
 {
 	char name[64];
@@ -218,7 +223,8 @@ static weir_status take_cut(struct replay *r, uint64_t offset, const struct foun
 
 /* --- The end of the last segment */
 
-/* Looks in bytes [at, at + n) of the file for a header that says the journal was durable beyond position `bad`. */
+/* Searches bytes [at, at + n) of the file for a header which records that the journal was durable
+ * beyond position `bad`. */
 static uint64_t find_in(const struct replay *r, const uint8_t *bytes, uint64_t at, size_t n, uint64_t bad,
                         struct journal_entry_header *h)
 {
@@ -229,7 +235,7 @@ static uint64_t find_in(const struct replay *r, const uint8_t *bytes, uint64_t a
 	return 0;
 }
 
-/* Looks for such a header behind the bad entry at `offset`. *proof: where it is; 0: nowhere. */
+/* Searches for such a header behind the bad entry at `offset`. *proof: its offset; 0: none. */
 static weir_status find_proof(struct replay *r, uint64_t offset, uint64_t *proof, struct journal_entry_header *h, weir_error *err)
 {
 	uint8_t *block = malloc(JOURNAL_READ_BYTES);
@@ -248,7 +254,8 @@ static weir_status find_proof(struct replay *r, uint64_t offset, uint64_t *proof
 	return status;
 }
 
-/* The last segment ends at `offset`, with what is described in f: a torn tail (OK) or damage. */
+/* The last segment ends at `offset`, at the bad entry f. Decides between a torn tail (OK) and
+ * damage. */
 static weir_status judge_end(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
 {
 	struct journal_entry_header later;
@@ -290,7 +297,7 @@ static weir_status read_entries(struct replay *r, bool last, uint64_t *end, weir
 	return WEIR_OK;
 }
 
-/* --- The channels, when all is read */
+/* --- The channels, after all entries are read */
 
 static weir_status missing(const struct replay *r, const struct journal_channel *c, uint64_t from, uint64_t to, weir_error *err)
 {
@@ -321,7 +328,8 @@ static weir_status check_end(const struct replay *r, uint64_t end, weir_error *e
 	                 o->durable_known);
 }
 
-/* What flushes show to have been durable must be there, or all of it be truncated away. */
+/* Entries that flushes show to have been durable must all be in the journal, or all be truncated
+ * away. */
 static weir_status check_channels(const struct replay *r, weir_error *err)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
@@ -360,7 +368,7 @@ static void take_over(struct replay *r)
 	j->replayed = true;
 }
 
-/* Everything behind the end goes, and the rest is durable. */
+/* Removes everything behind the end, durably. The rest is durable already. */
 static weir_status settle(struct replay *r, uint64_t end, weir_error *err)
 {
 	const struct disk_ops *ops = r->reader.file->disk->ops;
@@ -370,7 +378,7 @@ static weir_status settle(struct replay *r, uint64_t end, weir_error *err)
 	return status == WEIR_OK ? ops->sync(r->reader.file, err) : status;
 }
 
-/* *end: offset behind the segment's last entry. The last segment stays open in r->reader. */
+/* Reads a segment, records the position behind its last entry in s, and closes its file. */
 static weir_status read_segment(struct replay *r, struct journal_segment *s, bool last, weir_error *err)
 {
 	struct disk *disk = r->j->options.disk;

@@ -1,5 +1,6 @@
-/* The journal's thread: fsyncs when asked and at an interval, tells the watchers, deletes segments that nobody needs. One fsync serves every
- * entry that was appended before it began (group commit); what is appended meanwhile waits for the next one. */
+/* The journal's thread: fsyncs on request and at an interval, tells the watchers, and deletes
+ * unneeded segments. One fsync covers every entry that was appended before it began (group commit).
+ * Entries appended meanwhile wait for the next fsync. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static bool is_needed_by(const struct journal *j, const struct journal_segment *
 {
 	const uint64_t restarted = j->restarted.of[slot];
 	if (restarted >= s->end)
-		return s->last->of[slot] > 0 && j->synced <= restarted; /* until it is certain that they are void */
+		/* The restart voids the entries, but only once it is durable. */
+		return s->last->of[slot] > 0 && j->synced <= restarted;
 	return s->last->of[slot] >= j->needed.of[slot];
 }
 
@@ -38,7 +40,8 @@ static bool has_work(const struct journal *j)
 	return j->stopping || j->wanted > j->synced || j->told < j->synced || droppable(j);
 }
 
-/* Sleeps until there is work or the interval since something was not durable is over; then all that is written is wanted. */
+/* Sleeps until there is work, or until the interval since the first write that is not durable has
+ * passed. Then it requests an fsync of everything written. */
 static void wait_for_work(struct journal *j)
 {
 	int64_t deadline_ns = DEADLINE_NEVER;
@@ -61,7 +64,7 @@ static void note_sync_time(struct journal_stats *stats, int64_t ns)
 		stats->sync_ns_max = stats->sync_ns_last;
 }
 
-/* Makes what is appended now durable, and says so on disk. */
+/* Makes everything appended so far durable, and records that on disk. */
 static void sync_all(struct journal *j)
 {
 	uint64_t end = j->end;
@@ -87,7 +90,7 @@ static void sync_all(struct journal *j)
 	j->synced = end;
 	j->stable = j->syncing_last;
 	if (j->failure.status == WEIR_OK)
-		(void)journal_mark(j, NULL); /* what fails in it is final and will be told */
+		(void)journal_mark(j, NULL); /* its failure is final, and `failed` reports it */
 }
 
 /* Publishes the durable indices that have moved, and calls their watchers without the lock. */
@@ -118,7 +121,8 @@ static void tell_failure(struct journal *j)
 	pthread_mutex_lock(&j->lock);
 }
 
-/* Its name must be gone for good before the next one goes, or a crash could leave a gap. */
+/* The name must be gone durably before the next segment is deleted, or a crash could leave a
+ * gap. */
 weir_status journal_drop_oldest(struct journal *j, weir_error *err)
 {
 	struct disk *disk = j->options.disk;
@@ -149,7 +153,7 @@ static void *run(void *arg)
 		if (j->told < j->synced)
 			tell(j);
 		if (j->failure.status == WEIR_OK && droppable(j))
-			(void)journal_drop_oldest(j, NULL); /* what fails in it is final and will be told */
+			(void)journal_drop_oldest(j, NULL); /* its failure is final, and `failed` reports it */
 		if (j->failure.status != WEIR_OK && !j->failure_told)
 			tell_failure(j);
 	}
@@ -175,7 +179,7 @@ void journal_stop_thread(struct journal *j)
 	j->running = false;
 }
 
-/* --- For everybody */
+/* --- From any thread */
 
 void journal_watch(struct journal *j, uint16_t channel, journal_watch_fn watch, void *ctx)
 {

@@ -1,8 +1,10 @@
-/* Writing: segments, and entries and cuts in them.
+/* Writes segments, and the entries and cuts in them.
  *
- * A segment is begun under a temporary name: its space is reserved and its header synced before it is renamed, so a segment that has its name is whole.
- * Before that the one before it is cut to its end and synced, so everything in front of a segment is durable. Every start of the server begins
- * a new one: nothing is ever written over bytes that a crash left. */
+ * A segment is created under a temporary name. Its space is reserved and its header synced before
+ * it is renamed, so a segment that has its final name is complete. Before that, the previous
+ * segment is truncated to its end and synced, so everything before a segment is durable. Every
+ * start of the server begins a new segment: nothing is ever written over bytes that a crash
+ * left. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include "common/base/crc32c.h"
 #include "server/log/journal_internal.h"
 
-#define SPANS_AT_ONCE 512u /* pieces of one entry; a body in more is copied together */
+#define SPANS_AT_ONCE 512u /* spans of one entry; a body in more pieces is copied into one */
 
 _Static_assert(JOURNAL_MARK >= WEIR_PARTITIONS_MAX && JOURNAL_MARK != JOURNAL_LEDGER, "marks have a channel of their own");
 _Static_assert(JOURNAL_CUT >= WEIR_PARTITIONS_MAX && JOURNAL_CUT != JOURNAL_LEDGER && JOURNAL_CUT != JOURNAL_MARK,
@@ -27,7 +29,7 @@ weir_status journal_fail(struct journal *j, const weir_error *err)
 	return err->status;
 }
 
-/* Takes back what a write on a full disk left. */
+/* Removes the bytes that a write on a full disk left. */
 static weir_status unwrite(struct journal *j, weir_error *err)
 {
 	const struct journal_segment *s = &j->segments[j->count - 1];
@@ -67,7 +69,7 @@ weir_status journal_mark(struct journal *j, weir_error *err)
 	weir_status status = journal_write(j, &span, 1, err);
 	if (status == WEIR_OK)
 		j->witnessed = h.durable;
-	return status == WEIR_E_NO_SPACE ? WEIR_OK : status; /* then the journal does without */
+	return status == WEIR_E_NO_SPACE ? WEIR_OK : status; /* without space the journal has no mark */
 }
 
 weir_status journal_seal(struct journal *j, weir_error *err)
@@ -94,7 +96,8 @@ weir_status journal_seal(struct journal *j, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Makes the file of a segment under its temporary name: space, header, synced. */
+/* Creates the file of a segment under its temporary name: reserves space, writes the header,
+ * syncs. */
 static weir_status prepare(struct journal *j, const char *path, uint64_t number, uint64_t bytes, weir_error *err)
 {
 	struct disk *disk = j->options.disk;
@@ -159,8 +162,8 @@ weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Begins a segment with room for an entry of `bytes`, and for a mark behind it; the next one
- * will be larger. */
+/* Begins a segment with room for an entry of `bytes` and a mark behind it. Makes the next segment
+ * larger. */
 static weir_status begin_larger(struct journal *j, uint64_t bytes, weir_error *err)
 {
 	const uint64_t least = JOURNAL_SEGMENT_HEADER_BYTES + bytes + JOURNAL_ENTRY_HEADER_BYTES;
@@ -170,7 +173,7 @@ static weir_status begin_larger(struct journal *j, uint64_t bytes, weir_error *e
 	return status;
 }
 
-/* The current segment then has room for an entry of `bytes`, and for a mark behind it. */
+/* Makes sure that the current segment has room for an entry of `bytes` and a mark behind it. */
 static weir_status make_room(struct journal *j, uint64_t bytes, weir_error *err)
 {
 	for (;;) {
@@ -205,7 +208,7 @@ weir_status journal_turn(struct journal *j, weir_error *err)
 
 /* An entry's payload as a list of spans. */
 struct payload {
-	struct span spans[SPANS_AT_ONCE]; /* the header's is the first */
+	struct span spans[SPANS_AT_ONCE]; /* the first is the header's */
 	uint32_t count;
 	bool crc_known;
 	uint32_t crc;
@@ -266,7 +269,8 @@ static weir_status gather(struct payload *p, const struct log_entry *e, uint32_t
 	return status;
 }
 
-/* With lock: completes the header, and writes it, as the first span, with the payload that the other spans hold. */
+/* With lock: completes the header and writes it as the first span; the other spans hold the
+ * payload. */
 static weir_status write_with_header(struct journal *j, struct journal_entry_header *h, struct span *spans, uint32_t count,
                                      weir_error *err)
 {
@@ -356,8 +360,8 @@ static void no_more_than(uint64_t *index, uint64_t most)
 		*index = most;
 }
 
-/* The channel ends at `last`, whatever it had, and `still` of that is durable already. An fsync that is under way covers nothing behind that: it began
- * before the cut. */
+/* Ends the channel at `last`; entries up to `still` remain durable. An fsync in progress covers
+ * nothing behind `still`, because it began before the cut. */
 static void go_back(struct journal *j, uint32_t slot, uint64_t last, uint64_t still)
 {
 	_Atomic uint64_t *durable = &j->watchers[slot].durable;

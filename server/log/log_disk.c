@@ -1,4 +1,5 @@
-/* The log on disk: entries in memory as in log_memory.c, and each one written to the server's journal when it is appended; cuts too. */
+/* The log on disk: entries in memory as in log_memory.c. Every append and every cut is also written
+ * to the server's journal. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The log in memory. Nothing survives the process, so an appended entry is as durable as it will ever be. */
+/* The log in memory. Nothing survives the process, so an appended entry is as durable as it can
+ * be. */
 #include <stdlib.h>
 
 #include "server/log/journal_format.h"
@@ -17,7 +18,8 @@ static struct log_ring *ring_of(struct log *l)
 static weir_status memory_append(struct log *l, const struct log_entry *e, weir_error *err)
 {
 	struct journal_entry_header h;
-	weir_status status = journal_describe(e, 0, &h, err); /* as large as it may be elsewhere */
+	/* Checks the same size limit as on disk. */
+	weir_status status = journal_describe(e, 0, &h, err);
 	return status ? status : log_ring_push(ring_of(l), e, err);
 }
 
@@ -58,7 +60,7 @@ static void memory_release_below(struct log *l, uint64_t index)
 
 static void memory_truncate_below(struct log *l, uint64_t index)
 {
-	(void)l, (void)index; /* there is no disk to leave */
+	(void)l, (void)index; /* nothing is on disk */
 }
 
 static weir_status memory_truncate_above(struct log *l, uint64_t index, weir_error *err)

@@ -72,7 +72,8 @@ void log_ring_pop(struct log_ring *r)
 {
 	assert(r->last >= r->first);
 	release(slot(r, r->last--));
-	if (r->committed > r->last) /* it said so of itself, and so of all before it */
+	/* The entry recorded itself, and so all entries before it, as committed. */
+	if (r->committed > r->last)
 		r->committed = r->last;
 }
 

@@ -1,5 +1,7 @@
-/* Which keys of an embedding table get a row, and which rows go again: the rules, as pure integer functions of what an entry and a row say. When they are
- * asked is in partition_evict.c and, for what a push finds, in partition_admit.c. */
+/* Admission and eviction rules of embedding tables: which keys get a row, and which rows are
+ * removed. The rules are pure integer functions of the contents of a log entry and a row.
+ * partition_evict.c applies the eviction rules; partition_admit.c applies the admission rules to
+ * the keys of a push. */
 #ifndef WEIR_LIFECYCLE_H
 #define WEIR_LIFECYCLE_H
 
@@ -9,7 +11,8 @@
 #include "server/store/row_batch.h"
 #include "weir/table.h"
 
-/* Whether the push of log entry `index` to a key without a row admits it: with the table's probability, drawn from (seed, table, key, index). */
+/* Returns whether the push of log entry `index` admits a key that has no row. The table's admission
+ * probability decides; the draw is from (seed, table, key, index). */
 bool lifecycle_draw(const weir_table_spec *spec, uint32_t table, uint64_t key, uint64_t index);
 
 /* Whether the table evicts at all. */
@@ -17,11 +20,13 @@ static inline bool lifecycle_evicts(const weir_eviction *rule)
 {
 	return rule->ttl_s > 0 || rule->min_score > 0;
 }
-/* Pushes, halved for every half-life since the last one. */
+/* Returns the push count, halved once for every half-life since the last push. */
 uint32_t lifecycle_score(uint32_t pushes, uint32_t idle_s, uint32_t half_life_s);
-/* Whether a row goes at `now_s` (of the clock that stamps entries; it may have been set back). */
+/* Whether a row is expired at `now_s`, a time of the clock that stamps entries. That clock may have
+ * been set back. */
 bool lifecycle_expired(const weir_eviction *rule, const struct row_meta *m, uint32_t now_s);
-/* How long to wait between two looks at the rows of a table that evicts: a share of the time its rule speaks of. */
+/* Returns the time between two passes over the rows of a table that evicts: a share of the time to
+ * live or the half-life of its rule. */
 int64_t lifecycle_round_ms(const weir_eviction *rule);
 
 #endif

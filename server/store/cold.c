@@ -1,7 +1,9 @@
-/* RocksDB, set for what it is here: a store of small rows of random keys under a memory budget, written in sorted batches by one thread and read in
- * sorted batches by others, whose hot rows are all above it in memory. So blocks are small and not cached, filters and indexes of open files
- * stay in memory (evicting them would cost a read per look-up), and the file system's cache does the rest. Rows are written as often as they are
- * read: universal compaction rewrites them half as often as levels do, for up to twice the space on disk. */
+/* RocksDB, configured as a store of small rows with random keys under a memory budget. One thread
+ * writes sorted batches, and other threads read sorted batches. All hot rows are above it in
+ * memory. So blocks are small and not cached, the filters and indexes of open files stay in memory
+ * (evicting them would cost a read per look-up), and the file system's cache does the rest. Rows
+ * are written as often as they are read: universal compaction rewrites them half as often as
+ * levelled compaction, and uses up to twice the disk space. */
 #include "server/store/cold.h"
 
 #include <assert.h>
@@ -21,21 +23,23 @@
 #define KIND_ROW     0
 #define KIND_HEADER  1
 
-#define THREADS_DEFAULT    3 /* one for flushes, one that merges much, one that merges little meanwhile */
-#define MEMTABLES          2 /* one taking writes, one on its way to disk */
+/* One for flushes, one for a large merge, one for small merges meanwhile. */
+#define THREADS_DEFAULT    3
+#define MEMTABLES          2 /* one takes writes, one is on its way to disk */
 #define MEMTABLE_BYTES_MIN (1u << 20)
 #define MEMTABLE_BYTES_MAX (64u << 20)
-#define MEMTABLE_FILTER    0.02       /* of a memtable: some 25 bits per row. Looking in vain costs a third of a read */
-#define CACHE_BYTES        (1u << 20) /* nothing fills it */
-#define BLOCK_BYTES        4096
-#define FILTER_BITS        8.0 /* per key: 2 % of unseen keys cost a read */
-#define FORMAT_VERSION     5
-#define FILE_BYTES         (32u << 20)
-#define RUNS               8   /* sorted runs before some are merged */
-#define GARBAGE_PERCENT    100 /* of the oldest run, at most: then everything is merged */
-#define READAHEAD_BYTES    (1u << 20)
-#define SYNC_BYTES         (1u << 20)
-#define READ_KEYS          512u /* of one MultiGet */
+/* Share of a memtable: about 25 bits per row. An unsuccessful look-up costs a third of a read. */
+#define MEMTABLE_FILTER 0.02
+#define CACHE_BYTES     (1u << 20) /* nothing fills it */
+#define BLOCK_BYTES     4096
+#define FILTER_BITS     8.0 /* per key: 2 % of unseen keys cost a read */
+#define FORMAT_VERSION  5
+#define FILE_BYTES      (32u << 20)
+#define RUNS            8   /* sorted runs before some are merged */
+#define GARBAGE_PERCENT 100 /* limit, of the oldest run: then everything is merged */
+#define READAHEAD_BYTES (1u << 20)
+#define SYNC_BYTES      (1u << 20)
+#define READ_KEYS       512u /* of one MultiGet */
 
 struct cold {
 	rocksdb_t *db;
@@ -48,7 +52,7 @@ struct cold {
 	char *path;
 	uint64_t spare_bytes;
 	uint64_t fixed;    /* bytes: memtables and cache when full */
-	uint64_t unprobed; /* bytes: written since probe_space. The writer's */
+	uint64_t unprobed; /* bytes written since probe_space; the writer's */
 };
 struct cold_snapshot {
 	struct cold *cold;
@@ -85,8 +89,8 @@ static void encode_key(uint8_t out[KEY_BYTES], uint32_t partition, uint32_t kind
 	put_be(out + 5, key, 8);
 }
 
-/* Frees text. A full disk is final here: check_space looked before, so RocksDB broke off in the
- * middle, and only a new start finds out what the disk holds. */
+/* Frees text. A full disk is final here: check_space has checked before, so RocksDB stopped midway,
+ * and only a new start can find out what the disk holds. */
 static weir_status fail(weir_error *err, const char *what, char *text)
 {
 	weir_status status = WEIR_E_IO;
@@ -97,7 +101,7 @@ static weir_status fail(weir_error *err, const char *what, char *text)
 	return status;
 }
 
-/* RocksDB does not always name the file. */
+/* RocksDB does not always name the file, so this adds the path. */
 static weir_status fail_in(const struct cold *c, weir_error *err, const char *what, char *text)
 {
 	char where[WEIR_PATH_BYTES_MAX + 32];
@@ -105,7 +109,7 @@ static weir_status fail_in(const struct cold *c, weir_error *err, const char *wh
 	return fail(err, where, text);
 }
 
-/* --- Life */
+/* --- Lifecycle */
 
 static rocksdb_block_based_table_options_t *table_options(rocksdb_cache_t *cache)
 {
@@ -115,7 +119,8 @@ static rocksdb_block_based_table_options_t *table_options(rocksdb_cache_t *cache
 	rocksdb_block_based_options_set_format_version(t, FORMAT_VERSION);
 	rocksdb_block_based_options_set_data_block_index_type(t,
 	                                                      rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
-	rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS)); /* taken over */
+	/* t owns the policy. */
+	rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
 	return t;
 }
 
@@ -139,15 +144,16 @@ static void compact_by_runs(rocksdb_options_t *r)
 	rocksdb_universal_compaction_options_destroy(u);
 }
 
-/* Rows of a batch come in the order of their keys: each is looked for from the place of the one before, and costs half. The C interface has this
- * option by name only. Takes r over. */
+/* Rows of a batch come in key order. With this option RocksDB looks for the place of each row from
+ * the place of the previous row, which halves the cost. The C interface offers the option only by
+ * name. Takes over r. */
 static rocksdb_options_t *insert_from_last(rocksdb_options_t *r)
 {
 	rocksdb_options_t *hinted = rocksdb_options_create();
 	char *text = NULL;
 	rocksdb_get_options_from_string(r, "memtable_insert_with_hint_prefix_extractor=rocksdb.FixedPrefix." PREFIX_BYTES, hinted,
 	                                &text);
-	if (text) { /* a RocksDB without it */
+	if (text) { /* a RocksDB without this option */
 		rocksdb_free(text);
 		rocksdb_options_destroy(hinted);
 		return r;
@@ -161,7 +167,7 @@ static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb
 	rocksdb_options_t *r = rocksdb_options_create();
 	rocksdb_options_set_create_if_missing(r, !o->read_only);
 	rocksdb_options_set_paranoid_checks(r, 1);
-	rocksdb_options_set_compression(r, rocksdb_no_compression); /* fp32 values do not shrink */
+	rocksdb_options_set_compression(r, rocksdb_no_compression); /* fp32 values do not compress */
 	rocksdb_options_set_write_buffer_size(r, memtable_bytes(o));
 	rocksdb_options_set_max_write_buffer_number(r, MEMTABLES);
 	rocksdb_options_set_allow_concurrent_memtable_write(r, 0); /* one writer */
@@ -192,7 +198,7 @@ static weir_status open_database(struct cold *c, const struct cold_options *o, w
 		c->db = rocksdb_open_for_read_only_column_families(c->options, o->path, 1, &name, &family_options, &c->family, 0, &text);
 	else
 		c->db = rocksdb_open_column_families(c->options, o->path, 1, &name, &family_options, &c->family, &text);
-	/* CURRENT has no checksum: that it is damaged shows by what it names. */
+	/* CURRENT has no checksum. Damage to it shows only as the name of a missing file. */
 	if (text && strstr(text, "No such file") && strstr(text, "MANIFEST-")) {
 		weir_fail(err, WEIR_E_CORRUPT, "%s/CURRENT names a file that is not there: %s", o->path, text);
 		rocksdb_free(text);
@@ -261,9 +267,9 @@ static weir_status refuse_space(const struct cold *c, uint64_t bytes, int error,
 	                 (unsigned long long)bytes >> 20, strerror(error));
 }
 
-/* Whether the memtables can be written. A quota shows only where space is taken, and RocksDB
- * does not survive a write that fails: so as much is taken and given back. File systems that
- * reserve nothing are believed. */
+/* Checks that the memtables can be written. A quota shows only when space is allocated, and RocksDB
+ * does not survive a failed write, so this allocates the space and frees it again. File systems
+ * that cannot reserve space are assumed to have enough. */
 static weir_status probe_space(struct cold *c, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 16];
@@ -280,13 +286,13 @@ static weir_status probe_space(struct cold *c, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Merging everything needs room for it once more, besides what was accepted. bytes: to be
- * written; a memtable that they fill is flushed by RocksDB itself. */
+/* Checks for the spare space plus the size of the live files, because a merge of everything needs
+ * that much again. bytes: about to be written; RocksDB itself flushes a memtable that they fill. */
 static weir_status check_space(struct cold *c, uint64_t bytes, weir_error *err)
 {
 	struct statvfs v;
 	if (!c->path || statvfs(c->path, &v) != 0)
-		return WEIR_OK; /* RocksDB will say what is wrong */
+		return WEIR_OK; /* RocksDB will report the error */
 	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
 	const uint64_t needed = c->spare_bytes + property(c, "rocksdb.live-sst-files-size");
 	c->unprobed += bytes;
@@ -296,7 +302,7 @@ static weir_status check_space(struct cold *c, uint64_t bytes, weir_error *err)
 	                 c->path, (unsigned long long)left >> 20, (unsigned long long)needed >> 20);
 }
 
-/* Takes the batch over. */
+/* Takes over the batch. */
 static weir_status write_batch(struct cold *c, rocksdb_writebatch_t *batch, const char *what, weir_error *err)
 {
 	size_t bytes = 0;
@@ -340,8 +346,9 @@ weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data
 	return write_batch(c, batch, "writing a header", err);
 }
 
-/* The ends of the range are the beginnings of keys, shorter than what insert_from_last goes by: RocksDB would look from the range's place in the list
- * of ranges for the rows' in theirs. */
+/* The bounds of the range are prefixes of keys, shorter than the prefix of insert_from_last. With
+ * longer bounds, RocksDB would take the range's place in its list of ranges as the insertion hint
+ * for rows in their list. */
 static rocksdb_writebatch_t *batch_that_removes(uint32_t partition)
 {
 	uint8_t first[2], end[3] = {0, 0, UINT8_MAX};
@@ -370,7 +377,8 @@ weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void 
 weir_status cold_flush(struct cold *c, weir_error *err)
 {
 	char *text = NULL;
-	weir_status status = check_space(c, c->fixed, err); /* the disk may have filled since the rows were written */
+	/* The disk may have filled up since the rows were written. */
+	weir_status status = check_space(c, c->fixed, err);
 	if (status)
 		return status;
 	rocksdb_flush(c->db, c->flush, &text);
@@ -397,7 +405,7 @@ weir_status cold_get_header(struct cold *c, uint32_t partition, uint8_t **out, s
 	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "reading a header of %zu bytes: out of memory", *bytes);
 }
 
-/* Copies what was found and frees it all; the first error wins. */
+/* Copies the rows found and frees everything. Returns the first error. */
 static weir_status take_found(rocksdb_pinnableslice_t **found, char **texts, uint32_t table, const uint64_t *keys, size_t count,
                               struct row_batch *out, weir_error *err)
 {

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define RUN_KEYS 1024u /* keys of one table handed to cold_read together */
+#define RUN_KEYS 1024u /* keys of one table passed to cold_read together */
 
 struct reader {
 	struct cold *cold;

@@ -13,7 +13,7 @@
 struct cold_sweep {
 	struct cold *cold;
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	struct cold_sweep_request *first, **last;
 	bool stopping;
@@ -58,7 +58,7 @@ static void deliver(void *arg)
 	r->done(r);
 }
 
-/* NULL: nothing is queued, and nothing will be. */
+/* Returns NULL when the queue is empty and stays empty. */
 static struct cold_sweep_request *take(struct cold_sweep *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -74,7 +74,8 @@ static struct cold_sweep_request *take(struct cold_sweep *s)
 static void *run(void *arg)
 {
 	struct cold_sweep *s = arg;
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), SWEEP_NICE); /* of this thread: nobody waits for it */
+	/* Lowers the priority of this thread, which nothing waits for. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), SWEEP_NICE);
 	for (struct cold_sweep_request *r; (r = take(s)) != NULL;) {
 		r->status = sweep(s->cold, r);
 		poster_post(&r->poster, deliver, r);

@@ -21,7 +21,7 @@ struct cold_writer {
 	weir_error err;
 };
 
-/* The next item; NULL: there is none and will be none. */
+/* Returns the next item; NULL: the queue is empty and stays empty. */
 static struct cold_write *take(struct cold_writer *w)
 {
 	pthread_mutex_lock(&w->lock);
@@ -107,7 +107,7 @@ static void write_item(struct cold_writer *w, struct cold_write *item)
 	answer(w, item);
 }
 
-/* Everything that is queued now. */
+/* Takes everything queued now. */
 static struct cold_write *take_all(struct cold_writer *w)
 {
 	pthread_mutex_lock(&w->lock);
@@ -118,8 +118,8 @@ static struct cold_write *take_all(struct cold_writer *w)
 	return first;
 }
 
-/* A flush of RocksDB makes a file, whatever it holds, and costs an fsync: one answers all that
- * are asked for by now, once the rest of the queue is written. */
+/* A flush of RocksDB always creates a file and costs an fsync. So one flush answers all flushes
+ * requested by now, after the rest of the queue is written. */
 static void flush_together(struct cold_writer *w, struct cold_write *flush)
 {
 	struct cold_write *others = NULL;

@@ -1,9 +1,12 @@
-/* The one thread of a server that writes to RocksDB. First in, first out, so that a row's later
- * version is written later, and a header after the rows that it speaks of. Flushes that wait at
- * the same time become one, behind all that is queued with them. A full disk is waited out: the
- * batch is tried again until there is room, and what waits behind it waits, unless the server
- * stops: then it and everything behind it is answered with E_NO_SPACE. Any other error is final
- * in the same way. */
+/* The only thread of a server that writes to RocksDB.
+ *
+ * The queue is first in, first out: a later version of a row is written later, and a header is
+ * written after the rows that it describes. Flushes that wait at the same time become one flush,
+ * behind all items queued with them.
+ *
+ * On a full disk the writer retries the batch until there is room, and everything behind it waits.
+ * If the server stops meanwhile, the batch and everything behind it are answered with E_NO_SPACE.
+ * Any other error is final in the same way: everything behind it gets that error. */
 #ifndef WEIR_COLD_WRITER_H
 #define WEIR_COLD_WRITER_H
 
@@ -14,36 +17,43 @@
 struct cold_writer;
 struct cold_writer_options {
 	struct cold *cold;
-	struct logger *logger; /* may be NULL; says when the disk is full and when it no longer is */
-	uint32_t retry_ms;     /* between tries on a full disk; 0: 1000 */
-	/* Whether the server is to stop, and a full disk is not waited out any more. Asked between tries, by the thread that writes; may be NULL. */
+	/* May be NULL; reports when the disk becomes full and when it has room again. */
+	struct logger *logger;
+	uint32_t retry_ms; /* between retries on a full disk; 0: 1000 */
+	/* Returns whether the server is stopping; the writer then stops retrying on a full disk. Called
+	 * by the writing thread between retries. May be NULL. */
 	bool (*stopping)(void *arg);
 	void *arg;
 };
 
-enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_EMPTY, COLD_WRITE_FLUSH }; /* EMPTY: cold_empty_partition */
-/* The caller's, untouched while under way. done runs through `poster` when it is in RocksDB (FLUSH: on disk) or can never be. */
+/* EMPTY: cold_empty_partition. */
+enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_EMPTY, COLD_WRITE_FLUSH };
+/* The caller owns an item and must not touch it while it is in progress. done runs through `poster`
+ * once the item is in RocksDB (FLUSH: on disk) or can never be. */
 struct cold_write {
 	enum cold_write_kind kind;
 	struct row_batch rows; /* ROWS */
 	uint32_t partition;    /* HEADER, EMPTY */
-	const void *header;    /* the same */
+	const void *header;    /* HEADER, EMPTY */
 	size_t header_bytes;
 	struct poster poster;
-	void (*done)(struct cold_write *w); /* status and err are set; err.text says what and where */
+	/* Runs with status and err set; err.text describes the failure and its place. */
+	void (*done)(struct cold_write *w);
 	weir_status status;
 	weir_error err;
-	struct cold_write *next; /* the writer's */
+	struct cold_write *next; /* owned by the writer */
 };
 
 struct cold_writer *cold_writer_create(const struct cold_writer_options *options, weir_error *err);
-/* From any thread; those of one thread are written in their order. */
+/* From any thread. The items of one thread are written in the order submitted. */
 void cold_writer_submit(struct cold_writer *w, struct cold_write *item);
-/* Writes the item on the caller's thread, with the same patience; done is not called. For recovery: nothing is queued or submitted meanwhile. */
+/* Writes the item on the caller's thread, with the same retries; does not call done. For recovery,
+ * while nothing is queued or submitted. */
 weir_status cold_writer_write_now(struct cold_writer *w, struct cold_write *item);
-/* Whether a full disk holds it up now, or made it give up. From any thread. */
+/* Whether a full disk blocks the writer now, or made it give up. From any thread. */
 bool cold_writer_is_stuck(const struct cold_writer *w);
-/* Writes what is queued (on a full disk: gives it up with E_NO_SPACE), joins the thread. Every done has been posted when it returns. NULL is allowed. */
+/* Writes the queued items (on a full disk: answers them with E_NO_SPACE) and joins the thread. When
+ * it returns, every `done` has been posted. NULL is allowed. */
 void cold_writer_destroy(struct cold_writer *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* The memory budget of a server: one counter that all who keep rows charge, whatever their thread. It does not refuse: a store lets go of
- * rows, and reads none back, while the pool is full. */
+/* The memory budget of a server: one counter that every owner of rows charges, from any thread. It
+ * never refuses a charge. While the budget is full, a store evicts rows and reads none back. */
 #ifndef WEIR_POOL_H
 #define WEIR_POOL_H
 
@@ -9,8 +9,9 @@
 
 struct pool {
 	_Atomic uint64_t used;
-	_Atomic uint64_t promised; /* bytes of rows that never leave, stored already or not */
-	uint64_t limit;            /* bytes; 0: no budget */
+	/* Bytes of rows that never leave memory, whether stored yet or not. */
+	_Atomic uint64_t promised;
+	uint64_t limit; /* bytes; 0: no budget */
 };
 
 static inline void pool_charge(struct pool *p, uint64_t bytes)
@@ -27,12 +28,13 @@ static inline uint64_t pool_used(const struct pool *p)
 {
 	return p ? atomic_load_explicit(&p->used, memory_order_relaxed) : 0;
 }
-/* Whether `bytes` more fit. p may be NULL: always. */
+/* Whether `bytes` more fit. Always true if p is NULL. */
 static inline bool pool_fits(const struct pool *p, uint64_t bytes)
 {
 	return !p || p->limit == 0 || pool_used(p) + bytes <= p->limit;
 }
-/* Room for rows that will never leave. False: they and those promised before can never all be here, and nothing is promised. */
+/* Reserves room for rows that will never leave memory. Returns false, and reserves nothing, if
+ * these rows and those promised before cannot all fit. */
 static inline bool pool_promise(struct pool *p, uint64_t bytes)
 {
 	if (!p || p->limit == 0)
@@ -42,12 +44,12 @@ static inline bool pool_promise(struct pool *p, uint64_t bytes)
 	atomic_fetch_sub_explicit(&p->promised, bytes, memory_order_relaxed);
 	return false;
 }
-/* Whether pool_promise would say yes now. */
+/* Whether pool_promise would succeed now. */
 static inline bool pool_may_promise(const struct pool *p, uint64_t bytes)
 {
 	return !p || p->limit == 0 || atomic_load_explicit(&p->promised, memory_order_relaxed) + bytes <= p->limit;
 }
-/* They left after all: a partition has gone. */
+/* Returns promised bytes, for example when a partition leaves the server. */
 static inline void pool_take_back(struct pool *p, uint64_t bytes)
 {
 	if (p && p->limit)

@@ -6,9 +6,9 @@
 
 #define PAGES_HUGE_BYTES (2u << 20)
 
-/* Zeroed memory of at least `bytes`, aligned to a huge page, in ordinary pages that are
- * committed as they are touched. NULL when out of memory. Neighbours are one mapping for the
- * kernel, which has a limit (vm.max_map_count): so thousands of small tables do not reach it. */
+/* Returns at least `bytes` of zeroed memory, aligned to a huge page, in ordinary pages that are
+ * committed when first touched. NULL: out of memory. The kernel merges neighbouring mappings, so
+ * thousands of small tables do not reach its limit (vm.max_map_count). */
 void *pages_map(size_t bytes);
 /* Advises huge pages, for memory that will be used as a whole. */
 void pages_prefer_huge(void *base, size_t bytes);

@@ -32,7 +32,7 @@ static weir_status grow(struct row_batch *b, size_t bytes)
 	return WEIR_OK;
 }
 
-/* Adds an item; *data: its bytes, yet to be filled. */
+/* Adds an item and returns the place for its bytes in *data. */
 static weir_status add(struct row_batch *b, struct row_item item, uint64_t version, uint8_t **data)
 {
 	if (grow(b, item.bytes))

@@ -40,7 +40,7 @@ static weir_status begin(struct rowmap *m)
 	return WEIR_OK;
 }
 
-/* Entries that lead to the segment of entry `at`, which is the first of them. */
+/* Returns the number of entries that lead to the segment of entry `at`, the first of them. */
 static uint64_t entries_of(const struct rowmap *m, uint64_t at)
 {
 	return (uint64_t)1 << (m->depth - m->directory[at].segment->depth);
@@ -95,7 +95,8 @@ static void segment_insert(struct rowmap_segment *g, uint64_t hash, struct rowma
 	g->used++;
 }
 
-/* Splits the segment of `hash` by one more bit; the upper half of its entries lead to the new one. */
+/* Splits the segment of `hash` by one more bit. The upper half of its entries lead to the new
+ * segment. */
 static weir_status split(struct rowmap *m, uint64_t hash)
 {
 	struct rowmap_segment *low = segment_of(m, hash);
@@ -155,7 +156,7 @@ void rowmap_set(struct rowmap *m, uint64_t key, uint64_t row)
 	g->slots[place_of(g, hash, key)].row = row + 1;
 }
 
-/* Knuth's algorithm R (TAOCP 6.4): what probed past the hole moves into it. */
+/* Knuth's algorithm R (TAOCP 6.4): an entry that probed past the hole moves into it. */
 void rowmap_remove(struct rowmap *m, uint64_t key)
 {
 	const uint64_t hash = hash_u64(key);

@@ -6,7 +6,7 @@
 
 #include "server/store/pages.h"
 
-#define NARROW_BLOCK_ROWS_MIN 64u /* fewer rows in a huge page would waste too much of it */
+#define NARROW_BLOCK_ROWS_MIN 64u /* with fewer rows a huge page would waste too much space */
 
 static uint64_t bytes_of_row(const struct slab *s)
 {
@@ -57,7 +57,7 @@ static weir_status map_blocks(struct slab *s)
 	return WEIR_OK;
 }
 
-/* Rows ever used: whole blocks and those of the last one. */
+/* Returns the number of rows ever used: whole blocks plus the rows of the last one. */
 static uint64_t used_ever(const struct slab *s)
 {
 	return (s->end >> s->shift) * s->block_rows + slab_place(s, s->end);
@@ -96,7 +96,8 @@ uint64_t slab_cost(const struct slab *s, uint64_t rows)
 	return alone * bytes_of_row(s) + (rows - alone + s->block_rows - 1) / s->block_rows * s->block_bytes;
 }
 
-/* A small table does not cost a huge page; one that has filled as much as that will grow. */
+/* A small table does not get a huge page. Once it has filled that much, it is expected to grow, so
+ * the rest of the mapping gets huge pages. */
 static void note_growth(const struct slab *s, uint64_t row)
 {
 	const uint64_t first = s->exact ? PAGES_HUGE_BYTES / s->stride : (uint64_t)1 << s->shift;
@@ -118,7 +119,7 @@ static uint64_t take_new(struct slab *s)
 	return row;
 }
 
-/* Where a freed row keeps the number of the next. */
+/* Returns the place where a freed row keeps the number of the next. */
 static void *link_of(const struct slab *s, uint64_t row)
 {
 	return s->stride ? slab_row(s, row) : slab_tail(s, row);

@@ -1,10 +1,11 @@
-/* Rows of one size, addressed by number and never moved; a freed row is used again. Memory comes in blocks, each the rows of some numbers, then
- * their tails, then a byte of flags for each:
+/* Rows of one size, addressed by number. Rows never move, and freed rows are reused. Memory comes
+ * in blocks; a block holds its rows, then their tails, then one byte of flags per row:
  *
  *   | row 0 | row 1 | ... | tail 0 | tail 1 | ... | flags 0 | flags 1 | ... |
  *
- * Rows are 64-byte aligned, whatever stands behind them. A block of narrow rows is one huge page, so that a row, its tail and its flags cost one
- * translation, and a scan of flags reads a row's byte and no more. A row's number is block << shift | place in the block: numbers have gaps. */
+ * Rows are 64-byte aligned. A block of narrow rows is one huge page, so a row, its tail and its
+ * flags cost one address translation, and a scan of flags reads only one byte per row. The number
+ * of a row is block << shift | place in the block, so numbers have gaps. */
 #ifndef WEIR_SLAB_H
 #define WEIR_SLAB_H
 
@@ -21,30 +22,33 @@
 struct slab {
 	size_t stride; /* bytes of a row, a multiple of 64 */
 	size_t tail_bytes;
-	size_t tails_at, flags_at; /* in a block */
+	size_t tails_at, flags_at; /* offsets in a block */
 	size_t block_bytes;
 	uint32_t block_rows;
 	uint32_t shift;
 	bool exact; /* charged row by row, not block by block */
 	uint8_t **blocks;
-	uint32_t mapped, capacity; /* blocks, and room in the array */
+	uint32_t mapped, capacity; /* blocks mapped, and capacity of the array */
 	uint64_t end;              /* the lowest number never used */
 	uint64_t rows;             /* in use */
-	uint64_t free, free_count; /* a list through the first bytes of freed rows, or of their tails where rows have none */
-	struct pool *pool;         /* charged; may be NULL */
+	/* Free list and its length. The first bytes of each freed row hold the link; the first bytes of
+	 * its tail hold it if rows have no bytes. */
+	uint64_t free, free_count;
+	struct pool *pool; /* charged; may be NULL */
 	uint64_t charged;
 };
 
 void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool);
 void slab_free(struct slab *s);
-/* Makes room for `extra` more rows. E_MEMORY changes nothing that can be seen. */
+/* Makes room for `extra` more rows. E_MEMORY has no visible effect. */
 weir_status slab_reserve(struct slab *s, uint64_t extra);
-/* The number of a row that was not in use; its tail and flags are zero. Needs room (slab_reserve). */
+/* Returns the number of a row that was not in use; its tail and flags are zero. The slab must have
+ * room (slab_reserve). */
 uint64_t slab_add(struct slab *s);
 void slab_remove(struct slab *s, uint64_t row);
-/* How many rows can be added without charging the pool. */
+/* Returns the number of rows that can be added without charging the memory budget. */
 uint64_t slab_spare(const struct slab *s);
-/* What the pool is charged when `rows` are added. */
+/* Returns the charge to the memory budget for adding `rows`. */
 uint64_t slab_cost(const struct slab *s, uint64_t rows);
 
 static inline uint64_t slab_place(const struct slab *s, uint64_t row)

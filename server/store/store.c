@@ -1,5 +1,6 @@
-/* Tables and look-ups. Embedding rows are found by key through a rowmap, dense chunks through an array. Look-ups go in blocks and in two
- * stages, index first and then rows, each prefetched for the whole block: the memory works on many misses at once. */
+/* Tables and look-ups. A rowmap finds embedding rows by key; an array finds dense chunks. Look-ups
+ * run in blocks and in two stages, first the index and then the rows. Each stage is prefetched for
+ * the whole block, so the memory serves many misses at once. */
 #include "server/store/store.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include "kernels/init.h"
 #include "server/store/store_internal.h"
 
-#define PREFETCH_BYTES_MAX 512u /* of one row; the hardware goes on by itself */
+#define PREFETCH_BYTES_MAX 512u /* of one row; the hardware prefetcher continues by itself */
 
 static void table_free(struct store_table *t)
 {
@@ -90,8 +91,8 @@ uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t pa
 	if (spec->kind != WEIR_DENSE)
 		return 0;
 	const uint64_t chunks = chunks_here(id, spec, partition, partitions);
-	/* Where pulls are coded: what trainers hold of a chunk, and the newest differences
-	 * (reference.h). */
+	/* Coded pulls also need the delta bases of the chunks and the newest differences
+	 * (delta_base.h). */
 	const uint64_t held = spec->pull.codec == WEIR_CODEC_FP32 ? 0 : WEIR_CHUNK * 2 * sizeof(float);
 	init_slab(&slab, WEIR_CHUNK, optimizer_slots(spec->optimizer.kind), NULL);
 	return slab_cost(&slab, chunks) + chunks * held;
@@ -124,7 +125,7 @@ weir_status store_check_table(const struct store *s, uint32_t id, const weir_tab
 	return WEIR_OK;
 }
 
-/* Dense rows are all used by every batch: they stay. */
+/* Every batch uses all dense rows, so they stay in memory. */
 static weir_status promise_dense(struct store_table *t, weir_error *err)
 {
 	struct pool *pool = t->store->options.pool;
@@ -135,7 +136,7 @@ static weir_status promise_dense(struct store_table *t, weir_error *err)
 	return WEIR_OK;
 }
 
-/* The index alone: memory for rows comes with the rows. */
+/* Allocates only the index. Memory for rows comes with the rows. */
 static weir_status prepare_rows(struct store_table *t, weir_error *err)
 {
 	struct pool *pool = t->store->options.pool;
@@ -342,7 +343,7 @@ void store_drop_row(struct store_table *t, uint64_t row)
 	free_row(t, row);
 }
 
-/* The row leaves memory although its last version may be nowhere else. */
+/* The row leaves memory even if no other place has its last version. */
 static void forget_row(struct store_table *t, uint64_t row)
 {
 	store_before_change(t, row);
@@ -350,7 +351,7 @@ static void forget_row(struct store_table *t, uint64_t row)
 	free_row(t, row);
 }
 
-/* The full row of a stub's key, to be filled: what the stub counted stands behind it. */
+/* Adds an empty full row for a stub's key. It takes over the stub's metadata. */
 static uint64_t add_admitted(struct store_table *t, uint64_t key, uint64_t stub)
 {
 	const uint64_t row = store_add_row(t, key, stub, false);
@@ -361,11 +362,11 @@ static uint64_t add_admitted(struct store_table *t, uint64_t key, uint64_t stub)
 	return row;
 }
 
-/* Looks again: an earlier absent key of the same call may have been the same. */
+/* Looks up again, because an earlier absent key of the same call may be the same key. */
 static uint64_t find_or_create(struct store_table *t, uint64_t key)
 {
 	uint64_t row = store_find_row(t, key);
-	assert(!is_pending(row)); /* it was wanted, and not waited for */
+	assert(!is_pending(row)); /* else the caller wanted it but did not wait */
 	if (is_full(row))
 		return row;
 	row = is_row(row) ? add_admitted(t, key, row) : store_add_row(t, key, row, false);
@@ -382,7 +383,7 @@ static inline void mark_changed(struct store_table *t, uint64_t row)
 		store_mark_dirty(t, row);
 }
 
-/* numbers[i]: the row number of keys[i], or none; count <= BLOCK_ROWS. */
+/* numbers[i]: the row number of keys[i], or ROWMAP_NONE; count <= BLOCK_ROWS. */
 static void find_block(const struct store_table *t, const uint64_t *keys, size_t count, uint64_t *numbers)
 {
 	const struct rowmap_slot *home[BLOCK_ROWS];
@@ -460,7 +461,7 @@ void store_copy_row(const struct store_table *t, uint64_t key, float *row, struc
 		initial_row(t, key, row, n);
 }
 
-/* The key is in the row map afterwards only if RocksDB may have a row of it. */
+/* Afterwards the key is in the row map only if RocksDB may have a row of it. */
 static weir_status remove_row(struct store_table *t, uint64_t key, uint64_t version)
 {
 	const uint64_t row = store_find_row(t, key);

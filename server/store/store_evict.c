@@ -1,16 +1,19 @@
-/* The memory budget. While the pool is full, each table keeps a reserve of free rows by the CLOCK algorithm (Corbato, 1969): a hand goes round over the
- * rows' flags; a row used since it last came by stays, another leaves. Clean rows leave at once. Changed ones are first written, in batches,
- * and leave when that is done unless they were used meanwhile; those not durable yet are passed over. */
+/* The memory budget. While the budget is full, each table keeps a reserve of free rows by the CLOCK
+ * algorithm (Corbato, 1969): a hand goes round over the flags of the rows. A row that was used
+ * since the hand last passed stays; any other row leaves. A clean row leaves at once. A changed row
+ * is first written, in a batch, and leaves afterwards unless it was used meanwhile. The hand passes
+ * over changed rows that are not durable yet. */
 #include <stdlib.h>
 
 #include "server/store/store_internal.h"
 
-#define LOOKS_MAX   8192u /* of one slice: tens of microseconds, and what the victims cost */
+#define LOOKS_MAX   8192u /* of one slice: tens of microseconds, plus the cost of the victims */
 #define VICTIMS_MAX 2048u /* of one slice */
 #define RESERVE_MIN 16u
 #define RESERVE_MAX 8192u
-#define RESERVE_OF  64u /* the reserve is one row in so many */
-/* With less than this part of the budget left whoever brings rows waits for room: all partitions may come to need a block at once. */
+#define RESERVE_OF  64u /* the reserve is one row in this many */
+/* When less than 1 / GATE_OF of the budget is left, records that bring rows wait for room, because
+ * all partitions may need a block at once. */
 #define GATE_OF 4u
 
 static uint64_t reserve_of(const struct slab *slab)
@@ -19,14 +22,15 @@ static uint64_t reserve_of(const struct slab *slab)
 	return rows < RESERVE_MIN ? RESERVE_MIN : rows > RESERVE_MAX ? RESERVE_MAX : rows;
 }
 
-/* For those that arrive the pool is charged already. */
+/* The memory budget is already charged for the rows that arrive. */
 static bool has_room(const struct slab *slab, uint64_t arriving, uint64_t rows)
 {
 	const uint64_t cost = slab_cost(slab, arriving + rows) - slab_cost(slab, arriving);
 	return cost == 0 || pool_fits(slab->pool, cost);
 }
 
-/* As long as there are few stubs, or most of them are kept, others cannot make room for them: a little more than the budget is taken. */
+/* While there are few stubs, or most of them are kept, evicting stubs cannot make room for more.
+ * They may then exceed the budget by a little. */
 static bool has_room_for_stubs(const struct store_table *t, uint64_t rows)
 {
 	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * (rows + t->store->kept.count) ||
@@ -64,7 +68,7 @@ static bool try_victim(struct store_table *t, uint64_t row, uint8_t *flags)
 	return true;
 }
 
-/* Of full rows or of stubs: bit is that of their numbers. */
+/* Evicts full rows or stubs. bit: the bit in their row numbers. */
 static void evict_from(struct store_table *t, const struct slab *slab, uint64_t *hand, uint64_t leaving, uint64_t bit)
 {
 	const uint64_t needed = t->arriving + t->wanted, reserve = reserve_of(slab);

@@ -1,5 +1,6 @@
-/* Rows that come back. Keys whose rows may be below are noted, marked as pending in the row map, and sent together. A request waits until there is
- * room for its rows: this is what holds back whoever brings records while the server is out of memory. */
+/* Rows that come back. Keys whose rows may be below are noted, marked as pending in the row map,
+ * and requested together. A request waits until there is room for its rows. This throttles the
+ * records that need them while the server is out of memory. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,18 +8,21 @@
 #include "server/store/store_internal.h"
 
 #define WANTS_FIRST  256u
-#define ANSWERED_MAX 8u /* kept at least: a record that had to ask again still finds what was absent */
+#define ANSWERED_MAX 8u /* minimum kept: a record that asks again still finds its absent keys */
 
-/* --- Keeping. While some of a record's rows come back, others that it wants may leave for another record's sake; with little memory the two could take
- * turns for ever. So one record at a time, the first that has to ask again, keeps its rows, those here and those that come, until it is looked at
- * once more: then it has all of them. */
+/* --- Keeping rows
+ *
+ * While some rows of a record come back, its other rows may leave to make room for another record.
+ * With little memory the two records could take turns for ever. So one record at a time, the first
+ * that has to ask again, keeps its rows: those in memory and those that come. They stay until the
+ * record is tried again, and it then has all of them. */
 
 static bool keeps(const struct store *s)
 {
 	return s->asks_again && !s->kept.until;
 }
 
-/* Without memory for it the row may leave, and the record asks once more. */
+/* Without memory for the entry, the row may leave, and the record asks once more. */
 static void keep(struct store *s, uint8_t *flags)
 {
 	if (*flags & ROW_KEPT)
@@ -69,7 +73,7 @@ static weir_status reserve_wants(struct store *s, size_t extra)
 	return WEIR_OK;
 }
 
-/* A key that was not in memory a moment ago. */
+/* Notes a key that was not in memory a moment ago. */
 static weir_status note(struct store_table *t, uint64_t key)
 {
 	struct store *s = t->store;
@@ -159,7 +163,7 @@ static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, c
 	return status;
 }
 
-/* The row of a pending key. */
+/* Installs the row of a pending key. */
 static weir_status install(struct store_table *t, uint64_t key, const uint8_t *bytes, size_t count, weir_error *err)
 {
 	struct store *s = t->store;
@@ -179,7 +183,8 @@ static weir_status install(struct store_table *t, uint64_t key, const uint8_t *b
 	return WEIR_OK;
 }
 
-/* Rows for what was found; the other keys are marked absent, and r->wants is left with them. */
+/* Installs the rows that were found. Marks the other keys absent, and leaves only those in
+ * r->wants. */
 static weir_status install_all(struct store *s, struct cold_request *r)
 {
 	size_t found = 0, absent = 0;
@@ -203,7 +208,7 @@ static weir_status install_all(struct store *s, struct cold_request *r)
 	return WEIR_OK;
 }
 
-/* The next wants of one table: their number, from `at` on. */
+/* Returns the number of consecutive wants of one table from `at` on. */
 static size_t run_of(const struct cold_request *r, size_t at)
 {
 	size_t n = 1;
@@ -219,7 +224,7 @@ static void request_free(struct store_request *q)
 	free(q);
 }
 
-/* Those who waited have looked: what was found absent may be forgotten. */
+/* The records that waited have looked, so the absent marks may be removed. */
 static void forget(struct store *s, struct store_request *q)
 {
 	for (size_t i = 0; i < q->request.count; i++) {
@@ -284,7 +289,8 @@ static void fetch_done(struct cold_request *r)
 
 /* --- Sending */
 
-/* Whether there is room for the whole request. One for which there can hardly ever be room goes when nothing else is under way. */
+/* Whether there is room for the whole request. A request too large ever to fit is sent when nothing
+ * else is in progress. */
 static bool is_admissible(struct store *s, const struct cold_request *r)
 {
 	bool fits = true;
@@ -335,7 +341,8 @@ void store_admit(struct store *s)
 			s->waiting_last = &s->waiting;
 		send(s, q);
 	}
-	/* What is on its way to RocksDB, or to being durable, asks again when it is there; otherwise the clock has to go on. */
+	/* Batches on their way to RocksDB, or to becoming durable, try again when they are done.
+	 * Otherwise the clock hand has to go on. */
 	if (s->waiting && !s->closed && !s->admit_posted && !s->held && !s->under_way && !s->awaits_durable) {
 		s->admit_posted = true;
 		poster_post(&s->options.poster, admit_again, s);
@@ -369,9 +376,10 @@ uint64_t store_fetch(struct store *s)
 
 void store_replay(struct store *s, uint64_t index)
 {
-	assert(s->replays || (!s->under_way && !s->held && !s->waiting)); /* their ends would have to come through the loop */
+	/* Work in progress would have to end through the loop. */
+	assert(s->replays || (!s->under_way && !s->held && !s->waiting));
 	s->replays = true;
-	s->asks_again = true; /* whatever is wanted is kept */
+	s->asks_again = true; /* keeps every row that is wanted */
 	let_go(s);
 	if (store_is_tight(s))
 		s->below = true;

@@ -1,7 +1,10 @@
-/* Scans: first the rows that are in memory only, in the order of their places, then those in RocksDB, in the order of their keys, each as it is in
- * memory where it is there too. No row is missed: one without ROW_BELOW can neither leave nor move, so the first half meets it; one that is in
- * RocksDB when the first half comes to its place, or was there before, is there until it is removed, so the second half does. One that is written below
- * between its two turns is met twice. While no row is below only, the first half takes them all, and there is no second. */
+/* Scans. The first half visits the rows that are only in memory, in order of place. The second half
+ * visits the rows in RocksDB, in order of key; if a row is also in memory, it visits that version.
+ *
+ * No row is missed. A row without ROW_BELOW can neither leave nor move, so the first half meets it.
+ * A row that is in RocksDB when the first half reaches its place, or earlier, stays there until it
+ * is removed, so the second half meets it. A row that is written below between its two turns is met
+ * twice. If no row is only below, the first half visits all rows and there is no second half. */
 #include <stdlib.h>
 
 #include "server/store/store_internal.h"
@@ -20,7 +23,8 @@ static void scan_memory(const struct store_table *t, struct store_place *place, 
 	const bool has_below = t->store->below && t->spec.kind == WEIR_EMBEDDING;
 	const uint8_t mask = has_below ? ROW_USED | ROW_BELOW : ROW_USED;
 	uint64_t row = place->at;
-	if (slab_place(&t->slab, row) >= t->slab.block_rows) /* a client's mistake: a number that no row has */
+	/* A client's mistake: a number that no row has. */
+	if (slab_place(&t->slab, row) >= t->slab.block_rows)
 		row = slab_next(&t->slab, row);
 	for (uint32_t looks = 0; row < t->slab.end && max && looks < SLICE_LOOKS; looks++, row = slab_next(&t->slab, row)) {
 		if ((*slab_flags(&t->slab, row) & mask) != ROW_USED)
@@ -31,7 +35,8 @@ static void scan_memory(const struct store_table *t, struct store_place *place, 
 	*place = row < t->slab.end ? (struct store_place){.at = row} : (struct store_place){.below = has_below};
 }
 
-/* A row of RocksDB, unless it is a stub or its removal is on the way. copy: room for it. */
+/* Visits a row of RocksDB, unless it is a stub or its removal is on the way. copy: room for the
+ * row. */
 static weir_status visit_below(const struct store_table *t, const struct cold_row *r, float *copy, store_row_fn visit, void *arg,
                                weir_error *err)
 {

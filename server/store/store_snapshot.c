@@ -1,6 +1,8 @@
-/* Snapshots by copy-on-write. Each row has a parity bit for each snapshot that can be in progress; beginning one flips the store's bit, so that every row is
- * `not emitted` at once. A sweep emits rows and turns their bits; a row that is about to change or to leave is emitted before. New rows and rows that
- * come back are born with the store's bits: they are in no snapshot, or in RocksDB's. */
+/* Snapshots by copy-on-write. Each row has one parity bit for each possible concurrent snapshot.
+ * Beginning a snapshot flips the store's bit, so that every row counts as not emitted at once. A
+ * sweep emits rows and flips their bits. A row that is about to change or leave is emitted before
+ * that. New rows and rows that come back get the store's bits: they are in no snapshot, or in
+ * RocksDB's. */
 #include <string.h>
 
 #include "server/store/store_internal.h"
@@ -23,7 +25,8 @@ static void save(struct store_snapshot *n, const struct store_table *t, uint64_t
 {
 	const struct row_tail *tail = row_tail(t, row);
 	*row_flags(t, row) ^= n->parity;
-	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor) || /* a restored row is at version 0 */
+	/* A restored row is at version 0. */
+	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor) ||
 	    !row_slice_has(&n->options.slice, t->id, tail->key))
 		return;
 	n->failed = row_batch_add(&n->batch, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, row, tail->key));
@@ -38,7 +41,7 @@ void store_save_row(struct store_table *t, uint64_t row)
 			save(n, t, row);
 }
 
-/* Removals that RocksDB's snapshot does not have yet. */
+/* Saves the removals that RocksDB's snapshot does not have yet. */
 static void save_removals(struct store_snapshot *n, const struct store_write *x)
 {
 	for (; x; x = x->next)
@@ -56,7 +59,7 @@ static struct store_snapshot *find_idle(struct store *s)
 	return NULL;
 }
 
-/* Ends one that yields; NULL: none does. */
+/* Ends a snapshot that yields; NULL: none yields. */
 static struct store_snapshot *make_idle(struct store *s)
 {
 	for (struct store_snapshot *n = s->snapshots; n < s->snapshots + STORE_SNAPSHOTS_MAX; n++)
@@ -147,7 +150,7 @@ void store_snapshot_cancel(struct store_snapshot *n)
 {
 	if (!n->active)
 		return;
-	n->failed = WEIR_E_CANCELLED; /* bits turn, nothing is emitted */
+	n->failed = WEIR_E_CANCELLED; /* flips the bits without emitting */
 	(void)sweep(n, SIZE_MAX);
 	end(n);
 }

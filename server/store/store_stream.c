@@ -3,8 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SLICE_NS    1000000 /* the owner is held for about so long */
-#define SLICE_ROWS  8u      /* looked at between two looks at the clock: few, because a dense row has up to 768 KiB */
+#define SLICE_NS 1000000 /* the owner works for about this long */
+/* Rows between two looks at the clock. Few, because a dense row has up to 768 KiB. */
+#define SLICE_ROWS  8u
 #define BELOW_BYTES (512u << 10)
 #define NAMES_FIRST 4096u
 
@@ -27,10 +28,10 @@ struct store_stream {
 	/* Guarded by lock. */
 	struct emitted *first, **last; /* to be taken */
 	size_t waiting_bytes;
-	bool slicing, scanned; /* a slice is under way; all rows in memory have been emitted */
+	bool slicing, scanned; /* a slice is in progress; all rows in memory have been emitted */
 	weir_error err;
 	/* The reader's. */
-	struct row_name *names; /* (names_count) with a cold: what it may be asked for no more */
+	struct row_name *names; /* (names_count) with a cold: rows to skip in RocksDB */
 	size_t names_count, names_capacity, names_at;
 	struct cold_scan *scan;
 };
@@ -81,7 +82,7 @@ static void on_yielded(void *arg)
 	s->options.ready(s->options.arg);
 }
 
-/* Emits for about SLICE_NS; whether there are more rows. */
+/* Emits for about SLICE_NS. Returns whether there are more rows. */
 static bool emit_some(struct store_stream *s, weir_status *status)
 {
 	const int64_t until = clock_ns(s->options.clock) + SLICE_NS;
@@ -158,9 +159,9 @@ weir_status store_stream_begin(struct store_stream **out, const struct store_str
 	return WEIR_OK;
 }
 
-/* --- On the reader's: rows in memory */
+/* --- On the reader's thread: rows in memory */
 
-/* Adds the batch's names to those that RocksDB is not asked for. */
+/* Adds the names of the batch to the rows to skip in RocksDB. */
 static weir_status note_names(struct store_stream *s, const struct row_batch *b)
 {
 	size_t capacity = s->names_capacity ? s->names_capacity : NAMES_FIRST;
@@ -187,7 +188,7 @@ static void drop_removed(struct row_batch *b)
 	b->count = kept;
 }
 
-/* What was emitted first of what waits; NULL: nothing does. Sends for more when it is little. */
+/* Takes the batch emitted first; NULL: none waits. Requests another slice if little is left. */
 static struct emitted *take_first(struct store_stream *s, bool *scanned, weir_error *err)
 {
 	pthread_mutex_lock(&s->lock);
@@ -206,7 +207,7 @@ static struct emitted *take_first(struct store_stream *s, bool *scanned, weir_er
 	return e;
 }
 
-/* Until `out` has rows, or there are none now. */
+/* Takes batches until `out` has rows or no batch waits. */
 static weir_status next_in_memory(struct store_stream *s, struct row_batch *out, bool *scanned, weir_error *err)
 {
 	weir_error failed = {0};
@@ -239,7 +240,8 @@ static weir_status begin_below(struct store_stream *s, weir_error *err)
 	return cold_scan_create(&s->scan, s->options.cold, s->cold, s->options.partition, COLD_TABLES_ALL, err);
 }
 
-/* Whether the row was emitted already, or removed. Names and rows are in the same order: one walk. */
+/* Whether the row was already emitted, or removed. Names and rows are in the same order, so one
+ * walk suffices. */
 static bool was_emitted(struct store_stream *s, const struct cold_row *row)
 {
 	const struct row_name name = {row->table, row->key};

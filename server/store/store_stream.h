@@ -1,11 +1,14 @@
-/* The rows of a partition as they are at one moment, each once, while the partition goes on changing: those in memory by a snapshot of its store, those
- * below by one of RocksDB. What checkpoints write and learners are sent.
+/* Streams the rows of a partition as they are at one moment, each once, while the partition
+ * changes. A snapshot of the store gives the rows in memory; a snapshot of RocksDB gives those
+ * below. Checkpoints write these rows, and learners receive them.
  *
- * Two threads. The owner of the store begins, and takes part in slices of about a millisecond that are posted to it when little is left to take. The reader,
- * any one thread, takes batches, and reads RocksDB; it never waits for the owner.
+ * Two threads take part. The owner of the store begins the stream and works in slices of about a
+ * millisecond, which are posted to it when few rows are left to take. The reader (any one thread)
+ * takes batches and reads RocksDB. The reader never waits for the owner.
  *
- * Memory. About STORE_STREAM_BYTES wait to be taken; beside them the rows that were about to change, or to leave, before a slice came to them: at
- * most all that are in memory. With a cold, also the names of rows that were taken, 16 bytes each. */
+ * Memory: about STORE_STREAM_BYTES wait to be taken, plus rows that were about to change or leave
+ * before a slice reached them: at most all rows in memory. With `cold`, also 16 bytes per row
+ * taken, for its name. */
 #ifndef WEIR_STORE_STREAM_H
 #define WEIR_STORE_STREAM_H
 
@@ -20,28 +23,30 @@ struct store_stream;
 struct store_stream_options {
 	struct store *store;
 	uint32_t partition;
-	struct cold *cold;      /* the store's; NULL: every row is in memory */
-	struct pool *pool;      /* charged for what waits to be taken; NULL: not counted */
-	uint64_t floor;         /* rows with version <= floor are left out; 0: none; */
-	struct row_slice slice; /* and those of other slices; {0}: none */
-	bool yields;            /* it ends with E_CANCELLED when another one begins for which there is no room beside it */
+	struct cold *cold;      /* of the store; NULL: every row is in memory */
+	struct pool *pool;      /* charged for the rows that wait; NULL: not counted */
+	uint64_t floor;         /* rows with version <= floor are left out; 0: all are included */
+	struct row_slice slice; /* rows of other slices are left out; {0}: all are included */
+	/* The stream ends with E_CANCELLED when another one begins and there is no room for both. */
+	bool yields;
 	const struct clock *clock;
 	struct poster owner;
-	/* On the owner's thread. ready: store_stream_next, which had nothing to give, may have now. ended: after store_stream_end; nothing refers to the
-	 * store any more. */
+	/* Both callbacks run on the owner's thread. ready: store_stream_next, which had no rows, may
+	 * have some now. ended: follows store_stream_end; nothing refers to the store any more. */
 	void (*ready)(void *arg);
 	void (*ended)(void *arg);
 	void *arg;
 };
 
-/* The owner's: this is the moment. E_BUSY, E_MEMORY. */
+/* Begins a stream of the rows as they are now. On the owner's thread. E_BUSY, E_MEMORY. */
 weir_status store_stream_begin(struct store_stream **out, const struct store_stream_options *options,
                                weir_error *err) WEIR_MUST_CHECK;
 
-/* The reader's: more rows, none removed, in `out`, whose memory is the reader's. Empty: there are none yet, and `ready` will run. E_NOT_FOUND: that was
- * all. E_MEMORY, E_CORRUPT, E_IO: it is not complete. */
+/* Returns more rows in `out`, without removed rows; the reader owns its memory. On the reader's
+ * thread. An empty batch: no rows yet, and `ready` will run. E_NOT_FOUND: no more rows. E_MEMORY,
+ * E_CORRUPT, E_IO: the stream is incomplete. */
 weir_status store_stream_next(struct store_stream *s, struct row_batch *out, weir_error *err) WEIR_MUST_CHECK;
-/* Wherever it was; s must not be used any more, and `ended` follows. */
+/* Ends the stream at any point. s must not be used any more, and `ended` follows. */
 void store_stream_end(struct store_stream *s);
 
 #endif

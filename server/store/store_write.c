@@ -1,14 +1,15 @@
-/* Batches of rows on their way to RocksDB, in one queue: an earlier batch never arrives later. A batch is held until all its versions are durable. */
+/* Batches of rows on their way to RocksDB, in one queue: a batch never overtakes an earlier one. A
+ * batch is held until all its versions are durable. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "server/store/store_internal.h"
 
-#define WRITING_BYTES_MAX (256u << 10) /* a flush waits while so much of it is on its way */
-#define BATCH_BYTES \
-	(512u << 10)         /* of a flush: RocksDB takes many rows in the order of their keys for half of what few at a time cost */
-#define SLICE_ROWS  512u /* encoded by one slice of a flush, */
-#define SLICE_LOOKS 16384u /* of so many rows looked at */
+#define WRITING_BYTES_MAX (256u << 10) /* a flush waits while more than this is on its way */
+/* Of a flush. RocksDB takes many rows in key order for half the cost of a few at a time. */
+#define BATCH_BYTES (512u << 10)
+#define SLICE_ROWS  512u   /* encoded by one slice of a flush */
+#define SLICE_LOOKS 16384u /* rows examined by one slice of a flush */
 
 weir_status store_encode(struct row_batch *b, const struct store_table *t, uint64_t row)
 {
@@ -74,7 +75,7 @@ static void send_flushed(struct store *s)
 		write_free(x);
 }
 
-/* What a flush is gathering was encoded before. */
+/* The rows gathered by a flush were encoded earlier, so they go first. */
 static void hold(struct store *s, struct store_write *x)
 {
 	send_flushed(s);
@@ -141,16 +142,17 @@ weir_status store_write_removed(struct store_table *t, const uint64_t *keys, siz
 			write_free(x);
 			return WEIR_E_MEMORY;
 		}
-	row_batch_sort(&x->write.rows); /* here: a snapshot may read it while the writer has it */
+	row_batch_sort(&x->write.rows); /* now: a snapshot may read the batch while the writer has it */
 	x->removes = true;
 	t->store->removing += count;
 	hold(t->store, x);
 	return WEIR_OK;
 }
 
-/* --- When it is there */
+/* --- After a write */
 
-/* The row of a written item is clean if it has not changed since, and a victim leaves unless it was used. */
+/* The row of a written item is clean if it has not changed since. A victim leaves memory unless it
+ * was used. */
 static void settle_row(struct store *s, const struct store_write *x, const struct row_item *item)
 {
 	struct store_table *t = s->tables[item->table];
@@ -167,7 +169,8 @@ static void settle_row(struct store *s, const struct store_write *x, const struc
 	}
 }
 
-/* RocksDB knows that the row is no more: the row map may forget it, unless it is there again, or was removed again. */
+/* RocksDB has the removal, so the row map forgets the key, unless the row exists again or was
+ * removed again. */
 static void settle_removed(struct store *s, const struct row_item *item, uint64_t version)
 {
 	struct rowmap *m = &s->tables[item->table]->map;
@@ -197,7 +200,8 @@ static void write_done(struct cold_write *w)
 		s->replay_err = w->err;
 	else if (w->status && w->status != WEIR_E_NO_SPACE && !s->closed)
 		s->options.failed(s->options.arg, w->status, w->err.text);
-	/* Without space the server stops: its flush comes to its end, the header is not written either. */
+	/* Without space the server stops: its flush runs to its end, and the header is not written
+	 * either. */
 	const bool flush_goes_on = (!w->status || w->status == WEIR_E_NO_SPACE) && !s->closed && !s->replay_err.status;
 	const bool admit = !w->status && !s->closed && s->waiting;
 	write_free(x);
@@ -224,7 +228,7 @@ void store_free_writes(struct store *s)
 
 /* --- Flushes */
 
-/* Adds dirty rows from the cursor on. False: a slice's worth of work is done. */
+/* Adds dirty rows from the cursor on. False: one slice of work is done. */
 static bool flush_rows(struct store *s, struct row_batch *b)
 {
 	struct store_flush *f = &s->flush;
@@ -237,13 +241,13 @@ static bool flush_rows(struct store *s, struct row_batch *b)
 			if (b->count == end || looks++ == SLICE_LOOKS)
 				return false;
 			if (*row_flags(t, row) & ROW_DIRTY && store_encode(b, t, row))
-				return false; /* out of memory: this row again, later */
+				return false; /* out of memory: the same row again, later */
 		}
 	}
 	return true;
 }
 
-/* The header goes when all before it has gone; it waits for no index of its own. */
+/* Queues the header behind everything before it. The header waits for no index of its own. */
 static bool flush_end(struct store *s)
 {
 	struct store_write *x = write_create(s, false);
@@ -261,7 +265,7 @@ static void flush_slice(void *arg)
 	struct store_flush *f = &s->flush;
 	f->posted = false;
 	if (s->closed || s->counters.writing_bytes > WRITING_BYTES_MAX)
-		return; /* write_done goes on */
+		return; /* write_done continues */
 	if (!f->batch)
 		f->batch = write_create(s, false);
 	const bool done = f->batch && flush_rows(s, &f->batch->write.rows);
