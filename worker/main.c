@@ -29,7 +29,7 @@ struct arguments {
 	enum log_format format;
 };
 
-/* Handlers can reach nothing else. */
+/* Signal handlers can reach nothing else. */
 static atomic_bool stop_requested;
 
 static void on_signal(int number)
@@ -118,7 +118,7 @@ static bool is_evaluator(const struct arguments *a)
 	return strcmp(a->role, "evaluator") == 0;
 }
 
-/* NULL: it shows no pages. */
+/* *out NULL: no pages. */
 static weir_status start_monitor(struct monitor **out, const struct arguments *a, const struct job *job, struct metrics *metrics,
                                  struct logger *logger, weir_error *err)
 {

@@ -10,18 +10,19 @@
 
 struct peer {
 	struct heart_peer start;
-	bool silent;              /* and `silence` has said so */
+	bool silent;              /* reported through `silence` */
 	struct heart_item *items; /* (count) for the next heartbeat */
 	uint32_t count, capacity;
-	uint16_t *at; /* (partitions and the ledger, HEART_KINDS) place of the item in `items`, from 1; 0: none waits */
+	/* (partitions and the ledger, HEART_KINDS) Position in `items`, from 1; 0: none waits. */
+	uint16_t *at;
 };
 
 struct heart {
 	struct heart_options options;
 	struct heartbeat silences;
 	uint32_t ticks;
-	bool hears_itself;  /* by a way that is there still, */
-	bool heard_itself;  /* and has since the last tick */
+	bool hears_itself;  /* by a path that still exists */
+	bool heard_itself;  /* since the last tick */
 	struct peer *peers; /* (options.servers) */
 };
 
@@ -95,7 +96,7 @@ static bool is_expected(const struct heart *h, uint16_t server)
 	return !h->peers[server].start.incarnation && h->ticks + h->options.silent_ticks <= h->options.first_ticks;
 }
 
-/* Whether what others have said since the last tick would have been heard. */
+/* Whether messages sent by others since the last tick would have been heard. */
 static bool has_listened(struct heart *h)
 {
 	const bool listened = h->heard_itself || !h->hears_itself;
@@ -128,7 +129,7 @@ void heart_heard(struct heart *h, uint16_t server)
 	report(h, server);
 }
 
-/* --- Out */
+/* --- Sending */
 
 static uint16_t *place_of(const struct heart *h, const struct heart_item *i)
 {
@@ -159,10 +160,10 @@ void heart_add(struct heart *h, uint16_t partition, const struct replica_message
 	uint16_t *place = place_of(h, &item);
 	if (*place) {
 		struct replica_message *waiting = &p->items[*place - 1].message;
-		const bool gap = waiting->gap && waiting->epoch == m->epoch; /* is asked for until it was sent */
+		const bool gap = waiting->gap && waiting->epoch == m->epoch; /* kept until it is sent */
 		*waiting = *m;
 		waiting->gap |= gap;
-	} else if (make_room(p)) { /* else as if it were lost on its way */
+	} else if (make_room(p)) { /* else as if lost on its way */
 		p->items[p->count++] = item;
 		*place = (uint16_t)p->count;
 	}
@@ -200,7 +201,7 @@ void heart_beat(struct heart *h)
 		beat(h, i);
 }
 
-/* --- In */
+/* --- Receiving */
 
 static weir_status check_parties(const struct heart *h, const struct heart_header *got, weir_error *err)
 {

@@ -1,15 +1,23 @@
-/* The heart of a server: tells the other servers that it is alive, and knows which of them have been silent.
+/* The failure detector of a server: tells the other servers that this one is alive, and knows which
+ * of them are silent.
  *
- * One message per pair of servers and tick, however many partitions they share. What replicas have to say that is small (heart_format.h) waits for the next
- * one and goes along; of each kind and partition only the newest, as a heartbeat repeats itself and may be lost like any message of replicas.
+ * Each tick sends one message per pair of servers, however many partitions they share. Small
+ * messages of replicas (heartbeat_format.h) wait for the next heartbeat and travel in it. Only the
+ * newest of each kind and partition is kept, because a heartbeat repeats itself and may be lost
+ * like any message of replicas.
  *
- * Silence is counted in ticks that ran here (heartbeat.h), so there is no clock: the caller ticks. No thread, no I/O; one owner, its loop or a simulator.
+ * Silence is counted in ticks that ran here (heartbeat.h). There is no clock: the caller ticks. No
+ * thread and no I/O; one owner: its loop or a simulator.
  *
- * Who listens. On a machine that has too much to do a loop may tick in time while what others say waits in its sockets. So a server beats for itself, too, by the
- * same way, and once that is heard only ticks count before which it was: who does not hear itself would not have heard others.
+ * Own heartbeats. On an overloaded machine a loop may tick in time while the others' messages wait
+ * in its sockets. So a server also sends heartbeats to itself over the same path. Once it has heard
+ * itself, a tick counts only if the server heard itself since the tick before: a server that does
+ * not hear itself would not have heard others either.
  *
- * Who beats. A server is known by its number, its start by an incarnation, which grows, and by a number drawn at random, its boot. What comes from a former
- * start is refused, and so is a second process under the number and incarnation of the first: one of them has begun with another's data, or with none. */
+ * Senders. A server is known by its number. Its start is known by an incarnation, which grows, and
+ * by a process id drawn at random (`boot`). Heartbeats of a former start are refused. So is a
+ * second process with the number and incarnation of the first: one of the two has begun with
+ * another's data, or with none. */
 #ifndef WEIR_HEART_H
 #define WEIR_HEART_H
 
@@ -19,17 +27,20 @@
 struct heart_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint16_t self;                /* this server, */
-	uint32_t servers, partitions; /* of so many */
-	uint64_t incarnation, boot;   /* of this start; the incarnation from 1 */
+	uint16_t self;                /* this server */
+	uint32_t servers, partitions; /* servers and partitions of the job */
+	uint64_t incarnation, boot;   /* of this start; the incarnation is at least 1 */
 	uint32_t silent_ticks;        /* 0: WEIR_HEART_SILENT_TICKS */
-	uint32_t first_ticks;         /* a server that was not heard yet is silent after so many only: it may have to find us again */
-	void *arg;                    /* of the calls that follow */
-	/* Takes m over; it may get lost. */
+	/* A server not heard from yet is silent only after this many ticks: it may have to find this
+	 * server again. */
+	uint32_t first_ticks;
+	void *arg; /* of the following calls */
+	/* Owns m; m may get lost. */
 	void (*send)(void *arg, uint16_t to, struct message *m);
-	/* From another server's replica of the partition (JOURNAL_LEDGER: of the ledger) to ours. May call heart_add. */
+	/* From another server's replica of the partition (JOURNAL_LEDGER: of the ledger) to ours. May
+	 * call heart_add. */
 	void (*deliver)(void *arg, uint16_t partition, const struct replica_message *m);
-	/* The server has been silent for silent_ticks; or has been heard again. */
+	/* The server has been silent for silent_ticks, or was heard again. */
 	void (*silence)(void *arg, uint16_t server, bool silent);
 };
 
@@ -37,23 +48,28 @@ struct heart;
 struct heart *heart_create(const struct heart_options *options); /* NULL: out of memory */
 void heart_destroy(struct heart *h);                             /* NULL is allowed */
 
-/* m goes to m->to with the next heartbeat, in place of one of its kind and partition that still waits. Needs: heart_kind(m) is not 0. */
+/* Sends m to m->to with the next heartbeat, in place of a waiting message of the same kind and
+ * partition. Requires: heart_kind(m) is not 0. */
 void heart_add(struct heart *h, uint16_t partition, const struct replica_message *m);
-/* Every 100 ms or so of the loop's own running: counts, if this server listens, and tells of servers that are silent now. */
+/* Call about every 100 ms of the loop's own running time. Counts the tick if this server hears
+ * itself, and reports servers that are silent now. */
 void heart_tick(struct heart *h);
-/* The way to itself is lost: ticks count without, until it is heard again. */
+/* The path to itself is lost: ticks count without it until the server hears itself again. */
 void heart_lost_itself(struct heart *h);
-/* From now on it says that this server's disk is slow, or is not. */
+/* Sets whether heartbeats report this server's disk as slow. */
 void heart_say_slow(struct heart *h, bool slow);
-/* A heartbeat to every server, this one too, behind heart_tick; left out by a server that cannot do its work: others shall do it. */
+/* Sends a heartbeat to every server, this one too; call it after heart_tick. A server that cannot
+ * do its work skips the call, so that others take over. */
 void heart_beat(struct heart *h);
-/* A heartbeat has come; m is borrowed. Refused as a whole, and nobody was heard: E_CORRUPT, E_VERSION; E_GENERATION: of another job; E_INVALID: not
- * for this server, or of a server or partition that there is not; E_STALE: from a former start; E_STATE: from a second process. */
+/* Takes in a heartbeat; m is borrowed. A refused heartbeat has no effect: its sender does not count
+ * as heard. E_CORRUPT, E_VERSION; E_GENERATION: of another job or generation; E_INVALID: not for
+ * this server, or of an unknown server or partition; E_STALE: from a former start; E_STATE: from a
+ * second process. */
 weir_status heart_receive(struct heart *h, const struct message *m, weir_error *err) WEIR_MUST_CHECK;
-/* Something else came from it. */
+/* Another sign of life came from the server. */
 void heart_heard(struct heart *h, uint16_t server);
 
-/* The start of the server that was heard last; zeros: none yet. */
+/* The start of the server last heard from; zeros: none yet. */
 struct heart_peer {
 	uint64_t incarnation, boot;
 };

@@ -35,7 +35,7 @@ static uint8_t number_of(enum replica_message_kind kind)
 	}
 }
 
-/* Of a number from 1 to HEART_KINDS. */
+/* The kind of a number from 1 to HEART_KINDS. */
 static enum replica_message_kind kind_of(uint8_t number)
 {
 	static const enum replica_message_kind kinds[HEART_KINDS + 1] = {

@@ -1,12 +1,13 @@
-/* The bytes of a heartbeat between two servers, little-endian: who beats, and small messages of replicas (replica.h), which share it.
+/* The bytes of a heartbeat between two servers, little-endian: the sender, and small messages of
+ * replicas (replica.h), which share it.
  *
  *   header, 64 bytes
  *    0  magic 0x48524957 ("WIRH")   u32      4  crc32c of the whole message with this field 0
  *    8  version = 1                 u32     12  items             u32
  *   16  job uuid                    16 bytes
  *   32  generation                  u64     40  incarnation       u64   of the sender's start
- *   48  boot                        u64                                 drawn at random at that start
- *   56  from                        u16     58  to                u16   servers; one's own to itself has no items
+ *   48  boot                        u64   drawn at random at that start
+ *   56  from                        u16     58  to                u16   servers
  *   60  1: slow (its disk)          u32
  *   item, 56 bytes
  *    0  partition                   u16      2  kind              u8    heart_kind
@@ -15,7 +16,10 @@
  *   24  first                       u64     32  last              u64
  *   40  commit                      u64     48  durable           u64
  *
- * Whatever the bytes, reading ends with a header and as many items as it says, all within their limits, or with an error. It allocates nothing. */
+ * A server's heartbeat to itself has no items.
+ *
+ * Whatever the input, reading ends with a header and as many items as it announces, all within
+ * their limits, or with an error. It allocates nothing. */
 #ifndef WEIR_HEART_FORMAT_H
 #define WEIR_HEART_FORMAT_H
 
@@ -29,18 +33,19 @@
 #define HEART_HEADER_BYTES 64u
 #define HEART_ITEM_BYTES   56u
 
-/* The messages of replicas that carry nothing beside their fields; an APPEND only without entries: it tells the commit index. Numbers are the wire's. */
+/* Messages of replicas that consist of their fields only. An APPEND qualifies only without entries:
+ * it tells the commit index. The numbers are those on the wire. */
 #define HEART_KIND_MAP(X) X(JOIN, 1) X(ACK, 2) X(REFUSE, 3) X(APPEND, 4)
 #define HEART_KINDS       4u
 
-/* The number of the message's kind, 1 to HEART_KINDS; 0: it is none that a heartbeat can carry. */
+/* The number of the message's kind, 1 to HEART_KINDS; 0: a heartbeat cannot carry it. */
 uint8_t heart_kind(const struct replica_message *m);
 
 struct heart_header {
 	uint8_t uuid[16];
 	uint64_t generation, incarnation, boot;
 	uint16_t from, to;
-	bool slow; /* the sender's disk is: it should not be waited for (sync_watch.h) */
+	bool slow; /* the sender's disk is slow: do not wait for it (sync_watch.h) */
 	uint32_t items;
 };
 struct heart_item {
@@ -48,10 +53,11 @@ struct heart_item {
 	struct replica_message message;
 };
 
-/* One reference. items: (h->items), at most WEIR_HEART_ITEMS_MAX, that heart_kind knows; `from` and `to` of their messages are the header's. NULL: out of
- * memory. */
+/* Returns one reference. items: (h->items), at most WEIR_HEART_ITEMS_MAX, of kinds that heart_kind
+ * knows. `from` and `to` of their messages are the header's. NULL: out of memory. */
 struct message *heart_pack(const struct heart_header *h, const struct heart_item *items);
-/* Checks all of m. *items: for heart_next, as often as h->items says. E_CORRUPT; E_VERSION: of a newer Weir. */
+/* Checks all of m. *items: for heart_next, as often as h->items says. E_CORRUPT; E_VERSION: from a
+ * newer Weir. */
 weir_status heart_unpack(const struct message *m, struct heart_header *h, struct cursor *items, weir_error *err) WEIR_MUST_CHECK;
 struct heart_item heart_next(struct cursor *items, const struct heart_header *h);
 

@@ -1,5 +1,6 @@
-/* Streams that other servers' hearts have opened. A heartbeat comes on whichever loop the stream was given, and goes to the heart's; the verdict comes back,
- * as a stream that brings what is not for us is ended with the reason. */
+/* Streams that the failure detectors of other servers have opened. A heartbeat arrives on the
+ * stream's loop and goes to the failure detector's loop. The verdict comes back, because a stream
+ * with heartbeats that are not for this server is ended with the reason. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 
 #define STOPPING "the server is stopping"
 
-/* The server's end. Its loop's; freed when it is closed and nothing of it is on its way. */
+/* The server's end of a stream. Owned by the stream's loop. Freed when the stream is closed and no
+ * arrival is under way. */
 struct intake {
 	struct heart_loop *h;
 	struct rpc_loop *loop;
@@ -35,7 +37,7 @@ static void refuse(struct intake *i, weir_status status, const char *text)
 	rpc_stream_cancel(i->stream, status, text);
 }
 
-/* --- One heartbeat: the stream's loop, the heart's, and back */
+/* --- One heartbeat: from the stream's loop to the failure detector's, and back */
 
 static void arrival_back(void *arg)
 {
@@ -56,7 +58,7 @@ static void arrival_run(void *arg)
 	rpc_loop_post(a->from->loop, arrival_back, a);
 }
 
-/* The heartbeat in its envelope. One reference. */
+/* Takes the heartbeat out of its envelope. One reference. */
 static weir_status unwrap(const struct message *m, struct message **beat, weir_error *err)
 {
 	struct cursor c;
@@ -80,7 +82,7 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 	}
 	struct arrival *a = calloc(1, sizeof *a);
 	if (!a)
-		return; /* lost, as any may be */
+		return; /* lost, as any heartbeat may be */
 	a->from = i;
 	if (unwrap(m, &a->beat, &a->err)) {
 		refuse(i, a->err.status, a->err.text);
@@ -95,7 +97,7 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct intake *i = arg;
-	(void)stream, (void)status, (void)text; /* silence tells */
+	(void)stream, (void)status, (void)text; /* the silence that follows is enough */
 	i->stream = NULL;
 	settle(i);
 }

@@ -1,4 +1,5 @@
-/* A stream to another server, on which heartbeats go. One that the stream does not take at once is dropped: the next says the same, and more. */
+/* A stream that carries heartbeats to another server. A heartbeat that the stream does not take at
+ * once is dropped: the next one says the same, and more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ static void on_writable(void *arg, struct rpc_stream *stream)
 	k->pause = 0;
 }
 
-/* Doubles from one on while nobody is there; who refuses is not asked again soon. */
+/* Doubles from 1 while no server answers. A refusal by the server gets the longest pause at
+ * once. */
 static uint32_t pause_after(uint32_t pause, weir_status status)
 {
 	const uint32_t doubled = pause ? 2 * pause : 1;
@@ -33,12 +35,13 @@ static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, 
 	if (k->to == k->h->options.self)
 		heart_lost_itself(k->h->heart);
 	k->wait = k->pause = pause_after(k->pause, status);
-	if (status != WEIR_E_UNAVAILABLE && status != WEIR_E_CANCELLED) /* else silence tells */
+	/* Otherwise the silence is enough. */
+	if (status != WEIR_E_UNAVAILABLE && status != WEIR_E_CANCELLED)
 		LOG_AT(k->h->options.logger, LOG_ERROR, "heartbeats refused", "by=%u status=%s reason=\"%s\"", k->to,
 		       weir_status_name(status), text);
 }
 
-/* Channels are closed by a thread that is no loop: at the end. */
+/* Keeps the channel for the end: only a thread that is no loop may close it. */
 static weir_status retire_channel(struct heart_link *k, weir_error *err)
 {
 	struct heart_loop *h = k->h;
@@ -51,7 +54,7 @@ static weir_status retire_channel(struct heart_link *k, weir_error *err)
 	return WEIR_OK;
 }
 
-/* The channel to where the server is now. */
+/* Finds the channel to the server's present address. */
 static weir_status find_channel(struct heart_link *k, const char *address, weir_error *err)
 {
 	const struct heart_loop_options *o = &k->h->options;
@@ -70,7 +73,7 @@ void heart_link_tick(struct heart_link *k)
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error err = {0};
 	k->wait -= k->wait > 0;
-	if (k->stream || k->wait || !o->address(o->arg, k->to, address)) /* it may not be there yet */
+	if (k->stream || k->wait || !o->address(o->arg, k->to, address)) /* it may not exist yet */
 		return;
 	weir_status status = find_channel(k, address, &err);
 	if (!status)

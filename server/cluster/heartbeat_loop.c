@@ -6,7 +6,7 @@
 
 #include "server/cluster/heartbeat_loop_internal.h"
 
-/* --- What heart.h asks for */
+/* --- Callbacks of failure_detector.h */
 
 static void send_beat(void *arg, uint16_t to, struct message *m)
 {
@@ -14,7 +14,7 @@ static void send_beat(void *arg, uint16_t to, struct message *m)
 	heart_link_send(&h->links[to], m);
 }
 
-/* Replicas speak on streams of their own. */
+/* Replicas have streams of their own. */
 static void drop_item(void *arg, uint16_t partition, const struct replica_message *m)
 {
 	(void)arg, (void)partition, (void)m;
@@ -25,12 +25,12 @@ static void tell_silence(void *arg, uint16_t server, bool silent)
 	struct heart_loop *h = arg;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (silent) {
-		if (h->options.address(h->options.arg, server, address)) /* else it is not there as yet */
+		if (h->options.address(h->options.arg, server, address)) /* else it is not there yet */
 			LOG_AT(h->options.logger, LOG_WARN, "server silent", "server=%u", server);
 		return;
 	}
 	LOG_AT(h->options.logger, LOG_INFO, "server heard again", "server=%u", server);
-	h->links[server].wait = 0; /* it can be reached, and waits to hear us */
+	h->links[server].wait = 0; /* it can be reached, and waits for our heartbeats */
 	atomic_store_explicit(&h->silent[server], 0, memory_order_relaxed);
 }
 
@@ -58,7 +58,8 @@ static void tick(void *arg)
 	struct heart_loop *h = arg;
 	if (h->closing)
 		return;
-	const bool hushed = atomic_load(&h->hushed); /* it refuses what others say, so their silence means nothing */
+	/* It refuses the others' heartbeats, so their silence means nothing. */
+	const bool hushed = atomic_load(&h->hushed);
 	const uint32_t idle = hushed ? 0 : loop_watch_tick(h->options.watch);
 	take_heard(h);
 	if (idle <= WEIR_HEART_LATE_TICKS && !hushed)

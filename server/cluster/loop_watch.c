@@ -7,7 +7,7 @@
 
 struct watched {
 	_Atomic uint32_t runs;
-	uint32_t seen, idle; /* the watcher's: runs at its last tick; ticks since they moved */
+	uint32_t seen, idle; /* the watcher's: runs at its last tick; ticks since then without a run */
 };
 
 struct loop_watch {
@@ -41,7 +41,7 @@ void loop_watch_ran(struct loop_watch *w, uint32_t loop)
 	atomic_fetch_add_explicit(&w->loops[loop].runs, 1, memory_order_relaxed);
 }
 
-/* As rpc_loop_create names its thread. */
+/* The name of the loop's thread, as rpc_loop_create sets it. */
 static void name_of(const struct loop_watch *w, uint32_t loop, char name[LOOP_WATCH_NAME_BYTES])
 {
 	if (loop < w->executors)

@@ -11,11 +11,11 @@
 #include "server/coord/coord_records_format.h"
 #include "server/log/journal.h"
 
-#define AGAIN_MS 100u /* until the first report was taken */
+#define AGAIN_MS 100u /* until the first report is taken */
 
 struct partition_check {
-	uint64_t epoch;              /* that the ledger was asked about; 0: none */
-	uint64_t verified;           /* the newest in which the partition had all it must */
+	uint64_t epoch;              /* epoch that the ledger was asked about; 0: none */
+	uint64_t verified;           /* newest epoch in which the partition had all its parts */
 	uint64_t parts, fingerprint; /* that it must have */
 };
 
@@ -31,19 +31,20 @@ struct marks {
 	pthread_cond_t wake;
 	/* Guarded by lock. */
 	bool ending, toured;
-	bool asking; /* the coordinator: `marking` is under way */
+	bool asking; /* `marking` is under way at the coordinator */
 	struct mark coordinated;
-	/* The thread's; a tour's while it waits for one. */
-	struct mark filed, reported; /* as each place has it, like `coordinated`; generation 0: not yet */
-	bool file_failed;            /* which was said */
+	/* The thread's, or a tour's while the thread waits for it. */
+	struct mark filed, reported; /* mark at each place, like `coordinated`; generation 0: not yet */
+	bool file_failed;            /* the failure was logged */
 	struct authority_marking marking;
 	struct rpc_loop *loop;
-	struct rpc_channel *channel; /* to the ledger, at: */
+	struct rpc_channel *channel; /* to the ledger, at `address` */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	struct partition_check *checks;          /* (partitions) */
-	uint64_t closed_low;                     /* the highest of the partitions here: pass << 32 | unit */
-	char amiss[WEIR_ERROR_TEXT_BYTES - 128]; /* what the ledger must hear; "": nothing */
-	bool heard;                              /* the job has failed for it: nothing more to say */
+	uint64_t closed_low;                     /* highest of the partitions here: pass << 32 | unit */
+	char amiss[WEIR_ERROR_TEXT_BYTES - 128]; /* finding to report to the ledger; "": none */
+	/* The job has failed because of it: nothing more to report. */
+	bool heard;
 };
 
 /* --- Visits to the executors */
@@ -58,7 +59,7 @@ static void end_tour(struct executor *e, void *arg)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Waits for its end. False: out of memory. */
+/* Runs a tour and waits for its end. False: out of memory. */
 static bool tour(struct marks *m, tour_fn visit)
 {
 	m->toured = false;
@@ -102,7 +103,8 @@ static void on_marked(struct authority_marking *x)
 	server_leave(s);
 }
 
-/* Waits for its answer, but not for ever: one that comes late counts as well. */
+/* Waits for the coordinator's answer, for WEIR_MARK_WAIT_MS at most: a late answer counts as
+ * well. */
 static void await_coordinator(struct marks *m)
 {
 	const int64_t until_ns = deadline_after_ms(WEIR_MARK_WAIT_MS);
@@ -168,7 +170,7 @@ static void compare_partitions(struct executor *e, void *arg)
 		if (!s->partitions[p] || server_executor(s, p) != e || !c->epoch)
 			continue;
 		if (!roles_serves(s, (uint16_t)p) || partition_epoch(s->partitions[p]) != c->epoch)
-			continue; /* another round, or another server's */
+			continue; /* for another round, or another server */
 		if (partition_has_parts(s->partitions[p], c->parts, c->fingerprint) || distrust(m, p))
 			c->verified = c->epoch;
 	}
@@ -176,7 +178,7 @@ static void compare_partitions(struct executor *e, void *arg)
 
 /* --- The ledger */
 
-/* To where it is now. False: that is not known. */
+/* Connects to the ledger's present server. False: unknown, or no connection. */
 static bool connect_ledger(struct marks *m)
 {
 	struct server *s = m->server;
@@ -197,7 +199,7 @@ static bool connect_ledger(struct marks *m)
 	return rpc_channel_open(&m->channel, s->options.rpc, m->loop, address, &err) == WEIR_OK;
 }
 
-/* *reply is freed with wire_free. */
+/* Free *reply with wire_free. */
 static weir_status call_ledger(struct marks *m, const struct mark *now, ProtobufCMessage **reply, weir_error *err)
 {
 	struct server *s = m->server;
@@ -233,8 +235,8 @@ static weir_status call_ledger(struct marks *m, const struct mark *now, Protobuf
 	return status;
 }
 
-/* Whether the ledger has taken the report. A verdict is about the newest one, as the answers to
- * others are not waited for any more. */
+/* Whether the ledger has taken the report. A verdict concerns the newest report, because answers to
+ * older ones are not awaited any more. */
 static bool read_reply(struct marks *m, const Weir__V1__MarkReply *r)
 {
 	const struct server *s = m->server;

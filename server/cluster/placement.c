@@ -10,12 +10,12 @@
 
 struct hosted {
 	struct hosting_view view;
-	uint64_t leaves_below; /* roles of earlier epochs go to other servers */
+	uint64_t leaves_below; /* roles of earlier epochs move to other servers */
 };
 struct hosting {
 	const struct server *server;
 	pthread_mutex_t lock;
-	/* Guarded by it. */
+	/* Guarded by lock. */
 	bool all, leaves, lives[WEIR_SERVERS_MAX];
 	struct hosted of[]; /* (partitions, then the ledger) */
 };
@@ -25,7 +25,7 @@ static uint16_t self_of(const struct hosting *h)
 	return (uint16_t)h->server->options.index;
 }
 
-/* --- What is known */
+/* --- Known records */
 
 /* NULL: there is no such partition. */
 static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
@@ -109,7 +109,7 @@ bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *ou
 	return all;
 }
 
-/* Partitions, and the ledger where the job has one. */
+/* The partitions, plus the ledger if the job has one. */
 static uint32_t hosted_count(const struct hosting *h)
 {
 	return h->server->options.partitions + (h->server->ledger_loop != NULL);
@@ -162,7 +162,7 @@ static bool leaves(struct hosting *h, uint16_t partition)
 	return does;
 }
 
-/* --- What is done */
+/* --- Steps */
 
 bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own)
 {
@@ -181,7 +181,8 @@ static bool is_covered(const struct member_set *wanted, const struct member_set 
 	return true;
 }
 
-/* Who is to be primary, all that are wanted being in sync. Without a wish whoever it is stays so, and where it is to go, partitions spread. */
+/* The intended primary once all assigned servers are in sync. Without an intended primary, an
+ * assigned present primary stays. Otherwise partitions spread over the assigned servers. */
 static uint16_t next_primary(const struct hosts_record *wanted, const struct replica_record *now, uint16_t partition)
 {
 	if (wanted->primary != MEMBER_NONE && wanted->epoch == now->epoch)
@@ -191,7 +192,7 @@ static uint16_t next_primary(const struct hosts_record *wanted, const struct rep
 	return wanted->hosts.ids[partition % wanted->hosts.count];
 }
 
-/* Another one in sync; partitions spread. */
+/* Another server in sync; partitions spread over them. */
 static uint16_t successor(const struct replica_record *now, uint16_t self, uint16_t partition)
 {
 	struct member_set others = now->isr;

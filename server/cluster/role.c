@@ -1,4 +1,5 @@
-/* A partition of this server as the subject of its replication, and what brings its replica up and keeps it there. */
+/* One partition of this server as the subject of its replication; brings its replica up and keeps
+ * it running. */
 #include <string.h>
 
 #include "server/cluster/placement.h"
@@ -8,7 +9,7 @@
 #include "server/replication/replica_link.h"
 #include "server/snapshot/snapshots.h"
 
-/* --- A partition as a subject */
+/* --- The subject */
 
 static weir_status store(void *subject, const struct log_entry *e)
 {
@@ -116,7 +117,7 @@ static void on_appended(void *arg, uint64_t index)
 static void on_durable(void *arg)
 {
 	struct role *r = arg;
-	if (r->replication) /* recovery, too, makes entries durable */
+	if (r->replication) /* recovery also makes entries durable */
 		replication_durable(r->replication);
 }
 
@@ -194,7 +195,7 @@ static void open_scrub(struct role *r, const struct executor *e)
 	scrub_init(&r->scrub, &o);
 }
 
-/* --- Bringing replicas up */
+/* --- Startup of replicas */
 
 static void on_learner_failed(void *arg, const weir_error *err)
 {
@@ -294,7 +295,7 @@ weir_status role_start(struct executor *e, uint32_t id, weir_error *err)
 
 /* --- Running */
 
-/* What it had is deleted, once nobody counts on it. */
+/* Deletes the partition's data, once no server counts on it. */
 static void rest(struct role *r)
 {
 	struct log *log = partition_log(r->partition);
@@ -313,7 +314,7 @@ static void trim(struct role *r)
 	replication_trimmed(r->replication, log->ops->first(log));
 }
 
-/* Whether it may be read from, and as of when its primary was alive. */
+/* Sets whether the partition may be read from, and as of when its primary was alive. */
 static void follow(struct role *r, const struct heartbeat *h)
 {
 	const struct server *s = r->server;
@@ -328,7 +329,8 @@ static void follow(struct role *r, const struct heartbeat *h)
 		partition_unfollow(r->partition);
 }
 
-/* One that this server is to have from now on: its tables come as all else does, from the primary. */
+/* Creates a partition newly assigned to this server. Its tables come from the primary, like all
+ * else. */
 static void bring_here(struct executor *e, uint16_t id)
 {
 	struct server *s = e->server;

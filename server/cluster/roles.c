@@ -11,14 +11,15 @@
 #include "server/replication/peers.h"
 #include "server/snapshot/snapshots.h"
 
-#define SILENT_TICKS WEIR_HEART_SILENT_TICKS /* of 100 ms: who is silent for so long is taken for dead; */
-#define STALL_TICKS  20u                     /* who is behind for so long is no longer waited for; */
-#define RETRY_TICKS  2u                      /* what is not answered is sent again */
-#define GROW_LAG     4096u                   /* entries */
+/* Ticks of 100 ms; a server silent for so long is taken for dead. */
+#define SILENT_TICKS WEIR_HEART_SILENT_TICKS
+#define STALL_TICKS  20u   /* a replica behind for so long is no longer waited for */
+#define RETRY_TICKS  2u    /* an unanswered message is sent again */
+#define GROW_LAG     4096u /* entries */
 #define LEASE_MS     10000u
-#define CALL_MS      1000u /* the coordinator's answer is waited for */
+#define CALL_MS      1000u /* timeout of the coordinator's answer */
 #define ASK_AGAIN_MS 100u  /* at a start, until executors tick */
-#define LATE_MS      1000u /* then it is said that it is waited for */
+#define LATE_MS      1000u /* then the wait is logged */
 
 /* --- Start */
 
@@ -34,7 +35,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_memory_open(out, s->roles->coordinator, &poster, options, err);
 }
 
-/* What clients are told of the whole job. */
+/* What clients learn of the whole job. */
 static void on_seen(void *arg, uint16_t partition, const struct replica_record *r)
 {
 	const struct server *s = arg;
@@ -54,7 +55,8 @@ static void on_server(void *arg, uint16_t server, const char *address)
 {
 	const struct server *s = arg;
 	hosting_note_server(s->roles->hosting, server, address != NULL);
-	if (address && server < server_servers_max(s)) /* who is gone may come back to where it was */
+	/* A lost server may come back to the same address. */
+	if (address && server < server_servers_max(s))
 		partition_map_set_address(s->map, server, address);
 }
 
@@ -81,6 +83,7 @@ static void on_displaced(void *arg, const weir_error *why)
 static weir_status open_authority(struct server *s, weir_error *err)
 {
 	struct roles *r = s->roles;
+	/* timeout_ms: a coordinator in this process always answers. */
 	struct authority_options o = {.generation = s->options.generation,
 	                              .partitions = s->options.partitions,
 	                              .session = rpc_loop_poster(r->session ? r->session : s->executors[0].loop),
@@ -97,7 +100,7 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	                              .self = (uint16_t)s->options.index,
 	                              .arg = s,
 	                              .lease_ms = LEASE_MS,
-	                              .timeout_ms = r->coordinator ? UINT32_MAX : CALL_MS, /* one in this process always answers */
+	                              .timeout_ms = r->coordinator ? UINT32_MAX : CALL_MS,
 	                              .logger = s->options.logger};
 	memcpy(o.uuid, s->options.uuid, sizeof o.uuid);
 	return authority_create(&r->authority, &o, err);
@@ -141,7 +144,7 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	    .logger = s->options.logger,
 	    .failed = roles_storage_failed,
 	    .failed_arg = (void *)(uintptr_t)s};
-	if (s->options.index < s->options.servers) /* one that was added begins nothing */
+	if (s->options.index < s->options.servers) /* an added server begins nothing */
 		o.hosts = server_first_hosts(s, partition);
 	return o;
 }
@@ -204,7 +207,7 @@ static void tick_early(struct executor *e, void *arg)
 	roles_tick(e);
 }
 
-/* Who has not begun is waited for no more. */
+/* Stops waiting for partitions that have not begun. */
 static void give_up(struct executor *e, void *arg)
 {
 	struct server *s = e->server;
@@ -218,7 +221,8 @@ static void give_up(struct executor *e, void *arg)
 	}
 }
 
-/* Single copies begin. A coordinator in this process has answered; another one may be away, and is asked again. */
+/* Waits until single copies begin. A coordinator in this process has answered already. A remote one
+ * may be away, and is asked again. */
 static weir_status await_epochs(struct server *s, weir_error *err)
 {
 	const struct coordinator_options *shared = &s->roles->shared;
@@ -232,7 +236,8 @@ static weir_status await_epochs(struct server *s, weir_error *err)
 			status =
 			    weir_fail(err, WEIR_E_TIMEOUT, "%s: the coordinator has not answered for %u ms: start it, or correct its address",
 			              s->name, patience_ms);
-		(void)server_tour(s, status ? give_up : tick_early, tour_nothing, NULL); /* out of memory: at the next */
+		/* Out of memory: at the next iteration. */
+		(void)server_tour(s, status ? give_up : tick_early, tour_nothing, NULL);
 	}
 	return status;
 }

@@ -1,5 +1,5 @@
-/* What the files of a server's roles share: role.c (one partition, as the subject of its replication) and roles.c (all of them, and the coordinator). Nobody else includes
- * this. */
+/* Shared by role.c (one partition, as the subject of its replication) and roles.c (all partitions,
+ * and the coordinator). Nothing else includes this. */
 #ifndef WEIR_ROLES_INTERNAL_H
 #define WEIR_ROLES_INTERNAL_H
 
@@ -15,27 +15,28 @@ struct role {
 	struct partition *partition;
 	struct replication *_Atomic replication; /* NULL: not started */
 	bool begun;
-	/* Where there are other replicas. */
+	/* If there are other replicas: */
 	struct backlog backlog;
 	struct snapshot_offer offer;
 	struct learner learner;
 	struct scrub scrub;
-	bool rests; /* it is not this server's any more */
+	bool rests; /* it does not belong to this server any more */
 };
 struct roles {
 	const struct roles_host *host;
-	struct coordinator_options shared; /* neither etcd nor open: there is none, */
-	struct coord_memory *coordinator;  /* but this */
-	struct rpc_loop *session, *keeper; /* of the session with etcd; NULL: the first executor's loop is both */
-	_Atomic bool known;                /* what the coordinator has was read */
+	struct coordinator_options shared; /* neither etcd nor open set: no shared coordinator */
+	struct coord_memory *coordinator;  /* used without a shared coordinator; NULL with one */
+	/* Of the session with etcd; NULL: the first executor's loop serves as both. */
+	struct rpc_loop *session, *keeper;
+	_Atomic bool known; /* the coordinator's records have been read */
 	void (*storage_failed)(void *arg, const weir_error *err);
 	void *storage_failed_arg;
 	struct authority *authority; /* NULL: not started */
-	struct peers *peers;         /* this and the next three NULL: there are no other replicas */
+	struct peers *peers;         /* NULL, like the next three: there are no other replicas */
 	struct snapshots *snapshots;
 	struct hosting *hosting;
 	struct scrub_reader *scrub_reader;
-	char address[WEIR_ADDRESS_BYTES_MAX]; /* of this server, for the others; "": not known */
+	char address[WEIR_ADDRESS_BYTES_MAX]; /* of this server, for the others; "": unknown */
 	_Atomic uint64_t backlog_bytes;       /* of a partition */
 	weir_status failed;                   /* of the start */
 	weir_error err;
@@ -46,9 +47,11 @@ struct roles {
 weir_status role_start(struct executor *e, uint32_t id, weir_error *err);
 void role_tick(struct executor *e, uint16_t id, const struct heartbeat *h);
 
-/* Of a single copy the record does not outlive the process: its epoch is that of the start before, at least. */
+/* The record of a single copy does not outlive the process. Its epoch is at least that of the start
+ * before. */
 uint64_t roles_epochs_before(const struct server *s);
-/* Every partition here may keep as much as another of its log for those that are behind. */
+/* Divides the backlog evenly among the partitions here: each may keep as much of its log for
+ * replicas that are behind. */
 void roles_share_backlog(struct server *s);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/base/key_partition.h"
 #include "server/log/journal.h"
 
-/* --- What is under way */
+/* --- Work under way */
 
 void server_enter(struct server *s)
 {
@@ -45,7 +45,7 @@ bool server_wait_idle_for(struct server *s, uint32_t ms)
 	return idle;
 }
 
-/* --- Who has which partition */
+/* --- Placement of partitions */
 
 uint32_t server_replicas(const struct server *s)
 {

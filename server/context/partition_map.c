@@ -11,10 +11,10 @@
 
 struct partition_map {
 	pthread_mutex_t lock;
-	Weir__V1__PartitionMap message; /* points to memory of its own; its servers (servers_max), */
+	Weir__V1__PartitionMap message; /* owns what it points to; its servers: (servers_max) */
 	uint32_t servers_max;
 	struct map_replicas {
-		Weir__V1__InSync message; /* as does this */
+		Weir__V1__InSync message; /* owned likewise */
 		uint32_t servers[WEIR_REPLICAS_MAX];
 	} replicas[]; /* (partitions) */
 };
@@ -107,7 +107,7 @@ bool partition_map_address(struct partition_map *m, uint32_t server, char *out)
 	return out[0];
 }
 
-/* The lock is held. */
+/* Requires the lock. */
 static void cover(struct partition_map *m, uint32_t server)
 {
 	if (m->message.n_servers <= server)
@@ -127,7 +127,7 @@ void partition_map_set_address(struct partition_map *m, uint32_t server, const c
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* All partitions' are told, or nobody's. */
+/* The map lists the in-sync sets of all partitions, or of none. */
 static void set_in_sync(struct partition_map *m, uint32_t partition, const struct member_set *in_sync)
 {
 	struct map_replicas *r = &m->replicas[partition];

@@ -15,7 +15,7 @@ struct ask {
 	const struct coord_ask_options *options;
 	struct coord *coord;
 	const char *key;
-	/* One of the two. */
+	/* One of the two is set. */
 	weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err);
 	weir_status (*make)(void *arg, const struct coord_record *record, struct message **value, weir_error *err);
 	void *arg;
@@ -24,7 +24,7 @@ struct ask {
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
 	/* Guarded by lock. */
-	bool asked, over; /* asked: the session has been, and can be closed */
+	bool asked, over; /* asked: the read was issued, and the session can be closed */
 	weir_status status;
 	weir_error err;
 };
@@ -86,20 +86,20 @@ static void read_key(void *arg)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* --- On the caller's */
+/* --- On the caller's thread */
 
 static void on_state(void *arg, enum coord_state state, const char *text)
 {
-	(void)arg, (void)state, (void)text; /* what is not answered is read again */
+	(void)arg, (void)state, (void)text; /* an unanswered read is repeated */
 }
 
 static void on_lease_lost(void *arg, int64_t held_until_ns)
 {
-	(void)arg, (void)held_until_ns; /* the same, in another session */
+	(void)arg, (void)held_until_ns; /* likewise, in another session */
 }
 
-/* Until the read has ended, which it does by its deadline, or the session is to be closed, which
- * ends it. */
+/* Waits until the read has ended, at its deadline at the latest, or until the session is to be
+ * closed, which ends the read. */
 static void wait_for_read(struct ask *a)
 {
 	pthread_mutex_lock(&a->lock);
@@ -121,8 +121,8 @@ static bool pause_and_go_on(struct ask *a)
 	return !o->asked_to_end(o->arg);
 }
 
-/* One session for each read: few servers start. A session may lose its lease while the
- * coordinator is away. */
+/* One session per read, because starts are rare. A session may lose its lease while the coordinator
+ * is away. */
 static weir_status try_read(struct ask *a, weir_error *err)
 {
 	static const struct coord_handler handler = {.state = on_state, .lease_lost = on_lease_lost};

@@ -1,10 +1,12 @@
-/* Replicas ask by putting themselves into a list, which the session's thread takes as a whole in a turn; they are told by a task on their own thread, which
- * takes what there is to tell from the client. Neither needs memory, so no answer is ever missing.
+/* Replicas ask by entering a list, which the session's thread takes as a whole in one turn. Answers
+ * travel as a task on the replica's own thread, which takes all that there is to tell from the
+ * client. Neither direction allocates memory, so no answer is ever missed.
  *
- * A session in its life:
+ * Life of a session:
  *
- *     keep (keeper's thread) --> kept: records are read, then watched --> lease_lost --> keep: closed, and another one
- *                                                                    `--> authority_close --> keep: closed --> ended */
+ *     keep (keeper's thread) --> kept: records are read, then watched
+ *       --> lease_lost      --> keep: closed, and another session is opened
+ *       --> authority_close --> keep: closed --> ended */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -56,7 +58,7 @@ static void turn(void *arg)
 		keep_session(a, NULL);
 }
 
-/* The lock is held. */
+/* Requires the lock. */
 static void post_turn(struct authority *a)
 {
 	if (!a->turn_posted)
@@ -83,7 +85,7 @@ static void on_state(void *arg, enum coord_state state, const char *text)
 		LOG_AT(a->options.logger, LOG_INFO, "coordinator connected", "records=%s", a->prefix);
 }
 
-/* From here on nobody asks the session for anything, and it tells nothing. */
+/* From here on nobody asks the session, and it reports nothing. */
 static void leave_session(struct authority *a)
 {
 	struct coord *left = a->coord;

@@ -143,7 +143,7 @@ weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision,
 	return status;
 }
 
-/* --- Who shall have it */
+/* --- Assignments */
 
 struct message *authority_pack_hosts(const struct hosts_record *r)
 {

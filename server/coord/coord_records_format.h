@@ -1,17 +1,22 @@
-/* The coordinator's records of a job, as it has them. Under "/weir/JOB/GENERATION/", JOB being its uuid in 32 hex digits, numbers decimal:
+/* The coordinator's records of a job. Under "/weir/JOB/GENERATION/", where JOB is the job's uuid in
+ * 32 hex digits and numbers are decimal:
  *
- *   partition/ID   PartitionRecord   who plays which role (struct replica_record). ID: the partition's, or JOURNAL_LEDGER
- *   hosts/ID       HostsRecord       who shall have it (hosts.h); may not be there
- *   server/INDEX   ServerRecord      who lives, and where; leased
- *   start/INDEX    ServerRecord      who was started last as that server: nobody else changes a partition's record
- *   next           NextRecord        what follows this generation (rewind.h); as a rule not there
+ *   partition/ID   PartitionRecord   a partition's roles (struct replica_record). ID: the
+ *                                    partition's, or JOURNAL_LEDGER
+ *   hosts/ID       HostsRecord       a partition's assignment (assignment.h); optional
+ *   server/INDEX   ServerRecord      a live server and its address; leased
+ *   start/INDEX    ServerRecord      the last start of a server: only that start may change a
+ *                                    partition's record
+ *   next           NextRecord        the successor of this generation (rewind.h); usually absent
  *
- * and under "/weir/JOB/", whatever the generation, where nobody watches it:
+ * Under "/weir/JOB/", for all generations and not watched:
  *
- *   mark/INDEX         MarkRecord    how far that server's disk is known to have been (mark.h); it changes every second
- *   incarnation/INDEX  ServerRecord  without an address: the last one that a start of that server has taken (incarnation.h)
+ *   mark/INDEX         MarkRecord    how far the server's disk is known to have been (mark.h);
+ *                                    changes every second
+ *   incarnation/INDEX  ServerRecord  without an address: the last incarnation that a start of the
+ *                                    server has taken (incarnation.h)
  *
- * The messages are state.proto's; a record's revision is the coordinator's own. */
+ * The messages are defined in state.proto. A record's revision is the coordinator's. */
 #ifndef WEIR_AUTHORITY_FORMAT_H
 #define WEIR_AUTHORITY_FORMAT_H
 
@@ -27,25 +32,26 @@
 void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
 enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_START, AUTHORITY_NEXT, AUTHORITY_KINDS };
-/* id: 0 for AUTHORITY_NEXT, of which there is one. */
+/* id: 0 for AUTHORITY_NEXT, which is unique. */
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX]);
-/* Of what kind a key behind the prefix is, and of whom. False: something else. partitions: of the job. */
+/* Splits a key behind the prefix into kind and id. False: another key. partitions: of the job. */
 bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
 
 void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
 void authority_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
-/* As logs have it: "7", or "ledger". Returns out. */
+/* The partition's name in logs: "7", or "ledger". Returns out. */
 #define AUTHORITY_NAME_BYTES 8u
 const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES]);
 
-/* One reference, one span. NULL: out of memory. */
+/* Returns one reference, with one span. NULL: out of memory. */
 struct message *authority_pack(const struct replica_record *r);
 struct message *authority_pack_hosts(const struct hosts_record *r);
 struct message *authority_pack_server(const char *address, uint64_t incarnation);
 struct message *authority_pack_next(const struct rewind_record *r);
 struct message *authority_pack_mark(const struct mark *m);
-/* Its revision is `revision`. E_CORRUPT: not such a record, or one that cannot be; E_VERSION: of a newer Weir. */
+/* Sets the record's revision to `revision`. E_CORRUPT: not such a record, or an impossible one.
+ * E_VERSION: from a newer Weir. */
 weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
                              weir_error *err) WEIR_MUST_CHECK;
 weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t revision, struct hosts_record *out,
@@ -54,7 +60,7 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
 weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation,
                                     weir_error *err) WEIR_MUST_CHECK;
 weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err) WEIR_MUST_CHECK;
-/* generation: that it follows. */
+/* generation: the one that the record follows. */
 weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
                                   weir_error *err) WEIR_MUST_CHECK;
 

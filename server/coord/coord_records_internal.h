@@ -1,4 +1,4 @@
-/* Between the files of authority.h. All of it is the session's thread's. */
+/* Shared by the files of coord_records.h. Everything here runs on the session's thread. */
 #ifndef WEIR_AUTHORITY_INTERNAL_H
 #define WEIR_AUTHORITY_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct authority {
 	struct authority_options options;
 	char prefix[WEIR_COORD_KEY_BYTES_MAX];
 	pthread_mutex_t lock;
-	/* Guarded by it. */
+	/* Guarded by lock. */
 	struct authority_client *clients[SLOTS]; /* NULL: not hosted here */
 	struct authority_client *asking;
 	struct authority_placing *placing;
@@ -21,53 +21,58 @@ struct authority {
 	struct authority_marking *marking;
 	bool turn_posted;
 	/* The session's thread's. */
-	struct coord *coord;                        /* NULL: there is none */
-	struct coord_watch *watch;                  /* NULL: what others change is not told */
-	bool stale;                                 /* it has missed something, or has not begun */
-	uint64_t caught_up;                         /* every change up to this revision has been told */
-	struct authority_client *waiting, *reading; /* for the next read, for the one under way */
-	struct authority_look *to_look, *looking;   /* the same */
+	struct coord *coord;       /* NULL: no session */
+	struct coord_watch *watch; /* NULL: changes by others are not reported */
+	/* The watch has missed something, or has not begun. */
+	bool stale;
+	/* Every change up to this revision has been reported. */
+	uint64_t caught_up;
+	struct authority_client *waiting, *reading; /* for the next read; for the one under way */
+	struct authority_look *to_look, *looking;   /* likewise */
 	bool read_under_way, reads_all;
-	bool announced, announcing; /* the session has the record of this server; it is being put */
-	bool displaced;             /* it has been told to end */
-	uint64_t self_revision;     /* of what the coordinator has of this server, as was read or told last; 0: nothing */
-	uint64_t start_revision;    /* the same, of its last start */
-	bool started;               /* that is this one */
-	uint64_t mark_revision;     /* of its mark, as was put or found last; 0: not known */
-	bool lost, closing;         /* the session that is being opened has lost its lease already; for good */
+	/* The session has this server's record; the record is being stored. */
+	bool announced, announcing;
+	bool displaced;          /* it has been told to end */
+	uint64_t self_revision;  /* of this server's record, as last read or reported; 0: no record */
+	uint64_t start_revision; /* likewise, of its last start */
+	bool started;            /* the last start is this one */
+	uint64_t mark_revision;  /* of its mark, as last stored or found; 0: unknown */
+	/* lost: the session being opened has lost its lease already. closing: for good. */
+	bool lost, closing;
 	void (*ended)(void *arg);
 	void *ended_arg;
 	/* The keeper's, from keep to kept. */
 	bool keeping, reopen;
-	struct coord *kept; /* to be closed; then the one that was opened */
+	struct coord *kept; /* to be closed; then the session that was opened */
 };
 
-/* Of a partition among the clients. */
+/* The partition's position among the clients. */
 static inline uint32_t slot_of(uint16_t partition)
 {
 	return partition == JOURNAL_LEDGER ? WEIR_PARTITIONS_MAX : partition;
 }
 
-/* --- authority_records.c */
+/* --- coord_records_keys.c */
 
-/* Reads everything, unless the watch tells the rest and one asks; whoever waits is told. Does nothing while a read is under way. */
+/* Reads all records, or just one if the watch covers the rest and a single client asks. Answers the
+ * waiting clients. Does nothing while a read is under way. */
 void records_read(struct authority *a);
-/* The watch has missed something: everything is read again. */
+/* The watch has missed something: reads all records again. */
 void records_missed(struct authority *a);
 void record_change(struct authority_client *c);
 void hosts_take_in(struct authority *a, uint16_t partition, const struct coord_record *r);
-/* False: it is none that is understood. */
+/* False: the record is not understood. */
 bool next_take_in(struct authority *a, const struct coord_record *r, struct rewind_record *next);
 
-/* --- authority_self.c: this server's own record */
+/* --- coord_records_self.c: this server's own record */
 
 void start_take_in(struct authority *a, uint16_t server, const struct coord_record *r);
 void server_take_in(struct authority *a, uint16_t server, const struct coord_record *r);
-/* Once it is known that nobody else is this server. */
+/* Stores the record once it is known that no other process is this server. */
 void self_announce(struct authority *a);
 void self_mark(struct authority *a, struct authority_marking *m);
 
-/* --- authority_place.c */
+/* --- coord_records_place.c */
 
 void place_all(struct authority *a, struct authority_placing *list);
 void succeed_all(struct authority *a, struct authority_succession *list);

@@ -1,9 +1,9 @@
-/* The coordinator's records, as they are read, watched, and changed, and who is told of them. */
+/* Reads, watches and changes the coordinator's records, and tells the clients. */
 #include <stdio.h>
 
 #include "server/coord/coord_records_internal.h"
 
-/* --- Telling */
+/* --- Telling clients */
 
 static void deliver(void *arg)
 {
@@ -24,7 +24,7 @@ static void deliver(void *arg)
 		c->changed(c->arg, answer.revision ? &answer : NULL);
 }
 
-/* The lock is held. */
+/* Requires the lock. */
 static void post(struct authority_client *c)
 {
 	if (!c->posted)
@@ -32,7 +32,7 @@ static void post(struct authority_client *c)
 	c->posted = true;
 }
 
-/* record: NULL when nobody knows. */
+/* record: NULL if the outcome is unknown. */
 static void answer_one(struct authority_client *c, const struct replica_record *record)
 {
 	pthread_mutex_lock(&c->authority->lock);
@@ -101,7 +101,7 @@ void hosts_take_in(struct authority *a, uint16_t partition, const struct coord_r
 		a->options.placed(a->options.arg, partition, &hosts);
 }
 
-/* False: it is none that is understood. */
+/* False: the record is not understood. */
 bool next_take_in(struct authority *a, const struct coord_record *r, struct rewind_record *next)
 {
 	weir_error err = {0};
@@ -114,7 +114,8 @@ bool next_take_in(struct authority *a, const struct coord_record *r, struct rewi
 	return !status;
 }
 
-/* What a partition's record says; false: it is none that is understood. *client: whose it is; NULL: nobody's here. */
+/* Takes in any record. True: it is a partition's record, and understood. *client: the partition's
+ * client; NULL: not hosted here. */
 static bool take_in(struct authority *a, const struct coord_record *r, struct replica_record *out,
                     struct authority_client **client)
 {
@@ -143,7 +144,7 @@ static bool take_in(struct authority *a, const struct coord_record *r, struct re
 
 /* --- Changing */
 
-/* Who is primary and who is in sync is to be found in the log of whoever brought it about. */
+/* Logs the change where it was made: that server's log shows who is primary and who is in sync. */
 static void log_change(const struct authority_client *c, const struct replica_record *r)
 {
 	char in_sync[WEIR_REPLICAS_MAX * 6 + 1] = "", partition[AUTHORITY_NAME_BYTES], primary[8] = "none";
@@ -168,7 +169,8 @@ static void on_changed(void *arg, const struct coord_answer *result)
 		answer_one(c, &found);
 	} else {
 		bool taught = false;
-		for (uint32_t i = 0; !result->status && i < result->count; i++) { /* its own, and of this server's last start */
+		/* The partition's record, and the record of this server's last start. */
+		for (uint32_t i = 0; !result->status && i < result->count; i++) {
 			struct authority_client *whose;
 			struct replica_record record;
 			if (take_in(c->authority, &result->records[i], &record, &whose) && whose == c) {
@@ -180,7 +182,7 @@ static void on_changed(void *arg, const struct coord_answer *result)
 	}
 }
 
-/* Whoever put it: now there is one to be read. */
+/* Whichever server stored it, there is now a record to read. */
 static void on_put(void *arg, const struct coord_answer *result)
 {
 	struct authority_client *c = arg;
@@ -194,7 +196,8 @@ static void on_put(void *arg, const struct coord_answer *result)
 	records_read(a);
 }
 
-/* A record that is there is changed by the last start of a server alone; the first one says the same, whoever puts it. */
+/* Only the last start of a server may change an existing record. The first record is the same
+ * whichever server stores it. */
 static weir_status put(struct authority_client *c, const struct replica_record *record, coord_done_fn done, weir_error *err)
 {
 	struct authority *a = c->authority;
@@ -236,7 +239,7 @@ static void absent(struct authority_client *c)
 			return;
 	} else if (a->coord && !c->missed) {
 		char partition[AUTHORITY_NAME_BYTES];
-		c->missed = true; /* it is asked for again and again */
+		c->missed = true; /* log once: the client asks again and again */
 		LOG_AT(a->options.logger, LOG_ERROR, "record not there",
 		       "prefix=%s partition=%s the coordinator has lost it, or is not this job's: nobody else knows which servers have "
 		       "all of a partition. Bring back its data, or go on from a checkpoint under a new generation (weir restore)",
@@ -276,10 +279,10 @@ static void watch(struct authority *a, uint64_t revision)
 	static const struct coord_watch_handler handler = {.changed = changed_by_others, .missed = on_missed};
 	if (a->stale && a->coord)
 		a->watch = coord_watch_start(a->coord, a->prefix, revision, &handler, a);
-	a->stale = !a->watch; /* out of memory: at a tick */
+	a->stale = !a->watch; /* out of memory: retry at a tick */
 }
 
-/* Takes the client out of the list; false: it is not in it. */
+/* Removes the client from the list. False: not in it. */
 static bool take(struct authority_client **list, const struct authority_client *c)
 {
 	while (*list && *list != c)
@@ -298,7 +301,8 @@ static void answer_all(struct authority_client *list)
 	}
 }
 
-/* Tells what was read, and takes whom it was told out of the list of those who asked. */
+/* Delivers the records that were read. Removes each answered client from the list of those that
+ * asked. */
 static void tell_records(struct authority *a, const struct coord_answer *result, struct authority_client **asked)
 {
 	for (uint32_t i = 0; i < result->count; i++) {
@@ -357,7 +361,7 @@ static void on_read(void *arg, const struct coord_answer *result)
 		records_read(a);
 }
 
-/* Everything, unless the watch tells the rest and one asks. */
+/* Reads all records, or just one if the watch covers the rest and a single client asks. */
 void records_read(struct authority *a)
 {
 	char key[WEIR_COORD_KEY_BYTES_MAX];

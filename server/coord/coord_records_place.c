@@ -1,7 +1,8 @@
-/* Who shall have a partition, and what the next generation goes back to: records that anybody may ask for, told in the end with a status. */
+/* Assignments and the successor of this generation: records that any server may change, with a
+ * status as the result. */
 #include "server/coord/coord_records_internal.h"
 
-/* --- Who shall have a partition */
+/* --- Assignments */
 
 static void tell_placing(void *arg)
 {
@@ -94,7 +95,7 @@ static void succeed(struct authority *a, struct authority_succession *x)
 	weir_status status = WEIR_E_UNAVAILABLE;
 	authority_key(a->prefix, AUTHORITY_NEXT, 0, key);
 	if (value && a->coord) {
-		const struct coord_guard guard = {.key = key}; /* there is none */
+		const struct coord_guard guard = {.key = key}; /* requires that there is no record */
 		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
 		const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
 		status = coord_txn(a->coord, &txn, a->options.timeout_ms, on_succeeded, x, &err);

@@ -1,13 +1,13 @@
-/* This server in the coordinator's records: where it lives, leased; its last start, which stays;
- * and its mark. Each change of a partition's record is guarded by that start, so that of two
- * processes of one number only the later one changes any. */
+/* This server in the coordinator's records: its address, leased; its last start, which stays; and
+ * its mark. Each change of a partition's record is guarded by the start record. So of two processes
+ * with the same server number, only the later one can change a record. */
 #include <string.h>
 
 #include "server/coord/coord_records_internal.h"
 
-/* --- What the coordinator has of it */
+/* --- The coordinator's records of this server */
 
-/* Who is in sync is said by servers' numbers: two processes of one number would both act on it. */
+/* In-sync sets name servers by number: two processes with one number would both act on them. */
 static void displace(struct authority *a, const char *why, const char *address)
 {
 	weir_error err = {0};
@@ -34,7 +34,8 @@ static bool is_displaced(struct authority *a, const char *address, uint64_t inca
 	return a->displaced;
 }
 
-/* A server's last start stays on record: one that wakes up after another has taken its place, and has gone, does not count any more either. */
+/* A server's last start stays recorded. So a process that wakes up after its replacement came and
+ * went does not count any more either. */
 void start_take_in(struct authority *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -46,7 +47,8 @@ void start_take_in(struct authority *a, uint16_t server, const struct coord_reco
 	a->started = r->value && incarnation == a->options.incarnation;
 }
 
-/* Before this start is on record whoever lives elsewhere goes on; at the same address that one is dead. */
+/* Until this start is recorded, a live process at another address keeps its place. A record with
+ * this server's own address belongs to a dead process. */
 void server_take_in(struct authority *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -66,7 +68,7 @@ void server_take_in(struct authority *a, uint16_t server, const struct coord_rec
 		a->options.server(a->options.arg, server, r->value ? address : NULL);
 }
 
-/* --- Going on record */
+/* --- Announcing this server */
 
 static void on_announced(void *arg, const struct coord_answer *result)
 {
@@ -76,12 +78,12 @@ static void on_announced(void *arg, const struct coord_answer *result)
 	if (a->announced) {
 		a->self_revision = a->start_revision = result->revision;
 		a->started = true;
-	} else if (!result->status) { /* somebody else was quicker: who? */
+	} else if (!result->status) { /* another process was quicker: find out which */
 		records_missed(a);
 	}
 }
 
-/* Once it is known that nobody else is this server. */
+/* Stores the record once it is known that no other process is this server. */
 void self_announce(struct authority *a)
 {
 	char self[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
@@ -90,7 +92,7 @@ void self_announce(struct authority *a)
 		return;
 	struct message *value = authority_pack_server(a->options.address, a->options.incarnation);
 	if (!value)
-		return; /* at a tick */
+		return; /* retried at a tick */
 	authority_key(a->prefix, AUTHORITY_SERVER, a->options.self, self);
 	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
 	const struct coord_guard guards[] = {{.key = self, .mod_revision = a->self_revision},
@@ -103,7 +105,7 @@ void self_announce(struct authority *a)
 	message_release(value);
 }
 
-/* --- Its mark. Of two processes of one number only the later one moves it */
+/* --- The mark. Of two processes with one number only the later one moves it. */
 
 static void tell_marking(void *arg)
 {

@@ -4,7 +4,8 @@
 
 #include "server/coord/coord_records_format.h"
 
-/* The next one must fit above the bits in which a replica counts how often it has begun anew. */
+/* The next incarnation must fit above the bits in which a replica counts its restarts from
+ * nothing. */
 #define INCARNATION_MAX (UINT64_MAX >> REPLICA_ANEW_BITS)
 
 struct taking {

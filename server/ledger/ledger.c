@@ -1,4 +1,5 @@
-/* The ledger's life, its clock tick and its status report. ledger.h says what it is; ledger_state.h what it is made of. */
+/* The ledger's life, its clock tick and its status report. See ledger.h for its purpose and
+ * ledger_state.h for its state. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ weir_status ledger_check_job(const struct ledger *l, const Weir__V1__JobId *job,
 	if (job_matches(l, job))
 		return WEIR_OK;
 	if (job && job->uuid.len == sizeof o->uuid && memcmp(job->uuid.data, o->uuid, job->uuid.len) == 0 &&
-	    job->generation > o->generation) /* this one is behind, not whoever asks */
+	    job->generation > o->generation) /* this server is behind, not the caller */
 		return weir_fail(err, WEIR_E_UNAVAILABLE, "the ledger here is still of generation %llu of the job, not %llu",
 		                 (unsigned long long)o->generation, (unsigned long long)job->generation);
 	return weir_fail(err, WEIR_E_GENERATION, "the request is of another job, or of another generation of this one; now is %llu",
@@ -71,7 +72,7 @@ void ledger_totals_free(struct totals *t)
 	*t = (struct totals){0};
 }
 
-/* An empty message stands for zeros. */
+/* An empty message means zeros. */
 bool ledger_totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions)
 {
 	return !in || (in->n_count == in->n_fingerprint && (in->n_count == 0 || in->n_count == partitions));
@@ -273,7 +274,8 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.pass = l->pass;
 	r.passes = l->options.passes;
 	r.units = l->dataset_units;
-	r.committed = l->committed - l->parts_committed; /* a unit that was cut counts with its first part */
+	/* A unit that was cut counts with its first part. */
+	r.committed = l->committed - l->parts_committed;
 	Weir__V1__WorkerStatus *workers = calloc(l->workers_count + 1u, sizeof *workers);
 	Weir__V1__WorkerStatus **worker_list = calloc(l->workers_count + 1u, sizeof *worker_list);
 	Weir__V1__Stall *stalls = calloc(l->workers_count + 1u, sizeof *stalls);

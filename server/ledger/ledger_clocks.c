@@ -1,21 +1,28 @@
-/* Bounded staleness (stale synchronous parallel, Ho et al. 2013): a worker may begin its next batch while it is no more than `bound` batches ahead of the slowest
- * worker that holds units. Each counts its own batches; its shift says where it stands among the others. Whoever begins to hold units is put beside the slowest, so
- * that it neither holds the others up nor runs ahead.
+/* Bounded staleness (stale synchronous parallel, Ho et al. 2013): a worker may begin its next batch
+ * while it is at most `bound` batches ahead of the slowest worker that holds units.
  *
- * None of this is in the log. What a ledger has promised stays true, as clocks only rise, and those who come are never behind the slowest. A ledger that begins does
- * not know the clocks of those who hold units already, and so promises nobody anything until each has said its own or is gone. */
+ * Each worker counts its own batches. Its shift gives its position among the others. A worker that
+ * begins to hold units is placed beside the slowest, so that it neither holds the others up nor
+ * runs ahead.
+ *
+ * None of this is in the log. The promises of a ledger stay true, because clocks only rise and
+ * newcomers are never behind the slowest. A new ledger does not know the clocks of workers that
+ * hold units already. It promises nothing until each of them has reported its clock or is gone. */
 #include <stdlib.h>
 
 #include "server/ledger/ledger_state.h"
 
-#define CLOCK_MAX (1ull << 53) /* batches of a worker, far beyond what any finishes; sums of some such do not overflow */
+/* Batches of a worker: far more than any worker finishes. Sums of a few such values do not
+ * overflow. */
+#define CLOCK_MAX (1ull << 53)
 
 static bool is_member(const struct ledger_worker *w)
 {
 	return w->live && w->held_count > 0 && !w->clock.entering;
 }
 
-/* The slowest member's clock, w's aside (NULL: nobody's). False: there is none. *known: they have all been heard here. */
+/* The clock of the slowest member other than w (NULL: of all members). False: there is no member.
+ * *known: all of them have reported to this ledger. */
 static bool slowest(const struct ledger *l, const struct ledger_worker *w, int64_t *clock, bool *known)
 {
 	bool found = false;
@@ -34,7 +41,8 @@ static bool slowest(const struct ledger *l, const struct ledger_worker *w, int64
 	return found;
 }
 
-/* Puts who comes beside the slowest, once it is known who that is. Whether the worker has its place. */
+/* Places an entering worker beside the slowest, once the slowest is known. Returns whether the
+ * worker has its position. */
 static bool place(const struct ledger *l, struct ledger_worker *w)
 {
 	struct worker_clock *c = &w->clock;
@@ -51,7 +59,7 @@ static bool place(const struct ledger *l, struct ledger_worker *w)
 	return c->known = true;
 }
 
-/* How many batches the worker may have begun. */
+/* Number of batches that the worker may have begun. */
 static uint64_t limit_of(const struct ledger *l, struct ledger_worker *w)
 {
 	int64_t clock;
@@ -105,7 +113,7 @@ void ledger_clocks_forget(struct ledger_worker *w, weir_status status, const cha
 	w->clock = (struct worker_clock){0};
 }
 
-/* What the worker says of itself. */
+/* Takes in the worker's report of its own clock. */
 static void hear(struct ledger_worker *w, const Weir__V1__ClockRequest *q)
 {
 	struct worker_clock *c = &w->clock;

@@ -1,5 +1,5 @@
-/* The ledger's state as a message: the objects that have changed, or all of them. Lists are in the order of their ids, so that equal ledgers
- * give equal bytes. */
+/* Exports the ledger's state as a message: the changed objects, or all of them. Lists are in order
+ * of their ids, so that equal ledgers give equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "server/ledger/ledger_state.h"
 #include "state.pb-c.h"
 
-#define EXPORT_BYTES_MAX \
-	((size_t)4 << 30) /* of a pass with the most units there may be, each with what an open one has: more than enough */
+/* More than enough for a pass with the most units, each with all that an open unit has. */
+#define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
 /* --- Marks */
 
@@ -51,7 +51,7 @@ void ledger_mark_content(struct ledger *l, uint32_t data_unit)
 
 void ledger_unmark_units(struct ledger *l)
 {
-	l->changes.units.count = 0; /* the units that say they are in it are gone */
+	l->changes.units.count = 0; /* the marked units are gone */
 }
 
 void ledger_mark_all(struct ledger *l)
@@ -81,7 +81,8 @@ static void changes_clear(struct ledger *l)
 	ledger_record_changes(l);
 }
 
-/* --- Objects. Everything a message points to is the ledger's, or the arena's until it is packed. */
+/* --- Objects. All that a message points to belongs to the ledger, or to the arena until the
+ * message is packed. */
 
 struct export
 {
@@ -165,7 +166,7 @@ static size_t stepped_words(const struct ledger_unit *u)
 	return n;
 }
 
-/* A unit as a pass begins with it need not be told. */
+/* A unit in its initial state need not be exported. */
 static bool is_untouched(const struct ledger *l, uint32_t unit)
 {
 	const struct ledger_unit *u = &l->units[unit];
@@ -319,7 +320,7 @@ static void export_fingerprint(struct export *x)
 		x->state.fingerprint = (ProtobufCBinaryData){.len = strlen(text), .data = (uint8_t *)(uintptr_t)text};
 }
 
-/* Those of these data units; units NULL: of all. anew: others are unknown. */
+/* Exports the contents of these data units; units NULL: of all. anew: all others are unknown. */
 static void export_contents(struct export *x, const uint32_t *units, uint32_t count, bool anew)
 {
 	struct ledger *l = x->l;

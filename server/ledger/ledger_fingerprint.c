@@ -1,5 +1,6 @@
-/* What determines a job's results, as those who join say it (fingerprint.h), and what each data unit holds, as who reads it first
- * says it. Exactly-once rests on both: a batch's identity means the same examples, and the same computation, whoever executes it. */
+/* What determines a job's results, as reported by joining workers (fingerprint.h), and the content
+ * of each data unit, as reported by its first reader. Exactly-once rests on both: a batch's
+ * identity means the same examples and the same computation, whichever worker executes it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ bool ledger_fingerprint_accepts_data(const Weir__V1__JoinRequest *q)
 	return false;
 }
 
-/* Whether the newcomer's data are others than the job's: it was asked, and has accepted that. */
+/* Whether the newcomer's data differ from the job's. It was asked, and has accepted that. */
 static void note_data(void *arg, const char *key, const char *was, const char *is)
 {
 	(void)was;
@@ -119,7 +120,7 @@ weir_status ledger_content_note(struct ledger *l, const struct ledger_worker *w,
 		    "data have changed",
 		    w->name, data_unit, (unsigned long long)content, (unsigned long long)known);
 	if (ledger_contents_reserve(l))
-		return WEIR_OK; /* a later report will do */
+		return WEIR_OK; /* a later report repeats it */
 	l->contents[data_unit] = content;
 	ledger_mark_content(l, data_unit);
 	return WEIR_OK;

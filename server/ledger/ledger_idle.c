@@ -1,17 +1,17 @@
 /* Detects workers that do not move.
  *
- * * A report shows that a worker's process lives; only batches show that it works. A lease needs
+ * A report shows that a worker's process lives; only batches show that it works. A lease needs
  * both. A trainer that holds a unit, or an evaluator that a pass waits for, ends like a silent
- * worker once it has been idle for too long. It is named in the log and in LedgerStatus.
+ * worker once it has been idle for too long. The log and LedgerStatus name it.
  *
- * * Idle time is time in which a trainer has neither begun a batch nor waited for servers, the
- * ledger or other workers. Its library measures it (worker/client/activity.c) and sends it with
- * each report. A client that does not send it is judged by what the ledger sees: units leased,
- * watermarks, commits, and steps and clocks that it waits for.
+ * Idle time is time in which a trainer has neither begun a batch nor waited for servers, the ledger
+ * or other workers. Its library measures it (worker/client/activity.c) and sends it with each
+ * report. For a client that does not send it, the ledger judges by what it sees: units leased,
+ * watermarks, commits, and steps and clocks that the client waits for.
  *
- * * Too long is cluster.progress_timeout_ms. Its `auto` is ten times the worker's longest batch,
- * at least a minute, and ten minutes before the first batch. The attempt of an idle holder does
- * not count towards the unit's quarantine. */
+ * The limit is cluster.progress_timeout_ms. Its `auto` is ten times the worker's longest batch, at
+ * least a minute, and ten minutes before the first batch. An idle holder's attempt does not count
+ * towards the unit's quarantine. */
 #include <stdio.h>
 #include <time.h>
 
@@ -19,7 +19,7 @@
 
 #define NS_PER_MS 1000000
 
-/* Whether others wait for its work. */
+/* Whether others wait for the worker's work. */
 static bool is_waited_for(const struct ledger *l, const struct ledger_worker *w)
 {
 	if (!w->live || l->failed)
@@ -75,9 +75,9 @@ bool ledger_idle_trusts(const struct ledger_worker *w)
 	return !w->stall.count || w->activity.proven || !w->held_count;
 }
 
-/* --- Who ends */
+/* --- Ending a worker */
 
-/* Records what it held, and since when it has not moved. */
+/* Records the held units, and since when the worker has not moved. */
 static void note(const struct ledger *l, struct ledger_worker *w)
 {
 	const struct worker_activity *a = &w->activity;

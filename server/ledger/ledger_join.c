@@ -1,20 +1,20 @@
-/* Joining the ledger: who may, under which name, and with which id.
+/* Joining the ledger: admission, names and ids.
  *
- * * A name belongs to one live worker. A newcomer of the same name takes it over at once where it
- * is the same client (JoinRequest.client), where the holder has been silent for
- * WEIR_NAME_SILENT_MS, or where the newcomer, in the same pid namespace and behind the same
- * address, has found the holder's process gone. Otherwise E_EXISTS names the holder; the newcomer
- * asks again until the holder is silent for long enough, or has been heard from, which shows that
- * two live processes share a name. A refusal changes nothing.
+ * A name belongs to one live worker. A newcomer of the same name takes it over at once if it is the
+ * same client (JoinRequest.client), if the holder has been silent for WEIR_NAME_SILENT_MS, or if
+ * the newcomer, in the same pid namespace and behind the same address, has found the holder's
+ * process gone. Otherwise E_EXISTS names the holder. The newcomer then asks again until the holder
+ * has been silent for long enough, or has been heard from, which shows that two live processes
+ * share a name. A refusal changes nothing.
  *
- * * A job has one evaluator, as long as its lease lasts. A certificate of the role evaluator takes
- * the place of an evaluator that has none; otherwise the second evaluator waits as above, for the
- * lease.
+ * A job has one evaluator at a time, as long as its lease lasts. A newcomer with an evaluator
+ * certificate replaces an evaluator without one. Otherwise the second evaluator waits as above, for
+ * the lease to end.
  *
- * * An id is a place in the table. Places are for live workers: beyond WEIR_WORKERS_GONE_KEPT
- * that have gone, and in a full table, the longest silent one's place goes to the newcomer,
- * unless the open step still names it. A unit names its holder only while that holds it, so
- * nothing else can. What a worker counted is in the ledger's totals. */
+ * An id is a place in the table. Places are for live workers. If more than WEIR_WORKERS_GONE_KEPT
+ * workers have gone, or if the table is full, the newcomer gets the place of the worker that has
+ * been silent longest, unless the open step still names that worker. Nothing else can name it: a
+ * unit names its holder only while it is held. The ledger's totals keep what a worker counted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +29,9 @@ static const char *role_name(Weir__V1__Role role)
 	return role == WEIR__V1__ROLE__TRAINER ? "trainer" : role == WEIR__V1__ROLE__EVALUATOR ? "evaluator" : "observer";
 }
 
-/* --- What a join must be */
+/* --- Validity of a request */
 
-/* The first trainer's dataset is the job's; others must have the same. */
+/* The first trainer's dataset becomes the job's. Other trainers must have the same. */
 static weir_status check_dataset(const struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
 {
 	const Weir__V1__Dataset *d = q->dataset;
@@ -67,7 +67,7 @@ static weir_status adopt_dataset(struct ledger *l, const Weir__V1__JoinRequest *
 	return WEIR_OK;
 }
 
-/* A certificate's NAME binds where it is more than its role's, which many share. */
+/* A certificate's NAME is binding unless it is just the name of its role, which many share. */
 static weir_status check_certificate(const Weir__V1__JoinRequest *q, const struct ledger_peer *peer, weir_error *err)
 {
 	char role[PRINCIPAL_ROLES_BYTES];
@@ -106,10 +106,10 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 	return status || q->role != WEIR__V1__ROLE__TRAINER ? status : check_dataset(l, q, err);
 }
 
-/* --- What one peer may take */
+/* --- Limits per peer */
 
-/* Joins from one address: WEIR_JOINS_BURST at once, then WEIR_JOINS_PER_S. Addresses that share
- * a bucket share its tokens. */
+/* Limits joins from one address: WEIR_JOINS_BURST at once, then WEIR_JOINS_PER_S. Addresses that
+ * share a bucket share its tokens. */
 static bool take_token(struct ledger *l, const char *address)
 {
 	struct join_bucket *b = &l->joins[hash_bytes(address, strlen(address), 0) % LEDGER_JOIN_BUCKETS];
@@ -147,7 +147,7 @@ static weir_status check_peer(struct ledger *l, const Weir__V1__JoinRequest *q, 
 	return WEIR_OK;
 }
 
-/* --- Who is in the way */
+/* --- Rivals of a newcomer */
 
 static struct ledger_worker *named(const struct ledger *l, const char *name)
 {
@@ -165,7 +165,7 @@ static struct ledger_worker *live_evaluator(const struct ledger *l)
 	return NULL;
 }
 
-/* Whether the holder of the newcomer's name makes room for it. */
+/* Whether the holder of the newcomer's name gives it up. */
 static bool gives_name(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__JoinRequest *q,
                        const struct ledger_peer *peer)
 {
@@ -175,7 +175,7 @@ static bool gives_name(const struct ledger *l, const struct ledger_worker *w, co
 	return same_client || gone || ledger_now(l) - w->renewed_ms >= WEIR_NAME_SILENT_MS;
 }
 
-/* Whether the job's evaluator, of another name, makes room for the newcomer before its lease is
+/* Whether the job's evaluator, of another name, gives way to the newcomer before its lease is
  * lost. */
 static bool gives_evaluation(const struct ledger_worker *w, const struct ledger_peer *peer)
 {
@@ -203,9 +203,9 @@ static weir_status refuse_for(const struct ledger_worker *w, const Weir__V1__Joi
 	                 q->pid, host, w->name, w->pid, w->host);
 }
 
-/* Live workers that cannot stay beside the newcomer; NULL: there is no such one. */
+/* Live workers that cannot stay beside the newcomer. NULL: none. */
 struct rivals {
-	struct ledger_worker *same; /* of its name */
+	struct ledger_worker *same; /* of the same name */
 	struct ledger_worker *evaluator;
 };
 
@@ -216,7 +216,7 @@ static struct rivals find_rivals(const struct ledger *l, const Weir__V1__JoinReq
 	return (struct rivals){.same = same && same->live ? same : NULL, .evaluator = evaluator == same ? NULL : evaluator};
 }
 
-/* E_EXISTS: one of them stays, *holder. */
+/* E_EXISTS: one of them stays; *holder describes it. */
 static weir_status check_rivals(const struct ledger *l, const struct rivals *r, const Weir__V1__JoinRequest *q,
                                 const struct ledger_peer *peer, Weir__V1__Holder *holder, weir_error *err)
 {
@@ -237,8 +237,8 @@ static bool is_named(const struct ledger *l, const struct ledger_worker *w)
 	return false;
 }
 
-/* The place that is given away first: an observer's, else that of whom nothing was heard for
- * longest. NULL: none yet. */
+/* The place to reuse first: an observer's, else that of the worker silent for longest. NULL: none
+ * yet. */
 static struct ledger_worker *place_to_reuse(const struct ledger *l)
 {
 	struct ledger_worker *oldest = NULL;
@@ -258,7 +258,7 @@ static struct ledger_worker *place_to_reuse(const struct ledger *l)
 	return gone > WEIR_WORKERS_GONE_KEPT || l->workers_count == WEIR_WORKERS_MAX ? oldest : NULL;
 }
 
-/* The place of that name, or one for it; NULL: none is free, or there is no memory. */
+/* The place of that name, or a place for it. NULL: no place is free, or out of memory. */
 static struct ledger_worker *place_for(struct ledger *l, const char *name)
 {
 	struct ledger_worker *w = named(l, name);

@@ -1,16 +1,20 @@
-/* Synchronous steps that are the same in every run of a job: which batches meet in a step depends on
- * the job, not on who is how fast. Four rules, while the number of trainers does not change:
- *   units are leased when as many trainers ask for them as the job is meant for;
- *   the trainer of rank r of n has units r, r + n, r + 2n.. of each pass, and nobody else takes them;
- *   a step opens when every trainer that has work in the pass is ready, but for the backup workers;
- *   when a trainer ends, steps neither open nor close until another has come in its place, which
- *   executes its batch of the open step again. This needs no backup workers, no local steps, and
- *   codecs that keep nothing back.
- * So a run that is stopped and resumed, or whose workers are killed, has the steps of one that is not.
- * A ledger that begins waits for as many as the job is meant for: not for long if trainers that are at
- * work ask it, as one may have died with the ledger before it. Who leaves for good or joins changes
- * n, and so what meets from then on. Nobody is waited for without end: the job goes on without those that do not come, and the log
- * says so. */
+/* Synchronous steps that are the same in every run of a job: the job, not the workers' speeds,
+ * determines which batches meet in a step. Four rules hold while the number of trainers does not
+ * change:
+ *   - Units are leased once as many trainers ask for them as the job is meant for.
+ *   - The trainer of rank r of n has units r, r + n, r + 2n.. of each pass. No other takes them.
+ *   - A step opens when every trainer with work in the pass is ready, except for backup workers.
+ *   - When a trainer ends, steps neither open nor close until a replacement has come. The
+ *     replacement executes the lost batch of the open step again. This rule requires no backup
+ *     workers, no local steps, and codecs that keep nothing back.
+ * So a run that is stopped and resumed, or whose workers are killed, has the same steps as an
+ * undisturbed run.
+ *
+ * A new ledger waits for as many trainers as the job is meant for. The wait is short if trainers
+ * that are at work ask it, because one may have died with the previous ledger. A trainer that
+ * leaves for good or joins changes n, and so the composition of later steps.
+ *
+ * Every wait is bounded: the job goes on without missing trainers, and the log says so. */
 #include <stdlib.h>
 
 #include "server/ledger/ledger_state.h"
@@ -20,7 +24,7 @@ static bool in_lockstep(const struct ledger *l)
 	return l->options.workers > 0 && ledger_tables_synchronous(l);
 }
 
-/* Whether it works: trainers that have joined and want no units are nobody's business. */
+/* Whether the worker takes part. Trainers that have joined but ask for no unit do not. */
 static bool takes_part(const struct ledger_worker *w)
 {
 	return w->live && w->role == WEIR__V1__ROLE__TRAINER && (w->asked || w->held_count > 0);
@@ -35,9 +39,9 @@ static uint32_t count_first(const struct ledger *l, uint32_t end)
 	return n;
 }
 
-/* --- Who is there */
+/* --- Presence */
 
-/* Those that this ledger has heard: others that its log names may be dead. */
+/* Counts the participants that this ledger has heard from. Others named in its log may be dead. */
 static uint32_t count_heard(const struct ledger *l)
 {
 	uint32_t n = 0;
@@ -46,7 +50,7 @@ static uint32_t count_heard(const struct ledger *l)
 	return n;
 }
 
-/* Whether the job trains already, and its trainers have only another ledger now. */
+/* Whether the job trains already, and its trainers have merely moved to this ledger. */
 static bool goes_on(const struct ledger *l)
 {
 	for (uint32_t i = 0; l->steps.closed > 0 && i < l->workers_count; i++) {
@@ -85,7 +89,7 @@ static bool is_gathered(struct ledger *l)
 	return s->gathered;
 }
 
-/* --- Trainers that end */
+/* --- Loss of trainers */
 
 static bool waits_for_another(const struct ledger *l)
 {
@@ -104,7 +108,7 @@ void ledger_lockstep_lose(struct ledger *l, const struct ledger_worker *w)
 	s->gather_ms = ledger_now(l);
 }
 
-/* Whether nobody will execute the batch any more. */
+/* Whether no worker will execute the batch any more. */
 static bool is_past(const struct ledger *l, const struct ledger_batch *b)
 {
 	if (b->pass != l->pass || b->unit >= l->units_count)
@@ -133,9 +137,9 @@ void ledger_lockstep_kept_none(struct ledger *l)
 	l->lockstep.seat_ms = 0;
 }
 
-/* --- Which unit */
+/* --- Choice of a unit */
 
-/* The first free unit that is w's; units_count: none is. */
+/* The first free unit that belongs to w; units_count: none. */
 static uint32_t next_of(const struct ledger *l, const struct ledger_worker *w)
 {
 	const uint32_t n = count_first(l, l->workers_count), rank = count_first(l, w->id);
@@ -155,7 +159,8 @@ struct ledger_worker *ledger_lockstep_owner(const struct ledger *l, uint32_t uni
 	return NULL;
 }
 
-/* Units are free, and w may have none of them. Whose they are may want no more: it has held none for so long. */
+/* Units are free, but none belongs to w. After WEIR_STEP_PATIENCE_MS without a unit for w, other
+ * trainers that hold no unit are taken out, as they may want no more. */
 static void wait_for_owners(struct ledger *l, const struct ledger_worker *w)
 {
 	const int64_t now = ledger_now(l);

@@ -52,7 +52,7 @@ void ledger_log_fail(struct ledger_log *l, const weir_error *err)
 
 /* --- Entries */
 
-/* A state as a record in a frame, so that its entry looks like every other. */
+/* Wraps a state as a record in a frame, so that its entry has the form of every other entry. */
 static struct message *frame_state(struct ledger_log *l, const struct message *state)
 {
 	static const uint8_t nobody[16];
@@ -72,9 +72,10 @@ struct log_entry ledger_log_entry_next(struct ledger_log *l)
 {
 	struct log *log = l->options.log;
 	const uint64_t index = log->ops->last(log) + 1;
+	/* With one copy an entry is committed at once. */
 	return (struct log_entry){.epoch = l->options.replicated ? l->epoch : l->options.epoch,
 	                          .index = index,
-	                          .committed = l->options.replicated ? l->committed : index, /* the only copy */
+	                          .committed = l->options.replicated ? l->committed : index,
 	                          .generation = l->options.generation,
 	                          .stamp_ms = l->options.clock->ops->wall_ns(l->options.clock) / 1000000};
 }
@@ -95,7 +96,7 @@ weir_status ledger_log_append(struct ledger_log *l, const struct log_entry *e, w
 	return WEIR_OK;
 }
 
-/* What the ledger has changed: it has that already. */
+/* Appends the ledger's changes. The ledger has them already. */
 static weir_status append(struct ledger_log *l, struct message *frame, weir_error *err)
 {
 	struct frame_header h;
@@ -137,7 +138,8 @@ bool ledger_log_is_blocked(struct ledger_log *l)
 	return l->refused || l->running_out;
 }
 
-/* What has changed becomes an entry; false while the one before could not be appended, or memory is short. */
+/* Turns the changes into an entry. False: the previous entry could not be appended, or memory is
+ * short. */
 static bool log_changes(struct ledger_log *l)
 {
 	struct message *state = NULL, *frame;
@@ -150,7 +152,7 @@ static bool log_changes(struct ledger_log *l)
 		return !l->running_out;
 	frame = frame_state(l, state);
 	message_release(state);
-	if (!frame) { /* the marks are gone: everything is told next time */
+	if (!frame) { /* the change marks are gone: export everything next time */
 		l->running_out = true;
 		ledger_mark_all(l->options.ledger);
 		return false;
@@ -171,7 +173,7 @@ void ledger_log_commit(struct ledger_log *l)
 			r->index = l->applied;
 	if (l->held && (!l->options.replicated || l->options.ack_disk))
 		l->options.log->ops->sync(l->options.log);
-	ledger_log_go_on(l); /* nothing was left to wait for */
+	ledger_log_go_on(l); /* some replies need not wait */
 }
 
 /* --- Replies */
@@ -179,7 +181,7 @@ void ledger_log_commit(struct ledger_log *l)
 void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg)
 {
 	struct held_reply *r = malloc(sizeof *r);
-	if (!r) { /* the caller's call must end: it ends late, never early */
+	if (!r) { /* The caller's call must end: it ends late, never early. */
 		weir_error err = {0};
 		(void)weir_fail(&err, WEIR_E_MEMORY, "ledger: out of memory for a reply");
 		ledger_log_fail(l, &err);
@@ -199,13 +201,13 @@ static struct held_reply *pop(struct ledger_log *l)
 	return r;
 }
 
-/* The last index that stays, whatever happens: with one copy it is on disk, else so many replicas have it. */
+/* The last permanent index: with one copy it is on disk, else enough replicas have it. */
 static uint64_t safe(const struct ledger_log *l)
 {
 	return l->options.replicated ? l->committed : l->options.log->ops->durable(l->options.log);
 }
 
-/* And of which one may speak. */
+/* The last index that replies may speak of. */
 static uint64_t tellable(const struct ledger_log *l)
 {
 	const bool waits = l->options.replicated && l->options.ack_disk && l->on_disks < l->committed;
@@ -214,7 +216,8 @@ static uint64_t tellable(const struct ledger_log *l)
 
 static void flush_written(struct ledger_log *l);
 
-/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+/* A snapshot must not be ahead of the log. Otherwise its contents could be lost and its index
+ * reused for something else. */
 static void flush_continue(struct ledger_log *l)
 {
 	if (!l->flush.running || l->flush.begun || l->closed || safe(l) < l->flush.index)
@@ -272,7 +275,7 @@ static bool written(struct ledger_log *l, const struct cold_write *w)
 	return w->status == WEIR_OK;
 }
 
-/* It is where it is to be. What comes behind it is enough from now on. */
+/* The snapshot is in its place. Later entries suffice from now on. */
 static void flush_written(struct ledger_log *l)
 {
 	l->flushed = l->flush.index;
@@ -350,7 +353,8 @@ uint64_t ledger_log_backlog(const struct ledger_log *l)
 	return l->options.backlog_bytes ? l->options.backlog_bytes : WEIR_LEDGER_LOG_BYTES;
 }
 
-/* With replicas also when that much has come: they begin with what the last one has not. */
+/* With replicas, also due when that many bytes have come: a restart begins with the entries since
+ * the last snapshot. */
 static bool is_flush_due(const struct ledger_log *l, int64_t now_ms)
 {
 	return (l->options.flush_interval_ms && now_ms >= l->flush.next_ms) ||
@@ -419,7 +423,8 @@ weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, w
 {
 	struct log *log = l->options.log;
 	weir_status status = log_disk_restore(log, e, err);
-	while (!status && log->ops->first(log) <= l->applied + 1 && l->applied < log->ops->committed(log)) /* as partition_replay */
+	/* As partition_replay. */
+	while (!status && log->ops->first(log) <= l->applied + 1 && l->applied < log->ops->committed(log))
 		status = ledger_log_merge_next(l, err);
 	return status;
 }

@@ -1,6 +1,8 @@
-/* The ledger's log where it has replicas on other servers. The primary's ledger is ahead of what is committed: it has decided, and nobody is told yet. Everybody
- * else's is what is committed. A primary that is one no more may have decided what others have decided otherwise: its ledger is thrown away, and made anew of the
- * last snapshot and the committed entries behind it, which are kept in memory. */
+/* The ledger's log with replicas on other servers. The primary's ledger is ahead of the committed
+ * entries: it has decided, but has told nobody yet. Every other ledger is the committed state.
+ *
+ * A former primary may have decided otherwise than its successors. Its ledger is thrown away and
+ * rebuilt from the last snapshot and the committed entries behind it, which are kept in memory. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -139,7 +141,7 @@ bool ledger_log_serves(const struct ledger_log *l)
 	return l->serving && !l->broken;
 }
 
-/* The ledger as of the last committed entry. */
+/* Rebuilds the ledger as of the last committed entry. */
 static weir_status make_anew(struct ledger_log *l, weir_error *err)
 {
 	struct ledger *old = l->options.ledger;
@@ -162,7 +164,8 @@ struct ledger *ledger_log_step_down(struct ledger_log *l, void (*drop)(void *arg
 	l->serving = l->beginning = false;
 	l->on_disks = 0;
 	if (served && !l->broken) {
-		ledger_close(l->options.ledger); /* whoever waits for a step waits here now */
+		/* Answers the polls parked in the ledger; their replies now wait here. */
+		ledger_close(l->options.ledger);
 		message_release(l->refused);
 		l->refused = NULL;
 		l->running_out = false;

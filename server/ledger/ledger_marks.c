@@ -1,5 +1,5 @@
-/* Servers' low-water marks in the ledger's log (mark.h says what for), and what the ledger says
- * partitions must have (marks.h asks). */
+/* Servers' low-water marks in the ledger's log (see mark.h for their purpose), and the number of
+ * parts that partitions must have, which marks.h asks for. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #define GO_BACK "Go back to a checkpoint: `weir restore --from latest`, then `weir train --resume`"
 
-/* Whether the report can follow what the log has of that server. An honest disk's epochs and
- * positions only grow, and an epoch is one process's. */
+/* Whether the report is consistent with the server's mark in the log. An honest disk's epochs and
+ * positions only grow, and an epoch belongs to one process. */
 static bool follows(const struct server_mark *m, const Weir__V1__MarkRequest *q)
 {
 	if (q->epoch == m->epoch)
@@ -39,7 +39,7 @@ static bool is_above(const Weir__V1__UnitMark *a, const Weir__V1__UnitMark *b)
 	return a->pass != b->pass ? a->pass > b->pass : a->unit > b->unit;
 }
 
-/* Units are closed in partitions once the ledger has said that it has closed them, for good. */
+/* Partitions close units only after the ledger has announced, for good, that it closed them. */
 static void check_ledger(const struct ledger *l, const Weir__V1__MarkRequest *q, weir_error *err)
 {
 	const Weir__V1__UnitMark own = ledger_closed_low(l);
@@ -71,8 +71,9 @@ static weir_status check_disks(struct ledger *l, const Weir__V1__MarkRequest *q,
 	return err->status;
 }
 
-/* A report may come late, behind newer ones, when its sender has given it up or is gone. So a
- * verdict alone changes nothing: the sender that hears it says it again. */
+/* Fails the job. A report may arrive late, behind newer ones, after its sender has given it up or
+ * is gone. So a comparison alone changes nothing: the sender that receives its verdict reports it
+ * again, in `amiss`. */
 static void hear(struct ledger *l, const Weir__V1__MarkRequest *q)
 {
 	char text[WEIR_ERROR_TEXT_BYTES];

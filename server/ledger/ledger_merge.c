@@ -1,4 +1,5 @@
-/* Exports back into a ledger. Every number is checked before it is used: a snapshot may come from a checkpoint that somebody else has kept. */
+/* Merges exports back into a ledger. Every number is checked before use: a snapshot may come from a
+ * checkpoint that somebody else has kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +207,7 @@ static weir_status merge_table(struct ledger *l, const Weir__V1__Table *in, weir
 		return status;
 	if (id == l->tables_count)
 		return ledger_table_add(l, &spec, &added, err);
-	free((void *)spec.segments); /* an entry that the snapshot holds already */
+	free((void *)spec.segments); /* an entry that the snapshot covers already */
 	return id < l->tables_count ? WEIR_OK : corrupt(err, "table", id);
 }
 
@@ -229,7 +230,7 @@ static weir_status merge_members(struct ledger_steps *s, const Weir__V1__LedgerS
 	return WEIR_OK;
 }
 
-/* One close, through the members that it names. */
+/* Rebuilds one close from the members that it names. */
 static struct close_record *read_close(const Weir__V1__StepClose *in)
 {
 	const size_t count = in->n_included + in->n_dropped;
@@ -241,7 +242,8 @@ static struct close_record *read_close(const Weir__V1__StepClose *in)
 	}
 	if (members)
 		c = ledger_close_make(in->step, in->rate_scale, members, (uint32_t)count, (uint32_t)in->n_included);
-	if (c && in->n_weights > 0 && in->n_weights == in->n_included) { /* as partitions may have applied them: to the bit */
+	/* Partitions may have applied these weights: keep every bit. */
+	if (c && in->n_weights > 0 && in->n_weights == in->n_included) {
 		memcpy(c->weights, in->weights, in->n_weights * sizeof *c->weights);
 		c->message.n_weights = in->n_weights;
 		c->message.weights = c->weights;
@@ -292,7 +294,7 @@ static weir_status merge_epochs(struct ledger *l, const Weir__V1__LedgerState *i
 	return WEIR_OK;
 }
 
-/* Those of a generation that is over come with a checkpoint. */
+/* Marks of an earlier generation come with a checkpoint and are skipped. */
 static weir_status merge_marks(struct ledger *l, const Weir__V1__LedgerState *in, weir_error *err)
 {
 	for (size_t i = 0; i < in->n_marks; i++) {
@@ -330,7 +332,7 @@ static bool holds(const struct ledger_worker *w, uint32_t unit)
 	return false;
 }
 
-/* What names another object must name one that is there. */
+/* Every reference to another object must name an existing one. */
 static weir_status check_references(const struct ledger *l, const Weir__V1__LedgerState *in, weir_error *err)
 {
 	for (size_t i = 0; i < in->n_units; i++) {

@@ -1,6 +1,11 @@
-/* Towards the end of a pass units are cut, so that all workers end it at about the same time, slow ones too: who gets one keeps half of its share of what is free, by speed, and what is
- * behind that is a unit of its own, the last of the pass (guided self-scheduling: Polychronopoulos and Kuck 1987). A part keeps its unit's place in the pass, and so its
- * rows and their order. Only a unit that nobody has had is cut; and none where batches meet in steps or rounds, which would depend on who is how fast. */
+/* Cuts units towards the end of a pass, so that all workers, even slow ones, end it at about the
+ * same time. The worker that gets a unit keeps half of its share, by speed, of the free units. The
+ * remainder becomes a unit of its own, the last of the pass (guided self-scheduling:
+ * Polychronopoulos and Kuck 1987). A part keeps its unit's place in the pass, and so its rows and
+ * their order.
+ *
+ * Only a unit that was never leased is cut. No unit is cut if batches meet in steps or rounds,
+ * because those would then depend on the workers' speeds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +34,7 @@ static uint32_t units_free_now(const struct ledger *l)
 	return l->units_count - l->committed - l->quarantined - held;
 }
 
-/* Batches of a unit, as far as one can tell before it is read. */
+/* Batches of a unit, as far as known before it is read. */
 static uint32_t size_of(const struct ledger *l, const struct ledger_unit *u)
 {
 	const uint32_t end = u->end ? u->end : l->unit_batches;

@@ -1,12 +1,17 @@
-/* How fast rows are trained, and by whom: that says what share of the end of a pass each gets (ledger_parts.c), and how long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
- * is the 90th percentile of the workers' speeds, so that all need about as long for a round. A unit keeps what its first attempt was given: who executes it again
- * must cut it alike. Speeds are measured here and not logged. */
+/* Training speed of the job and of each worker. It determines each worker's share of the end of a
+ * pass (ledger_parts.c) and the length of a worker's rounds of local steps: DyLU (arXiv
+ * 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them.
+ * v_ref is the 90th percentile of the workers' speeds, so that all workers need about as long for a
+ * round.
+ *
+ * A unit keeps the round length of its first attempt: a later attempt must cut it in the same way.
+ * Speeds are measured here and not logged. */
 #include <stdlib.h>
 
 #include "server/ledger/ledger_state.h"
 
 #define SPEED_WINDOW_MS  2000
-#define SPEED_KEEP       0.5 /* of the value before, with each window */
+#define SPEED_KEEP       0.5 /* weight of the previous value, with each window */
 #define SPEED_PERCENTILE 90u
 
 static void begin(struct speed *s, int64_t now)
@@ -15,7 +20,7 @@ static void begin(struct speed *s, int64_t now)
 	s->since_ms = now;
 }
 
-/* A window ends with something, so that what comes seldom is not taken for nothing in between. */
+/* A window ends with an event, so that rare events do not read as zero speed in between. */
 static void add(struct speed *s, int64_t now, uint64_t count)
 {
 	s->count += count;

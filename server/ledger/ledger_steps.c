@@ -1,10 +1,20 @@
-/* Steps of synchronous tables (Chen et al. 2016, "Revisiting distributed synchronous SGD": backup workers). One step is open at a time. Its members are
- * the batches that were ready when it opened; it closes once all but `backup` of the trainers at work have reported theirs done, and the one
- * record of its close says which batches count, in order, and which are dropped. Who reports done and the next batch ready in
- * one request counts for the next step before that opens, so that equal workers move in lockstep. A member that dies undone leaves its seat to
- * whoever executes its batch again, as long as the step waits for that (ledger_lockstep.c). Otherwise the batch is neither included
- * nor dropped: it takes part in a later step with whatever parts the partitions hold of it already. A batch is in one
- * close only: one that is executed again after that has no part in another step, or it would count in a mean to which it adds nothing. */
+/* Steps of synchronous tables (Chen et al. 2016, "Revisiting distributed synchronous SGD": backup
+ * workers).
+ *
+ * One step is open at a time. Its members are the batches that were ready when it opened. It closes
+ * once all but `backup` of the working trainers have reported their batches done. The one record of
+ * its close lists the batches that count, in order, and those that are dropped.
+ *
+ * A worker that reports one batch done and the next one ready in the same request counts for the
+ * next step before that step opens. So equal workers move in lockstep.
+ *
+ * A member that dies before its batch is done leaves its seat to the worker that executes the batch
+ * again, as long as the step waits for that (ledger_lockstep.c). Otherwise the batch is neither
+ * included nor dropped: it takes part in a later step, with whatever parts of it the partitions
+ * hold already.
+ *
+ * A batch is in one close only. If it is executed again later, it takes part in no other step, or
+ * it would count in a mean to which it adds nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +30,7 @@ static struct ledger_batch read_batch(const Weir__V1__BatchId *b)
 	return b ? (struct ledger_batch){b->pass, b->unit, b->batch} : (struct ledger_batch){0};
 }
 
-/* The seat of this incarnation in the open step, or NULL. */
+/* The member of the open step for this incarnation, or NULL. */
 static struct step_member *member_of(struct ledger *l, const struct ledger_worker *w)
 {
 	for (uint32_t i = 0; l->steps.open && i < l->steps.count; i++)
@@ -76,7 +86,8 @@ static int compare_members(const void *a, const void *b)
 	return (x->batch.batch > y->batch.batch) - (x->batch.batch < y->batch.batch);
 }
 
-/* The weights of those included, as multiples of their mean: 1 where all count alike, to the bit. */
+/* Fills in the weights of the included batches, as multiples of their mean. All exactly 1 if all
+ * count alike. */
 static void fill_weights(struct close_record *c, const struct step_member *members, uint32_t included)
 {
 	double sum = 0;
@@ -132,7 +143,7 @@ static uint32_t members_done(const struct ledger_steps *s)
 	return n;
 }
 
-/* Closes the open step. False when out of memory: it stays open and a later event tries again. */
+/* Closes the open step. False: out of memory; the step stays open and a later event tries again. */
 static bool close_open_step(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
@@ -170,7 +181,7 @@ static bool close_open_step(struct ledger *l)
 	return true;
 }
 
-/* Who is ready for a batch that has had its step waits for no other. */
+/* Answers workers that are ready for a batch that has had its step: they wait for no other step. */
 static void answer_over(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->workers_count; i++) {
@@ -183,7 +194,8 @@ static void answer_over(struct ledger *l)
 	}
 }
 
-/* Opens the next step with all that are ready; false when none is. */
+/* Opens the next step with all ready workers. False: none is ready, lockstep waits for others, or
+ * out of memory. */
 static bool step_open(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
@@ -219,9 +231,9 @@ static void member_remove(struct ledger *l, struct step_member *m)
 	l->changes.steps = true;
 }
 
-/* --- Seats of members that have gone */
+/* --- Seats of lost members */
 
-/* Whether its batch is to be executed again, by another. */
+/* Whether another worker must execute the member's batch again. */
 static bool has_gone(const struct ledger *l, const struct step_member *m)
 {
 	const struct ledger_worker *w = l->workers[m->worker];
@@ -244,7 +256,7 @@ static void give_seats_up(struct ledger *l)
 		ledger_lockstep_kept_none(l);
 }
 
-/* Who is ready for a batch that has a seat takes it. */
+/* Gives the seat of a lost member to a worker that is ready for the same batch. */
 static struct step_member *take_seat(struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b)
 {
 	for (uint32_t i = 0; l->steps.open && i < l->steps.count; i++) {
@@ -279,7 +291,8 @@ void ledger_steps_advance(struct ledger *l)
 	for (;;) {
 		give_seats_up(l);
 		if (s->open && s->count == 0)
-			s->open = false, l->changes.steps = true; /* all its members died: its number is used again */
+			/* All its members died: its number is used again. */
+			s->open = false, l->changes.steps = true;
 		if (s->open) {
 			uint32_t needed = s->needed < s->count ? s->needed : s->count;
 			if (members_done(s) < needed || !close_open_step(l))
@@ -314,7 +327,7 @@ void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_
 		poll_answer(l, w, WEIR_E_CANCELLED, "its unit was given up");
 }
 
-/* `done` of a request: in the open step, or of one that closed without it. */
+/* Records `done` of a request: a batch of the open step, or of one that closed without it. */
 static void report_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *q,
                         const Weir__V1__BatchWeight *weight, bool *dropped)
 {

@@ -78,7 +78,7 @@ void ledger_tables_free(struct ledger *l)
 	free(l->tables);
 }
 
-/* Of a dense table, in each server's memory, where partitions are as placed at first. */
+/* Adds the bytes that a dense table takes of each server's memory under the initial placement. */
 static void add_dense_bytes(const struct ledger *l, uint32_t id, const weir_table_spec *spec, uint64_t bytes[WEIR_SERVERS_MAX])
 {
 	const struct ledger_options *o = &l->options;
@@ -89,8 +89,8 @@ static void add_dense_bytes(const struct ledger *l, uint32_t id, const weir_tabl
 	}
 }
 
-/* A table that no server could keep is refused before it has a name and an id, which would stay
- * for the life of the job. */
+/* Refuses a table that no server could keep before it gets a name and an id, which stay for the
+ * life of the job. */
 static weir_status check_memory(const struct ledger *l, const weir_table_spec *spec, weir_error *err)
 {
 	const uint64_t budget = l->options.memory_budget_bytes;

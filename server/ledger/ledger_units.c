@@ -1,5 +1,6 @@
-/* Work units of the ledger: passes open, units are granted lowest first, move their watermark, commit or go back, and a pass completes.
- * A unit's place on the wire is its position in the pass's order; the order itself is a permutation of the dataset's units by (seed, pass). */
+/* Work units of the ledger. Passes open; units are granted lowest first, move their watermark,
+ * commit or go back; a pass completes. A unit's place on the wire is its position in the pass's
+ * order. The order is a permutation of the dataset's units by (seed, pass). */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ void ledger_fail(struct ledger *l, const char *text)
 {
 	l->changes.globals = true;
 	l->failed = true;
-	legible_copy(l->failure, sizeof l->failure, text); /* a worker's words are in it */
+	legible_copy(l->failure, sizeof l->failure, text); /* it contains a worker's text */
 	LOG_AT(l->options.logger, LOG_ERROR, "job failed", "why=\"%s\"", text);
 }
 
@@ -69,7 +70,8 @@ static bool gate_holds(struct ledger *l)
 	return false;
 }
 
-/* Completes the open pass when all its units are closed, and opens the next one when the gate lets it. */
+/* Completes the open pass when all its units are closed, and opens the next one when the gate
+ * allows. */
 void ledger_pass_advance(struct ledger *l)
 {
 	if (!l->has_dataset || l->finished || l->failed || l->committed + l->quarantined < l->units_count)
@@ -134,7 +136,8 @@ static void low_advance(struct ledger *l)
 		l->low++;
 }
 
-/* The unit counts no more. What is applied of it is still to be counted: it is leased once more, to be sealed and summed up, not executed. */
+/* Gives a unit up: it does not count. Its applied parts must still be counted, so it is leased once
+ * more, to be sealed and summed up, not executed. */
 static void unit_give_up(struct ledger *l, uint32_t unit)
 {
 	struct ledger_unit *u = &l->units[unit];
@@ -150,7 +153,7 @@ static void unit_give_up(struct ledger *l, uint32_t unit)
 		LOG_AT(l->options.logger, LOG_WARN, "unit quarantined", "%s", text);
 }
 
-/* A leased unit goes back. why: what its holder said; NULL when it is gone. */
+/* Returns a leased unit. why: its holder's reason; NULL: the holder is gone. */
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why)
 {
 	struct ledger_unit *u = &l->units[unit];
@@ -177,7 +180,7 @@ static void note_watermark(struct ledger *l, struct ledger_worker *w, struct led
 	if (p->watermark <= u->watermark || p->watermark > WEIR_UNIT_BATCHES_MAX)
 		return;
 	if (!u->totals.count && ledger_totals_init(&u->totals, l->options.partitions) != WEIR_OK)
-		return; /* a later one will do */
+		return; /* a later report repeats it */
 	u->watermark = p->watermark;
 	ledger_idle_finished(l, w);
 	ledger_mark_unit(l, p->unit);
@@ -190,7 +193,7 @@ weir_status ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, con
 		return WEIR_OK;
 	struct ledger_unit *u = &l->units[p->unit];
 	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
-		return WEIR_OK; /* crossed its own commit */
+		return WEIR_OK; /* it crossed its own commit */
 	const weir_status status = ledger_content_note(l, w, data_unit(l, p->unit), p->content, err);
 	if (!status)
 		note_watermark(l, w, u, p);
@@ -239,7 +242,7 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 
 /* --- Lease */
 
-/* The free unit that w gets next, or units_count. */
+/* The free unit that w gets next; units_count: none. */
 static uint32_t unit_next(struct ledger *l, struct ledger_worker *w)
 {
 	while (l->free_from < l->units_count && l->units[l->free_from].state != UNIT_FREE)
@@ -341,7 +344,8 @@ void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_repl
 
 /* --- Commit */
 
-/* Those that were trained: without the one of what lossy codecs kept back, and those of the parts before. */
+/* Batches trained in this part: without the extra batch for what lossy codecs kept back, and
+ * without the batches of earlier parts. */
 static uint32_t batches_trained(const struct ledger *l, const struct ledger_unit *u, uint32_t batches)
 {
 	const uint32_t not_own = u->first + ledger_tables_keep_back(l);
@@ -374,7 +378,8 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 		                 "commit of unit %u of pass %u: totals must have %u partitions and at most %u batches", q->unit, q->pass,
 		                 l->options.partitions, WEIR_UNIT_BATCHES_MAX);
 	if (q->pass < l->pass && l->has_dataset)
-		return WEIR_OK; /* A live incarnation never lost a unit but by failing it, so this repeats a commit of its own. */
+		/* A repeat of its own commit: a live incarnation loses a unit only by failing it. */
+		return WEIR_OK;
 	if (!l->has_dataset || q->pass > l->pass || q->unit >= l->units_count)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "commit of unit %u of pass %u: there is no such unit", q->unit, q->pass);
 	struct ledger_unit *u = &l->units[q->unit];
@@ -396,7 +401,9 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 	}
 	bool closed = u->state == UNIT_COMMITTED || u->state == UNIT_QUARANTINED;
 	if (q->failed ? q->attempt <= u->attempt : closed && q->attempt == u->attempt)
-		return WEIR_OK; /* a repeat: an attempt is one incarnation's. Who has failed may see the next attempt under way */
+		/* A repeat: an attempt belongs to one incarnation. A worker that failed it may see the next
+		 * attempt under way. */
+		return WEIR_OK;
 	return weir_fail(err, WEIR_E_STALE,
 	                 "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
 	                 q->pass, q->attempt, w->name, u->attempt);
@@ -415,7 +422,7 @@ void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_re
 	reply(arg, &r.base);
 }
 
-/* The pass must be the one that an evaluator is told to evaluate: complete, and without a verdict. */
+/* The pass must be complete and without a verdict, as announced to evaluators. */
 static weir_status check_verdict(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__GateRequest *q,
                                  weir_error *err)
 {
@@ -436,7 +443,7 @@ static weir_status check_verdict(const struct ledger *l, const struct ledger_wor
 	return WEIR_OK;
 }
 
-/* A job without validation rows has no verdict: its passes end without figures. */
+/* Without validation rows a pass has no verdict: it ends without figures. */
 static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q)
 {
 	l->evaluated = q->pass + 1;
@@ -446,7 +453,8 @@ static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q)
 	l->logloss = q->logloss;
 	l->language = q->language;
 	l->not_numbers = q->not_numbers;
-	l->evaluated_batches = l->completed_batches / l->completed * l->evaluated; /* passes are of equal length */
+	/* Passes are of equal length. */
+	l->evaluated_batches = l->completed_batches / l->completed * l->evaluated;
 }
 
 void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg)
@@ -455,7 +463,8 @@ void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_
 	Weir__V1__Status status;
 	weir_error err = {0};
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
-	if (w && check_verdict(l, w, q, &err) == WEIR_OK && q->pass >= l->evaluated) { /* else it is a repeat, or late */
+	/* Else a repeat, or late. */
+	if (w && check_verdict(l, w, q, &err) == WEIR_OK && q->pass >= l->evaluated) {
 		l->changes.globals = true;
 		note_verdict(l, q);
 		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u by=%s auc=%.6f logloss=%.6f not_numbers=%llu stop=%d",

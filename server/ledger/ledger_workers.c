@@ -1,6 +1,6 @@
-/* Workers of the ledger: they renew by whatever they ask, report progress, leave, or are lost
- * when their lease expires. An incarnation ends once: afterwards everything it asks is answered
- * E_STALE, and its units are free for a next attempt. ledger_join.c lets them in. */
+/* Workers of the ledger. Any request renews a worker's lease. Workers report progress, leave, or
+ * are lost when their lease expires. An incarnation ends once: afterwards every request of it gets
+ * E_STALE, and its units are free for the next attempt. Workers join in ledger_join.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -81,7 +81,7 @@ float ledger_rate_scale(const struct ledger *l)
 	return l->options.rate_rule == LEDGER_RATE_SQRT ? sqrtf(ratio) : ratio;
 }
 
-/* What is no number would stay in a sum for ever. */
+/* Replaces NaN and infinity, which would stay in a sum for ever. */
 static double summand(double x)
 {
 	return isfinite(x) ? x : 0;
@@ -139,7 +139,8 @@ struct ledger_worker *ledger_worker_add(struct ledger *l)
 	return l->workers[l->workers_count++] = w;
 }
 
-/* The first who has met a server says which process it is. E_LOST: this worker has met the one behind it, which has begun with nothing. */
+/* The first worker that has met a server tells its process id. E_LOST: this worker has met its
+ * successor, which started empty. */
 static weir_status learn_boots(struct ledger *l, const uint64_t *boots, size_t count, weir_error *err)
 {
 	for (size_t i = 0; l->boots && i < count && i < l->options.servers_count; i++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First position in a sorted list whose key is not below `key`. */
+/* First position in the sorted list with a key of at least `key`. */
 static uint32_t open_position(const struct identity *d, uint64_t key)
 {
 	uint32_t low = 0, high = d->open_count;

@@ -1,8 +1,10 @@
-/* Which parts of which batches a partition has seen: the memory that makes a push count once.
+/* The dedup table of a partition: which parts of which batches it has seen. It makes a push count
+ * once.
  *
- * A unit (pass, unit) is unknown, open or closed. An open unit has an attempt, which only grows, and for each of its batches a word of bits,
- * one per part: set when the part was applied, refused for good, dropped, or waits in an open step. A closed unit is below the low-water
- * mark or in a small set above it; nothing of it is ever unknown again. */
+ * A unit (pass, unit) is unknown, open or closed. An open unit has an attempt, which only grows.
+ * For each of its batches it has a word with one bit per part. The bit is set once the part was
+ * applied, refused for good or dropped, or waits in an open step. A closed unit is below the
+ * low-water mark or in a small set above it, and never becomes unknown again. */
 #ifndef WEIR_IDENTITY_H
 #define WEIR_IDENTITY_H
 
@@ -11,13 +13,14 @@
 
 #include "proto/frame/frame.h"
 
-/* Whether the step of a synchronous batch has closed. It has one step: what of the batch comes later waits for none and is dropped. */
+/* The state of a synchronous batch's step. A batch has one step; parts that arrive after it has
+ * closed do not wait for another and are dropped. */
 enum batch_step { BATCH_STEP_OPEN, BATCH_STEP_INCLUDED, BATCH_STEP_DROPPED };
 
 struct unit {
 	uint64_t key;     /* pass << 32 | unit */
-	uint32_t attempt; /* the highest sealed or pushed */
-	uint32_t batches; /* room in parts and steps */
+	uint32_t attempt; /* the highest that was sealed or pushed */
+	uint32_t batches; /* capacity of parts and steps */
 	uint64_t *parts;  /* (batches) bit p: part p of the batch is known */
 	uint8_t *steps;   /* (batches) enum batch_step */
 };
@@ -26,7 +29,7 @@ struct identity {
 	struct unit **open; /* (open_count) sorted by key */
 	uint32_t open_count, open_capacity;
 	uint64_t low;     /* units with a smaller key are closed */
-	uint64_t *closed; /* (closed_count) sorted keys of closed units at or above low */
+	uint64_t *closed; /* (closed_count) sorted keys of the closed units at or above low */
 	uint32_t closed_count, closed_capacity;
 };
 
@@ -40,17 +43,19 @@ static inline uint64_t identity_key(uint32_t pass, uint32_t unit)
 void identity_free(struct identity *d);
 bool identity_is_closed(const struct identity *d, uint64_t key);
 struct unit *identity_find(const struct identity *d, uint64_t key); /* an open unit, or NULL */
-/* What a push meets: OK (new), DUPLICATE, DROPPED (known, and its step closed without it), STALE, LIMIT (too many units open). */
+/* The verdict on a push: OK (new), DUPLICATE, DROPPED (known, and its step closed without it),
+ * STALE, LIMIT (too many units are open). */
 weir_status identity_check(const struct identity *d, const struct record *push);
-/* What a seal meets: OK (new, or repeated), DUPLICATE (closed), STALE, LIMIT. */
+/* The verdict on a seal: OK (new, or repeated), DUPLICATE (closed), STALE, LIMIT. */
 weir_status identity_check_seal(const struct identity *d, const struct record *seal);
-/* The open unit, opened if need be, with room for `batches` batches and its attempt at least `attempt`. NULL when out of memory. */
+/* Returns the open unit, and opens it if necessary. It then has room for `batches` batches and an
+ * attempt of at least `attempt`. NULL: out of memory. */
 struct unit *identity_open(struct identity *d, uint64_t key, uint32_t attempt, uint32_t batches);
-/* Sets a part's bit: false when it was set. Needs room for the batch. */
+/* Sets a part's bit. False: it was set already. The unit needs room for the batch. */
 bool identity_mark(struct unit *u, uint32_t batch, uint32_t part);
 enum batch_step identity_batch_step(const struct unit *u, uint32_t batch);
-/* Closes all units below low, and unit `one` if has_one. identity_retires: whether that would change anything, E_LIMIT when too many would
- * be closed above low. */
+/* identity_retire closes all units below low, and unit `one` if has_one. identity_retires tells
+ * whether that would change anything; E_LIMIT: it would leave too many closed units above low. */
 weir_status identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one, bool *changes);
 weir_status identity_retire(struct identity *d, uint64_t low, bool has_one, uint64_t one);
 

@@ -7,20 +7,20 @@
 #include "common/base/little_endian.h"
 #include "proto/frame/frame.h"
 
-/* One that leads to a version, with its length in front: as it is sent. */
+/* A difference that leads to a version, with its length in front, as it is sent. */
 struct difference {
 	uint8_t *bytes;
 	uint32_t size;
 };
 
 struct chunk {
-	float *value;     /* (n); NULL: nobody has asked yet */
-	uint64_t version; /* from 1 */
-	/* What the store's row was when a version was last made or tried. */
+	float *value;     /* (n) */
+	uint64_t version; /* at least 1 */
+	/* The store's row when a version was last made or tried. */
 	uint64_t seen_entry;
 	uint32_t seen_pushes;
-	uint32_t asked; /* since, by who has the newest version */
-	bool settled;   /* and then there was nothing left to tell */
+	uint32_t asked; /* pulls since then by holders of the newest version */
+	bool settled;   /* at that time nothing was left to send */
 	struct difference ring[REFERENCE_DIFFERENCES_MAX];
 	uint32_t first, kept; /* of the ring: the oldest, and how many; the newest leads to `version` */
 	size_t ring_bytes;
@@ -30,7 +30,7 @@ struct chunk {
 struct reference {
 	weir_pull_coding coding;
 	uint64_t origin, chunks_count;
-	struct chunk *chunks[]; /* NULL: nobody has asked yet */
+	struct chunk *chunks[]; /* NULL: not asked for yet */
 };
 
 struct reference *reference_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin)
@@ -113,14 +113,16 @@ static bool is_due(const struct reference *r, struct chunk *k, const struct row_
 {
 	const bool changed = (meta ? meta->version : 0) != k->seen_entry;
 	const uint32_t pushes = (meta ? meta->count : 0) - k->seen_pushes;
-	if (changed && (pushes == 0 || pushes >= r->coding.every)) /* assigned, or its count is at its end, or pushed to */
+	/* Assigned, or its count is saturated, or pushed to. */
+	if (changed && (pushes == 0 || pushes >= r->coding.every))
 		return true;
 	if (!has_newest || (!changed && k->settled))
 		return false;
 	return ++k->asked >= r->coding.every;
 }
 
-/* Keeps what leads to the newest version. Without memory nothing does. */
+/* Adds the difference that leads to the newest version. Without memory, no difference leads to
+ * it. */
 static void ring_add(struct chunk *k, const uint8_t *coded, size_t bytes, size_t most)
 {
 	struct difference d = {.size = (uint32_t)bytes + DIFFERENCE_LENGTH_BYTES};
@@ -161,7 +163,7 @@ static void next_version(struct reference *r, struct chunk *k, const struct refe
 
 /* --- Answers */
 
-/* How many differences bring `held` to the newest version; false: none do. */
+/* Sets *differences to how many lead from `held` to the newest version. False: none do. */
 static bool bridge(const struct chunk *k, uint64_t held, uint32_t *differences)
 {
 	*differences = held && held <= k->version && k->version - held <= k->kept ? (uint32_t)(k->version - held) : 0;

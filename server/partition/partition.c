@@ -1,5 +1,6 @@
-/* Records in, entries into the log. Everything is checked before it becomes an entry; applying cannot refuse. With one copy an entry is committed
- * when it is in the log, so it is applied, and answered, before partition_submit returns. */
+/* Records in, entries into the log. Every record is checked before it becomes an entry; applying
+ * cannot refuse. With one copy an entry is committed once it is in the log. So it is applied, and
+ * answered if its reply need not wait, before partition_submit returns. */
 #include "server/partition/partition.h"
 
 #include <assert.h>
@@ -99,7 +100,7 @@ uint64_t partition_closed_low(const struct partition *p)
 {
 	return p->identity.low;
 }
-/* Parts that wait for their step were taken, and are not counted yet. */
+/* Parts that wait for their step are here too, but are not counted yet. */
 bool partition_has_parts(const struct partition *p, uint64_t parts, uint64_t fingerprint)
 {
 	const struct partition_counters *c = &p->counters;
@@ -146,7 +147,8 @@ void entry_place(const struct partition *p, struct log_entry *e)
 {
 	e->epoch = p->epoch;
 	e->index = p->options.log->ops->last(p->options.log) + 1;
-	e->committed = p->options.replicated ? p->committed : e->index; /* the only copy's are at once */
+	/* Entries of the only copy are committed at once. */
+	e->committed = p->options.replicated ? p->committed : e->index;
 	e->generation = p->options.generation;
 	e->stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000;
 }
@@ -172,7 +174,8 @@ static weir_status refuse(struct submission *s, weir_status status)
 	return status;
 }
 
-/* By what the sender wants rates multiplied: *scale. E_INVALID: that is no such number. */
+/* Sets *scale to the factor by which the sender wants rates multiplied. E_INVALID: not a valid
+ * factor. */
 static weir_status rate_scale(struct submission *s, uint64_t bits, float *scale)
 {
 	const uint32_t low = (uint32_t)bits;
@@ -185,7 +188,7 @@ static weir_status rate_scale(struct submission *s, uint64_t bits, float *scale)
 	                 WEIR_WORKERS_MAX);
 }
 
-/* Out of memory it is left out: it is a figure. */
+/* Left out when out of memory: it is only a statistic. */
 static void record_staleness(struct partition_table *t, uint32_t staleness)
 {
 	if (!t->staleness)
@@ -194,7 +197,8 @@ static void record_staleness(struct partition_table *t, uint32_t staleness)
 		histogram_record(t->staleness, staleness);
 }
 
-/* The rates of a push's sections, and its staleness into the histograms of the tables it touches. */
+/* Computes the rates of a push's sections, and records its staleness in the histograms of its
+ * tables. */
 static void rate_sections(struct submission *s, float scale, float *rates)
 {
 	struct cursor body = *s->body;
@@ -354,8 +358,8 @@ weir_status submit_resume(struct submission *s, struct log_entry *e)
 	return WEIR_OK;
 }
 
-/* Looks at the record: either its answer is returned, or it is to be the entry e, whose index is then
- * not 0. */
+/* Handles the record. Returns its answer, or OK with the entry e to append, whose index is then not
+ * 0. */
 static weir_status submit(struct submission *s, struct log_entry *e)
 {
 	const struct record_row *row = record_row(s->r->kind);
@@ -377,7 +381,8 @@ weir_status want_close(struct submission *s)
 	return steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
 }
 
-/* Whether the rows that the record needs are in memory. s->ticket: else what they come with, 0: there is no memory to ask for them. */
+/* Whether the rows that the record needs are in memory. If not, s->ticket is the ticket of their
+ * fetch; 0: there was no memory to request them. */
 static bool has_rows(struct submission *s)
 {
 	struct partition *p = s->p;
@@ -386,7 +391,7 @@ static bool has_rows(struct submission *s)
 	if (!p->cold || !row->want)
 		return true;
 	weir_status status = row->want(s);
-	if (status) /* what was noted is fetched, the rest is asked for again */
+	if (status) /* the requested rows are fetched; the rest is requested again */
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
 	const bool missing = rows_missing(p, &s->ticket);
 	return !missing && !status;
@@ -418,7 +423,8 @@ void entry_appended(struct partition *p, uint64_t index)
 	p->present = 0;
 }
 
-/* From here on the record is the entry: it is answered when that is applied, which may be before this returns, or now if that will do. */
+/* From now on the record is the entry. It is answered now if that is enough, else when the entry is
+ * applied, which may be before this returns. */
 static void submission_append(struct submission *s, const struct log_entry *e)
 {
 	struct partition *p = s->p;
@@ -436,7 +442,7 @@ static void submission_append(struct submission *s, const struct log_entry *e)
 		return;
 	}
 	if (p->options.replicated && p->options.ack == PARTITION_ACK_DISK)
-		log->ops->sync(log); /* while the others write it, too */
+		log->ops->sync(log); /* while the other replicas write it, too */
 	if (!submission_answer_appended(s, e)) {
 		s->index = e->index;
 		submissions_add(&p->tail, s);
@@ -444,7 +450,7 @@ static void submission_append(struct submission *s, const struct log_entry *e)
 	entry_appended(p, e->index);
 }
 
-/* From here on a push is without LZ4. */
+/* From now on a push is without LZ4. */
 static weir_status submission_unpack(struct submission *s)
 {
 	struct unpacked *u = &s->unpacked;
@@ -460,7 +466,7 @@ static weir_status submission_unpack(struct submission *s)
 	return WEIR_OK;
 }
 
-/* Why no record is looked at here. */
+/* Why this replica handles no records, if so. */
 static weir_status check_role(struct submission *s)
 {
 	const struct partition *p = s->p;

@@ -1,5 +1,6 @@
-/* What a push finds: a row, or a key that has to be admitted first. A pure function of the entry and the partition's state, so every replica and
- * every replay admits the same keys at the same entries. */
+/* Admission: a push finds a row, or a key that has to be admitted first. It depends only on the
+ * entry and the partition's state, so every replica and every replay admits the same keys at the
+ * same entries. */
 #include "server/partition/partition_internal.h"
 #include "server/store/admission.h"
 
@@ -14,7 +15,7 @@ bool rows_admitted(const struct partition_table *t, const uint64_t *keys, size_t
 	return true;
 }
 
-/* One push more, below the count that admits. */
+/* Counts a push that does not admit its key yet. */
 static weir_status count_push(struct partition_table *t, uint64_t key, const struct log_entry *e)
 {
 	struct row_meta *meta;

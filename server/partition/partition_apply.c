@@ -1,5 +1,6 @@
-/* Entries to state. Reads nothing but the entry and the state: no clock, no configuration that may differ between replicas. A push is applied
- * from the slices it arrived in, run by run, while they are in the cache. */
+/* Entries to state. Reads only the entry and the state: no clock, and no configuration that may
+ * differ between replicas. A push is applied from the slices that it arrived in, run by run, while
+ * they are in the cache. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -7,12 +8,12 @@
 #include "server/partition/partition_internal.h"
 #include "server/partition/section_values.h"
 
-/* One section on its way into rows. */
+/* A section that is being applied to rows. */
 struct section_apply {
 	struct partition *p;
 	const struct log_entry *e;
 	struct partition_table *t;
-	uint64_t step; /* of the table, that this is */
+	uint64_t step; /* of the table; the step that this section takes */
 	struct optimizer_scalars scalars;
 	struct section_values values;
 	float book[CODEC_BOOK];
@@ -42,7 +43,7 @@ void table_step(struct partition_table *t, uint64_t step, float lr)
 	t->clock.lr = lr;
 }
 
-/* Of a record that was checked. */
+/* Opens a section of a checked record. */
 static void section_apply_open(struct section_apply *a, const struct section *s)
 {
 	const weir_status status = section_values_open(&a->values, s, a->book, NULL);
@@ -53,7 +54,7 @@ static void section_apply_open(struct section_apply *a, const struct section *s)
 
 /* --- Pushes to asynchronous tables */
 
-/* Whether gradients can be used as they lie in the message. */
+/* Whether gradients can be used in place in the message. */
 static bool is_raw(const struct section_apply *a)
 {
 	return a->values.coding.codec == WEIR_CODEC_FP32 && !a->values.clip;
@@ -79,7 +80,7 @@ static void chunk_by_tiles(struct section_apply *a, struct row_state *state, flo
 	}
 }
 
-/* Top-k: the elements that are sent take the step, the others do not. */
+/* Top-k: only the sent elements take the step. */
 static void chunk_sparsely(struct section_apply *a, struct row_state *state, float *value, size_t n)
 {
 	struct apply_scratch *x = a->p->scratch;
@@ -127,7 +128,7 @@ static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, siz
 		optimizer_catch_up(a->t->optimizer, &before, x->states[i], x->rows[i], x->rows[i] + width, width);
 	for (size_t at = 0, m; at < count; at += m) {
 		const uint8_t *run = (const uint8_t *)x->values;
-		if (is_raw(a)) { /* whole rows; one that straddles slices is assembled in x->sum */
+		if (is_raw(a)) { /* whole rows; a row that straddles slices is assembled in x->sum */
 			m = cursor_run(&a->values.data, width * sizeof(float), count - at, x->sum, &run);
 		} else {
 			m = WEIR_ROW_WIDTH_MAX / width < count - at ? WEIR_ROW_WIDTH_MAX / width : count - at;
@@ -147,7 +148,8 @@ static weir_status apply_row_or_chunk(struct section_apply *a, uint64_t key)
 	return a->t->spec->kind == WEIR_EMBEDDING ? apply_rows(a, &key, 1) : apply_chunk(a, key);
 }
 
-/* The same where not all have effect: keys that are not admitted, and in a replay rows that are ahead of the entry. */
+/* The same when some keys have no effect: those not admitted, and in a replay rows ahead of the
+ * entry. */
 static weir_status apply_some(struct section_apply *a, uint32_t table, const uint64_t *keys, size_t count)
 {
 	weir_status status = WEIR_OK;
@@ -268,7 +270,8 @@ static weir_status assign_row(struct section_apply *a, uint64_t key)
 		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
 	meta->state = a->t->full_decay ? optimizer_state_at(&a->t->clock) : (struct row_state){0};
 	meta->version = a->e->index;
-	meta->last_push_s = (uint32_t)(a->e->stamp_ms / 1000); /* young: what is assigned does not go at once */
+	/* Young: an assigned row is not evicted at once. */
+	meta->last_push_s = (uint32_t)(a->e->stamp_ms / 1000);
 	return WEIR_OK;
 }
 
@@ -344,7 +347,7 @@ weir_status partition_apply(struct partition *p, const struct log_entry *e)
 {
 	const struct record_row *row = record_row(e->record.kind);
 	assert(e->index == p->applied + 1);
-	assert(row->apply); /* an entry of a kind that changes state */
+	assert(row->apply); /* the entry's kind changes state */
 	const weir_status status = row->apply(p, e);
 	p->applied = e->index;
 	partition_publish(p);

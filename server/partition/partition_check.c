@@ -1,4 +1,5 @@
-/* Is a record right? Everything that applying takes for granted is checked here, before the record becomes an entry. */
+/* Checks of records. Everything that applying assumes is checked here, before a record becomes an
+ * entry. */
 #include <assert.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ static bool lives_here(const struct partition *p, const struct partition_table *
 	return t->spec->kind != WEIR_EMBEDDING || placement_embedding(s->table, key, p->options.partitions) == p->options.id;
 }
 
-/* Elements of all rows together; checks that the keys can be read, and that every one lives here. */
+/* Sets *elements to the elements of all rows; checks that the keys are readable and live here. */
 static weir_status check_keys(const struct partition *p, const struct partition_table *t, const struct section *s,
                               uint64_t *elements, weir_error *err)
 {
@@ -97,14 +98,14 @@ static weir_status check_keys(const struct partition *p, const struct partition_
 		}
 	weir_error why = {0};
 	weir_status status = k.all ? WEIR_OK : section_keys_end(&k.listed, s, &why);
-	if (status) /* what came out of it are no keys */
+	if (status) /* the section's keys are invalid */
 		return weir_fail(err, status, "table %s: %s", t->spec->name, why.text);
 	return strays ? weir_fail(err, WEIR_E_NOT_FOUND, "table %s: row %llu does not live in partition %u of %u", t->spec->name,
 	                          (unsigned long long)stray, p->options.id, p->options.partitions)
 	              : WEIR_OK;
 }
 
-/* Of codecs whose rows are more than their elements: every row is there, and nothing else. */
+/* For codecs whose rows are more than their elements: every row is there, and nothing else. */
 static weir_status check_coded(const struct partition *p, const struct partition_table *t, const struct section *s,
                                weir_error *err)
 {
@@ -147,7 +148,7 @@ static weir_status check_data(const struct partition *p, const struct partition_
 	return WEIR_OK;
 }
 
-/* What is asked for, and what is said to be held. */
+/* Checks the codec asked for, and the size of the held versions. */
 static weir_status check_asked(const struct partition_table *t, const struct section *s, weir_error *err)
 {
 	const weir_codec codec = (weir_codec)s->codec;
@@ -193,7 +194,7 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 	return WEIR_OK;
 }
 
-/* Of a codec that can be cut at any element. */
+/* For a codec that can be cut at any element. */
 static bool stream_finite(const struct section *s, size_t element)
 {
 	const struct coding coding = {.codec = (weir_codec)s->codec};

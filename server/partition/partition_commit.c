@@ -1,12 +1,14 @@
-/* Committed entries, applied in the log's order, and the replies to the records that they were. The same on every replica: who is not primary has
- * nobody to answer. An entry whose rows are below memory holds up those behind it until they are back; as its record was let into the log with its
- * rows in memory, that is rare, and with one copy never so. */
+/* Applies committed entries in the log's order, and answers their records. The same on every
+ * replica; a replica that is not primary has nobody to answer. An entry whose rows are below memory
+ * holds up later entries until they are loaded. That is rare, because its rows were in memory when
+ * its record became an entry. With one copy it never happens. */
 #include <assert.h>
 #include <stdio.h>
 
 #include "server/partition/partition_internal.h"
 
-/* Whether the rows that the entry changes are in memory; if not, rows_fetched goes on once they are, or the next tick when there was no memory to ask. */
+/* Whether the rows that the entry changes are in memory. If not, rows_fetched continues once they
+ * are; or the next tick, if there was no memory to request them. */
 static bool has_rows(struct partition *p, const struct log_entry *e)
 {
 	if (!p->cold || e->index == p->present)
@@ -35,7 +37,8 @@ static struct submission *take_waiting(struct partition *p, uint64_t index)
 	return p->tail.first && p->tail.first->index == index ? submissions_pop(&p->tail) : NULL;
 }
 
-/* What is called back here may submit and commit: the partition's state is complete whenever that can be. */
+/* Callbacks here may submit and commit, so the partition's state is complete before each of
+ * them. */
 static void commit_entry(struct partition *p, const struct log_entry *e)
 {
 	const uint64_t index = e->index;
@@ -52,7 +55,7 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 		replay_end(p);
 	if (e->record.kind == RECORD_SCRUB && p->options.scrub)
 		p->options.scrub(p->options.driver, e, index >= p->replayed);
-	partition_release_log(p); /* e, too */
+	partition_release_log(p); /* may release e */
 	struct submission *s = take_waiting(p, index);
 	if (closes_step)
 		parked_wake(p, INT64_MIN);
@@ -76,7 +79,7 @@ void commit_continue(struct partition *p)
 	if (p->unsettled.first)
 		unsettled_retry(p);
 	if (p->parked_behind) {
-		p->parked_behind = false; /* who still waits sets it */
+		p->parked_behind = false; /* pulls that still wait set it again */
 		parked_wake(p, INT64_MIN);
 	}
 }

@@ -1,4 +1,5 @@
-/* Pulls of what has changed: of dense tables, by trainers that say what they hold (reference.h). Nobody else's pull makes a version. */
+/* Pulls of differences: from dense tables, by trainers that report the version that they hold
+ * (delta_base.h). No other pull makes a version. */
 #include <assert.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 #define ORIGIN_STREAM 0x6f726967u /* of prng_mix */
 
-/* The chunks that are asked for, and what is held of them. */
+/* The requested chunks, and the version held of each. */
 struct asked {
 	struct row_keys keys;
 	struct cursor held;
@@ -19,14 +20,14 @@ static struct asked asked_of(const struct partition *p, const struct partition_t
 	return (struct asked){.keys = row_keys_of(p, t, s), .held = s->data};
 }
 
-/* *held: a version of the table's reference, 0: none. */
+/* *held: a version of the table's delta base; 0: none. */
 static bool asked_next(struct asked *a, const struct partition_table *t, uint64_t *chunk, uint64_t *held)
 {
 	uint8_t bytes[PULL_HELD_BYTES];
 	if (!row_keys_next(&a->keys, chunk, 1))
 		return false;
 	const weir_status status = cursor_read(&a->held, bytes, sizeof bytes);
-	assert(status == WEIR_OK); /* check_asked */
+	assert(status == WEIR_OK); /* guaranteed by check_asked */
 	(void)status;
 	*held = get64(bytes) == reference_origin(t->reference) ? get64(bytes + 8) : 0;
 	return true;

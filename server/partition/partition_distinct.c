@@ -1,8 +1,8 @@
-/* Whether the keys of each table come once in a record. A key that comes twice would take two steps of
- * the optimizer in one push, and which of two assigned values stays would be chance.
+/* Checks that the keys of each table are distinct in a record. A key that comes twice would take
+ * two optimizer steps in one push, and chance would decide which of two assigned values stays.
  *
- * Keys that rise are distinct: coded ones do by their format, and clients of this library send no
- * others. Keys in any other order, and sections of one table, go into a set. */
+ * Rising keys are distinct. Coded keys rise by their format, and clients of this library send no
+ * others. Keys in any other order, and several sections of one table, go into a set. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -11,16 +11,16 @@
 
 #define KEYS_BLOCK 512u
 
-/* A set of rows, open addressing. */
+/* A set of rows, with open addressing. */
 struct row_set {
 	struct row_name {
 		uint64_t key;
-		uint32_t table; /* + 1; 0: free */
+		uint32_t table; /* table + 1; 0: free */
 	} * names;          /* (mask + 1) */
 	uint64_t mask, seed;
 };
 
-/* For so many rows. */
+/* Opens a set for so many rows. */
 static weir_status row_set_open(struct row_set *set, uint64_t rows, uint64_t seed, weir_error *err)
 {
 	uint64_t capacity = 16;
@@ -30,7 +30,7 @@ static weir_status row_set_open(struct row_set *set, uint64_t rows, uint64_t see
 	return set->names ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory to compare %llu keys", (unsigned long long)rows);
 }
 
-/* False: it was there. */
+/* False: it was in the set already. */
 static bool row_set_add(struct row_set *set, uint32_t table, uint64_t key)
 {
 	uint64_t at = hash_u64(key ^ set->seed) + table;
@@ -54,7 +54,7 @@ static weir_status say_twice(const struct partition *p, const struct record *r, 
 	                 push ? "add its gradients up, and push them once" : "assign it once");
 }
 
-/* --- Keys that rise */
+/* --- Rising keys */
 
 static bool section_rises(const struct partition *p, const struct section *s)
 {
@@ -71,7 +71,8 @@ static bool section_rises(const struct partition *p, const struct section *s)
 	return rises;
 }
 
-/* Whether that shows that all keys of the record are distinct. *rows: how many there are. */
+/* Whether rising keys prove that all keys of the record are distinct. *rows: the number of its
+ * rows. */
 static bool rises(const struct partition *p, const struct record *r, struct cursor body, uint64_t *rows)
 {
 	uint64_t seen[WEIR_TABLES_MAX / 64] = {0};
@@ -90,7 +91,7 @@ static bool rises(const struct partition *p, const struct record *r, struct curs
 	return all;
 }
 
-/* --- The others */
+/* --- Other keys */
 
 static weir_status add_section(const struct partition *p, const struct record *r, const struct section *s, struct row_set *set,
                                weir_error *err)

@@ -1,5 +1,5 @@
-/* A replica that begins anew: what it has is gone, and it is as it was created. The partition itself stays, as others know it: what is under way to its
- * thread, and its log. */
+/* Empties a replica that begins anew: it returns to its state at creation. The partition object,
+ * its log and the work posted to its thread stay valid. */
 #include <assert.h>
 
 #include "server/partition/partition_internal.h"

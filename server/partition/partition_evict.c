@@ -1,11 +1,13 @@
-/* Rows that go: who looks for them, who decides, and the entry that says so.
+/* Eviction: the search for expired rows, the decision, and the entry that records it.
  *
- *   look (a slice of memory, or of what lies below)     candidates, in a record       entry EVICT: the keys that go
- *   ------------------------------------------------> -------------------------> --------------------------------> applied: removed
- *                                                    their rows are fetched, and each is looked at again
+ *   search (a slice of memory, or of the rows below)
+ *     -> record with candidates: their rows are fetched, and each is checked again
+ *     -> entry EVICT with the keys of the evicted rows
+ *     -> applied: the rows are removed
  *
- * The clock counts only up to the entry: applying it removes the keys that it lists, as of its stamp. One set of candidates is under way at a time, and the next look
- * waits until its entry is durable, which is all the pace there is beside the tick. */
+ * The clock matters only until the entry exists: applying it removes the listed keys as of its
+ * stamp. One set of candidates is under way at a time. The next search waits until its entry is
+ * durable. That and the tick are the only pacing. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -56,7 +58,8 @@ static weir_status frame_keys(struct partition *p, uint32_t table, const uint64_
 
 /* --- The entry */
 
-/* The record's keys whose rows are expired now, at most `max`; *table: theirs. */
+/* The record's keys whose rows are expired now, at most `max`. Returns how many; *table: their
+ * table. */
 static size_t still_expired(struct partition *p, const struct submission *s, uint32_t *table, uint64_t *keys, size_t max)
 {
 	const uint32_t now_s = (uint32_t)(p->options.clock->ops->wall_ns(p->options.clock) / 1000000000);
@@ -111,8 +114,8 @@ weir_status submit_evict(struct submission *s, struct log_entry *e)
 	return status;
 }
 
-/* Of the keys, those whose rows are expired at the entry's stamp: a push may stand in the log between the look and the entry. A row that is ahead of the
- * entry was pushed behind it: only in a replay. */
+/* Removes the keys whose rows are expired at the entry's stamp: a push may have come between the
+ * search and the entry. In a replay, a row ahead of the entry was pushed after it, and stays. */
 static weir_status evict_section(struct partition *p, const struct log_entry *e, const struct section *s)
 {
 	struct partition_table *t = partition_table(p, s->table);
@@ -156,7 +159,7 @@ struct candidates {
 static void on_reply(void *arg, const struct partition_reply *reply)
 {
 	struct candidates *c = arg;
-	(void)reply; /* those that stay are found again */
+	(void)reply; /* refused candidates are found again */
 	c->p->eviction.busy = false;
 	message_release(c->f.frame);
 	free(c);
@@ -176,7 +179,7 @@ static void submit(struct partition *p, uint32_t table, const uint64_t *keys, si
 	partition_submit(p, &c->f.record, &c->f.body, c->f.frame, on_reply, c);
 }
 
-/* --- The look */
+/* --- The search */
 
 static uint32_t now_s(const struct partition *p)
 {
@@ -246,7 +249,7 @@ static void look_below(struct partition *p)
 	cold_sweep_submit(p->options.store->sweep, &v->request);
 }
 
-/* Moves on to a table that evicts. False: there is none any more in this round. */
+/* Moves on to a table with an eviction rule. False: no more in this round. */
 static bool find_table(struct partition *p)
 {
 	struct partition_eviction *v = &p->eviction;
@@ -263,7 +266,7 @@ static bool find_table(struct partition *p)
 	}
 }
 
-/* When the next round begins; that of a job which evicts nothing costs nothing. */
+/* Time between rounds, in ms; 0: no table evicts, and rounds cost nothing. */
 static int64_t round_ms(const struct partition *p)
 {
 	int64_t ms = 0;

@@ -1,5 +1,7 @@
-/* A flush: the header as of now, and once it is durable every row that is dirty, the header, and a sync; once all of it is on disk, the log may forget what the header covers. The
- * partition goes on meanwhile: rows may be written newer than the header, and replay knows (partition_replay.c). */
+/* A flush. It takes the header as of now. Once the log is durable up to it, it writes all dirty
+ * rows, then the header, then a sync. Once all of it is on disk, the log may forget the entries
+ * that the header covers. The partition continues meanwhile, so rows may be written newer than the
+ * header; replay handles that (partition_replay.c). */
 #include <stddef.h>
 
 #include "server/partition/partition_internal.h"
@@ -21,7 +23,8 @@ static void flush_end(struct partition *p)
 		done(f->arg);
 }
 
-/* Whether a write went well. The writer waits while the disk is full, and gives up only when the server ends; everything else is final. */
+/* Whether a write succeeded. While the disk is full, the writer waits, and gives up only when the
+ * server ends; every other error is final. */
 static bool written(struct partition *p, const struct cold_write *w)
 {
 	if (w->status && w->status != WEIR_E_NO_SPACE && p->options.failed)
@@ -50,7 +53,8 @@ static void on_header_written(struct cold_write *w)
 		flush_end(p);
 }
 
-/* The header must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+/* The header must not be ahead of the durable log: entries that it covers could then be lost, and
+ * their indices reused. */
 void flush_continue(struct partition *p, uint64_t durable)
 {
 	struct partition_flush_state *f = &p->flush;
@@ -60,9 +64,9 @@ void flush_continue(struct partition *p, uint64_t durable)
 	store_flush(p->store, &f->header_write);
 }
 
-/* A folder of an earlier version does not say that the log has begun anew: a restart replays
- * what it had before, and finds a log that ends below that. It will not be durable up to there;
- * this replica is about to begin anew as well (replica_follower.c). */
+/* A folder of an earlier version does not record that the log has begun anew. A restart then
+ * replays the former entries, and finds a log that ends below them. The log will not become durable
+ * up to there; this replica is about to begin anew as well (replica_follower.c). */
 static bool is_ahead_of_log(const struct partition *p)
 {
 	return p->applied > p->options.log->ops->last(p->options.log);

@@ -1,10 +1,14 @@
-/* Pulls that a replica answers which is not primary. It knows how old it is without being told: an in-sync replica has every entry that its primary has committed in
- * its log, as the primary commits nothing without it. So once it has applied all that its log had at some moment, it is as the primary was then, or
- * newer. That holds while it is in sync, which is for the record to say, and while the primary is alive, which its heart does. A primary that has
- * dropped this replica, or been deposed, without this server having heard of it is the one way to be older than is known; the watch of the
- * record and the primary's silence both end that.
+/* Pulls at a replica that is not primary. The replica can tell its age by itself. The primary
+ * commits nothing without its in-sync replicas, so an in-sync replica has every committed entry in
+ * its log. Once it has applied all that its log had at some moment, it is as the primary was then,
+ * or newer.
  *
- * Reading changes nothing: not the log, not a row. */
+ * This holds while the replica is in sync, as its record says, and while the primary is alive, as
+ * its heartbeats show. It fails in one case: the primary has dropped this replica or was deposed,
+ * and this server has not heard of it. The watch of the record and the primary's silence both end
+ * that case.
+ *
+ * Reading changes nothing, neither the log nor a row. */
 #include "server/partition/partition_internal.h"
 
 void partition_follow(struct partition *p, int64_t heard_ms)
@@ -20,7 +24,7 @@ void partition_unfollow(struct partition *p)
 	p->following.on = false;
 }
 
-/* Notes when it was level with its primary: now, or when its log had what is applied by now. */
+/* Notes when it was level with its primary: now, or when its log ended at an entry now applied. */
 static void look(struct partition *p, int64_t now_ms)
 {
 	struct partition_following *f = &p->following;

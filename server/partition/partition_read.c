@@ -1,4 +1,4 @@
-/* Pulls and scans: rows straight into the reply's memory. Reading never changes a partition. */
+/* Pulls and scans: rows directly into the reply's memory. Reading never changes a partition. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define GATHER_ROWS   512u
 #define SCAN_ROWS_MAX 65536u
-/* One answer; in its message there may already be others, up to the target size. */
+/* The limit of one answer. Its message may already hold others, up to the target size. */
 #define PULL_REPLY_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - WEIR_MESSAGE_BYTES_TARGET)
 
 struct record partition_reply_to(const struct record *r, uint8_t kind, weir_status status)
@@ -30,7 +30,7 @@ void partition_write_refusal(struct record_writer *w, const struct record *reply
 	if (text) {
 		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)strlen(text)};
 		weir_status added = record_writer_add(w, &s, NULL, text, false);
-		(void)added; /* record_writer_end says it again */
+		(void)added; /* record_writer_end reports it again */
 	}
 	if (record_writer_end(w) && text)
 		partition_write_refusal(w, reply, NULL);
@@ -49,7 +49,8 @@ static bool is_float_aligned(const uint8_t *p)
 	return (uintptr_t)p % sizeof(float) == 0;
 }
 
-/* The row in scratch memory, with full decay and its slots: brought to the clock, as its next push would find it. */
+/* With full decay: brings the row in scratch memory, with its slots, to the clock, as its next push
+ * would find it. */
 static const float *catch_up(struct partition *p, const struct partition_table *t, const struct optimizer_clock *clock,
                              struct row_state state, size_t n)
 {
@@ -66,7 +67,8 @@ static const float *row_now(struct partition *p, const struct partition_table *t
 	return catch_up(p, t, clock, state, store_row_elements(t->rows, key));
 }
 
-/* Where the table is, as far as its pushes here tell, and whoever reads it: others may have gone to other partitions alone. */
+/* The table's clock as far as its pushes here tell, or the reader's if that is later: other pushes
+ * may have gone to other partitions only. */
 static struct optimizer_clock later_of(const struct partition_table *t, const struct optimizer_clock *known)
 {
 	return known->steps > t->clock.steps ? *known : t->clock;
@@ -85,13 +87,13 @@ static void gather(struct partition *p, const struct partition_table *t, const u
 		memcpy(out, row_now(p, t, &clock, keys[i]), t->spec->width * sizeof *out);
 }
 
-/* Of a codec that tells finite numbers alone. */
+/* For a codec that can encode only finite numbers. */
 static void encode_row(weir_codec codec, const float *row, size_t n, uint8_t *out)
 {
 	if (codec_all_finite(row, n))
 		codec_encode(&(struct coding){.codec = codec}, row, NULL, n, out);
 	else
-		memset(out, 0xff, codec_bytes(codec, n)); /* NaN, all of it: the scale is */
+		memset(out, 0xff, codec_bytes(codec, n)); /* all NaN, because the scale is NaN */
 }
 
 static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint32_t pushed,
@@ -125,7 +127,7 @@ static void pull_chunks(struct partition *p, const struct partition_table *t, st
 	}
 }
 
-/* Fails before anything is gathered when the answer would not fit one message. */
+/* Fails before gathering if the answer would not fit one message. */
 static weir_status check_reply_size(const struct partition *p, const struct record *r, struct cursor body, weir_error *err)
 {
 	uint64_t bytes = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
@@ -151,7 +153,8 @@ static void count_pull(struct partition *p, struct partition_table *t, const str
 	counter_bump(&t->counters.pull_plain_bytes, SECTION_HEADER_BYTES + keys + elements * sizeof(float));
 }
 
-/* The answer's header, but for where it is from. *differences: what it is made of. */
+/* The header of the answer's section, without its data. *differences: whether that consists of
+ * differences. */
 static struct section plan_answer(struct partition *p, struct partition_table *t, const struct section *asked, bool *differences)
 {
 	struct section s = {
@@ -171,7 +174,7 @@ static struct section plan_answer(struct partition *p, struct partition_table *t
 	return s;
 }
 
-/* pushed: as the record's status. */
+/* pushed: the pull's `place` (frame.h), the highest that the client has pushed; 0: none. */
 static weir_status pull_section(struct partition *p, const struct section *asked, uint32_t pushed, struct record_writer *w)
 {
 	struct partition_table *t = partition_table(p, asked->table);
@@ -230,9 +233,9 @@ void partition_pull(struct partition *p, const struct record *r, const struct cu
 struct scan_page {
 	struct partition *p;
 	const struct partition_table *t;
-	struct optimizer_clock clock; /* that rows are brought to */
+	struct optimizer_clock clock; /* rows are brought to this clock */
 	struct store_place place;
-	uint32_t slots;         /* behind each value, as asked */
+	uint32_t slots;         /* behind each value, as requested */
 	size_t count, elements; /* rows, and floats of all of them */
 	uint64_t *keys;
 	float *values;

@@ -1,13 +1,16 @@
-/* Recovery: entries of the journal into a partition that has the header and some rows of its last flush. A row may be newer than the header, as
- * flushing does not stop the world: it then holds the effect of every entry up to its version, and replaying leaves it alone until it gets there.
- * Everything else of an entry (identities, steps, counters, clocks) always counts, as the header is exactly at its index. */
+/* Recovery: entries of the journal into a partition that has the header and some rows of its last
+ * flush. A row may be newer than the header, because a flush does not stop the partition. It then
+ * holds the effect of every entry up to its version, and replay skips it until there. Everything
+ * else of an entry (dedup table, steps, counters, clocks) always counts, because the header is
+ * exactly at its index. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/partition/partition_internal.h"
 #include "server/partition/partition_state.h"
 
-/* --- Rows that are ahead. Found for a whole entry before any row of it changes: a key may come twice. */
+/* --- Rows that are ahead. Found for a whole entry before any of its rows changes: a key may come
+ * twice. */
 
 static weir_status skip_reserve(struct replay_skip *k, size_t rows)
 {
@@ -129,7 +132,7 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 	if (status)
 		return status;
 	epochs_begin(&p->epochs, e->epoch, e->index);
-	(void)partition_apply(p, e); /* its outcome was told when it was new */
+	(void)partition_apply(p, e); /* its outcome was reported when it was new */
 	if (p->failed)
 		return weir_fail(err, p->failed, "partition %u: entry %llu could not be replayed", p->options.id,
 		                 (unsigned long long)e->index);
@@ -142,13 +145,16 @@ weir_status partition_replay(struct partition *p, const struct log_entry *e, wei
 	const struct log_ops *log = p->options.log->ops;
 	const uint64_t last = log->last(p->options.log);
 	const bool is_of_former = e->index > p->applied && e->epoch < epochs_now(&p->epochs);
-	if (is_of_former) /* a log that has begun anew since, which comes: durable.c looks */
+	/* An entry of a former log. The log has begun anew since; its entries follow (durable_recover.c
+	 * checks). */
+	if (is_of_former)
 		return WEIR_OK;
 	if (e->index != last + 1)
 		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu of epoch %llu follows %llu", p->options.id,
 		                 (unsigned long long)e->index, (unsigned long long)e->epoch, (unsigned long long)last);
 	weir_status status = log_disk_restore(p->options.log, e, err);
-	/* What the header has applied may wait in a step of it. Behind a gap are entries of such a log too. */
+	/* The header may have applied entries that wait in one of its steps. Behind a gap are also
+	 * entries of a log that has begun anew since. */
 	while (!status && log->first(p->options.log) <= p->applied + 1 && p->applied < log->committed(p->options.log))
 		status = replay_next(p, err);
 	return status;
@@ -161,7 +167,7 @@ weir_status partition_replay_cut(struct partition *p, const struct journal_cut *
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
-/* What is cut off the log was never in a row. */
+/* Entries that are cut off the log never reached a row. */
 bool partition_is_replaying(const struct partition *p)
 {
 	return p->applied < p->replayed && p->applied < p->options.log->ops->last(p->options.log);

@@ -1,6 +1,9 @@
-/* Who appends to the log, and what becomes of what nobody committed. A primary's epoch begins with an entry, so that which epoch began where is a function of
- * the log, equal on every replica and after every recovery; one that was lost with the log's end has not begun. What the next primary does not
- * have is cut off: nothing of it was ever applied, so nothing but the log and those who wait for it knows of it. */
+/* Roles: appending to the log, and entries that were never committed. A primary's epoch begins with
+ * an entry. So the start of each epoch is a function of the log, equal on every replica and after
+ * every recovery. An epoch whose first entry was lost with the log's end has not begun.
+ *
+ * Entries that the next primary does not have are cut off. They were never applied, so only the log
+ * and the requests that wait for them know of them. */
 #include <assert.h>
 
 #include "server/partition/partition_internal.h"
@@ -73,7 +76,7 @@ uint64_t partition_durable_index(const struct partition *p)
 	return p->options.log->ops->durable(p->options.log);
 }
 
-/* --- Who is asked */
+/* --- Roles */
 
 bool role_holds_records(const struct partition *p)
 {
@@ -123,7 +126,7 @@ weir_status partition_take(struct partition *p, const struct log_entry *e, weir_
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
-/* What is flushed is committed: no row is ahead of what comes in the place of what is cut off. */
+/* Flushed entries are committed, so no row is ahead of the entries that replace those cut off. */
 static void forget_replayed_above(struct partition *p, uint64_t index)
 {
 	if (p->replayed <= index)
@@ -145,6 +148,6 @@ weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *
 	if (status)
 		return weir_fail(err, status, "partition %u: %s", p->options.id, why.text);
 	forget_replayed_above(p, index);
-	partition_durable(p); /* which may have gone back */
+	partition_durable(p); /* the durable index may have gone back */
 	return WEIR_OK;
 }

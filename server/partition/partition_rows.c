@@ -1,4 +1,5 @@
-/* Rows that a record needs in memory: asked for before the record is looked at, so that checking and applying never wait. */
+/* Requests the rows that a record needs in memory before it is looked at, so that checking and
+ * applying never wait. */
 #include "server/partition/partition_internal.h"
 
 #define WANT_KEYS 512u
@@ -8,7 +9,7 @@ weir_status rows_want(struct partition *p, const struct record *r, struct cursor
 	for (uint32_t i = 0; i < r->sections; i++) {
 		struct section s;
 		if (frame_next_section(&body, &s, NULL))
-			return WEIR_OK; /* checking it will say so */
+			return WEIR_OK; /* the check of the record will report it */
 		const struct partition_table *t = partition_table(p, s.table);
 		if (!t || t->spec->kind != WEIR_EMBEDDING || s.index_codec == INDEX_ALL || s.flags)
 			continue;

@@ -1,5 +1,6 @@
-/* Identities, steps, epochs and counters of a partition to bytes and back. Equal partitions give equal bytes. What is read is checked before it is
- * used: a header may come from a checkpoint that somebody else has kept. */
+/* Encodes and decodes the dedup table, steps, epochs and counters of a partition. Equal partitions
+ * give equal bytes. Input is checked before use: a header may come from a checkpoint that was
+ * stored elsewhere. */
 #include "server/partition/partition_state.h"
 
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 #include "server/partition/partition_internal.h"
 #include "state.pb-c.h"
 
-#define STATE_BYTES_MAX \
-	((size_t)1 << 32) /* WEIR_UNITS_OPEN_MAX units of WEIR_UNIT_BATCHES_MAX batches, and what describes them */
+/* Room for WEIR_UNITS_OPEN_MAX units of WEIR_UNIT_BATCHES_MAX batches, and their descriptions. */
+#define STATE_BYTES_MAX ((size_t)1 << 32)
 
 /* --- Export */
 
@@ -90,7 +91,8 @@ static void export_steps(struct export *x)
 	}
 }
 
-/* A table is known from when its entry is in the log: what no applied entry has changed is not of the state. */
+/* A table is known once its entry is in the log. It belongs to the state only when an applied entry
+ * has changed it. */
 static bool is_touched(const struct partition_table *t)
 {
 	return t->clock.steps || atomic_load_explicit(&t->counters.pushes, memory_order_relaxed);
@@ -113,7 +115,7 @@ static void export_tables(struct export *x)
 	}
 }
 
-/* X(counter): those that are a function of the log. */
+/* X(counter) for each counter that is a function of the log. */
 #define STATE_COUNTER_MAP(X) \
 	X(parts_applied) X(fingerprint) X(parts_dropped) X(dropped_fingerprint) X(parts_double) X(nonfinite_refused)
 

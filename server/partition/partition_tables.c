@@ -1,6 +1,8 @@
-/* The tables of a partition. Where it has other replicas, all of them must know a table before rows of it come: registering it is an entry of the log, so that it
- * reaches whoever takes the log, and a snapshot has it. It is known from when the entry is in the log, as a push may come behind it before it is known to
- * be committed; who registers is told when it is. One that is cut off again leaves a table that nobody uses, and that may be registered again. */
+/* The tables of a partition. With other replicas, all of them must know a table before its rows
+ * come. So registering a table is an entry of the log: it reaches every replica that takes the log,
+ * and snapshots have it. A table is known once its entry is in the log, because a push may follow
+ * before the commit is known; the registration is answered once the entry is committed. If the
+ * entry is cut off again, the table stays unused and may be registered again. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -73,7 +75,8 @@ weir_status partition_table_record(const struct partition *p, uint32_t id, const
 	if (m) {
 		s.data_bytes = (uint32_t)m->bytes;
 		record_writer_begin(w, &r);
-		(void)record_writer_add(w, &s, NULL, m->spans[0].data, false); /* record_writer_end tells */
+		/* record_writer_end reports it */
+		(void)record_writer_add(w, &s, NULL, m->spans[0].data, false);
 		if (record_writer_end(w) == WEIR_OK)
 			out->frame = record_writer_finish(w, nobody, p->options.generation, NULL, NULL);
 	}
@@ -89,7 +92,7 @@ weir_status partition_table_record(const struct partition *p, uint32_t id, const
 	return status;
 }
 
-/* spec->segments is the caller's to free. */
+/* The caller frees spec->segments. */
 static weir_status read(const struct record *r, struct cursor body, weir_table_spec *spec, uint32_t *id, weir_error *err)
 {
 	struct section s;
@@ -111,7 +114,8 @@ static weir_status read(const struct record *r, struct cursor body, weir_table_s
 	return status;
 }
 
-/* From here on rows of it may come, after a restart too. It is kept first: what the partition knows is in its header. NULL: it could not be. */
+/* Makes the table known: from now on its rows may come, after a restart too. Keeps it first,
+ * because the header has all tables that the partition knows. NULL: failed. */
 static struct partition_table *know(struct partition *p, const struct record *r, struct cursor body, weir_error *err)
 {
 	weir_table_spec spec;

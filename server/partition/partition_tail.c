@@ -1,14 +1,17 @@
-/* The tail: entries in the log that are not applied yet, as they are not committed or their rows are on the way. The partition's state does not have
- * their effect, so what is decided from it looks here too. Who asks for nothing but the state (pulls, flushes, replay) never does.
+/* The tail: log entries that are not applied, because they are not committed or their rows are not
+ * in memory. The partition's state lacks their effect, so decisions based on it also look here.
+ * Users of the state alone (pulls, flushes, replay) never do.
  *
- * The rule: a record whose answer would be another if the tail were applied waits for the last entry that makes it so, and is then looked at
- * anew. So it is told what it would have been told had it come later, and nothing is decided here. With one copy the tail is empty whenever a
- * record comes. Else it is looked through: a few entries as a rule, WEIR_TAIL_ENTRIES_MAX while an in-sync replica stalls. */
+ * The rule: if applying the tail would change a record's answer, the record waits for the last
+ * entry that would, and is then looked at again. So it gets the answer of a record that comes
+ * later, and nothing is decided here. With one copy the tail is empty whenever a record comes.
+ * Otherwise it is searched: a few entries usually, WEIR_TAIL_ENTRIES_MAX while an in-sync replica
+ * stalls. */
 #include <assert.h>
 
 #include "server/partition/partition_internal.h"
 
-/* --- Identities */
+/* --- The dedup table */
 
 static bool retires(const struct record *retire, const struct record *r)
 {
@@ -16,7 +19,8 @@ static bool retires(const struct record *retire, const struct record *r)
 	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->retire.unit_key == key);
 }
 
-/* Whether what identity_check says to a push or a seal changes with e: STALE, DUPLICATE, DROPPED. */
+/* Whether e changes the verdict of identity_check on a push or seal r: STALE, DUPLICATE,
+ * DROPPED. */
 bool tail_decides_identity(const struct record *e, const struct record *r)
 {
 	if (e->kind == RECORD_RETIRE)
@@ -44,8 +48,8 @@ static uint64_t last_that_decides(const struct partition *p, const struct record
 	return 0;
 }
 
-/* For a push or a seal. One that is stale, or of a closed unit, is so for good. While the tail may open all units that are left, who would open one
- * waits for all of it. */
+/* For a push or a seal. One that is stale or of a closed unit stays so. While the tail may open all
+ * remaining units, a record that would open a unit waits for the whole tail. */
 static uint64_t last_of_unit(const struct partition *p, const struct record *r, uint64_t last)
 {
 	const struct identity *d = &p->identity;
@@ -58,8 +62,9 @@ static uint64_t last_of_unit(const struct partition *p, const struct record *r, 
 	return last_that_decides(p, r, last);
 }
 
-/* Whether what was told in `epoch` of the entry at index is in the tail. That epoch has begun in this log: nobody is told anything before its first
- * entry is committed. So it is, unless a later epoch has put something else there, and then it is lost for good. */
+/* Whether the entry at index that was reported in `epoch` is in the tail. The epoch has begun in
+ * this log, because replies of an epoch come only after its first entry is committed. So the entry
+ * is here, unless a later epoch has put another one there; then it is lost for good. */
 static bool tail_holds(const struct partition *p, uint64_t epoch, uint64_t index, uint64_t last)
 {
 	struct log *log = p->options.log;

@@ -1,5 +1,5 @@
-/* What waits: pulls for their step or their rows, records for their rows, for space on the disk or for entries to be applied, replies for what they say to be
- * safe. */
+/* What waits: pulls for their step or their rows, records for their rows, for disk space or for
+ * entries to be applied, and replies until their entries are safe. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,15 @@ static bool step_is_applied(const struct partition *p, const struct record *r)
 	return r->pull.step_least <= p->steps.closed;
 }
 
-/* What the client knows of, and the log has: of what a failover has lost, RESUME tells. */
+/* The entries that the client knows of are applied, or are not in the log: RESUME reports those
+ * that a failover has lost. */
 static bool floor_is_applied(const struct partition *p, const struct record *r)
 {
 	return r->pull.applied_least <= p->applied || r->pull.applied_least > p->options.log->ops->last(p->options.log);
 }
 
-/* Whether a pull may be answered; *ticket: else of the rows it waits for, 0 when it waits for its step or entries. *status: what went wrong. */
+/* Whether the pull is decided: it may be answered, or *status says what went wrong. If not, *ticket
+ * is of the rows that it waits for; 0: it waits for its step or for entries. */
 static bool pull_is_ready(struct partition *p, const struct record *r, const struct cursor *body, uint64_t *ticket,
                           weir_status *status)
 {
@@ -58,10 +60,11 @@ bool partition_pull_ready(struct partition *p, const struct record *r, const str
 	return false;
 }
 
-/* What becomes of a parked pull now. False: it goes on waiting. */
+/* The outcome of a parked pull. False: it continues to wait. */
 static bool parked_is_over(struct partition *p, struct parked *k, int64_t now_ms, weir_status *status)
 {
-	if (k->ticket > p->fetched && !p->moved) { /* its rows are on the way: no deadline but the end */
+	/* Its rows are being fetched: no deadline except the end of the partition. */
+	if (k->ticket > p->fetched && !p->moved) {
 		*status = WEIR_E_UNAVAILABLE;
 		return now_ms == INT64_MAX;
 	}
@@ -71,7 +74,7 @@ static bool parked_is_over(struct partition *p, struct parked *k, int64_t now_ms
 	return k->ticket ? now_ms == INT64_MAX : k->deadline_ms <= now_ms;
 }
 
-/* In the order they came. */
+/* In order of arrival. */
 void parked_wake(struct partition *p, int64_t now_ms)
 {
 	struct parked *waiting = p->parked, **end = &p->parked;
@@ -160,7 +163,8 @@ void blocked_retry(struct partition *p)
 		return;
 	struct submissions waiting = p->blocked;
 	p->blocked = (struct submissions){0};
-	while (waiting.first) { /* the first that finds no space makes those behind it wait, too: their order stays */
+	/* The first record that finds no space makes later ones wait too, so they keep their order. */
+	while (waiting.first) {
 		submission_run(submissions_pop(&waiting));
 	}
 	if (!full || p->blocked.first)
@@ -205,9 +209,10 @@ static bool is_asynchronous_push(const struct submission *s)
 	return s->r->kind == RECORD_PUSH && s->r->push.step == 0;
 }
 
-/* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
- * its sender); of a step, which is closed once for all, nothing may. A retirement may: all parts of its units are stable, so that a late one is
- * known as well as before, and the next low-water mark retires them again. */
+/* Whether a crash must not take the outcome back, because it reports entries. An asynchronous push
+ * may be lost and repeated (RESUME tells its sender). Nothing of a step may be lost, as it is
+ * closed once for all. A retirement may be lost: all parts of its units are stable, so late ones
+ * are still known, and the next low-water mark retires the units again. */
 static bool must_survive(const struct submission *s)
 {
 	weir_status status = s->reply.status;
@@ -217,7 +222,7 @@ static bool must_survive(const struct submission *s)
 	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
-/* Of what is applied, as much as a driver says; without one, as much as is durable. */
+/* The applied index, limited by the driver's index, or without a driver by the durable index. */
 static uint64_t applied_and(const struct partition *p, uint64_t (*driver_says)(void *arg))
 {
 	struct log *log = p->options.log;
@@ -225,13 +230,13 @@ static uint64_t applied_and(const struct partition *p, uint64_t (*driver_says)(v
 	return kept < p->applied ? kept : p->applied;
 }
 
-/* What no failover takes back. */
+/* The last entry that no failover takes back. */
 static uint64_t stable(const struct partition *p)
 {
 	return applied_and(p, p->options.stable);
 }
 
-/* What replies that must not be lost may speak of. */
+/* The last entry that replies which must not be lost may report. */
 static uint64_t safe(const struct partition *p)
 {
 	return p->options.ack == PARTITION_ACK_DISK ? applied_and(p, p->options.on_disks) : stable(p);
@@ -266,7 +271,8 @@ void submission_answer(struct submission *s)
 	if (must_survive(s))
 		s->survives = p->applied;
 	const bool may_go = s->survives <= safe(p);
-	/* Looked at after that: the journal's thread moves it, and who waits for what is stable is told once. */
+	/* Read after safe(p): the journal's thread moves it, and those who wait for stable entries are
+	 * told once. */
 	s->reply.stable = stable(p);
 	if (may_go) {
 		s->on_reply(s->arg, &s->reply);
@@ -277,7 +283,8 @@ void submission_answer(struct submission *s)
 	submission_free(s);
 }
 
-/* What a push does that has a NaN is told when it is applied, like all else that is not plainly done. */
+/* A push with a NaN is answered when it is applied, as is every outcome other than plain
+ * success. */
 bool submission_answer_appended(struct submission *s, const struct log_entry *e)
 {
 	struct partition *p = s->p;

@@ -18,8 +18,9 @@ static weir_status open_book(struct section_values *v, const struct section *s, 
 	if (cursor_read(&v->data, book, CODEC_BOOK * sizeof *book))
 		return weir_fail(err, WEIR_E_CORRUPT, "section of table %u: %u bytes, its code book has %zu", s->table, s->data_bytes,
 		                 CODEC_BOOK * sizeof *book);
+	/* Refuses NaN, too. Otherwise a product with a finite scale could be infinite. */
 	for (size_t i = 0; i < CODEC_BOOK; i++)
-		if (!(fabsf(book[i]) <= 1)) /* NaN as well; times a scale that is finite it would be infinite */
+		if (!(fabsf(book[i]) <= 1))
 			return weir_fail(err, WEIR_E_CORRUPT, "section of table %u: its code book has %g, not from -1 to 1", s->table,
 			                 (double)book[i]);
 	return WEIR_OK;
@@ -52,7 +53,7 @@ static const uint8_t *take(struct cursor *c, size_t n, uint8_t *tile)
 	return run;
 }
 
-/* Of the record that begins here, as it says itself: it must have been checked. */
+/* The size that the next record, which was checked, states for itself. */
 static size_t record_bytes(const struct section_values *v)
 {
 	struct cursor c = v->data;
@@ -101,7 +102,7 @@ void section_row_decode(struct section_values *v, size_t n, uint8_t *tile, float
 		section_tile_decode(v, codec_tile_elements(n, at), tile, out + at);
 }
 
-/* Rows of codecs that can be cut at any element lie behind each other like one. */
+/* Rows of codecs that can be cut at any element are contiguous, so they are read as one. */
 static void elements_decode(struct section_values *v, size_t n, uint8_t *tile, float *out)
 {
 	const size_t element = codec_element_bytes(v->coding.codec);
@@ -116,7 +117,8 @@ static void elements_decode(struct section_values *v, size_t n, uint8_t *tile, f
 void section_rows_decode(struct section_values *v, size_t rows, size_t width, uint8_t *tile, float *out)
 {
 	const bool is_plain = codec_element_bytes(v->coding.codec) > 0;
-	const bool is_whole = width <= CODEC_TILE && codec_is_fixed(v->coding.codec) && !is_plain; /* a row is a tile of known size */
+	/* A row is one tile of known size. */
+	const bool is_whole = width <= CODEC_TILE && codec_is_fixed(v->coding.codec) && !is_plain;
 	const size_t row_bytes = is_whole ? codec_bytes(v->coding.codec, width) : 0;
 	const uint8_t *run;
 	if (is_plain)
@@ -145,7 +147,7 @@ void section_row_skip(struct section_values *v, size_t n)
 bool section_row_is_finite(struct section_values *v, size_t n, uint8_t *tile)
 {
 	bool finite = true;
-	for (size_t at = 0; at < n; at += CODEC_TILE) { /* all of it: the next row is behind */
+	for (size_t at = 0; at < n; at += CODEC_TILE) { /* checks all tiles, to move behind the row */
 		const size_t m = codec_tile_elements(n, at);
 		const uint8_t *bytes = take_tile(v, m, tile);
 		finite &=

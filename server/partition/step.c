@@ -27,7 +27,7 @@ static int compare_batch(const struct batch_id *a, const struct batch_id *b)
 	return order ? order : compare_u64(a->batch, b->batch);
 }
 
-/* First position that is not before (id, part). */
+/* The first position that is not before (id, part). */
 static uint32_t position(const struct steps *s, const struct batch_id *id, uint32_t part)
 {
 	uint32_t low = 0, high = s->count;
@@ -63,7 +63,7 @@ weir_status steps_wait(struct steps *s, const struct record *push, uint64_t inde
 	return WEIR_OK;
 }
 
-/* The waiting parts of a batch: [*first, returned). */
+/* The waiting parts of a batch: [*first, returned value). */
 static uint32_t parts_of(const struct steps *s, const struct batch_id *id, uint32_t *first)
 {
 	*first = position(s, id, 0);
@@ -83,7 +83,7 @@ static void remove_batch(struct steps *s, const struct batch_id *id)
 			s->lowest = s->waiting[i].index;
 }
 
-/* Reads what stands at `at` in the data of a close, which was checked. */
+/* Reads the bytes at `at` in the data of a checked close. */
 static void read_close(const struct log_entry *close, size_t at, void *out, size_t bytes)
 {
 	struct cursor body = close->body;
@@ -131,13 +131,13 @@ float step_weight(const struct log_entry *close, uint32_t i)
 
 /* --- Reduction */
 
-/* One batch's gradient of one row. */
+/* The gradient of one batch for one row. */
 struct touch {
 	struct partition_table *t;
-	uint32_t table, order; /* place in the sum */
+	uint32_t table, order; /* order: its place in the sum */
 	float weight;          /* of its batch */
 	uint64_t key;
-	struct section_values values; /* at the row's */
+	struct section_values values; /* at the row */
 };
 
 struct touches {
@@ -146,7 +146,7 @@ struct touches {
 	struct book {
 		struct book *next;
 		float values[CODEC_BOOK];
-	} * books; /* of the sections that have one */
+	} * books; /* of the sections that have a code book */
 };
 
 static weir_status touches_add(struct touches *l, const struct touch *t)
@@ -195,7 +195,7 @@ static weir_status collect_section(const struct partition *p, const struct log_e
 	return status;
 }
 
-/* The synchronous rows of one waiting entry. */
+/* Collects the synchronous rows of one waiting entry. */
 static weir_status collect_entry(const struct partition *p, uint64_t index, uint32_t order, float weight, struct touches *l)
 {
 	const struct log_entry *e = p->options.log->ops->get(p->options.log, index);
@@ -235,7 +235,8 @@ static void weigh(float *x, size_t n, float weight)
 		x[i] *= weight;
 }
 
-/* One optimizer step with the mean of a row's gradients, touches[0..n), summed in their order. */
+/* Takes one optimizer step with the mean of a row's gradients, touches[0..n), summed in their
+ * order. */
 static weir_status apply_group(struct partition *p, const struct log_entry *e, struct touch *touches, size_t n)
 {
 	struct partition_table *t = touches->t;
@@ -302,7 +303,7 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	return status;
 }
 
-/* The embedding rows of one waiting entry. */
+/* Requests the embedding rows of one waiting entry. */
 static weir_status want_entry(struct partition *p, uint64_t index)
 {
 	const struct log_entry *e = p->options.log->ops->get(p->options.log, index);
@@ -324,7 +325,7 @@ weir_status steps_want(struct partition *p, const struct log_entry *close)
 
 /* --- Closing */
 
-/* A batch's waiting parts are done: applied or dropped. */
+/* Removes a batch's waiting parts, which are applied or dropped. */
 static void finish_batch(struct partition *p, const struct batch_id *id, bool dropped)
 {
 	struct partition_counters *c = &p->counters;
@@ -337,7 +338,7 @@ static void finish_batch(struct partition *p, const struct batch_id *id, bool dr
 	remove_batch(&p->steps, id);
 }
 
-/* Remembers that a batch has had its step, for parts that come late. */
+/* Records that a batch has had its step, for parts that come late. */
 static weir_status remember_step(struct partition *p, const struct batch_id *id, bool dropped)
 {
 	uint64_t key = identity_key(id->pass, id->unit);
@@ -353,8 +354,8 @@ static weir_status remember_step(struct partition *p, const struct batch_id *id,
 void steps_forget_closed(struct partition *p)
 {
 	for (uint32_t i = p->steps.count; i-- > 0;) {
-		struct batch_id id =
-		    p->steps.waiting[i].id; /* finishing a batch removes all its parts, which lie together and end at i */
+		/* Finishing a batch removes all its parts, which are contiguous and end at i. */
+		struct batch_id id = p->steps.waiting[i].id;
 		if (!identity_is_closed(&p->identity, identity_key(id.pass, id.unit)))
 			continue;
 		uint32_t first;
@@ -381,7 +382,7 @@ uint64_t step_of_table(const struct partition *p, const struct partition_table *
 	return (number - 1) / (has_step_of_each_batch(p) ? mode->local_steps : pushes);
 }
 
-/* Every synchronous table takes the step, whether rows of it that live here were pushed or not. */
+/* Every synchronous table takes the step, even if none of its rows here was pushed. */
 static void take_step(struct partition *p, const struct log_entry *e)
 {
 	for (uint32_t id = 0; id < p->tables_end && id < e->rates_count; id++) {

@@ -1,16 +1,19 @@
-/* Which servers shall have a partition. That is not who has it, which is its record's to say (replica.h), but what its primary and the servers named
- * bring about, step by step, whoever dies meanwhile: hosting.h.
+/* The assignment of a partition: which servers shall hold it. The partition's own record says which
+ * servers hold it now (replica.h). Its primary and the assigned servers move from one to the other
+ * step by step and survive any crash on the way (placement.h).
  *
- * The record is the coordinator's, beside the partition's own (authority_format.h). Where there is none, the hosts are those of placement.h. */
+ * The coordinator keeps this record beside the partition's own (coord_records_format.h). Without a
+ * record, placement.h gives the servers. */
 #ifndef WEIR_HOSTS_H
 #define WEIR_HOSTS_H
 
 #include "server/records/member_set.h"
 
 struct hosts_record {
-	uint64_t revision; /* its mod_revision; 0: there is none */
+	uint64_t revision; /* mod_revision; 0: no record */
 	struct member_set hosts;
-	uint16_t primary; /* is to be primary in place of that of `epoch`; MEMBER_NONE: whoever is */
+	/* Shall become primary in place of the primary of `epoch`. MEMBER_NONE: the primary stays. */
+	uint16_t primary;
 	uint64_t epoch;
 };
 

@@ -37,7 +37,7 @@ void epochs_truncate(struct epochs *e, uint64_t last)
 		e->count--;
 }
 
-/* The last index of an epoch; `last` of the newest. */
+/* The last index of epoch i; `last` for the newest. */
 static uint64_t epoch_end(const struct epochs *e, uint32_t i, uint64_t last)
 {
 	return i + 1 < e->count ? e->starts[i + 1].first - 1 : last;
@@ -64,7 +64,7 @@ bool epochs_common(const struct epochs *primary, const struct epochs *follower, 
 	}
 	if (primary->count == WEIR_EPOCHS_KEPT || follower->count == WEIR_EPOCHS_KEPT)
 		return false;
-	/* Below all epochs is what both began with. */
+	/* Below all epochs, both logs have the state that they began with. */
 	*common = last;
 	if (follower->count)
 		*common = least(*common, follower->starts[0].first - 1);

@@ -1,9 +1,10 @@
-/* Who is silent, and who has a slow disk. Silence: for every server, how many ticks of this
- * process's own loop have run since it was last heard. Ticks that really ran are counted, never
- * time: a process that was stopped for a minute has seen one tick, finds what its peers have sent
- * meanwhile, and deposes nobody.
+/* Which servers are silent, and which have a slow disk. Silence is the number of ticks that this
+ * process's own loop has run since it last heard the server. Only ticks that really ran count,
+ * never time: a process that was stopped for a minute has run one tick. It then finds the messages
+ * that its peers sent meanwhile, and deposes nobody.
  *
- * One per server, for all its partitions; its loop calls. No clock, no memory, no I/O. */
+ * One object per server serves all its partitions; its loop calls. No clock, no allocation, no
+ * I/O. */
 #ifndef WEIR_HEARTBEAT_H
 #define WEIR_HEARTBEAT_H
 
@@ -14,10 +15,10 @@
 
 struct heartbeat {
 	uint32_t silent[WEIR_SERVERS_MAX]; /* ticks */
-	bool slow[WEIR_SERVERS_MAX];       /* its disk, as it said last */
+	bool slow[WEIR_SERVERS_MAX];       /* as the server last reported of its disk */
 };
 
-/* Nobody has been silent yet. */
+/* No server has been silent yet. */
 static inline void heartbeat_init(struct heartbeat *h)
 {
 	*h = (struct heartbeat){0};
@@ -27,7 +28,7 @@ static inline void heartbeat_tick(struct heartbeat *h)
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++)
 		h->silent[i] += h->silent[i] < UINT32_MAX;
 }
-/* Anything came from the server. */
+/* A message came from the server. */
 static inline void heartbeat_heard(struct heartbeat *h, uint16_t server)
 {
 	h->silent[server] = 0;

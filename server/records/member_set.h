@@ -1,4 +1,4 @@
-/* A few servers, rising: the in-sync replicas of a partition, for one. */
+/* A small set of servers in rising order, such as the in-sync replicas of a partition. */
 #ifndef WEIR_MEMBER_SET_H
 #define WEIR_MEMBER_SET_H
 
@@ -24,7 +24,7 @@ static inline bool member_set_has(const struct member_set *s, uint16_t id)
 	return false;
 }
 
-/* Nothing when it is there already. Needs room for it. */
+/* Does nothing when the set has the server already. The set needs room for it. */
 static inline void member_set_add(struct member_set *s, uint16_t id)
 {
 	uint32_t at = 0;

@@ -1,4 +1,5 @@
-/* A part of the rows of a partition, by the hash of their names: of all slices together every row is in one. */
+/* A slice of a partition's rows, chosen by a hash of table and key. Every row is in exactly one
+ * slice. */
 #ifndef WEIR_ROW_SLICE_H
 #define WEIR_ROW_SLICE_H
 
@@ -8,7 +9,7 @@
 #include "common/base/hash.h"
 
 struct row_slice {
-	uint32_t number, of; /* of: a power of two; 0, 1: all rows */
+	uint32_t number, of; /* of: slices in all, a power of two; 0, 1: all rows */
 };
 
 static inline bool row_slice_has(const struct row_slice *s, uint32_t table, uint64_t key)

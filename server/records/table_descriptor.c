@@ -49,7 +49,7 @@ static struct table_descriptor *retain(struct table_descriptor *d)
 	return d;
 }
 
-/* With lock. */
+/* Needs the lock. */
 static weir_status find_or_create(struct table_descriptors *all, uint32_t id, const weir_table_spec *spec,
                                   struct table_descriptor **out, weir_error *err)
 {
@@ -82,7 +82,8 @@ weir_status table_descriptor_get(struct table_descriptors *all, uint32_t id, con
 
 void table_descriptor_release(const struct table_descriptor *shared)
 {
-	struct table_descriptor *d = (struct table_descriptor *)(uintptr_t)shared; /* whose count is nobody's to see */
+	/* The reference count is not part of the constant value. */
+	struct table_descriptor *d = (struct table_descriptor *)(uintptr_t)shared;
 	if (!d || atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) > 1)
 		return;
 	optimizer_destroy(d->optimizer);

@@ -1,18 +1,19 @@
-/* A pace: bytes may go while the bucket is not in debt, and it fills at a rate. What went may put it into debt, so that one of any size can go. */
+/* A token bucket that paces bytes. It fills at a rate, and bytes may go while it is not in debt. A
+ * send may put it into debt, so one of any size can go. */
 #ifndef WEIR_TOKEN_BUCKET_H
 #define WEIR_TOKEN_BUCKET_H
 
 #include <stdint.h>
 
-#define TOKEN_BUCKET_BURST_NS 50000000 /* it holds what so much time brings */
+#define TOKEN_BUCKET_BURST_NS 50000000 /* the bucket holds at most this time's worth of bytes */
 
 struct token_bucket {
 	uint64_t bytes_per_s; /* 0: no limit */
 	double tokens;        /* bytes */
-	int64_t filled_ns;    /* until then */
+	int64_t filled_ns;    /* time up to which it was filled */
 };
 
-/* How long until bytes may go; 0: now. */
+/* The time until bytes may go, in ns; 0: now. */
 static inline int64_t token_bucket_wait_ns(struct token_bucket *b, int64_t now_ns)
 {
 	if (!b->bytes_per_s)

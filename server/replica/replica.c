@@ -124,7 +124,7 @@ void replica_stored(struct replica *r, uint64_t epoch, uint64_t last, struct rep
 
 void replica_durable(struct replica *r, uint64_t durable, struct replica_actions *out)
 {
-	if (durable > r->last) /* of a log that is to begin anew or to lose its end, and has not yet */
+	if (durable > r->last) /* of a log that is to begin anew or to lose its end, but has not yet */
 		durable = r->last;
 	if (durable <= r->durable)
 		return;
@@ -184,7 +184,7 @@ void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64
 	follower_acknowledge(r, false, out);
 }
 
-/* --- What it knows */
+/* --- State */
 
 bool replica_is_primary(const struct replica *r)
 {

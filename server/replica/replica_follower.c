@@ -1,4 +1,4 @@
-/* Promises, and the primary's log into ours. */
+/* The follower: promises, and the primary's entries into its log. */
 #include "server/replica/replica_internal.h"
 
 void follower_promise(struct replica *r, uint64_t epoch, uint16_t to, struct replica_actions *out)
@@ -12,7 +12,8 @@ void follower_promise(struct replica *r, uint64_t epoch, uint16_t to, struct rep
 	replica_do(out, REPLICA_DO_PROMISE)->epoch = epoch;
 }
 
-/* Whether a message of the primary's is of an epoch that may still write here: none above it is promised or known to have a primary. */
+/* Whether the sender's epoch may still write here: no higher epoch is promised or known to have a
+ * primary. Refuses it otherwise. */
 static bool accepts(struct replica *r, const struct replica_message *m, struct replica_actions *out)
 {
 	const uint64_t least = r->record.epoch > r->promising ? r->record.epoch : r->promising;
@@ -40,7 +41,7 @@ void follower_tick(struct replica *r, struct replica_actions *out)
 	r->unestablished = known ? 0 : r->unestablished + 1;
 	if (primary == MEMBER_NONE || primary == r->options.self || replica_must_leave(r) || r->promised < r->promising)
 		return;
-	if (!known || !in_sync) /* its primary forgets a learner that was silent */
+	if (!known || !in_sync) /* its primary forgets a silent learner */
 		ask_to_join(r, primary, out);
 }
 
@@ -51,7 +52,7 @@ static void start_over(struct replica *r, struct replica_actions *out)
 	r->epochs.count = 0;
 	r->first = 1;
 	r->last = r->durable = r->commit = 0;
-	r->whole = false; /* what it had acknowledged is missing */
+	r->whole = false; /* entries that it had acknowledged are missing */
 	replica_do(out, REPLICA_DO_RESET);
 }
 
@@ -60,7 +61,7 @@ void follower_on_rebuild(struct replica *r, const struct replica_message *m)
 	r->spoilt |= !r->primary && m->incarnation == r->options.incarnation && m->epoch == r->established;
 }
 
-/* What it acknowledged as the one that it was does not count for the one that it is. */
+/* Acknowledgements of the former incarnation do not count for the new one. */
 void follower_begin_anew(struct replica *r, struct replica_actions *out)
 {
 	r->spoilt = r->whole = false;
@@ -96,12 +97,13 @@ void follower_on_establish(struct replica *r, const struct replica_message *m, s
 	if (epochs_now(m->epochs) != m->epoch || !accepts(r, m, out) || replica_must_leave(r))
 		return;
 	if (m->epoch > r->promising) {
-		follower_promise(r, m->epoch, m->from, out); /* then JOIN, and it comes again */
+		follower_promise(r, m->epoch, m->from, out); /* JOIN follows, and ESTABLISH comes again */
 		return;
 	}
 	if (r->promised < r->promising || r->primary)
 		return;
-	if (m->incarnation != r->options.incarnation) { /* it speaks to who we were, or to nobody it knows */
+	/* Meant for a former incarnation, or the primary knows none. */
+	if (m->incarnation != r->options.incarnation) {
 		ask_to_join(r, m->from, out);
 		return;
 	}
@@ -153,13 +155,13 @@ void follower_on_append(struct replica *r, const struct replica_message *m, stru
 		struct replica_action *a = replica_do(out, REPLICA_DO_STORE);
 		a->first = r->last + 1;
 		a->last = m->last;
-		return; /* replica_stored goes on */
+		return; /* continued in replica_stored */
 	}
 	follower_advance(r, out);
 	follower_acknowledge(r, m->first > r->last + 1, out);
 }
 
-/* Of one that is of no use, by who was primary before or of what has come meanwhile, nothing becomes. */
+/* Ignores a useless offer: from a former primary, or older than what has come meanwhile. */
 void follower_on_offer(struct replica *r, const struct replica_message *m, struct replica_actions *out)
 {
 	if (m->incarnation != r->options.incarnation || !replica_takes_snapshot(r, m->epoch, m->last) ||

@@ -1,6 +1,9 @@
-/* What a server is to the other replicas of its partitions: whose data its folder holds, which of its starts this is, what it has promised, and which of
- * its replicas have all that they ever acknowledged. Servers whose log is on disk have it, and those whose log is in memory where partitions have
- * replicas elsewhere: a promise must not be forgotten, even by who forgets everything else. */
+/* The identity of a server toward the other replicas of its partitions. It comprises the owner of
+ * its folder's data, the number of this start, the epochs that it has promised, and which of its
+ * replicas are whole.
+ *
+ * Servers with the log on disk have one. So have servers with the log in memory when partitions
+ * have replicas elsewhere: such a server may lose everything else, but never a promise. */
 #ifndef WEIR_STANDING_H
 #define WEIR_STANDING_H
 
@@ -10,14 +13,14 @@
 
 struct standing_options {
 	struct disk *disk;        /* outlives it */
-	const char *path;         /* of the folder, made when missing; copied */
-	const char *holder;       /* folder_open's */
+	const char *path;         /* of the folder, created when missing; copied */
+	const char *holder;       /* as for folder_open */
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	const struct clock *clock;
 	struct folder_identity who;
 	enum promises_log log;
 	struct folder_start start;
-	uint64_t incarnation_least; /* as server_options has it */
+	uint64_t incarnation_least; /* as in server_options */
 };
 
 struct standing {
@@ -25,10 +28,11 @@ struct standing {
 	struct promises *promises; /* the same */
 };
 
-/* Takes the folder; folder_begin writes this start down. Errors of folder_open and
- * promises_open; what was opened is closed by standing_close, also after a failure. */
+/* Opens the folder. folder_begin later writes down this start. Errors: those of folder_open and
+ * promises_open. Call standing_close also after a failure; it closes what was opened. */
 weir_status standing_open(struct standing *s, const struct standing_options *options, weir_error *err) WEIR_MUST_CHECK;
-/* clean: all that was acknowledged is on disk. Needs: promises_stop, where anything was submitted. */
+/* clean: everything acknowledged is on disk. If anything was submitted, call promises_stop
+ * first. */
 void standing_close(struct standing *s, bool clean);
 
 #endif

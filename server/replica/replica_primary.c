@@ -1,4 +1,4 @@
-/* The primary: what its peers have, what is committed, who is in sync. */
+/* The primary: its peers' logs, the commit index, the in-sync set. */
 #include "server/replica/replica_internal.h"
 
 static struct replica_peer *peer_find(struct replica *r, uint16_t id)
@@ -14,7 +14,7 @@ static const struct replica_peer *peer_look(const struct replica *r, uint16_t id
 	return peer_find((struct replica *)(uintptr_t)r, id);
 }
 
-/* NULL: there are as many as there can be. */
+/* NULL: there are as many peers as allowed. */
 static struct replica_peer *peer_add(struct replica *r, uint16_t id)
 {
 	if (r->peers_count == WEIR_REPLICAS_MAX)
@@ -31,13 +31,14 @@ static bool is_in_sync(const struct replica *r, uint16_t id)
 	return member_set_has(&r->record.isr, id);
 }
 
-/* Whether commits wait for it: it is in sync, or might be, or is about to be. */
+/* Whether commits wait for it: it is in sync, may be in sync, or is about to be. */
 static bool counts(const struct replica *r, uint16_t id)
 {
 	return is_in_sync(r, id) || member_set_has(&r->proposed, id) || member_set_has(&r->counting, id);
 }
 
-/* To what the least of them has; who is not established has nothing that counts. */
+/* Lowers *match and *durable to the lowest of the set. A member that is not established counts as
+ * 0. */
 static void lower(const struct replica *r, const struct member_set *s, uint64_t *match, uint64_t *durable)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -52,7 +53,7 @@ static void lower(const struct replica *r, const struct member_set *s, uint64_t 
 	}
 }
 
-/* The least that everybody has whom commits wait for. */
+/* The lowest indices of all replicas that commits wait for. */
 static void lowest(const struct replica *r, uint64_t *match, uint64_t *durable)
 {
 	*match = r->last;
@@ -68,7 +69,7 @@ void primary_advance(struct replica *r, struct replica_actions *out)
 	lowest(r, &match, &durable);
 	if (r->record.isr.count >= r->record.min_isr && match > r->commit) {
 		replica_commit_to(r, match, out);
-		replica_do(out, REPLICA_DO_SHIP); /* followers learn of it */
+		replica_do(out, REPLICA_DO_SHIP); /* followers learn the commit index */
 	}
 	const uint64_t disk = r->durable < r->commit ? r->durable : r->commit;
 	const uint64_t stable = r->record.isr.count > 1 ? r->commit : disk;
@@ -103,7 +104,7 @@ static void establish(struct replica *r, struct replica_peer *p, struct replica_
 	m->epochs = &r->epochs;
 }
 
-/* Logs have to be compared again before it counts as having anything. */
+/* The logs must be compared again before its entries count. */
 static void unestablish(struct replica *r, struct replica_peer *p)
 {
 	p->established = p->snapshot = false;
@@ -133,8 +134,10 @@ void primary_begin(struct replica *r, struct replica_actions *out)
 void primary_on_join(struct replica *r, const struct replica_message *m, struct replica_actions *out)
 {
 	struct replica_peer *p = peer_find(r, m->from);
+	/* Silent until a tick has seen its heartbeats. Otherwise a server that sends messages but no
+	 * heartbeats would enter and leave again and again. */
 	if (!p && (p = peer_add(r, m->from)))
-		p->silent = !is_in_sync(r, p->id); /* until a tick: who speaks without a heart would get in and out, again and again */
+		p->silent = !is_in_sync(r, p->id);
 	if (!p || m->incarnation < p->incarnation)
 		return;
 	if (m->incarnation > p->incarnation) {
@@ -150,14 +153,15 @@ static bool is_well(const struct replica *r, const struct replica_peer *p)
 	return !p->silent && !p->slow && p->stalled_ticks < r->options.stall_ticks;
 }
 
-/* Whether a slow disk keeps it from being in sync: not where min_isr needs it, as nothing would be
+/* Whether a slow disk keeps it out of the ISR. Not if min_isr needs it, as nothing would be
  * committed without it. */
 static bool is_too_slow(const struct replica *r, const struct replica_peer *p)
 {
 	return p->slow && r->record.isr.count >= r->record.min_isr;
 }
 
-/* A learner that is close behind: from now on commits wait for it. A move waits for commits, and they for nobody new; unless there are none without it. */
+/* Makes commits wait for a learner that is close behind. Not during a move, which waits for
+ * commits, unless nothing commits without the learner. */
 static void consider(struct replica *r, const struct replica_peer *p)
 {
 	const bool moving = r->moving_to != MEMBER_NONE && r->record.isr.count >= r->record.min_isr;
@@ -175,7 +179,7 @@ static void send_snapshot(struct replica_peer *p, struct replica_actions *out)
 	replica_do(out, REPLICA_DO_SNAPSHOT)->member = p->id;
 }
 
-/* From here on it owes acknowledgements again. */
+/* From now on it owes acknowledgements again. */
 static void snapshot_over(struct replica_peer *p)
 {
 	p->snapshot = false;
@@ -206,11 +210,12 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 	p->match = m->last > p->match ? m->last : p->match;
 	p->durable = m->durable > p->durable ? m->durable : p->durable;
 	p->commit_known = m->commit > p->commit_known ? m->commit : p->commit_known;
-	if (p->next <= p->match || (m->gap && !p->rewound)) /* of a row of gaps, one is answered */
+	/* Of several gaps in a row, only one is answered. */
+	if (p->next <= p->match || (m->gap && !p->rewound))
 		p->next = p->match + 1;
 	p->rewound |= m->gap;
 	if (p->snapshot && p->next >= r->first)
-		snapshot_over(p); /* it has it */
+		snapshot_over(p); /* it has the snapshot */
 	if (p->next < r->first && !p->snapshot)
 		send_snapshot(p, out);
 	consider(r, p);
@@ -224,7 +229,8 @@ void replica_snapshot_ended(struct replica *r, uint16_t member, struct replica_a
 	if (!r->primary || !p || !p->snapshot)
 		return;
 	snapshot_over(p);
-	p->quiet_ticks = r->options.retry_ticks; /* its acknowledgement tells whether another is needed */
+	/* Its acknowledgement tells whether it needs another. */
+	p->quiet_ticks = r->options.retry_ticks;
 	replica_do(out, REPLICA_DO_SHIP);
 }
 
@@ -261,7 +267,7 @@ bool replica_hears(const struct replica *r, uint16_t member)
 
 /* --- Time */
 
-/* Whether it has all that the primary had when it last did. */
+/* Resets the stall when the peer has all that the primary had at the previous reset. */
 static void watch_progress(struct replica *r, struct replica_peer *p)
 {
 	if (p->established && p->match >= p->goal) {
@@ -281,7 +287,7 @@ static void remind(struct replica *r, struct replica_peer *p, struct replica_act
 	p->quiet_ticks = owes && !p->snapshot ? p->quiet_ticks + 1 : 0;
 	if (p->quiet_ticks < r->options.retry_ticks)
 		return;
-	establish(r, p, out); /* it says again what it has, and what is on its disk */
+	establish(r, p, out); /* asks it to report again what it has, and what is on its disk */
 	if (!p->established)
 		return;
 	p->next = p->match + 1;
@@ -290,7 +296,7 @@ static void remind(struct replica *r, struct replica_peer *p, struct replica_act
 		send_snapshot(p, out);
 }
 
-/* Learners that are silent are forgotten; if they are there again, they ask. */
+/* Forgets silent learners; they ask again when they are back. */
 static void forget_silent(struct replica *r)
 {
 	uint32_t kept = 0;
@@ -304,7 +310,7 @@ static void forget_silent(struct replica *r)
 	r->peers_count = kept;
 }
 
-/* A learner whose disk is slow is not waited for, unless it may be in sync already. */
+/* Stops waiting for a learner with a slow disk, unless it may be in sync already. */
 static void leave_out_slow(struct replica *r)
 {
 	for (uint32_t i = 0; i < r->peers_count; i++) {
@@ -314,8 +320,8 @@ static void leave_out_slow(struct replica *r)
 	}
 }
 
-/* A primary whose own disk is slow gives way to an in-sync replica that is well, which then leaves
- * it out; where min_isr would not allow that, commits wait for it anyway. */
+/* A primary with a slow disk hands over to a healthy in-sync replica, which then drops it from the
+ * ISR. If min_isr forbids that, it stays primary, because commits would wait for it anyway. */
 static void give_way(struct replica *r, struct replica_actions *out)
 {
 	if (r->moving_to != MEMBER_NONE || r->record.isr.count <= r->record.min_isr)
@@ -338,7 +344,7 @@ void primary_tick(struct replica *r, const struct heartbeat *h, struct replica_a
 	for (uint32_t i = 0; i < r->peers_count; i++) {
 		watch_progress(r, &r->peers[i]);
 		remind(r, &r->peers[i], out);
-		consider(r, &r->peers[i]); /* what was in its way may be over, and it need not say anything */
+		consider(r, &r->peers[i]); /* its obstacle may be gone, without any message from it */
 	}
 	if (h->slow[r->options.self])
 		give_way(r, out);
@@ -346,7 +352,7 @@ void primary_tick(struct replica *r, const struct heartbeat *h, struct replica_a
 	primary_advance(r, out);
 }
 
-/* --- Who is in sync */
+/* --- The in-sync set */
 
 static void peer_remove(struct replica *r, uint16_t id)
 {
@@ -355,7 +361,7 @@ static void peer_remove(struct replica *r, uint16_t id)
 		*p = r->peers[--r->peers_count];
 }
 
-/* Who was dropped, and cannot be in sync any more, is a stranger: room is left for another. */
+/* Forgets members that were dropped and cannot be in sync any more, to leave room for others. */
 static void forget_dropped(struct replica *r)
 {
 	for (uint32_t i = r->dropping.count; i-- > 0;) {
@@ -368,7 +374,8 @@ static void forget_dropped(struct replica *r)
 	}
 }
 
-/* Who has left may have lost what it had: it was started again, and its JOIN comes later than the record. */
+/* A member that has left the ISR may have lost data: it was restarted, and its JOIN comes later
+ * than the record. */
 static void unestablish_who_left(struct replica *r, const struct member_set *before)
 {
 	for (uint32_t i = 0; i < r->peers_count; i++)
@@ -399,7 +406,7 @@ static void resume_serving(struct replica *r, struct replica_actions *out)
 		replica_do(out, REPLICA_DO_SERVE);
 }
 
-/* Whether the move's record was proposed. */
+/* Whether the record of the move was proposed. */
 static bool hand_over(struct replica *r, struct replica_actions *out)
 {
 	const struct replica_peer *p = peer_look(r, r->moving_to);
@@ -416,8 +423,9 @@ static bool hand_over(struct replica *r, struct replica_actions *out)
 	return true;
 }
 
-/* Those who hold up commits, as far as the rest is enough; once the coordinator has answered. Who hears nobody, the coordinator neither, does not make itself the
- * only one in sync: the others may be well, and one of them shall have its place. */
+/* Drops members that hold up commits, while min_isr remain, and only after an answer from the
+ * coordinator. A primary that is cut off from its peers and the coordinator must not make itself
+ * the only one in sync: the others may be healthy, and one of them shall replace it. */
 static bool shrink(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
@@ -435,7 +443,8 @@ static bool shrink(struct replica *r, bool fresh, struct replica_actions *out)
 	return true;
 }
 
-/* Learners that have all that may be committed: what former epochs left may be, whatever our own commit index says. */
+/* Adds learners that have all that may be committed. That includes the entries of former epochs,
+ * whatever our commit index says. */
 static void grow(struct replica *r, struct replica_actions *out)
 {
 	const uint64_t enough = r->commit < r->begin - 1 ? r->begin - 1 : r->commit;
@@ -449,7 +458,8 @@ static void grow(struct replica *r, struct replica_actions *out)
 		replica_propose(r, &next, out);
 }
 
-/* Whoever may yet get in sync by a change of unknown outcome, and holds up commits: the record is put as it is, and then the other one comes too late. */
+/* A replica that may still enter the ISR through a change of unknown outcome holds up commits. Puts
+ * the record again unchanged, so that the other change comes too late. */
 static bool rule_out(struct replica *r, struct replica_actions *out)
 {
 	for (uint32_t i = 0; i < r->proposed.count; i++) {

@@ -1,4 +1,4 @@
-/* The coordinator's record: who is primary, who is in sync, and what this replica asks to have changed in it. */
+/* The coordinator's record: the roles, and the changes that this replica proposes. */
 #include "server/replica/replica_internal.h"
 
 static bool is_in_sync(const struct replica *r)
@@ -18,7 +18,7 @@ void replica_step_down(struct replica *r, struct replica_actions *out)
 	r->peers_count = 0;
 	r->counting.count = r->dropping.count = 0;
 	r->moving_to = MEMBER_NONE;
-	r->unsure = true; /* who is primary now? */
+	r->unsure = true; /* the new primary is not known */
 	replica_do(out, REPLICA_DO_STEP_DOWN);
 }
 
@@ -40,7 +40,7 @@ void replica_propose(struct replica *r, const struct replica_record *record, str
 		member_set_add(&r->proposed, record->isr.ids[i]);
 }
 
-/* Not whole, or spoilt, and maybe in sync. */
+/* Leaves the ISR: this replica is not whole or is spoilt, and may be in sync. */
 static void leave(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
@@ -48,11 +48,12 @@ static void leave(struct replica *r, bool fresh, struct replica_actions *out)
 		replica_ask(r, out);
 		return;
 	}
-	if (next.isr.count == 1 && r->whole) { /* nobody else has what it has, right or wrong */
+	if (next.isr.count == 1 && r->whole) { /* no other replica has its data, right or wrong */
 		r->spoilt = false;
 		return;
 	}
-	/* Before this start another may have been asked for, and may still get in sync, with all that is missing here; after this, it comes too late. */
+	/* A change proposed before this start may still add another replica, which has all that is
+	 * missing here. This proposal makes it come too late. */
 	if (next.isr.count == 1 && r->record.revision == r->first_read) {
 		replica_propose(r, &r->record, out);
 		return;
@@ -77,7 +78,8 @@ void replica_distrust(struct replica *r, struct replica_actions *out)
 	replica_decide(r, false, out);
 }
 
-/* Becomes primary in place of one that is silent, has left, or was this one before a restart. */
+/* Proposes to become primary, because there is none, it is silent, or it was this server before a
+ * restart. */
 static void campaign(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
@@ -98,7 +100,7 @@ static void decide_in_sync(struct replica *r, bool fresh, struct replica_actions
 	if (!r->whole || r->spoilt)
 		leave(r, fresh, out);
 	else if (n->primary == r->options.self && n->epoch > r->promising)
-		follower_promise(r, n->epoch, r->options.self, out); /* then it begins */
+		follower_promise(r, n->epoch, r->options.self, out); /* the epoch begins after that */
 	else if (r->promised < r->promising)
 		return;
 	else if (n->primary == MEMBER_NONE || n->primary == r->options.self || r->primary_silent)
@@ -134,7 +136,7 @@ static void adopt(struct replica *r, const struct replica_record *record, struct
 		r->unestablished = 0;
 	}
 	r->record = *record;
-	r->proposed.count = 0; /* what was proposed has this revision, or never will be */
+	r->proposed.count = 0; /* a proposal has this revision, or can never succeed */
 	if (!r->primary)
 		return;
 	if (record->primary != r->options.self || record->epoch != r->epoch)
@@ -149,7 +151,8 @@ void replica_learn(struct replica *r, const struct replica_record *record, struc
 	replica_decide(r, false, out);
 }
 
-/* An epoch that was ours before this start is over, whether or not it had begun: what was told to clients in it may be lost. */
+/* Ends an epoch that was ours before this start, whether it had begun or not: replies sent in it
+ * may refer to lost entries. */
 static void close_former_epoch(struct replica *r)
 {
 	if (r->record.primary == r->options.self && r->record.epoch > r->promising)
@@ -172,7 +175,7 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 	r->whole |= r->record.epoch == r->begun; /* there was no primary since */
 	r->unsure = false;
 	r->confirmed = true;
-	if (record->revision < r->record.revision) { /* older than what the watch has told */
+	if (record->revision < r->record.revision) { /* older than what the watch has reported */
 		r->patience = r->options.retry_ticks;
 		return;
 	}

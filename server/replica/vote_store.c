@@ -20,18 +20,19 @@ struct promises {
 	struct promises_options options;
 	uint32_t slots;
 	uint64_t incarnation;
-	struct promise *found; /* (slots) by promises_open */
+	struct promise *found; /* (slots) as promises_open found them */
 	pthread_t thread;      /* unless options.stepped */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct promise_write *first, **last; /* guarded by lock */
 	bool stopping;                       /* guarded by lock */
-	bool stopped;                        /* its caller's */
-	pthread_mutex_t writing;             /* guards what follows */
-	struct promise *kept, *next;         /* (slots) on disk; and as the write under way leaves them */
-	uint8_t *bytes;                      /* of the file */
-	bool distrusted;                     /* the log is */
-	weir_status failed;                  /* for good */
+	bool stopped;                        /* used only by the caller of promises_stop */
+	pthread_mutex_t writing;             /* guards the fields below */
+	/* (slots) kept: on disk; next: what the write under way puts there */
+	struct promise *kept, *next;
+	uint8_t *bytes;     /* of the file */
+	bool distrusted;    /* promises_distrust_log was called */
+	weir_status failed; /* final */
 	weir_error err;
 	char path[];
 };
@@ -75,7 +76,7 @@ static weir_status write_file(struct promises *p, const struct promise *slots, b
 	return disk_rewrite_file(p->options.disk, p->path, p->bytes, file_bytes(p->slots), err);
 }
 
-/* What the start that wrote it says of itself. */
+/* What the file says of the start that wrote it. */
 struct start {
 	uint64_t incarnation;
 	uint8_t machine_boot[ID_BYTES];
@@ -89,7 +90,7 @@ static weir_status damaged(const struct promises *p, const char *what, weir_erro
 	                 p->path, what);
 }
 
-/* Whether these are intact bytes of such a file, of any version. */
+/* Whether the bytes are an intact file of this kind, of any version. */
 static bool is_intact(uint8_t *bytes, size_t n)
 {
 	if (n < PROMISES_HEADER_BYTES || memcmp(bytes, MAGIC, sizeof MAGIC - 1) != 0)
@@ -125,9 +126,9 @@ static weir_status decode(struct promises *p, uint8_t *bytes, size_t n, struct s
 	return WEIR_OK;
 }
 
-/* --- What a start finds */
+/* --- The state that a start finds */
 
-/* Whether all that the start had acknowledged is in the log that this one reads. */
+/* Whether this start's log has all that the former start had acknowledged. */
 static bool log_is_intact(const struct promises_options *o, const struct start *s)
 {
 	static const uint8_t not_known[ID_BYTES];
@@ -194,7 +195,8 @@ static weir_status write_all(struct promises *p, const struct promise_write *all
 	}
 	weir_status status = write_file(p, p->next, false, &p->err);
 	if (status) {
-		p->failed = status == WEIR_E_NO_SPACE ? WEIR_OK : status; /* the disk has the old file or the new one, who knows */
+		/* The disk has the old file or the new one: unknown. */
+		p->failed = status == WEIR_E_NO_SPACE ? WEIR_OK : status;
 		return weir_fail(err, status, "%s", p->err.text);
 	}
 	struct promise *former = p->kept;
@@ -219,7 +221,7 @@ bool promises_write(struct promises *p)
 	weir_status status = write_all(p, all, &err);
 	pthread_mutex_unlock(&p->writing);
 	for (struct promise_write *w = all, *next; w; w = next) {
-		next = w->next; /* once posted it is the caller's */
+		next = w->next; /* once posted, w is the caller's */
 		w->status = status;
 		w->err = err;
 		poster_post(&w->poster, deliver, w);
@@ -332,7 +334,8 @@ weir_status promises_open(struct promises **out, const struct promises_options *
 		memcpy(p->kept, p->found, p->slots * sizeof *p->kept);
 		status = write_file(p, p->kept, false, err);
 	}
-	if (!status) /* for the next writes; without it each needs space of its own */
+	/* Reserves space for the next writes; if that fails, each of them needs new space. */
+	if (!status)
 		(void)disk_reserve_file(p->options.disk, p->path, file_bytes(p->slots), NULL);
 	if (!status)
 		status = start_thread(p, err);

@@ -1,28 +1,34 @@
-/* What the replicas of this server have promised, and which of them are whole (replica.h): a small file of its data folder, of fixed size, little-endian.
+/* The vote store: the epochs that the replicas of this server have promised, and which of the
+ * replicas are whole (replica.h). It is a small file of the data folder, of fixed size,
+ * little-endian.
  *
  *   header, 64 bytes
  *    0  magic "weirprom"        8 bytes
- *    8  version = 1             u32     12  slots                  u32   partitions of the job, and the ledger behind them
+ *    8  version = 1             u32     12  slots  u32   partitions of the job, then the ledger
  *   16  id                      16 bytes   whose file it is
  *   32  boot of the machine     16 bytes   of the start that wrote it; 0: not known
  *   48  incarnation             u64        of that start
- *   56  1: it ended in order    u8      57  enum promises_log      u8    58  zero   u16
+ *   56  1: clean end            u8      57  enum promises_log      u8    58  zero   u16
  *   60  crc32c of the whole file with this field 0
  *   slot, 16 bytes
  *    0  promised                u64        the highest epoch; 0: none
  *    8  1: whole                u32     12  zero                   u32
  *
- * Every write makes the whole file anew, under another name, and exchanges the two (disk_rewrite_file):
- * a crash leaves the old one or the new one. One that is neither was damaged by something else, and is
- * refused: who forgets a promise may acknowledge to a primary that has been replaced. The other file
+ * Each write creates the whole file under another name and exchanges the two (disk_rewrite_file). A
+ * crash leaves the old file or the new one. A file that is neither was damaged otherwise, and is
+ * refused: a server that forgets a promise may acknowledge to a replaced primary. The other file
  * keeps its space, so a full disk stops no failover.
  *
- * Group commit. What comes while a write is under way is written together by the next one: a server that dies costs the others one or two writes, however
- * many partitions it was primary of.
+ * Group commit. The next write covers all requests that arrive during the current one. A server's
+ * death costs the others one or two writes, however many partitions it was primary of.
  *
- * Whole. A new file's replicas are not: they become it where there never was a primary (replica.h), as a new file may follow one that was lost with its folder. A
- * restart finds a replica whole if it was so before and nothing that it had acknowledged can be missing from its log: the former process ended in order, or the machine has not been started since, or acknowledgements waited for fsync. Who is not whole then is written down as such, together with the
- * new start, before promises_open returns: a second end that looks better must not make it whole again. */
+ * Whole. The replicas of a new file are not whole, because the file may follow one that was lost
+ * with its folder. They become whole when their partition never had a primary (replica.h). A
+ * restart finds a replica whole if it was whole before and its log has everything that it
+ * acknowledged. The log has everything when the former process ended cleanly, or the machine has
+ * not restarted since, or acknowledgements waited for fsync. Before promises_open returns, it
+ * writes down this start and which replicas are not whole: a second end that looks better must not
+ * make them whole again. */
 #ifndef WEIR_PROMISES_H
 #define WEIR_PROMISES_H
 
@@ -36,25 +42,27 @@
 #define PROMISES_HEADER_BYTES 64u
 #define PROMISES_SLOT_BYTES   16u
 
-/* What an acknowledged entry survives. Numbers are the file's. */
+/* What an acknowledged entry survives. The numbers are the file's. */
 enum promises_log {
-	PROMISES_LOG_MEMORY = 0, /* nothing: the process has it */
-	PROMISES_LOG_CACHED = 1, /* the process: it is in the page cache */
-	PROMISES_LOG_SYNCED = 2  /* the machine: it was fsynced first */
+	PROMISES_LOG_MEMORY = 0, /* nothing: it is in the process */
+	PROMISES_LOG_CACHED = 1, /* the end of the process: it is in the page cache */
+	PROMISES_LOG_SYNCED = 2  /* a crash of the machine: it was fsynced first */
 };
 
 struct promises_options {
-	struct disk *disk;        /* outlives the promises */
-	const char *path;         /* of the file; its folder is there and locked. Copied */
-	uint8_t id[16];           /* whose file it is: job, generation and server; another's is refused */
+	struct disk *disk; /* outlives the vote store */
+	const char *path;  /* of the file, in an existing, locked folder; copied */
+	/* The file's owner: job, generation and server; a file of another owner is refused. */
+	uint8_t id[16];
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
 	enum promises_log log;
-	/* The incarnation is no lower. The file makes incarnations grow, but a folder may be lost, and its
-	 * server begin with an empty one: peers must not take that for a former start. So this was
-	 * taken from the coordinator (incarnation.h), or is the wall clock in ms. */
+	/* The lowest incarnation to use. Incarnations in the file grow, but a folder may be lost and
+	 * its server begin with an empty one. Peers must not take that for a former start. So this
+	 * value comes from the coordinator (incarnation.h), or is the wall clock in ms. */
 	uint64_t incarnation_least;
-	bool stepped; /* no thread of its own: the caller calls promises_write. For simulators and tests */
+	/* No thread of its own: the caller calls promises_write. For simulators and tests. */
+	bool stepped;
 };
 
 struct promise {
@@ -63,38 +71,45 @@ struct promise {
 };
 
 struct promises;
-/* Reads the file, and has written down this start when it returns. E_CORRUPT: damaged; E_VERSION: of a newer Weir; E_STATE: another server's, or of another
- * number of partitions: nothing was changed then. E_NO_SPACE, E_IO: it could not be written. */
+/* Reads the file and writes down this start. E_CORRUPT: damaged; E_VERSION: of a newer Weir;
+ * E_STATE: of another server or another number of partitions; nothing has changed then. E_NO_SPACE,
+ * E_IO: the file could not be written. E_MEMORY; E_LIMIT: no thread could be started. */
 weir_status promises_open(struct promises **out, const struct promises_options *options, weir_error *err) WEIR_MUST_CHECK;
-/* Writes what is queued, and returns when every `done` has been posted. Needs: nobody submits any more. NULL is allowed, and so is doing it again. */
+/* Writes what is queued, and returns when every `done` has been posted. Nobody may submit any more.
+ * Does nothing for NULL and when called again. */
 void promises_stop(struct promises *p);
-/* Stops, and frees. clean: the process ends in order, all that was acknowledged is on disk; if that cannot be written, the next start takes it for a
- * crash, which is never wrong. NULL is allowed. */
+/* Stops and frees; NULL does nothing. clean: the process ends cleanly, and everything acknowledged
+ * is on disk. If that cannot be written, the next start assumes a crash, which is always safe. */
 void promises_close(struct promises *p, bool clean);
 
-uint64_t promises_incarnation(const struct promises *p); /* of this start, larger than all before; from 1 */
-/* As promises_open has found it. partition: its id, or JOURNAL_LEDGER. */
+/* of this start: larger than all before, at least 1 */
+uint64_t promises_incarnation(const struct promises *p);
+/* The promise that promises_open found. partition: its id, or JOURNAL_LEDGER. */
 struct promise promises_found(const struct promises *p, uint16_t partition);
 
-/* The caller's, untouched while under way. */
+/* The caller owns it and leaves it alone until `done`. */
 struct promise_write {
 	uint16_t partition; /* or JOURNAL_LEDGER */
 	struct promise promise;
 	struct poster poster;
-	/* Runs through `poster`. OK: it is on disk, and may be acted on. E_NO_SPACE: it is not, and may be submitted again. Anything else is final: nothing
-	 * will be written any more. err.text says what and where. */
+	/* Runs through `poster`. OK: it is on disk, and may be acted on. E_NO_SPACE: it is not, and may
+	 * be submitted again. Any other status is final: nothing will be written any more. err.text
+	 * says what and where. */
 	void (*done)(struct promise_write *w);
 	weir_status status;
 	weir_error err;
-	struct promise_write *next; /* ours */
+	struct promise_write *next; /* the vote store's */
 };
-/* From any thread; those of one thread count in their order. An epoch below one that was promised changes nothing about that. */
+/* Submits a write, from any thread. Writes of one thread keep their order. An epoch below the
+ * promised one leaves the promise as it is. */
 void promises_submit(struct promises *p, struct promise_write *w);
-/* Writes all that is queued, at once; each done has been posted when it returns. False: nothing was. For `stepped`. */
+/* For `stepped`: writes all that is queued at once, and returns when each `done` has been posted.
+ * False: the queue was empty. */
 bool promises_write(struct promises *p);
 
-/* The log's storage has failed: the page cache may have dropped what was acknowledged, so the next start on this boot of the machine finds no replica whole
- * unless acknowledgements waited for fsync. Returns when that is on disk. Any thread. */
+/* The log's storage has failed, and the page cache may have dropped acknowledged entries. The next
+ * start on this boot of the machine therefore finds no replica whole, unless acknowledgements
+ * waited for fsync. Returns when that is on disk. Any thread. */
 weir_status promises_distrust_log(struct promises *p, weir_error *err);
 
 #endif

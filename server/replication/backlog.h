@@ -1,5 +1,6 @@
-/* The newest end of a partition's log, kept in memory though it is applied: replicas that were away for a moment, and a new primary's peers, go on from there. Who is
- * further behind than that needs a snapshot. */
+/* The newest applied entries of a partition's log, kept in memory. Replicas that were away for a
+ * moment and the peers of a new primary continue from there. A replica further behind needs a
+ * snapshot. */
 #ifndef WEIR_BACKLOG_H
 #define WEIR_BACKLOG_H
 
@@ -7,14 +8,15 @@
 
 struct backlog {
 	struct partition_pin pin;
-	uint64_t counted; /* applied entries from pin.first up to here */
-	uint64_t bytes;   /* have so many */
+	uint64_t counted; /* the applied entries from pin.first up to here are counted in bytes */
+	uint64_t bytes;   /* of the counted entries */
 };
 
-/* From what is applied now on. b outlives the partition. */
+/* Keeps the entries that are applied from now on. b outlives the partition. */
 void backlog_open(struct backlog *b, struct partition *p);
 void backlog_close(struct backlog *b, struct partition *p);
-/* Lets go of the oldest entries below `owed`, while they have more than bytes_max together. Now and then. */
+/* Releases the oldest entries below `owed` while all of them together exceed bytes_max. Call
+ * periodically. */
 void backlog_trim(struct backlog *b, const struct partition *p, uint64_t owed, uint64_t bytes_max);
 
 #endif

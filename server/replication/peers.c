@@ -8,7 +8,8 @@
 #include "server/replication/replica_link.h"
 #include "server/replication/scrub.h"
 
-/* The server's end of another's link: the intake's, in a list of its loop's. */
+/* The server's end of another server's link: the intake's stream, in a list of its loop's
+ * streams. */
 struct peer_stream {
 	struct peer_stream **list, *next;
 	struct rpc_stream *stream;
@@ -16,7 +17,7 @@ struct peer_stream {
 	void *intake_arg;
 };
 
-struct peer_lane { /* of a loop */
+struct peer_lane { /* the links and streams of one loop */
 	const struct rpc_loop *loop;
 	struct replica_links *links;
 	struct peer_stream *streams;
@@ -90,7 +91,7 @@ static struct rpc_loop *owner(void *arg, uint16_t partition)
 static void deliver(void *arg, const struct replica_wire *w)
 {
 	const struct peers *p = arg;
-	struct scrub *scrub = p->directory->scrub(p->server, w->partition); /* the ledger has none */
+	struct scrub *scrub = p->directory->scrub(p->server, w->partition); /* NULL for the ledger */
 	if (!p->directory->takes_part(p->server, w->partition))
 		return;
 	if (w->message.kind == REPLICA_SCRUBBED && scrub)
@@ -191,7 +192,8 @@ weir_status peers_create(struct peers **out, struct server *s, const struct peer
 	p->server = s;
 	p->directory = directory;
 	p->lanes_count = lanes;
-	/* That something comes does not tell that all executors there run: who is alive is the hearts' to say. */
+	/* `heard` stays NULL: a message does not prove that all executors of its server run. Heartbeats
+	 * tell which servers are alive. */
 	p->intake = (struct replica_intake){.logger = o->logger,
 	                                    .generation = o->generation,
 	                                    .self = (uint16_t)o->index,

@@ -1,5 +1,6 @@
-/* What the replicas of this server say to those of other servers, and hear from them: for each executor, and the ledger's loop, the links of its replicas (replica_link.h), and the
- * server's end of the others' links (replica_intake.h). */
+/* Communication of this server's replicas with those of other servers. Each executor, and the
+ * ledger's loop, has the links of its replicas (replica_link.h). The server has the other end of
+ * the links from other servers (replica_intake.h). */
 #ifndef WEIR_PEERS_H
 #define WEIR_PEERS_H
 
@@ -9,27 +10,32 @@
 struct peers;
 struct scrub;
 
-/* Where messages of a partition, or of the ledger, go to. On its loop, but for `replication`. */
+/* Finds the receivers of messages for a partition or the ledger. Called on the loop of that
+ * partition; `replication` on any loop. */
 struct peers_directory {
-	struct replication *(*replication)(const struct server *s, uint16_t partition); /* NULL: it is not here */
-	struct scrub *(*scrub)(const struct server *s, uint16_t partition);             /* NULL: it has none */
-	bool (*takes_part)(const struct server *s, uint16_t partition);                 /* messages concern it */
+	/* NULL: it is not on this server */
+	struct replication *(*replication)(const struct server *s, uint16_t partition);
+	struct scrub *(*scrub)(const struct server *s, uint16_t partition); /* NULL: it has no scrub */
+	/* Whether messages concern it. */
+	bool (*takes_part)(const struct server *s, uint16_t partition);
 };
 
-/* Before the drivers. directory: borrowed. E_MEMORY. */
+/* Call before creating the drivers. directory: borrowed. E_MEMORY. */
 weir_status peers_create(struct peers **out, struct server *s, const struct peers_directory *directory,
                          weir_error *err) WEIR_MUST_CHECK;
-/* From a thread that is no loop: the loops run, no stream comes in any more, and nobody ticks; sources may be asked until it returns. NULL is allowed. */
+/* Call from a thread that is not a loop, while the loops run but no stream comes in and nobody
+ * ticks. Sources may be asked until it returns. NULL does nothing. */
 void peers_destroy(struct peers *p);
 
-/* What the drivers of a loop's partitions, or of the ledger, send through, and its argument. */
+/* The network that the drivers of a loop's partitions, or of the ledger, send through, and its
+ * argument. */
 const struct replication_network *peers_network(void);
 void *peers_of(struct peers *p, const struct rpc_loop *loop);
-void peers_tick(struct peers *p, const struct rpc_loop *loop); /* every 100 ms or so, on the loop */
+void peers_tick(struct peers *p, const struct rpc_loop *loop); /* about every 100 ms, on the loop */
 
 /* Takes a stream that another server has opened (rpc_service.stream_open). */
 const struct rpc_stream_handler *peers_open(struct peers *p, struct rpc_stream *stream, void **arg);
-/* Ends those on an executor's loop, which calls: the server is about to end. */
+/* Ends the streams on an executor's loop before the server ends. Call on that loop. */
 void peers_end_streams(struct peers *p, const struct rpc_loop *loop);
 
 #endif

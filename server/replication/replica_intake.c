@@ -9,13 +9,14 @@
 #include "server/log/journal.h"
 #include "server/records/member_set.h"
 
-/* The server's end of a link. Belongs to its loop; freed when it is closed and nothing of it is on its way. */
+/* The server's end of a link. Belongs to its loop; freed once it is closed and has no parcel under
+ * way. */
 struct intake_stream {
 	const struct replica_intake *in;
 	struct rpc_loop *loop;
 	struct rpc_stream *stream; /* NULL: closed */
-	uint16_t from;             /* MEMBER_NONE: nothing has come yet */
-	uint32_t parcels;          /* on their way */
+	uint16_t from;             /* MEMBER_NONE: no record yet */
+	uint32_t parcels;          /* under way */
 	uint64_t waiting;          /* their bytes */
 };
 
@@ -66,7 +67,7 @@ static void parcel_run(void *arg)
 	rpc_loop_post(p->stream->loop, parcel_back, p);
 }
 
-/* Hands over what has been gathered for a loop; *gathered is empty then. */
+/* Hands over the records gathered for a loop; *gathered is empty afterwards. */
 static weir_status parcel_send(struct parcel *gathered, weir_error *err)
 {
 	struct intake_stream *s = gathered->stream;
@@ -125,7 +126,7 @@ static weir_status check_job(const struct replica_intake *in, const struct frame
 	return WEIR_OK;
 }
 
-/* Whether the stream may bring it. */
+/* Whether the stream may bring the record. */
 static weir_status check_place(struct intake_stream *s, const struct replica_wire *x, weir_error *err)
 {
 	const struct replica_intake *in = s->in;
@@ -168,7 +169,7 @@ static weir_status take_frame(struct intake_stream *s, struct message *m, weir_e
 		status = check_job(s->in, &h, err);
 	for (uint32_t i = 0; !status && i < h.records; i++)
 		status = take_record(s, &c, &gathered, err);
-	weir_status sent = parcel_send(&gathered, err); /* what was in front of a bad record is good */
+	weir_status sent = parcel_send(&gathered, err); /* the records before a bad one are good */
 	return status ? status : sent;
 }
 
@@ -192,7 +193,7 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct intake_stream *s = arg;
-	(void)stream, (void)status, (void)text; /* its server tells */
+	(void)stream, (void)status, (void)text; /* the other server reports it */
 	s->stream = NULL;
 	stream_settle(s);
 }

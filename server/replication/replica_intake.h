@@ -1,9 +1,12 @@
-/* What the replicas of other servers send to ours: the server's end of their links (replica_link.h). A stream comes on any of the server's loops; its records
- * are checked there, and go to the loops of their partitions' replicas, in order. What waits for those loops is limited: a stream of which more than
- * WEIR_REPLICA_CREDIT_BYTES wait is not read until half of that is done, and its sender sends no more.
+/* Receives messages from the replicas of other servers: the server's end of their links
+ * (replica_link.h). A stream may arrive on any loop of the server. Its records are checked there,
+ * and go in order to the loops of their partitions' replicas. A stream with more than
+ * WEIR_REPLICA_CREDIT_BYTES waiting for those loops is not read until half of them are done, so its
+ * sender pauses.
  *
- * The first record says which server the stream is from. A stream that brings another one's records, or bytes that are none of a replica's, of another job or
- * generation, is ended with the reason; its server opens another one. */
+ * The first record names the server at the other end. The intake ends a stream, with the reason,
+ * that brings records of another server, bytes that are not a replica's, or records of another job
+ * or generation. The sender then opens a new one. */
 #ifndef WEIR_REPLICA_INTAKE_H
 #define WEIR_REPLICA_INTAKE_H
 
@@ -11,21 +14,24 @@
 #include "proto/rpc/rpc.h"
 #include "server/replication/replica_wire.h"
 
-/* Made by the server, and there until its streams and what came on them are through (leave). */
+/* Created by the server. It must exist until its streams have ended and their records are delivered
+ * (leave). */
 struct replica_intake {
 	struct logger *logger;
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint16_t self;                /* this server, */
-	uint32_t servers, partitions; /* of so many */
-	void *arg;                    /* of the calls that follow */
-	/* The loop of the partition's replica (JOURNAL_LEDGER: the ledger's); NULL: none is here, and what comes for it is dropped. Any loop. */
+	uint16_t self;                /* this server */
+	uint32_t servers, partitions; /* servers: how many there are */
+	void *arg;                    /* of the calls below */
+	/* The loop of the partition's replica (JOURNAL_LEDGER: the ledger's). NULL: there is no replica
+	 * here, and the record is dropped. Called on any loop. */
 	struct rpc_loop *(*owner)(void *arg, uint16_t partition);
-	/* On that loop. x is borrowed; who keeps an entry retains its message. */
+	/* Called on that loop. x is borrowed; to keep an entry, retain its message. */
 	void (*deliver)(void *arg, const struct replica_wire *x);
-	/* Something came from the server; on the stream's loop. May be NULL. */
+	/* A frame came from the server; called on the stream's loop. May be NULL. */
 	void (*heard)(void *arg, uint16_t server);
-	/* A stream needs the server's loops from enter to leave, which comes after its last delivery. */
+	/* A stream needs the server's loops from enter to leave, which comes after its last
+	 * delivery. */
 	void (*enter)(void *arg);
 	void (*leave)(void *arg);
 };

@@ -11,14 +11,15 @@
 
 #define NOBODY UINT32_MAX /* end of a list of slots */
 
-/* A slot is a partition's place in an array: its id; the ledger's is the last. Lists of slots in which each is once. */
+/* A slot is a partition's place in an array: its id; the ledger's is the last. A list has each slot
+ * at most once. */
 struct slot_list {
 	uint32_t first, last;
 };
 
-/* What a link has to do for a partition. */
+/* The pending work of a link for a partition. */
 struct share {
-	bool acknowledges, ships; /* is in the list */
+	bool acknowledges, ships; /* whether the share is in that list */
 	uint32_t next_acknowledges, next_ships;
 	struct replica_message ack;
 };
@@ -33,13 +34,13 @@ struct link {
 	struct replica_links *links;
 	uint16_t to;
 	struct rpc_channel *channel; /* NULL: not needed so far */
-	struct rpc_stream *stream;   /* NULL: none now */
-	bool connected;              /* the stream has come to be */
-	bool ready;                  /* and has taken what it was given */
-	bool awaited;                /* somebody waits for room */
-	uint32_t pause, wait;        /* ticks: between attempts; until the next */
+	struct rpc_stream *stream;   /* NULL: not connected */
+	bool connected;              /* the stream is established */
+	bool ready;                  /* the stream has taken the last frame */
+	bool awaited;                /* a caller waits for room */
+	uint32_t pause, wait;        /* in ticks: between attempts; until the next one */
 	struct record_writer *writer;
-	struct lent *lent;    /* of the frame in it; NULL: nothing */
+	struct lent *lent;    /* of the frame in the writer; NULL: none */
 	struct share *shares; /* (slots) */
 	struct slot_list acknowledging, shipping;
 	struct replica_links_stats stats;
@@ -48,11 +49,11 @@ struct link {
 struct replica_links {
 	struct replica_links_options options;
 	uint32_t slots;
-	struct replica_source *sources; /* (slots) replica NULL: none */
-	struct link *peers;             /* (options.servers); shares NULL: nothing was ever for it */
-	struct rpc_channel **retired;   /* (retired_count) of addresses that are no more */
+	struct replica_source *sources; /* (slots) replica NULL: no source */
+	struct link *peers;             /* (options.servers) shares NULL: never used */
+	struct rpc_channel **retired;   /* (retired_count) channels to former addresses */
 	uint32_t retired_count;
-	bool flushing; /* is posted */
+	bool flushing; /* a flush is posted */
 	bool closing;
 	pthread_mutex_t lock; /* guards stopped */
 	pthread_cond_t changed;
@@ -91,7 +92,7 @@ static uint32_t ship_next(struct link *k)
 	return slot;
 }
 
-/* A gap that the primary has not heard of stays one while the log has not grown. */
+/* A gap that the primary does not know of yet stays one until the log has grown. */
 static void acknowledge_later(struct link *k, uint32_t slot, const struct replica_message *m)
 {
 	struct share *s = &k->shares[slot];
@@ -128,11 +129,12 @@ static void lent_release(struct message *frame)
 	lent_free(frame->owner);
 }
 
-/* Holds on to an entry's message for as long as the frame is there. */
+/* Keeps a reference to an entry's message as long as the frame exists. */
 static bool lend(struct link *k, struct message *m)
 {
 	struct lent *lent = k->lent;
-	if (!m || (lent && lent->count && lent->messages[lent->count - 1] == m)) /* it has no bytes; they came together */
+	/* m NULL: the entry has no bytes. Same m: entries that came together */
+	if (!m || (lent && lent->count && lent->messages[lent->count - 1] == m))
 		return true;
 	if (!lent || lent->count == lent->capacity) {
 		const uint32_t capacity = lent ? lent->capacity * 2 : 16;
@@ -147,7 +149,7 @@ static bool lend(struct link *k, struct message *m)
 	return true;
 }
 
-/* The frame; the writer is empty then. NULL: out of memory. */
+/* Returns the frame and empties the writer. NULL: out of memory. */
 static struct message *take_frame(struct link *k)
 {
 	const struct replica_links_options *o = &k->links->options;
@@ -163,21 +165,22 @@ static void transmit(struct link *k)
 {
 	struct message *m = take_frame(k);
 	if (!m)
-		return; /* lost, as messages may be */
+		return; /* lost, as any message may be */
 	k->stats.frames++;
 	k->stats.bytes += m->bytes;
 	k->ready = false;
 	(void)rpc_stream_send(k->stream, m); /* E_CLOSED: on_closed follows */
 }
 
-/* --- What goes into it */
+/* --- Contents of a frame */
 
 static bool is_full(const struct link *k)
 {
 	return record_writer_bytes(k->writer) >= WEIR_MESSAGE_BYTES_TARGET;
 }
 
-/* Behind the entries: a frame that holds nothing but the largest has room for one of these still, so neither waits for ever. */
+/* Acknowledgements come behind the entries. Even a frame with just the largest entry has room for
+ * one, so neither waits for ever. */
 static void write_acks(struct link *k)
 {
 	while (k->acknowledging.first != NOBODY && record_writer_records(k->writer) < WEIR_FRAME_RECORDS_MAX &&
@@ -187,13 +190,13 @@ static void write_acks(struct link *k)
 	}
 }
 
-/* headers: bytes that have to come in front of it. */
+/* headers: bytes that must precede the entry. */
 static bool fits(const struct link *k, size_t headers, const struct log_entry *e)
 {
 	return e && !is_full(k) && record_writer_bytes(k->writer) + headers + replica_wire_bytes(e) <= FRAME_BYTES_MAX;
 }
 
-/* An APPEND of what there is for the peer, as far as it fits. Whether there may be more. */
+/* Writes an APPEND with as many of the peer's entries as fit. Returns whether there may be more. */
 static bool write_append(struct link *k, uint32_t slot)
 {
 	struct replica_links *l = k->links;
@@ -264,7 +267,7 @@ static void flush_later(struct replica_links *l)
 
 /* --- The stream */
 
-/* A frame that was taken is the sign that the server takes frames. */
+/* A frame that was taken shows that the server takes frames. */
 static void note_writable(struct link *k)
 {
 	if (!k->connected) {
@@ -296,7 +299,8 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 	rpc_stream_cancel(stream, WEIR_E_INVALID, "a link carries nothing back");
 }
 
-/* Tells so once, until it is back. The pauses double while nobody is there; who refuses is not asked again soon. */
+/* Logs the failure once, until the link is back. Pauses double while the server is unavailable;
+ * after any other failure the pause is the longest one. */
 static void note_failure(struct link *k, weir_status status, const char *text)
 {
 	const uint32_t doubled = k->pause ? 2 * k->pause : 1;
@@ -319,7 +323,7 @@ static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, 
 		message_release(take_frame(k));
 }
 
-/* The channel to where the server is now. */
+/* Opens a channel to the server's current address. */
 static weir_status link_connect(struct link *k, weir_error *err)
 {
 	struct replica_links *l = k->links;
@@ -339,7 +343,8 @@ static weir_status link_connect(struct link *k, weir_error *err)
 	return rpc_channel_open(&k->channel, l->options.rpc, l->options.loop, address, err);
 }
 
-/* The server may have begun anew elsewhere while its former process stands still, whose full sockets never end. */
+/* The server may run at a new address while its former process hangs, whose full sockets never
+ * close. */
 static void leave_former_address(struct link *k)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -363,7 +368,7 @@ static void link_open(struct link *k)
 
 /* --- Life */
 
-/* The link to a server, made when it is first needed. NULL: out of memory. */
+/* The link to a server, created when first needed. NULL: out of memory. */
 static struct link *link_to(struct replica_links *l, uint16_t to)
 {
 	assert(to < l->options.servers && to != l->options.self);
@@ -430,7 +435,8 @@ static void tell_stopped(void *arg)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* No stream is opened from here on, and no flush posted: what is, runs before the next hop. */
+/* From now on no stream is opened and no flush posted. A flush that is posted already runs before
+ * tell_stopped. */
 static void stop_on_loop(void *arg)
 {
 	struct replica_links *l = arg;
@@ -468,7 +474,7 @@ void replica_links_tick(struct replica_links *l)
 	}
 }
 
-/* --- What is to be sent */
+/* --- Sending */
 
 void replica_links_send(struct replica_links *l, uint16_t partition, const struct replica_message *m)
 {
@@ -479,7 +485,7 @@ void replica_links_send(struct replica_links *l, uint16_t partition, const struc
 	if (m->kind == REPLICA_ACK)
 		acknowledge_later(k, slot_of(l, partition), m);
 	else if (k->stream && !is_full(k))
-		(void)replica_wire_put(k->writer, partition, m); /* or it is lost */
+		(void)replica_wire_put(k->writer, partition, m); /* else it is lost */
 	flush_later(l);
 }
 

@@ -16,12 +16,13 @@ _Static_assert(FRAME_HEADER_BYTES + RECORD_HEADER_BYTES + SECTION_HEADER_BYTES +
 _Static_assert(WEIR_SERVERS_MAX <= 65536, "a record names two servers in 32 bits");
 _Static_assert(JOURNAL_LEDGER == FRAME_PARTITION_ALL, "a record's partition is the journal's channel");
 
-/* What a kind has beside its servers and an incarnation. */
+/* The fields of a kind, beside its servers and an incarnation. */
 struct form {
 	uint8_t record;
-	bool incarnation;                   /* is never 0 */
-	bool epoch, index, commit, durable; /* index: of an OFFER its session, commit its last, durable its first */
-	bool hashes;                        /* in the places of commit and durable */
+	bool incarnation; /* the incarnation is never 0 */
+	/* index: of an OFFER its session, commit its last, durable its first. */
+	bool epoch, index, commit, durable;
+	bool hashes; /* in the places of commit and durable */
 	uint16_t sections_min, sections_max;
 };
 static const struct form forms[] = {
@@ -40,7 +41,7 @@ static const struct form forms[] = {
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
-/* Of 64 bits, behind record_get_first's. */
+/* The second 64-bit field, behind record_get_first's. */
 static uint64_t get_second(const struct record *r)
 {
 	return (uint64_t)r->attempt << 32 | r->replica.second_low;
@@ -85,7 +86,7 @@ weir_status replica_wire_put(struct record_writer *w, uint16_t partition, const 
 {
 	replica_wire_begin(w, partition, m);
 	if (m->kind == REPLICA_ESTABLISH)
-		(void)add_epochs(w, m->epochs); /* record_writer_end tells */
+		(void)add_epochs(w, m->epochs); /* record_writer_end reports it */
 	return record_writer_end(w);
 }
 
@@ -118,7 +119,7 @@ size_t replica_wire_bytes(const struct log_entry *e)
 
 /* --- Reading */
 
-/* FORMS: it is none of them. */
+/* FORMS: not a kind for replicas. */
 static uint32_t kind_of(uint8_t record)
 {
 	uint32_t kind = 0;
@@ -132,7 +133,7 @@ static weir_status corrupt(const struct record *r, const char *what, weir_error 
 	return weir_fail(err, WEIR_E_CORRUPT, "record kind %u of partition %u: %s", r->kind, r->partition, what);
 }
 
-/* What the kind does not have is 0. */
+/* Whether the fields that the kind does not have are 0. */
 static bool has_only(const struct record *r, const struct form *f)
 {
 	const uint8_t flags = r->kind == RECORD_REPLICA_ACK ? RECORD_REPLICA_GAP : 0;
@@ -195,7 +196,7 @@ static struct replica_message message_of(const struct record *r, enum replica_me
 	return m;
 }
 
-/* The next section, which is nothing but data. */
+/* The next section, which holds only data. */
 static weir_status next_data(const struct record *r, struct cursor *body, struct cursor *data, weir_error *err)
 {
 	struct section s;
@@ -229,7 +230,8 @@ static weir_status read_epochs(const struct record *r, struct cursor body, struc
 	return epochs_now(out) == r->replica.epoch ? WEIR_OK : corrupt(r, "its epochs do not end with its own", err);
 }
 
-/* Keeps an entry's rates behind those of the entries before it, *count of them; entries find theirs when all are there (place_rates). */
+/* Appends an entry's rates to those of earlier entries, *count of them. place_rates points the
+ * entries to theirs when all have been read. */
 static weir_status keep_rates(struct replica_wire *x, size_t *count, const float *rates, uint32_t n, weir_error *err)
 {
 	float *more = n ? realloc(x->rates, (*count + n) * sizeof *more) : x->rates;
@@ -265,7 +267,8 @@ static weir_status check_entry(const struct record *r, const struct journal_entr
 	return WEIR_OK;
 }
 
-/* The next entry of an APPEND, in a section. rates: JOURNAL_RATES_MAX. *crc: the record's up to here, then with the entry. */
+/* Reads the next entry of an APPEND, which is a section. rates: (JOURNAL_RATES_MAX). *crc: of the
+ * record up to here, then including the entry. */
 static weir_status read_entry(const struct record *r, struct cursor *body, uint64_t index, uint64_t epoch_before, float *rates,
                               struct log_entry *out, uint32_t *crc, weir_error *err)
 {
@@ -290,7 +293,7 @@ static weir_status read_entry(const struct record *r, struct cursor *body, uint6
 	return status;
 }
 
-/* crc32c of a record's header as if its crc field were 0. */
+/* crc32c of a record's header with its crc field as 0. */
 static uint32_t header_crc(const struct record *r)
 {
 	uint8_t h[RECORD_HEADER_BYTES];
@@ -300,7 +303,7 @@ static uint32_t header_crc(const struct record *r)
 	return crc32c(0, h, sizeof h);
 }
 
-/* Reads the entries' bytes once: what is computed for each is put together to the record's checksum. */
+/* Reads the entries' bytes once, and combines their checksums to the record's checksum. */
 static weir_status read_entries(const struct record *r, struct cursor body, struct replica_wire *x, weir_error *err)
 {
 	float rates[JOURNAL_RATES_MAX];
@@ -339,7 +342,8 @@ static struct replica_wire *wire_create(const struct record *r, enum replica_mes
 	x->message = message_of(r, kind);
 	x->message.epochs = x->epochs = kind == REPLICA_ESTABLISH ? malloc(sizeof *x->epochs) : NULL;
 	x->entries = entries ? calloc(entries, sizeof *x->entries) : NULL;
-	x->frame = message_retain((struct message *)(uintptr_t)frame); /* a reference is not part of what const promises */
+	/* A reference is not part of the constant value. */
+	x->frame = message_retain((struct message *)(uintptr_t)frame);
 	if ((kind == REPLICA_ESTABLISH && !x->epochs) || (entries && !x->entries)) {
 		replica_wire_free(x);
 		return NULL;

@@ -7,23 +7,24 @@ struct replication {
 	struct replication_options options;
 	struct replica *replica;
 	struct replica_actions todo;
-	uint32_t done; /* actions of it that have been carried out */
+	uint32_t done; /* number of its actions that are carried out */
 	bool running, stopped;
-	/* The APPEND being handled: STORE has put its entries up to `stored` behind the log, those from `untold` on are news to the replica. */
+	/* The APPEND being handled. STORE has appended its entries up to `stored`; the replica does not
+	 * know those from `untold` on. */
 	const struct log_entry *entries; /* from `first` on */
 	uint64_t first, untold, stored;
-	/* What has come and does not count yet. */
-	uint64_t appended, promised; /* 0: nothing */
+	/* Events that have come and are not reported to the replica yet. */
+	uint64_t appended, promised; /* 0: none */
 	bool durable, read, changed, said;
-	struct replica_record answer, news; /* revision 0: NULL, nothing */
+	struct replica_record answer, news; /* revision 0: NULL, or none */
 	struct member_set snapshots_ended;
-	uint64_t stable, on_disks; /* as the subject was told */
-	/* What is to be on disk, and what is. */
+	uint64_t stable, on_disks; /* as last reported to the subject */
+	/* The promise that shall be on disk, and the one that is. */
 	uint64_t promising;
 	struct promise kept;
 	struct promise_write write;
-	bool writing, refused; /* for want of space: again at a tick */
-	bool resetting;        /* what it had is going */
+	bool writing, refused; /* refused: no space on disk; retried at a tick */
+	bool resetting;        /* the local state is being dropped */
 	bool unsaid;           /* an ACK waits for `kept` */
 	struct authority_client client;
 };
@@ -36,10 +37,10 @@ static void store(struct replication *x, const struct replica_action *a)
 	x->untold = a->first;
 	x->stored = a->first - 1;
 	while (x->stored < a->last && s->store(x->options.subject_arg, &x->entries[x->stored + 1 - x->first]) == WEIR_OK)
-		x->stored++; /* those that did not fit are sent again */
+		x->stored++; /* entries that did not fit are sent again */
 }
 
-/* False: it has to wait, for space or for what has begun to end. */
+/* False: the action must wait, for space or for the end of work under way. */
 static bool is_done(struct replication *x, weir_status status, const char *what)
 {
 	const bool full = status == WEIR_E_NO_SPACE || status == WEIR_E_MEMORY;
@@ -50,11 +51,11 @@ static bool is_done(struct replication *x, weir_status status, const char *what)
 	return !later;
 }
 
-/* What its log had is about to go: a crash in the middle must not make it one that has all it acknowledged. */
+/* The log is about to go. After a crash in the middle, the replica must not count as whole. */
 static bool reset(struct replication *x)
 {
 	x->resetting = true;
-	if (x->options.promises && (x->kept.whole || x->writing)) /* on_written goes on */
+	if (x->options.promises && (x->kept.whole || x->writing)) /* on_written continues */
 		return false;
 	if (!is_done(x, x->options.subject->reset(x->options.subject_arg), "start over"))
 		return false;
@@ -69,7 +70,8 @@ static void promise(struct replication *x, uint64_t epoch)
 		x->promised = epoch;
 }
 
-/* Who is taken for whole, and into the ISR, must find itself so after a crash: it says what it has once that is on disk. */
+/* A replica that counts as whole, and may enter the ISR, must also be whole after a crash. So it
+ * acknowledges only once that is on disk. */
 static bool must_wait(const struct replication *x, const struct replica_message *m)
 {
 	return m->kind == REPLICA_ACK && x->options.promises && replica_is_whole(x->replica) && !x->kept.whole;
@@ -89,7 +91,7 @@ static void ship(struct replication *x)
 		x->options.network->ship(x->options.network_arg, x);
 }
 
-/* False: it could not be done yet. */
+/* False: not possible yet. */
 static bool carry_out(struct replication *x, const struct replica_action *a)
 {
 	const struct replication_subject *s = x->options.subject;
@@ -146,7 +148,7 @@ static bool carry_out(struct replication *x, const struct replica_action *a)
 	return true;
 }
 
-/* False: one waits, and the rest behind it. */
+/* False: an action waits, and those behind it. */
 static bool carry_out_all(struct replication *x)
 {
 	while (x->done < x->todo.count && !x->stopped) {
@@ -158,15 +160,15 @@ static bool carry_out_all(struct replication *x)
 	return true;
 }
 
-/* --- Events that were noted */
+/* --- Noted events */
 
-/* A log in memory is as safe as it will be at once, and nobody tells. */
+/* A log in memory is durable at once, and nobody reports it. */
 static void note_durable(struct replication *x, uint64_t last)
 {
 	x->durable |= !x->options.replica.alone && x->options.subject->durable(x->options.subject_arg) >= last;
 }
 
-/* Of the entries stored, those of the next epoch. */
+/* Reports the stored entries of the next epoch. */
 static void tell_stored(struct replication *x)
 {
 	const uint64_t epoch = x->entries[x->untold - x->first].epoch;
@@ -194,7 +196,7 @@ static void tell_promised(struct replication *x)
 	replica_promised(x->replica, epoch, &x->todo);
 }
 
-/* Not what was on disk when it was noted: the end may have been cut off since. */
+/* Asks for the durable index now: the log's end may have been cut off since the event. */
 static void tell_durable(struct replication *x)
 {
 	x->durable = false;
@@ -232,7 +234,8 @@ static void tell_said(struct replication *x)
 	replica_repeat(x->replica, &x->todo);
 }
 
-/* What the log has comes first: the rest may speak of it. False: there is none. */
+/* Entries in the log come first, because the other events may refer to them. False: no event is
+ * noted. */
 static bool tell_next(struct replication *x)
 {
 	if (x->untold <= x->stored)
@@ -256,7 +259,8 @@ static bool tell_next(struct replication *x)
 	return true;
 }
 
-/* What no action speaks of, as only replies depend on it. False: nothing has changed. */
+/* Reports changes that have no action, because only replies depend on them. False: nothing has
+ * changed. */
 static bool settle(struct replication *x)
 {
 	if (x->stopped || !x->options.subject->settled || x->options.replica.alone || !replica_is_primary(x->replica))
@@ -286,7 +290,7 @@ static void run(struct replication *x)
 		keep_promises(x);
 }
 
-/* Whether an event that is not noted can be told now. */
+/* Whether an event that cannot be noted can be reported now. */
 static bool is_free(const struct replication *x)
 {
 	assert(!x->running);
@@ -300,7 +304,7 @@ static void on_written(struct promise_write *w)
 	struct replication *x = (struct replication *)(void *)((char *)w - offsetof(struct replication, write));
 	x->writing = false;
 	if (w->status == WEIR_OK) {
-		if (w->promise.promised > x->kept.promised) /* or `whole` alone was written */
+		if (w->promise.promised > x->kept.promised) /* else only `whole` was written */
 			x->promised = w->promise.promised;
 		x->kept = w->promise;
 		x->said = x->unsaid && x->kept.whole;
@@ -316,7 +320,7 @@ static void on_written(struct promise_write *w)
 		run(x);
 }
 
-/* One write at a time; what comes meanwhile goes together in the next. */
+/* One write at a time; the next one covers all changes that come meanwhile. */
 static void keep_promises(struct replication *x)
 {
 	const struct promise wanted = {.promised = x->promising, .whole = replica_is_whole(x->replica) && !x->resetting};
@@ -433,7 +437,7 @@ void replication_installed(struct replication *x, uint64_t epoch, uint64_t first
 
 void replication_trimmed(struct replication *x, uint64_t first)
 {
-	if (is_free(x)) /* or the log may be one that is to go; it is told again */
+	if (is_free(x)) /* else the log may be one that is about to go; the event is repeated */
 		replica_trimmed(x->replica, first);
 }
 
@@ -487,14 +491,14 @@ void replication_shipped(struct replication *x, uint16_t to, uint64_t last, uint
 
 /* --- Life */
 
-/* Nothing but what the job began with, for all that this server knows. */
+/* Whether the replica has only what the job began with, as far as this server knows. */
 static bool is_fresh(const struct replication_options *o, const struct replica_found *found)
 {
 	return found->last == o->begun && found->promised == 0;
 }
 
-/* The record as it is put where there is none. Whoever has had something, or knows that there was one, does not say who is in sync: it has been deleted. A single
- * copy is in sync with itself. */
+/* The record to put when there is none. A server that has data, or knows that there was a record,
+ * leaves the ISR empty, because the record was deleted. A single copy is in sync with itself. */
 static struct replica_record first_record(const struct replication_options *o, const struct replica_found *found)
 {
 	struct replica_record r = {.epoch = found->promised, .primary = o->primary, .min_isr = o->min_isr};
@@ -552,7 +556,7 @@ void replication_destroy(struct replication *x)
 	free(x);
 }
 
-/* --- What it knows */
+/* --- State */
 
 const struct replica *replication_replica(const struct replication *x)
 {

@@ -6,7 +6,7 @@
 #include "common/base/hash.h"
 #include "server/partition/partition_state.h"
 
-#define AGAIN_MS 1000 /* between two times that a replica tells the same */
+#define AGAIN_MS 1000 /* between two sends of the same hash */
 
 static const struct replica *replica_of(const struct scrub *s)
 {
@@ -41,7 +41,8 @@ static const struct scrub_hash *find(const struct scrub_report *r, uint16_t serv
 	return NULL;
 }
 
-/* Who begins anew: the first that differs from the primary, or that itself, if more agree on something else. */
+/* The replica that begins anew: the first that differs from the primary, or the primary itself if
+ * more replicas agree on another hash. */
 static uint16_t who_is_wrong(const struct scrub_report *r, const struct scrub_hash *own)
 {
 	const uint32_t agree = count_equal(r, own);
@@ -111,7 +112,7 @@ static void end_round(struct scrub *s)
 		answer(s, &report);
 }
 
-/* Who was in sync when it began and is not any more is not waited for. */
+/* Does not wait for replicas that have left the ISR since the round began. */
 static bool is_complete(const struct scrub *s)
 {
 	const struct replica_record *record = replica_get_record(replica_of(s));
@@ -142,7 +143,8 @@ static bool begin_round(struct scrub *s, struct row_slice slice)
 	struct log *log = partition_log(s->options.partition);
 	if (!replica_serves(replica_of(s)))
 		return false;
-	s->round.report = (struct scrub_report){.index = log->ops->last(log) + 1}; /* it may be applied before it is told */
+	/* Set before, because partition_scrub may apply the entry. */
+	s->round.report = (struct scrub_report){.index = log->ops->last(log) + 1};
 	s->round.epoch = replica_epoch(replica_of(s));
 	s->round.slice = slice;
 	s->round.mute.count = 0;
@@ -176,7 +178,7 @@ static void begin_due(struct scrub *s)
 	}
 }
 
-/* --- Telling the primary */
+/* --- Hashes to the primary */
 
 static void tell_again(struct scrub *s)
 {
@@ -211,7 +213,7 @@ static void tick_told(struct scrub *s)
 		tell_again(s);
 }
 
-/* --- Ticks, and whoever asks */
+/* --- Ticks and requests */
 
 void scrub_tick(struct scrub *s)
 {
@@ -237,7 +239,7 @@ weir_status scrub_ask(struct scrub *s, scrub_done_fn done, void *arg)
 	if (s->stopped)
 		answer(s, &(struct scrub_report){0});
 	else
-		begin_asked(s); /* what nobody has asked for is not waited for */
+		begin_asked(s); /* this request replaces a periodic round under way */
 	return WEIR_OK;
 }
 
@@ -246,7 +248,7 @@ void scrub_received(struct scrub *s, const struct replica_message *m)
 	add_answer(s, m->last, &(struct scrub_hash){.server = m->from, .rows = m->rows, .state = m->state});
 }
 
-/* --- A hash of what is here */
+/* --- The hash of this replica */
 
 static void on_ended(void *arg)
 {

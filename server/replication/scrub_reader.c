@@ -11,7 +11,7 @@
 
 struct scrub_reader {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards what follows, and what scrub_read says */
+	pthread_mutex_t lock; /* guards the fields below, and the private ones of scrub_read */
 	pthread_cond_t changed;
 	struct scrub_read *first, **last;
 	bool started, stopping;
@@ -27,7 +27,7 @@ static uint64_t hash_of(const struct row_batch *b)
 	return sum;
 }
 
-/* Until its owner has sent more, or it is of no use any more: false. */
+/* Waits until the stream's owner has sent more. False: it is cancelled. */
 static bool wait_for_more(struct scrub_reader *reader, struct scrub_read *read)
 {
 	pthread_mutex_lock(&reader->lock);
@@ -56,7 +56,7 @@ static weir_status read_all(struct scrub_reader *reader, struct scrub_read *read
 	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }
 
-/* NULL: nothing is queued, and nothing will be. */
+/* NULL: the queue is empty, and the reader is stopping. */
 static struct scrub_read *take(struct scrub_reader *reader)
 {
 	pthread_mutex_lock(&reader->lock);
@@ -72,7 +72,8 @@ static struct scrub_read *take(struct scrub_reader *reader)
 static void *run(void *arg)
 {
 	struct scrub_reader *reader = arg;
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE); /* of this thread: nobody waits for it */
+	/* of this thread: nobody waits for it */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE);
 	for (struct scrub_read *read; (read = take(reader)) != NULL;) {
 		read->status = read_all(reader, read);
 		store_stream_end(read->stream);

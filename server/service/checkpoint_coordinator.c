@@ -1,4 +1,5 @@
-/* When a checkpoint is taken, and who asks. One thread, which takes one at a time and waits for everything it asks. */
+/* Decides when a checkpoint is taken, and answers requests. One thread takes one checkpoint at a
+ * time and waits for every answer. */
 #include "server/service/checkpoint_coordinator.h"
 
 #include <inttypes.h>
@@ -11,9 +12,9 @@
 #include "server/log/journal.h"
 #include "server/service/checkpoint_coordinator_internal.h"
 
-#define LOOK_MS      500u /* between two looks at how far the job is, with every_steps */
+#define LOOK_MS      500u /* between two checks of the job's progress, with every_steps */
 #define PAUSE_MS     5u
-#define TRIES        5u /* of one checkpoint, while servers die and partitions move, */
+#define TRIES        5u /* of one checkpoint, while servers die and partitions move */
 #define TRY_AGAIN_MS 1000u
 
 /* --- The thread */
@@ -36,7 +37,7 @@ void checkpoint_pause(void)
 	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000l}, NULL);
 }
 
-/* Waits ms, or until the coordinator ends or, if idle, somebody asks for a checkpoint. */
+/* Waits ms, or until the coordinator ends or, if idle, a checkpoint is requested. */
 static void wait_ms(struct checkpoint_coordinator *c, uint32_t ms, bool idle)
 {
 	const int64_t deadline_ns = deadline_after_ms(ms);
@@ -61,7 +62,7 @@ static void say_ended(struct checkpoint_coordinator *c, const struct checkpoint_
 		       c->options.place, e->bytes, e->wall_ms);
 }
 
-/* Whether a checkpoint failed for what passes: a server has died, or a partition moves. */
+/* Whether the failure is transient: a server has died, or a partition moves. */
 static bool is_passing(weir_status status)
 {
 	switch (status) {
@@ -92,7 +93,8 @@ static weir_status try_all(struct checkpoint_coordinator *c, struct checkpoint_e
 	}
 }
 
-/* One that was given up, as the server ends or the ledger has gone, is none. Under lock. */
+/* Counts an ended checkpoint, unless it was given up because the server ends or the ledger has
+ * gone. Requires the lock. */
 static void count(struct checkpoint_coordinator *c, const struct checkpoint_ended *e)
 {
 	struct checkpoint_counts *n = &c->counts;
@@ -107,7 +109,7 @@ static void count(struct checkpoint_coordinator *c, const struct checkpoint_ende
 	}
 }
 
-/* The present one, told to those who ask, from begin to end. */
+/* Takes one checkpoint. Requests see it as the present one from begin to end. */
 static void run_one(struct checkpoint_coordinator *c)
 {
 	struct checkpoint_ended e = {.any = true};
@@ -136,13 +138,14 @@ static bool is_wanted(struct checkpoint_coordinator *c)
 	return wanted;
 }
 
-/* Whether every_steps says that it is time. */
+/* Whether a checkpoint is due by every_steps. */
 static bool is_due(struct checkpoint_coordinator *c)
 {
 	uint64_t batches;
 	if (!c->options.every_steps || !checkpoint_ledger_is_here(c, &batches) || batches < c->last_step + c->options.every_steps)
 		return false;
-	c->last_step = batches; /* also of one that fails before it begins: the next is due when as many steps were taken again */
+	/* Also if it fails before it begins: the next one is due after as many steps again. */
+	c->last_step = batches;
 	return true;
 }
 
@@ -157,9 +160,10 @@ static void *coordinate(void *arg)
 	return NULL;
 }
 
-/* --- Who asks */
+/* --- Requests */
 
-/* Whether the ledger is, as far as is known; who waits for it to be may ask. */
+/* Whether the ledger is on this server, as far as known. The caller may be waiting for the ledger
+ * to come here. */
 static bool is_here(const struct checkpoint_coordinator *c)
 {
 	uint64_t revision;
@@ -167,7 +171,7 @@ static bool is_here(const struct checkpoint_coordinator *c)
 	       partition_map_find(c->server->map, JOURNAL_LEDGER, &revision).server == c->server->options.index;
 }
 
-/* A failure is no news any more once another server has the ledger. */
+/* A failure is not reported any more once another server has the ledger. */
 void checkpoint_coordinator_count(struct checkpoint_coordinator *c, struct checkpoint_counts *out)
 {
 	const bool here = is_here(c);

@@ -1,4 +1,4 @@
-/* One try at a checkpoint, in the order that checkpoint_coordinator.h gives. */
+/* One try at a checkpoint, in the order of checkpoint_coordinator.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +78,9 @@ static weir_status write_checkpoint(struct checkpoint_run *run, weir_error *err)
 	return status;
 }
 
-/* With replicas a server that was away, or has lost its folder, may still need the checkpoint that this generation began with; and the job may be going back, just
- * now, to the one that was the last before this. */
+/* Removes old checkpoints. With replicas at least two stay, and so does the one that this
+ * generation began with: a server that was away or has lost its folder may still need it. And the
+ * job may be going back, at this moment, to the last checkpoint before this one. */
 static weir_status retain(const struct checkpoint_coordinator *c, const struct checkpoint_run *run, weir_error *err)
 {
 	const bool replicated = checkpoint_is_replicated(c);

@@ -1,4 +1,4 @@
-/* What a run asks the ledger, on its loop, and the coordinator of the servers. */
+/* A run's calls to the ledger, on the ledger's loop, and to the servers' coordinator. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 #include "server/service/checkpoint_coordinator_internal.h"
 #include "state.pb-c.h"
 
-#define COMMIT_PATIENCE_MS 2000u /* for what the ledger has decided to be committed */
+#define COMMIT_PATIENCE_MS 2000u /* until the ledger's decisions are committed */
 
-/* --- What happens on other threads, and is waited for */
+/* --- Waiting for other threads */
 
 struct errand {
 	struct server *server;
@@ -28,7 +28,7 @@ static void errand_begin(struct errand *e, struct server *s)
 	server_enter(s);
 }
 
-/* Who waits may go on, and e is gone then. */
+/* The waiting thread may continue, and e is gone then. */
 static void errand_end(struct errand *e)
 {
 	struct server *s = e->server;
@@ -54,7 +54,7 @@ static void errand_wait(struct errand *e)
 struct ledger_task {
 	struct errand errand;
 	void (*run)(struct ledger_task *task);
-	/* What came of it. */
+	/* Results. */
 	uint64_t batches;
 	struct ledger_stand stand;
 	bool stands;
@@ -96,7 +96,8 @@ static void task_stand(struct ledger_task *t)
 	t->stands = ledger_role_stands(t->errand.server, &t->stand);
 }
 
-/* What it has decided is in its log, so that its index says whether all of that is committed. */
+/* Appends the ledger's decisions to its log first. The log index then shows whether all of them are
+ * committed. */
 static void task_hold(struct ledger_task *t)
 {
 	struct server *s = t->errand.server;
@@ -131,7 +132,7 @@ bool checkpoint_ledger_is_here(struct checkpoint_coordinator *c, uint64_t *batch
 	return t.stands;
 }
 
-/* --- Its state */
+/* --- The ledger's state */
 
 static weir_status flatten(struct checkpoint_run *run, const struct message *m, weir_error *err)
 {
@@ -143,7 +144,7 @@ static weir_status flatten(struct checkpoint_run *run, const struct message *m, 
 	return cursor_read(&c, run->ledger, m->bytes);
 }
 
-/* The tables, and the last closed step, from the ledger's state. */
+/* Reads the tables and the last closed step from the ledger's state. */
 static weir_status read_state(struct checkpoint_run *run, weir_error *err)
 {
 	ProtobufCMessage *m;
@@ -196,7 +197,7 @@ static void on_looked(struct authority_look *look)
 	errand_end(&((struct look *)look->arg)->errand);
 }
 
-/* The map is as of now, or later, when it returns. */
+/* On return the map is as of now, or later. */
 static weir_status look_at_records(struct server *s, weir_error *err)
 {
 	struct look l = {.look = {.poster = rpc_loop_poster(s->ledger_loop), .done = on_looked, .arg = &l}};
@@ -220,7 +221,7 @@ static weir_status check_place(const struct checkpoint_run *run, uint32_t partit
 	return at.server == begun.server && at.epoch == begun.epoch ? WEIR_OK : moved(partition, err);
 }
 
-/* As the coordinator of the servers has it now. */
+/* Checks the ledger's place, as in the servers' coordinator now. */
 static weir_status check_ledger(struct checkpoint_run *run, weir_error *err)
 {
 	struct server *s = run->coordinator->server;

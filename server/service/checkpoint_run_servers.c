@@ -1,15 +1,16 @@
-/* What a run asks the servers: each to begin, and how far it has come. */
+/* A run's calls to the servers: begin, and poll for progress. */
 #include <stdio.h>
 #include <string.h>
 
 #include "server/service/checkpoint_coordinator_internal.h"
 
 #define BEGIN_TIMEOUT_MS  2000u /* of one server */
-#define BEGIN_PATIENCE_MS 2000u /* for a closed step to be applied everywhere */
+#define BEGIN_PATIENCE_MS 2000u /* until a closed step is applied everywhere */
 #define POLL_MS           100u
-#define CANCEL_TIMEOUT_MS 500u /* of one server; one that does not hear of it writes to its end, for nothing */
+/* Of one server; a server that does not hear it writes to the end, in vain. */
+#define CANCEL_TIMEOUT_MS 500u
 
-/* To where it listens now. */
+/* Opens a channel to the server's present address. */
 static weir_status connect_server(struct checkpoint_coordinator *c, uint32_t i, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -24,7 +25,7 @@ static weir_status connect_server(struct checkpoint_coordinator *c, uint32_t i, 
 	return c->channels[i] ? WEIR_OK : rpc_channel_open(&c->channels[i], c->server->options.rpc, c->loop, c->addresses[i], err);
 }
 
-/* Packs, calls and unpacks; *reply is freed with wire_free. */
+/* Packs, calls and unpacks. Free *reply with wire_free. */
 static weir_status call_server(struct checkpoint_coordinator *c, uint32_t i, enum rpc_method method,
                                const ProtobufCMessage *request, uint32_t timeout_ms, const ProtobufCMessageDescriptor *type,
                                ProtobufCMessage **reply, weir_error *err)
@@ -55,7 +56,7 @@ static weir_status status_of(const Weir__V1__Status *s, const struct checkpoint_
 	return weir_fail(err, (weir_status)s->code, "server %u at %s: %s", server, c->addresses[server], s->text);
 }
 
-/* --- To begin */
+/* --- Begin */
 
 static weir_status no_primary(uint32_t partition, weir_error *err)
 {
@@ -100,7 +101,7 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 	q.steps_closed = run->steps_closed;
 	while (true) {
 		ProtobufCMessage *m;
-		weir_error refusal = {0}; /* of this attempt: the next may succeed */
+		weir_error refusal = {0}; /* of this attempt: the next one may succeed */
 		weir_status status = call_server(c, i, RPC_CHECKPOINT_BEGIN, &q.base, BEGIN_TIMEOUT_MS,
 		                                 &weir__v1__checkpoint_begin_reply__descriptor, &m, &refusal);
 		if (!status)
@@ -133,7 +134,7 @@ weir_status checkpoint_begin_servers(struct checkpoint_run *run, weir_error *err
 	return status;
 }
 
-/* --- How far they are */
+/* --- Progress */
 
 static void read_file(const Weir__V1__CheckpointFile *in, struct checkpoint_object *out, bool *ok)
 {
@@ -154,7 +155,7 @@ static weir_status read_parts(struct checkpoint_run *run, uint32_t server, const
 	for (size_t i = 0; i < r->n_parts; i++) {
 		const Weir__V1__CheckpointPart *in = r->parts[i];
 		bool ok = in->partition < m->partitions_count && in->n_rows > 0 && in->n_rows <= WEIR_CHECKPOINT_CHAIN_MAX;
-		if (ok && run->begun[in->partition].server != server) /* it moved while all began */
+		if (ok && run->begun[in->partition].server != server) /* it moved while the servers began */
 			continue;
 		struct checkpoint_partition *out = ok ? &m->partitions[in->partition] : NULL;
 		if (ok)
@@ -171,7 +172,7 @@ static weir_status read_parts(struct checkpoint_run *run, uint32_t server, const
 	return WEIR_OK;
 }
 
-/* cancel: tells it to give up, and does not care what it says. */
+/* cancel: tells the server to give up, and ignores its answer. */
 static weir_status poll_server(struct checkpoint_run *run, uint32_t i, bool cancel, bool *done, weir_error *err)
 {
 	struct checkpoint_coordinator *c = run->coordinator;
@@ -184,7 +185,7 @@ static weir_status poll_server(struct checkpoint_run *run, uint32_t i, bool canc
 	weir_status status = call_server(c, i, RPC_CHECKPOINT_POLL, &q.base, cancel ? CANCEL_TIMEOUT_MS : WEIR_CONTROL_TIMEOUT_MS,
 	                                 &weir__v1__checkpoint_poll_reply__descriptor, &m, err);
 	const Weir__V1__CheckpointPollReply *r = (const Weir__V1__CheckpointPollReply *)m;
-	if (status == WEIR_E_NOT_FOUND) /* it was started again */
+	if (status == WEIR_E_NOT_FOUND) /* the server was started again */
 		err->status = status = WEIR_E_UNAVAILABLE;
 	*done = !status && r->done;
 	if (!status)

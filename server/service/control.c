@@ -1,4 +1,5 @@
-/* Control calls of the parameter server: register a table, scan rows, status, the map, health. */
+/* Control calls of the parameter server: register a table, scan, status, map, health,
+ * checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,9 @@ static weir_status check_job(struct server *s, const Weir__V1__JobId *job, weir_
 	return status ? status : server_check_ledger_boot(s, job->boot, err);
 }
 
-/* --- RegisterTable: the folder, then every partition that is primary here, executor by executor. What a partition knows it speaks of in its header, which a start must
- * understand. With other replicas each answers when they know it too. */
+/* --- RegisterTable: the folder first, then every partition that is primary here, executor by
+ * executor. A partition names its tables in its header, and a start must understand that. With
+ * other replicas, each partition answers once they know the table too. */
 
 struct registration_share { /* of one partition */
 	struct registration *registration;
@@ -47,8 +49,9 @@ struct registration {
 	uint32_t id;
 	weir_table_spec spec;
 	weir_error err;
-	_Atomic uint32_t left;              /* who has not answered; the last one tells the caller */
-	struct registration_share shares[]; /* (partitions) each its executor's */
+	/* Answers still missing; the last one replies to the caller. */
+	_Atomic uint32_t left;
+	struct registration_share shares[]; /* (partitions) each belongs to its partition's executor */
 };
 
 static void registration_free(struct registration *g)
@@ -59,7 +62,7 @@ static void registration_free(struct registration *g)
 	free(g);
 }
 
-/* The first that did not work; one that has moved meanwhile is its new primary's to tell. */
+/* Finds the first failure. A partition that has moved meanwhile is left to its new primary. */
 static void find_failure(struct registration *g)
 {
 	for (uint32_t p = 0; p < g->server->options.partitions && !g->err.status; p++)
@@ -273,11 +276,11 @@ struct status_tour {
 	struct rpc_call *call;
 	uint32_t partitions_count;
 	Weir__V1__PartitionStatus *partitions;  /* (partitions of the job) */
-	uint32_t (*members)[WEIR_REPLICAS_MAX]; /* of theirs */
+	uint32_t (*members)[WEIR_REPLICAS_MAX]; /* (partitions) of their replicas */
 	struct table_sum *tables[WEIR_TABLES_MAX + 1];
 	uint64_t duplicates, stale, nonfinite;
 	Weir__V1__DurableStatus durable;
-	bool rows_below; /* some partition's may be on disk only */
+	bool rows_below; /* some partition's rows may be on disk only */
 	uint64_t requests, request_bytes;
 };
 
@@ -327,7 +330,7 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	}
 }
 
-/* What lies below memory, summed over partitions. */
+/* Sums, over partitions, the figures of rows below memory. */
 static void visit_store(struct status_tour *g, struct partition *p)
 {
 	Weir__V1__DurableStatus *out = &g->durable;
@@ -415,7 +418,7 @@ static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
 	out->durable = &g->durable;
 }
 
-/* What a server says of itself without asking its loops. */
+/* Status that needs no visit to the loops. */
 struct self_told {
 	Weir__V1__Status status;
 	Weir__V1__JobId job;
@@ -508,7 +511,8 @@ static void status_done(struct executor *e, void *arg)
 	status_free(g);
 }
 
-/* A tour would wait for the stuck thread, so the reply names that and tells of no partition. */
+/* A tour would wait for the stuck thread. So the reply names that thread and reports no
+ * partition. */
 static bool answer_stuck(struct server *s, struct rpc_call *call)
 {
 	struct self_told self;
@@ -576,8 +580,9 @@ void control_map(struct server *s, struct rpc_call *call, struct message *reques
 
 /* --- Health */
 
-/* One answer for every service of this server, but for "ready": whether it can be counted on where another one is stopped. That one may have the only other
- * full copy of a partition, so not before this one is in sync in all that it is to have. */
+/* The answer is the same for every service of this server, except "ready": whether another server
+ * may be stopped while this one serves. The other server may have the only other full copy of a
+ * partition. So this server is ready only once it is in sync wherever it is assigned. */
 void control_health(struct server *s, struct rpc_call *call, struct message *request)
 {
 	weir_error err = {0};

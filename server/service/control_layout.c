@@ -1,4 +1,4 @@
-/* Control calls about where partitions are: how the job lies on its servers, and what is to change about it. */
+/* Control calls about placement: the job's layout on its servers, and changes to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static weir_status check_job(const struct server *s, const Weir__V1__JobId *job,
 	return named ? server_check_job(s, job->uuid.data, job->uuid.len, job->generation, err) : WEIR_OK;
 }
 
-/* Where partitions have one copy each there is nothing to be changed. */
+/* Partitions with one copy cannot be moved. */
 static weir_status check_replicas(const struct server *s, weir_error *err)
 {
 	return roles_hosting(s)
@@ -157,8 +157,9 @@ static void on_placed(struct authority_placing *change)
 {
 	struct placing *p = change->arg;
 	struct server *s = p->server;
+	/* away: the change may have been made. */
 	static const char stale[] = "the partition's hosts have been changed by somebody else meanwhile",
-	                  away[] = "the coordinator does not answer: ask again when it is back"; /* the change may have been made */
+	                  away[] = "the coordinator does not answer: ask again when it is back";
 	char name[AUTHORITY_NAME_BYTES];
 	if (!change->status)
 		LOG_AT(s->options.logger, LOG_INFO, "partition placed", "partition=%s hosts=%u first=%u primary=%d",
@@ -188,7 +189,7 @@ static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q,
 	return WEIR_OK;
 }
 
-/* Replicas to come and to go are together in sync for a while. */
+/* Incoming and outgoing replicas are in sync together for a while. */
 static weir_status check_count(const struct hosting_view *v, const struct hosts_record *next, uint32_t partition, weir_error *err)
 {
 	char name[NAME_BYTES];

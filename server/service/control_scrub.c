@@ -1,4 +1,5 @@
-/* Scrub: all partitions that this server is primary of, at once, each on its own loop; the last one that is done answers the call. */
+/* Scrubs all partitions that this server is primary of, at once, each on its own loop. The last one
+ * that ends answers the call. */
 #include <stdlib.h>
 
 #include "server/cluster/roles.h"
@@ -8,7 +9,7 @@
 struct scrub_item {
 	struct scrub_call *call;
 	uint32_t partition;
-	bool is_ours; /* to be told of */
+	bool is_ours; /* part of the reply */
 	struct scrub_report report;
 };
 struct scrub_call {
@@ -64,7 +65,7 @@ static struct message *pack(const struct scrub_call *c)
 	return m;
 }
 
-/* Of one partition, or of asking for all of them. */
+/* One partition is done, or the tour over all of them. */
 static void done_one(struct scrub_call *c)
 {
 	if (atomic_fetch_sub(&c->waiting, 1) > 1)
@@ -95,7 +96,8 @@ static void ask(struct executor *e, void *arg)
 		*item = (struct scrub_item){.call = c, .partition = p, .is_ours = true};
 		struct scrub *scrub = roles_scrub(s, (uint16_t)p);
 		atomic_fetch_add(&c->waiting, 1);
-		if (!scrub || scrub_ask(scrub, on_done, item)) /* one copy; or somebody else has asked */
+		/* One copy, or another scrub was requested. */
+		if (!scrub || scrub_ask(scrub, on_done, item))
 			done_one(c);
 	}
 }

@@ -1,4 +1,5 @@
-/* Records to partitions and back. A message's records are verified one by one and handled at once, while their bytes are in the cache. */
+/* Carries records to partitions and replies back. A message's records are verified one by one and
+ * handled at once, while their bytes are in the cache. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +9,23 @@
 
 struct task;
 
-/* One record being answered; lives on its sink's loop. */
+/* One record being answered. Lives on the loop of its reply stream. */
 struct request {
 	struct sink *sink;
-	struct request *next;    /* deferred */
+	struct request *next;    /* in the list of deferred requests */
 	struct message *message; /* retained */
 	struct record record;
 	struct cursor body;
 	int64_t begun_ns;
-	uint32_t outstanding; /* tasks not back yet */
-	weir_status status;   /* to all partitions: the first that is not OK */
+	uint32_t outstanding; /* tasks that have not returned */
+	weir_status status;   /* of a request to all partitions: the first that is not OK */
 	uint64_t applied;
 	uint32_t tasks_count;
-	struct task { /* one partition's share; passed between the loops, one owner at a time */
+	struct task { /* one partition's share; passed between loops, with one owner at a time */
 		struct request *request;
 		struct partition *partition;
 		struct executor *executor;
-		struct message *frame; /* reply of another executor */
+		struct message *frame; /* reply, if from another executor */
 		weir_status status;
 		uint64_t applied;
 	} tasks[];
@@ -35,7 +36,8 @@ static struct server *server_of(const struct sink *k)
 	return k->home->server;
 }
 
-/* The kind of the reply to a record, whatever it is: what the stream is for, where it is no request. */
+/* The kind of the reply to a record. If the record is no request, the stream's purpose determines
+ * it. */
 static uint8_t reply_kind(const struct sink *k, uint8_t kind)
 {
 	const uint8_t reply = record_row(kind)->reply;
@@ -44,12 +46,13 @@ static uint8_t reply_kind(const struct sink *k, uint8_t kind)
 	return k->method == RPC_PULL_STREAM || k->method == RPC_PULL ? RECORD_PULL_REPLY : RECORD_PUSH_REPLY;
 }
 
-/* Where the partition of a reply with status E_MOVED is. */
+/* Fills in where the partition of an E_MOVED reply is. */
 static void put_hint(struct record *reply, const struct server *s)
 {
 	uint64_t revision;
 	const struct partition_place place = partition_map_find(s->map, reply->partition, &revision);
-	reply->moved.server = place.server == s->options.index ? WEIR_SERVER_NONE : place.server; /* it does not know yet */
+	/* A map that names this server does not know the new primary yet. */
+	reply->moved.server = place.server == s->options.index ? WEIR_SERVER_NONE : place.server;
 	reply->moved.epoch = place.epoch;
 	reply->moved.revision = (uint32_t)revision;
 }
@@ -63,7 +66,7 @@ static void write_refusal(const struct server *s, struct record_writer *w, const
 	partition_write_refusal(w, &reply, text);
 }
 
-/* Answers a record that no partition sees. */
+/* Answers a record that reaches no partition. */
 static void refuse(struct sink *k, const struct record *r, weir_status status, const char *text)
 {
 	const enum log_level level = status == WEIR_E_MOVED ? LOG_DEBUG : LOG_WARN;
@@ -74,13 +77,14 @@ static void refuse(struct sink *k, const struct record *r, weir_status status, c
 
 /* --- Replies */
 
-/* Close and retire to all partitions are answered once; every other reply speaks for one partition. */
+/* Close and retire records to all partitions get one answer. Every other reply is for one
+ * partition. */
 static bool is_answered_once(const struct request *q)
 {
 	return q->record.partition == FRAME_PARTITION_ALL && q->record.kind != RECORD_SEAL;
 }
 
-/* A partition that has moved has no part in what is asked of all. */
+/* A partition that has moved takes no part in a request to all. */
 static bool is_left_out(const struct request *q, weir_status status)
 {
 	return q->record.partition == FRAME_PARTITION_ALL && status == WEIR_E_MOVED;
@@ -103,7 +107,7 @@ static struct record_writer *task_writer(const struct task *t)
 static void write_text(struct record_writer *w, const char *text)
 {
 	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)strlen(text)};
-	(void)record_writer_add(w, &s, NULL, text, false); /* record_writer_end tells */
+	(void)record_writer_add(w, &s, NULL, text, false); /* record_writer_end reports the error */
 }
 
 static void write_reply(const struct task *t, const struct partition_reply *reply)
@@ -127,7 +131,8 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
-	} else if (q->record.kind == RECORD_SEAL && reply->status == WEIR_OK) { /* of no bits, too: nothing was pushed here */
+	} else if (q->record.kind == RECORD_SEAL && reply->status == WEIR_OK) {
+		/* Also with zero bits: nothing was pushed here. */
 		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = reply->bitmap_bits / 8};
 		(void)record_writer_add(w, &s, NULL, reply->bitmap, false);
 	}
@@ -145,7 +150,7 @@ static void request_free(struct request *q)
 	sink_settle(k);
 }
 
-/* One task less; the last one ends the request. On the sink's loop. */
+/* Removes one task; the last one ends the request. On the loop of the reply stream. */
 static void request_step(struct request *q)
 {
 	if (--q->outstanding)
@@ -180,7 +185,7 @@ static void task_returned(void *arg)
 	task_back(t);
 }
 
-/* The partition has answered: on its executor's loop. */
+/* The partition has answered. On its executor's loop. */
 static void task_done(struct task *t)
 {
 	struct executor *home = t->request->sink->home;
@@ -263,7 +268,7 @@ static void task_run(void *arg)
 static void request_run(struct request *q)
 {
 	struct executor *home = q->sink->home;
-	q->outstanding = q->tasks_count + 1; /* held while tasks are started */
+	q->outstanding = q->tasks_count + 1; /* one extra while tasks are started */
 	for (uint32_t i = 0; i < q->tasks_count; i++) {
 		struct task *t = &q->tasks[i];
 		if (t->executor == home)
@@ -296,7 +301,8 @@ static void request_add(struct request *q, struct partition *p)
 	q->tasks[q->tasks_count++] = (struct task){.request = q, .partition = p, .executor = server_executor(s, partition_id(p))};
 }
 
-/* E_NOT_FOUND, E_INVALID, E_MOVED, E_LOST: a record that no partition here can take. */
+/* E_NOT_FOUND, E_INVALID, E_DENIED, E_MOVED, E_LIMIT, E_LOST: no partition here can take the
+ * record. */
 static weir_status check_record(const struct sink *k, const struct record *r, weir_error *err)
 {
 	const struct server *s = server_of(k);
@@ -369,7 +375,7 @@ void dispatch_deferred(struct sink *k)
 void dispatch_drop_deferred(struct sink *k)
 {
 	bool outer = k->in_message;
-	k->in_message = true; /* keeps the sink */
+	k->in_message = true; /* keeps the reply stream alive */
 	while (k->deferred) {
 		struct request *q = k->deferred;
 		k->deferred = q->next;
@@ -408,7 +414,7 @@ static void message_failed(struct sink *k, weir_status status, const char *text)
 	sink_fail(k, status, text);
 }
 
-/* All records of a frame; false when the frame cannot be followed any further. */
+/* Handles all records of a frame. False: the rest of the frame cannot be parsed. */
 static bool dispatch_records(struct sink *k, struct message *m, struct cursor *c, uint32_t records, weir_error *err)
 {
 	for (uint32_t i = 0; i < records; i++) {
@@ -419,7 +425,7 @@ static bool dispatch_records(struct sink *k, struct message *m, struct cursor *c
 			dispatch_record(k, m, &r, &body);
 			continue;
 		}
-		if (r.bytes == 0) /* not even its header */
+		if (r.bytes == 0) /* not even its header is valid */
 			return false;
 		if (status == WEIR_E_CORRUPT)
 			atomic_fetch_add_explicit(&server_of(k)->corrupt_refused, 1, memory_order_relaxed);

@@ -13,11 +13,13 @@
 #include "server/store/cold_writer.h"
 
 #define READER_THREADS 2u
-#define COLD_SHARE     10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
+/* RocksDB's memtables have 1 / this of the memory budget. */
+#define COLD_SHARE     10u
 #define COLD_BYTES_MAX ((uint64_t)256 << 20) /* at most this much */
-#define REST_BYTES     ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
-#define REST_OF        8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk, */
-#define REST_MAX       5u                    /* but no more than so many eighths of the budget */
+#define REST_BYTES     ((uint64_t)160 << 20) /* of memory that is not rows: this much */
+/* And 1 / this of the budget for RocksDB's data about the rows on disk. */
+#define REST_OF  8u
+#define REST_MAX 5u /* but at most this many eighths of the budget */
 
 void durable_failed(void *arg, const weir_error *err)
 {
@@ -31,8 +33,10 @@ void durable_failed(void *arg, const weir_error *err)
 		o->failed(o->arg, err);
 }
 
-/* --- Memory. What rows take is counted. The rest, RocksDB's memtables, indexes and filters, messages under way and what the allocator keeps, is measured.
- * It goes on growing when rows have filled what it leaves them, and they cannot give that back: so what it is expected to become is kept free, up to REST_MAX eighths of the budget. */
+/* --- Memory. The bytes of rows are counted. The rest is measured: RocksDB's memtables, indexes and
+ * filters, messages under way, and memory that the allocator keeps. The rest still grows after rows
+ * have filled the remaining memory, and rows cannot give memory back. So its expected size is kept
+ * free, up to REST_MAX eighths of the budget. */
 
 static void charge_rest(struct durable *d)
 {
@@ -51,7 +55,8 @@ static void charge_rest(struct durable *d)
 	d->rest = rest;
 }
 
-/* Recovery reads the log besides the rows: it may take as long, not much longer. */
+/* Recovery reads the log in addition to the rows. The bound keeps it from taking much longer than
+ * the rows. */
 static void bound_journal(struct durable *d)
 {
 	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (pool_used(d->pool) - d->rest);
@@ -103,7 +108,7 @@ static weir_status gone_back(const char *folder, const char *what, weir_error *e
 	                 folder, what);
 }
 
-/* The journal's E_STALE, with what to do. */
+/* Extends the journal's E_STALE with what to do. */
 weir_status durable_not_gone_back(const struct server *s, weir_status status, weir_error *err)
 {
 	const weir_error why = *err;
@@ -131,7 +136,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	return durable_not_gone_back(s, journal_open(&d->journal, &o, err), err);
 }
 
-/* The higher one of the coordinator's mark and this server's own. */
+/* Finds the higher one of the coordinator's mark and this server's own. */
 static weir_status find_mark(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
@@ -152,7 +157,7 @@ static weir_status find_mark(struct server *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* With one copy nobody else has what a folder had that is gone. */
+/* With one copy, no other server has the data of a missing folder. */
 static weir_status check_there(struct server *s, const char *path, weir_error *err)
 {
 	const struct durable *d = s->durable;
@@ -177,7 +182,7 @@ static weir_status open_folder(struct server *s, const char *path, bool restore,
 	struct promising_options folder = {.disk = d->options.disk, .path = path};
 	weir_error why = {0};
 	memcpy(folder.machine_boot, d->options.machine_boot, sizeof folder.machine_boot);
-	/* Replicas acknowledge what is in the page cache, whatever `ack` makes clients wait for. */
+	/* Replicas acknowledge entries in the page cache, whatever `ack` makes clients wait for. */
 	const weir_status status = server_open_standing(s, &folder, PROMISES_LOG_CACHED, &start, &why);
 	if (status == WEIR_E_STALE)
 		return gone_back(path, why.text, err);
@@ -221,7 +226,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	return status ? status : open_journal(s, err);
 }
 
-/* --- Everything at once, at the ends of a server's life */
+/* --- Everything at once, at the start and end of a server's life */
 
 static void tour_nothing(struct executor *e, void *arg)
 {
@@ -233,7 +238,7 @@ static void leave(void *arg)
 	server_leave(arg);
 }
 
-/* What was posted to the loops before has run. */
+/* Waits until all that was posted to the loops before has run. */
 static void wait_for_loops(struct server *s)
 {
 	(void)server_tour(s, tour_nothing, tour_nothing, NULL);
@@ -366,7 +371,7 @@ static void close_partitions(struct executor *e, void *arg)
 void durable_stop(struct server *s)
 {
 	struct durable *d = s->durable;
-	durable_settle(s); /* the last replies may have come with entries */
+	durable_settle(s); /* the last replies may have brought entries */
 	wait_for_loops(s);
 	if (d->stopped_well && !cold_writer_is_stuck(d->writer))
 		durable_flush_all(s);

@@ -1,4 +1,4 @@
-/* What a start finds: tables, headers and rows of the last flushes, then every entry since. */
+/* Recovery at a start: tables, headers and rows of the last flushes, then every entry since. */
 #include <stdlib.h>
 
 #include "server/ledger/ledger_log.h"
@@ -10,8 +10,8 @@
 
 /* --- Partitions */
 
-/* The header of a channel: *bytes NULL when there was no flush yet; and what stands in its place
- * then. */
+/* Reads the header of a channel. *bytes is NULL if there is no header; *found then gets the marker
+ * in its place, if any. */
 static weir_status read_header(struct durable *d, uint32_t channel, struct found_header *found, uint8_t **bytes, size_t *n,
                                weir_error *err)
 {
@@ -64,7 +64,8 @@ static weir_status add_tables(const struct server *s, struct partition *p, weir_
 	return status;
 }
 
-/* Rows of a table until memory is full, at most *rows; chunks always, they stay. */
+/* Loads rows of a table until memory is full, at most *rows of them. Chunks (dense rows) are always
+ * loaded, because they stay in memory. */
 static weir_status load_table(struct durable *d, struct partition *p, uint32_t table, uint64_t *rows, weir_error *err)
 {
 	const bool stays = store_table_spec(store_table(partition_store(p), table))->kind == WEIR_DENSE;
@@ -87,7 +88,8 @@ static weir_status load_table(struct durable *d, struct partition *p, uint32_t t
 	return status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
-/* A server with many rows serves before it has them all: the others come when they are wanted. */
+/* A server with many rows serves before it has loaded all of them. The others are loaded on
+ * demand. */
 static weir_status load_rows(struct server *s, struct partition *p, weir_error *err)
 {
 	const uint64_t rows = s->durable->options.rows_at_start ? s->durable->options.rows_at_start : WEIR_ROWS_AT_START;
@@ -112,7 +114,7 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	struct durable *d = s->durable;
 	uint8_t *header = NULL;
 	size_t n;
-	if (folder_is_restoring(s->standing.folder)) /* what an earlier try has left */
+	if (folder_is_restoring(s->standing.folder)) /* remains of an earlier try */
 		return cold_remove_partition(d->cold, partition_id(p), err);
 	struct found_header *found = &d->found[partition_id(p)];
 	weir_status status = add_tables(s, p, err);
@@ -185,7 +187,7 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
 	return status;
 }
 
-/* The tables of all partitions: as the checkpoint had them. */
+/* Stores the tables of all partitions, as the checkpoint had them. */
 static weir_status keep_tables(struct server *s, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -198,7 +200,7 @@ static weir_status keep_tables(struct server *s, weir_error *err)
 	return status;
 }
 
-/* What a checkpoint has brought is ours from here on. */
+/* Makes the restored state this server's own. */
 static weir_status keep_restored(struct server *s, weir_error *err)
 {
 	weir_status status = keep_tables(s, err);
@@ -248,7 +250,7 @@ static void ledger_is_durable(void *arg)
 static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 {
 	struct server *s = ctx;
-	(void)durable; /* asked for again there: it may be further by then */
+	(void)durable; /* queried again there: it may be further by then */
 	if (channel == JOURNAL_LEDGER)
 		rpc_loop_post(s->ledger_loop, ledger_is_durable, s);
 	else
@@ -266,7 +268,8 @@ weir_status durable_begin_partition(struct server *s, struct partition *p, weir_
 	return WEIR_OK;
 }
 
-/* With one copy there is nobody who could say what becomes of entries that are not known to be committed: there must be none. */
+/* With one copy, no other server can decide about entries that are not known to be committed. So
+ * there must be none. */
 static weir_status begin_channel(struct server *s, const struct journal_channel *c, weir_error *err)
 {
 	const bool ledger = c->channel == JOURNAL_LEDGER;
@@ -276,8 +279,8 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 	if (!ledger)
 		snprintf(name, sizeof name, "partition %u", c->channel);
 	struct log *log = ledger ? ledger_log_entries(s->ledger_log) : partition_log(p);
-	const bool is_cut_short =
-	    ledger && server_is_replicated(s) && c->last < applied; /* a snapshot was taken over (ledger_snapshot.h) */
+	/* is_cut_short: a snapshot was installed (ledger_snapshot.h). */
+	const bool is_cut_short = ledger && server_is_replicated(s) && c->last < applied;
 	weir_status status = WEIR_OK;
 	if (c->is_void || is_cut_short)
 		status = log->ops->restart(log, c->is_void ? 1 : applied + 1, err);
@@ -297,7 +300,7 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 	return WEIR_OK;
 }
 
-/* The logs behind what was imported. */
+/* Starts the logs behind the imported state. */
 static weir_status start_logs(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
@@ -316,7 +319,8 @@ static weir_status start_logs(struct server *s, weir_error *err)
 	return s->ledger_loop ? start_ledger_log(s, err) : WEIR_OK;
 }
 
-/* One whose snapshot was not finished is like a new one once its log is known to begin anew. */
+/* A partition whose snapshot was not finished counts as new once its log is known to begin
+ * again. */
 static weir_status forget_unfinished(struct server *s, uint32_t channel, weir_error *err)
 {
 	const struct log *log = channel == JOURNAL_LEDGER ? ledger_log_entries(s->ledger_log) : partition_log(s->partitions[channel]);

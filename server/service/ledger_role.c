@@ -26,7 +26,7 @@ bool ledger_role_is_first_host(const struct server *s)
 	return member_set_has(&hosts, (uint16_t)s->options.index);
 }
 
-/* --- The ledger as a subject */
+/* --- The subject */
 
 static weir_status store(void *subject, const struct log_entry *e)
 {
@@ -169,7 +169,7 @@ weir_status ledger_role_prepare(struct server *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Its log is recovered, or empty. */
+/* Joins the replication. The log is recovered, or empty. */
 static weir_status take_part(struct server *s)
 {
 	static const struct replication_subject subject = {.store = store,
@@ -203,7 +203,8 @@ struct starting {
 	weir_status status;
 };
 
-/* Who began with it, or has promised anything about it, takes part from the start; anybody else when it is to. */
+/* A server that was assigned at first, or has promised anything about the ledger, takes part from
+ * the start. Any other server does when assigned. */
 static void start(void *arg)
 {
 	struct starting *x = arg;
@@ -236,7 +237,7 @@ static void trim(struct server *s)
 	replication_trimmed(s->ledger_replication, ledger_log_trim(s->ledger_log, owed < offered ? owed : offered));
 }
 
-/* What it had is deleted, once nobody counts on it. */
+/* Deletes the replica's data, once no server counts on it. */
 static void rest(struct server *s)
 {
 	struct log *log = ledger_log_entries(s->ledger_log);

@@ -36,8 +36,8 @@ struct forwarded {
 	enum rpc_method method;
 	ProtobufCMessage *request;
 	struct rpc_peer *peer;  /* of a join; else NULL */
-	struct message *reply;  /* waits until what it says is durable, as a rule; NULL: out of memory */
-	struct forwarded *next; /* held */
+	struct message *reply;  /* usually waits until its contents are durable; NULL: out of memory */
+	struct forwarded *next; /* in the list of held calls */
 };
 
 static const ProtobufCMessageDescriptor *request_descriptor(enum rpc_method method)
@@ -87,13 +87,13 @@ void forward_commit(struct server *s)
 	if (!s->ledger_log || s->ledger_paused)
 		return;
 	ledger_log_commit(s->ledger_log);
-	if (atomic_load(&s->draining) &&
-	    ledger_log_is_blocked(s->ledger_log)) /* who waits for space would keep the server from stopping */
+	/* A call that waits for space would keep the server from stopping. */
+	if (atomic_load(&s->draining) && ledger_log_is_blocked(s->ledger_log))
 		ledger_log_abandon(s->ledger_log, drop_reply);
 }
 
-/* Whoever looks at a job is answered also while a full disk holds up everybody else: that is what there is to see. Not that the job is finished, on
- * which one acts. */
+/* A job status is answered even while a full disk holds up all other calls, because that is the
+ * state to see. Not if it says that the job is finished: callers act on that. */
 static bool may_be_told_early(const struct forwarded *f, const ProtobufCMessage *reply)
 {
 	return f->method == RPC_JOB_STATUS && ledger_log_is_blocked(f->server->ledger_log) &&
@@ -113,7 +113,7 @@ static void pack_with_map(void *arg, const Weir__V1__PartitionMap *map)
 	j->packed = wire_pack(&reply.base);
 }
 
-/* Who joins is told where the partitions are: the ledger does not know. */
+/* Adds the partition map to a join's reply: the ledger does not know it. */
 static struct message *pack_join(const struct server *s, const Weir__V1__JoinReply *reply)
 {
 	struct joining j = {.reply = reply};
@@ -126,7 +126,7 @@ struct telling {
 	struct message *packed;
 };
 
-/* Servers that were added to the job are in the map alone. */
+/* Only the map has servers that were added to the job. */
 static void pack_with_servers(void *arg, const Weir__V1__PartitionMap *map)
 {
 	struct telling *t = arg;
@@ -137,7 +137,8 @@ static void pack_with_servers(void *arg, const Weir__V1__PartitionMap *map)
 	t->packed = wire_pack(&t->reply.base);
 }
 
-/* Nor does it know where it is itself, who has replicas of it, and which servers there are by now. */
+/* Adds other facts that the ledger does not know: its own server, its replicas, and the present
+ * servers. */
 static struct message *pack_status(const struct server *s, const Weir__V1__LedgerStatus *reply)
 {
 	const struct replica_record *record = ledger_role_record(s);
@@ -164,7 +165,7 @@ static struct message *pack_reply(const struct forwarded *f, const ProtobufCMess
 	return wire_pack(reply);
 }
 
-/* --- Another server has it */
+/* --- The ledger is on another server */
 
 static void moved_text(const struct server *s, char *text, size_t bytes)
 {
@@ -176,7 +177,8 @@ static void moved_text(const struct server *s, char *text, size_t bytes)
 		snprintf(text, bytes, "the ledger is not on %s, and no other server is known to have it now", s->name);
 }
 
-/* Who does not know the job yet, and so cannot ask for its map, is told it. */
+/* Adds the map to the reply: the joining worker does not know the job yet, and so cannot ask for
+ * it. */
 static struct message *pack_moved_join(const struct server *s, const char *text)
 {
 	Weir__V1__JoinReply reply = WEIR__V1__JOIN_REPLY__INIT;
@@ -205,7 +207,7 @@ void forward_drop_moved(void *forwarded)
 	server_leave(s);
 }
 
-/* --- To the ledger, and back */
+/* --- Calls to the ledger and back */
 
 static void on_reply(void *arg, const ProtobufCMessage *reply)
 {
@@ -248,7 +250,7 @@ static void run_forwarded(struct forwarded *f)
 	forward_commit(s);
 }
 
-/* Of one that the ledger has not seen. */
+/* Drops a call that the ledger has not seen. */
 static void drop_call(struct forwarded *f)
 {
 	wire_free(f->request);
@@ -276,7 +278,7 @@ void forward_hold(struct server *s)
 	s->ledger_held = true;
 }
 
-/* One of them may be the last that this server answers. */
+/* One of these calls may be the last that this server answers. */
 void forward_go_on(struct server *s)
 {
 	while (s->held && forward_is_open(s)) {
@@ -302,7 +304,8 @@ void forward_drop_held(struct server *s)
 	}
 }
 
-/* Whoever knows another process as the ledger's knows a job that this one has never heard of. */
+/* A caller that knows another process id of the ledger's server belongs to a job that this process
+ * has never heard of. */
 static weir_status check_ledger(struct server *s, const ProtobufCMessage *q, weir_error *err)
 {
 	const Weir__V1__JobId *job = ((const Weir__V1__JoinRequest *)q)->job;

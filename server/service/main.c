@@ -1,7 +1,8 @@
-/* weir-server: docs/PROGRAMS.md says what it takes and does.
+/* weir-server. docs/PROGRAMS.md describes its options and behaviour.
  *
- * When the job goes back to a checkpoint (rewind.h) the process begins anew, in place: it executes itself, with what it was started with. Nothing of the life before is
- * left but the process and its log; whatever it does next is what any server does that starts. */
+ * When the job goes back to a checkpoint (rewind.h), the process starts over in place: it executes
+ * itself with its original arguments. Only the process and its log remain of the life before. From
+ * then on it does what any starting server does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -35,14 +36,15 @@
 #include "server/service/server_arguments.h"
 #include "server/store/cold.h"
 
-#define DRAIN_MARGIN_MS     500u /* of WEIR_DRAIN_MS: for what follows the drain */
+#define DRAIN_MARGIN_MS     500u /* part of WEIR_DRAIN_MS for the work after the drain */
 #define COORDINATOR_POLL_MS 10u
-#define COORDINATOR_LATE_MS 1000u /* then it is said that it is waited for */
-#define ASIDES_MAX          100u  /* folders of one server that are kept of earlier runs */
+#define COORDINATOR_LATE_MS 1000u /* then the wait is logged */
+#define ASIDES_MAX          100u  /* folders of earlier runs kept for one server */
 
 /* --- Running */
 
-/* Its share of the cores: all of them, or what servers and workers on one machine leave each other. */
+/* This server's share of the cores: all of them, or an equal part if servers and workers share a
+ * machine. */
 static uint32_t executors_of(const struct job *job)
 {
 	if (job->cluster.executors)
@@ -52,7 +54,7 @@ static uint32_t executors_of(const struct job *job)
 	return share ? share : 1;
 }
 
-/* That a push is sent is for its client to know; servers answer it as for the next rung. */
+/* Only the client knows that a push is sent. Servers answer it as for the next level. */
 static enum partition_ack ack_of(const struct job *job)
 {
 	switch (job->cluster.ack) {
@@ -73,7 +75,7 @@ static void leave_at_once(int signal_number)
 	_exit(1);
 }
 
-/* The first signal to end, or SIGUSR1. */
+/* Waits for the first signal to end, or SIGUSR1. */
 static int wait_for_signal(const sigset_t *set)
 {
 	int got;
@@ -81,7 +83,7 @@ static int wait_for_signal(const sigset_t *set)
 	return got;
 }
 
-/* The next one ends the process at once. */
+/* From now on the next signal ends the process at once. */
 static void take_signals_lightly(const sigset_t *set)
 {
 	stop_signals_handle(leave_at_once);
@@ -107,14 +109,15 @@ struct parts {
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
 	char folder[WEIR_PATH_BYTES_MAX + 32], mark[WEIR_PATH_BYTES_MAX + 32];
-	struct rpc_loop *session;  /* while it asks the coordinator, before it starts */
-	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
-	struct mark known;         /* of this server, by the coordinator */
-	uint64_t incarnation;      /* of this start, taken from the coordinator; 0: it has none */
-	atomic_bool succeeded;     /* another generation follows */
+	struct rpc_loop *session; /* while it asks the coordinator, before it starts */
+	/* That began this generation; its generation is 0: the job has not gone back. */
+	struct rewind_record last;
+	struct mark known;     /* the coordinator's mark of this server */
+	uint64_t incarnation;  /* of this start, taken from the coordinator; 0: none */
+	atomic_bool succeeded; /* another generation follows */
 };
 
-/* Nothing more can be promised: what is accepted from here on might be lost. */
+/* No promise can be kept any more: anything accepted from here on might be lost. */
 static void on_storage_failed(void *arg, const weir_error *err)
 {
 	(void)arg;
@@ -122,15 +125,15 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	_exit(1);
 }
 
-/* The process is about to end, as an assertion has failed. RocksDB's own mean that the disk has
- * (cold.h): then it ends as with other failures of storage, so that it is not started again on
- * that disk. Async-signal-safe. */
+/* The process is about to end because an assertion has failed. An assertion in RocksDB means that
+ * the disk has failed (cold.h). Then the process ends as after other storage failures, so that it
+ * is not restarted on that disk. Async-signal-safe. */
 static char rocksdb_failed[WEIR_PATH_BYTES_MAX + 512];
 static void on_abort(int signal)
 {
 	char thread[16] = "";
 	if (prctl(PR_GET_NAME, thread) != 0 || strncmp(thread, COLD_THREADS, sizeof COLD_THREADS - 1) != 0) {
-		(void)raise(signal); /* which ends it: SA_RESETHAND */
+		(void)raise(signal); /* ends the process: SA_RESETHAND */
 		return;
 	}
 	if (write(STDERR_FILENO, rocksdb_failed, strlen(rocksdb_failed)) < 0)
@@ -155,14 +158,15 @@ static void on_displaced(const weir_error *why)
 	_exit(1);
 }
 
-/* The signals that end the process are blocked until it serves: one that came waits for wait_for_signal. */
+/* The signals that end the process are blocked until it serves. A pending one waits for
+ * wait_for_signal. */
 static bool asked_to_end(void *arg)
 {
 	(void)arg;
 	return stop_signals_pending();
 }
 
-/* --- What the coordinator says to a server that starts */
+/* --- Answers from the coordinator at a start */
 
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
@@ -170,8 +174,8 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_etcd_open(out, p->rpc, p->session, p->job->cluster.coord, options, err);
 }
 
-/* From here on this server is of the generation that the job is in, and knows how far its disk
- * has been, and has an incarnation. */
+/* With replicas: on return the arguments name the job's present generation, and this start has its
+ * mark and its incarnation. */
 static weir_status follow(struct parts *p, struct server_arguments *a, weir_error *err)
 {
 	struct rewind_follow_options o = {.generation = a->generation,
@@ -204,8 +208,8 @@ static weir_status follow(struct parts *p, struct server_arguments *a, weir_erro
 	return WEIR_OK;
 }
 
-/* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on, as an earlier run
- * may have left one. earlier: only if it is of an earlier generation. */
+/* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on if an earlier run has
+ * left one there. earlier: only if the folder is of an earlier generation. */
 static weir_status put_aside(const struct parts *p, const struct server_arguments *a, const char *where, bool earlier,
                              const char *name, weir_error *err)
 {
@@ -227,7 +231,7 @@ static weir_status put_aside(const struct parts *p, const struct server_argument
 	return status;
 }
 
-/* What the generation before has left. */
+/* Puts aside the folder of the generation before. */
 static weir_status leave_generation(const struct parts *p, const struct server_arguments *a, const char *name, weir_error *err)
 {
 	char where[32];
@@ -238,12 +242,13 @@ static weir_status leave_generation(const struct parts *p, const struct server_a
 static void on_succeeded(void *arg, const struct rewind_record *next)
 {
 	struct parts *p = arg;
-	(void)next; /* it is looked for again */
+	(void)next; /* the new start looks for it again */
 	atomic_store(&p->succeeded, true);
 	kill(getpid(), SIGUSR1);
 }
 
-/* Without --ready-fd where that was said: the descriptor is another file's by now, or will be. Returns only where that fails. */
+/* Executes this program again. Drops --ready-fd if READY was written: the descriptor is another
+ * file's by now, or will be. Never returns: if the execution fails, exits with status 1. */
 static void begin_anew(const struct parts *p, const struct server_arguments *a, char **argv)
 {
 	int n = 1;
@@ -302,7 +307,8 @@ static weir_status start(struct parts *p, const struct server_arguments *a, cons
 	                                  .failed = on_storage_failed,
 	                                  .asked_to_end = asked_to_end};
 	struct promising_options promising = {.disk = disk_system(), .path = p->folder, .failed = on_storage_failed};
-	(void)process_machine_boot(durable.machine_boot); /* zeros: every start is taken for one behind a power cut */
+	/* zeros: every start counts as one after a power cut. */
+	(void)process_machine_boot(durable.machine_boot);
 	memcpy(promising.machine_boot, durable.machine_boot, sizeof promising.machine_boot);
 	const bool replicated = job->cluster.replicas > 1;
 	const struct coordinator_options coordinator = {.etcd = job->cluster.coord, .displaced = on_displaced};
@@ -346,8 +352,8 @@ static weir_status start(struct parts *p, const struct server_arguments *a, cons
 	return status;
 }
 
-/* Of a folder that has gone back in time the other servers have a newer one: this server begins
- * with an empty one in its place. */
+/* If the folder has gone back in time, the other servers have a newer copy: this server begins with
+ * an empty folder in its place. */
 static weir_status start_whole(struct parts *p, const struct server_arguments *a, const char *name, const char *listen,
                                weir_error *err)
 {
@@ -363,7 +369,8 @@ static weir_status start_whole(struct parts *p, const struct server_arguments *a
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
-/* A server beyond those the job began with is added to it while it runs; others find it through the coordinator. */
+/* A server with an index beyond the initial ones is added while the job runs. Others find it
+ * through the coordinator. */
 static weir_status check_index(const struct server_arguments *a, const struct job *job, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -392,7 +399,7 @@ static bool pages_address(const struct server_arguments *a, const struct job *jo
 	return a->http || job_monitor_address(job, a->index, out);
 }
 
-/* As others reach it, which is what its certificate names. */
+/* The address at which others reach this server, and which its certificate names. */
 static const char *own_address(const struct parts *p, const struct server_arguments *a)
 {
 	const char *told = a->advertise ? a->advertise : a->index < p->addresses.count ? p->address_list[a->index] : "";
@@ -424,7 +431,7 @@ static weir_status start_pages(struct parts *p, const struct server_arguments *a
 	return status;
 }
 
-/* --- Starting, serving, ending */
+/* --- Start, service, end */
 
 static weir_status prepare(struct parts *p, struct server_arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
                            weir_error *err)
@@ -453,7 +460,7 @@ static weir_status prepare(struct parts *p, struct server_arguments *a, const ch
 		status = server_addresses_find(a->servers, job, &p->addresses, err);
 	if (!status && strncmp(listen, "unix:", 5) == 0)
 		status = disk_system()->ops->make_dirs(disk_system(), job->run_dir, err);
-	if (!status) /* before anybody is waited for */
+	if (!status) /* before any wait */
 		status = rpc_address_check(listen, err);
 	for (uint32_t i = 0; i < p->addresses.count; i++)
 		p->address_list[i] = p->addresses.text[i];
@@ -476,7 +483,8 @@ static weir_status prepare(struct parts *p, struct server_arguments *a, const ch
 	return status;
 }
 
-/* Whoever waits for this server is told that it is ready once it can get partitions. Until then a signal ends the wait, and stays pending. */
+/* Waits until this server can get partitions; only then is it reported as ready. A signal ends the
+ * wait, and stays pending. */
 static void wait_for_coordinator(const struct parts *p)
 {
 	const struct timespec pause = {.tv_nsec = COORDINATOR_POLL_MS * 1000000l};
@@ -510,7 +518,8 @@ static void clean_up(struct parts *p)
 	free(p);
 }
 
-/* Until it is told to end; where the job goes back, the process begins anew in here. */
+/* Serves until the process is told to end. If the job goes back, the process starts over in
+ * here. */
 static void serve(struct parts *p, struct server_arguments *a, const sigset_t *set, char **argv)
 {
 	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
@@ -540,9 +549,10 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	stop_signals_add(&set);
 	sigaddset(&set, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: threads inherit it */
 	signal(SIGPIPE, SIG_IGN);
-	process_raise_descriptors(); /* gRPC 1.51 accepts nobody ever again once there was none left for a connection */
+	/* gRPC 1.51 never accepts again after it once had no descriptor left for a connection. */
+	process_raise_descriptors();
 
 	struct parts *p = calloc(1, sizeof *p);
 	char name[32], listen[WEIR_ADDRESS_BYTES_MAX];

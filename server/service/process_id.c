@@ -1,5 +1,7 @@
-/* A server whose log is in memory, of a job without replicas, comes back with nothing under its old name. Its boot, a number drawn at random by each process,
- * tells it from the one before: who knows another one is refused for good (E_LOST), instead of training on with what is left. */
+/* A server whose log is in memory, in a job without replicas, restarts with nothing under its old
+ * name. Its process id (`boot`), drawn at random by each process, distinguishes it from the process
+ * before. A caller that knows another process id is refused for good (E_LOST), so that it does not
+ * train on with what is left. */
 #include "server/service/server_internal.h"
 
 uint64_t server_volatile_boot(const struct server *s)

@@ -1,11 +1,13 @@
-/* Replies on their way out. While the transport is busy with earlier replies, later ones collect into one frame; a frame is sent as soon as the
- * transport is free or a message's worth has come together. A sink whose client does not read stops gathering rows for it. */
+/* Outgoing replies. While the transport is busy with earlier replies, later ones collect into one
+ * frame. The frame is sent as soon as the transport is free, or when it has the size of a message.
+ * While a client does not read, no more rows are gathered for it. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "server/service/server_internal.h"
 
-#define MERGE_BYTES_MAX 4096u /* a frame up to this is copied into the next one rather than sent alone */
+/* A frame up to this size is copied into the next one rather than sent alone. */
+#define MERGE_BYTES_MAX 4096u
 
 static _Atomic uint64_t *open_streams(const struct sink *k)
 {
@@ -116,7 +118,7 @@ void sink_finish(struct sink *k)
 	sink_settle(k);
 }
 
-/* Copies the records of a frame of ours into the frame under construction. */
+/* Copies the records of a frame of this server into the frame under construction. */
 static weir_status merge(struct sink *k, const struct message *frame)
 {
 	struct cursor c = cursor_at(frame);

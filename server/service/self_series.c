@@ -13,8 +13,9 @@
 struct self_series {
 	struct rpc *rpc;
 	struct metrics *metrics;
-	struct histogram *_Atomic calls[RPC_METHODS][2]; /* made by, served to others; NULL: none yet */
-	struct monitor *monitor;                         /* these three NULL: it has not started */
+	/* [0]: calls to others; [1]: calls served. NULL: none yet. */
+	struct histogram *_Atomic calls[RPC_METHODS][2];
+	struct monitor *monitor; /* this and the next two NULL: not started */
 	struct rpc_loop *loop;
 	struct rpc_channel *channel;
 	struct self_series_options options; /* strings NULL */
@@ -30,7 +31,8 @@ static struct histogram *find_histogram(struct self_series *s, enum rpc_method m
 		return h;
 	snprintf(label, sizeof label, "method=\"%s\"", rpc_method_name(method));
 	h = metrics_histogram(s->metrics, names[served][0], label, names[served][1]);
-	atomic_store_explicit(&s->calls[method][served], h, memory_order_release); /* whoever came first made it */
+	/* Made by the first caller. */
+	atomic_store_explicit(&s->calls[method][served], h, memory_order_release);
 	return h;
 }
 
@@ -75,7 +77,7 @@ static void write_all(FILE *out, const struct overview *o)
 	write_ingress(out);
 }
 
-/* Its status while it cannot be asked. */
+/* Writes the status while the server cannot be asked. */
 static weir_status write_stuck(const struct self_series *s, const char *thread, uint64_t ms, FILE *out, weir_error *err)
 {
 	Weir__V1__ServerStatus status = WEIR__V1__SERVER_STATUS__INIT;

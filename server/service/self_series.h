@@ -1,6 +1,8 @@
-/* What a server shows of itself (common/metrics/monitor.h): the status that anybody may ask it for, the ledger's where that is here, and how long calls take. It asks
- * over the network like anybody, so that whoever is told that it is ready knows that it answers.
- * While one of its threads is stuck, it shows only that. */
+/* The series that a server shows of itself (common/metrics/monitor.h): its status, which anybody
+ * may request; the ledger's status, if it is here; and call durations. The status is requested over
+ * the network, like any client's request. So a server that reports itself ready is known to answer.
+ *
+ * While one of the server's threads is stuck, only that is shown. */
 #ifndef WEIR_SELF_SERIES_H
 #define WEIR_SELF_SERIES_H
 
@@ -9,22 +11,26 @@
 #include "server/cluster/loop_watch.h"
 
 struct self_series;
-/* Before rpc's first loop: it observes calls from then on. NULL: out of memory. */
+/* Call before rpc's first loop: observes calls from then on. NULL: out of memory. */
 struct self_series *self_series_create(struct rpc *rpc);
 
 struct self_series_options {
-	const char *pages;       /* http_server.h's address, */
-	struct http_names names; /* and its names */
-	const char *server;      /* where it is reached: with TLS, by a name that its certificate has */
+	const char *pages;       /* address as for http_server.h */
+	struct http_names names; /* names as for http_server.h */
+	/* Where the server is reached. With TLS, by a name in its certificate. */
+	const char *server;
 	uint32_t index;
-	/* Whether a thread of it is stuck (server_stuck): then it is not asked. */
+	/* Whether a thread of the server is stuck (server_stuck). If so, its status is not
+	 * requested. */
 	bool (*stuck)(void *arg, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms);
 	void *arg;
 };
-/* The server runs. */
+/* Call when the server runs. */
 weir_status self_series_start(struct self_series *s, const struct self_series_options *options, weir_error *err) WEIR_MUST_CHECK;
 const char *self_series_address(const struct self_series *s); /* HOST:PORT of its pages */
-void self_series_stop(struct self_series *s);                 /* before the server ends; it need not have started; NULL is fine */
-void self_series_destroy(struct self_series *s);              /* stopped, and no call can end any more; NULL is fine */
+/* Before the server ends, even if not started; NULL is allowed. */
+void self_series_stop(struct self_series *s);
+/* Stopped, and no call can end any more. NULL is allowed. */
+void self_series_destroy(struct self_series *s);
 
 #endif

@@ -1,5 +1,6 @@
-/* Life and death of a server. Start: executors, partitions, the ledger, then the listener. Stop: the listener, then whatever is still under way
- * between the loops, then the loops, then what they owned. */
+/* Life and death of a server. Start: executors, partitions, the ledger, then the listener. Stop:
+ * the listener, then all work still under way between the loops, then the loops, then what they
+ * owned. */
 #include "server/service/server.h"
 
 #include <assert.h>
@@ -30,7 +31,8 @@
 
 /* --- Running */
 
-/* Parked pulls of this executor's partitions whose deadline is at or before now_ms. */
+/* Expires parked pulls of this executor's partitions whose deadline is at or before now_ms, and
+ * ticks the partitions. */
 static void expire_parked(struct executor *e, int64_t now_ms)
 {
 	struct server *s = e->server;
@@ -205,13 +207,14 @@ static bool is_restored(const struct server_options *o)
 	return o->restore && *o->restore;
 }
 
-/* A log in memory, behind what was restored. */
+/* Restarts a log in memory behind the restored state. */
 static weir_status begin_behind(const struct server *s, struct log *log, weir_error *err)
 {
 	return s->begun ? log->ops->restart(log, s->begun + 1, err) : WEIR_OK;
 }
 
-/* Rows and state of this server's partitions, and the ledger's, from the checkpoint. Before anybody may ask. */
+/* Loads rows and state of this server's partitions, and the ledger's, from the checkpoint. Call
+ * before anyone can ask. */
 static weir_status restore(struct server *s, const struct server_options *o, weir_error *err)
 {
 	struct checkpoint_restore *r = NULL;
@@ -246,7 +249,7 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 	return status;
 }
 
-/* From here on partitions and ledger are what their logs say, and this start's entries come behind. */
+/* Brings partitions and the ledger to the state of their logs. This start's entries follow. */
 static weir_status begin_logs(struct server *s, const struct server_options *o, weir_error *err)
 {
 	weir_status status = s->durable ? durable_recover(s, err) : WEIR_OK;
@@ -283,7 +286,7 @@ static weir_status open_folder(struct server *s, const struct server_options *o,
 	return o->promising && !status ? folder_begin(s->standing.folder, err) : status;
 }
 
-/* What copies of partitions need. */
+/* Checks the requirements of replicated partitions. */
 static weir_status check_replicas(const struct server *s, const struct server_options *o, weir_error *err)
 {
 	if (!server_is_replicated(s))
@@ -302,11 +305,12 @@ static bool address_of(void *server, uint16_t i, char *out)
 
 static bool is_slow(void *server)
 {
-	durable_watch_tick(server); /* it is asked at each tick */
+	durable_watch_tick(server); /* called at each tick */
 	return durable_is_slow(server);
 }
 
-/* Before streams may come in. A server without replicas has no heartbeats and its own watch. */
+/* Call before streams may come in. A server without replicas has no heartbeats, and a loop of its
+ * own for the watch. */
 static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
 {
 	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
@@ -476,7 +480,7 @@ static void close_listener(struct server *s, uint32_t grace_ms)
 	s->listener = NULL;
 }
 
-/* The one being written is given up: nothing of it is published. */
+/* Gives up the checkpoint being written: nothing of it is published. */
 static void end_checkpoints(struct server *s)
 {
 	checkpoint_coordinator_destroy(s->coordinator);
@@ -507,8 +511,8 @@ void server_drain(struct server *s, uint32_t timeout_ms)
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, close_ledger, s);
 	}
-	(void)server_tour(s, finish_streams, tour_nothing,
-	                  NULL); /* out of memory: the listener cuts the streams off after the grace */
+	/* Out of memory: the listener cuts the streams off after the grace period. */
+	(void)server_tour(s, finish_streams, tour_nothing, NULL);
 	close_listener(s, timeout_ms);
 }
 
@@ -521,7 +525,8 @@ static void abandon_all(struct executor *e, void *arg)
 			partition_abandon(s->partitions[p]);
 }
 
-/* Whoever still waits for something is answered: with what was said if it is durable by now, else that the server stops. */
+/* Answers every waiting caller: with its reply, if that is durable by now, else that the server is
+ * stopping. */
 static void end_waiting(struct server *s)
 {
 	if (s->durable)
@@ -530,7 +535,8 @@ static void end_waiting(struct server *s)
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, close_ledger, s);
 	}
-	(void)server_tour(s, abandon_all, tour_nothing, NULL); /* out of memory: they expire by their own deadline */
+	/* Out of memory: they expire by their own deadline. */
+	(void)server_tour(s, abandon_all, tour_nothing, NULL);
 	server_wait_idle(s);
 }
 
@@ -565,7 +571,7 @@ void server_destroy(struct server *s)
 		return;
 	if (s->listener)
 		server_drain(s, 0);
-	end_checkpoints(s); /* nobody asks for one any more */
+	end_checkpoints(s); /* nobody requests one any more */
 	atomic_store(&s->stopping, true);
 	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0]) {
 		marks_stop(s->marks);

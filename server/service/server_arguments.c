@@ -103,7 +103,7 @@ static bool parse_option(struct server_arguments *a, int option, const char *val
 	}
 }
 
-/* Of a value that parse_option does not take. */
+/* Prints the error for a value that parse_option refuses. */
 static void print_refused(int option, const char *name, const char *value)
 {
 	fprintf(stderr, "weir-server: --%s: '%s' is not allowed; expected ", name, value);
@@ -150,7 +150,7 @@ static bool parse(struct server_arguments *a, int argc, char **argv)
 	int which = 0;
 	for (int option; (option = getopt_long(argc, argv, "", options, &which)) != -1;) {
 		if (option == '?')
-			return false; /* getopt has said why */
+			return false; /* getopt has printed the reason */
 		if (!parse_option(a, option, optarg)) {
 			print_refused(option, options[which].name, optarg);
 			return false;

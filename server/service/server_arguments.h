@@ -17,18 +17,18 @@ struct server_arguments {
 	uint32_t index;
 	uint8_t uuid[16];
 	uint64_t generation;
-	const char *restore;                             /* a checkpoint's name; NULL: from nothing */
+	const char *restore;                             /* a checkpoint's name; NULL: none */
 	const char *listen, *advertise, *servers, *http; /* NULL: from the job file */
-	int ready_fd;                                    /* -1: none, or said */
+	int ready_fd;                                    /* -1: none, or written already */
 	enum log_level level;
 	enum log_format format;
 };
 
-/* Borrows from argv. False: what is wrong was printed to stderr, and how it is used. */
+/* Borrows from argv. False: the error and the usage were printed to stderr. */
 bool server_arguments_parse(struct server_arguments *a, int argc, char **argv);
-/* Answers --help and --version: the exit status; -1: neither was asked for. */
+/* Answers --help and --version. Returns the exit status; -1: neither was given. */
 int server_arguments_help(int argc, char **argv);
-/* A decimal number of at most max. */
+/* Parses a decimal number of at most max. */
 bool server_arguments_number(const char *text, uint64_t max, uint64_t *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which tables a server has. A table is checked before anything of it is here: a dense one that
- * does not fit the memory of all its partitions is refused as a whole, by whichever partition it
- * comes first, and the folder never hears of it, as the next start would not have room for it
+/* The tables of a server. A table is checked before anything of it is here. A dense table that does
+ * not fit the memory of all its partitions is refused as a whole, by the first partition that
+ * receives it. It is not stored in the folder, because the next start would not have room for it
  * either. */
 #include "server/service/durable.h"
 #include "server/service/server_internal.h"

@@ -1,4 +1,5 @@
-/* weir.v1.ParameterServer, the Ledger's door and grpc.health.v1: what the transport calls. */
+/* weir.v1.ParameterServer, the Ledger's entry point and grpc.health.v1: the handlers that the
+ * transport calls. */
 #include "server/service/service.h"
 
 #include "server/checkpoint/rewind.h"

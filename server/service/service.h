@@ -1,4 +1,4 @@
-/* The handlers that a server gives to its transport; their context is a struct server. */
+/* The handlers that a server gives to its transport. Their context is a struct server. */
 #ifndef WEIR_SERVICE_H
 #define WEIR_SERVICE_H
 

@@ -1,19 +1,20 @@
 /* Measures whether the trainer moves. Each report carries it; the ledger decides
  * (server/ledger/ledger_idle.c).
  *
- * A move is a batch that begins, is pushed or is left out, a unit that is committed or given back, or
- * a weir_progress call with batches. A stopwatch runs between two moves, except while
- *   - a server has not answered, wherever it is looked for and however long it is gone;
+ * A move is one of these: a batch begins, is pushed or is left out; a unit is committed or given
+ * back; weir_progress is called with batches. A stopwatch runs between two moves, except while
+ *   - a server has not answered, wherever the client looks for it and however long it is gone;
  *   - the transport still points into the trainer's memory, on a connection that is going down;
  *   - the ledger has not answered a call, or the last report;
  *   - a batch waits for its step, or for the clock of another worker.
  * Outstanding answers decide, not the function that a thread is in: a thread that is stopped within
- * libweir is idle once its answer is there. The stopwatch stands at zero while a trainer holds no unit.
+ * libweir is idle once its answer has arrived. The stopwatch stands at zero while a trainer holds
+ * no unit.
  *
- * An evaluator holds up passes by being there, so its stopwatch always runs. Its moves are pulls, pages
- * of scans, verdicts, and requests for work that find none.
+ * An evaluator holds up passes by its presence, so its stopwatch always runs. Its moves are pulls,
+ * pages of scans, verdicts, and requests for work that find none.
  *
- * Only ticks of the loop that really ran count: a process that was paused was not idle. */
+ * Only ticks of the loop that really ran count: a paused process was not idle. */
 #include "worker/client/client.h"
 
 void activity_move(weir_client *c)
@@ -48,7 +49,7 @@ void activity_begin(weir_client *c)
 	a->idle_ms = a->still_ms = 0;
 }
 
-/* A trainer that asks for a unit may hold one whose reply is on its way. */
+/* A trainer that asks for a unit may hold one already: the reply may be on its way. */
 static bool is_waited_for(const weir_client *c)
 {
 	return c->options.role == WEIR_TRAINER ? c->units || c->leasing : c->options.role == WEIR_EVALUATOR;

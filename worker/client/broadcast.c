@@ -1,5 +1,6 @@
-/* Small records to every partition: seals, closes of steps, retirements. One for each, so that each moves with its partition and has an answer of its
- * own; in one frame for each server as far as they fit. */
+/* Small records to every partition: seals, closes of steps, retirements. Each partition has a
+ * record of its own, which moves with it and has its own answer. One frame per server carries as
+ * many as fit. */
 #include "worker/client/client.h"
 
 weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
@@ -28,7 +29,7 @@ static void flush(struct operation *op, struct record_writer *w, struct link *l,
 		fail(op, ids, count);
 }
 
-/* The records for the partitions of one server. */
+/* Sends the records for the partitions of one server. */
 static void ask_server(struct operation *op, struct link *l, struct record_writer *w, const struct record *r,
                        const struct section *s, const void *data)
 {
@@ -43,7 +44,8 @@ static void ask_server(struct operation *op, struct link *l, struct record_write
 		own.request_id = operation_request_id(op, &op->requests[p]);
 		record_writer_begin(w, &own);
 		if (s)
-			(void)record_writer_add(w, s, NULL, data, false); /* record_writer_end tells */
+			/* record_writer_end reports a failure */
+			(void)record_writer_add(w, s, NULL, data, false);
 		if (record_writer_end(w) != WEIR_OK)
 			fail(op, &own.request_id, 1);
 		else

@@ -1,4 +1,4 @@
-/* A client's life: opening, joining, closing, and what wakes whom. client.h has the map. */
+/* A client's life: opening, joining, closing, and wake-ups. See client.h for an overview. */
 #include "worker/client/client.h"
 
 #include <assert.h>
@@ -78,7 +78,8 @@ void client_fail(weir_client *c, weir_status status, const char *why)
 	drop_all(c, status, why);
 }
 
-/* --- Submitting: callers put pulls in a list, the loop takes them all at once and sends what lanes have room for. */
+/* --- Submitting: callers put pulls in a list; the loop takes them all at once and sends as many as
+ * lanes have room for. */
 
 static void drain_submitted(weir_client *c)
 {
@@ -136,7 +137,8 @@ static void release(weir_client *c)
 	free(c);
 }
 
-/* Everything that was made, in any state of opening. The channels' closing ends all that is in flight; then the loop ends. */
+/* Frees everything that was made, in any state of opening. Closing the channels ends all that is in
+ * flight; then the loop ends. */
 static void destroy(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -255,7 +257,7 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 	return WEIR_OK;
 }
 
-/* Waits until nothing is in flight; operations that nobody has waited for yet do not count. */
+/* Waits until nothing is in flight. Operations that nobody has waited for yet do not count. */
 static weir_status settle(weir_client *c, weir_error *err)
 {
 	int64_t deadline = client_now(c) + WEIR_DRAIN_MS;

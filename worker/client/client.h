@@ -1,13 +1,16 @@
-/* What libweir is made of, shared by its own files and its tests, by nobody else.
+/* Internals of libweir, for its own files and its tests only.
  *
- * Threads. Callers' threads encode and submit; the client's loop sends, receives, decodes and calls back. One mutex guards all that both
- * touch; it is never held while a caller's function runs, nor while a reply is decoded. Streams, channels and timers are the loop's.
+ * Threads. Callers' threads encode and submit. The client's loop sends, receives, decodes and calls
+ * back. One mutex guards everything that both touch; no thread holds it while a caller's function
+ * runs or while a reply is decoded. Streams, channels and timers belong to the loop.
  *
- * The life of an operation (operation.c): a caller makes it with one `hold`; every request without an answer and every message that still points
- * into the caller's memory holds it too; when the last hold goes it is finished on the loop: its callback runs, or its waiter wakes.
- * A request is one record to one partition; a parcel (parcel.c) is one frame of requests to one server, kept until all its
- * requests are answered, and sent again, byte for byte, when a stream was lost. Which server has a partition is in the map (map.h): when that
- * changes, its requests move. */
+ * The life of an operation (operation.c). A caller makes it with one `hold`. Every unanswered
+ * request, and every message that still points into the caller's memory, holds it too. When the
+ * last hold goes, the operation finishes on the loop: its callback runs, or its waiter wakes. A
+ * request is one record to one partition. A parcel (in_flight_frame.c) is one frame of requests to
+ * one server. The client keeps it until all its requests are answered, and sends it again, byte for
+ * byte, after a lost stream. The map (map.h) says which server has a partition; when that changes,
+ * the partition's requests move. */
 #ifndef WEIR_CLIENT_H
 #define WEIR_CLIENT_H
 
@@ -29,12 +32,13 @@
 
 struct table {
 	uint32_t id;
-	weir_table_spec spec;           /* segments NULL */
-	bool registered;                /* by this client, with every server */
-	struct coder *_Atomic coder;    /* of pushes to it; NULL: none is needed, or nothing was pushed yet. Used holding `coding` */
-	struct kept_rows *_Atomic kept; /* NULL alike; a table has one of both at most */
-	weir_encoder_stats told;        /* of that, in the report */
-	struct held *_Atomic held;      /* what pulls of it are differences from; NULL alike */
+	weir_table_spec spec; /* segments NULL */
+	bool registered;      /* by this client, with every server */
+	/* Codes pushes to it; NULL: no coder needed, or nothing pushed yet. Used holding `coding`. */
+	struct coder *_Atomic coder;
+	struct kept_rows *_Atomic kept; /* NULL likewise; a table has at most one of the two */
+	weir_encoder_stats told;        /* the coder's or kept_rows' stats, in the report */
+	struct held *_Atomic held;      /* delta base of its coded pulls; NULL likewise */
 	struct pack_trial pack_index, pack_data;
 };
 
@@ -48,20 +52,20 @@ struct request {
 	struct parcel *parcel; /* that carries it */
 	uint16_t partition;
 	uint16_t part;
-	uint32_t server; /* at which it is, or was last */
+	uint32_t server; /* the server that has the request, or had it last */
 	bool answered;
-	bool asked_again;      /* by on_reply, on the loop: what came is not its answer */
+	bool asked_again;      /* by on_reply, on the loop: the reply is not its answer */
 	bool elsewhere;        /* pull: at a replica that is not primary (read.c) */
 	uint32_t first, count; /* pull: its pieces */
 	uint32_t retries;
-	size_t reply_bytes; /* pull: about */
+	size_t reply_bytes; /* pull: approximate */
 };
 
 struct operation {
 	weir_client *client;
 	weir_ticket ticket;
 	const char *what;       /* "pushing", "pulling"...: for error texts */
-	enum rpc_method stream; /* on which its records go */
+	enum rpc_method stream; /* that carries its records */
 	int64_t begun_ns;
 	atomic_uint holds;
 	bool finished, forgotten; /* forgotten: nobody waits for it */
@@ -72,19 +76,21 @@ struct operation {
 	struct operation *next; /* in a list of submitted, waiting or finished ones */
 	bool has_batch;
 	weir_batch batch;
-	bool synchronous;         /* pull: waits for its batch's step */
-	bool clocked;             /* pull: waits for the slowest workers */
-	bool anywhere;            /* pull: any replica may answer */
-	bool asked_anew;          /* in other words where a partition moves to: nothing of it moves */
-	uint64_t asked_at;        /* map.changes then */
+	bool synchronous; /* pull: waits for its batch's step */
+	bool clocked;     /* pull: waits for the slowest workers */
+	bool anywhere;    /* pull: any replica may answer */
+	/* It is repeated in other words when a partition moves: its requests do not move. */
+	bool asked_anew;
+	uint64_t asked_at;        /* map.changes at that time */
 	uint64_t floor;           /* pull: the step that must have been applied; close: the step */
 	struct request *requests; /* (requests_count) */
 	uint32_t requests_count;
-	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail. */
+	/* On the loop, under the lock except for pulls. A status other than OK makes the operation
+	 * fail. */
 	weir_status (*on_reply)(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
 	                        weir_error *err);
 	void (*on_finish)(struct operation *op); /* under the lock, once; may be NULL */
-	void (*destroy)(struct operation *op);   /* what `payload` needs; may be NULL */
+	void (*destroy)(struct operation *op);   /* frees `payload`; may be NULL */
 	void *payload;
 };
 
@@ -92,21 +98,23 @@ struct operation {
 struct operation *operation_create(weir_client *c, const char *what, uint32_t requests, weir_error *err);
 struct operation *operation_create_locked(weir_client *c, const char *what, uint32_t requests, weir_error *err);
 uint64_t operation_request_id(const struct operation *op, const struct request *q);
-/* Under the lock: the request of a reply, NULL when its operation is over. */
+/* Under the lock: the request of a reply; NULL if its operation is over. */
 struct request *operation_find(weir_client *c, uint64_t request_id);
-void operation_fail(struct operation *op, weir_status status, const char *text); /* the first failure counts */
-/* Under the lock: none of its requests was sent, none will be. Gives the caller's hold back. */
+/* Of several failures the first counts. */
+void operation_fail(struct operation *op, weir_status status, const char *text);
+/* Under the lock: ends an operation none of whose requests was or will be sent. Gives the caller's
+ * hold back. */
 void operation_end_unsent(struct operation *op, weir_status status, const char *text);
 /* Gives a hold back. From any thread, with or without the lock. */
 void operation_unhold(struct operation *op);
-/* Frees one that nobody has waited for, once the loop is gone. */
+/* Frees an operation that nobody has waited for, once the loop is gone. */
 void operation_free(struct operation *op);
-/* Under the lock: a request has its answer. */
+/* Under the lock: marks a request as answered. */
 void request_answer(struct request *q);
-/* Waits for it and frees it. Only operations without a callback. */
+/* Waits for the operation and frees it. Only for operations without a callback. */
 weir_status operation_wait(struct operation *op, int64_t timeout_ms, weir_error *err);
 
-/* --- parcel.c, link.c: one server */
+/* --- in_flight_frame.c, link.c: one server */
 struct parcel {
 	struct parcel *next, *prev;
 	struct message *message; /* one reference */
@@ -121,70 +129,84 @@ struct lane { /* one stream of one server */
 	enum rpc_method method;
 	struct rpc_stream *stream; /* NULL while down */
 	bool proven;               /* something has come back since it was opened */
-	bool dead;                 /* given up on; tries go on, but nothing waits for them */
+	bool dead;                 /* given up: tries go on, but nothing waits for them */
 	bool opening;              /* a timer will open it */
-	bool told_lost;            /* the user has been told that it was lost, and not yet that it is back */
-	bool told_silent;          /* likewise, that it is connected and does not answer */
+	bool told_lost;            /* the user has been told of its loss, but not yet of its return */
+	bool told_silent;          /* the user has been told that it is connected but does not answer */
 	uint32_t backoff_ms;
-	int64_t progress_ms;                      /* last reply, or when something began to wait for one */
+	/* Last reply, or when something began to wait for one. */
+	int64_t progress_ms;
 	struct parcel *first, *last;              /* unanswered, in order */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
 	size_t bytes, reply_bytes;                /* of parcels */
 	uint32_t requests;
-	size_t sent_bytes; /* of those that were sent on this stream */
+	size_t sent_bytes; /* of those sent on this stream */
 	uint32_t sent_requests;
-	char why[256];                       /* the last loss */
-	int64_t lost_first_ms, lost_last_ms; /* losses with no WEIR_DEAD_PEER_MS of peace between them */
+	char why[256]; /* the last loss */
+	/* First and last loss of a series with less than WEIR_DEAD_PEER_MS between two. */
+	int64_t lost_first_ms, lost_last_ms;
 };
 
 struct link {
 	weir_client *client;
 	uint32_t index;
 	char address[WEIR_ADDRESS_BYTES_MAX]; /* "": not known */
-	uint64_t boot;               /* of the process that has what we know to be there; 0: not known, or it outlives its process */
-	bool recognised;             /* it is the one at the other end of the push lane: nothing is pulled before */
+	/* Process id of the process whose state we rely on; 0: not known, or the state outlives its
+	 * process. */
+	uint64_t boot;
+	/* The process at the other end of the push lane has that id; no pulls before. */
+	bool recognised;
 	struct rpc_channel *channel; /* NULL: not used yet */
-	int64_t readable_ms;         /* replicas there are not read from before */
+	int64_t readable_ms;         /* replicas there are not read before this time */
 	struct lane push, pull;
 };
 
-/* Under the lock, on any thread: a frame becomes the lane's last parcel, or its first. Takes message over; ids (count) are its records', in order, and
- * are found. NULL when out of memory. */
+/* Under the lock, on any thread: appends a frame to the lane as a parcel, or prepends it (`first`).
+ * Takes message over. ids (count) are its records' request ids, in order; each must exist. NULL:
+ * out of memory. */
 struct parcel *parcel_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count, bool first);
 void request_done(struct lane *lane, struct request *q);
-/* Under the lock: what waits in the lane, of one partition or all (FRAME_PARTITION_ALL), fails. How many requests that were. */
+/* Under the lock: fails the requests that wait in the lane, of one partition or all
+ * (FRAME_PARTITION_ALL). Returns their number. */
 uint32_t lane_drop(struct lane *lane, uint32_t partition, weir_status status, const char *text);
-/* Under the lock, on the loop: what it asks of replicas that are not primary is asked of their primaries. Whether that was anything. */
+/* Under the lock, on the loop: moves the lane's reads from replicas that are not primary to their
+ * primaries. Returns whether there were any. */
 bool lane_return_reads(struct lane *lane);
-/* Under the lock, on the loop: requests of partitions that have moved go where the map says. */
+/* Under the lock, on the loop: sends requests of partitions that have moved to the server that the
+ * map names. */
 void lane_move_pushes(struct lane *lane);
 void lane_move_pulls(struct lane *lane);
-/* Under the lock, on any thread: the same of the last parcel, which was made for an older map. */
+/* Under the lock, on any thread: the same for the last parcel, which was made for an older map. */
 void lane_move_last(struct lane *lane);
 
-/* For calls that wait, from a thread that is no loop: the channel to a server. */
+/* The channel to a server, for blocking calls from a thread that is not a loop. */
 weir_status client_channel(weir_client *c, uint32_t server, struct rpc_channel **out, weir_error *err);
 
 struct link *link_create(weir_client *c, uint32_t index);
-/* Under the lock, on any thread: connects it, if it was not used yet. */
+/* Under the lock, on any thread: connects the link if it was not used yet. */
 weir_status link_use(struct link *l, weir_error *err);
 
-/* Under the lock, on any thread: hands a frame over to be sent on the push lane, `first` of all that waits there. Takes message over. ids (count). */
+/* Under the lock, on any thread: hands over a frame to be sent on the push lane, `first`: before
+ * all that waits there. Takes message over. ids (count). */
 weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first);
-/* Under the lock, on the loop: queues a pull's requests and sends what may be sent. */
+/* Under the lock, on the loop: link_queue_pull queues a pull's request, lane_pump sends queued
+ * requests as far as credit permits. */
 void link_queue_pull(struct link *l, struct request *q);
 void lane_pump(struct lane *lane);
-/* Under the lock: time in which our own loop did not run (a stopped process) is nobody's silence. */
+/* Under the lock: does not count time in which our own loop did not run (a stopped process) as a
+ * peer's silence. */
 void links_forgive_pause(weir_client *c);
-/* Under the lock: E_UNAVAILABLE, naming it, when a server has been lost for patience_ms: for those who wait without asking it anything. */
+/* Under the lock: E_UNAVAILABLE, which names the server, if one has been lost for patience_ms. For
+ * callers that wait without asking that server anything. */
 weir_status links_reachable(const weir_client *c, weir_error *err);
 /* Under the lock, on any thread: makes the loop look at all lanes. */
 void links_wake(weir_client *c);
-/* A refusal in words: the sentence that came with it, else the status's own. text (bytes); returns it. */
+/* A refusal in words: the sentence that came with it, else the status's own. text (bytes); returns
+ * it. */
 const char *reply_text(const struct record *r, struct cursor body, char *text, size_t bytes);
 void lane_open(struct lane *lane); /* on the loop */
 void lane_tick(struct lane *lane); /* on the loop, under the lock */
-/* Under the lock, before something is added: it waits from now on, if nothing did. */
+/* Under the lock, before a request is added: if nothing waited for a reply, the wait starts now. */
 void lane_is_asked(struct lane *lane);
 
 /* --- units.c */
@@ -194,7 +216,7 @@ struct part_sent {
 };
 
 struct held_batch {
-	uint64_t step;  /* sync: that it belongs to; 0: none yet */
+	uint64_t step;  /* sync: its step; 0: none yet */
 	uint64_t clock; /* ssp: its number; 0: none yet */
 	bool begun, pushed, complete, refused;
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
@@ -208,11 +230,13 @@ struct held_unit {
 	uint32_t pass, unit, attempt, data_unit;
 	uint32_t place; /* in the pass's order */
 	uint32_t batches, watermark;
-	uint64_t content;      /* of its data unit, as this worker has read it; 0: not said */
-	float rate_scale;      /* of its pushes; 0: none */
-	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
+	uint64_t content; /* hash of its data unit, as this worker has read it; 0: not reported */
+	float rate_scale; /* of its pushes; 0: none */
+	/* The watermark moves by whole rounds of this many batches, and at the unit's end; 0: by each
+	 * batch. */
+	uint32_t round;
 	uint64_t *count;       /* (partitions) parts of the batches below the watermark */
-	uint64_t *fingerprint; /* (partitions) sum of their identities' hashes */
+	uint64_t *fingerprint; /* (partitions) sum of the hashes of their identities */
 	uint8_t **present;     /* (partitions) bitmap of parts applied by older attempts; NULL: none */
 	uint32_t *present_bits;
 	uint64_t *sealed;          /* (partitions) log index by which they were; NULL: none */
@@ -223,21 +247,25 @@ struct held_unit {
 	char failure_text[256];
 };
 struct held_unit *unit_find(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt);
-/* The batch's record, made when needed. NULL and *err when the unit is not held, not begun, or out of memory. */
+/* The batch's record, made when needed. NULL and *err if the unit is not held or not begun, or if
+ * memory is out. */
 struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_unit **unit, weir_error *err);
 struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in);
-uint32_t unit_round(const weir_client *c, uint32_t local_steps); /* under the lock: held_unit.round */
+/* Under the lock: the value of held_unit.round. */
+uint32_t unit_round(const weir_client *c, uint32_t local_steps);
 void unit_free(weir_client *c, struct held_unit *u);
-void unit_forget(weir_client *c, struct held_unit *u);                 /* no longer held */
-bool unit_is_settled(const weir_client *c, const struct held_unit *u); /* all its pushes are acknowledged and stable */
-/* What each partition has of it, for its commit: count, fingerprint (partitions). */
+void unit_forget(weir_client *c, struct held_unit *u); /* no longer held */
+/* Whether all its pushes are acknowledged and stable. */
+bool unit_is_settled(const weir_client *c, const struct held_unit *u);
+/* The unit's totals in each partition, for its commit: count, fingerprint (partitions). */
 void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *count, uint64_t *fingerprint);
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
 void units_free(weir_client *c);
-/* Where a batch stands in the training, counted from 1, as far as its pass and unit tell. */
+/* The batch's position in the training, counted from 1, as far as its pass and unit determine
+ * it. */
 uint64_t unit_batch_place(const weir_client *c, const struct held_unit *u, uint32_t batch);
-static inline uint32_t rate_bits(float scale) /* as frames have it */
+static inline uint32_t rate_bits(float scale) /* in the form of frames */
 {
 	uint32_t bits;
 	memcpy(&bits, &scale, sizeof bits);
@@ -249,32 +277,36 @@ weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batche
                           weir_error *err);
 
 /* --- resume.c. All under the lock, on any thread. */
-/* What was acknowledged in an epoch that began since epoch_seen, while it is asked whether all that was before is still there. */
+/* An acknowledgement in an epoch later than epoch_seen, while the client still asks whether all
+ * earlier acknowledged state exists. */
 struct told {
 	uint64_t index, epoch; /* 0, 0: nothing */
 };
-/* Notes what a reply to a push or a seal says of its partition's log: applied and stable index, the first as seen from an epoch. */
+/* Notes the applied and stable log index in a reply to a push or a seal of that partition; the
+ * applied index as seen from `epoch`. */
 void acknowledge(weir_client *c, uint32_t partition, const struct record *reply, uint32_t epoch);
-/* Asks the partitions of a server whether all that they acknowledged is still there; the answer comes once it is stable. E_STALE for this client when
- * it is not. */
-weir_status resume_ask(struct link *l, bool moved, bool first); /* moved: only those that have come to it just now */
+/* Asks the partitions of a server whether everything that they acknowledged still exists. The
+ * answer comes once that is stable; E_STALE for this client if something is missing. moved: only
+ * the partitions that have just come to the server. */
+weir_status resume_ask(struct link *l, bool moved, bool first);
 weir_status resume_ask_all(weir_client *c);
-/* Whether an answer is of an epoch before one that its partition has told: its server is no
- * longer the primary, or does not know yet that it is again. */
+/* Whether an answer is of an epoch before one that its partition has reported: its server is no
+ * longer the primary, or does not know yet that it is primary again. */
 bool resume_is_outdated(const weir_client *c, const struct request *q, const struct record *r);
 
 /* --- progress.c */
 void progress_start(weir_client *c); /* a timer on the loop */
-void report_anew(weir_client *c);    /* under the lock: the ledger is elsewhere now */
-/* Under the lock: of what all tables have kept back, as last measured. */
+void report_anew(weir_client *c);    /* under the lock: the ledger has moved */
+/* Under the lock: norm of the gradients that all tables have kept back, as last measured. */
 double residual_norm(const weir_client *c);
-/* Under the lock: the counts since the last one. staleness (HISTOGRAM_BUCKETS): what of it is to be told is returned. */
+/* Under the lock: takes the counts since the last report. staleness (HISTOGRAM_BUCKETS). Returns
+ * how many entries of staleness are to be reported. */
 size_t report_take(weir_client *c, Weir__V1__WorkerReport *out, uint64_t *staleness);
 
 /* --- activity.c: whether the trainer moves. All of it under the lock. */
 struct activity {
 	uint64_t moves, seen;                            /* seen: as of the last tick */
-	uint64_t idle_ms, still_ms, longest_ms, batches; /* Activity's */
+	uint64_t idle_ms, still_ms, longest_ms, batches; /* as in the message Activity */
 	int64_t ticked_ms;
 	uint32_t calls; /* to servers and the ledger, in flight */
 	bool waits_for_data;
@@ -282,7 +314,7 @@ struct activity {
 void activity_move(weir_client *c);
 void activity_batch_begins(weir_client *c, struct held_batch *b);
 void activity_batch_ends(weir_client *c); /* it is pushed, or will not be */
-void activity_reads(weir_client *c);      /* an evaluator's move; of others nothing */
+void activity_reads(weir_client *c);      /* an evaluator's move; no effect for others */
 void activity_begin(weir_client *c);      /* as another incarnation */
 void activity_tick(weir_client *c);       /* often, on the loop */
 void activity_fill(const weir_client *c, Weir__V1__Activity *out);
@@ -293,30 +325,33 @@ struct steps {
 	weir_batch current;
 	uint64_t number;
 	struct poll poll;
-	bool asked_ready; /* what it asks is when `asked` may begin */
+	bool asked_ready; /* the poll asks when `asked` may begin */
 	weir_batch asked;
 	bool leaving;
 	weir_status failure;  /* why it could not leave */
-	double weight;        /* of the last batch that was pushed in one */
+	double weight;        /* of the last batch that was pushed in a step */
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint64_t closed;      /* last step whose close all servers have acknowledged */
 	uint32_t closes_in_flight;
 	struct operation *waiting; /* pulls that wait for a step */
 };
 void steps_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
-void steps_poll(weir_client *c);                           /* the same */
+void steps_poll(weir_client *c);                           /* likewise */
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
-weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
+/* Waits. Without the lock. */
+weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err);
 void steps_fail(weir_client *c, weir_status status, const char *text);
-void steps_cancel(weir_client *c);                                    /* what waits: under the lock, on the loop */
+/* Cancels the waiting pulls. Under the lock, on the loop. */
+void steps_cancel(weir_client *c);
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
 struct done_batch {
 	Weir__V1__BatchId id;
 	Weir__V1__BatchWeight weight;
 };
-bool steps_done(weir_client *c, struct done_batch *out); /* the batch of its step, if its push is through */
-bool steps_takes_part(const weir_client *c,
-                      const weir_batch *batch); /* in a step; a batch whose step has closed has no part in another */
+/* *out: the batch of its step. Returns whether its push is through. */
+bool steps_done(weir_client *c, struct done_batch *out);
+/* Whether the batch takes part in a step; a batch whose step has closed takes part in no other. */
+bool steps_takes_part(const weir_client *c, const weir_batch *batch);
 
 extern const struct poll_type steps_poll_type;
 
@@ -327,33 +362,36 @@ struct clocks {
 	uint64_t limit;                       /* those up to it may begin */
 	uint64_t asked_wants, asked_finished; /* by the last request */
 	bool told;                            /* the ledger has heard of them, as far as is known */
-	bool placed;                          /* the ledger has said the shift */
+	bool placed;                          /* the ledger has sent the shift */
 	int64_t shift;
 	struct operation *waiting; /* pulls of batches beyond the limit */
 };
 void clocks_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
-void clocks_poll(weir_client *c);                           /* the same: batches are through, or the ledger is elsewhere */
-/* Under the lock: the unit is about to be given back. Without any the worker has no place among the others: it gets a new one, also from a ledger that begins
- * meanwhile. */
+/* Likewise, when batches are through, or the ledger has moved. */
+void clocks_poll(weir_client *c);
+/* Under the lock: the unit is about to be given back. Without a unit the worker has no place among
+ * the others: it gets a new one, also from a ledger that begins meanwhile. */
 void clocks_leave_unit(weir_client *c, struct held_unit *u);
 void clocks_begin(weir_client *c); /* under the lock: as another incarnation */
 void clocks_fail(weir_client *c, weir_status status, const char *text);
 void clocks_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
-/* Whether a batch may not begin yet because of another worker's clock, not because of this one's. */
+/* Whether a batch may not begin yet because of another worker's clock, not because of this
+ * one's. */
 bool clocks_wait_for_others(weir_client *c);
 extern const struct poll_type clocks_poll_type;
 
 /* --- ledger.c */
 #define LEDGER_DOORS_MAX (2 * WEIR_SERVERS_MAX)
-struct ledger_door { /* an address at which it may be */
+struct ledger_door { /* an address that may be the ledger's */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	struct rpc_channel *channel; /* NULL: not used yet */
 };
 struct ledger_way {
 	struct ledger_door *doors[LEDGER_DOORS_MAX]; /* (doors_count) */
-	uint32_t doors_count, at;                    /* at: the one that is used */
-	uint64_t moves;                              /* how often that changed */
-	uint64_t epoch, revision;                    /* of the map's claim; 0: none: it does not move */
+	uint32_t doors_count, at;                    /* at: the one in use */
+	uint64_t moves;                              /* how often `at` changed */
+	/* Of the map's claim; 0: none, the ledger does not move. */
+	uint64_t epoch, revision;
 };
 
 /* --- client.c */
@@ -370,8 +408,9 @@ struct weir_client {
 	const struct clock *clock;
 
 	char name[WEIR_NAME_BYTES_MAX];
-	uint64_t token;       /* drawn at random: by it the ledger knows a join of the same client */
-	struct holder holder; /* who was in the way of the last join */
+	/* Random: the ledger recognises a repeated join of the same client by it. */
+	uint64_t token;
+	struct holder holder; /* the worker that blocked the last join */
 	weir_options options; /* strings NULL */
 	char *fingerprint;    /* options.fingerprint, or NULL */
 	char *accept[WEIR_ACCEPTED_KEYS_MAX];
@@ -380,7 +419,8 @@ struct weir_client {
 	uint64_t generation;
 	uint64_t ledger_boot; /* JobId's */
 	uint32_t worker, lease_ms, partitions, passes, evaluated;
-	uint32_t patience_ms;                 /* how long a server may be gone: restarts take longer where its log is on disk */
+	/* How long a server may be gone; restarts take longer if its log is on disk. */
+	uint32_t patience_ms;
 	struct link *links[WEIR_SERVERS_MAX]; /* (links_count) by server */
 	uint32_t links_count;
 	struct map map;
@@ -392,7 +432,8 @@ struct weir_client {
 	weir_error failure; /* status OK while it may go on */
 	uint64_t incarnation;
 	struct table *tables[WEIR_TABLES_MAX];
-	pthread_mutex_t coding; /* a push is being coded: of one, all tables. Taken before `lock` */
+	/* Held while a push is coded: one push at a time, for all tables. Taken before `lock`. */
+	pthread_mutex_t coding;
 	uint32_t tables_count;
 	struct operation **slots; /* (slots_count) */
 	uint32_t *slot_generation;
@@ -403,15 +444,20 @@ struct weir_client {
 	struct steps steps;
 	struct clocks clocks;
 	struct activity activity;
-	_Atomic int32_t lent;                 /* frames that point into the caller's memory and are with the transport */
+	/* Frames that point into the caller's memory and are with the transport. */
+	_Atomic int32_t lent;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
-	_Atomic uint32_t pushed_place;        /* the highest of a batch that was pushed, counted from 1; 0: none was */
-	uint64_t *acknowledged,
-	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
+	/* The highest position of a pushed batch, counted from 1; 0: none was pushed. */
+	_Atomic uint32_t pushed_place;
+	/* (partitions) acknowledged: highest index in a reply to this incarnation's pushes and seals;
+	 * epoch_seen: the epoch that it is seen from */
+	uint64_t *acknowledged, *epoch_seen;
 	struct told *later; /* (partitions) */
-	bool ack_sent;      /* a push is done when it is on its way */
+	bool ack_sent;      /* a push completes when it is on its way */
 	struct {
-		uint32_t staleness_ms; /* of what other replicas than the primary may answer with; 0: they are not asked */
+		/* Most that other replicas than the primary may lag when they answer; 0: they are not
+		 * asked. */
+		uint32_t staleness_ms;
 		uint64_t staleness_entries;
 	} read;
 	bool leasing; /* some thread asks for a unit */
@@ -423,7 +469,8 @@ struct weir_client {
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of pushes, since the last report */
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
 	struct reported *reporting; /* a report in flight, NULL: none */
-	struct message *unreported; /* one that nobody has answered: it goes again as it is; NULL: none */
+	/* A report without an answer; it is sent again unchanged; NULL: none. */
+	struct message *unreported;
 	int64_t progress_ms;
 	int64_t ticked_ms;            /* when the loop last looked at its lanes */
 	struct record_writer *writer; /* the loop's */
@@ -439,9 +486,11 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 int64_t client_now(const weir_client *c);
 /* Under the lock: this incarnation is dead; everything in flight completes with E_STALE. */
 void client_become_stale(weir_client *c, const char *why);
-/* Under the lock: nothing can be done any more; everything in flight, and whatever is asked later, fails with this. */
+/* Under the lock: the client can do no more; everything in flight and every later request fails
+ * with this status. */
 void client_fail(weir_client *c, weir_status status, const char *why);
-bool client_is_over(weir_status status); /* whether who is told so cannot go on, whatever it does */
+/* Whether a client with this status cannot go on, whatever it does. */
+bool client_is_over(weir_status status);
 /* Under the lock: whether operations may start. */
 weir_status client_usable(const weir_client *c, weir_error *err);
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err); /* under the lock */
@@ -449,76 +498,85 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...) W
 /* Waits for `changed` until the deadline (client_now; < 0: for ever). False once it has passed. */
 bool client_wait(weir_client *c, int64_t deadline_ms);
 
-/* --- join.c: calls of servers, blocking. */
+/* --- join.c: blocking calls to servers. */
 weir_status client_call_wait(weir_client *c, struct rpc_channel *channel, enum rpc_method method, struct message *m,
                              uint32_t timeout_ms, struct message **answer, weir_error *err);
-/* Every reply's first field is its Status, checked here. */
+/* Checks the Status, which is the first field of every reply. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-/* A call that does no harm when it is repeated: while the other end cannot be reached it is, for patience_ms. */
+/* An idempotent call: repeated for patience_ms while the other end cannot be reached. */
 weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-/* What a refusal means for all that the client does; returns status. */
+/* Applies a refusal to the whole client: it becomes stale, or fails for good. Returns status. */
 weir_status client_heed(weir_client *c, weir_status status, const weir_error *err);
-/* Calls of who cannot be reached. Zero-initialise the pause. */
+/* Repeated calls to an unreachable peer. Zero-initialise the pause. */
 struct tries {
 	int64_t end_ms;
 	uint32_t pause_ms;
 };
-/* After one that failed with *why: waits, and clears it; the first time it tells the log. False when there is no time for another, or no use: the client
- * is being closed, or has failed, or it is stale, unless it is `joining`. */
+/* After a try that failed with *why: waits, and clears *why; logs the first failure. False if there
+ * is no time for another try, or no use: the client is closing, has failed, or is stale (unless it
+ * is `joining`). */
 bool client_try_again(weir_client *c, struct tries *t, bool joining, weir_error *why);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
-/* Made when it is first asked for. NULL: E_MEMORY. Not under the lock. */
+/* Created on first use. NULL: E_MEMORY. Not under the lock. */
 struct coder *tables_coder(weir_client *c, uint32_t id, weir_error *err);
 struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err);
-void tables_note_compression(weir_client *c); /* holding `coding`: what encoders have to tell is there to be reported */
-struct held *tables_held(weir_client *c, uint32_t id, weir_error *err); /* alike */
+/* Holding `coding`: makes the encoders' stats available to the report. */
+void tables_note_compression(weir_client *c);
+struct held *tables_held(weir_client *c, uint32_t id, weir_error *err); /* likewise */
 void tables_forget_residuals(weir_client *c);
 void tables_free(weir_client *c);
 
 /* --- ledger.c: calls of the ledger. */
-/* addresses: of servers of the job, separated by commas. E_INVALID, E_LIMIT, or what opening a channel to the first says. */
+/* addresses: of servers of the job, separated by commas. E_INVALID, E_LIMIT, or the error of
+ * opening a channel to the first. */
 weir_status ledger_open(weir_client *c, const char *addresses, weir_error *err);
 void ledger_free(weir_client *c); /* ends all calls; then the loop may end */
-/* One try, waited for. E_MOVED: it is elsewhere, or nowhere just now. */
+/* One blocking try. E_MOVED: the ledger is elsewhere, or nowhere at present. */
 weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-/* While it cannot be reached it is tried again, for patience_ms, or for c->patience_ms. */
+/* Retries while the ledger cannot be reached, for patience_ms, or for c->patience_ms. */
 weir_status ledger_call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
                                   const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 weir_status ledger_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 /* The rest under the lock. */
-weir_status ledger_channel(weir_client *c, struct rpc_channel **out, weir_error *err); /* to where it is, as far as is known */
-/* Takes what a newer map says of it. Whether that is another place: calls that are under way are then asked there. */
+
+/* The channel to its place, as far as is known. */
+weir_status ledger_channel(weir_client *c, struct rpc_channel **out, weir_error *err);
+/* Takes a newer map's claim about the ledger. Returns whether it names another place; calls under
+ * way are then asked there. */
 bool ledger_claim(weir_client *c, const Weir__V1__PartitionMap *m);
-void ledger_missed(weir_client *c,
-                   uint64_t moves); /* who was asked when there had been so many moves has not got it: asks others */
+/* The address asked after `moves` moves does not have the ledger: asks others. */
+void ledger_missed(weir_client *c, uint64_t moves);
 
 /* --- pull.c */
 void pull_start(struct operation *op); /* under the lock, on the loop: its step is known */
-void pull_go_on(struct operation *op); /* the same: once its batch may begin. Takes the caller's hold */
-weir_status pull_pack(struct record_writer *w, struct request *q); /* one PULL record; under the lock, on the loop */
+/* Likewise, once its batch may begin. Takes the caller's hold. */
+void pull_go_on(struct operation *op);
+/* Writes one PULL record. Under the lock, on the loop. */
+weir_status pull_pack(struct record_writer *w, struct request *q);
 /* --- read.c: pulls from replicas that are not primary. Under the lock, on the loop. */
 
-/* Where a pull's request goes: each replica in its turn, where any may answer. */
+/* The link for a pull's request: each replica in turn, if any may answer. */
 struct link *read_choose(struct request *q);
-/* The index that must have been applied where a pull is answered. */
+/* The index that a replica must have applied to answer a pull. */
 uint64_t read_floor(const weir_client *c, uint32_t partition);
-/* The replica does not answer the request as it should: its primary is asked. */
+/* The replica does not answer the request as it should: the primary is asked. */
 void read_refused(struct lane *lane, struct request *q);
 /* The server does not answer at all. */
 void read_gave_up(struct link *l);
 /* --- broadcast.c */
-/* on_reply of operations that need no more than to be done. */
+/* on_reply of operations that need only completion. */
 weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err);
-/* Sends one small record to every partition: request p of op, which has one for each. Those that cannot be sent fail. Under the lock. */
+/* Sends one small record to every partition: request p of op, which has one for each. Those that
+ * cannot be sent fail. Under the lock. */
 void ask_partitions(struct operation *op, const struct record *r, const struct section *s, const void *data);
-/* The same, nobody waiting. Under the lock. */
+/* The same, with no waiter. Under the lock. */
 weir_status broadcast(weir_client *c, const char *what, const struct record *r, const struct section *s, const void *data,
                       void (*on_finish)(struct operation *op));
 

@@ -1,6 +1,7 @@
-/* Bounded staleness, a worker's side (server/ledger/ledger_clocks.c). A batch gets its number with its first pull of such a table; the pull is sent once that number is
- * within what the ledger has allowed. A batch is through when all that it pushed is applied, or it will push nothing: only then do the others get
- * further because of it, so that what they pull from there on has it. */
+/* Bounded staleness, a worker's side (server/ledger/ledger_clocks.c). A batch gets its number with
+ * its first pull of such a table. The pull is sent once the ledger has allowed that number. A batch
+ * is through when all its pushes are applied, or when it will push nothing. Only then may the
+ * others advance because of it, so that their later pulls contain it. */
 #include "worker/client/client.h"
 
 /* The batches up to this one are through. */
@@ -55,7 +56,7 @@ void clocks_fail(weir_client *c, weir_status status, const char *text)
 	}
 }
 
-/* The number of the first batch that waits; 0: none does. */
+/* The number of the first batch that waits; 0: none. */
 static uint64_t wanted(weir_client *c)
 {
 	uint64_t first = 0;
@@ -84,7 +85,8 @@ void clocks_poll(weir_client *c)
 		return;
 	const uint64_t now = finished(c), wants = wanted(c);
 	const bool news = !k->told || now > k->asked_finished;
-	/* What is parked there would not learn of it; what is not will be answered at once. */
+	/* A poll that waits at the ledger would not learn of it; one that does not wait will be
+	 * answered at once. */
 	if (k->poll.asking ? !news || !k->asked_wants : !news && !wants)
 		return;
 	Weir__V1__ClockRequest q = WEIR__V1__CLOCK_REQUEST__INIT;
@@ -101,7 +103,8 @@ void clocks_poll(weir_client *c)
 	poll_ask(&k->poll, &q.base);
 }
 
-/* A ledger that begins grants nobody anything until it has heard of each, also of who waits for nothing. */
+/* A new ledger grants nothing until it has heard of every worker, including those that wait for
+ * nothing. */
 static void on_lost(weir_client *c)
 {
 	c->clocks.told = false;
@@ -149,7 +152,7 @@ void clocks_leave_unit(weir_client *c, struct held_unit *u)
 		return;
 	c->clocks.placed = false;
 	c->clocks.limit = c->clocks.begun;
-	c->clocks.poll.asking = NULL; /* what it brings was said of the old place */
+	c->clocks.poll.asking = NULL; /* its answer would refer to the old place */
 }
 
 void clocks_begin(weir_client *c)

@@ -1,4 +1,5 @@
-/* The end of a unit: committed with what each partition took of it, or given back; and of a pass: its evaluation. */
+/* The end of a unit: it is committed with the totals of each partition, or given back. And the end
+ * of a pass: its evaluation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct he
 			*out = u;
 			return WEIR_OK;
 		}
-		if (!u->outstanding && !asked) { /* acknowledged and not yet stable: nothing more will be said unasked */
+		/* all acknowledged but not stable: servers report no more unless asked */
+		if (!u->outstanding && !asked) {
 			if (resume_ask_all(c) != WEIR_OK)
 				return weir_fail(err, WEIR_E_MEMORY, "commit of unit %u: out of memory", unit->unit);
 			asked = true;
@@ -41,7 +43,7 @@ static void fill_commit(weir_client *c, Weir__V1__CommitRequest *q, Weir__V1__Jo
 	q->attempt = unit->attempt;
 }
 
-/* Tells all partitions what is closed: everything below the low-water mark, and this unit when
+/* Tells all partitions the closed units: everything below the low-water mark, and this unit if
  * attempt > 0. An evaluator pushes nothing, and its certificate changes nothing. */
 static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt)
 {
@@ -125,7 +127,8 @@ weir_status weir_unit_commit(weir_client *c, const weir_unit *unit, weir_error *
 	if (status == WEIR_OK)
 		status = steps_leave(c, u, err);
 	if (status == WEIR_OK) {
-		/* Into numbers of this commit's own: the unit's books go on being reported, and a commit may be tried again. */
+		/* Into this commit's own numbers: progress goes on reporting the unit's records, and a
+		 * commit may be repeated. */
 		unit_totals(c, u, sums, sums + c->partitions);
 		batches = u->batches;
 		clocks_leave_unit(c, u);

@@ -95,7 +95,7 @@ static weir_status take_refresh(struct held *h, uint64_t chunk, struct held_vers
 	return status;
 }
 
-/* The next difference leads to `version`. */
+/* Applies the next difference, which leads to `version`. */
 static weir_status take_difference(struct held *h, uint64_t chunk, uint64_t version, struct cursor *data, uint8_t *scratch,
                                    weir_error *err)
 {

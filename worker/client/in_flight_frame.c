@@ -1,5 +1,6 @@
-/* What a lane keeps until it is answered: parcels, and requests that wait to be packed. And how that goes to another server when the map says so: a
- * record is cut out of its frame as it lies there; the frame stays, with what is left of it to be answered. */
+/* A lane's unanswered requests: parcels, and requests that wait to be packed. Also their move to
+ * another server when the map says so: a record is cut out of its frame as it lies there. The frame
+ * stays until its remaining records are answered. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void parcel_unlink(struct lane *lane, struct parcel *p)
 	pthread_cond_broadcast(&lane->link->client->changed);
 }
 
-/* Before parcel `next`, or at the end: NULL. */
+/* Inserts before parcel `next`; NULL: at the end. */
 static void parcel_insert(struct lane *lane, struct parcel *p, struct parcel *next)
 {
 	lane_is_asked(lane);
@@ -72,7 +73,7 @@ static struct request *request_in(const struct lane *lane, const struct parcel *
 	return q && q->parcel == p ? q : NULL;
 }
 
-/* All that is not packed yet; they may be put back. */
+/* Takes all requests that are not packed yet; the caller may put them back. */
 static struct request *queue_take(struct lane *lane)
 {
 	struct request *first = lane->queue_first;
@@ -137,14 +138,15 @@ static struct link *home_of(const struct lane *lane, const struct request *q)
 	return q->elsewhere ? lane->link : c->links[c->map.places[q->partition].server];
 }
 
-/* Also where it is already, behind the RESUME: what was refused there, and with it all of its partition that came later. */
+/* Also requests that are already at the right server, to put them behind the RESUME: that server
+ * refused a request there, and with it all of its partition that came later. */
 static bool must_move(const struct lane *lane, const struct request *q)
 {
 	const bool moved = q && !q->elsewhere && lane->link->client->map.places[q->partition].moved;
 	return q && (moved || home_of(lane, q) != lane->link);
 }
 
-/* Its records for partitions that are at `to`, as a parcel there. */
+/* Moves its records for partitions at `to` into a parcel there. */
 static void move_records(struct lane *lane, struct parcel *p, struct link *to)
 {
 	weir_client *c = lane->link->client;
@@ -176,7 +178,8 @@ static void move_parcel(struct lane *lane, struct parcel *p)
 		struct request *q = request_in(lane, p, i);
 		if (!must_move(lane, q))
 			continue;
-		if (q->op->asked_anew && q->op->asked_at == lane->link->client->map.changes) /* just now, for this move */
+		/* Just now, for this move. */
+		if (q->op->asked_anew && q->op->asked_at == lane->link->client->map.changes)
 			continue;
 		if (q->op->asked_anew) {
 			q->parcel = NULL;
@@ -197,14 +200,14 @@ void lane_move_last(struct lane *lane)
 
 void lane_move_pushes(struct lane *lane)
 {
-	struct parcel *end = lane->last; /* what moves within the lane comes behind it */
+	struct parcel *end = lane->last; /* parcels that move within the lane are appended after it */
 	for (struct parcel *p = lane->first, *next; p; p = next) {
 		next = p == end ? NULL : p->next;
 		move_parcel(lane, p);
 	}
 }
 
-/* It is packed anew: pulls have no bytes of their own. */
+/* Packs its requests anew: pulls have no bytes of their own. */
 static void move_packed(struct lane *lane, struct parcel *p)
 {
 	for (uint32_t i = 0, left = p->left; left && i < p->count; i++) {

@@ -1,4 +1,5 @@
-/* Joining the job, and control calls of servers: small protobuf messages, one at a time, waited for by the caller. ledger.c has those of the ledger. */
+/* Joining the job, and control calls of servers: small protobuf messages, one at a time; the caller
+ * waits. ledger.c has the calls of the ledger. */
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
@@ -89,13 +90,14 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 	return client_heed(c, status, err);
 }
 
-/* Under the lock: whether another try is of use. */
+/* Under the lock: whether another try makes sense. */
 static bool may_try(const weir_client *c, bool joining)
 {
 	return joining ? !c->closing && !c->failure.status : client_usable(c, NULL) == WEIR_OK;
 }
 
-/* Waits, but not once the ledger is known to be elsewhere; false when this is no time for another try. */
+/* Waits, but not once the ledger is known to be elsewhere. Returns false if another try makes no
+ * sense. */
 static bool pause_for(weir_client *c, uint32_t pause_ms, bool joining)
 {
 	const int64_t next = client_now(c) + pause_ms;
@@ -138,7 +140,7 @@ weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum 
 		if (client_try_again(c, &tries, false, err))
 			continue;
 		pthread_mutex_lock(&c->lock);
-		weir_status why = client_usable(c, err); /* stale: what is asked for has no meaning any more */
+		weir_status why = client_usable(c, err); /* stale: the request has no meaning any more */
 		pthread_mutex_unlock(&c->lock);
 		return why ? why : status;
 	}
@@ -163,7 +165,7 @@ static weir_status take_job(weir_client *c, const Weir__V1__JoinReply *r, weir_e
 	           : weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 }
 
-/* A new incarnation finds the job as it was; its servers may be others. */
+/* A new incarnation finds the same job; its servers may be others. */
 static weir_status check_job(const weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
 {
 	const bool same = r->job && r->job->generation == c->generation && r->partitions == c->partitions;
@@ -187,7 +189,8 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	c->read.staleness_entries = r->read_staleness_entries;
 	c->ledger_boot = r->n_boots ? r->boots[0] : 0;
 	pthread_mutex_lock(&c->lock);
-	status = map_take(c, r->map, err); /* nothing is under way: it was dropped, and nothing begins before the incarnation does */
+	/* Nothing is under way: it was dropped, and nothing begins before the incarnation does. */
+	status = map_take(c, r->map, err);
 	if (status != WEIR_OK) {
 		pthread_mutex_unlock(&c->lock);
 		return status;
@@ -197,43 +200,45 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	units_free(c);
 	clocks_begin(c);
 	c->steps.member = c->steps.leaving = false;
-	c->steps.closes_sent = 0; /* what was on its way to the servers was dropped with all else */
+	c->steps.closes_sent = 0; /* closes on their way to the servers were dropped with all else */
 	c->incarnation = r->incarnation;
 	c->lease_sequence = c->report_sequence = 0;
 	activity_begin(c);
-	message_release(c->unreported); /* the dead one's */
+	message_release(c->unreported); /* the dead incarnation's */
 	c->unreported = NULL;
 	c->reporting = NULL;
 	c->stale = false;
-	memset(c->acknowledged, 0, c->partitions * sizeof *c->acknowledged); /* to the dead one */
+	/* To the dead incarnation. */
+	memset(c->acknowledged, 0, c->partitions * sizeof *c->acknowledged);
 	memset(c->later, 0, c->partitions * sizeof *c->later);
-	memset(c->applied_seen, 0, c->partitions * sizeof *c->applied_seen); /* that may be gone */
+	memset(c->applied_seen, 0, c->partitions * sizeof *c->applied_seen); /* may be lost */
 	for (size_t i = 0; status == WEIR_OK && i < r->n_tables; i++)
 		status = tables_learn(c, r->tables[i], NULL, err);
 	steps_learn(c, r->closes, r->n_closes);
-	if (status == WEIR_OK && again && resume_ask_all(c) != WEIR_OK) /* for the epochs: their answers were dropped */
+	/* For the epochs: their answers were dropped. */
+	if (status == WEIR_OK && again && resume_ask_all(c) != WEIR_OK)
 		status = weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 	pthread_mutex_unlock(&c->lock);
 	return status;
 }
 
-/* So long, at least, the holder of a name or an evaluator's place is waited for: a lease of the
- * default term ends within it. */
+/* The minimum wait for the holder of a name or of an evaluator's place: a lease of the default term
+ * ends within it. */
 #define HOLDER_PATIENCE_MS (WEIR_LEASE_TERM_MS + WEIR_PROGRESS_INTERVAL_MS)
 _Static_assert(HOLDER_PATIENCE_MS > WEIR_NAME_SILENT_MS, "a dead holder must give its name away before the newcomer gives up");
 
-/* What a newcomer has seen of those in its way. */
+/* A newcomer's observations of the workers in its way. */
 struct waiting {
 	bool told;
 	int64_t since_ms;
-	uint64_t heard; /* requests of the holder that the ledger had had then */
+	uint64_t heard; /* requests from the holder that the ledger had received by then */
 };
 
-/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is
- * alive asks again: the holder may have died without a word, and gives way when the ledger has
- * not heard from it for WEIR_NAME_SILENT_MS, or for a lease, or sooner where its process is seen
- * to be gone. Once it has been heard from since, it is alive; what the ledger heard before a
- * failover says nothing. */
+/* A name belongs to one live worker, and a job has one evaluator. A newcomer that is refused
+ * because of a live holder asks again. The holder may have died silently: it gives way when the
+ * ledger has not heard from it for WEIR_NAME_SILENT_MS, or for a lease, or sooner if its process is
+ * seen to be gone. Once the ledger has heard from it since, the holder is alive; requests that the
+ * ledger received before a failover prove nothing. */
 static bool may_ask_again(weir_client *c, struct waiting *w, Weir__V1__JoinRequest *q, uint32_t patience_ms, const char *why)
 {
 	const struct holder *h = &c->holder;

@@ -1,5 +1,6 @@
-/* A radix sort from the highest bits down that look at least once at each bit in which keys differ: buckets of about one key each, so that hashes are in order after
- * one round and an insertion sort of what is left; keys that cluster take more rounds, at most one for each bit. */
+/* A radix sort, from the highest bit in which keys differ down. Buckets hold about one key each, so
+ * hashes are in order after one round and an insertion sort of the rest. Keys that cluster take
+ * more rounds, at most one per bit. */
 #include "worker/client/key_order.h"
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@ static void insertion(uint64_t *keys, uint32_t *order, size_t n)
 	}
 }
 
-/* The bits in which not all keys are alike; 0: they are in order already. */
+/* The bits in which keys differ; 0: they are in order already. */
 static uint64_t differing(const uint64_t *keys, size_t n)
 {
 	uint64_t bits = 0;
@@ -56,7 +57,8 @@ void key_order(uint64_t *keys, uint32_t *order, size_t n, uint64_t *keys_scratch
 	const uint32_t shift = bits_of(bits) - digit, buckets = 1u << digit;
 	for (size_t i = 0; i < n; i++)
 		ends[keys[i] >> shift & (buckets - 1)]++;
-	for (uint32_t b = 0, at = 0, count; b < buckets; b++, at += count) { /* where each begins; scattering moves it to its end */
+	/* Bucket starts; scattering moves each to its bucket's end. */
+	for (uint32_t b = 0, at = 0, count; b < buckets; b++, at += count) {
 		count = ends[b];
 		ends[b] = at;
 	}

@@ -1,4 +1,4 @@
-/* Leasing: a unit is asked for, and sealed when an older attempt of it existed. */
+/* Leasing: asks for a unit, and seals it if an older attempt of it existed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ static weir_status on_seal_reply(struct operation *op, struct request *q, const 
 	return status;
 }
 
-/* Tells every partition that older attempts of the unit are over, and learns which of their parts are applied. */
+/* Tells every partition that older attempts of the unit are over, and learns which of their parts
+ * are applied. */
 static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
 {
 	u->present = calloc(c->partitions, sizeof *u->present);
@@ -50,7 +51,7 @@ static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
 	return operation_wait(op, -1, err);
 }
 
-/* A unit that was given up: what is applied of it is told to the ledger, and no more is done. Takes u over. */
+/* Ends a unit that was given up: only reports its applied parts to the ledger. Takes u over. */
 static weir_status skip_unit(weir_client *c, struct held_unit *u, weir_error *err)
 {
 	const weir_unit unit = {.pass = u->pass, .unit = u->unit, .attempt = u->attempt};
@@ -64,7 +65,7 @@ static weir_status skip_unit(weir_client *c, struct held_unit *u, weir_error *er
 	return status;
 }
 
-/* *again_ms: when to ask again, 0 when this is a unit to execute. */
+/* *again_ms: when to ask again; 0: this is a unit to execute. */
 static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint64_t incarnation, weir_unit *out,
                              uint32_t *again_ms, weir_error *err)
 {
@@ -102,7 +103,7 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	return status;
 }
 
-/* One LeaseRequest. *again_ms: when to ask again, 0 when there is an answer. */
+/* One LeaseRequest. *again_ms: when to ask again; 0: there is an answer. */
 static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t sequence, weir_unit *out, uint32_t *again_ms,
                                 weir_error *err)
 {
@@ -130,8 +131,9 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 	return status;
 }
 
-/* Under the lock. One thread asks at a time, and a sequence number is used up by the unit it brought: an answer that was lost is asked for again
- * before another unit is, or the ledger would wait for ever for a unit that nobody executes. */
+/* Under the lock. One thread asks at a time, and a unit uses up the sequence number that brought
+ * it. A lost answer is asked for again before another unit is. Otherwise the ledger would wait for
+ * ever for a unit that nobody executes. */
 static weir_status ask_in_turn(weir_client *c, int64_t deadline_ms, weir_unit *out, uint32_t *again_ms, weir_error *err)
 {
 	while (c->leasing)
@@ -146,7 +148,8 @@ static weir_status ask_in_turn(weir_client *c, int64_t deadline_ms, weir_unit *o
 	status = ask_for_unit(c, incarnation, sequence, out, again_ms, err);
 	pthread_mutex_lock(&c->lock);
 	c->leasing = false;
-	if (c->options.role == WEIR_EVALUATOR && status == WEIR_OK && *again_ms) /* there is nothing to evaluate */
+	/* There is nothing to evaluate. */
+	if (c->options.role == WEIR_EVALUATOR && status == WEIR_OK && *again_ms)
 		activity_move(c);
 	pthread_cond_broadcast(&c->changed);
 	if (status == WEIR_OK && !*again_ms && incarnation == c->incarnation)

@@ -1,13 +1,15 @@
-/* Calls of the ledger, wherever it is. One server has it; where it has replicas another one takes it over when that dies. The map says where (map.h); who has not joined yet
- * is told by whichever server is asked. Every call can be made again: the ledger knows a repetition by the incarnation, and by the sequence, the unit or the batch in it. So a call
- * at a server that does not answer is given up when the ledger is known to be elsewhere, and made there. */
+/* Calls of the ledger, wherever it is. One server has it; if it has replicas, another takes over
+ * when that server dies. The map says which server (map.h). A client that has not joined yet learns
+ * it from any server that it asks. Every call is repeatable: the ledger recognises a repetition by
+ * the incarnation, and by the sequence, the unit or the batch in it. So the client gives up a call
+ * at a silent server once it knows that the ledger is elsewhere, and makes it there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/client/client.h"
 
-/* --- Doors. All under the lock. */
+/* --- Doors: addresses of the ledger. All under the lock. */
 
 static weir_status add_door(weir_client *c, const char *address, uint32_t *at, weir_error *err)
 {
@@ -85,7 +87,7 @@ bool ledger_claim(weir_client *c, const Weir__V1__PartitionMap *m)
 	return w->moves != moves;
 }
 
-/* Before the client has joined it has no other map than a refusal. */
+/* Before the client has joined, a refusal is its only map. */
 static void take_refusal(weir_client *c, const Weir__V1__PartitionMap *m)
 {
 	uint32_t door;
@@ -224,7 +226,8 @@ weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCM
 	return client_heed(c, status, err);
 }
 
-/* Whether who has not joined may ask several servers: none of them for long, then. */
+/* Whether a client that has not joined may ask several servers; it then spends little time on
+ * each. */
 static bool has_turns(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -233,8 +236,9 @@ static bool has_turns(weir_client *c)
 	return turns;
 }
 
-/* Asks until the ledger can be reached, for patience_ms at most. Where it can be reached and does not answer it waits for space on its disk: for it there
- * is patience without end, as for pushes. */
+/* Asks until the ledger can be reached, for patience_ms at most. A ledger that can be reached but
+ * does not answer is waiting for space on its disk: the call then waits without limit, as pushes
+ * do. */
 weir_status ledger_call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
                                   const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
@@ -253,7 +257,8 @@ weir_status ledger_call_patiently(weir_client *c, enum rpc_method method, const 
 		if (client_try_again(c, &tries, joining, err))
 			continue;
 		pthread_mutex_lock(&c->lock);
-		weir_status why = joining ? WEIR_OK : client_usable(c, err); /* stale: what is asked for has no meaning any more */
+		/* Stale: the request has no meaning any more. */
+		weir_status why = joining ? WEIR_OK : client_usable(c, err);
 		pthread_mutex_unlock(&c->lock);
 		return why ? why : status;
 	}

@@ -1,5 +1,6 @@
-/* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests are answered and sends them again when
- * the stream was lost; identities make that harmless. A lane that cannot get through for as long as a server may be gone fails what waits for it. */
+/* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests
+ * are answered, and sends them again after a lost stream; identities make that harmless. A lane
+ * that cannot get through for as long as a server may be gone fails its waiting requests. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ weir_status client_channel(weir_client *c, uint32_t server, struct rpc_channel *
 	return status;
 }
 
-/* What the oldest waiting request wants, for the error text. */
+/* Describes the oldest waiting request, for the error text. */
 static void describe_waiting(const struct lane *lane, char *out, size_t bytes)
 {
 	const struct operation *op = NULL;
@@ -81,7 +82,7 @@ static void lane_give_up(struct lane *lane)
 	lane->dead = true;
 	client_log(lane->link->client, WEIR_LOG_ERROR, "%s", text);
 	(void)lane_drop(lane, FRAME_PARTITION_ALL, WEIR_E_UNAVAILABLE, text);
-	/* Its RESUME is dropped too, which pulls wait for: only another stream asks that again. */
+	/* Drops its RESUME, too, which pulls wait for: only a new stream asks again. */
 	if (lane->method == RPC_PUSH_STREAM && lane->stream)
 		rpc_stream_cancel(lane->stream, WEIR_E_UNAVAILABLE, "no answer");
 }
@@ -118,7 +119,7 @@ weir_status links_reachable(const weir_client *c, weir_error *err)
 	return WEIR_OK;
 }
 
-/* A server with a stuck thread keeps its connections. */
+/* Reports a server that keeps its connection but has a stuck thread. */
 static void tell_silent(struct lane *lane)
 {
 	char doing[160];
@@ -129,7 +130,8 @@ static void tell_silent(struct lane *lane)
 	lane->told_silent = true;
 }
 
-/* With nothing heard since it was opened, or while down, waiting has an end. A proven stream is watched by the transport. */
+/* Waiting is limited while a stream is down, or has brought nothing since it was opened. The
+ * transport watches a proven stream. */
 void lane_tick(struct lane *lane)
 {
 	const int64_t waited_ms = client_now(lane->link->client) - lane->progress_ms;
@@ -151,14 +153,16 @@ static void send_parcel(struct lane *lane, struct parcel *p)
 	if (bytes)
 		atomic_fetch_add_explicit(bytes, p->bytes, memory_order_relaxed);
 	struct message *m = wire_wrap_frame(message_retain(p->message));
-	p->sent = m && rpc_stream_send(lane->stream, m) == WEIR_OK; /* if not, it is tried again: at the latest on the next stream */
+	/* If not, it is tried again, on the next stream at the latest. */
+	p->sent = m && rpc_stream_send(lane->stream, m) == WEIR_OK;
 	if (p->sent) {
 		lane->sent_bytes += p->bytes;
 		lane->sent_requests += p->count;
 	}
 }
 
-/* Whether the server has credit for it. Who fills a lane looks ahead, but what moves to it comes on top. */
+/* Whether the server has credit for the parcel. Callers that fill a lane look ahead, but requests
+ * that move to it come on top. */
 static bool has_credit(const struct lane *lane, const struct parcel *p)
 {
 	return !lane->sent_requests || (lane->sent_requests + p->count <= WEIR_STREAM_CREDIT_REQUESTS &&
@@ -239,7 +243,7 @@ void link_queue_pull(struct link *l, struct request *q)
 	lane->queue_last = q;
 }
 
-/* --- the stream's events, on the loop */
+/* --- The stream's events, on the loop */
 
 const char *reply_text(const struct record *r, struct cursor body, char *text, size_t bytes)
 {
@@ -262,8 +266,8 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	weir_error err = {0};
 	pthread_mutex_lock(&c->lock);
 	struct request *q = operation_find(c, r->request_id);
-	if (!q || q->answered || !q->parcel ||
-	    q->server != lane->link->index) { /* of what was sent twice, was given up, or is asked elsewhere */
+	/* It was sent twice, was given up, or is asked elsewhere. */
+	if (!q || q->answered || !q->parcel || q->server != lane->link->index) {
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}
@@ -287,7 +291,8 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	struct operation *op = q->op;
 	weir_status status;
 	request_done(lane, q);
-	if (r->kind == RECORD_PULL_REPLY) { /* decoded without the lock: its operation is held by the request */
+	/* Decoded without the lock: the request holds its operation. */
+	if (r->kind == RECORD_PULL_REPLY) {
 		pthread_mutex_unlock(&c->lock);
 		status = op->on_reply(op, q, r, body, &err);
 		pthread_mutex_lock(&c->lock);
@@ -366,7 +371,7 @@ static void open_later(void *arg)
 	lane_open(arg);
 }
 
-/* One of its two lanes speaks for a server. */
+/* One of its two lanes reports for a server. */
 static bool tells(const struct lane *lane)
 {
 	return lane->method == RPC_PUSH_STREAM && !lane->link->client->closing;
@@ -436,7 +441,8 @@ void lane_open(struct lane *lane)
 	pthread_mutex_lock(&c->lock);
 	lane->stream = stream;
 	if (lane->method == RPC_PUSH_STREAM && client_usable(c, NULL) == WEIR_OK && resume_ask(lane->link, false, true) != WEIR_OK)
-		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory"); /* it is opened again, and asked */
+		/* It is opened again, and asked. */
+		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory");
 	else
 		lane_pump(lane);
 	pthread_mutex_unlock(&c->lock);

@@ -6,15 +6,17 @@
 
 #include "worker/client/client.h"
 
-/* --- What is claimed */
+/* --- Claims */
 
-/* Whether the claim moves the partition. Revision 0: that of a server which knows of this partition only. */
+/* Whether the claim moves the partition. Revision 0: from a server that knows of this partition
+ * only. */
 static bool claim(weir_client *c, uint32_t partition, uint64_t server, uint64_t epoch, uint64_t revision, weir_error *err)
 {
 	struct map_place *at = &c->map.places[partition];
 	if (epoch < at->epoch || (epoch == at->epoch && revision <= at->revision))
 		return false;
-	if (server >= c->links_count || link_use(c->links[server], err) != WEIR_OK) /* nobody has it now, or it cannot be found */
+	/* No server has it now, or its server cannot be found. */
+	if (server >= c->links_count || link_use(c->links[server], err) != WEIR_OK)
 		return false;
 	at->moved |= at->server != server || at->epoch != epoch;
 	at->server = (uint32_t)server;
@@ -56,19 +58,20 @@ static weir_status begin(weir_client *c, uint32_t servers, weir_error *err)
 	if (!c->map.places)
 		return weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 	for (uint32_t p = 0; p < c->partitions; p++)
-		c->map.places[p].server = p % servers; /* until somebody says better */
+		c->map.places[p].server = p % servers; /* until a claim arrives */
 	c->map.pause_ms = WEIR_MAP_RETRY_FIRST_MS;
 	c->map.hint = WEIR_SERVER_NONE;
 	return WEIR_OK;
 }
 
-/* --- What moves */
+/* --- Moves */
 
-/* A server that has not connected is asked all that when it does. */
+/* A server that has not connected yet gets all RESUMEs when it does. */
 static void resume_moved(struct link *l)
 {
 	if (l->push.stream && client_usable(l->client, NULL) == WEIR_OK && resume_ask(l, true, false) != WEIR_OK)
-		rpc_stream_cancel(l->push.stream, WEIR_E_MEMORY, "out of memory"); /* the next one begins with it */
+		/* The next stream begins with it. */
+		rpc_stream_cancel(l->push.stream, WEIR_E_MEMORY, "out of memory");
 }
 
 static void move(weir_client *c)
@@ -98,7 +101,7 @@ static void learn_replicas(weir_client *c, const Weir__V1__PartitionMap *m)
 
 weir_status map_take(weir_client *c, const Weir__V1__PartitionMap *m, weir_error *err)
 {
-	weir_error none = {0}; /* of the first server that cannot be used */
+	weir_error none = {0}; /* error of the first server that cannot be used */
 	bool moved = false;
 	const bool first = !c->map.places;
 	weir_status status = check(c, m, err);
@@ -146,7 +149,7 @@ static bool is_quiet(const struct lane *lane, int64_t now)
 	return waits && now - lane->progress_ms >= (lane->proven ? WEIR_LINK_SILENT_MS : WEIR_LINK_DOWN_MS);
 }
 
-/* It cannot be kept up, whether or not something waits. */
+/* The connection does not stay up, whether or not a request waits. */
 static bool is_failing(const struct lane *lane, int64_t now)
 {
 	return lane->lost_last_ms - lane->lost_first_ms >= WEIR_LINK_DOWN_MS && now - lane->lost_last_ms < WEIR_DEAD_PEER_MS;
@@ -157,8 +160,9 @@ static bool is_lively(const struct link *l, int64_t now)
 	return (l->push.proven || l->pull.proven) && !is_quiet(&l->push, now) && !is_quiet(&l->pull, now);
 }
 
-/* The server that was hinted at; else one that answers, each in its turn; else the next. One that nothing is asked of seems to answer though it stands still: behind
- * a question without an answer comes whoever is next. */
+/* Chooses the hinted server; else one that answers, in turn; else the next one. A server without
+ * requests seems to answer even if it stands still, so after an unanswered question the next server
+ * is asked. */
 static struct link *choose(weir_client *c)
 {
 	struct map *m = &c->map;
@@ -195,7 +199,8 @@ static void pause_grows(struct map *m)
 		m->pause_ms = WEIR_MAP_RETRY_CAP_MS;
 }
 
-/* What was refused is tried again where it was: its server may have got the partition back, or nobody knows better. */
+/* Tries refused requests again at the same server: it may have got the partition back, or no server
+ * knows better. */
 static void on_answer(weir_client *c, const Weir__V1__PartitionMap *m)
 {
 	const uint64_t changes = c->map.changes;
@@ -242,7 +247,7 @@ static void ask(weir_client *c)
 	q.job = &job;
 	struct message *m = !c->closing && link_use(l, NULL) == WEIR_OK ? wire_pack(&q.base) : NULL;
 	c->map.asking = m && rpc_call_start(l->channel, RPC_MAP, m, WEIR_MAP_TIMEOUT_MS, on_map, c) == WEIR_OK;
-	c->map.wanted = !c->map.asking; /* map_tick comes back to it */
+	c->map.wanted = !c->map.asking; /* map_tick repeats it */
 }
 
 void map_want(weir_client *c, uint32_t hint)
@@ -254,7 +259,7 @@ void map_want(weir_client *c, uint32_t hint)
 		m->hint = hint;
 	if (m->asking || m->timer || c->closing)
 		return;
-	if (now - m->next_ms > WEIR_MAP_RETRY_CAP_MS) /* nobody has asked for a while */
+	if (now - m->next_ms > WEIR_MAP_RETRY_CAP_MS) /* no request for a while */
 		m->pause_ms = WEIR_MAP_RETRY_FIRST_MS;
 	if (now >= m->next_ms) {
 		ask(c);
@@ -321,7 +326,8 @@ void map_forget_waits(weir_client *c)
 		c->map.places[p].waits_ms = 0;
 }
 
-/* Nobody has answered for it for patience_ms. If that was waited for, what comes next waits for the length of a question only. */
+/* No server has answered for the partition for patience_ms: fails its requests. Later requests then
+ * wait for one question only. */
 static void give_up(weir_client *c, uint32_t partition, int64_t now)
 {
 	struct map_place *at = &c->map.places[partition];

@@ -1,4 +1,4 @@
-/* weir_open: a client over gRPC. Apart from client.c, so that tests over memory need no gRPC. */
+/* weir_open: a client over gRPC. Separate from client.c, so that tests over memory need no gRPC. */
 #include "worker/client/client.h"
 
 weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err)

@@ -1,5 +1,6 @@
-/* LZ4 of what is pushed, where a trial shows that it pays. Gradients and coded keys do not get smaller, so that a trial must cost next to nothing; gradients that are zeros
- * for the most part do (10 % of fp32 not zero: 3 times). */
+/* LZ4 of pushed streams, used only if a trial shows that it pays. Ordinary gradients and coded keys
+ * do not get smaller, so a trial must cost next to nothing. Gradients that are mostly zeros do
+ * (10 % of fp32 not zero: 3 times). */
 #ifndef WEIR_PACK_H
 #define WEIR_PACK_H
 
@@ -8,21 +9,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACK_BYTES_MIN    1024u       /* a shorter stream goes as it is */
-#define PACK_SAMPLE_BYTES (16u << 10) /* of a stream, from its middle, are tried */
-#define PACK_TRIALS_FIRST 2u          /* the first streams of a table, and then */
-#define PACK_TRIAL_EVERY  64u         /* one of so many */
-#define PACK_SAVES_PERMIL 100u        /* what LZ4 must save at least */
+#define PACK_BYTES_MIN    1024u       /* a shorter stream is sent unpacked */
+#define PACK_SAMPLE_BYTES (16u << 10) /* sample size of a trial, from the middle of the stream */
+#define PACK_TRIALS_FIRST 2u          /* trials: the first streams of a table, and then */
+#define PACK_TRIAL_EVERY  64u         /* one in this many */
+#define PACK_SAVES_PERMIL 100u        /* LZ4 must save at least this much */
 
-/* Of the streams of one kind of one table. Any thread; zero-initialise. */
+/* For the streams of one kind of one table. Any thread; zero-initialise. */
 struct pack_trial {
 	atomic_uint streams;
 	atomic_bool pays;
 };
 
-/* Before a stream of n bytes is sent, once: whether pack_stream is to be asked. */
+/* Call once for each stream of n bytes, before it is sent. Returns whether to call pack_stream. */
 bool pack_is_due(struct pack_trial *t, size_t n);
-/* in (n): as it is sent, its bytes; 0: it goes as it is. out (n). */
+/* in (n). Returns the packed size in bytes, or 0: send it unpacked. out (n). */
 size_t pack_stream(struct pack_trial *t, const void *in, size_t n, uint8_t *out);
 
 #endif

@@ -30,7 +30,8 @@ void split_free(struct split *s)
 	*s = (struct split){0};
 }
 
-/* owner (rows): each row's partition. Turns counts into group starts, scatters, and leaves offsets pointing at group starts. */
+/* owner (rows): each row's partition. Turns counts into group starts and scatters; leaves offsets
+ * pointing at group starts. */
 static void scatter(struct split *s, const uint64_t *keys, const uint16_t *owner, size_t rows, uint32_t partitions)
 {
 	uint32_t next[WEIR_PARTITIONS_MAX];

@@ -7,7 +7,7 @@
 struct poll_asked {
 	struct poll *poll;
 	uint64_t incarnation;
-	uint64_t moves; /* of the ledger, then */
+	uint64_t moves; /* of the ledger, at that time */
 };
 
 static void go_on(void *poll)
@@ -18,7 +18,7 @@ static void go_on(void *poll)
 	pthread_mutex_unlock(&p->client->lock);
 }
 
-/* No answer: it ran out, or the ledger cannot be reached just now. */
+/* No answer: it timed out, or the ledger cannot be reached at present. */
 static void take_failure(struct poll *p, weir_status status, const char *text)
 {
 	weir_client *c = p->client;
@@ -102,6 +102,6 @@ void poll_ask_anew(struct poll *p)
 		p->type->on_lost(p->client);
 	else if (!p->asking)
 		return;
-	p->asking = NULL; /* its answer does not count any more */
+	p->asking = NULL; /* its answer no longer counts */
 	p->type->go_on(p->client);
 }

@@ -1,4 +1,5 @@
-/* Progress: a timer on the loop reports watermarks and counts, which renews the leases, and looks after lanes that are down. */
+/* Progress: a timer on the loop reports watermarks and counts, which renews the leases, and looks
+ * after lanes that are down. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 struct reported { /* a ProgressRequest in flight */
 	weir_client *client;
 	uint64_t incarnation;
-	uint64_t moves; /* of the ledger, then */
+	uint64_t moves; /* of the ledger, at that time */
 };
 
 static void on_progress_reply(void *arg, weir_status status, const char *text, struct message *m)
@@ -41,7 +42,8 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
-		else if (client_is_over(status) || status == WEIR_E_INVALID) /* invalid: its data are others than the job's */
+		/* Invalid: its data differ from the job's. */
+		else if (client_is_over(status) || status == WEIR_E_INVALID)
 			client_fail(c, status, err.text);
 		else
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
@@ -165,7 +167,7 @@ static void report(weir_client *c)
 
 void report_anew(weir_client *c)
 {
-	c->reporting = NULL; /* its answer does not count any more */
+	c->reporting = NULL; /* its answer no longer counts */
 	c->progress_ms = client_now(c) - interval_ms(c);
 }
 

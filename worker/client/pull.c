@@ -1,6 +1,7 @@
-/* Pull: the rows of all items, grouped by partition, one PULL record per partition and about a message's worth of answer; answers are
- * decoded straight from the received slices into the caller's memory. Of dense tables whose pulls are coded a batch's pull asks for what has changed since the version
- * that is held (held.h), which is then copied. */
+/* Pull: the rows of all items, grouped by partition. A request is one PULL record to one partition,
+ * with about a message's worth of answer. Answers are decoded straight from the received slices
+ * into the caller's memory. For dense tables with coded pulls, a batch's pull asks for the
+ * differences from the version held (held.h), whose values are then copied. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,13 @@
 #include "worker/client/held.h"
 #include "worker/client/partition_keys.h"
 
-#define REPLY_HEADERS_BYTES 256u /* about */
+#define REPLY_HEADERS_BYTES 256u /* approximate */
 
 struct pull_item {
 	const struct table *table;
 	float *values;
-	weir_codec codec;  /* that is asked for */
-	struct held *held; /* NULL: not differences */
+	weir_codec codec;  /* requested */
+	struct held *held; /* NULL: no differences */
 	size_t row_bytes;  /* encoded, of a whole row; at most */
 	struct split split;
 };
@@ -32,7 +33,7 @@ struct plan_request {
 	size_t reply_bytes;
 };
 
-struct pull_modes { /* of its tables: whether some are */
+struct pull_modes { /* whether some of its tables are */
 	bool synchronous, clocked;
 };
 
@@ -60,7 +61,7 @@ static void destroy(struct operation *op)
 	pull_free(op->payload);
 }
 
-/* coded: as the table's pulls are; else in fp32. */
+/* coded: with the table's pull codec; else fp32. */
 static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, bool coded,
                              struct pull_modes *modes, weir_error *err)
 {
@@ -95,7 +96,7 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 	           : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
 }
 
-/* One more element in a growing array. */
+/* Makes room for one more element in a growing array. */
 static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t bytes)
 {
 	if (count < *capacity)
@@ -109,7 +110,7 @@ static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t bytes)
 	return true;
 }
 
-/* Cuts the rows of one partition into requests. */
+/* Divides the rows of one partition into requests. */
 static bool plan_partition(struct pull *p, uint32_t partition)
 {
 	struct plan_request *open = NULL;
@@ -155,7 +156,7 @@ static void write_held(const struct pull_item *item, const uint64_t *chunks, uin
 	}
 }
 
-/* Of the answer to one piece, about. */
+/* Approximate size of the answer to one piece. */
 static size_t expected_bytes(const struct pull_item *item, const struct piece *piece, bool differences)
 {
 	size_t bytes = 0;
@@ -185,7 +186,7 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 		const weir_table_spec *spec = &item->table->spec;
 		const uint32_t rows = piece->end - piece->begin;
 		const uint64_t *keys = item->split.keys + piece->begin;
-		const bool differences = item->held && !q->elsewhere; /* others than primaries have none */
+		const bool differences = item->held && !q->elsewhere; /* only primaries have them */
 		uint8_t *index, *held;
 		struct section s = {.table = (uint16_t)item->table->id,
 		                    .codec = (uint8_t)(item->held && !differences ? WEIR_CODEC_FP32 : item->codec),
@@ -199,7 +200,8 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 		if (differences)
 			held_begin(item->held, op->client->incarnation);
 		q->reply_bytes += expected_bytes(item, piece, differences);
-		if (record_writer_reserve(w, &s, &index, &held) != WEIR_OK) /* record_writer_end says it again */
+		/* record_writer_end reports it again */
+		if (record_writer_reserve(w, &s, &index, &held) != WEIR_OK)
 			continue;
 		section_keys_write(&s, keys, index);
 		if (differences)
@@ -208,7 +210,7 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 	return record_writer_end(w);
 }
 
-/* Row values of an embedding, each to its place in the caller's array. */
+/* Writes row values of an embedding, each to its place in the caller's array. */
 static weir_status scatter_rows(weir_client *c, const struct pull_item *item, const struct piece *piece, struct cursor data)
 {
 	const weir_table_spec *spec = &item->table->spec;
@@ -224,7 +226,7 @@ static weir_status scatter_rows(weir_client *c, const struct pull_item *item, co
 	return WEIR_OK;
 }
 
-/* Chunks of a dense table in fp32, element runs as they lie in the slices. */
+/* Copies chunks of a dense table in fp32, as element runs from the slices. */
 static weir_status scatter_chunks(const struct pull_item *item, const struct piece *piece, struct cursor data)
 {
 	const weir_table_spec *spec = &item->table->spec;
@@ -244,7 +246,8 @@ static weir_status scatter_chunks(const struct pull_item *item, const struct pie
 	return WEIR_OK;
 }
 
-/* Differences from what is held, and the result. E_NOT_CURRENT: some of it must be asked for again; the rest is in. */
+/* Applies differences to the held values, and copies the result. E_NOT_CURRENT: some chunks must be
+ * asked for again; the others are applied. */
 static weir_status take_differences(weir_client *c, const struct pull_item *item, const struct piece *piece,
                                     const struct section *s, weir_error *err)
 {
@@ -276,14 +279,14 @@ static weir_status take_section(weir_client *c, const struct pull_item *item, co
 	return status ? weir_fail(err, status, "the answer has %u bytes, too few for %u rows", s->data_bytes, s->rows) : WEIR_OK;
 }
 
-/* Who cannot tell differences answers in fp32. */
+/* A server that cannot send differences answers in fp32. */
 static bool is_answer(const struct pull_item *item, const struct piece *piece, const struct section *s)
 {
 	return s->table == item->table->id && s->rows == piece->end - piece->begin &&
 	       (s->codec == item->codec || (item->held && s->codec == WEIR_CODEC_FP32));
 }
 
-/* E_NOT_CURRENT: it must be asked again. */
+/* E_NOT_CURRENT: ask again. */
 static weir_status take_sections(struct operation *op, const struct request *q, struct cursor *body, weir_error *err)
 {
 	weir_client *c = op->client;
@@ -310,7 +313,7 @@ static weir_status take_sections(struct operation *op, const struct request *q, 
 	return lacks ? weir_fail(err, lacks, "what came are differences from what is not held") : WEIR_OK;
 }
 
-/* What was applied when these values were read: the push of this batch will say so. */
+/* Notes the index that was applied when these values were read: this batch's push reports it. */
 static void remember_applied(struct operation *op, uint16_t partition, uint64_t applied)
 {
 	weir_client *c = op->client;
@@ -320,7 +323,8 @@ static void remember_applied(struct operation *op, uint16_t partition, uint64_t 
 	struct held_batch *b = op->has_batch ? batch_find(c, &op->batch, NULL, NULL) : NULL;
 	if (b && !b->applied)
 		b->applied = calloc(c->partitions, sizeof *b->applied);
-	if (b && b->applied && (!b->applied[partition] || applied < b->applied[partition])) /* of several pulls: the oldest */
+	/* Of several pulls: the oldest. */
+	if (b && b->applied && (!b->applied[partition] || applied < b->applied[partition]))
 		b->applied[partition] = applied;
 	pthread_mutex_unlock(&c->lock);
 }
@@ -338,7 +342,8 @@ static weir_status ask_again(struct request *q)
 static weir_status on_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
 {
 	weir_client *c = op->client;
-	/* A primary that has yet to commit what this client pushed is waited for, as its pushes are. */
+	/* Waits for a primary that has yet to commit this client's pushes, as the pushes themselves
+	 * do. */
 	const bool behind = r->status == WEIR_E_NOT_CURRENT && !op->floor;
 	if (behind || ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX))
 		return ask_again(q);

@@ -1,5 +1,6 @@
-/* Push: the parts of a batch become records, records become frames of about a message, frames go to their servers as credit allows. Dense fp32 values
- * are sent from where the caller has them; the operation holds on until the transport has let go of that memory. */
+/* Push: the parts of a batch become records, records become frames of about a message, and frames
+ * go to their servers as credit allows. Dense fp32 values are sent from the caller's memory; the
+ * operation holds on until the transport has released that memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static void destroy(struct operation *op)
 
 /* --- Sending */
 
-/* The caller's memory is no longer pointed to. Any thread. */
+/* Nothing points into the caller's memory any more. Any thread. */
 static void on_release(struct message *m)
 {
 	struct operation *op = m->owner;
@@ -31,7 +32,8 @@ struct frame_builder {
 	uint64_t ids[WEIR_STREAM_CREDIT_REQUESTS];
 };
 
-/* What is left of the operation need not be sent. A part that was refused as not finite had its outcome; the others still go. */
+/* The rest of the operation need not be sent. A part refused as not finite is settled; the others
+ * are still sent. */
 static bool is_given_up(const struct operation *op)
 {
 	return op->status != WEIR_OK && op->status != WEIR_E_NOT_FINITE;
@@ -41,7 +43,7 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 {
 	weir_client *c = b->op->client;
 	const struct lane *lane = &b->link->push;
-	/* What is left of the credit is for seals, closes and retirements, which do not wait. */
+	/* The rest of the credit is for seals, closes and retirements, which do not wait. */
 	uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
 	weir_error why = {0};
 	while (!is_given_up(b->op) && client_usable(c, NULL) == WEIR_OK && lane->requests &&
@@ -59,7 +61,8 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 	return is_given_up(b->op) ? b->op->status : WEIR_OK;
 }
 
-/* Sends what was built so far; a request that cannot be sent is answered with a failure of its operation. */
+/* Sends the records built so far. A request that cannot be sent is answered with a failure of its
+ * operation. */
 static void flush(struct frame_builder *b)
 {
 	weir_client *c = b->op->client;
@@ -85,7 +88,7 @@ static void flush(struct frame_builder *b)
 	} else if (b->changes != c->map.changes) {
 		lane_move_last(&b->link->push);
 	}
-	if (lent) /* the transport may have let go of it already */
+	if (lent) /* the transport may have released it already */
 		atomic_fetch_add_explicit(&c->lent, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&c->lock);
 	b->count = 0;
@@ -113,7 +116,7 @@ static void write_part(struct frame_builder *b, const struct push *p, const stru
 	b->ids[b->count++] = r->request_id;
 }
 
-/* server (partitions): where each is now; returns how many servers there are. */
+/* server (partitions): the present server of each. Returns the number of servers. */
 static uint32_t read_map(struct frame_builder *b, uint32_t *server)
 {
 	weir_client *c = b->op->client;
@@ -126,7 +129,8 @@ static uint32_t read_map(struct frame_builder *b, uint32_t *server)
 	return servers;
 }
 
-/* Writes and sends one record per request, server by server. template: what all records have in common. */
+/* Writes and sends one record per request, server by server. template: the fields common to all
+ * records. */
 static weir_status send_parts(struct operation *op, const struct record *template, const uint64_t *applied, uint64_t step)
 {
 	weir_client *c = op->client;
@@ -171,7 +175,7 @@ static void fill_request(struct request *q, const struct part *part, uint32_t in
 	q->first = index;
 }
 
-/* The builder's hold goes; everything that could not be sent is answered. */
+/* Gives the builder's hold back; everything that could not be sent is answered. */
 static void seal_operation(struct operation *op, weir_status status)
 {
 	if (status == WEIR_OK) {
@@ -231,7 +235,8 @@ static void on_push_finish(struct operation *op)
 	clocks_poll(c);
 }
 
-/* Notes in the unit's books what the batch is made of, and which parts must be sent: wanted (parts_count), returned how many. */
+/* Notes in the unit's records the parts of the batch. wanted (parts_count): the parts that must be
+ * sent; returns their number. */
 static weir_status note_batch(weir_client *c, const weir_batch *batch, const struct push *p, bool *wanted, uint32_t *wanted_count,
                               weir_error *err)
 {
@@ -270,7 +275,7 @@ static weir_status note_batch(weir_client *c, const weir_batch *batch, const str
 	return WEIR_OK;
 }
 
-/* The push could not start: the batch is as if there had been none. */
+/* Removes the batch's record: the push could not start. */
 static void forget_batch(weir_client *c, const weir_batch *batch)
 {
 	pthread_mutex_lock(&c->lock);
@@ -299,8 +304,8 @@ static void refuse_batch(weir_client *c, const weir_batch *batch)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The applied index that each partition had when this batch was pulled, else the last one seen: applied (partitions). What all records say of the batch.
- * Returns its step. */
+/* applied (partitions): the applied index of each partition when this batch was pulled, else the
+ * last one seen. Fills `all` with the fields common to the batch's records. Returns its step. */
 static uint64_t read_batch(weir_client *c, const weir_batch *batch, const struct push *push, uint64_t *applied,
                            struct record *all)
 {
@@ -316,7 +321,8 @@ static uint64_t read_batch(weir_client *c, const weir_batch *batch, const struct
 	return b ? b->step : 0;
 }
 
-/* Of two operations where a push is done when it is on its way: *told is what its caller waits for. */
+/* If a push completes when it is on its way, there are two operations: *told is the one that the
+ * caller waits for. */
 static struct operation *push_operation(weir_client *c, const weir_batch *batch, struct push *p, const bool *wanted,
                                         uint32_t count, struct operation **told, weir_error *err)
 {
@@ -344,7 +350,7 @@ static struct operation *push_operation(weir_client *c, const weir_batch *batch,
 	return op;
 }
 
-/* The push is on its way, or could not be sent. What goes wrong from here on is its unit's to tell. */
+/* The push is on its way, or could not be sent. Its unit reports later errors. */
 static void tell_sent(struct operation *told, const struct operation *push, weir_status status)
 {
 	if (told == push)

@@ -84,7 +84,8 @@ static void part_add(struct push *p, struct part *part, uint32_t item, uint32_t 
 	part->bytes += piece_bytes(&p->items[item], begin, end);
 }
 
-/* Dense rows: a piece per run of chunks that lie together in the caller's memory, so that they can be sent from there. */
+/* Dense rows: a piece per run of chunks that lie together in the caller's memory, so that they can
+ * be sent from there. */
 static void part_add_chunks(struct push *p, struct part *part, uint32_t item, uint32_t begin, uint32_t end)
 {
 	const uint64_t *chunk = p->items[item].split.keys;
@@ -116,7 +117,8 @@ static uint32_t subset_of(uint64_t key, uint32_t subsets)
 	return (uint32_t)(hash_u64(key ^ 0x5bd1e9955bd1e995ull) >> 32) & (subsets - 1);
 }
 
-/* Groups a partition's rows of one item by subset, in place; starts (subsets + 1) get the groups' bounds. */
+/* Groups a partition's rows of one item by subset, in place; starts (subsets + 1) receives the
+ * bounds of the groups. */
 static bool group_by_subset(struct split *s, uint32_t begin, uint32_t end, uint32_t subsets, uint32_t *starts)
 {
 	uint32_t rows = end - begin, next[WEIR_BATCH_PARTS_MAX];
@@ -145,7 +147,7 @@ static bool group_by_subset(struct split *s, uint32_t begin, uint32_t end, uint3
 	return ok;
 }
 
-/* Embedding rows of a partition in `subsets` parts. */
+/* Divides embedding rows of a partition into `subsets` parts. */
 static uint32_t plan_subsets(struct push *p, uint32_t partition, uint32_t number, bool synchronous, uint32_t subsets)
 {
 	size_t n = p->items_count;
@@ -163,7 +165,7 @@ static uint32_t plan_subsets(struct push *p, uint32_t partition, uint32_t number
 			if (item_in_class(&p->items[i], synchronous, WEIR_EMBEDDING))
 				part_add(p, part, i, starts[i * (subsets + 1u) + j], starts[i * (subsets + 1u) + j + 1]);
 		if (part && !part->count)
-			p->parts_count--; /* no rows in it */
+			p->parts_count--; /* without rows */
 	}
 	free(starts);
 	return number;
@@ -182,7 +184,7 @@ static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number,
 			size_t bytes = part ? part->bytes : 0;
 			while (to < end && (bytes += piece_bytes(item, to, to + 1)) <= target)
 				to++;
-			if (to == at && !(part && part->count)) /* one chunk alone is never too much */
+			if (to == at && !(part && part->count)) /* one chunk alone is never too large */
 				to++;
 			if (!part || to == at)
 				part = part_open(p, partition, number++, synchronous);
@@ -194,7 +196,7 @@ static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number,
 	return number;
 }
 
-/* The parts of one class of tables in one partition; returns the next part's number. */
+/* Plans the parts of one class of tables in one partition; returns the next part's number. */
 static uint32_t plan_class(struct push *p, uint32_t partition, uint32_t number, bool synchronous, size_t target)
 {
 	size_t rows = class_bytes(p, partition, synchronous, WEIR_EMBEDDING),
@@ -256,7 +258,8 @@ static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 
 /* --- Items */
 
-/* Values that are sent as they lie are read once, for this and for their checksums; without memory for these the writer reads them again. */
+/* Reads values that are sent unchanged once, for this check and for their checksums. Without memory
+ * for checksums the writer reads the values again. */
 static bool chunks_finite(struct push_item *item, const weir_push_item *in)
 {
 	const uint64_t elements = item->table->spec.elements, count = in->keys ? in->rows : weir_chunks(elements);
@@ -283,7 +286,7 @@ static weir_status scores_check(const weir_table_spec *spec, const weir_push_ite
 	return WEIR_OK;
 }
 
-/* Rows that the caller has coded. */
+/* Checks rows that the caller has encoded. */
 static bool rows_finite(const struct push_item *item, const weir_push_item *in)
 {
 	const struct coding coding = {.codec = item->codec};
@@ -294,7 +297,7 @@ static bool rows_finite(const struct push_item *item, const weir_push_item *in)
 	return finite;
 }
 
-/* What a dense table's bytes say, if the caller has coded them, its servers look at. */
+/* The servers, not this function, check encoded bytes of a dense table. */
 static bool item_finite(struct push_item *item, const weir_push_item *in)
 {
 	const weir_table_spec *spec = &item->table->spec;
@@ -338,7 +341,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	return status ? status : scores_check(spec, in, err);
 }
 
-/* Keys lie in order in their partitions: equal ones side by side. */
+/* Keys are in order within a partition, so equal keys are adjacent. */
 static weir_status distinct_check(const struct push_item *item, uint32_t partitions, weir_error *err)
 {
 	const struct split *s = &item->split;

@@ -1,8 +1,12 @@
-/* Pulls from replicas that are not primary, where the job allows it and no table of the pull is synchronous.
+/* Pulls from replicas that are not primary, if the job allows it and no table of the pull is
+ * synchronous.
  *
- * Reads are spread over the in-sync replicas that the map names, each in its turn. Such a replica answers only if it is not older than the job allows, nor than
- * this client: it has applied all that was acknowledged to it, and all but read.max_staleness_entries of what it has seen. If it does not, or not soon, its
- * primary is asked, as it would have been, and the replica is left alone for WEIR_READ_PAUSE_MS. So a pull that a replica fails costs time and nothing else. */
+ * Reads are spread over the in-sync replicas that the map names, in turn. Such a replica answers
+ * only if it is recent enough for the job and for this client: it has applied every entry
+ * acknowledged to this client, and all but read.max_staleness_entries of the entries it has
+ * received. If it does not answer, or not soon, the client asks the primary, as it would otherwise
+ * have done, and leaves the replica alone for WEIR_READ_PAUSE_MS. So a failed read from a replica
+ * costs only time. */
 #include "worker/client/client.h"
 
 static bool is_readable(struct link *l, int64_t now)
@@ -17,7 +21,7 @@ struct link *read_choose(struct request *q)
 	const int64_t now = client_now(c);
 	if (!q->op->anywhere || !c->read.staleness_ms || !at->replicas_count || now < at->readable_ms)
 		return c->links[at->server];
-	const uint32_t first = c->worker + at->turn++; /* not all workers begin with the same */
+	const uint32_t first = c->worker + at->turn++; /* workers start with different replicas */
 	for (uint32_t i = 0; i < at->replicas_count; i++) {
 		struct link *l = c->links[at->replicas[(first + i) % at->replicas_count]];
 		if (l->index == at->server)

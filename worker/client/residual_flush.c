@@ -1,5 +1,6 @@
-/* What codecs and the choice of rows have kept back goes out in full, as a push of its own, fp32 like any other. Parts that older attempts have pushed are left out:
- * what is kept back of their chunks and rows stays. */
+/* Sends in full the gradients that codecs and row selection have kept back, as a push of its own,
+ * in fp32 like any other. Parts that older attempts have pushed are left out; the gradients kept
+ * back of their chunks and rows stay. */
 #include <stdlib.h>
 
 #include "worker/client/push_plan.h"
@@ -15,7 +16,7 @@ static bool is_zero(const float *x, uint64_t n)
 
 struct leftovers {
 	weir_push_item items[WEIR_TABLES_MAX];
-	void *memory[WEIR_TABLES_MAX]; /* of an item's keys and values, where it has its own */
+	void *memory[WEIR_TABLES_MAX]; /* for an item's keys and values, if it has its own */
 	size_t count;
 };
 
@@ -44,7 +45,8 @@ static weir_status add_rows(struct leftovers *l, const struct table *t, weir_err
 	return WEIR_OK;
 }
 
-/* Under c->coding. step: the batch takes part in one. Else what synchronous tables have kept back stays, as their part of the push would be dropped. */
+/* Under c->coding. step: the batch takes part in one. Otherwise residuals of synchronous tables
+ * stay, as their part of the push would be dropped. */
 static weir_status find_items(weir_client *c, bool step, struct leftovers *l, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -60,7 +62,7 @@ static weir_status find_items(weir_client *c, bool step, struct leftovers *l, we
 	return status;
 }
 
-/* Of an item, what the push will bring: rows, or chunks of a dense table. */
+/* The share of an item that the push will bring: rows, or chunks of a dense table. */
 struct brought {
 	uint64_t *keys;
 	size_t count;
@@ -85,7 +87,7 @@ static weir_status find_brought(const struct held_unit *u, uint32_t batch, const
 	return WEIR_OK;
 }
 
-/* It is kept back no longer. */
+/* Removes the brought rows or chunks from the residuals. */
 static void take(struct table *t, const struct brought *b)
 {
 	if (t->coder)
@@ -104,7 +106,7 @@ static weir_status push_items(weir_client *c, const weir_batch *batch, const str
 	if (!p)
 		return err->status;
 	pthread_mutex_lock(&c->lock);
-	p->weight = c->steps.weight; /* as the batches that it is of */
+	p->weight = c->steps.weight; /* that of the last batch pushed in a step */
 	const struct held_unit *u = unit_find(c, batch->pass, batch->unit, batch->attempt);
 	for (uint32_t i = 0; i < l->count && u && status == WEIR_OK; i++)
 		status = find_brought(u, batch->batch, p, i, c->partitions, &brought[i], err);

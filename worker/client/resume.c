@@ -1,15 +1,18 @@
-/* What has become of what a server acknowledged. A new push stream may lead to a new process, which has recovered its log, and a partition that has moved
- * is another copy of it: the first records there ask every partition whether all that was acknowledged to us is still there. If not, the work behind it is
- * not there either, and this client behaves as if dead: it rejoins, seals its units and executes them again from their watermarks. The same record waits
- * until what is acknowledged has become stable. */
+/* Whether servers still have what they acknowledged. A new push stream may lead to a new process,
+ * which has recovered its log, and a partition that has moved is another copy of the log. So the
+ * first records there ask every partition whether all entries acknowledged to us still exist. If
+ * not, the work behind them is gone, too, and this client behaves as if dead: it rejoins, seals its
+ * units and executes them again from their watermarks. The same record waits until the acknowledged
+ * entries are stable. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/client/client.h"
 
-/* What is not stable may be gone in a later epoch. Nothing that is told in that counts until it is known to be there: a primary may have lost and got its role back
- * between two records of ours. */
+/* Entries that are not stable may be lost in a later epoch. No report of such an epoch counts until
+ * the entries are known to exist: a primary may have lost its role and got it back between two
+ * records of ours. */
 static bool may_be_lost(const weir_client *c, uint32_t partition, uint32_t epoch)
 {
 	return epoch > c->epoch_seen[partition] && c->acknowledged[partition] > c->stable_seen[partition];
@@ -44,8 +47,9 @@ void acknowledge(weir_client *c, uint32_t partition, const struct record *reply,
 		c->stable_seen[partition] = reply->reply.stable;
 }
 
-/* All that was acknowledged up to `asked` is there in the reply's epoch, and stable. Then what was told later counts, if it is of that epoch; that it is stable,
- * somebody may be waiting for. */
+/* Everything acknowledged up to `asked` exists in the reply's epoch, and is stable. Later reports
+ * then count, if they are of that epoch. Asks again for their stability, since a caller may be
+ * waiting for it. */
 static void hold(weir_client *c, uint32_t partition, uint64_t asked, const struct record *reply)
 {
 	struct told *later = &c->later[partition];
@@ -66,7 +70,8 @@ static void hold(weir_client *c, uint32_t partition, uint64_t asked, const struc
 		ask_again(c, partition);
 }
 
-/* Batches that were acknowledged whole and are not below a watermark: they will be executed again, unless another's seal finds them. */
+/* Number of batches that were acknowledged in full and are not below a watermark: they will be
+ * executed again, unless another's seal finds them. */
 static uint32_t batches_to_redo(const weir_client *c)
 {
 	uint32_t n = 0;
@@ -114,7 +119,7 @@ bool resume_is_outdated(const weir_client *c, const struct request *q, const str
 	return q->op->on_reply == on_resume_reply && r->status == WEIR_OK && r->reply.epoch < c->later[q->partition].epoch;
 }
 
-/* A server is asked about some of the partitions that are there, wanted (partitions). */
+/* Asks a server about some of its partitions, wanted (partitions). */
 static weir_status ask(struct link *l, const bool *wanted, uint32_t count, bool first)
 {
 	weir_client *c = l->client;
@@ -172,18 +177,19 @@ weir_status resume_ask(struct link *l, bool moved, bool first)
 		count += wanted[p] = is_asked(l, p, moved);
 	if (count)
 		return ask(l, wanted, count, first);
-	l->recognised |= !moved; /* nothing of ours is there that it could have lost */
+	l->recognised |= !moved; /* it had nothing of ours that it could have lost */
 	return WEIR_OK;
 }
 
-/* About one partition, where it is now. Who has no stream there asks when there is one. */
+/* Asks about one partition, at its present server; without a stream there, once there is one. */
 static void ask_again(weir_client *c, uint32_t partition)
 {
 	struct link *l = c->links[c->map.places[partition].server];
 	bool wanted[WEIR_PARTITIONS_MAX] = {0};
 	wanted[partition] = true;
 	if (l->push.stream && ask(l, wanted, 1, false) != WEIR_OK)
-		rpc_stream_cancel(l->push.stream, WEIR_E_MEMORY, "out of memory"); /* the next one begins with it */
+		/* The next stream begins with it. */
+		rpc_stream_cancel(l->push.stream, WEIR_E_MEMORY, "out of memory");
 }
 
 weir_status resume_ask_all(weir_client *c)

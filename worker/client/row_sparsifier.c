@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* what was not added has no hh.tbl */
+#define HASH_NONFATAL_OOM 1 /* an element that was not added has no hh.tbl */
 #include <uthash.h>
 
 #include "common/base/limits.h"
@@ -16,7 +16,7 @@ struct kept_row {
 	UT_hash_handle hh;
 	uint64_t key;
 	double energy;    /* |values|^2 */
-	float importance; /* that it was kept with */
+	float importance; /* when it was kept */
 	float values[];
 };
 
@@ -25,14 +25,16 @@ struct kept_rows {
 	uint32_t width;
 	size_t count_max;
 	struct kept_row *rows;
-	/* Of the piece at hand: */
+	/* Of the present piece: */
 	uint32_t room;
-	uint64_t *keys;       /* (room) */
-	float *values;        /* (room, width) */
-	double *energies;     /* (room) */
-	float *importance;    /* (room) the more, the sooner a row is sent */
-	double kept;          /* energy of all rows */
-	double before, after; /* of the push under way: of what there was to send, and of what was kept of it */
+	uint64_t *keys;    /* (room) */
+	float *values;     /* (room, width) */
+	double *energies;  /* (room) */
+	float *importance; /* (room) rows with more are sent sooner */
+	double kept;       /* energy of all kept rows */
+	/* Of the present push: energy of its rows with their residuals, and of the part that was
+	 * kept. */
+	double before, after;
 	uint64_t pushes;
 	double error, error_sum;
 };
@@ -121,7 +123,8 @@ static struct kept_row *find(const struct kept_rows *k, uint64_t key)
 	return row;
 }
 
-/* Gradients of equal keys and what is kept of them become one row each, and so do their scores; returns how many. */
+/* Sums gradients of equal keys, and what is kept of them, into one row each, and their scores
+ * likewise. Returns the number of rows. */
 static uint32_t gather(struct kept_rows *k, const struct rows *all)
 {
 	uint32_t n = 0;
@@ -163,7 +166,7 @@ static struct kept_row *make(struct kept_rows *k, uint64_t key)
 	return NULL;
 }
 
-/* Row i of the piece stays behind; false: there is no room for it. */
+/* Keeps row i of the piece back. Returns false if there is no room for it. */
 static bool keep(struct kept_rows *k, uint32_t i)
 {
 	struct kept_row *row = find(k, k->keys[i]);
@@ -178,7 +181,7 @@ static bool keep(struct kept_rows *k, uint32_t i)
 	return true;
 }
 
-/* Rows above it are sent, and as many of those at it as there are places. */
+/* Rows above it are sent, and as many rows at it as there are places. */
 struct bar {
 	float height;
 	size_t places;
@@ -221,7 +224,7 @@ struct rows kept_rows_select(struct kept_rows *k, const struct rows *all)
 	return (struct rows){.keys = k->keys, .values = k->values, .count = count};
 }
 
-/* --- What is kept */
+/* --- Kept rows */
 
 size_t kept_rows_count(const struct kept_rows *k)
 {
@@ -245,7 +248,7 @@ void kept_rows_take(struct kept_rows *k, uint64_t key)
 
 void kept_rows_get_stats(const struct kept_rows *k, weir_encoder_stats *out)
 {
-	const double kept = k->rows ? fmax(k->kept, 0) : 0; /* a sum that rounds is not 0 by itself */
+	const double kept = k->rows ? fmax(k->kept, 0) : 0; /* a rounded sum is not exactly 0 */
 	*out = (weir_encoder_stats){
 	    .pushes = k->pushes, .measured = k->pushes, .residual_norm = sqrt(kept), .error = k->error, .error_sum = k->error_sum};
 }

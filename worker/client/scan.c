@@ -1,5 +1,6 @@
-/* Scan: all stored rows of a table, partition by partition, page by page; and where the table is in each. A server goes through its rows in memory, then
- * through those below, where it may meet some of the first again: their keys are kept to pass them over. */
+/* Scan: all stored rows of a table, partition by partition, page by page; and the table's clock in
+ * each. A server goes through its rows in memory, then through those below. It may meet some of the
+ * first again there, so the client keeps their keys to skip them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +18,10 @@ struct scan {
 	void *arg;
 	bool stopped;
 	bool below;     /* pages of rows below memory */
-	uint64_t *seen; /* (seen_count) keys of this partition's pages before */
+	uint64_t *seen; /* (seen_count) keys of this partition's earlier pages */
 	size_t seen_count, seen_room;
-	weir_table_clock clock; /* as the last page told it */
-	weir_table_clock least; /* rows are brought so far at least */
+	weir_table_clock clock; /* from the last page */
+	weir_table_clock least; /* rows are brought at least to this clock */
 };
 
 static size_t row_elements(const struct scan *s, uint64_t key)
@@ -31,7 +32,7 @@ static size_t row_elements(const struct scan *s, uint64_t key)
 	return key < weir_chunks(spec->elements) ? weir_chunk_elements(spec->elements, key) : 0;
 }
 
-/* --- Rows that come again */
+/* --- Repeated rows */
 
 static int by_key(const void *a, const void *b)
 {
@@ -136,8 +137,9 @@ static weir_status ask_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error
 	return status;
 }
 
-/* A server that is gone is waited for, as with pulls, and a partition that another one has is followed. Not between two pages: a place in a server's rows
- * means nothing in another's, nor once it was started again. */
+/* Waits for a server that is gone, as pulls do, and follows a partition that has moved. But it
+ * follows no move between two pages: a position in a server's rows means nothing at another server,
+ * nor after a restart. */
 static weir_status find_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error *err)
 {
 	weir_client *c = s->client;
@@ -204,7 +206,8 @@ static int no_row(void *arg, uint64_t key, const float *values, size_t elements)
 	return 1;
 }
 
-/* Where the table is in each partition, which the first page of each says: clocks (partitions), or NULL; *latest: of them. */
+/* Reads the table's clock in each partition from the partition's first page: clocks (partitions),
+ * or NULL. *latest: the latest of them. */
 static weir_status read_clocks(weir_client *c, uint32_t table, weir_table_clock *clocks, weir_table_clock *latest,
                                weir_error *err)
 {
@@ -224,7 +227,7 @@ static weir_status read_clocks(weir_client *c, uint32_t table, weir_table_clock 
 	return status;
 }
 
-/* Rows of a table with full decay are as of its latest push, whichever partition that went to. */
+/* Rows of a table with full decay are brought to its latest push, in whichever partition. */
 weir_status weir_scan(weir_client *c, uint32_t table, int slots,
                       int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err)
 {

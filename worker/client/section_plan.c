@@ -1,5 +1,5 @@
-/* A piece of a push becomes a section: dense fp32 values lie in the caller's memory as they are sent, rows of embeddings are gathered, and what is
- * compressed is coded by its table's encoder, once. */
+/* Turns a piece of a push into a section. Dense fp32 values are sent from the caller's memory, rows
+ * of embeddings are gathered, and compressed values are coded by the table's encoder, once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +10,10 @@
 #include "worker/client/push_plan.h"
 #include "worker/client/row_sparsifier.h"
 
-/* --- What an encoder codes */
+/* --- Coding */
 
-/* Of what is in parts that will be written: the chunks of each item, rows of a piece at most, and the memory that the largest coded piece takes. */
+/* For the parts that will be written: notes the chunks of each item, the most rows of a piece, and
+ * the memory for the largest coded piece. */
 static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *err)
 {
 	size_t most = 0;
@@ -38,7 +39,8 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 	return most && !(p->coded = malloc(most)) ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : WEIR_OK;
 }
 
-/* Nothing of the push will be sent, and its batch is executed again. What encoders have taken in of it must not come twice. */
+/* Nothing of the push will be sent, and its batch is executed again. Makes encoders forget, so that
+ * they do not take in the values twice. */
 static void coding_abort(struct push *p)
 {
 	for (size_t i = 0; i < p->items_count; i++) {
@@ -94,7 +96,7 @@ void coding_end(weir_client *c, struct push *p)
 /* --- LZ4 */
 
 struct packing {
-	bool index, data; /* streams that are tried */
+	bool index, data; /* streams to try */
 };
 
 static struct packing packing_due(const struct push_item *item, const struct section *s)
@@ -107,7 +109,8 @@ static struct packing packing_due(const struct push_item *item, const struct sec
 	return due;
 }
 
-/* Adds the section with those streams packed that get smaller so; false: neither did, and nothing is written. */
+/* Adds the section with the streams packed that get smaller. Returns false, with nothing written,
+ * if neither does. */
 static bool add_packed(struct record_writer *w, const struct push_item *item, struct packing due, struct section s,
                        const void *index, const void *data)
 {
@@ -129,7 +132,8 @@ static bool add_packed(struct record_writer *w, const struct push_item *item, st
 		data = packed + index_bytes;
 	}
 	if (s.flags)
-		(void)record_writer_add(w, &s, index, data, false); /* a refusal is repeated by record_writer_end */
+		/* record_writer_end repeats a refusal */
+		(void)record_writer_add(w, &s, index, data, false);
 	free(packed);
 	return s.flags != 0;
 }
@@ -145,7 +149,8 @@ static void write_coded(struct record_writer *w, const struct push *p, const str
 	s->aux = coder_aux(&item->table->spec.push);
 	s->data_bytes = (uint32_t)bytes;
 	if (!add_packed(w, item, packing_due(item, s), *s, keys, p->coded))
-		(void)record_writer_add(w, s, keys, p->coded, false); /* a refusal is repeated by record_writer_end */
+		/* record_writer_end repeats a refusal */
+		(void)record_writer_add(w, s, keys, p->coded, false);
 }
 
 /* --- Sections */
@@ -174,7 +179,7 @@ static void write_rows(const struct push_item *item, const struct rows *rows, ui
 	}
 }
 
-/* Both streams of a section whose values are gathered or coded here, without a residual. */
+/* Writes both streams of a section whose values are gathered or coded here, without a residual. */
 static void fill(const struct push_item *item, const struct rows *rows, const struct section *s, uint8_t *index, uint8_t *data)
 {
 	section_keys_write(s, rows->keys, index);
@@ -194,9 +199,10 @@ static void write_filled(struct record_writer *w, const struct push_item *item, 
 		data = own + s->index_bytes;
 		fill(item, rows, s, index, data);
 		if (!add_packed(w, item, due, *s, index, data))
-			(void)record_writer_add(w, s, index, data, false); /* a refusal is repeated by record_writer_end */
+			/* record_writer_end repeats a refusal */
+			(void)record_writer_add(w, s, index, data, false);
 		free(own);
-	} else if (record_writer_reserve(w, s, &index, &data) == WEIR_OK) { /* as is this one */
+	} else if (record_writer_reserve(w, s, &index, &data) == WEIR_OK) { /* as it does here */
 		fill(item, rows, s, index, data);
 	}
 }

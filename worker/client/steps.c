@@ -1,6 +1,8 @@
-/* Steps of synchronous tables, a worker's side. Before the synchronous pull of a batch the worker tells the ledger that the batch before is
- * done and this one ready; the answer is this batch's step, and the closes that servers may not know. The pull then asks for the state in which the
- * step before has been applied. A batch is reported done only after the closes learnt before it were acknowledged by every server. */
+/* Steps of synchronous tables, a worker's side. Before the synchronous pull of a batch, the worker
+ * tells the ledger that the batch before is done and this one ready. The answer is this batch's
+ * step, and the closes that servers may not know. The pull then asks for the state after the step
+ * before. The worker reports a batch done only after every server has acknowledged all closes
+ * learnt before it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,8 @@ bool steps_takes_part(const weir_client *c, const weir_batch *batch)
 	return c->steps.member && same_batch(&c->steps.current, batch);
 }
 
-/* The record of the current batch; NULL: its unit is no longer held, or the watermark has passed it. */
+/* The record of the current batch; NULL: its unit is no longer held, or the watermark has passed
+ * it. */
 static const struct held_batch *current_batch(weir_client *c)
 {
 	const weir_batch *now = &c->steps.current;
@@ -47,8 +50,8 @@ void steps_fail(weir_client *c, weir_status status, const char *text)
 	pthread_cond_broadcast(&c->changed);
 }
 
-/* A worker that cannot tell the servers a close must not report that it has gone on: it counts as dead, and is told the close again when it
- * joins. */
+/* A worker that cannot tell the servers a close must not report that it has gone on. It counts as
+ * dead, and learns the close again when it joins. */
 static void on_close_known(struct operation *op)
 {
 	weir_client *c = op->client;
@@ -108,7 +111,7 @@ void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t coun
 		}
 }
 
-/* The ready batch has its step: its pulls may go. */
+/* The ready batch has its step: sends its pulls. */
 static void release_waiting(weir_client *c)
 {
 	struct operation **at = &c->steps.waiting;
@@ -141,7 +144,8 @@ static void on_reply(weir_client *c, const ProtobufCMessage *reply)
 	s->member = b && r->step;
 	if (!b)
 		return;
-	/* A batch whose step has closed has no part in another: it is computed from what there is, for its asynchronous tables. */
+	/* A batch whose step has closed takes part in no other. It is computed from the present state,
+	 * for its asynchronous tables. */
 	uint64_t closed = r->n_closes ? r->closes[r->n_closes - 1]->step : 0;
 	s->current = *ready;
 	s->number = r->step ? r->step : closed + 1;
@@ -165,7 +169,7 @@ static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
 	out->batch = b->batch;
 }
 
-/* The current batch, which is done, and how much it counts. */
+/* The current batch, which is done, and its weight. */
 static void fill_done(const weir_client *c, const struct held_batch *b, struct done_batch *out)
 {
 	fill_batch(&out->id, &c->steps.current);
@@ -281,7 +285,8 @@ void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit)
 	}
 }
 
-/* Under the lock. Before a unit commits: its last step has closed, and every server knows. */
+/* Under the lock. Before a unit commits: waits until its last step has closed and every server
+ * knows. */
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err)
 {
 	struct steps *s = &c->steps;

@@ -40,17 +40,19 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	return WEIR_OK;
 }
 
-/* What a table has once somebody needs it. Without a lock: a callback may be the first, and `coding` is held by who waits for the loop. */
-#define TABLE_PART(get, part, member)                                                                         \
-	struct part *get(weir_client *c, uint32_t id, weir_error *err)                                            \
-	{                                                                                                         \
-		struct table *t = c->tables[id];                                                                      \
-		struct part *there = t->member, *made = there ? NULL : part##_create(&t->spec, err);                  \
-		if (made && !atomic_compare_exchange_strong(&t->member, &there, made)) /* another thread was first */ \
-			part##_destroy(made);                                                                             \
-		else if (made)                                                                                        \
-			there = made;                                                                                     \
-		return there;                                                                                         \
+/* A part of a table, made when first needed. Lock-free: a callback may be the first to need it, and
+ * the holder of `coding` may be waiting for the loop. If another thread was first, its part is
+ * used. */
+#define TABLE_PART(get, part, member)                                                        \
+	struct part *get(weir_client *c, uint32_t id, weir_error *err)                           \
+	{                                                                                        \
+		struct table *t = c->tables[id];                                                     \
+		struct part *there = t->member, *made = there ? NULL : part##_create(&t->spec, err); \
+		if (made && !atomic_compare_exchange_strong(&t->member, &there, made))               \
+			part##_destroy(made);                                                            \
+		else if (made)                                                                       \
+			there = made;                                                                    \
+		return there;                                                                        \
 	}
 TABLE_PART(tables_coder, coder, coder)
 TABLE_PART(tables_kept, kept_rows, kept)
@@ -120,7 +122,8 @@ weir_status weir_table_encoder(weir_client *c, uint32_t table, const weir_encode
 	return weir_fail(err, WEIR_E_STATE, "table %s: its encoder must come before the first push to it, and once", t->spec.name);
 }
 
-/* --- Every partition must know a table before rows of it are asked for; who created it may have died before telling them */
+/* --- Every partition must know a table before anyone asks for its rows; its creator may have died
+ * before telling them */
 
 struct registration {
 	weir_client *client;
@@ -156,13 +159,14 @@ static weir_status register_with(struct registration *g, uint32_t server, weir_e
 	return status;
 }
 
-/* The server may be back, or its partitions elsewhere. */
+/* The server may come back, or its partitions may move. */
 static bool may_pass(weir_status status)
 {
 	return status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT || status == WEIR_E_MOVED;
 }
 
-/* Asks each server once that has a partition which does not know the table, as far as the map says. *waits: such a partition is left, and *err says why. */
+/* Asks each server once that, by the map, has a partition which does not know the table. *waits:
+ * such a partition is left, and *err says why. */
 static weir_status register_round(struct registration *g, bool *waits, weir_error *err)
 {
 	weir_client *c = g->client;
@@ -202,7 +206,7 @@ static weir_status register_all(struct registration *g, weir_error *err)
 		if (client_try_again(c, &tries, false, why))
 			continue;
 		pthread_mutex_lock(&c->lock);
-		weir_status stale = client_usable(c, why); /* what is asked for has no meaning any more */
+		weir_status stale = client_usable(c, why); /* stale: the request has no meaning any more */
 		pthread_mutex_unlock(&c->lock);
 		return stale ? stale : status;
 	}

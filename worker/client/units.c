@@ -1,5 +1,6 @@
-/* Work units as their holder keeps them: which batches were pushed, which are stable everywhere, what each partition took. The watermark is the first
- * batch that is not stable; totals below it travel with progress, so that whoever continues the unit can account for all of it. */
+/* Work units as their holder records them: the pushed batches, the batches stable everywhere, the
+ * totals of each partition. The watermark is the first batch that is not stable. Totals below it
+ * travel with progress, so that a later holder of the unit can account for all of it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +86,8 @@ bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition
 	return u->present && bit < u->present_bits[partition] && (u->present[partition][bit / 8] >> (bit % 8) & 1);
 }
 
-/* Adds to totals (partitions) the parts that the partitions have of a batch: those of older attempts, whatever has become of the batch in this
- * one, and those that this attempt has added. */
+/* Adds to totals (partitions) the parts that the partitions have of a batch: those of older
+ * attempts, whatever has become of the batch in this one, and those that this attempt has added. */
 static void count_parts(const weir_client *c, const struct held_unit *u, uint32_t batch, uint64_t *count, uint64_t *fingerprint)
 {
 	const struct held_batch *b = batch < u->batches ? u->batch[batch] : NULL;
@@ -116,13 +117,15 @@ static bool batch_is_stable(const weir_client *c, const struct held_batch *b)
 	return true;
 }
 
-/* The watermark waits for the close of a batch's step as well: parts that wait in a step count only if somebody makes the batch take part in one. */
+/* The watermark also waits for the close of a batch's step: parts that wait in a step count only if
+ * some worker makes the batch take part in one. */
 static bool batch_is_done(const weir_client *c, const struct held_batch *b)
 {
 	return batch_is_stable(c, b) && b->step <= c->steps.closed;
 }
 
-/* Behind the round that the watermark begins: who executes a round again needs all of its batches. */
+/* The end of the round that begins at the watermark: a worker that executes a round again needs all
+ * of its batches. */
 static uint32_t round_end(const struct held_unit *u)
 {
 	const uint32_t end = u->round ? u->watermark + u->round : u->watermark + 1;
@@ -145,7 +148,8 @@ out:
 	pthread_cond_broadcast(&c->changed);
 }
 
-/* Fragments of a table begin and end their rounds at different batches: only the unit's end is the end of all. */
+/* Fragments of a table begin and end their rounds at different batches: only the unit's end is the
+ * end of all. */
 uint32_t unit_round(const weir_client *c, uint32_t local_steps)
 {
 	for (uint32_t id = 0; id < WEIR_TABLES_MAX && local_steps; id++)

@@ -1,4 +1,4 @@
-/* See dataset.h: opens the sources and cuts them into units. */
+/* Opens the sources of a dataset and cuts them into units. See dataset.h. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static weir_status add_unit(struct dataset *d, uint32_t file, uint64_t begin, ui
 	return WEIR_OK;
 }
 
-/* Units of exact row ranges over packed files, which must agree in shape. */
+/* Cuts packed files by exact row ranges. The files must agree in shape. */
 static weir_status cut_packed(struct dataset *d, weir_error *err)
 {
 	const struct packed_info *first = packed_get_info(d->packed[0]);
@@ -57,7 +57,7 @@ static weir_status cut_packed(struct dataset *d, weir_error *err)
 	return WEIR_OK;
 }
 
-/* The first chunk of a source. */
+/* Reads the first chunk of a source. */
 static weir_status first_chunk(const struct source *source, struct text_chunk *chunk, weir_error *err)
 {
 	struct text *text;
@@ -69,7 +69,7 @@ static weir_status first_chunk(const struct source *source, struct text_chunk *c
 	return status;
 }
 
-/* Bytes of text that hold about one unit of this part, judged by the lines at the beginning. */
+/* Estimates the bytes of text with one unit of this part, from the lines at the beginning. */
 static uint64_t unit_bytes(const struct dataset *d, const struct text_chunk *chunk)
 {
 	const struct split *s = &d->load.split;
@@ -119,7 +119,8 @@ weir_status dataset_cut_rows(struct dataset *d, uint64_t rows, weir_error *err)
 	return status;
 }
 
-/* Proves that two workers cut the same data the same way: everything but where the files lie and when they were touched. */
+/* Hashes everything that determines the cut, except the location and modification time of files.
+ * Equal fingerprints prove that two workers cut the same data in the same way. */
 static void take_fingerprint(struct dataset *d)
 {
 	const struct split *s = &d->load.split;
@@ -139,7 +140,7 @@ static void take_fingerprint(struct dataset *d)
 	d->info.fingerprint = h;
 }
 
-/* Which files hold the part, and whether they are split. */
+/* Finds the files of the part, and whether they are split. */
 static weir_status find_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
 	char *const *const lists[] = {job->data.train, job->data.valid, job->data.test};
@@ -192,8 +193,8 @@ static weir_status fail_fields(const struct sources *s, const struct survey *see
 	                 s->items[0].path, seen->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
 }
 
-/* Fields are those of the training part, where its files are here: the other parts' rows are
- * read for the same model. */
+/* Counts the fields in the files of the training part if these are local: the same model reads the
+ * rows of the other parts. */
 static weir_status count_fields(const struct dataset *d, const struct job *job, const struct survey *own, uint32_t *fields,
                                 weir_error *err)
 {
@@ -226,8 +227,8 @@ static weir_status refuse_unlabelled(const struct dataset *d, weir_error *err)
 	    d->sources.items[0].path, columns, dataset_part_names[d->part], d->part == SPLIT_TRAIN ? "trained on" : "evaluated with");
 }
 
-/* What the lines look like: sets the parser's fields where nobody says them, and whether rows
- * have labels. */
+/* Surveys the lines: sets the parser's fields, unless the job gives them, and whether rows have
+ * labels. */
 static weir_status see_lines(struct dataset *d, const struct job *job, weir_error *err)
 {
 	struct parser *p = d->parser;
@@ -240,7 +241,7 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	if (status != WEIR_OK)
 		return status;
 	p->fields_counted = count;
-	/* With other labels than 0, 1 and -1, "3:1" may be one of them with its weight. */
+	/* With positive_above, "3:1" may be a label with its weight instead of an entry. */
 	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
 	p->unlabelled = (tells && survey_is_unlabelled(&s)) || (parser_bags(p) && d->scored != NULL && d->scored->unlabelled);
 	return d->scored == NULL && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
@@ -313,7 +314,7 @@ static weir_status open_corpus(struct dataset *d, const struct job *job, weir_er
 	return dataset_cut_rows(d, corpus_examples(d->corpus), err);
 }
 
-/* What reads the sources: it depends on their format. */
+/* Opens the sources by their format. */
 static weir_status open_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
 	if (job->data.format == DATA_TEXT)

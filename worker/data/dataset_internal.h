@@ -1,4 +1,5 @@
-/* Inside of a dataset, shared by dataset.c, which cuts it into units, dataset_tokens.c, for tokens, and unit.c, which reads them. */
+/* The internals of a dataset, shared by dataset*.c, which open it and cut it into units, and
+ * unit.c, which reads the units. */
 #ifndef WEIR_DATASET_INTERNAL_H
 #define WEIR_DATASET_INTERNAL_H
 
@@ -10,7 +11,8 @@
 #include "worker/data/tokens/sequences.h"
 #include "worker/data/tokens/token_file.h"
 
-/* Rows [begin, end) of packed file `file`, or the lines that begin in these bytes of source `file`, or examples of the corpus. */
+/* A unit: rows [begin, end) of packed file `file`, the lines that begin in these bytes of source
+ * `file`, or such a range of a corpus's examples or of sequences. */
 struct unit_range {
 	uint32_t file;
 	uint64_t begin, end;
@@ -19,27 +21,27 @@ struct unit_range {
 struct dataset {
 	struct dataset_info info;
 	enum split_part part;
-	const struct dataset_scored *scored; /* while it is opened; NULL: to train on, or to evaluate with */
+	const struct dataset_scored *scored; /* only while opening; NULL: for training or evaluation */
 	uint32_t batch;
 	uint64_t unit_rows;
-	struct parser *parser; /* text */
+	struct parser *parser; /* criteo, libsvm and libffm; else NULL */
 	struct load_options load;
 	struct sources sources;
-	struct packed **packed; /* (packed_count); none: text units */
+	struct packed **packed; /* (packed_count); click data without any are read from text */
 	uint32_t packed_count;
-	struct corpus *corpus;           /* text; else NULL */
+	struct corpus *corpus;           /* text data; else NULL */
 	struct token_file **token_files; /* (token_files_count) */
 	uint32_t token_files_count;
-	struct sequences *sequences; /* tokens; else NULL */
+	struct sequences *sequences; /* token data; else NULL */
 	struct unit_range *units;    /* (info.units) */
 	uint32_t units_capacity;
 };
 
-/* Fills a dataset of tokens whose sources are found. */
+/* Opens the token data of a dataset whose sources are found. */
 weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_error *err);
-/* The folder of the job's caches. */
+/* Returns the folder of the job's caches. */
 void dataset_cache_dir(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 16]);
-/* Units of exact ranges over so many rows. */
+/* Cuts the range of `rows` rows into units. */
 weir_status dataset_cut_rows(struct dataset *d, uint64_t rows, weir_error *err);
 extern const char *const dataset_part_names[];
 

@@ -1,4 +1,4 @@
-/* See dataset.h: which labels there are. */
+/* Finds out which labels the data have. See dataset.h. */
 #include <stdio.h>
 
 #include "worker/data/dataset_internal.h"

@@ -1,4 +1,5 @@
-/* See dataset.h: reads the files again, beside whoever reads the rows. */
+/* Finds the lines behind rows (dataset.h). Reads the files again, independently of the reader of
+ * the rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +7,11 @@
 
 struct dataset_lines {
 	const struct dataset *dataset;
-	struct text *text; /* of the file, while it is read */
+	struct text *text; /* the current file, while it is being read */
 	struct text_chunk chunk;
-	size_t at; /* of the next line in the chunk */
+	size_t at; /* offset of the next line in the chunk */
 	uint32_t file;
-	uint64_t line; /* the last one */
+	uint64_t line; /* number of the last line read */
 };
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
@@ -26,7 +27,7 @@ weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset 
 	return WEIR_OK;
 }
 
-/* Until the chunk has a line that was not taken. */
+/* Reads until the chunk has an untaken line. */
 static weir_status read_on(struct dataset_lines *l, weir_error *err)
 {
 	const struct sources *s = &l->dataset->sources;

@@ -1,4 +1,4 @@
-/* See dataset.h: tokens, from token files or from texts that are tokenized first. */
+/* Opens token data, from token files or from texts that are tokenized first. See dataset.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static weir_status open_files(struct dataset *d, weir_error *err)
 	return status;
 }
 
-/* That the files were made by the tokenizer that the job names; where it names none, by that of the folder that the model begins with. */
+/* Checks that the files were made by the tokenizer in data.tokenizer or, without this key, by that
+ * of the folder in model.from. */
 static weir_status check_tokenizer(const struct dataset *d, const struct job *job, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 16];
@@ -77,7 +78,7 @@ static weir_status tokenize_texts(struct dataset *d, const struct job *job, cons
 	return status == WEIR_OK ? add_file(d, f, err) : status;
 }
 
-/* Bytes are the tokens of a model that has no others. */
+/* Bytes are valid tokens only for a model without a tokenizer of its own. */
 static weir_status check_bytes(const struct job *job, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 16];
@@ -109,9 +110,9 @@ static weir_status open_texts(struct dataset *d, const struct job *job, weir_err
 	return status;
 }
 
-/* --- All */
+/* --- Opening */
 
-/* Prompts whose completions are empty have no token to learn, nor to evaluate. */
+/* Prompts with only empty completions have no token to train on or evaluate with. */
 static weir_status check_counted(const struct dataset *d, weir_error *err)
 {
 	for (uint32_t i = 0; i < d->token_files_count; i++) {
@@ -123,7 +124,7 @@ static weir_status check_counted(const struct dataset *d, weir_error *err)
 	                 dataset_part_names[d->part], d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "");
 }
 
-/* That the files are of one tokenizer, and have no more bad lines than they may. */
+/* Checks that the files have one tokenizer and not too many bad lines. */
 static weir_status check_files(struct dataset *d, weir_error *err)
 {
 	const struct token_file_info *first = token_file_get_info(d->token_files[0]);

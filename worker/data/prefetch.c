@@ -1,4 +1,5 @@
-/* One lock guards everything; the reader thread reads outside of it. Queues are bounded by construction: PREFETCH_UNITS_MAX units, depth items. */
+/* Reads batches ahead of the trainer. One lock guards everything; the reader thread reads without
+ * it. Queues are bounded by construction: PREFETCH_UNITS_MAX units, depth items. */
 #include "worker/data/prefetch.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 #include "common/base/deadline.h"
 
 struct item {
-	struct prefetched out; /* first: what the trainer sees */
+	struct prefetched out; /* first member: the trainer's view */
 	struct item *next;
 };
 
@@ -17,18 +18,19 @@ struct prefetcher {
 	uint32_t depth;
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t work;  /* for the reader: a unit, room, a flush or the end */
-	pthread_cond_t ready; /* for the trainer */
+	pthread_cond_t work;  /* wakes the reader: a unit, room, a flush or the end */
+	pthread_cond_t ready; /* wakes the trainer */
 	bool stop;
-	uint64_t flushes;                               /* what was begun under an older count is thrown away */
-	bool reading;                                   /* a unit, */
-	uint64_t reading_since;                         /* begun under this count */
-	struct prefetch_unit units[PREFETCH_UNITS_MAX]; /* a ring */
+	/* Work begun under an older count is discarded. */
+	uint64_t flushes;
+	bool reading;                                   /* the reader is in a unit, */
+	uint64_t reading_since;                         /* which it began under this count */
+	struct prefetch_unit units[PREFETCH_UNITS_MAX]; /* a ring buffer */
 	uint32_t units_head, units_count;
 	struct item *first, **last; /* ready */
 	uint32_t ready_count;
 	struct item *spare; /* recycled */
-	bool out_of_memory; /* not even an item to carry the failure could be had */
+	bool out_of_memory; /* no memory even for an item with the failure */
 };
 
 static void item_free_list(struct item *list)
@@ -41,7 +43,7 @@ static void item_free_list(struct item *list)
 	}
 }
 
-/* A clean item that keeps its batch memory. NULL when out of memory. */
+/* Returns a clean item that keeps its batch's memory. NULL when out of memory. */
 static struct item *take_spare(struct prefetcher *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -56,7 +58,7 @@ static struct item *take_spare(struct prefetcher *p)
 	return item;
 }
 
-/* Waits for room and appends. False when flushed or stopped since: the item is then recycled. */
+/* Waits for room and appends. Returns false, and recycles the item, if flushed or stopped since. */
 static bool put(struct prefetcher *p, struct item *item, uint64_t flushes)
 {
 	pthread_mutex_lock(&p->lock);
@@ -84,7 +86,7 @@ static void tell_out_of_memory(struct prefetcher *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Reads a unit into items, the failure being one too. */
+/* Reads a unit into items. A failure becomes an item too. */
 static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, uint64_t flushes)
 {
 	struct unit_reader *reader = NULL;

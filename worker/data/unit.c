@@ -1,4 +1,6 @@
-/* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, or a range of a corpus's examples or of sequences, and an order over them. */
+/* Reads units (dataset.h). A unit is a list of row views, which point into mapped blocks or into
+ * rows parsed for the unit, or it is a range of a corpus's examples or of sequences. An order over
+ * its rows shuffles it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@ struct piece {
 	struct rows_view view;
 	uint32_t skip, count;
 	uint64_t first;
-	struct rows owned; /* text: what the view points into */
+	struct rows owned; /* text units: the memory behind the view */
 };
 
 struct unit_reader {
@@ -20,7 +22,7 @@ struct unit_reader {
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
 	uint64_t rows, bad_lines;
-	uint64_t first_example; /* of a corpus, or first sequence */
+	uint64_t first_example; /* first example in the corpus, or first sequence */
 	uint32_t *order;        /* (rows), or NULL: as in the file */
 	bool weights, values;   /* some piece has them */
 };
@@ -50,7 +52,7 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 
 static weir_status take_rows(void *context, enum split_part part, struct rows *rows, weir_error *err)
 {
-	(void)part; /* only one is wanted */
+	(void)part; /* exactly one part is wanted */
 	struct unit_reader *u = context;
 	struct rows_view view = rows_as_view(rows);
 	if (u->rows + view.count > UINT32_MAX)
@@ -91,7 +93,7 @@ static weir_status open_packed_unit(struct unit_reader *u, const struct unit_ran
 	return WEIR_OK;
 }
 
-/* Fisher-Yates (Durstenfeld 1964). */
+/* Shuffles rows by Fisher-Yates (Durstenfeld 1964). */
 static weir_status shuffle(struct unit_reader *u, uint64_t seed, weir_error *err)
 {
 	struct prng r;
@@ -151,7 +153,7 @@ uint64_t unit_bad_lines(const struct unit_reader *u)
 	return u->bad_lines;
 }
 
-/* The piece that holds a row of the unit, and the row's place in its view. */
+/* Returns the piece that holds a row of the unit, and the row's place in its view. */
 static const struct piece *piece_of(const struct unit_reader *u, uint64_t row, uint32_t *place)
 {
 	uint32_t low = 0, high = u->pieces_count;
@@ -174,7 +176,7 @@ static size_t keys_of(const struct rows_view *v, uint32_t row)
 
 /* --- Content */
 
-/* Of one row; what is left out of a view is 1. */
+/* Hashes one row. A value or weight that the view leaves out is 1. */
 static uint64_t row_content(const struct rows_view *v, uint32_t row)
 {
 	const size_t fields = v->fields, dense = v->dense_dim, first = v->offsets ? v->offsets[row * fields] : row * fields;
@@ -195,7 +197,7 @@ static uint64_t row_content(const struct rows_view *v, uint32_t row)
 	return h;
 }
 
-/* Examples of texts, or of tokens, one at a time. */
+/* Hashes the examples of text or token data, one at a time. */
 static weir_status text_content(const struct unit_reader *u, uint64_t *sum, weir_error *err)
 {
 	const struct dataset *d = u->dataset;
@@ -229,7 +231,8 @@ weir_status unit_content(const struct unit_reader *u, uint64_t *out, weir_error 
 
 /* --- Batches */
 
-/* Rows [first, end) of a unit of text. In order they are as in the files; shuffled, those of a unit come from everywhere. */
+/* Reads rows [first, end) of a unit of text. Without a shuffle they have the order of the files;
+ * shuffled, the unit's rows come from all of the text. */
 static weir_status read_examples(const struct unit_reader *u, uint64_t first, uint64_t end, struct batch *b, weir_error *err)
 {
 	const struct dataset *d = u->dataset;
@@ -244,7 +247,7 @@ static weir_status read_examples(const struct unit_reader *u, uint64_t first, ui
 	return WEIR_OK;
 }
 
-/* The same of tokens. */
+/* The same for token data. */
 static weir_status read_sequences(const struct unit_reader *u, uint64_t first, uint64_t end, struct batch *b, weir_error *err)
 {
 	const struct dataset *d = u->dataset;

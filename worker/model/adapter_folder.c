@@ -36,7 +36,8 @@ static bool is_text(const struct json_value *v, const char *text)
 	return has != NULL && strcmp(has, text) == 0;
 }
 
-/* How adapters began does not matter, but where their model was changed then (PiSSA, OLoRA and others): they are of what was left of it. */
+/* Returns whether the adapters started from an unchanged model. Other methods (PiSSA, OLoRA and
+ * others) change the model first, and their adapters fit only the changed model. */
 static bool began_beside_model(const struct json_value *v)
 {
 	static const char *const ways[] = {"gaussian", "orthogonal", "eva", "mica"};
@@ -46,7 +47,7 @@ static bool began_beside_model(const struct json_value *v)
 	return known;
 }
 
-/* A way of a later PEFT. */
+/* Stops at a "use_" flag that is on: a method of a later PEFT. */
 static bool is_plain(void *arg, const char *key, size_t bytes, const struct json_value *v)
 {
 	const char **on = arg;
@@ -57,7 +58,7 @@ static bool is_plain(void *arg, const char *key, size_t bytes, const struct json
 	return *on == NULL;
 }
 
-/* What PEFT can do beside it. A key that is absent, null, false or empty asks for nothing. */
+/* Refuses PEFT features beyond plain adapters. An absent, null, false or empty key is fine. */
 static weir_status check_plain(const char *path, const struct json_value *root, weir_error *err)
 {
 	static const char *const flags[] = {"use_rslora", "use_dora",     "lora_bias",   "use_qalora",
@@ -125,7 +126,7 @@ static bool begins(const char **text, const char *with)
 	return does;
 }
 
-/* "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight": whose. */
+/* Parses a name such as "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight". */
 static bool place_of(const char *name, struct place *out)
 {
 	char *end;
@@ -162,7 +163,7 @@ static weir_status find_family(const struct safetensors *file, const char *path,
 	return WEIR_OK;
 }
 
-/* PEFT leaves tensors aside whose modules adapter_config.json does not choose. */
+/* Refuses tensors of modules that adapter_config.json does not choose: PEFT ignores them. */
 static weir_status check_chosen(const struct safetensors *file, const char *path, const struct lora_options *lora,
                                 weir_error *err)
 {
@@ -217,13 +218,13 @@ weir_status adapter_folder_read(const char *folder, struct lora_options *out, we
 
 static void put_alpha(struct json *j, float alpha)
 {
-	if (alpha == floorf(alpha) && alpha < 1e9f) /* PEFT counts it */
+	if (alpha == floorf(alpha) && alpha < 1e9f) /* an integer in PEFT */
 		json_set_count(j, "lora_alpha", (uint64_t)alpha);
 	else
 		json_set_real(j, "lora_alpha", (double)alpha);
 }
 
-/* Targets, or where adapters are of some of their modules alone, these by their whole names. */
+/* Lists the targets or, if only some of their modules have adapters, these modules by full name. */
 static void put_targets(struct json *j, const struct lora_options *lora, const struct layout *layout)
 {
 	for (unsigned t = 0; t < LORA_TARGETS_COUNT && !lora->some; t++)
@@ -253,7 +254,8 @@ struct json *adapter_config_make(const char *base, enum transformer_family famil
 	put_alpha(j, lora->alpha);
 	json_set_real(j, "lora_dropout", (double)lora->dropout);
 	json_set_text(j, "bias", "none");
-	json_set_bool(j, "fan_in_fan_out", family == TRANSFORMER_GPT2); /* its weights are (in, out) */
+	/* GPT-2's weights are (in, out). */
+	json_set_bool(j, "fan_in_fan_out", family == TRANSFORMER_GPT2);
 	json_set_bool(j, "inference_mode", true);
 	put_targets(j, lora, layout);
 	return j;

@@ -9,8 +9,8 @@
 
 enum { MODULE_NAME_BYTES = 96 };
 
-/* Names of modules: a list, each of which may also be the end of a longer name behind a dot, or
- * a pattern of whole names. */
+/* Names of modules: a list, or one pattern for whole names. A name in the list also matches the end
+ * of a longer name, after a dot. */
 struct names {
 	bool given;
 	const struct json_value *list;
@@ -21,9 +21,10 @@ struct choice {
 	const char *path;
 	enum transformer_family family;
 	struct names targets, excluded;
-	bool all;                          /* target_modules is "all-linear" */
-	const struct json_value *indices;  /* layers_to_transform: a number or a list; NULL: all */
-	const struct json_value *patterns; /* layers_pattern: a text or a list; NULL: any */
+	bool all; /* target_modules is "all-linear" */
+	/* layers_to_transform: a number or a list; NULL: all layers */
+	const struct json_value *indices;
+	const struct json_value *patterns; /* layers_pattern: a string or a list; NULL: any layer */
 	struct pattern_scratch *scratch;
 	weir_status status;
 	weir_error *err;
@@ -103,7 +104,7 @@ static void read_layers(struct choice *c, const struct json_value *root)
 	c->patterns = is_empty(p) ? NULL : p;
 }
 
-/* --- Choosing, as PEFT's check_target_module_exists does */
+/* --- Choosing, as in PEFT's check_target_module_exists */
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -151,7 +152,7 @@ static bool layer_is_chosen(struct choice *c, uint32_t layer, const char *name)
 	return matched;
 }
 
-/* What PEFT takes of these families where target_modules is null. */
+/* PEFT's default for these families when target_modules is null. */
 static bool is_default(enum lora_module m)
 {
 	return m == MODULE_QUERY || m == MODULE_VALUE || m == MODULE_GPT2_QKV;

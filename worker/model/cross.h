@@ -1,5 +1,8 @@
-/* The cross network of DCN-v2 (Wang et al. 2021, eq. 1), full matrices: x_{l+1} = x_0 * (W_l x_l + b_l) + x_l.
- * Parameters live in the model's flat space. Activations are kept from forward to backward: one batch at a time. */
+/* The cross network of DCN-v2 (Wang et al. 2021, eq. 1) with full matrices: x_{l+1} = x_0 * (W_l
+ * x_l + b_l) + x_l.
+ *
+ * Parameters live in the model's flat space. Activations live from forward to backward: one batch
+ * at a time. */
 #ifndef WEIR_CROSS_H
 #define WEIR_CROSS_H
 
@@ -29,7 +32,8 @@ void cross_free(struct cross *c);
 weir_status cross_reserve(struct cross *c, uint32_t rows);
 /* x0 (rows, n) -> output (rows, n), valid until the next forward. */
 const float *cross_forward(struct cross *c, const float *x0, uint32_t rows, const float *params);
-/* Where the caller puts d(loss)/d(output) (rows, n) before cross_backward. */
+/* Returns the buffer for d(loss)/d(output) (rows, n), which the caller fills before
+ * cross_backward. */
 float *cross_output_gradient(struct cross *c);
 /* Writes the parameters' gradients into dparams and adds d(loss)/dx0 (rows, n) to dx0. */
 void cross_backward(struct cross *c, const float *x0, uint32_t rows, const float *params, float *dparams, float *dx0);

@@ -8,11 +8,12 @@
 #include "worker/model/model_folder.h"
 #include "worker/model/new_folder.h"
 
-/* Keys of config.json that say nothing of what weights mean. */
+/* Keys of config.json that do not affect the meaning of weights. */
 static const char *const indifferent[] = {"_name_or_path", "architectures",        "auto_map",          "bos_token_id",
                                           "dtype",         "eos_token_id",         "initializer_range", "pad_token_id",
                                           "torch_dtype",   "transformers_version", "use_cache"};
-/* Those of adapter_config.json that do; of which modules adapters are their tensors tell. */
+/* Keys of adapter_config.json that affect the meaning of weights. The tensors' names tell which
+ * modules have adapters. */
 static const char *const of_adapters[] = {"peft_type",
                                           "r",
                                           "lora_alpha",
@@ -101,7 +102,7 @@ weir_status folders_same(const char *a, const char *b, bool adapters, weir_error
 	struct transformer_config of_a, of_b;
 	weir_error ignored = {0};
 	if (!adapters && !model_folder_is(a) && !model_folder_is(b))
-		return WEIR_OK; /* nobody says */
+		return WEIR_OK; /* neither folder has the file */
 	if (!adapters && (!model_folder_is(a) || !model_folder_is(b)))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no config.json, which tells what its weights mean",
 		                 model_folder_is(a) ? b : a);

@@ -8,8 +8,8 @@
 #include "common/web/json.h"
 #include "worker/model/new_folder.h"
 
-/* What would change the tokens that follow, and its value where it does not. Temperature, top_p
- * and top_k are for who asks to choose. */
+/* Keys that would change the next token, and their neutral values. Temperature, top_p and top_k are
+ * missing: the caller chooses them. */
 static const struct {
 	const char *key;
 	double neutral;
@@ -52,7 +52,7 @@ static void find_ignored(const struct json_value *root, struct generation_config
 	}
 }
 
-/* How the model's makers choose tokens: of keys that count only where do_sample is true. */
+/* Records how the model's makers choose tokens. These keys count only if do_sample is true. */
 static void find_choice(const struct json_value *root, struct generation_config *out)
 {
 	static const char *const keys[] = {"temperature", "top_k", "top_p"};
@@ -69,7 +69,7 @@ static void find_choice(const struct json_value *root, struct generation_config 
 	}
 }
 
-/* Of an id that no token has, -1 or one beyond the vocabulary, nothing comes. */
+/* Ignores an id that no token has: -1, or one too large. Such an id never ends a text. */
 static weir_status add_end(const char *path, const struct json_value *v, struct generation_config *out, weir_error *err)
 {
 	double id;

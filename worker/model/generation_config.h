@@ -1,5 +1,5 @@
-/* The tokens that end a text. As in transformers, eos_token_id is one token or a list;
- * generation_config.json has it, or config.json where that file is missing. */
+/* Reads the tokens that end a text. As in transformers, eos_token_id is one token or a list, from
+ * generation_config.json or, if that file is missing, from config.json. */
 #ifndef WEIR_GENERATION_CONFIG_H
 #define WEIR_GENERATION_CONFIG_H
 
@@ -10,10 +10,11 @@
 #define GENERATION_ENDS_MAX 64u /* tokens that end a text */
 
 struct generation_config {
-	uint32_t ends[GENERATION_ENDS_MAX], ends_count; /* 0: the folder names none */
-	/* Keys of generation_config.json that change the text and are not done here, with commas. */
+	uint32_t ends[GENERATION_ENDS_MAX], ends_count; /* count 0: the folder names none */
+	/* The keys of generation_config.json that change the text but are not supported, separated by
+	 * commas. */
 	char ignored[256];
-	char choice[128]; /* "do_sample true, temperature 0.6": for who reads; "": it says nothing */
+	char choice[128]; /* for display: "do_sample true, temperature 0.6"; "" if unspecified */
 };
 
 /* E_INVALID names the file and the key. */

@@ -1,6 +1,9 @@
-/* DLRM's interaction (Naumov et al. 2019, section 2.1): the bottom vector and all embeddings of an example are dotted with each other; the
- * bottom vector and the dot products (strictly lower triangle) are the features of the top tower. Without numeric features there is no
- * bottom vector. Activations are kept from forward to backward: one batch at a time. */
+/* DLRM's interaction (Naumov et al. 2019, section 2.1): dot products between the bottom vector and
+ * all embeddings of an example.
+ *
+ * The bottom vector and the dot products (strictly lower triangle) are the features of the top
+ * tower. Without numeric features there is no bottom vector. Activations live from forward to
+ * backward: one batch at a time. */
 #ifndef WEIR_INTERACTION_H
 #define WEIR_INTERACTION_H
 
@@ -20,12 +23,14 @@ struct interaction {
 void interaction_init(struct interaction *i, struct backend *b, uint32_t fields, uint32_t dim, bool bottom);
 void interaction_free(struct interaction *i);
 weir_status interaction_reserve(struct interaction *i, uint32_t rows);
-uint32_t interaction_width(const struct interaction *i); /* of the features */
-/* bottom (rows, dim) or NULL, x (rows, fields, dim) -> features (rows, width), valid until the next forward. */
+uint32_t interaction_width(const struct interaction *i); /* width of the features */
+/* bottom (rows, dim) or NULL, x (rows, fields, dim) -> features (rows, width), valid until the next
+ * forward. */
 const float *interaction_forward(struct interaction *i, const float *bottom, const float *x, uint32_t rows);
-/* Where the caller puts d(loss)/d(features) before interaction_backward. */
+/* Returns the buffer for d(loss)/d(features), which the caller fills before
+ * interaction_backward. */
 float *interaction_output_gradient(struct interaction *i);
-/* Writes dbottom, NULL with bottom, and dx. bottom and x as in forward. */
+/* Writes dx and, unless bottom is NULL, dbottom. bottom and x are those of forward. */
 void interaction_backward(struct interaction *i, const float *bottom, const float *x, uint32_t rows, float *dbottom, float *dx);
 
 #endif

@@ -18,9 +18,9 @@ struct mix {
 	enum safetensor_type type;
 };
 
-/* --- What is merged with what */
+/* --- Matching tensors */
 
-/* A tensor by its name, or by the same name with or without what bare models leave out. */
+/* Finds a tensor by its name, or by that name with or without the prefix of a whole model. */
 static const struct safetensor *find_named(const struct safetensors *file, const char *name)
 {
 	static const char *const before[] = {"", "model.", "transformer."};
@@ -32,14 +32,14 @@ static const struct safetensor *find_named(const struct safetensors *file, const
 	return t;
 }
 
-/* A head that is the embedding may be there or not. */
+/* Such a head may be present or absent. */
 static bool is_tied_head(const struct safetensors *file, const char *name)
 {
 	return strcmp(name, "lm_head.weight") == 0 && !model_head_is_own(file);
 }
 
-/* Of a head and an embedding that are one a file may have the head's name alone. `of`: the model
- * whose tensor is looked for. */
+/* If head and embedding are one tensor, a file may have only the head's name. `of`: the model whose
+ * tensor `name` is. */
 static const struct safetensor *find_embedding(const struct safetensors *file, const struct safetensors *of, const char *name)
 {
 	const char *shorter = model_tensor_short_name(name);
@@ -47,7 +47,7 @@ static const struct safetensor *find_embedding(const struct safetensors *file, c
 	return embeds && !model_head_is_own(of) ? safetensors_find(file, "lm_head.weight") : NULL;
 }
 
-/* What of another file stands for a tensor of the first. */
+/* Finds the tensor of another file that corresponds to one of the first. */
 static const struct safetensor *find_same(const struct safetensors *file, const struct safetensors *first, const char *name)
 {
 	const struct safetensor *t = find_named(file, name);
@@ -86,7 +86,7 @@ static weir_status check_same(const struct safetensor *first, const struct safet
 	return WEIR_OK;
 }
 
-/* The other way round: nothing that the first model has not. */
+/* Checks that `other` has no tensor that the first model lacks. */
 static weir_status check_none_more(const struct safetensors *first, const struct safetensors *other, const char *name,
                                    weir_error *err)
 {
@@ -102,7 +102,7 @@ static weir_status check_none_more(const struct safetensors *first, const struct
 
 /* --- Factors */
 
-/* cos of the angle between two tensors; 1 where one of them is 0. */
+/* Returns the cosine of the angle between two tensors; 1 if one of them is 0. */
 static double cosine(const struct safetensor *a, const struct safetensor *b)
 {
 	float x[SAFETENSORS_BLOCK], y[SAFETENSORS_BLOCK];
@@ -168,7 +168,7 @@ static void make_mixed(const void *arg, uint64_t first, uint64_t n, void *out)
 	safetensor_round(x->type, values, n, out);
 }
 
-/* Before anything is written. */
+/* Runs before anything is written. */
 static weir_status check_range(const struct mix *x, const struct safetensor *t, weir_error *err)
 {
 	float values[SAFETENSORS_BLOCK];

@@ -1,4 +1,4 @@
-/* What a model is made of: parts by kind, their tensors, their tables. model_pass.c computes. */
+/* Builds models: their parts by kind, their tensors and their tables. model_pass.c computes. */
 #include "worker/model/model.h"
 
 #include <assert.h>
@@ -12,10 +12,10 @@
 #include "worker/model/model_parts.h"
 #include "worker/model/scratch.h"
 
-/* Pushes over which running statistics are averaged. */
+/* The number of pushes over which running statistics are averaged. */
 #define STATISTICS_WINDOW 64u
 
-/* Brackets, and of a layer its width and ", ". */
+/* Two brackets, and for each layer its width of up to 8 digits and ", ". */
 _Static_assert(MODEL_FACT_BYTES > 2 + 10 * WEIR_HIDDEN_LAYERS_MAX && WEIR_LAYER_WIDTH_MAX <= 99999999u,
                "a list of layers fits a fact");
 
@@ -41,7 +41,7 @@ const char *model_kind_name(enum model_kind kind)
 
 static weir_status check(const struct job *job, const struct parts *p, uint32_t fields, uint32_t dense_dim, weir_error *err)
 {
-	if (p->transformer) /* its shape says what fits */
+	if (p->transformer) /* checked with its shape */
 		return WEIR_OK;
 	const char *kind = model_kind_name(job->model.kind);
 	if (fields == 0 && !p->ngram)
@@ -73,7 +73,7 @@ static void add_linear(struct model *m)
 		m->numeric = layout_add(&m->params, 1, m->dense_dim, WEIR_INIT_ZERO, 0.0f, "linear.numeric.weight");
 }
 
-/* The last layer over [tower, cross] is one tensor, as over their concatenation. */
+/* The last layer over [tower, cross] is one tensor, as if over their concatenation. */
 static void add_deep(struct model *m)
 {
 	const struct job *job = m->job;
@@ -252,7 +252,8 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	};
 	if (l2 > 0.0f)
 		spec.optimizer.l2 = l2;
-	/* Each row has a scale of its own: one of an element or two takes no fewer bytes than as bf16. */
+	/* Each row has its own scale. A row of one or two elements takes no fewer bytes than as
+	 * bf16. */
 	if (t->push.codec > WEIR_CODEC_FP16 && codec_bytes(t->push.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
 		spec.push = (weir_compression){.codec = WEIR_CODEC_BF16, .rows = t->push.rows, .lz4 = t->push.lz4};
 	if (t->pull.codec > WEIR_CODEC_FP16 && codec_bytes(t->pull.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
@@ -299,7 +300,7 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t)
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
 		spec.push = (weir_compression){.codec = WEIR_CODEC_FP32};
 		spec.pull = (weir_pull_coding){.codec = WEIR_CODEC_FP32};
-		if (spec.mode.local_steps) /* nobody trains them */
+		if (spec.mode.local_steps) /* statistics are not trained */
 			spec.mode = (weir_mode){.kind = WEIR_ASYNC};
 	}
 	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);

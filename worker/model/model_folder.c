@@ -10,11 +10,11 @@
 #include "worker/model/adapter_folder.h"
 #include "worker/model/new_folder.h"
 
-#define FINITE_BLOCK 4096u /* elements looked at at once */
+#define FINITE_BLOCK 4096u /* elements checked at once */
 
 struct model_weights {
 	const struct layout *layout; /* borrowed */
-	const char *says;            /* what tells which tensors there must be: "its config.json" */
+	const char *says;            /* names the description of the tensors: "its config.json" */
 	struct safetensors *file;
 	const struct safetensor **tensors; /* (layout->count) */
 };
@@ -28,7 +28,7 @@ bool model_folder_is(const char *folder)
 
 /* --- Which file */
 
-/* Files of weights in other formats, and how to convert them. */
+/* Reports weights in other formats and how to convert them. */
 static weir_status refuse_others(const char *folder, const char *stem, weir_error *err)
 {
 	static const char model[] = "python3 -c \"from transformers import AutoModelForCausalLM as M; "
@@ -94,8 +94,8 @@ static const struct safetensor *find_embedding(const struct safetensors *file)
 	return embedding;
 }
 
-/* A tensor of the layout. Of a head and an embedding that are one some writers keep the head's
- * name alone (safetensors.torch.save_model). */
+/* Finds a tensor of the layout. If head and embedding are one tensor, some writers keep only the
+ * head's name (safetensors.torch.save_model). */
 static const struct safetensor *find_wanted(const struct safetensors *file, const struct layout *layout, const char *name)
 {
 	const struct safetensor *t = find(file, name);
@@ -110,8 +110,8 @@ bool model_head_is_own(const struct safetensors *file)
 	return head != NULL && embedding != NULL && !safetensor_equal(head, embedding);
 }
 
-/* As transformers 5 does, a head of its own counts although config.json says that it is the
- * embedding. A folder without weights is as its config.json says. */
+/* An own head in the weights overrides config.json, which may call it the embedding, as in
+ * transformers 5. A folder without weights follows its config.json. */
 static weir_status settle_head(const char *folder, struct transformer_config *c, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -154,7 +154,8 @@ static weir_status check_shape(const struct model_weights *w, const struct safet
 	                 want->rows, want->cols);
 }
 
-/* What files have beside the weights: attention's mask, frequencies of rotary positions, a head that is the embedding. */
+/* Returns whether files may have this tensor beside the weights: attention's mask, frequencies of
+ * rotary positions, or a head that is the embedding. */
 static bool is_beside(const struct safetensors *file, const char *name)
 {
 	static const char *const endings[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
@@ -247,7 +248,7 @@ void model_folder_close(struct model_weights *w)
 	free(w);
 }
 
-/* Reads it in blocks. */
+/* Reads the tensor in blocks. */
 static bool is_finite(const struct safetensor *t)
 {
 	float block[FINITE_BLOCK];
@@ -257,7 +258,7 @@ static bool is_finite(const struct safetensor *t)
 		float nothing = 0;
 		safetensor_floats(t, at, n, block);
 		for (uint64_t i = 0; i < n; i++)
-			nothing += block[i] * 0; /* NaN for NaN and for infinities */
+			nothing += block[i] * 0; /* 0, or NaN for NaN and infinities */
 		if (nothing != 0)
 			return false;
 	}

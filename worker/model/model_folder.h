@@ -1,4 +1,5 @@
-/* A model as Hugging Face keeps it: a folder with config.json (transformer_config.h) and model.safetensors, or its index and its files. */
+/* A model folder as Hugging Face stores it: config.json (transformer_config.h) and
+ * model.safetensors, or an index and the files that it names. */
 #ifndef WEIR_MODEL_FOLDER_H
 #define WEIR_MODEL_FOLDER_H
 
@@ -6,37 +7,40 @@
 #include "worker/model/safetensors.h"
 #include "worker/model/transformer_config.h"
 
-#define MODEL_FILE_BYTES (4ull << 30) /* of a file of weights that is written, at most, unless one tensor alone has more */
+/* Size limit of a weights file; a single larger tensor gets its own. */
+#define MODEL_FILE_BYTES (4ull << 30)
 
-/* Whether a path is one: it has a config.json. */
+/* Returns whether a path is a model folder: it contains a config.json. */
 bool model_folder_is(const char *path);
 /* Reads config.json. A head in the weights that differs from the embedding is not tied, whatever
  * config.json says, as in transformers 5. */
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
-/* The path of the weights that transformers reads: STEM.safetensors, or else its index.
- * E_UNSUPPORTED: the folder has only other files, and the text says how to convert them.
- * E_NOT_FOUND: it has none. */
+/* Finds the weights file that transformers reads: STEM.safetensors, or else its index.
+ * E_UNSUPPORTED: the folder has weights only in other formats, and the error says how to convert
+ * them. E_NOT_FOUND: it has no weights. */
 weir_status model_folder_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX],
                                  weir_error *err) WEIR_MUST_CHECK;
-/* A tensor's name without "transformer." or "model.", which files of a bare GPT2Model or
- * LlamaModel do not have. */
+/* Returns a tensor's name without "transformer." or "model.". Files of a bare GPT2Model or
+ * LlamaModel lack these prefixes. */
 const char *model_tensor_short_name(const char *name);
-/* Whether a file has a head that differs from its token embedding. */
+/* Returns whether a file has a head that differs from its token embedding. */
 bool model_head_is_own(const struct safetensors *file);
-/* Checks that a file has the layout's tensors and nothing more but masks and a tied head.
- * E_UNSUPPORTED names the first other one. says: who describes the model, "its config.json". */
+/* Checks that a file has the layout's tensors and no others, except masks, rotary frequencies and a
+ * tied head. E_UNSUPPORTED names the first other tensor. `says` names the description of the model
+ * for errors: "its config.json". */
 weir_status model_file_check_none_more(const struct safetensors *file, const struct layout *layout, const char *path,
                                        const char *says, weir_error *err) WEIR_MUST_CHECK;
-/* The folder's weights, read tensor by tensor as fp32, under their names or their short ones.
- * E_NOT_FOUND names a tensor that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */
+/* The folder's weights, read tensor by tensor as fp32, under their full or short names. E_NOT_FOUND
+ * names a missing tensor, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not
+ * have. */
 struct model_weights;
 weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,
                               weir_error *err) WEIR_MUST_CHECK;
-/* The same of the adapters in a folder of PEFT's (adapter_folder.h). */
+/* The same for the adapters in a PEFT folder (adapter_folder.h). */
 weir_status adapter_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,
                                 weir_error *err) WEIR_MUST_CHECK;
 void model_folder_close(struct model_weights *w);
-/* That every weight is a number. All of them are read. E_INVALID names the tensor. */
+/* Checks that every weight is a finite number. Reads all of them. E_INVALID names the tensor. */
 weir_status model_folder_check_finite(const struct model_weights *w, const char *folder, weir_error *err) WEIR_MUST_CHECK;
 /* Elements [first, first + n) of the layout's flat space. */
 void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n, float *out);
@@ -45,18 +49,23 @@ void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n
 
 struct model_folder {
 	const char *path;
-	bool replace; /* a model folder that is there (new_folder.h) */
+	bool replace; /* may replace an existing model folder (new_folder.h) */
 	enum safetensor_type type;
-	uint64_t file_bytes; /* of a file of weights, as MODEL_FILE_BYTES */
-	const char *
-	    base; /* the folder that the model began with: its config.json and generation_config.json are kept; NULL: there is none */
-	const char *fingerprint; /* of the job that trained the weights (fingerprint.h); NULL: unknown */
-	const char *tokenizer;   /* a folder, or a tokenizer.json: it is copied with what goes with it; NULL: there is none */
-	uint32_t bos, eos;       /* tokens, where there is no base; UINT32_MAX: none */
+	uint64_t file_bytes; /* size limit of a weights file; see MODEL_FILE_BYTES */
+	/* The folder that the model started from; its config.json and generation_config.json are kept.
+	 * NULL: there is no base. */
+	const char *base;
+	/* Of the job that trained the weights (fingerprint.h); NULL: unknown. */
+	const char *fingerprint;
+	/* A folder or a tokenizer.json, copied together with its companion files. NULL: there is no
+	 * tokenizer. */
+	const char *tokenizer;
+	uint32_t bos, eos; /* token ids to write when there is no base; UINT32_MAX: none */
 };
-/* What a config.json says its weights are of. */
+/* Sets the element type of the weights in a config.json. */
 void model_config_put_type(struct json *j, enum safetensor_type type);
-/* weights: (layout's elements). E_EXISTS: something is in the way; E_INVALID names a tensor that has no place in f->type. */
+/* weights: (elements of the layout). E_EXISTS: something occupies the path. E_INVALID names a
+ * tensor with a value outside the range of f->type. */
 weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
                                const float *weights, weir_error *err) WEIR_MUST_CHECK;
 

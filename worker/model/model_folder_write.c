@@ -1,4 +1,4 @@
-/* Writes model folders, and folders of adapters, as Hugging Face's libraries have them. */
+/* Writes model folders and adapter folders in the format of Hugging Face's libraries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,12 @@ static weir_status check_range(const struct tensor *t, const float *x, enum safe
 	                                    t->name, (double)x[i]);
 }
 
-/* The tensors of a flat space to a folder's files, called STEM.safetensors. */
+/* Writes the tensors of a flat space to the folder's STEM.safetensors files. */
 static weir_status write_weights(const char *folder, const char *stem, const struct layout *layout, const float *weights,
                                  const struct model_folder *f, uint64_t file_bytes, weir_error *err)
 {
 	const enum safetensor_type type = f->type;
-	const char *const metadata[] = {"format", "pt", /* transformers asks for it */
+	const char *const metadata[] = {"format", "pt", /* transformers requires it */
 	                                f->fingerprint ? SAFETENSORS_FINGERPRINT : NULL, f->fingerprint, NULL};
 	struct safetensor *tensors = calloc(layout->count + 1, sizeof *tensors);
 	struct converted *converted = calloc(layout->count + 1, sizeof *converted);
@@ -59,7 +59,7 @@ static weir_status write_weights(const char *folder, const char *stem, const str
 	return s;
 }
 
-/* --- What stands beside them */
+/* --- Companion files */
 
 static weir_status copy(const char *from, const char *to, const char *as, weir_error *err)
 {
@@ -75,7 +75,8 @@ static weir_status copy_if_there(const char *from, const char *to, const char *n
 	return s == WEIR_OK && access(path, F_OK) == 0 ? copy(path, to, name, err) : s;
 }
 
-/* place: a folder, the tokenizer.json in it, or a file of such a kind by another name, which stands alone. */
+/* place: a folder, the tokenizer.json in it, or a tokenizer file with another name, which has no
+ * companion files. */
 static weir_status copy_tokenizer(const char *place, const char *to, weir_error *err)
 {
 	static const char tokenizer[] = "tokenizer.json";
@@ -109,7 +110,7 @@ static const char *torch_type(enum safetensor_type type)
 void model_config_put_type(struct json *j, enum safetensor_type type)
 {
 	json_set_text(j, "torch_dtype", torch_type(type)); /* transformers 4 */
-	json_set_text(j, "dtype", torch_type(type));       /* 5 */
+	json_set_text(j, "dtype", torch_type(type));       /* transformers 5 */
 }
 
 static void put_token(struct json *j, const char *key, uint32_t id)
@@ -120,7 +121,7 @@ static void put_token(struct json *j, const char *key, uint32_t id)
 		json_set_count(j, key, id);
 }
 
-/* The base's own, where there is one: it knows more than what is computed here asks for. */
+/* Starts from the base's config.json, if any, as it has keys that are not supported here. */
 static weir_status make_config(const struct model_folder *f, const struct transformer_config *config, struct json **out,
                                weir_error *err)
 {
@@ -148,7 +149,8 @@ static weir_status write_config(const struct model_folder *f, const char *folder
 	if (s == WEIR_OK)
 		s = folder_file(folder, "config.json", path, err);
 	if (s == WEIR_OK) {
-		json_set_bool(j, "tie_word_embeddings", config->tied_head); /* the base's may be of a head that it had not */
+		/* The base's flag may be wrong about its head. */
+		json_set_bool(j, "tie_word_embeddings", config->tied_head);
 		model_config_put_type(j, f->type);
 		s = json_write_file(j, path, err);
 	}

@@ -1,4 +1,4 @@
-/* Forward and backward of a model, part by part. */
+/* Runs models forward and backward, part by part. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,13 +6,14 @@
 #include "worker/model/model_parts.h"
 #include "worker/model/scratch.h"
 
-/* Whether the numeric features must be joined to the embeddings: interaction has its own way. */
+/* Returns whether the numeric features are joined to the embeddings. Interaction does not join
+ * them. */
 static bool joins(const struct model *m)
 {
 	return m->parts.tower && !m->parts.interaction && m->dense_dim > 0;
 }
 
-/* Towers can leave the numeric columns' gradient out; a cross network cannot. */
+/* A cross network computes the gradient of the numeric columns; towers alone skip it. */
 static bool joined_gradient(const struct model *m)
 {
 	return joins(m) && m->parts.cross;
@@ -36,7 +37,7 @@ uint32_t model_row_scores(const struct model *m)
 	return m->parts.transformer ? m->job->data.sequence : 1;
 }
 
-/* Of a batch of `rows` in training: train.accumulate. */
+/* Returns how many of `rows` one part of a training batch has (train.accumulate). */
 static uint32_t rows_at_once(const struct model *m, uint32_t rows)
 {
 	const uint32_t parts = m->job->train.accumulate, most = parts > 1 ? (m->job->data.batch + parts - 1) / parts : rows;
@@ -84,7 +85,7 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 	return s == WEIR_OK ? s : no_memory(m, rows, err);
 }
 
-/* What is read by key: the logit's first-order part, and the pooled embeddings. */
+/* Gathers the keyed parameters: the logit's first-order part and the pooled embeddings. */
 static void look_up(struct model *m, const struct model_input *in)
 {
 	struct backend *b = m->backend;
@@ -96,7 +97,7 @@ static void look_up(struct model *m, const struct model_input *in)
 		                    (size_t)in->rows * m->fields);
 }
 
-/* And its gradients. */
+/* Writes the gradients of the keyed parameters. */
 static void look_up_backward(struct model *m, const struct model_input *in, float *const *gradients)
 {
 	struct backend *b = m->backend;
@@ -137,7 +138,7 @@ static void head_backward(struct model *m, const float *y, const float *w, size_
 	b->ops->gemm(b, false, false, rows, n, 1, 1.0f, m->dlogit, 1, w, n, 0.0f, dy, n);
 }
 
-/* What tower and cross see, (rows, features). */
+/* Returns the input of tower and cross, (rows, features). */
 static const float *features_forward(struct model *m, const struct model_input *in)
 {
 	struct backend *b = m->backend;
@@ -153,7 +154,7 @@ static const float *features_forward(struct model *m, const struct model_input *
 	return m->joined;
 }
 
-/* From what was looked up to the logit. */
+/* Computes the logit from the gathered parameters. */
 static void forward(struct model *m, const struct model_input *in, const struct forward_mode *mode)
 {
 	struct backend *b = m->backend;
@@ -211,7 +212,7 @@ static const float *tower_output(const struct tower *t)
 	return t->layers[t->count - 1].y;
 }
 
-/* Writes d(loss)/dx of everything that reads the features. */
+/* Writes d(loss)/dx of all parts that read the features. */
 static void deep_backward(struct model *m, const struct model_input *in, float *dparams)
 {
 	struct backend *b = m->backend;
@@ -234,7 +235,8 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 		              cross_output_gradient(&m->cross));
 		cross_backward(&m->cross, features, in->rows, params, dparams, dfeatures);
 	}
-	if (joined_gradient(m)) /* the numeric columns' gradient goes where nobody reads: the activations it came from */
+	/* Puts the unused gradient of the numeric columns into m->joined, which is free by now. */
+	if (joined_gradient(m))
 		b->ops->split(b, m->djoined, m->dx, (size_t)m->fields * m->dim, m->joined, m->dense_dim, in->rows);
 	if (m->parts.interaction) {
 		bool bottom = m->bottom.count > 0;
@@ -245,7 +247,8 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 	}
 }
 
-/* --- Training. What lies between the pooled embeddings and their gradient, of text all, is a run of ops that is the same in each batch of so many rows. */
+/* --- Training. The ops between the pooled embeddings and their gradient (for text, all ops) are
+ * the same in each batch of one size, so that the backend can replay them. */
 
 struct step {
 	struct model *m;
@@ -254,7 +257,8 @@ struct step {
 	const struct model_output *out;
 };
 
-/* All that its ops are given beyond the model's own buffers; without a gap, as it is compared byte by byte. */
+/* All arguments of the replayed ops beyond the model's own buffers. It has no gaps, as keys are
+ * compared byte by byte. */
 struct step_key {
 	const void *labels, *weights, *dense, *tokens, *targets, *parameters, *seed, *loss_scale, *gradient, *statistics, *loss;
 	uint64_t counted;
@@ -295,7 +299,7 @@ static void train_text(void *arg)
 	ngram_train(&s->m->ngram, &text, s->in->parameters[MODEL_DENSE], &mode, s->out->gradients[MODEL_DENSE], s->out->loss_sum);
 }
 
-/* Part by part of the batch; losses and gradients add up. */
+/* Trains on the batch part by part and adds up losses and gradients. */
 static void train_transformer(void *arg)
 {
 	const struct step *s = arg;
@@ -342,7 +346,8 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	const struct backend_ops *ops = m->backend->ops;
 	struct step step = {m, in, seed, out};
 	const struct step_key key = key_of(&step);
-	assert(m->parts.transformer || in->rows <= m->rows); /* transformers reserve for themselves */
+	/* Transformers check their own reservation. */
+	assert(m->parts.transformer || in->rows <= m->rows);
 	if (m->parts.transformer || m->parts.ngram) {
 		ops->replay(m->backend, &key, sizeof key, m->parts.transformer ? train_transformer : train_text, &step);
 		return;
@@ -352,7 +357,7 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	look_up_backward(m, in, out->gradients);
 }
 
-/* Of this batch, those there are; statistics are not a gradient. */
+/* Lists the gradients that exist for this batch. Statistics are not a gradient. */
 static size_t gradients_of(const struct model *m, const struct model_input *in, const struct model_output *out,
                            struct floats all[MODEL_TABLES])
 {

@@ -1,4 +1,5 @@
-/* A transformer as a job has it: its shape by the job's keys, or by the folder that model.from names, with the weights there for what is frozen. */
+/* Builds the transformer of a job. Its shape comes from the job's keys or from the folder in
+ * model.from, which also has the frozen weights. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,11 @@
 #include "worker/model/model_folder.h"
 #include "worker/model/model_parts.h"
 
-#define READ_ELEMENTS         ((uint64_t)1 << 20) /* of frozen weights at once */
+#define READ_ELEMENTS         ((uint64_t)1 << 20) /* of frozen weights per read */
 #define FEED_FORWARD_MULTIPLE 32u
 
-/* Llama's feed-forward part has three matrices instead of two: two thirds of four times the width (Shazeer 2020, sec. 3). */
+/* Llama's feed-forward part has three matrices instead of two, so its hidden size is two thirds of
+ * four times the width (Shazeer 2020, sec. 3). */
 static uint32_t feed_forward_of(const struct job *job)
 {
 	if (job->model.feed_forward > 0 || job->model.kind == MODEL_GPT2)
@@ -76,7 +78,8 @@ static void take_targets(const struct job *job, struct lora_options *out)
 {
 	for (uint32_t i = 0; i < job->model.lora.targets_count; i++) {
 		const char *name = job->model.lora.targets[i];
-		out->targets[lora_target_find(name, strlen(name))] = true; /* the job was checked */
+		/* Found, as the job file was checked. */
+		out->targets[lora_target_find(name, strlen(name))] = true;
 	}
 	if (job->model.lora.targets_count > 0)
 		return;
@@ -86,7 +89,7 @@ static void take_targets(const struct job *job, struct lora_options *out)
 		out->targets[LORA_q_proj] = out->targets[LORA_v_proj] = true;
 }
 
-/* The folder that model.lora.from names says all but their dropout. */
+/* model.lora.from, if given, determines everything except dropout. */
 static weir_status take_lora(const struct job *job, struct lora_options *out, weir_error *err)
 {
 	out->dropout = job->model.lora.dropout;
@@ -122,7 +125,7 @@ static weir_status load_frozen(struct model *m, weir_error *err)
 	return s;
 }
 
-/* What the job says of it. */
+/* Finds shape and options from the job. */
 static weir_status settle(const struct job *job, uint32_t vocabulary, struct transformer_config *config,
                           struct transformer_options *options, weir_error *err)
 {
@@ -140,7 +143,7 @@ weir_status model_settle_transformer(const struct job *job, uint32_t vocabulary,
 	return s;
 }
 
-/* That the folder that the job names has the weights of the whole model. */
+/* Checks that the job's folder has all weights of the model. */
 static weir_status check_folder(const struct transformer *t, const char *folder, bool finite, weir_error *err)
 {
 	struct model_weights *w = NULL;
@@ -166,7 +169,7 @@ static weir_status check_as(const struct job *job, const struct transformer_conf
 	return s;
 }
 
-/* All weights are looked at by whoever sets them; those that stay frozen, here. */
+/* Checks that frozen weights are finite. Whoever sets the trained weights checks those. */
 weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, weir_error *err)
 {
 	struct transformer_config config;
@@ -181,7 +184,8 @@ weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_er
 	struct transformer_config config;
 	struct transformer_options options;
 	weir_status s = settle(job, vocabulary, &config, &options, err);
-	if (s == WEIR_OK && options.lora.rank > 0) /* before there is memory for what a folder only speaks of */
+	/* Check the folder before allocating memory for what it claims. */
+	if (s == WEIR_OK && options.lora.rank > 0)
 		s = check_as(job, &config, options, false, err);
 	if (s == WEIR_OK)
 		s = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);

@@ -8,10 +8,10 @@
 
 #include "common/system/output.h"
 
-/* Behind the name: of what is written, and of what is replaced. */
+/* Room for the suffixes of the temporary and of the replaced folder. */
 #define SUFFIX_BYTES 32
 
-/* What a model's files end with. */
+/* The endings of a model's files. */
 static const char *const suffixes[] = {".safetensors", ".json", ".txt", ".model", ".jinja"};
 
 bool folder_exists(const char *path)
@@ -29,7 +29,7 @@ weir_status folder_file(const char *folder, const char *name, char path[WEIR_PAT
 	                       WEIR_PATH_BYTES_MAX - 1, folder);
 }
 
-/* --- What is there */
+/* --- The existing folder */
 
 struct looking {
 	struct disk *disk;
@@ -65,7 +65,7 @@ static weir_status look_at(void *arg, const char *name)
 	return WEIR_OK;
 }
 
-/* A folder that has been looked at, or written here: files alone are in it. */
+/* The folder contains files only: it was checked, or written here. */
 static weir_status remove_folder(struct disk *disk, const char *folder, weir_error *err)
 {
 	struct looking l = {.disk = disk, .folder = folder, .remove = true, .err = err};
@@ -92,13 +92,13 @@ static weir_status look(struct new_folder *f, bool replace, weir_error *err)
 
 /* --- Writing */
 
-/* As open to others as the umask lets it be: a model is made to be given away. */
+/* The umask decides who may read the folder, as models are made to be shared. */
 static weir_status make_folder(struct new_folder *f, weir_error *err)
 {
 	char parent[WEIR_PATH_BYTES_MAX];
 	const char *slash = strrchr(f->temporary, '/');
 	weir_status status = WEIR_OK;
-	/* "a/." has a made as a parent is, for all to look into */
+	/* The "/." makes `parent` itself count as a parent, so that others can read it. */
 	if (slash && slash != f->temporary &&
 	    snprintf(parent, sizeof parent, "%.*s/.", (int)(slash - f->temporary), f->temporary) < (int)sizeof parent)
 		status = f->disk->ops->make_dirs(f->disk, parent, err);

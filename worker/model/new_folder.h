@@ -1,7 +1,10 @@
-/* A folder that is there whole or not at all: its files are written under a temporary name beside it, which then becomes its own.
+/* Creates a folder atomically: writes the files under a temporary name beside the target, then
+ * renames it.
  *
- * What is there already stays: an empty folder may be taken, and with `replace` one that holds nothing but files as model folders have them. Should the machine stop
- * between the two renames that replacing takes, the earlier folder is whole beside its place, with ".old" behind its name. */
+ * An existing folder stays. The exceptions are an empty folder and, with `replace`, one that holds
+ * only files of the kinds in model folders. Replacing takes two renames. If the machine stops
+ * between them, the earlier folder is whole beside its place, with ".PID.old" appended to its
+ * name. */
 #ifndef WEIR_NEW_FOLDER_H
 #define WEIR_NEW_FOLDER_H
 
@@ -12,17 +15,18 @@
 
 struct new_folder {
 	struct disk *disk;
-	char path[WEIR_PATH_BYTES_MAX];      /* what it will be called */
-	char temporary[WEIR_PATH_BYTES_MAX]; /* where its files are written */
-	bool replaces;                       /* there is a folder of that name, which goes */
+	char path[WEIR_PATH_BYTES_MAX];      /* the final name */
+	char temporary[WEIR_PATH_BYTES_MAX]; /* the folder while its files are being written */
+	bool replaces;                       /* a folder with this name exists and will be removed */
 };
 
-/* E_EXISTS says what is in the way. */
+/* E_EXISTS names the obstacle. */
 weir_status new_folder_begin(struct new_folder *f, const char *path, bool replace, weir_error *err) WEIR_MUST_CHECK;
-/* After `written`, the status of what was written: OK gives the folder its name, all else removes what is there of it. Returns the first failure. */
+/* `written` is the status of writing the files. OK renames the folder to its final name; any other
+ * status removes the temporary folder. Returns the first failure. */
 weir_status new_folder_end(struct new_folder *f, weir_status written, weir_error *err) WEIR_MUST_CHECK;
 bool folder_exists(const char *path);
-/* FOLDER/NAME; E_LIMIT: it is too long. */
+/* Makes FOLDER/NAME. E_LIMIT: it is too long. */
 weir_status folder_file(const char *folder, const char *name, char path[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 #include "worker/model/projection.h"
 
-/* What enters the adapter: x, or x with some of it dropped. */
+/* Returns the adapter's input: x, or x after dropout. */
 static const float *input_of(const struct projection *p, const struct adapter *a, const struct projection_pass *pass,
                              const float *x, size_t rows)
 {
@@ -34,7 +34,7 @@ void projection_forward(const struct projection *p, const struct projection_pass
 	}
 }
 
-/* Adds the adapter's part to dx. */
+/* Adds the adapter's part to dx, and computes the adapter's gradients. */
 static void adapter_backward(const struct projection *p, const struct adapter *a, const struct projection_pass *pass, float *dx,
                              const float *dy, const float *x, size_t rows)
 {

@@ -48,7 +48,7 @@ uint64_t safetensor_bytes(const struct safetensor *t)
 
 /* --- Writing */
 
-/* Indices of the tensors, wider elements first, otherwise as given. */
+/* Orders tensors by element width, widest first; equal widths keep their order. */
 static void write_order(const struct safetensor *tensors, uint32_t count, uint32_t *order)
 {
 	uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* Reading: a file is mapped, and its header checked as a whole, before anything is looked at. */
+/* Maps safetensors files and checks each header completely before using it. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define EQUAL_BLOCK 4096u /* elements compared at once */
 
 #define HEADER_AT 8u
-#define F16_END   65520.0f /* from here on nothing is rounded to a finite fp16 */
+#define F16_END   65520.0f /* from here on, rounding to fp16 gives infinity */
 
 struct mapped {
 	char *at; /* NULL: an empty file */
@@ -30,7 +30,7 @@ struct mapped {
 struct safetensors {
 	struct mapped *files; /* (files_count) */
 	uint32_t files_count;
-	struct safetensor *tensors; /* (count of capacity) by name, once all are read */
+	struct safetensor *tensors; /* (count of capacity) sorted by name once all files are read */
 	uint32_t count, capacity;
 };
 
@@ -121,7 +121,8 @@ static weir_status map_open(struct mapped *out, int fd, const char *path, weir_e
 
 static weir_status map_file(struct mapped *out, const char *path, weir_error *err)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe, which is refused, is not waited for */
+	/* Does not wait for a pipe; it is refused later. */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return cannot_read(path, err);
 	const weir_status status = map_open(out, fd, path, err);
@@ -131,7 +132,7 @@ static weir_status map_file(struct mapped *out, const char *path, weir_error *er
 
 /* --- A file's header */
 
-/* Fills shape; false when it is none or its size overflows. */
+/* Fills shape. Returns false if the shape is invalid or its size overflows. */
 static bool read_shape(const json_t *shape, struct safetensor *t)
 {
 	if (!json_is_array(shape) || json_array_size(shape) > SAFETENSORS_DIMS_MAX)
@@ -150,7 +151,7 @@ static bool read_shape(const json_t *shape, struct safetensor *t)
 	return true;
 }
 
-/* data (bytes): what the file's tensors lie in. */
+/* data (bytes): the file's tensor data. */
 static weir_status read_tensor(struct safetensor *t, const char *path, const char *name, const json_t *entry, const char *data,
                                uint64_t bytes, weir_error *err)
 {
@@ -207,11 +208,12 @@ static int by_place(const void *a, const void *b)
 	const uintptr_t from_x = (uintptr_t)x->data, from_y = (uintptr_t)y->data;
 	if (from_x != from_y)
 		return from_x < from_y ? -1 : 1;
-	const uint64_t bytes_x = safetensor_bytes(x), bytes_y = safetensor_bytes(y); /* those without bytes first */
+	/* Empty tensors first. */
+	const uint64_t bytes_x = safetensor_bytes(x), bytes_y = safetensor_bytes(y);
 	return (bytes_x > bytes_y) - (bytes_x < bytes_y);
 }
 
-/* Tensors that share bytes, or bytes that nobody has, are what a writer does not make. */
+/* Tensors must not share bytes, and every byte must belong to a tensor. */
 static weir_status check_places(struct safetensor *tensors, uint32_t count, const char *path, const char *data, uint64_t bytes,
                                 weir_error *err)
 {
@@ -278,7 +280,7 @@ static weir_status read_file(struct safetensors *s, struct mapped *file, const c
 
 /* --- An index */
 
-/* The i-th of the files that are named; each is opened once. */
+/* Opens each named file once. */
 static weir_status open_files(struct safetensors *s, const char *path, const json_t *files, weir_error *err)
 {
 	const char *name, *slash = strrchr(path, '/');
@@ -299,7 +301,7 @@ static weir_status open_files(struct safetensors *s, const char *path, const jso
 	return WEIR_OK;
 }
 
-/* files: an object that has the name of each file as a key. */
+/* files: an object that gets the name of each file as a key. */
 static weir_status read_weight_map(const json_t *map, json_t *files, const char *path, weir_error *err)
 {
 	const char *name;
@@ -342,7 +344,7 @@ static weir_status open_index(struct safetensors *s, const char *path, weir_erro
 	return status;
 }
 
-/* --- All of it */
+/* --- Opening */
 
 static int by_name(const void *a, const void *b)
 {

@@ -1,4 +1,5 @@
-/* A model's tensors in a folder: one file, or several of moderate size and the index that names them, as Hugging Face's libraries have it. */
+/* Writes a model's tensors into a folder: one file, or several of moderate size and the index that
+ * names them, in the format of Hugging Face's libraries. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct shards {
 	const char *const *metadata;
 };
 
-/* How many tensors from the first on go into one file: those that fit, but one at least. */
+/* Returns how many tensors from `first` on fit into one file, at least one. */
 static uint32_t fitting(const struct shards *s, uint32_t first)
 {
 	uint64_t bytes = safetensor_bytes(&s->tensors[first]);

@@ -39,7 +39,7 @@ static int by_likelihood(const void *a, const void *b)
 	return x->token < y->token ? -1 : 1;
 }
 
-/* The first `count`, whose probabilities are weights so far, become all there is. */
+/* Turns the weights of the first `count` tokens into probabilities; the others are dropped. */
 static void normalize(struct sampled *tokens, uint32_t count)
 {
 	double sum = 0;
@@ -57,7 +57,7 @@ static const struct sampled *likeliest(struct sampler *s, const float *logits, u
 			return NULL;
 		best = logits[i] > logits[best] ? i : best;
 	}
-	if (isinf(logits[best])) /* from which nothing can be subtracted */
+	if (isinf(logits[best])) /* subtracting an infinity gives NaN */
 		return NULL;
 	s->tokens[0] = (struct sampled){best, 1};
 	*count = 1;

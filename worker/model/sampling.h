@@ -1,5 +1,9 @@
-/* Which token follows, from logits: the likeliest one, or one drawn from softmax(logits / temperature) of those that are left: the `top_k` likeliest, and of these
- * the fewest whose probabilities add up to `top_p` at least (Holtzman et al. 2020, sec. 3.1), in this order, as transformers has it. Host memory, any thread. */
+/* Chooses the next token from logits: the likeliest one, or one drawn from softmax(logits /
+ * temperature).
+ *
+ * A draw is from the `top_k` likeliest tokens, reduced to the fewest whose probabilities add up to
+ * at least `top_p` (Holtzman et al. 2020, sec. 3.1). The order of these steps is that of
+ * transformers. Works in host memory, on any thread. */
 #ifndef WEIR_SAMPLING_H
 #define WEIR_SAMPLING_H
 
@@ -9,24 +13,25 @@
 #include "weir/status.h"
 
 struct sampling {
-	double temperature; /* 0: the likeliest, without a draw */
+	double temperature; /* 0: takes the likeliest token, without a draw */
 	double top_p;       /* above 0, at most 1; 1: all */
 	uint32_t top_k;     /* 0: all */
 };
 
 struct sampled {
 	uint32_t token;
-	double probability; /* of being drawn */
+	double probability; /* of a draw */
 };
 
 struct sampler;
 weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const struct sampling *how,
                            weir_error *err) WEIR_MUST_CHECK;
 void sampler_free(struct sampler *s); /* NULL is allowed */
-/* What may be drawn, likeliest first, of equal ones the lower token; probabilities add up to 1. *count: how many. Valid until the next call. NULL: a logit is NaN, or the
- * greatest is infinite. */
+/* Returns the tokens that may be drawn, likeliest first; among equals the lower token comes first.
+ * Their probabilities add up to 1. *count gets their number. Valid until the next call. Returns
+ * NULL if a logit is NaN or the greatest is infinite. */
 const struct sampled *sampler_candidates(struct sampler *s, const float *logits, uint32_t *count);
-/* One of them. E_CORRUPT: there are none. */
+/* Draws one of the candidates. E_CORRUPT: there are none. */
 weir_status sampler_draw(struct sampler *s, const float *logits, struct prng *rng, uint32_t *token,
                          weir_error *err) WEIR_MUST_CHECK;
 

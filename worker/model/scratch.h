@@ -1,4 +1,5 @@
-/* Activation buffers of one layer stack, in the backend's memory: they grow to the largest batch seen and stay. */
+/* Activation buffers of one layer stack, in backend memory. They grow to the largest batch seen and
+ * keep that size. */
 #ifndef WEIR_SCRATCH_H
 #define WEIR_SCRATCH_H
 
@@ -6,7 +7,8 @@
 
 #include "kernels/backend.h"
 
-/* Makes *buffer at least `elements` floats; its contents are lost when it grows. E_MEMORY leaves it NULL. */
+/* Grows *buffer to at least `elements` floats; growing loses its contents. E_MEMORY leaves it
+ * NULL. */
 static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t elements)
 {
 	if (*buffer != NULL)
@@ -15,7 +17,8 @@ static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t
 	return *buffer != NULL ? WEIR_OK : WEIR_E_MEMORY;
 }
 
-/* "out of memory for the activations of" what; and what a device says of its memory. */
+/* Reports "out of memory for the activations of WHAT", with the device's own words about its
+ * memory. */
 static inline weir_status scratch_refused(struct backend *b, const char *what, weir_error *err)
 {
 	weir_error why = {0};

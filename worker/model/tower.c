@@ -125,7 +125,8 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 	float *dy = t->dy, *spare = t->dx;
 	for (uint32_t i = t->count; i-- > 0;) {
 		struct tower_layer *l = &t->layers[i];
-		/* y is what dropout left: an element it dropped is 0 there, so that ReLU's mask drops its gradient too. */
+		/* y is 0 at each element that dropout removed, so that ReLU's mask removes its gradient
+		 * too. */
 		if (t->dropout > 0.0f)
 			ops->scale(b, dy, 1.0f / (1.0f - t->dropout), (size_t)rows * l->out);
 		ops->bias_act_backward(b, dy, dy, l->y, t->batch_norm ? NULL : dparams + l->bias, rows, l->out, ACT_RELU);

@@ -1,4 +1,4 @@
-/* A transformer's life and memory. */
+/* Creates transformers and reserves their memory. */
 #include "worker/model/transformer.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "worker/model/transformer_parts.h"
 
 #define HEAD_BYTES  ((size_t)128 << 20) /* of logits at once */
-#define LINE_FLOATS ((size_t)16)        /* what is carved begins at multiples of this */
+#define LINE_FLOATS ((size_t)16)        /* alignment of carved buffers */
 
 static weir_status check(const struct transformer_options *o, weir_error *err)
 {
@@ -109,10 +109,10 @@ double transformer_flops(const struct transformer *t, uint32_t length)
 	return 6.0 * (double)t->trained->elements + 4.0 * (double)frozen + 12.0 * c->layers * c->heads * c->head_dim * length;
 }
 
-/* --- Memory: laid out twice, to count and then to point. */
+/* --- Memory. The layout runs twice: to count, then to set pointers. */
 
 struct carving {
-	float *memory; /* NULL: only counted */
+	float *memory; /* NULL: only counting */
 	size_t used;
 };
 
@@ -123,10 +123,10 @@ static float *take(struct carving *c, size_t elements)
 	return p;
 }
 
-/* What there is to be memory for. */
+/* The batch size to reserve memory for. */
 struct room {
 	uint32_t sequences, length;
-	uint32_t decodes; /* tokens of one sequence that grows; 0: none does */
+	uint32_t decodes; /* tokens of one growing sequence; 0: no decoding */
 	bool training;
 };
 
@@ -147,7 +147,7 @@ static void take_state(struct carving *c, const struct transformer *t, struct la
 	s->active = take(c, rows * m->hidden);
 }
 
-/* Of each layer its own, or one for all of them. */
+/* Gives each layer its own state, or all layers the same one. */
 static void take_states(struct carving *c, struct transformer *t, size_t rows, bool training, size_t decodes)
 {
 	float *x = take(c, rows * t->config.width);
@@ -199,7 +199,8 @@ static size_t take_all(float *memory, struct transformer *t, const struct room *
 	return c.used;
 }
 
-/* The angle of a position is computed as transformers does (rope_frequencies), its cosine then exactly. */
+/* Computes a position's angle as transformers does (rope_frequencies), then its cosine and sine in
+ * double. */
 static weir_status make_angles(struct transformer *t, uint32_t length)
 {
 	const size_t half = t->config.head_dim / 2, n = length * half;
@@ -230,7 +231,7 @@ static weir_status check_length(const struct transformer *t, uint32_t length, we
 	                       t->config.context);
 }
 
-/* In place of what was reserved. */
+/* Replaces the earlier reservation. */
 static weir_status reserve(struct transformer *t, const struct room *r, weir_error *err)
 {
 	struct backend *b = t->backend;

@@ -129,7 +129,8 @@ weir_status transformer_config_same(const struct transformer_config *a, const ch
 		double a, b;
 	} numbers[] = {
 	    {"vocab_size", a->vocabulary, b->vocabulary},
-	    {"n_positions", gpt2 ? a->context : 0, gpt2 ? b->context : 0}, /* of Llama's nothing is made */
+	    /* Llama: not compared, as nothing depends on it. */
+	    {"n_positions", gpt2 ? a->context : 0, gpt2 ? b->context : 0},
 	    {gpt2 ? "n_layer" : "num_hidden_layers", a->layers, b->layers},
 	    {gpt2 ? "n_embd" : "hidden_size", a->width, b->width},
 	    {gpt2 ? "n_head" : "num_attention_heads", a->heads, b->heads},
@@ -162,7 +163,8 @@ weir_status transformer_config_same(const struct transformer_config *a, const ch
 
 /* --- Rotary positions */
 
-/* Llama 3.1's: long waves are slowed down by `factor`, short ones not, and those between by a share of each. */
+/* Llama 3.1: divides the frequency of long waves by `factor`, keeps that of short ones, and
+ * interpolates between them. */
 static float llama3_frequency(const struct rope_config *r, float f)
 {
 	const float context = (float)r->original_context, low = (float)r->low_factor, high = (float)r->high_factor,

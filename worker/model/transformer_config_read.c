@@ -1,4 +1,4 @@
-/* Reads a config.json. A key that is null is one that is absent. The first failure is kept. */
+/* Reads a config.json. A null key counts as absent. Keeps the first failure. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,12 +34,12 @@ static uint32_t count(struct reader *r, const char *key, bool needed)
 	}
 	if (!json_value_count(json_member(r->root, key), &n) || n > UINT32_MAX)
 		fail(r, WEIR_E_INVALID, key, "is no whole number of 32 bits");
-	else if (n == 0 && !needed) /* it must not be taken for one that is absent */
+	else if (n == 0 && !needed) /* 0 must not count as absent */
 		fail(r, WEIR_E_INVALID, key, "is 0: expected at least 1, or null");
 	return (uint32_t)n;
 }
 
-/* `otherwise` where it is absent. name: for errors. */
+/* Returns `otherwise` if the key is absent. name: for errors. */
 static double value_number(struct reader *r, const struct json_value *v, const char *name, double otherwise)
 {
 	double x = otherwise;
@@ -48,7 +48,7 @@ static double value_number(struct reader *r, const struct json_value *v, const c
 	return x;
 }
 
-/* 0 where it is absent. */
+/* Returns 0 if the key is absent. */
 static double positive(struct reader *r, const struct json_value *v, const char *name)
 {
 	const double x = value_number(r, v, name, 0);
@@ -65,7 +65,7 @@ static bool flag(struct reader *r, const char *key, bool otherwise)
 	return value;
 }
 
-/* What only one value of can be computed. */
+/* Only the value `only` can be computed. */
 static void want_flag(struct reader *r, const char *key, bool only)
 {
 	if (flag(r, key, only) != only)
@@ -86,10 +86,10 @@ static void want_text(struct reader *r, const char *key, const char *const *allo
 	fail(r, WEIR_E_UNSUPPORTED, key, what);
 }
 
-/* --- What is not computed */
+/* --- Unsupported features */
 
-/* Keys that change what a model computes, with the number that changes nothing. A key that is
- * absent, null, false or empty changes nothing, either. */
+/* Keys that change how a model computes, and their neutral numbers. An absent, null, false or empty
+ * key is neutral too. */
 static const struct {
 	const char *key;
 	double neutral;
@@ -146,7 +146,7 @@ static void refuse_not_computed(struct reader *r, uint32_t context)
 
 /* --- Families */
 
-/* Of a key that has another name, too: both may be given where they say the same. */
+/* Reads a key that has two names. Both may be given if they agree. */
 static uint32_t count_either(struct reader *r, const char *key, const char *other)
 {
 	if (!has(r, other))
@@ -178,7 +178,7 @@ static void read_gpt2(struct reader *r, struct transformer_config *c)
 
 /* --- Rotary positions */
 
-/* A map and its name, and a member of it by its whole name. */
+/* A map and its name, and the full name of one of its members. */
 struct rope_map {
 	const char *name;
 	const struct json_value *v;
@@ -214,8 +214,8 @@ static const char *rope_type(struct reader *r, struct rope_map *m)
 	return text != NULL ? text : "default";
 }
 
-/* Of the map, or of the key beside it. 0: missing in both, of which versions of transformers
- * make different things. */
+/* Reads the key inside the map, or else the one beside it. 0: both are missing; versions of
+ * transformers disagree about that case. */
 static void read_original_context(struct reader *r, struct rope_map *m, struct rope_config *out)
 {
 	static const char key[] = "original_max_position_embeddings";
@@ -266,8 +266,8 @@ static void read_rope_map(struct reader *r, struct rope_map *m, struct rope_conf
 	out->factor = number_inside(r, m, "factor");
 }
 
-/* Of "rope_scaling" (transformers 4), or "rope_parameters" (5), which has theta too. Where both
- * are given the versions disagree about which counts. */
+/* Reads "rope_scaling" (transformers 4) or "rope_parameters" (5), which has theta too. If both are
+ * given they must agree, as the versions disagree about which one counts. */
 static void read_rope(struct reader *r, struct rope_config *out)
 {
 	struct rope_map maps[] = {{.name = "rope_scaling"}, {.name = "rope_parameters"}};
@@ -325,7 +325,7 @@ static void read_all(struct reader *r, struct transformer_config *c)
 		snprintf(what, sizeof what, "is '%.40s': gpt2 and llama can be computed", type != NULL ? type : "");
 		fail(r, WEIR_E_UNSUPPORTED, "model_type", what);
 	}
-	want_flag(r, "is_causal", true); /* transformers 5 then attends to what follows, too */
+	want_flag(r, "is_causal", true); /* if false, transformers 5 attends to later tokens too */
 	c->vocabulary = count(r, "vocab_size", true);
 	c->init_std = (float)value_number(r, json_member(r->root, "initializer_range"), "initializer_range", 0);
 	refuse_not_computed(r, c->context);

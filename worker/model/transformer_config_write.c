@@ -1,12 +1,12 @@
-/* What a transformer is, as a config.json that transformers and transformer_config_read understand. */
+/* Writes a config.json that transformers and transformer_config_read understand. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "worker/model/transformer_config.h"
 
-#define FLOAT_DIGITS_MAX 9 /* that tell any fp32 from all others */
+#define FLOAT_DIGITS_MAX 9 /* digits that distinguish every fp32 */
 
-/* A number with few digits that is x as fp32: 1e-05, not 9.99999974737875e-06. */
+/* Returns the shortest decimal number that is x as fp32: 1e-05, not 9.99999974737875e-06. */
 static double short_number(float x)
 {
 	char text[32];

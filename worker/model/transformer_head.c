@@ -1,4 +1,5 @@
-/* What is made of a transformer's last layer: losses and their gradients, scores, logits. */
+/* Computes a transformer's results after the last layer: losses and their gradients, scores,
+ * logits. */
 #include <assert.h>
 
 #include "worker/model/transformer_parts.h"
@@ -21,7 +22,7 @@ struct pass pass_of(struct transformer *t, const struct token_batch *in, const f
 	                           .dlow = t->dlow}};
 }
 
-/* logits (count, head_stride) of rows [first, first + count) of what the last norm has made. */
+/* Computes logits (count, stride) of rows [first, first + count) of the last norm's output. */
 static void head_forward(const struct pass *pass, size_t first, size_t count, size_t stride)
 {
 	const struct transformer *t = pass->t;
@@ -30,7 +31,8 @@ static void head_forward(const struct pass *pass, size_t first, size_t count, si
 	                      pass->p.weights + t->head, width, 0, t->logits, stride);
 }
 
-/* Losses of all rows; with a step, dnormed (rows, width) and the head's gradient. */
+/* Computes the losses of all rows and, with a step, dnormed (rows, width) and the head's
+ * gradient. */
 static void classify(const struct pass *pass, const struct transformer_step *step, float *losses, double *loss)
 {
 	const bool gradient = step != NULL;
@@ -57,7 +59,7 @@ static void classify(const struct pass *pass, const struct transformer_step *ste
 	}
 }
 
-/* Gradients that are added to begin with 0; of matrices, products begin them. */
+/* Zeroes the gradients that ops add to. Matrix products overwrite theirs. */
 static void begin_gradients(const struct pass *pass)
 {
 	const struct transformer *t = pass->t;

@@ -1,4 +1,4 @@
-/* Where a transformer's tensors are, and what Hugging Face calls them. */
+/* Lays out a transformer's tensors under Hugging Face's names. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "common/base/limits.h"
 #include "worker/model/transformer_parts.h"
 
-/* One of the projections that are computed as one. */
+/* One of the projections that are computed as one product. */
 struct part {
 	enum lora_module module;
 	uint32_t out;
@@ -37,7 +37,7 @@ bool lora_has(const struct lora_options *o, uint32_t layer, enum lora_module m)
 	return o->targets[lora_module_target(m)] && (!o->some || (o->modules[layer] >> m & 1));
 }
 
-/* A begins as nn.Linear does, B with zeros: the model begins as it was. */
+/* A starts like nn.Linear and B at zero, so that the model starts unchanged. */
 static void place_adapter(struct placing *p, struct projection *j, const struct part *part, uint32_t column)
 {
 	static const char base[] = "base_model.model.";
@@ -54,11 +54,11 @@ static void place_adapter(struct placing *p, struct projection *j, const struct 
 	                  p->index, name);
 }
 
-/* Parts lie one behind the other: their weights, and then their biases. */
+/* The parts lie one after another: all weights, then all biases. */
 static struct projection place(struct placing *p, const struct part *parts, uint32_t count, uint32_t in, bool biased, float std)
 {
 	struct projection j = {.in = in, .input_major = is_gpt2(p->t), .biased = biased};
-	assert(count == 1 || !j.input_major); /* columns of (in, out) do not lie one behind the other */
+	assert(count == 1 || !j.input_major); /* columns of (in, out) are not contiguous */
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t rows = j.input_major ? in : parts[i].out, cols = j.input_major ? parts[i].out : in;
 		const uint64_t at = layout_add(p->weights, rows, cols, WEIR_INIT_NORMAL, std, "%s.%u.%s.weight", p->layer, p->index,
@@ -75,7 +75,8 @@ static struct projection place(struct placing *p, const struct part *parts, uint
 	return j;
 }
 
-/* What a layer adds to the residual stream begins smaller the more layers there are (Radford et al. 2019, sec. 2.3). */
+/* The initial output of a layer's branches shrinks with the number of layers (Radford et al. 2019,
+ * sec. 2.3). */
 static float residual_std(const struct transformer_config *c)
 {
 	return c->init_std / sqrtf(2 * (float)c->layers);

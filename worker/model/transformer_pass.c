@@ -1,12 +1,13 @@
-/* Forward and backward of a transformer's layers. */
+/* Runs a transformer's layers forward and backward. */
 #include <assert.h>
 
 #include "worker/model/transformer_parts.h"
 
-/* Where there is dropout. */
+/* The places of dropout. */
 enum site { SITE_EMBEDDING, SITE_ATTENTION, SITE_MLP, SITES };
 
-/* Some of x (rows, width). What tells its mask from others of its seed, also from those of adapters, counts from 2^32. */
+/* Drops elements of x (rows, width). The salts that tell masks of one seed apart count from 2^32,
+ * beyond the adapters' salts. */
 static void drop(const struct pass *pass, float *x, uint32_t layer, enum site site)
 {
 	const struct transformer *t = pass->t;
@@ -51,7 +52,7 @@ static struct attention_shape shape_of(const struct pass *pass)
 	                                .first = pass->before};
 }
 
-/* Queries and keys are the first columns of qkv. */
+/* Rotates queries and keys, which are the first columns of qkv. */
 static void turn(const struct pass *pass, float *qkv, bool back)
 {
 	const struct transformer *t = pass->t;
@@ -62,7 +63,7 @@ static void turn(const struct pass *pass, float *qkv, bool back)
 		                      c->heads + c->kv_heads, c->head_dim, back);
 }
 
-/* out = x + (y + the projection's bias), some of which is dropped; out may be y. */
+/* out = x + (y + the projection's bias), with dropout on the sum in parentheses. out may be y. */
 static void add_part(const struct pass *pass, const struct projection *j, float *out, const float *x, float *y, uint32_t layer,
                      enum site site)
 {
@@ -77,7 +78,7 @@ static void add_part(const struct pass *pass, const struct projection *j, float 
 	b->ops->add(b, out, x, y, bias, pass->rows, width);
 }
 
-/* The gradient of what that part has added. */
+/* Returns the gradient of the branch's output. */
 static const float *part_gradient(const struct pass *pass, uint32_t layer, enum site site)
 {
 	const struct transformer *t = pass->t;
@@ -107,7 +108,7 @@ static void attention_forward(const struct pass *pass, uint32_t layer)
 	add_part(pass, &l->o, s->middle, s->x, s->middle, layer, SITE_ATTENTION);
 }
 
-/* Up to what enters the last projection. */
+/* Computes the input of the last projection. */
 static void mlp_forward(const struct pass *pass, uint32_t layer)
 {
 	struct transformer *t = pass->t;
@@ -156,7 +157,7 @@ static void mlp_backward(const struct pass *pass, uint32_t layer)
 	projection_backward(&l->down, &pass->p, t->dactive, part_gradient(pass, layer, SITE_MLP), s->active, pass->rows);
 	if (is_gpt2(t)) {
 		b->ops->bias_act_backward(b, draised, t->dactive, s->raised, NULL, pass->rows, t->config.hidden, ACT_GELU);
-	} else { /* in place of what nobody reads any more */
+	} else { /* overwrites s->raised, which is no longer needed */
 		draised = s->raised;
 		b->ops->swiglu_backward(b, draised, t->dactive, s->raised, pass->rows, t->config.hidden);
 	}

@@ -1,5 +1,6 @@
-/* Threads draw and format blocks of rows; blocks are written in order, so the bytes do not depend on the threads. The true logit of every row is
- * kept (5 bytes a row) to score the best possible predictor exactly at the end. */
+/* Generates click data with several threads, which draw and format blocks of rows. Blocks are
+ * written in order, so the bytes do not depend on the threads. The true logit and outcome of every
+ * row (5 bytes) are kept, to score the best possible predictor exactly at the end. */
 #include "worker/data/columns/generate_clicks.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ struct generation {
 	struct planted *planted;
 	struct split split;
 	uint64_t ids_before[PLANTED_FIELDS]; /* ids of the fields before this one */
-	_Atomic uint64_t *seen;              /* (ids / 64 + 1) bit set: the id occurs */
+	_Atomic uint64_t *seen;              /* (ids / 64 + 1) a set bit: the id occurs */
 	float *logits;                       /* (rows) */
 	uint8_t *outcomes;                   /* (rows) click | part << 1 */
 	int fd;
@@ -152,7 +153,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What a fresh drawing of the labels would give on average. Sorts the logits. */
+/* Computes the averages over new drawings of the labels. Sorts the logits. */
 static void expected_scores(float *logits, size_t n, struct generate_scores *out)
 {
 	double positives = 0, negatives = 0, won = 0, entropy = 0;
@@ -168,7 +169,7 @@ static void expected_scores(float *logits, size_t n, struct generate_scores *out
 	out->logloss_expected = entropy / (double)n;
 }
 
-/* Scores of the true logit on the rows of one part. scratch (2 * rows). */
+/* Scores the true logit on the rows of one part. scratch (2 * rows). */
 static weir_status score_part(const struct generation *g, uint32_t part, float *scratch, struct generate_scores *out)
 {
 	float *logits = scratch, *labels = scratch + g->options->rows;
@@ -209,7 +210,8 @@ static weir_status score_truth(const struct generation *g, struct generate_truth
 	return status == WEIR_OK ? status : weir_fail(err, status, "out of memory scoring %s", g->options->path);
 }
 
-/* Whatever a killed program left there is written over. Not what another one writes, or has put in place before the lock was ours. */
+/* Opens the file for one writer. Overwrites what a killed program left. Refuses a file that another
+ * program is writing, or renamed into place before this one got the lock. */
 static weir_status open_alone(const char *path, int *fd, weir_error *err)
 {
 	struct stat locked, named;

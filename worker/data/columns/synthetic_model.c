@@ -1,4 +1,5 @@
-/* See planted.h. The alias method (Walker 1977; Vose 1991) draws an id in constant time. */
+/* The synthetic click model (synthetic_model.h). The alias method (Walker 1977; Vose 1991) draws an
+ * id in constant time. */
 #include "worker/data/columns/synthetic_model.h"
 
 #include <assert.h>
@@ -17,22 +18,23 @@
 #define EXPONENT_MIN       1.20
 #define CALIBRATION_ROWS   16384u
 #define CLICK_RATE         0.25
-/* Variances of the three orders of the logit: together a best AUC of about 0.84. */
+/* Variances of the three orders of the logit. Together they give a best AUC of about 0.84. */
 #define VARIANCE_FIRST  2.00
 #define VARIANCE_SECOND 0.60
 #define VARIANCE_THIRD  0.25
 
-/* A law of the ids of one field: cell `c` holds c with probability `keep`, else `other`. */
+/* Distribution of the ids of one field: cell `c` gives id c with probability `keep`, else
+ * `other`. */
 struct cell {
 	float keep;
 	uint32_t other;
 };
 
-/* Effects of one id. */
+/* The effects of one id. */
 struct effect {
 	float first;
-	float pair;   /* factor in the pair that the field belongs to */
-	float triple; /* in the triple */
+	float pair;   /* factor in the field's pair */
+	float triple; /* factor in the field's triple */
 };
 
 struct field {
@@ -48,10 +50,10 @@ struct planted {
 	struct field fields[PLANTED_FIELDS];
 };
 
-/* Vocabularies of the small fields; 0: a large one, which takes its share of all other ids. */
+/* Vocabularies of the small fields. 0: a large field, which gets its share of all other ids. */
 static const uint32_t small_vocabulary[PLANTED_FIELDS] = {0,  500, 0,  0,   300, 24, 0,   0, 600, 3,  0, 0,  0,
                                                           30, 0,   10, 120, 0,   4,  200, 0, 80,  15, 0, 50, 0};
-/* Each has one large field; together these five have 26 of the 49 shares. */
+/* Each has one large field; these five have 26 of the 49 shares. */
 static const uint32_t pairs[PLANTED_PAIRS][2] = {{7, 18}, {17, 15}, {6, 13}, {14, 22}};
 static const uint32_t triples[PLANTED_TRIPLES][3] = {{12, 9, 15}};
 
@@ -66,10 +68,12 @@ static double exponent_of(uint32_t field)
 	return EXPONENT_MIN + 0.01 * (double)(field * 7 % 16);
 }
 
-/* Fills `law` so that drawing a cell uniformly and then `keep` gives the weights; `weights` is overwritten. */
+/* Fills `law` so that drawing a cell uniformly and then applying `keep` follows the weights.
+ * Overwrites `weights`. */
 static bool alias_build(struct cell *law, double *weights, uint32_t n)
 {
-	uint32_t *stack = malloc(n * sizeof *stack); /* small ones grow from the left, large ones from the right */
+	/* Small ones grow from the left, large ones from the right. */
+	uint32_t *stack = malloc(n * sizeof *stack);
 	if (stack == NULL)
 		return false;
 	double total = 0;
@@ -105,14 +109,15 @@ static uint32_t alias_draw(const struct field *f, struct prng *r)
 	return u < f->law[c].keep ? c : f->law[c].other;
 }
 
-/* +1 or -1, opposite for the two most frequent ids, so that a field of three ids has both too. */
+/* Draws +1 or -1. The two most frequent ids get opposite signs, so that even a field of three ids
+ * has both. */
 static double draw_sign(struct prng *r, uint32_t rank, double previous)
 {
 	double sign = prng_u64(r) & 1 ? 1.0 : -1.0;
 	return rank == 1 ? -previous : sign;
 }
 
-/* Draws a field's effects; its factors get their means under the field's law. */
+/* Draws a field's effects. Its factors get their means under the field's distribution. */
 static void effects_draw(struct field *f, const double *probability, struct prng *r)
 {
 	double mass = 0, pair_mean = 0, triple_mean = 0;
@@ -173,11 +178,12 @@ static void vocabularies_choose(struct planted *p, uint64_t ids)
 			p->fields[f].vocabulary = (uint32_t)(rest * share[f] / shares);
 	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
 		p->ids += p->fields[f].vocabulary;
-	p->fields[0].vocabulary += (uint32_t)(ids - p->ids); /* what rounding left; field 0 is a large one */
+	/* Field 0, a large one, gets what rounding left. */
+	p->fields[0].vocabulary += (uint32_t)(ids - p->ids);
 	p->ids = ids;
 }
 
-/* The three orders of a row's logit. */
+/* Computes the three orders of a row's logit. */
 static void orders_of(const struct planted *p, const struct planted_row *row, double out[3])
 {
 	const struct effect *e[PLANTED_FIELDS];
@@ -210,7 +216,7 @@ static void features_draw(const struct planted *p, struct prng *r, struct plante
 		out->ranks[f] = alias_draw(&p->fields[f], r);
 }
 
-/* A pair's product takes the scale once: on the factors of its first field; a triple's likewise. */
+/* Scales a pair's or a triple's product once, in the factors of its first field. */
 static void scale_effects(struct planted *p, const double scale[3])
 {
 	float pair[PLANTED_FIELDS], triple[PLANTED_FIELDS];
@@ -229,7 +235,8 @@ static void scale_effects(struct planted *p, const double scale[3])
 		p->number_weight[j] *= (float)scale[0];
 }
 
-/* Scales each order to its variance, then finds the bias by bisection. Rows of the sample lie beyond every row number in use. */
+/* Scales each order to its variance, then finds the bias by bisection. The sample has a random
+ * stream of its own, apart from those of all rows. */
 static bool calibrate(struct planted *p)
 {
 	static const double target[3] = {VARIANCE_FIRST, VARIANCE_SECOND, VARIANCE_THIRD};
@@ -332,7 +339,7 @@ void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out
 
 uint32_t planted_token(const struct planted *p, uint32_t field, uint32_t rank)
 {
-	uint32_t x = rank + p->fields[field].token_salt; /* every step is a bijection of 32 bits */
+	uint32_t x = rank + p->fields[field].token_salt; /* each step is a bijection of 32 bits */
 	x ^= x >> 16;
 	x *= 0x7feb352du;
 	x ^= x >> 15;

@@ -1,18 +1,23 @@
-/* The planted click model: a row is a pure function of (ids, seed, row number), and so is the true log-odds of its click.
+/* The synthetic click model. A row, and the true log-odds of its click, are pure functions of (ids,
+ * seed, row number).
  *
- *   logit = bias + sum_j w_j (log(1 + x_j) - m_j)                13 numbers: first order
- *         + sum_f a_f[i_f]                                       26 categories: first order
- *         + sum_(f,g) u_f[i_f] u_g[i_g]                          PLANTED_PAIRS pairs of fields: second order
- *         + sum_(f,g,h) v_f[i_f] v_g[i_g] v_h[i_h]               PLANTED_TRIPLES triples of fields: third order
+ *   logit = bias + sum_j w_j (log(1 + x_j) - m_j)            13 numbers: first order
+ *         + sum_f a_f[i_f]                                   26 categories: first order
+ *         + sum_(f,g) u_f[i_f] u_g[i_g]                      PLANTED_PAIRS pairs of fields: second
+ *         + sum_(f,g,h) v_f[i_f] v_g[i_g] v_h[i_h]           PLANTED_TRIPLES triples: third order
  *
- * Ids are drawn by a power law, P(rank) ~ (rank + 1)^-s with s from 1.20 to 1.35, over vocabularies from 3 to several hundred thousand. Every id
- * has effects; they shrink with its rank, as 1 / (1 + (rank / 8)^2) alone and 1 / (1 + (rank / 32)^2) in pairs and triples: what few rows show
- * can hardly be learnt, so little of it is planted, and the best possible score is one that a model can reach. Each pair and triple joins
- * a large field to small ones; the large fields so joined hold more than half of all ids.
+ * Ids follow a power law, P(rank) ~ (rank + 1)^-s with s from 1.20 to 1.35, over vocabularies of 3
+ * to several hundred thousand ids. Every id has effects. They shrink with its rank: as 1 / (1 +
+ * (rank / 8)^2) alone, and as 1 / (1 + (rank / 32)^2) in pairs and triples. Effects that few rows
+ * show are hard to learn, so they are small, and a model can reach the best possible score. Each
+ * pair and triple joins a large field to small ones; these large fields hold more than half of all
+ * ids.
  *
- * Factors of pairs and triples are +1 or -1, centred under the law of their field, plus a mean (1/2 and 1). Without it the terms would be
- * orthogonal to all lower orders, and a learner would have to find them on a plateau, in its own time. Each order is scaled to a
- * fixed variance, measured on a sample of rows, and the bias to a click rate of one in four.  */
+ * Factors of pairs and triples are +1 or -1, centred under the distribution of their field, plus a
+ * mean (1/2 and 1). Without the mean, the terms would be orthogonal to all lower orders, and a
+ * learner would need an unpredictable time to find them on a plateau. Each order is scaled to a
+ * fixed variance, measured on a sample of rows, and the bias is set to a click rate of one in
+ * four. */
 #ifndef WEIR_PLANTED_H
 #define WEIR_PLANTED_H
 
@@ -26,19 +31,20 @@
 
 struct planted_row {
 	int32_t numbers[PLANTED_NUMBERS]; /* >= 0; -1: missing */
-	uint32_t ranks[PLANTED_FIELDS];   /* of the id in its vocabulary, 0 the most frequent */
+	uint32_t ranks[PLANTED_FIELDS];   /* rank of the id in its vocabulary; 0 is the most frequent */
 	float logit;
 	bool click;
 };
 
 struct planted;
-struct planted *planted_create(uint64_t ids, uint64_t seed); /* NULL when out of memory. Needs IDS_MIN <= ids <= IDS_MAX. */
+/* Needs WEIR_GENERATE_IDS_MIN <= ids <= WEIR_GENERATE_IDS_MAX. Returns NULL when out of memory. */
+struct planted *planted_create(uint64_t ids, uint64_t seed);
 void planted_destroy(struct planted *p);
-uint64_t planted_ids(const struct planted *p); /* of all vocabularies together */
+uint64_t planted_ids(const struct planted *p); /* size of all vocabularies together */
 uint32_t planted_vocabulary(const struct planted *p, uint32_t field);
 /* Thread-safe. */
 void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out);
-/* What stands in the file for an id: distinct within its field. */
+/* Returns an id as it stands in the file: distinct within its field. */
 uint32_t planted_token(const struct planted *p, uint32_t field, uint32_t rank);
 
 #endif

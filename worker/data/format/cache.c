@@ -15,8 +15,8 @@
 static const char *const part_names[LOAD_PARTS] = {"train", "valid", "test"};
 
 /* `name` tells caches in one folder apart: paths and settings. `identity` adds the sources' sizes,
- * times and content (content.h): when it changes the cache is old. A time alone may stay the same
- * over other content, as archives and copies keep it. */
+ * modification times and content (content.h); if it changes, the cache is stale. The time alone is
+ * not enough, as archives and copies preserve it. */
 struct cache_key {
 	uint64_t name, identity;
 };
@@ -65,7 +65,7 @@ static weir_status part_path(char out[WEIR_PATH_BYTES_MAX], const struct cache_o
 	return path_of(out, o, k, end, err);
 }
 
-/* NULL unless the part is there, whole and current. */
+/* Returns NULL unless the part exists, whole and current. */
 static struct packed *open_current(const struct cache_options *o, const struct cache_key *k, uint32_t part)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -78,7 +78,7 @@ static struct packed *open_current(const struct cache_options *o, const struct c
 	return NULL;
 }
 
-/* What deliver needs. */
+/* The context of deliver. */
 struct build {
 	struct packed_writer *writers[LOAD_PARTS];
 };
@@ -157,7 +157,8 @@ weir_status cache_open(struct packed **out, const struct cache_options *o, enum 
 		status = cache_lock(o->dir, path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
-	if ((*out = open_current(o, &key, file)) == NULL) { /* nobody built it while we waited */
+	/* Another process may have built it while this one waited. */
+	if ((*out = open_current(o, &key, file)) == NULL) {
 		status = build(o, &key, err);
 		if (status == WEIR_OK)
 			status = part_path(path, o, &key, file, err);

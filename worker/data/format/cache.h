@@ -1,5 +1,8 @@
-/* The packed cache of text sources: built once, by one process while others wait on its lock, and again when a source (path, size, time of
- * change) or a setting changes. A split is cut while building: one packed file for each part. */
+/* The packed cache of text sources.
+ *
+ * One process builds it while others wait for its lock. A change of a source (path, size,
+ * modification time, content) or of a setting rebuilds it. Building cuts a split: each part gets
+ * its own packed file. */
 #ifndef WEIR_CACHE_H
 #define WEIR_CACHE_H
 
@@ -8,12 +11,13 @@
 #include "worker/data/format/sources.h"
 
 struct cache_options {
-	const char *dir; /* made if need be */
+	const char *dir; /* created if missing */
 	const struct sources *sources;
-	struct load_options load; /* parser, split, threads, logger, limits; wanted and deliver are the cache's own */
+	/* Parser, split, threads, logger, limits. The cache sets wanted and deliver itself. */
+	struct load_options load;
 };
 
-/* Opens the part's packed file, building all parts first unless they are current. */
+/* Opens the part's packed file. Builds all parts first, unless this one is current. */
 weir_status cache_open(struct packed **out, const struct cache_options *o, enum split_part part, weir_error *err);
 
 #endif

@@ -12,13 +12,13 @@ struct chunk_reader {
 	void *context;
 	size_t bytes_max;
 	uint32_t file;
-	struct text *text; /* of the file, while it is read */
-	bool begun;        /* something of it is read */
-	bool is_array;     /* it is a JSON array in the place of JSONL */
+	struct text *text; /* the current file, while it is being read */
+	bool begun;        /* some of the file was read */
+	bool is_array;     /* the file is a JSON array in place of JSONL */
 	struct json_array array;
-	bool ended;        /* the file has no more */
-	uint64_t at, line; /* of what comes next */
-	char *carry;       /* (carry_bytes) the beginning of a line */
+	bool ended;        /* the file is at its end */
+	uint64_t at, line; /* position of the next chunk */
+	char *carry;       /* (carry_bytes) an incomplete line */
 	size_t carry_bytes, carry_capacity;
 };
 
@@ -61,7 +61,7 @@ static bool reserve(char **data, size_t *capacity, size_t bytes)
 	return true;
 }
 
-/* Reads until the chunk has `bytes`, or the file ends. */
+/* Reads until the chunk has `bytes` bytes or the file ends. */
 static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, bool records, weir_error *err)
 {
 	size_t got;
@@ -83,7 +83,7 @@ static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, b
 	return WEIR_OK;
 }
 
-/* Bytes of the chunk's whole lines; all at the end of the file. */
+/* Returns the bytes of the chunk's whole lines; at the end of the file, all bytes. */
 static size_t whole_lines(const struct chunk_reader *r, const struct chunk *c)
 {
 	const char *newline = r->ended || c->size == 0 ? NULL : memrchr(c->data, '\n', c->size);

@@ -1,5 +1,5 @@
-/* Each file is sampled at the same places wherever it lies: its head, its tail, and blocks at even distances between them. The more
- * files there are, the fewer blocks of each are read. */
+/* Samples each file at the same places wherever it lies: its head, its tail, and blocks at even
+ * distances between them. With more files, fewer blocks of each are read. */
 #include "worker/data/format/content.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 struct sample {
 	struct hash128_stream *hash;
-	uint64_t bytes; /* of all files so far */
+	uint64_t bytes; /* total of all files so far */
 	uint8_t block[WEIR_CONTENT_BLOCK_BYTES];
 };
 
@@ -45,7 +45,7 @@ static uint64_t sample_end(struct sample *s)
 	return hash;
 }
 
-/* Adds the block of `file` at `offset`, and what it is called. */
+/* Hashes the block of `file` at `offset`. */
 static weir_status add_block(struct sample *s, struct disk_file *file, uint64_t size, uint64_t offset, weir_error *err)
 {
 	const size_t n = size - offset < sizeof s->block ? (size_t)(size - offset) : sizeof s->block;
@@ -56,14 +56,15 @@ static weir_status add_block(struct sample *s, struct disk_file *file, uint64_t 
 	return status;
 }
 
-/* Where block i of n begins: the first at the file's head, the last at its end. */
+/* Returns where block i of n begins: the first at the file's head, the last at its end. */
 static uint64_t block_offset(uint64_t size, uint64_t i, uint64_t n)
 {
 	const uint64_t last = size - WEIR_CONTENT_BLOCK_BYTES;
 	return i == n - 1 ? last : last / (n - 1) * i;
 }
 
-/* blocks: at most so many; a file that has no more is read whole. */
+/* Hashes a file's name, its size and at most `blocks` blocks. A file that has at most so many is
+ * read whole. */
 static weir_status add_file(struct sample *s, const char *path, uint64_t size, uint64_t blocks, weir_error *err)
 {
 	struct disk *disk = disk_system();
@@ -116,7 +117,8 @@ struct listing {
 	uint32_t count;
 };
 
-/* What says how a model computes, and with which weights; what a tokenizer or a generation needs is not of it. */
+/* Notes files that determine how a model computes, and its weights. Files for a tokenizer or for
+ * generation do not count. */
 static weir_status note_name(void *arg, const char *name)
 {
 	struct listing *l = arg;

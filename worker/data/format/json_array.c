@@ -28,7 +28,7 @@ static void take_in_string(struct json_array *a, char c)
 	a->escaped = !a->escaped && c == '\\';
 }
 
-/* What stands in the place of a character outside of strings. */
+/* Returns the replacement of a character outside of strings. */
 static char take(struct json_array *a, char c)
 {
 	switch (c) {

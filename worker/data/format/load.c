@@ -1,4 +1,5 @@
-/* Locks: `reading` guards the open file and the ticket counter, `delivering` all else that is shared; never both at once. */
+/* Loads text with several threads (load.h). Locks: `reading` guards the open file and the ticket
+ * counter, `delivering` all other shared state. No thread holds both at once. */
 #include "worker/data/format/load.h"
 
 #include <pthread.h>
@@ -14,23 +15,23 @@ struct load {
 
 	pthread_mutex_t reading;
 	struct text *text;
-	uint32_t range; /* being read */
+	uint32_t range; /* the one being read */
 	uint64_t tickets;
 	bool read_done;
 
 	pthread_mutex_t delivering;
 	pthread_cond_t turn_changed;
 	uint64_t turn;
-	uint32_t line_range; /* which range `lines` counts */
-	uint64_t lines;      /* lines of it delivered */
+	uint32_t line_range; /* the range that `lines` counts */
+	uint64_t lines;      /* delivered lines of it */
 	struct load_result result;
-	uint64_t wrong_labels; /* of the bad lines */
+	uint64_t wrong_labels; /* part of the bad lines */
 	weir_status status;
-	weir_error error;                            /* the first failure, in the order of the text */
+	weir_error error;                            /* the first failure in the order of the text */
 	char first_label[WEIR_ERROR_TEXT_BYTES / 2]; /* file:line: reason */
 };
 
-/* A chunk being parsed by one thread. */
+/* A chunk that one thread parses. */
 struct piece {
 	struct text_chunk chunk;
 	uint64_t ticket;
@@ -38,15 +39,15 @@ struct piece {
 	struct rows rows[LOAD_PARTS];
 	uint64_t lines, good, bad_count, wrong_labels;
 	struct bad_line {
-		uint64_t line; /* from the start of the chunk, counting from 0 */
+		uint64_t line; /* from the start of the chunk, from 0 */
 		char reason[PARSE_WHY_BYTES];
-	} * bad;                             /* (bad_line_reports + 1): the first ones */
-	struct bad_line first_label, beyond; /* the first one of these, if it has a reason */
+	} * bad;                             /* (bad_line_reports + 1) the first ones */
+	struct bad_line first_label, beyond; /* the first line of each kind; reason "": none */
 	weir_status status;
 	weir_error error;
 };
 
-/* Takes the next chunk and its ticket. False when nothing is left. */
+/* Takes the next chunk and its ticket. Returns false when nothing is left. */
 static bool take_chunk(struct load *l, struct piece *p)
 {
 	pthread_mutex_lock(&l->reading);
@@ -130,7 +131,7 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 	}
 }
 
-/* Lines before byte `end` of a plain file; 0 when it cannot be read. */
+/* Counts the lines before byte `end` of a plain file; 0 if it cannot be read. */
 static uint64_t count_lines(const char *path, uint64_t end)
 {
 	struct text *t;
@@ -173,8 +174,8 @@ static void account_bad_lines(struct load *l, const struct piece *p)
 		                      l->result.first_bad, l->wrong_labels == l->result.bad_lines ? "" : "; is data.format right?");
 }
 
-/* A line with a label that is none may be a slip; where many have one, leaving them out would
- * leave a part of the classes out. */
+/* Invalid labels on a few lines may be slips. With many, leaving these lines out would leave out
+ * part of the classes. */
 static void check_labels(struct load *l)
 {
 	const uint64_t all = l->result.rows + l->wrong_labels;
@@ -245,7 +246,7 @@ weir_status load_text(const struct load_options *o, const struct load_range *ran
 	pthread_cond_init(&l.turn_changed, NULL);
 	uint32_t started = 0;
 	while (threads != NULL && started + 1 < o->threads && pthread_create(&threads[started], NULL, load_thread, &l) == 0)
-		started++; /* fewer threads only make it slower */
+		started++; /* fewer threads are only slower */
 	load_thread(&l);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);

@@ -46,7 +46,7 @@ static size_t aligned(size_t bytes)
 	return (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-/* Byte sizes of a block's columns, in order; absent ones are 0. */
+/* Computes the byte sizes of a block's columns, in order; absent columns have 0. */
 static void column_sizes(uint32_t rows, uint32_t fields, uint32_t dense_dim, uint32_t keys, uint32_t flags, size_t out[COLUMNS])
 {
 	out[0] = (size_t)rows * sizeof(float);
@@ -179,7 +179,7 @@ weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, we
 	w->at = 0;
 	if (status == WEIR_OK)
 		status = write_all(w, &header, 1, err);
-	/* Not synced: after a power cut the checksums tell, and a cache is built again. */
+	/* No sync: after a power cut the checksums reveal damage, and the cache is rebuilt. */
 	if (status == WEIR_OK && rename(w->temporary, w->path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot complete %s: %s", w->path, strerror(errno));
 	if (status != WEIR_OK)
@@ -326,7 +326,7 @@ uint32_t packed_block_of(const struct packed *p, uint64_t row, uint64_t *first_r
 	return low;
 }
 
-/* Offsets must rise from 0 to keys, or a gather would read beyond them. */
+/* Checks that offsets rise from 0 to keys. A gather would otherwise read beyond the keys. */
 static bool offsets_good(const struct rows_view *v)
 {
 	size_t bags = (size_t)v->count * v->fields;

@@ -1,17 +1,23 @@
-/* The packed file: parsed rows, mapped into memory to read.
+/* The packed file: parsed rows, mapped into memory for reading.
  *
- * Little-endian; every block and column begins at a multiple of 64 bytes, so that columns are used in place.
+ * Little-endian. Every block and column begins at a multiple of 64 bytes, so that columns are used
+ * in place.
  *
  *   file   +-----------------+---------+---------+-- ... --+-------------------------------+
  *          | header (64)     | block 0 | block 1 |         | index: blocks * entry (32)     |
  *          +-----------------+---------+---------+-- ... --+-------------------------------+
- *   header  0 "WEIRPACK"   8 u32 version = 1   12 u32 crc32c of bytes 16..63   16 u64 identity of sources and settings   24 u64 rows
- *          32 u64 index offset   40 u32 blocks   44 u32 fields   48 u32 dense_dim   52 u32 crc32c of the index   56 u64 bad lines
- *   entry   0 u64 offset of the block   8 u64 bytes of it   16 u32 rows   20 u32 flags   24 u32 keys   28 u32 crc32c of the block
- *   block   labels f32[rows] | dense f32[rows * dense_dim] | keys u64[keys] | OFFSETS u32[rows * fields + 1] | VALUES f32[keys] | WEIGHTS f32[rows]
- *           (the last three only where the flag 1, 2, 4 says so; without OFFSETS every bag has one key)
+ *   header  0 "WEIRPACK"   8 u32 version = 1   12 u32 crc32c of bytes 16..63
+ *          16 u64 identity of sources and settings   24 u64 rows   32 u64 index offset
+ *          40 u32 blocks   44 u32 fields   48 u32 dense_dim   52 u32 crc32c of the index
+ *          56 u64 bad lines
+ *   entry   0 u64 offset of the block   8 u64 bytes of it   16 u32 rows   20 u32 flags
+ *          24 u32 keys   28 u32 crc32c of the block
+ *   block   labels f32[rows] | dense f32[rows * dense_dim] | keys u64[keys]
+ *           | OFFSETS u32[rows * fields + 1] | VALUES f32[keys] | WEIGHTS f32[rows]
+ *           (the last three only if flag 1, 2, 4 is set; without OFFSETS every bag has one key)
  *
- * Header and index are checked when the file is opened, a block's checksum and offsets when it is first used. */
+ * Opening a file checks its header and index. The first use of a block checks its checksum and
+ * offsets. */
 #ifndef WEIR_PACKED_H
 #define WEIR_PACKED_H
 
@@ -26,24 +32,25 @@
 struct packed_info {
 	uint64_t identity, rows, bad_lines;
 	uint32_t blocks, fields, dense_dim;
-	bool one_hot; /* every block is plain: one key a bag, no values */
+	bool one_hot; /* every block has one key per bag and no values */
 };
 
 struct packed_writer;
-/* Writes `path` as `path`.tmp, over what a killed program left there: one writer of a path at a time, which the cache's lock sees to. Errors name the path. */
+/* Writes `path`.tmp, replacing what a killed program left there. Allows one writer of a path at a
+ * time; the cache's lock ensures this. Errors name the path. */
 weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, uint32_t fields,
                                uint32_t dense_dim, weir_error *err);
 weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *rows, weir_error *err);
-/* Completes the file and puts it in place atomically. Frees w in any case. */
+/* Completes the file and renames it into place atomically. Always frees w. */
 weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, weir_error *err);
 void packed_writer_abandon(struct packed_writer *w); /* NULL is allowed */
 
 struct packed;
 weir_status packed_open(struct packed **out, const char *path, weir_error *err);
 const struct packed_info *packed_get_info(const struct packed *p);
-/* The block that holds a row (row < rows), and the block's first row. */
+/* Returns the block that holds a row (row < rows), and the block's first row. */
 uint32_t packed_block_of(const struct packed *p, uint64_t row, uint64_t *first_row);
-/* A block's columns, valid until packed_close. Thread-safe. E_CORRUPT names the file. */
+/* Returns a block's columns, valid until packed_close. Thread-safe. E_CORRUPT names the file. */
 weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out, weir_error *err);
 void packed_close(struct packed *p);
 

@@ -1,4 +1,4 @@
-/* See parse.h: what all formats have in common. */
+/* The common parts of all parsers. See parse.h. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ bool parse_integer(const char *s, size_t n, int64_t *out)
 	return true;
 }
 
-/* The common short forms by hand, the rest by strtof, which also reads what is no decimal
- * number. */
+/* Parses common short forms itself, and others with strtof, after excluding what strtof accepts
+ * beyond decimal numbers. */
 bool parse_real(const char *s, size_t n, float *out)
 {
 	int64_t whole;

@@ -1,12 +1,12 @@
-/* See parse.h: criteo, columns between tabs. */
+/* Parses criteo lines: columns between tabs. See parse.h. */
 #include <math.h>
 #include <string.h>
 
 #include "common/base/hash.h"
 #include "worker/data/format/parse_internal.h"
 
-/* Short tokens, in practice all, are one word: the mix is then a bijection of (bytes) for a
- * given (field, length). */
+/* A token of up to 8 bytes is one word; in practice all are. The mix is then a bijection of its
+ * bytes for a given (field, length). */
 static uint64_t token_key(const struct parser *p, uint32_t field, const char *token, size_t n)
 {
 	uint64_t salt = 0x9e3779b97f4a7c15ull * (field * 16ull + (n < 9 ? n : 9) + 1), word = 0;
@@ -25,10 +25,10 @@ uint64_t parse_criteo_missing(const struct parser *p, uint32_t field)
 	return token_key(p, field, "", 0);
 }
 
-/* Where fields end: walks the tabs of a line, 64 bytes at a time. */
+/* Finds the ends of fields: walks the tabs of a line, 64 bytes at a time. */
 struct tabs {
-	const char *base; /* of the word being walked */
-	uint64_t mask;    /* tabs in it not yet taken */
+	const char *base; /* start of the 64 bytes being walked */
+	uint64_t mask;    /* tabs in these bytes, not yet taken */
 };
 
 static uint64_t tab_mask(const char *s)
@@ -48,7 +48,7 @@ static uint64_t tab_mask(const char *s)
 	return mask;
 }
 
-/* The end of the field that begins at `from`: the next tab, or the end of the line. */
+/* Returns the end of the current field: the next tab, or the end of the line. */
 static inline const char *tabs_next(struct tabs *t, const char *end)
 {
 	while (t->mask == 0) {
@@ -62,7 +62,7 @@ static inline const char *tabs_next(struct tabs *t, const char *end)
 	return at < end ? at : end;
 }
 
-/* Numbers, also those that other programs write as 1.0. */
+/* Parses a number, also one that another program wrote as 1.0. */
 static bool column_number(const struct parser *p, const char *s, size_t n, float *out)
 {
 	int64_t whole;
@@ -80,7 +80,7 @@ static bool column_number(const struct parser *p, const char *s, size_t n, float
 	return true;
 }
 
-/* The columns behind the label, from `at` on, which end with the line. */
+/* Parses the columns after the label, from `at` to the end of the line. */
 static const char *parse_columns(const struct parser *p, struct rows *out, struct tabs *tabs, const char *at, const char *end)
 {
 	const char *stop = at - 1;
@@ -133,8 +133,8 @@ static uint32_t columns_of(const char *line, size_t n)
 	return columns;
 }
 
-/* With a column less than its file's others a line is never read as one without a label, nor with a
- * column more as one with it: all its columns would be taken for their neighbours. */
+/* A line with one column less than the file's others is never read as one without a label, nor a
+ * line with one more as one with a label: each column would be taken for its neighbour. */
 static enum parsed parse_unlabelled(const struct parser *p, struct rows *out, const char *line, size_t n,
                                     char why[PARSE_WHY_BYTES])
 {

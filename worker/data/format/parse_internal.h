@@ -1,4 +1,4 @@
-/* What the parsers of formats share: numbers, labels, buckets. Of parse*.c. */
+/* Shared code of the parsers (parse*.c only): numbers, labels, buckets. */
 #ifndef WEIR_PARSE_INTERNAL_H
 #define WEIR_PARSE_INTERNAL_H
 
@@ -8,20 +8,20 @@
 
 #define PARSE_OUT_OF_MEMORY "out of memory"
 
-/* Decimal digits, at most 18, behind a minus perhaps. False on anything else. */
+/* Parses at most 18 decimal digits after an optional minus. Returns false on anything else. */
 bool parse_integer(const char *s, size_t n, int64_t *out);
-/* A finite decimal number. */
+/* Parses a finite decimal number. */
 bool parse_real(const char *s, size_t n, float *out);
-/* Whether it is a number or a word for one that is no finite float: nan, -inf, 1e99. */
+/* Returns whether the text is a number or word that is not a finite float: nan, -inf, 1e99. */
 bool parse_is_not_finite(const char *s, size_t n);
-/* Whether it is what files have for a label that nobody knows. */
+/* Returns whether the word marks an unknown label. */
 bool parse_says_unknown(const char *word, size_t n);
-/* The word of a label to 0, 1, or, with every_line, LABEL_NONE. */
+/* Converts a label's word to 0, 1 or, with every_line, LABEL_NONE. */
 enum parsed parse_label(const struct parser *p, const char *word, size_t n, float *out, char why[PARSE_WHY_BYTES]);
 
 enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 struct line_shape parse_criteo_shape(uint32_t columns, const char *line, size_t n);
-/* The key of a category that is missing. */
+/* Returns the key of a missing category. */
 uint64_t parse_criteo_missing(const struct parser *p, uint32_t field);
 
 enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);

@@ -1,4 +1,4 @@
-/* See parse.h: libsvm and libffm, entries between blanks. */
+/* Parses libsvm and libffm lines: entries between blanks. See parse.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next blank-separated word of [*at, end): false at the end. */
+/* Finds the next blank-separated word of [*at, end). Returns false at the end. */
 static bool word_next(const char **at, const char *end, const char **word, size_t *n)
 {
 	const char *s = *at;
@@ -26,14 +26,14 @@ static bool word_next(const char **at, const char *end, const char **word, size_
 	return *n > 0;
 }
 
-/* Where a comment begins, or the line ends. */
+/* Returns where a comment begins, or the end of the line. */
 static const char *entries_end(const char *line, size_t n)
 {
 	const char *comment = memchr(line, '#', n);
 	return comment == NULL ? line + n : comment;
 }
 
-/* The first word: LABEL or LABEL:WEIGHT. */
+/* Parses the first word: LABEL or LABEL:WEIGHT. */
 static enum parsed label_word(const struct parser *p, const char *word, size_t n, float *label, float *weight,
                               char why[PARSE_WHY_BYTES])
 {
@@ -54,7 +54,7 @@ struct entry {
 	float value;
 };
 
-/* A whole number of n digits, from 0 on; *large: one beyond 2^64 - 1. */
+/* Parses a whole number of n digits, at least 0. *large: it exceeds 2^64 - 1. */
 static bool parse_count(const char *s, size_t n, uint64_t *out, bool *large)
 {
 	uint64_t x = 0;
@@ -70,7 +70,7 @@ static bool parse_count(const char *s, size_t n, uint64_t *out, bool *large)
 	return true;
 }
 
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or the error. */
 static const char *parse_entry(bool with_field, const char *word, size_t n, struct entry *out)
 {
 	const char *const form = with_field ? "an entry is not FIELD:INDEX:VALUE" : "an entry is not INDEX:VALUE";
@@ -98,9 +98,9 @@ static uint64_t index_key(const struct parser *p, const struct entry *e)
 	return p->format == DATA_LIBFFM ? hash_u64(e->index + 0x9e3779b97f4a7c15ull * (e->field + 1)) : e->index;
 }
 
-/* Entries arrive in any order of field: insertion keeps bags together and the order within a
- * bag. *top: bags begun so far, whose offsets are known; in the usual order of rising fields
- * nothing moves. */
+/* Inserts an entry. Entries come in any order of field; insertion keeps bags contiguous and the
+ * order within a bag. *top: the number of bags begun so far, whose offsets are known. In the usual
+ * order of rising fields nothing moves. */
 static void insert_entry(struct rows *out, uint32_t *offsets, uint32_t *top, const struct entry *e, uint64_t key)
 {
 	uint32_t field = (uint32_t)e->field, last = (uint32_t)out->keys_count++;
@@ -115,7 +115,7 @@ static void insert_entry(struct rows *out, uint32_t *offsets, uint32_t *top, con
 		offsets[f]++;
 }
 
-/* An entry of a field that there is not. */
+/* Reports an entry of a field that does not exist. */
 static enum parsed beyond(const struct parser *p, const struct entry *e, const char *at, const char *end,
                           char why[PARSE_WHY_BYTES])
 {
@@ -197,7 +197,7 @@ enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *l
 	return PARSED_ROW;
 }
 
-/* Whether a first word is LABEL or LABEL:WEIGHT; *usual: one of 0, 1 and -1. */
+/* Returns whether a first word is LABEL or LABEL:WEIGHT. *usual: the label is 0, 1 or -1. */
 static bool is_label(const char *word, size_t n, bool *usual)
 {
 	const char *colon = memchr(word, ':', n);

@@ -87,7 +87,7 @@ static size_t aligned(size_t bytes)
 	return (bytes + 63) & ~(size_t)63;
 }
 
-/* The batch's memory, made larger where it must; NULL when out of memory. */
+/* Returns the batch's memory, grown if needed; NULL when out of memory. */
 static uint8_t *batch_memory(struct batch *b, size_t bytes)
 {
 	if (b->memory != NULL && b->capacity >= bytes)
@@ -174,7 +174,7 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 		first = from[0];
 		count = from[fields] - from[0];
 	}
-	if (count > 0) /* where no row has any there are no keys */
+	if (count > 0) /* `keys` may be NULL if no row has any */
 		memcpy(b->keys + at, v->keys + first, count * sizeof(uint64_t));
 	if (b->values != NULL) {
 		for (size_t k = 0; k < count; k++)

@@ -1,4 +1,5 @@
-/* Parsed rows: columns that parsers append to, that blocks of the packed file hold, and that batches are gathered from. */
+/* Parsed rows as columns. Parsers append to them, blocks of the packed file hold them, and batches
+ * gather from them. */
 #ifndef WEIR_ROWS_H
 #define WEIR_ROWS_H
 
@@ -9,7 +10,8 @@
 #include "weir/status.h"
 #include "worker/data/format/batch.h"
 
-/* Columns of `count` rows, borrowed. Bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]); offsets NULL: one key a bag. */
+/* Borrowed columns of `count` rows. Bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]).
+ * offsets NULL: each bag has one key. */
 struct rows_view {
 	uint32_t count, fields, dense_dim;
 	const float *labels;     /* (count) */
@@ -21,13 +23,15 @@ struct rows_view {
 	size_t keys_count;
 };
 
-/* Growing columns; the optional ones are kept in full while parsing and left out of the view where they say nothing. */
+/* Growing columns. Parsing keeps the optional ones in full; the view leaves out those that hold
+ * only default values. */
 struct rows {
 	uint32_t fields, dense_dim;
-	bool bags; /* offsets, values and weights are kept; without, every bag is one plain key */
+	bool bags; /* offsets, values and weights exist; else each bag is one key */
 	uint32_t count, capacity;
 	size_t keys_count, keys_capacity;
-	bool weighted, valued, one_hot; /* something other than 1 was appended; every bag has one key */
+	/* Something other than 1 was appended to weights, to values; every bag has one key. */
+	bool weighted, valued, one_hot;
 	float *labels, *weights, *dense, *values;
 	uint32_t *offsets;
 	uint64_t *keys;
@@ -36,17 +40,18 @@ struct rows {
 void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags);
 void rows_free(struct rows *r);
 void rows_clear(struct rows *r); /* keeps the memory */
-/* Room for one more row of up to `keys` keys. False when out of memory. */
+/* Makes room for one more row of up to `keys` keys. Returns false when out of memory. */
 bool rows_reserve(struct rows *r, size_t keys);
 struct rows_view rows_as_view(const struct rows *r);
 
-/* Room in a batch for what follows; its memory is reused when it fits. False when out of memory. */
+/* Makes room in a batch, which is empty afterwards, and reuses its memory if it is large enough.
+ * Returns false when out of memory. */
 bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values);
-/* The same for text: rows is 0 then, as above. */
+/* The same for text. */
 bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context);
-/* The same of sequences. */
+/* The same for sequences. */
 bool batch_reserve_sequences(struct batch *b, uint32_t rows, uint32_t sequence);
-/* Row i of the view becomes row b->rows of the batch, which has room. */
+/* Copies row i of the view to row b->rows of the batch, which must have room. */
 void batch_append(struct batch *b, const struct rows_view *v, uint32_t i);
 
 #endif

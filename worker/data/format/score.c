@@ -27,7 +27,8 @@ static float weight_of(const struct scored *s, size_t i)
 	return s->weights ? s->weights[i] : 1.0f;
 }
 
-/* Above: the score as an unsigned number of the same order; -0 equals 0. Below: the weight, whose sign, as it has none, is the label. */
+/* The high half is the score as an unsigned number of the same order; -0 equals 0. The low half is
+ * the weight; its sign bit, which a weight does not need, holds the label. */
 static uint64_t sort_key(const struct scored *s, size_t i)
 {
 	const uint32_t score = bits_of(s->scores[i] + 0.0f), ordered = score & SIGN ? ~score : score | SIGN;
@@ -35,7 +36,8 @@ static uint64_t sort_key(const struct scored *s, size_t i)
 	return (uint64_t)ordered << 32 | weight | (s->labels[i] > 0.5f ? SIGN : 0);
 }
 
-/* By score, least significant digit first, 3 digits of 11 bits. Rows of one score keep their order. */
+/* Sorts by score, least significant digit first, with 3 digits of 11 bits. Rows with equal scores
+ * keep their order. */
 static void radix_sort(uint64_t *keys, uint64_t *scratch, size_t n)
 {
 	for (unsigned shift = 32; shift < 64; shift += 11) {
@@ -53,7 +55,7 @@ static void radix_sort(uint64_t *keys, uint64_t *scratch, size_t n)
 		keys = scratch;
 		scratch = swap;
 	}
-	/* an odd number of passes: the result lies in what was `scratch` at first */
+	/* The number of passes is odd, so the result is in the original `scratch`. */
 }
 
 size_t score_not_numbers(const float *scores, size_t n)
@@ -75,7 +77,8 @@ weir_status score_auc(const struct scored *s, double *auc)
 		not_a_number |= isnan(s->scores[i]);
 	}
 	radix_sort(keys, sorted, s->n);
-	double won = 0, negatives = 0, positives = 0; /* pairs (positive, negative) in the right order, a tie counting half */
+	/* The number of (positive, negative) pairs in the right order; ties count half. */
+	double won = 0, negatives = 0, positives = 0;
 	for (size_t i = 0; i < s->n;) {
 		uint64_t tie = sorted[i] >> 32;
 		double tied_positives = 0, tied_negatives = 0;
@@ -95,7 +98,7 @@ double score_logloss(const struct scored *s)
 	double sum = 0, weights = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		const double w = (double)weight_of(s, i), p = fmin(fmax((double)s->scores[i], 1e-7), 1 - 1e-7);
-		if (isnan(s->scores[i])) /* fmin and fmax would leave it out */
+		if (isnan(s->scores[i])) /* fmin and fmax would ignore it */
 			return (double)NAN;
 		sum -= w * (s->labels[i] > 0.5f ? log(p) : log1p(-p));
 		weights += w;

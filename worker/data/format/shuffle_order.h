@@ -1,15 +1,17 @@
-/* Another order of n things: a permutation in which neighbours lie far from each other, so that any stretch of it is from everywhere.
+/* Reorders n items by a permutation that moves neighbours far apart, so that any stretch of the new
+ * order samples all items.
  *
- * Multiples of the golden section of a circle keep as far from each other as can be (Swierczkowski 1958); the next whole number from there on that is coprime to n
- * visits all. */
+ * Multiples of the golden section of a circle lie as far apart as possible (Swierczkowski 1958).
+ * The stride is the first integer above n times the golden section that is coprime to n, so that
+ * its multiples visit all items. */
 #ifndef WEIR_SPREAD_H
 #define WEIR_SPREAD_H
 
 #include <stdint.h>
 
-#define SPREAD_MAX UINT32_MAX /* things: their products are of 64 bits */
+#define SPREAD_MAX UINT32_MAX /* items: their products fit 64 bits */
 
-/* What spread_place wants of n, which may be 0. */
+/* Returns the stride for spread_place. n may be 0. */
 static inline uint64_t spread_stride(uint64_t n)
 {
 	for (uint64_t stride = (uint64_t)((double)n * 0.6180339887498949) + 1;; stride++) {

@@ -9,7 +9,7 @@
 
 #include "common/base/limits.h"
 
-/* A relative name is told with the folder that it was looked for in. */
+/* Reports a relative name together with the folder where it was searched. */
 static weir_status not_found(const char *pattern, weir_error *err)
 {
 	char folder[WEIR_PATH_BYTES_MAX];
@@ -80,7 +80,7 @@ static void sort_from(struct sources *s, uint32_t first, int (*compare)(const vo
 		qsort(s->items + first, s->count - first, sizeof *s->items, compare);
 }
 
-/* Of paths that are equal the first place stays. */
+/* Of equal paths, keeps the one with the first place. */
 static void sort_unique(struct sources *s, enum sources_order order)
 {
 	uint32_t kept = 0;
@@ -101,7 +101,7 @@ static weir_status add_copy(void *sources, const char *path, weir_error *err)
 	return add(sources, path, true, err);
 }
 
-/* Bytes of the folders at the beginning of a pattern that are there as they stand. */
+/* Returns the bytes of the existing folders at the beginning of a pattern. */
 static size_t folders_that_stand(const char *pattern)
 {
 	char folder[WEIR_PATH_BYTES_MAX];
@@ -117,7 +117,7 @@ static size_t folders_that_stand(const char *pattern)
 	return stand;
 }
 
-/* glob, but for folders with its special characters in their names. */
+/* Runs glob, but takes special characters in the names of existing folders literally. */
 static int find(const char *pattern, glob_t *found)
 {
 	char escaped[2 * WEIR_PATH_BYTES_MAX];

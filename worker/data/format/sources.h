@@ -1,5 +1,5 @@
-/* The files a dataset is made of: globs expanded, copies of what is elsewhere (remote.h), in one
- * order, and what identifies them. */
+/* Finds the files of a dataset and identifies them: expands globs, copies remote files (remote.h),
+ * and puts all into one order. */
 #ifndef WEIR_SOURCES_H
 #define WEIR_SOURCES_H
 
@@ -12,23 +12,22 @@
 struct source {
 	char *path;
 	uint64_t size;    /* bytes */
-	int64_t mtime_ns; /* of a copy 0: its path says it all */
+	int64_t mtime_ns; /* of a remote copy 0, as its path identifies it */
 	enum text_kind kind;
-	uint32_t place; /* among all that the patterns name */
+	uint32_t place; /* position among all files that the patterns match */
 };
 struct sources {
 	struct source *items; /* (count), each path once */
 	uint32_t count;
 };
 
-/* A name that is there as it stands is no pattern, nor is the part of one that names such
- * folders. E_NOT_FOUND names the pattern that matches nothing; E_LIMIT beyond
- * WEIR_DATA_FILES_MAX. */
+/* An existing path is taken literally, and so are existing folders at the beginning of a pattern.
+ * E_NOT_FOUND names a pattern without a match. E_LIMIT: more than WEIR_DATA_FILES_MAX files. */
 enum sources_order {
-	SOURCES_BY_PATH, /* the order of the patterns means nothing */
-	SOURCES_AS_GIVEN /* that of the patterns; by path what one of them matches */
+	SOURCES_BY_PATH, /* sorts all files by path */
+	SOURCES_AS_GIVEN /* keeps the order of the patterns; sorts the matches of each by path */
 };
-/* remote: NULL: there is nothing but files. */
+/* remote: NULL allows local files only. */
 weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
                          const struct remote_options *remote, weir_error *err);
 void sources_free(struct sources *s);

@@ -13,26 +13,29 @@
 #include "common/base/limits.h"
 #include "worker/data/format/parse.h"
 
-#define MARK            "\xef\xbb\xbf" /* of UTF-8 */
+#define MARK            "\xef\xbb\xbf" /* byte order mark of UTF-8 */
 #define MARK_BYTES      3u
-#define INPUT_BYTES     (256u << 10) /* compressed bytes read at once */
+#define INPUT_BYTES     (256u << 10) /* of compressed bytes per read */
 #define CHUNK_BYTES_MAX (TEXT_CHUNK_BYTES + WEIR_LINE_BYTES_MAX + 1)
 
 struct text {
 	char *path;
 	int fd;
 	enum text_kind kind;
-	uint64_t at, end; /* plain: offset of the next byte to read; lines begin before `end` */
-	bool done;        /* nothing is left to read */
-	bool skip;        /* plain: the first line begins before our range */
-	char *carry;      /* the beginning of a line, left over from the last chunk */
+	/* Plain: the offset of the next byte to read; lines of the range begin before `end`. */
+	uint64_t at, end;
+	bool done;   /* nothing is left to read */
+	bool skip;   /* plain: the first line begins before the range */
+	char *carry; /* start of a line, left over from the last chunk */
 	size_t carry_bytes, carry_capacity;
-	uint8_t *input; /* (INPUT_BYTES) compressed: [input_at, input_size) is not yet decoded */
+	uint8_t *input; /* (INPUT_BYTES) compressed: [input_at, input_size) awaits decoding */
 	size_t input_at, input_size;
-	bool in_frame, any_frame; /* compressed: between the first and the last byte of a frame (gzip: member); one was complete */
-	bool ended, garbage;      /* gzip: what follows the last member is none; it is not all zeros */
-	bool begun;               /* something was read */
-	size_t mark;              /* bytes of the mark at the beginning */
+	/* Compressed: the reader is inside a frame (gzip: member); a frame was completed. */
+	bool in_frame, any_frame;
+	/* gzip: no member follows the last one; bytes other than 0 follow it instead. */
+	bool ended, garbage;
+	bool begun;  /* something was read */
+	size_t mark; /* size of the byte order mark */
 	z_stream gzip;
 	LZ4F_dctx *lz4;
 };
@@ -53,7 +56,7 @@ size_t text_mark_of(const void *data, size_t n)
 	return n >= MARK_BYTES && memcmp(data, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
 }
 
-/* mark: bytes of the mark that a plain text begins with. */
+/* mark: gets the size of a plain text's byte order mark. */
 static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, size_t *mark, weir_error *err)
 {
 	uint8_t magic[4] = {0};
@@ -75,7 +78,7 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, si
 	return WEIR_OK;
 }
 
-/* What people take for text, and what it begins with. */
+/* Refuses common files that are not readable text, by their first bytes. */
 static weir_status check_is_text(const char *path, int fd, weir_error *err)
 {
 	static const struct {
@@ -132,7 +135,8 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 	assert(t->kind == TEXT_PLAIN || begin == 0);
 	t->path = strdup(path);
 	t->end = t->kind == TEXT_PLAIN ? end : UINT64_MAX;
-	t->at = begin > 0 ? begin - 1 : t->mark; /* the byte before tells whether a line begins at `begin` */
+	/* The byte before shows whether a line begins at `begin`. */
+	t->at = begin > 0 ? begin - 1 : t->mark;
 	t->skip = begin > 0;
 	bool ok = t->path != NULL;
 	if (t->kind != TEXT_PLAIN)
@@ -164,7 +168,7 @@ void text_close(struct text *t)
 	free(t);
 }
 
-/* Reads n bytes at *at, fewer at the end of the file only. */
+/* Reads n bytes at *at, fewer only at the end of the file. */
 static weir_status read_some(struct text *t, uint64_t *at, void *out, size_t n, size_t *got, weir_error *err)
 {
 	*got = 0;
@@ -182,7 +186,8 @@ static weir_status read_some(struct text *t, uint64_t *at, void *out, size_t n, 
 	return WEIR_OK;
 }
 
-/* Behind a member of gzip: whether another one follows; sets what is there instead. */
+/* Runs after a gzip member. *found: another member follows. Otherwise sets `ended` and
+ * `garbage`. */
 static weir_status find_member(struct text *t, bool *found, weir_error *err)
 {
 	const size_t left = t->input_size - t->input_at;
@@ -206,7 +211,8 @@ static weir_status find_member(struct text *t, bool *found, weir_error *err)
 	return status;
 }
 
-/* Decodes some of the input: takes *in bytes, makes *out_bytes, in place of the room given. Tracks frames (gzip members may follow one another). */
+/* Decodes some input. *in and *out_bytes are the available bytes and room, and return the bytes
+ * consumed and produced. Tracks frames; gzip members may follow one another. */
 static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *out_bytes, weir_error *err)
 {
 	const uint8_t *input = t->input + t->input_at;
@@ -307,7 +313,7 @@ static bool keep_carry(struct text *t, const char *data, size_t n)
 	return true;
 }
 
-/* How many of the chunk's bytes are whole lines of our range; sets done when the range ends here. */
+/* Returns the bytes of the chunk's whole lines in the range. Sets `done` if the range ends here. */
 static size_t cut_lines(struct text *t, struct text_chunk *c, bool at_end)
 {
 	uint64_t first = t->at - c->size; /* plain: offset of c->data[0] */
@@ -355,7 +361,7 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 		memcpy(c->data, t->carry, t->carry_bytes);
 	c->size = t->carry_bytes;
 	size_t lines = 0;
-	do { /* until there is a line, which may be longer than what is read at once */
+	do { /* until there is a whole line; it may be longer than one read */
 		const size_t left = CHUNK_BYTES_MAX - c->size, room = left < TEXT_CHUNK_BYTES ? left : TEXT_CHUNK_BYTES;
 		size_t got;
 		const weir_status status = text_next_bytes(t, c->data + c->size, room, &got, err);

@@ -4,8 +4,8 @@
 
 #include "weir/status.h"
 
-/* Makes the folder and the lock file, and waits until no other process holds the lock. Close *fd to
- * release it. E_IO names the file. */
+/* Creates the folder and the lock file, and waits until no other process holds the lock. Close *fd
+ * to release it. E_IO names the file. */
 weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -15,15 +15,16 @@
 #include "common/web/blob.h"
 #include "worker/data/remote/cache_lock.h"
 
-#define COPY_BYTES  WEIR_BLOB_PART_BYTES /* asked for at once */
-#define SHOWN_BYTES 300u                 /* of an address, in a message */
+#define COPY_BYTES  WEIR_BLOB_PART_BYTES /* per request */
+#define SHOWN_BYTES 300u                 /* of an address in a message */
 
 bool remote_is(const char *pattern)
 {
 	return strncmp(pattern, "https://", 8) == 0 || strncmp(pattern, "http://", 7) == 0 || strncmp(pattern, "s3://", 5) == 0;
 }
 
-/* What messages show of an address is before its query, which may hold a signature. */
+/* Returns how many bytes of an address messages may show. They end before its query, which may hold
+ * a signature. */
 static int shown(const char *address)
 {
 	const size_t n = strcspn(address, "?");
@@ -32,7 +33,7 @@ static int shown(const char *address)
 
 /* --- Several addresses in one */
 
-/* What is before a brace, what stands for it, and what is behind; that may have braces, too. */
+/* Expands pattern[0 .. before), the middle, and `after`, which may have more braces. */
 static weir_status expand_with(const char *pattern, size_t before, const char *middle, size_t middle_bytes, const char *after,
                                remote_visit_fn visit, void *arg, weir_error *err)
 {
@@ -42,7 +43,7 @@ static weir_status expand_with(const char *pattern, size_t before, const char *m
 	return remote_expand(text, visit, arg, err);
 }
 
-/* "08..10": from, to, and how many digits the first is written with. */
+/* Parses "08..10": first, last, and the number of digits of the first. */
 static bool is_range(const char *inside, uint32_t *first, uint32_t *last, int *digits)
 {
 	int used = 0, used_first = 0;
@@ -96,7 +97,7 @@ static weir_status write_at(int fd, const char *path, const uint8_t *from, size_
 	return fdatasync(fd) == 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* The object's bytes behind those that the file has. */
+/* Copies the bytes of the object after those that the file already has. */
 static weir_status copy_rest(struct blob_store *store, const char *name, const struct blob_look *look, int fd, const char *path,
                              weir_error *err)
 {
@@ -120,7 +121,7 @@ static weir_status copy_rest(struct blob_store *store, const char *name, const s
 	return status;
 }
 
-/* A copy of what was replaced meanwhile would be part of the one, and part of the other. */
+/* An object that was replaced during its copy would give a mixture of both versions. */
 static weir_status check_same(struct blob_store *store, const char *name, const struct blob_look *look, weir_error *err)
 {
 	struct blob_look now;
@@ -136,7 +137,7 @@ static bool is_there(const char *path, uint64_t bytes)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static weir_status copy(const struct remote_options *o, struct blob_store *store, const char *name, const struct blob_look *look,
                         const char *path, weir_error *err)
 {
@@ -159,7 +160,8 @@ static weir_status copy(const struct remote_options *o, struct blob_store *store
 	return status;
 }
 
-/* Everything that tells one object from another is in the copy's folder, so that a copy never needs to be looked at. */
+/* The folder of a copy depends on everything that identifies the object, so that an existing copy
+ * needs no check of its content. */
 static weir_status copy_once(const struct remote_options *o, struct blob_store *store, const char *name,
                              char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 {
@@ -179,18 +181,19 @@ static weir_status copy_once(const struct remote_options *o, struct blob_store *
 	status = cache_lock(dir, lock_path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
-	if (!is_there(path, look.bytes)) /* nobody copied it while we waited */
+	/* Another process may have copied it while this one waited. */
+	if (!is_there(path, look.bytes))
 		status = copy(o, store, name, &look, path, err);
 	close(lock);
 	return status;
 }
 
-/* --- What matches */
+/* --- Matching objects */
 
 struct finding {
 	const struct remote_options *options;
 	struct blob_store *store;
-	const char *glob; /* S3: what the last part is to match */
+	const char *glob; /* S3: pattern for the last part of the key */
 	remote_visit_fn visit;
 	void *arg;
 	uint32_t found;

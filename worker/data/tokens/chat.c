@@ -24,11 +24,12 @@ bool chat_format_of(const char *name, enum chat_format *out)
 	return false;
 }
 
-/* --- Templates that are known. As models publish them, but one space for each run of them. */
+/* --- Known templates, as models publish them, but with one space for each run of spaces. */
 
 static const struct {
 	enum chat_format format;
-	const char *jinja, *asking; /* what may follow: the beginning of an answer, where one is asked for */
+	/* asking: may follow the template; it begins a requested answer. */
+	const char *jinja, *asking;
 } known[] = {
     {CHAT_CHATML,
      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% "
@@ -54,7 +55,7 @@ static const struct {
      "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"},
 };
 
-/* Whether the text goes on with `part`, and where from there. */
+/* Returns whether the text continues with `part`, and moves *text behind it. */
 static bool follows(const char **text, const char *part)
 {
 	const char *t = *text;
@@ -102,14 +103,14 @@ static bool put_text(struct chat_text *out, const char *text)
 	return put(out, text, strlen(text));
 }
 
-/* What Python's strip takes for white space, and so Jinja's trim. */
+/* White space of Python's strip, and so of Jinja's trim. */
 static bool is_space(uint32_t c)
 {
 	return (c >= 0x9 && c <= 0xd) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
 	       (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* The same without the white space around it. Valid UTF-8. */
+/* Returns the message without surrounding white space. The content must be valid UTF-8. */
 static struct chat_message trimmed(struct chat_message m)
 {
 	size_t begin = 0, end = m.content_bytes;
@@ -144,7 +145,8 @@ static void end_answer(struct chat_text *out)
 	out->answers[2 * out->answers_count++ + 1] = out->text.size;
 }
 
-/* before ROLE between CONTENT after behind; the answer is the content and `after`. */
+/* Writes: before ROLE between CONTENT after behind. An answer consists of the content and
+ * `after`. */
 static bool put_message(struct chat_text *out, const struct chat_message *m, const char *before, const char *between,
                         const char *after, const char *behind)
 {
@@ -169,7 +171,7 @@ static const char *render_headers(enum chat_format format, const struct chat_mes
 	return good ? NULL : out_of_memory;
 }
 
-/* Turns of a user and an assistant, behind a system's message or none. */
+/* Checks for turns of user and assistant, without the system's message. */
 static const char *check_turns(const struct chat_message *messages, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -178,7 +180,7 @@ static const char *check_turns(const struct chat_message *messages, uint32_t cou
 	return NULL;
 }
 
-/* The user's content with the system's before it, without the white space around both. */
+/* Writes the user's content after the system's, without white space around the two. */
 static bool put_instruction(struct chat_text *out, const struct chat_message *system, const struct chat_message *user)
 {
 	if (system == NULL) {
@@ -186,13 +188,14 @@ static bool put_instruction(struct chat_text *out, const struct chat_message *sy
 		return put(out, m.content, m.content_bytes);
 	}
 	struct chat_message m = trimmed(*user);
-	/* The text begins with "<<SYS>>", so that only its end has white space to lose, and that is the user's. */
+	/* The text begins with "<<SYS>>", so only its end can have white space, and that belongs to the
+	 * user. */
 	m.content_bytes += (size_t)(m.content - user->content);
 	m.content = user->content;
 	if (!put_text(out, "<<SYS>>\n") || !put(out, system->content, system->content_bytes))
 		return false;
 	if (trimmed(*user).content_bytes == 0)
-		return put_text(out, "\n<</SYS>>"); /* nothing but white space follows */
+		return put_text(out, "\n<</SYS>>"); /* the user's content is only white space */
 	return put_text(out, "\n<</SYS>>\n\n") && put(out, m.content, m.content_bytes);
 }
 

@@ -13,7 +13,7 @@ static const struct {
 } roles[] = {{"system", "system"}, {"user", "user"},         {"human", "user"},     {"assistant", "assistant"},
              {"gpt", "assistant"}, {"chatgpt", "assistant"}, {"model", "assistant"}};
 
-/* NULL: none that is known. */
+/* Returns NULL for an unknown role. */
 static const char *role_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
@@ -22,7 +22,7 @@ static const char *role_of(const char *name)
 	return NULL;
 }
 
-/* --- What would be left out without a word */
+/* --- Members that must not be dropped silently */
 
 static bool is_empty(const struct json_value *v)
 {
@@ -33,7 +33,7 @@ static bool is_empty(const struct json_value *v)
 	return text != NULL ? bytes == 0 : (json_is_list(v) || json_is_map(v)) && json_length(v) == 0;
 }
 
-/* Empty, or a weight of 1. */
+/* Returns whether a member is empty or a weight of 1. */
 static bool says_nothing(const struct json_value *v)
 {
 	uint64_t one;
@@ -41,7 +41,7 @@ static bool says_nothing(const struct json_value *v)
 	return is_empty(v) || (json_value_count(v, &one) && one == 1) || (json_value_bool(v, true, &counts) && counts);
 }
 
-/* The first of the names that the object has something for; NULL: none. */
+/* Returns the first of the names with a value in the object; NULL: none has one. */
 static const char *unwritten(const struct json_value *object, const char *const *names)
 {
 	for (; *names != NULL; names++)
@@ -57,8 +57,8 @@ static bool put(struct conversation *c, const char *text, size_t bytes)
 	return buffer_append(&c->text, text, bytes, TOKENIZER_TEXT_BYTES_MAX);
 }
 
-/* A message whose content is what the text has from `begin` on. Its place is known once the text
- * is complete (settle). */
+/* Ends a message whose content is the text from `begin` on. settle() sets its pointer when the text
+ * is complete. */
 static weir_status end_content(struct conversation *c, struct chat_message *m, size_t begin, weir_error *err)
 {
 	m->content = NULL;
@@ -104,7 +104,7 @@ static weir_status read_parts(struct conversation *c, struct chat_message *m, co
 static weir_status read_message(struct conversation *c, const struct json_value *message, uint32_t place, weir_error *err)
 {
 	static const char *const left_out[] = {"tool_calls", "function_call", "refusal", "reasoning", "thinking", "reasoning_content",
-	                                       "weight", /* in the loss: */
+	                                       "weight", /* this and the next two: weight in the loss */
 	                                       "train",      "loss",          NULL};
 	struct chat_message *m = &c->messages[c->count];
 	const bool shared = json_member(message, "from") != NULL;
@@ -123,7 +123,7 @@ static weir_status read_message(struct conversation *c, const struct json_value 
 	return m->content != NULL ? WEIR_OK : read_parts(c, m, content, place, err);
 }
 
-/* A record may say the system's message beside its list. */
+/* A record may have the system's message beside its list. */
 static weir_status read_system(struct conversation *c, const struct json_value *record, weir_error *err)
 {
 	const struct json_value *said = json_member(record, "system");
@@ -177,7 +177,7 @@ static weir_status read_alpaca(struct conversation *c, const struct json_value *
 
 /* --- Records */
 
-/* "messages", or the same by ShareGPT's name. */
+/* "messages", or ShareGPT's name for them. */
 static const struct json_value *messages_of(const struct json_value *record)
 {
 	const struct json_value *messages = json_member(record, "messages");

@@ -1,14 +1,15 @@
-/* The messages of a record of JSONL, in the forms that published data have:
+/* Reads the messages of a JSONL record, in the forms of published data:
  *
- *   {"messages": [{"role": R, "content": C}]}                                "conversations" is the same
- *   {"conversations": [{"from": F, "value": C}]}                             ShareGPT: human and gpt
- *   {"instruction": TEXT, "input": TEXT, "output": TEXT, "system": TEXT}     Alpaca: one question, one answer; input may be missing or empty
+ *   {"messages": [{"role": R, "content": C}]}                  "conversations" is the same
+ *   {"conversations": [{"from": F, "value": C}]}               ShareGPT: human and gpt
+ *   {"instruction": TEXT, "input": TEXT, "output": TEXT, "system": TEXT}
+ *       Alpaca: one question, one answer; input may be missing or empty
  *
- * Each may have the system's message as "system" beside the others. A content is a text, or a
- * list of {"type": "text", "text": TEXT}, put together. An input is written behind its
- * instruction and a newline; in Alpaca's own format as that format has it. Roles other than
- * those of the system, the user and the assistant, calls of tools, and contents that are no text
- * are refused by name. */
+ * Each form may have the system's message as "system" beside the others. A content is a string, or
+ * a list of {"type": "text", "text": TEXT}, which are concatenated. An input follows its
+ * instruction after a newline, or as Alpaca's own format has it. Errors name what is refused: roles
+ * other than those of the system, the user and the assistant, tool calls, and contents that are not
+ * text. */
 #ifndef WEIR_CONVERSATION_H
 #define WEIR_CONVERSATION_H
 
@@ -16,12 +17,13 @@
 #include "worker/data/tokens/chat.h"
 
 struct conversation {
-	struct chat_message messages[CHAT_MESSAGES_MAX]; /* (count) borrowed from the record, or from text */
+	/* (count) borrowed from the record or from `text` */
+	struct chat_message messages[CHAT_MESSAGES_MAX];
 	uint32_t count;
-	struct buffer text; /* contents that are put together, each with a NUL behind it */
+	struct buffer text; /* concatenated contents, each followed by a NUL */
 };
 
-/* Whether the record has one. */
+/* Returns whether the record has a conversation. */
 bool conversation_is(const struct json_value *record);
 weir_status conversation_read(struct conversation *out, const struct json_value *record, enum chat_format format,
                               weir_error *err);

@@ -1,4 +1,4 @@
-/* The spans of a part lie one after another in memory; an example is found by the span that holds it. */
+/* Keeps the spans of a part one after another in memory. A search by span finds an example. */
 #include "worker/data/tokens/corpus.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 #include "worker/data/format/shuffle_order.h"
 
 struct span {
-	uint64_t first; /* example */
-	uint64_t at;    /* where its first context begins in bytes */
+	uint64_t first; /* number of its first example */
+	uint64_t at;    /* offset of its first context in bytes */
 };
 
 struct corpus {
@@ -44,7 +44,7 @@ static weir_status make_room(struct corpus *c, const char *path, weir_error *err
 	return WEIR_OK;
 }
 
-/* A span ends: the bytes from `begin` on. One without an example is forgotten. */
+/* Ends a span of the bytes from `begin` on. Drops a span without an example. */
 static weir_status end_span(struct corpus *c, uint64_t begin, weir_error *err)
 {
 	if (c->size - begin <= c->context) {
@@ -64,14 +64,14 @@ static weir_status end_span(struct corpus *c, uint64_t begin, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Appends the blocks of a file that are of the part. */
+/* Appends those blocks of a file that belong to the part. */
 static weir_status read_file(struct corpus *c, const char *path, const struct split *split, enum split_part part, weir_error *err)
 {
 	struct text *text;
 	weir_status status = text_open(&text, path, 0, UINT64_MAX, err);
 	if (status != WEIR_OK)
 		return status;
-	uint64_t begin = c->size; /* of the span */
+	uint64_t begin = c->size; /* start of the span */
 	size_t got = CORPUS_BLOCK_BYTES;
 	while (status == WEIR_OK && got == CORPUS_BLOCK_BYTES) {
 		status = make_room(c, path, err);

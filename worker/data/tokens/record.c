@@ -58,7 +58,8 @@ static weir_status make_room(struct documents *d, weir_error *err)
 	return WEIR_OK;
 }
 
-/* The ids from `first` on are a document; those in the stretches that the marks enclose, two by two, count. No marks: all. */
+/* Makes the ids from `first` on a document. Marks come in pairs; the ids between the two of a pair
+ * count. Without marks all ids count. */
 static weir_status end_document(struct documents *d, size_t first, const struct text_mark *marks, size_t marks_count,
                                 weir_error *err)
 {
@@ -104,7 +105,7 @@ void record_encoder_free(struct record_encoder *e)
 	free(e);
 }
 
-/* A text with marks; eos: behind it, unless it ends so. */
+/* Encodes a text with marks. With affixes, appends eos unless the ids already end with it. */
 static weir_status add(struct record_encoder *e, const char *text, size_t bytes, size_t marks_count, bool affixes,
                        struct documents *out, weir_error *err)
 {
@@ -120,10 +121,11 @@ static weir_status add(struct record_encoder *e, const char *text, size_t bytes,
 		else
 			status = out_of_memory(err);
 	}
+	/* The token that ends a completion belongs to it. */
 	if (status == WEIR_OK && affixes && marks != NULL)
-		marks[marks_count - 1].token = out->ids.count; /* what ends a completion is of it */
+		marks[marks_count - 1].token = out->ids.count;
 	if (status == WEIR_OK && bytes == 0)
-		out->ids.count = first; /* nothing but what surrounds a text */
+		out->ids.count = first; /* only bos and eos of an empty text */
 	if (status == WEIR_OK)
 		status = end_document(out, first, marks, marks_count, err);
 	if (status != WEIR_OK)

@@ -1,4 +1,5 @@
-/* The part's tokens are spans of the files; they have places one behind the other, by which all is found. */
+/* Keeps the part's tokens as spans of the files. Tokens have consecutive places, by which all
+ * lookups work. */
 #include "worker/data/tokens/sequences.h"
 
 #include <assert.h>
@@ -9,22 +10,22 @@
 #include "kernels/backend.h"
 #include "worker/data/format/shuffle_order.h"
 
-enum { PIECE = 1024 }; /* tokens whose counts are read at once */
+enum { PIECE = 1024 }; /* tokens per read of their counts */
 
 struct span {
 	uint32_t file;
-	uint64_t at;    /* in the file */
-	uint64_t place; /* of its first token in the part */
-	uint64_t first; /* apart: its first sequence */
+	uint64_t at;    /* offset in the file, in tokens */
+	uint64_t place; /* place of its first token in the part */
+	uint64_t first; /* apart: number of its first sequence */
 };
 
 struct sequences {
 	struct sequences_options options;
 	struct span *spans; /* (spans_count) */
 	uint64_t spans_count, spans_capacity;
-	uint64_t tokens; /* of the part */
+	uint64_t tokens; /* in the part */
 	uint64_t count, stride;
-	uint32_t *block; /* (SEQUENCE_BLOCK_TOKENS) while the part is found */
+	uint32_t *block; /* (SEQUENCE_BLOCK_TOKENS) used while finding the part */
 };
 
 static weir_status out_of_memory(weir_error *err)
@@ -37,9 +38,9 @@ static uint64_t span_end(const struct sequences *s, uint64_t k)
 	return k + 1 < s->spans_count ? s->spans[k + 1].place : s->tokens;
 }
 
-/* --- Which tokens are of the part */
+/* --- Finding the part's tokens */
 
-/* `fresh`: not to be joined to what is before it. */
+/* fresh: do not join these tokens to those before them. */
 static weir_status add_tokens(struct sequences *s, uint32_t file, uint64_t at, uint64_t count, bool fresh, weir_error *err)
 {
 	const struct span *last = s->spans_count > 0 ? &s->spans[s->spans_count - 1] : NULL;
@@ -60,7 +61,7 @@ static weir_status add_tokens(struct sequences *s, uint32_t file, uint64_t at, u
 	return WEIR_OK;
 }
 
-/* Whether a block is of the part. */
+/* Finds whether a block belongs to the part. */
 static weir_status has_block(struct sequences *s, uint32_t file, uint64_t at, uint64_t count, bool *has, weir_error *err)
 {
 	uint8_t words[4 * SEQUENCE_BLOCK_TOKENS];
@@ -77,7 +78,7 @@ static weir_status add_document(struct sequences *s, uint32_t file, uint64_t beg
 	if (!s->options.split.on)
 		return add_tokens(s, file, begin, end - begin, s->options.apart, err);
 	weir_status status = WEIR_OK;
-	bool had = !s->options.apart; /* the block before it, if any */
+	bool had = !s->options.apart; /* whether to join the block to the one before */
 	for (uint64_t at = begin; at < end && status == WEIR_OK; at += SEQUENCE_BLOCK_TOKENS) {
 		const uint64_t count = end - at < SEQUENCE_BLOCK_TOKENS ? end - at : SEQUENCE_BLOCK_TOKENS;
 		bool has = false;
@@ -106,7 +107,7 @@ static weir_status find_part(struct sequences *s, weir_error *err)
 
 /* --- Sequences */
 
-/* Of so many tokens: each but the first is some sequence's target. */
+/* Each token except the first is a sequence's target. */
 static uint64_t sequences_of(const struct sequences *s, uint64_t tokens)
 {
 	return tokens < 2 ? 0 : (tokens - 2) / s->options.length + 1;
@@ -171,7 +172,7 @@ uint64_t sequences_spread(const struct sequences *s, uint64_t i)
 
 /* --- Reading */
 
-/* The last span whose `first` (by_sequence) or `place` is at most `value`. */
+/* Returns the last span whose `first` (by_sequence) or `place` is at most `value`. */
 static uint64_t span_of(const struct sequences *s, uint64_t value, bool by_sequence)
 {
 	uint64_t low = 0, high = s->spans_count;
@@ -185,19 +186,19 @@ static uint64_t span_of(const struct sequences *s, uint64_t value, bool by_seque
 	return low;
 }
 
-/* Where a sequence begins in the part, and where the tokens end that it may have. */
+/* Returns where a sequence begins in the part; *limit: the end of the tokens that it may have. */
 static uint64_t begin_of(const struct sequences *s, uint64_t i, uint64_t *limit)
 {
 	*limit = s->tokens;
 	if (!s->options.apart)
 		return i * s->options.length;
-	const uint64_t k =
-	    span_of(s, i, true); /* of spans without a sequence, whose `first` is the next one's, never one: the last counts */
+	/* A span without sequences has the `first` of the next span, so it is never the last match. */
+	const uint64_t k = span_of(s, i, true);
 	*limit = span_end(s, k);
 	return s->spans[k].place + (i - s->spans[k].first) * s->options.length;
 }
 
-/* Tokens [place, place + count) of the part; counts may be NULL. */
+/* Reads tokens [place, place + count) of the part. counts may be NULL. */
 static weir_status read_tokens(const struct sequences *s, uint64_t place, uint64_t count, uint32_t *ids, uint8_t *counts,
                                weir_error *err)
 {

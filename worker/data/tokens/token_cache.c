@@ -10,8 +10,8 @@
 #include "worker/data/remote/cache_lock.h"
 
 /* `name` tells caches in one folder apart: paths, tokenizer and settings. `identity` adds the
- * sources' sizes, times and content, as of packed ones (cache.c): when it changes the cache is
- * old. */
+ * sources' sizes, modification times and content, as in format/cache.c; if it changes, the cache is
+ * stale. */
 struct cache_key {
 	uint64_t name, identity;
 };
@@ -26,7 +26,7 @@ static weir_status key_of(const struct tokenize_options *o, struct cache_key *ou
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	const struct tokenizer_info *t = tokenizer_get_info(o->record.tokenizer);
 	k.name = hash_bytes(t->fingerprint, sizeof t->fingerprint, k.name);
-	/* What stands in conversations, and is not of the file that the fingerprint is of. */
+	/* Conversations contain bos, which the fingerprint of the tokenizer's file does not cover. */
 	k.name = hash_bytes(&t->bos, sizeof t->bos, k.name);
 	for (uint32_t i = 0; i < o->sources->count; i++) {
 		const struct source *source = &o->sources->items[i];
@@ -40,7 +40,7 @@ static weir_status key_of(const struct tokenize_options *o, struct cache_key *ou
 	return WEIR_OK;
 }
 
-/* NULL unless the file is there, whole and current. */
+/* Returns NULL unless the file exists, whole and current. */
 static struct token_file *open_current(const char *path, const struct cache_key *k)
 {
 	struct token_file *f;
@@ -84,7 +84,8 @@ weir_status token_cache_open(struct token_file **out, const struct token_cache_o
 	status = cache_lock(o->dir, lock_path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
-	if ((*out = open_current(path, &key)) == NULL) { /* nobody built it while we waited */
+	/* Another process may have built it while this one waited. */
+	if ((*out = open_current(path, &key)) == NULL) {
 		status = build(o, &key, path, err);
 		if (status == WEIR_OK)
 			status = token_file_open(out, path, err);

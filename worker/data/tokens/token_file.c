@@ -1,4 +1,4 @@
-/* See token_file.h: reading. */
+/* Reads token files. See token_file.h. */
 #include "worker/data/tokens/token_file.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct token_file {
 	size_t size;
 	struct token_file_header header;
 	struct token_file_info info;
-	atomic_bool *checked; /* (header.checksums) the block's checksum is right */
+	atomic_bool *checked; /* (header.checksums) the block's checksum was right */
 };
 
 bool token_file_begins(const char *path)
@@ -59,7 +59,7 @@ static weir_status corrupt(const struct token_file *f, weir_error *err, const ch
 	return weir_fail(err, WEIR_E_CORRUPT, "%s is damaged: %s; make it again", f->path, what);
 }
 
-/* Checks the blocks that bytes [at, at + bytes) of the body lie in. */
+/* Checks the blocks with bytes [at, at + bytes) of the body. */
 static weir_status check_blocks(struct token_file *f, uint64_t at, uint64_t bytes, weir_error *err)
 {
 	const uint64_t first = (at - sizeof f->header) / TOKEN_FILE_BLOCK;
@@ -76,7 +76,7 @@ static weir_status check_blocks(struct token_file *f, uint64_t at, uint64_t byte
 	return WEIR_OK;
 }
 
-/* That the sections follow one another as they must, which leaves no room for other offsets than these. */
+/* Checks that the sections follow one another as they must. No other offsets are possible. */
 static bool sections_fit(const struct token_file *f)
 {
 	const struct token_file_header *h = &f->header;

@@ -1,4 +1,4 @@
-/* Tokens go to the file as they come; ends and bits are kept until the end. */
+/* Writes token files. Tokens go to the file as they come; ends and bits wait until the end. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "common/base/little_endian.h"
 #include "worker/data/tokens/token_file_format.h"
 
-/* Bytes that grow. */
+/* A growing byte array. */
 struct section {
 	uint8_t *data;
 	size_t size, capacity;
@@ -21,8 +21,8 @@ struct token_writer {
 	char *path, *temporary;
 	int fd;
 	struct token_file_header header;
-	uint64_t at;    /* of the file: what has been put into blocks */
-	uint8_t *block; /* (TOKEN_FILE_BLOCK) not yet written */
+	uint64_t at;    /* end of the bytes put into blocks, in the file */
+	uint8_t *block; /* (TOKEN_FILE_BLOCK) bytes not yet written */
 	uint32_t block_size;
 	struct section ends, counted, checksums;
 };
@@ -81,7 +81,7 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	}
-	/* A cache is its owner's; what a person asks for is as the umask says. */
+	/* A cache is private to its owner; the umask decides about other files. */
 	const mode_t mode = info->identity ? 0600 : 0666;
 	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (w->fd < 0) {
@@ -107,7 +107,7 @@ static weir_status write_at(struct token_writer *w, uint64_t at, const void *dat
 	return WEIR_OK;
 }
 
-/* The block goes to the file, and its checksum to the others. */
+/* Writes the block and notes its checksum. */
 static weir_status end_block(struct token_writer *w, weir_error *err)
 {
 	if (w->block_size == 0)
@@ -157,7 +157,7 @@ static weir_status put_ids(struct token_writer *w, const uint32_t *ids, uint64_t
 	return status;
 }
 
-/* Bits for the next `count` tokens; without `counts` all are set. */
+/* Keeps bits for the next `count` tokens. Without `counts`, all are set. */
 static weir_status keep_bits(struct token_writer *w, const uint8_t *counts, uint64_t first, uint64_t count, weir_error *err)
 {
 	const uint64_t bytes = (first + count + 7) / 8 - w->counted.size;
@@ -170,7 +170,8 @@ static weir_status keep_bits(struct token_writer *w, const uint8_t *counts, uint
 	return WEIR_OK;
 }
 
-/* The first document in which not all tokens count makes that a file with bits: those before it all count. */
+/* The first document with a token that does not count gives the file its bits. All earlier tokens
+ * count. */
 static weir_status keep_counts(struct token_writer *w, const uint8_t *counts, uint64_t count, weir_error *err)
 {
 	uint64_t counted = counts == NULL ? count : 0;
@@ -204,7 +205,7 @@ weir_status token_writer_add(struct token_writer *w, const uint32_t *ids, const 
 	return WEIR_OK;
 }
 
-/* A section behind the tokens, from the next multiple of 64 on. */
+/* Writes a section after the tokens, from the next multiple of 64 on. */
 static weir_status put_section(struct token_writer *w, const struct section *s, uint64_t *at, weir_error *err)
 {
 	static const uint8_t zeros[TOKEN_FILE_ALIGNMENT];
@@ -238,7 +239,7 @@ weir_status token_writer_commit(struct token_writer *w, uint64_t bad_records, ui
 	w->header.bad_records = bad_records;
 	w->header.replaced = replaced;
 	weir_status status = complete(w, err);
-	/* Not synced: after a power cut the checksums tell. */
+	/* No sync: after a power cut the checksums reveal damage. */
 	if (status == WEIR_OK && rename(w->temporary, w->path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot complete %s: %s", w->path, strerror(errno));
 	if (status != WEIR_OK)

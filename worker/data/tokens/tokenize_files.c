@@ -1,4 +1,5 @@
-/* Locks: `reading` guards the reader and the tickets, `delivering` all else that is shared; never both at once. */
+/* Tokenizes files with several threads. Locks: `reading` guards the reader and the tickets,
+ * `delivering` all other shared state. No thread holds both at once. */
 #include "worker/data/tokens/tokenize_files.h"
 
 #include <assert.h>
@@ -24,11 +25,11 @@ struct tokenizing {
 	struct token_writer *writer;
 	uint64_t documents, bad_lines, replaced;
 	weir_status status;
-	weir_error error;                          /* the first failure, in the order of the text */
+	weir_error error;                          /* the first failure in the order of the text */
 	char first_bad[WEIR_ERROR_TEXT_BYTES / 2]; /* file:line: reason */
 };
 
-/* A chunk being encoded by one thread. */
+/* A chunk that one thread encodes. */
 struct piece {
 	struct chunk chunk;
 	uint64_t ticket, replaced, bad_count;
@@ -38,12 +39,12 @@ struct piece {
 	struct bad_record {
 		uint64_t line;
 		char reason[160];
-	} * bad; /* (bad_line_reports + 1): the first ones */
+	} * bad; /* (bad_line_reports + 1) the first ones */
 	weir_status status;
 	weir_error error;
 };
 
-/* Whether it ends so, or the same before .gz or .lz4. */
+/* Returns whether a path ends so, or so before .gz or .lz4. */
 static bool is_named(const char *path, const char *end)
 {
 	static const char *const packed[] = {"", ".gz", ".lz4"};
@@ -76,7 +77,7 @@ static const char *path_of(const struct tokenizing *z, const struct piece *p)
 
 /* --- Reading */
 
-/* Takes the next chunk and its ticket. False when nothing is left. */
+/* Takes the next chunk and its ticket. Returns false when nothing is left. */
 static bool take_chunk(struct tokenizing *z, struct piece *p)
 {
 	pthread_mutex_lock(&z->reading);
@@ -92,7 +93,8 @@ static bool take_chunk(struct tokenizing *z, struct piece *p)
 
 /* --- Encoding */
 
-/* The text itself where it is valid or bytes are tokens, else as it is with U+FFFD; or, where that is not wanted, an error at its byte. */
+/* Returns the text itself if it is valid or bytes are tokens. Otherwise returns it with U+FFFD or,
+ * without `replace`, an error with its byte. */
 static weir_status valid_text(const struct tokenizing *z, struct piece *p, const char **text, size_t *bytes, uint64_t at)
 {
 	const struct tokenize_options *o = z->options;
@@ -221,7 +223,7 @@ static void deliver(struct tokenizing *z, struct piece *p)
 	}
 }
 
-/* --- All */
+/* --- Threads */
 
 static void *tokenizing_thread(void *argument)
 {
@@ -258,14 +260,14 @@ static void run_threads(struct tokenizing *z)
 	pthread_t *threads = wanted > 1 ? malloc((wanted - 1) * sizeof *threads) : NULL;
 	uint32_t started = 0;
 	while (threads != NULL && started + 1 < wanted && pthread_create(&threads[started], NULL, tokenizing_thread, z) == 0)
-		started++; /* fewer threads only make it slower */
+		started++; /* fewer threads are only slower */
 	tokenizing_thread(z);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 	free(threads);
 }
 
-/* A file with nothing in it would be taken for one that has been made. */
+/* An empty file would pass for a finished one. */
 static void check_result(struct tokenizing *z)
 {
 	const struct sources *s = z->options->sources;

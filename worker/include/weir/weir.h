@@ -1,13 +1,19 @@
 /* libweir: the client half of Weir, for trainers of any kind.
  *
- * A trainer opens a client, registers its tables, and then repeats: lease a work unit, and for each of its batches pull the rows
- * it needs, compute, push gradients; when the unit is through, commit it. The library cuts rows by partition, talks to all servers at
- * once, keeps what it sent until it is acknowledged, seals units that another worker had begun, leaves out parts that are applied
- * already, renews leases, and follows the steps of synchronous tables. Every batch's push is applied exactly once in every partition,
- * whoever dies, provided that a batch (pass, unit, batch) always holds the same examples.
+ * A trainer opens a client and registers its tables. Then it repeats: lease a work unit; for each
+ * of its batches pull the rows that the batch needs, compute, and push gradients; commit the unit
+ * when its batches are done.
+ *
+ * The library groups rows by partition and talks to all servers at once. It keeps each push until
+ * the servers acknowledge it, seals units that another worker had begun, skips parts of a push that
+ * the servers have already applied, renews leases, and follows the steps of synchronous tables.
+ * Every partition applies each batch's push exactly once, whichever process dies, provided that a
+ * batch (pass, unit, batch) always holds the same examples. A pass is one traversal of the data, an
+ * epoch in the field's words.
  *
  *     weir_client *c;  weir_unit u;  weir_error e = {0};
- *     weir_open(&c, &(weir_options){.ledger = "unix:/run/weir/server-0.sock", .name = "worker-0"}, &e);
+ *     weir_open(&c, &(weir_options){.ledger = "unix:/run/weir/server-0.sock",
+ *                                   .name = "worker-0"}, &e);
  *     weir_table_register(c, &spec, &table, &e);
  *     while (weir_unit_lease(c, &u, -1, &e) == WEIR_OK && u.state == WEIR_UNIT_LEASED) {
  *         weir_unit_begin(c, &u, batches, &e);
@@ -16,24 +22,34 @@
  *     }
  *     weir_close(c, &e);
  *
- * Ownership. Options, specs and item arrays are borrowed for the duration of the call, strings in options are copied. What `keys`,
- * `values` and `encoded` of a pull or push point to is borrowed until that operation completes (its callback runs, or weir_wait on it
- * returns); with `copy` set, a push's values only during the call. Handles are the caller's until closed.
- * Callbacks run on the library's own thread, exactly once per operation that was accepted; an operation that was refused
- * (a status other than WEIR_OK) never calls back. A callback must be short and must not call weir_wait, weir_unit_*, weir_push_residuals, weir_rejoin or weir_close.
- * Threads. One client may be used by several threads; operations started by one thread are sent in its order.
- * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
- * WEIR_E_LOST: a server was started again and has nothing any more; close the client, and start the job anew.
- * WEIR_E_GENERATION: the job has gone back to a checkpoint; what was pushed since does not count. Drop everything, weir_abandon the client, open another.
- * Progress. The library's own thread keeps the client alive, but the trainer must move, too. While it
- * holds a unit, at most cluster.progress_timeout_ms may pass between two moves: a batch begins (with its
- * first pull or its push), is pushed or is left out, a unit is committed or given back, or weir_progress
- * is told of batches. By default that is ten times the longest such time so far, at least a minute, and
- * ten minutes before the first push. Time does not count while a server, the ledger or another worker
- * has to act first. A trainer that computes for longer without a push, as in a round of local steps,
- * calls weir_progress for each batch. A trainer that does not move is named, its units go to other
- * workers, and it gets WEIR_E_STALE. An evaluator that a pass waits for must pull, scan, or give its
- * verdict likewise.
+ * Ownership. A call borrows its options, specs and item arrays until it returns, and copies strings
+ * in options. A pull or push borrows the memory behind `keys`, `values` and `encoded` until the
+ * operation completes (its callback runs, or weir_wait on it returns). With `copy` set, a push
+ * borrows its values only during the call. The caller owns handles until it closes them.
+ *
+ * Callbacks run on the library's own thread, exactly once per accepted operation. A refused
+ * operation (a status other than WEIR_OK) never calls back. A callback must be short and must not
+ * call weir_wait, weir_unit_*, weir_push_residuals, weir_rejoin or weir_close.
+ *
+ * Threads. Several threads may use one client. The library sends the operations of one thread in
+ * the order in which that thread started them.
+ *
+ * Errors. weir_error (may be NULL) gets a sentence.
+ *   - WEIR_E_STALE: the job took this worker for dead. Drop residuals and call weir_rejoin.
+ *   - WEIR_E_LOST: a server restarted and lost its state. Close the client and start the job anew.
+ *   - WEIR_E_GENERATION: the job has gone back to a checkpoint; pushes since then do not count.
+ *     Drop everything, weir_abandon the client, and open another.
+ *
+ * Progress. The library's own thread keeps the client alive, but the trainer must move, too. While
+ * it holds a unit, at most cluster.progress_timeout_ms may pass between two moves. A move is one of
+ * these: a batch begins (with its first pull or its push), is pushed or is left out; a unit is
+ * committed or given back; weir_progress reports batches. The default limit is ten times the
+ * longest such time so far, at least a minute, and ten minutes before the first push. Time does not
+ * count while a server, the ledger or another worker has to act first. A trainer that computes for
+ * longer without a push, as in a round of local steps, calls weir_progress for each batch. The job
+ * names a trainer that does not move and gives its units to other workers; that trainer gets
+ * WEIR_E_STALE. An evaluator that a pass waits for must likewise pull, scan, or give its verdict.
+ *
  * The library never exits, prints, or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -58,67 +74,86 @@ typedef enum weir_role { WEIR_TRAINER = 0, WEIR_EVALUATOR = 1, WEIR_OBSERVER = 2
 typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR } weir_log_level;
 
 typedef struct weir_options {
-	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". Where it has replicas: of any server, or of several, separated by commas. */
+	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". If the ledger has
+	 * replicas: the address of any server, or several addresses separated by commas. */
 	const char *ledger;
-	/* Of this worker: letters, digits, '_', '-', '.'. A name belongs to one live worker, and a
-	 * job has one evaluator: weir_open and weir_rejoin wait while the holder may have died (2 s
-	 * of silence), and fail with WEIR_E_EXISTS, naming it, once it has been heard from. */
+	/* Name of this worker: letters, digits, '_', '-', '.'. A name belongs to one live worker, and a
+	 * job has one evaluator. weir_open and weir_rejoin wait while the present holder may be dead
+	 * (2 s of silence). They fail with WEIR_E_EXISTS, which names the holder, once it has been
+	 * heard from. */
 	const char *name;
-	weir_role role;               /* evaluators and observers may pull but not push or lease */
-	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
-	uint32_t dataset_units;       /* trainers: units per pass */
-	uint64_t dataset_rows;        /* 0: unknown */
-	/* trainers: batches that a unit has, about. Towards the end of a pass the ledger then leases parts of units, so that all workers end it together: see weir_unit.end.
-	 * 0: never */
+	weir_role role; /* evaluators and observers may pull but not push or lease */
+	/* Trainers: hash of the data that units are cut from; must be the same for all trainers. */
+	uint64_t dataset_fingerprint;
+	uint32_t dataset_units; /* trainers: units per pass */
+	uint64_t dataset_rows;  /* 0: unknown */
+	/* Trainers: approximate batches per unit. Towards the end of a pass the ledger then leases
+	 * parts of units, so that all workers end the pass together: see weir_unit.end. 0: never. */
 	uint32_t dataset_unit_batches;
-	/* What determines the job's results, as lines KEY=VALUE: the first trainer's is kept, and whoever has another value for a key is refused by WEIR_E_INVALID, which
-	 * names the key and both values. A key that only one of two has is not compared. NULL: none, nothing is compared. */
+	/* The settings that determine the job's results, as lines KEY=VALUE. The job keeps the first
+	 * trainer's. A trainer with another value for a key gets WEIR_E_INVALID, which names the key
+	 * and both values. A key that only one of the two has is not compared. NULL: no settings,
+	 * nothing is compared. */
 	const char *fingerprint;
-	/* Keys of it in which this worker may differ (accept_count): for the job their values are this worker's from then on. */
+	/* Keys of `fingerprint` in which this worker may differ (accept_count). From then on the job
+	 * uses this worker's values for them. */
 	const char *const *accept;
 	size_t accept_count;
 	uint32_t connect_timeout_ms;                                    /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
-	/* How long each operation on rows and each call of the job took, under the name of the protocol's method, as "PullStream" or "Lease". On libweir's threads, and not
-	 * from two at once. May be NULL. */
+	/* Reports the duration of each operation on rows and of each call of the job, under the name of
+	 * the protocol's method, such as "PullStream" or "Lease". Runs on libweir's threads, never on
+	 * two at once. May be NULL. */
 	void (*observed)(void *arg, const char *method, int64_t ns);
 	void *observed_arg;
-	/* A slow network to be simulated by this process, at its end of everything it sends and receives; all 0: none. */
+	/* Simulates a slow network: this process delays everything that it sends and receives. All 0:
+	 * no simulation. */
 	struct {
-		uint64_t rate_bits_per_s; /* each way; 0: as fast as it is */
+		uint64_t rate_bits_per_s; /* each way; 0: unlimited */
 		uint32_t latency_ms;      /* one way */
 	} network;
-	/* By TLS where certificates are given; all zero: in plain text, to this machine alone. */
+	/* With certificates: TLS. All zero: plain text, to this machine only. */
 	weir_security security;
 } weir_options;
 
 /* --- The job */
 WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err);
-/* Waits for what is in flight, leaves the job cleanly, frees. Never fails to free; the status says whether all was acknowledged. */
+/* Waits for operations in flight, leaves the job cleanly, and frees. Never fails to free; the
+ * status says whether everything was acknowledged. */
 WEIR_API weir_status weir_close(weir_client *client, weir_error *err);
 /* Frees at once without leaving, as a crash would. For tests and second signals. */
 WEIR_API void weir_abandon(weir_client *client);
-/* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with WEIR_E_STALE. */
+/* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with
+ * WEIR_E_STALE. */
 WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);
 WEIR_API uint32_t weir_partitions(const weir_client *client);
 WEIR_API uint32_t weir_passes(const weir_client *client);
 WEIR_API uint64_t weir_incarnation(const weir_client *client);
-WEIR_API uint64_t weir_generation(const weir_client *client); /* of the job: grows whenever it goes back to a checkpoint */
-WEIR_API uint32_t weir_evaluated(const weir_client *client);  /* passes whose evaluation the job had when this client joined */
+/* The job's generation: grows whenever the job goes back to a checkpoint. */
+WEIR_API uint64_t weir_generation(const weir_client *client);
+/* The number of passes that were evaluated when this client joined. */
+WEIR_API uint32_t weir_evaluated(const weir_client *client);
 
 /* --- Tables */
-/* Creates the table in the job, or finds it when it exists with the same description (else WEIR_E_EXISTS naming what differs). */
+/* Creates the table in the job, or finds it if it exists with the same description. WEIR_E_EXISTS
+ * names the difference if the description differs. */
 WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_spec *spec, uint32_t *table, weir_error *err);
-/* Finds a table of the job by name; spec->segments is NULL in the answer. */
+/* Finds a table of the job by name. spec->segments is NULL in the answer. */
 WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table,
                                      weir_error *err);
 
-/* Has pushes to a dense table coded by an encoder of the trainer's, in place of libweir's own: where gradients are computed, say, so that they need not come to the host.
- * `values` of such a table's items are handed to it as they are, not read: they may be addresses of a device. They are used up when weir_push returns.
- * Before the first push to the table, once (else E_STATE). *encoder is copied; what its `arg` points to must live until the client is closed or abandoned, which calls none
- * of it. It is called within weir_push, weir_push_residuals and weir_rejoin, on their caller's thread; one call at a time, but for `check` of pushes from several threads.
- * E_INVALID: for embeddings, or codecs fp32 and bf16, which leave nothing to keep: see weir_push_item.encoded. */
+/* Lets an encoder of the trainer's code the pushes to a dense table, in place of libweir's own. For
+ * example, an encoder that works where gradients are computed saves copying them to the host. The
+ * library passes `values` of such a table's items to the encoder unread: they may be device
+ * addresses. It needs them no longer once weir_push returns.
+ *
+ * Call this once, before the first push to the table (else E_STATE). *encoder is copied. The object
+ * behind its `arg` must live until the client is closed or abandoned; closing and abandoning call
+ * no function of the encoder. weir_push, weir_push_residuals and weir_rejoin call the encoder on
+ * their caller's thread, one call at a time, except `check` of pushes from several threads.
+ * E_INVALID: the table is an embedding, or its codec is fp32 or bf16, which keeps nothing back: see
+ * weir_push_item.encoded. */
 WEIR_API weir_status weir_table_encoder(weir_client *client, uint32_t table, const weir_encoder *encoder, weir_error *err);
 
 /* --- Work */
@@ -131,35 +166,46 @@ typedef enum weir_unit_state {
 typedef struct weir_unit {
 	weir_unit_state state;
 	uint32_t pass, unit, attempt;
-	uint32_t data_unit; /* which of the dataset's units */
-	uint32_t watermark; /* first batch to execute: those below are applied and stable */
-	uint32_t last_pass; /* evaluators: 1 when no pass follows */
-	/* Batches of a round where tables have local steps, counted from the unit's first; 0: there are none. A round's batches push nothing to these tables but its last,
-	 * which brings what came of the round; a batch that has nothing at all to push pushes no items. A unit whose holder has died begins again at a round. */
+	uint32_t data_unit; /* index of the unit in the dataset */
+	uint32_t watermark; /* first batch to execute; those below are applied and stable */
+	uint32_t last_pass; /* evaluators: 1 if no pass follows */
+	/* Batches per round for tables with local steps, counted from the unit's first batch; 0: no
+	 * such tables. Only the last batch of a round pushes to these tables, and brings the result of
+	 * the whole round; in a table with fragments, each fragment has a batch of the round that
+	 * pushes it. A batch with nothing at all to push pushes no items. A unit whose holder has died
+	 * starts again at the beginning of a round; with fragments, at its own beginning. */
 	uint32_t local_steps;
-	uint32_t
-	    place; /* in the pass's order: `unit`, but for a part of a unit the whole one's. Let the order of rows be a function of (pass, place) */
-	uint32_t end;     /* batches from here on are another part's: begin at most so many; 0: none are */
-	uint64_t content; /* a hash of the data unit's examples, as who had it first said (weir_unit_content); 0: nobody has */
+	/* Position in the pass's order: `unit`, or for a part of a unit, the position of the whole
+	 * unit. Let the order of rows be a function of (pass, place). */
+	uint32_t place;
+	/* Batches from here on belong to another part: begin at most this many. 0: no limit. */
+	uint32_t end;
+	/* Hash of the data unit's examples, as its first reader reported it (weir_unit_content). 0: not
+	 * reported yet. */
+	uint64_t content;
 } weir_unit;
 
-/* Takes the next unit, waiting until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A trainer may hold several (prefetch).
- * When an older attempt existed this seals it everywhere first. */
+/* Takes the next unit and waits until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A
+ * trainer may hold several (prefetch). If an older attempt exists, this call first seals it in
+ * every partition. */
 WEIR_API weir_status weir_unit_lease(weir_client *client, weir_unit *unit, int64_t timeout_ms, weir_error *err);
-/* Says how many batches the unit has; before its first pull or push. */
+/* Declares how many batches the unit has. Call it before the unit's first pull or push. */
 WEIR_API weir_status weir_unit_begin(weir_client *client, const weir_unit *unit, uint32_t batches, weir_error *err);
-/* Says what examples the unit's data unit holds, as a hash of all of them (never 0), before its first push. WEIR_E_INVALID: in an
- * earlier attempt or pass they were others; the worker must not go on. */
+/* Declares the examples of the unit's data unit, as a hash of all of them (never 0). Call it before
+ * the unit's first push. WEIR_E_INVALID: an earlier attempt or pass had other examples; the worker
+ * must not go on. */
 WEIR_API weir_status weir_unit_content(weir_client *client, const weir_unit *unit, uint64_t content, weir_error *err);
-/* Waits until all its pushes are stable, then commits it. */
+/* Waits until all pushes of the unit are stable, then commits it. */
 WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit, weir_error *err);
-/* Gives a unit back that cannot be executed (a broken file): counts as a failed attempt, `why` is reported. */
+/* Gives back a unit that cannot be executed (for example a broken file). It counts as a failed
+ * attempt; the job reports `why`. */
 WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
-/* An evaluator's verdict on a pass: the next one opens unless stop. */
+/* An evaluator's verdict on a pass: the next pass opens unless `stop` is set. */
 typedef struct weir_evaluation {
 	uint32_t pass;
-	double auc, logloss;  /* from 0 to 1, and from 0; NaN: undefined, and both so where nothing was validated */
-	uint64_t not_numbers; /* scores that are NaN or infinite: both are NaN then */
+	/* auc: 0 to 1; logloss: at least 0. NaN: undefined; both are NaN if nothing was validated */
+	double auc, logloss;
+	uint64_t not_numbers; /* scores that are NaN or infinite; with any, auc and logloss are NaN */
 	int language;         /* the model has a loss and no AUC */
 	int stop;
 } weir_evaluation;
@@ -170,88 +216,107 @@ typedef struct weir_batch {
 } weir_batch;
 
 /* --- Pull and push */
-typedef uint64_t weir_ticket; /* 0 is never one */
+typedef uint64_t weir_ticket; /* never 0 */
 typedef void (*weir_done_fn)(void *arg, weir_ticket ticket, weir_status status, const char *text);
 
 typedef struct weir_pull_item {
 	uint32_t table;
-	/* embedding: (rows), any order, duplicates allowed but wasteful; dense: NULL, the whole table, or chunks of WEIR_CHUNK elements by number (rows), rising */
+	/* embedding: (rows), any order, duplicates allowed but wasteful. dense: NULL for the whole
+	 * table, or (rows) numbers of chunks of WEIR_CHUNK elements, rising */
 	const uint64_t *keys;
-	size_t rows;   /* of keys */
-	float *values; /* embedding: (rows, width); dense: (elements), of which those of the chunks are written */
+	size_t rows; /* number of keys */
+	/* embedding: (rows, width). dense: (elements); only the named chunks are written */
+	float *values;
 } weir_pull_item;
 
-/* batch: the batch that the values are for. Synchronous tables answer with the state at the start of that batch's step, so such a pull
- * completes only when the step before has closed; NULL (evaluators, observers) reads what is there, or with `read.from: any` what a replica has that
- * is as recent as the job asks. Never older than what this client has pushed and was told of. All items complete together. */
+/* batch: the batch that will use the values. Synchronous tables answer with the state at the start
+ * of that batch's step, so such a pull completes only when the step before has closed. NULL
+ * (evaluators, observers) reads the present state or, with `read.from: any`, the state of a replica
+ * that is as recent as the job asks. The values are never older than this client's acknowledged
+ * pushes. All items complete together. */
 WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, const weir_pull_item *items, size_t count,
                                weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err);
 
 typedef struct weir_push_item {
 	uint32_t table;
-	const uint64_t *
-	    keys; /* embedding: (rows) distinct, else E_INVALID names the key; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
+	/* embedding: (rows) distinct, else E_INVALID names the key. dense: NULL for the whole table, or
+	 * chunk numbers as above; every attempt of a batch must name the same chunks */
+	const uint64_t *keys;
 	size_t rows;
-	const float *
-	    values; /* gradients: embedding (rows, width); dense (elements), of which the named chunks are read. Encoded with the table's push codec */
-	/* Instead of values: bytes of the table's push codec already encoded, e.g. on a GPU. Of embeddings without push.rows: row for row, each coded on its own. Of dense
-	 * tables, fp32 and bf16: laid out as values are, all of it, of which the named chunks are read; whether those are finite the servers alone say. E_UNSUPPORTED
-	 * elsewhere: what is left out is kept, by libweir or by the table's encoder. */
+	/* gradients. embedding: (rows, width). dense: (elements); only the named chunks are read. The
+	 * library encodes them with the table's push codec */
+	const float *values;
+	/* Instead of values: bytes already encoded in the table's push codec, for example on a GPU.
+	 * Embeddings without push.rows: row by row, each row coded on its own. Dense tables with fp32
+	 * or bf16: the whole table in the layout of values; only the named chunks are read, and only
+	 * the servers check that they are finite. E_UNSUPPORTED for all others: libweir or the table's
+	 * encoder keeps their error feedback. */
 	const void *encoded;
 	size_t encoded_bytes;
-	/* Embedding tables of which a push brings a share of the rows (push.rows): (rows) how important each is, finite and at least 0. Those with the greatest sums of
-	 * scores since they were last sent go out, the others' gradients wait; e.g. of rows that are tokens the attention they get. NULL: norms of gradients
-	 * decide. Read before weir_push returns; without push.rows they choose nothing. */
+	/* For embedding tables whose push sends a share of the rows (push.rows): (rows) the importance
+	 * of each row, finite and at least 0. The rows with the greatest sums of scores since they were
+	 * last sent go out; the gradients of the others wait. Example: for rows that are tokens, the
+	 * attention that they get. NULL: norms of gradients decide. Read before weir_push returns;
+	 * without push.rows scores have no effect. */
 	const float *scores;
 } weir_push_item;
 
 typedef struct weir_push_options {
-	int copy; /* values may be reused as soon as weir_push returns */
-	/* Where the batch stands in the whole training, counted from 1: the schedules of tables that are
-	 * not synchronous go by it. Every attempt of a batch says the same. 0: its pass and unit tell, in
-	 * units of dataset_unit_batches, or of as many batches as its own has. */
+	int copy; /* the caller may reuse values as soon as weir_push returns */
+	/* Position of the batch in the whole training, counted from 1. Schedules of tables that are not
+	 * synchronous use it. Every attempt of a batch gives the same position. 0: derived from its
+	 * pass and unit, in units of dataset_unit_batches, or of as many batches as its own unit
+	 * has. */
 	uint64_t place;
-	/* How much the batch counts in the mean of its step, where tables are synchronous: its examples,
-	 * or what of them has a loss, so that the mean is that of all. Every attempt says the same. 0: 1. */
+	/* Weight of the batch in the mean of its step, for synchronous tables: its number of examples,
+	 * or of those that have a loss, so that the mean is the mean over all examples. Every attempt
+	 * gives the same weight. 0: 1. */
 	double weight;
 } weir_push_options;
 
-/* Of a batch whose gradients are not to be had: it pushes nothing, and is done, as one that weir_push refuses because it is not finite. Only batches of units that this client
- * has leased; each pushes or is left out, once. */
+/* Completes a batch whose gradients are not available: it pushes nothing, like a batch that
+ * weir_push refuses because it is not finite. Only for batches of units that this client has
+ * leased. Each batch is pushed or left out, once. */
 WEIR_API weir_status weir_leave_out(weir_client *client, const weir_batch *batch, weir_error *err);
 
-/* The one push of a batch: all tables in one call. Refuses NaN and infinities with WEIR_E_NOT_FINITE, naming the table (nothing is sent then).
- * Completes when every part is acknowledged; in a job with `ack: sent`, which copies values, when it is on its way: what goes wrong then is told by
- * weir_unit_commit. Blocks while the client's send credit is used up. */
+/* The one push of a batch: all tables in one call. Refuses NaN and infinities with
+ * WEIR_E_NOT_FINITE, which names the table; nothing is sent then. Completes when every part is
+ * acknowledged. In a job with `ack: sent`, it copies values and completes when it is on its way;
+ * weir_unit_commit then reports later errors. Blocks while the client's send credit is used up. */
 WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
                                const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket,
                                weir_error *err);
-/* What error feedback has kept back, in full and as this batch's only push: before a worker leaves, as with it that would be lost. The batch is one of a
- * unit held that has no other push; every trainer counts it in weir_unit_begin, whether it will push it or not. Tables that are synchronous take part when one of them
- * was pulled for this batch. Blocking. */
+/* Pushes in full the gradients that error feedback has kept back, as this batch's only push. Call
+ * it before a worker leaves, since they are lost with the worker. The batch belongs to a held unit
+ * and has no other push; every trainer counts it in weir_unit_begin, even if it will not push it.
+ * Synchronous tables take part if one of them was pulled for this batch. Blocking. */
 WEIR_API weir_status weir_push_residuals(weir_client *client, const weir_batch *batch, weir_error *err);
-/* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
+/* Waits for one operation and then forgets its ticket. An operation with a callback needs no
+ * wait. */
 WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
-/* Ends the pulls that wait for their step to begin, with WEIR_E_CANCELLED. For a trainer that is to
- * leave: others may have left before it, and the step would wait for trainers in their place, or
- * begin without them. */
+/* Ends the pulls that wait for their step to begin, with WEIR_E_CANCELLED. For a trainer that is
+ * about to leave: others may have left before it, and the step would wait for trainers in their
+ * place, or begin without them. */
 WEIR_API void weir_stop_waiting(weir_client *client);
 
-/* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. Unlike a push it has no identity: after a broken connection or a
- * server's restart it is sent again and takes effect again, so that pushes to these rows made before it returns may be overwritten. It is for
+/* Sets rows, for initial weights or an import. Blocking. Dense: keys NULL, whole table. Unlike a
+ * push it has no identity: after a broken connection or a server's restart it is sent again and
+ * takes effect again, and may overwrite pushes to these rows made before it returns. Use it only in
  * a job that does not train. */
 WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint64_t *keys, size_t rows, const float *values,
                                  weir_error *err);
 
-/* Calls `row` for each stored row of a table (embedding: those that were pushed or assigned), with or without optimizer slots. Blocking.
- * values (width or chunk elements [, slots]). Stop early by returning non-zero. WEIR_E_MOVED: a server was started again, or a partition went to
- * another, before all of its rows were said; what `row` was given is incomplete: scan again. */
+/* Calls `row` for each stored row of a table (embedding: rows that were pushed or assigned), with
+ * or without optimizer slots. Blocking. values (width or chunk elements [, slots]). `row` returns
+ * non-zero to stop early. WEIR_E_MOVED: a server restarted, or a partition moved, before the scan
+ * had all of its rows; the rows passed so far are incomplete: scan again. */
 WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
                                int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
                                weir_error *err);
 
-/* Where a table is in a partition: `steps` counts the pushes (of a synchronous table, the closed steps) that brought it rows, the last at
- * rate `lr`. A row of a table with full decay that was never pushed has taken those steps without a gradient. */
+/* State of a table in a partition: `steps` counts the pushes (for a synchronous table, the closed
+ * steps) that brought it rows, the last at rate `lr`. In a table with full decay, a row that was
+ * never pushed has taken those steps without a gradient. */
 typedef struct weir_table_clock {
 	uint64_t steps;
 	float lr;
@@ -260,32 +325,36 @@ typedef struct weir_table_clock {
 WEIR_API weir_status weir_clocks(weir_client *client, uint32_t table, weir_table_clock *clocks, weir_error *err);
 
 /* --- Numbers */
-typedef struct weir_report { /* a trainer's progress since the last call, summed up by the ledger */
+typedef struct weir_report { /* a trainer's progress since the last call; the ledger sums it up */
 	uint64_t rows, batches, bad_lines, nonfinite;
-	double loss_sum; /* NaN: of these rows it is no number */
-	/* Of a trainer that keeps rows of embeddings: distinct keys of its batches, and those whose rows needed no pull. */
+	double loss_sum; /* NaN: not a number for these rows */
+	/* For a trainer that caches rows of embeddings: distinct keys of its batches, and keys whose
+	 * rows needed no pull. */
 	uint64_t keys, keys_cached;
-	uint64_t scale_skipped; /* batches left out because the loss was scaled by too much for fp16 */
-	double loss_scale;      /* now; 0: it is not scaled */
-	uint64_t device_bytes;  /* of a device's memory, in use at most so far */
-	/* Now; 0: not known. */
-	double gradient_norm; /* of a batch, all tables together, before it is clipped */
-	double learning_rate; /* of a trainer that takes steps of its own; that of others is the servers' */
-	uint32_t row_tokens;  /* of a language model: tokens of a row */
-	double row_least_s;   /* seconds that a row would take at the most that its device can do */
+	uint64_t scale_skipped; /* batches left out because the loss scale was too large for fp16 */
+	double loss_scale;      /* at present; 0: not scaled */
+	uint64_t device_bytes;  /* most device memory in use so far */
+	/* At present; 0: not known. */
+	double gradient_norm; /* of a batch, all tables together, before clipping */
+	/* For a trainer that takes its own steps; otherwise the servers set the rate. */
+	double learning_rate;
+	uint32_t row_tokens; /* language models: tokens per row */
+	double row_least_s;  /* seconds per row at the device's peak rate */
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
-/* Says whether the trainer waits for its own data (0: no more). Shown where a worker does not
- * move. */
+/* Declares whether the trainer waits for its own data (0: no longer). Shown for a worker that does
+ * not move. */
 WEIR_API void weir_waits_for_data(weir_client *client, int waits);
 
 typedef struct weir_stats {
-	uint64_t bytes_pushed, bytes_pulled; /* on the wire, frames */
+	uint64_t bytes_pushed, bytes_pulled; /* frames on the wire */
 	uint64_t parts_pushed, duplicates;
 	uint64_t pushes_in_flight, pulls_in_flight;
 	uint64_t batches_dropped;
-	uint64_t reads_returned; /* times that a primary was asked what another replica had not answered in half a second */
-	double residual_norm;    /* of what codecs and the choice of rows have kept back, when it was last measured */
+	/* Times that a primary was asked because another replica had not answered in half a second. */
+	uint64_t reads_returned;
+	/* Norm of the gradients that codecs and row selection have kept back, as last measured. */
+	double residual_norm;
 } weir_stats;
 WEIR_API void weir_get_stats(weir_client *client, weir_stats *out);
 

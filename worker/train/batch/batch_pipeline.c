@@ -29,16 +29,16 @@ enum part {
 	PARTS
 };
 
-/* Of a batch, in the backend's memory. */
+/* One batch, in the backend's memory. */
 struct set {
 	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
 	struct model_input input;
 	struct model_output output;
-	struct staging_step *step;           /* the host's, of host_alloc */
-	double *squares;                     /* (MODEL_TABLES) likewise: of its gradients, */
-	size_t measured;                     /* so many; 0: they were not measured */
-	struct model_output host;            /* where the host wants it */
-	struct backend_mark there, computed; /* its input is; it is */
+	struct staging_step *step;           /* in host memory, from host_alloc */
+	double *squares;                     /* (MODEL_TABLES) likewise: squares of its gradients */
+	size_t measured;                     /* number of squares; 0: not measured */
+	struct model_output host;            /* output addresses on the host */
+	struct backend_mark there, computed; /* marks: its input is on the device; it is computed */
 };
 
 struct staging {
@@ -46,11 +46,11 @@ struct staging {
 	struct model *model;
 	struct staging_shape shape;
 	struct set sets[STAGING_SETS];
-	struct set *set;              /* of the batch at hand */
+	struct set *set;              /* of the present batch */
 	uint64_t launched, collected; /* batches; collected <= launched <= collected + STAGING_SETS */
 	struct backend_mark before, back;
 	bool kept[MODEL_TABLES];
-	bool failed; /* out of memory, in the batch at hand */
+	bool failed; /* out of memory, in the present batch */
 };
 
 static bool is_host(const struct staging *s)
@@ -113,9 +113,10 @@ void staging_destroy(struct staging *s)
 	free(s);
 }
 
-/* --- There */
+/* --- To the backend */
 
-/* Room for so many bytes and a quarter more, the chosen stream's, so that slowly growing batches seldom move. NULL: out of memory, which is kept. */
+/* Room for `bytes` and a quarter more, on the chosen stream, so that slowly growing batches seldom
+ * reallocate. NULL: out of memory; the failure is remembered. */
 static void *room(struct staging *s, struct buffer *b, size_t bytes)
 {
 	if (b->at == NULL || bytes > b->capacity) {
@@ -128,7 +129,7 @@ static void *room(struct staging *s, struct buffer *b, size_t bytes)
 	return b->at;
 }
 
-/* Where the backend finds what the host has at `from`; NULL for NULL. */
+/* The backend's address of the host's data at `from`; NULL for NULL. */
 static const void *copied(struct staging *s, struct buffer *b, const void *from, size_t bytes)
 {
 	if (from == NULL || is_host(s))
@@ -148,12 +149,13 @@ static void load_parameters(struct staging *s, const struct model_input *in, boo
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (model_table_is_keyed(t) == keyed)
-			s->set->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS /* which the model reads on the host */
+			/* The model reads them on the host. */
+			s->set->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS
 			                                  ? in->parameters[t]
 			                                  : copied(s, &s->set->parameters[t], in->parameters[t], table_bytes(s, in, t));
 }
 
-/* Keyed tables, of which the host has the rows that were pulled, and the backend those that it keeps. */
+/* Loads keyed tables: the host has the pulled rows, the backend the cached ones. */
 static void load_cached(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const uint32_t *places = copied(s, &s->set->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
@@ -169,7 +171,7 @@ static void load_cached(struct staging *s, const struct model_input *in, const s
 	}
 }
 
-/* All but the flat tables. */
+/* Loads everything except the flat tables. */
 static void load_batch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
@@ -220,7 +222,7 @@ static struct set *set_of(struct staging *s, uint64_t batch)
 	return &s->sets[batch % STAGING_SETS];
 }
 
-/* Every stream waited for: what went wrong since the last time. */
+/* Waits for every stream. Returns the error since the last call, if any. */
 static weir_status settled(struct staging *s, weir_error *err)
 {
 	const bool failed = s->failed;
@@ -231,7 +233,7 @@ static weir_status settled(struct staging *s, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-/* The set at hand. step: in the backend's memory. */
+/* Trains the present set. step: in the backend's memory. */
 static void train(struct staging *s, const struct staging_step *step)
 {
 	struct set *set = s->set;
@@ -246,7 +248,7 @@ static void train(struct staging *s, const struct staging_step *step)
 		model_clip(s->model, &set->input, &set->output, set->step->clip_norm);
 }
 
-/* What tells how it went. */
+/* Copies back loss, not_finite and squares. */
 static void bring_back(struct staging *s, const struct set *set)
 {
 	const struct backend_ops *ops = s->backend->ops;
@@ -266,8 +268,8 @@ weir_status staging_launch(struct staging *s, const struct model_input *in, cons
 	assert(s->launched - s->collected < STAGING_SETS);
 	struct set *set = s->set = set_of(s, s->launched);
 	b->ops->set_mark(b, &s->before);
-	const enum backend_stream chosen =
-	    b->ops->choose_stream(b, STREAM_IN); /* nobody reads there: the set's last batch is collected */
+	/* Nothing reads there: the set's last batch is collected. */
+	const enum backend_stream chosen = b->ops->choose_stream(b, STREAM_IN);
 	load_batch(s, in, cached);
 	load_parameters(s, in, false);
 	*set->step = *step;
@@ -320,7 +322,7 @@ weir_status staging_train(struct staging *s, const struct model_input *in, const
 
 void staging_drop(struct staging *s)
 {
-	(void)settled(s, NULL); /* what has failed for good is told again */
+	(void)settled(s, NULL); /* a permanent failure is reported again */
 	s->collected = s->launched;
 }
 

@@ -1,6 +1,6 @@
-/* Where a batch stands in the whole training: how many batches come before it, in the order of the
- * passes and of each pass's units. A function of the job and its data, so that whoever executes a
- * batch, and whenever, finds the same. Schedules go by it. */
+/* The position of a batch in the whole training: the number of batches before it, in the order of
+ * the passes and of each pass's units. It is a function of the job and its data, so every worker
+ * finds the same position at any time. Schedules use it. */
 #ifndef WEIR_TRAIN_BATCH_PLACES_H
 #define WEIR_TRAIN_BATCH_PLACES_H
 
@@ -10,11 +10,12 @@
 struct batch_places {
 	const struct job *job;
 	const struct dataset *dataset;
-	uint64_t *before; /* (units + 1) batches before the unit at each place of `pass`; NULL: none yet */
-	uint32_t pass;    /* that `before` is of */
+	/* (units + 1) batches before the unit at each place of `pass`; NULL: none yet */
+	uint64_t *before;
+	uint32_t pass; /* the pass of `before` */
 };
 
-/* Batches of a pass. Units that are not read before they are executed count as data.unit_batches. */
+/* Batches of a pass. A unit that is not read before it is executed counts as data.unit_batches. */
 uint64_t batch_places_pass(const struct job *job, const struct dataset *d);
 /* *out: counted from 0. place: of the unit in its pass's order. E_MEMORY. */
 weir_status batch_places_find(struct batch_places *p, uint32_t pass, uint32_t place, uint32_t batch, uint64_t *out,

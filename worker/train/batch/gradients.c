@@ -16,7 +16,8 @@ struct gradients {
 	bool comes_back[MODEL_TABLES];
 	struct coding coding[MODEL_TABLES];
 	struct compressor *compressors[MODEL_TABLES]; /* BY_ENCODER */
-	uint8_t *coded;                               /* (coded_room) on the device: what comes to the host next */
+	/* (coded_room) on the device: the next bytes for the host */
+	uint8_t *coded;
 	size_t coded_room;
 };
 
@@ -84,17 +85,17 @@ weir_status gradients_register(struct gradients *g, weir_client *client, const u
 
 /* --- A batch */
 
-/* A table's gradient: rows of a keyed table, or the chunks of a dense one that are pushed. */
+/* A table's gradient: rows of a keyed table, or the pushed chunks of a dense one. */
 struct gradient {
 	enum model_table table;
-	const float *at; /* (elements) as it was made, the backend's memory */
-	float *host;     /* (elements) room for what comes back */
+	const float *at; /* (elements) as computed, the backend's memory */
+	float *host;     /* (elements) room for the copy on the host */
 	size_t rows, elements;
 	const uint64_t *chunks; /* (count) rising; NULL: all */
 	size_t count;
 };
 
-/* Room for so many bytes and a quarter more: batches grow slowly. */
+/* Room for `bytes` and a quarter more: batches grow slowly. */
 static bool room(struct gradients *g, size_t bytes)
 {
 	const struct backend_ops *ops = g->backend->ops;
@@ -108,12 +109,12 @@ static bool room(struct gradients *g, size_t bytes)
 	return g->coded != NULL;
 }
 
-/* Elements that lie together and are pushed. */
+/* Adjacent elements that are pushed. */
 struct run {
 	size_t at, n;
 };
 
-/* The next run, from the i-th of the chunks on; *i moves behind it. False: there is none. */
+/* The next run, from the i-th chunk on; moves *i past it. Returns false if there is none. */
 static bool next_run(const struct gradient *from, size_t *i, struct run *run)
 {
 	if (*i >= (from->chunks != NULL ? from->count : 1))
@@ -147,7 +148,9 @@ static void bring_values(const struct gradients *g, const struct gradient *from)
 		g->backend->ops->to_host_later(g->backend, from->host + run.at, from->at + run.at, run.n * sizeof *from->at);
 }
 
-/* Of keyed tables row for row; elements of dense ones, which bf16 codes one by one, have the same places as values. Returns how many there are of all of it. */
+/* Brings coded bytes to the host. Keyed tables: row by row. Dense tables: bf16 codes each element
+ * alone, so elements keep the places of their values. Returns the size of the whole table's
+ * bytes. */
 static size_t bring_bytes(struct gradients *g, const struct gradient *from)
 {
 	const struct backend_ops *ops = g->backend->ops;

@@ -14,7 +14,7 @@ bool loss_scale_note(struct loss_scale *s, float used, bool finite)
 		return false;
 	}
 	const bool smaller = used > LOSS_SCALE_LEAST;
-	if (smaller && used == s->value) /* of batches that were under way together, the first halves it */
+	if (smaller && used == s->value) /* of several such batches under way, the first halves it */
 		change(s, used / 2);
 	s->clean = 0;
 	return smaller;

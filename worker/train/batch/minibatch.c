@@ -7,7 +7,7 @@ static weir_status out_of_memory(weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-/* Room for what is wanted and a quarter more, so that slowly growing batches seldom move. */
+/* The size needed and a quarter more, so that slowly growing batches seldom reallocate. */
 static size_t with_slack(size_t wanted)
 {
 	return wanted + wanted / 4;

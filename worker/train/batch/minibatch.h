@@ -1,7 +1,9 @@
-/* A batch in hand: its examples, the distinct keys they use, the parameters pulled for it and the gradients made from it. Buffers grow to the
- * largest batch seen and are reused, so that a steady state allocates nothing.
+/* A batch at work: its examples, the distinct keys they use, the parameters pulled for it and the
+ * gradients computed from it. Buffers grow to the largest batch seen and are reused, so that a
+ * steady state allocates nothing.
  *
- * Buffers are the host's memory, which libweir reads and writes directly; staging.h brings them to the backend and back. */
+ * Buffers are in host memory, which libweir reads and writes directly; batch_pipeline.h moves them
+ * to the backend and back. */
 #ifndef WEIR_MINIBATCH_H
 #define WEIR_MINIBATCH_H
 
@@ -13,26 +15,30 @@ struct minibatch {
 	struct backend *backend;
 	struct model *model;
 	bool gradients[MODEL_TABLES];
-	uint64_t *keys;         /* (unique) distinct, in order of first use */
-	const uint64_t *wanted; /* (wanted_count) whose rows are to be pulled: all of them, or what minibatch_want said */
+	uint64_t *keys; /* (unique) distinct, in order of first use */
+	/* (wanted_count) keys whose rows are to be pulled: all of them, or those of minibatch_want */
+	const uint64_t *wanted;
 	size_t wanted_count;
 	uint32_t *index;       /* (nnz) into keys */
 	uint32_t *row_offsets; /* (rows + 1) */
 	size_t nnz_capacity, rows_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
-	float *parameters[MODEL_TABLES];      /* what is pulled: embedding (wanted, dim), linear (wanted), dense, statistics */
-	struct model_output output;           /* gradients of the same shapes; NULL where they do not come to the host */
-	struct model_input input;             /* points into the above and into the batch */
+	/* The pulled values: embedding (wanted, dim), linear (wanted), dense, statistics. */
+	float *parameters[MODEL_TABLES];
+	/* gradients of the same shapes; NULL for those that do not come to the host */
+	struct model_output output;
+	struct model_input input; /* points into the above and into the batch */
 };
 
-/* gradients (MODEL_TABLES): whose there is to be room for; NULL: of none, for scoring. Flat tables are allocated here. */
+/* gradients (MODEL_TABLES): the tables with room for gradients; NULL: none, for scoring. Flat
+ * tables are allocated here. */
 weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err);
 #define MINIBATCH_ALL ((const bool[MODEL_TABLES]){true, true, true, true})
 _Static_assert(MODEL_TABLES == 4, "each is in MINIBATCH_ALL");
 void minibatch_free(struct minibatch *m);
 /* Finds the distinct keys of `batch`, which is borrowed until the next call, and makes room. */
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err);
-/* Only these of the batch's keys are to be pulled. Borrowed. */
+/* Restricts the pull to these of the batch's keys. Borrowed. */
 void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count);
 
 #endif

@@ -1,10 +1,11 @@
-/* Gradients with a NaN or an infinity in them, and batches that are left out: what becomes of them where the worker computes, before they are pushed. */
+/* Gradients with a NaN or an infinity, and batches that are left out: the worker handles them here,
+ * before it pushes. */
 #ifndef WEIR_TRAIN_NOT_FINITE_H
 #define WEIR_TRAIN_NOT_FINITE_H
 
 #include "worker/train/batch/batch_pipeline.h"
 
-/* The batch that staging has trained last. */
+/* The batch that the batch pipeline trained last. */
 struct trained_batch {
 	struct backend *backend;
 	const struct model *model;
@@ -12,11 +13,11 @@ struct trained_batch {
 	size_t unique; /* rows of keyed tables */
 };
 
-/* Gradients become 0. Statistics are none, and stay where they are finite. */
+/* Sets gradients to 0. Statistics are not gradients: they stay, unless one is not finite. */
 void trained_zero(const struct trained_batch *t);
-/* Elements that are NaN or infinite become 0. Whether there were any. */
+/* Sets elements that are NaN or infinite to 0. Returns whether there were any. */
 bool trained_clip_not_finite(const struct trained_batch *t);
-/* trained_zero where any element is. Whether one was. */
+/* Calls trained_zero if any element is NaN or infinite. Returns whether one was. */
 bool trained_zero_not_finite(const struct trained_batch *t);
 
 #endif

@@ -7,21 +7,22 @@
 
 #include "common/base/hash.h"
 
-#define PREFETCH_AHEAD  16
-#define CACHED          (1u << 31)   /* with a place: the row is there; else that is where it will be, */
-#define NOWHERE         (CACHED - 1) /* or it is not kept */
-#define BATCHES_MAX     UINT32_MAX   /* of one numbering: then all is forgotten */
+#define PREFETCH_AHEAD 16
+/* Flag of a place: the row is there; without it, the row will be there. */
+#define CACHED          (1u << 31)
+#define NOWHERE         (CACHED - 1) /* the row is not kept */
+#define BATCHES_MAX     UINT32_MAX   /* of one numbering; then the cache is forgotten */
 #define LINE_BYTES      64
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define WORDS_OF_A_KEY  3 /* at most: of one that is pulled and kept */
+#define WORDS_OF_A_KEY  3 /* at most: for a row that is pulled and kept */
 #define MIB             1048576.0
 
-/* Batches are counted from 1, since all was last forgotten. */
+/* Batches are counted from 1, from the last time that the cache was forgotten. */
 struct way {
 	uint64_t key;
 	uint32_t used;         /* the last batch that had the row; 0: the place is free */
-	uint16_t batches_left; /* after that one, that the row may serve, */
-	uint16_t uses_left;    /* and how many of them */
+	uint16_t batches_left; /* after `used`: batches that the row may serve */
+	uint16_t uses_left;    /* and how many of them may use it */
 };
 _Static_assert(ROW_CACHE_WAYS * sizeof(struct way) == 2 * LINE_BYTES, "a set is two lines of the processor's cache");
 _Static_assert(WEIR_ROW_CACHE_ROWS_MAX < NOWHERE, "a place and what is said of it are one word");
@@ -38,8 +39,8 @@ struct row_cache {
 	struct way *ways;            /* (sets, ROW_CACHE_WAYS) */
 	float *values[MODEL_TABLES]; /* (places, width); NULL: no keyed table */
 	size_t widths[MODEL_TABLES];
-	uint32_t *found; /* (capacity) of each key of a batch: its place, or NOWHERE */
-	uint32_t *new;   /* (capacity) which keys are not there */
+	uint32_t *found; /* (capacity) place of each key of a batch, or NOWHERE */
+	uint32_t *new;   /* (capacity) keys that are not cached */
 	size_t capacity;
 };
 
@@ -59,7 +60,7 @@ static weir_status make_places(struct row_cache *c, const struct job_row_cache *
 		return weir_fail(err, WEIR_E_MEMORY,
 		                 "no room for the keys of tables.embedding.pull.cache.memory, %.0f MiB of the host's: make it smaller",
 		                 (double)bytes / MIB);
-	madvise(c->ways, bytes, MADV_HUGEPAGE); /* advice: without it look-ups are slower, not wrong */
+	madvise(c->ways, bytes, MADV_HUGEPAGE); /* advice: look-ups are slower without it, not wrong */
 	row_cache_forget(c);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (c->widths[t] > 0) {
@@ -129,7 +130,7 @@ static inline struct way *set_of(const struct row_cache *c, uint64_t hash)
 	return c->ways + ((hash >> 32) * c->sets >> 32) * ROW_CACHE_WAYS;
 }
 
-/* Where the key's row is in its set, or NULL. */
+/* The key's row in its set, or NULL. */
 static inline struct way *find(struct way *set, uint64_t key)
 {
 	struct way *at = NULL;
@@ -139,7 +140,7 @@ static inline struct way *find(struct way *set, uint64_t key)
 	return at;
 }
 
-/* Whose row goes first: of those used longest ago the one that has the least to serve. */
+/* The row to replace: the least recently used one; of several, the one that may serve least. */
 static inline struct way *oldest(struct way *set)
 {
 	struct way *at = NULL;
@@ -157,7 +158,8 @@ static inline uint32_t place_of(const struct row_cache *c, const struct way *way
 	return (uint32_t)(way - c->ways);
 }
 
-/* Where the row is; one that has served is pulled again, to where it was. NOWHERE: it is new. */
+/* The row's place. A row that may serve no longer is pulled again, into its place. NOWHERE: it is
+ * new. */
 static uint32_t known_place(struct row_cache *c, uint64_t key)
 {
 	struct way *way = find(set_of(c, hash_u64(key)), key);
@@ -171,7 +173,7 @@ static uint32_t known_place(struct row_cache *c, uint64_t key)
 	return (serves ? CACHED : 0) | place_of(c, way);
 }
 
-/* The place of a row that is new. NOWHERE: this batch uses all of its set's. */
+/* The place of a new row. NOWHERE: this batch uses all places of its set. */
 static uint32_t new_place(struct row_cache *c, uint64_t key)
 {
 	const uint64_t hash = hash_u64(key);
@@ -183,7 +185,8 @@ static uint32_t new_place(struct row_cache *c, uint64_t key)
 	return place_of(c, way);
 }
 
-/* Inlined at once: gcc 12 takes a function that only prefetches for one without effects, and leaves its calls out. */
+/* always_inline: gcc 12 takes a function that only prefetches for one without effects, and drops
+ * its calls. */
 static inline __attribute__((always_inline)) void prefetch_set(const struct row_cache *c, uint64_t key)
 {
 	const struct way *set = set_of(c, hash_u64(key));
@@ -191,7 +194,7 @@ static inline __attribute__((always_inline)) void prefetch_set(const struct row_
 	__builtin_prefetch(set + ROW_CACHE_WAYS / 2, 1);
 }
 
-/* First the rows that are there, so that none of them makes room for another of the batch. */
+/* Finds cached rows first, so that none of them makes room for another row of the batch. */
 static void find_all(struct row_cache *c, const uint64_t *keys, size_t n)
 {
 	uint32_t *found = c->found, *new = c->new;
@@ -247,7 +250,7 @@ static weir_status reserve(struct row_cache *c, struct row_cache_batch *out, siz
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-/* The five lists, one behind the other. */
+/* Writes the five lists, one after the other. */
 static void write_words(const uint32_t *found, const uint64_t *keys, size_t n, struct row_cache_batch *out)
 {
 	uint32_t *hit = out->words, *hit_place = hit + out->hits, *miss = hit_place + out->hits, *kept = miss + out->misses,

@@ -5,7 +5,7 @@
 
 #include "worker/train/batch/batch_places.h"
 
-/* Gives a schedule that ends with the training its total. joined: batches that a step stands for. */
+/* Sets the total of a schedule that ends with the training. joined: batches per step. */
 static weir_status fill_total(const char *table, weir_schedule *s, uint64_t batches, uint64_t joined, weir_error *err)
 {
 	bool ends = s->kind == WEIR_SCHEDULE_LINEAR || s->kind == WEIR_SCHEDULE_COSINE || s->kind == WEIR_SCHEDULE_WSD;
@@ -20,7 +20,7 @@ static weir_status fill_total(const char *table, weir_schedule *s, uint64_t batc
 	return WEIR_OK;
 }
 
-/* An asynchronous table makes a step of every push. */
+/* In an asynchronous table every push is a step. */
 static uint64_t joined_by(const weir_table_spec *spec, const struct training_length *length)
 {
 	const uint64_t workers = spec->mode.kind == WEIR_SYNC ? length->workers : 1;
@@ -142,7 +142,8 @@ bool tables_keep_residuals(const struct tables *t)
 	return any;
 }
 
-/* A push to a synchronous table needs a step, which comes with a pull of one: of any row, or chunk. */
+/* Joins a step: a push to a synchronous table needs one, and a pull of any of its rows or chunks
+ * brings it. */
 static weir_status join_step(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err)
 {
 	enum model_table k = 0;

@@ -1,4 +1,4 @@
-/* What a dataset tells a model, and what brings it batches. */
+/* The facts of a dataset that a model needs. */
 #ifndef WEIR_DATA_SHAPE_H
 #define WEIR_DATA_SHAPE_H
 

@@ -6,7 +6,7 @@
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES"
 
-/* The list goes on being whole, for programs that this one starts. */
+/* Keeps all entries of the list, for programs that this one starts. */
 static void turn_round(const char *list, uint32_t turn)
 {
 	uint32_t count = 1;

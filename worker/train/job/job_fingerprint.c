@@ -11,7 +11,7 @@
 #include "worker/model/transformer.h"
 #include "worker/tokenizer/tokenizer.h"
 
-/* What is known of a job while its values are written down. */
+/* Known facts of a job while its values are written. */
 struct facts {
 	const struct job *job;
 	const struct fingerprint_parts *parts;
@@ -22,14 +22,14 @@ struct facts {
 };
 
 enum said {
-	SAID_BY_KEY, /* nothing is known better than the job file's own value */
+	SAID_BY_KEY, /* use the job file's own value */
 	SAID,
-	SAID_NOT /* nobody here knows the value: leave it out */
+	SAID_NOT /* unknown here: leave it out */
 };
 
 /* --- Data */
 
-/* The part of that name, or one that is a share of it. */
+/* The content of the part with that name, or of a dataset that is a share of that part. */
 static weir_status part_content(const struct facts *f, enum split_part part, char *out, enum said *said, weir_error *err)
 {
 	const uint32_t counts[] = {f->job->data.train_count, f->job->data.valid_count, f->job->data.test_count};
@@ -53,7 +53,7 @@ static void hex(const uint8_t *bytes, size_t n, char *out)
 		sprintf(out + 2 * i, "%02x", bytes[i]);
 }
 
-/* Its name does not count, but of bytes, which are no file. */
+/* The tokenizer's name does not count, except of `bytes`, which is not a file. */
 static weir_status tokenizer_content(const struct facts *f, char *out, enum said *said, weir_error *err)
 {
 	const char *place = f->job->data.tokenizer;
@@ -79,7 +79,8 @@ static void say_number(char *out, enum said *said, uint32_t value)
 	*said = value > 0 ? SAID : SAID_NOT;
 }
 
-/* Without a packed copy, click data are cut into units by bytes instead of rows. Where the copy lies does not count. */
+/* Without a packed copy, click data are divided into units by bytes instead of rows. The copy's
+ * location does not count. */
 static void cache_value(const struct job *job, char *out, enum said *said)
 {
 	snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "%s", strcmp(job->data.cache, "off") == 0 ? "off" : "auto");
@@ -169,7 +170,8 @@ static weir_status model_value(const struct facts *f, const char *key, char *out
 		return folder_content(f->job->model.from, out, said, err);
 	if (strcmp(key, "lora.from") == 0)
 		return folder_content(f->job->model.lora.from, out, said, err);
-	if (strncmp(key, "lora.", 5) == 0 && job_is_transformer(f->job)) /* adapters name their model, and so are settled */
+	/* Adapters name their model, so their values are known. */
+	if (strncmp(key, "lora.", 5) == 0 && job_is_transformer(f->job))
 		lora_value(f, key, out, said);
 	if (!f->transformer)
 		return WEIR_OK;
@@ -193,7 +195,7 @@ static bool lasts_whole_training(const weir_schedule *s)
 	return ends && s->total == 0;
 }
 
-/* Passes may grow, unless a schedule's rates depend on how many there are. */
+/* Passes may grow, unless a schedule's rates depend on their number. */
 static void passes_value(const struct job *job, enum said *said)
 {
 	const struct job_table *dense = &job->tables.dense;
@@ -205,14 +207,14 @@ static void passes_value(const struct job *job, enum said *said)
 
 /* --- All */
 
-/* What a transformer leaves to data that are not known here. */
+/* Whether a transformer takes the value from data that are not known here. */
 static bool is_unsettled(const struct facts *f, const struct key *key, const char *value)
 {
 	return key->of == OF_MODEL && job_is_transformer(f->job) && !f->transformer && key->zero_word &&
 	       strcmp(value, key->zero_word) == 0;
 }
 
-/* As is_of_no_account, of the job that asks. */
+/* The same as is_of_no_account, for the job that asks. */
 static bool is_left_out(const struct facts *f, const struct key *key)
 {
 	const struct job *job = f->job;
@@ -226,7 +228,8 @@ static bool is_left_out(const struct facts *f, const struct key *key)
 	       (job_is_transformer(job) && key->of == OF_TRAINING);
 }
 
-/* It is of who begins a run, with weights of its own: those of model.from say it themselves. */
+/* Counts for a process that begins a run with weights of its own; the weights of model.from are
+ * already counted there. */
 static bool counts_warm_start(const struct facts *f)
 {
 	const struct job *job = f->job;
@@ -252,7 +255,7 @@ static weir_status value_of(const struct facts *f, const struct key *key, char *
 	return status;
 }
 
-/* A transformer of tokens whose vocabulary nobody here knows is left as the job file has it. */
+/* A transformer of tokens with an unknown vocabulary keeps the job file's values. */
 static weir_status settle(struct facts *f, weir_error *err)
 {
 	const uint32_t vocabulary = f->data ? f->data->vocabulary : f->parts->vocabulary;
@@ -288,8 +291,8 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 
 /* --- Comparisons */
 
-/* Weights that are whole do not need the model that they began with; of rotary positions there is no end; a transformer has no rows
- * that were never trained. */
+/* Keys that do not matter: the base model of whole weights; the positions of a rotary model, which
+ * has no limit; and training keys of a transformer, which has no rows that were never trained. */
 static bool is_of_no_account(const struct fingerprint_comparison *c, const struct key *key)
 {
 	const bool llama = fingerprint_value_is(c->was, "model.kind", "llama");

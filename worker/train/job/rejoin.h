@@ -1,4 +1,5 @@
-/* The job has gone back to a checkpoint: what a worker has in hand is of a generation that is over. It leaves that without a word and joins the next one as anybody does. */
+/* Rejoins a job that has gone back to a checkpoint. The worker's work in hand is of a generation
+ * that is over. The worker drops it silently and joins the next generation as any worker does. */
 #ifndef WEIR_GO_BACK_H
 #define WEIR_GO_BACK_H
 
@@ -9,15 +10,17 @@
 #include "weir/weir.h"
 
 struct go_back {
-	weir_client **client; /* a status of E_GENERATION has come from it; NULL in there where there is none */
-	/* Opens it again, with what depends on it. */
+	/* It has returned E_GENERATION; points to NULL while there is no client. */
+	weir_client **client;
+	/* Opens it again, with its dependents. */
 	weir_status (*open)(void *arg, weir_error *err);
 	void *arg;
 	const atomic_bool *stop;
 	struct logger *logger;
 };
 
-/* Until there is a client of a later generation: a server that has not heard of it yet may be found first. For WEIR_SERVER_PATIENCE_MS, or until it is to stop (E_CANCELLED). */
+/* Retries until there is a client of a later generation, because it may first reach a server that
+ * has not heard of one. Gives up after WEIR_SERVER_PATIENCE_MS, or at `stop` (E_CANCELLED). */
 weir_status go_back(const struct go_back *g, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -3,22 +3,22 @@
 #include <math.h>
 #include <stdio.h>
 
-#define BATCHES_BEFORE 100 /* until means are worth comparing with */
+#define BATCHES_BEFORE 100 /* until means are fit for comparison */
 #define FAST           16.0
 #define SLOW           128.0
 #define LOSS_FACTOR    2.0
-#define LOSS_OVER      1.2 /* it is back below that */
-#define LOSS_STEP      0.1 /* nats: below, twice is noise */
+#define LOSS_OVER      1.2 /* ends below this factor */
+#define LOSS_STEP      0.1 /* nats: below this, twice the loss is noise */
 #define NORM_FACTOR    100.0
 
-/* Mean over about the last n, of all so far while they are fewer. */
+/* Mean over about the last n values, or over all while there are fewer. */
 static double moved(double mean, double value, double n, uint64_t count)
 {
 	const double over = (double)count < n ? (double)count : n;
 	return mean + (value - mean) / over;
 }
 
-/* Whether it has begun just now. */
+/* Whether the anomaly has just begun. */
 static bool begins(struct anomalies *a, enum anomaly which, bool present)
 {
 	const bool before = a->present[which];

@@ -1,16 +1,20 @@
-/* What goes wrong in a run whose numbers stay finite (those that do not: not_finite.h): the loss leaves where it was, gradients explode, data do not come. Each is told of
- * when it begins, once, and again when it has ended in between. */
+/* Detects a run that goes wrong although its numbers stay finite (for those that do not, see
+ * not_finite.h): the loss leaves its level, gradients explode, data do not come. Each anomaly is
+ * reported once when it begins, and again only after it has ended. */
 #ifndef WEIR_TRAIN_ANOMALY_H
 #define WEIR_TRAIN_ANOMALY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(NAME) */
-#define ANOMALY_MAP(X)                                                                                 \
-	X(LOSS)     /* the mean of the last batches is twice what it was at best, and 0.1 nats above it */ \
-	X(GRADIENT) /* a norm a hundred times that of the batches before */                                \
-	X(DATA)     /* no batch has come from the reader for train.anomaly.data_s */
+/* X(NAME)
+ *   - LOSS: the mean of the last batches is twice its best value, and 0.1 nats above it.
+ *   - GRADIENT: a norm is a hundred times that of the batches before.
+ *   - DATA: the reader has brought no batch for train.anomaly.data_s. */
+#define ANOMALY_MAP(X) \
+	X(LOSS)            \
+	X(GRADIENT)        \
+	X(DATA)
 
 enum anomaly {
 #define ANOMALY_ENUM(name) ANOMALY_##name,
@@ -19,17 +23,19 @@ enum anomaly {
 	    ANOMALIES
 };
 
-struct anomalies { /* all zero at first */
+struct anomalies { /* zero-initialise */
 	uint64_t batches;
-	double loss_fast, loss_slow, loss_best; /* means over the last batches, few and many; the least of the latter */
-	double norm;                            /* mean of ordinary ones */
+	/* Means over the last few and the last many batches; the least of the latter. */
+	double loss_fast, loss_slow, loss_best;
+	double norm; /* mean over ordinary batches */
 	bool present[ANOMALIES];
 	char text[160];
 };
 
-/* A batch of this mean loss, whose gradients have this norm (0: it is not known). What has just begun, in words that stay until the next call; NULL: nothing. */
+/* Notes a batch with this mean loss and this norm of gradients (0: not known). Returns the anomaly
+ * that has just begun, as a text valid until the next call; NULL: none. */
 const char *anomalies_note_batch(struct anomalies *a, double loss, double norm);
-/* The reader has brought none for so long; 0: it has. Likewise. */
+/* Notes how long the reader has brought no batch; 0: it has brought one. Returns likewise. */
 const char *anomalies_note_wait(struct anomalies *a, double seconds, double limit_s);
 
 #endif

@@ -7,7 +7,7 @@
 struct fragment {
 	uint64_t first, end; /* chunks */
 	bool pushed;         /* and not taken in yet */
-	uint32_t batch;      /* that pushed it */
+	uint32_t batch;      /* the batch that pushed it */
 	uint64_t sequence;
 	bool pulling, pulled;
 	weir_ticket ticket; /* while pulling */
@@ -19,16 +19,17 @@ struct local {
 	weir_optimizer inner;
 	struct optimizer *optimizer;
 	float *own, *global; /* (elements), the backend's memory */
-	float *
-	    slots; /* (elements * slots), run by run of weight decay and chunk by chunk, the backend's; NULL: the inner rule has none */
+	/* (elements * slots), by run of weight decay and by chunk, the backend's; NULL: the inner rule
+	 * has none */
+	float *slots;
 	float *accumulators;          /* (chunks), the backend's */
-	uint32_t steps;               /* that the inner optimizer has taken */
-	float *incoming;              /* (elements), from host_alloc: what is pulled */
+	uint32_t steps;               /* taken by the inner optimizer */
+	float *incoming;              /* (elements), from host_alloc: the pulled values */
 	uint64_t *chunks;             /* (chunks): 0, 1, 2 .. */
-	uint64_t *pushed;             /* (chunks): of a batch */
+	uint64_t *pushed;             /* (chunks): those of a batch */
 	struct fragment *fragments;   /* (fragments) */
 	bool fresh;                   /* nothing is pulled yet */
-	uint32_t pass, unit, attempt; /* the one that it is in */
+	uint32_t pass, unit, attempt; /* the present unit */
 	uint64_t last_push;
 };
 
@@ -43,11 +44,12 @@ static uint32_t round_steps(const struct local_batch *b)
 static bool is_pushed(const struct local *l, const struct local_batch *b, uint32_t batch, uint32_t f)
 {
 	const uint32_t steps = round_steps(b), fragments = l->options.fragments;
-	const uint32_t at = (uint32_t)((uint64_t)(f + 1) * steps / fragments); /* 0: the round is shorter than there are fragments */
+	/* 0: the round has fewer batches than fragments */
+	const uint32_t at = (uint32_t)((uint64_t)(f + 1) * steps / fragments);
 	return batch + 1 == b->batches || batch % steps + 1 == (at ? at : 1);
 }
 
-/* The first batch from this one on that pushes something. */
+/* The first batch from this one on that pushes a fragment. */
 static uint32_t next_push(const struct local *l, const struct local_batch *b)
 {
 	for (uint32_t batch = b->batch; batch + 1 < b->batches; batch++)
@@ -62,14 +64,15 @@ static bool begins_unit(const struct local *l, const struct local_batch *b)
 	return l->fresh || l->pass != b->unit->pass || l->unit != b->unit->unit || l->attempt != b->unit->attempt;
 }
 
-/* Batches from a push to when what came of it is taken in: before any next push, also of a round that is shortened. */
+/* Batches from a push until its fragment is taken in: before any next push, also in a shortened
+ * round. */
 static uint32_t overlap_of(const struct local *l, const struct local_batch *b)
 {
 	const uint32_t apart = round_steps(b) / l->options.fragments;
 	return apart > l->options.overlap ? l->options.overlap : apart ? apart - 1 : 0;
 }
 
-/* Whether what came of the fragment's push is to be taken in before this batch. */
+/* Whether the fragment is to be taken in before this batch. */
 static bool is_due(const struct local *l, const struct local_batch *b, uint32_t f)
 {
 	const struct fragment *x = &l->fragments[f];
@@ -193,7 +196,7 @@ static void inner_step(struct local *l, uint64_t rate_step, const float *grad)
 	if (l->steps != UINT32_MAX)
 		l->steps++;
 	struct optimizer_step step = optimizer_step_of(l->optimizer, &scalars, l->steps);
-	step.accumulator = l->accumulators; /* of rules without weight decay */
+	step.accumulator = l->accumulators; /* for rules without weight decay */
 	const uint64_t elements = l->options.elements, slots = l->slots ? optimizer_slots(l->inner.kind) : 0;
 	for (uint64_t at = 0, n; at < elements; at += n) {
 		n = optimizer_decay_run(l->optimizer, at, elements - at, &step.k.weight_decay);
@@ -221,7 +224,7 @@ void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step
 	}
 }
 
-/* --- From nothing and back */
+/* --- Creation and destruction */
 
 static void first_values(struct local *l)
 {
@@ -241,7 +244,8 @@ void local_forget(struct local *l, weir_client *client)
 {
 	for (uint32_t f = 0; f < l->options.fragments; f++)
 		(void)settle(&l->fragments[f], client, NULL);
-	(void)l->backend->ops->sync(l->backend, NULL); /* what was pulled may be on its way still, and is pulled again */
+	/* Pulled values may still be on their way, and are pulled again. */
+	(void)l->backend->ops->sync(l->backend, NULL);
 	first_values(l);
 }
 
@@ -269,7 +273,7 @@ static bool allocate(struct local *l)
 	return true;
 }
 
-/* A device says itself what it has too little of. */
+/* A device itself reports what it lacks. */
 static weir_status out_of_memory(struct local *l, weir_error *err)
 {
 	const weir_status status = l->backend->ops->sync(l->backend, err);

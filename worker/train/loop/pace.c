@@ -32,7 +32,7 @@ void pace_wait(const struct clock *clock, int64_t until_ns)
 {
 	for (int64_t left; (left = until_ns - clock->ops->monotonic_ns(clock)) > 0;) {
 		const struct timespec t = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
-		(void)nanosleep(&t, NULL); /* a signal ends it: what is left is looked at again */
+		(void)nanosleep(&t, NULL); /* a signal ends it; the loop then checks the rest */
 	}
 }
 

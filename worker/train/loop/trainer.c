@@ -27,13 +27,14 @@
 #include "worker/train/loop/trainer_metrics.h"
 #include "worker/train/loop/units.h"
 
-/* Batches pulled ahead of the one that computes: one hides the pull, more would only make gradients staler. */
+/* Batches pulled ahead of the one that computes: one hides the pull, more would only make gradients
+ * staler. */
 #define TRAINER_AHEAD 1u
-/* Batches pushed but not yet acknowledged: with so many the next one waits. */
+/* Batches pushed but not yet acknowledged: with this many the next one waits. */
 #define TRAINER_PUSHED 4u
-/* Batches in hand: pulled ahead, computing, pushed. */
+/* Batches in the ring: pulled ahead, computing, pushed. */
 #define TRAINER_RING_MAX (TRAINER_AHEAD + STAGING_SETS - 1u + TRAINER_PUSHED)
-/* How often one that waits for its step looks whether it is to stop. */
+/* How often a batch that waits for its step checks `stop`. */
 #define TRAINER_STOP_LOOK_MS 50
 #define MIB                  1048576.0
 
@@ -46,7 +47,7 @@ struct slot {
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
 	struct staging_step step;
 	int64_t launched_ns;
-	int64_t until_ns; /* train.pace: it lasts at least till then */
+	int64_t until_ns; /* train.pace: the batch lasts at least until then */
 };
 
 struct trainer {
@@ -65,19 +66,21 @@ struct trainer {
 	struct row_cache *row_cache; /* NULL: none */
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
-	weir_optimizer inner; /* of it */
+	weir_optimizer inner; /* inner optimizer of `local` */
 	struct loss_scale scale;
 	struct trainer_metrics metrics;
 	struct anomalies anomalies;
 	int64_t fed_ns; /* when the reader last brought something, or had nothing to bring */
 	struct units units;
-	uint32_t
-	    goes_on; /* batches that compute while the one before them is pushed; 0: each is pushed before the next one computes */
+	/* Batches that compute while the one before is pushed; 0: each is pushed before the next
+	 * computes. */
+	uint32_t goes_on;
 	uint32_t ring_count;
 	struct slot ring[TRAINER_RING_MAX]; /* (ring_count) */
-	/* Batches so far; acknowledged <= computed <= launched <= started <= acknowledged + ring_count. Those that are launched and not computed are staging's. */
+	/* Batches so far; acknowledged <= computed <= launched <= started <= acknowledged + ring_count.
+	 * The batch pipeline has those that are launched and not computed. */
 	uint64_t started, launched, computed, acknowledged;
-	bool not_replayed; /* it has been told */
+	bool not_replayed; /* it has been logged */
 	int64_t began_ms, joined_ms;
 };
 
@@ -134,7 +137,7 @@ static weir_status settle(struct trainer *t, struct slot *s, weir_error *err)
 	return weir_wait(t->client, ticket, -1, err);
 }
 
-/* The same of a pull that may wait for other workers: E_CANCELLED once this one is to stop. */
+/* The same for a pull that may wait for other workers: E_CANCELLED once this one is to stop. */
 static weir_status settle_step(struct trainer *t, struct slot *s, weir_error *err)
 {
 	weir_error late = {0};
@@ -150,7 +153,7 @@ static weir_status settle_step(struct trainer *t, struct slot *s, weir_error *er
 	return WEIR_OK;
 }
 
-/* What has just begun to go wrong; NULL: nothing. */
+/* Reports an anomaly. `what`: a text, or NULL: none. */
 static weir_status heed(struct trainer *t, const char *what, const weir_batch *id, weir_error *err)
 {
 	char where[64] = "";
@@ -165,7 +168,7 @@ static weir_status heed(struct trainer *t, const char *what, const weir_batch *i
 	return weir_fail(err, WEIR_E_STATE, "%s%s (train.anomaly.policy: stop)", where, what);
 }
 
-/* How long the reader has brought nothing of what it was asked for. */
+/* Measures how long the reader has not brought what it was asked for. */
 static weir_status note_reader(struct trainer *t, bool came, weir_error *err)
 {
 	const int64_t now_ns = clock_ns(clock_system());
@@ -175,7 +178,7 @@ static weir_status note_reader(struct trainer *t, bool came, weir_error *err)
 	            err);
 }
 
-/* Keys whose rows are cached are not pulled. */
+/* Looks up the batch's keys: cached rows are not pulled. */
 static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 {
 	if (t->row_cache == NULL)
@@ -185,7 +188,8 @@ static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 	return status;
 }
 
-/* Takes the reader's next batch into the ring and starts its pull. *started tells whether there was one. */
+/* Takes the reader's next batch into the ring and starts its pull. *started: whether there was
+ * one. */
 static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_error *err)
 {
 	struct prefetched *item = NULL;
@@ -226,7 +230,7 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
 }
 
-/* --- A dense table of the worker's own */
+/* --- The worker's own copy of a dense table */
 
 static struct local_batch local_batch_of(const struct trainer *t, const struct slot *s)
 {
@@ -238,7 +242,8 @@ static struct local_batch local_batch_of(const struct trainer *t, const struct s
 	                            .sequence = t->computed + 1};
 }
 
-/* Where the inner optimizer's schedule is: a function of the batch, so that a worker that comes later goes on where the others are. */
+/* Position in the inner optimizer's schedule. It is a function of the batch, so that a worker that
+ * comes later continues at the others' position. */
 static uint64_t inner_step_number(const struct trainer *t, const struct slot *s)
 {
 	return s->place / t->job->cluster.workers;
@@ -246,7 +251,8 @@ static uint64_t inner_step_number(const struct trainer *t, const struct slot *s)
 
 static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err);
 
-/* Before the batch is computed: what the servers have made of this worker's rounds and of the others' is taken in. */
+/* Before the batch is computed: takes in the servers' results of this worker's rounds and of the
+ * others'. */
 static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *err)
 {
 	if (t->local == NULL)
@@ -266,7 +272,8 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 
 /* --- Pushing */
 
-/* Whether the batch is left out because the loss was scaled by too much: that is not the batch's fault, and no matter of train.not_finite. */
+/* Whether the batch is left out because the loss scale was too large. That is not the batch's
+ * fault, so train.not_finite does not apply. */
 static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report)
 {
 	const float scale = s->step.loss_scale;
@@ -283,7 +290,8 @@ static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report
 	return out;
 }
 
-/* Whether the batch has one row where the model normalises over rows: there is no spread to normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
+/* Whether the batch has one row in a model that normalises over rows: there is no spread to
+ * normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
 static bool is_alone(struct trainer *t, struct slot *s, weir_report *report)
 {
 	const weir_batch id = batch_of(s);
@@ -302,8 +310,8 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	       what, why);
 }
 
-/* What the batch's gradient is the mean of: targets that count, or rows. Rounds of local steps count
- * alike, however many steps and examples there were in them. */
+/* Number of examples that the batch's gradient averages: targets that count, or rows. Rounds of
+ * local steps weigh the same, however many steps and examples they had. */
 static double weight_of(const struct trainer *t, const struct slot *s)
 {
 	const struct model_input *in = &s->data.input;
@@ -312,14 +320,15 @@ static double weight_of(const struct trainer *t, const struct slot *s)
 	return in->sequence > 0 ? (double)in->counted : (double)in->rows;
 }
 
-/* Whether the batch has nothing to learn from, as no target of its sequences counts. */
+/* Whether the batch has nothing to learn from, since no target of its sequences counts. */
 static bool is_all_masked(const struct slot *s)
 {
 	return s->data.input.sequence > 0 && s->data.input.counted == 0;
 }
 
-/* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. So it is with one that is left out, but
- * where the batch's place is in a round of local steps: there it goes on with gradients of 0. */
+/* A push that libweir refuses because it is not finite is complete for its unit: nothing of the
+ * batch is applied. So is the push of a batch that is left out, except in a round of local steps:
+ * there it goes on with gradients of 0. */
 static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_report *report, weir_error *err)
 {
 	const uint64_t *chunks = NULL;
@@ -335,7 +344,8 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 		note_not_finite(t, &id, report, "is clipped", "elements that were not finite are 0");
 	if (t->local != NULL) {
 		const struct local_batch b = local_batch_of(t, s);
-		/* it would stay in the table, and in its optimizer's moments: the batch's gradients are 0 */
+		/* It would stay in the table and in its optimizer's moments, so the batch's gradients
+		 * become 0. */
 		if (t->job->train.not_finite == NOT_FINITE_REJECT && trained_zero_not_finite(&made))
 			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
 		local_step(t->local, &b, inner_step_number(t, s), staging_gradient(t->staging, MODEL_DENSE), &chunks, &chunks_count);
@@ -359,14 +369,14 @@ static uint64_t device_bytes(const struct trainer *t)
 	return info.memory_used_most;
 }
 
-/* How it learns, and what that takes. */
+/* Reports the state of learning and its cost. */
 static void tell_training(const struct trainer *t, const struct slot *s, weir_report *report)
 {
 	const struct model_input *in = &s->data.input;
 	const double loss = *s->data.output.loss_sum, norm = staging_gradient_norm(t->staging),
 	             peak = (double)t->job->train.peak_flops;
 	report->loss_sum = isfinite(loss) ? loss : (double)NAN;
-	if (in->sequence > 0) /* so that the mean over rows is that over targets */
+	if (in->sequence > 0) /* so that the mean over rows is the mean over targets */
 		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : (double)NAN;
 	report->gradient_norm = isfinite(norm) ? norm : 0;
 	report->learning_rate = t->local != NULL ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
@@ -401,7 +411,7 @@ static weir_status launch_next(struct trainer *t, weir_error *err)
 	return status;
 }
 
-/* Once, as each batch would say it. */
+/* Logs once, as it holds for each batch. */
 static void note_not_replayed(struct trainer *t)
 {
 	struct backend_info info;
@@ -413,7 +423,7 @@ static void note_not_replayed(struct trainer *t)
 	       info.not_replayed);
 }
 
-/* The oldest batch that is launched: what has come of it goes to the servers. */
+/* Sends the results of the oldest launched batch to the servers. */
 static weir_status push_next(struct trainer *t, weir_error *err)
 {
 	struct slot *s = slot_at(t, t->computed);
@@ -449,7 +459,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	return WEIR_OK;
 }
 
-/* How long this worker has been no use. */
+/* Logs the time until this worker's first acknowledged push. */
 static void note_first(const struct trainer *t)
 {
 	const int64_t now_ms = clock_ms(clock_system());
@@ -457,7 +467,7 @@ static void note_first(const struct trainer *t)
 	       (long long)(now_ms - t->began_ms), (long long)(now_ms - t->joined_ms));
 }
 
-/* Takes note of pushes that are acknowledged; waits for one when the ring is full or there is nothing else to do. */
+/* Notes acknowledged pushes. Waits for one if the ring is full or there is nothing else to do. */
 static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 {
 	while (t->acknowledged < t->computed) {
@@ -469,7 +479,7 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 		if (status == WEIR_E_TIMEOUT)
 			return WEIR_OK;
 		s->ticket = 0;
-		if (status == WEIR_E_NOT_FINITE) /* a server found it, in what encoding made of finite numbers */
+		if (status == WEIR_E_NOT_FINITE) /* a server found it, in the encoding of finite numbers */
 			weir_progress(t->client, &(weir_report){.nonfinite = 1});
 		else if (status != WEIR_OK && status != WEIR_E_DROPPED)
 			return status;
@@ -483,7 +493,7 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 
 /* --- The loop */
 
-/* One turn: fill the pipeline, launch one batch, push one, see what is acknowledged. */
+/* One iteration: fill the pipeline, launch one batch, push one, note acknowledged ones. */
 static weir_status turn(struct trainer *t, weir_error *err)
 {
 	weir_status s = units_lease_ahead(&t->units, err);
@@ -504,7 +514,8 @@ static weir_status turn(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? units_close(&t->units, err) : s;
 }
 
-/* Lets go of everything in hand: what was under way has completed one way or another when this returns. */
+/* Releases everything in hand. All that was under way has completed, in whatever way, when this
+ * returns. */
 static void drop_everything(struct trainer *t)
 {
 	staging_drop(t->staging);
@@ -525,7 +536,8 @@ static void drop_everything(struct trainer *t)
 	units_drop(&t->units);
 }
 
-/* Stopping: what is pulled computes no more, what computes is pushed, what is pushed is waited for. */
+/* Stopping: pulled batches are not computed, computing ones are pushed, pushed ones are waited
+ * for. */
 static weir_status leave_early(struct trainer *t, weir_error *err)
 {
 	weir_status s = WEIR_OK;
@@ -543,7 +555,7 @@ static weir_status leave_early(struct trainer *t, weir_error *err)
 
 static weir_status open_client(void *trainer, weir_error *err);
 
-/* Nothing that is in hand counts any more. */
+/* Rejoins; nothing in hand counts any more. */
 static weir_status begin_anew(struct trainer *t, weir_error *err)
 {
 	const struct go_back g = {
@@ -574,7 +586,7 @@ static weir_status train(struct trainer *t, weir_error *err)
 	return WEIR_OK;
 }
 
-/* --- From nothing to a trainer and back */
+/* --- Creation and destruction */
 
 static weir_status open_client(void *trainer, weir_error *err)
 {
@@ -625,7 +637,8 @@ static weir_status open_local(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? local_create(&t->local, t->backend, &options, err) : s;
 }
 
-/* A device computes a batch while the one before is pushed. Not where the batch is to begin with what that push brings, nor where it may not begin before it. */
+/* Batches that a device computes while the one before is pushed. None if a batch must begin with
+ * the result of that push, or may not begin before it. */
 static uint32_t goes_on(const struct trainer *t)
 {
 	bool in_turn = t->backend->ops->host_memory || t->local != NULL || t->job->train.pace.batch_ms > 0;
@@ -688,7 +701,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	if (s == WEIR_OK)
 		s = open_client(t, err);
 	if (s == WEIR_OK)
-		s = t->backend->ops->sync(t->backend, err); /* what has been allocated is zeroed, whichever stream comes first */
+		/* Allocations are zeroed before any stream uses them. */
+		s = t->backend->ops->sync(t->backend, err);
 	t->backend->ops->choose_stream(t->backend, STREAM_OUT);
 	return s;
 }
@@ -705,7 +719,7 @@ static void log_device(const struct trainer *t)
 		       (unsigned long long)i.replays);
 }
 
-/* failed: leaves nothing behind in order, as a crash would; what is in flight cannot be waited for. */
+/* failed: leaves without order, as a crash would; what is in flight cannot be waited for. */
 static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err)
 {
 	weir_status s = WEIR_OK;

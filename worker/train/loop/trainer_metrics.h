@@ -1,4 +1,5 @@
-/* What a trainer counts of itself, for its page (common/metrics/monitor.h): what came of its batches, and what it waited for. */
+/* A trainer's own metrics, for its page (common/metrics/monitor.h): the results of its batches, and
+ * its waits. */
 #ifndef WEIR_TRAINER_METRICS_H
 #define WEIR_TRAINER_METRICS_H
 
@@ -34,7 +35,7 @@
 	X(push_wait, "weir_trainer_push_wait_seconds", "Waiting for a push, with nothing else to do.")
 
 struct trainer_metrics {
-	struct metrics *all, *own; /* own: NULL where the caller has one */
+	struct metrics *all, *own; /* own: NULL if the caller passes `all` */
 #define TRAINER_COUNTER(member, name, help) struct counter *member;
 	TRAINER_COUNTERS(TRAINER_COUNTER)
 #undef TRAINER_COUNTER
@@ -46,14 +47,14 @@ struct trainer_metrics {
 #undef TRAINER_HISTOGRAM
 };
 
-weir_status trainer_metrics_open(struct trainer_metrics *out, struct metrics *all,
-                                 weir_error *err) WEIR_MUST_CHECK; /* all NULL: nobody looks */
+/* all NULL: creates metrics that no page shows. */
+weir_status trainer_metrics_open(struct trainer_metrics *out, struct metrics *all, weir_error *err) WEIR_MUST_CHECK;
 void trainer_metrics_close(struct trainer_metrics *m);
-/* After each batch. */
+/* Call after each batch. */
 void trainer_metrics_note(const struct trainer_metrics *m, const weir_report *report, const weir_stats *stats, uint64_t in_hand);
 /* weir_options.observed, with a struct trainer_metrics. */
 void trainer_metrics_observe(void *trainer_metrics, const char *method, int64_t ns);
-/* The time since `since_ns` (clock_ns of the system's), which was spent on this. */
+/* Adds the time since `since_ns` (clock_ns of the system's clock) to `on`. */
 void trainer_metrics_spent(struct histogram *on, int64_t since_ns);
 
 #endif

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A reader that hangs in a lost unit would hold up every further one: lease none until it is back. */
+/* Whether the reader hangs in a lost unit. It would delay every further one, so none is leased
+ * until it is back. */
 static bool reader_is_behind(struct units *all)
 {
 	const bool behind = prefetcher_is_behind(all->prefetcher);
@@ -50,7 +51,7 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
 }
 
-/* Nothing stays with a worker that may be needed no more. */
+/* Pushes residuals, so that nothing stays with a worker that may no longer be needed. */
 static weir_status push_residuals(struct units *all, const struct held_unit *u, weir_error *err)
 {
 	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
@@ -62,7 +63,8 @@ static weir_status push_residuals(struct units *all, const struct held_unit *u, 
 	return WEIR_OK;
 }
 
-/* Of the last pass, or of one after which training may stop early; and nothing else is in hand. */
+/* Whether the unit is of the last pass, or of one after which training may stop early, and no other
+ * unit is held. */
 static bool is_perhaps_last(const struct units *all, const struct held_unit *u)
 {
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
@@ -90,14 +92,15 @@ weir_status units_close(struct units *all, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Of a part, behind which there may be none. */
+/* Batches of a unit, or of a part of one, which may have none. */
 static uint32_t batches_of(const weir_unit *u, uint32_t whole)
 {
 	const uint32_t end = u->end > 0 && u->end < whole ? u->end : whole;
 	return end > u->watermark ? end : u->watermark;
 }
 
-/* That the unit holds what it held when it was first read, before anything of it is pushed. */
+/* Checks that the unit holds the same examples as when it was first read, before anything of it is
+ * pushed. */
 static weir_status check_content(const struct units *all, const struct held_unit *u, uint64_t content, weir_error *err)
 {
 	weir_error why = {0};

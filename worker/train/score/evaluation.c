@@ -7,7 +7,7 @@
 
 #include "common/system/disk.h"
 
-#define EVALUATION_BYTES_MAX (256u << 20) /* a million passes are some 130 MiB */
+#define EVALUATION_BYTES_MAX (256u << 20) /* a million passes take some 130 MiB */
 
 void evaluation_free(struct evaluation *e)
 {
@@ -22,7 +22,8 @@ enum evaluation_choice evaluation_chooser(const struct job *job, const struct qu
 	return job->train.early_stop.metric == METRIC_AUC && isfinite(valid->auc) ? CHOSEN_BY_AUC : CHOSEN_BY_LOGLOSS;
 }
 
-/* By more than min_delta. What is no number is never better, and what is a number is better than that. */
+/* Better by more than min_delta. An undefined figure is never better, and a number is better than
+ * an undefined figure. */
 static bool better(const struct job *job, const struct quality *a, const struct quality *b)
 {
 	if (!isfinite(a->logloss) || !isfinite(b->logloss))
@@ -37,7 +38,7 @@ static struct quality quality_of(const struct evaluated_pass *p)
 	return (struct quality){.auc = p->auc, .logloss = p->logloss};
 }
 
-/* There is room for it. */
+/* Appends; the caller has made room. */
 static void append(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass)
 {
 	const struct quality now = quality_of(pass);
@@ -154,10 +155,10 @@ static enum evaluation_choice choice_of(const json_t *name)
 	return CHOSEN_AS_LAST;
 }
 
-/* Passes count from 1 in the file, from 0 here; false when it is none. */
+/* Passes count from 1 in the file, from 0 here. Returns false if it is not a pass. */
 static bool pass_of(const json_t *number, uint32_t *out)
 {
-	const json_int_t pass = json_integer_value(number); /* 0 when it is no integer */
+	const json_int_t pass = json_integer_value(number); /* 0 if it is not an integer */
 	const bool fits = pass >= 1 && pass <= UINT32_MAX;
 	*out = fits ? (uint32_t)(pass - 1) : 0;
 	return fits;

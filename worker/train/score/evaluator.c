@@ -23,7 +23,7 @@ struct evaluator {
 	const struct job *job;
 	weir_client *client;
 	struct dataset *valid, *test; /* NULL: the job has no such part */
-	struct dataset *train;        /* only where there is neither: the model's shape is taken from it */
+	struct dataset *train;        /* only if there is neither: gives the model's shape */
 	struct fingerprint fingerprint;
 	struct scorer *scorer;
 	struct evaluation evaluation;
@@ -36,7 +36,8 @@ static weir_status open_part(struct evaluator *e, enum split_part part, struct d
 	return there ? dataset_open(out, e->job, part, e->options->logger, err) : WEIR_OK;
 }
 
-/* The tables exist once a trainer has come: a pass that is complete proves it. */
+/* Opens the scorer. The tables exist once a trainer has come, and a complete pass proves that one
+ * has. */
 static weir_status open_scorer(struct evaluator *e, weir_error *err)
 {
 	if (e->scorer != NULL)
@@ -63,7 +64,8 @@ static weir_status remember(const struct evaluator *e, weir_error *err)
 	return evaluation_write(&e->evaluation, path, err);
 }
 
-/* Makes a pass the best one. While its weights take the place of others', evaluation.json names none: whoever is killed here does it again. */
+/* Makes a pass the best one. While its weights replace the old ones, evaluation.json names none: an
+ * evaluator killed here repeats it. */
 static weir_status save_and_test(struct evaluator *e, uint32_t pass, enum evaluation_choice chosen_by,
                                  const struct quality *valid, weir_error *err)
 {
@@ -87,7 +89,7 @@ static weir_status save_and_test(struct evaluator *e, uint32_t pass, enum evalua
 	return WEIR_OK;
 }
 
-/* Scores the validation part; *stop: patience is at its end. */
+/* Scores the validation part; *stop: patience is used up. */
 static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *q, bool *stop, weir_error *err)
 {
 	struct evaluation *all = &e->evaluation;
@@ -133,7 +135,7 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 	return weir_pass_evaluated(e->client, &verdict, err);
 }
 
-/* A full disk is waited out, as servers do; a server that was started again has to be asked again. */
+/* Waits while a disk is full, as servers do, and repeats after a server's restart. */
 static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
 	weir_error why = {0};
@@ -171,7 +173,8 @@ static weir_status open_client(struct evaluator *e, weir_error *err)
 	return weir_open(&e->client, &options, err);
 }
 
-/* The weights of a pass that has not been trained any more go where `weir restore` puts them, too. */
+/* Moves the weights of a pass that is no longer trained to the folder where `weir restore` puts
+ * them, too. */
 static weir_status put_best_aside(const struct evaluator *e, weir_error *err)
 {
 	struct disk *d = disk_system();
@@ -185,7 +188,7 @@ static weir_status put_best_aside(const struct evaluator *e, weir_error *err)
 	return s;
 }
 
-/* Passes that the job has not been told of are of the generation that is over. */
+/* Passes unknown to the job belong to the generation that is over. */
 static weir_status open_anew(void *evaluator, weir_error *err)
 {
 	struct evaluator *e = evaluator;

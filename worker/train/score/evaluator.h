@@ -1,9 +1,11 @@
-/* The evaluator: between passes, scores the validation part with the servers' weights and decides whether training goes on.
+/* The evaluator: between passes, scores the validation part with the servers' weights and decides
+ * whether training goes on.
  *
- * A pass that is the best so far is saved (RUN_DIR/best.safetensors) and tested, while the trainers wait: all three see the same weights.
- * Without train.keep_best only the last pass is saved and tested. Without a validation part, or where no pass
- * had figures that are numbers, that is so too; without a validation part nothing stops early. RUN_DIR/evaluation.json tells all (evaluation.h); an evaluator that takes over from one that was
- * killed or stopped goes on from it. */
+ * The best pass so far is saved (RUN_DIR/best.safetensors) and tested while the trainers wait, so
+ * that validation, file and test have the same weights. Only the last pass is saved and tested
+ * without train.keep_best, without a validation part, or if no pass had defined figures. Without a
+ * validation part nothing stops early. RUN_DIR/evaluation.json records everything (evaluation.h).
+ * An evaluator that replaces a killed or stopped one continues from it. */
 #ifndef WEIR_EVALUATOR_H
 #define WEIR_EVALUATOR_H
 
@@ -15,7 +17,7 @@
 
 struct evaluator_options {
 	const struct job *job;
-	const char *const *accept; /* as trainer_options' */
+	const char *const *accept; /* the same as in trainer_options */
 	size_t accept_count;
 	const char *ledger; /* address */
 	const char *name;
@@ -23,7 +25,8 @@ struct evaluator_options {
 	const atomic_bool *stop;
 };
 
-/* Runs to the end of the job (WEIR_OK) or until `stop` (WEIR_E_CANCELLED); otherwise what failed. */
+/* Runs to the end of the job (WEIR_OK) or until `stop` (WEIR_E_CANCELLED); otherwise returns the
+ * failure. */
 weir_status evaluator_run(const struct evaluator_options *options, weir_error *err);
 
 #endif

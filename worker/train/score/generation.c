@@ -28,7 +28,7 @@ static weir_status check_prompt(const struct generation *g, const uint32_t *prom
 	return WEIR_OK;
 }
 
-/* Leaves the logits of what follows. */
+/* Appends tokens; leaves the logits of the next one. */
 static weir_status take(struct run *r, const uint32_t *tokens, size_t count, weir_error *err)
 {
 	struct backend *b = r->g->backend;

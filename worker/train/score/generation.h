@@ -1,4 +1,5 @@
-/* What a transformer says next: a sequence of tokens goes on, one token after the other, until one that ends it, or as long as it may be. */
+/* Text generation by a transformer: extends a sequence of tokens, one at a time, until a token ends
+ * it or it reaches its maximum length. */
 #ifndef WEIR_GENERATION_H
 #define WEIR_GENERATION_H
 
@@ -6,23 +7,27 @@
 #include "worker/model/sampling.h"
 #include "worker/model/transformer.h"
 
-#define GENERATION_STOPS_MAX (GENERATION_ENDS_MAX + 2) /* and the tokenizer's, and what ends an answer */
+/* Plus the tokenizer's, and the end of an answer. */
+#define GENERATION_STOPS_MAX (GENERATION_ENDS_MAX + 2)
 
 struct generation {
 	struct backend *backend;
 	struct transformer *transformer;
-	const float *trained; /* as transformer_decode takes it */
+	const float *trained; /* the trained weights, as for transformer_decode */
 	struct sampling sampling;
-	uint64_t seed;       /* the same prompt, weights and seed give the same tokens on the same backend */
+	/* The same prompt, weights and seed give the same tokens on the same backend. */
+	uint64_t seed;
 	uint32_t tokens_max; /* beyond the prompt */
 	uint32_t stops[GENERATION_STOPS_MAX], stops_count;
 };
 
 enum generation_end { GENERATION_STOPPED, GENERATION_TOKENS_MAX, GENERATION_POSITIONS };
 
-/* Called for each token but the one that ends it. Another status than WEIR_OK ends it, too. */
+/* Called for each token except the one that ends the sequence. A status other than WEIR_OK ends it,
+ * too. */
 typedef weir_status (*generation_fn)(void *arg, uint32_t token, weir_error *err);
-/* E_LIMIT: the prompt leaves no position free. E_INVALID: it has no token, or one that the model does not embed. */
+/* E_LIMIT: the prompt leaves no position free. E_INVALID: it has no token, or one that the model
+ * does not embed. */
 weir_status generation_run(const struct generation *g, const uint32_t *prompt, size_t count, generation_fn fn, void *arg,
                            enum generation_end *end, weir_error *err) WEIR_MUST_CHECK;
 

@@ -61,7 +61,8 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, &s->options.data, err);
-	if (status == WEIR_OK && model_transformer(s->model) != NULL) /* adapters do not say it, their model does */
+	/* Adapters do not give it, their model does. */
+	if (status == WEIR_OK && model_transformer(s->model) != NULL)
 		s->options.data.vocabulary = transformer_config_of(model_transformer(s->model))->vocabulary;
 	if (status == WEIR_OK)
 		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
@@ -113,7 +114,7 @@ static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_
 	return count > 0 ? weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err) : WEIR_OK;
 }
 
-/* Flat tables are read once per run and shared by all batches. */
+/* Reads flat tables once per run; all batches share them. */
 static weir_status load_flat(struct scorer *s, weir_error *err)
 {
 	struct minibatch *first = &s->ring[0].data;
@@ -241,7 +242,8 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 	if (status != WEIR_OK)
 		return status;
 	status = run_all(&r, err);
-	for (size_t i = 0; i < SCORER_RING; i++) { /* after a failure: what is under way must land before its memory goes */
+	/* After a failure: operations under way must end before their memory is freed. */
+	for (size_t i = 0; i < SCORER_RING; i++) {
 		weir_error ignored = {0};
 		if (s->ring[i].ticket != 0)
 			(void)weir_wait(s->options.client, s->ring[i].ticket, -1, &ignored);

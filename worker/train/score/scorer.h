@@ -1,4 +1,5 @@
-/* Scores a part of the data with a model's weights: those of a running job, through libweir, or those of a file that snapshot_save wrote. */
+/* Scores a part of the data with a model's weights: those of a running job, through libweir, or
+ * those of a file from snapshot_save. */
 #ifndef WEIR_SCORER_H
 #define WEIR_SCORER_H
 
@@ -12,11 +13,11 @@ struct scorer;
 struct scorer_options {
 	const struct job *job; /* outlives the scorer */
 	uint32_t threads;      /* compute threads; 0: all cores */
-	uint32_t turn;         /* at this machine's devices (device.h) */
+	uint32_t turn;         /* index for this machine's devices (device.h) */
 	/* One of: */
 	weir_client *client; /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
 	const char *path;    /* of a safetensors file */
-	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
+	/* With client: the shape of the job's data (dataset_get_info). With path the file has it. */
 	struct model_data data;
 	bool trusted;            /* with path: snapshot_trust */
 	const char *fingerprint; /* with client: of the job, for scorer_save; may be NULL */
@@ -24,19 +25,21 @@ struct scorer_options {
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
 void scorer_close(struct scorer *s);
-/* What data must look like. */
+/* The required shape of the data. */
 const struct model_data *scorer_data(const struct scorer *s);
 
-/* scores, in the order of the files: (rows) the probability of a click; of text, the logarithm of the probability of what follows; of tokens, (rows, sequence) that of each
- * target, 0 for TARGET_NONE. A status other than WEIR_OK stops the run with it. */
+/* scores, in the order of the files. Clicks: (rows) the probability of a click. Text: (rows) the
+ * logarithm of the probability of the next byte. Tokens: (rows, sequence) that of each target, 0
+ * for TARGET_NONE. A status other than WEIR_OK ends the run with it. */
 typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
 struct quality {
-	double auc, logloss,
-	    calibration; /* score.h; NaN where undefined. Of text and tokens, logloss is the mean loss in nats a target, the others are NaN */
-	uint64_t rows;        /* of tokens: targets that count */
-	uint64_t not_numbers; /* scores that are NaN or infinite: the three are NaN when there is one */
+	/* score.h; NaN if undefined. Text and tokens: logloss is the mean loss in nats per target, the
+	 * others are NaN */
+	double auc, logloss, calibration;
+	uint64_t rows;        /* tokens: targets that count */
+	uint64_t not_numbers; /* scores that are NaN or infinite; with any, the three figures are NaN */
 };
 /* Rows count by their weights. */
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);

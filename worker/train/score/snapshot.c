@@ -16,7 +16,7 @@
 #include "worker/model/safetensors.h"
 #include "worker/train/score/spool.h"
 
-#define ASSIGN_BYTES (8u << 20) /* of values in one assignment */
+#define ASSIGN_BYTES (8u << 20) /* bytes of values in one assignment */
 
 /* --- Saving */
 
@@ -33,7 +33,7 @@ static int collect_row(void *arg, uint64_t key, const float *values, size_t elem
 	return spool_add(&r->keys, &key, sizeof key, &r->err) || spool_add(&r->values, values, elements * sizeof *values, &r->err);
 }
 
-/* The stored rows of a table. */
+/* Collects the stored rows of a table. */
 static weir_status collect_rows(struct rows *r, const char *path, weir_client *client, uint32_t table, weir_error *err)
 {
 	weir_status status = spool_open(&r->keys, disk_system(), path, err);
@@ -48,7 +48,7 @@ static weir_status collect_rows(struct rows *r, const char *path, weir_client *c
 	return status == WEIR_OK ? spool_end(&r->values, err) : status;
 }
 
-/* Of a table with full decay: where it is. */
+/* Clock of a table with full decay. */
 struct clock_tensors {
 	uint64_t steps;
 	float rate;
@@ -179,7 +179,7 @@ struct key_index {
 	const uint64_t *steps; /* (partitions) */
 	const float *rates;    /* (partitions) */
 	uint32_t partitions;
-	float *row; /* value and slots of a row at work */
+	float *row; /* value and slots of the present row */
 };
 
 struct snapshot {
@@ -194,7 +194,7 @@ struct snapshot {
 	struct key_index index[MODEL_TABLES];
 };
 
-/* Tensors are read where they lie. */
+/* Checks alignment: tensors are read in place. */
 static weir_status check_aligned(const struct snapshot *s, weir_error *err)
 {
 	for (uint32_t i = 0; i < safetensors_count(s->file); i++)
@@ -204,7 +204,7 @@ static weir_status check_aligned(const struct snapshot *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Where a folder's weights say it. What is wrong with them is told when they are bound. */
+/* The fingerprint in a folder's weights. Errors in them are reported when they are bound. */
 static char *folder_fingerprint(const char *folder)
 {
 	static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
@@ -297,7 +297,7 @@ uint32_t snapshot_vocabulary(const struct snapshot *s)
 	return s->file != NULL ? metadata_number(s, "model.vocabulary") : s->config.vocabulary;
 }
 
-/* A file of a model without full decay has no clocks: its rows stay as they begin. */
+/* A file of a model without full decay has no clocks: its rows keep their initial values. */
 static weir_status bind_clocks(const struct snapshot *s, struct key_index *x, weir_error *err)
 {
 	char name[SAFETENSORS_NAME_BYTES];
@@ -370,7 +370,8 @@ static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error 
 	return WEIR_OK;
 }
 
-/* Tensors of another model may well fit: a smaller model's are among a larger one's. A file that does not say what it is of is judged by them alone. */
+/* Compares the model's facts, because tensors of another model may fit: a smaller model's are among
+ * a larger one's. For a file without facts only its tensors count. */
 static weir_status check_facts(const struct snapshot *s, const struct model *model, weir_error *err)
 {
 	struct model_fact facts[MODEL_FACTS_MAX];
@@ -384,7 +385,7 @@ static weir_status check_facts(const struct snapshot *s, const struct model *mod
 	return WEIR_OK;
 }
 
-/* That what a folder of adapters says is what the model has: its tensors do not tell alpha. */
+/* Checks that the settings in a folder of adapters are the model's: tensors do not show alpha. */
 static weir_status check_lora(const struct snapshot *s, weir_error *err)
 {
 	const struct transformer *t = model_transformer(s->model);
@@ -410,7 +411,8 @@ static weir_status check_lora(const struct snapshot *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* A model folder has the weights of a whole transformer, and of nothing else; one of adapters those alone. */
+/* Binds a folder. A model folder has the weights of a whole transformer and no others; a folder of
+ * adapters has only adapters. */
 static weir_status bind_folder(struct snapshot *s, weir_error *err)
 {
 	const struct layout *layout = model_layout(s->model, MODEL_DENSE);
@@ -427,7 +429,7 @@ static weir_status bind_folder(struct snapshot *s, weir_error *err)
 		    err, WEIR_E_INVALID,
 		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
 		    s->path);
-	/* Tensors of one shape may well mean something else: other heads, positions, epsilons. */
+	/* Tensors of one shape may differ in meaning: other heads, positions, epsilons. */
 	weir_status status =
 	    transformer_config_same(&s->config, s->path, transformer_config_of(model_transformer(s->model)), "the job's model", err);
 	if (status == WEIR_OK)
@@ -444,7 +446,7 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
 			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);
-	/* A head, or adapters, that this model does not have. */
+	/* Refuses a head, or adapters, that this model does not have. */
 	if (status == WEIR_OK && model_transformer(model) != NULL)
 		status = model_file_check_none_more(s->file, model_layout(model, MODEL_DENSE), s->path, "the job's model", err);
 	return status;
@@ -470,7 +472,7 @@ void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m)
 			snapshot_read_flat(s, k, m->parameters[k]);
 }
 
-/* A row that was never pushed. */
+/* Fills in a row that was never pushed. */
 static void fill_initial(const struct key_index *x, uint64_t key, float *out)
 {
 	const size_t width = x->spec.width;

@@ -15,9 +15,10 @@ weir_status spool_open(struct spool *s, struct disk *disk, const char *beside, w
 	if (s->buffer == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory to write %s", beside);
 	snprintf(path, sizeof path, "%s.spool", beside);
-	(void)disk->ops->remove(disk, path, NULL); /* what a crash left */
+	(void)disk->ops->remove(disk, path, NULL); /* left by a crash */
 	weir_status status = disk->ops->open(disk, path, true, &s->file, err);
-	return status == WEIR_OK ? disk->ops->remove(disk, path, err) : status; /* it stays as long as it is open */
+	/* The file exists as long as it is open. */
+	return status == WEIR_OK ? disk->ops->remove(disk, path, err) : status;
 }
 
 weir_status spool_end(struct spool *s, weir_error *err)
