@@ -1,4 +1,4 @@
-/* What is computed from a overview. */
+/* Computations over an overview. */
 #include "overview/overview.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Every name is in one list, with its type, its help and where its number is: the text cannot have a series without them. */
+/* Writes an overview for Prometheus. One list has every series with its type, its help and its
+ * value, so that none lacks them. */
 #include "overview/overview_metrics.h"
 
 #include <inttypes.h>
@@ -6,7 +7,7 @@
 
 #include "common/base/exposition.h"
 
-#define EXPOSED_BITS 24u /* of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
+#define EXPOSED_BITS 24u /* histogram of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
 
 static double units_remaining(const struct overview *s)
 {
@@ -24,7 +25,7 @@ static double whole_partitions(const struct overview *s)
 	return n;
 }
 
-/* X(name, type, help, number): what the ledger knows. */
+/* X(name, type, help, number): the ledger's numbers. */
 /* clang-format off */
 #define JOB_MAP(X) \
 	X("weir_job_generation", "gauge", "Grows each time the job goes back to a checkpoint.", s->generation) \
@@ -71,7 +72,7 @@ static double whole_partitions(const struct overview *s)
 	X("weir_servers", "gauge", "Servers of the job.", s->servers_count) \
 	X("weir_device_memory_bytes", "gauge", "Memory of a device that a worker had in use at most; 0: none computes on one.", s->device_bytes)
 
-/* What servers know: of the job their sum, of one alone what it does. */
+/* The servers' numbers: sums for a job, a server's own numbers for one server. */
 #define SERVERS_MAP(X) \
 	X("weir_duplicates_refused_total", "counter", "Parts of pushes that were applied already.", s->duplicates_refused) \
 	X("weir_stale_refused_total", "counter", "Pushes of attempts that were sealed.", s->stale_refused) \
@@ -87,7 +88,7 @@ static double whole_partitions(const struct overview *s)
 	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered)
 /* clang-format on */
 
-/* Of server v, table t, worker w, partition p. */
+/* Numbers of server v, table t, worker w, partition p. */
 #define SERVER_MAP(X)                                                                                                         \
 	X("weir_server_up", "gauge", "1: it answered just now, and all of its threads run.", v->answered && !v->stuck[0])         \
 	X("weir_server_stuck_seconds", "gauge", "That a thread of it has not run; 0: all do.",                                    \
@@ -132,12 +133,12 @@ static double whole_partitions(const struct overview *s)
 	X("weir_worker_units_held", "gauge", "Work units that it holds.", w->units_held)                 \
 	X("weir_worker_silent_seconds", "gauge", "Since it was last heard.", (double)w->silent_ms / 1e3) \
 	X("weir_worker_residual_norm", "gauge", "Norm of what its codecs hold back.", w->residual_norm)
-/* Also of the evaluator; labelled with host and pid. */
+/* Also for the evaluator; labelled with host and pid. */
 #define MOVING_MAP(X)                                                                                                      \
 	X("weir_worker_idle_seconds", "gauge", "That it has held work without moving; 0: it moves.", (double)w->idle_ms / 1e3) \
 	X("weir_worker_idle_limit_seconds", "gauge", "When it is taken for dead.", (double)w->idle_limit_ms / 1e3)             \
 	X("weir_worker_stalls_total", "counter", "Times that it was taken for dead so.", w->stall.count)
-/* Labelled with what it held, too. */
+/* Labelled also with the work that it held. */
 #define STALL_MAP(X)                                                                        \
 	X("weir_worker_stalled_timestamp_seconds", "gauge",                                     \
 	  "Since when it had not moved when it was taken for dead; 0: it was not, or is back.", \
@@ -161,7 +162,7 @@ static void put_sums(FILE *out, const struct overview *s)
 #undef PUT
 }
 
-/* A series for each of `count`: ONE finds number i, LABELS opens its labels. */
+/* Writes one series for each of `count`: ONE finds number i, LABELS opens its labels. */
 #define PUT_EACH(metric, type, help, number)     \
 	exposition_header(out, metric, type, help);  \
 	for (uint32_t i = 0; i < count; i++) {       \
@@ -217,7 +218,8 @@ static void put_process(FILE *out, const struct overview_worker *w)
 	fprintf(out, ",pid=\"%" PRIu32 "\"", w->pid);
 }
 
-/* Adds what it held when it stalled. "": it never did; an evaluator holds no unit. */
+/* Adds labels for the work held at the last stall. "": it never stalled; an evaluator holds no
+ * unit. */
 static void put_stalled(FILE *out, const struct overview_worker *w)
 {
 	char pass[16] = "", unit[16] = "";
@@ -255,7 +257,7 @@ static void put_partitions(FILE *out, const struct overview *s)
 #undef LABELS
 }
 
-/* The sum is by bucket bounds, as what travels is counts. */
+/* The sum is computed from bucket bounds, because servers send only counts. */
 static void put_staleness(FILE *out, const struct overview *s)
 {
 	exposition_header(out, "weir_staleness_pushes", "histogram",

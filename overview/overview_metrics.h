@@ -1,4 +1,4 @@
-/* An overview for Prometheus. The numbers are those that `weir status` shows: one count, shown twice. */
+/* An overview as Prometheus series, with the same numbers as `weir status`. */
 #ifndef WEIR_OVERVIEW_METRICS_H
 #define WEIR_OVERVIEW_METRICS_H
 

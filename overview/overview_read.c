@@ -244,7 +244,8 @@ static void take_durable(const Weir__V1__DurableStatus *in, struct overview_serv
 	out->budget_bytes = in->budget_bytes;
 }
 
-/* Who was primary before, and has not heard of the next one, may say that it still is. */
+/* A former primary that has not heard of its successor may still claim the partition: the highest
+ * epoch wins. */
 static void read_partition(struct overview *s, uint32_t server, const Weir__V1__PartitionStatus *in)
 {
 	struct overview_partition *out = in->id < s->partitions_count ? &s->partitions[in->id] : NULL;
@@ -283,7 +284,8 @@ static void read_checkpoints(struct overview_checkpoints *out, const Weir__V1__C
 void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__ServerStatus *in)
 {
 	struct overview_server *out = &s->servers[index];
-	if (in->job && in->job->generation != s->generation) /* it is not there yet, or the ledger is not */
+	/* The server, or the ledger, is still in an older generation. */
+	if (in->job && in->job->generation != s->generation)
 		return;
 	out->answered = true;
 	out->draining = in->draining;

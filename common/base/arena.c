@@ -1,5 +1,6 @@
-/* Blocks of at least BLOCK_BYTES in a list, newest first, bumped in order. The maximum counts what was asked for, rounded up
- * to the alignment; the first block stays over a reset so that a steady user allocates once. */
+/* The arena keeps a list of blocks of at least BLOCK_BYTES, newest first, and bumps them in order.
+ * The maximum counts the requested bytes, rounded up to the alignment. The first block survives a
+ * reset, so that a steady user allocates once. */
 #include "common/base/arena.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 
 struct block {
 	struct block *older;
-	size_t size, used; /* of data */
+	size_t size, used; /* bytes of data */
 	_Alignas(ALIGNMENT) uint8_t data[];
 };
 

@@ -1,10 +1,12 @@
-/* How a service hands its results to the thread that asked: a loop (rpc_loop_post), or what a test or a simulator makes of it. */
+/* The interface through which a service returns results to the calling thread. A loop implements it
+ * (rpc_loop_post), and so do tests and the simulator. */
 #ifndef WEIR_POSTER_H
 #define WEIR_POSTER_H
 
 struct poster {
 	void (*post)(void *to, void (*run)(void *arg),
-	             void *arg); /* runs run(arg) on that thread, in the order of one thread's posts */
+	             /* runs run(arg) on that thread; the posts of one thread run in their order */
+	             void *arg);
 	void *to;
 };
 

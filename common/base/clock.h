@@ -1,4 +1,4 @@
-/* Time behind an interface, so that a simulator can own it. */
+/* Time behind an interface, so that a simulator can control it. */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H
 
@@ -6,8 +6,9 @@
 
 struct clock;
 struct clock_ops {
-	int64_t (*monotonic_ns)(const struct clock *self); /* never goes back; its zero means nothing */
-	int64_t (*wall_ns)(const struct clock *self);      /* since 1970-01-01 UTC */
+	/* never goes back; its zero has no meaning */
+	int64_t (*monotonic_ns)(const struct clock *self);
+	int64_t (*wall_ns)(const struct clock *self); /* since 1970-01-01 UTC */
 };
 struct clock {
 	const struct clock_ops *ops;

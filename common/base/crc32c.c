@@ -1,16 +1,20 @@
-/* CRC-32C three ways, chosen by the CPU at each call:
+/* CRC-32C in three variants. Each call uses the fastest one that the CPU supports:
  *
- *  vpclmulqdq  four 64-byte accumulators folded 256 bytes at a time with carry-less multiplication on 512-bit registers;
- *  sse42       the crc32 instruction on three interleaved streams (it has a latency of 3 and a throughput of 1), whose states are
- *              joined by a carry-less multiplication;
- *  table       eight tables of 256 words, eight bytes at a time (slicing-by-8).
+ *   vpclmulqdq  folds four 64-byte accumulators, 256 bytes at a time, by carry-less
+ *               multiplication on 512-bit registers
+ *   sse42       runs the crc32 instruction (latency 3, throughput 1) on three interleaved streams
+ *               and joins their states by a carry-less multiplication
+ *   table       slicing-by-8: eight tables of 256 words, eight bytes at a time
  *
- * Sources: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009) for folding; Gopal et
- * al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction" (2011) for streams; Kounavis and Berry (2005) for slicing.
+ * Sources. Folding: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+ * Instruction" (Intel, 2009). Streams: Gopal et al., "Fast CRC Computation for iSCSI Polynomial
+ * Using CRC32 Instruction" (2011). Slicing: Kounavis and Berry (2005).
  *
- * Arithmetic. Bits are reflected: bit i of an n-bit word is the coefficient of x^(n-1-i). A 64-bit word times a 32-bit constant K(e) =
- * x^e mod P gives, read as a 128-bit word, their product times x^33. So moving the low half of a 128-bit word (its high degrees) D bits on
- * takes K(D + 64 - 33) and its high half K(D - 33), and moving a 32-bit crc state n bits on takes K(n - 33) and one crc32 step. */
+ * Arithmetic. Bits are reflected: bit i of an n-bit word is the coefficient of x^(n-1-i). A 64-bit
+ * word times a 32-bit constant K(e) = x^e mod P gives, read as a 128-bit word, their product times
+ * x^33. So moving the low half of a 128-bit word (its high degrees) by D bits takes K(D + 64 - 33),
+ * and moving its high half takes K(D - 33). Moving a 32-bit crc state by n bits takes K(n - 33) and
+ * one crc32 step. */
 #include "common/base/crc32c.h"
 
 #include <pthread.h>
@@ -30,7 +34,8 @@ static bool always(void)
 
 struct tables {
 	uint32_t t[8][256];
-	uint32_t moves[64]; /* [k]: x^(8 * 2^k) mod P; times a state, it moves that 2^k bytes on */
+	/* [k]: x^(8 * 2^k) mod P; multiplying a state by it moves the state by 2^k bytes */
+	uint32_t moves[64];
 };
 
 static struct tables tables_made;
@@ -91,20 +96,20 @@ static uint32_t update_table(uint32_t crc, const void *data, size_t bytes)
 
 #if HAVE_X86
 
-/* K(e) of the arithmetic above; tests/unit/common/crc32c_test.c computes each again. */
-#define K_2079  0xdcb17aa4u /* fold by 2048 bits: four registers on */
+/* K(e) of the arithmetic above; tests/unit/common/crc32c_test.c recomputes each one. */
+#define K_2079  0xdcb17aa4u /* fold by 2048 bits: four registers */
 #define K_2015  0xb9e02b86u
-#define K_543   0x740eef02u /* 512: one register on */
+#define K_543   0x740eef02u /* 512: one register */
 #define K_479   0x9e4addf8u
-#define K_415   0x1c291d04u /* 384, 256, 128: a register's lanes into its last */
+#define K_415   0x1c291d04u /* 384, 256, 128: the lanes of a register into its last lane */
 #define K_351   0xddc0152bu
 #define K_287   0x3da6d0cbu
 #define K_223   0xba4fc28eu
 #define K_159   0xf20c0dfeu
 #define K_95    0x493c7d27u
-#define K_16351 0xa51b6135u /* a crc state 2048 and 1024 bytes on */
+#define K_16351 0xa51b6135u /* move a crc state by 2048 and 1024 bytes */
 #define K_8159  0x170076fau
-#define K_991   0xd3b6092u /* and 128; 256 bytes is K_2015 */
+#define K_991   0xd3b6092u /* and by 128; K_2015 moves it by 256 bytes */
 
 #define STREAM_LONG  1024u
 #define STREAM_SHORT 128u
@@ -130,7 +135,7 @@ static uint64_t load64(const uint8_t *p)
 	return v;
 }
 
-/* Fewer bytes than interleaving pays for; state in and out, not inverted. */
+/* For inputs too short for interleaving. The state is not inverted, neither in nor out. */
 TARGET_SSE42 static uint32_t sse42_tail(uint32_t state, const uint8_t *p, size_t bytes)
 {
 	for (; bytes >= 8; bytes -= 8, p += 8)
@@ -140,7 +145,8 @@ TARGET_SSE42 static uint32_t sse42_tail(uint32_t state, const uint8_t *p, size_t
 	return state;
 }
 
-/* Three streams of `stream` bytes at p; two_on and one_on move a state two streams and one stream on. */
+/* Runs three streams of `stream` bytes at p. two_on and one_on move a state by two streams and one
+ * stream. */
 TARGET_SSE42 static uint32_t sse42_streams(uint32_t state, const uint8_t *p, size_t stream, uint32_t two_on, uint32_t one_on)
 {
 	uint64_t a = state, b = 0, c = 0;
@@ -166,7 +172,7 @@ TARGET_SSE42 static uint32_t update_sse42(uint32_t crc, const void *data, size_t
 	return ~sse42_tail(state, p, bytes);
 }
 
-/* x moved on by the distance of k, plus next. */
+/* Moves x by the distance of k, and adds next. */
 TARGET_VPCLMUL static inline __m512i fold(__m512i x, __m512i k, __m512i next)
 {
 	__m512i low = _mm512_clmulepi64_epi128(x, k, 0x00), high = _mm512_clmulepi64_epi128(x, k, 0x11);
@@ -192,7 +198,7 @@ TARGET_VPCLMUL static uint32_t update_vpclmul(uint32_t crc, const void *data, si
 	__m512i x = fold(fold(fold(a, one_on, b), one_on, c), one_on, d);
 	for (; bytes >= 64; p += 64, bytes -= 64)
 		x = fold(x, one_on, _mm512_loadu_si512(p));
-	/* The first three lanes move onto the fourth, which the constants leave out. */
+	/* Move the first three lanes onto the fourth, which the constants skip. */
 	__m512i lanes = fold(x, to_last, _mm512_maskz_mov_epi64(0xc0, x));
 	__m256i half = _mm256_xor_si256(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
 	__m128i last = _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
@@ -227,7 +233,8 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t bytes)
 	return update_table(crc, data, bytes);
 }
 
-/* The inversions at both ends cancel out: the crc of a followed by b is that of a, moved on by b's length, plus that of b. */
+/* The inversions at both ends cancel out: the crc of a followed by b is the crc of a, moved by b's
+ * length, plus the crc of b. */
 uint32_t crc32c_append(uint32_t crc, uint32_t tail, size_t bytes)
 {
 	const uint32_t *move = tables()->moves;

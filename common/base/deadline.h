@@ -1,5 +1,5 @@
-/* Waiting on a condition variable, but not for ever. Deadlines are moments of clock_system()'s monotonic clock, so a stepped wall clock neither hangs nor
- * wakes anyone. */
+/* Waiting on a condition variable with a deadline. Deadlines are times of clock_system()'s
+ * monotonic clock, so a step of the wall clock neither hangs nor wakes a waiter. */
 #ifndef WEIR_DEADLINE_H
 #define WEIR_DEADLINE_H
 
@@ -9,14 +9,15 @@
 
 #define DEADLINE_NEVER INT64_MAX
 
-/* Negative, or beyond what the clock can count: DEADLINE_NEVER. */
-int64_t deadline_after_ns(int64_t ns); /* so long from now */
+/* These return DEADLINE_NEVER for a negative argument, or for one beyond the range of the clock. */
+int64_t deadline_after_ns(int64_t ns); /* this long from now */
 int64_t deadline_after_ms(int64_t ms);
-int64_t deadline_at_ms(int64_t ms); /* a moment of clock_ms */
+int64_t deadline_at_ms(int64_t ms); /* a time of clock_ms */
 
 /* A condition variable for deadline_wait. */
 void deadline_cond_init(pthread_cond_t *cond);
-/* As pthread_cond_wait: the caller has the lock, and looks again at what it waits for. False: the deadline has passed. */
+/* Waits as pthread_cond_wait does: the caller holds the lock, and checks its condition again
+ * afterwards. False: the deadline passed. */
 bool deadline_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ns);
 
 #endif

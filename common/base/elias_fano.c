@@ -1,14 +1,16 @@
-/* Numbers are decoded a block at a time: first their high bits, by looking for the next set one in words of 64, then the low bits, which for
- * a block begin somewhere in a byte and are read with unaligned loads from a copy that may be read beyond its end. */
+/* The decoder works in blocks. It first reads the high bits of a block, by looking for set bits in
+ * words of 64, and then the low bits. The low bits of a block may begin at any bit of a byte; the
+ * decoder reads them by unaligned loads from a copy that may be read beyond its end. */
 #include "common/base/elias_fano.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define BLOCK          512u
-#define WORD_BITS      64u
-#define ONE_LOAD_BITS  57u /* of a number whose bits begin anywhere in a byte: what a load of 8 bytes is sure to have */
-#define PADDING        4u  /* bytes */
+#define BLOCK     512u
+#define WORD_BITS 64u
+/* bits that one load of 8 bytes surely holds, for a number that begins at any bit of a byte */
+#define ONE_LOAD_BITS  57u
+#define PADDING        4u /* bytes */
 #define LOW_BITS_BYTES (BLOCK * WORD_BITS / 8)
 
 static uint32_t low_bits(size_t count, uint64_t most)
@@ -110,14 +112,14 @@ void elias_fano_begin(struct elias_fano *e, struct cursor in, size_t count, uint
 	e->place = 0 - (uint64_t)WORD_BITS;
 }
 
-/* The next 64 of the high bits, in the end perhaps 32. False: there are none. */
+/* Reads the next 64 high bits, or the last 32. False: there are no more. */
 static bool next_word(struct cursor *high, uint64_t *word)
 {
 	*word = 0;
 	return high->left && cursor_read(high, word, high->left < sizeof *word ? high->left : sizeof *word) == WEIR_OK;
 }
 
-/* The high bits of at most n numbers. Fewer: there are too few bits set. */
+/* Reads the high bits of at most n numbers. Fewer: too few bits are set. */
 static size_t take_high(struct elias_fano *e, uint64_t *numbers, size_t n)
 {
 	uint64_t word = e->word, place = e->place;
@@ -144,7 +146,7 @@ static uint64_t load(const uint8_t *p)
 	return word;
 }
 
-/* Shifts the low bits of n numbers in. */
+/* Shifts in the low bits of n numbers. */
 static void take_low(struct elias_fano *e, uint64_t *numbers, size_t n)
 {
 	uint8_t bytes[LOW_BITS_BYTES + 2 * sizeof(uint64_t)];
@@ -155,7 +157,7 @@ static void take_low(struct elias_fano *e, uint64_t *numbers, size_t n)
 	weir_status status = cursor_read(&here, bytes, partly);
 	if (!status)
 		status = cursor_skip(&e->low, whole);
-	assert(status == WEIR_OK); /* there are low bits of all that are left */
+	assert(status == WEIR_OK); /* low bits exist for all remaining numbers */
 	memset(bytes + partly, 0, 2 * sizeof(uint64_t));
 	e->low_taken = (uint32_t)(end % 8);
 	if (l <= ONE_LOAD_BITS)

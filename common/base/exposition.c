@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* quote: what is escaped besides line ends and backslashes. */
+/* Escapes line ends, backslashes, and the character `quote`. */
 static void put_escaped(FILE *out, const char *text, char quote)
 {
 	for (; *text; text++) {
@@ -36,7 +36,8 @@ void exposition_next_label(FILE *out, const char *label, const char *value)
 
 void exposition_value(FILE *out, double value)
 {
-	if (isnan(value)) /* printf shows its sign, for which Prometheus refuses the whole page */
+	/* printf writes the sign of a NaN, for which Prometheus rejects the whole page */
+	if (isnan(value))
 		fputs(" NaN\n", out);
 	else
 		fprintf(out, " %.17g\n", value);

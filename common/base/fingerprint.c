@@ -13,7 +13,7 @@ struct line {
 	size_t key_bytes, value_bytes;
 };
 
-/* The line at *at, which moves behind it; false: there is none. */
+/* Returns the line at *at and moves *at past it. False: no more lines. */
 static bool next_line(const char **at, struct line *out)
 {
 	const char *end = strchr(*at, '\n'), *equals = end ? memchr(*at, '=', (size_t)(end - *at)) : NULL;
@@ -106,9 +106,9 @@ static bool is_accepted(const struct fingerprint_comparison *c, const char *key)
 	return false;
 }
 
-#define VALUE_SHOWN 160 /* bytes of a value that messages repeat */
+#define VALUE_SHOWN 160 /* bytes of a value that messages show */
 
-/* Appends "KEY was A and is B"; of more than there is room for, nothing. */
+/* Appends "KEY was A and is B". Appends nothing if it does not fit. */
 static bool describe(char text[WEIR_ERROR_TEXT_BYTES], const char *key, const struct line *was, const char *is, size_t is_bytes)
 {
 	const size_t used = strlen(text), room = WEIR_ERROR_TEXT_BYTES / 2 - used;

@@ -1,4 +1,4 @@
-/* xxh3: the only user of xxhash.h. The 128-bit form is stored in its canonical (big-endian) order. */
+/* Hashing by xxh3. The 128-bit form is stored in its canonical (big-endian) order. */
 #include "common/base/hash.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ void hash128_bytes(const void *data, size_t bytes, uint8_t out[16])
 	put_canonical(XXH3_128bits(data, bytes), out);
 }
 
-/* Their state wants more alignment than malloc promises, so that it is made by the library. */
+/* xxh3's state needs a larger alignment than malloc guarantees, so the library allocates it. */
 struct hash128_stream *hash128_create(void)
 {
 	XXH3_state_t *h = XXH3_createState();

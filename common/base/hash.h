@@ -1,4 +1,4 @@
-/* xxh3 behind our own names; the only user of xxhash.h. */
+/* xxh3 behind our own names; hash.c is the only user of xxhash.h. */
 #ifndef WEIR_HASH_H
 #define WEIR_HASH_H
 
@@ -7,13 +7,14 @@
 
 uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);
 void hash128_bytes(const void *data, size_t bytes, uint8_t out[16]);
-/* The same of bytes that come in pieces. */
+/* The same for bytes that come in pieces. */
 struct hash128_stream;
 struct hash128_stream *hash128_create(void); /* NULL when out of memory */
 void hash128_update(struct hash128_stream *h, const void *data, size_t bytes);
-void hash128_digest(const struct hash128_stream *h, uint8_t out[16]); /* of all so far */
+void hash128_digest(const struct hash128_stream *h, uint8_t out[16]); /* hash of all bytes so far */
 void hash128_destroy(struct hash128_stream *h);                       /* NULL is allowed */
-/* A fixed bijective mix of one word (for tables and placement): fast, inline, part of the on-disk format. */
+/* A fixed bijective mix of one word, for tables and placement. Fast, inline, and part of the
+ * on-disk format. */
 static inline uint64_t hash_u64(uint64_t x)
 {
 	x ^= x >> 32;

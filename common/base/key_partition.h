@@ -1,4 +1,5 @@
-/* Where rows live: which partition owns a row, and which server a partition. Part of the on-disk format. */
+/* The placement of rows: which partition owns a row, and which server a partition. Part of the
+ * on-disk format. */
 #ifndef WEIR_PLACEMENT_H
 #define WEIR_PLACEMENT_H
 
@@ -6,25 +7,26 @@
 
 #include "common/base/hash.h"
 
-/* Embedding rows by hash of (table, key). */
+/* Embedding rows are placed by a hash of (table, key). */
 static inline uint32_t placement_embedding(uint32_t table, uint64_t key, uint32_t partitions)
 {
 	uint64_t h = hash_u64(key + 0x9e3779b97f4a7c15ull * (table + 1u));
 	return (uint32_t)(((h >> 32) * partitions) >> 32);
 }
 
-/* Dense chunks round-robin, each table starting elsewhere so that many small tables spread too. */
+/* Dense chunks are placed round-robin. Each table starts at another partition, so that many small
+ * tables spread too. */
 static inline uint32_t placement_dense(uint32_t table, uint64_t chunk, uint32_t partitions)
 {
 	return (uint32_t)((chunk + table) % partitions);
 }
 
-/* coord: static. Partition to server, round-robin. */
+/* Static coordination: partition to server, round-robin. */
 static inline uint32_t placement_server(uint32_t partition, uint32_t servers)
 {
 	return partition % servers;
 }
-/* Its i-th replica: on the servers that follow. */
+/* The server of a partition's i-th replica: the i-th one after the partition's server. */
 static inline uint32_t placement_replica(uint32_t partition, uint32_t i, uint32_t servers)
 {
 	return (placement_server(partition, servers) + i) % servers;

@@ -1,4 +1,4 @@
-/* Numbers in fixed formats: little-endian, at any alignment. */
+/* Fixed-width numbers of file and wire formats: little-endian, at any alignment. */
 #ifndef WEIR_LITTLE_ENDIAN_H
 #define WEIR_LITTLE_ENDIAN_H
 

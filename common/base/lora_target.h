@@ -1,4 +1,5 @@
-/* What low-rank adapters may be of, as job files, PEFT's folders and models have it: the last part of a projection's name. */
+/* The projections that can have low-rank adapters, by the names that job files, PEFT folders and
+ * models use: the last part of the projection's name. */
 #ifndef WEIR_LORA_TARGET_H
 #define WEIR_LORA_TARGET_H
 
@@ -16,7 +17,7 @@
 	X(down_proj)        \
 	X(c_attn)           \
 	X(c_fc)             \
-	X(c_proj) /* both of GPT-2's of that name */
+	X(c_proj) /* both GPT-2 projections of this name */
 enum lora_target {
 #define LORA_ENUM(name) LORA_##name,
 	LORA_TARGETS(LORA_ENUM)
@@ -24,8 +25,8 @@ enum lora_target {
 	    LORA_TARGETS_COUNT
 };
 
-/* The projections of a layer. X(NAME, what follows the layer's number in the names of its
- * tensors, target) */
+/* The projections of a layer. X(NAME, the part after the layer's number in its tensors' names,
+ * target) */
 #define LORA_MODULES(X)                   \
 	X(QUERY, "self_attn.q_proj", q_proj)  \
 	X(KEY, "self_attn.k_proj", k_proj)    \
@@ -48,11 +49,11 @@ enum lora_module {
 const char *lora_module_name(enum lora_module m);
 enum lora_target lora_module_target(enum lora_module m);
 bool lora_module_is_gpt2(enum lora_module m);
-/* Which has this name of `length` bytes; LORA_MODULES_COUNT: none. */
+/* The module with this name of `length` bytes; LORA_MODULES_COUNT: no module. */
 enum lora_module lora_module_find(const char *name, size_t length);
 
 const char *lora_target_name(enum lora_target t);
-/* Which has this name of `length` bytes; LORA_TARGETS_COUNT: none. */
+/* The target with this name of `length` bytes; LORA_TARGETS_COUNT: no target. */
 enum lora_target lora_target_find(const char *name, size_t length);
 
 #endif

@@ -1,6 +1,8 @@
-/* Reference-counted span chains and their cursors. A message, its span list and (message_alloc) its bytes are one allocation.
+/* Reference-counted span chains and their cursors. One allocation holds a message, its span list
+ * and, for message_alloc, its bytes.
  *
- * Cursor invariant: `left` counts only bytes that are there, and span/offset never rest at the end of a span while left > 0. */
+ * Cursor invariant: `left` counts only existing bytes, and span/offset never rest at the end of a
+ * span while left > 0. */
 #include "common/base/message.h"
 
 #include <assert.h>
@@ -69,7 +71,8 @@ void message_release(struct message *m)
 {
 	if (!m)
 		return;
-	/* Every holder's use happens before the free: release each decrement, acquire them all in the last. */
+	/* All use by all holders must happen before the free: every decrement releases, the last one
+	 * acquires. */
 	unsigned before = atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel);
 	assert(before > 0);
 	if (before > 1)
@@ -79,7 +82,7 @@ void message_release(struct message *m)
 	free(m);
 }
 
-/* Moves past the ends of spans, empty ones too, so that the invariant holds. */
+/* Moves past the ends of spans, including empty ones, to keep the invariant. */
 static void settle(struct cursor *c)
 {
 	while (c->left > 0 && c->offset == c->message->spans[c->span].size) {
@@ -103,7 +106,7 @@ static const uint8_t *position(const struct cursor *c)
 	return c->message->spans[c->span].data + c->offset;
 }
 
-/* Moves on by n bytes that are contiguous. */
+/* Moves on by n contiguous bytes. */
 static void step(struct cursor *c, size_t n)
 {
 	c->offset += n;

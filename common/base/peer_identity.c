@@ -39,7 +39,8 @@ void principal_roles(unsigned roles, char out[PRINCIPAL_ROLES_BYTES])
 			n += (size_t)snprintf(out + n, PRINCIPAL_ROLES_BYTES - n, "%s%s", n ? " or " : "", roles_known[i].text);
 }
 
-/* What stands before the next '/' or the end, to out; *at goes behind it. False: too long, or no name. */
+/* Copies the text up to the next '/' or the end to out, and moves *at past it. False: too long, or
+ * not a name. */
 static bool take_name(char out[WEIR_NAME_BYTES_MAX], const char **at, const char *end)
 {
 	const char *slash = memchr(*at, '/', (size_t)(end - *at));

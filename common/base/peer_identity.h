@@ -1,4 +1,5 @@
-/* Who somebody is: what the certificate of a process says of it, as the URI weir://JOB/ROLE/NAME. JOB and NAME are of letters, digits, '_', '-' and '.'. */
+/* The identity of a process, as its certificate states it in the URI weir://JOB/ROLE/NAME. JOB and
+ * NAME consist of letters, digits, '_', '-' and '.'. */
 #ifndef WEIR_PRINCIPAL_H
 #define WEIR_PRINCIPAL_H
 
@@ -7,7 +8,8 @@
 
 #include "common/base/limits.h"
 
-/* X(NAME, bit, "name"). As what a process takes part: bits, as a method may be several roles' (RPC_METHOD_MAP). */
+/* X(NAME, bit, "name"). The role of a process in a job. Roles are bits because several roles may
+ * call one method (RPC_METHOD_MAP). */
 #define PRINCIPAL_ROLE_MAP(X) \
 	X(SERVER, 1, "server")    \
 	X(WORKER, 2, "worker")    \
@@ -19,7 +21,7 @@ enum principal_role {
 #undef PRINCIPAL_ROLE_ENUM
 };
 
-#define PRINCIPAL_ROLES_BYTES   56u /* of all roles' names, with the NUL */
+#define PRINCIPAL_ROLES_BYTES   56u /* the names of all roles, with the NUL */
 #define PRINCIPAL_URI_BYTES_MAX (2 * WEIR_NAME_BYTES_MAX + PRINCIPAL_ROLES_BYTES + 16)
 #define PRINCIPAL_SCHEME        "weir://"
 
@@ -29,13 +31,13 @@ struct principal {
 	char name[WEIR_NAME_BYTES_MAX];
 };
 
-/* False: the `bytes` bytes at uri are none. */
+/* Parses `bytes` bytes at uri. False: they are not an identity. */
 bool principal_parse(struct principal *out, const char *uri, size_t bytes);
 void principal_uri(const struct principal *p, char out[PRINCIPAL_URI_BYTES_MAX]);
-/* Whether it may be a principal's JOB or NAME. */
+/* Whether the text may be the JOB or NAME of an identity. */
 bool principal_is_name(const char *text);
 bool principal_role_parse(enum principal_role *out, const char *text, size_t bytes);
-/* "server", or of several roles "worker or admin". */
+/* Writes "server", or for several roles "worker or admin". */
 void principal_roles(unsigned roles, char out[PRINCIPAL_ROLES_BYTES]);
 
 #endif

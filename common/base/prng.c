@@ -1,7 +1,9 @@
-/* xoshiro256++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2019), seeded by splitmix64 (Steele et al.
- * 2014); normals by the inverse distribution function (Wichura 1988, AS 241 PPND7); permutations by a Feistel network on the
- * smallest even number of bits that holds n, walked until it lands below n (Black and Rogaway, "Ciphers with Arbitrary Finite
- * Domains", 2002). Only +, -, *, / and sqrt on doubles: IEEE 754 fixes their bits on every machine. */
+/* Generator: xoshiro256++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators",
+ * 2019), seeded by splitmix64 (Steele et al. 2014). Normals: the inverse distribution function
+ * (Wichura 1988, AS 241 PPND7). Permutations: a Feistel network on the smallest even number of bits
+ * that holds n, walked until it lands below n (Black and Rogaway, "Ciphers with Arbitrary Finite
+ * Domains", 2002). The code uses only +, -, *, / and sqrt on doubles: IEEE 754 fixes their bits on
+ * every machine. */
 #include "common/base/prng.h"
 
 #include <assert.h>
@@ -39,7 +41,8 @@ uint64_t prng_u64(struct prng *r)
 	return result;
 }
 
-/* Lemire, "Fast Random Integer Generation in an Interval" (2019): the high word of a product, rejecting the low words that would bias. */
+/* Lemire, "Fast Random Integer Generation in an Interval" (2019): takes the high word of a product,
+ * and rejects the low words that would cause bias. */
 uint64_t prng_below(struct prng *r, uint64_t bound)
 {
 	assert(bound > 0);
@@ -67,7 +70,8 @@ uint64_t prng_mix(uint64_t seed, uint64_t a, uint64_t b)
 	return prng_mix_of(seed, a, b);
 }
 
-/* Natural logarithm of 0 < x < 1 to about 1e-12: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh((m-1)/(m+1)). */
+/* Natural logarithm of 0 < x < 1, accurate to about 1e-12: x = m * 2^e with m in [sqrt(1/2),
+ * sqrt(2)), log m = 2 atanh((m-1)/(m+1)). */
 static double log_unit(double x)
 {
 	uint64_t bits;
@@ -93,7 +97,7 @@ static double log_unit(double x)
 
 float prng_normal_from(uint64_t bits)
 {
-	/* 52 bits and a half: exact, symmetric, never 0 or 1. */
+	/* 52.5 bits: exact, symmetric, never 0 or 1. */
 	double u = ((double)(bits >> 12) + 0.5) * 0x1p-52;
 	double q = u - 0.5;
 	if (q >= -0.425 && q <= 0.425) {

@@ -1,4 +1,4 @@
-/* A ring under one mutex, with a condition for each side. */
+/* A ring under one mutex, with one condition variable for each side. */
 #include "common/base/queue.h"
 
 #include <assert.h>

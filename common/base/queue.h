@@ -9,12 +9,12 @@
 
 struct queue;
 struct queue *queue_create(size_t capacity);
-/* E_CLOSED after queue_close; E_TIMEOUT when full for timeout_ms (< 0: for ever, 0: do not wait). */
+/* E_CLOSED after queue_close; E_TIMEOUT when full for timeout_ms (< 0: forever, 0: do not wait). */
 weir_status queue_push(struct queue *q, void *item, int64_t timeout_ms) WEIR_MUST_CHECK;
-/* E_CLOSED when closed and empty; E_TIMEOUT. */
+/* E_CLOSED when closed and empty; E_TIMEOUT when empty for timeout_ms. */
 weir_status queue_pop(struct queue *q, void **item, int64_t timeout_ms) WEIR_MUST_CHECK;
 size_t queue_length(struct queue *q);
-void queue_close(struct queue *q);   /* wakes everyone; what is queued can still be popped */
-void queue_destroy(struct queue *q); /* needs: nobody waits in it */
+void queue_close(struct queue *q);   /* wakes all waiters; queued items can still be popped */
+void queue_destroy(struct queue *q); /* no thread may be waiting in it */
 
 #endif

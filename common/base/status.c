@@ -32,7 +32,8 @@ const char *weir_status_text(weir_status status)
 weir_status weir_fail(weir_error *err, weir_status status, const char *format, ...)
 {
 	if (err) {
-		/* An argument may be err->text itself: a caller adds where it happened to what it was told. */
+		/* An argument may be err->text itself, when a caller adds context to an error that it
+		 * received. */
 		char text[WEIR_ERROR_TEXT_BYTES];
 		va_list args;
 		va_start(args, format);

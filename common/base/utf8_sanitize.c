@@ -17,7 +17,7 @@ size_t legible_character(const unsigned char *at)
 	return n;
 }
 
-/* Of C0, and of C1, which some terminals obey, too. */
+/* Control characters of C0 and of C1; some terminals also obey C1. */
 static bool is_control(const unsigned char *at)
 {
 	return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);

@@ -17,7 +17,7 @@ static bool is_port(const char *s, size_t n)
 	return port > 0 && port <= PORT_MAX;
 }
 
-/* Letters, digits, '.', '-' and '_', or an address in brackets. */
+/* A host: letters, digits, '.', '-' and '_', or an address in brackets. */
 static bool is_host(const char *s, size_t n)
 {
 	const bool bracketed = n > 2 && s[0] == '[' && s[n - 1] == ']';

@@ -1,4 +1,5 @@
-/* The address of a web server, as jobs name it: https://HOST, http://HOST:PORT or http://[::1]:PORT, and perhaps a slash. */
+/* The address of a web server in a job file: https://HOST, http://HOST:PORT or http://[::1]:PORT,
+ * with an optional slash at the end. */
 #ifndef WEIR_WEB_ENDPOINT_H
 #define WEIR_WEB_ENDPOINT_H
 
@@ -7,7 +8,7 @@
 
 #define WEB_ENDPOINT_EXPECTED "expected https://HOST or http://HOST:PORT, without a path"
 
-/* False: it is none. *bytes: its length without the slashes at its end. */
+/* False: not such an address. *bytes: its length without trailing slashes. */
 bool web_endpoint_check(const char *endpoint, size_t *bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reading a job: read texts, store values, check them together; and the nearest word for error messages. */
+/* Reads a job: reads texts, stores values, and checks them together. Also finds the nearest word
+ * for error messages. */
 #include "common/job/job.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include "common/job/job_read.h"
 #include "common/system/disk.h"
 
-/* Texts of one file: the file itself, its items rounded to the arena's alignment, and what ${NAME} expands to. */
+/* Memory for the texts of one file: the file, its items rounded to the arena's alignment, and the
+ * expansions of ${NAME}. */
 #define ARENA_BYTES_MAX (64u * (size_t)WEIR_CONFIG_BYTES_MAX)
 
 void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32])
@@ -27,12 +29,13 @@ void job_server_mark(const struct job *job, uint32_t index, char out[WEIR_PATH_B
 bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	const uint32_t port = job->metrics.port + (job->cluster.servers_at_count ? 0 : place);
-	const bool bare = strchr(job->metrics.host, ':') && job->metrics.host[0] != '['; /* of IPv6 */
+	/* an IPv6 address without brackets */
+	const bool bare = strchr(job->metrics.host, ':') && job->metrics.host[0] != '[';
 	snprintf(out, WEIR_ADDRESS_BYTES_MAX, bare ? "[%.200s]:%u" : "%.200s:%u", job->metrics.host, port);
 	return job->metrics.port > 0;
 }
 
-/* Its name for each "{role}" in `path`: roles' names are no longer than that. */
+/* Replaces each "{role}" in `path` by the role's name, which is never longer. */
 static void with_role(const char *path, const char *role, char out[WEIR_PATH_BYTES_MAX])
 {
 	static const char place[] = "{role}";
@@ -141,7 +144,7 @@ weir_status job_parse(const char *text, const char *name, const char *const *set
 	return status;
 }
 
-/* A pipe cannot be read twice, nor asked for its size. */
+/* Reads a pipe, which cannot be read twice and has no size. */
 static weir_status read_pipe(FILE *from, const char *path, char **out, size_t *bytes, weir_error *err)
 {
 	char *text = malloc(WEIR_CONFIG_BYTES_MAX + 1);
@@ -229,7 +232,8 @@ void job_free(struct job *job)
 	free(job);
 }
 
-/* Optimal string alignment (Damerau 1964, no substring edited twice) over the first DISTANCE_BYTES_MAX bytes of each. */
+/* Edit distance: optimal string alignment (Damerau 1964, no substring edited twice) over the first
+ * DISTANCE_BYTES_MAX bytes of each word. */
 #define DISTANCE_BYTES_MAX 64u
 
 static uint32_t distance(const char *a, const char *b)
@@ -289,7 +293,8 @@ bool job_waits_for_evaluation(const struct job *job)
 const char *job_nearest(const char *word, const char *const *candidates, uint32_t count)
 {
 	const char *nearest = NULL;
-	uint32_t least = (uint32_t)(strlen(word) + 2) / 3 + 1; /* more than a third wrong is another word */
+	/* a word that differs in more than a third is another word */
+	uint32_t least = (uint32_t)(strlen(word) + 2) / 3 + 1;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t d = distance(word, candidates[i]);
 		if (d < least) {

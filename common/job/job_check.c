@@ -1,4 +1,5 @@
-/* Checks over several keys. What this release cannot do yet is E_UNSUPPORTED and says what it can. */
+/* Checks across several keys. A request that this release does not support is E_UNSUPPORTED, and
+ * the message states what is supported. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static weir_status check_names(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
-/* --- Where a worker computes */
+/* --- The device of a worker */
 
 static bool is_device(const char *device)
 {
@@ -65,7 +66,7 @@ static long port_of(const char *address)
 	const char *colon = strrchr(address, ':');
 	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
 	if (!bracketed && colon != strchr(address, ':'))
-		return -1; /* of an IPv6 address the last colon may be its own */
+		return -1; /* the last colon may be part of an IPv6 address */
 	if (!colon || colon == address || colon[1] == 0 || strlen(colon + 1) > 5 || colon[1 + strspn(colon + 1, "0123456789")] != 0)
 		return -1;
 	long port = strtol(colon + 1, NULL, 10);
@@ -103,7 +104,7 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* What stands behind etcd:// or etcds://; NULL: neither does. */
+/* The part after etcd:// or etcds://; NULL: neither. */
 static const char *endpoints_of(const char *coord, bool *tls)
 {
 	*tls = strncmp(coord, "etcds://", strlen("etcds://")) == 0;
@@ -112,7 +113,7 @@ static const char *endpoints_of(const char *coord, bool *tls)
 	return strncmp(coord, "etcd://", strlen("etcd://")) == 0 ? coord + strlen("etcd://") : NULL;
 }
 
-/* In plain text to that address. */
+/* Checks that plain text is allowed to the address. */
 static weir_status check_plain(struct reading *r, const struct job *job, const char *key, const char *address)
 {
 	if (job->security.insecure || address_is_local(address))
@@ -247,7 +248,7 @@ static weir_status check_read(struct reading *r, const struct job *job)
 
 /* --- Data */
 
-/* What is done when lines become rows has been done to packed data, and is not done to texts. */
+/* Checks the keys of line parsing: packed data is already parsed, and texts are not parsed. */
 static weir_status check_parsing(struct reading *r, const struct job *job)
 {
 	const enum data_format format = job->data.format;
@@ -283,7 +284,8 @@ static weir_status check_data(struct reading *r, const struct job *job)
 	return check_parsing(r, job);
 }
 
-/* Generated data is one file in the run directory, split by line. From here on it is like any other. */
+/* Names the generated data: one file in the run directory, split by line. Later code treats it like
+ * any other data. */
 static weir_status place_generated(struct reading *r, struct job *job)
 {
 	if (job->data.generate.rows == 0)
@@ -307,9 +309,9 @@ static weir_status place_generated(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
-/* --- All of it */
+/* --- All checks */
 
-/* Each check notes what it finds, and the next ones follow. */
+/* Each check records its mistakes; the next ones run anyway. */
 weir_status job_check(struct reading *r, struct job *job)
 {
 	(void)check_names(r, job);

@@ -1,4 +1,4 @@
-/* Models, and the data that they learn from. */
+/* Checks of models and of the data that they learn from. */
 #include "common/base/lora_target.h"
 #include "common/job/job_read.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What data are of, and what models read. */
+/* The kinds of data, and of the input of models. */
 enum kind { CLICKS, TEXT, TOKENS };
 static const char *const kinds[] = {"clicks", "text", "tokens"};
 
@@ -118,7 +118,8 @@ static weir_status check_transformer(struct reading *r, const struct job *job)
 	return from ? WEIR_OK : check_shape(r, job);
 }
 
-/* Where all weights are trained, training begins with those of model.from; adapters begin anew, or with those of model.lora.from. */
+/* Full training starts with the weights of model.from. Adapters start fresh, or with those of
+ * model.lora.from. */
 static void begin_from(struct job *job)
 {
 	const char *weights = job->model.lora.from[0] != '\0' ? job->model.lora.from : job->model.from;

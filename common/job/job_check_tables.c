@@ -1,4 +1,5 @@
-/* Checks over the keys of tables. What a choice leaves unused is settled, so that tables which are alike are described alike. */
+/* Checks of the keys of tables. Keys that a choice leaves unused get a fixed value, so that equal
+ * tables have equal descriptions. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +69,8 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	return WEIR_OK;
 }
 
-/* What the codec does not use becomes 0, so that tables which are coded alike are described alike. In place: jobs are compared as bytes. */
+/* Sets the fields that the codec does not use to 0, so that tables with equal coding have equal
+ * descriptions. Works in place: jobs are compared as bytes. */
 static void settle_push(weir_compression *c, bool dense, uint32_t workers)
 {
 	const bool topk = c->codec == WEIR_CODEC_TOPK, exact = c->codec == WEIR_CODEC_FP32 || c->codec == WEIR_CODEC_BF16;
@@ -76,7 +78,8 @@ static void settle_push(weir_compression *c, bool dense, uint32_t workers)
 	c->rows = c->rows < 1 ? c->rows : 0;
 	if (c->codec != WEIR_CODEC_INT4)
 		c->book = WEIR_BOOK_NF4;
-	c->clip /= sqrtf((float)workers); /* the norm of a sum of independent gradients grows with the root of their count */
+	/* the norm of a sum of n independent gradients grows with sqrt(n) */
+	c->clip /= sqrtf((float)workers);
 	if (topk)
 		return;
 	c->values = WEIR_VALUES_FP32;
@@ -120,7 +123,7 @@ static weir_pull_coding settled_pull(const weir_pull_coding *c, bool dense)
 
 /* --- Modes */
 
-/* Keys of the file that the mode has no use for. */
+/* Keys of the file that the mode does not use. */
 static weir_status check_mode_keys(struct reading *r, const char *table, const struct job_table *t, bool local)
 {
 	const weir_mode *m = &t->mode;
@@ -179,7 +182,8 @@ static weir_status check_local(struct reading *r, const struct job *job)
 	return check_schedule(r, "dense.mode.inner", &t->local.inner.schedule);
 }
 
-/* The mode as tables are described by it; of what the file leaves out, nothing. */
+/* Converts the mode to the form of table descriptions; clears the fields that the mode does not
+ * use. */
 static weir_status settle_mode(struct reading *r, const char *table, struct job_table *t, const struct job *job)
 {
 	char path[JOB_KEY_BYTES_MAX];
@@ -205,7 +209,7 @@ static weir_status settle_mode(struct reading *r, const char *table, struct job_
 	return WEIR_OK;
 }
 
-/* --- */
+/* --- Tables */
 
 static weir_status check_table(struct reading *r, const char *table, struct job_table *t, const struct job *job)
 {
@@ -233,7 +237,7 @@ static weir_status check_admission(struct reading *r, const weir_admission *a)
 	return WEIR_OK;
 }
 
-/* Rows that are as old as the cache lets them be are for tables that do not promise otherwise. */
+/* Rows as old as the cache allows suit only tables that promise nothing stricter. */
 static weir_status check_cache(struct reading *r, const struct job *job)
 {
 	const struct job_table *t = &job->tables.embedding;

@@ -1,11 +1,11 @@
-/* All that is wrong with a job file, told in one go. */
+/* Collects all mistakes of a job file, to report them together. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/job/job_read.h"
 
-/* Behind the lines of the file: --set, and what stands nowhere. */
+/* Sort keys after all lines of the file: mistakes of --set, then those without a place. */
 #define LINE_SET     (UINT32_MAX - 1)
 #define LINE_NOWHERE UINT32_MAX
 
@@ -29,8 +29,8 @@ static void keep(struct job_mistakes *m, uint32_t line, const weir_error *error)
 	m->kept[at] = (struct job_mistake){.line = line, .error = *error};
 }
 
-/* Whether a check would not have failed, perhaps, if a value that is wrong were right: it is of
- * that key, or speaks of it. */
+/* Whether a failed check may follow from a wrong value: the failure is of that key, or mentions
+ * it. */
 static bool follows(const struct reading *r, const char *path, const char *what)
 {
 	uint32_t count;

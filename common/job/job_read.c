@@ -1,4 +1,5 @@
-/* YAML to one raw text per key of the schema: cli/sweep/sweep_file.c is the other user of libyaml. */
+/* YAML to one raw text per key of the schema. cli/sweep/sweep_file.c is the only other user of
+ * libyaml. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,12 +7,12 @@
 
 #include "common/job/job_read.h"
 
-#define VALUE_SHOWN 60 /* bytes of a value that messages repeat */
+#define VALUE_SHOWN 60 /* bytes of a value that messages show */
 
 struct document {
 	struct reading *r;
 	yaml_document_t yaml;
-	const char *set; /* the --set it comes from, or NULL */
+	const char *set; /* the --set that it comes from, or NULL */
 };
 
 static weir_status read_map(struct document *d, const char *path, const yaml_node_t *node);
@@ -32,7 +33,7 @@ static const char *text_of(const yaml_node_t *node)
 	return (const char *)node->data.scalar.value;
 }
 
-/* A short picture of a node's value for messages. */
+/* A short form of a node's value, for messages. */
 static void describe(const yaml_node_t *node, char *out, size_t bytes)
 {
 	if (node->type == YAML_SCALAR_NODE)
@@ -43,7 +44,8 @@ static void describe(const yaml_node_t *node, char *out, size_t bytes)
 
 /* --- Unknown keys */
 
-/* The names inside a map, also joined for messages ("servers, workers, ..."; cut where that is too long). */
+/* The names inside a map, also joined for messages ("servers, workers, ..."), cut if that is too
+ * long. */
 static uint32_t children_of(const char *map, char names[JOB_KEYS_MAX][JOB_KEY_BYTES_MAX], char joined[JOB_EXPECTED_BYTES])
 {
 	uint32_t count = job_schema_children(map, names);
@@ -61,7 +63,8 @@ static uint32_t children_of(const char *map, char names[JOB_KEYS_MAX][JOB_KEY_BY
 	return count;
 }
 
-/* A key of the same name elsewhere in the schema ("lr" at the top: tables.embedding.optimizer.lr), or NULL. */
+/* A key of the same name elsewhere in the schema ("lr" at the top: tables.embedding.optimizer.lr),
+ * or NULL. */
 static const char *same_name_elsewhere(const char *name)
 {
 	uint32_t count;
@@ -171,7 +174,7 @@ static weir_status read_leaf(struct document *d, const struct key *key, yaml_nod
 	return WEIR_OK;
 }
 
-/* --- Maps. The depth is bounded by the schema's, so an alias that contains itself ends here too. */
+/* --- Maps. The schema bounds the depth, so an alias that contains itself ends here too. */
 
 static weir_status read_at(struct document *d, const char *path, yaml_node_t *node)
 {
@@ -256,7 +259,7 @@ static weir_status read_root(struct document *d, const char *path)
 	return read_at(d, path, root);
 }
 
-/* One YAML document as the value of `path`; nothing may follow it. */
+/* Reads one YAML document as the value of `path`; nothing may follow it. */
 static weir_status read_text(struct reading *r, const char *path, const char *text, const char *set)
 {
 	yaml_parser_t parser;
@@ -289,7 +292,8 @@ weir_status job_read_yaml(struct reading *r, const char *text)
 	return read_text(r, "", text, NULL);
 }
 
-/* The text itself as the value of a key: no YAML in it, so that `*.tsv` and `a: b` are what they look like. */
+/* Takes the text itself as the value of a key, without YAML, so that `*.tsv` and `a: b` stay as
+ * they are. */
 static weir_status read_plain(struct reading *r, const struct key *key, const char *text, const char *set)
 {
 	struct raw *raw = &r->raws[index_of(key)];
@@ -300,7 +304,7 @@ static weir_status read_plain(struct reading *r, const struct key *key, const ch
 	return raw->items && raw->items[0] ? WEIR_OK : out_of_memory(r);
 }
 
-/* KEY of KEY=VALUE, spaces around both left out. */
+/* Copies KEY of KEY=VALUE, without the spaces around it. */
 static weir_status split_set(struct reading *r, const char *set, char path[JOB_KEY_BYTES_MAX], const char **value)
 {
 	const struct place place = {.set = set};
@@ -318,7 +322,8 @@ static weir_status split_set(struct reading *r, const char *set, char path[JOB_K
 	return WEIR_OK;
 }
 
-/* A quoted text, or a list where one may be. Else [::1]:0 and {a,b}.tsv are texts. */
+/* Whether a value is YAML: a quoted text, or a list if the key takes one. Otherwise [::1]:0 and
+ * {a,b}.tsv are texts. */
 static bool is_yaml(const struct key *key, const char *value)
 {
 	const size_t length = strlen(value);
@@ -342,7 +347,8 @@ static weir_status read_set(struct reading *r, const char *set)
 		return read_text(r, path, value, set);
 	char shown[VALUE_SHOWN + 16];
 	snprintf(shown, sizeof shown, "'%.*s'", VALUE_SHOWN, value);
-	for (char *dot = strrchr(path, '.'); dot; dot = strrchr(path, '.')) { /* cut up to a map that there is */
+	/* shorten the path to an existing map */
+	for (char *dot = strrchr(path, '.'); dot; dot = strrchr(path, '.')) {
 		*dot = 0;
 		if (job_schema_is_map(path))
 			return fail_unknown(r, &place, path, dot + 1, shown);
@@ -378,7 +384,7 @@ weir_status job_read_default(struct reading *r, uint32_t row)
 	return status;
 }
 
-/* A key that has no default and was not given: what is read goes on with an empty text. */
+/* Reports a required key that was not given; reading goes on with an empty text. */
 static weir_status miss(struct reading *r, const struct key *key)
 {
 	char expected[JOB_EXPECTED_BYTES];

@@ -1,4 +1,5 @@
-/* The rows of the schema. A default is text and is read like a value that a person wrote, so both go one way. */
+/* The rows of the schema. A default is a text and is read like a person's value, so both take the
+ * same path. */
 #include "common/job/job_schema.h"
 
 #include <stdio.h>
@@ -29,13 +30,15 @@
 #define TEXT_LIST(p, f, d, n)         .path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d
 #define LATER(p)                      .path = p, .type = KEY_LATER
 
-/* Each row is of one class: a row without one does not compile. */
+/* Each row has one class: a row without a class does not compile. */
 #define OPERATION(...) {__VA_ARGS__, .of = OF_OPERATION}
 #define DATA(...)      {__VA_ARGS__, .of = OF_DATA}
-#define IDS(...)       {__VA_ARGS__, .of = OF_DATA, .of_weights = true} /* gives ids their meaning */
+/* they define the meaning of ids */
+#define IDS(...)       {__VA_ARGS__, .of = OF_DATA, .of_weights = true}
 #define MODEL(...)     {__VA_ARGS__, .of = OF_MODEL, .of_weights = true}
 #define TRAINING(...)  {__VA_ARGS__, .of = OF_TRAINING}
-#define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true} /* rows that were never pushed */
+/* they define rows that were never pushed */
+#define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true}
 
 #define ANY_U64 UINT64_MAX
 #define ANY_FLOAT 3.0e38
@@ -333,7 +336,7 @@ const struct key *job_schema_find(const char *path)
 	return NULL;
 }
 
-/* What of a key's path lies inside map `path` (of `length` bytes), or NULL. */
+/* The part of a key's path inside map `path` (of `length` bytes), or NULL. */
 static const char *inside(const struct key *key, const char *path, size_t length)
 {
 	if (length == 0)
@@ -358,14 +361,14 @@ uint32_t job_schema_children(const char *path, char names[][JOB_KEY_BYTES_MAX])
 			continue;
 		int length = (int)strcspn(rest, ".");
 		snprintf(names[count], JOB_KEY_BYTES_MAX, "%.*s", length, rest);
-		/* The rows of a map stand together. */
+		/* the rows of a map are adjacent */
 		if (count == 0 || strcmp(names[count - 1], names[count]) != 0)
 			count++;
 	}
 	return count;
 }
 
-/* Appends, cutting at the end of out. */
+/* Appends text, cut at the end of out. */
 static void append(char out[JOB_EXPECTED_BYTES], const char *text)
 {
 	size_t length = strlen(out);

@@ -1,4 +1,4 @@
-/* Fields to texts: the canonical form of a key's value, the same however a person wrote it. */
+/* Fields to texts: the canonical form of a key's value, however a person wrote it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

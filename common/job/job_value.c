@@ -1,4 +1,5 @@
-/* Texts to fields. Each reader returns false when the text is not what the key expects; the caller makes the message. */
+/* Texts to fields. A reader returns false if the text does not suit the key; the caller makes the
+ * message. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -25,7 +26,8 @@ static size_t name_length(const char *text)
 	return n;
 }
 
-/* The value of the reference at text ("${..."), and where it ends; NULL after an error. */
+/* The value of the reference at text ("${..."), and the end of the reference; NULL after an
+ * error. */
 static const char *expand_one(struct reading *r, const struct raw *raw, const char *path, const char *text, const char **end)
 {
 	const char *name = text + 2;
@@ -59,7 +61,7 @@ static const char *expand_one(struct reading *r, const struct raw *raw, const ch
 	return fallback;
 }
 
-/* `text` with its references replaced, in the arena; NULL after an error. */
+/* Copies `text` to the arena with its references replaced; NULL after an error. */
 static const char *expand(struct reading *r, const struct raw *raw, const char *path, const char *text)
 {
 	if (!strchr(text, '$'))
@@ -94,7 +96,7 @@ static const char *expand(struct reading *r, const struct raw *raw, const char *
 
 /* --- Readers of one text */
 
-/* Digits only; *rest is what follows them. */
+/* Reads digits only; *rest is the text after them. */
 static bool read_digits(const char *text, uint64_t *out, const char **rest)
 {
 	if (*text < '0' || *text > '9')
@@ -126,7 +128,7 @@ struct unit {
 	uint64_t factor;
 };
 
-/* A whole number and one of the units, with or without spaces between. */
+/* Reads a whole number and a unit, with or without spaces between them. */
 static bool read_measure(const struct key *key, const struct unit *units, size_t units_count, const char *text, uint64_t *out)
 {
 	const char *rest;
@@ -224,7 +226,8 @@ static weir_status store_text_list(struct reading *r, const struct raw *raw, con
 	for (uint32_t i = 0; i < raw->count; i++) {
 		const char *text = expand(r, raw, key->path, raw->items[i]);
 		if (!text || *text == 0 || strlen(text) >= WEIR_PATH_BYTES_MAX) {
-			memcpy((char *)job + key->count_offset, &i, sizeof i); /* only those that are there */
+			/* count only the items stored so far */
+			memcpy((char *)job + key->count_offset, &i, sizeof i);
 			return text ? fail_value(r, key, raw, text) : r->err->status;
 		}
 		list[i] = strdup(text);
@@ -320,7 +323,8 @@ weir_status job_value_store_all(struct reading *r, struct job *job)
 		if (status == WEIR_OK)
 			continue;
 		r->raws[i].wrong = true;
-		if (status != WEIR_E_MEMORY && keys[i].fallback && keys[i].type != KEY_TEXT_LIST) { /* for the checks */
+		/* so that the checks can go on */
+		if (status != WEIR_E_MEMORY && keys[i].fallback && keys[i].type != KEY_TEXT_LIST) {
 			status = job_read_default(r, i);
 			if (status == WEIR_OK)
 				status = store(r, &r->raws[i], &keys[i], job);

@@ -1,4 +1,5 @@
-/* The registry: a list in order of registration under a mutex; entries are never removed, so pointers to their values stay good. */
+/* The registry: a list in order of registration, under a mutex. Entries are never removed, so
+ * pointers to their values stay valid. */
 #include "common/metrics/metrics.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 
 #include "common/base/exposition.h"
 
-#define EXACT_BUCKETS  16u /* values 0 to 15 have a bucket each */
+#define EXACT_BUCKETS  16u /* each value from 0 to 15 has its own bucket */
 #define OCTAVE_BUCKETS 8u
 #define EXACT_BITS     4u
 #define OCTAVE_BITS    3u
@@ -132,7 +133,8 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
 	return e ? &e->value.histogram : NULL;
 }
 
-/* --- Histograms. A value v >= 16 of e + 1 bits falls in octave e, divided by its three bits below the leading one. */
+/* --- Histograms. A value v >= 16 of e + 1 bits is in octave e; the three bits below the leading
+ * one select the bucket in the octave. */
 
 unsigned histogram_bucket_of(uint64_t value)
 {
@@ -248,7 +250,7 @@ void metrics_series(FILE *out, struct metrics *m)
 	static const char *const types[] = {"counter", "gauge", "histogram"};
 	pthread_mutex_lock(&m->lock);
 	for (struct metric *e = m->first; e; e = e->next) {
-		/* All series of a name stand together under one header. */
+		/* All series of one name follow one header. */
 		if (!is_first_of_name(m, e))
 			continue;
 		exposition_header(out, e->name, types[e->kind], e->help);

@@ -11,7 +11,7 @@
 
 struct monitor {
 	struct monitor_options options;
-	struct gpu *gpu; /* NULL: there is none, or none is asked for */
+	struct gpu *gpu; /* NULL: no GPU, or none requested */
 	struct http_server *server;
 };
 
@@ -37,7 +37,8 @@ static weir_status series(const struct monitor *m, char **text, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
-/* In exposition format a line that is no sample is a comment: a scrape that fails says why to whoever looks. */
+/* In the exposition format, a line that is not a sample is a comment: the page of a failed scrape
+ * gives the reason to its reader. */
 static char *comment(const char *text)
 {
 	char *out = NULL;

@@ -1,4 +1,5 @@
-/* What a process shows of itself over HTTP (http_server.h): /metrics for Prometheus, /healthz (it runs), /readyz (it does what it is there for; else 503 and why). */
+/* The HTTP pages of a process (http_server.h): /metrics for Prometheus, /healthz (the process
+ * runs), and /readyz (it is ready to work; otherwise 503 and the reason). */
 #ifndef WEIR_MONITOR_H
 #define WEIR_MONITOR_H
 
@@ -9,22 +10,22 @@
 #include "common/web/http_server.h"
 
 struct monitor_options {
-	const char *address;     /* http_server.h's, */
-	struct http_names names; /* as these are */
-	struct metrics *metrics; /* borrowed; NULL: none */
-	bool device;             /* of the machine's GPUs, too (gpu.h) */
-	/* Writes what else there is; an error: nothing is shown of it. May be NULL. */
+	const char *address;     /* as for http_server_start */
+	struct http_names names; /* as for http_server_start */
+	struct metrics *metrics; /* borrowed; NULL: no metrics */
+	bool device;             /* whether to show the machine's GPUs too (gpu.h) */
+	/* Writes further series. After an error, none of them is shown. May be NULL. */
 	weir_status (*series)(void *arg, FILE *out, weir_error *err);
-	/* An error: it is not ready. NULL: it always is. */
+	/* An error: the process is not ready. NULL: it is always ready. */
 	weir_status (*ready)(void *arg, weir_error *err);
-	/* Makes a page that is none of the three; false: there is no such page. May be NULL. */
+	/* Makes any other page; false: there is no such page. May be NULL. */
 	bool (*page)(void *arg, const char *path, struct http_page *out);
-	void *arg; /* of these three, which the server's thread alone calls */
+	void *arg; /* for these three functions; only the server's thread calls them */
 };
 
 struct monitor;
 weir_status monitor_start(struct monitor **out, const struct monitor_options *options, weir_error *err) WEIR_MUST_CHECK;
 const char *monitor_address(const struct monitor *m); /* HOST:PORT */
-void monitor_stop(struct monitor *m);                 /* NULL is fine */
+void monitor_stop(struct monitor *m);                 /* NULL is allowed */
 
 #endif

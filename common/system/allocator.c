@@ -1,7 +1,10 @@
-/* How the programs' allocator is set, before anything runs. Linked into programs only: a library does not set its host's allocator.
+/* Settings of the programs' allocator, made before anything runs. Only programs link this file: a
+ * library does not configure its host's allocator.
  *
- * Received gradients come and go as 64 KiB slices, gigabytes a second. mimalloc gives memory back to the system 25 ms after it was freed, so the
- * same pages are given back, cleared and faulted in again: a fifth of all processor time of a push. Here it keeps them for ten seconds. */
+ * Received gradients arrive and go in 64 KiB slices, gigabytes per second. By default, mimalloc
+ * returns memory to the system 25 ms after it is freed, so the same pages are returned, cleared and
+ * faulted in again: a fifth of a push's processor time. These settings keep the pages for ten
+ * seconds. */
 #include <mimalloc.h>
 
 #define KEEP_FREED_MS 10000

@@ -8,10 +8,10 @@
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
 
-/* Version 1 says "no limit" as the largest number of bytes that are whole pages. */
+/* Version 1 expresses "no limit" as the largest number of bytes in whole pages. */
 #define NO_LIMIT_BYTES (1ull << 62)
 
-/* The limit that the files of a group say; 0: none. */
+/* The limit that a group's files state; 0: no limit. */
 typedef uint64_t (*limit_fn)(const char *group);
 
 static bool read_line(const char *group, const char *name, char text[TEXT_BYTES])
@@ -27,7 +27,7 @@ static bool read_line(const char *group, const char *name, char text[TEXT_BYTES]
 	return read;
 }
 
-/* --- What one group says */
+/* --- One group */
 
 uint32_t cgroup_quota_cores(const char *cpu_max)
 {
@@ -71,7 +71,7 @@ static uint64_t memory_1(const char *group)
 	return bytes_of(group, "memory.limit_in_bytes");
 }
 
-/* --- Which groups count */
+/* --- The groups that count */
 
 static void take_least(uint64_t *least, uint64_t limit)
 {
@@ -79,7 +79,7 @@ static void take_least(uint64_t *least, uint64_t limit)
 		*least = limit;
 }
 
-/* The group at tree/path, those that it is in, and the tree's root. */
+/* The smallest limit of the group at tree/path, its ancestors, and the tree's root. */
 static void look_up_tree(const char *tree, const char *path, limit_fn limit, uint64_t *least)
 {
 	char group[PATH_BYTES];
@@ -94,7 +94,7 @@ static void look_up_tree(const char *tree, const char *path, limit_fn limit, uin
 	}
 }
 
-/* Whether a controller is one of "cpu,cpuacct". */
+/* Whether a controller is in a list like "cpu,cpuacct". */
 static bool is_of(const char *controllers, const char *name)
 {
 	const size_t length = strlen(name);
@@ -110,7 +110,7 @@ static uint64_t least_limit(const char *root, const char *controller, limit_fn v
 	uint64_t least = 0;
 	snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
 	FILE *f = fopen(line, "re");
-	while (f && fgets(line, sizeof line, f)) { /* "NUMBER:CONTROLLERS:PATH"; of version 2 "0::PATH" */
+	while (f && fgets(line, sizeof line, f)) { /* "NUMBER:CONTROLLERS:PATH"; version 2: "0::PATH" */
 		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
 		if (!path)
 			continue;
@@ -122,7 +122,8 @@ static uint64_t least_limit(const char *root, const char *controller, limit_fn v
 			continue;
 		snprintf(tree, sizeof tree, "%s/sys/fs/cgroup%s%s", root, second ? "" : "/", controllers);
 		look_up_tree(tree, path, second ? version_2 : version_1, &least);
-		snprintf(tree, sizeof tree, "%s/sys/fs/cgroup/%s", root, controller); /* its usual name, a link perhaps */
+		/* the usual name, possibly a link */
+		snprintf(tree, sizeof tree, "%s/sys/fs/cgroup/%s", root, controller);
 		if (!second)
 			look_up_tree(tree, path, version_1, &least);
 	}

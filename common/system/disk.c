@@ -1,4 +1,5 @@
-/* Files of the machine. Errors name the path and what was tried; short reads and writes and EINTR are handled here. */
+/* Files of this machine. Errors name the path and the operation. This file handles short reads and
+ * writes, and EINTR. */
 #include "common/system/disk.h"
 
 #include <dirent.h>
@@ -15,9 +16,9 @@
 
 #include "common/base/limits.h"
 
-#define HOLDER_BYTES_MAX 256u       /* of a lock file */
-#define SPANS_AT_ONCE    256u       /* of one write */
-#define COPY_BYTES       (1u << 20) /* of one block */
+#define HOLDER_BYTES_MAX 256u       /* text in a lock file */
+#define SPANS_AT_ONCE    256u       /* in one write */
+#define COPY_BYTES       (1u << 20) /* one block */
 
 struct system_file {
 	struct disk_file base;
@@ -89,7 +90,8 @@ static weir_status system_write_at(struct disk_file *file, uint64_t offset, cons
 	return WEIR_OK;
 }
 
-/* Copies the spans that are left into iov, at most SPANS_AT_ONCE of them, the first one without its `skip` bytes. */
+/* Copies the remaining spans into iov, at most SPANS_AT_ONCE of them; skips the first `skip`
+ * bytes. */
 static int gather(struct iovec iov[SPANS_AT_ONCE], const struct span *spans, uint32_t count, size_t skip)
 {
 	int n = 0;
@@ -105,7 +107,7 @@ static weir_status system_write_spans(struct disk_file *file, uint64_t offset, c
 {
 	struct system_file *f = system_of(file);
 	struct iovec iov[SPANS_AT_ONCE];
-	size_t skip = 0; /* bytes of spans[0] that are written */
+	size_t skip = 0; /* bytes of spans[0] already written */
 	while (count > 0) {
 		if (skip == spans->size) {
 			spans++, count--;
@@ -145,7 +147,8 @@ static weir_status system_truncate(struct disk_file *file, uint64_t bytes, weir_
 	return WEIR_OK;
 }
 
-/* The system syncs a file without a name, too: nobody will ever read it. */
+/* The system also syncs a file whose name is gone, which nobody will ever read; this is an error
+ * here. */
 static weir_status system_sync(struct disk_file *file, weir_error *err)
 {
 	struct system_file *f = system_of(file);
@@ -160,7 +163,8 @@ static weir_status system_sync(struct disk_file *file, weir_error *err)
 
 static void system_drop_cache(struct disk_file *file)
 {
-	(void)posix_fadvise(system_of(file)->fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: where it is not taken, the cache answers */
+	/* only advice: if it is ignored, reads come from the cache */
+	(void)posix_fadvise(system_of(file)->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 static weir_status system_size(struct disk_file *file, uint64_t *bytes, weir_error *err)
@@ -239,7 +243,8 @@ static weir_status system_make_dirs(struct disk *self, const char *path, weir_er
 			continue;
 		char saved = part[i];
 		part[i] = 0;
-		bool made = mkdir(part, saved ? 0755 : 0700) == 0; /* what it is made for is its owner's alone */
+		/* the last folder is its owner's alone */
+		bool made = mkdir(part, saved ? 0755 : 0700) == 0;
 		if (!made && errno != EEXIST)
 			return fail_errno(err, "create directory", part);
 		weir_status status = made ? sync_parent(self, part, err) : WEIR_OK;
@@ -276,7 +281,7 @@ static weir_status system_list(struct disk *self, const char *path, weir_status 
 	return status;
 }
 
-/* Whoever has the file locked wrote who it is into it. */
+/* The owner of the lock has written its name into the file. */
 static weir_status locked_by_another(struct disk_file *f, const char *path, const char *holder, weir_error *err)
 {
 	char other[HOLDER_BYTES_MAX + 1];
@@ -395,7 +400,7 @@ weir_status disk_replace_file(struct disk *d, const char *path,
 	weir_status status = with_suffix(path, ".tmp", temporary, err);
 	if (status != WEIR_OK)
 		return status;
-	/* One that a crash left behind may be longer than what is written now. */
+	/* a temporary file left by a crash may be longer than the new contents */
 	weir_error ignored = {0};
 	if (d->ops->remove(d, temporary, &ignored) != WEIR_OK && ignored.status != WEIR_E_NOT_FOUND)
 		return weir_fail(err, ignored.status, "%s", ignored.text);
@@ -425,9 +430,9 @@ weir_status disk_write_file(struct disk *d, const char *path, const void *data, 
 	return disk_replace_file(d, path, fill_with_span, &s, err);
 }
 
-/* --- A file that needs no more space */
+/* --- Rewriting a file without new space */
 
-/* Its space may have been reserved already: then nothing is. */
+/* Opens a file of exactly `bytes` bytes; reserves space only if it is shorter. */
 static weir_status open_reserved(struct disk *d, const char *path, size_t bytes, struct disk_file **out, weir_error *err)
 {
 	uint64_t has = 0;
@@ -475,7 +480,8 @@ weir_status disk_rewrite_file(struct disk *d, const char *path, const void *data
 		return status;
 	weir_error why = {0};
 	status = d->ops->exchange(d, spare, path, &why);
-	if (status == WEIR_E_NOT_FOUND || status == WEIR_E_UNSUPPORTED) /* the file is new; or there is no other way */
+	/* the file is new, or exchange is unsupported */
+	if (status == WEIR_E_NOT_FOUND || status == WEIR_E_UNSUPPORTED)
 		return d->ops->rename(d, spare, path, err);
 	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }

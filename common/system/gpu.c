@@ -15,7 +15,7 @@ typedef struct nvmlDevice_st *nvml_device;
 struct nvml_memory { /* bytes */
 	unsigned long long total, free, used;
 };
-struct nvml_utilization { /* percent of the last sample's time */
+struct nvml_utilization { /* percent of the time of the last sample */
 	unsigned gpu, memory;
 };
 
@@ -98,7 +98,7 @@ void gpu_close(struct gpu *g)
 	free(g);
 }
 
-struct reading { /* of one device; what it does not tell is negative */
+struct reading { /* of one device; negative: not reported */
 	double memory_used, memory_total, busy, memory_busy, temperature, watts, joules;
 };
 

@@ -1,5 +1,7 @@
-/* NVIDIA's devices of this machine as the driver's management library, NVML, sees them: all of them, whoever uses them. The library is opened at run time, and
- * where it is missing there are no devices. Its functions are declared here as its reference manual has them: nothing is built against it. */
+/* All NVIDIA devices of this machine, as the driver's management library NVML reports them,
+ * whichever process uses them. gpu.c opens the library at run time; without it there are no
+ * devices. gpu.c declares NVML's functions as in its reference manual, so the build does not need
+ * NVML. */
 #ifndef WEIR_GPU_H
 #define WEIR_GPU_H
 
@@ -8,9 +10,10 @@
 #define GPU_LIBRARY "libnvidia-ml.so.1"
 
 struct gpu;
-struct gpu *gpu_open(const char *library); /* NULL: it is not there, or finds no device */
-/* What each device tells of memory, use, temperature, power and energy; what it does not tell is left out. gpu NULL: nothing. */
+struct gpu *gpu_open(const char *library); /* NULL: the library is missing, or finds no device */
+/* Writes memory, use, temperature, power and energy of each device; omits what a device does not
+ * report. gpu NULL: writes nothing. */
 void gpu_series(const struct gpu *gpu, FILE *out);
-void gpu_close(struct gpu *gpu); /* NULL is fine */
+void gpu_close(struct gpu *gpu); /* NULL is allowed */
 
 #endif

@@ -1,5 +1,6 @@
-/* A line is formatted on the stack and handed to the kernel in one write(2), so lines of threads and of processes that share a
- * descriptor never mix. Nothing is locked: a logger does not change after its creation. */
+/* A line is formatted on the stack and passed to the kernel in one write(2), so lines of threads,
+ * and of processes that share a descriptor, never mix. There are no locks: a logger does not change
+ * after its creation. */
 #include "common/system/logger.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@
 #include "common/base/utf8_sanitize.h"
 
 #define CUT_MARK  "..."
-#define END_BYTES 8u /* room for what ends a line: the mark, "} and a newline */
+#define END_BYTES 8u /* room for the end of a line: the mark, "} and a newline */
 
 struct logger {
 	int fd;
@@ -55,7 +56,8 @@ bool log_level_from(const char *name, enum log_level *out)
 	return false;
 }
 
-/* A line under construction: text beyond the limit is dropped and `cut` says so. Room for an end is kept apart. */
+/* A line under construction. It drops text beyond the limit and sets `cut`. Room for the end is
+ * kept apart. */
 struct line {
 	size_t length;
 	bool cut;
@@ -78,7 +80,8 @@ static void put_text(struct line *line, const char *text)
 	put(line, text, strlen(text));
 }
 
-/* As the inside of a JSON string (RFC 8259, section 7). Bytes that are no UTF-8 become U+FFFD. */
+/* Writes text as the inside of a JSON string (RFC 8259, section 7). Bytes that are not UTF-8 become
+ * U+FFFD. */
 static void put_json(struct line *line, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
@@ -98,14 +101,15 @@ static void put_json(struct line *line, const char *text)
 	}
 }
 
-/* For people: one line stays one line. */
+/* Writes text for people, on one line. */
 static void put_human(struct line *line, const char *text)
 {
 	for (; *text; text++)
 		put(line, (unsigned char)*text < 0x20 || *text == 0x7f ? " " : text, 1);
 }
 
-/* True when this line is within the site's limit; *dropped is how many were left out since its last line. */
+/* True: this line is within the site's limit. *dropped: lines dropped since the site's last
+ * line. */
 static bool site_admits(struct log_site *site, int64_t second, uint32_t *dropped)
 {
 	*dropped = 0;
@@ -179,7 +183,7 @@ static void write_all(int fd, const char *text, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* a log that cannot be written has nowhere to say so */
+			return; /* a log that cannot be written has nowhere to report that */
 		text += n;
 		bytes -= (size_t)n;
 	}

@@ -13,15 +13,15 @@
 
 #define LINKS_MAX 40 /* the kernel's own limit (MAXSYMLINKS) */
 
-/* --- What a name is */
+/* --- The kind of a name */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The descriptor of this process that the name stands for, or -1. A shell's `> FILE` is told by the
- * file: a new file under its name would not be what the shell has opened. */
+/* The descriptor of this process that the name stands for, or -1. A shell's `> FILE` is recognised
+ * by the open file: a new file of that name would not be the one that the shell opened. */
 static int descriptor_of(const char *name, const struct stat *there)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -45,7 +45,7 @@ weir_status output_follow_links(char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 	for (int links = 0;; links++) {
 		const ssize_t n = readlink(path, link, sizeof link - 1);
 		if (n < 0)
-			return WEIR_OK; /* it is no link, or not there */
+			return WEIR_OK; /* not a link, or missing */
 		link[n] = '\0';
 		const char *slash = strrchr(path, '/');
 		const int folder = link[0] == '/' || !slash ? 0 : (int)(slash - path) + 1;
@@ -56,8 +56,8 @@ weir_status output_follow_links(char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 	}
 }
 
-/* Fills `path` with the file behind the name and *fd with the descriptor it stands for; *into: it
- * is no regular file. */
+/* Fills `path` with the file behind the name, and *fd with the descriptor that the name stands for.
+ * *into: the name is not a regular file. */
 static weir_status look(const char *name, char path[WEIR_PATH_BYTES_MAX], int *fd, bool *into, weir_error *err)
 {
 	struct stat there;
@@ -101,14 +101,15 @@ FILE *output_words(const char *name)
 	return descriptor_of(name, stat(name, &there) == 0 ? &there : NULL) == STDOUT_FILENO ? stderr : stdout;
 }
 
-/* --- A signal that ends this process meanwhile */
+/* --- Signals that end this process before output_end */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* What the handler removes: complete before it is installed. Writers put ".tmp", some with the process's number, behind the path. */
+/* Files that the handler removes. Complete before the handler is installed. Writers append ".tmp"
+ * to the path, some also the process's number. */
 static struct {
 	char files[3][WEIR_PATH_BYTES_MAX + 32];
-	char folder[WEIR_PATH_BYTES_MAX]; /* "": none */
+	char folder[WEIR_PATH_BYTES_MAX]; /* "": no folder */
 } unfinished;
 
 static void on_signal(int number)
@@ -117,10 +118,10 @@ static void on_signal(int number)
 		(void)unlink(unfinished.files[i]);
 	if (unfinished.folder[0])
 		(void)rmdir(unfinished.folder);
-	(void)raise(number); /* SA_RESETHAND: it ends the process when this returns */
+	(void)raise(number); /* SA_RESETHAND: the signal ends the process when this returns */
 }
 
-/* One that is ignored (nohup), or that the program handles, stays so. */
+/* Leaves alone a signal that is ignored (nohup) or that the program handles. */
 static void replace_handlers(void (*from)(int), void (*to)(int))
 {
 	struct sigaction now, then = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND};
@@ -226,14 +227,14 @@ static weir_status copy(const struct output *o, int from, weir_error *err)
 	              : weir_fail(err, e == ENOSPC ? WEIR_E_NO_SPACE : WEIR_E_IO, "cannot write %s: %s", o->name, strerror(e));
 }
 
-/* Whether a path that a message has at `at` ends there, and is no part of a longer one. */
+/* Whether a path in a message is whole, and not part of a longer path. at: its start; behind: its
+ * end. */
 static bool stands_alone(const char *text, const char *at, const char *behind)
 {
 	return (at == text || strchr(" '\"(", at[-1])) && (*behind == '\0' || strchr(" :,;'\")", *behind));
 }
 
-/* A writer's message has the path that it writes, which people did not give: the name goes in its
- * place. */
+/* Replaces the path that a writer used, in its message, by the name that the person gave. */
 static void name_as_given(const struct output *o, weir_error *err)
 {
 	static const char temporary[] = ".tmp";
@@ -264,7 +265,7 @@ weir_status output_end(struct output *o, weir_status written, weir_error *err)
 		return written;
 	}
 	const int from = written == WEIR_OK ? open(o->path, O_RDONLY | O_CLOEXEC) : -1;
-	remove_folder(o); /* first: a reader that goes away may end this process */
+	remove_folder(o); /* first: a reader that closes the pipe may end this process */
 	replace_handlers(on_signal, SIG_DFL);
 	if (written == WEIR_OK)
 		written = copy(o, from, err);

@@ -91,7 +91,7 @@ bool process_is_gone(uint32_t pid)
 
 /* --- For Prometheus */
 
-/* Entries of a folder of /proc/self; 0: it cannot be read. */
+/* Counts the entries of a folder of /proc/self; 0: it cannot be read. */
 static uint64_t count_entries(const char *path)
 {
 	uint64_t n = 0;

@@ -1,4 +1,4 @@
-/* Looks a program up as execvp would. */
+/* Looks up a program as execvp does. */
 #include "common/system/program.h"
 
 #include <stdio.h>

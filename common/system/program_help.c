@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A full disk or a closed pipe fails here, not at exit, where nobody sees it. */
+/* Flushes here, so that a full disk or a closed pipe is noticed; at exit, nobody would see it. */
 static int end_output(const char *name)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

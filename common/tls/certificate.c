@@ -1,4 +1,5 @@
-/* Reading certificates, and checking a process's own. A peer's are checked by TLS, and by whoever is told who it is. */
+/* Reads certificates, and checks a process's own. TLS checks the peer's certificate, and the
+ * receiver of its identity checks that. */
 #include "common/tls/certificate_internal.h"
 
 #include <openssl/bio.h>
@@ -38,7 +39,7 @@ weir_status certificate_parse(const char *text, const char *path, STACK_OF(X509)
 		if (!sk_X509_push(all, one))
 			X509_free(one);
 	BIO_free(in);
-	ERR_clear_error(); /* a text ends with one: there is no further certificate */
+	ERR_clear_error(); /* a text ends with an error: there is no further certificate */
 	if (sk_X509_num(all) > 0) {
 		*out = all;
 		return WEIR_OK;
@@ -48,7 +49,7 @@ weir_status certificate_parse(const char *text, const char *path, STACK_OF(X509)
 	                 path);
 }
 
-/* Nobody is asked for a password. */
+/* Never asks for a password. */
 static int no_password(char *buffer, int bytes, int writing, void *arg)
 {
 	(void)buffer, (void)bytes, (void)writing, (void)arg;
@@ -65,10 +66,10 @@ weir_status certificate_parse_key(const char *text, const char *path, EVP_PKEY *
 	            : weir_fail(err, WEIR_E_PARSE, "%s: no private key in it, or one under a password; expected PEM without", path);
 }
 
-/* --- One's own */
+/* --- This process's own */
 
 struct own {
-	STACK_OF(X509) * chain, *trusted; /* chain: its own first */
+	STACK_OF(X509) * chain, *trusted; /* chain: this process's certificate first */
 	EVP_PKEY *key;
 };
 
@@ -184,7 +185,7 @@ void certificates_free(struct certificates *c)
 	*c = (struct certificates){0};
 }
 
-/* The items of what is item i; NULL: it has none. */
+/* The items of the sequence that is item i; NULL: item i is not a sequence. */
 static ASN1_SEQUENCE_ANY *items_of(const ASN1_SEQUENCE_ANY *of, int i)
 {
 	const ASN1_TYPE *item = sk_ASN1_TYPE_value(of, i);
@@ -194,12 +195,14 @@ static ASN1_SEQUENCE_ANY *items_of(const ASN1_SEQUENCE_ANY *of, int i)
 	return d2i_ASN1_SEQUENCE_ANY(NULL, &at, item->value.sequence->length);
 }
 
-/* Asked at every call: OpenSSL's reader of certificates takes a tenth of a millisecond, nearly all of it for the key. Of version 3, as all are that name somebody, the fifth item says when. */
+/* Runs at every call, so it avoids OpenSSL's certificate parser, which takes a tenth of a
+ * millisecond, nearly all of it for the key. All certificates that name an identity have version 3;
+ * their fifth item is the validity. */
 uint64_t certificate_seconds_left(const char *pem, size_t bytes)
 {
 	unsigned char *der = NULL;
 	long der_bytes = 0;
-	int days = 0, seconds = 0; /* of one sign */
+	int days = 0, seconds = 0; /* both have the same sign */
 	BIO *in = BIO_new_mem_buf(pem, (int)bytes);
 	const bool read = in && PEM_bytes_read_bio(&der, &der_bytes, NULL, PEM_STRING_X509, in, NULL, NULL) == 1;
 	const unsigned char *at = der;

@@ -1,4 +1,4 @@
-/* The small authority: keys of P-256, certificates of version 3 (RFC 5280). */
+/* A small certificate authority: P-256 keys, certificates of version 3 (RFC 5280). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 #include "common/system/disk.h"
 #include "common/tls/certificate_internal.h"
 
-#define CLOCK_SKEW_S    300 /* other machines' clocks may be behind */
+#define CLOCK_SKEW_S    300 /* clocks of other machines may be behind */
 #define SERIAL_BITS     120
 #define NAMES_BYTES_MAX 8192u
 
-/* --- Files, the owner's alone */
+/* --- Files, readable by their owner alone */
 
-/* Whole or not at all: what is replaced may be read meanwhile. */
+/* Writes a file atomically: others may read the old one meanwhile. */
 static weir_status write_file(const char *path, BIO *from, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX + 8], *data;
@@ -79,7 +79,8 @@ static bool set_serial(X509 *x)
 	return set;
 }
 
-/* All but its extensions and its signature. NULL: out of memory, or out of random numbers. */
+/* Creates a certificate without its extensions and signature. NULL: out of memory, or no random
+ * numbers. */
 static X509 *begin(const char *name, const char *organisation, uint64_t valid_s, EVP_PKEY *key)
 {
 	X509 *x = X509_new();

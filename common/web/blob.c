@@ -1,10 +1,11 @@
-/* What every place has in common: names are checked here, once, and the calls go to the implementation. */
+/* The part that all kinds of stores share: it checks names and passes calls to the
+ * implementation. */
 #include "common/web/blob.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* "a/b.c": parts of letters, digits, '.', '_' and '-', none beginning with a dot. */
+/* A name, "a/b.c": parts of letters, digits, '.', '_' and '-'; no part begins with a dot. */
 static bool name_is_valid(const char *name)
 {
 	size_t length = strnlen(name, WEIR_BLOB_NAME_BYTES_MAX);

@@ -1,11 +1,15 @@
-/* Where checkpoints live, and data that are no files: named objects, written once and never changed, in a directory, in an S3 bucket, or, to be read only, on a
- * web server, behind one interface.
+/* Storage for checkpoints, and for data that are not files: named objects, written once and never
+ * changed. One interface covers a directory, an S3 bucket, and a web server (read only).
  *
- * A name is 1 to WEIR_BLOB_NAME_BYTES_MAX - 1 bytes of [A-Za-z0-9._-], in folders separated by single slashes; no part begins with a dot.
- * An object appears whole and durable, or not at all: readers never see one half-written. Writing a name again replaces it.
- * Errors name the place, the object, and what to do: E_NOT_FOUND for an object or bucket that is not there, E_NO_SPACE,
- * E_UNAVAILABLE for an endpoint that does not answer after the retries, E_IO for the rest.
- * One store may be used from several threads at once; one writer belongs to one thread. */
+ * A name is 1 to WEIR_BLOB_NAME_BYTES_MAX - 1 bytes of [A-Za-z0-9._-], in folders separated by
+ * single slashes; no part begins with a dot. An object appears whole and durable, or not at all:
+ * readers never see a half-written one. Writing a name again replaces the object.
+ *
+ * Errors name the place, the object, and what to do: E_NOT_FOUND for a missing object or bucket,
+ * E_NO_SPACE, E_UNAVAILABLE for an endpoint that does not answer after the retries, E_IO for the
+ * rest.
+ *
+ * Several threads may use one store at once; one writer belongs to one thread. */
 #ifndef WEIR_BLOB_H
 #define WEIR_BLOB_H
 
@@ -19,19 +23,21 @@
 
 struct blob_store;
 struct blob_writer;
-typedef weir_status (*blob_visit_fn)(void *arg, const char *name, weir_error *err); /* name: whole, with its folder */
+/* name: complete, with its folder */
+typedef weir_status (*blob_visit_fn)(void *arg, const char *name, weir_error *err);
 
 struct blob_look {
 	uint64_t bytes;
-	char version[WEIR_BLOB_VERSION_BYTES]; /* another one is another object under the same name; "": not known */
+	/* a change means that the object was replaced; "": unknown */
+	char version[WEIR_BLOB_VERSION_BYTES];
 };
 
 struct blob_ops {
 	weir_status (*create)(struct blob_store *self, const char *name, struct blob_writer **out, weir_error *err);
 	weir_status (*write)(struct blob_writer *w, const void *data, size_t bytes, weir_error *err);
-	weir_status (*commit)(struct blob_writer *w,
-	                      weir_error *err); /* frees w, also on failure: then the object is as it was before */
-	void (*abandon)(struct blob_writer *w); /* frees w; nothing is left of it */
+	/* frees w, also on failure; then the object stays as it was */
+	weir_status (*commit)(struct blob_writer *w, weir_error *err);
+	void (*abandon)(struct blob_writer *w); /* frees w and leaves nothing behind */
 	weir_status (*read_at)(struct blob_store *self, const char *name, uint64_t offset, void *out, size_t bytes, size_t *got,
 	                       weir_error *err);
 	weir_status (*look)(struct blob_store *self, const char *name, struct blob_look *out, weir_error *err);
@@ -41,52 +47,60 @@ struct blob_ops {
 };
 struct blob_store {
 	const struct blob_ops *ops;
-	char place[WEIR_PATH_BYTES_MAX]; /* as a person wrote it: "runs/demo/checkpoints", "s3://bucket/prefix" */
+	/* as given by a person: "runs/demo/checkpoints", "s3://bucket/prefix" */
+	char place[WEIR_PATH_BYTES_MAX];
 };
 struct blob_writer {
 	struct blob_store *store;
 	char name[WEIR_BLOB_NAME_BYTES_MAX];
 };
 
-/* Who asks an S3 server. Empty texts: nobody; requests are not signed then. */
+/* The identity for an S3 server. Empty texts: anonymous; requests are not signed. */
 struct blob_credentials {
 	char access_key[256], secret_key[256], session_token[4096];
 };
-/* From AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. For the edge of a program, nowhere else. */
+/* Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Call it only at the edge of
+ * a program. */
 void blob_credentials_from_environment(struct blob_credentials *out);
 
 struct blob_options {
-	const char *place;                          /* a directory, s3://BUCKET[/PREFIX], or https://HOST[/PATH][?QUERY] */
-	const char *endpoint;                       /* S3: "https://HOST[:PORT]"; NULL or "": Amazon's, of the region */
+	/* a directory, s3://BUCKET[/PREFIX], or https://HOST[/PATH][?QUERY] */
+	const char *place;
+	/* S3: "https://HOST[:PORT]"; NULL or "": Amazon's, of the region */
+	const char *endpoint;
 	const char *region;                         /* S3; NULL or "": us-east-1 */
-	const struct blob_credentials *credentials; /* S3; copied; NULL: none */
-	struct disk *disk;                          /* of a directory; borrowed; NULL: the system's */
-	const char *section;                        /* S3: of the job file, whose keys errors name; NULL: checkpoint */
-	uint32_t retry_first_ms; /* S3, web: the first pause before trying again, doubles; 0: WEIR_BLOB_RETRY_FIRST_MS */
+	const struct blob_credentials *credentials; /* S3; copied; NULL: anonymous */
+	struct disk *disk;                          /* for a directory; borrowed; NULL: the system's */
+	/* S3: section of the job file whose keys errors name; NULL: checkpoint */
+	const char *section;
+	/* S3, web: pause before the first retry; doubles each time; 0: WEIR_BLOB_RETRY_FIRST_MS */
+	uint32_t retry_first_ms;
 };
-/* A directory is made when the first object is written. */
+/* The first write creates a directory that does not exist. */
 weir_status blob_open(struct blob_store **out, const struct blob_options *options, weir_error *err);
 void blob_close(struct blob_store *s); /* NULL is allowed */
 
-/* A new object, to be written in pieces of any size, front to back. End it with commit or abandon. */
+/* Begins a new object. Write it front to back in pieces of any size, and end with commit or
+ * abandon. */
 weir_status blob_create(struct blob_store *s, const char *name, struct blob_writer **out, weir_error *err) WEIR_MUST_CHECK;
 weir_status blob_write(struct blob_writer *w, const void *data, size_t bytes, weir_error *err) WEIR_MUST_CHECK;
 weir_status blob_commit(struct blob_writer *w, weir_error *err) WEIR_MUST_CHECK;
 void blob_abandon(struct blob_writer *w); /* NULL is allowed */
-/* A whole object from memory. */
+/* Writes a whole object from memory. */
 weir_status blob_put(struct blob_store *s, const char *name, const void *data, size_t bytes, weir_error *err) WEIR_MUST_CHECK;
-/* Up to `bytes` from `offset`; *got is less only at the end of the object. */
+/* Reads up to `bytes` bytes from `offset`. *got is less only at the end of the object. */
 weir_status blob_read_at(struct blob_store *s, const char *name, uint64_t offset, void *out, size_t bytes, size_t *got,
                          weir_error *err) WEIR_MUST_CHECK;
-/* A whole object of at most bytes_max into malloc'ed memory with a NUL after it. */
+/* Reads a whole object of at most bytes_max into malloc'ed memory, with a NUL after it. */
 weir_status blob_get(struct blob_store *s, const char *name, size_t bytes_max, char **out, size_t *bytes,
                      weir_error *err) WEIR_MUST_CHECK;
 weir_status blob_look(struct blob_store *s, const char *name, struct blob_look *out, weir_error *err) WEIR_MUST_CHECK;
 weir_status blob_size(struct blob_store *s, const char *name, uint64_t *bytes, weir_error *err) WEIR_MUST_CHECK;
-/* Visits the objects directly in a folder ("" is the place itself), in no order; a folder that is not there has none. What visit fails with ends it. A web server has no
- * lists, and takes nothing: E_UNSUPPORTED. */
+/* Visits the objects directly in a folder ("" is the place itself), in no particular order. A
+ * missing folder has no objects. An error of `visit` ends the listing. A web server cannot list or
+ * write: E_UNSUPPORTED. */
 weir_status blob_list(struct blob_store *s, const char *folder, blob_visit_fn visit, void *arg, weir_error *err) WEIR_MUST_CHECK;
-/* One that is not there is fine. */
+/* A missing object is not an error. */
 weir_status blob_remove(struct blob_store *s, const char *name, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- The implementations; use blob_open. */

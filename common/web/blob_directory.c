@@ -1,5 +1,5 @@
-/* Objects as files below a directory. One is written under NAME.tmp, synced, and renamed: what a crash leaves behind is a NAME.tmp, which
- * lists like an object and is removed like one. */
+/* Objects as files below a directory. An object is written as NAME.tmp, synced, and renamed. A
+ * crash may leave a NAME.tmp, which is listed and removed like an object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void path_of(const struct directory *d, const char *name, const char *suf
 	snprintf(out, FILE_PATH_BYTES_MAX, "%s%s%s%s", d->base.place, *name ? "/" : "", name, suffix);
 }
 
-/* The folder that the name is in. */
+/* The folder that contains the name. */
 static weir_status make_folder(struct directory *d, const char *name, weir_error *err)
 {
 	char path[FILE_PATH_BYTES_MAX];
@@ -71,7 +71,8 @@ static void directory_abandon(struct blob_writer *base)
 	char path[FILE_PATH_BYTES_MAX];
 	path_of(d, base->name, ".tmp", path);
 	d->disk->ops->close(w->file);
-	(void)d->disk->ops->remove(d->disk, path, NULL); /* else it lists, and is cleared away later */
+	/* after a failure it is listed, and removed later */
+	(void)d->disk->ops->remove(d->disk, path, NULL);
 	free(w);
 }
 
@@ -131,7 +132,7 @@ struct listing {
 	blob_visit_fn visit;
 	void *arg;
 	weir_error *err;
-	weir_status status; /* of the last visit */
+	weir_status status; /* status of the last visit */
 };
 
 static weir_status list_each(void *arg, const char *file)
@@ -139,7 +140,7 @@ static weir_status list_each(void *arg, const char *file)
 	struct listing *l = arg;
 	char name[WEIR_BLOB_NAME_BYTES_MAX];
 	int n = snprintf(name, sizeof name, "%s%s%s", l->folder, *l->folder ? "/" : "", file);
-	if (*file == '.' || n >= (int)sizeof name) /* none of ours */
+	if (*file == '.' || n >= (int)sizeof name) /* not an object of this store */
 		return WEIR_OK;
 	return l->status = l->visit(l->arg, name, l->err);
 }
@@ -152,7 +153,8 @@ static weir_status directory_list(struct blob_store *self, const char *folder, b
 	char path[FILE_PATH_BYTES_MAX];
 	path_of(d, folder, "", path);
 	weir_status status = d->disk->ops->list(d->disk, path, list_each, &l, &why);
-	if (status == WEIR_OK || (status == WEIR_E_NOT_FOUND && !l.status)) /* an empty folder is not made */
+	/* an empty folder does not exist */
+	if (status == WEIR_OK || (status == WEIR_E_NOT_FOUND && !l.status))
 		return WEIR_OK;
 	return weir_fail(err, status, "%s", why.text);
 }

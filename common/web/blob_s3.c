@@ -1,5 +1,6 @@
-/* Objects in an S3 bucket. Small ones go in one PUT; larger ones in a multipart upload, which becomes an object only when it is completed:
- * nothing half-written is ever seen. Path-style addresses, which every S3-compatible server knows. */
+/* Objects in an S3 bucket. A small object takes one PUT. A larger one takes a multipart upload,
+ * which becomes an object only when completed: nobody sees a half-written object. Addresses are
+ * path-style, which every S3-compatible server supports. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct s3_writer {
 	size_t filled;
 	uint64_t bytes;
 	char upload[UPLOAD_ID_BYTES_MAX]; /* encoded; "": not begun */
-	char (*etags)[128];               /* (WEIR_BLOB_PARTS_MAX) of parts sent */
+	char (*etags)[128];               /* (WEIR_BLOB_PARTS_MAX), of the parts sent */
 	uint32_t parts;
 };
 
@@ -32,7 +33,7 @@ static void key_of(const struct s3 *s, const char *name, char out[WEIR_PATH_BYTE
 	snprintf(out, WEIR_PATH_BYTES_MAX, "%s%s", s->prefix, name);
 }
 
-/* A request on an object whose answer matters only by its status. */
+/* A request on an object of whose answer only the status matters. */
 static weir_status ask(struct s3 *s, const char *method, const char *name, const char *query, const void *body, size_t bytes,
                        const char *doing, struct web_answer *a, weir_error *err)
 {
@@ -129,7 +130,7 @@ static void s3_abandon(struct blob_writer *base)
 	struct s3_writer *w = (struct s3_writer *)base;
 	struct web_answer a = {0};
 	char query[WEB_QUERY_BYTES_MAX];
-	if (*w->upload) { /* its parts would be kept, and paid for */
+	if (*w->upload) { /* an upload that is not aborted would keep its parts, which cost money */
 		snprintf(query, sizeof query, "uploadId=%s", w->upload);
 		if (ask((struct s3 *)base->store, "DELETE", base->name, query, NULL, 0, "abandon", &a, NULL) == WEIR_OK)
 			web_answer_free(&a);
@@ -151,8 +152,9 @@ static char *completion_of(const struct s3_writer *w)
 	return text;
 }
 
-/* The answer to a completion comes with 200 before its outcome is known: an error may be in its text. One that was lost leaves no upload to
- * complete again; then the object itself tells. */
+/* The answer to a completion starts with 200 before its outcome is known: its text may contain an
+ * error. After a lost answer, the upload no longer exists when it is completed again; then the
+ * object itself shows the outcome. */
 static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 {
 	struct s3 *s = (struct s3 *)w->base.store;
@@ -179,8 +181,8 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
-/* A proxy, or a server that is no S3 server, may answer 200 and keep nothing: what is said to be
- * written is looked for. */
+/* Checks that the object exists: a proxy, or a server that is not an S3 server, may answer 200 and
+ * store nothing. */
 static weir_status check_stored(const struct s3_writer *w, weir_error *err)
 {
 	struct blob_store *s = w->base.store;
@@ -264,7 +266,7 @@ static weir_status s3_remove(struct blob_store *self, const char *name, weir_err
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
-/* Visits the keys of one page; *token: where the next begins, "" after the last. */
+/* Visits the keys of one page. *token: the start of the next page, "" after the last. */
 static weir_status visit_page(struct s3 *s, const char *text, blob_visit_fn visit, void *arg, char *token, size_t token_bytes,
                               weir_error *err)
 {
@@ -330,7 +332,7 @@ void blob_credentials_from_environment(struct blob_credentials *out)
 	copy_environment("AWS_SESSION_TOKEN", out->session_token, sizeof out->session_token);
 }
 
-/* "s3://bucket/prefix": the bucket, and the prefix with one slash behind it. */
+/* Splits "s3://bucket/prefix" into the bucket and the prefix, which gets a slash at its end. */
 static weir_status parse_place(struct s3 *s, char *bucket, size_t bucket_bytes, weir_error *err)
 {
 	const char *from = s->base.place + strlen("s3://"), *slash = strchr(from, '/');

@@ -1,4 +1,5 @@
-/* Objects under a folder of a web server, which are read by ranges and not written. What is behind a '?' of the folder is asked of each of them. */
+/* Objects below a folder of a web server, read only, by ranges. A query ('?') of the folder is sent
+ * with each object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void web_destroy(struct blob_store *self)
 	free(s);
 }
 
-/* "https://host/a/b?c=d": the endpoint, and the rest. */
+/* Splits "https://host/a/b?c=d" into the endpoint and the rest. */
 static weir_status parse_place(struct web *s, char endpoint[512], weir_error *err)
 {
 	const char *host = strstr(s->base.place, "://") + 3, *path = host + strcspn(host, "/?");
@@ -110,7 +111,7 @@ static weir_status parse_place(struct web *s, char endpoint[512], weir_error *er
 	snprintf(endpoint, 512, "%.*s", (int)host_bytes, s->base.place);
 	snprintf(s->folder, sizeof s->folder, "%.*s%s", (int)folder, path, folder ? "/" : "");
 	snprintf(s->query, sizeof s->query, "%s", query);
-	s->base.place[strcspn(s->base.place, "?")] = '\0'; /* it may hold a signature */
+	s->base.place[strcspn(s->base.place, "?")] = '\0'; /* the query may contain a signature */
 	return WEIR_OK;
 }
 

@@ -23,7 +23,8 @@ union socket_address {
 
 struct http_server {
 	struct MHD_Daemon *daemon;
-	/* Open, the oldest first; those beyond WEIR_HTTP_CONNECTIONS_MAX are about to be closed. The server's thread has them. */
+	/* Open connections, oldest first. Those beyond WEIR_HTTP_CONNECTIONS_MAX are about to be
+	 * closed. Only the server's thread uses the list. */
 	MHD_socket open[WEIR_HTTP_CONNECTIONS_MAX + CLOSING_MAX];
 	unsigned open_count;
 	http_page_fn page;
@@ -51,7 +52,8 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
 	return ok;
 }
 
-/* The oldest connection makes room for the newest, so that nobody is kept out by who only holds connections open. */
+/* Closes the oldest connection for the newest, so that peers that only hold connections open lock
+ * nobody out. */
 static void on_connection(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what)
 {
 	struct http_server *s = arg;
@@ -86,7 +88,7 @@ static bool parse_host(const char *host, size_t n, union socket_address *out)
 	return bracketed ? inet_pton(AF_INET6, text, &out->v6.sin6_addr) == 1 : inet_pton(AF_INET, text, &out->v4.sin_addr) == 1;
 }
 
-/* The bytes of an address without its port. */
+/* The bytes of an address, without its port. */
 static const uint8_t *host_bytes(const union socket_address *a, size_t *n)
 {
 	*n = a->any.sa_family == AF_INET6 ? sizeof a->v6.sin6_addr : sizeof a->v4.sin_addr;
@@ -146,7 +148,7 @@ static weir_status note_address(struct http_server *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* --- Host: */
+/* --- The Host header */
 
 static bool is_loopback(const union socket_address *a)
 {
@@ -176,7 +178,7 @@ static bool may_ask_by(const struct http_server *s, const char *host)
 	const char *colon = strrchr(host, ':');
 	size_t n = colon && !strchr(colon, ']') ? (size_t)(colon - host) : strlen(host);
 	union socket_address numeric;
-	n -= n > 1 && host[n - 1] == '.'; /* a name may end so */
+	n -= n > 1 && host[n - 1] == '.'; /* a name may end in a dot */
 	if (parse_host(host, n, &numeric)) {
 		return is_same_host(&numeric, &s->bound) || is_loopback(&numeric) || is_wildcard(&s->bound);
 	}
@@ -200,7 +202,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	        "this is not a name of these pages: --http-name of weir train and status, or metrics.names of the job, adds one\n";
 	struct http_server *s = arg;
 	(void)version, (void)upload;
-	if (!*seen) { /* the head alone is here: a reply now would end the connection under a body that comes */
+	/* only the head has arrived: a reply now would close the connection before the body */
+	if (!*seen) {
 		*seen = s;
 		return MHD_YES;
 	}

@@ -1,4 +1,5 @@
-/* JSON by dotted paths, over jansson. Running out of memory while a document is built marks it broken; writing it then fails. */
+/* JSON by dotted paths, over jansson. A document that runs out of memory while it is built is
+ * marked broken; writing it then fails. */
 #include "common/web/json.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ void json_destroy(struct json *j)
 	free(j);
 }
 
-/* Sets the value at path and takes it over. */
+/* Sets the value at path, and takes ownership of it. */
 static void set(struct json *j, const char *path, json_t *value)
 {
 	if (!j) {
@@ -200,7 +201,7 @@ weir_status json_parse_strings(const char *text, size_t bytes, const char *name,
 	return parse(text, bytes, JSON_ALLOW_NUL, name, out, err);
 }
 
-/* --- Value by value: a json_value is jansson's json_t. */
+/* --- Value by value: a json_value is jansson's json_t */
 
 static const json_t *inner(const struct json_value *v)
 {
@@ -297,7 +298,8 @@ bool json_value_bool(const struct json_value *v, bool absent, bool *out)
 bool json_each(const struct json_value *v,
                bool (*each)(void *arg, const char *key, size_t bytes, const struct json_value *member), void *arg)
 {
-	json_t *object = (json_t *)(uintptr_t)v; /* iterating changes nothing, but jansson does not say so */
+	/* iterating changes nothing, but jansson's types do not say so */
+	json_t *object = (json_t *)(uintptr_t)v;
 	for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
 		if (!each(arg, json_object_iter_key(at), json_object_iter_key_len(at),
 		          (const struct json_value *)json_object_iter_value(at)))
@@ -340,7 +342,7 @@ weir_status json_write_file(const struct json *j, const char *path, weir_error *
 	if (!text)
 		return WEIR_E_MEMORY;
 	size_t bytes = strlen(text);
-	text[bytes] = '\n'; /* in place of the NUL */
+	text[bytes] = '\n'; /* replaces the NUL */
 	weir_status s = disk_write_file(disk_system(), path, text, bytes + 1, err);
 	free(text);
 	return s;

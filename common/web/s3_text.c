@@ -1,4 +1,4 @@
-/* What S3's requests and answers are made of: names in URLs, and texts in XML. */
+/* The text of S3's requests and answers: names in URLs, and texts in XML. */
 #include <stdio.h>
 #include <string.h>
 

@@ -15,27 +15,28 @@
 #include "common/base/web_endpoint.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
-#define STALL_TIMEOUT_S    15L /* fewer than STALL_BYTES_S for so long: tried again */
+#define STALL_TIMEOUT_S    15L /* slower than STALL_BYTES_S for this long: retry */
 #define STALL_BYTES_S      64L
 #define RETRY_CAP_MS       5000u
 #define SHA256_BYTES       32u
-#define HANDLES_MAX        16u /* connections kept for later */
+#define HANDLES_MAX        16u /* connections kept for reuse */
 #define HEADER_BYTES_MAX   (sizeof((struct blob_credentials *)0)->session_token + 64)
 #define URL_BYTES_MAX      (WEIR_PATH_BYTES_MAX + WEB_QUERY_BYTES_MAX)
 
 struct web_service {
-	char endpoint[512], region[64], bucket[256], signing[128], section[32]; /* bucket "": a plain web server */
-	bool local;                                                             /* the endpoint is this machine: no proxy */
+	/* bucket "": a plain web server */
+	char endpoint[512], region[64], bucket[256], signing[128], section[32];
+	bool local; /* the endpoint is on this machine: no proxy */
 	struct blob_credentials credentials;
 	uint32_t retry_first_ms;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	CURL *idle[HANDLES_MAX];
 	uint32_t idle_count;
 };
 
 /* --- The service */
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT; /* libcurl's own state is the process's */
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT; /* libcurl's global state is per process */
 
 static void curl_start(void)
 {
@@ -84,7 +85,7 @@ void web_service_destroy(struct web_service *s)
 	free(s);
 }
 
-/* A handle keeps its connection from request to request. */
+/* A handle keeps its connection from one request to the next. */
 static CURL *take_handle(struct web_service *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -123,7 +124,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 	int n = bytes < sizeof text ? (int)bytes : (int)sizeof text - 1;
 	snprintf(text, sizeof text, "%.*s", n, line);
 	text[strcspn(text, "\r\n")] = '\0';
-	if (strncasecmp(text, "HTTP/", 5) == 0) /* of an answer that another one redirects to */
+	if (strncasecmp(text, "HTTP/", 5) == 0) /* status line, also of the answer after a redirect */
 		*t->answer->etag = '\0';
 	else if (strncasecmp(text, "ETag:", 5) == 0)
 		snprintf(t->answer->etag, sizeof t->answer->etag, "%.120s", text + 5 + strspn(text + 5, " "));
@@ -144,7 +145,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
 	if (q->ranged && code == 206) {
 		if (bytes > q->bytes - a->got)
-			return 0; /* more than was asked for */
+			return 0; /* more than requested */
 		memcpy((char *)q->out + a->got, data, bytes);
 		a->got += bytes;
 		return bytes;
@@ -185,7 +186,7 @@ static struct curl_slist *headers_of(const struct web_service *s, const struct w
 	struct curl_slist *list = NULL;
 	char line[HEADER_BYTES_MAX];
 	char digest[2 * SHA256_BYTES + 1];
-	if (!*s->bucket) /* ranges are of the object as it is */
+	if (!*s->bucket) /* ranges count bytes of the unencoded object */
 		return curl_slist_append(NULL, "Accept-Encoding: identity");
 	if (!sha256_text(q->body, q->body_bytes, digest))
 		return NULL;
@@ -208,7 +209,7 @@ static bool make_url(const struct web_service *s, const struct web_request *q, c
 	if (!s3_url_encode(s->bucket, false, bucket, sizeof bucket))
 		return false;
 	if (*s->bucket ? !s3_url_encode(q->key, true, key, sizeof key) : snprintf(key, sizeof key, "%s", q->key) >= (int)sizeof key)
-		return false; /* the path of a plain web server is encoded as whoever wrote it did */
+		return false; /* the path of a plain web server is already encoded */
 	int n = snprintf(out, URL_BYTES_MAX, "%s%s%s%s%s%s%s", s->endpoint, *bucket ? "/" : "", bucket, *key ? "/" : "", key,
 	                 *q->query ? "?" : "", q->query);
 	return n < (int)URL_BYTES_MAX;
@@ -221,7 +222,7 @@ static void set_method(CURL *c, const struct web_request *q, size_t got)
 		curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
 		return;
 	}
-	if (q->body) { /* as a post: so libcurl hashes and signs the body */
+	if (q->body) { /* sent as a post, so that libcurl hashes and signs the body */
 		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_bytes);
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, q->body);
 	}
@@ -259,7 +260,7 @@ static void set_transfer(const struct web_service *s, CURL *c, struct attempt *t
 	}
 }
 
-/* Sends it once. *code: the answer's; 0: there was none, t->why says why. */
+/* Sends the request once. *code: status code of the answer; 0: no answer, t->why has the reason. */
 static CURLcode attempt(struct web_service *s, struct attempt *t, const char *url, struct curl_slist *headers, long *code)
 {
 	CURL *c = take_handle(s);
@@ -284,7 +285,7 @@ static CURLcode attempt(struct web_service *s, struct attempt *t, const char *ur
 	return result;
 }
 
-/* --- What an answer means */
+/* --- The meaning of an answer */
 
 static bool worth_a_retry(CURLcode result, long code)
 {
@@ -302,7 +303,7 @@ static void name_of(const struct web_service *s, const struct web_request *q, ch
 	snprintf(out, WEIR_PATH_BYTES_MAX, "%s%s/%s", *s->bucket ? "s3://" : s->endpoint, s->bucket, what);
 }
 
-/* What only S3 says. WEIR_OK: nothing of that kind. */
+/* Errors that only S3 reports. WEIR_OK: no such error. */
 static weir_status fail_bucket(const struct web_service *s, const char *name, const char *what, const struct attempt *t,
                                const char *code, weir_error *err)
 {
@@ -359,13 +360,13 @@ static weir_status judge(const struct web_service *s, const struct web_request *
 		return weir_fail(err, result == CURLE_OUT_OF_MEMORY ? WEIR_E_MEMORY : WEIR_E_UNAVAILABLE,
 		                 "cannot %s %s: %s: %s; check %s", doing, name, s->endpoint, t->why, check);
 	if (q->ranged && (code == 416 || (code == 200 && t->answer->text_bytes == 0)))
-		return WEIR_OK; /* behind the end */
+		return WEIR_OK; /* beyond the end */
 	if (q->ranged && code == 200)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "cannot read %s: %s does not answer ranges", name, s->endpoint);
 	return code >= 200 && code < 300 ? WEIR_OK : fail_answer(s, name, doing, t, code, err);
 }
 
-/* Before attempt n (from 1): twice as long each time, less a random half. */
+/* Pauses before attempt n (from 1): doubles each time, minus a random half. */
 static void pause_before(const struct web_service *s, uint32_t n)
 {
 	struct entropy *e = entropy_system();
@@ -381,7 +382,7 @@ void web_answer_free(struct web_answer *a)
 	*a = (struct web_answer){0};
 }
 
-/* Before another attempt: what a range has got stays, if it is of the same object. */
+/* Prepares another attempt. A range keeps its bytes as long as they are of the same object. */
 static void begin_again(struct attempt *t, char etag[sizeof((struct web_answer *)0)->etag])
 {
 	struct web_answer *a = t->answer;

@@ -1,11 +1,15 @@
-/* One request to an S3 server, signed, or to a plain web server, tried again while that may help; the only user of libcurl and of libcrypto. Used by blob_s3.c and
- * blob_web.c alone.
+/* One request to an S3 server (signed) or to a plain web server, with retries as long as they may
+ * help. The only user of libcurl; in this folder also of libcrypto. Only blob_s3.c and blob_web.c
+ * call it.
  *
- * Requests to S3 are signed with AWS Signature Version 4 by libcurl (CURLOPT_AWS_SIGV4), the hash of the body included: the server refuses
- * bytes that were changed on the way. Debian 12's libcurl leaves to us what S3 asks for beyond that: the header x-amz-content-sha256, and path and query
- * encoded and, the query, sorted.
- * A range whose transfer breaks off goes on where it broke off, and what does go on may be tried for ever; a plain web server's redirects are followed, WEIR_WEB_REDIRECTS_MAX of them,
- * and from https to https only. */
+ * libcurl signs requests to S3 by AWS Signature Version 4 (CURLOPT_AWS_SIGV4). The signature
+ * includes the hash of the body, so the server rejects bytes that changed on the way. Debian 12's
+ * libcurl leaves the rest to this file: the header x-amz-content-sha256, the encoding of path and
+ * query, and the order of the query.
+ *
+ * A range whose transfer breaks off continues where it stopped. Retries are unlimited as long as
+ * the range makes progress. For a plain web server, redirects are followed: WEIR_WEB_REDIRECTS_MAX
+ * of them, and from https only to https. */
 #ifndef WEIR_WEB_REQUEST_H
 #define WEIR_WEB_REQUEST_H
 
@@ -15,14 +19,15 @@
 
 #include "common/web/blob.h"
 
-#define WEB_TEXT_BYTES_MAX  (16u << 20) /* of an answer in XML */
+#define WEB_TEXT_BYTES_MAX  (16u << 20) /* an answer in XML */
 #define WEB_QUERY_BYTES_MAX 4096u
 
-struct web_service; /* an endpoint, a bucket and who asks; may be used from several threads */
+struct web_service; /* an endpoint, a bucket and credentials; threads may share it */
 struct web_service_options {
 	const char *endpoint;        /* "https://HOST[:PORT]" */
 	const char *region, *bucket; /* S3; NULL: a plain web server */
-	const char *section;         /* of the job file, that errors name keys of; NULL: "checkpoint" */
+	/* section of the job file whose keys errors name; NULL: "checkpoint" */
+	const char *section;
 	const struct blob_credentials *credentials;
 	uint32_t retry_first_ms; /* 0: WEIR_BLOB_RETRY_FIRST_MS */
 };
@@ -32,31 +37,35 @@ void web_service_destroy(struct web_service *s); /* NULL is allowed */
 struct web_request {
 	const char *method; /* GET, HEAD, PUT, POST, DELETE */
 	const char *key;    /* of the object, not encoded; "": the bucket itself */
-	const char *query;  /* "a=1&b=2": encoded, for S3 sorted by name, each with its '='; "" */
-	const void *body;   /* PUT, POST; NULL: none */
+	const char *query;  /* "a=1&b=2": encoded; for S3 sorted by name, each with its '='; "" */
+	const void *body;   /* PUT, POST; NULL: no body */
 	size_t body_bytes;
-	bool ranged; /* GET: `bytes` bytes from `offset` into `out`; else the answer is text */
+	/* GET: read `bytes` bytes from `offset` into `out`; otherwise the answer is text */
+	bool ranged;
 	uint64_t offset;
 	void *out;
 	size_t bytes;
 };
 struct web_answer {
-	size_t got;      /* ranged: bytes in `out` */
-	uint64_t length; /* HEAD: of the object */
-	char *text;      /* the answer, malloc'ed; "" when there is none. web_answer_free */
+	size_t got;      /* ranged: number of bytes in `out` */
+	uint64_t length; /* HEAD: length of the object */
+	char *text;      /* the answer, malloc'ed; "" if empty. Free with web_answer_free. */
 	size_t text_bytes;
-	char etag[128]; /* of a plain web server that says none: when it was changed last; "" */
+	char etag[128]; /* a plain web server without ETag: its Last-Modified; "": neither */
 };
-/* `doing` and the key are for errors: "read", "write". E_NOT_FOUND: no such object, upload or bucket. A range behind the object's end has no bytes. */
+/* Performs the request. `doing` ("read", "write") and the key are for errors. E_NOT_FOUND: no such
+ * object, upload or bucket. A range beyond the object's end has no bytes. */
 weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a,
                         weir_error *err);
 void web_answer_free(struct web_answer *a);
 
 /* --- Texts (s3_text.c) */
 
-/* The text between <tag> and </tag>, the first after *at, its entities resolved; *at moves behind it. False: there is none that fits. */
+/* Finds the first <tag>text</tag> after *at, copies the text with its entities resolved, and moves
+ * *at past it. False: none that fits. */
 bool s3_xml_text(const char **at, const char *tag, char *out, size_t out_bytes);
-/* Every byte but letters, digits, - . _ ~ as %XX; '/' too unless it may stay. False: it does not fit. */
+/* Encodes every byte as %XX except letters, digits, - . _ ~, and '/' if keep_slash. False: it does
+ * not fit. */
 bool s3_url_encode(const char *in, bool keep_slash, char *out, size_t out_bytes);
 
 #endif

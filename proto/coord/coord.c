@@ -1,4 +1,4 @@
-/* What every coordinator checks alike. */
+/* Checks common to all coordinators. */
 #include "proto/coord/coord.h"
 
 #include <assert.h>

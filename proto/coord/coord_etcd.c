@@ -1,8 +1,10 @@
-/* The session with etcd: which endpoint, its lease, and what the owner knows of both.
+/* The session with etcd: its endpoint, its lease, and the owner's view of both.
  *
- * A turn at an endpoint: ask for the lease, once in the session's life; open the stream of renewals; send one; its answer is the connection. From
- * then on a renewal every third of the lease, each answered before the next third is over, or the endpoint is left. So two endpoints may fail in
- * silence before the lease runs out. Only etcd says that a lease is lost: while it is away or down nobody's lease ends. */
+ * A turn at an endpoint: request the lease (once per session), open the stream of renewals, and
+ * send one. Its answer establishes the connection. Then a renewal follows every third of the lease,
+ * each answered within the next third; otherwise the session leaves the endpoint. So two endpoints
+ * may fail silently before the lease runs out. Only etcd declares a lease lost: while etcd is
+ * unreachable or down, no lease ends. */
 #include "proto/coord/coord_etcd_internal.h"
 
 #include <assert.h>
@@ -13,7 +15,7 @@
 #include "proto/wire/wire.h"
 
 #define NS_PER_MS   1000000ll
-#define LEASE_S_MAX 86400 /* counted of a lease that is longer: its nanoseconds fit many times */
+#define LEASE_S_MAX 86400 /* longer leases count as this, so that their nanoseconds fit easily */
 
 static void attempt(void *arg);
 
@@ -27,7 +29,7 @@ int64_t etcd_patience_ns(const struct etcd *e)
 	return e->lease_ns / 3;
 }
 
-/* Doubles from the first to the cap; jitter takes up to half of it away. */
+/* Doubles from WEIR_RETRY_FIRST_MS to WEIR_RETRY_CAP_MS; jitter subtracts up to half. */
 int64_t etcd_backoff_ns(struct etcd *e, uint32_t failures)
 {
 	uint64_t ms = WEIR_RETRY_FIRST_MS;
@@ -45,7 +47,8 @@ static void tell(struct etcd *e, enum coord_state state, const char *text)
 	e->handler.state(e->arg, state, text);
 }
 
-/* Of what an etcd says, which may be anything. One that is longer is renewed as if it were not. */
+/* Converts a lease time from etcd, which may be any number. A longer lease is renewed as if it had
+ * LEASE_S_MAX. */
 static int64_t term_ns(int64_t seconds)
 {
 	return (seconds < LEASE_S_MAX ? seconds : LEASE_S_MAX) * 1000 * NS_PER_MS;
@@ -53,7 +56,7 @@ static int64_t term_ns(int64_t seconds)
 
 /* --- Endpoints */
 
-/* Nothing is on the endpoint any more, or will not be heard. */
+/* Ends all use of the endpoint; later messages from it are ignored. */
 static void detach(struct etcd *e)
 {
 	struct rpc_stream *renewals = e->renewals;
@@ -119,8 +122,9 @@ static void renew(void *arg)
 	struct message *m = wire_pack(&request.base);
 	e->sent_ns = rpc_now_ns();
 	rpc_timer_set(e->loop, &e->timer, e->sent_ns + etcd_patience_ns(e), overdue, e);
+	/* If it cannot be sent, it becomes overdue, or the stream's end explains it. */
 	if (m)
-		(void)rpc_stream_send(e->renewals, m); /* what cannot be sent will be overdue, or the stream's end says more */
+		(void)rpc_stream_send(e->renewals, m);
 }
 
 static void renewed(void *arg, struct rpc_stream *stream, struct message *m)
@@ -170,7 +174,8 @@ static void granted(void *arg, weir_status status, const char *text, struct mess
 		status = wire_unpack(&etcdserverpb__lease_grant_response__descriptor, reply, &unpacked, &err);
 		text = err.text;
 	}
-	if (status && status != WEIR_E_STATE) { /* "exists already": by an attempt of ours whose answer was lost */
+	/* E_STATE, "exists already": granted by an earlier attempt whose answer was lost. */
+	if (status && status != WEIR_E_STATE) {
 		etcd_leave(e, text);
 		return;
 	}
@@ -250,12 +255,13 @@ struct closing {
 	bool done, give_back;
 };
 
-/* Nothing is begun from here on; what is in progress, the channels will end. */
+/* Nothing starts from here on. Closing the channels ends what is in progress. */
 static void close_on_loop(void *arg)
 {
 	struct closing *closing = arg;
 	struct etcd *e = closing->etcd;
-	closing->give_back = e->connected; /* a lost lease is not: the session left its endpoint */
+	/* False for a lost lease, as that session has left its endpoint. */
+	closing->give_back = e->connected;
 	e->over = true;
 	detach(e);
 	etcd_calls_end(e, WEIR_E_CANCELLED, "the session was closed");
@@ -272,7 +278,7 @@ static void give_lease_back(struct etcd *e)
 	struct message *m = wire_pack(&request.base), *reply = NULL;
 	weir_error err = {0};
 	if (m && rpc_call_wait(etcd_channel(e), RPC_ETCD_LEASE_REVOKE, m, WEIR_COORD_REVOKE_MS, &reply, &err) == WEIR_OK)
-		message_release(reply); /* otherwise it runs out by itself */
+		message_release(reply); /* otherwise the lease runs out by itself */
 }
 
 static void etcd_free(struct etcd *e)

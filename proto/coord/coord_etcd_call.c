@@ -1,5 +1,6 @@
-/* Reads and transactions over etcd. A call waits for a connection, is sent to the endpoint in use, and ends with its answer or its deadline. A read that
- * found nobody is tried again after a pause, or as soon as there is a connection; a transaction is sent once. */
+/* Reads and transactions over etcd. A call waits for a connection, is sent to the current endpoint,
+ * and ends with its answer or at its deadline. A read that reached no endpoint is retried after a
+ * pause, or as soon as there is a connection. A transaction is sent once. */
 #include "proto/coord/coord_etcd_internal.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "proto/wire/wire.h"
 
 struct etcd_call {
-	struct rpc_link link;   /* in etcd->waiting, or alone while it is sent */
+	struct rpc_link link;   /* in etcd->waiting; unlinked while it is in progress */
 	struct rpc_timer timer; /* while it waits */
 	struct etcd *etcd;
 	enum rpc_method method;
@@ -17,7 +18,7 @@ struct etcd_call {
 	char what[WEIR_COORD_KEY_BYTES_MAX]; /* the name read, or the first key of the transaction */
 	int64_t deadline_ns;
 	uint32_t failures;
-	weir_status failure; /* of the last try */
+	weir_status failure; /* of the last attempt */
 	char failure_text[WEIR_ERROR_TEXT_BYTES];
 	coord_done_fn done;
 	void *arg;
@@ -99,7 +100,7 @@ static void read_answered(struct etcd_call *call, const Etcdserverpb__RangeRespo
 	free(records);
 }
 
-/* Not applied: one response a guard, with its record if there is one. */
+/* If the guards did not hold: one response per guard, with its record if it exists. */
 static void txn_answered(struct etcd_call *call, const Etcdserverpb__TxnResponse *reply)
 {
 	struct coord_record records[WEIR_COORD_TXN_MAX];
@@ -165,7 +166,8 @@ static void call_done(void *arg, weir_status status, const char *text, struct me
 	struct etcd *e = call->etcd;
 	if (status == WEIR_OK) {
 		call_answered(call, reply);
-	} else if (status == WEIR_E_NOT_FOUND && call->method == RPC_ETCD_TXN) { /* the lease of a leased change: not applied */
+	} else if (status == WEIR_E_NOT_FOUND && call->method == RPC_ETCD_TXN) {
+		/* The lease of a leased change is gone: not applied. */
 		call_fail(call, WEIR_E_STALE, text);
 		etcd_lost(e);
 	} else if (!call_retry(call, status, text)) {
@@ -173,7 +175,8 @@ static void call_done(void *arg, weir_status status, const char *text, struct me
 	}
 }
 
-/* A read goes on to the next endpoint when this one is silent; a transaction waits for its one answer. */
+/* Sends a call. A read moves to the next endpoint when this one is silent; a transaction waits for
+ * its one answer. */
 static void call_send(struct etcd_call *call)
 {
 	int64_t left = call->deadline_ns - rpc_now_ns(), patience = etcd_patience_ns(call->etcd);
@@ -186,7 +189,8 @@ static void call_send(struct etcd_call *call)
 		call->failure = status;
 		snprintf(call->failure_text, sizeof call->failure_text, "%s", weir_status_text(status));
 		rpc_link_add(&call->etcd->waiting, &call->link);
-		rpc_timer_set(call->etcd->loop, &call->timer, 0, call_expire, call); /* not from inside the function that asked */
+		/* Never call back inside the function that started the call. */
+		rpc_timer_set(call->etcd->loop, &call->timer, 0, call_expire, call);
 	}
 }
 
@@ -203,9 +207,9 @@ void etcd_calls_begin(struct etcd *e)
 		call_begin(ready.next);
 }
 
-/* --- Asking */
+/* --- Requests */
 
-/* Takes request over. */
+/* Takes over request. */
 static weir_status call_start(struct etcd *e, enum rpc_method method, struct message *request, const char *what,
                               uint32_t timeout_ms, coord_done_fn done, void *arg, weir_error *err)
 {
@@ -245,7 +249,7 @@ weir_status etcd_read(struct coord *c, const char *name, uint32_t timeout_ms, co
 	return call_start(e, RPC_ETCD_RANGE, wire_pack(&request.base), name, timeout_ms, done, arg, err);
 }
 
-/* A transaction in etcd's form, pointing into ours. */
+/* A transaction in etcd's form. It points into the caller's. */
 struct packed_txn {
 	Etcdserverpb__TxnRequest request;
 	Etcdserverpb__Compare compare[WEIR_COORD_TXN_MAX], *compares[WEIR_COORD_TXN_MAX];
@@ -256,7 +260,7 @@ struct packed_txn {
 	Etcdserverpb__RequestOp failure[WEIR_COORD_TXN_MAX], *failures[WEIR_COORD_TXN_MAX];
 };
 
-/* The revision must be the guard's; else its record is read. */
+/* Requires the guard's revision; on failure etcd reads the record. */
 static void pack_guard(struct packed_txn *p, uint32_t i, const struct coord_guard *guard)
 {
 	char *key = (char *)(uintptr_t)guard->key;

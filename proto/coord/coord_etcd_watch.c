@@ -1,7 +1,9 @@
-/* Watches over etcd: one stream each, opened again at the endpoint in use from the first revision that has not been told.
+/* Watches over etcd. Each has one stream, which is reopened at the current endpoint from the first
+ * revision that has not been reported.
  *
- * etcd is asked from one revision before that, and what was told is dropped: asked for the very revision that was compacted, an etcd without the
- * fix of its issue 18089 (3.4.23 is one) passes over a deletion in it without a word. One revision is never cut between two answers. */
+ * The request starts one revision earlier, and reported changes are dropped. Reason: an etcd
+ * without the fix of its issue 18089 (such as 3.4.23), asked for exactly the compacted revision,
+ * silently skips a deletion in it. etcd never splits one revision between two answers. */
 #include "proto/coord/coord_etcd_internal.h"
 
 #include <stdio.h>
@@ -14,11 +16,11 @@ struct etcd_watch {
 	struct coord_watch base;
 	struct rpc_link link; /* in etcd->watches until stopped */
 	char name[WEIR_COORD_KEY_BYTES_MAX];
-	uint64_t next; /* the first revision not told */
+	uint64_t next; /* the first unreported revision */
 	struct coord_watch_handler handler;
 	void *arg;
-	struct rpc_stream *stream; /* that is listened to, or NULL */
-	uint32_t streams;          /* not closed yet, with those not listened to any more: they point here */
+	struct rpc_stream *stream; /* the current one, or NULL */
+	uint32_t streams;          /* unclosed streams, current or not: they point here */
 	bool stopped, missed;
 };
 
@@ -98,7 +100,7 @@ static void stream_closed(void *arg, struct rpc_stream *stream, weir_status stat
 		free(w);
 }
 
-/* false: out of memory */
+/* False: out of memory. */
 static bool watch_open(struct etcd_watch *w)
 {
 	static const struct rpc_stream_handler handler = {.message = stream_message, .closed = stream_closed};
@@ -108,7 +110,8 @@ static bool watch_open(struct etcd_watch *w)
 	etcd_range_end(w->name, end);
 	create.key = w->name;
 	create.range_end = end;
-	create.start_revision = (int64_t)(w->next - 1); /* of any number: what calls itself an etcd may have said it */
+	/* Any number is possible: a faulty etcd may have sent it. */
+	create.start_revision = (int64_t)(w->next - 1);
 	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
 	request.create_request = &create;
 	struct message *m = wire_pack(&request.base);

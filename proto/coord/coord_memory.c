@@ -1,7 +1,9 @@
-/* Sessions over a store in memory. What a session has to do or to be told is found by looking: session_due_ns says when the next thing of it
- * is due, and a session with something due is posted to its thread, where session_turn tells one thing after the other, without the lock.
+/* Sessions over a store in memory. session_due_ns computes when a session next has something to do
+ * or to report. A session with something due is posted to its thread, where session_turn reports
+ * one event after another, without the lock.
  *
- * Two views of a lease: the store ends it, the session learns that when it reaches the store again. */
+ * A lease has two views: the store ends it; the session learns that when it next reaches the
+ * store. */
 #include "proto/coord/coord_memory_internal.h"
 
 #include <stdio.h>
@@ -14,15 +16,15 @@ struct watch {
 	struct rpc_link link;
 	struct coord_watch base;
 	char name[WEIR_COORD_KEY_BYTES_MAX];
-	uint64_t next; /* the first revision not told */
+	uint64_t next; /* the first unreported revision */
 	struct coord_watch_handler handler;
 	void *arg;
 	bool missed;
 };
 
-/* --- Watches; the lock is held */
+/* --- Watches; need the lock */
 
-/* The first event not told; NULL: none. */
+/* The first unreported event; NULL: none. */
 static const struct coord_event *watch_event(const struct coord_memory *m, const struct watch *w)
 {
 	for (size_t i = coord_store_since(m, w->next); i < m->history_count; i++)
@@ -90,7 +92,7 @@ void coord_memory_unlock(struct coord_memory *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* --- A turn: each tell_* tells at most one thing, without the lock, and says whether it did */
+/* --- A turn. Each tell_* reports at most one event, without the lock; true: it did */
 
 static bool tell_state(struct memory_session *s)
 {
@@ -114,7 +116,7 @@ static bool tell_loss(struct memory_session *s)
 	return true;
 }
 
-/* All that one revision changed of what the watch follows. */
+/* Reports all changes of one revision that the watch covers. */
 static void watch_tell(struct memory_session *s, struct watch *w, const struct coord_event *first)
 {
 	struct coord_memory *m = s->store;
@@ -163,7 +165,7 @@ static void renew(struct memory_session *s, int64_t now)
 	s->renew_ns = now + s->lease_ns / 3;
 }
 
-/* Frees a closed session that nothing refers to any more. */
+/* Frees a closed session that is no longer referenced. */
 static void reap(struct memory_session *s)
 {
 	if (!s->closed || !s->lost || s->posted)
@@ -294,7 +296,8 @@ static void memory_watch_stop(struct coord_watch *base)
 	free(w);
 }
 
-/* The owner is gone, the lock is held: watches and calls go, these with or without a word. */
+/* Drops watches, and ends calls with or without a callback (`tell`). The owner is gone; needs the
+ * lock. */
 static void session_close(struct memory_session *s, bool tell)
 {
 	s->closed = true;

@@ -1,4 +1,5 @@
-/* Reads and transactions in memory. A call is carried out when its session reaches the store, and told after the delay; or at its deadline. */
+/* Reads and transactions in memory. A call is executed when its session reaches the store, and
+ * answered after the delay or at its deadline. */
 #include "proto/coord/coord_memory_internal.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ struct call {
 	coord_done_fn done;
 	void *arg;
 	bool answered;
-	int64_t due_ns; /* when the answer is there */
+	int64_t due_ns; /* when the answer arrives */
 	struct coord_answer answer;
 	struct coord_entry **found; /* (answer.count) */
 };
@@ -61,7 +62,7 @@ static void do_read(struct coord_memory *m, struct call *call)
 		call_find(call, m->records[i]);
 }
 
-/* false: it names a lease that is gone. */
+/* False: it names a lost lease. */
 static bool do_txn(struct memory_session *s, struct call *call)
 {
 	struct coord_memory *m = s->store;
@@ -86,7 +87,7 @@ static bool do_txn(struct memory_session *s, struct call *call)
 	return true;
 }
 
-/* The call reaches the store now; its answer, the session after the delay. */
+/* Executes the call in the store now; its answer reaches the session after the delay. */
 static void call_execute(struct memory_session *s, struct call *call, int64_t now)
 {
 	int64_t due = now + s->delay_ns;
@@ -172,9 +173,9 @@ void coord_calls_end(struct memory_session *s, bool tell)
 	}
 }
 
-/* --- Asking */
+/* --- Requests */
 
-/* Queues the call, whose reference to the store's memory is its own. */
+/* Queues the call. It owns its references to entries of the store. */
 static weir_status call_queue(struct memory_session *s, struct call *call, uint32_t timeout_ms, coord_done_fn done, void *arg,
                               weir_error *err)
 {

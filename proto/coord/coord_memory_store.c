@@ -1,4 +1,4 @@
-/* Records by key, and every change in order. */
+/* The store: records by key, and every change in order. */
 #include "proto/coord/coord_memory_internal.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ void *coord_must_have(void *memory)
 	return memory;
 }
 
-/* Grows *array to hold at least one more. */
+/* Grows *array to hold at least one more element. */
 static void grow(void *array, size_t count, size_t *capacity, size_t element)
 {
 	void **p = array;

@@ -1,5 +1,6 @@
-/* Reading the bulk frame, and encoding its three headers. Every size is checked against what is left and against limits.h before it is
- * used; nothing is allocated and nothing is trusted. frame.h has the byte diagram, record_writer.c builds frames. */
+/* Reads the bulk frame, and encodes its three headers. Every size is checked against the remaining
+ * bytes and against limits.h before use. Nothing is allocated and nothing is trusted. frame.h has
+ * the byte diagram; record_writer.c builds frames. */
 #include "proto/frame/frame.h"
 
 #include <assert.h>
@@ -188,13 +189,13 @@ static void section_decode(const uint8_t *h, struct section *s)
 	};
 }
 
-/* Bytes of both streams with their padding. Cannot overflow: 64-bit arithmetic on 32-bit fields. */
+/* Bytes of both streams with padding. Cannot overflow: 64-bit arithmetic on 32-bit fields. */
 static uint64_t section_streams(const struct section *s)
 {
 	return (uint64_t)s->index_bytes + padding(s->index_bytes) + s->data_bytes + padding(s->data_bytes);
 }
 
-/* The sections must fill the record exactly: nothing missing, nothing left over. */
+/* The sections must fill the record exactly. */
 static weir_status record_check_sections(const struct record *r, struct cursor body, weir_error *err)
 {
 	if (r->sections > WEIR_RECORD_SECTIONS_MAX)
@@ -261,7 +262,7 @@ static weir_status section_check(const struct section *s, uint16_t reserved, wei
 	return WEIR_OK;
 }
 
-/* Takes a stream of `bytes` and its zero padding, which section_streams says is there. */
+/* Takes a stream of `bytes` and its zero padding; section_streams guarantees that they exist. */
 static bool take_stream(struct cursor *body, uint32_t bytes, struct cursor *out)
 {
 	uint8_t pad[8] = {0}, zero[8] = {0};

@@ -1,4 +1,5 @@
-/* A part of a frame as a frame of its own: what goes to another server after all is sent as it was written. */
+/* Makes a frame of some records of another: the part that still goes to another server, as it was
+ * written. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ static void cut_release(struct message *m)
 	free(cut);
 }
 
-/* The next n bytes, as spans. */
+/* Returns the next n bytes as spans. */
 static uint32_t take_spans(struct cursor *c, size_t n, struct span *out)
 {
 	struct cursor part = cursor_take(c, n);

@@ -1,7 +1,9 @@
-/* Building frames. Headers, copied and reserved streams live in blocks that never move; a frame is a list of spans into blocks and
- * borrowed memory, which becomes the message. Neighbours in a block are one span, so a frame of many small records is few spans.
+/* Builds frames. Headers, copied streams and reserved streams live in blocks that never move. A
+ * frame is a list of spans into blocks and borrowed memory, which becomes the message. Adjacent
+ * bytes in a block are one span, so a frame of many small records has few spans.
  *
- * Invariants: the first span begins with the frame header's place; a record that fails leaves the frame as it was before it. */
+ * Invariants: the first span begins with the frame header; a record that fails leaves the frame
+ * unchanged. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 #define BLOCK_BYTES_FIRST 2048u
 #define BLOCK_BYTES_CAP   (256u << 10)
-#define BORROW_BYTES_MIN  512u /* below this a copy is cheaper than one more span */
+#define BORROW_BYTES_MIN  512u /* below this, a copy is cheaper than another span */
 
 struct block {
 	struct block *next;
@@ -21,20 +23,20 @@ struct block {
 
 struct record_writer {
 	struct block *blocks; /* newest first */
-	uint8_t *header;      /* the frame header's place, NULL while the frame is empty */
+	uint8_t *header;      /* place of the frame header; NULL while the frame is empty */
 	struct span *spans;
 	uint32_t spans_count, spans_capacity;
-	size_t bytes; /* of the frame so far, its header included */
+	size_t bytes; /* of the frame so far, with its header */
 	uint32_t records;
 	/* The record under construction. */
 	bool open;
 	weir_status status; /* its first failure */
 	struct record record;
 	uint8_t *record_header;
-	uint32_t first_span;      /* where the record begins: this span, */
+	uint32_t first_span;      /* the record begins in this span */
 	size_t first_span_offset; /* at this offset */
 	size_t bytes_before;
-	struct known_crc { /* bytes of the frame that are not read for the record's crc, in order */
+	struct known_crc { /* ranges of the frame, in order, that are not read for the record's crc */
 		size_t begin, end;
 		uint32_t crc;
 	} known[WEIR_RECORD_SECTIONS_MAX];
@@ -99,7 +101,7 @@ static bool span_add(struct record_writer *w, const void *data, size_t size)
 	return true;
 }
 
-/* `size` bytes of block memory, already part of the frame. NULL when out of memory. */
+/* Allocates `size` bytes of block memory as part of the frame. NULL when out of memory. */
 static uint8_t *place(struct record_writer *w, size_t size)
 {
 	struct block *b = w->blocks;
@@ -139,7 +141,7 @@ void record_writer_begin(struct record_writer *w, const struct record *r)
 		w->status = WEIR_E_MEMORY;
 }
 
-/* Room for a section's header and streams within the record's and the message's limits. */
+/* Checks that a section's header and streams fit the limits of the record and the message. */
 static weir_status section_fits(struct record_writer *w, const struct section *s)
 {
 	assert(w->open);
@@ -152,7 +154,7 @@ static weir_status section_fits(struct record_writer *w, const struct section *s
 	return WEIR_OK;
 }
 
-/* A stream of its own place and its zero padding. */
+/* Allocates a stream and its zero padding. */
 static uint8_t *place_stream(struct record_writer *w, size_t size)
 {
 	size_t padded = (size + 7) / 8 * 8;
@@ -259,7 +261,8 @@ weir_status record_writer_reserve(struct record_writer *w, const struct section 
 	return WEIR_OK;
 }
 
-/* crc32c over a run of the record that begins `at` bytes into the frame, without reading what is known. */
+/* crc32c over a run of the record that begins `at` bytes into the frame, without reading known
+ * ranges. */
 static uint32_t run_crc(uint32_t crc, const struct known_crc **known, const struct known_crc *end, size_t at, struct span run)
 {
 	while (run.size) {
@@ -301,7 +304,8 @@ weir_status record_writer_end(struct record_writer *w)
 {
 	assert(w->open);
 	w->open = false;
-	if (w->status) { /* back to where the record began; its block memory is reclaimed with the frame */
+	/* Rolls back to the record's beginning; its block memory is freed with the frame. */
+	if (w->status) {
 		if (w->spans_count) {
 			w->spans_count = w->first_span + 1;
 			w->spans[w->first_span].size = w->first_span_offset;
@@ -327,7 +331,7 @@ uint32_t record_writer_records(const struct record_writer *w)
 	return w->records;
 }
 
-/* What a finished frame owns: its blocks, and whatever the caller lent. */
+/* What a finished frame owns: its blocks, and the memory lent by the caller. */
 struct frame_owner {
 	struct block *blocks;
 	void (*release)(struct message *);

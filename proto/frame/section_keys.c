@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define NUMBER_BYTES_MAX 8u /* of the two in front */
+#define NUMBER_BYTES_MAX 8u /* of `base` and of `most` */
 
 static uint32_t bytes_of(uint64_t number)
 {
@@ -15,7 +15,7 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-/* What the differences of rising, distinct keys reach once those that must be are left out. */
+/* The largest remainder of rising, distinct keys: key - base - i of the last one. */
 static uint64_t most_of(const uint64_t *keys, uint32_t count)
 {
 	return keys[count - 1] - keys[0] - (count - 1);
@@ -63,7 +63,7 @@ void section_keys_write(const struct section *s, const uint64_t *keys, uint8_t *
 
 /* --- Reading */
 
-/* Written with as few bytes as it needs. */
+/* Reads a number. False: it is damaged or not written in the fewest bytes. */
 static bool take_number(struct cursor *c, uint32_t bytes, uint64_t *number)
 {
 	*number = 0;
@@ -78,7 +78,7 @@ static bool begin_coded(struct section_keys *k, struct cursor c, uint32_t rows)
 		return c.left == 0;
 	if (cursor_read(&c, &sizes, 1) || !take_number(&c, sizes & 15, &k->base) || !take_number(&c, sizes >> 4, &most))
 		return false;
-	const uint64_t above = UINT64_MAX - k->base; /* what there is room for */
+	const uint64_t above = UINT64_MAX - k->base; /* the largest possible sum of the other terms */
 	if (rows - 1 > above || most > above - (rows - 1))
 		return false;
 	elias_fano_begin(&k->coded, c, rows, most);

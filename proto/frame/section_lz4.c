@@ -24,7 +24,7 @@ bool record_is_packed(const struct record *r, struct cursor body)
 	for (uint32_t i = 0; i < r->sections; i++) {
 		struct section s;
 		if (frame_next_section(&body, &s, NULL))
-			return false; /* who reads it says so */
+			return false; /* the record's reader will report it */
 		if (s.flags)
 			return true;
 	}
@@ -36,7 +36,7 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-/* What a packed stream was. */
+/* The uncompressed size of a stream. */
 static weir_status stream_bytes(struct cursor stream, uint32_t *out, weir_error *err)
 {
 	uint8_t h[SECTION_LZ4_HEADER];
@@ -64,7 +64,7 @@ static weir_status plain_section(const struct section *s, struct section *out, w
 	return status;
 }
 
-/* The bytes of all sections without LZ4, and of the longest packed stream. */
+/* Bytes of all sections without LZ4, and of the longest stream as received. */
 static weir_status measure(const struct record *r, struct cursor body, size_t *bytes, size_t *longest, weir_error *err)
 {
 	*bytes = *longest = 0;
@@ -85,7 +85,8 @@ static weir_status measure(const struct record *r, struct cursor body, size_t *b
 	return WEIR_OK;
 }
 
-/* n bytes and their padding; flat (stream.left) takes what is packed and lies in several slices. */
+/* Writes n bytes and their padding. flat (stream.left) is work memory for a compressed stream in
+ * several slices. */
 static weir_status write_stream(struct cursor stream, bool is_packed, size_t n, uint8_t *flat, uint8_t *out, weir_error *err)
 {
 	const size_t left = stream.left;
@@ -113,7 +114,7 @@ static weir_status write_sections(const struct record *r, struct cursor body, ui
 		status = frame_next_section(&body, &s, err);
 		if (!status)
 			status = plain_section(&s, &plain, err);
-		assert(status == WEIR_OK); /* as measured */
+		assert(status == WEIR_OK); /* measure has checked it */
 		frame_put_section(out, &plain);
 		out += SECTION_HEADER_BYTES;
 		status = write_stream(s.index, s.flags & SECTION_LZ4_INDEX, plain.index_bytes, flat, out, err);
@@ -144,6 +145,6 @@ weir_status record_unpack(const struct record *r, struct cursor body, struct rec
 	}
 	*out = *r;
 	out->bytes = (uint32_t)(RECORD_HEADER_BYTES + bytes);
-	out->crc = 0; /* it was checked as it came */
+	out->crc = 0; /* it was checked at arrival */
 	return WEIR_OK;
 }

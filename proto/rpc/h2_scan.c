@@ -5,7 +5,7 @@
 #include "common/base/limits.h"
 
 #define END_HEADERS 4u
-#define BURST_LEAST 100u /* frames may come at once, and a tenth of a second's */
+#define BURST_LEAST 100u /* frames allowed at once, in addition to those of a tenth of a second */
 
 static const struct {
 	const char *why;
@@ -35,7 +35,7 @@ static enum h2_kind kind_of(uint8_t kind, uint32_t payload)
 	return kind <= H2_CONTINUATION ? (enum h2_kind)kind : H2_OTHER;
 }
 
-/* A whole frame header has come. */
+/* Handles a complete frame header. */
 static bool begin_frame(struct h2_scan *s, const char **why)
 {
 	const uint32_t payload = (uint32_t)s->bytes[0] << 16 | (uint32_t)s->bytes[1] << 8 | s->bytes[2];
@@ -50,7 +50,7 @@ static bool begin_frame(struct h2_scan *s, const char **why)
 		s->in_block = true;
 		s->block = 0;
 	} else if (!s->in_block) {
-		return true; /* that a CONTINUATION continues nothing, gRPC says */
+		return true; /* gRPC itself refuses a CONTINUATION without a block */
 	} else if (kind != H2_CONTINUATION) {
 		*why = "a header block is broken off";
 		return false;

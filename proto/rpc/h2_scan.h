@@ -1,15 +1,15 @@
-/* A look at the frames of HTTP/2 that a client sends, without their contents: whether a server can
- * afford them.
+/* Scans the HTTP/2 frames of a client, without their contents, to protect a server from costly
+ * ones.
  *
- * A frame (RFC 9113, section 4.1):
+ * A frame (RFC 9113, section 4.1), after a preface of 24 bytes:
  *
  *     0  payload bytes  u24      3  kind  u8      4  flags  u8      5  stream  u32      9  payload
  *
- * behind a preface of 24 bytes. gRPC's own limits begin when a header block is complete: one that
- * never is fills the memory. Nor does gRPC count frames that cost it more than their sender: calls
- * that are begun and reset at once (CVE-2023-44487), pings and settings that it must answer, frames
- * that say nothing. Here each kind has a rate, far beyond what gRPC's clients send, and a header
- * block has a length. */
+ * gRPC applies its own limits only to complete header blocks, so a block that never completes fills
+ * the memory. gRPC also does not count frames that cost it more than their sender: calls that are
+ * begun and reset at once (CVE-2023-44487), pings and settings that it must answer, empty frames.
+ * This scan limits the rate of each kind, far above the rates of gRPC's clients, and the length of
+ * a header block. */
 #ifndef WEIR_H2_SCAN_H
 #define WEIR_H2_SCAN_H
 
@@ -20,8 +20,8 @@
 #define H2_HEADER_BYTES  9u
 #define H2_PREFACE_BYTES 24u
 
-/* X(NAME, "name", frames a second). Kinds of their own: DATA that has less than H2_DATA_SMALL
- * bytes, and what RFC 9113 does not know. */
+/* X(NAME, "name", frames per second). SMALL is DATA of less than H2_DATA_SMALL bytes; OTHER is a
+ * kind that RFC 9113 does not define. */
 #define H2_DATA_SMALL 64u
 #define H2_KIND_MAP(X)                          \
 	X(DATA, "DATA", UINT32_MAX)                 \
@@ -45,18 +45,18 @@ enum h2_kind {
 
 /* Zero-initialise. */
 struct h2_scan {
-	uint32_t preface;               /* bytes of it that have come */
-	uint32_t header;                /* bytes of the present frame's header that have come */
-	uint8_t bytes[H2_HEADER_BYTES]; /* them */
-	uint32_t payload;               /* bytes of the present frame that are still to come */
-	bool in_block;                  /* a header block is not complete */
-	uint32_t block;                 /* bytes of it, frames' headers included */
-	uint64_t blocks;                /* that were complete */
+	uint32_t preface;               /* received bytes of the preface */
+	uint32_t header;                /* received bytes of the current frame's header */
+	uint8_t bytes[H2_HEADER_BYTES]; /* those bytes */
+	uint32_t payload;               /* bytes of the current frame still to come */
+	bool in_block;                  /* a header block is incomplete */
+	uint32_t block;                 /* its bytes so far, with frame headers */
+	uint64_t blocks;                /* complete header blocks */
 	float spent[H2_KINDS];          /* frames beyond the rate so far */
 	int64_t at_ns;
 };
 
-/* What was received next. False: the connection is not to go on; *why says why, and is static. */
+/* Scans the bytes received next. False: cut the connection; *why gives the reason and is static. */
 bool h2_scan_take(struct h2_scan *s, const void *data, size_t bytes, int64_t now_ns, const char **why);
 
 #endif

@@ -1,6 +1,6 @@
-/* Interposed functions, and the table of connections by descriptor. A connection belongs to
- * whoever reads it, one thread at a time; the lists and counts of all have one lock, taken when a
- * connection comes, has proven itself, or goes. */
+/* Interposed functions, and the table of connections by descriptor. A connection belongs to the
+ * thread that reads it, one at a time. One lock guards the lists and counts; it is taken when a
+ * connection arrives, has proven itself, or ends. */
 #include "proto/rpc/ingress.h"
 
 #include <arpa/inet.h>
@@ -24,15 +24,17 @@
 #include "common/tls/certificate_internal.h"
 #include "proto/rpc/h2_scan.h"
 
-#define INTERPOSED __attribute__((visibility("default"))) /* so that libraries find it before their own */
+/* So that libraries find it before their own. */
+#define INTERPOSED __attribute__((visibility("default")))
 
 enum {
-	DESCRIPTORS_MAX = 1 << 20, /* above that nothing is watched, and nothing can be: server's own limit is lower */
+	/* Higher descriptors are refused; they cannot occur, as the server's own limit is lower. */
+	DESCRIPTORS_MAX = 1 << 20,
 	LISTENERS_MAX = 4,
-	ADDRESSES = 1024 /* buckets of them: those that share one share its numbers */
+	ADDRESSES = 1024 /* hash buckets; addresses in one bucket share its counts */
 };
 
-/* A connection that was accepted. */
+/* An accepted connection. */
 struct connection {
 	struct connection *prev, *next; /* in ingress.fresh, while it is new */
 	int fd;
@@ -45,7 +47,7 @@ struct connection {
 
 struct address {
 	uint32_t connections, fresh;
-	double spent; /* connects beyond the rate */
+	double spent; /* connects beyond the rate so far */
 	int64_t at_ns;
 };
 
@@ -55,15 +57,15 @@ static struct {
 	atomic_uint listeners_count;
 	char job[WEIR_NAME_BYTES_MAX];
 	struct logger *logger;
-	pthread_mutex_t lock;    /* guards what follows */
-	struct connection fresh; /* new ones, oldest first; a ring */
+	pthread_mutex_t lock;    /* guards the fields below */
+	struct connection fresh; /* new connections, oldest first; a ring */
 	uint32_t fresh_count, connections;
 	struct address addresses[ADDRESSES];
 	atomic_ullong cut, refused, wrong_peer;
 } ingress = {.lock = PTHREAD_MUTEX_INITIALIZER, .fresh = {.prev = &ingress.fresh, .next = &ingress.fresh}};
 
 static struct connection *_Atomic connections[DESCRIPTORS_MAX];
-/* That this thread read last: gRPC decrypts what it has read before it reads on. */
+/* The descriptor that this thread read last: gRPC decrypts what it has read before it reads on. */
 static _Thread_local int last_read = -1;
 
 static struct connection *connection_of(int fd)
@@ -99,7 +101,7 @@ void ingress_counts(struct ingress_counts *out)
 	out->wrong_peer = atomic_load(&ingress.wrong_peer);
 }
 
-/* --- The table. Under the lock. */
+/* --- The table. Needs the lock. */
 
 static void leave_fresh(struct connection *c)
 {
@@ -125,7 +127,7 @@ static void enter(struct connection *c)
 	atomic_store_explicit(&connections[c->fd], c, memory_order_release);
 }
 
-/* gRPC, which has it, sees its end and closes it. */
+/* gRPC, which owns the descriptor, sees the end and closes it. */
 static void drop_oldest(uint32_t address, bool of_address)
 {
 	for (struct connection *c = ingress.fresh.next; c != &ingress.fresh; c = c->next)
@@ -153,7 +155,7 @@ static bool take_token(struct address *a)
 	return true;
 }
 
-/* However much an address has done, it is let in again a moment later. */
+/* The charge is bounded, so that an address is always admitted again after a moment. */
 static void charge(struct address *a)
 {
 	refill(a);
@@ -161,7 +163,7 @@ static void charge(struct address *a)
 	a->spent = a->spent < WEIR_CONNECTS_BURST ? a->spent : WEIR_CONNECTS_BURST;
 }
 
-/* NULL: there is room. */
+/* Returns NULL if there is room, otherwise the reason. */
 static const char *make_room(uint32_t address)
 {
 	struct address *a = &ingress.addresses[address];
@@ -178,7 +180,7 @@ static const char *make_room(uint32_t address)
 	return NULL;
 }
 
-/* --- Coming and going */
+/* --- Arrival and end */
 
 static void name_of(const struct sockaddr_storage *peer, char out[INET6_ADDRSTRLEN])
 {
@@ -192,7 +194,7 @@ static void name_of(const struct sockaddr_storage *peer, char out[INET6_ADDRSTRL
 		inet_ntop(AF_INET6, six, out, INET6_ADDRSTRLEN);
 }
 
-/* False: it is not let in. */
+/* False: the connection is refused. */
 static bool admit(int fd)
 {
 	struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
@@ -232,7 +234,8 @@ static void forget(int fd)
 	free(c);
 }
 
-/* For its frames; c may be NULL. Whoever comes back for more is soon let in no more. */
+/* Accounts for a connection that is cut for its frames; c may be NULL. Each cut charges the
+ * address, so that a repeated offender is soon refused. */
 static void cut(const struct connection *c, const char *why)
 {
 	atomic_fetch_add(&ingress.cut, 1);
@@ -251,7 +254,7 @@ static void prove(struct connection *c)
 	pthread_mutex_unlock(&ingress.lock);
 }
 
-/* What was read of a connection; false: it is not to go on. */
+/* Scans bytes read from a connection. False: cut the connection. */
 static bool take(struct connection *c, const struct msghdr *m, size_t bytes)
 {
 	const char *why;
@@ -270,7 +273,7 @@ static bool take(struct connection *c, const struct msghdr *m, size_t bytes)
 	return true;
 }
 
-/* --- In place of libc's */
+/* --- Replacements of libc functions */
 
 INTERPOSED int listen(int fd, int backlog)
 {
@@ -327,13 +330,14 @@ INTERPOSED int close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
-/* --- In place of OpenSSL's. A connection is its SSL here, which has no descriptor: gRPC feeds it. */
+/* --- Replacements of OpenSSL functions. Here a connection is its SSL, which has no descriptor:
+ * gRPC feeds it. */
 
 static struct {
 	pthread_once_t once;
 	int (*handshake)(SSL *ssl);
 	int (*read)(SSL *ssl, void *out, int bytes);
-	int scans; /* where an SSL keeps its struct h2_scan */
+	int scans; /* index of the struct h2_scan in an SSL's extra data */
 } real = {.once = PTHREAD_ONCE_INIT};
 
 static void free_scan(void *parent, void *scan, CRYPTO_EX_DATA *data, int at, long n, void *arg)

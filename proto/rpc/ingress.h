@@ -1,18 +1,18 @@
-/* What peers of a server may send, and how many connections they may have, before gRPC takes any
- * of it in.
+/* Limits on connections and frames of a server's peers, enforced before gRPC sees them.
  *
- * gRPC 1.51 has no place for such limits, so they stand below it: ingress.c defines listen,
- * accept4, recvmsg, close, SSL_do_handshake and SSL_read in place of libc's and OpenSSL's. gRPC
- * calls these, and each calls the real one. For a descriptor or an SSL that was not accepted here
- * they do nothing more. So ingress.c is linked into weir-server alone.
+ * gRPC 1.51 has no hook for such limits, so they lie below it: ingress.c defines listen, accept4,
+ * recvmsg, close, SSL_do_handshake and SSL_read, replacing those of libc and OpenSSL. gRPC calls
+ * these, and each calls the real one. For a descriptor or an SSL that was not accepted here they do
+ * nothing else. So only weir-server links ingress.c.
  *
  * - A connection whose frames cost too much (h2_scan.h) is cut before gRPC reads them.
- * - With TLS, a peer whose certificate is not of this job is refused in the handshake.
+ * - With TLS, the handshake refuses a peer whose certificate is not of this job.
  * - A connection is new until it has sent a whole header block (TLS: as many bytes as a handshake
- *   takes). There are at most WEIR_CONNECTIONS_NEW_MAX new ones, of one address
- *   WEIR_CONNECTIONS_NEW_PER_ADDRESS; the oldest goes for the next.
- * - Of all there are WEIR_SOCKETS_MAX, of one address WEIR_SOCKETS_PER_ADDRESS_MAX and
- *   WEIR_CONNECTS_PER_S more a second; others are closed at once. */
+ *   takes). At most WEIR_CONNECTIONS_NEW_MAX connections are new, and
+ *   WEIR_CONNECTIONS_NEW_PER_ADDRESS of one address. The next one displaces the oldest.
+ * - At most WEIR_SOCKETS_MAX connections are open, and WEIR_SOCKETS_PER_ADDRESS_MAX of one address.
+ *   An address may open WEIR_CONNECTS_PER_S more each second. Connections beyond that are closed at
+ *   once. */
 #ifndef WEIR_INGRESS_H
 #define WEIR_INGRESS_H
 
@@ -21,16 +21,18 @@
 #include "common/system/logger.h"
 
 struct ingress_options {
-	const char *job;       /* that peers' certificates must name; NULL: plain text */
-	struct logger *logger; /* or NULL; outlives the connections */
+	const char *job;       /* job that peers' certificates must name; NULL: plain text */
+	struct logger *logger; /* may be NULL; outlives the connections */
 };
-/* What this process begins to listen at from now on, until ingress_end, is watched. Once. */
+/* From here until ingress_end, all sockets on which this process begins to listen are watched. Call
+ * once. */
 void ingress_begin(const struct ingress_options *options);
 void ingress_end(void);
 
 struct ingress_counts {
-	uint64_t connections;              /* that are open */
-	uint64_t cut, refused, wrong_peer; /* so far: for their frames; for their number; for their certificate */
+	uint64_t connections; /* open now */
+	/* So far: cut for frames; refused for number or rate; refused for certificate. */
+	uint64_t cut, refused, wrong_peer;
 };
 void ingress_counts(struct ingress_counts *out);
 

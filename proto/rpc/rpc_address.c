@@ -99,7 +99,7 @@ weir_status rpc_address_check(const char *address, weir_error *err)
 	return strncmp(address, "unix:", 5) == 0 ? check_unix(address, err) : check_tcp(address, err);
 }
 
-/* What may stand in a path of a URI and means nothing else. */
+/* Whether a character is allowed, and has no special meaning, in a URI's path. */
 static bool is_plain(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("/._-~:", c));

@@ -1,7 +1,8 @@
 /* Unary calls of clients: attempts, back-off with jitter, one callback.
  *
- * An idempotent method that failed with E_UNAVAILABLE is tried again, but never beyond its deadline nor beyond WEIR_DEAD_PEER_MS after
- * the peer was lost: a caller learns of a dead peer in time, with the reason of the failure and not just "the deadline passed". */
+ * An idempotent method that failed with E_UNAVAILABLE is retried, but never beyond its deadline nor
+ * beyond WEIR_DEAD_PEER_MS after the peer was lost. So a caller learns of a dead peer in time, with
+ * the reason of the failure rather than "the deadline passed". */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static void attempt(void *arg)
 		attempt_now(c);
 }
 
-/* Back-off doubles from the first to the cap; jitter takes up to half of it away. */
+/* Back-off doubles from WEIR_RETRY_FIRST_MS to WEIR_RETRY_CAP_MS; jitter subtracts up to half. */
 static int64_t backoff_ns(struct rpc_client_call *c)
 {
 	uint64_t ms = (uint64_t)WEIR_RETRY_FIRST_MS << (c->failures - 1);
@@ -57,7 +58,8 @@ static bool retry(struct rpc_client_call *c, bool silent, const char *text)
 	if (c->cancelled || c->channel->closing || !rpc_method_may_retry(c->method) || c->failures >= WEIR_RETRY_MAX)
 		return false;
 	if (!c->give_up_ns) {
-		/* An attempt that lasted long had been connected: its peer was lost just now, unless it had been silent. */
+		/* A long attempt had a connection: its peer was lost just now, unless it had been
+		 * silent. */
 		bool long_lived = now - c->start_ns > RETRY_WINDOW_NS;
 		c->give_up_ns = (long_lived && !silent ? now : c->start_ns) + RETRY_WINDOW_NS;
 	}
@@ -88,7 +90,7 @@ void rpc_call_on_finish(struct rpc_client_call *c, weir_status status, const cha
 	}
 	if (status == WEIR_E_UNAVAILABLE && retry(c, silent, text))
 		return;
-	if (status == WEIR_E_TIMEOUT && c->failures) { /* the last attempt found nobody either */
+	if (status == WEIR_E_TIMEOUT && c->failures) { /* the last attempt found no peer either */
 		status = WEIR_E_UNAVAILABLE;
 		text = c->failure;
 	}

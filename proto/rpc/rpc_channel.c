@@ -1,4 +1,5 @@
-/* A client's channel: what is in progress on it, and closing, which ends all of it and waits for the last callback. */
+/* A client's channel: its calls and streams in progress, and closing, which ends all of them and
+ * waits for the last callback. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
-/* The gRPC transport: loops over completion queues, messages as slices, statuses, and what both ends of a stream do. rpc_grpc.h has the map.
+/* The gRPC transport: loops over completion queues, messages as slices, statuses, and the common
+ * parts of both ends of a stream. rpc_grpc.h describes the files.
  *
- * One queue and one thread a loop: more threads on a queue, or several queues under the default poller, are slower. */
+ * Each loop has one queue and one thread: more threads per queue, or several queues under the
+ * default poller, are slower. */
 #include "proto/rpc/rpc_grpc.h"
 
 #include <assert.h>
@@ -16,8 +18,10 @@
 #include "common/base/address.h"
 #include "common/base/deadline.h"
 
-#define COPY_BYTES_MAX  4096u /* outgoing messages up to this are copied into one slice: cheaper than a slice with an owner */
-#define SLICES_ON_STACK 72u   /* a 4 MiB message in 64 KiB slices, and some */
+/* Outgoing messages up to this size are copied into one slice, which is cheaper than a slice with
+ * an owner. */
+#define COPY_BYTES_MAX  4096u
+#define SLICES_ON_STACK 72u /* a 4 MiB message in 64 KiB slices, with a margin */
 
 /* --- Loops */
 
@@ -77,7 +81,7 @@ static void sleep_alone(struct grpc_loop *l, int64_t timeout_ns)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* What is done next; false: nothing in that time, or no more. */
+/* Handles the next event. False: no event in that time, or the queue is shut down. */
 static bool take_event(struct grpc_loop *l, int64_t timeout_ns)
 {
 	grpc_event e = grpc_completion_queue_next(l->cq, deadline_after(timeout_ns), NULL);
@@ -99,7 +103,7 @@ static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 	(void)take_event(l, timeout_ns);
 }
 
-/* Whether the loop has no connection; then it is awake now. */
+/* Wakes the loop if it has no connection. False: it has one. */
 static bool wake_alone(struct grpc_loop *l)
 {
 	if (atomic_load_explicit(&l->connected, memory_order_acquire))
@@ -129,7 +133,7 @@ static void loop_finish(struct rpc_loop *loop)
 	grpc_channel_destroy(l->wake_channel);
 	grpc_completion_queue_shutdown(l->cq);
 	while (take_event(l, -1))
-		; /* the last of streams that have ended */
+		; /* the last events of ended streams */
 }
 
 static void loop_free(struct rpc_loop *loop)
@@ -190,7 +194,8 @@ static void buffer_release(struct message *m)
 	grpc_byte_buffer_destroy(m->owner);
 }
 
-/* The spans point into the buffer's slices (also into those stored inline), which stay where they are as long as the buffer lives. */
+/* The spans point into the buffer's slices (also into inline ones), which do not move while the
+ * buffer lives. */
 struct message *grpc_buffer_message(grpc_byte_buffer *b)
 {
 	const grpc_slice_buffer *slices = &b->data.raw.slice_buffer;
@@ -252,7 +257,8 @@ grpc_slice grpc_details_of(weir_status status, const char *text)
 	return grpc_slice_from_copied_string(status == WEIR_OK ? "" : details);
 }
 
-/* A status that our server sent by name; sets *text behind the name. WEIR_OK when there is none. */
+/* Recovers a status that a Weir server sent by name; sets *text to the text after the name.
+ * WEIR_OK: no such status. */
 static weir_status named_status(const char *details, const char **text)
 {
 #define NAMED_STATUS(name, number, sentence)                             \
@@ -287,7 +293,7 @@ static weir_status status_of(grpc_status_code code)
 	case GRPC_STATUS_PERMISSION_DENIED:
 		return WEIR_E_DENIED;
 	case GRPC_STATUS_UNAVAILABLE:
-	case GRPC_STATUS_UNKNOWN: /* "stream removed": the connection went while the call was on it */
+	case GRPC_STATUS_UNKNOWN: /* "stream removed": the connection was lost during the call */
 		return WEIR_E_UNAVAILABLE;
 	default:
 		return WEIR_E_INTERNAL;
@@ -318,7 +324,8 @@ grpc_arg grpc_arg_number(const char *key, int value)
 	return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key, .value.integer = value};
 }
 
-/* Keepalive notices a peer that is gone without a word. BDP probing stays on: without it a 64 KiB stream runs at a third of its speed. */
+/* Keepalive detects a peer that disappears silently. BDP probing stays on: without it a 64 KiB
+ * stream runs at a third of its speed. */
 size_t grpc_args_common(grpc_arg *args, int keepalive_ms)
 {
 	size_t n = 0;
@@ -355,7 +362,7 @@ void grpc_stream_transmit(struct rpc_stream *stream, struct message *m)
 	grpc_byte_buffer *b = grpc_buffer_from(m);
 	grpc_op op = {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = b};
 	grpc_stream_batch(s, &op, 1, &s->sent);
-	grpc_byte_buffer_destroy(b); /* the batch has taken the slices */
+	grpc_byte_buffer_destroy(b); /* the batch holds the slices */
 }
 
 void grpc_stream_read(struct rpc_stream *stream)
@@ -392,7 +399,7 @@ static void stream_received(struct rpc_tag *tag, bool ok)
 		struct message *m = grpc_buffer_message(b);
 		if (!m)
 			rpc_stream_cancel(&s->base, WEIR_E_MEMORY, "out of memory for a message");
-		else if (m->bytes > WEIR_MESSAGE_BYTES_MAX) /* a minimal stack does not check it */
+		else if (m->bytes > WEIR_MESSAGE_BYTES_MAX) /* a minimal stack does not check this */
 			rpc_stream_cancel(&s->base, WEIR_E_LIMIT, "the peer sent a message larger than one may be");
 		else
 			rpc_stream_on_message(&s->base, m);
@@ -458,8 +465,9 @@ static void stream_never_started(void *arg)
 	stream_free(arg);
 }
 
-/* A client's stream may end long before the last batch: what is on its way to a peer that has stopped reading is in gRPC's hands until the connection
- * ends, which over a unix socket is when that process runs on or is killed. */
+/* A client's stream may end long before its last batch. gRPC keeps messages to a peer that has
+ * stopped reading until the connection ends; over a unix socket, that is when the peer's process
+ * resumes or is killed. */
 void grpc_stream_batch_done(struct grpc_stream *s)
 {
 	assert(s->batches > 0);
@@ -484,7 +492,7 @@ static void stream_cancel(struct rpc_stream *stream, weir_status status, const c
 	struct grpc_stream *s = (struct grpc_stream *)stream;
 	s->why = status;
 	snprintf(s->text, sizeof s->text, "%s", text);
-	if (!s->call) { /* cancelled before it was started */
+	if (!s->call) { /* cancelled before it started */
 		rpc_loop_post(stream->loop, stream_never_started, s);
 		return;
 	}
@@ -536,8 +544,8 @@ struct rpc *rpc_grpc_create(struct logger *logger)
 		return NULL;
 	rpc->ops = &ops;
 	rpc->logger = logger;
-	gpr_set_log_verbosity(
-	    (gpr_log_severity)(GPR_LOG_SEVERITY_ERROR + 1)); /* a library prints nothing: failures come back as statuses */
+	/* A library prints nothing: failures are returned as statuses. */
+	gpr_set_log_verbosity((gpr_log_severity)(GPR_LOG_SEVERITY_ERROR + 1));
 	grpc_init();
 	return rpc;
 }

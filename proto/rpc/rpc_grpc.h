@@ -1,8 +1,9 @@
-/* The gRPC transport's insides, shared by rpc_grpc.c (loops, messages, statuses), rpc_grpc_server.c, rpc_grpc_client.c and rpc_grpc_tls.c: the only
- * files that see grpc headers.
+/* Internals of the gRPC transport, shared by rpc_grpc.c (loops, messages, statuses),
+ * rpc_grpc_server.c, rpc_grpc_client.c and rpc_grpc_tls.c: the only files that see gRPC headers.
  *
- * A completion queue belongs to a loop; a tag is a struct rpc_tag inside the object it concerns, and its fn runs on the loop's thread
- * when gRPC is done with the batch. An object with batches in progress counts them and is freed with the last. */
+ * A completion queue belongs to a loop. A tag is a struct rpc_tag inside its object; its fn runs on
+ * the loop's thread when gRPC has completed the batch. An object counts its batches in progress and
+ * is freed with the last one. */
 #ifndef WEIR_RPC_GRPC_H
 #define WEIR_RPC_GRPC_H
 
@@ -18,53 +19,56 @@ struct grpc_tls;
 
 struct grpc_rpc {
 	struct rpc base;
-	bool insecure;        /* plain text may leave this machine */
+	bool insecure;        /* allows plain text to leave this machine */
 	struct grpc_tls *tls; /* NULL: plain text */
 };
 
-/* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the default poller every thread in a queue takes
- * its turn at reading every connection of the process, so one that has none of its own would only take the others' work, and hand it over. */
+/* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the
+ * default poller, all threads in a queue take turns reading every connection of the process, so a
+ * thread without connections would only take other threads' work and hand it over. */
 struct grpc_loop {
 	struct rpc_loop base;
 	grpc_completion_queue *cq;
 	atomic_bool connected;
-	pthread_mutex_t lock; /* guards awake, and the change of connected */
+	pthread_mutex_t lock; /* guards awake and changes of connected */
 	pthread_cond_t woken;
-	bool awake;                 /* woken before it slept */
-	grpc_channel *wake_channel; /* goes nowhere: an empty batch on a call of it is how to put an event on the queue */
+	bool awake; /* woken before it slept */
+	/* Connects nowhere: an empty batch on its call puts an event on the queue. */
+	grpc_channel *wake_channel;
 	grpc_call *wake_call;
 	struct rpc_tag wake;
 };
-/* The queue of a loop that gets a connection. */
+/* Returns the loop's queue, and marks the loop as connected. */
 grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
 
 /* Either end of a stream. */
 struct grpc_stream {
 	struct rpc_stream base;
 	grpc_call *call;
-	char *peer;              /* server: whom it is with; gRPC's memory */
-	struct rpc_timer expiry; /* server: of the certificate that it was opened with */
+	char *peer;              /* server: the client's address; gRPC's memory */
+	struct rpc_timer expiry; /* server: of the certificate with which it was opened */
 	struct rpc_tag opened, sent, received, half_closed, ended;
 	uint32_t batches; /* in progress */
 	grpc_byte_buffer *incoming;
 	grpc_metadata_array initial, trailing;
-	grpc_status_code status; /* client: how it ended */
+	grpc_status_code status; /* client: its final status */
 	grpc_slice details;
 	int cancelled;    /* server: the client is gone */
-	bool over;        /* `ended` has come */
+	bool over;        /* `ended` has completed */
 	bool reading;     /* `received` is in progress */
-	bool told;        /* of its end */
+	bool told;        /* the end has been reported */
 	bool status_sent; /* server */
-	weir_status why;  /* set by cancel: what this side is told, whatever gRPC says */
+	weir_status why;  /* set by cancel: the status reported on this side, whatever gRPC says */
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
-/* `ended` is called when the peer's end is known, and differs between client and server. NULL: out of memory. */
+/* `ended` runs when the peer's end is known; client and server have different ones. NULL: out of
+ * memory. */
 struct grpc_stream *grpc_stream_new(void (*ended)(struct rpc_tag *tag, bool ok));
 void grpc_stream_transmit(struct rpc_stream *stream, struct message *m);
 void grpc_stream_read(struct rpc_stream *stream);
-/* Starts a batch of the stream; tag->fn must be followed by grpc_stream_batch_done. */
+/* Starts a batch of the stream. tag->fn must call grpc_stream_batch_done. */
 void grpc_stream_batch(struct grpc_stream *s, const grpc_op *ops, size_t n, struct rpc_tag *tag);
-/* Ends the stream when nothing more can come of it, and frees it after its last batch. */
+/* Reports the end of the stream when nothing more can arrive, and frees it after its last batch. */
 void grpc_stream_batch_done(struct grpc_stream *s);
 
 /* Server (rpc_grpc_server.c) */
@@ -92,45 +96,51 @@ void grpc_client_stream_cancel(struct grpc_stream *s);
 weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *security, struct logger *logger, weir_error *err);
 void grpc_tls_destroy(struct grpc_tls *t); /* NULL is allowed */
 const struct principal *grpc_tls_own(const struct grpc_tls *t);
-/* Of what a channel opened now would show and believe: grows when files were replaced. */
+/* The version of the certificates that a new channel would use. It grows when files are
+ * replaced. */
 uint32_t grpc_tls_current(struct grpc_tls *t);
 grpc_channel_credentials *grpc_tls_client(struct grpc_tls *t, bool foreign);
-/* Stays where it is as long as the server lives. */
+/* Must not move while the server lives. */
 struct grpc_tls_served {
 	struct grpc_tls *tls;
-	uint32_t version; /* that the server has; 0: none. Under tls' lock */
+	uint32_t version; /* that the server uses; 0: none. Guarded by the lock of tls */
 };
 grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
-/* What a channel is spoken to with; NULL: in plain text. */
+/* The TLS state for a channel; NULL: plain text. */
 struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
-/* Adds to why it is unavailable what certificates may have to do with that. */
+/* Appends to an "unavailable" text the ways in which certificates may be the cause. */
 void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
-/* Whether who calls may, as what, and until when (rpc_now_ns), which is when its certificate
- * ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
+/* Checks that the caller may call the method. Returns its role, and until when it may (rpc_now_ns):
+ * the end of its certificate. E_DENIED: the text names the caller and the roles that may;
+ * E_UNAVAILABLE: the certificate has expired. */
 weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES]);
-/* Who the certificate says that calls; false: nobody. */
+/* The caller according to its certificate. False: the certificate names nobody. */
 bool grpc_tls_peer(grpc_call *call, struct principal *out);
-/* E_INVALID: what is said at the address would leave this machine in plain text. */
+/* E_INVALID: traffic to the address would leave this machine in plain text. */
 weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
 
-/* Messages (rpc_grpc.c): both directions without copying, except small ones outwards. */
-grpc_byte_buffer *grpc_buffer_from(struct message *m);    /* takes m over */
-struct message *grpc_buffer_message(grpc_byte_buffer *b); /* takes b over; NULL when out of memory */
+/* Messages (rpc_grpc.c): no copies in either direction, except of small outgoing messages. */
+grpc_byte_buffer *grpc_buffer_from(struct message *m); /* takes m over */
+/* Takes b over; NULL when out of memory. */
+struct message *grpc_buffer_message(grpc_byte_buffer *b);
 
-/* Statuses: a gRPC code for clients in any language, and "E_NAME: text" as details, from which ours recover the status. */
+/* Statuses: a gRPC code for clients in any language, and "E_NAME: text" as details, from which our
+ * clients recover the status. */
 grpc_status_code grpc_code_of(weir_status status);
 grpc_slice grpc_details_of(weir_status status, const char *text);
-/* *silent: keepalive found the peer silent. Failures of the transport get "ADDRESS METHOD: " before their text. */
+/* *silent: keepalive found the peer silent. Failures of the transport get the prefix "ADDRESS
+ * METHOD: ". */
 weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const struct rpc_channel *channel, enum rpc_method method,
                              char *text, size_t text_bytes, bool *silent);
 grpc_arg grpc_arg_number(const char *key, int value);
-/* Arguments that both ends have; returns how many were written. keepalive_ms: between pings of a silent peer; INT_MAX: none. */
+/* Appends the arguments common to both ends; returns their number. keepalive_ms: between pings of a
+ * silent peer; INT_MAX: no pings. */
 #define GRPC_ARGS_COMMON 12
 size_t grpc_args_common(grpc_arg *args, int keepalive_ms);
 
-/* Between gRPC's threads, memory is handed over by means that ThreadSanitizer does not see, because the library is not instrumented: these tell it.
- * `what` is the object that travels. */
+/* Tell ThreadSanitizer that `what` moves between gRPC's threads. It cannot see this because the
+ * library is not instrumented. */
 #if defined(__SANITIZE_THREAD__)
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);

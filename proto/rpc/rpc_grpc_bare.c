@@ -1,4 +1,5 @@
-/* Bare streams, every batch waited for before the next: as the rpc layer does it, one message is being sent and one received. */
+/* Bare streams: each batch is awaited before the next. As in the rpc layer, one message is being
+ * sent and one received. */
 #include "proto/rpc/rpc_grpc_bare.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static bool send_slice(const struct bare_stream *s, grpc_slice slice)
 	return sent;
 }
 
-/* What is done with the bytes of a slice that begins `at` bytes into the table or the caller's memory. */
+/* Consumes the bytes of a slice that begins `at` bytes into the table or the caller's memory. */
 typedef void (*consume_fn)(uint8_t *to, size_t at, const uint8_t *bytes, size_t n);
 
 static void discard(uint8_t *to, size_t at, const uint8_t *bytes, size_t n)
@@ -51,7 +52,7 @@ static void discard(uint8_t *to, size_t at, const uint8_t *bytes, size_t n)
 	(void)to, (void)at, (void)bytes, (void)n;
 }
 
-/* Numbers that straddle two slices, one in 16,384, are left out. */
+/* Skips numbers that straddle two slices, one in 16,384. */
 static void reduce(uint8_t *to, size_t at, const uint8_t *bytes, size_t n)
 {
 	size_t skip = -at % sizeof(float), count = n < skip ? 0 : (n - skip) / sizeof(float);
@@ -66,7 +67,7 @@ static void copy(uint8_t *to, size_t at, const uint8_t *bytes, size_t n)
 	memcpy(to + at, bytes, n);
 }
 
-/* Receives one message and consumes its slices; false when there is none, or it has another size. */
+/* Receives one message and consumes its slices. False: no message, or one of another size. */
 static bool receive(const struct bare_stream *s, size_t bytes, consume_fn consume, uint8_t *to, size_t at)
 {
 	grpc_byte_buffer *b = NULL;
@@ -85,8 +86,9 @@ static bool receive(const struct bare_stream *s, size_t bytes, consume_fn consum
 	return whole;
 }
 
-/* All messages of an order, from or to memory that is gone through again and again. It outlives the connection: gRPC may still hold on to what was
- * sent when its batch is through. */
+/* Sends or receives all messages of an order, from or to memory that is used cyclically. The
+ * memory outlives the connection, because gRPC may still hold sent bytes when their batch has
+ * completed. */
 static bool send_all(const struct bare_stream *s, const struct bare_order *o, const uint8_t *memory, size_t memory_bytes)
 {
 	for (uint64_t i = 0; i < o->messages; i++)
@@ -122,7 +124,7 @@ static void serve_order(const struct bare_stream *s, uint8_t *table)
 	     .data.send_status_from_server.status = done ? GRPC_STATUS_OK : GRPC_STATUS_INVALID_ARGUMENT},
 	    {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &cancelled},
 	};
-	(void)run_batch(s, end, 2); /* it fails when the client is gone */
+	(void)run_batch(s, end, 2); /* fails when the client is gone */
 }
 
 static bool serve_next(grpc_server *server, grpc_completion_queue *cq, uint8_t *table)
@@ -200,7 +202,7 @@ void bare_client_close(struct bare_client *c)
 	grpc_shutdown_blocking();
 }
 
-/* Half-closes and waits for the server to say that it is through. */
+/* Half-closes and waits until the server has finished. */
 static bool finish(const struct bare_stream *s)
 {
 	grpc_metadata_array trailing;

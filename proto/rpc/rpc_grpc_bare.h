@@ -1,5 +1,7 @@
-/* gRPC's C core with nothing of ours around it: what the benchmarks of push and pull compare with. One bidirectional stream at a time, one thread
- * and one completion queue a side, our channel settings; no frames, no checksums, no request ids. For a process that uses nothing else of proto/. */
+/* gRPC's C core without our layers: the baseline for the benchmarks of push and pull. One
+ * bidirectional stream at a time, one thread and one completion queue per side, our channel
+ * settings; no frames, checksums or request ids. For a process that uses no other part of
+ * proto/. */
 #ifndef WEIR_RPC_GRPC_BARE_H
 #define WEIR_RPC_GRPC_BARE_H
 
@@ -9,9 +11,10 @@
 #include "weir/status.h"
 
 enum bare_work {
-	BARE_DISCARD, /* client to server, which drops what it receives */
-	BARE_REDUCE,  /* client to server, which adds it, as fp32, to memory of table_bytes */
-	BARE_COPY     /* server to client, from memory of table_bytes; the client copies it to its own */
+	BARE_DISCARD, /* client to server, which drops the bytes */
+	BARE_REDUCE,  /* client to server, which adds them, as fp32, to memory of table_bytes */
+	/* Server to client, from memory of table_bytes; the client copies them to its own. */
+	BARE_COPY
 };
 struct bare_order {
 	uint64_t work, message_bytes, messages,
@@ -19,14 +22,15 @@ struct bare_order {
 };
 #define BARE_TABLE_BYTES_MAX (16u << 20)
 
-/* Serves orders, one after the other, until killed; writes its address, "127.0.0.1:PORT", to address_fd first. Returns, with an exit status, only when
- * it cannot. */
+/* Writes its address, "127.0.0.1:PORT", to address_fd, then serves orders one after another until
+ * killed. Returns, with an exit status, only on failure. */
 int bare_serve(int address_fd);
 
 struct bare_client;
 weir_status bare_client_open(struct bare_client **out, const char *address, weir_error *err) WEIR_MUST_CHECK;
-/* Carries out one order and returns when the other side is through with it. memory (memory_bytes, a multiple of message_bytes): what is sent, or
- * where it is copied to, again and again. E_UNAVAILABLE when the stream broke. */
+/* Executes one order; returns when the other side has finished. memory (memory_bytes, a multiple of
+ * message_bytes): source or destination of the messages, used cyclically. E_UNAVAILABLE: the stream
+ * broke. */
 weir_status bare_client_run(struct bare_client *c, const struct bare_order *order, uint8_t *memory, size_t memory_bytes,
                             weir_error *err) WEIR_MUST_CHECK;
 void bare_client_close(struct bare_client *c); /* NULL is allowed */

@@ -1,5 +1,6 @@
-/* Clients over gRPC: a channel is two connections, one for control calls and one, with a minimal stack, for data streams; each is opened when
- * first used. To a server that is not ours one does for both: where a stream lives, a call finds its connection. */
+/* Clients over gRPC. A channel has two connections, one for control calls and one, with a minimal
+ * stack, for data streams; each is opened at first use. A channel to a foreign server has one for
+ * both: while a stream lives, a call finds its connection. */
 #include "proto/rpc/rpc_grpc.h"
 
 #include <assert.h>
@@ -16,8 +17,8 @@
 
 struct grpc_client {
 	struct rpc_channel base;
-	grpc_channel *control, *data; /* NULL until used; loop's thread */
-	uint32_t version;             /* of the certificates that they show */
+	grpc_channel *control, *data; /* NULL until used; loop's thread only */
+	uint32_t version;             /* of the certificates that they use */
 };
 
 static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
@@ -28,9 +29,10 @@ static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
 	args[n++] = grpc_arg_number(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
 	args[n++] = grpc_arg_number(GRPC_ARG_INHIBIT_HEALTH_CHECKING, 1);
-	args[n++] = grpc_arg_number(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1); /* a connection of its own */
-	args[n++] =
-	    grpc_arg_number(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, WEIR_CONNECT_ATTEMPT_MS); /* which is also the time to connect */
+	/* Do not share connections. */
+	args[n++] = grpc_arg_number(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+	/* Also the time allowed to connect. */
+	args[n++] = grpc_arg_number(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, WEIR_CONNECT_ATTEMPT_MS);
 	args[n++] = grpc_arg_number(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
 	args[n++] = grpc_arg_number(GRPC_ARG_MINIMAL_STACK, data);
@@ -64,7 +66,7 @@ weir_status grpc_client_open(struct rpc_channel *channel, weir_error *err)
 	return grpc_tls_of(channel) ? WEIR_OK : grpc_check_plain(channel->rpc, a, err);
 }
 
-/* What is in progress goes on. */
+/* Calls and streams in progress continue. */
 static void disconnect(struct grpc_client *c)
 {
 	if (c->control)

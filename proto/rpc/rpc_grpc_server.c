@@ -1,5 +1,6 @@
-/* Servers over gRPC: each loop keeps several requests for a call outstanding; a call that comes is matched by its path against the
- * table of methods. What counts as live: every outstanding request, every call, every stream, and the shutdown's own notice. */
+/* Servers over gRPC. Each loop keeps several requests for a call outstanding; the path of an
+ * arriving call is looked up in the table of methods. Live objects are every outstanding request,
+ * every call, every stream, and the notification of the shutdown. */
 #include "proto/rpc/rpc_grpc.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ struct grpc_listener {
 	struct grpc_tls_served served;
 };
 
-/* Counts in what must be counted even while the server stops. */
+/* Counts in an object that must be counted even while the server stops. */
 static void enter_always(struct rpc_server *server)
 {
 	pthread_mutex_lock(&server->lock);
@@ -54,9 +55,9 @@ static void start_batch(grpc_call *call, const grpc_op *ops, size_t n, struct rp
 	(void)e;
 }
 
-/* --- Refusing */
+/* --- Refusal */
 
-/* Ends a call that there is no memory for: its client is told E_UNAVAILABLE, and tries again where it may. */
+/* Ends a call for which there is no memory. Its client gets E_UNAVAILABLE and may retry. */
 static void drop(struct rpc_server *server, grpc_call *call, enum rpc_method method)
 {
 	grpc_call_cancel_with_status(call, GRPC_STATUS_UNAVAILABLE, "the server is out of memory", NULL);
@@ -79,7 +80,7 @@ static void refused(struct rpc_tag *tag, bool ok)
 	free(r);
 }
 
-/* Ends a call that no handler sees. The server counts it as live. */
+/* Ends a call without calling a handler. The server counts the call as live. */
 static void refuse(struct rpc_server *server, grpc_call *call, weir_status status, const char *text)
 {
 	struct refusal *r = malloc(sizeof *r);
@@ -103,7 +104,7 @@ static void refuse(struct rpc_server *server, grpc_call *call, weir_status statu
 struct unary {
 	struct rpc_tag received, replied, ended;
 	struct rpc_server_slot *slot;
-	struct rpc_timer patience; /* until the request is whole */
+	struct rpc_timer patience; /* until the request has arrived completely */
 	enum rpc_method method;
 	grpc_call *call;
 	grpc_byte_buffer *request;
@@ -151,7 +152,7 @@ void grpc_server_reply(void *part, weir_status status, const char *text, struct 
 	grpc_slice_unref(details);
 }
 
-/* gRPC writes "ipv4:HOST:PORT", "ipv6:[HOST]:PORT" with escapes, or "unix:". */
+/* gRPC's form is "ipv4:HOST:PORT", "ipv6:[HOST]:PORT" with escapes, or "unix:". */
 void grpc_server_peer(void *part, struct rpc_peer *out)
 {
 	const struct unary *u = part;
@@ -180,7 +181,7 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 	else if (!m || rpc_call_on_request(u->slot, u->method, u, m))
 		grpc_server_reply(u, WEIR_E_MEMORY, "the server is out of memory", NULL);
 	message_release(m);
-	/* u lives on: the reply's and the end's batches are counted from the beginning. */
+	/* u still exists: the batches of the reply and of the end are counted from the beginning. */
 	unary_batch_done(u);
 }
 
@@ -239,7 +240,7 @@ void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const 
 	grpc_slice_unref(details);
 }
 
-/* A peer of the machine's own sockets has no name that tells it from others. */
+/* Peers on this machine's unix sockets are exempt: their address does not distinguish them. */
 static bool has_too_many(const struct rpc_server_slot *slot, const char *peer)
 {
 	uint32_t count = 0;
@@ -253,7 +254,7 @@ static void stream_expires(void *arg)
 	rpc_stream_cancel(arg, WEIR_E_UNAVAILABLE, "the certificate that it was opened with has expired");
 }
 
-/* until_ns: when it is to end, 0: for no such reason. */
+/* until_ns: when the stream must end; 0: no such limit. */
 static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call, unsigned role, int64_t until_ns)
 {
 	char *peer = grpc_call_get_peer(call);
@@ -375,7 +376,7 @@ static grpc_server *create_server(void)
 	args[n++] = grpc_arg_number(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONCURRENT_STREAMS, WEIR_CALLS_PER_CONNECTION_MAX);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, WEIR_KEEPALIVE_MS / 4);
-	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0); /* clients' pings are welcome */
+	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0); /* clients may ping */
 	args[n++] = grpc_arg_number(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, WEIR_REQUEST_MS);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONNECTION_IDLE_MS, WEIR_CONNECTION_IDLE_MS);
 	assert(n <= sizeof args / sizeof *args);
@@ -389,7 +390,7 @@ static void server_closed(struct rpc_tag *tag, bool ok)
 	leave(&((struct grpc_listener *)(void *)((char *)tag - offsetof(struct grpc_listener, closed)))->base);
 }
 
-/* Binds; with port 0 the address gets the port that was found. */
+/* Binds the address. Port 0 is replaced by the actual port. */
 static weir_status bind_address(struct grpc_listener *l, const char *address, weir_error *err)
 {
 	l->served.tls = ((const struct grpc_rpc *)l->base.rpc)->tls;
@@ -406,7 +407,7 @@ static weir_status bind_address(struct grpc_listener *l, const char *address, we
 	return WEIR_OK;
 }
 
-/* What nobody would believe is not begun. */
+/* Refuses to start a server that no client would trust. */
 static weir_status check_security(const struct rpc *rpc, const char *address, weir_error *err)
 {
 	const struct grpc_tls *tls = ((const struct grpc_rpc *)rpc)->tls;

@@ -1,10 +1,15 @@
-/* TLS under gRPC: credentials of both ends, from files that are looked at again and again, and who a peer is.
+/* TLS for gRPC: credentials of both ends, from files that are checked repeatedly, and the identity
+ * of peers.
  *
- * A client believes a server whose certificate its `ca` vouches for and that names a server of the same job; the host name counts for nothing, as processes move between machines. A
- * server believes a client's certificate likewise, and looks at each call for whether its role may make it.
- * Files: what is used is in memory. A look at them, at a call or a handshake and every reload_s seconds at most, replaces it if the files have changed and are all that they must be;
- * while they are not, as between the replacing of one and of another, what was used is used. (gRPC's own watcher of files ends the process when one of them is empty.)
- * Servers ask at each handshake; a client's channel connects anew at its next call, and leaves calls and streams in progress where they are. */
+ * A client trusts a server whose certificate the client's `ca` vouches for and that names a server
+ * of the same job. The host name is ignored, because processes move between machines. A server
+ * trusts a client's certificate likewise, and checks at each call that its role may make the call.
+ *
+ * Files: certificates in use are in memory. A check, at a call or a handshake and at most every
+ * reload_s seconds, replaces them if the files have changed and are valid. While they are not, for
+ * example between the replacements of two files, the old ones stay in use. (gRPC's own file watcher
+ * ends the process when a file is empty.) Servers check at each handshake. A client's channel
+ * reconnects at its next call, and leaves calls and streams in progress alone. */
 #include "proto/rpc/rpc_grpc.h"
 
 #include <stdio.h>
@@ -21,18 +26,19 @@
 #define RELOAD_S_DEFAULT 10u
 #define FILES            3u
 
-struct stamp { /* of a file, by which one sees that it was replaced */
+struct stamp { /* of a file, to detect its replacement */
 	struct timespec changed;
 	off_t bytes;
 	ino_t inode;
 };
 
 struct grpc_tls {
-	struct principal own;                   /* who this process is, whatever files are replaced */
-	weir_security files;                    /* paths of its own */
-	struct logger *logger;                  /* or NULL */
-	grpc_tls_certificate_verifier *servers; /* whom this process's clients believe */
-	pthread_mutex_t lock;                   /* guards what follows */
+	/* This process; constant even when files are replaced. */
+	struct principal own;
+	weir_security files;                    /* with own copies of the paths */
+	struct logger *logger;                  /* may be NULL */
+	grpc_tls_certificate_verifier *servers; /* which servers this process's clients trust */
+	pthread_mutex_t lock;                   /* guards the fields below */
 	struct certificates now;
 	uint32_t version; /* of `now`, from 1 */
 	int64_t looked_ns;
@@ -47,7 +53,8 @@ static void look_at(const weir_security *s, struct stamp out[FILES])
 	memset(out, 0, FILES * sizeof *out);
 	for (uint32_t i = 0; i < FILES; i++) {
 		struct stat st;
-		if (stat(paths[i], &st) == 0) { /* fields, as padding would be compared, too */
+		/* Set single fields, because memcmp also compares padding. */
+		if (stat(paths[i], &st) == 0) {
 			out[i].changed = st.st_mtim;
 			out[i].bytes = st.st_size;
 			out[i].inode = st.st_ino;
@@ -65,7 +72,7 @@ static weir_status check_same(const struct grpc_tls *t, const struct principal *
 	return weir_fail(err, WEIR_E_INVALID, "certificate %s: is %s; this process is %s", t->files.certificate, is, was);
 }
 
-/* Under the lock. */
+/* Needs the lock. */
 static void look_again(struct grpc_tls *t)
 {
 	struct stamp stamps[FILES];
@@ -101,14 +108,14 @@ uint32_t grpc_tls_current(struct grpc_tls *t)
 	return version;
 }
 
-/* --- Whom a client believes */
+/* --- A client's trust */
 
 struct verifier {
 	grpc_tls_certificate_verifier_external base;
 	char job[WEIR_NAME_BYTES_MAX];
 };
 
-/* On one of gRPC's threads, once the certificate is known to be vouched for. */
+/* On one of gRPC's threads, after gRPC has verified the certificate. */
 static int verify(void *arg, grpc_tls_custom_verification_check_request *request,
                   grpc_tls_on_custom_verification_check_done_cb done, void *done_arg, grpc_status_code *status, char **details)
 {
@@ -136,7 +143,7 @@ static int verify(void *arg, grpc_tls_custom_verification_check_request *request
 
 static void verifier_cancel(void *arg, grpc_tls_custom_verification_check_request *request)
 {
-	(void)arg, (void)request; /* verify is through when it returns */
+	(void)arg, (void)request; /* verify has finished when it returns */
 }
 
 /* The last connection may end after the transport. */
@@ -157,7 +164,7 @@ static grpc_tls_certificate_verifier *verifier_create(const struct principal *ow
 	return grpc_tls_certificate_verifier_external_create(&v->base);
 }
 
-/* --- Life */
+/* --- Lifetime */
 
 weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *s, struct logger *logger, weir_error *err)
 {
@@ -166,7 +173,8 @@ weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *s, struc
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for certificates");
 	pthread_mutex_init(&t->lock, NULL);
 	t->logger = logger;
-	look_at(s, t->stamps); /* before they are read: what is replaced meanwhile is read again */
+	/* Before the files are read, so that a file replaced meanwhile is read again. */
+	look_at(s, t->stamps);
 	weir_status status = certificates_load(&t->now, s, err);
 	t->own = t->now.who;
 	t->version = 1;
@@ -219,7 +227,7 @@ grpc_channel_credentials *grpc_tls_client(struct grpc_tls *t, bool foreign)
 	grpc_tls_certificate_provider_release(shown);
 	grpc_tls_credentials_options_watch_root_certs(o);
 	grpc_tls_credentials_options_watch_identity_key_cert_pairs(o);
-	if (!foreign) { /* otherwise gRPC wants the host's name in the certificate */
+	if (!foreign) { /* for foreign servers gRPC checks the host name in the certificate */
 		grpc_tls_credentials_options_set_certificate_verifier(o, t->servers);
 		grpc_tls_credentials_options_set_check_call_host(o, 0);
 	}
@@ -250,7 +258,7 @@ grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served)
 	    GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, fetch, served));
 }
 
-/* --- Why there is no connection */
+/* --- Explanations of failed connections */
 
 struct grpc_tls *grpc_tls_of(const struct rpc_channel *to)
 {
@@ -279,11 +287,11 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 	}
 }
 
-/* --- Whom a server serves */
+/* --- A server's trust */
 
-#define LEFT_S_MAX (10ull * 365 * 86400) /* what is valid for longer is looked at again then */
+#define LEFT_S_MAX (10ull * 365 * 86400) /* a longer validity is checked again after this time */
 
-/* False: the peer's certificate names nobody in a job. *left_s: for how long it is valid still. */
+/* False: the peer's certificate names nobody in a job. *left_s: remaining validity. */
 static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
 {
 	grpc_auth_context *context = grpc_call_auth_context(call);

@@ -1,7 +1,9 @@
-/* A loop: one thread that runs posted tasks, timers and whatever its transport has for it, in turns, so that none starves the others.
+/* A loop: one thread that runs posted tasks, timers and its transport's work in turns, so that none
+ * starves the others.
  *
- * Posting takes the lock for a few instructions and wakes the thread only when it sleeps: `waiting` is set under the lock before the
- * thread waits and cleared by the first poster, so a burst of posts costs one wake-up and a busy loop none. */
+ * Posting takes the lock for a few instructions and wakes the thread only when it sleeps. The
+ * thread sets `waiting` under the lock before it waits, and the first poster clears it. So a burst
+ * of posts costs one wake-up, and a busy loop none. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +17,15 @@ int64_t rpc_now_ns(void)
 	return clock_ns(clock_system());
 }
 
-/* What is posted is answers, ends and closings: who posts them can neither go on without nor tell anybody. So a post is never refused; a process
- * without memory for the few bytes of one stops here. */
+/* Posts are answers, ends and closings: the poster can neither continue without them nor report a
+ * failure. So a post is never refused; a process without memory for its few bytes stops here. */
 static void *must_have(void *memory)
 {
 	assert(memory && "out of memory for a task of a loop");
 	return memory;
 }
 
-/* Grows *array to hold at least one more. */
+/* Grows *array to hold at least one more element. */
 static void grow(void *array, uint32_t count, uint32_t *capacity, size_t element)
 {
 	if (count < *capacity)
@@ -107,7 +109,8 @@ static int64_t timers_timeout(const struct rpc_loop *loop)
 
 /* --- The thread */
 
-/* Takes what was posted into loop->running; the thread is `waiting` from here on when there is nothing to do. */
+/* Takes the posted tasks into loop->running. If there is nothing to do, marks the thread as
+ * `waiting`. */
 static uint32_t take_posted(struct rpc_loop *loop, int64_t timeout_ns, bool *stop)
 {
 	pthread_mutex_lock(&loop->lock);
@@ -127,7 +130,7 @@ static uint32_t take_posted(struct rpc_loop *loop, int64_t timeout_ns, bool *sto
 static void *loop_main(void *arg)
 {
 	struct rpc_loop *loop = arg;
-	pthread_mutex_lock(&loop->lock); /* rpc_loop_create has stored loop->thread */
+	pthread_mutex_lock(&loop->lock); /* waits until rpc_loop_create has stored loop->thread */
 	pthread_mutex_unlock(&loop->lock);
 	for (;;) {
 		bool stop;
@@ -175,8 +178,9 @@ void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg)
 	loop->posted[loop->posted_count++] = (struct rpc_task){fn, arg};
 	bool wake = loop->waiting;
 	loop->waiting = false;
+	/* Under the lock: a loop that is being destroyed lives until it is released. */
 	if (wake)
-		loop->rpc->ops->loop_wake(loop); /* under the lock: a loop that is being destroyed lives until it is released */
+		loop->rpc->ops->loop_wake(loop);
 	pthread_mutex_unlock(&loop->lock);
 }
 

@@ -1,8 +1,10 @@
-/* Remote calls inside one process: the same promises as the gRPC transport (order, one message in flight a stream, deadlines, closing), with
- * messages of streams copied from loop to loop, requests passed by reference. For tests and sanitizers.
+/* Remote calls inside one process, with the same guarantees as the gRPC transport (order, one
+ * message in flight per stream, deadlines, closing). Stream messages are copied between loops;
+ * requests are passed by reference. For tests and sanitizers.
  *
- * Both ends of a stream are one allocation, a pair; what travels between loops is a parcel: a posted task that holds the pair alive. An end
- * sends its next message when the other has taken the last, so that a paused receiver stops its sender. */
+ * Both ends of a stream are one allocation, a pair. A parcel carries an event between loops: a
+ * posted task that keeps the pair alive. An end sends its next message when the other has taken the
+ * last one, so a paused receiver stops its sender. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +85,7 @@ static struct memory_server *find_server(struct memory_rpc *rpc, const char *add
 	return NULL;
 }
 
-/* A slot of the server at this address, entered; NULL when there is none. */
+/* Enters a slot of the server at this address; NULL: no server. */
 static struct rpc_server_slot *enter_server(struct rpc *rpc, const char *address, enum rpc_method method)
 {
 	struct memory_rpc *r = (struct memory_rpc *)rpc;
@@ -127,7 +129,7 @@ static void memory_server_close(struct rpc_server *server)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Nothing to cut: each end of a stream was told to close. */
+/* Nothing to cut: each end of a stream has been told to close. */
 static void memory_server_cut(struct rpc_server *server)
 {
 	(void)server;
@@ -158,18 +160,20 @@ static void memory_channel_free(struct rpc_channel *channel)
 	free(channel);
 }
 
-/* "ADDRESS METHOD: detail", as every transport failure reads. */
+/* Writes "ADDRESS METHOD: detail", the text of every transport failure. */
 static void failure_text(char *out, size_t size, const char *address, enum rpc_method method, const char *detail)
 {
 	snprintf(out, size, "%s %s: %s", address, rpc_method_path(method), detail);
 }
 
-/* --- Unary calls. An exchange is shared by the client's attempt and the server's part; whoever drops it last frees it. */
+/* --- Unary calls. The client's attempt and the server's part share an exchange; the last to drop
+ * it frees it. */
 
 struct exchange {
 	atomic_uint refs;
 	struct rpc_client_call *call; /* client's loop only; NULL once the attempt is over */
-	struct rpc_loop *client_loop; /* read by the server under lock; NULL once the attempt is over, for then it may be gone */
+	/* Read by the server under lock; NULL once the attempt is over, as the loop may be gone. */
+	struct rpc_loop *client_loop;
 	pthread_mutex_t lock;
 	struct rpc_timer deadline;
 	struct rpc_server_slot *slot;
@@ -190,7 +194,7 @@ static void exchange_drop(struct exchange *x)
 	free(x);
 }
 
-/* Ends the attempt, if it has not ended. */
+/* Ends the attempt unless it has ended. */
 static void attempt_end(struct exchange *x, weir_status status, const char *text)
 {
 	struct rpc_client_call *call = x->call;
@@ -287,13 +291,13 @@ struct memory_stream {
 	struct rpc_stream base;
 	struct memory_pair *pair;
 	bool open;              /* on_closed has not run */
-	struct rpc_loop *inbox; /* where parcels go; NULL once closed, for then the loop may be gone */
+	struct rpc_loop *inbox; /* destination of parcels; NULL once closed, as the loop may be gone */
 	bool reading;           /* may deliver the next message */
 	struct message *held;   /* arrived while not reading */
 };
 struct memory_pair {
 	struct memory_stream client, server;
-	pthread_mutex_t lock; /* guards both ends' inbox */
+	pthread_mutex_t lock; /* guards `inbox` of both ends */
 	atomic_uint refs;     /* one per open end and per parcel */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 };
@@ -333,7 +337,7 @@ static void parcel_post(struct memory_stream *to, void (*deliver)(struct parcel 
                         const char *text)
 {
 	struct parcel *p = malloc(sizeof *p);
-	assert(p && "out of memory"); /* it may be the news of a stream's end, which cannot be lost; tests alone come here */
+	assert(p && "out of memory"); /* the end of a stream must not get lost; only tests reach this */
 	*p = (struct parcel){.to = to, .deliver = deliver, .message = m, .status = status};
 	snprintf(p->text, sizeof p->text, "%s", text);
 	struct memory_pair *pair = to->pair;
@@ -377,10 +381,10 @@ static void deliver_closed(struct parcel *p)
 	rpc_stream_on_closed(&s->base, p->status, p->text);
 	if (server)
 		rpc_server_leave(server, s->base.method);
-	pair_drop(s->pair); /* the parcel still holds it */
+	pair_drop(s->pair); /* the parcel still holds a reference */
 }
 
-/* Gives the held message to the stream and lets the other end send its next. */
+/* Delivers the held message to the stream and lets the other end send its next one. */
 static void deliver_held(struct memory_stream *s)
 {
 	struct message *m = s->held;
@@ -449,7 +453,8 @@ static void memory_stream_start(struct rpc_stream *stream)
 	parcel_post(server, deliver_open, NULL, WEIR_OK, "");
 }
 
-/* What arrives is a copy, as over a network: the sender's memory is free again once it is sent, however long the receiver keeps the message. */
+/* The receiver gets a copy, as over a network: the sender can reuse its memory once the message is
+ * sent, however long the receiver keeps the copy. */
 static struct message *copy_of(const struct message *m)
 {
 	uint8_t *to;

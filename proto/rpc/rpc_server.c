@@ -1,8 +1,10 @@
-/* What every server does whatever its transport: counting what is live, unary requests and replies, and stopping in order.
+/* The parts of a server common to all transports: counting live objects, unary requests and
+ * replies, and an orderly stop.
  *
- * Stopping: no new calls; grace for those in progress; then each loop ends what is left on it with E_UNAVAILABLE; the transport is freed
- * when nothing is live. A unary call whose handler has not answered by then is cut off from the server: its struct waits for the reply,
- * which goes nowhere. */
+ * Stop: no new calls; a grace period for those in progress; then each loop ends its remaining ones
+ * with E_UNAVAILABLE; the transport is freed when nothing is live. A unary call whose handler has
+ * not answered by then is detached from the server: its struct waits for the reply, which is
+ * dropped. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +65,8 @@ const char *rpc_server_address(const struct rpc_server *server)
 
 uint64_t rpc_server_connections(const struct rpc_server *server)
 {
-	struct rpc_server *s = (struct rpc_server *)(uintptr_t)server; /* the lock is not part of what const promises */
+	/* The lock is exempt from the const. */
+	struct rpc_server *s = (struct rpc_server *)(uintptr_t)server;
 	uint64_t most = 0;
 	pthread_mutex_lock(&s->lock);
 	for (int m = 0; m < RPC_METHODS; m++)
@@ -126,7 +129,7 @@ void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms)
 	server->rpc->ops->server_close(server);
 	pthread_mutex_lock(&server->lock);
 	wait_idle(server, grace_ms);
-	server->live += server->slots_count; /* each loop's turn to end what it has */
+	server->live += server->slots_count; /* each loop must end its calls and streams */
 	pthread_mutex_unlock(&server->lock);
 	for (uint32_t i = 0; i < server->slots_count; i++)
 		rpc_loop_post(server->slots[i].loop, end_slot, &server->slots[i]);
@@ -186,7 +189,7 @@ static void reply_now(void *arg)
 	free(call);
 }
 
-/* Whoever is told so has nothing to wait for, and is not to ask at once again. */
+/* Statuses of malformed requests. Such a client waits for nothing, and must not retry at once. */
 static bool is_malformed(weir_status status)
 {
 	return status == WEIR_E_CORRUPT || status == WEIR_E_VERSION || status == WEIR_E_LIMIT;

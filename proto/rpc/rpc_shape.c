@@ -1,4 +1,4 @@
-/* The buckets of a network card, and messages that take their turns in them. */
+/* The buckets of a network card, and messages that take turns in them. */
 #include "proto/rpc/rpc_shape.h"
 
 #include <stdlib.h>
@@ -52,10 +52,10 @@ int64_t shape_book(struct shape_bucket *bucket, uint64_t rate_bits_per_s, uint64
 
 _Static_assert((uint64_t)WEIR_MESSAGE_BYTES_MAX * 2 < UINT64_MAX / 8 / 1000000000u, "the time of a whole message fits 64 bits");
 
-/* --- A machine's card: several loops book turns in it */
+/* --- A machine's card, shared by several loops */
 
 struct rpc_shape {
-	struct rpc_shape *older; /* of the same struct rpc */
+	struct rpc_shape *older; /* next older one of the same struct rpc */
 	struct rpc_network network;
 	uint64_t piece_bytes;
 	pthread_mutex_t lock; /* guards buckets */
@@ -130,7 +130,8 @@ bool rpc_flow_out(struct rpc_flow *f, struct rpc_loop *loop, size_t message_byte
 	return rpc_flow_run(f);
 }
 
-/* It may have been coming in for as long as it takes at this rate, for its sender is not faster than that. */
+/* The message may have been arriving for as long as it takes at this rate, because its sender is
+ * not faster. */
 bool rpc_flow_in(struct rpc_flow *f, struct rpc_loop *loop, size_t message_bytes, void (*done)(void *arg), void *arg)
 {
 	const uint64_t bytes = shape_wire_bytes(message_bytes);
@@ -169,7 +170,7 @@ static bool fly(struct rpc_shaped *x, struct message *m, int64_t due_ns)
 	return true;
 }
 
-/* Hands what has arrived to the transport, one at a time. */
+/* Passes the messages that have arrived to the transport, one at a time. */
 static void land(void *arg)
 {
 	struct rpc_stream *s = arg;
@@ -187,7 +188,8 @@ static void land(void *arg)
 	s->rpc->ops->stream_transmit(s, first.message);
 }
 
-/* What should have arrived has not been taken: the receiver is slower than the network. */
+/* Whether a message that should have arrived has not been taken: the receiver is slower than the
+ * network. */
 static bool is_held_up(const struct rpc_shaped *x)
 {
 	return x->carrying && x->flying_count > 0 && x->flying[x->flying_head].due_ns <= rpc_now_ns();
@@ -230,7 +232,7 @@ void rpc_shaped_send(struct rpc_stream *s, struct message *m, bool waited)
 	                                                      : last,
 	                           .done = departed,
 	                           .arg = s};
-	if (rpc_flow_run(&x->out)) /* never from inside */
+	if (rpc_flow_run(&x->out)) /* `departed` must not run inside this function */
 		rpc_timer_set(s->loop, &x->out.timer, now, departed, s);
 }
 
@@ -260,7 +262,7 @@ static void arrived(void *arg)
 	struct rpc_stream *s = arg;
 	struct message *m = s->shaped.arriving;
 	s->shaped.arriving = NULL;
-	if (!s->ended) /* else the client has gone meanwhile */
+	if (!s->ended) /* otherwise the client is gone */
 		rpc_stream_deliver(s, m);
 	message_release(m);
 	if (s->shaped.half_closed)

@@ -1,5 +1,5 @@
-/* Either end of a stream: the queue of what is to be sent (the transport has one message at a time), pausing what is received, and ending
- * exactly once. */
+/* Either end of a stream: the send queue (the transport has one message at a time), pausing of
+ * receipt, and ending exactly once. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ static void start_on_loop(void *arg)
 	rpc_link_add(&s->channel->streams, &s->link);
 	if (s->channel->closing)
 		rpc_stream_cancel(s, WEIR_E_CANCELLED, "the channel was closed");
-	else if (!s->ended) /* else cancelled before it began */
+	else if (!s->ended) /* otherwise cancelled before it began */
 		s->rpc->ops->stream_start(s);
 }
 
@@ -249,7 +249,7 @@ void rpc_stream_cancel(struct rpc_stream *s, weir_status status, const char *tex
 void rpc_stream_on_closed(struct rpc_stream *s, weir_status status, const char *text)
 {
 	const bool ended = s->ended;
-	struct message *arriving = rpc_shaped_drop(s); /* has been received */
+	struct message *arriving = rpc_shaped_drop(s); /* a message that has been received */
 	s->ended = true;
 	if (arriving && !ended)
 		s->handler.message(s->arg, s, arriving);
@@ -258,7 +258,7 @@ void rpc_stream_on_closed(struct rpc_stream *s, weir_status status, const char *
 	free(s->queue);
 	s->queue = NULL;
 	rpc_link_remove(&s->link);
-	if (s->handler.closed) /* else it was refused */
+	if (s->handler.closed) /* NULL if it was refused */
 		s->handler.closed(s->arg, s, status, text);
 	if (s->channel)
 		rpc_channel_check_closed(s->channel);

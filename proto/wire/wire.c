@@ -1,5 +1,6 @@
-/* Packing and unpacking control messages, and the envelope of bulk frames. protobuf-c has no limits of its own (a few bytes can become
- * many times their size on the heap), so what it may allocate is capped by its input. */
+/* Packs and unpacks control messages, and the envelope of bulk frames. protobuf-c has no limits (a
+ * few bytes can become many times their size on the heap), so its allocations are capped by the
+ * input's size. */
 #include "proto/wire/wire.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@ struct message *wire_pack(const ProtobufCMessage *m)
 
 struct allowance {
 	size_t left;
-	weir_status status; /* why an allocation was refused */
+	weir_status status; /* reason of a refused allocation */
 };
 
 static void *capped_alloc(void *data, size_t size)
@@ -46,7 +47,8 @@ static void capped_free(void *data, void *p)
 	free(p);
 }
 
-/* The message's bytes in one run: its own memory, or a copy in *copy to be freed. */
+/* Returns the message's bytes in one run: its own memory, or a copy in *copy, which the caller
+ * frees. */
 static const uint8_t *contiguous(const struct message *in, uint8_t **copy)
 {
 	static const uint8_t nothing;
@@ -108,7 +110,7 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
 void wire_free(ProtobufCMessage *m)
 {
 	if (m)
-		protobuf_c_message_free_unpacked(m, NULL); /* capped_alloc's memory is malloc's */
+		protobuf_c_message_free_unpacked(m, NULL); /* capped_alloc uses malloc */
 }
 
 struct envelope {

@@ -1,5 +1,5 @@
-/* One walk over a message's descriptor. Every repeated field has a row in the table below;
- * strings and bytes without one have their type's default. */
+/* Checks limits in one walk over a message's descriptor. Every repeated field has a row in the
+ * table below. Strings and bytes without a row have their type's default. */
 #include "proto/wire/wire_limits.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "common/metrics/metrics.h"
 #include "weir/table.h"
 
-/* A server may end up with everything, so that each message must fit at the documented maximum
- * of all it carries. */
+/* One server may end up with everything, so each message must fit at the documented maximum of all
+ * its contents. */
 _Static_assert(WEIR_WORKERS_MAX *WIRE_WORKER_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_BYTES + WEIR_SEGMENTS_MAX * WIRE_SEGMENT_BYTES +
                        WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + 2 * WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES <=
                    WEIR_REPLY_BYTES_MAX,
@@ -32,7 +32,7 @@ _Static_assert(WEIR_PARTITIONS_MAX *(WIRE_TOTAL_BYTES + 8) <= WEIR_CONTROL_BYTES
 _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * WIRE_SCRUB_BYTES <= WEIR_CONTROL_BYTES_MAX,
                "MapReply, LayoutReply and ScrubReply must hold all partitions");
 
-/* Repeated fields: how many. Strings and bytes: how long. X(message, field, maximum) */
+/* X(message, field, maximum). Repeated fields: number of elements. Strings and bytes: length. */
 #define WIRE_LIMIT_MAP(X)                                                        \
 	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)                    \
 	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)                      \
@@ -100,8 +100,8 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 #define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES
 #define BYTES_DEFAULT        16u /* a uuid */
 
-/* Replies that tell a whole job, as large as its documented maxima make them (limits.h adds them
- * up). */
+/* Replies that describe a whole job: their limit is the size at the documented maxima (limits.h
+ * adds them up). */
 #define WIRE_WHOLE_JOB_MAP(X) \
 	X("weir.v1.JoinReply") X("weir.v1.LedgerStatus") X("weir.v1.ServerStatus") X("weir.v1.CheckpointPollReply")
 
@@ -137,7 +137,7 @@ static weir_status too_large(const ProtobufCMessage *m, const char *field, size_
 	return weir_fail(err, WEIR_E_LIMIT, "%s.%s: %zu %s, at most %zu", m->descriptor->name, field, n, unit, max);
 }
 
-/* One value of a string, bytes or message field. */
+/* Checks one value of a string, bytes or message field. */
 static weir_status check_value(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, const void *value, size_t bytes_max,
                                weir_error *err)
 {

@@ -1,4 +1,5 @@
-/* Tables between their public form (weir/table.h) and their wire form, and the one place that says which descriptions are valid. */
+/* Converts tables between their public form (weir/table.h) and their wire form. The only place that
+ * defines which descriptions are valid. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +184,7 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	return status;
 }
 
-/* X(expression over weir_table_spec) every description is compared by; floats by their bits. */
+/* X(expression over weir_table_spec): the fields that a comparison covers; floats by their bits. */
 /* clang-format off */
 #define TABLE_FIELD_MAP(X)                                                                                              \
 	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1)             \

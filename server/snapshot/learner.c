@@ -16,7 +16,7 @@ bool learner_is_busy(const struct learner *l)
 	return l->receiver || l->is_spoilt || l->reset.stage != RESET_IDLE;
 }
 
-/* --- Beginning anew */
+/* --- Reset */
 
 static void stop_receiving(struct learner *l)
 {
@@ -54,7 +54,7 @@ weir_status learner_reset(struct learner *l)
 
 bool learner_lets_store(struct learner *l)
 {
-	if (l->receiver) { /* a primary that has all entries */
+	if (l->receiver) { /* the primary has all entries, so no snapshot is needed */
 		give_up(l);
 		return false;
 	}
@@ -79,7 +79,7 @@ static weir_status keep_table(void *arg, uint32_t id, const weir_table_spec *spe
 static void on_received(void *arg, uint64_t next)
 {
 	const struct learner *l = arg;
-	(void)next; /* snapshot_receiver_received */
+	(void)next; /* use snapshot_receiver_received */
 	if (l->fetch)
 		snapshot_fetch_tick(l->fetch);
 }
@@ -116,7 +116,7 @@ static void on_ended(void *arg, weir_status status, const char *text)
 static void on_fetch_failed(void *arg, weir_status status, const char *text)
 {
 	struct learner *l = arg;
-	l->fetch = NULL; /* it is gone */
+	l->fetch = NULL; /* it no longer exists */
 	note_failure(l, status, text);
 }
 
@@ -152,7 +152,7 @@ static weir_status start(struct learner *l, weir_error *err)
 	return l->fetch ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a snapshot");
 }
 
-/* The partition is void, and nobody's until the end. */
+/* Needs: the partition is void. Nothing else uses it until the end. */
 static void begin(struct learner *l)
 {
 	weir_error err = {0};
@@ -170,11 +170,12 @@ static void begin(struct learner *l)
 
 void learner_offered(struct learner *l, const struct replica_message *offer)
 {
-	if (!l->receiver || l->session != offer->session || l->epoch != offer->epoch) /* or it came once more */
+	/* Ignores a repeated offer. */
+	if (!l->receiver || l->session != offer->session || l->epoch != offer->epoch)
 		l->offer = *offer;
 }
 
-/* What has come since it was offered may do. */
+/* Entries that have arrived since the offer may suffice. */
 static bool needs_offer(const struct learner *l)
 {
 	return l->offer.session &&
@@ -186,7 +187,7 @@ static bool is_established(const struct learner *l, uint64_t epoch)
 	return replica_epoch(replication_replica(l->options.replication)) == epoch;
 }
 
-/* It goes on while its primary is that, and offers no other. */
+/* Continues while the primary is the same and offers no other snapshot. */
 static void go_on(struct learner *l)
 {
 	if (l->offer.session || !is_established(l, l->epoch)) {

@@ -1,10 +1,13 @@
-/* The learner's side of bringing one replica up: it begins anew (partition_reset.h), and takes the snapshot that the primary offers (snapshot_receive.h).
+/* The learner's side of building one replica: it resets the partition (partition_reset.h), then
+ * installs the snapshot that the primary offers (snapshot_receive.h).
  *
- * Nothing that it has is of use from the first frame on. So it is one that is not whole, on disk, and empty, before it asks for one; and whatever ends a snapshot
- * but its last frame empties it again. While it is being filled nobody else touches the partition.
+ * The first frame discards everything that the replica has. So before it requests a snapshot, the
+ * replica is empty and is recorded as not whole on disk. Any end of a snapshot other than its last
+ * frame empties the replica again. Only the learner touches the partition while it is filled.
  *
- * One owner: the partition's thread. None of the calls comes from inside a function of the replication, but for learner_reset, learner_offered and what is
- * const. */
+ * One owner: the partition's thread. The replication code may call learner_reset, learner_offered
+ * and the functions that take a const learner from inside one of its own functions, but no other
+ * function of this file. */
 #ifndef WEIR_LEARNER_H
 #define WEIR_LEARNER_H
 
@@ -17,19 +20,19 @@ struct learner_options {
 	struct partition *partition;
 	struct replication *replication;
 	struct cold_writer *writer; /* NULL: rows stay in memory */
-	struct poster owner;        /* to its thread */
+	struct poster owner;        /* runs tasks on its thread */
 	uint8_t uuid[16];           /* of the job */
 	uint64_t generation;
 	uint32_t partitions; /* of the job */
 	const struct clock *clock;
 	struct logger *logger;
-	/* A channel to a server, on the partition's loop. */
+	/* Opens a channel to a server, on the partition's loop. */
 	weir_status (*connect)(void *arg, uint16_t server, struct rpc_channel **out, weir_error *err);
-	/* A table that it has from now on, to be kept. */
+	/* Stores a table that the partition has gained. */
 	weir_status (*add_table)(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err);
-	/* It has begun anew, or a snapshot is in: its log begins elsewhere. */
+	/* A reset or an installation is complete: the log begins at another index. */
 	void (*changed)(void *arg);
-	/* Storage has failed for good: the server must stop. */
+	/* Storage has failed permanently: the server must stop. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
 };
@@ -37,26 +40,27 @@ struct learner_options {
 struct learner {
 	struct learner_options options;
 	struct partition_reset reset;
-	bool is_void;   /* it was emptied, and nothing has come since */
-	bool is_spoilt; /* a snapshot did not come to its end: it is to be emptied again */
+	bool is_void;   /* empty since a reset: nothing has been stored yet */
+	bool is_spoilt; /* a snapshot ended early: another reset is due */
 	bool stopped;
-	uint16_t from; /* of what is being received, or was */
+	uint16_t from; /* sender of the current or the last snapshot */
 	uint64_t epoch, session;
-	struct snapshot_receiver *receiver; /* NULL: nothing is */
+	struct snapshot_receiver *receiver; /* NULL: no snapshot is being received */
 	struct snapshot_fetch *fetch;
 	struct replica_message offer; /* session 0: none */
 };
 
 void learner_init(struct learner *l, const struct learner_options *options);
-/* Nothing is received, emptied or called any more; what is being written comes to its end through the loop. */
+/* Stops receiving, resetting and calling back. Writes in progress complete through the loop. */
 void learner_stop(struct learner *l);
 
-weir_status learner_reset(struct learner *l);                                 /* replication_subject.reset */
-void learner_offered(struct learner *l, const struct replica_message *offer); /* replication_subject.fetch */
-/* An entry is to be put behind the log. False: not now, as what is there is going. */
+weir_status learner_reset(struct learner *l); /* replication_subject.reset */
+/* replication_subject.fetch */
+void learner_offered(struct learner *l, const struct replica_message *offer);
+/* Call before an entry is appended to the log. False: not now, the contents are being discarded. */
 bool learner_lets_store(struct learner *l);
-/* It is being emptied or filled, or is to be emptied: its log is not the replica's. */
+/* A reset or an installation is in progress or due: the log is not the replica's. */
 bool learner_is_busy(const struct learner *l);
-void learner_tick(struct learner *l); /* every 100 ms or so */
+void learner_tick(struct learner *l); /* call about every 100 ms */
 
 #endif

@@ -10,40 +10,41 @@
 #include "server/log/journal.h"
 #include "server/snapshot/snapshot_receive.h"
 
-#define OFFER_TICKS    3u                                 /* between two offers of one snapshot */
-#define PATIENCE_TICKS (WEIR_SNAPSHOT_PATIENCE_MS / 100u) /* of who does not ask for it, it is given up */
+#define OFFER_TICKS 3u /* between two offers of one snapshot */
+/* Until an offer that nobody requests is withdrawn. */
+#define PATIENCE_TICKS (WEIR_SNAPSHOT_PATIENCE_MS / 100u)
 #define PIECE_MS       WEIR_CONTROL_TIMEOUT_MS
 
-enum stage { IDLE, STILL, VOID, LOG, HEADER, /* beginning anew */ INSTALL, INSTALL_LOG /* taking over */ };
+enum stage { IDLE, STILL, VOID, LOG, HEADER, /* reset */ INSTALL, INSTALL_LOG /* installation */ };
 
 struct ledger_snapshot {
 	struct server *server;
 	struct cold_writer *writer;
 	bool closed;
-	struct { /* offered */
+	struct { /* the offered snapshot */
 		bool running;
 		uint16_t member;
 		uint64_t incarnation, session, index;
 		struct message *state;
 		uint32_t crc;
-		uint32_t count;          /* so far, in this epoch and before */
-		uint32_t quiet, unasked; /* ticks since the last offer, since it was asked for */
+		uint32_t count;          /* of offers so far; the low half of `session` */
+		uint32_t quiet, unasked; /* ticks since the last offer; since the last request */
 	} out;
-	struct replica_message offer; /* session 0: nothing */
-	struct {                      /* what comes */
+	struct replica_message offer; /* session 0: no offer */
+	struct {                      /* the snapshot being received */
 		bool running, asking, whole;
 		uint16_t from;
-		uint64_t epoch, session, first, index; /* first: of its primary's log */
+		uint64_t epoch, session, first, index; /* first: the first entry of its primary's log */
 		uint8_t *bytes;                        /* (got of size) */
 		size_t size, got;
 		uint32_t crc;
 	} in;
-	bool is_void, is_spoilt; /* it has nothing; it is to begin anew */
+	bool is_void, is_spoilt; /* it is empty; it must be reset */
 	enum stage stage;
-	uint32_t writing; /* of the two */
+	uint32_t writing; /* how many of `put` and `flush` are in progress */
 	struct cold_write put, flush;
 	uint8_t anew[SNAPSHOT_ANEW_BYTES];
-	struct rpc_channel *channels[]; /* (servers that there may be) NULL: not used yet */
+	struct rpc_channel *channels[]; /* (the most servers) NULL: not used yet */
 };
 
 static struct replication *driver(const struct ledger_snapshot *n)
@@ -71,7 +72,7 @@ void ledger_snapshot_begin(struct ledger_snapshot *n, uint16_t member, uint64_t 
 		end_offer(n);
 	uint64_t index;
 	struct message *state = n->out.running ? NULL : ledger_log_base(n->server->ledger_log, &index);
-	if (!state) { /* one at a time, and one that there is: it is asked for again */
+	if (!state) { /* one at a time; the member asks again */
 		if (!n->out.running || n->out.member != member)
 			replication_snapshot_ended(driver(n), member);
 		return;
@@ -104,7 +105,8 @@ static void tick_offer(struct ledger_snapshot *n)
 		return;
 	n->out.quiet = 0;
 	const struct replica *r = replication_replica(driver(n));
-	if (!replica_needs_snapshot(r, n->out.member)) /* that it has it was not heard, or it was asked for once more */
+	/* The final request was lost, or the member asked once more. */
+	if (!replica_needs_snapshot(r, n->out.member))
 		end_offer(n);
 	else if (replica_incarnation_of(r, n->out.member) == n->out.incarnation)
 		replication_offer(driver(n), n->out.member, n->out.session, n->out.index);
@@ -116,7 +118,7 @@ struct asked {
 	uint64_t session, offset;
 };
 
-/* Who asks for what is behind the end has taken it over. */
+/* A request for the end of the snapshot means that the learner has installed it. */
 static void answer(struct ledger_snapshot *n, const struct asked *q)
 {
 	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
@@ -175,19 +177,20 @@ void ledger_snapshot_serve(struct server *s, struct rpc_call *call, struct messa
 	rpc_loop_post(s->ledger_loop, answer_on_loop, a);
 }
 
-/* --- The learner's side: what comes */
+/* --- The learner's side: receiving */
 
 static void drop_incoming(struct ledger_snapshot *n)
 {
 	free(n->in.bytes);
 	const bool asking = n->in.asking;
 	memset(&n->in, 0, sizeof n->in);
-	n->in.asking = asking; /* its answer finds another session */
+	n->in.asking = asking; /* the answer will find another session */
 }
 
 void ledger_snapshot_offered(struct ledger_snapshot *n, const struct replica_message *offer)
 {
-	if (!n->in.running || n->in.session != offer->session || n->in.epoch != offer->epoch) /* or it came once more */
+	/* Ignores a repeated offer. */
+	if (!n->in.running || n->in.session != offer->session || n->in.epoch != offer->epoch)
 		n->offer = *offer;
 }
 
@@ -216,7 +219,7 @@ static weir_status take_piece(struct ledger_snapshot *n, const Weir__V1__LedgerS
 
 static void ask(struct ledger_snapshot *n);
 
-struct piece { /* asked for */
+struct piece { /* a requested piece */
 	struct ledger_snapshot *snapshot;
 	uint64_t session;
 };
@@ -242,7 +245,7 @@ static void on_piece(void *arg, weir_status status, const char *text, struct mes
 	if (status) {
 		LOG_AT(n->server->options.logger, LOG_WARN, "snapshot not received", "partition=ledger server=%u status=%s reason=\"%s\"",
 		       n->in.from, weir_status_name(status), err.text);
-		drop_incoming(n); /* it is offered again */
+		drop_incoming(n); /* the primary offers it again */
 	} else if (!n->in.whole) {
 		ask(n);
 	}
@@ -258,7 +261,7 @@ static weir_status connect_to(struct ledger_snapshot *n, uint16_t server, weir_e
 	return rpc_channel_open(&n->channels[server], n->server->options.rpc, n->server->ledger_loop, address, err);
 }
 
-/* The next piece; nothing when the one before is under way. What fails is tried again at a tick. */
+/* Requests the next piece, unless a request is in progress. A tick retries after a failure. */
 static void ask(struct ledger_snapshot *n)
 {
 	Weir__V1__LedgerStateRequest q = WEIR__V1__LEDGER_STATE_REQUEST__INIT;
@@ -335,7 +338,7 @@ static bool is_through(const struct ledger_snapshot *n)
 	}
 }
 
-/* Makes the ledger anew: of state, which is taken over, or with nothing. */
+/* Rebuilds the ledger: from `state`, which is taken over, or empty. */
 static weir_status renew(struct ledger_snapshot *n, struct message *state, uint64_t index, weir_error *err)
 {
 	struct server *s = n->server;
@@ -344,7 +347,7 @@ static weir_status renew(struct ledger_snapshot *n, struct message *state, uint6
 	return status;
 }
 
-/* Into the next stage. */
+/* Enters the next stage of a reset. */
 static weir_status advance(struct ledger_snapshot *n, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -353,7 +356,7 @@ static weir_status advance(struct ledger_snapshot *n, weir_error *err)
 	const void *unfinished = snapshot_unfinished(&bytes);
 	switch (n->stage) {
 	case INSTALL:
-	case INSTALL_LOG: /* what was being taken over is of no use */
+	case INSTALL_LOG: /* an installation in progress is useless */
 	case IDLE:
 		ledger_log_halt(n->server->ledger_log);
 		n->stage = STILL;
@@ -408,12 +411,12 @@ weir_status ledger_snapshot_reset(struct ledger_snapshot *n)
 
 bool ledger_snapshot_lets_store(struct ledger_snapshot *n)
 {
-	n->is_spoilt |= n->stage >= INSTALL; /* a primary that has all entries */
+	n->is_spoilt |= n->stage >= INSTALL; /* the primary has all entries, so no snapshot is needed */
 	n->is_void = false;
 	return n->stage == IDLE;
 }
 
-/* --- The learner's side: taking over */
+/* --- The learner's side: installation */
 
 static void begin_install(struct ledger_snapshot *n)
 {
@@ -437,7 +440,7 @@ static weir_status finish_install(struct ledger_snapshot *n, weir_error *err)
 
 	LOG_AT(n->server->options.logger, LOG_INFO, "snapshot installed", "partition=ledger server=%u entry=%" PRIu64, n->in.from,
 	       index);
-	ask(n); /* which says so */
+	ask(n); /* reports the installation */
 	replication_installed(driver(n), epoch, index + 1, index, index, ledger_epochs(n->server->ledger));
 	return WEIR_OK;
 }
@@ -464,11 +467,11 @@ static void tick_install(struct ledger_snapshot *n)
 		return;
 	LOG_AT(n->server->options.logger, LOG_WARN, "snapshot not installed", "partition=ledger status=%s reason=\"%s\"",
 	       weir_status_name(status), err.text);
-	if (status != WEIR_E_NO_SPACE && status != WEIR_E_MEMORY) /* else again at the next tick */
+	if (status != WEIR_E_NO_SPACE && status != WEIR_E_MEMORY) /* otherwise the next tick retries */
 		n->is_spoilt = true;
 }
 
-/* What is offered is asked for; when it is whole, what is here goes, and it is taken over. */
+/* Requests the offered snapshot. When it is complete, resets the replica and installs it. */
 static void tick_learner(struct ledger_snapshot *n)
 {
 	if (n->offer.session && n->stage < INSTALL && is_left_behind(n, n->offer.epoch, n->offer.first)) {
@@ -510,7 +513,7 @@ void ledger_snapshot_tick(struct ledger_snapshot *n)
 	tick_learner(n);
 }
 
-/* --- Life */
+/* --- Lifetime */
 
 struct ledger_snapshot *ledger_snapshot_create(struct server *s, struct cold_writer *writer)
 {

@@ -12,7 +12,7 @@ static void on_flushed(struct cold_write *w)
 	((struct partition_reset *)(void *)((char *)w - offsetof(struct partition_reset, flush)))->writing--;
 }
 
-/* Below there is nothing but this header. */
+/* Leaves only this header on disk. */
 static void write_header(struct partition_reset *r, const void *header, size_t bytes)
 {
 	r->empty = (struct cold_write){.kind = COLD_WRITE_EMPTY,
@@ -38,7 +38,7 @@ static weir_status begin_log(struct partition_reset *r, weir_error *err)
 	return status;
 }
 
-/* Whether what the present stage waits for has come. */
+/* Whether the present stage is complete. */
 static bool is_through(const struct partition_reset *r)
 {
 	struct log *log = partition_log(r->partition);
@@ -58,7 +58,7 @@ static weir_status check_written(const struct partition_reset *r, weir_error *er
 	return w->status ? weir_fail(err, w->status, "%s", w->err.text) : WEIR_OK;
 }
 
-/* Into the next stage; from the last one, to the end. */
+/* Enters the next stage; the last one ends the reset. */
 static weir_status advance(struct partition_reset *r, weir_error *err)
 {
 	weir_status status = WEIR_OK;

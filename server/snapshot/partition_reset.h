@@ -1,11 +1,12 @@
-/* Everything of a partition goes, as its replica begins anew: log, rows, header, tables, in memory
- * and below, in an order that leaves a crash nothing to be mistaken about:
+/* Discards everything of a partition when its replica begins anew: log, rows, header and tables, in
+ * memory and on disk. A crash between any two steps leaves an unambiguous state:
  *
- *     nothing is under way | RocksDB: empty, with a header that says unfinished | fsync | the log begins at 1 | fsync | a header that says where | fsync | as created
+ *     wait until nothing is in progress | RocksDB: empty, header "unfinished" | fsync
+ *     | log begins at 1 | fsync | header "anew" with the log's position | fsync | as created
  *
- * A crash before the first fsync finds it as it was, one behind it finds what
- * snapshot_is_unfinished says is void, one behind the last what snapshot_is_anew says. That the
- * replica is not whole must be on disk before.
+ * After a crash before the first fsync, the partition is as it was. After the first fsync,
+ * snapshot_is_unfinished says that its contents are void. After the last one, snapshot_is_anew says
+ * so. The replica must be recorded as not whole, on disk, before the reset.
  *
  * One owner: the partition's thread. */
 #ifndef WEIR_PARTITION_RESET_H
@@ -19,17 +20,17 @@ enum partition_reset_stage { RESET_IDLE, RESET_STILL, RESET_VOID, RESET_LOG, RES
 
 struct partition_reset {
 	struct partition *partition;
-	struct cold_writer *writer; /* NULL: nothing of it is below */
-	struct poster poster;       /* to its thread */
-	/* Ours. */
+	struct cold_writer *writer; /* NULL: nothing is on disk */
+	struct poster poster;       /* runs tasks on its thread */
+	/* Private. */
 	enum partition_reset_stage stage;
-	uint32_t writing; /* of the two */
+	uint32_t writing; /* how many of `empty` and `flush` are in progress */
 	struct cold_write empty, flush;
 	uint8_t anew[SNAPSHOT_ANEW_BYTES];
 };
 
-/* Begins, or goes on: to be asked again until it is over. OK: it is done. E_BUSY: not yet.
- * E_NO_SPACE, E_MEMORY: not now. Else (E_IO, final): the server must stop. */
+/* Begins or continues a reset; call again until it returns OK (done). E_BUSY: in progress.
+ * E_NO_SPACE, E_MEMORY: not possible now. Anything else (E_IO) is final: the server must stop. */
 weir_status partition_reset_go_on(struct partition_reset *r, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -23,7 +23,7 @@ static const char *const kind_names[] = {
 
 /* --- Writing */
 
-/* A header before its checksum. */
+/* Writes a header except its checksum. */
 static void put_header(uint8_t out[SNAPSHOT_HEADER_BYTES], const struct snapshot_frame *f, size_t payload_bytes)
 {
 	assert(payload_bytes <= SNAPSHOT_PAYLOAD_BYTES_MAX);
@@ -42,7 +42,7 @@ static uint32_t header_crc(const uint8_t header[SNAPSHOT_HEADER_BYTES])
 	return crc32c(0, header + CRC_FROM, SNAPSHOT_HEADER_BYTES - CRC_FROM);
 }
 
-/* A frame with room for its payload, which *payload points to; seal() follows. */
+/* Makes a frame with room for its payload, at *payload. Call seal() afterwards. */
 static struct message *open_frame(const struct snapshot_frame *f, size_t bytes, uint8_t **payload)
 {
 	uint8_t *out;
@@ -114,7 +114,7 @@ struct message *snapshot_make_received(uint64_t session, uint64_t next)
 	return snapshot_make(&f, NULL, 0);
 }
 
-/* A frame of rows whose bytes stay where the batch has them. */
+/* A frame of rows whose bytes stay in the batch. */
 struct rows_frame {
 	struct row_batch batch;
 	uint8_t head[]; /* the header, then 16 bytes for each row */
@@ -404,7 +404,7 @@ static weir_status read_begin(const struct snapshot_reader *r, struct cursor c, 
 	return WEIR_OK;
 }
 
-/* Whether all that has to come before rows is there. */
+/* Whether everything that precedes rows has arrived. */
 static bool has_head(const struct snapshot_reader *r)
 {
 	return r->next > 0 && r->tables == r->begin.tables && r->state_bytes == r->begin.state_bytes;

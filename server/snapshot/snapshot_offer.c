@@ -5,7 +5,7 @@
 static void on_ended(void *arg, weir_status status, const char *text)
 {
 	struct snapshot_offer *o = arg;
-	(void)status, (void)text; /* the sender has told */
+	(void)status, (void)text; /* the sender has logged it */
 	o->running = false;
 	replication_snapshot_ended(o->replication, o->member);
 	o->leave(o->arg);
@@ -61,7 +61,8 @@ void snapshot_offer_tick(struct snapshot_offer *o)
 	if (!o->running || ++o->quiet < REPEAT_TICKS)
 		return;
 	o->quiet = 0;
-	if (!replica_needs_snapshot(r, o->member)) { /* it was asked for once more while the last one came to its end */
+	/* It was requested again while the last one ended. */
+	if (!replica_needs_snapshot(r, o->member)) {
 		snapshot_send_abort(o->sender, partition_id(o->partition), "its learner has what it needs");
 		return;
 	}

@@ -10,15 +10,15 @@
 #include "server/log/journal_format.h"
 #include "server/partition/partition_state.h"
 
-#define UNFINISHED       "weirfill" /* no PartitionState begins so */
+#define UNFINISHED       "weirfill" /* no PartitionState begins like this */
 #define UNFINISHED_BYTES (sizeof UNFINISHED - 1)
-#define ANEW             "weiranew" /* nor so; then the position */
+#define ANEW             "weiranew" /* neither like this; the position follows */
 
 enum stage {
-	STAGE_FRAMES, /* they come, and are written */
-	STAGE_ROWS,   /* all are here: rows are being flushed */
-	STAGE_LOG,    /* entries are in the log: an fsync is awaited */
-	STAGE_HEADER, /* it is written and flushed */
+	STAGE_FRAMES, /* frames arrive and are written */
+	STAGE_ROWS,   /* all have arrived: rows are being flushed */
+	STAGE_LOG,    /* entries are in the log: waits for an fsync */
+	STAGE_HEADER, /* the header is being written and flushed */
 	STAGE_ENDED
 };
 
@@ -26,7 +26,7 @@ enum stage {
 struct write {
 	struct cold_write write;
 	struct snapshot_receiver *r;
-	uint64_t next; /* all frames below it are written when this one is */
+	uint64_t next; /* once this item is written, all frames below it are */
 };
 
 struct entry_kept {
@@ -40,10 +40,10 @@ struct snapshot_receiver {
 	uint32_t partition;
 	struct snapshot_reader reader;
 	enum stage stage;
-	uint32_t calls; /* of ours, in progress: it is not freed under them */
+	uint32_t calls; /* calls of functions here in progress: they must not free it */
 	bool destroyed;
-	uint32_t writing;  /* items under way */
-	uint64_t received; /* as told */
+	uint32_t writing;  /* items in progress */
+	uint64_t received; /* as last reported */
 	uint8_t *state;    /* (state_bytes, state_capacity) */
 	size_t state_bytes, state_capacity;
 	struct entry_kept **entries; /* (entries_count, entries_capacity) */
@@ -126,7 +126,7 @@ static void on_written(struct cold_write *w)
 	leave(r);
 }
 
-/* rows is taken over. */
+/* Takes over rows. */
 static weir_status write_item(struct snapshot_receiver *r, enum cold_write_kind kind, struct row_batch *rows, const void *header,
                               size_t header_bytes, weir_error *err)
 {
@@ -178,7 +178,8 @@ static weir_status take_table(struct snapshot_receiver *r, const struct snapshot
 		status = wire_table_read((const Weir__V1__Table *)m, &spec, &id, &why);
 		wire_free(m);
 	}
-	if (!status && r->options.add_table) /* first: what the partition knows is in its header */
+	/* First, as the partition's header contains what it knows. */
+	if (!status && r->options.add_table)
 		status = r->options.add_table(r->options.arg, id, &spec, &why);
 	if (!status)
 		status = partition_add_table(r->options.into, id, &spec, &why);
@@ -186,7 +187,7 @@ static weir_status take_table(struct snapshot_receiver *r, const struct snapshot
 	return status ? weir_fail(err, status, "snapshot of partition %u: %s", r->partition, why.text) : WEIR_OK;
 }
 
-/* The buffer grows with what comes, not with what was announced. */
+/* The buffer grows with the received bytes, not with the announced size. */
 static weir_status take_state(struct snapshot_receiver *r, const struct snapshot_frame *f, weir_error *err)
 {
 	struct cursor c = f->payload;
@@ -204,7 +205,7 @@ static weir_status take_state(struct snapshot_receiver *r, const struct snapshot
 	return status;
 }
 
-/* Of a table that is here, of its shape, and of this partition. */
+/* Whether a row's table exists here, has this shape, and places the row in this partition. */
 static bool row_fits(const struct snapshot_receiver *r, const struct row_item *item)
 {
 	const struct store_table *t = store_table(partition_store(r->options.into), item->table);
@@ -226,7 +227,7 @@ static weir_status load_row(const struct snapshot_receiver *r, const struct row_
 		                 r->partition, item->table, item->key);
 	weir_status status = store_load(partition_store(r->options.into), item->table, item->key, b->data + item->offset, item->bytes,
 	                                !r->options.writer, err);
-	return status == WEIR_E_LIMIT && r->options.writer ? WEIR_OK : status; /* it is below */
+	return status == WEIR_E_LIMIT && r->options.writer ? WEIR_OK : status; /* it is on disk */
 }
 
 static weir_status take_rows(struct snapshot_receiver *r, const struct snapshot_frame *f, weir_error *err)
@@ -321,7 +322,7 @@ void snapshot_receiver_take(struct snapshot_receiver *r, struct cursor frame)
 	leave(r);
 }
 
-/* --- All is here */
+/* --- All frames have arrived */
 
 static weir_status fill_log(struct snapshot_receiver *r, weir_error *err)
 {
@@ -333,7 +334,7 @@ static weir_status fill_log(struct snapshot_receiver *r, weir_error *err)
 	return status;
 }
 
-/* The partition is what the state, the rows and the log say. */
+/* Imports the state, and checks it against BEGIN. */
 static weir_status install(struct snapshot_receiver *r, weir_error *err)
 {
 	struct partition *p = r->options.into;
@@ -383,7 +384,7 @@ static bool log_is_durable(const struct snapshot_receiver *r)
 	return log->ops->durable(log) >= r->reader.begin.last;
 }
 
-/* The next step, once what the present one waits for is there. */
+/* Enters the next stage, once the present one is complete. */
 static weir_status step(struct snapshot_receiver *r, weir_error *err)
 {
 	switch (r->stage) {
@@ -403,7 +404,7 @@ static weir_status step(struct snapshot_receiver *r, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Whether what the present stage waits for is there. */
+/* Whether the present stage is complete. */
 static bool is_through(const struct snapshot_receiver *r)
 {
 	return r->writing == 0 && (r->stage != STAGE_LOG || log_is_durable(r));
@@ -428,7 +429,7 @@ void snapshot_receiver_durable(struct snapshot_receiver *r)
 	leave(r);
 }
 
-/* --- Life */
+/* --- Lifetime */
 
 struct snapshot_receiver *snapshot_receiver_create(const struct snapshot_receiver_options *options)
 {

@@ -25,30 +25,31 @@ struct session {
 	struct snapshot_send_options options;
 	uint64_t id;
 	uint32_t partition;
-	struct snapshot_source *source; /* the sending thread's */
+	struct snapshot_source *source; /* used by the sending thread */
 	/* Guarded by the sender's lock. */
 	struct kept *first, **last;
 	size_t kept_bytes;
-	uint64_t received, sent, made; /* frames below it are with the learner for good; were sent over this connection; were made */
+	/* Frames below these numbers are confirmed by the learner; sent over this connection; made. */
+	uint64_t received, sent, made;
 	uint64_t sent_bytes;
 	bool complete; /* END has been made */
 	bool ready;    /* the source may have more */
 	bool attached;
 	struct snapshot_sink sink;
 	int64_t heard_ms;
-	weir_error err; /* why it ends */
+	weir_error err; /* reason for ending */
 };
 
 struct snapshot_sender {
 	struct snapshot_sender_options options;
-	struct token_bucket bucket; /* the sending thread's */
+	struct token_bucket bucket; /* used by the sending thread */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by lock. */
 	struct session *sessions;
-	uint32_t live;  /* begun, and not told that they have ended */
-	uint64_t begun; /* ever */
+	uint32_t live;  /* sessions that have begun and whose `ended` has not run */
+	uint64_t begun; /* sessions begun so far */
 	bool closed, stopping;
 	bool woken; /* something has changed since the last step began */
 };
@@ -64,7 +65,7 @@ static int64_t now_ms(const struct snapshot_sender *x)
 	return clock_ms(x->options.clock);
 }
 
-/* --- Frames that are kept */
+/* --- Kept frames */
 
 static void keep(struct session *s, struct message *m)
 {
@@ -105,13 +106,13 @@ static void send_kept(struct session *s)
 	token_bucket_take(&s->sender->bucket, k->message->bytes);
 }
 
-/* Without the lock while the source works. */
+/* Releases the lock while the source works. */
 static void make_frame(struct session *s)
 {
 	struct snapshot_sender *x = s->sender;
 	struct message *m = NULL;
 	weir_error err = {0};
-	s->ready = false; /* it may become so before the source has returned */
+	s->ready = false; /* on_source_ready may set it before the source returns */
 	pthread_mutex_unlock(&x->lock);
 	weir_status status = snapshot_source_next(s->source, &m, &err);
 	pthread_mutex_lock(&x->lock);
@@ -123,7 +124,7 @@ static void make_frame(struct session *s)
 		s->err = err;
 }
 
-/* One frame of the session is sent, or made. False: nothing is to be done. */
+/* Sends or makes one frame of the session. False: nothing to do. */
 static bool turn(struct session *s)
 {
 	if (!s->attached || s->err.status)
@@ -138,7 +139,8 @@ static bool turn(struct session *s)
 	return true;
 }
 
-/* All sessions in turn, as long as the pace allows. Returns how long it then does not, in ns; INT64_MAX: there is nothing to send. */
+/* Serves all sessions in turn while the rate allows. Returns how long it must then wait, in ns;
+ * INT64_MAX: nothing is left to send. */
 static int64_t send_all(struct snapshot_sender *x)
 {
 	for (bool went = true; went;) {
@@ -181,7 +183,7 @@ static bool is_over(struct session *s)
 	return true;
 }
 
-/* It is in the sender's list no more. */
+/* Needs: the session is no longer in the sender's list. */
 static void finish(struct session *s)
 {
 	LOG_AT(s->sender->options.logger, s->err.status ? LOG_WARN : LOG_INFO, "snapshot over",
@@ -190,10 +192,10 @@ static void finish(struct session *s)
 	if (s->attached)
 		s->sink.ended(s->sink.arg, s->err.status, s->err.text);
 	forget_below(s, UINT64_MAX);
-	snapshot_source_end(s->source); /* and on_source_ended frees s */
+	snapshot_source_end(s->source); /* then on_source_ended frees s */
 }
 
-/* Returns when the next one would be, in ns from now. */
+/* Ends all sessions that are over. Returns the time in ns until the next one would be over. */
 static int64_t finish_all(struct snapshot_sender *x)
 {
 	int64_t next_ms = INT64_MAX / 1000000;
@@ -247,7 +249,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- Life */
+/* --- Lifetime */
 
 static void sender_free(struct snapshot_sender *x)
 {
@@ -396,7 +398,7 @@ void snapshot_send_abort(struct snapshot_sender *x, uint32_t partition, const ch
 	pthread_mutex_unlock(&x->lock);
 }
 
-/* With the lock. It may be about to end. */
+/* Needs the lock. The session may be about to end. */
 static struct session *find(struct snapshot_sender *x, uint64_t id)
 {
 	struct session *s = x->sessions;

@@ -7,9 +7,9 @@
 #include "server/partition/partition_state.h"
 #include "server/store/store_stream.h"
 
-#define PIECE_BYTES WEIR_MESSAGE_BYTES_TARGET /* of a state, in one frame */
+#define PIECE_BYTES WEIR_MESSAGE_BYTES_TARGET /* of a state, per frame */
 
-/* An entry of the log, which may forget it meanwhile. */
+/* A copy of a log entry, because the log may discard it. */
 struct entry_copy {
 	struct log_entry entry;
 	float rates[];
@@ -23,17 +23,17 @@ struct snapshot_source {
 	struct message *state;
 	struct entry_copy **entries; /* (begin.last + 1 - begin.needs) */
 	struct store_stream *rows;
-	/* The reader's. */
-	enum snapshot_kind stage; /* kind of the next frame, */
-	uint64_t number;          /* its number, */
-	uint32_t table;           /* and what it is of */
+	/* Used by the reader. */
+	enum snapshot_kind stage; /* kind of the next frame */
+	uint64_t number;          /* its number */
+	uint32_t table;           /* its table */
 	size_t entry;
 	struct cursor state_left;
 	bool complete;
 	struct snapshot_sum *sum;
 };
 
-/* --- The moment, on the partition's thread */
+/* --- Beginning, on the partition's thread */
 
 static size_t entries_count(const struct snapshot_source *s)
 {
@@ -82,7 +82,7 @@ static weir_status copy_entries(struct snapshot_source *s)
 		copy->entry.rates = copy->rates;
 		if (e->rates_count)
 			memcpy(copy->rates, e->rates, e->rates_count * sizeof *copy->rates);
-		if (e->message) /* an epoch's first has none */
+		if (e->message) /* an epoch's first entry has none */
 			message_retain(e->message);
 		s->entries[i] = copy;
 	}
@@ -145,7 +145,8 @@ static weir_status begin_rows(struct snapshot_source *s, weir_error *err)
 	return store_stream_begin(&s->rows, &rows, err);
 }
 
-/* Rows that a recovery found may be ahead of what is applied: who has them needs the entries. */
+/* During recovery, rows may be ahead of the applied index, so their receiver also needs the log's
+ * later entries. */
 static uint64_t last_of(const struct partition *p)
 {
 	const struct log *log = partition_log(p);
@@ -188,14 +189,14 @@ uint64_t snapshot_source_index(const struct snapshot_source *s)
 	return s->begin.index;
 }
 
-/* --- Frames, on the reader's */
+/* --- Frames, on the reader's thread */
 
 static struct snapshot_frame frame_of(const struct snapshot_source *s, enum snapshot_kind kind)
 {
 	return (struct snapshot_frame){.kind = kind, .session = s->options.session, .number = s->number};
 }
 
-/* A frame that holds a message's next bytes. */
+/* Makes a frame that holds a message's next bytes. */
 static struct message *make_from(const struct snapshot_source *s, enum snapshot_kind kind, struct cursor *c, size_t bytes)
 {
 	const struct snapshot_frame f = frame_of(s, kind);
@@ -235,7 +236,7 @@ static struct message *make_end(const struct snapshot_source *s)
 	return snapshot_make_end(&f, &totals);
 }
 
-/* Moves on over stages of which nothing is left; *b: the next rows. */
+/* Skips exhausted stages. *b: the next rows. */
 static weir_status advance(struct snapshot_source *s, struct row_batch *b, weir_error *err)
 {
 	if (s->stage == SNAPSHOT_TABLE && s->table == s->begin.tables)
@@ -274,14 +275,14 @@ static weir_status make(struct snapshot_source *s, struct row_batch *b, struct m
 		*out = make_end(s);
 		break;
 	case SNAPSHOT_ASK:
-	case SNAPSHOT_RECEIVED: /* the learner's */
+	case SNAPSHOT_RECEIVED: /* sent by learners */
 		break;
 	}
 	return *out ? WEIR_OK
 	            : weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a frame of its snapshot", s->begin.partition);
 }
 
-/* The frame has been made: it counts, as it will for whoever reads it, and the next one follows. */
+/* Accounts for a frame that has been made, as its reader will, and moves on to the next. */
 static void count(struct snapshot_source *s, uint32_t rows, const struct message *m)
 {
 	struct snapshot_frame f = frame_of(s, s->stage);

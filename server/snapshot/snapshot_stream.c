@@ -7,16 +7,16 @@
 #include "common/base/limits.h"
 #include "proto/wire/wire.h"
 
-#define REPEAT_MS 1000 /* between two times that the learner says where it is */
+#define REPEAT_MS 1000 /* between two reports of the learner */
 
-/* --- The primary's end. A stream belongs to its loop; frames are posted there from the sender's thread. */
+/* --- The primary's end. A stream belongs to its loop; the sender's thread posts frames there. */
 
 struct upstream {
 	const struct snapshot_service *service;
 	struct rpc_loop *loop;
 	struct rpc_stream *stream; /* NULL: closed */
-	uint64_t session;          /* 0: nothing was asked for yet */
-	_Atomic uint32_t posted;   /* to the loop, not run yet */
+	uint64_t session;          /* 0: nothing requested yet */
+	_Atomic uint32_t posted;   /* to the loop, not yet run */
 };
 
 struct delivery {
@@ -38,7 +38,7 @@ static void send_frame(struct upstream *u, struct message *frame)
 {
 	struct message *m = wire_wrap_frame(message_retain(frame));
 	if (m)
-		(void)rpc_stream_send(u->stream, m); /* when it has ended, `closed` follows */
+		(void)rpc_stream_send(u->stream, m); /* if the stream has ended, `closed` follows */
 	else
 		rpc_stream_cancel(u->stream, WEIR_E_MEMORY, "out of memory for a frame of a snapshot");
 }
@@ -63,7 +63,7 @@ static void post(struct upstream *u, struct message *frame, weir_status status, 
 {
 	struct delivery *d = calloc(1, sizeof *d);
 	if (!d)
-		abort(); /* as rpc_loop_post */
+		abort(); /* like rpc_loop_post */
 	d->to = u;
 	d->frame = frame;
 	if (status)
@@ -154,9 +154,9 @@ const struct rpc_stream_handler *snapshot_stream_open(const struct snapshot_serv
 struct snapshot_fetch {
 	struct snapshot_fetch_options options;
 	struct rpc_stream *stream; /* NULL: none is open */
-	uint64_t told;             /* as the primary was last told */
+	uint64_t told;             /* as last reported to the primary */
 	int64_t told_ms, reached_ms;
-	bool heard;   /* over this stream */
+	bool heard;   /* a frame has come over this stream */
 	bool stopped; /* or has failed */
 };
 
@@ -225,7 +225,7 @@ static void open_stream(struct snapshot_fetch *f)
 	const struct snapshot_fetch_options *o = &f->options;
 	weir_error err = {0};
 	if (rpc_stream_open(&f->stream, o->channel, RPC_SNAPSHOT, &handler, f, &err))
-		return; /* again at the next tick */
+		return; /* the next tick retries */
 	f->heard = false;
 	f->told_ms = now_ms(f);
 	send_own(f, snapshot_make_ask(o->session, snapshot_receiver_next(o->receiver), o->uuid, o->generation));

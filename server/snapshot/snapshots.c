@@ -5,7 +5,7 @@
 
 #include "server/snapshot/snapshot_stream.h"
 
-/* To one address, which may be that of a server no more. */
+/* To one address; its server may be gone. */
 struct connection {
 	struct connection *next;
 	struct rpc_channel *channel;
@@ -15,7 +15,7 @@ struct snapshots {
 	struct server *server;
 	struct snapshot_sender *sender;
 	struct snapshot_service service;
-	struct connection *connections[]; /* (executors) each of its loop */
+	struct connection *connections[]; /* (executors) each on its loop */
 };
 
 static void enter(void *arg)

@@ -6,8 +6,8 @@
 #include "worker/tokenizer/string_table.h"
 #include "worker/tokenizer/utf8.h"
 
-/* \w of Rust's regular expressions, and so what tokenizers take for a part of a word (Unicode Technical Standard 18, annex C): the ranges are letters that
- * Unicode counts as symbols. */
+/* \w of Rust's regular expressions, which tokenizers use for parts of words (Unicode Technical
+ * Standard 18, annex C). The ranges are letters that Unicode counts as symbols. */
 static const char word_pattern[] = "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"
                                    "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}]";
 
@@ -36,7 +36,7 @@ weir_status added_set_add(struct added_set *set, const struct added_token *token
 	return status;
 }
 
-/* As bytes; of two that begin alike the shorter one first. */
+/* Compares as bytes; a prefix comes first. */
 static int by_content(const void *a, const void *b)
 {
 	const struct added_token *x = a, *y = b;
@@ -72,7 +72,8 @@ void added_set_free(struct added_set *set)
 	*set = (struct added_set){0};
 }
 
-/* Where in [low, high), whose tokens are alike up to byte `depth`, those begin whose byte there is at least c. */
+/* The first token in [low, high) whose byte at `depth` is at least c. These tokens are equal up to
+ * `depth`. */
 static uint32_t lower_bound(const struct added_set *set, uint32_t low, uint32_t high, uint32_t depth, unsigned c)
 {
 	while (low < high) {
@@ -85,7 +86,7 @@ static uint32_t lower_bound(const struct added_set *set, uint32_t low, uint32_t 
 	return low;
 }
 
-/* The longest token that stands at the beginning of the text; NULL: none. */
+/* The longest token at the beginning of the text; NULL: none. */
 static const struct added_token *token_at(const struct added_set *set, const char *text, size_t bytes)
 {
 	const struct added_token *found = NULL;
@@ -102,14 +103,14 @@ static const struct added_token *token_at(const struct added_set *set, const cha
 	return found;
 }
 
-/* White space as Unicode has it. */
+/* White space as defined by Unicode. */
 static bool is_space(uint32_t c)
 {
 	return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
 	       c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* Where the character begins that ends at `end` > 0. */
+/* The start of the character that ends at `end` > 0. */
 static size_t character_before(const char *text, size_t end)
 {
 	do
@@ -125,7 +126,8 @@ static weir_status is_word(const struct added_set *set, struct pattern_scratch *
 	return pattern_find(set->word, scratch, character, utf8_length(character[0]), 0, word, &begin, &end, err);
 }
 
-/* Whether the token at [begin, end) may not be there, as a letter or the like is beside it. */
+/* Whether a letter or the like is beside [begin, end), so that a single_word token does not match
+ * there. */
 static weir_status is_part_of_word(const struct added_set *set, struct pattern_scratch *scratch, const char *text, size_t bytes,
                                    size_t begin, size_t end, bool *part, weir_error *err)
 {
@@ -164,7 +166,7 @@ static size_t strip_right(const char *text, size_t end, size_t bytes)
 weir_status added_set_cut(const struct added_set *set, struct pattern_scratch *scratch, const char *text, size_t bytes,
                           added_section *section, void *context, weir_error *err)
 {
-	size_t from = 0; /* what is before was passed on */
+	size_t from = 0; /* everything before was passed on */
 	weir_status status = WEIR_OK;
 	for (size_t at = 0; at < bytes && set->count > 0;) {
 		const struct added_token *token = token_at(set, text + at, bytes - at);
@@ -174,7 +176,7 @@ weir_status added_set_cut(const struct added_set *set, struct pattern_scratch *s
 		}
 		size_t begin = at, end = at + token->bytes;
 		bool part = false;
-		at = end; /* what white space it takes may be a token's, too */
+		at = end; /* the white space that it takes may also begin a token */
 		if (token->single_word)
 			status = is_part_of_word(set, scratch, text, bytes, begin, end, &part, err);
 		if (status != WEIR_OK)
@@ -185,7 +187,7 @@ weir_status added_set_cut(const struct added_set *set, struct pattern_scratch *s
 			begin = begin < from ? from : strip_left(text, from, begin);
 		if (token->rstrip)
 			end = strip_right(text, end, bytes);
-		if (begin >= end) /* nothing is left of it */
+		if (begin >= end) /* nothing of it remains */
 			continue;
 		if (from < begin)
 			status = section(context, from, begin, STRING_NONE, err);

@@ -9,7 +9,8 @@
 #define SPACE_BYTES 3u
 #define NONE        UINT32_MAX
 
-/* A token of a word, linked to its neighbours. One that was merged into its left neighbour is GONE. */
+/* A token of a word, linked to its neighbours. A token that was merged into its left neighbour is
+ * GONE. */
 struct symbol {
 	uint32_t id, previous, next;
 };
@@ -17,7 +18,7 @@ struct symbol {
 
 struct kept_word {
 	char word[BPE_KEPT_BYTES];
-	uint8_t bytes; /* 0: free */
+	uint8_t bytes; /* 0: unused */
 	uint32_t count;
 	uint32_t ids[BPE_KEPT_TOKENS];
 };
@@ -27,7 +28,7 @@ struct bpe_scratch {
 	struct kept_word *kept; /* (BPE_KEPT_WORDS) */
 	struct symbol *symbols; /* (symbols_count) */
 	uint32_t symbols_count, symbols_capacity;
-	uint64_t *heap; /* (heap_count) rank << 32 | place of the left symbol; the least is the first */
+	uint64_t *heap; /* (heap_count) rank << 32 | index of the left symbol; the smallest is first */
 	uint32_t heap_count;
 	size_t heap_capacity;
 };
@@ -74,10 +75,11 @@ static weir_status out_of_memory(weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory encoding a text");
 }
 
-/* --- How a word begins */
+/* --- The start of a word */
 
-/* Room for a word's symbols, and for what the heap can hold: each pair once at the beginning, and two for each merge. A byte gives at most two symbols: those of
- * its character's bytes, where a byte-level model falls back. */
+/* Makes room for the symbols of a word, and for the heap: one entry per pair at the start, and two
+ * per merge. A byte gives at most two symbols: the tokens of its character's bytes, when a
+ * byte-level model falls back. */
 static weir_status make_room(struct bpe_scratch *s, size_t bytes, weir_error *err)
 {
 	const size_t symbols = 2 * bytes;
@@ -98,7 +100,8 @@ static weir_status make_room(struct bpe_scratch *s, size_t bytes, weir_error *er
 static void add_symbol(struct bpe_scratch *s, uint32_t id)
 {
 	const uint32_t at = s->symbols_count++;
-	s->symbols[at] = (struct symbol){.id = id, .previous = at - 1, .next = at + 1}; /* at 0 the one before is NONE */
+	/* at 0, `previous` is NONE */
+	s->symbols[at] = (struct symbol){.id = id, .previous = at - 1, .next = at + 1};
 }
 
 static weir_status unknown(const struct bpe *b, const char *character, size_t bytes, weir_error *err)
@@ -109,7 +112,8 @@ static weir_status unknown(const struct bpe *b, const char *character, size_t by
 
 static weir_status begin_word(const struct bpe *b, struct bpe_scratch *s, const char *word, size_t bytes, weir_error *err)
 {
-	bool pending = false; /* an unknown token, which those that follow may join; tokens of bytes go before it */
+	/* An unknown token that following ones may join. Tokens of bytes are placed before it. */
+	bool pending = false;
 	s->symbols_count = 0;
 	for (size_t at = 0; at < bytes;) {
 		const size_t n = b->byte_level ? 1 : utf8_length(word[at]);
@@ -171,7 +175,8 @@ static void push_pair(const struct bpe *b, struct bpe_scratch *s, uint32_t left)
 		heap_push(s, (uint64_t)m->rank << 32 | left);
 }
 
-/* What is taken from the heap may be out of date: it counts where its neighbours, as they are now, become the same token. */
+/* Merges the pairs of a word. A heap entry may be out of date: it counts only if its current
+ * neighbours still merge to the same token. */
 static void merge_word(const struct bpe *b, struct bpe_scratch *s)
 {
 	s->heap_count = 0;
@@ -252,7 +257,8 @@ static weir_status encode_word(const struct bpe *b, struct bpe_scratch *s, const
 	return status;
 }
 
-/* The first "▁" of the word, from byte `from` on, that another character stands before; `bytes` when there is none. */
+/* The first "▁" of the word, from byte `from` on, that follows another character; `bytes` if there
+ * is none. */
 static size_t cut_after(const char *word, size_t bytes, size_t from)
 {
 	bool behind_space = true;

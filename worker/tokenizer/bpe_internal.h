@@ -1,4 +1,4 @@
-/* Shared by bpe_read.c, which makes the tables, and bpe.c, which encodes by them. */
+/* Shared by bpe_read.c, which builds the tables, and bpe.c, which encodes with them. */
 #ifndef WEIR_BPE_INTERNAL_H
 #define WEIR_BPE_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 void bpe_start_of(const struct bpe *b, const char *character, size_t bytes, struct bpe_start *start);
 
-/* The merge of two neighbours; NULL: there is none. */
+/* The merge of two neighbours; NULL: they do not merge. */
 static inline const struct bpe_merge *bpe_find_merge(const struct bpe *b, uint32_t left, uint32_t right)
 {
 	const uint64_t pair = (uint64_t)left << 32 | right;

@@ -1,4 +1,4 @@
-/* See bpe.h: the model of a tokenizer.json becomes tables. */
+/* Builds the tables of bpe.h from the model of a tokenizer.json. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 
 enum { SHOWN = 60 };
 
-#define SPACE       "\xe2\x96\x81" /* U+2581, which stands for a space in sentencepiece's vocabularies */
+/* U+2581, which stands for a space in sentencepiece vocabularies */
+#define SPACE       "\xe2\x96\x81"
 #define SPACE_BYTES 3u
 
 static weir_status out_of_memory(weir_error *err)
@@ -19,7 +20,8 @@ static weir_status out_of_memory(weir_error *err)
 
 /* --- Bytes as characters */
 
-/* GPT-2's table: printable characters of Latin-1 stand for their own byte; those from U+0100 on for the others, in three runs. */
+/* GPT-2's table: printable characters of Latin-1 stand for their own byte; characters from U+0100
+ * on stand for the other bytes, in three runs. */
 static uint32_t character_of(unsigned byte)
 {
 	if (byte <= 0x20)
@@ -44,9 +46,9 @@ bool bpe_bytes_of(const char *content, size_t bytes, char *out, size_t *n)
 	return true;
 }
 
-/* --- How characters begin */
+/* --- The start of characters */
 
-/* Tokens of the character's bytes, <0xE2> and so on. False: one is missing. */
+/* Finds the tokens of the character's bytes, <0xE2> and so on. False: one is missing. */
 static bool byte_tokens(const struct bpe *b, const char *character, size_t bytes, struct bpe_start *start)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -125,14 +127,15 @@ static weir_status add_merge(struct bpe *b, const char *left, size_t left_bytes,
 		return status;
 	const uint64_t pair = (uint64_t)left_id << 32 | right_id;
 	b->merges[slot_of(b, pair)] =
-	    (struct bpe_merge){.pair = pair, .rank = (uint32_t)rank, .id = id}; /* the last of equal ones counts */
+	    /* the last of equal pairs wins */
+	    (struct bpe_merge){.pair = pair, .rank = (uint32_t)rank, .id = id};
 	b->by_rank[rank] = id;
 	if (!ends_in_space(left, left_bytes) && right_bytes >= SPACE_BYTES && memcmp(right, SPACE, SPACE_BYTES) == 0)
 		b->cuts_at_spaces = false;
 	return WEIR_OK;
 }
 
-/* "left right", or ["left", "right"]. */
+/* A merge: "left right", or ["left", "right"]. */
 static weir_status read_merge(struct bpe *b, const struct json_value *v, size_t rank, bool *skip, weir_error *err)
 {
 	size_t left_bytes, right_bytes;
@@ -175,9 +178,9 @@ static weir_status read_merges(struct bpe *b, const struct json_value *merges, w
 	return status;
 }
 
-/* --- All */
+/* --- The whole model */
 
-/* What would change the words that this reads, and is not supported. */
+/* Rejects options that would change words and are not supported. */
 static weir_status check_unsupported(const struct json_value *model, weir_error *err)
 {
 	static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -211,7 +214,8 @@ static weir_status read_options(struct bpe *b, const struct json_value *model, w
 	return status;
 }
 
-/* Tokens of a byte-level vocabulary as the bytes that they stand for. Others are no words. */
+/* Collects the tokens of a byte-level vocabulary as the bytes that they stand for. Tokens with
+ * other characters are not words. */
 static weir_status find_words(struct bpe *b, weir_error *err)
 {
 	weir_status status = WEIR_OK;

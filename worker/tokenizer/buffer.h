@@ -1,4 +1,5 @@
-/* Bytes that grow: what normalizers and pre-tokenizers write. Kept and written again, by one thread. */
+/* A growing buffer of bytes, for the output of normalizers and pre-tokenizers. One thread reuses
+ * it. */
 #ifndef WEIR_BUFFER_H
 #define WEIR_BUFFER_H
 
@@ -11,7 +12,7 @@ struct buffer {
 	size_t size, capacity;
 };
 
-/* False when out of memory, or beyond `bytes_max` in all: nothing is appended then. */
+/* False: out of memory, or more than `bytes_max` in all; then nothing is appended. */
 static inline bool buffer_append(struct buffer *b, const char *data, size_t bytes, size_t bytes_max)
 {
 	if (bytes > bytes_max || b->size > bytes_max - bytes)

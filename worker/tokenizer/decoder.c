@@ -1,4 +1,4 @@
-/* See tokenizer.h. */
+/* The decoder of tokenizer.h: the steps that apply to the text as a whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,10 @@
 struct decoder {
 	const struct tokenizer *t;
 	bool skip_special;
-	bool begun;        /* some token has come */
-	uint64_t stripped; /* of the text's beginning, so far; UINT64_MAX: something else has come */
-	char *buffer;      /* (longest + 1) */
+	bool begun; /* at least one token has come */
+	/* characters stripped from the beginning so far; UINT64_MAX: the beginning is over */
+	uint64_t stripped;
+	char *buffer; /* (longest + 1) */
 };
 
 weir_status decoder_create(struct decoder **out, const struct tokenizer *t, bool skip_special, weir_error *err)
@@ -39,7 +40,7 @@ void decoder_free(struct decoder *d)
 	free(d);
 }
 
-/* The first token without the character that stands for the space before it. */
+/* The first token's content, without the character that stands for the space before it. */
 static const char *drop_from_first(struct decoder *d, uint32_t id, size_t *bytes)
 {
 	const struct decoding *how = &d->t->decoding;

@@ -1,4 +1,5 @@
-/* The decoder of a tokenizer.json. What it does to tokens one by one is done here, once for each, into a table; what it does to the text as a whole, decoder.c does. */
+/* Reads the decoder of a tokenizer.json. The steps that apply to single tokens run here, once per
+ * token, and fill a table. decoder.c runs the steps that apply to the whole text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +8,15 @@
 #include "worker/tokenizer/utf8.h"
 
 #define DECODING_STEPS_MAX 16u
-#define DECODED_BYTES_MAX  (16u * TOKENIZER_TOKEN_BYTES_MAX) /* of one token */
+#define DECODED_BYTES_MAX  (16u * TOKENIZER_TOKEN_BYTES_MAX) /* one token */
 
-/* A decoder as it is read: what is done to a token, in order, until Fuse. */
+/* A step of the decoder: changes a token. The steps run in order, up to Fuse. */
 struct decoding_step {
 	enum { DECODE_BYTE_LEVEL, DECODE_REPLACE, DECODE_BYTE_FALLBACK, DECODE_STRIP } kind;
 	struct pattern *pattern;
-	char *content; /* (bytes): in the pattern's place; what is stripped */
+	char *content; /* (bytes): replacement for the pattern; or the character to strip */
 	size_t bytes;
-	uint64_t start, stop; /* how many are stripped */
+	uint64_t start, stop; /* how many to strip */
 };
 
 struct decoding_steps {
@@ -86,7 +87,7 @@ static weir_status read_metaspace(struct decoding_steps *s, const struct json_va
 		return status;
 	step->content = strdup(" ");
 	step->bytes = 1;
-	s->fused = true; /* what the first token loses is not known to later steps */
+	s->fused = true; /* later steps cannot know what the first token loses */
 	return step->content != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
@@ -119,14 +120,14 @@ static weir_status read_member(void *arg, const char *type, const struct json_va
 	                 "%.60s is not supported; ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence are", type);
 }
 
-/* --- What the steps make of a token */
+/* --- Running the steps on a token */
 
 static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* <0x0A> becomes its byte. False: it is another token. */
+/* Converts <0x0A> to its byte. False: another token. */
 static bool fall_back(struct buffer *b)
 {
 	const char *t = b->data;
@@ -159,7 +160,8 @@ static weir_status replace(const struct decoding_steps *s, const struct decoding
 	return status;
 }
 
-/* Characters become the bytes that they stand for; a token with others stays. */
+/* Converts characters to the bytes that they stand for. A token with other characters stays as it
+ * is. */
 static weir_status to_bytes(struct buffer *b, weir_error *err)
 {
 	char *bytes = malloc(b->size);
@@ -186,7 +188,7 @@ static weir_status run_steps(const struct decoding_steps *s, struct buffer *b, w
 		else if (step->kind == DECODE_BYTE_LEVEL)
 			status = to_bytes(b, err);
 		else if (fall_back(b))
-			break; /* a byte is no text for later steps */
+			break; /* later steps take text, not a byte */
 	}
 	return status;
 }
@@ -222,7 +224,7 @@ static weir_status put_added(struct decoding_steps *s, const struct added_set *s
 	return status;
 }
 
-/* Added tokens as the normalizer has made them, all others as the vocabulary has them. */
+/* Fills the table: added tokens in their normalized form, all others as in the vocabulary. */
 static weir_status fill_table(struct decoding_steps *s, weir_error *err)
 {
 	struct tokenizer *t = s->t;

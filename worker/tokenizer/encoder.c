@@ -1,4 +1,4 @@
-/* See tokenizer.h: a text on its way to ids. */
+/* The encoder of tokenizer.h: converts a text to ids. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -12,15 +12,15 @@ struct encoder {
 	struct buffer normal[2];
 	struct pre_run pre;
 
-	/* of the text that is encoded */
+	/* the text being encoded */
 	const char *text;
 	struct token_list *out;
-	struct text_mark *mark, *marks_end; /* those that are to be found yet */
-	struct token_list before_mark;      /* what a section's beginning becomes alone */
+	struct text_mark *mark, *marks_end; /* marks not found yet */
+	struct token_list before_mark;      /* tokens of a section's beginning, encoded alone */
 
-	/* of a section without added tokens that the normalizer has made something of */
+	/* a normalized section without raw added tokens */
 	const char *normalized;
-	bool first; /* it begins where the text does */
+	bool first; /* it is the beginning of the text */
 };
 
 static weir_status out_of_memory(weir_error *err)
@@ -77,9 +77,9 @@ static weir_status put(struct token_list *out, const uint32_t *ids, uint32_t cou
 	return WEIR_OK;
 }
 
-/* --- Sections: from the whole text inwards */
+/* --- Sections, from the whole text inwards */
 
-/* A stretch of a normalized section. */
+/* Encodes a stretch of a normalized section. */
 static weir_status normalized_section(void *context, size_t begin, size_t end, uint32_t id, weir_error *err)
 {
 	struct encoder *e = context;
@@ -88,7 +88,8 @@ static weir_status normalized_section(void *context, size_t begin, size_t end, u
 	return pre_tokenizer_run(&e->pre, e->normalized + begin, end - begin, e->first && begin == 0, err);
 }
 
-/* Bytes [begin, end) of the text, which have no added tokens but those that are looked for in what the normalizer makes. */
+/* Encodes bytes [begin, end) of the text. They contain no added tokens, except those that are
+ * looked for in normalized text. */
 static weir_status encode_section(struct encoder *e, size_t begin, size_t end, weir_error *err)
 {
 	size_t bytes;
@@ -100,7 +101,8 @@ static weir_status encode_section(struct encoder *e, size_t begin, size_t end, w
 	return added_set_cut(&e->t->normalized, e->patterns, e->normalized, bytes, normalized_section, e, err);
 }
 
-/* A mark inside of a section: those of its tokens count that its beginning, encoded alone, has too. */
+/* Resolves a mark inside a section: encodes the section's beginning alone, and counts the tokens
+ * that equal those of the whole section. */
 static weir_status find_inside(struct encoder *e, size_t begin, size_t first_token, struct text_mark *mark, weir_error *err)
 {
 	struct token_list *whole = e->out, *alone = &e->before_mark;
@@ -115,7 +117,7 @@ static weir_status find_inside(struct encoder *e, size_t begin, size_t first_tok
 	return status;
 }
 
-/* A stretch of the text. */
+/* Encodes a stretch of the text. */
 static weir_status section(void *context, size_t begin, size_t end, uint32_t id, weir_error *err)
 {
 	struct encoder *e = context;
@@ -151,7 +153,7 @@ static weir_status encode_text(struct encoder *e, size_t bytes, weir_error *err)
 	if (valid < bytes)
 		return weir_fail(err, WEIR_E_INVALID, "invalid UTF-8 at byte %zu", valid);
 	weir_status status = added_set_cut(&e->t->raw, e->patterns, e->text, bytes, section, e, err);
-	for (; e->mark != e->marks_end; e->mark++) /* at the end */
+	for (; e->mark != e->marks_end; e->mark++) /* marks at the end */
 		e->mark->token = e->out->count;
 	return status;
 }

@@ -1,4 +1,4 @@
-/* The only user of utf8proc. */
+/* Reads and runs a normalizer. The only user of utf8proc. */
 #include "worker/tokenizer/normalizer.h"
 
 #include <utf8proc.h>

@@ -12,7 +12,7 @@ struct pattern {
 };
 
 struct pattern_scratch {
-	pcre2_match_data *match; /* of one pair: groups are not asked for */
+	pcre2_match_data *match; /* one pair: groups are not needed */
 	pcre2_match_context *context;
 	pcre2_jit_stack *stack;
 };
@@ -25,7 +25,7 @@ static weir_status fail_compiling(const char *text, size_t bytes, int code, weir
 	                 text, why);
 }
 
-/* shown: the text as the file has it, for errors */
+/* shown: the text as in the file, for errors */
 static weir_status compile(struct pattern **out, const char *text, size_t bytes, uint32_t options, const char *shown,
                            size_t shown_bytes, weir_error *err)
 {
@@ -53,7 +53,8 @@ static weir_status compile(struct pattern **out, const char *text, size_t bytes,
 		                 "the pattern '%.*s' may match nothing at all, and does not say then where to cut",
 		                 shown_bytes < PATTERN_SHOWN ? (int)shown_bytes : PATTERN_SHOWN, shown);
 	}
-	(void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* where it cannot, the interpreter gives the same, slower */
+	/* without JIT, the interpreter gives the same results, more slowly */
+	(void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
 	*out = p;
 	return WEIR_OK;
 }

@@ -1,6 +1,8 @@
-/* A regular expression from Oniguruma's syntax (Ruby's, as its users have it) to PCRE2's.
+/* Translates a regular expression from Oniguruma's syntax (Ruby's, as users of Oniguruma know it)
+ * to PCRE2's.
  *
- * One pass over the text. Outside of a class, what stands for a set becomes a class; inside, its members are put in. */
+ * It makes one pass over the text. Outside a class, an escape for a set becomes a class; inside,
+ * its members are added to the class. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +10,11 @@
 
 #include "worker/tokenizer/pattern.h"
 
-/* White space as Unicode has it: PCRE2's own \s takes U+180E as well. */
+/* White space as defined by Unicode. PCRE2's \s also matches U+180E. */
 #define SPACES "\\t-\\r\\x{85}\\p{Z}"
 
-/* What Unicode 15, 15.1 and 16 have assigned: Debian 12's PCRE2 is of 14. Where PCRE2 is newer, it is said twice. */
+/* Characters assigned by Unicode 15, 15.1 and 16; Debian 12's PCRE2 has Unicode 14. A newer PCRE2
+ * then gets some characters twice, which is harmless. */
 static const struct assigned {
 	uint32_t first, last;
 	char category[3];
@@ -78,7 +81,7 @@ static weir_status put_text(struct translation *t, const char *text)
 	return put(t, text, strlen(text));
 }
 
-/* The next n bytes as they are. */
+/* Copies the next n bytes unchanged. */
 static weir_status pass(struct translation *t, size_t n)
 {
 	t->at += n;
@@ -92,7 +95,7 @@ static weir_status refuse(struct translation *t, size_t n, const char *why)
 	                 t->text + t->at, t->at, why);
 }
 
-/* The byte that stands i behind; 0 beyond the end. */
+/* The byte i places ahead; 0 beyond the end. */
 static char ahead(const struct translation *t, size_t i)
 {
 	return i < t->bytes - t->at ? t->text[t->at + i] : 0;
@@ -115,7 +118,7 @@ static bool is_alphanumeric(char c)
 
 /* --- Sets */
 
-/* The members of a category for a class: those that PCRE2 knows, and the newer ones. */
+/* Adds the members of a category to a class: those that PCRE2 knows, and the newer ones. */
 static weir_status put_category(struct translation *t, const char *name)
 {
 	char text[40];
@@ -134,7 +137,7 @@ static weir_status put_category(struct translation *t, const char *name)
 	return status;
 }
 
-/* A set by its members; NULL: those of the category. */
+/* Adds a set by its members, or, if these are NULL, the members of the category. */
 static weir_status put_set(struct translation *t, const char *members, const char *category, bool negated, bool in_class)
 {
 	weir_status status = in_class ? WEIR_OK : put_text(t, negated ? "[^" : "[");
@@ -143,7 +146,7 @@ static weir_status put_set(struct translation *t, const char *members, const cha
 	return status != WEIR_OK || in_class ? status : put_text(t, "]");
 }
 
-/* \p{Name}: *n its bytes. NULL when it is no general category. */
+/* Parses \p{Name}; *n is its length in bytes. NULL: not a general category. */
 static const char *category_at(const struct translation *t, size_t *n)
 {
 	size_t length = 0;
@@ -158,10 +161,10 @@ static const char *category_at(const struct translation *t, size_t *n)
 	return NULL;
 }
 
-/* In a class: a '-' that is neither the class's first character nor escaped has just been put. */
+/* Whether a '-' was just written inside a class, neither as its first character nor escaped. */
 static bool behind_dash(const struct translation *t)
 {
-	const char *last = t->out + t->written - 1; /* a class has begun, and the text before it is not needed */
+	const char *last = t->out + t->written - 1; /* inside a class, the output is not empty */
 	if (*last != '-')
 		return false;
 	return !(last[-1] == '[' || last[-1] == '\\' || (last[-1] == '^' && last - t->out > 1 && last[-2] == '['));
@@ -185,7 +188,7 @@ static weir_status translate_set(struct translation *t, bool in_class)
 
 /* --- Escapes */
 
-/* \uXXXX; \x{X...} is the same in both. */
+/* Translates \uXXXX; \x{X...} is the same in both. */
 static weir_status translate_code(struct translation *t)
 {
 	char text[16];
@@ -250,7 +253,8 @@ static weir_status translate_group(struct translation *t)
 	return refuse(t, 4, "a kind of group that is not supported: (?: (?= (?! (?<= (?<! (?> (?i: are");
 }
 
-/* {n}, {n,}, {n,m}. A '+' or, of one number, a '?' behind it is not what PCRE2 takes it for. */
+/* Translates {n}, {n,}, {n,m}. Rejects a '+' after them, or a '?' after {n}: PCRE2 reads these
+ * differently. */
 static weir_status translate_repeat(struct translation *t)
 {
 	size_t n = 1, commas = 0;

@@ -2,7 +2,7 @@
 
 #include "worker/tokenizer/read.h"
 
-/* GPT-2's, which ByteLevel cuts at (Radford et al. 2019, encoder.py). */
+/* GPT-2's pattern, at which ByteLevel cuts (Radford et al. 2019, encoder.py). */
 static const char gpt2_pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /* --- Reading */
@@ -181,13 +181,14 @@ static weir_status put_prefix(struct pre_run *r, uint32_t k, const char *text, s
 	return status == WEIR_OK ? run(r, k + 1, b->data, b->size, first, err) : status;
 }
 
-/* A cut on its way: stretches that match and such that do not come in order, and what may still grow waits. */
+/* The state of a cut. Matching and other stretches come in order; a stretch that may still grow
+ * waits. */
 struct cutting {
 	struct pre_run *r;
-	uint32_t next; /* step */
+	uint32_t next; /* the next step */
 	const char *text;
 	bool first;
-	bool waits, waits_matched; /* [begin, end) waits; it is one match */
+	bool waits, waits_matched; /* [begin, end) waits; it is a single match */
 	bool matched;              /* the last stretch was a match */
 	size_t begin, end;
 };
@@ -200,15 +201,15 @@ static weir_status pass_on(struct cutting *c, weir_error *err)
 	return run(c->r, c->next, c->text + c->begin, c->end - c->begin, c->first && c->begin == 0, err);
 }
 
-/* Whether a stretch belongs to what waits. */
+/* Whether a stretch joins the waiting one. */
 static bool joins(const struct cutting *c, int cut, bool matched)
 {
 	switch (cut) {
-	case CUT_WITH_PREVIOUS: /* a match to what is none */
+	case CUT_WITH_PREVIOUS: /* a match joins a stretch that is not a match */
 		return matched && !c->matched;
-	case CUT_WITH_NEXT: /* what is none to a match */
+	case CUT_WITH_NEXT: /* a stretch that is not a match joins a match */
 		return !matched && c->waits_matched;
-	case CUT_CONTIGUOUS: /* matches to each other */
+	case CUT_CONTIGUOUS: /* matches join each other, and so do the others */
 		return matched == c->matched;
 	default:
 		return false;
@@ -253,7 +254,7 @@ static weir_status split(struct pre_run *r, uint32_t k, const char *text, size_t
 	return pass_on(&c, err);
 }
 
-/* A piece at step k. */
+/* Runs step k on a piece. */
 static weir_status run(struct pre_run *r, uint32_t k, const char *text, size_t bytes, bool first, weir_error *err)
 {
 	if (bytes == 0)

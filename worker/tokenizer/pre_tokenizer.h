@@ -1,7 +1,9 @@
-/* The pre-tokenizer of a tokenizer.json, which cuts texts into the pieces that are encoded apart: Split, ByteLevel, Metaspace, Digits, and Sequences of them.
+/* The pre-tokenizer of a tokenizer.json cuts a text into pieces that are encoded separately: Split,
+ * ByteLevel, Metaspace, Digits, and Sequences of these.
  *
- * It is a list of plain steps: spaces replaced, something put in front, a cut at a pattern. ByteLevel is its last where there is one; what it does to characters,
- * which become those of their bytes, the model does by reading bytes (bpe.h). */
+ * It is a list of simple steps: replace spaces, add a prefix, cut at a pattern. ByteLevel, if
+ * present, is the last one. Its mapping of characters to those of their bytes is left to the model,
+ * which reads bytes (bpe.h). */
 #ifndef WEIR_PRE_TOKENIZER_H
 #define WEIR_PRE_TOKENIZER_H
 
@@ -15,33 +17,36 @@
 
 struct pre_step {
 	enum { PRE_REPLACE_SPACES, PRE_PREFIX, PRE_SPLIT } kind;
-	char character[UTF8_CHARACTER_MAX]; /* (bytes): what spaces become; what begins a piece that does not begin with it */
+	/* (bytes): the replacement of a space; or the prefix of a piece that does not begin with it */
+	char character[UTF8_CHARACTER_MAX];
 	uint32_t bytes;
-	bool first_only; /* PRE_PREFIX: of a text's first piece alone */
+	bool first_only; /* PRE_PREFIX: only for the first piece of a text */
 	struct pattern *pattern;
-	enum { CUT_REMOVED, CUT_ISOLATED, CUT_WITH_PREVIOUS, CUT_WITH_NEXT, CUT_CONTIGUOUS } cut; /* where matches go */
-	bool invert; /* what does not match is what does */
+	/* the fate of matches */
+	enum { CUT_REMOVED, CUT_ISOLATED, CUT_WITH_PREVIOUS, CUT_WITH_NEXT, CUT_CONTIGUOUS } cut;
+	bool invert; /* swap the matches and the text between them */
 };
 
 struct pre_tokenizer {
 	struct pre_step steps[PRE_STEPS_MAX];
-	uint32_t count; /* 0: a text is a piece */
+	uint32_t count; /* 0: the whole text is one piece */
 	bool byte_level;
 };
 
 weir_status pre_tokenizer_read(struct pre_tokenizer *p, const struct json_value *v, weir_error *err);
 void pre_tokenizer_free(struct pre_tokenizer *p);
 
-/* What a run needs: buffers are a thread's own. */
+/* The state of a run; one thread owns the buffers. */
 struct pre_run {
 	const struct pre_tokenizer *pre;
 	struct pattern_scratch *scratch;
 	struct buffer buffers[PRE_STEPS_MAX];
-	size_t bytes_max;                                                                     /* of a piece */
-	weir_status (*piece)(void *context, const char *text, size_t bytes, weir_error *err); /* in order; none is empty */
+	size_t bytes_max; /* for one piece */
+	/* called in order; no piece is empty */
+	weir_status (*piece)(void *context, const char *text, size_t bytes, weir_error *err);
 	void *context;
 };
-/* first: the text begins where the whole one does. */
+/* first: the text is the beginning of the whole text. */
 weir_status pre_tokenizer_run(struct pre_run *r, const char *text, size_t bytes, bool first, weir_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the readers of a tokenizer.json's parts share. Their errors say what is wrong in the part; tokenizer_parse puts the file and the part before it. */
+/* Shared by the readers of the parts of a tokenizer.json. Their errors describe the fault in the
+ * part; tokenizer_parse puts the file and the part before it. */
 #ifndef WEIR_TOKENIZER_READ_H
 #define WEIR_TOKENIZER_READ_H
 
@@ -8,12 +9,13 @@
 
 #define READ_DEPTH_MAX 8u /* Sequences in Sequences */
 
-/* The text at `key`, which must be there, in malloc'ed memory with a NUL behind it. */
+/* Reads the text at `key`, which must exist, into malloc'ed memory with a NUL after it. */
 weir_status read_text(char **out, size_t *bytes, const struct json_value *v, const char *key, weir_error *err);
 weir_status read_bool(bool *out, const struct json_value *v, const char *key, bool absent, weir_error *err);
-/* {"pattern": {"String": ...} or {"Regex": ...}}. */
+/* Reads {"pattern": {"String": ...} or {"Regex": ...}}. */
 weir_status read_pattern(struct pattern **out, const struct json_value *v, weir_error *err);
-/* Calls `each` with v, or where v is a Sequence with the members of its list, in order; not at all when v is null or absent. */
+/* Calls `each` with v, or, if v is a Sequence, with the members of its list, in order. Does not
+ * call it if v is null or absent. */
 weir_status read_sequence(const struct json_value *v, const char *list,
                           weir_status (*each)(void *arg, const char *type, const struct json_value *v, weir_error *err),
                           void *arg, weir_error *err);

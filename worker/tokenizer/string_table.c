@@ -12,7 +12,7 @@ static weir_status out_of_memory(weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a vocabulary");
 }
 
-/* Its slot, or the free one where it would be. Needs slots. */
+/* The slot of the string, or the unused one where it would go. The table must have slots. */
 static uint32_t slot_of(const struct string_table *t, const char *string, size_t bytes)
 {
 	uint32_t slot = (uint32_t)hash_bytes(string, bytes, 0) & (t->slots_count - 1);

@@ -1,4 +1,4 @@
-/* See tokenizer.h: files to a tokenizer, and its questions answered. */
+/* Opens tokenizers from files, and answers queries about them (tokenizer.h). */
 #include "worker/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static weir_status keep_text(char **text, const char *content, weir_error *err)
 	return (*text = strdup(content)) != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
 }
 
-/* The token as bos or eos. Where there is none of this content, there is none. */
+/* Sets bos or eos to the token with this content, or to none if no token has it. */
 static weir_status set_end(const struct tokenizer *t, const char *content, uint32_t *id, char **text, weir_error *err)
 {
 	*id = tokenizer_id(t, content, strlen(content));
@@ -35,7 +35,7 @@ static weir_status set_end(const struct tokenizer *t, const char *content, uint3
 	return WEIR_OK;
 }
 
-/* By the names that models give them. */
+/* Finds bos and eos by the names that models give them. */
 static weir_status guess_ends(struct tokenizer *t, weir_error *err)
 {
 	static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>"};
@@ -49,7 +49,7 @@ static weir_status guess_ends(struct tokenizer *t, weir_error *err)
 	return status;
 }
 
-/* Ids that are not the file's make another tokenizer of it. */
+/* Computes the fingerprint. It includes the ids if these differ from the file's. */
 static weir_status take_fingerprint(struct tokenizer *t, const char *text, size_t bytes, weir_error *err)
 {
 	struct buffer all = {0};
@@ -125,7 +125,7 @@ static weir_status take_beside(struct tokenizer *t, const struct tokenizer_besid
 	return status == WEIR_OK && template != NULL ? keep_text(&t->info.chat_template, template, err) : status;
 }
 
-/* What is of a folder and not of its tokens. */
+/* Reads the parts of a folder that are not tokens. */
 static weir_status read_folder(struct tokenizer *t, const struct tokenizer_beside *beside, const char *folder, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text;
@@ -203,7 +203,7 @@ void tokenizer_close(struct tokenizer *t)
 	free(t);
 }
 
-/* --- Questions */
+/* --- Queries */
 
 const struct tokenizer_info *tokenizer_get_info(const struct tokenizer *t)
 {

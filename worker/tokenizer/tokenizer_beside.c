@@ -1,5 +1,5 @@
-/* What stands beside a tokenizer.json: tokens that the folder's other files name, in the order
- * in which transformers adds them. */
+/* The files beside a tokenizer.json: adds the tokens that they name, in the order of
+ * transformers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "common/system/disk.h"
 #include "worker/tokenizer/tokenizer_internal.h"
 
-/* Tokens with a role, in transformers' order. */
+/* Tokens with a role, in the order of transformers. */
 static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 static const char *const lists[] = {"extra_special_tokens", "additional_special_tokens"};
 
@@ -19,12 +19,12 @@ weir_status tokenizer_beside_text(const char *folder, const char *name, size_t b
 	*text = NULL;
 	if (snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name) >= (int)WEIR_PATH_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
-	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
+	weir_error why = {0}; /* not the caller's error: a missing file is not a failure */
 	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, &why);
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
-/* *out stays NULL where there is none. */
+/* *out stays NULL if there is no such file. */
 static weir_status read_file(struct json **out, const char *folder, const char *name, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text;
@@ -59,7 +59,7 @@ static const struct json_value *root_of(const struct json *j)
 	return j != NULL ? json_root(j) : NULL;
 }
 
-/* The map's, or else the config's. */
+/* The value in the map, or else in the config. */
 static const struct json_value *member(const struct tokenizer_beside *b, const char *key)
 {
 	const struct json_value *v = json_member(root_of(b->map), key);
@@ -77,9 +77,9 @@ const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char 
 	return text_of(member(b, key), NULL);
 }
 
-/* --- What is not done */
+/* --- Unsupported keys */
 
-/* Of classes that take tokenizer.json as it stands the key changes nothing. */
+/* Whether the tokenizer class uses tokenizer.json unchanged, so that the key has no effect. */
 static bool class_takes_file(const struct tokenizer *t, const struct json_value *config)
 {
 	static const char *const plain[] = {"PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"};
@@ -127,18 +127,19 @@ static weir_status add(struct tokenizer *t, const struct json_value *v, weir_err
 	return tokenizer_add(t, text, bytes, json_is_map(v) ? v : NULL, true, err);
 }
 
-/* A token that has an id in added_tokens_decoder or in added_tokens.json. Ids only order them. */
+/* A token with an id in added_tokens_decoder or in added_tokens.json. The ids only define the
+ * order. */
 struct numbered {
 	uint64_t id;
 	const char *text;
 	size_t bytes;
-	const struct json_value *how; /* NULL: plain */
+	const struct json_value *how; /* NULL: no properties */
 };
 
 struct collecting {
 	struct numbered *list;
 	size_t count;
-	const struct json_value *own; /* tokenizer.json's added_tokens, whose ids win */
+	const struct json_value *own; /* added_tokens of tokenizer.json, whose ids win */
 };
 
 static bool has_id(const struct json_value *own, uint64_t id)

@@ -1,4 +1,4 @@
-/* A tokenizer.json, part by part. */
+/* Reads a tokenizer.json, part by part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static weir_status read_vocabulary(struct tokenizer *t, const struct json_value 
 
 /* --- Added tokens */
 
-/* What the normalizer makes of an added token. */
+/* Normalizes an added token. */
 static weir_status normalize_token(const struct tokenizer *t, struct added_token *token, weir_error *err)
 {
 	struct buffer buffers[2] = {0};
@@ -74,8 +74,8 @@ static weir_status normalize_token(const struct tokenizer *t, struct added_token
 	return status;
 }
 
-/* The id that Hugging Face's tokenizers give it, whatever the file says: the model's, or else
- * the next behind the model's tokens, which are counted, and those added before. */
+/* The id that Hugging Face's tokenizers give the token, whatever the file says: the model's id, or
+ * else the next one after the count of the model's tokens and the tokens added before. */
 static weir_status assign_id(struct tokenizer *t, const char *content, size_t bytes, uint32_t *id, weir_error *err)
 {
 	size_t taken;
@@ -90,7 +90,7 @@ static weir_status assign_id(struct tokenizer *t, const char *content, size_t by
 	return string_table_add(&t->others, content, bytes, *id, err);
 }
 
-/* A token's properties. special: where `how` does not say. */
+/* Reads a token's properties. special: the default if `how` does not say. */
 static weir_status read_properties(struct added_token *token, bool *normalized, const struct json_value *how, bool special,
                                    weir_error *err)
 {
@@ -104,8 +104,8 @@ static weir_status read_properties(struct added_token *token, bool *normalized, 
 	return status == WEIR_OK ? read_bool(normalized, how, "normalized", !token->special, err) : status;
 }
 
-/* Where it is looked for: the text, or what the normalizer makes of it. token: all but its
- * content. */
+/* Puts a token into the set that is looked for in the raw text, or in normalized text. token:
+ * complete except its content. */
 static weir_status place_added(struct tokenizer *t, struct added_token token, bool normalized, const char *content, size_t bytes,
                                weir_error *err)
 {
@@ -140,7 +140,7 @@ weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes
 	return status == WEIR_OK ? place_added(t, token, normalized, content, bytes, err) : status;
 }
 
-/* The token of an id before the set is ready; NULL: it is in the other set. */
+/* Finds a token by id before the set is ready; NULL: it is in the other set. */
 static struct added_token *find_added(struct added_set *set, uint32_t id)
 {
 	for (uint32_t i = 0; i < set->count; i++)
@@ -219,7 +219,7 @@ static weir_status add_affix(const struct tokenizer *t, struct affix *a, const s
 	return WEIR_OK;
 }
 
-/* A template is a list of special tokens with the text, A, once among them. */
+/* Reads a template: a list of special tokens that contains the text, A, once. */
 static weir_status read_template(struct tokenizer *t, const struct json_value *v, weir_error *err)
 {
 	const struct json_value *single = json_member(v, "single"), *specials = json_member(v, "special_tokens");
@@ -251,7 +251,7 @@ static weir_status read_processor(void *arg, const char *type, const struct json
 {
 	struct tokenizer *t = arg;
 	if (strcmp(type, "ByteLevel") == 0)
-		return WEIR_OK; /* offsets alone */
+		return WEIR_OK; /* affects only offsets */
 	if (t->before.count + t->behind.count > 0)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "more than one that adds tokens is not supported");
 	if (strcmp(type, "TemplateProcessing") == 0)
@@ -265,7 +265,7 @@ static weir_status read_processor(void *arg, const char *type, const struct json
 	                 type);
 }
 
-/* --- All */
+/* --- The whole file */
 
 static weir_status in_part(weir_status status, const char *name, const char *part, weir_error *err)
 {
@@ -279,7 +279,7 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
                            const char *name, weir_error *err)
 {
 	weir_error own = {0};
-	err = err == NULL ? &own : err; /* parts put their names before it */
+	err = err == NULL ? &own : err; /* in_part puts the name of the part before the error */
 	const struct json_value *model = json_member(root, "model");
 	weir_status status = in_part(read_vocabulary(t, model, err), name, "model", err);
 	if (status == WEIR_OK)

@@ -3,12 +3,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Bytes of the character at text, or 0; *subpart: how many of them could begin one. */
+/* The length of the character at text, or 0. *subpart: how many of its bytes could begin a
+ * character. */
 static size_t character(const uint8_t *t, size_t bytes, size_t *subpart)
 {
 	const uint8_t b = t[0];
 	const size_t length = b < 0x80 ? 1 : b < 0xc2 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf5 ? 4 : 0;
-	/* The second byte rules out longer forms than need be, surrogates, and what is above U+10FFFF. */
+	/* The second byte excludes overlong forms, surrogates, and code points above U+10FFFF. */
 	const uint8_t low = b == 0xe0 ? 0xa0 : b == 0xf0 ? 0x90 : 0x80, high = b == 0xed ? 0x9f : b == 0xf4 ? 0x8f : 0xbf;
 	size_t n = 1;
 	for (; n < length && n < bytes; n++)

@@ -1,4 +1,4 @@
-/* UTF-8 as RFC 3629 has it: shortest forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 by RFC 3629: shortest forms, no surrogates, nothing above U+10FFFF. */
 #ifndef WEIR_UTF8_H
 #define WEIR_UTF8_H
 
@@ -12,24 +12,29 @@
 #define UTF8_REPLACEMENT       "\xef\xbf\xbd" /* U+FFFD */
 #define UTF8_REPLACEMENT_BYTES 3u
 
-/* How many bytes from the start are whole characters: `bytes` where all are. */
+/* The number of bytes from the start that are whole characters: `bytes` if all are. */
 size_t utf8_valid(const char *text, size_t bytes);
-/* What stands where utf8_valid stopped: the bytes that one U+FFFD replaces, as the Unicode standard recommends (3.9, "maximal subpart"). `bytes` > 0. */
+/* The length of the invalid sequence at which utf8_valid stopped: the bytes that one U+FFFD
+ * replaces, as the Unicode standard recommends (3.9, "maximal subpart"). `bytes` > 0. */
 size_t utf8_invalid(const char *text, size_t bytes);
-/* Whether the text, which utf8_invalid covers whole, is the beginning of a character that more bytes may complete. */
+/* Whether the text, all of which utf8_invalid covers, is the beginning of a character that more
+ * bytes may complete. */
 bool utf8_begins(const char *text, size_t bytes);
 
-/* Appends the text with U+FFFD for each piece that is not valid. *replaced += how many. False: more than bytes_max, or out of memory. */
+/* Appends the text with U+FFFD for each invalid sequence. Adds their number to *replaced. False:
+ * more than bytes_max, or out of memory. */
 bool utf8_repair(const char *text, size_t bytes, struct buffer *out, size_t bytes_max, uint64_t *replaced);
 
-/* Of valid text alone: bytes of the character that begins with this one; the character at *at, which moves past it. */
+/* For valid text only. utf8_length: the bytes of the character that begins with this one.
+ * utf8_next: the character at *at; moves *at past it. */
 static inline size_t utf8_length(char first)
 {
 	const uint8_t b = (uint8_t)first;
 	return b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
 }
 uint32_t utf8_next(const char *text, size_t *at);
-/* Writes a character, not a surrogate and at most U+10FFFF; returns its bytes. */
+/* Writes a character, which is not a surrogate and at most U+10FFFF. Returns its length in
+ * bytes. */
 size_t utf8_put(uint32_t c, char out[UTF8_CHARACTER_MAX]);
 
 #endif

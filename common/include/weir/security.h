@@ -1,5 +1,6 @@
-/* How the processes of a job speak to each other: by mutual TLS, each with a certificate that says of which job it is and as what, or in plain text, which without `insecure` goes
- * over loopback and unix sockets alone. */
+/* Security of the connections between the processes of a job. With certificates, connections use
+ * mutual TLS, and each certificate names its job and role. Without certificates, connections use
+ * plain text, which is allowed only over loopback and unix sockets unless `insecure` is set. */
 #ifndef WEIR_SECURITY_H
 #define WEIR_SECURITY_H
 
@@ -9,15 +10,18 @@
 extern "C" {
 #endif
 
-/* Paths of PEM files, all three or none (NULL or empty). The certificate has the URI weir://JOB/ROLE/NAME among its alternative names: ROLE is server, worker or admin. The files are
- * read again every reload_s seconds, so that connections made after they were replaced use the new ones; those that there are stay. */
+/* Paths of PEM files: give all three or none (NULL or empty). The certificate must have the URI
+ * weir://JOB/ROLE/NAME among its alternative names; ROLE is server, worker, admin or evaluator. The
+ * files are read again every reload_s seconds. New connections use the new files; existing
+ * connections stay open. */
 typedef struct weir_security {
-	const char *certificate; /* this process's, and behind it the certificates between it and `ca`, if any */
-	const char *key;         /* the certificate's */
-	const char *ca;          /* certificates that are trusted, one or several */
-	const char *job;         /* of which the certificate must be; NULL: of any */
-	uint32_t reload_s;       /* 0: 10 */
-	int insecure;            /* plain text to other machines is allowed, where no certificate is given */
+	/* this process's certificate, followed by any intermediate ones up to `ca` */
+	const char *certificate;
+	const char *key;   /* private key of the certificate */
+	const char *ca;    /* one or more trusted certificates */
+	const char *job;   /* the job that certificates must name; NULL: any job */
+	uint32_t reload_s; /* 0: 10 seconds */
+	int insecure;      /* without certificates, allow plain text to other machines */
 } weir_security;
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
 /* Status codes: one X-macro makes the enum, the names and the sentences.
  *
- * Every operating error in Weir is one of these. A function that can fail returns one and, where a person may
- * read the outcome, fills a `weir_error` with a sentence that says what was wrong, where, and what to do.
- * Programmer errors (a broken invariant) assert instead, in release builds too. */
+ * Every operating error in Weir is one of these codes. A function that can fail returns one. If a
+ * person may read the outcome, it also fills a `weir_error` with a sentence that says what is
+ * wrong, where, and what to do. Programmer errors (broken invariants) assert instead, in release
+ * builds too. */
 #ifndef WEIR_STATUS_H
 #define WEIR_STATUS_H
 
@@ -10,7 +11,7 @@
 extern "C" {
 #endif
 
-/* X(name, number, sentence). Numbers travel on the wire: they are never reused. */
+/* X(name, number, sentence). The numbers are part of the wire format and are never reused. */
 #define WEIR_STATUS_MAP(X)                                                        \
 	X(OK, 0, "success")                                                           \
 	X(E_INVALID, 1, "invalid argument or configuration")                          \
@@ -49,7 +50,7 @@ typedef enum weir_status {
 
 #define WEIR_ERROR_TEXT_BYTES 768
 
-/* What went wrong, for a person. Always NUL-terminated. Zero-initialise before use. */
+/* An error for a person to read. The text is always NUL-terminated. Zero-initialise before use. */
 typedef struct weir_error {
 	weir_status status;
 	char text[WEIR_ERROR_TEXT_BYTES];
@@ -65,11 +66,13 @@ typedef struct weir_error {
 #define WEIR_API
 #endif
 
-/* "E_STALE"; "unknown" for a number that is no status. Static storage. */
+/* The name of a status, "E_STALE", or "unknown" for a number that is not a status. Static
+ * storage. */
 WEIR_API const char *weir_status_name(weir_status status);
-/* The sentence of the map above. Static storage. */
+/* The sentence of WEIR_STATUS_MAP. Static storage. */
 WEIR_API const char *weir_status_text(weir_status status);
-/* Fills *err (which may be NULL) with status and the formatted text, and returns status: `return weir_fail(err, ...)`. */
+/* Fills *err with the status and the formatted text, and returns the status: `return weir_fail(err,
+ * ...)`. err may be NULL. */
 WEIR_API weir_status weir_fail(weir_error *err, weir_status status, const char *format, ...) WEIR_PRINTF(3, 4);
 
 #ifdef __cplusplus
