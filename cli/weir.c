@@ -1,4 +1,4 @@
-/* weir: one program, a verb each. Only dispatch lives here. */
+/* weir: one program with one verb per task. This file only dispatches. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int show_verb(const struct verb *v)
 	char name[32], help[] = "--help", *only_help[] = {name, help, NULL};
 	snprintf(name, sizeof name, "%s", v->name);
 	printf("usage: weir %s %s\n\n  %s\n\n", v->name, v->arguments, v->what);
-	return v->run(2, only_help); /* which shows its options (options_parse), and ends */
+	return v->run(2, only_help); /* options_parse prints its options and exits */
 }
 
 static int run_verb(const struct verb *v, int count, char **args)

@@ -1,4 +1,5 @@
-/* weir bench: picks a benchmark, runs its subjects in interleaved rounds, shows medians and ratios. */
+/* weir bench: selects a benchmark, runs its subjects in interleaved rounds, and prints medians and
+ * ratios. */
 #include "cli/bench/bench.h"
 
 #include <errno.h>
@@ -88,7 +89,7 @@ static void put(const struct bench *b, const struct bench_subject *s)
 	json_append(b->json, "results", item);
 }
 
-/* Flushed: whoever ends the benchmark has what it measured. */
+/* Writes a measurement and flushes it, so that an interrupted benchmark keeps its measurements. */
 static void write_value(struct bench *b, uint32_t round, const struct bench_subject *s, double value)
 {
 	if (!b->values)
@@ -97,7 +98,7 @@ static void write_value(struct bench *b, uint32_t round, const struct bench_subj
 	fflush(b->values);
 }
 
-/* One measurement of every subject: into values[i * stride]. Round 0 is not counted. */
+/* Measures every subject once, into values[i * stride]. Round 0 does not count. */
 static weir_status run_round(struct bench *b, uint32_t round, double *values, uint32_t stride, weir_error *err)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
@@ -111,14 +112,15 @@ static weir_status run_round(struct bench *b, uint32_t round, double *values, ui
 	return WEIR_OK;
 }
 
-/* Sorts values (rounds) and returns the one in the middle. */
+/* Sorts values (rounds) and returns the middle one. */
 static double median(double *values, uint32_t rounds)
 {
 	qsort(values, rounds, sizeof *values, compare);
 	return values[rounds / 2];
 }
 
-/* The median of the rounds' ratios of subject i to another one: what slowed a whole round cancels out. values (count, rounds) */
+/* Returns the median over the rounds of the ratio of subject i to another subject: a slowdown of a
+ * whole round cancels out. values (count, rounds) */
 static double ratio_to(const double *values, uint32_t rounds, uint32_t i, uint32_t other, double scale)
 {
 	double ratios[BENCH_ROUNDS_MAX];
@@ -129,7 +131,7 @@ static double ratio_to(const double *values, uint32_t rounds, uint32_t i, uint32
 	return median(ratios, rounds);
 }
 
-/* values (count, rounds): sorted afterwards. */
+/* values (count, rounds) are sorted afterwards. */
 static void summarise(struct bench *b, double *values, uint32_t rounds)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
@@ -155,7 +157,7 @@ weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
 	double *values = calloc((size_t)b->count * rounds, sizeof *values); /* (count, rounds) */
 	if (!values)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u measurements", b->count * rounds);
-	/* The first round warms caches, memory and connections; it is not counted. */
+	/* The first round warms caches, memory and connections, and does not count. */
 	weir_status status = b->quick ? WEIR_OK : run_round(b, 0, values, rounds, err);
 	for (uint32_t r = 0; r < rounds && status == WEIR_OK; r++)
 		status = run_round(b, r + 1, values + r, rounds, err);

@@ -1,4 +1,4 @@
-/* What gRPC alone carries, measured in the same rounds as what we carry over it. */
+/* The throughput of gRPC alone, measured in the same rounds as our protocol over gRPC. */
 #include "cli/bench/bench_net.h"
 
 weir_status bench_bare_start(struct bench_bare *b, void *memory, size_t memory_bytes, size_t total, weir_error *err)

@@ -1,6 +1,8 @@
-/* weir bench cold: a table ten times larger than its memory budget, driven as a partition is: the rows of batches to come are asked for ahead, and a batch is
- * gathered and pushed when they are there. Compared, round by round, with the same table all in memory; the budget is a tenth of what that
- * one occupies, RocksDB's memory inside it. A worker sends each key of a batch once; so do the batches here. */
+/* weir bench cold: a table ten times larger than its memory budget, driven as a partition is. The
+ * rows of the next batches are requested ahead; a batch is gathered and pushed when its rows are
+ * there. Each round compares it with the same table entirely in memory. The budget, which includes
+ * RocksDB's memory, is a tenth of the memory of that table. As a worker does, a batch contains each
+ * key once. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,20 +19,20 @@ enum {
 	COLD_ROWS = 20000000,
 	COLD_ROWS_QUICK = 60000,
 	COLD_DIM = 16,
-	COLD_DRAWS = 8192, /* keys of a batch before those that repeat are left out */
+	COLD_DRAWS = 8192, /* keys drawn for a batch, before duplicates are removed */
 	COLD_BATCHES = 1500,
 	COLD_BATCHES_QUICK = 40,
-	COLD_AHEAD = 4, /* batches asked for before their turn: those that workers prefetch */
+	COLD_AHEAD = 4, /* batches requested ahead, as many as workers prefetch */
 	COLD_FILL = 8192,
 	COLD_ROUNDS = 3,
-	COLD_WARM = 2, /* rounds before the first that counts */
+	COLD_WARM = 2, /* warm-up rounds */
 	COLD_FLOATS = 2 * COLD_DIM,
 	COLD_POSTS_MAX = 4096,
 	COLD_PATH = 64,
-	COLD_DURABLE_EVERY = 16 /* batches: the log is synced behind them */
+	COLD_DURABLE_EVERY = 16 /* the log is synced after so many batches */
 };
 #define COLD_ZIPF 1.05
-#define COLD_PART 10 /* the budget is one part in so many */
+#define COLD_PART 10 /* the budget is 1 / COLD_PART of the table */
 
 struct batch {
 	size_t count;
@@ -40,24 +42,24 @@ struct batch {
 struct cold_bench {
 	uint64_t rows;
 	uint32_t batches;
-	uint64_t *keys;        /* of all batches */
+	uint64_t *keys;        /* keys of all batches */
 	struct batch *list;    /* (batches) */
 	float *values, *grads; /* (COLD_DRAWS, COLD_DIM) */
 	struct store *memory, *budgeted;
 	struct store_table *memory_table, *table;
 	struct pool pool;
-	uint64_t charged; /* to it, for RocksDB */
+	uint64_t charged; /* charged to the memory budget for RocksDB */
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
 	struct queue *posts;
 	char path[COLD_PATH];
-	uint64_t index; /* of the log: one entry a batch */
+	uint64_t index; /* index of the log, one entry per batch */
 	uint64_t ticket_done;
 	weir_status failed;
 	weir_error err;
 	uint64_t budget, rss_before, rss_max;
-	struct store_counters before; /* the last round */
+	struct store_counters before; /* at the start of the last round */
 	double hits;
 };
 
@@ -85,7 +87,7 @@ static struct zipf zipf_of(uint64_t n, double s)
 	return z;
 }
 
-/* A rank from 0. */
+/* Draws a rank, from 0. */
 static uint64_t zipf_draw(const struct zipf *z, struct prng *r)
 {
 	for (;;) {
@@ -102,7 +104,7 @@ static int compare_keys(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In the order of a hash, as a client's keys come. */
+/* Makes a batch of distinct keys in random order, like the hash order of a client's keys. */
 static size_t make_batch(const struct cold_bench *b, const struct zipf *z, struct prng *r, uint64_t *keys)
 {
 	size_t n = 0;
@@ -156,7 +158,7 @@ static void post(void *to, void (*run)(void *arg), void *arg)
 		abort();
 	*p = (struct post){run, arg};
 	if (queue_push(((struct cold_bench *)to)->posts, p, -1) != WEIR_OK)
-		abort(); /* it is closed after everyone who posts has ended */
+		abort(); /* the queue closes only after all posting threads have ended */
 }
 
 static void run_posts(struct cold_bench *b, bool wait)
@@ -204,7 +206,7 @@ static weir_status apply(struct cold_bench *b, struct store_table *t, const stru
 	return WEIR_OK;
 }
 
-/* Asks for a batch; the ticket that it waits for. */
+/* Requests a batch. Returns the ticket that it waits for. */
 static uint64_t ask(struct cold_bench *b, const struct batch *batch)
 {
 	if (store_want(b->table, batch->keys, batch->count))
@@ -218,7 +220,7 @@ static weir_status step_budgeted(struct cold_bench *b, uint32_t i, uint64_t *tic
 	if (ahead < b->batches)
 		tickets[ahead % (COLD_AHEAD + 1)] = ask(b, &b->list[ahead]);
 	for (uint64_t ticket = tickets[i % (COLD_AHEAD + 1)]; ticket;) {
-		store_set_durable(b->budgeted, b->index); /* as a log's sync thread does meanwhile */
+		store_set_durable(b->budgeted, b->index); /* as the sync thread of a log does meanwhile */
 		while (ticket > b->ticket_done && !b->failed)
 			run_posts(b, true);
 		if (b->failed)
@@ -338,7 +340,7 @@ static weir_status fill_memory(struct cold_bench *b, weir_error *err)
 	return s;
 }
 
-/* The same rows, straight into RocksDB, in the order of their keys. */
+/* Writes the same rows directly into RocksDB, in key order. */
 static weir_status fill_cold(struct cold_bench *b, weir_error *err)
 {
 	struct row_batch batch = {0};

@@ -1,4 +1,5 @@
-/* weir bench gemm: the backend's matrix product against the fused multiply-adds that the same threads do on registers. */
+/* weir bench gemm: the matrix product of the backend, compared with fused multiply-adds on
+ * registers by the same threads. */
 #include <stdlib.h>
 
 #include "cli/bench/bench.h"
@@ -49,7 +50,7 @@ static void release(struct gemm_bench *g)
 
 weir_status bench_gemm(struct bench *bench, weir_error *err)
 {
-	/* The last three: layers of 400 and 1024 units over a batch, and a narrow one. */
+	/* The last three are layers of 400 and 1024 units over a batch, and a narrow one. */
 	struct gemm_bench shapes[] = {{.m = 2048, .n = 2048, .k = 2048},
 	                              {.m = 256, .n = 3072, .k = 768},
 	                              {.m = 4096, .n = 400, .k = 624},

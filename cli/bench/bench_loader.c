@@ -1,5 +1,6 @@
-/* weir bench loader: Criteo text to batches (parsed, hashed, normalised), in bytes of text per second, against reading the file and
- * against memcpy. The text is generated into a folder of its own and removed. */
+/* weir bench loader: Criteo text to batches (parsed, hashed, normalised), in bytes of text per
+ * second, compared with reading the file and with memcpy. The text is generated in a temporary
+ * folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@ enum { LOADER_ROWS = 400000, LOADER_ROWS_QUICK = 5000, LOADER_IDS = 1000000, LOA
 
 struct loader_bench {
 	char dir[64], path[96];
-	uint64_t bytes; /* of the text */
+	uint64_t bytes; /* size of the text */
 	struct job *job;
 	char *buffer; /* (LOADER_READ_BYTES) */
 };

@@ -1,8 +1,11 @@
-/* weir bench log: entries into the journal and the same into RocksDB (a column family, its WAL, group commit), from as many threads, against
- * plain writes to a file; for a log that survives the process (page cache) and for one that survives the machine (each thread waits until its entry is
- * durable). In the current folder: what is measured is its disk.
+/* weir bench log: writes entries into the journal and the same entries into RocksDB (a column
+ * family, its WAL, group commit) from the same number of threads, compared with plain writes to a
+ * file. It measures a log that survives the process (page cache) and a log that survives the
+ * machine (each thread waits until its entry is durable). It runs in the current folder, to measure
+ * the disk of that folder.
  *
- * RocksDB gets what favours it: entries in one piece, pipelined writes, no compression, and FIFO compaction, so that nothing is ever rewritten. */
+ * RocksDB gets favourable settings: entries in one piece, pipelined writes, no compression, and
+ * FIFO compaction, so that it never rewrites anything. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -22,7 +25,7 @@ enum {
 	LOG_THREADS = 4,
 	LOG_THREADS_MAX = 64,
 	LOG_ROUNDS = 5,
-	LOG_BYTES_MAX = 256 << 20, /* of one measurement */
+	LOG_BYTES_MAX = 256 << 20, /* bytes of one measurement */
 	LOG_QUICK_BYTES_MAX = 8 << 20,
 	LOG_MEMTABLE_BYTES = 64 << 20,
 	LOG_DIR_BYTES = 64
@@ -35,10 +38,10 @@ enum log_kind { KIND_RAW, KIND_ROCKSDB, KIND_JOURNAL, KINDS };
 struct log_bench {
 	uint32_t threads;
 	size_t bytes_max;
-	uint8_t *source; /* (largest size) */
+	uint8_t *source; /* (size of the largest entry) */
 };
 
-/* One measurement: what is written how, and its open log. */
+/* One measurement: the entries, the kind of log, and the open log. */
 struct log_run {
 	struct log_bench *b;
 	enum log_kind kind;
@@ -46,7 +49,7 @@ struct log_run {
 	bool durable;
 	char dir[LOG_DIR_BYTES];
 	int fd;
-	struct message *message; /* of entry_bytes */
+	struct message *message; /* entry_bytes long */
 	struct journal *journal;
 	rocksdb_t *db;
 	rocksdb_options_t *options;
@@ -229,12 +232,12 @@ static void *append_all(void *arg)
 	return NULL;
 }
 
-/* Bytes per second of all threads together. */
+/* Returns bytes per second over all threads. */
 static double measure(struct log_run *r, uint32_t threads, weir_error *err)
 {
 	struct log_thread all[LOG_THREADS_MAX] = {0};
 	uint64_t entries = 0;
-	double start = HUGE_VAL, end = 0; /* the first to begin, the last to end */
+	double start = HUGE_VAL, end = 0; /* the earliest start and the latest end */
 	pthread_barrier_init(&r->start, NULL, threads + 1);
 	for (uint32_t i = 0; i < threads; i++) {
 		all[i].run = r;
@@ -267,7 +270,8 @@ static double run_log(void *arg, weir_error *err)
 
 static const char *const size_names[LOG_SIZES] = {"1 KiB", "64 KiB", "1 MiB"};
 
-/* Adds the three ways to write entries of one size, each compared with the plain one. */
+/* Adds the three kinds of writes of entries of one size. The other two are compared with plain
+ * writes. */
 static void add_subjects(struct bench *bench, struct log_bench *b, struct log_run runs[KINDS], unsigned size, bool durable)
 {
 	static const char *const kinds[KINDS] = {"plain", "RocksDB", "journal"};
@@ -281,7 +285,7 @@ static void add_subjects(struct bench *bench, struct log_bench *b, struct log_ru
 	}
 }
 
-/* The bench has run: its subjects still have their figures. */
+/* Compares with RocksDB after the benchmark has run: its subjects still hold their results. */
 static void compare_with_rocksdb(const struct bench *bench)
 {
 	for (unsigned i = 0; i < 2 * LOG_SIZES; i++) {

@@ -1,4 +1,5 @@
-/* What the push and pull benchmarks share: a weir-server process with one client, and a server process that only discards. */
+/* Network fixtures of the push and pull benchmarks: a weir-server process with one client, and a
+ * server process that discards everything. */
 #ifndef WEIR_BENCH_NET_H
 #define WEIR_BENCH_NET_H
 
@@ -12,64 +13,71 @@
 #include "proto/rpc/rpc_grpc_bare.h"
 #include "weir/weir.h"
 
-/* --- A real server (bench_server.c): weir-server on a loopback TCP port in a folder of its own, and a libweir client of it. */
+/* --- A real server (bench_server.c): weir-server on a loopback TCP port, in its own folder, and a
+ * libweir client. */
 struct bench_server {
 	char dir[64];
 	struct supervisor *supervisor;
 	struct child *child;
 	char address[1][WEIR_ADDRESS_BYTES_MAX];
 	weir_client *client;
-	weir_unit unit; /* being pushed under; batches are counted in next_batch */
+	weir_unit unit; /* the unit of the current pushes; next_batch counts its batches */
 	bool leased;
 	uint32_t next_batch;
 };
-/* tls: by mutual TLS, with certificates of an authority that it makes. */
+/* tls: use mutual TLS, with certificates of an authority that this function creates. */
 weir_status bench_server_start(struct bench_server *s, bool tls, weir_error *err) WEIR_MUST_CHECK;
 void bench_server_stop(struct bench_server *s);
-/* The identity of the next batch; commits a unit that is used up and leases the next one. */
+/* Returns the identity of the next batch. Commits a unit that is used up and leases the next
+ * one. */
 weir_status bench_server_batch(struct bench_server *s, weir_batch *out, weir_error *err) WEIR_MUST_CHECK;
-/* Processor seconds used so far by the server and by us. */
+/* Returns the processor seconds that the server and this process have used so far. */
 double bench_server_cpu_s(const struct bench_server *s);
 
-/* Operations in flight, counted by their callbacks: at most `window` at once. */
+/* Operations in flight, at most `window` at once; their callbacks count them. */
 struct bench_flight {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	uint32_t window, in_flight; /* under lock */
-	weir_error failure;         /* the first one; under lock */
+	weir_error failure;         /* the first failure; under lock */
 };
 void bench_flight_init(struct bench_flight *f, uint32_t window);
 void bench_flight_free(struct bench_flight *f);
-/* Waits for room and takes it; E_* when an operation has failed. */
+/* Waits for room and takes it. Fails with E_* after an operation has failed. */
 weir_status bench_flight_take(struct bench_flight *f, weir_error *err) WEIR_MUST_CHECK;
-void bench_flight_give(struct bench_flight *f); /* of an operation that was refused */
+void bench_flight_give(struct bench_flight *f); /* returns the room of a refused operation */
 weir_status bench_flight_drain(struct bench_flight *f, weir_error *err) WEIR_MUST_CHECK;
-void bench_flight_done(void *arg, weir_ticket ticket, weir_status status, const char *text); /* weir_done_fn; arg: the flight */
+/* a weir_done_fn; arg: the flight */
+void bench_flight_done(void *arg, weir_ticket ticket, weir_status status, const char *text);
 
-/* --- A server in a child process (bench_sink.c), forked before anything else starts threads. serve: writes the address to its argument, and
- * returns, with an exit status, only when it cannot serve. */
+/* --- A server in a child process (bench_sink.c), forked before anything else starts threads. serve
+ * writes its address to address_fd. It returns only when it cannot serve, with an exit status. */
 struct bench_sink {
 	pid_t pid;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 };
 weir_status bench_sink_start(struct bench_sink *s, int (*serve)(int address_fd), weir_error *err) WEIR_MUST_CHECK;
 void bench_sink_stop(struct bench_sink *s);
-/* Discarding servers: they read each frame and its records, answer, and keep nothing; with or without checking the records' CRC. */
+/* Discarding servers: they read each frame and its records, answer, and keep nothing. They do or do
+ * not check the CRC of the records. */
 int bench_discard_checked(int address_fd);
 int bench_discard_unchecked(int address_fd);
 
-/* A client that sends push records of one message's size to one of them over one stream. */
+/* A client that sends push records of one message's size to a discarding server over one stream. */
 struct bench_pusher;
 weir_status bench_pusher_open(struct bench_pusher **out, const char *address, weir_error *err) WEIR_MUST_CHECK;
-/* Sends `bytes` in records of `record_bytes` of values from a 64 MiB source and waits for all answers: bytes per second, < 0 on failure. */
+/* Sends `bytes` in records of `record_bytes` of values from a 64 MiB source and waits for all
+ * answers. Returns bytes per second, < 0 on failure. */
 double bench_pusher_run(struct bench_pusher *p, size_t record_bytes, size_t bytes, weir_error *err);
 void bench_pusher_close(struct bench_pusher *p);
 
-/* --- gRPC alone (bench_bare.c), with messages of the sizes that ours have: how far a benchmark of ours can come. */
+/* --- gRPC alone (bench_bare.c), with messages of our sizes: the upper bound for our benchmarks. */
 struct bench_bare {
 	struct bench_sink sink;
-	struct bare_client *client; /* opened by the first measurement: a fork may still follow the start */
-	uint8_t *memory;            /* (memory_bytes) of the client: sent, or copied to */
+	/* opened by the first measurement, so that a fork can still follow the start */
+	struct bare_client *client;
+	/* (memory_bytes) of the client: the source of sends or the destination of copies */
+	uint8_t *memory;
 	size_t memory_bytes, total; /* total: bytes of one measurement */
 	struct bare_subject {
 		struct bench_bare *bare;
@@ -77,13 +85,14 @@ struct bench_bare {
 	} subjects[BENCH_SUBJECTS_MAX];
 	uint32_t count;
 };
-/* Forks the server. memory is borrowed until bench_bare_stop. */
+/* Forks the server. Borrows memory until bench_bare_stop. */
 weir_status bench_bare_start(struct bench_bare *b, void *memory, size_t memory_bytes, size_t total,
                              weir_error *err) WEIR_MUST_CHECK;
 void bench_bare_stop(struct bench_bare *b);
-/* A subject that moves tensors of `size` bytes in messages of at most WEIR_MESSAGE_BYTES_TARGET; returns its index. */
+/* Adds a subject that moves tensors of `size` bytes in messages of at most
+ * WEIR_MESSAGE_BYTES_TARGET. Returns its index. */
 uint32_t bench_bare_add(struct bench *bench, struct bench_bare *b, enum bare_work work, size_t size, uint32_t limit);
-/* "64 KiB" for each size that the benchmarks use. */
+/* Returns a name such as "64 KiB" for each size that the benchmarks use. */
 const char *bench_size_name(size_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
-/* weir bench optim: the update rules on dense chunks, as elements per second and as memory traffic against memcpy's: a rule reads the
- * gradient and reads and writes the value and each slot (4 + 8 * (1 + slots) bytes an element); memcpy reads and writes 8 bytes for every 4
- * it copies. The working set does not fit a cache. */
+/* weir bench optim: the update rules on dense chunks, as elements per second and as memory traffic
+ * compared with that of memcpy. A rule reads the gradient, and reads and writes the value and each
+ * slot (4 + 8 * (1 + slots) bytes per element). memcpy reads and writes 8 bytes for every 4 that it
+ * copies. The working set does not fit in a cache. */
 #include <stdlib.h>
 #include <string.h>
 

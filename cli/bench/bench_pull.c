@@ -1,6 +1,7 @@
-/* weir bench pull: weights from one weir-server process into the caller's memory over loopback TCP, against raw TCP, bare gRPC and memcpy: dense tables
- * of each size, single rows of 256 bytes with 32 in flight, and batches of 4,096 rows of dim 16, also per second of processor time used by
- * both processes together. */
+/* weir bench pull: weights from one weir-server process into the caller's memory over loopback TCP,
+ * compared with raw TCP, bare gRPC and memcpy. It measures dense tables of each size, single rows
+ * of 256 bytes with 32 in flight, and batches of 4,096 rows of dim 16; also per second of processor
+ * time of both processes together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +22,16 @@ enum {
 };
 static const size_t sizes[PULL_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
-/* One kind of pull, again and again, `in_flight` at once, each into its own place of `out`. */
+/* One kind of pull, repeated with `in_flight` at once, each into its own place in `out`. */
 struct pull_bench {
 	struct bench_server *server;
 	uint32_t table, in_flight;
-	uint64_t pulls;        /* of one measurement */
-	size_t rows, elements; /* of one pull: keys (0: a dense table), and floats */
-	const uint64_t *keys;  /* (PULL_TABLE_ROWS) random; pull i takes `rows` of them from i * rows */
+	uint64_t pulls;        /* in one measurement */
+	size_t rows, elements; /* of one pull: number of keys (0: a dense table), and of floats */
+	const uint64_t *keys;  /* (PULL_TABLE_ROWS) random; pull i takes `rows` keys from i * rows on */
 	float *out;            /* (in_flight, elements) */
-	double unit;           /* what one pull counts: bytes, rows, pulls */
-	double cpu_s;          /* out: of both processes in the last measurement */
+	double unit;           /* amount that one pull counts for: bytes, rows, or pulls */
+	double cpu_s;          /* out: processor seconds of both processes in the last measurement */
 	double count_per_cpu_s;
 };
 
@@ -73,14 +74,15 @@ static double run_pull(void *arg, weir_error *err)
 	return s == WEIR_OK ? (double)b->pulls * b->unit / elapsed : -1;
 }
 
-/* The measurement just made, per core: it stands behind its wall-clock twin in the list. */
+/* Returns the preceding measurement per core: this subject follows its wall-clock twin in the
+ * list. */
 static double run_per_core(void *arg, weir_error *err)
 {
 	(void)err;
 	return ((struct pull_bench *)arg)->count_per_cpu_s;
 }
 
-/* --- Tables with something in them */
+/* --- Filled tables */
 
 static weir_status make_dense(struct pull_bench *b, size_t bytes, float *values, weir_error *err)
 {
@@ -174,7 +176,8 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 		prng_seed(&r, 1);
 		for (size_t i = 0; i < PULL_TABLE_ROWS; i++)
 			keys[i] = prng_u64(&r);
-		s = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err); /* forks before threads */
+		/* must fork before threads start */
+		s = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err);
 		if (s == WEIR_OK)
 			s = bench_server_start(&server, false, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)

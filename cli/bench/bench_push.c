@@ -1,8 +1,10 @@
-/* weir bench push: goodput of gradients from one worker to one server process over loopback TCP, against raw TCP, bare gRPC and memcpy.
+/* weir bench push: goodput of gradients from one worker to one server process over loopback TCP,
+ * compared with raw TCP, bare gRPC and memcpy.
  *
- * Applied (default): libweir pushes dense fp32 tables of each size to a weir-server, which checks identities, logs and applies SGD. With
- * --no-apply: the same frames to a process that reads them, answers and keeps nothing, with and without the CRC check. Then what CRC, log and
- * apply cost by themselves. With --tls: what TLS leaves of the applied pushes, and nothing else. */
+ * Applied (default): libweir pushes dense fp32 tables of each size to a weir-server, which checks
+ * identities, logs and applies SGD. With --no-apply: the same frames to a process that reads them,
+ * answers and keeps nothing, with and without the CRC check; then the cost of CRC, log and apply
+ * alone. With --tls: only the applied pushes, in plain text and over TLS. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +84,8 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 	struct bench_server server = {0};
 	struct bench_bare bare;
 	struct push_bench pushes[PUSH_SIZES];
-	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err); /* forks before threads */
+	/* must fork before threads start */
+	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
 	if (s == WEIR_OK)
 		s = bench_server_start(&server, false, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
@@ -101,7 +104,7 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 	return s;
 }
 
-/* The same pushes to two servers, in plain text and by TLS. */
+/* Measures the same pushes to two servers, in plain text and over TLS. */
 static weir_status measure_tls(struct bench *bench, size_t total, float *source, weir_error *err)
 {
 	struct bench_server servers[2] = {0};
@@ -135,7 +138,7 @@ struct discard_bench {
 static double run_discard(void *arg, weir_error *err)
 {
 	struct discard_bench *b = arg;
-	/* A larger push travels as records of a message's size, as libweir cuts it. */
+	/* A larger push travels in records of a message's size, as libweir splits it. */
 	return bench_pusher_run(b->pusher, b->size < WEIR_MESSAGE_BYTES_TARGET ? b->size : WEIR_MESSAGE_BYTES_TARGET, b->total, err);
 }
 
@@ -147,7 +150,8 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 	struct discard_bench discards[2][PUSH_SIZES];
 	static const char *const names[2] = {"", ", CRC unchecked"};
 	uint32_t floors[PUSH_SIZES];
-	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err); /* all forks before threads */
+	/* all forks must precede threads */
+	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
 	if (s == WEIR_OK)
 		s = bench_sink_start(&sinks[0], bench_discard_checked, err);
 	if (s == WEIR_OK)
@@ -175,7 +179,7 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 	return s;
 }
 
-/* --- The parts of the way, alone, on one thread */
+/* --- The single steps, each alone, on one thread */
 
 struct cost_bench {
 	uint8_t *bytes; /* (PUSH_SOURCE_BYTES) */
@@ -194,7 +198,7 @@ static double run_crc(void *arg, weir_error *err)
 	return PUSH_SOURCE_BYTES / (bench_now_s() - start);
 }
 
-/* The log keeps a reference to the received message: its cost is per entry, whatever the entry's size. */
+/* The log keeps a reference to the received message: its cost is per entry, whatever the size. */
 static double run_log(void *arg, weir_error *err)
 {
 	(void)arg;

@@ -1,4 +1,4 @@
-/* What this machine can do at most: memcpy, one loopback TCP connection, fused multiply-adds. */
+/* The limits of this machine: memcpy, one loopback TCP connection, fused multiply-adds. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -47,7 +47,7 @@ double raw_memcpy_run(void *arg, weir_error *err)
 	double start = bench_now_s(), now;
 	do {
 		memcpy(m->to, m->from, m->bytes);
-		__asm__ volatile("" : : "r"(m->to) : "memory"); /* the copy must happen */
+		__asm__ volatile("" : : "r"(m->to) : "memory"); /* prevents the removal of the copy */
 		done += m->bytes;
 		now = bench_now_s();
 	} while (now - start < least_s);
@@ -67,7 +67,7 @@ static void *receive_all(void *arg)
 			break;
 	}
 	free(destination);
-	if (write(fd, &done, 1) != 1) /* the sender's clock stops when everything has arrived */
+	if (write(fd, &done, 1) != 1) /* the sender stops its clock when everything has arrived */
 		shutdown(fd, SHUT_RDWR);
 	return NULL;
 }
@@ -84,7 +84,7 @@ static bool send_all(int fd, const char *source, size_t bytes)
 	return true;
 }
 
-/* A connected pair over 127.0.0.1. */
+/* Returns a connected pair over 127.0.0.1. */
 static bool connect_pair(int fds[2])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -136,7 +136,8 @@ double raw_loopback_run(void *arg, weir_error *err)
 	return rate;
 }
 
-/* --- Fused multiply-adds: ten independent chains hide the latency (4 cycles, two units). Operations = 2 per lane and instruction. */
+/* --- Fused multiply-adds: ten independent chains hide the latency (4 cycles, two units). Each
+ * instruction counts as 2 operations per lane. */
 
 #if defined(__x86_64__)
 #define FMA_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)

@@ -21,7 +21,7 @@ static const char job_text[] = "job: bench\n"
 
 static const char security_text[] = "security: {certificate: '%s/{role}.crt', key: '%s/{role}.key', ca: %s/ca.crt}\n";
 
-/* An authority, and a certificate for each end. */
+/* Creates an authority, and a certificate for each end. */
 static weir_status make_certificates(const struct bench_server *s, weir_error *err)
 {
 	static const struct certificate_order orders[] = {{.who = {"bench", ROLE_SERVER, "server"}, .valid_s = CERTIFICATES_VALID_S},
@@ -96,7 +96,7 @@ void bench_server_stop(struct bench_server *s)
 	                                    "server.crt", "server.key",   "worker.crt", "worker.key"};
 	char path[128];
 	if (s->client)
-		weir_abandon(s->client); /* its unit stays open, and the server is gone next */
+		weir_abandon(s->client); /* its unit stays open; the server ends next */
 	if (s->supervisor) {
 		supervisor_signal(s->supervisor, CHILD_SERVER, SIGTERM);
 		supervisor_end(s->supervisor, CHILD_SERVER, BENCH_SERVER_END_MS);
@@ -141,7 +141,7 @@ double bench_server_cpu_s(const struct bench_server *s)
 	FILE *in = fopen(path, "r");
 	if (in) {
 		char *after = fgets(text, sizeof text, in) ? strrchr(text, ')') : NULL;
-		if (after) /* fields 14 and 15; 3 comes first after the name */
+		if (after) /* fields 14 and 15; field 3 is the first after the name */
 			sscanf(after + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
 		fclose(in);
 	}
@@ -165,7 +165,7 @@ void bench_flight_free(struct bench_flight *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* Waits until fewer than `room` are in flight. Under lock. */
+/* Waits until fewer than `room` operations are in flight. Under lock. */
 static weir_status wait_below(struct bench_flight *f, uint32_t room, weir_error *err)
 {
 	while (f->in_flight >= room)

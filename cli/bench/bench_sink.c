@@ -1,4 +1,5 @@
-/* Servers in child processes, and the wire alone: frames of push records over one stream to a process that answers and discards. */
+/* Servers in child processes, and the protocol alone: frames of push records over one stream to a
+ * process that answers and discards them. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ enum { SINK_SOURCE_BYTES = 64 << 20, SINK_READY_MS = 10000 };
 
 struct sink_state {
 	bool verify;
-	struct record_writer *writer; /* of the one stream's loop */
+	struct record_writer *writer; /* belongs to the loop of the single stream */
 };
 
 static void sink_message(void *arg, struct rpc_stream *stream, struct message *m)
@@ -64,7 +65,7 @@ static const struct rpc_stream_handler *sink_open(void *ctx, struct rpc_stream *
 	return &handler;
 }
 
-/* The child: never returns but on failure. */
+/* Runs in the child. Returns only on failure. */
 static int sink_serve(bool verify, int address_fd)
 {
 	static const struct rpc_service service = {.unary = sink_unary, .stream_open = sink_open};
@@ -78,7 +79,7 @@ static int sink_serve(bool verify, int address_fd)
 	if (write(address_fd, address, strlen(address)) != (ssize_t)strlen(address))
 		return EXIT_FAILURE;
 	close(address_fd);
-	for (;;) /* until killed: there is nothing to lose */
+	for (;;) /* until killed; there is nothing to lose */
 		pause();
 }
 
@@ -120,7 +121,7 @@ void bench_sink_stop(struct bench_sink *s)
 	*s = (struct bench_sink){0};
 }
 
-/* --- The sending side. Everything but `lock`, `change` and `ended` belongs to the loop. */
+/* --- The sending side. Everything except `lock`, `change` and `ended` belongs to the loop. */
 
 struct bench_pusher {
 	struct rpc *rpc;
@@ -133,7 +134,7 @@ struct bench_pusher {
 	uint64_t next_id;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	bool ended;       /* under lock: all is acknowledged, or it failed */
+	bool ended;       /* under lock: all is acknowledged, or the run failed */
 	weir_error error; /* under lock */
 };
 
@@ -168,7 +169,7 @@ static weir_status add_record(struct bench_pusher *p)
 	return record_writer_end(p->writer);
 }
 
-/* Sends as far ahead as libweir does: frames of up to a message's target. */
+/* Sends as far ahead as libweir does, in frames of up to a message's target size. */
 static void fill_credit(struct bench_pusher *p)
 {
 	static const uint8_t uuid[16] = {0};

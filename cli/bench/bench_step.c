@@ -1,17 +1,20 @@
-/* weir bench step: a model's training step on a device, on generated batches, and what pulling and pushing add to it.
+/* weir bench step: the training step of a model on a device, on generated batches, and the added
+ * cost of pulling and pushing.
  *
  *     batch              a batch's distinct keys
  *     compute            forward and backward of a batch that is on the device
- *     step               the same of a batch in the host's memory, as a worker does between pull
- *                        and push: one batch is on its way to the device while another computes
- *     push alone         how long a push keeps the worker: gradients are coded, where they are, and come to the host, and weir_push hands them over
- *     step and push      with a weir-server that applies, as many pushes under way as a worker has
- *     pull, step, push   all of it, the next batch's pull under way while one computes
+ *     step               the same for a batch in host memory, as a worker does between pull
+ *                        and push: one batch moves to the device while another computes
+ *     push alone         how long a push blocks the worker: gradients are coded (if a codec is
+ *                        set) and copied to the host, and weir_push hands them over
+ *     step and push      with a weir-server that applies, and as many pushes in flight as a
+ *                        worker has
+ *     pull, step, push   everything; the next batch's pull runs while one computes
  *
- * As in the trainer a batch is launched before the one in front of it is collected, and its gradients
- * are coded on a stream of their own: on a device copies, computing and coding overlap.
+ * As in the trainer, a batch is launched before the previous one is collected, and its gradients
+ * are coded on a stream of their own: on a device, copies, computing and coding overlap.
  *
- * Ids follow a power law, as those of clicks do: id = ids u^4 of each field. */
+ * Ids follow a power law, as click ids do: id = ids u^4 for each field. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +32,7 @@
 
 enum { STEP_RING = 4, STEP_STEPS = 8, STEP_ROUNDS = 5, STEP_DENSE = 13, STEP_FIELDS_MAX = 4096 };
 
-/* One batch of the ring, and the pull or push that it waits for. */
+/* One batch of the ring, and its pending pull or push. */
 struct step_slot {
 	struct batch batch;
 	struct minibatch data;
@@ -45,11 +48,11 @@ struct step_bench {
 	struct gradients *gradients;
 	struct tables tables;
 	struct step_slot ring[STEP_RING];
-	struct model_input there; /* the first batch on the device */
-	const uint64_t *seed;     /* there, too */
+	struct model_input there; /* the first batch, on the device */
+	const uint64_t *seed;     /* also on the device */
 	struct model_output made;
 	uint32_t rows, fields, steps;
-	uint64_t ids, next; /* of a field; the batch in turn */
+	uint64_t ids, next; /* of a field; the batch whose turn it is */
 };
 
 /* --- Batches */
@@ -82,7 +85,7 @@ static size_t elements(const struct step_bench *b, const struct minibatch *m, en
 	return model_table_elements(b->model, t) * (model_table_is_keyed(t) ? m->input.unique : 1);
 }
 
-/* The batch, and in place of a pull parameters of a model's usual size. */
+/* Makes a batch and, in place of a pull, parameters of a model's usual size. */
 static weir_status make_slot(struct step_bench *b, struct step_slot *s, struct prng *rng, weir_error *err)
 {
 	weir_status status = minibatch_init(&s->data, b->backend, b->model, gradients_come_back(b->gradients), err);
@@ -95,7 +98,7 @@ static weir_status make_slot(struct step_bench *b, struct step_slot *s, struct p
 	return status;
 }
 
-/* --- One batch on the device, for good */
+/* --- One batch that stays on the device */
 
 static const void *put(struct step_bench *b, const void *from, size_t bytes, bool *whole)
 {
@@ -127,7 +130,7 @@ static weir_status put_first(struct step_bench *b, weir_error *err)
 	b->there.index = put(b, in->index, bags * sizeof(uint32_t), &whole);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		const size_t bytes = elements(b, m, t) * sizeof(float);
-		if (t != MODEL_STATISTICS) /* which the model reads on the host */
+		if (t != MODEL_STATISTICS) /* the model reads these on the host */
 			b->there.parameters[t] = put(b, in->parameters[t], bytes, &whole);
 		b->made.gradients[t] = m->output.gradients[t];
 		if (model_has(b->model, t) && !b->backend->ops->host_memory)
@@ -154,7 +157,7 @@ static void take_back_first(struct step_bench *b)
 	}
 }
 
-/* --- What is measured: samples a second */
+/* --- Measurements: samples per second */
 
 static double speed(const struct step_bench *b, double start)
 {
@@ -191,11 +194,12 @@ static weir_status launch(struct step_bench *b, struct step_slot *s, weir_error 
 	return staging_launch(b->staging, &s->data.input, NULL, &step, &s->data.output, err);
 }
 
-/* Steps of the ring's batches. Each is launched before the one in front of it is collected. */
+/* Actions around the steps of the ring's batches. Each step is launched before the previous one is
+ * collected. */
 struct step_verbs {
-	/* Before step i is launched; NULL: nothing. */
+	/* called before step i is launched; NULL: nothing */
 	weir_status (*prepare)(struct step_bench *b, uint32_t i, weir_error *err);
-	/* Once it is collected; NULL: nothing. */
+	/* called after the step is collected; NULL: nothing */
 	weir_status (*finish)(struct step_bench *b, struct step_slot *s, weir_error *err);
 };
 
@@ -265,7 +269,7 @@ static weir_status pull(struct step_bench *b, struct step_slot *s, weir_error *e
 	return weir_pull(b->server.client, NULL, items, count, NULL, NULL, &s->pull, err);
 }
 
-/* Pushes one by one, each with the network to itself. Only the calls count. */
+/* Pushes one at a time, so that each has the network to itself. Only the calls count. */
 static double run_push(void *arg, weir_error *err)
 {
 	struct step_bench *b = arg;
@@ -287,13 +291,13 @@ static double run_push(void *arg, weir_error *err)
 	return (double)b->rows * b->steps / seconds;
 }
 
-/* The slot's last push has left: its gradients are written next. */
+/* Waits for the slot's last push: its gradients are overwritten next. */
 static weir_status await_push(struct step_bench *b, uint32_t i, weir_error *err)
 {
 	return settle(b, &b->ring[i % STEP_RING].push, err);
 }
 
-/* The same, its rows are there, and the next batch's are on their way. */
+/* Does the same, waits for the batch's rows, and starts the pull of the next batch. */
 static weir_status await_pull(struct step_bench *b, uint32_t i, weir_error *err)
 {
 	struct step_slot *now = &b->ring[i % STEP_RING];
@@ -372,7 +376,7 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 	for (uint32_t i = 0; i < STEP_RING && s == WEIR_OK; i++)
 		s = make_slot(b, &b->ring[i], &rng, err);
 	if (s == WEIR_OK)
-		s = put_first(b, err); /* waits for all streams: what has been allocated is zeroed */
+		s = put_first(b, err); /* waits for all streams: the allocated memory is zeroed */
 	if (s == WEIR_OK)
 		b->backend->ops->choose_stream(b->backend, STREAM_OUT);
 	return s;

@@ -1,5 +1,6 @@
-/* weir bench store: batch look-ups of the server's store against a bare hash gather that does nothing but the memory accesses: open addressing
- * with 16-byte slots, the slot and then the row prefetched ahead. Both hold the same rows (dim 16, Adagrad) under the same keys. */
+/* weir bench store: batch look-ups of the server's store, compared with a bare hash gather that
+ * does only the memory accesses: open addressing with 16-byte slots, with the slot and then the row
+ * prefetched. Both hold the same rows (dim 16, Adagrad) under the same keys. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@ enum {
 	STORE_ROWS = 1 << 21,
 	STORE_ROWS_QUICK = 1 << 14,
 	STORE_DIM = 16,
-	STORE_ROW_FLOATS = 2 * STORE_DIM, /* value and Adagrad's accumulator */
+	STORE_ROW_FLOATS = 2 * STORE_DIM, /* value and accumulator of Adagrad */
 	STORE_BATCH = 4096,
 	STORE_AHEAD = 16, /* prefetch distance of the bare gather */
 	STORE_ALIGN = 2 << 20
@@ -164,11 +165,11 @@ static weir_status prepare(struct store_bench *b, weir_error *err)
 	memset(b->values, 0, b->rows * STORE_ROW_FLOATS * sizeof(float));
 	for (size_t i = 0; i < b->rows; i++) {
 		b->keys[i] = prng_u64(&r) | 1;       /* stored keys are odd, */
-		b->unseen[i] = prng_u64(&r) & ~1ull; /* the others even */
+		b->unseen[i] = prng_u64(&r) & ~1ull; /* the others are even */
 		bare_insert(b, b->keys[i], i);
 	}
 	weir_status s = fill_store(b, err);
-	shuffle(b->keys, b->rows, &r); /* looked up in another order than stored */
+	shuffle(b->keys, b->rows, &r); /* looked up in a different order than stored */
 	return s;
 }
 

@@ -33,7 +33,8 @@ struct audit audit_run(const struct overview *s)
 		uint64_t missing = have < want ? want - have : 0;
 		uint64_t extra = have > want ? have - want : 0;
 		bool same = p->applied.fingerprint + p->dropped.fingerprint == p->expected.fingerprint + p->skipped.fingerprint;
-		if (missing == 0 && extra == 0 && !same) /* as many, but others: at least one of each */
+		/* equal counts, but different parts: at least one of each */
+		if (missing == 0 && extra == 0 && !same)
 			missing = extra = 1;
 		a.missing += missing;
 		a.doubled += extra > p->twice ? extra : p->twice;

@@ -7,13 +7,14 @@
 enum {
 	WAIT_MS_MIN = 500,
 	WAIT_MS_MAX = 3000,
-	PAUSE_MS_MIN = 100, /* shorter and longer than a server may be silent */
+	/* the range covers pauses shorter and longer than the permitted silence of a server */
+	PAUSE_MS_MIN = 100,
 	PAUSE_MS_MAX = 3000
 };
 
-/* --- Who may be hit */
+/* --- Permitted targets */
 
-/* Else what a dead server held would be lost. */
+/* Otherwise the data of a killed server would be lost. */
 static bool may_be_killed(const struct job *job)
 {
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1;
@@ -34,7 +35,7 @@ static uint32_t draw_between(struct prng *r, uint32_t low, uint32_t high)
 	return low + (uint32_t)prng_below(r, high - low + 1);
 }
 
-/* Always as many draws, so that what one event is does not depend on another's kind. */
+/* Every event takes the same number of draws, so that no event depends on the kind of another. */
 struct chaos_event chaos_draw(struct prng *r, const struct job *job)
 {
 	struct chaos_event e = {.wait_ms = draw_between(r, WAIT_MS_MIN, WAIT_MS_MAX)};
@@ -77,7 +78,8 @@ static struct child *find(const struct chaos *c, enum child_role role, uint32_t 
 	return NULL;
 }
 
-/* One that was started again says what it has lost as soon as it has heard the coordinator: for so long, a record may count on it in vain. */
+/* A restarted server reports its losses as soon as it has heard from the coordinator. Until then, a
+ * coordinator record may still count on that server. */
 static bool are_steady(const struct overview *seen)
 {
 	for (uint32_t i = 0; i < seen->servers_count; i++)
@@ -109,7 +111,7 @@ static void act_on(struct chaos *c, struct child *child, int64_t now_ms)
 	c->count[e->whom][e->act]++;
 	if (e->act == CHAOS_KILL) {
 		live_note(c->live, "chaos: kill -9 %s", child->name);
-		child->restarts = 0; /* it is not its fault */
+		child->restarts = 0; /* chaos kills do not count as restarts */
 		kill(child->pid, SIGKILL);
 		return;
 	}

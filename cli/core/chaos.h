@@ -1,7 +1,11 @@
-/* `weir train --chaos SEED`: servers and workers of the run are killed (-9) and stopped for a while (SIGSTOP, SIGCONT), to see that training goes on. What is
- * done to whom and how long after the last time is drawn from the seed alone: the same seed gives the same list. When its turn has come, an act against
- * a server waits until the job has got over the one before: every partition reported and all its replicas in sync, every server there. So does one against a
- * worker wait until that one runs. */
+/* `weir train --chaos SEED` kills (-9) servers and workers of the run and pauses them (SIGSTOP,
+ * SIGCONT), to test that training continues.
+ *
+ * The seed alone determines the list of events: the act, its target, and the delay since the
+ * previous event. The same seed gives the same list. A due act against a server waits until the job
+ * has recovered from the previous act: every partition has reported, all its replicas are in sync,
+ * and every server answers and has run for WEIR_CHILD_STEADY_MS. A due act against a worker waits
+ * until that worker runs. */
 #ifndef WEIR_CHAOS_H
 #define WEIR_CHAOS_H
 
@@ -11,16 +15,16 @@
 #include "common/job/job.h"
 #include "overview/overview.h"
 
-#define CHAOS_OFF UINT64_MAX /* as a seed */
+#define CHAOS_OFF UINT64_MAX /* a seed value: no chaos */
 
 enum chaos_act { CHAOS_KILL, CHAOS_PAUSE, CHAOS_ACTS };
 enum chaos_whom { CHAOS_SERVER, CHAOS_WORKER, CHAOS_WHOM };
 
 struct chaos_event {
-	uint32_t wait_ms; /* after the one before */
+	uint32_t wait_ms; /* after the previous event */
 	enum chaos_act act;
 	enum chaos_whom whom;
-	uint32_t index;    /* server or worker */
+	uint32_t index;    /* of the server or worker */
 	uint32_t pause_ms; /* CHAOS_PAUSE */
 };
 
@@ -29,12 +33,12 @@ struct chaos {
 	uint64_t seed;
 	struct prng prng;
 	struct chaos_event next;
-	int64_t next_ms;       /* when it may happen */
-	int64_t server_hit_ms; /* when a server last was */
+	int64_t next_ms;       /* earliest time of the next event */
+	int64_t server_hit_ms; /* when chaos last hit a server */
 	const struct job *job;
 	struct supervisor *supervisor;
 	struct live *live;
-	struct { /* who stands still; one of each at a time */
+	struct { /* the paused child; at most one server and one worker at a time */
 		struct child *child;
 		pid_t pid;
 		int64_t until_ms;
@@ -42,15 +46,16 @@ struct chaos {
 	uint64_t count[CHAOS_WHOM][CHAOS_ACTS];
 };
 
-/* seed is set. Says who is spared, and why. */
+/* Starts chaos. seed is set. Prints the exempt processes, with the reason. */
 void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, struct live *l, int64_t now_ms);
-/* What is due. seen: the job as it was at seen_ms or later; NULL: not seen yet. Returns the server that was killed or stopped; WEIR_SERVER_NONE: none. */
+/* Performs due acts. seen: the state of the job at seen_ms or later; NULL: unknown yet. Returns the
+ * server that was killed or paused, or WEIR_SERVER_NONE. */
 uint32_t chaos_tick(struct chaos *c, const struct overview *seen, int64_t seen_ms, int64_t now_ms);
-bool chaos_is_pausing(const struct chaos *c); /* a server: who asks it gets no answer */
-/* Everybody goes on. Nothing more is done to anybody. */
+bool chaos_is_pausing(const struct chaos *c); /* a server is paused and does not answer */
+/* Resumes all paused children and stops all further acts. */
 void chaos_end(struct chaos *c);
 
-/* The next event of a list. */
+/* Draws the next event of the list. */
 struct chaos_event chaos_draw(struct prng *r, const struct job *job);
 
 #endif

@@ -21,7 +21,8 @@ static uint64_t between(uint64_t from, uint64_t to, double share)
 	return to > from ? from + (uint64_t)((double)(to - from) * share + 0.5) : to;
 }
 
-/* What had crossed the network when `rows` were told, which was between two looks, or at the first or the second of them. */
+/* Fills in the bytes transferred by the time that `rows` were reported, which was between two
+ * polls, or at the first or the second of them. */
 static void tell(struct curve_point *p, const struct overview *before, const struct overview *now, uint64_t rows)
 {
 	double share = 1;
@@ -37,7 +38,8 @@ static void tell(struct curve_point *p, const struct overview *before, const str
 void curve_look(struct curve *c, const struct overview *before, const struct overview *now, double seconds)
 {
 	const uint32_t complete = curve_complete(now);
-	while (c->count > 0 && c->points[c->count - 1].pass > complete) /* the job has gone back to a checkpoint */
+	/* the job rewound to a checkpoint */
+	while (c->count > 0 && c->points[c->count - 1].pass > complete)
 		c->count--;
 	c->told = c->told < c->count ? c->told : c->count;
 	for (uint32_t pass = c->known + 1; pass <= complete; pass++)

@@ -1,7 +1,10 @@
-/* How far a job was when each of its passes was complete: the time, what was trained, and what had crossed the network. Learnt from looks at the job.
+/* Learning curve by pass: the time at which each pass completed, the rows trained, and the bytes
+ * transferred over the network by then. Polls of the job supply the data.
  *
- * The ledger knows at once that a pass is complete, so a look tells when, up to the time since the last one. Workers tell their rows and bytes
- * about once a second, but always together: the bytes of a pass are those at which its rows had been told, in proportion between two looks. */
+ * The ledger knows immediately that a pass is complete, so a poll gives its time to within the
+ * interval since the previous poll. Workers report rows and bytes about once a second, always
+ * together. The bytes of a pass are those at which its rows were reported, interpolated linearly
+ * between two polls. */
 #ifndef WEIR_CURVE_H
 #define WEIR_CURVE_H
 
@@ -10,24 +13,28 @@
 #include "overview/overview.h"
 
 struct curve_point {
-	uint32_t pass;  /* complete then; counts from 1 */
+	uint32_t pass;  /* the pass that completed; counts from 1 */
 	double seconds; /* since training began */
 	uint64_t rows, bytes_pushed, bytes_pulled;
 };
 
 struct curve {
-	struct curve_point *points; /* (count), by pass; of the first `told` of them all is known, of the others the time */
+	/* (count), by pass; the first `told` are fully known, the others have only the time */
+	struct curve_point *points;
 	uint32_t count, told;
-	uint32_t known; /* passes complete at the last look; set before the first one, those have no points */
+	/* passes complete at the last poll; passes that were complete before the first poll have no
+	 * points */
+	uint32_t known;
 };
 
-/* Passes that are complete. */
+/* Returns the number of complete passes. */
 uint32_t curve_complete(const struct overview *s);
-/* A look at the job, after the one `before` (NULL: this is the first), so many seconds since training began. Without memory the curve has gaps. */
+/* Records a poll of the job. before: the previous poll; NULL: this is the first. seconds: since
+ * training began. When memory runs out, the curve has gaps. */
 void curve_look(struct curve *c, const struct overview *before, const struct overview *now, double seconds);
-/* There is no further look: what was not told since the end of a pass is what the last one says. */
+/* Ends the curve: pending values are those of the last poll. */
 void curve_end(struct curve *c, const struct overview *last);
-/* The point of a pass, or NULL. */
+/* Returns the point of a pass, or NULL. */
 const struct curve_point *curve_find(const struct curve *c, uint32_t pass);
 void curve_free(struct curve *c);
 

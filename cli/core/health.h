@@ -1,4 +1,4 @@
-/* Asks one server how it is, as grpc.health.v1 has it. */
+/* Checks the health of one server with the grpc.health.v1 protocol. */
 #ifndef WEIR_HEALTH_H
 #define WEIR_HEALTH_H
 
@@ -10,7 +10,8 @@
 struct rpc;
 struct rpc_loop;
 
-/* *serves: of `service`, "": it is not about to end; "ready": and in sync in all that it is to have. The error is of the asking. */
+/* *serves: whether the server serves `service`. "": it is not shutting down. "ready": it is also in
+ * sync in everything that it hosts. The error is about the call itself. */
 weir_status health_check(struct rpc *rpc, struct rpc_loop *loop, const char *address, const char *service, uint32_t timeout_ms,
                          bool *serves, weir_error *err) WEIR_MUST_CHECK;
 

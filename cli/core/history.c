@@ -5,7 +5,7 @@
 
 #define INTERVAL_FIRST_MS 1000
 
-/* Every other one stays, the last among them. */
+/* Keeps every other item, including the last. */
 static uint32_t thin(void *items, size_t bytes, uint32_t count)
 {
 	char *at = items;
@@ -59,7 +59,8 @@ void history_note(struct history *h, const struct overview *s, int64_t now_ms)
 		*h = (struct history){.any = true, .first_ms = now_ms, .interval_ms = INTERVAL_FIRST_MS, .generation = s->generation};
 		remember(h, s, now_ms);
 	}
-	if (h->generation != s->generation || s->rows < h->last.rows) { /* the job went back: counts begin anew */
+	/* the job rewound: counts restart */
+	if (h->generation != s->generation || s->rows < h->last.rows) {
 		h->generation = s->generation;
 		remember(h, s, now_ms);
 	}

@@ -1,5 +1,6 @@
-/* How a job went, from looks at it: a bounded number of points, evenly spread over the whole of it. When they are full every other one goes, and looks are taken half as
- * often from then on; evaluations are kept in the same way, apart. */
+/* The history of a job from polls of it: a bounded number of points, evenly spaced over its whole
+ * duration. When the points are full, every other point is dropped and the interval doubles.
+ * Evaluations have a list of their own, bounded in the same way. */
 #ifndef WEIR_HISTORY_H
 #define WEIR_HISTORY_H
 
@@ -7,17 +8,17 @@
 #include "common/web/json.h"
 #include "overview/overview.h"
 
-struct history_point { /* since the point before */
-	double seconds;    /* since the first look */
+struct history_point { /* covers the time since the previous point */
+	double seconds;    /* since the first poll */
 	uint64_t batches;  /* of the job so far */
-	double loss;       /* mean over the examples; NaN: none were trained */
+	double loss;       /* mean over the examples; NaN: no examples were trained */
 	double rows_per_s, pushed_per_s, pulled_per_s;
 };
 
 struct history_evaluation {
-	uint64_t batches;    /* of the job at the end of its pass */
-	uint64_t generation; /* in which it was seen */
-	double auc, logloss; /* NaN: undefined; of text there is no AUC */
+	uint64_t batches;    /* of the job at the end of the evaluated pass */
+	uint64_t generation; /* the generation at that time */
+	double auc, logloss; /* NaN: undefined; text has no AUC */
 };
 
 struct history {
@@ -25,8 +26,8 @@ struct history {
 	struct history_evaluation evaluations[WEIR_HISTORY_POINTS];
 	uint32_t points_count, evaluations_count;
 	bool any;
-	int64_t first_ms, last_ms; /* looks: the first, and that of the last point */
-	int64_t interval_ms;       /* between points, at least */
+	int64_t first_ms, last_ms; /* times of the first poll and of the last point */
+	int64_t interval_ms;       /* minimum time between points */
 	uint64_t generation;
 	struct { /* at the last point */
 		uint64_t rows, loss_rows, pushed, pulled;
@@ -34,8 +35,9 @@ struct history {
 	} last;
 };
 
-void history_note(struct history *h, const struct overview *s, int64_t now_ms); /* all zero at first */
-/* As the lists `curve` and `evaluations`. */
+/* *h is all zero at first */
+void history_note(struct history *h, const struct overview *s, int64_t now_ms);
+/* Writes the lists `curve` and `evaluations`. */
 void history_put(struct json *j, const struct history *h);
 
 #endif

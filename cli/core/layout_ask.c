@@ -1,3 +1,4 @@
+/* Asks the servers of a job for its layout and for changes to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,31 +10,34 @@
 #include "proto/rpc/rpc.h"
 #include "proto/wire/wire.h"
 
-#define POLL_MS   20u
-#define REPEAT_MS 1000u /* what has been asked for and is not so is asked for again: another primary may have come meanwhile */
+#define POLL_MS 20u
+/* requests that are not carried out are repeated: the primary may have changed */
+#define REPEAT_MS 1000u
 #define ANSWER_MS 2000u
-#define CHECK_MS  1000u /* of one server, whether it serves */
-#define LATE_MS   1000  /* then it is said what is waited for */
+#define CHECK_MS  1000u /* timeout of the health check of one server */
+#define LATE_MS   1000  /* the wait is reported after this time */
 
 struct layout_asker {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	struct rpc_channel *channel;  /* NULL: none */
-	uint32_t addresses_count, at; /* of those known; the one asked */
+	uint32_t addresses_count, at; /* number of known addresses; the one in use */
 	char addresses[WEIR_SERVERS_MAX + 1][WEIR_ADDRESS_BYTES_MAX];
-	int64_t away_ms;                          /* since when no change could be asked for; 0: the last one could */
-	bool told;                                /* that it is late */
+	/* since when no change could be requested; 0: the last request succeeded */
+	int64_t away_ms;
+	bool told;                                /* the late callback has run */
 	void (*late)(void *arg, const char *why); /* may be NULL */
 	void *late_arg;
 };
 
-/* Whatever may be otherwise in a moment. */
+/* Tells whether an error may be temporary. */
 static bool is_passing(weir_status status)
 {
 	return status == WEIR_E_STALE || status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT || status == WEIR_E_CANCELLED;
 }
 
-/* Of a change that was asked for then. That somebody else was faster is an answer, too. */
+/* Records the answer to a change that was requested at asked_ms. WEIR_E_STALE (somebody else was
+ * faster) also counts as an answer. */
 static void note_answer(struct layout_asker *a, weir_status status, int64_t asked_ms, const weir_error *why)
 {
 	if (!is_passing(status) || status == WEIR_E_STALE) {
@@ -62,7 +66,7 @@ static void turn_to_next(struct layout_asker *a)
 	a->at = (a->at + 1) % a->addresses_count;
 }
 
-/* q is packed anew for every server that is asked. */
+/* Packs q anew for every server that it tries. */
 static weir_status call(struct layout_asker *a, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **out, weir_error *err)
 {
@@ -165,14 +169,14 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 	return status;
 }
 
-/* --- Who answers */
+/* --- Silent servers */
 
 static void pause_for_poll(void)
 {
 	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 }
 
-/* One that is ending does not count. */
+/* A server that is shutting down does not serve. */
 static bool serves(const struct layout_asker *a, const char *address)
 {
 	bool does = false;
@@ -180,7 +184,7 @@ static bool serves(const struct layout_asker *a, const char *address)
 	return health_check(a->rpc, a->loop, address, "", CHECK_MS, &does, &ignored) == WEIR_OK && does;
 }
 
-/* Asks those that live and have not answered yet. Whether none is silent. */
+/* Checks the living servers that have not answered yet. Returns whether no server is silent. */
 static bool hear(const struct layout_asker *a, struct layout *l, bool heard[WEIR_SERVERS_MAX])
 {
 	bool all = true;
@@ -209,7 +213,7 @@ weir_status layout_ask_all(struct layout_asker *a, struct layout *out, uint32_t 
 	return status;
 }
 
-/* --- Changing it */
+/* --- Changing the layout */
 
 static weir_status place(struct layout_asker *a, const struct layout_goal *g, weir_error *err)
 {
@@ -233,17 +237,18 @@ static weir_status place(struct layout_asker *a, const struct layout_goal *g, we
 	return status;
 }
 
-/* A plan under way. */
+/* A plan that is being carried out. */
 struct carrying {
 	struct layout_asker *asker;
 	const struct layout_plan *plan;
 	struct layout now;
-	int64_t asked_ms[WEIR_PARTITIONS_MAX + 1]; /* (plan's goals) 0: not yet */
-	bool reached[WEIR_PARTITIONS_MAX + 1];     /* (plan's goals) */
+	/* (plan's goals) time of the last request; 0: none yet */
+	int64_t asked_ms[WEIR_PARTITIONS_MAX + 1];
+	bool reached[WEIR_PARTITIONS_MAX + 1]; /* (plan's goals) */
 	uint32_t left;
 };
 
-/* Asks for the first goals that are not reached. */
+/* Requests the first unreached goals, LAYOUT_AT_ONCE at a time. */
 static weir_status push_on(struct carrying *c, weir_error *err)
 {
 	uint32_t under_way = 0;
@@ -263,7 +268,7 @@ static weir_status push_on(struct carrying *c, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Whether some goal is reached that was not. */
+/* Marks goals that have been reached. Returns whether there is a new one. */
 static bool note_reached(struct carrying *c, void (*reached)(void *arg, const struct layout_goal *g, uint32_t left), void *arg)
 {
 	const uint32_t before = c->left;
@@ -278,7 +283,7 @@ static bool note_reached(struct carrying *c, void (*reached)(void *arg, const st
 	return c->left < before;
 }
 
-/* What is missing of the first goal that is not reached. */
+/* Fails with the first unreached goal and what it lacks. */
 static weir_status give_up(const struct carrying *c, uint32_t patience_ms, const weir_error *last, weir_error *err)
 {
 	uint32_t i = 0;
@@ -331,7 +336,7 @@ weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *p
 	return status;
 }
 
-/* --- Going back */
+/* --- Rewinding */
 
 static weir_status read_next(const Weir__V1__RewindReply *r, const char *wanted, struct rewind_record *out, weir_error *err)
 {
@@ -362,7 +367,7 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 		const int64_t asked_ms = clock_ms(clock_system());
 		ProtobufCMessage *m = NULL;
 		status = call(a, RPC_REWIND, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__rewind_reply__descriptor, &m, err);
-		if (!status) { /* where none answers, they begin anew */
+		if (!status) { /* no answer means that the servers restart */
 			status = read_next((const Weir__V1__RewindReply *)m, checkpoint, out, err);
 			note_answer(a, status, asked_ms, err);
 		}

@@ -1,4 +1,5 @@
-/* Drains that hold against others: one may give to a server what another takes from it, and neither sees the other's plan. */
+/* Drains that succeed despite concurrent changes: one command may give a server what another takes
+ * from it, and neither sees the other's plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,17 @@
-/* Plans: greedy, one replica at a time, from the fullest server to the emptiest, which for loads of one unit each ends in the fewest moves. */
+/* Greedy layout plans: they move one replica at a time, from the fullest server to the emptiest.
+ * For loads of one unit each this takes the fewest moves. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/core/layout.h"
 
-/* What a plan has done about a partition. */
+/* The state of a partition in a plan. */
 struct mark {
 	bool changed;
-	bool stays; /* nothing more can be moved: it would wait for a host that is missing */
+	bool stays; /* no further moves: they would wait for a missing host */
 };
 
-/* What servers would have. */
+/* The loads of the servers under the plan. */
 struct loads {
 	struct layout l;
 	uint32_t replicas[WEIR_SERVERS_MAX], primaries[WEIR_SERVERS_MAX];
@@ -32,7 +33,8 @@ const char *layout_name(uint32_t partition, char out[LAYOUT_NAME_BYTES])
 	return out;
 }
 
-/* Who is missing may have come back. */
+/* Tells whether exactly the goal's hosts are in sync, except that hosts in g->missing need not
+ * be. */
 static bool is_in_sync(const struct layout_partition *p, const struct layout_goal *g)
 {
 	bool all = true;
@@ -62,20 +64,20 @@ static struct mark *mark_of(struct loads *w, uint32_t partition)
 	return partition == LAYOUT_LEDGER ? &w->ledger : &w->partitions[partition];
 }
 
-/* The ledger is none. */
+/* The ledger counts as no load. */
 static uint32_t load_of(uint32_t partition)
 {
 	return partition != LAYOUT_LEDGER;
 }
 
-/* One that is about to leave its hosts is primary no more. */
+/* A primary that is about to leave the hosts no longer counts as primary. */
 static void settle_primary(struct layout_partition *p)
 {
 	if (p->hosts.count && !member_set_has(&p->hosts, p->primary))
 		p->primary = p->hosts.ids[0];
 }
 
-/* As they will be when what is under way has come to its end. NULL: out of memory. */
+/* Computes the loads after the pending moves. NULL: out of memory. */
 static struct loads *count(const struct layout *l)
 {
 	struct loads *w = calloc(1, sizeof *w);
@@ -109,7 +111,7 @@ static void give_role(struct loads *w, uint32_t partition, uint16_t to)
 	mark_of(w, partition)->changed = true;
 }
 
-/* to has none as yet; it becomes what `from` was. */
+/* Moves a replica from `from` to `to`, which has none yet and takes over the role of `from`. */
 static void give_replica(struct loads *w, uint32_t partition, uint16_t from, uint16_t to)
 {
 	struct layout_partition *p = get(w, partition);
@@ -122,7 +124,8 @@ static void give_replica(struct loads *w, uint32_t partition, uint16_t from, uin
 		give_role(w, partition, to);
 }
 
-/* The usable server with the fewest replicas, of equals the one with the fewest primaries, that is no host of the partition. MEMBER_NONE: there is none. */
+/* Returns the usable server with the fewest replicas that does not host the partition; among
+ * equals, the one with the fewest primaries. MEMBER_NONE: there is none. */
 static uint16_t emptiest(const struct loads *w, uint32_t partition)
 {
 	uint16_t best = MEMBER_NONE;
@@ -136,13 +139,13 @@ static uint16_t emptiest(const struct loads *w, uint32_t partition)
 	return best;
 }
 
-/* A host that does not come into sync, for all that is known. */
+/* Tells whether a host, as far as known, will not come into sync. */
 static bool is_missing(const struct layout *l, const struct layout_partition *p, uint16_t host)
 {
 	return !l->lives[host] || (l->silent[host] && !member_set_has(&p->in_sync, host));
 }
 
-/* Nobody hands over while a host is missing. */
+/* Writes the goal of a partition. While a host is missing, no primary hands over its role. */
 static void write_goal(struct layout_plan *out, struct loads *w, const struct layout *before, uint32_t partition)
 {
 	const struct layout_partition *p = layout_get(&w->l, partition);
@@ -164,9 +167,10 @@ static void write_plan(struct layout_plan *out, struct loads *w, const struct la
 	write_goal(out, w, before, LAYOUT_LEDGER);
 }
 
-/* --- Roles. Moving them costs a pause, and no bytes. */
+/* --- Roles. Moving a role costs a pause and no transfer. */
 
-/* A partition of `from` whose role another host with at least two fewer may have: the one with the fewest. */
+/* Moves one primary role from `from` to a host with at least two fewer roles; among those hosts, to
+ * the one with the fewest. */
 static bool lighten(struct loads *w, uint16_t from)
 {
 	uint32_t best = 0;
@@ -199,7 +203,9 @@ static void spread_roles(struct loads *w)
 
 /* --- Replicas */
 
-/* The server with the most whose place `to` could take in some partition; *partition is one, of which it is primary if it has more than its share of those. */
+/* Returns the server with the most replicas whose place `to` could take in some partition.
+ * *partition is one of these partitions; preferably one whose primary is that server if it has more
+ * primaries than `to`, otherwise one whose primary it is not. */
 static uint16_t fullest(const struct loads *w, uint16_t to, uint32_t *partition)
 {
 	uint16_t best = MEMBER_NONE;
@@ -261,13 +267,13 @@ weir_status layout_plan_move(struct layout_plan *out, const struct layout *l, ui
 	return WEIR_OK;
 }
 
-/* Whatever it has of one partition goes to another server. */
+/* Moves what the server has of one partition to another server. */
 static weir_status clear(struct loads *w, const struct layout *l, uint32_t partition, uint16_t server, weir_error *err)
 {
 	const struct layout_partition *now = layout_get(l, partition);
 	char name[LAYOUT_NAME_BYTES];
 	if (!member_set_has(&now->hosts, server)) {
-		if (member_set_has(&now->in_sync, server)) /* it is on its way out */
+		if (member_set_has(&now->in_sync, server)) /* the replica is already leaving */
 			mark_of(w, partition)->changed = true;
 		return WEIR_OK;
 	}
@@ -304,7 +310,7 @@ weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, u
 
 /* --- Servers that are gone */
 
-/* Those of a set that live, or those that do not. */
+/* Selects the members of a set that live, or those that do not. */
 static struct member_set select_living(const struct layout *l, const struct member_set *from, bool lives)
 {
 	struct member_set out = {0};
@@ -314,7 +320,8 @@ static struct member_set select_living(const struct layout *l, const struct memb
 	return out;
 }
 
-/* Who takes the place of a primary that is gone: the host with the fewest roles, one that is in sync if there is any. MEMBER_NONE: no host lives. */
+/* Returns the successor of a primary that is gone: the living host with the fewest roles, in sync
+ * if possible. MEMBER_NONE: no host lives. */
 static uint16_t successor(const struct loads *w, uint32_t partition)
 {
 	const struct layout_partition *p = layout_get(&w->l, partition);
@@ -340,7 +347,7 @@ static bool is_whole(const struct layout *l, const struct layout_partition *p)
 	return whole;
 }
 
-/* Replaces hosts that are gone. What it cannot do is written down. */
+/* Replaces hosts that are gone, and records in out->left what it cannot replace. */
 static void revive(struct loads *w, struct layout_plan *out, uint32_t partition)
 {
 	struct layout_partition *p = get(w, partition);
@@ -352,7 +359,8 @@ static void revive(struct loads *w, struct layout_plan *out, uint32_t partition)
 		left.servers = select_living(&w->l, &p->in_sync, false);
 	for (uint32_t i = 0; i < gone.count && !left.is_lost; i++) {
 		const uint16_t to = emptiest(w, partition), next = successor(w, partition);
-		if (p->primary == gone.ids[i] && next != MEMBER_NONE) /* it has all that a new one must be sent */
+		/* the successor has all the data that a new host needs */
+		if (p->primary == gone.ids[i] && next != MEMBER_NONE)
 			take_role(w, partition, next);
 		if (to == MEMBER_NONE)
 			member_set_add(&left.servers, gone.ids[i]);

@@ -8,21 +8,21 @@
 #include "common/base/limits.h"
 
 #define DOORS_MAX    (2 * WEIR_SERVERS_MAX)
-#define SHARE_MS_MIN 200u /* of one server, however many there are */
+#define SHARE_MS_MIN 200u /* minimum share of one server, whatever their number */
 
 struct door {
 	char address[WEIR_ADDRESS_BYTES_MAX];
-	struct rpc_channel *channel; /* NULL: not used yet */
+	struct rpc_channel *channel; /* NULL: unused so far */
 };
 
 struct doors {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	uint32_t count, at;
-	struct door of[DOORS_MAX]; /* (count) those given, and those told of */
+	struct door of[DOORS_MAX]; /* (count) the given servers and those learned later */
 };
 
-/* Its number; that of the first one when there is no room. */
+/* Returns the number of an address; if there is no room, the number of the first one. */
 static uint32_t add(struct doors *d, const char *address)
 {
 	uint32_t i = 0;
@@ -86,7 +86,7 @@ weir_status doors_ask_one(struct doors *d, uint32_t i, enum rpc_method method, c
 	return s;
 }
 
-/* A server that does not have the ledger knows who does; it may be one that nobody has named. */
+/* Asks a server without the ledger which server has it. That server may be a new one. */
 static uint32_t follow(struct doors *d, uint32_t at, uint32_t timeout_ms)
 {
 	const Weir__V1__LayoutRequest q = WEIR__V1__LAYOUT_REQUEST__INIT;

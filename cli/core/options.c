@@ -1,4 +1,4 @@
-/* Reads a verb's options. */
+/* Parses a verb's options. */
 #include "cli/core/options.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static weir_status unknown_option(const char *word, const struct option *options
 	return weir_fail(err, WEIR_E_INVALID, "no option '%s'", word);
 }
 
-/* "--name value" or "--name=value": which option it is, and where the value stands (NULL: in the next word). */
+/* Finds the option of "--name value" or "--name=value", and its value (NULL: in the next word). */
 static const struct option *find_option(const char *word, const struct option *options, uint32_t options_count,
                                         const char **value)
 {
@@ -120,7 +120,8 @@ weir_status job_options_take(struct job_options *o, const char *word, weir_error
 	return o->path ? WEIR_OK : weir_fail(err, WEIR_E_INVALID, "needs a job file: JOB.yaml or --job JOB.yaml");
 }
 
-/* One mistake is the error itself; of several each has a line of its own before it. */
+/* Reports mistakes. A single mistake is the error itself. Several mistakes get a line each before
+ * the error. */
 static weir_status tell_mistakes(const char *path, const struct job_mistakes *m, weir_status status, weir_error *err)
 {
 	const uint32_t kept = m->count < WEIR_JOB_MISTAKES_MAX ? m->count : WEIR_JOB_MISTAKES_MAX;
@@ -171,7 +172,7 @@ int verb_end(int status)
 {
 	if (status != EXIT_SUCCESS)
 		return status;
-	const bool flushed = fflush(stdout) == 0; /* a write that failed earlier has left no errno */
+	const bool flushed = fflush(stdout) == 0; /* a write that failed earlier left no errno */
 	if (flushed && !ferror(stdout))
 		return status;
 	fprintf(stderr, "weir: cannot write stdout%s%s\n", flushed ? "" : ": ", flushed ? "" : strerror(errno));

@@ -26,7 +26,7 @@ weir_status output_spares_sources(const char *out, const struct sources *sources
 	return status;
 }
 
-/* What a pattern does not find is told by who reads the data. */
+/* Ignores a pattern that matches nothing: the reader of the data reports that. */
 static weir_status spares_patterns(const char *out, char *const *patterns, uint32_t count, const char *what, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -40,7 +40,7 @@ static weir_status spares_patterns(const char *out, char *const *patterns, uint3
 	return status;
 }
 
-/* A name in a folder, or the folder's own where the name is empty. */
+/* Checks a name in a folder, or the folder itself if the name is empty. */
 static weir_status spares_in(const char *out, const char *folder, const char *name, const char *what, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 64];
@@ -69,7 +69,7 @@ static weir_status spares_models(const char *out, const struct job *job, weir_er
 	return status;
 }
 
-/* Its report may be written again. */
+/* Checks the files of the run except its report, which may be overwritten. */
 static weir_status spares_run(const char *out, const struct job *job, weir_error *err)
 {
 	static const char *const kept[] = {"best.safetensors", "evaluation.json", "fingerprint.json", "run.json"};

@@ -1,6 +1,6 @@
 #include "cli/core/overview_json.h"
 
-/* A histogram: its quantiles, and the count of each bucket that has any. */
+/* Writes a histogram: its quantiles, and the count of each nonempty bucket. */
 static void put_staleness(struct json *j, const uint64_t counts[HISTOGRAM_BUCKETS])
 {
 	json_set_count(j, "staleness.p50", counts_quantile(counts, 0.5));

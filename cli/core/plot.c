@@ -7,35 +7,35 @@
 
 #include "cli/core/progress_line.h"
 
-/* In SVG's units, which are pixels where nothing scales it. */
+/* In SVG units, which are pixels without scaling. */
 enum {
 	LEFT = 64,
 	TOP = 40,
-	WIDTH = 560, /* of the plot itself */
+	WIDTH = 560, /* of the plot area */
 	HEIGHT = 340,
 	BOTTOM = 52,
 	RIGHT = 24,
-	LETTER = 7, /* about the width of one */
+	LETTER = 7, /* approximate width of a letter */
 	LEGEND_ROW = 20,
 	LEGEND_DASH = 26,
-	TICKS = 6, /* about as many */
+	TICKS = 6, /* approximate number of ticks */
 	TICKS_MAX = 64,
-	DECADES_FEW = 3 /* with fewer, a logarithmic axis has ticks at 2 and 5, too */
+	DECADES_FEW = 3 /* with fewer, a logarithmic axis also has ticks at 2 and 5 */
 };
 #define INK           "#767676" /* contrast 4.5 to white, 4.6 to black */
-#define DECADES_LEAST 0.7       /* with fewer, a logarithmic axis has the ticks of a linear one */
-#define SPARE         0.04      /* of an axis, beyond the points */
+#define DECADES_LEAST 0.7       /* with fewer, a logarithmic axis has linear ticks */
+#define SPARE         0.04      /* share of an axis beyond the points */
 #define SAME_SHARE    1e-9
 
 const uint32_t plot_colours[PLOT_COLOURS] = {0x2f7fd0, 0xd8611f, 0x2a9153, 0xd0489a, 0x8f6fd6, 0x9b7f16, 0x14909c, 0xd94f4f};
 
-/* The first is a line without gaps; of each colour a line may be drawn with each. */
+/* The first pattern is a solid line. Each colour can have each pattern. */
 static const char *const dashes[PLOT_DASHES] = {"", "6 3", "2 3", "10 3 2 3", "12 6", "2 7", "10 3 2 3 2 3", "6 3 6 9"};
 
 /* --- Axes */
 
 struct axis {
-	double low, high; /* logarithms of those where `log` */
+	double low, high; /* logarithms if `log` */
 	bool log;
 	unsigned pixels;
 	double ticks[TICKS_MAX]; /* (ticks_count) values, not logarithms */
@@ -55,7 +55,7 @@ static void widen(struct axis *a, double value)
 	a->high = fmax(a->high, value);
 }
 
-/* The steps that people count in: 1, 2 or 5 times a power of ten. */
+/* Returns a round step: 1, 2 or 5 times a power of ten. */
 static double nice_step(double span)
 {
 	const double rough = span / TICKS, power = pow(10, floor(log10(rough)));
@@ -93,7 +93,8 @@ static void tick_log(struct axis *a)
 			add_tick(a, parts[i] * pow(10, decade), decade + log10(parts[i]));
 }
 
-/* An axis without a point is 0 to 1, with one alone a little around it. */
+/* Sets the range and ticks of an axis. Without points the range is 0 to 1; with a single value it
+ * is a little around it. */
 static void settle(struct axis *a)
 {
 	if (a->low > a->high) {
@@ -151,7 +152,7 @@ static void put_text(FILE *out, const char *text)
 		if (*text == '<' || *text == '>' || *text == '&')
 			fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", out);
 		else if ((unsigned char)*text < ' ')
-			fputc(' ', out); /* XML has no others */
+			fputc(' ', out); /* XML allows no other control characters */
 		else
 			fputc(*text, out);
 	}
@@ -233,7 +234,7 @@ static void put_line(FILE *out, const struct plot *p, const struct plot_line *l,
 			        plot_colours[l->style % PLOT_COLOURS]);
 }
 
-/* Returns how many rows it has; with out NULL it only measures. */
+/* Writes the legend and returns its number of rows; with out NULL it only measures. */
 static unsigned put_legend(FILE *out, const struct plot *p, size_t *longest)
 {
 	const int x = LEFT + WIDTH + RIGHT;

@@ -1,4 +1,4 @@
-/* Free TCP ports, and whether somebody listens. */
+/* Finds free TCP ports, and tests whether an address accepts connections. */
 #include "cli/core/ports.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "[::1]" as the resolver takes it: "::1". */
+/* Strips the brackets: "[::1]" becomes "::1", as the resolver expects. */
 static void without_brackets(const char *host, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	const size_t n = strlen(host);
@@ -19,7 +19,7 @@ static void without_brackets(const char *host, char out[WEIR_ADDRESS_BYTES_MAX])
 	snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)(n - 2 * bracketed), host + bracketed);
 }
 
-/* A socket bound to any free port of host, and that port; -1 with errno. */
+/* Returns a socket bound to any free port of host, and that port; -1 with errno. */
 static int bind_any(const char *host, unsigned *port)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
@@ -65,7 +65,7 @@ weir_status ports_pick(const char *host, uint32_t count, char (*addresses)[WEIR_
 	return s;
 }
 
-/* --- Whether somebody listens */
+/* --- Testing a connection */
 
 static bool connects(int family, const struct sockaddr *to, socklen_t bytes, uint32_t timeout_ms)
 {

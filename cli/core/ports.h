@@ -1,5 +1,5 @@
-/* TCP ports and sockets: free ones, for servers that must know each other's addresses before
- * they start, and whether somebody listens at one. */
+/* TCP ports and sockets: finds free ports, for servers that must know each other's addresses before
+ * they start, and tests whether an address accepts connections. */
 #ifndef WEIR_PORTS_H
 #define WEIR_PORTS_H
 
@@ -9,11 +9,12 @@
 #include "common/base/limits.h"
 #include "weir/status.h"
 
-/* Fills addresses (count) with "HOST:PORT" of different ports that were free a moment ago: all are bound at once and let go. A server that finds its
- * port taken since says so. */
+/* Fills addresses (count) with "HOST:PORT" of different ports that were free a moment ago: binds
+ * all of them at once, then releases them. A server reports an error if its port has been taken
+ * since. */
 weir_status ports_pick(const char *host, uint32_t count, char (*addresses)[WEIR_ADDRESS_BYTES_MAX],
                        weir_error *err) WEIR_MUST_CHECK;
-/* Whether a connection to "HOST:PORT" or "unix:PATH" is taken within the time. */
+/* Tests whether "HOST:PORT" or "unix:PATH" accepts a connection within the time. */
 bool ports_answer(const char *address, uint32_t timeout_ms);
 
 #endif

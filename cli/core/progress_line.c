@@ -1,4 +1,4 @@
-/* Draws the live line. */
+/* Draws the progress line. */
 #include "cli/core/progress_line.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Narrower than LINE_COLUMNS_WITH_BAR, the words are worth more than a bar. */
+/* Lines narrower than LINE_COLUMNS_WITH_BAR have no bar: the words matter more. */
 enum { BAR_COLUMNS_MIN = 8, BAR_COLUMNS_MAX = 24, LINE_COLUMNS_WITH_BAR = 40, LINE_BYTES = 512, COLUMNS_DEFAULT = 120 };
 
 static void format_scaled(char *out, size_t bytes, double value, const char *unit)
@@ -41,10 +41,11 @@ void live_init(struct live *l, FILE *out, const char *term)
 	l->terminal = isatty(fileno(out)) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Items of the line, the most important first: from the first that does not fit, none is said. */
+/* The items of the line, the most important first. The first item that does not fit ends the
+ * line. */
 struct words {
 	char text[LINE_BYTES];
-	unsigned columns, room; /* used, and at most */
+	unsigned columns, room; /* used; the maximum */
 };
 
 WEIR_PRINTF(2, 3) static void say(struct words *w, const char *format, ...)
@@ -87,7 +88,7 @@ double live_part_done(const struct overview *s)
 	return done < s->passes ? done / s->passes : 1;
 }
 
-/* "42 s left": early stopping may make it less. */
+/* Adds "42 s left". Early stopping may make it less. */
 static void say_left(struct words *w, double seconds)
 {
 	const unsigned long minutes = (unsigned long)(seconds / 60 + 0.5);
@@ -112,7 +113,7 @@ static void say_all(struct words *w, const struct live *l, const struct overview
 		say(w, "loss %.4f", l->loss);
 	if (s->evaluated_batches && !s->language && !isnan(s->auc))
 		say(w, "auc %.4f", s->auc);
-	else if (s->evaluated_batches) /* of text, or of one class */
+	else if (s->evaluated_batches) /* text, or a single class */
 		say(w, "valid %.4f", s->logloss);
 	if (overview_perplexity(s) > 0)
 		say(w, "perplexity %.4g", overview_perplexity(s));
@@ -126,7 +127,7 @@ static void say_all(struct words *w, const struct live *l, const struct overview
 		say(w, "%u worker%s", s->workers_live, s->workers_live == 1 ? "" : "s");
 }
 
-/* "[####....] ": `columns` of bar, of which `part` is full. */
+/* Formats "[####....] ": `columns` of bar, of which the share `part` is full. */
 static void format_bar(char *out, double part, unsigned columns)
 {
 	unsigned full = (unsigned)(part * columns + 0.5);
@@ -138,7 +139,7 @@ static void format_bar(char *out, double part, unsigned columns)
 
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
 {
-	enum { BRACKETS = 3 }; /* and the space */
+	enum { BRACKETS = 3 }; /* two brackets and the space */
 	char bar[BAR_COLUMNS_MAX + BRACKETS + 1] = "";
 	struct words w = {.room = columns ? columns - 1 : LINE_BYTES - 1};
 	bool with_bar = columns >= LINE_COLUMNS_WITH_BAR && s->units > 0;
@@ -148,14 +149,14 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct ove
 	if (s->units > 0)
 		say_all(&w, l, s, columns > 0);
 	else
-		say(&w, "waiting for workers"); /* none has told the ledger yet what there is to do */
+		say(&w, "waiting for workers"); /* no worker has reported the work to the ledger yet */
 	spare += BAR_COLUMNS_MIN - w.columns;
 	if (with_bar)
 		format_bar(bar, live_part_done(s), spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
 	snprintf(out, bytes, "%s%s", bar, w.text);
 }
 
-/* Means over what happened since the last line. */
+/* Computes means over the time since the last line. */
 static void measure(struct live *l, const struct overview *s, int64_t now_ms)
 {
 	if (l->rows_ms > 0 && now_ms > l->rows_ms && s->rows >= l->rows) {
@@ -164,7 +165,7 @@ static void measure(struct live *l, const struct overview *s, int64_t now_ms)
 			l->loss = (s->loss_sum - l->loss_sum) / (double)(s->loss_rows - l->loss_rows);
 	}
 	const double part = live_part_done(s);
-	if (l->first_ms == 0 || part < l->first_part) { /* a job that has gone back is a new one for this */
+	if (l->first_ms == 0 || part < l->first_part) { /* a rewound job restarts the estimate */
 		l->first_ms = now_ms;
 		l->first_part = part;
 	}

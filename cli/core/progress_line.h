@@ -1,4 +1,5 @@
-/* The line that shows a training job while it runs: redrawn in place on a terminal, a plain line every few seconds elsewhere. */
+/* The progress line of a training job: redrawn in place on a terminal, otherwise a plain line every
+ * few seconds. */
 #ifndef WEIR_LIVE_H
 #define WEIR_LIVE_H
 
@@ -11,36 +12,37 @@
 struct live {
 	FILE *out;
 	bool terminal;    /* redraw in place */
-	bool drawn;       /* a line stands there without its end */
-	int64_t shown_ms; /* when the last line was written; 0: none yet */
-	uint64_t rows;    /* at the last rate */
+	bool drawn;       /* an unterminated line is on the terminal */
+	int64_t shown_ms; /* when the last line was written; 0: not yet */
+	uint64_t rows;    /* at the last rate calculation */
 	int64_t rows_ms;
-	double samples_per_s; /* of the time since the last line */
+	double samples_per_s; /* over the time since the last line */
 	double loss_sum;
-	uint64_t loss_rows; /* that it is over */
+	uint64_t loss_rows; /* number of rows in loss_sum */
 	double loss;        /* mean over the rows since the last line */
-	double first_part;  /* of the whole run, done when it was first looked at */
-	int64_t first_ms;   /* 0: it was not yet */
-	double left_s;      /* that the rest will take, by how fast it went since; 0: not known */
+	double first_part;  /* share of the whole run that was done at the first poll */
+	int64_t first_ms;   /* time of the first poll; 0: not yet */
+	/* estimated remaining time, from the speed since the first poll; 0: unknown */
+	double left_s;
 };
 
 #define LIVE_TERMINAL_MS 1000
 #define LIVE_PLAIN_MS    5000
 
-/* Terminal or not is found out from out's descriptor and TERM (`term`, may be NULL). */
+/* Detects a terminal from out's descriptor and from TERM (`term`, may be NULL). */
 void live_init(struct live *l, FILE *out, const char *term);
-/* Shows s when it is time (force: at once). */
+/* Shows s when the next line is due; force: immediately. */
 void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool force);
-/* A line for good, above the live one. */
+/* Prints a permanent line above the progress line. */
 void live_note(struct live *l, const char *format, ...) WEIR_PRINTF(2, 3);
-/* Ends the line that stands there. */
+/* Ends the current line. */
 void live_end(struct live *l);
 
-/* The share of the whole job, all passes of it, that is done: 0 to 1. */
+/* Returns the share of the whole job, over all its passes, that is done: 0 to 1. */
 double live_part_done(const struct overview *s);
-/* The line's text, of fewer than `columns` columns: whole items in the order of their importance,
- * as many as fit, behind a bar that takes what is left and shows the whole run, with how long that
- * may still take. 0 columns: a plain line, with every item and neither. */
+/* Formats the line in fewer than `columns` columns: as many whole items as fit, in the order of
+ * importance, after a bar that takes the remaining space. The bar shows the whole run and the
+ * estimated remaining time. 0 columns: a plain line with every item, without bar and estimate. */
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);

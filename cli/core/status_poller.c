@@ -1,4 +1,4 @@
-/* Overviews from the wire's status messages. */
+/* Builds overviews from the status messages of the wire protocol. */
 #include "cli/core/status_poller.h"
 
 #include <inttypes.h>
@@ -15,12 +15,13 @@ struct watcher {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	struct doors *doors;
-	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: its address was not told yet */
+	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: address unknown yet */
 	uint32_t servers_count;
-	uint32_t asked_next; /* of the doors: what is lost */
+	uint32_t asked_next; /* number of the server in the ledger client to ask next for losses */
 };
 
-/* One status call per server, all at once; the poller waits until every one has answered or timed out. */
+/* One status call per server, all at once. The poller waits until every server has answered or
+ * timed out. */
 struct gather {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -78,7 +79,7 @@ static void ask_servers(struct watcher *w, enum rpc_method method, struct messag
 	pthread_mutex_destroy(&g.lock);
 }
 
-/* Servers may be added to a job while it is watched. */
+/* Opens channels to servers, which may also be added to a job while it is polled. */
 static weir_status open_servers(struct watcher *w, const struct overview *s, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -124,7 +125,8 @@ weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview
 	return WEIR_OK;
 }
 
-/* Without the ledger: one of the servers that were given, or told of since, and the next one at the next call. */
+/* Works without the ledger: asks one of the servers that were given or learned later, and the next
+ * one at the next call. */
 bool watcher_find_lost(struct watcher *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES])
 {
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;

@@ -1,4 +1,4 @@
-/* Starting, watching and ending child processes. */
+/* Starts, monitors and ends child processes. */
 #include "cli/core/supervise.h"
 
 #include <assert.h>
@@ -95,13 +95,14 @@ struct child *supervisor_add(struct supervisor *s, enum child_role role, const c
 	return c;
 }
 
-/* In the child, between fork and exec: only async-signal-safe calls. Returns only on failure. */
+/* Runs in the child between fork and exec: only async-signal-safe calls. Returns only on
+ * failure. */
 static void become(char *const *arguments, int log_fd, pid_t parent)
 {
 	sigset_t none;
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it died before the kernel was told */
+	if (getppid() != parent) /* the parent died before prctl took effect */
 		_exit(127);
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(log_fd, STDOUT_FILENO) < 0 || dup2(log_fd, STDERR_FILENO) < 0)
@@ -118,7 +119,7 @@ weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_
 	char flag[] = "--ready-fd", number[16] = "";
 	char *arguments[CHILD_ARGUMENTS_MAX + 2];
 	memcpy(arguments, c->arguments, sizeof(char *) * (c->arguments_count + 1u));
-	/* A restarted child adds to its log: the tail of the life before is why it was restarted. */
+	/* A restarted child appends to its log: the end of the previous log explains the restart. */
 	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (c->last_pid ? 0 : O_TRUNC), 0600);
 	if (log_fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", c->log_path, strerror(errno));
@@ -145,7 +146,7 @@ weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_
 			close(pipe_fds[0]);
 		return weir_fail(err, WEIR_E_IO, "cannot start %s: %s", c->name, strerror(why));
 	}
-	setpgid(pid, pid); /* both sides, whoever comes first */
+	setpgid(pid, pid); /* both processes do it, in either order */
 	c->pid = c->last_pid = pid;
 	c->started_ms = clock_ms(s->clock);
 	c->ready_fd = pipe_fds[0];
@@ -185,7 +186,7 @@ bool child_killed(const struct child *c)
 	return c->state == CHILD_ENDED && WIFSIGNALED(c->wait_status);
 }
 
-/* The end of a file, without the newlines behind its last line; "" when there is none. */
+/* Reads the end of a file, without trailing newlines; "" if there is none. */
 static size_t read_end(const char *path, char text[LOG_TAIL_BYTES + 1])
 {
 	text[0] = '\0';
@@ -217,7 +218,8 @@ void log_tail(const char *path, uint32_t lines, char *out, size_t bytes)
 	}
 }
 
-/* The last line that the program itself has said, "weir-server: ...": behind it a thread may still have logged. Else the last line. */
+/* Returns the last line that the program itself has written, "weir-server: ...": a thread may have
+ * logged more lines after it. If there is no such line, returns the last line. */
 static const char *last_words(char text[LOG_TAIL_BYTES + 1])
 {
 	const char *last = "", *words = NULL;
@@ -241,7 +243,7 @@ void child_describe_end(const struct child *c, char *out, size_t bytes)
 {
 	char text[LOG_TAIL_BYTES + 1];
 	int n = describe_status(c->wait_status, out, bytes);
-	/* A failed assertion says which one. */
+	/* A failed assertion logs its text. */
 	const bool has_words = !WIFSIGNALED(c->wait_status) || WTERMSIG(c->wait_status) == SIGABRT;
 	if (has_words && n < (int)bytes && read_end(c->log_path, text))
 		snprintf(out + n, bytes - (size_t)n, ": %s", last_words(text));
@@ -249,7 +251,7 @@ void child_describe_end(const struct child *c, char *out, size_t bytes)
 
 /* --- Readiness */
 
-/* One line from fd within the deadline, without its end. */
+/* Reads one line from fd before the deadline, without its newline. */
 static bool read_line(int fd, char *out, size_t bytes, const struct clock *clock, int64_t deadline_ms)
 {
 	size_t used = 0;
@@ -272,7 +274,8 @@ static bool read_line(int fd, char *out, size_t bytes, const struct clock *clock
 	return false;
 }
 
-/* The last lines of a child's log; where it has said nothing, how much room the log has: a full disk takes the words, too. */
+/* Copies the last lines of a child's log. If the log is empty, gives the free space of its disk
+ * instead: a full disk also loses log lines. */
 static void last_lines(const struct child *c, char *out, size_t bytes)
 {
 	char size[16];
@@ -337,7 +340,7 @@ weir_status supervisor_restart_due(struct supervisor *s, weir_error *err)
 	return WEIR_OK;
 }
 
-/* --- All of a role */
+/* --- All children of a role */
 
 uint32_t supervisor_alive(const struct supervisor *s, enum child_role role)
 {
@@ -354,7 +357,8 @@ void supervisor_signal(struct supervisor *s, enum child_role role, int signal)
 		struct child *c = s->children[i];
 		if (c->role != role)
 			continue;
-		if (c->state == CHILD_PAUSING) /* nothing to signal, and it shall not come back */
+		/* there is no process to signal, and the child must not restart */
+		if (c->state == CHILD_PAUSING)
 			c->state = CHILD_ENDED;
 		else if (c->state == CHILD_RUNNING)
 			kill(c->pid, signal);

@@ -1,11 +1,11 @@
-/* The verbs of `weir`, one file each. A verb gets its own arguments (args[0] is its name), prints
- * its result on stdout and what goes on meanwhile on stderr, and returns an exit status: 0 done, 1
- * failed (the last line on stderr says why and what to do), 2 wrong usage, 128 + N ended by signal
- * N (130: Ctrl-C). */
+/* The verbs of `weir`, one file each. A verb gets its own arguments (args[0] is its name). It
+ * prints its result on stdout and its progress on stderr, and returns an exit status: 0 done; 1
+ * failed (the last line on stderr gives the reason and the remedy); 2 wrong usage; 128 + N ended by
+ * signal N (130: Ctrl-C). */
 #ifndef WEIR_VERBS_H
 #define WEIR_VERBS_H
 
-/* X(name, "arguments", "what it does") */
+/* X(name, "arguments", "description") */
 #define VERB_MAP(X)                                                                                                              \
 	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \

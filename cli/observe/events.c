@@ -15,10 +15,10 @@
 #define EVENT_BYTES_MAX 2048
 #define CRC_MASK_DELTA  0xa282ead8u
 #define HOST_BYTES      64
-#define RECORD_HEAD     12 /* length and its checksum */
+#define RECORD_HEAD     12 /* length and checksum of the length */
 #define RECORD_TAIL     4
 
-/* Scalars of one moment. */
+/* The scalar values of one point in time. */
 struct moment {
 	Weir__Tensorboard__Value values[VALUES_MAX];
 	Weir__Tensorboard__Value *list[VALUES_MAX];
@@ -85,11 +85,11 @@ weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_
 	event.wall_time = (double)wall_ms / 1e3;
 	event.step = (int64_t)step;
 	event.session_log = &start;
-	e->evaluated_batches = 0; /* it may be of that step */
+	e->evaluated_batches = 0; /* the last evaluation may belong to that step */
 	return write_event(e, &event, err);
 }
 
-/* --- Looks */
+/* --- Polls */
 
 static void add_speed(struct moment *m, const struct overview *s, double samples_per_s)
 {
@@ -103,7 +103,7 @@ static void add_speed(struct moment *m, const struct overview *s, double samples
 
 static void add_training(struct moment *m, const struct events *e, const struct overview *s, double seconds)
 {
-	/* Fewer: the job has gone back to a checkpoint. */
+	/* Fewer rows: the job rewound to a checkpoint. */
 	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0;
 	if (rows > 0 && s->loss_rows > e->loss_rows)
 		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)(s->loss_rows - e->loss_rows));
@@ -121,7 +121,8 @@ static void add_training(struct moment *m, const struct events *e, const struct 
 	add(m, "compression/residual_norm", s->residual_norm);
 }
 
-/* Of text there is no AUC, and perplexity says more than nats. What is undefined has no point. */
+/* Adds the metrics of an evaluation. Text has no AUC, and its loss appears as perplexity, which
+ * says more than nats. Undefined values have no point. */
 static void add_evaluation(struct moment *m, const struct overview *s)
 {
 	if (s->language) {
@@ -133,7 +134,7 @@ static void add_evaluation(struct moment *m, const struct overview *s)
 	}
 }
 
-/* At the end of its pass, which the trainers may have left behind. */
+/* Writes an evaluation at the step of the end of its pass; the trainers may be further ahead. */
 static weir_status write_evaluation(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
 {
 	struct moment m = {.count = 0};
@@ -166,7 +167,7 @@ weir_status events_look(struct events *e, const struct overview *s, int64_t wall
 	return write_moment(e, &m, s->batches, wall_ms, err);
 }
 
-/* --- From nothing and back */
+/* --- Opening and rewinding */
 
 weir_status events_open(struct events *e, const char *folder, int64_t wall_ms, weir_error *err)
 {

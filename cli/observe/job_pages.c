@@ -10,7 +10,7 @@
 #include "common/metrics/monitor.h"
 #include "overview/overview_metrics.h"
 
-/* job_page.html, as it is, and a NUL. */
+/* The content of job_page.html, unchanged, and a NUL. */
 __asm__(".pushsection .rodata\n"
         ".global job_page_html\n"
         "job_page_html: .incbin \"" JOB_PAGE_HTML "\"\n"
@@ -21,10 +21,12 @@ extern const char job_page_html[];
 struct job_pages {
 	struct monitor *monitor;
 	const char *name;
-	const char *names[OPTION_LIST_MAX + WEIR_HTTP_NAMES_MAX]; /* that the pages have */
-	struct history history;                                   /* who notes has it */
-	pthread_mutex_t lock;                                     /* guards what follows */
-	char *json, *series;                                      /* of the last look; NULL: there is none, `why` says why */
+	const char *names[OPTION_LIST_MAX + WEIR_HTTP_NAMES_MAX]; /* host names of the pages */
+	/* used only by the thread that notes polls */
+	struct history history;
+	pthread_mutex_t lock; /* guards the following fields */
+	/* of the last poll; NULL: none, and `why` gives the reason */
+	char *json, *series;
 	weir_error why;
 };
 

@@ -1,4 +1,4 @@
-/* The report of a training job. */
+/* The final report of a training job. */
 #include "cli/observe/report.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s,
 	snprintf(out, REPORT_SPEED_BYTES, "%s samples/s%s%s", samples, of_tokens, share);
 }
 
-/* --- From the evaluator */
+/* --- Reading the evaluation */
 
 static void read_scores(const struct json *j, const char *part, struct report_scores *out)
 {
@@ -97,7 +97,7 @@ double report_bits(double nats)
 	return nats / log(2);
 }
 
-/* ", 10 of them no numbers" */
+/* Formats ", 10 of them no numbers". */
 static const char *not_numbers_text(char out[64], uint64_t count)
 {
 	*out = '\0';
@@ -141,7 +141,7 @@ static void print_passes(FILE *out, const struct report *r)
 	}
 }
 
-/* Whose weights are kept, and why those. */
+/* Prints which weights are kept, and why. */
 static void print_weights(FILE *out, const struct report *r)
 {
 	const struct job *job = r->of_job;
@@ -163,7 +163,7 @@ static void print_weights(FILE *out, const struct report *r)
 	fprintf(out, "  %-11s of pass %u, %s: %s\n", "weights", r->weights_pass, why, r->weights);
 }
 
-/* What is known of generated data. */
+/* Prints the known properties of generated data. */
 static void print_planted(FILE *out, const struct report *r)
 {
 	fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best",
@@ -193,7 +193,7 @@ static void print_audit(FILE *out, const struct report *r)
 		fprintf(out, "  %-11s %s\n", "", a->text);
 }
 
-/* Of this run, not of those that it goes on from. */
+/* Prints the speed of this run, without the runs that it continues. */
 static void print_speed(FILE *out, const struct report *r)
 {
 	char speed[REPORT_SPEED_BYTES];
@@ -229,7 +229,7 @@ static struct table_bytes pulls_of(const struct overview_table *t)
 	return (struct table_bytes){t->pull_bytes, t->pull_plain_bytes};
 }
 
-/* Tables of which something came in fewer bytes than as fp32. */
+/* Prints the tables for which some data took fewer bytes than fp32. */
 static void print_compression(FILE *out, const struct overview *s, const char *what,
                               struct table_bytes (*of)(const struct overview_table *))
 {
@@ -342,7 +342,7 @@ static void put_real(struct json *j, const char *part, const char *name, double 
 	json_set_real(j, path, value);
 }
 
-/* What tells how good a model is. */
+/* Tells which metrics measure a model's quality. */
 enum report_of report_reads(const struct job *job)
 {
 	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
@@ -427,7 +427,7 @@ static void put_chaos(struct json *j, const struct chaos *c)
 	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
-/* Workers that ever stalled, also the evaluator. */
+/* Writes the workers that ever stalled, including the evaluator. */
 static void put_stalled(struct json *j, const struct overview *s)
 {
 	json_set_count(j, "workers_stalled", s->workers_stalled);

@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/system/stop_signals.h"
 
-#define LOOK_INTERVAL_S 2 /* between two looks */
+#define LOOK_INTERVAL_S 2 /* between two polls */
 
 static void look(const struct status_http_options *o, struct watcher **w, struct job_pages *pages)
 {
@@ -22,7 +22,7 @@ static void look(const struct status_http_options *o, struct watcher **w, struct
 		job_pages_note(pages, &s, clock_ms(clock_system()));
 	} else {
 		job_pages_note_failure(pages, &err);
-		watcher_close(*w); /* the job may be elsewhere by now */
+		watcher_close(*w); /* the job may have moved */
 		*w = NULL;
 	}
 	overview_free(&s);

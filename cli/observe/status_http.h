@@ -1,4 +1,4 @@
-/* `weir status --http`: what a running job says about itself, over HTTP (job_pages.h). */
+/* `weir status --http`: the status of a running job over HTTP (job_pages.h). */
 #ifndef WEIR_STATUS_HTTP_H
 #define WEIR_STATUS_HTTP_H
 
@@ -7,12 +7,13 @@
 
 struct status_http_options {
 	struct job_pages_options pages;
-	/* Opens a watcher of the job; again after one that could not ask it, as the job may be elsewhere then. */
+	/* Opens a watcher of the job. Called again after a failed poll, as the job may have moved. */
 	weir_status (*open)(void *arg, struct watcher **out, weir_error *err);
 	void *arg;
 };
 
-/* Looks at it every two seconds until SIGINT or SIGTERM, whether the job runs or not. Says on stdout where. Before any thread is made. */
+/* Polls the job every two seconds until SIGINT or SIGTERM, whether the job runs or not. Prints the
+ * URL on stdout. Call before creating any thread. */
 weir_status status_http(const struct status_http_options *options, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

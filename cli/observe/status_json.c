@@ -1,4 +1,4 @@
-/* What `weir status --json` prints. */
+/* Writes the output of `weir status --json`. */
 #include "cli/observe/status_json.h"
 
 #include "cli/core/overview_json.h"

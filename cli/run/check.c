@@ -1,4 +1,4 @@
-/* weir check: a job file, and all that it names on this machine. */
+/* weir check: checks a job file and everything that it names on this machine. */
 #include "cli/run/check.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@
 #include "worker/train/job/device.h"
 #include "worker/train/score/snapshot.h"
 
-#define ANSWER_MS 200 /* of this machine */
+#define ANSWER_MS 200 /* timeout of a server of this machine */
 
 struct check {
 	const struct job *job;
@@ -56,8 +56,8 @@ WEIR_PRINTF(4, 5) static void tell(struct check *c, enum verdict verdict, const 
 
 /* --- Data */
 
-/* The first unit is parsed; what it tells of lines holds for others, probably. False: there is no
- * good row in it. */
+/* Parses the first unit and reports on it as a sample of the data. False: the unit has no good
+ * row. */
 static bool sample(struct check *c, const char *key, struct dataset *data, uint32_t files, uint64_t bytes)
 {
 	struct unit_reader *unit;
@@ -91,7 +91,7 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	return s == WEIR_OK && rows > 0;
 }
 
-/* As `weir train` does before it begins. */
+/* Checks the labels as `weir train` does before training. */
 static void check_labels(struct check *c, const char *key, enum split_part part, struct dataset *data)
 {
 	char warning[DATA_WARNING_BYTES] = "";
@@ -99,7 +99,8 @@ static void check_labels(struct check *c, const char *key, enum split_part part,
 	weir_error err = {0};
 	const weir_status s =
 	    part == SPLIT_TRAIN ? data_check_labels(c->job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
-	const char *text = strncmp(err.text, key, strlen(key)) == 0 ? err.text + strlen(key) + 2 : err.text; /* "KEY: " */
+	/* "KEY: " */
+	const char *text = strncmp(err.text, key, strlen(key)) == 0 ? err.text + strlen(key) + 2 : err.text;
 	if (s != WEIR_OK)
 		tell(c, WRONG, key, "%s", text);
 	else if (warning[0])
@@ -114,7 +115,7 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 	if (!job)
 		return;
 	memcpy(job, c->job, sizeof *job);
-	snprintf(job->data.cache, sizeof job->data.cache, "off"); /* nothing is made */
+	snprintf(job->data.cache, sizeof job->data.cache, "off"); /* write nothing */
 	if (bytes == 0)
 		tell(c, WRONG, key, "there is nothing in %s%s", s->items[0].path, s->count > 1 ? " and the other files" : "");
 	else if (!data_check_is_plain(job, s))
@@ -131,7 +132,7 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 	free(job);
 }
 
-/* Returns how many bytes the files have. */
+/* Checks a part and returns the number of bytes in its files. */
 static uint64_t check_part(struct check *c, const char *key, enum split_part part, char *const *patterns, uint32_t count)
 {
 	struct sources sources = {0};
@@ -235,7 +236,7 @@ static void check_memory(struct check *c)
 		tell(c, GOOD, "cluster.memory_budget", "%s of servers, of %s that this machine has", budget, has);
 }
 
-/* The nearest folder above the run directory that is there. */
+/* Finds the nearest existing folder at or above the run directory. */
 static void existing_folder(const char *path, char out[WEIR_PATH_BYTES_MAX])
 {
 	snprintf(out, WEIR_PATH_BYTES_MAX, "%s", path);
@@ -301,7 +302,7 @@ static void check_addresses(struct check *c)
 		snprintf(address, sizeof address, "%.*s:%lu", (int)(colon - listen), listen, port + i);
 		check_address(c, "cluster.listen", address);
 	}
-	const uint32_t pages = job->cluster.servers + job->cluster.workers + 1; /* the evaluator */
+	const uint32_t pages = job->cluster.servers + job->cluster.workers + 1; /* plus the evaluator */
 	for (uint32_t i = 0; i < pages && job->metrics.port > 0 && job_monitor_address(job, i, address); i++)
 		check_address(c, "metrics.port", address);
 }

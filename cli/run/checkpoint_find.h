@@ -1,14 +1,15 @@
-/* Checkpoints of a job, by name. */
+/* Finds the checkpoints of a job by name. */
 #ifndef WEIR_CHECKPOINT_FIND_H
 #define WEIR_CHECKPOINT_FIND_H
 
 #include "common/job/job.h"
 #include "server/checkpoint/checkpoint_manifest.h"
 
-/* Opens the job's checkpoint.dir and reads the manifest of `from`; NULL or "latest": the last one. Close *store and free *out, also after an error. */
+/* Opens the job's checkpoint.dir and reads the manifest of `from`; NULL or "latest": the last one.
+ * The caller closes *store and frees *out, also after an error. */
 weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
                             weir_error *err) WEIR_MUST_CHECK;
-/* The name of the last one. E_NOT_FOUND. */
+/* Returns the name of the last checkpoint. E_NOT_FOUND: none. */
 weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX],
                                    weir_error *err) WEIR_MUST_CHECK;
 

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* Which classes have weight in a part, the negative one first. */
+/* The classes that have weight in a part, the negative class first. */
 struct classes {
 	bool any[2];
 };

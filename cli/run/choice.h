@@ -1,5 +1,5 @@
-/* Tells before training which pass's weights a job will keep: the best by the validation part, or
- * the last where that part cannot tell. */
+/* Reports before training which pass's weights a job will keep: the best pass by the validation
+ * part, or the last pass if that part cannot decide. */
 #ifndef WEIR_CHOICE_H
 #define WEIR_CHOICE_H
 
@@ -7,8 +7,8 @@
 #include "common/job/job.h"
 #include "worker/data/dataset.h"
 
-/* Prints a line unless the job's metric chooses the pass. valid: the validation part, or NULL. Reads
- * its rows until it has seen both classes. */
+/* Prints a line unless the job's metric chooses the pass. valid: the validation part, or NULL.
+ * Reads its rows until both classes have occurred. */
 weir_status choice_note(struct live *live, const struct job *job, struct dataset *valid, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

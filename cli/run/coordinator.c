@@ -1,6 +1,7 @@
-/* The etcd of a run whose partitions have replicas: that which cluster.coord names, or (static) one of the run's own, a child like the servers, on loopback
- * ports nobody else knows. Its folder is RUN_DIR/etcd. With the log on disk it stays with the servers' folders: which of them hold all of a partition is
- * written nowhere else. */
+/* The etcd of a run whose partitions have replicas. It is either the one that cluster.coord names,
+ * or (static) the run's own: a child process like the servers, on loopback ports that no one else
+ * knows. Its folder is RUN_DIR/etcd. With the log on disk, the folder is kept together with the
+ * servers' folders, because only etcd records which servers hold all of a partition. */
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,11 +19,11 @@
 
 enum {
 	COORDINATOR_POLL_MS = 20,
-	COORDINATOR_LATE_MS = 1000, /* then it is said that it is waited for */
+	COORDINATOR_LATE_MS = 1000, /* the wait is reported after this time */
 	COORDINATOR_END_MS = 1000
 };
 
-/* --- Which */
+/* --- Choosing the etcd */
 
 bool coordinator_is_ours(const struct job *job)
 {
@@ -81,9 +82,9 @@ weir_status coordinator_choose(struct train *t, weir_error *err)
 	return s;
 }
 
-/* --- Whether it answers */
+/* --- Waiting for an answer */
 
-/* A session with it, which opens once it has a leader and so takes changes. */
+/* A session with etcd. It opens once etcd has a leader and so accepts changes. */
 struct asking {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
@@ -101,7 +102,7 @@ static void on_state(void *arg, enum coord_state state, const char *text)
 
 static void on_lease_lost(void *arg, int64_t held_until_ns)
 {
-	(void)arg, (void)held_until_ns; /* it has answered */
+	(void)arg, (void)held_until_ns; /* etcd has answered */
 }
 
 static weir_status begin_asking(struct asking *a, const struct job *job, const char *url, weir_error *err)
@@ -136,7 +137,7 @@ static weir_status check_alive(struct train *t, weir_error *err)
 	return weir_fail(err, WEIR_E_UNAVAILABLE, "etcd %s (%s)", end, c->log_path);
 }
 
-/* A pause, unless a signal says that all shall end. */
+/* Pauses, unless a signal asks the run to end. */
 static weir_status pause_for(const struct train *t, int pause_ms, weir_error *err)
 {
 	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
@@ -186,7 +187,8 @@ static weir_status await_answer(struct train *t, weir_error *err)
 
 /* --- Life */
 
-/* One member, which has nobody to hear from late: a short election lets it start at once. */
+/* Starts our etcd. It is a single member without peers, so a short election timeout lets it start
+ * immediately. */
 static weir_status start_ours(struct train *t, weir_error *err)
 {
 	struct coordinator *c = &t->coordinator;

@@ -1,4 +1,4 @@
-/* The etcd of a run on one machine. */
+/* The etcd process of a run on one machine. */
 #ifndef WEIR_RUN_COORDINATOR_H
 #define WEIR_RUN_COORDINATOR_H
 
@@ -10,24 +10,27 @@ struct train;
 enum { COORDINATOR_PORTS = 2 };
 
 struct coordinator {
-	char url[WEIR_PATH_BYTES_MAX];     /* what servers are told; "": they need none */
-	char program[WEIR_PATH_BYTES_MAX]; /* "": the etcd is not ours, */
-	char addresses[COORDINATOR_PORTS]
-	              [WEIR_ADDRESS_BYTES_MAX]; /* else where it listens: for servers, and for members that it has none of */
-	struct child *child;                    /* NULL: not started */
+	char url[WEIR_PATH_BYTES_MAX];     /* the URL for the servers; "": they need no coordinator */
+	char program[WEIR_PATH_BYTES_MAX]; /* "": the run starts no etcd */
+	/* the addresses of our etcd: for servers, and for etcd peers, of which there are none */
+	char addresses[COORDINATOR_PORTS][WEIR_ADDRESS_BYTES_MAX];
+	struct child *child; /* NULL: not started */
 };
 
-/* Whether an etcd is started with the run. */
+/* Tells whether the run starts an etcd. */
 bool coordinator_is_ours(const struct job *job);
-/* Whether there is the etcd that the run is to start: to be said before data are made. E_NOT_FOUND: no; the text names its package. */
+/* Finds the etcd program that the run is to start, to report a missing one before generating data.
+ * E_NOT_FOUND: there is none; the text names its package. */
 weir_status coordinator_find(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Fills the rest of t->coordinator. */
+/* Fills the other fields of t->coordinator. */
 weir_status coordinator_choose(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Before the servers: starts ours, and waits until it, or the job's, answers. */
+/* Starts our etcd and waits until it, or the job's own, answers. Call before starting the
+ * servers. */
 weir_status coordinator_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-void coordinator_end(struct train *t); /* behind the servers */
-/* That a run which goes on finds what its own etcd had. */
+void coordinator_end(struct train *t); /* call after ending the servers */
+/* Checks that the data of the run's own etcd still exist, so that the run can resume. */
 weir_status coordinator_check_kept(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
-weir_status coordinator_remove(const struct job *job, weir_error *err); /* what it left; none is fine */
+/* deletes the data of our etcd; missing data are not an error */
+weir_status coordinator_remove(const struct job *job, weir_error *err);
 
 #endif

@@ -53,7 +53,8 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 	return s;
 }
 
-/* A part that the evaluator opens. One that is cut off the training part may be empty. */
+/* Checks a part that the evaluator opens. A part that is split off the training part may be
+ * empty. */
 static weir_status check_part(const struct job *job, enum split_part part, struct logger *logger, struct data_check *out,
                               weir_error *err)
 {

@@ -1,5 +1,5 @@
-/* The data of a job, opened once before anything is done with them: what is wrong with them is
- * said here, and the workers find the packed cache built. */
+/* Opens and checks the data of a job before anything else: reports problems in them and builds the
+ * packed cache for the workers. */
 #ifndef WEIR_DATA_CHECK_H
 #define WEIR_DATA_CHECK_H
 
@@ -11,26 +11,28 @@
 #define DATA_WARNING_BYTES 256u
 
 struct data_check {
-	struct dataset *parts[3];         /* by enum split_part; NULL: the job has none */
+	struct dataset *parts[3];         /* by enum split_part; NULL: the job has no such part */
 	uint64_t rows;                    /* of the training part */
-	uint64_t bad_lines;               /* of the training part: left out while it was packed */
+	uint64_t bad_lines;               /* of the training part: omitted while packing */
 	char warning[DATA_WARNING_BYTES]; /* "": none */
 	struct job *uncached;             /* of data_check_peek */
 };
 
-/* Every part that the job reads; each has rows, and those of training have labels of both
- * classes, or there is a warning. with_model: also whether the model can be built over them. */
+/* Opens every part that the job reads. Each part must have rows, except one that is split off the
+ * training part. Unless the training part has labels of both classes, sets a warning. with_model:
+ * also checks that the model can be built for these data. */
 weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err);
-/* Opens those parts that can be opened without making anything: files on this machine which are not compressed, nor texts to
- * tokenize. Their units are not those of a packed cache. */
+/* Opens the parts that can be opened without writing anything: files on this machine that are
+ * neither compressed nor texts to tokenize. Their work units differ from those of a packed
+ * cache. */
 weir_status data_check_peek(const struct job *job, struct logger *logger, struct data_check *out, weir_error *err);
-/* Whether all of these files are so. */
+/* Tells whether all of these files are of that kind. */
 bool data_check_is_plain(const struct job *job, const struct sources *s);
-/* Of the training part alone: whether there are rows, of both classes. warning: of one class; "":
- * none. E_INVALID: one class is left once bad lines are left out. */
+/* Checks that the training part has rows of both classes. warning: only one class; "": none.
+ * E_INVALID: only one class remains after bad lines are omitted. */
 weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES],
                               weir_error *err) WEIR_MUST_CHECK;
-/* Also after an error. */
+/* Call also after an error. */
 void data_check_close(struct data_check *c);
 
 #endif

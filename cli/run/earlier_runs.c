@@ -1,6 +1,7 @@
-/* The entries of a run are renamed one by one into earlier/N.moving, run.json first: from then
- * on RUN_DIR holds no run. The folder gets its name when it has all of them, so that whoever is
- * killed meanwhile leaves either run whole, or an unfinished move that the next one finishes. */
+/* Moving a run renames its entries one by one into earlier/N.moving, run.json first: from then on
+ * RUN_DIR holds no run. The folder gets its final name when it has all entries. A process killed in
+ * the middle therefore leaves either a whole run or an unfinished move, which the next move
+ * completes. */
 #include "cli/run/earlier_runs.h"
 
 #include <dirent.h>
@@ -20,9 +21,9 @@
 #define NUMBERS_MAX  4096u
 #define RUN_FILE     "run.json"
 #define ENTRY_BYTES  256u
-#define ENTRIES_MOST 65536u /* of a run's folder */
+#define ENTRIES_MOST 65536u /* maximum number of entries in a run's folder */
 
-/* Those whose being there shows that something was trained. */
+/* Entries whose presence shows that something was trained. */
 static const char *const worth_keeping[] = {"events", "best.safetensors", "evaluation.json"};
 
 bool earlier_runs_takes(const char *name)
@@ -45,9 +46,9 @@ static bool has(const struct job *job, const char *name)
 /* --- Numbers */
 
 struct numbers {
-	uint32_t of[NUMBERS_MAX + 1]; /* (count) of earlier runs, in no order */
+	uint32_t of[NUMBERS_MAX + 1]; /* (count) numbers of earlier runs, unordered */
 	uint32_t count, newest;
-	uint32_t moving; /* the one that is unfinished; 0: none */
+	uint32_t moving; /* the unfinished one; 0: none */
 };
 
 static weir_status read_numbers(const struct job *job, struct numbers *n, weir_error *err)
@@ -103,7 +104,7 @@ static weir_status move_entry(const struct job *job, const char *to, const char 
 	return disk_system()->ops->rename(disk_system(), from, path, err);
 }
 
-/* The first entry that is to go. The folder is read anew each time, as it changes. */
+/* Finds the next entry to move. Reads the folder anew each time, because it changes. */
 static bool next_entry(const struct job *job, char out[ENTRY_BYTES])
 {
 	DIR *d = opendir(job->run_dir);

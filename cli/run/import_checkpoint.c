@@ -1,4 +1,5 @@
-/* Row files are read one after the other, older ones first; rows of keyed tables are gathered into assignments of some megabytes, dense tables whole. */
+/* The importer reads row files one after the other, older ones first. It gathers rows of keyed
+ * tables into assignments of several megabytes, and dense tables whole. */
 #include "cli/run/import_checkpoint.h"
 
 #include <stdio.h>
@@ -11,16 +12,18 @@
 #include "worker/model/adapter_folder.h"
 #include "worker/model/model_folder.h"
 
-#define ASSIGN_ROWS_BYTES (8u << 20) /* of values in one assignment */
+#define ASSIGN_ROWS_BYTES (8u << 20) /* bytes of values in one assignment */
 
 struct importer {
 	struct blob_store *store;
 	struct checkpoint_manifest manifest;
 	const struct tables *tables;
-	weir_client *client;                               /* NULL: nothing is set, only dense tables are read */
+	/* NULL: read dense tables only, and set nothing */
+	weir_client *client;
 	const struct checkpoint_table *from[MODEL_TABLES]; /* NULL: the model has no such table */
 	float *flat[MODEL_TABLES];                         /* (elements) of dense tables */
-	bool again;                                        /* a row of this partition may come again, in a newer file */
+	/* a newer file may contain a row of this partition again */
+	bool again;
 	/* Rows gathered for one assignment. */
 	enum model_table table;
 	uint64_t *keys;
@@ -29,7 +32,7 @@ struct importer {
 	uint64_t rows; /* assigned */
 };
 
-/* --- Which one */
+/* --- Finding the checkpoint */
 
 static const char *last_part(const char *path)
 {
@@ -37,7 +40,8 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* PLACE/ck-NAME; its length without what ends a manifest's. 0: it is none. */
+/* Returns the length of the name in PLACE/ck-NAME without the suffix of a manifest. 0: not such a
+ * name. */
 static size_t name_length(const char *from)
 {
 	static const char suffix[] = ".json";
@@ -51,7 +55,7 @@ static size_t name_length(const char *from)
 bool import_is_checkpoint(const char *from)
 {
 	struct stat st;
-	if (stat(from, &st) != 0) /* in S3, or a name, which is not that of a file */
+	if (stat(from, &st) != 0) /* in S3, or a name without a local file */
 		return strncmp(from, "s3://", 5) == 0 || name_length(from) > 0;
 	if (S_ISDIR(st.st_mode))
 		return !model_folder_is(from) && !adapter_folder_is(from);
@@ -91,7 +95,7 @@ weir_status import_checkpoint_fingerprint(const struct job *job, const char *fro
 	return status;
 }
 
-/* --- Whether it is of this model */
+/* --- Matching the model */
 
 static bool same_shape(const weir_table_spec *a, const weir_table_spec *b)
 {
@@ -117,7 +121,7 @@ static weir_status find_table(struct importer *c, enum model_table k, weir_error
 		return WEIR_OK;
 	if (!(c->flat[k] = malloc(spec.elements * sizeof(float))))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for table %s", spec.name);
-	const weir_table_spec *begun = &c->from[k]->spec; /* as rows that were never pushed are */
+	const weir_table_spec *begun = &c->from[k]->spec; /* initializes rows that were never pushed */
 	init_dense(begun->seed, c->from[k]->id, begun->segments, begun->segments_count, 0, c->flat[k], spec.elements);
 	return WEIR_OK;
 }
@@ -175,7 +179,7 @@ static weir_status gather(struct importer *c, enum model_table k, const struct c
 	for (uint32_t i = 0; i < rows->count; i++)
 		memcpy(c->values + (c->count + i) * width, rows->rows + i * stride, width * sizeof(float));
 	c->count += rows->count;
-	/* A key comes once in an assignment. */
+	/* An assignment must not contain a key twice. */
 	return c->again || c->count * width * sizeof(float) >= ASSIGN_ROWS_BYTES ? assign_gathered(c, err) : WEIR_OK;
 }
 
@@ -185,7 +189,8 @@ static weir_status take_rows(void *arg, const struct checkpoint_rows *rows, weir
 	enum model_table k = 0;
 	while (k < MODEL_TABLES && (!c->from[k] || c->from[k]->id != rows->table))
 		k++;
-	if (k == MODEL_TABLES || rows->elements == 0) /* not of the model; rows that are not admitted have no values */
+	/* not a table of the model; rows that were not admitted have no values */
+	if (k == MODEL_TABLES || rows->elements == 0)
 		return WEIR_OK;
 	if (!c->flat[k])
 		return c->client ? gather(c, k, rows, err) : WEIR_OK;

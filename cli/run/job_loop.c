@@ -1,10 +1,10 @@
-/* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a
- * signalfd.
+/* The main loop of `weir train`: ends of children, signals, and the progress line. One thread,
+ * woken by a signalfd.
  *
- * A killed worker is started again; its work is leased to others meanwhile. So is a killed server
- * whose partitions have replicas, which go on meanwhile, or whose log is on disk: the workers wait
- * for it. Otherwise what it held is lost, and the job ends. A first signal to end (stop_signals.h)
- * drains: workers finish their batch; a second one kills. */
+ * A killed worker restarts; meanwhile its work is leased to others. A killed server restarts if its
+ * partitions have replicas, which meanwhile continue, or if its log is on disk, in which case the
+ * workers wait for it. Otherwise its data are lost and the job ends. The first signal to end
+ * (stop_signals.h) drains: workers finish their batch. The second signal kills. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,14 +18,17 @@
 #include "cli/run/train.h"
 
 enum {
-	DRIVE_POLL_MS = 250,                            /* between two looks at the job */
-	DRIVE_ANSWER_MS = 1000,                         /* a status that takes longer is skipped */
-	DRIVE_LAST_WORDS_MS = WEIR_DEAD_PEER_MS + 1000, /* for workers to notice and log that a server is gone */
-	DRIVE_SERVERS_MS = 2000,                        /* of the drain are kept for the servers */
-	DRIVE_PARTITIONS_MS = 20000                     /* at the end: for partitions that have no primary just then */
+	DRIVE_POLL_MS = 250,    /* between two polls of the job */
+	DRIVE_ANSWER_MS = 1000, /* a slower status answer is skipped */
+	/* for workers to notice and log the loss of a server */
+	DRIVE_LAST_WORDS_MS = WEIR_DEAD_PEER_MS + 1000,
+	/* part of the drain time that is reserved for the servers */
+	DRIVE_SERVERS_MS = 2000,
+	/* at the end: wait for partitions that have no primary at that time */
+	DRIVE_PARTITIONS_MS = 20000
 };
 
-/* The first failure is the one that counts. */
+/* Records a failure; only the first one counts. */
 static void fail(struct train *t, const weir_error *e)
 {
 	if (t->failure.status == WEIR_OK)
@@ -55,11 +58,13 @@ static void signal_workers(struct train *t, int signal)
 
 static bool is_started_again(struct train *t, struct child *c)
 {
-	const bool has_all = t->job->cluster.log == JOB_LOG_DISK || t->job->cluster.replicas > 1; /* or others have */
+	/* or other servers have it */
+	const bool has_all = t->job->cluster.log == JOB_LOG_DISK || t->job->cluster.replicas > 1;
 	return t->give_up_ms == 0 && child_killed(c) && has_all && supervisor_plan_restart(t->supervisor, c);
 }
 
-/* Some server of this run lives or is about to, or one that was added to it by other means. */
+/* Tells whether some server of this run lives or will restart, or a server that was added by other
+ * means lives. */
 static bool is_any_server_left(const struct train *t)
 {
 	bool left = supervisor_alive(t->supervisor, CHILD_SERVER) > 0;
@@ -93,7 +98,7 @@ static void on_server_end(struct train *t, struct child *c)
 	begin_end(t, DRIVE_LAST_WORDS_MS);
 }
 
-/* Nobody's role changes without it, and training goes on. */
+/* Handles the end of etcd. Until it restarts, roles do not change, and training continues. */
 static void on_coordinator_end(struct train *t, struct child *c)
 {
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
@@ -147,8 +152,8 @@ static void reap(struct train *t)
 		begin_end(t, 0);
 }
 
-/* Without its folder the job has no place for weights, logs and data; processes would fail one
- * by one, each in its own words. */
+/* Ends the job if its run directory is gone. The job then has no place for weights, logs and data;
+ * processes would fail one by one, each with its own message. */
 static void look_for_run_dir(struct train *t)
 {
 	weir_error e = {0};
@@ -186,11 +191,12 @@ static void read_signals(struct train *t, int timeout_ms)
 	if (poll(&p, 1, timeout_ms) <= 0)
 		return;
 	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
-		if (info.ssi_signo != SIGCHLD) /* children are reaped at every turn */
+		if (info.ssi_signo != SIGCHLD) /* children are reaped in every iteration */
 			on_stop_signal(t, (int)info.ssi_signo);
 }
 
-/* The last evaluation may take long; it is waited for unless the evaluator has stalled. */
+/* Tells whether the evaluator has stalled. The last evaluation may take long; the loop waits for it
+ * unless the evaluator has stalled. */
 static bool evaluator_has_stalled(const struct train *t)
 {
 	for (uint32_t i = 0; i < t->seen.workers_count; i++)
@@ -199,7 +205,8 @@ static bool evaluator_has_stalled(const struct train *t)
 	return false;
 }
 
-/* A worker that the finished job does not end by itself (it is stopped, or stuck) is not waited for. */
+/* Kills workers that do not leave after the job has finished (because they are stopped or
+ * stuck). */
 static void end_stragglers(struct train *t)
 {
 	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
@@ -213,9 +220,10 @@ static void end_stragglers(struct train *t)
 	}
 }
 
-/* --- Looking at the job */
+/* --- Polling the job */
 
-/* The first look at a job that others may have trained before. (A new one begins with nothing, however late the first look is.) */
+/* Records the state of a job that others may have trained before, at the first poll. (A new job
+ * starts with nothing, however late its first poll is.) */
 static void note_beginning(struct train *t, const struct overview *now)
 {
 	if (!t->resume && t->job->cluster.servers_at_count == 0)
@@ -237,7 +245,7 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 	t->last_rows_ms = now_ms;
 }
 
-/* Names workers that have stalled since the last look. */
+/* Reports workers that have stalled since the last poll. */
 static void note_stalls(struct train *t, const struct overview *now)
 {
 	for (uint32_t i = 0; i < now->workers_count; i++) {
@@ -255,7 +263,7 @@ static void note_stalls(struct train *t, const struct overview *now)
 	}
 }
 
-/* Scores of an evaluation that is new. */
+/* Reports scores of a new evaluation that are not numbers. */
 static void note_evaluation(struct train *t, const struct overview *now)
 {
 	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
@@ -265,7 +273,7 @@ static void note_evaluation(struct train *t, const struct overview *now)
 		          now->not_numbers, now->evaluated_batches);
 }
 
-/* A checkpoint that fails is told at once, as the job goes on without it. */
+/* Reports a failed checkpoint immediately, because the job continues without it. */
 static void note_checkpoints(struct train *t, const struct overview *now)
 {
 	const struct overview_checkpoints *c = &now->checkpoints;
@@ -274,7 +282,7 @@ static void note_checkpoints(struct train *t, const struct overview *now)
 		          now->state == JOB_FINISHED ? "" : "; training goes on without it");
 }
 
-/* What was known of the generation before is not so any more. */
+/* Discards knowledge of the previous generation. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
 	const uint64_t moved = t->replicas.moved;
@@ -288,7 +296,7 @@ static void forget_generation(struct train *t, const struct overview *now)
 	t->finished_ms = 0;
 }
 
-/* run.json says what `--resume` and `weir restore` go on from. */
+/* Updates run.json, which `--resume` and `weir restore` continue from. */
 static void keep_generation(struct train *t, const struct overview *now)
 {
 	if (t->job->cluster.servers_at_count > 0)
@@ -299,7 +307,8 @@ static void keep_generation(struct train *t, const struct overview *now)
 		begin_end(t, 0);
 }
 
-/* The job has gone back to a checkpoint since the last look, or, as far as the run knows, before the first one. */
+/* Handles a rewind to a checkpoint since the last poll or, as far as the run knows, before the
+ * first one. */
 static void note_generation(struct train *t, const struct overview *now)
 {
 	const uint64_t known = t->seen_any ? t->seen.generation : t->run.generation;
@@ -317,7 +326,8 @@ static void note_generation(struct train *t, const struct overview *now)
 	keep_generation(t, now);
 }
 
-/* No server has all of something any more, and there is nothing to go back to: what is left cannot be trained on. */
+/* Ends the job because no server has all of something any more and there is no checkpoint to rewind
+ * to: training cannot continue with the rest. */
 static void end_lost(struct train *t, const char *what)
 {
 	weir_error e = {0};
@@ -332,7 +342,7 @@ static void end_lost(struct train *t, const char *what)
 	begin_end(t, DRIVE_LAST_WORDS_MS);
 }
 
-/* The ledger does not answer: it may be what is lost. */
+/* Called when the ledger does not answer: the ledger itself may be lost. */
 static void look_for_lost(struct train *t, uint32_t timeout_ms)
 {
 	char what[WEIR_ERROR_TEXT_BYTES];
@@ -341,7 +351,7 @@ static void look_for_lost(struct train *t, uint32_t timeout_ms)
 		end_lost(t, what);
 }
 
-/* A run whose events cannot be written goes on without them. */
+/* Writes events. If that fails, the run continues without them. */
 static void write_events(struct train *t)
 {
 	weir_error e = {0};
@@ -361,7 +371,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		return false;
 	}
 	int64_t now_ms = clock_ms(t->clock);
-	if (t->seen_any && now.generation < t->seen.generation) { /* of a server that has not heard of it yet */
+	/* from a server that has not heard of the rewind yet */
+	if (t->seen_any && now.generation < t->seen.generation) {
 		overview_free(&now);
 		return false;
 	}
@@ -416,7 +427,8 @@ static bool all_reported(const struct overview *s)
 	return true;
 }
 
-/* Until every partition is told of: one with replicas may just be on its way to another server. */
+/* Polls until every partition has been reported: a replicated partition may be moving to another
+ * server. */
 static bool look_at_all(struct train *t)
 {
 	const int64_t until_ms = clock_ms(t->clock) + (t->job->cluster.replicas > 1 ? DRIVE_PARTITIONS_MS : 0);
@@ -429,7 +441,8 @@ static bool look_at_all(struct train *t)
 	return answered;
 }
 
-/* One is being written, or is due and about to begin: the first of a short job. */
+/* Tells whether a checkpoint is being written, or is due and about to begin: the first one of a
+ * short job. */
 static bool is_checkpoint_awaited(const struct train *t)
 {
 	const struct overview_checkpoints *c = &t->seen.checkpoints;
@@ -437,7 +450,7 @@ static bool is_checkpoint_awaited(const struct train *t)
 	return c->running || (every > 0 && t->seen.batches >= every && c->written + c->failed == 0);
 }
 
-/* A checkpoint under way when the job finishes gets the time of a drain. */
+/* Waits for a checkpoint in progress at the end of the job, for at most the drain time. */
 static void await_checkpoint(struct train *t)
 {
 	const int64_t until_ms = clock_ms(t->clock) + WEIR_DRAIN_MS;
@@ -450,7 +463,8 @@ static void await_checkpoint(struct train *t)
 		live_note(&t->live, "a checkpoint was still being written when the job ended, and is given up");
 }
 
-/* All workers left in peace: the last look at the ledger decides whether the job is done. */
+/* Concludes a job whose workers all left normally: the last poll of the ledger decides whether the
+ * job is done. */
 static void conclude(struct train *t)
 {
 	weir_error e = {0};
@@ -482,7 +496,7 @@ void job_loop_run(struct train *t)
 		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
 		if (t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
 			fail_as_ledger_says(t);
-			begin_end(t, DRIVE_LAST_WORDS_MS); /* workers are told so too, and leave */
+			begin_end(t, DRIVE_LAST_WORDS_MS); /* the workers learn of it too, and leave */
 		}
 	}
 	chaos_end(&t->chaos);

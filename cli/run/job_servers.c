@@ -30,7 +30,7 @@ weir_status job_servers_split_listen(const char *listen, char *host, size_t host
 	return WEIR_OK;
 }
 
-/* Where server `index` listens, as far as the job file says. */
+/* Returns the address of server `index`, as far as the job file gives it. */
 static bool known_address(const struct job *job, uint32_t index, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	char host[WEIR_ADDRESS_BYTES_MAX];
@@ -82,7 +82,8 @@ void job_servers_add_place(char out[JOB_PLACES_BYTES], const char *address)
 	snprintf(out + used, JOB_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
 }
 
-/* HOST:PORT of the servers that may have the ledger, by cluster.listen. False: it does not say. */
+/* Returns HOST:PORT of the servers that may have the ledger, by cluster.listen. False:
+ * cluster.listen does not give it. */
 static bool places_by_listen(const struct job *job, char out[JOB_PLACES_BYTES], weir_error *err)
 {
 	char host[WEIR_ADDRESS_BYTES_MAX], address[WEIR_ADDRESS_BYTES_MAX + 16];
@@ -119,7 +120,7 @@ weir_status job_servers_find_ledger(const struct job *job, const char *at, char 
 	}
 	if (used)
 		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
-	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* it ran here */
+	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* the job ran here */
 		return run_dir_not_running(job, err);
 	weir_error unread = {0};
 	if (places_by_listen(job, out, &unread))

@@ -147,7 +147,7 @@ weir_status kept_run_check_tables(const struct job *job, const struct run_state 
 	return status;
 }
 
-/* Of tables.* trainers alone keep these. */
+/* Tells whether only trainers use this key of tables.*. */
 static bool is_trainers_own(const char *key)
 {
 	static const char *const words[] = {".inner.", ".pull.cache.", ".mode.rounds", ".mode.overlap", ".mode.merge"};

@@ -1,5 +1,6 @@
-/* What servers keep of a run, and a job that goes on with it cannot change: how many they are, its partitions, and the
- * descriptions of its tables, by which a log is replayed. Asked before the run is touched. */
+/* The properties of a run that its servers keep and a resumed job cannot change: the number of
+ * servers, the partitions, and the table descriptions, which log replay uses. Checked before the
+ * run is modified. */
 #ifndef WEIR_KEPT_RUN_H
 #define WEIR_KEPT_RUN_H
 
@@ -7,15 +8,18 @@
 #include "common/job/job.h"
 #include "worker/data/dataset.h"
 
-/* Whether the servers' data in run_dir are of as many servers and partitions. E_STATE names the key, with both values. */
+/* Checks that the servers' data in run_dir have the same numbers of servers and partitions. E_STATE
+ * names the key, with both values. */
 weir_status kept_run_check_cluster(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
-/* Whether the weights that evaluation.json calls the best are there. */
+/* Checks that the weights that evaluation.json calls the best exist. */
 weir_status kept_run_check_best(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
-/* Whether its tables are still those that the job's trainers register. train: the training part. Of a run that has not served since a
- * restore they are the checkpoint's. E_STATE names the table and the field, with both values. */
+/* Checks that the run's tables are the tables that the job's trainers register. train: the training
+ * part. If the run has not served since a restore, the tables are those of the checkpoint. E_STATE
+ * names the table and the field, with both values. */
 weir_status kept_run_check_tables(const struct job *job, const struct run_state *run, const struct dataset *train,
                                   weir_error *err) WEIR_MUST_CHECK;
-/* Whether a key may differ at all (--accept): of a checkpoint, before the data are known. E_INVALID. */
+/* Checks, for a checkpoint and before the data are known, that a key may differ at all (--accept).
+ * E_INVALID. */
 weir_status kept_run_check_accepted(const char *key, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-/* Starts the processes of a job on this machine (their command lines: docs/PROGRAMS.md). */
+/* Starts the processes of a job on this machine (docs/PROGRAMS.md describes their command
+ * lines). */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 
 weir_status launch_check_pages(const struct job *job, const char *http, weir_error *err)
 {
-	const uint32_t processes = job->cluster.servers + job->cluster.workers + 1; /* the evaluator */
+	/* plus the evaluator */
+	const uint32_t processes = job->cluster.servers + job->cluster.workers + 1;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error why = {0};
 	weir_status s = http ? http_server_check(http, &why) : WEIR_OK;
@@ -86,7 +88,8 @@ static void accept_argument(struct child *c, const char *key)
 	child_argument(c, key);
 }
 
-/* What was accepted, now or in an earlier start of the run: the ledger may go back to a checkpoint from before. */
+/* Passes on the differences accepted now or in an earlier start of the run: the ledger may rewind
+ * to a checkpoint from before. */
 static void accept_arguments(const struct train *t, struct child *c)
 {
 	for (uint32_t i = 0; i < t->accepted.keys.count; i++)
@@ -103,7 +106,7 @@ static void accept_arguments(const struct train *t, struct child *c)
 	}
 }
 
-/* "A,B,C" in malloc'ed memory. */
+/* Returns "A,B,C" in malloc'ed memory. */
 static char *join_addresses(const struct train *t)
 {
 	uint32_t servers = t->job->cluster.servers;
@@ -165,7 +168,9 @@ static weir_status start_servers(struct train *t, weir_error *err)
 	return s;
 }
 
-/* run.json says what the servers have. A run whose replicas it does not say was begun with others, perhaps. */
+/* Records the number of servers and replicas in run.json. If run.json does not give the replicas,
+ * an earlier version may have begun the run with a different number, so the number stays
+ * unknown. */
 static weir_status keep_shape(struct train *t, weir_error *err)
 {
 	const uint32_t servers = t->job->cluster.servers, replicas = t->job->cluster.replicas;
@@ -231,7 +236,8 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 		child_describe_end(c, end, sizeof end);
 		return weir_fail(err, WEIR_E_INVALID, "the weights to begin with: the import %s", end);
 	}
-	t->run.warm_start[0] = '\0'; /* all of it is durable: it is not to be done again over what is trained from here on */
+	/* the import is durable; a repetition would overwrite what is trained from here on */
+	t->run.warm_start[0] = '\0';
 	return t->job->cluster.servers_at_count > 0 ? WEIR_OK : run_state_write(t->job->run_dir, &t->run, err);
 }
 

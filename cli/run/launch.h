@@ -4,17 +4,19 @@
 
 #include "cli/run/train.h"
 
-/* Fills t->addresses and checks that servers could listen there now. */
+/* Fills t->addresses and checks that servers can listen there now. */
 weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Whether pages can be served: those of this command at `http` (NULL: none), and those of metrics.port. Nobody serves them yet. */
+/* Checks that pages can be served: the pages of this command at `http` (NULL: none), and those of
+ * metrics.port. Starts no server. */
 weir_status launch_check_pages(const struct job *job, const char *http, weir_error *err) WEIR_MUST_CHECK;
-/* Starts the servers at t->addresses and waits until they serve. The ledger's stays in RUN_DIR/ledger.address. */
+/* Starts the servers at t->addresses and waits until they serve. Stores the addresses of the
+ * servers that may have the ledger in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Imports the weights that the run is to start from into the servers, unless that is done. */
+/* Imports the weights that the run starts from into the servers, unless that is already done. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-uint32_t launch_server_index(const struct child *server); /* its number */
-/* Ends the servers, workers first, and removes what was only for the run. */
+uint32_t launch_server_index(const struct child *server); /* the number of the server */
+/* Ends the workers, then the servers, and removes temporary files of the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* Compares what is reported with what was. */
+/* Compares the reported placement with the previous one. */
 #include "cli/run/replicas.h"
 
 #include <inttypes.h>
@@ -43,8 +43,8 @@ static void say(struct line *l, const char *format, uint32_t number)
 		l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, format, number);
 }
 
-/* Lists the partitions that were `from`'s and are `to`'s now, the first few by number. Returns
- * how many. */
+/* Lists the partitions that moved from `from` to `to`, the first few by number. Returns their
+ * count. */
 static uint32_t describe(const struct replicas *r, const struct overview *now, uint32_t from, uint32_t to, struct line *l)
 {
 	uint32_t count = 0;
@@ -61,7 +61,8 @@ static uint32_t describe(const struct replicas *r, const struct overview *now, u
 	return count;
 }
 
-/* "server 0 goes on with 2, 5; server 1 with 8, of the partitions that server 2 had (within 0.8 s)" */
+/* Prints "server 0 goes on with 2, 5; server 1 with 8, of the partitions that server 2 had (within
+ * 0.8 s)". */
 static void tell_moves(struct replicas *r, struct live *l, const struct overview *now, int64_t now_ms)
 {
 	for (uint32_t from = 0; from < now->servers_count; from++) {
@@ -95,7 +96,8 @@ static void tell_ledger(struct replicas *r, struct live *l, const struct overvie
 	r->ledger = (struct replicas_place){.primary = at->server, .epoch = at->epoch};
 }
 
-/* Whether so many copies are in sync, and their servers answer: of one that has just died it is not known yet. */
+/* Tells whether enough copies are in sync and their servers answer: a server that has just died may
+ * still count as in sync. */
 static bool has_copies(const struct replicas *r, const struct overview *now, const uint32_t *in_sync, uint32_t count)
 {
 	uint32_t there = 0;
@@ -104,7 +106,8 @@ static bool has_copies(const struct replicas *r, const struct overview *now, con
 	return there >= r->wanted;
 }
 
-/* Servers without a copy do not matter: one that was added may be gone again. */
+/* Tells whether all copies exist. Servers without a copy do not matter: an added server may be gone
+ * again. */
 static bool is_whole(const struct replicas *r, const struct overview *now)
 {
 	bool whole = has_copies(r, now, now->ledger.in_sync, now->ledger.in_sync_count);
@@ -128,7 +131,7 @@ void replicas_look(struct replicas *r, struct live *l, const struct overview *no
 		return;
 	if (!r->known && (r->known = calloc(now->partitions_count, sizeof *r->known)))
 		r->partitions_count = now->partitions_count;
-	if (r->partitions_count != now->partitions_count) /* no memory: nothing is said */
+	if (r->partitions_count != now->partitions_count) /* out of memory: report nothing */
 		return;
 	tell_ledger(r, l, now, now_ms);
 	tell_moves(r, l, now, now_ms);

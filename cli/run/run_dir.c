@@ -1,4 +1,4 @@
-/* Looks after the run directory. */
+/* Manages the run directory. */
 #include "cli/run/run_dir.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "cli/run/run_state.h"
 #include "common/system/disk.h"
 
-enum { LOOK_MS = 50 }; /* longer than another program looks whether the directory is used */
+enum { LOOK_MS = 50 }; /* longer than another program's check whether the directory is in use */
 
 static bool try_lock(int fd)
 {
@@ -60,7 +60,8 @@ bool run_dir_is_used(const struct job *job)
 	return used;
 }
 
-/* Where there are replicas, a server with its log in memory leaves what it has promised to others, and nothing to go on from. */
+/* Tells whether a folder holds only votes (PROMISES). With replicas, a server whose log is in
+ * memory leaves its votes, and no data to resume from. */
 static bool only_promises(const char *folder)
 {
 	char promises[WEIR_PATH_BYTES_MAX + 64], journal[WEIR_PATH_BYTES_MAX + 64];
@@ -160,7 +161,7 @@ void run_dir_advice(const struct job *job, char *out, size_t bytes)
 		         has_best(job) ? ", but its best weights are, for `weir eval`, `predict` and `export`" : "");
 }
 
-/* When servers and workers last wrote: into their logs, or a server's folder. 0: they never did. */
+/* Returns when servers and workers last wrote to their logs or a server's folder. 0: never. */
 static time_t last_written(const struct job *job)
 {
 	char *const paths[] = {(char *)(uintptr_t)job->run_dir, NULL};

@@ -1,4 +1,5 @@
-/* The run directory of a job: who uses it, and what a run that has ended left there to go on from. */
+/* The run directory of a job: its lock, and the data that a run that has ended left for a later
+ * one. */
 #ifndef WEIR_RUN_DIR_H
 #define WEIR_RUN_DIR_H
 
@@ -8,24 +9,26 @@
 #include "common/job/job.h"
 #include "weir/status.h"
 
-/* Makes and locks it; the lock goes with the descriptor. E_BUSY: a `weir train` has it. E_IO: nobody may write there. */
+/* Creates the directory and locks it; the lock lasts as long as the descriptor. E_BUSY: a `weir
+ * train` holds it. E_IO: the directory is not writable. */
 weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err) WEIR_MUST_CHECK;
-/* Whether the folder that was locked as *fd is still at run_dir. */
+/* Tells whether the folder that was locked as *fd is still at run_dir. */
 bool run_dir_is_there(const struct job *job, int fd);
-/* Whether a `weir train` has it. */
+/* Tells whether a `weir train` holds the directory. */
 bool run_dir_is_used(const struct job *job);
-/* Whether any server's data are there. */
+/* Tells whether the data of any server exist. */
 bool run_dir_has_data(const struct job *job);
-/* That the first `servers` of them are there. E_NOT_FOUND names the one that is not. */
+/* Checks that the data of the first `servers` servers exist. E_NOT_FOUND names a missing one. */
 weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_error *err) WEIR_MUST_CHECK;
-/* Deletes what processes that were killed left half written: *.tmp, there and in servers'
- * folders. While nobody else uses the run directory. */
+/* Deletes half-written files of killed processes: *.tmp, there and in the servers' folders. Call
+ * only while no other process uses the run directory. */
 void run_dir_remove_temporaries(const struct job *job);
-/* Deletes a folder with all in it; one that is not there is fine. */
+/* Deletes a folder with its contents; a missing folder is not an error. */
 weir_status run_dir_remove(const char *path, weir_error *err) WEIR_MUST_CHECK;
-/* What a person can do to go on with a run that has ended, as a clause: "`weir train --resume` goes on with it". */
+/* Writes the user's way to continue a run that has ended, as a clause: "`weir train --resume` goes
+ * on with it". */
 void run_dir_advice(const struct job *job, char *out, size_t bytes);
-/* E_NOT_FOUND: the job does not run here, when it last did, and the advice. */
+/* Fails with E_NOT_FOUND: the job does not run here, when it last did, and the advice. */
 weir_status run_dir_not_running(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

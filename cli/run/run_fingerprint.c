@@ -13,7 +13,7 @@ static void path_in(const char *run_dir, char out[WEIR_PATH_BYTES_MAX + 32])
 	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/fingerprint.json", run_dir);
 }
 
-/* *out stays NULL where there is no such file. */
+/* Reads the file; *out stays NULL if it does not exist. */
 static weir_status read_file(const char *run_dir, struct json **out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
@@ -33,7 +33,8 @@ static weir_status read_file(const char *run_dir, struct json **out, weir_error 
 	           : weir_fail(err, WEIR_E_CORRUPT, "%s: expected a fingerprint, lines KEY=VALUE", path);
 }
 
-/* units: 0 is left out; before: what was accepted earlier, or NULL; now: what is, or NULL. */
+/* units: omitted if 0. before: the differences accepted earlier, or NULL. now: those accepted now,
+ * or NULL. */
 static weir_status write_file(const char *run_dir, const char *fingerprint, uint64_t units, const struct json *before,
                               const struct accepted *now, weir_error *err)
 {

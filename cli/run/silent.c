@@ -3,7 +3,7 @@
 
 #include "cli/run/train.h"
 
-/* The server's process, if it is one of this run. */
+/* Returns the server's process if it belongs to this run. */
 static const struct child *process_of(struct supervisor *children, uint32_t server)
 {
 	for (uint32_t i = 0; i < supervisor_count(children); i++) {
@@ -14,13 +14,13 @@ static const struct child *process_of(struct supervisor *children, uint32_t serv
 	return NULL;
 }
 
-/* It restarts or recovers, which others report. */
+/* Tells whether the server restarts or recovers; other messages report that. */
 static bool is_starting(const struct child *c, const struct silent_server *v)
 {
 	return c && (c->state != CHILD_RUNNING || v->heard_ms < c->started_ms);
 }
 
-/* A disk that takes seconds for a sync, or is well again. */
+/* Reports a disk that takes seconds for a sync, or that has recovered. */
 static void look_at_disk(struct silent_server *known, struct live *l, const struct overview_server *v, uint32_t i)
 {
 	if (v->disk_slow == known->told_slow)
@@ -32,7 +32,7 @@ static void look_at_disk(struct silent_server *known, struct live *l, const stru
 		live_note(l, "server %u: its disk is well again", i);
 }
 
-/* Whether it is to be named now: once, after WEIR_DEAD_PEER_MS of silence. */
+/* Tells whether to report the server now: once, after WEIR_DEAD_PEER_MS of silence. */
 static bool falls_silent(struct silent_server *v, int64_t now_ms)
 {
 	v->since_ms = v->since_ms ? v->since_ms : now_ms;
@@ -77,7 +77,7 @@ static bool is_any_starting(const struct silent *s, struct supervisor *children)
 	return false;
 }
 
-/* Without the ledger's answer its server is unknown. */
+/* Reports a silent ledger. Without its answer the server that hosts it is unknown. */
 static void note_ledger(struct silent *s, struct live *l, struct supervisor *children, int64_t now_ms)
 {
 	if (is_any_starting(s, children) || !falls_silent(&s->ledger, now_ms))

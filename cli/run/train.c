@@ -42,7 +42,7 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 
 #define PIPED_JOB "piped-job.yaml"
 
-/* --- Which run */
+/* --- Choosing the run */
 
 static weir_status remove_data(const struct job *job, weir_error *err)
 {
@@ -58,7 +58,9 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 	return s;
 }
 
-/* One copy lies where it was placed, with its journal alone; of several the coordinator knows which are whole. Servers of the one kind cannot read what those of the other left. */
+/* Checks that a run with one copy is not resumed with several, or the reverse. A single copy lies
+ * where it was placed, with only its journal; with several copies, the coordinator knows which are
+ * whole. Servers of one kind cannot read the data of the other kind. */
 static weir_status check_replicas(const struct train *t, weir_error *err)
 {
 	const uint32_t has = t->run.replicas, asked = t->job->cluster.replicas;
@@ -70,7 +72,8 @@ static weir_status check_replicas(const struct train *t, weir_error *err)
 	                 t->job->run_dir, has, has == 1 ? "" : "s", asked, has);
 }
 
-/* That all is there to go on from: what the servers kept or, before they have served, the checkpoint that they begin with. */
+/* Checks that the run can be resumed: the servers' data exist or, if they have not served yet, the
+ * checkpoint that they start from. */
 static weir_status check_kept(const struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
@@ -114,7 +117,8 @@ static weir_status find_kept_run(struct train *t, weir_error *err)
 	return s == WEIR_OK ? check_kept(t, err) : s;
 }
 
-/* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
+/* Refuses a new run if it would overwrite the data of another run, or replace a run that `weir
+ * restore` has set up. */
 static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 {
 	struct run_state earlier;
@@ -132,7 +136,7 @@ static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 	return s == WEIR_OK || s == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, s, "%s; `weir train --fresh` begins anew", why.text);
 }
 
-/* A cluster started by other means knows which run it is. */
+/* Checks which run to start or resume. A cluster that was started by other means knows its run. */
 static weir_status check_run(struct train *t, weir_error *err)
 {
 	if (t->job->cluster.servers_at_count > 0)
@@ -166,11 +170,12 @@ static weir_status new_run(struct train *t, weir_error *err)
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-/* From here on the data of an earlier run are gone, and its results are elsewhere, unless it is
- * gone on with. */
+/* Begins the run. Unless the run is resumed, this deletes the data of an earlier run and moves its
+ * results elsewhere. */
 static weir_status begin_run(struct train *t, weir_error *err)
 {
-	if (t->job->cluster.servers_at_count > 0) { /* a cluster started by other means knows its own */
+	/* a cluster started by other means knows its own run */
+	if (t->job->cluster.servers_at_count > 0) {
 		snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->resume ? "" : t->job->train.warm_start);
 		return WEIR_OK;
 	}
@@ -181,7 +186,7 @@ static weir_status begin_run(struct train *t, weir_error *err)
 	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
-/* Whether begin_run moves or deletes this file. */
+/* Tells whether begin_run moves or deletes this file. */
 static bool is_of_earlier_run(const struct job *job, const char *path)
 {
 	unsigned server;
@@ -198,7 +203,7 @@ static bool is_of_earlier_run(const struct job *job, const char *path)
 	return found;
 }
 
-/* That the weights to begin with can be imported, and will still be there. */
+/* Checks that the initial weights can be imported and will still exist then. */
 static weir_status check_warm_start(struct train *t, weir_error *err)
 {
 	const char *path = t->job->train.warm_start, *key = strcmp(path, t->job->model.from) == 0 ? "model.from" : "train.warm_start";
@@ -214,7 +219,8 @@ static weir_status check_warm_start(struct train *t, weir_error *err)
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s: %s", key, why.text);
 }
 
-/* Without a split the scores of the planted model are those of all rows. */
+/* Returns the generator options. Without a split, the scores of the synthetic model are those of
+ * all rows. */
 static struct generate_options generation(const struct job *job)
 {
 	const bool split = job->data.split.by != SPLIT_NONE;
@@ -249,10 +255,11 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	return WEIR_OK;
 }
 
-/* What determines the job's results; of a run that goes on it is what it was. */
+/* Computes the fingerprint, which covers everything that determines the job's results. A resumed
+ * run must keep its fingerprint, except for accepted differences. */
 static weir_status check_fingerprint(struct train *t, struct dataset *const parts[3], weir_error *err)
 {
-	/* A run that goes on has begun with its weights, whether they are named again or not. */
+	/* A resumed run has already begun with its weights, whether the job names them again or not. */
 	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
 	                                        .begins = !t->resume || t->job->train.warm_start[0]};
 	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
@@ -268,7 +275,7 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	return why.text[0] ? weir_fail(err, kept, "--resume: %s", why.text) : kept;
 }
 
-/* Makes what is to be generated, and opens the data once. */
+/* Generates data if the job asks for it, and opens the data once. */
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
 	struct data_check found = {0};
@@ -293,7 +300,8 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	return s;
 }
 
-/* From here on these signals are read, not delivered; children get an empty mask again. Before any thread is made. */
+/* Blocks the signals, to read them from a descriptor. Children get an empty mask again. Call before
+ * creating any thread. */
 static weir_status take_signals(struct train *t, weir_error *err)
 {
 	sigset_t set;
@@ -305,7 +313,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
 }
 
-/* Those of the processes that this command starts, too. */
+/* Checks the certificates, including those of the processes that this command starts. */
 static weir_status check_certificates(const struct job *job, weir_error *err)
 {
 	const enum principal_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN, job_evaluator_role(job)};
@@ -319,8 +327,8 @@ static weir_status check_certificates(const struct job *job, weir_error *err)
 	return s;
 }
 
-/* A job file from a pipe is kept in the run directory: servers and workers read it there, and so
- * may later verbs. */
+/* Keeps a job file that came from a pipe in the run directory: servers, workers and later verbs
+ * read it there. */
 static weir_status keep_piped_job(struct train *t, weir_error *err)
 {
 	if (!job_file_is_piped(t->options.path))
@@ -331,7 +339,7 @@ static weir_status keep_piped_job(struct train *t, weir_error *err)
 	return disk_write_file(disk_system(), t->job_path, t->job_text, strlen(t->job_text), err);
 }
 
-/* Everything that can be wrong with a job is said before the earlier run is touched. */
+/* Prepares the run. Reports every error in a job before the earlier run is modified. */
 static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 {
 	if (t->chaos.seed != CHAOS_OFF && t->job->cluster.servers_at_count > 0)
@@ -418,7 +426,7 @@ static weir_status start(struct train *t, weir_error *err)
 		s = launch_workers(t, err);
 	if (s == WEIR_OK)
 		s = job_servers_find_ledger(t->job, NULL, ledger, err);
-	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
+	if (s == WEIR_OK) /* fork first: gRPC starts threads */
 		s = watcher_open(&t->watcher, t->job, ledger, t->logger, err);
 	if (s == WEIR_OK)
 		s = open_events(t, err);
@@ -429,7 +437,8 @@ static weir_status start(struct train *t, weir_error *err)
 	return s;
 }
 
-/* Nothing was trained: what the servers of a new run made meanwhile is not an earlier run that the next one is refused for. */
+/* Cleans up after a failed start, when nothing was trained: the data that the servers of a new run
+ * have written must not make the next run be refused. */
 static void undo_start(struct train *t)
 {
 	weir_error ignored = {0};
@@ -438,15 +447,17 @@ static void undo_start(struct train *t)
 	char curves[WEIR_PATH_BYTES_MAX + 64];
 	launch_end(t, TRAIN_SERVERS_END_MS);
 	(void)remove_data(t->job, &ignored);
-	run_path(t->job, EVENTS_FOLDER,
-	         curves); /* empty, but they would make it a run that is kept, in the place of one that is worth it */
+	/* the folder is empty, but it would make this a run worth keeping, in the place of a real
+	 * one */
+	run_path(t->job, EVENTS_FOLDER, curves);
 	if (run_dir_remove(curves, &ignored) != WEIR_OK)
 		live_note(&t->live, "%s", ignored.text);
 }
 
 /* --- Reporting */
 
-/* Rows of this run over time between the first and the last growth seen; for a run too short for that, all of them over the workers' life. */
+/* Measures the rows of this run over the time between the first and the last growth seen. For a run
+ * too short for that, measures all rows over the workers' lifetime. */
 static void measure_speed(const struct train *t, struct report *r)
 {
 	r->wall_s = (double)(clock_ms(t->clock) - t->start_ms) / 1e3;
@@ -519,7 +530,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	return s;
 }
 
-/* The first thing that went wrong, as the last line on stderr. */
+/* Prints the first failure as the last line on stderr and returns the exit status. */
 static int verdict(struct train *t, const struct report *r)
 {
 	weir_error *e = &t->failure;
@@ -539,7 +550,8 @@ static int verdict(struct train *t, const struct report *r)
 		    "data are too large to compute with: scale them",
 		    t->seen.batches_not_finite);
 	const struct overview_checkpoints *c = &t->seen.checkpoints;
-	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written))) /* the weights are kept; these are not */
+	/* the weights are kept; the checkpoint is not */
+	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written)))
 		weir_fail(e, WEIR_E_IO, "the job is finished, and its weights are kept, but its last checkpoint failed: %s",
 		          c->failing ? c->text : "it was not written when the job ended");
 	if (e->status == WEIR_OK)
@@ -601,7 +613,7 @@ static void train_free(struct train *t)
 	job_free(t->job);
 }
 
-/* As far as the data can be read without making anything. */
+/* Checks a resumed run as far as the data can be read without writing anything. */
 static weir_status peek_at_resumed(struct train *t, weir_error *err)
 {
 	struct data_check found;
@@ -615,7 +627,7 @@ static weir_status peek_at_resumed(struct train *t, weir_error *err)
 	return s;
 }
 
-/* Says all that can be said without making, starting or deleting anything. */
+/* Reports everything that can be checked without creating, starting or deleting anything. */
 static int dry_run(struct train *t)
 {
 	const uint32_t wrong = check_job(t->job, t->logger, stdout);

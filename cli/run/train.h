@@ -1,5 +1,5 @@
 /* The state of `weir train`. train.c prepares and reports, launch.c starts the processes,
- * coordinator.c starts etcd if the run needs its own, and job_loop.c brings the job to its end. */
+ * coordinator.c starts etcd if the run needs its own, and job_loop.c runs the job to its end. */
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
@@ -29,12 +29,14 @@ struct train {
 	bool dry_run;                   /* --dry-run */
 	struct accepted accepted;       /* --accept */
 	struct fingerprint fingerprint; /* of the job and its data */
-	uint32_t units;                 /* that the training data are cut into */
-	struct json *all_accepted;      /* in this run and before it, {"accepted": [...]}; NULL: nothing */
-	struct run_state run;           /* what the servers are started as */
+	uint32_t units;                 /* number of work units of the training data */
+	/* in this run and earlier ones, {"accepted": [...]}; NULL: none */
+	struct json *all_accepted;
+	struct run_state run; /* the run that the servers are started as */
 	struct job *job;
-	char *job_text;                          /* of the job file */
-	char job_path[WEIR_PATH_BYTES_MAX + 64]; /* where one that came by a pipe is kept */
+	char *job_text; /* text of the job file */
+	/* the path of a kept copy of a job file that came through a pipe */
+	char job_path[WEIR_PATH_BYTES_MAX + 64];
 	struct logger *logger;
 	const struct clock *clock;
 	struct supervisor *supervisor;
@@ -44,30 +46,34 @@ struct train {
 	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
-	int signal_fd;                             /* SIGCHLD, and those of stop_signals.h */
+	int signal_fd;                             /* SIGCHLD and the signals of stop_signals.h */
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 
-	/* The job as last seen, as this run found it, and when rows were first and last seen to grow. */
+	/* The last poll of the job, the job as this run found it, and the times when the row count was
+	 * first and last seen to grow. */
 	struct overview seen;
-	int64_t seen_ms; /* when that was asked for */
+	int64_t seen_ms; /* when that poll was sent */
 	bool seen_any, was_finished;
 	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
 	struct curve curve;
-	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and how many batches of it that cost */
+	/* rewinds to a checkpoint, and the batches that they discarded */
+	uint64_t rewinds, batches_undone;
 	struct replicas replicas;
 	struct silent silent;
 	struct chaos chaos;
-	uint64_t workers_killed, servers_lost; /* times that one died */
-	bool server_gone;                      /* one that does not come back */
-	bool lost;                             /* for good is some of what the servers had */
-	int stop_signal;                       /* the first that asked it to end; 0: none */
-	bool stop_at_once;                     /* a second one came */
-	int64_t give_up_ms;                    /* ending: children still there then are killed; 0: not ending */
-	int64_t finished_ms;                   /* when the ledger was first seen to be done; 0: not yet */
-	weir_error failure;                    /* status OK: none */
+	uint64_t workers_killed, servers_lost; /* deaths of workers and of servers */
+	bool server_gone;                      /* a server is gone for good */
+	bool lost;                             /* some of the servers' data are lost for good */
+	int stop_signal;                       /* the first signal to end; 0: none */
+	bool stop_at_once;                     /* a second signal came */
+	/* while ending: kill the remaining children at this time; 0: not ending */
+	int64_t give_up_ms;
+	/* when a poll first showed the ledger finished; 0: not yet */
+	int64_t finished_ms;
+	weir_error failure; /* status OK: none */
 };
 
 #endif

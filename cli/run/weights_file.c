@@ -1,4 +1,4 @@
-/* Opens weights for `weir import`, and for `weir train` before it begins. */
+/* Opens weights for `weir import`, and for `weir train` before training. */
 #include "cli/run/weights_file.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "kernels/backend.h"
 #include "worker/train/job/data_shape.h"
 
-/* Rows that the weights lack begin as the job says, so that its seed may be another. */
+/* Compares fingerprints. The job initializes rows that the weights lack, so its seed may differ. */
 static weir_status compare(const struct weights_file *w, const struct job *job, const char *path, struct accepted *accepted,
                            weir_error *err)
 {

@@ -1,4 +1,5 @@
-/* A safetensors file, a model folder or one of adapters, or a checkpoint, as the weights of a job's model: opened, and known to fit. */
+/* Opens weights for a job's model and checks that they fit: a safetensors file, a model folder, a
+ * folder of adapters, or a checkpoint. */
 #ifndef WEIR_WEIGHTS_FILE_H
 #define WEIR_WEIGHTS_FILE_H
 
@@ -16,7 +17,8 @@ struct weights_file {
 	struct backend *backend;
 };
 
-/* E_INVALID names the file and the tensor that does not fit the model. Close *w also after an error. */
+/* E_INVALID names the file and the tensor that does not fit the model. The caller closes *w, also
+ * after an error. */
 weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct accepted *accepted,
                               struct logger *logger, weir_error *err) WEIR_MUST_CHECK;
 void weights_file_close(struct weights_file *w);

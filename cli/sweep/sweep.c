@@ -1,4 +1,4 @@
-/* weir sweep: runs a job again and again with other settings and seeds, and compares what came of it. */
+/* weir sweep: runs a job repeatedly with different settings and seeds, and compares the results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

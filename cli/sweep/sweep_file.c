@@ -1,4 +1,4 @@
-/* Reads a sweep's file with libyaml, as common/job/job_read.c reads job files. */
+/* Reads a sweep file with libyaml, as common/job/job_read.c reads job files. */
 #include "cli/sweep/sweep_file.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct reader {
 struct field {
 	const char *name;
 	weir_status (*read)(struct reader *r, const char *path, const yaml_node_t *node, void *out);
-	const char *expected; /* of a key that must be given; else NULL */
+	const char *expected; /* the expected value of a required key; NULL for an optional key */
 };
 
 WEIR_PRINTF(4, 5)
@@ -82,7 +82,7 @@ static weir_status read_metric(struct reader *r, const char *path, const yaml_no
 	return WEIR_OK;
 }
 
-/* The items of a list, of which there are from 1 to `most`. */
+/* Returns the items of a list of 1 to `most` items. */
 static weir_status list_of(struct reader *r, const char *path, const yaml_node_t *node, uint32_t most, const char *what,
                            uint32_t *count)
 {
@@ -202,7 +202,8 @@ static bool sets_key(const char *set, const char *key)
 	return strncmp(set, key, strlen(key)) == 0 && set[strlen(key)] == '=';
 }
 
-/* An item such as {a: b} would be a map, and a.b=[1, 2] unquoted breaks at its comma: quotes make both a text. */
+/* Reads a list of settings. An item such as {a: b} is a map, and an unquoted a.b=[1, 2] breaks at
+ * its comma; quotes turn both into texts. */
 static weir_status read_set(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	struct sweep_run *run = out;

@@ -1,13 +1,16 @@
-/* The file of `weir sweep`: a job, and what to change in it from run to run.
- *     base: config/frappe-deepfm.yaml    # the job file, from the folder that `weir` is called in, as all paths here
- *     seeds: [1, 2, 3]                   # train.seed of each run's repetitions; these by default
- *     metric: auc                        # auc | logloss (of text: its loss)
- *     out: runs/frappe-codecs            # folder of reports, table and plots
- *     set: [train.passes=12]             # of all runs, before each one's own
+/* The file of `weir sweep`: a job, and the changes of each run to it.
+ *
+ *     # The job file. All paths here are relative to the working directory of `weir`.
+ *     base: config/frappe-deepfm.yaml
+ *     seeds: [1, 2, 3]        # train.seed of each run's repetitions; this is the default
+ *     metric: auc             # auc | logloss (for text: its loss)
+ *     out: runs/frappe-codecs # folder of reports, table and plots
+ *     set: [train.passes=12]  # for all runs, before each run's own changes
  *     runs:
  *     - {name: fp32}
  *     - {name: int8, set: [tables.embedding.push.codec=int8]}
- * Errors say file:line:column, the key, and what was expected. */
+ *
+ * Errors give file:line:column, the key, and the expected value. */
 #ifndef WEIR_SWEEP_FILE_H
 #define WEIR_SWEEP_FILE_H
 
@@ -17,8 +20,8 @@
 
 #define SWEEP_RUNS_MAX       64u
 #define SWEEP_SEEDS_MAX      32u
-#define SWEEP_SETS_MAX       (OPTION_LIST_MAX - 2) /* the sweep has two of its own */
-#define SWEEP_NAME_BYTES_MAX 41u                   /* with its NUL; a process is named NAME-SEED */
+#define SWEEP_SETS_MAX       (OPTION_LIST_MAX - 2) /* the sweep adds two of its own */
+#define SWEEP_NAME_BYTES_MAX 41u                   /* with its NUL; processes are named NAME-SEED */
 
 _Static_assert(SWEEP_NAME_BYTES_MAX + sizeof "-18446744073709551615" <= WEIR_NAME_BYTES_MAX + 1,
                "a process has a name of WEIR_NAME_BYTES_MAX bytes");
@@ -27,36 +30,39 @@ struct sweep_run {
 	const char *name;
 	const char *sets[SWEEP_SETS_MAX]; /* (sets_count) "a.b=c" */
 	uint32_t sets_count;
-	uint32_t line; /* of the file */
+	uint32_t line; /* in the file */
 };
 
 struct sweep {
 	struct arena *arena;
 	const char *path, *base, *out;
 	enum eval_metric metric;
-	bool has_test, language; /* of the jobs, once they are checked */
+	bool has_test, language; /* of the jobs; set by sweep_check_jobs */
 	uint64_t seeds[SWEEP_SEEDS_MAX];
 	uint32_t seeds_count;
-	struct sweep_run all; /* what is set for all of them */
+	struct sweep_run all; /* the changes for all runs */
 	struct sweep_run runs[SWEEP_RUNS_MAX];
 	uint32_t runs_count;
 };
 
-/* `path` of parse: what messages call the text. */
+/* `path` of sweep_file_parse: the name of the text in messages. */
 weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *err) WEIR_MUST_CHECK;
 weir_status sweep_file_parse(struct sweep **out, const char *text, const char *path, weir_error *err) WEIR_MUST_CHECK;
 void sweep_free(struct sweep *s);
 
-/* Where all runs train, one after the other: data that are generated or packed there are made once. */
+/* The run directory of all runs, one after the other, so that generated and packed data are made
+ * once. */
 #define SWEEP_RUN_DIR "run"
-/* What a run's repetition sets: what all do, the run's own, and behind them the sweep's two. Texts of those stay in `own`. */
+/* The settings of one repetition of a run: those for all runs, the run's own, then the sweep's two,
+ * whose texts are in `own`. */
 struct sweep_sets {
 	const char *items[SWEEP_SETS_MAX + 2];
 	uint32_t count;
 	char own[2][WEIR_PATH_BYTES_MAX + 32];
 };
 void sweep_sets(const struct sweep *s, const struct sweep_run *run, uint64_t seed, struct sweep_sets *out);
-/* That every run is a good job, and that they can be compared by the metric: said before the first one begins. */
+/* Checks that every run is a valid job and that the metric can compare them, before the first run
+ * begins. */
 weir_status sweep_check_jobs(struct sweep *s, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

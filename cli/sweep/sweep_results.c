@@ -1,4 +1,5 @@
-/* What the runs of a sweep came to: read from their reports; as JSON, as a Markdown table, as plots. */
+/* The results of a sweep's runs: read from their reports, and written as JSON, as a Markdown table,
+ * and as plots. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ void sweep_value_name(const struct sweep *s, char out[32])
 
 /* --- Reading a report */
 
-/* A pass whose end the run did not see, or that has no value, is no point. */
+/* Reads a pass. False: the run did not see its end, or it has no value. */
 static bool read_point(const struct json *pass, const char *metric, struct sweep_point *out)
 {
 	uint64_t number = 0;
@@ -110,7 +111,7 @@ static double seconds_of(const struct sweep_result *r)
 	return r->train_s;
 }
 
-/* results: (seeds_count), of one run. Of none that is known all is NaN. */
+/* results: (seeds_count), of one run. If no result is known, everything is NaN. */
 static struct spread spread_of(const struct sweep *s, const struct sweep_result *results,
                                double (*figure)(const struct sweep_result *))
 {
@@ -148,7 +149,7 @@ static void format_seconds(char *out, size_t bytes, double x)
 	snprintf(out, bytes, "%.1f", x);
 }
 
-/* "mean (least to most)", the mean alone where all of them read alike. */
+/* Writes "mean (least to most)", or only the mean if all of them print alike. */
 static void put_cell(FILE *out, struct spread a, void (*format)(char *, size_t, double))
 {
 	char mean[32], least[32], most[32];
@@ -312,13 +313,13 @@ static double point_seconds(const struct sweep_point *p)
 }
 
 struct curves {
-	struct plot_line *lines; /* (lines_count) of each run's seeds, then of each run */
+	struct plot_line *lines; /* (lines_count) for each run's seeds, then for each run */
 	uint32_t lines_count;
-	double *numbers; /* that the lines are of; (numbers_count) */
+	double *numbers; /* (numbers_count) the numbers of the lines */
 	size_t numbers_count;
 };
 
-/* Room for n points of a line that is filled in then. */
+/* Returns room for n points of a line, for the caller to fill in. */
 static double *take(struct curves *c, struct plot_line *l, uint32_t n)
 {
 	double *x = c->numbers + c->numbers_count;
@@ -339,7 +340,8 @@ static void add_seed(struct curves *c, const struct sweep_result *r, uint32_t ru
 	l->faint = true;
 }
 
-/* The mean over seeds of the passes that all of them have: over fewer it would jump where one stops early. */
+/* Adds the mean over seeds of the passes that all seeds have. A mean over fewer seeds would jump
+ * when one stops early. */
 static void add_mean(struct curves *c, const struct sweep *s, const struct sweep_result *own, uint32_t run,
                      double (*x_of)(const struct sweep_point *))
 {

@@ -1,8 +1,11 @@
-/* Runs a sweep: each run with each seed is a `weir train`, a child of ours, one after the other in OUT/run.
+/* Runs a sweep: each run with each seed is a `weir train`, a child process, one after the other in
+ * OUT/run.
  *
- * OUT/NAME-SEED.json is a run's report, and OUT/NAME-SEED.note.json, written behind it, says of what: the base's text, the sets, the seed. A run whose note
- * says what would be run now is finished; of all others, what is there is removed first. So whoever is killed here, or changes the file, runs what is
- * missing, and that from nothing. */
+ * OUT/NAME-SEED.json is a run's report. OUT/NAME-SEED.note.json, written after it, records the
+ * inputs of the run: the text of the base, the sets, and the seed. A run is finished if its note
+ * equals the note of the present inputs. For every other run, the existing report and note are
+ * removed first. So after a kill of the sweep, or a change of the file, the missing runs run from
+ * the start. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -30,7 +33,7 @@ struct runner {
 	struct sweep_outcome *outcome;
 	bool keep_going;
 	char *base_text;
-	int signal_fd; /* SIGCHLD, and those that ask it to end (stop_signals.h) */
+	int signal_fd; /* SIGCHLD and the signals of stop_signals.h */
 	bool stop_at_once;
 	weir_error *err;
 };
@@ -39,7 +42,7 @@ struct runner {
 struct task {
 	const struct sweep_run *run;
 	uint64_t seed;
-	uint32_t number; /* from 0, of all */
+	uint32_t number; /* from 0, over all tasks */
 	char name[WEIR_NAME_BYTES_MAX];
 	char report[RUN_PATH_BYTES], note[RUN_PATH_BYTES];
 	struct sweep_sets sets;
@@ -56,7 +59,7 @@ static void make_task(const struct sweep *s, uint32_t number, struct task *t)
 	sweep_sets(s, t->run, t->seed, &t->sets);
 }
 
-/* --- What is finished */
+/* --- Finished runs */
 
 static struct json *make_note(const struct runner *r, const struct task *t)
 {
@@ -117,7 +120,7 @@ static void say_stop(struct runner *r, int signal)
 	r->outcome->stop_signal = r->outcome->stop_signal ? r->outcome->stop_signal : signal;
 }
 
-/* Returns whether a signal to stop came. */
+/* Returns whether a stop signal came. */
 static bool read_signals(struct runner *r, int timeout_ms)
 {
 	struct pollfd p = {.fd = r->signal_fd, .events = POLLIN};
@@ -195,7 +198,7 @@ static void tell(const struct runner *r, const struct task *t, const char *what)
 	fputc('\n', stderr);
 }
 
-/* What it left is kept for a look at it, out of the way of the next one. */
+/* Keeps the run directory of a failed run for inspection, out of the way of the next run. */
 static weir_status put_aside(const struct runner *r, const struct task *t, weir_error *err)
 {
 	char from[RUN_PATH_BYTES], to[RUN_PATH_BYTES];
@@ -258,7 +261,7 @@ static weir_status take_signals(struct runner *r)
 static weir_status do_all(struct runner *r)
 {
 	const uint32_t all = r->sweep->runs_count * r->sweep->seeds_count;
-	struct task *t = malloc(sizeof *t); /* its paths are too long for a stack that others build on */
+	struct task *t = malloc(sizeof *t); /* its paths are too long for the stack */
 	weir_status s = t ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "no memory for a run");
 	fprintf(stderr, "%s: %u run%s with %u seed%s each; results in %s\n", r->sweep->path, r->sweep->runs_count,
 	        r->sweep->runs_count > 1 ? "s" : "", r->sweep->seeds_count, r->sweep->seeds_count > 1 ? "s" : "", r->sweep->out);

@@ -1,4 +1,5 @@
-/* weir certs: an authority for development and small clusters, and the certificates that jobs' security.* name. */
+/* weir certs: creates an authority for development and small clusters, and the certificates that
+ * security.* of jobs name. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct certs_verb {
 	struct option_list hosts;
 };
 
-/* "90d", "12h", "30m", "5s" */
+/* Parses "90d", "12h", "30m", "5s". */
 static weir_status parse_lifetime(const char *text, uint64_t *out, weir_error *err)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* weir checkpoint: has a running job write one, or looks at those that are there. */
+/* weir checkpoint: makes a running job write a checkpoint, or verifies an existing one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "server/service/job_checkpoint.h"
 
 #define POLL_MS   100u
-#define MOVES_MAX 5u /* of the ledger, while one checkpoint is waited for */
+#define MOVES_MAX 5u /* moves of the ledger while waiting for one checkpoint */
 
 struct checkpoint_verb {
 	struct job_options options;
@@ -28,7 +28,7 @@ struct checkpoint_verb {
 	struct logger *logger;
 };
 
-/* --- Taking one */
+/* --- Taking a checkpoint */
 
 struct asker {
 	struct rpc *rpc;
@@ -60,7 +60,8 @@ static bool may_move(const struct asker *a)
 	return doors_count(a->doors) > 1;
 }
 
-/* Until a server answers that has the ledger: where there are replicas, that may take until another one has taken it over. */
+/* Repeats the request until the server with the ledger answers. With replicas, another server may
+ * first have to take over the ledger. */
 static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
 {
 	const struct clock *clock = clock_system();
@@ -85,7 +86,8 @@ static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
 	return r->outcome && r->ended_sequence >= sequence;
 }
 
-/* Asks for one, or for the one being written, and waits for its end. *last is that end; free it with wire_free. */
+/* Requests a checkpoint, or joins the one in progress, and waits for its end. *last describes that
+ * end; free it with wire_free. */
 static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
 	weir_status s = ask(a, true, last, err);
@@ -96,7 +98,8 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 		wire_free(&(*last)->base);
 		*last = NULL;
 		s = ask(a, false, last, err);
-		if (s == WEIR_OK && (doors_at(a->doors) != door || (*last)->sequence < sequence)) /* each server counts its own, from 0 */
+		/* each server counts its own checkpoints, from 0 */
+		if (s == WEIR_OK && (doors_at(a->doors) != door || (*last)->sequence < sequence))
 			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
 			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
 	}
@@ -105,7 +108,7 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 	return s;
 }
 
-/* One that moves with the ledger is asked for anew. */
+/* Requests a checkpoint again if the ledger moves meanwhile. */
 static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
 	weir_status s = take(a, last, err);
@@ -154,7 +157,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	return s;
 }
 
-/* --- Looking at one */
+/* --- Verifying a checkpoint */
 
 static uint64_t rows_of(const struct checkpoint_manifest *m)
 {

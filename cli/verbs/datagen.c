@@ -1,4 +1,5 @@
-/* weir datagen: click data in Criteo's format from a planted model whose best AUC is known. */
+/* weir datagen: click data in Criteo's format from a synthetic model whose best possible AUC is
+ * known. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* weir drain: a server gives away all its partitions, and the ledger, so that it can be stopped for good. */
+/* weir drain: moves all partitions and the ledger off a server, so that it can be stopped for
+ * good. */
 #include "cli/core/verbs.h"
 #include "cli/verbs/layout_verb.h"
 

@@ -1,4 +1,4 @@
-/* weir eval: how good the weights of a job are on a part of its data. */
+/* weir eval: the quality of a job's weights on a part of its data. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* weir export: the weights of a running job, or the best of one that has ended: as a safetensors file; as a folder that transformers loads, a job's adapters in the weights
- * that they are of; or the adapters alone, as a folder of PEFT's. */
+/* weir export: the weights of a running job, or the best weights of a job that has ended. It writes
+ * a safetensors file; or a folder for transformers, with a job's adapters merged into their base
+ * weights; or only the adapters, as a PEFT folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 enum export_format { EXPORT_FILE, EXPORT_MODEL, EXPORT_ADAPTERS };
 
 struct verb_export {
-	struct scoring_verb verb; /* the first, as its functions are given this */
+	struct scoring_verb verb; /* first member: the verb's functions receive a pointer to it */
 	const char *format, *type;
 	uint64_t file_bytes; /* 0: MODEL_FILE_BYTES */
 	bool replace;
@@ -52,7 +53,7 @@ static weir_status check(const struct scoring_verb *v, weir_error *err)
 
 /* --- Folders */
 
-/* Tokens that a config.json names are those of the data's tokenizer. */
+/* Takes the special tokens of config.json from the data's tokenizer. */
 static weir_status read_tokens(const char *place, struct model_folder *f, weir_error *err)
 {
 	struct tokenizer *t = NULL;

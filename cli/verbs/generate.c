@@ -1,4 +1,5 @@
-/* weir generate: how a text goes on, by the weights of a job, running or ended, or by those of a model folder: a quick look at what was learnt. */
+/* weir generate: continues a text with the weights of a job, running or ended, or of a model
+ * folder, to try out what a model has learnt. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,22 +30,22 @@ struct verb_generate {
 	uint64_t tokens_max, top_k, seed;
 	bool chat;
 
-	struct job *job;    /* NULL: of a model folder */
-	const char *folder; /* NULL: of a job */
+	struct job *job;    /* NULL: a model folder is used */
+	const char *folder; /* NULL: a job is used */
 	struct scoring found;
-	struct job_weights weights; /* of a job */
-	struct backend *backend;    /* of a folder its own */
-	struct transformer *own;    /* of a folder */
-	struct layout layout;       /* of a folder */
-	float *trained;             /* the backend's */
+	struct job_weights weights; /* if a job is used */
+	struct backend *backend;    /* of the folder */
+	struct transformer *own;    /* of the folder */
+	struct layout layout;       /* of the folder */
+	float *trained;             /* in the backend's memory */
 	struct tokenizer *tokenizer;
 	enum chat_format format;
-	struct buffer text; /* of the prompt */
+	struct buffer text; /* the prompt */
 	struct token_list tokens;
 	struct generation generation;
 };
 
-/* --- What was asked for */
+/* --- Arguments */
 
 static weir_status read_number(const char *name, const char *text, double from, double to, double *out, weir_error *err)
 {
@@ -171,14 +172,15 @@ static void stop_at(struct verb_generate *v, uint32_t token)
 	v->generation.stops[v->generation.stops_count++] = token;
 }
 
-/* Whether the person has said how tokens are chosen. The texts above are one place each. */
+/* Tells whether the user has set the sampling options. Compares pointers: each default text above
+ * exists once. */
 static bool is_chosen(const struct verb_generate *v)
 {
 	return v->temperature != temperature_unless_given || v->top_p != top_p_unless_given || v->top_k > 0;
 }
 
-/* What the model's folder says ends a text, as in transformers. A job's texts end with its
- * tokenizer's eos, too, and so does a text of a folder that says nothing. */
+/* Collects the tokens that end a text, as the model's folder defines them for transformers. The eos
+ * of the tokenizer is one of them for a job, and for a folder that defines none. */
 static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *err)
 {
 	const char *folder = v->folder ? v->folder : v->job->model.from;
@@ -222,7 +224,8 @@ static weir_status open_tokenizer(struct verb_generate *v, weir_error *err)
 	return find_ends(v, info->eos, err);
 }
 
-/* The prompt becomes a conversation up to where its answer begins; what ends an answer ends this one. */
+/* Turns the prompt into a conversation up to the start of its answer. The token that ends an answer
+ * ends the generation. */
 static weir_status make_conversation(struct verb_generate *v, weir_error *err)
 {
 	const struct tokenizer_info *info = tokenizer_get_info(v->tokenizer);
@@ -270,7 +273,7 @@ static weir_status encode(struct verb_generate *v, weir_error *err)
 	return WEIR_OK;
 }
 
-/* --- The text: whole characters, as soon as they are. */
+/* --- Output: writes whole characters, as soon as they are complete. */
 
 struct writer {
 	struct decoder *decoder;
@@ -318,7 +321,8 @@ static weir_status generate(struct verb_generate *v, weir_error *err)
 	struct writer w = {0};
 	enum generation_end end = GENERATION_STOPPED;
 	weir_status s = decoder_create(&w.decoder, v->tokenizer, true, err);
-	for (size_t i = 0; i < v->tokens.count && s == WEIR_OK; i++) { /* what a token adds depends on those before */
+	/* the text of a token depends on the tokens before it */
+	for (size_t i = 0; i < v->tokens.count && s == WEIR_OK; i++) {
 		size_t ignored;
 		(void)decoder_next(w.decoder, v->tokens.ids[i], &ignored);
 	}

@@ -1,4 +1,4 @@
-/* weir health: what a probe runs where it cannot speak gRPC itself. */
+/* weir health: a health check for probes that cannot speak gRPC themselves. */
 #include "cli/core/health.h"
 
 #include <stdio.h>

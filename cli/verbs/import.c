@@ -1,4 +1,5 @@
-/* weir import: sets the rows of a running job to those of a safetensors file or a checkpoint, by logged assignments. */
+/* weir import: sets the rows of a running job from a safetensors file or a checkpoint, by logged
+ * assignments. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +20,12 @@ struct import {
 	struct job *job;
 	struct logger *logger;
 	struct weights_file weights;
-	struct fingerprint fingerprint; /* of the job: it must be the one that runs */
+	struct fingerprint fingerprint; /* of the job; must match that of the running job */
 	weir_client *client;
 };
 
-/* Pushes that are on their way when the rows are set would be applied before or after them. */
+/* Checks that the job does not train: pushes in flight could otherwise apply before or after the
+ * assignments. */
 static weir_status check_idle(const struct import *i, const char *address, weir_error *err)
 {
 	struct watcher *w = NULL;
@@ -61,7 +63,7 @@ static weir_status import(struct import *i, weir_error *err)
 		                              .fingerprint = i->fingerprint.text,
 		                              .security = security.is},
 		              err);
-	if (s == WEIR_OK) /* the ledger answers, as it has taken this client */
+	if (s == WEIR_OK) /* the ledger answers, because it has accepted this client */
 		s = check_idle(i, address, err);
 	if (s != WEIR_OK)
 		return s;

@@ -13,7 +13,7 @@ static weir_status find_shape(struct job_weights *w, const struct scoring *s, st
 	}
 	const weir_status status = snapshot_open(&w->snapshot, s->source, err);
 	if (status == WEIR_OK)
-		snapshot_trust(w->snapshot); /* scoring_open has compared it */
+		snapshot_trust(w->snapshot); /* scoring_open has compared the fingerprint */
 	if (status == WEIR_OK)
 		out->vocabulary = snapshot_vocabulary(w->snapshot);
 	return status;

@@ -12,9 +12,10 @@
 #include "cli/core/transport.h"
 #include "cli/core/verbs.h"
 
-#define LEASE_MS 15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
+/* a killed server has lost its lease by then; a third of this time is a margin */
+#define LEASE_MS 15000u
 
-/* The words and options of one call. */
+/* The words and options of one command line. */
 struct words {
 	struct job_options options;
 	const char *at;
@@ -23,7 +24,7 @@ struct words {
 	struct logger *logger;
 };
 
-/* A partition's may be the word for the ledger. */
+/* Parses a number. For a partition, the word "ledger" is also valid. */
 static weir_status read_number(const char *word, const char *what, uint32_t *out, weir_error *err)
 {
 	const bool is_partition = strcmp(what, LAYOUT_PARTITION) == 0;
@@ -57,7 +58,7 @@ static weir_status read_words(struct words *w, const struct layout_verb *v, int 
 
 /* --- Carrying out */
 
-/* What has moved, as often as it has. */
+/* The number of moves: a partition that moves twice counts twice. */
 struct tally {
 	uint32_t partitions;
 	bool ledger;
@@ -90,7 +91,7 @@ void layout_print_late(void *arg, const char *why)
 	fprintf(stderr, "waiting, at most %u s: %s\n", LAYOUT_PATIENCE_MS / 1000, why);
 }
 
-/* "3 partitions and the ledger" */
+/* Prints "3 partitions and the ledger". */
 static void print_subjects(uint32_t partitions, bool ledger)
 {
 	if (partitions)
@@ -104,7 +105,7 @@ static void print_moved(const struct tally *moved, double took_s)
 	printf(" moved in %.1f s\n", took_s);
 }
 
-/* What stays because of a server that is gone. */
+/* Prints what stays because of a server that is gone. */
 static void print_left_of(const struct layout_plan *plan, uint16_t server, bool is_lost)
 {
 	uint32_t partitions = 0;

@@ -1,4 +1,5 @@
-/* weir merge: several models' weights become one's. A model is a safetensors file, or a folder as `transformers` has it, or of adapters as PEFT has it. */
+/* weir merge: merges the weights of several models into one. A model is a safetensors file, a
+ * `transformers` folder, or a PEFT folder of adapters. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 static const char *const method_names[] = {[MERGE_LINEAR] = "linear", [MERGE_SLERP] = "slerp", [MERGE_TASK] = "task"};
 enum { METHODS = sizeof method_names / sizeof *method_names };
 
-/* What of a model's folder goes with its weights. */
+/* Suffixes of the files that are copied together with the weights of a model's folder. */
 static const char *const suffixes[] = {".json", ".txt", ".model", ".jinja"};
 
 struct verb_merge {
@@ -35,13 +36,13 @@ struct verb_merge {
 
 /* --- Models */
 
-/* Whether a folder has adapters, and no model of its own. */
+/* Tells whether a folder has adapters and no model of its own. */
 static bool has_adapters(const char *folder)
 {
 	return !model_folder_is(folder) && adapter_folder_is(folder);
 }
 
-/* The path of a folder's weights, and what they are called where they are one file. */
+/* Returns the path of a folder's weights, and their file name if they are a single file. */
 static weir_status find_weights(const char *folder, char path[WEIR_PATH_BYTES_MAX], const char **name, weir_error *err)
 {
 	const bool adapters = has_adapters(folder);
@@ -59,7 +60,7 @@ static weir_status open_model(const char *model, struct safetensors **out, weir_
 	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
 }
 
-/* The base that adapters name, into out; "" where they name none. */
+/* Copies the base model that the adapters name to out; "" if they name none. */
 static void read_base(const char *folder, char out[WEIR_PATH_BYTES_MAX])
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -73,7 +74,7 @@ static void read_base(const char *folder, char out[WEIR_PATH_BYTES_MAX])
 	json_destroy(j);
 }
 
-/* One model may have two names, so that a difference is only told. */
+/* Warns if adapters name different bases. Only a warning, because one model may have two names. */
 static void tell_bases(const char *first, const char *other)
 {
 	char of_first[WEIR_PATH_BYTES_MAX], of_other[WEIR_PATH_BYTES_MAX];
@@ -86,7 +87,8 @@ static void tell_bases(const char *first, const char *other)
 		        first, of_first, other, of_other);
 }
 
-/* That two folders differ in their weights alone. What a file is of nobody says. */
+/* Checks that two folders differ only in their weights. Does not check single files, which carry no
+ * description of their model. */
 static weir_status check_same(const char *first, const char *other, weir_error *err)
 {
 	const bool adapters = has_adapters(first);
@@ -103,7 +105,7 @@ static weir_status check_same(const char *first, const char *other, weir_error *
 static weir_status open_models(struct verb_merge *v, weir_error *err)
 {
 	struct merge *m = &v->merge;
-	const bool spare = !v->replace; /* else it is known that one of them gives way */
+	const bool spare = !v->replace; /* otherwise the user knows that --out replaces a model */
 	weir_status s = v->base && spare ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
 	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
 		s = spare ? output_spares(v->out, v->models[i], "one of the models to merge", err) : WEIR_OK;
@@ -122,7 +124,8 @@ static weir_status open_models(struct verb_merge *v, weir_error *err)
 	return s;
 }
 
-/* Models that go together compute in one way, and their ids mean the same; of those without a fingerprint that is not known. */
+/* Checks by fingerprints that the models compute in the same way and that their ids have the same
+ * meaning. Without a fingerprint that is unknown. */
 static weir_status compare_models(struct verb_merge *v, weir_error *err)
 {
 	const struct merge *m = &v->merge;
@@ -148,7 +151,7 @@ static weir_status compare_models(struct verb_merge *v, weir_error *err)
 	return s;
 }
 
-/* --- What was asked for */
+/* --- Arguments */
 
 static weir_status read_method(struct verb_merge *v, weir_error *err)
 {
@@ -160,7 +163,8 @@ static weir_status read_method(struct verb_merge *v, weir_error *err)
 	return weir_fail(err, WEIR_E_INVALID, "--method is %s; expected linear, slerp or task", v->method ? v->method : "missing");
 }
 
-/* "0.5,2": how many numbers; 0: it is no list of at most MERGE_INPUTS_MAX. */
+/* Parses "0.5,2" and returns the count of numbers; 0: not a list of at most MERGE_INPUTS_MAX
+ * numbers. */
 static uint32_t read_numbers(const char *text, double out[MERGE_INPUTS_MAX])
 {
 	for (uint32_t n = 0; n < MERGE_INPUTS_MAX; text++) {
@@ -234,7 +238,8 @@ static weir_status copy_beside(void *arg, const char *name)
 	const struct copying *c = arg;
 	char from[WEIR_PATH_BYTES_MAX], to[WEIR_PATH_BYTES_MAX];
 	const size_t n = strlen(name);
-	bool wanted = strstr(name, ".safetensors") == NULL && strstr(name, ".bin") == NULL; /* not the weights, nor their index */
+	/* neither the weights nor their index */
+	bool wanted = strstr(name, ".safetensors") == NULL && strstr(name, ".bin") == NULL;
 	bool known = false;
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
 		known |= n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0;
@@ -246,7 +251,8 @@ static weir_status copy_beside(void *arg, const char *name)
 	return s == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : s;
 }
 
-/* transformers loads a model as its config.json says, whatever its weights are of. */
+/* Writes the data type into config.json: transformers loads a model in that type, whatever the type
+ * of the weights. */
 static weir_status write_type(const struct verb_merge *v, const char *folder, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];

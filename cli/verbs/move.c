@@ -1,4 +1,5 @@
-/* weir move: the primary of one partition, or the ledger, goes to another server, while the job trains. */
+/* weir move: moves the primary of one partition, or the ledger, to another server while the job
+ * trains. */
 #include "cli/core/verbs.h"
 #include "cli/verbs/layout_verb.h"
 

@@ -1,8 +1,10 @@
-/* weir predict: the probability of a click for each line of a part, one a line, in the order of
- * the files: nan for a line that is broken, nothing for one that is blank or a comment. Labels
- * are not needed. Of text, the natural logarithm of the probability of each byte that has a
- * context; of tokens, that of all targets of a sequence that count. A score that is no number is
- * written as nan or inf, and makes the verb fail when the file is written. */
+/* weir predict: writes the probability of a click for each line of a part, one per line, in the
+ * order of the files: nan for a bad line, an empty line for a blank line or a comment. Labels are
+ * not needed.
+ *
+ * For text, writes the natural logarithm of the probability of each byte that has a context; for
+ * tokens, of all targets of a sequence that count. A NaN or infinite score is written as nan or
+ * inf, and makes the verb fail after the file is written. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,12 +20,12 @@
 struct rows {
 	FILE *file;
 	const char *path;
-	struct dataset_lines *lines;  /* NULL: scores alone */
-	uint64_t scores, bad, blanks; /* lines written */
-	uint64_t not_numbers;         /* of the scores */
+	struct dataset_lines *lines;  /* NULL: only scores */
+	uint64_t scores, bad, blanks; /* counts of written lines */
+	uint64_t not_numbers;         /* NaN or infinite scores */
 };
 
-/* Where the next row is from. */
+/* Writes the file and line of the next row. */
 static weir_status write_place(struct rows *o, weir_error *err)
 {
 	const char *file;
@@ -39,7 +41,7 @@ static void write_score(struct rows *o, float label, double score)
 	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
 	if (blank)
 		fputs("\n", o->file);
-	else if (bad || isnan(score)) /* printf shows its sign */
+	else if (bad || isnan(score)) /* printf would show the sign */
 		fputs("nan\n", o->file);
 	else
 		fprintf(o->file, "%.9g\n", score);
@@ -86,7 +88,7 @@ static void print_result(const struct scoring *s, const struct rows *o)
 	fputc('\n', words);
 }
 
-/* Written under a temporary name: the file is there whole or not at all. */
+/* Writes under a temporary name, so that the file is complete or absent. */
 static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
@@ -117,7 +119,7 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	if (!renamed && o.file)
 		unlink(temporary);
 	dataset_lines_close(o.lines);
-	if (status == WEIR_OK && o.not_numbers > 0) /* the others are of use */
+	if (status == WEIR_OK && o.not_numbers > 0) /* the other scores are useful */
 		status = scoring_fail_not_numbers(&s, o.not_numbers, o.scores, err);
 	scoring_close(&s);
 	return status;

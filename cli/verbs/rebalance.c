@@ -1,4 +1,4 @@
-/* weir rebalance: every server gets its share of the partitions, those that were added last too. */
+/* weir rebalance: gives every server its share of the partitions, including newly added servers. */
 #include "cli/core/verbs.h"
 #include "cli/verbs/layout_verb.h"
 

@@ -1,5 +1,6 @@
-/* weir restore: makes a run directory ready to go on from a checkpoint. Servers read the checkpoint when they are started; what the run
- * had written before is moved aside, never over. Of the evaluations those of passes that the checkpoint has are kept. */
+/* weir restore: prepares a run directory for resuming from a checkpoint. Servers read the
+ * checkpoint when they start. Existing data of the run are moved aside and never overwritten.
+ * Evaluations of passes that the checkpoint contains are kept. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 #define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
 
-/* RUN_DIR/name to before-gN/name; *moved: whether it was there. */
+/* Moves RUN_DIR/name to before-gN/name. *moved: whether it existed. */
 static weir_status move_aside(const struct job *job, const char *name, uint64_t generation, bool *moved, weir_error *err)
 {
 	char from[RESTORE_PATH_BYTES], to[RESTORE_PATH_BYTES + 32];
@@ -40,7 +41,7 @@ static weir_status move_aside(const struct job *job, const char *name, uint64_t 
 	return s == WEIR_OK ? d->ops->rename(d, from, to, err) : s;
 }
 
-/* Every server's folder. */
+/* Moves every server's folder aside. */
 static weir_status move_data_aside(const struct job *job, uint64_t generation, bool *any, weir_error *err)
 {
 	char name[16];
@@ -54,10 +55,10 @@ static weir_status move_data_aside(const struct job *job, uint64_t generation, b
 	return s;
 }
 
-/* What the ledger knew when the checkpoint was begun. */
+/* The facts in the ledger's state at the start of the checkpoint. */
 struct ledger_facts {
-	uint32_t evaluated; /* passes */
-	uint32_t units;     /* that the training data are cut into; 0: no worker had said */
+	uint32_t evaluated; /* evaluated passes */
+	uint32_t units;     /* work units of the training data; 0: no worker had reported them */
 };
 
 static weir_status read_ledger(struct blob_store *store, const struct checkpoint_manifest *m, struct ledger_facts *out,
@@ -78,7 +79,8 @@ static weir_status read_ledger(struct blob_store *store, const struct checkpoint
 	return WEIR_OK;
 }
 
-/* Later evaluations are no longer of this training; nor are the best weights, when they are of such a pass. */
+/* Discards evaluations of later passes, which are no longer part of this training, and the best
+ * weights if they are from such a pass. */
 static weir_status forget_evaluations(const struct job *job, uint32_t passes, uint64_t generation, bool *any, weir_error *err)
 {
 	char path[RESTORE_PATH_BYTES];
@@ -99,7 +101,7 @@ static weir_status forget_evaluations(const struct job *job, uint32_t passes, ui
 	return s;
 }
 
-/* The curves go on from the checkpoint: TensorBoard forgets what they had beyond it. */
+/* Makes the curves continue from the checkpoint: TensorBoard drops later values. */
 static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *err)
 {
 	char folder[RESTORE_PATH_BYTES];
@@ -116,8 +118,8 @@ static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *
 	return s;
 }
 
-/* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing.
- */
+/* Writes run.json first. If the move is interrupted, servers then refuse the remaining data of the
+ * previous generation, and no server starts empty. */
 static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, const struct ledger_facts *ledger,
                            weir_error *err)
 {
@@ -127,11 +129,11 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	weir_status s = run_state_read(job->run_dir, &run, &why);
 	if (s != WEIR_OK && s != WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "%s", why.text);
-	/* Above every generation that this run, or the checkpoint's, has seen. */
+	/* Higher than every generation of this run and of the checkpoint's run. */
 	uint64_t generation = (run.generation > m->generation ? run.generation : m->generation) + 1;
 	const bool same_run = memcmp(run.uuid, m->uuid, sizeof run.uuid) == 0;
 	run.generation = generation;
-	run.warm_start[0] = '\0'; /* the checkpoint has the weights */
+	run.warm_start[0] = '\0'; /* the checkpoint contains the weights */
 	run.servers = run.replicas = 0;
 	run.finished = false;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
@@ -154,7 +156,8 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	return s;
 }
 
-/* What of the checkpoint the job file must agree with. The rest is compared when workers register their tables. */
+/* Checks the parts of the checkpoint that the job file must match. Workers compare the rest when
+ * they register their tables. */
 static weir_status check_fits(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
 {
 	if (m->partitions_count != job->cluster.partitions)
@@ -170,7 +173,7 @@ static weir_status check_fits(const struct job *job, const struct checkpoint_man
 	return WEIR_OK;
 }
 
-/* What the job file says by itself; its data are compared when the run goes on. */
+/* Compares the fingerprint of the job file alone; the run compares its data when it resumes. */
 static weir_status check_fingerprint(const struct job *job, const struct checkpoint_manifest *m, struct accepted *a,
                                      struct fingerprint *is, weir_error *err)
 {

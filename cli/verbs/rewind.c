@@ -1,5 +1,6 @@
-/* weir rewind: has a running job whose partitions have replicas go back to a checkpoint, as servers do by themselves where no full log of a partition is left. For a person who
- * knows that the last one was on a machine that does not come back. */
+/* weir rewind: rewinds a running job with replicated partitions to a checkpoint. Servers do that by
+ * themselves when no full log of a partition remains. This verb is for an operator who knows that
+ * the last full log was on a machine that will not return. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* weir runs: the runs under a folder, and their cleaning up. */
+/* weir runs: lists the runs in a folder, and deletes runs. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,19 +21,19 @@
 #include "common/web/json.h"
 
 #define PATH_BYTES  (WEIR_PATH_BYTES_MAX + 288)
-#define RUNS_FOLDER "runs" /* where runs are unless a job says run_dir */
+#define RUNS_FOLDER "runs" /* default folder of runs, unless a job sets run_dir */
 
 struct run_entry {
 	char name[256];
-	const char *state; /* static */
+	const char *state; /* static string */
 	uint64_t bytes;
-	time_t when; /* its last change */
+	time_t when; /* last change */
 	char result[96];
 };
 
 struct run_list {
 	const char *folder;
-	struct run_entry *items; /* (count), by name */
+	struct run_entry *items; /* (count), sorted by name */
 	uint32_t count;
 };
 
@@ -47,7 +47,7 @@ static bool is_run(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(state, F_OK) == 0;
 }
 
-/* The lock that keeps `weir train` out; -1 while one has it. */
+/* Takes the lock that keeps `weir train` out; -1 while a `weir train` holds it. */
 static int lock_run(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -68,10 +68,11 @@ static const char *state_of(const struct job *job)
 		return "unreadable";
 	if (run.finished)
 		return "finished";
-	return run_dir_has_data(job) || run.restore[0] ? "stopped" : "ended"; /* the first can be gone on with */
+	/* a stopped run can be resumed */
+	return run_dir_has_data(job) || run.restore[0] ? "stopped" : "ended";
 }
 
-/* Sizes as they are on disk, and the latest change of a file. */
+/* Measures sizes as allocated on disk, and the latest change of a file. */
 static void measure(const char *path, struct run_entry *e)
 {
 	char *const paths[] = {(char *)(uintptr_t)path, NULL};
@@ -117,7 +118,7 @@ static void describe(const char *path, const char *name, struct job *job, struct
 	read_result(path, e->result);
 }
 
-/* --- All */
+/* --- All runs */
 
 static int by_name(const void *a, const void *b)
 {
@@ -201,7 +202,8 @@ static weir_status print_json(const struct run_list *l, weir_error *err)
 
 /* --- Cleaning up */
 
-/* By its name, or as a shell completes it: FOLDER/NAME/. NULL: there is none (any more). */
+/* Finds a run by its name, or as a shell completes it: FOLDER/NAME/. NULL: no such run (any
+ * more). */
 static const struct run_entry *find_run(const struct run_list *l, const char *name)
 {
 	char path[PATH_BYTES];
@@ -220,7 +222,7 @@ static const struct run_entry *find_run(const struct run_list *l, const char *na
 	return NULL;
 }
 
-/* The lock is held meanwhile, so that no `weir train` begins in what goes. */
+/* Deletes a run under its lock, so that no `weir train` starts in it meanwhile. */
 static weir_status delete_run(const struct run_list *l, const char *name, struct job *job, weir_error *err)
 {
 	char path[PATH_BYTES], size[16];

@@ -1,4 +1,4 @@
-/* Finds weights and data to score. */
+/* Finds the weights, and the data to score. */
 #include "cli/verbs/scoring.h"
 #include "cli/run/job_servers.h"
 
@@ -25,7 +25,7 @@ static bool has_part(const struct job *job, enum split_part part)
 	return part == SPLIT_TRAIN || (part == SPLIT_TEST ? job_has_test(job) : job_has_valid(job));
 }
 
-/* False: there is no such part. */
+/* Finds a part by name. False: no such part. */
 static bool find_part(const char *name, enum split_part *out)
 {
 	for (enum split_part p = SPLIT_TRAIN; p <= SPLIT_TEST; p++)
@@ -50,7 +50,7 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 	while (!o->part && !has_part(o->job, s->part))
 		s->part--;
 	if (o->part)
-		(void)find_part(o->part, &s->part); /* check_part has seen it */
+		(void)find_part(o->part, &s->part); /* check_part has checked it */
 	if (!has_part(o->job, s->part))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no %s part: give data.%s or data.split", scoring_part_name(s->part),
 		                 scoring_part_name(s->part));
@@ -65,7 +65,8 @@ weir_status scoring_fail_not_numbers(const struct scoring *s, uint64_t count, ui
 	                 count, scores, scoring_part_name(s->part), s->source);
 }
 
-/* Joins the running job as an observer. The ledger compares what weights have to do with. */
+/* Joins the running job as an observer. The ledger compares the part of the fingerprint that
+ * concerns weights. */
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
@@ -99,7 +100,7 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	} else {
 		if (join(s, o, &why) == WEIR_OK)
 			return WEIR_OK;
-		if (why.status == WEIR_E_INVALID) /* the job runs, and is another than the file says */
+		if (why.status == WEIR_E_INVALID) /* a job runs that differs from the job file */
 			return weir_fail(err, why.status, "%s", why.text);
 		snprintf(path, WEIR_PATH_BYTES_MAX + 64, "%s/best.safetensors", o->job->run_dir);
 		if (o->at || access(path, R_OK) != 0)
@@ -110,7 +111,8 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	return WEIR_OK;
 }
 
-/* Of whoever asks how many fields the rows have: no row is read, and no parsed copy made. */
+/* Opens the data only for the number of fields of their rows: reads no row and writes no parsed
+ * copy. */
 static weir_status open_shape(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	struct job *job = malloc(sizeof *job);
@@ -140,7 +142,7 @@ static weir_status open_scorer(struct scoring *s, const struct scoring_options *
 	return scorer_open(&s->scorer, &options, err);
 }
 
-/* Of a file of weights, or a checkpoint; of what has no fingerprint nothing is compared. */
+/* Compares the fingerprint of a weights file or a checkpoint. Does not compare if it has none. */
 static weir_status compare(struct scoring *s, const struct scoring_options *o, const char *path, weir_error *err)
 {
 	struct snapshot *snapshot = NULL;
@@ -158,7 +160,7 @@ static weir_status compare(struct scoring *s, const struct scoring_options *o, c
 	}
 	if (status == WEIR_OK)
 		status = accepted_check_weights(o->accepted, &w, err);
-	free(s->fingerprint.text); /* of the job, which does not run */
+	free(s->fingerprint.text); /* of the job, which is not running */
 	s->fingerprint = (struct fingerprint){.text = NULL};
 	if (status == WEIR_OK && !(s->fingerprint.text = strdup(w.was)))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the fingerprint of %s", path);
@@ -180,7 +182,7 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 		    err, WEIR_E_UNSUPPORTED,
 		    "%s: expected a safetensors file, or a folder of a model or of adapters; weir export makes folders of checkpoints",
 		    path);
-	/* Lines that are read whatever is wrong with them are read by what the weights' file says. */
+	/* When every line is read whatever is wrong with it, the weights file tells how to read it. */
 	const bool by_file = o->every_line && !s->client && !job_is_language(o->job);
 	if (status == WEIR_OK && by_file)
 		status = compare(s, o, path, err);

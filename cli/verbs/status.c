@@ -1,4 +1,4 @@
-/* weir status: what a running job says about itself, once or again and again. */
+/* weir status: shows the status of a running job, once or repeatedly. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
 #include "cli/core/verbs.h"
+#include "cli/observe/report.h"
 #include "cli/observe/status_http.h"
 #include "cli/observe/status_json.h"
-#include "cli/observe/report.h"
 #include "cli/run/job_servers.h"
 
 static void print_durable(const struct overview_server *v)
@@ -48,7 +48,8 @@ static void print_in_sync(const uint32_t *servers, uint32_t count, uint32_t repl
 	printf("%s\n", count < replicas ? ", which is NOT ALL" : "");
 }
 
-/* Those that have the primary and the in-sync replicas of partition `first`; nothing when one before it has. */
+/* Prints the partitions that have the same primary and in-sync replicas as partition `first`;
+ * nothing if an earlier partition has the same. */
 static void print_like(const struct overview *s, uint32_t first)
 {
 	const struct overview_partition *p = &s->partitions[first];
@@ -84,7 +85,7 @@ static void print_replicas(const struct overview *s)
 	print_in_sync(s->ledger.in_sync, s->ledger.in_sync_count, s->replicas);
 }
 
-/* How fast it learns. */
+/* Prints the progress of learning. */
 static void print_training(const struct overview *s)
 {
 	char speed[REPORT_SPEED_BYTES];
@@ -192,7 +193,7 @@ static void print_status(const struct overview *s)
 
 struct question {
 	const struct job *job; /* NULL: only an address was given */
-	const char *at;        /* where its ledger is; NULL: the job says */
+	const char *at;        /* the ledger's address; NULL: as the job gives it */
 	bool as_json;
 	struct logger *logger;
 };
@@ -234,7 +235,8 @@ static weir_status show_once(const struct question *q, weir_error *err)
 	return status;
 }
 
-/* Until the job has ended, or nobody reads any more. That it cannot be asked just now is said once, and it is asked again. */
+/* Shows the status until the job has ended or nobody reads the output any more. Reports a failed
+ * poll once, and keeps polling. */
 static weir_status show_often(const struct question *q, uint64_t every_ms, weir_error *err)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(every_ms / 1000), .tv_nsec = (long)(every_ms % 1000) * 1000000};

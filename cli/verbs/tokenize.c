@@ -1,4 +1,5 @@
-/* weir tokenize: files of text or JSONL become a token file (worker/data/tokens/token_file.h). */
+/* weir tokenize: converts text or JSONL files into a token file
+ * (worker/data/tokens/token_file.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +19,14 @@ enum { BAD_LINES_MAX = 1000, BAD_LINE_REPORTS = 5, FILES_MAX = 256 };
 struct verb_tokenize {
 	const char *tokenizer, *out, *format, *chat, *eos, *invalid;
 	struct option_list in;
-	const char *files[FILES_MAX]; /* without --in */
+	const char *files[FILES_MAX]; /* given without --in */
 	uint64_t threads, bad_lines_max;
 	struct tokenizer *opened;
 	struct sources sources;
 	struct tokenize_options options;
 };
 
-/* --- What was asked for */
+/* --- Arguments */
 
 static weir_status check_arguments(struct verb_tokenize *v, weir_error *err)
 {
@@ -62,7 +63,8 @@ static weir_status find_files(struct verb_tokenize *v, weir_error *err)
 	return s == WEIR_OK ? output_spares_sources(v->out, &v->sources, "a file to tokenize", err) : s;
 }
 
-/* Which token ends a document, and how conversations are written: asked for, or as the tokenizer's folder says. */
+/* Sets the token that ends a document and the format of conversations: as requested, or as the
+ * tokenizer's folder defines them. */
 static weir_status settle(struct verb_tokenize *v, weir_error *err)
 {
 	struct record_options *r = &v->options.record;
