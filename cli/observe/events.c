@@ -10,6 +10,7 @@
 #include "common/system/disk.h"
 #include "tensorboard.pb-c.h"
 
+#define FILE_NAME       "events.out.tfevents"
 #define FILE_VERSION    "brain.Event:2"
 #define VALUES_MAX      16
 #define EVENT_BYTES_MAX 2048
@@ -85,7 +86,6 @@ weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_
 	event.wall_time = (double)wall_ms / 1e3;
 	event.step = (int64_t)step;
 	event.session_log = &start;
-	e->evaluated_batches = 0; /* the last evaluation may belong to that step */
 	return write_event(e, &event, err);
 }
 
@@ -151,8 +151,12 @@ weir_status events_look(struct events *e, const struct overview *s, int64_t wall
 	if (!e->out)
 		return WEIR_OK;
 	weir_status status = WEIR_OK;
-	if (!e->begun || s->generation != e->generation)
+	if (!e->begun || s->generation != e->generation) {
 		status = events_begin(e, s->batches, wall_ms, err);
+		/* TensorBoard keeps the points before the START. */
+		const bool stands = (e->begun || e->goes_on) && s->evaluated_batches < s->batches;
+		e->evaluated_batches = stands ? s->evaluated_batches : 0;
+	}
 	e->begun = true;
 	e->generation = s->generation;
 	if (status == WEIR_OK)
@@ -169,16 +173,26 @@ weir_status events_look(struct events *e, const struct overview *s, int64_t wall
 
 /* --- Opening and rewinding */
 
+static weir_status note_file(void *arg, const char *name)
+{
+	bool *found = arg;
+	*found |= strncmp(name, FILE_NAME, strlen(FILE_NAME)) == 0;
+	return WEIR_OK;
+}
+
 weir_status events_open(struct events *e, const char *folder, int64_t wall_ms, weir_error *err)
 {
 	char host[HOST_BYTES] = "", path[WEIR_PATH_BYTES_MAX];
 	*e = (struct events){.out = NULL};
 	(void)gethostname(host, sizeof host - 1);
-	const int n = snprintf(path, sizeof path, "%s/events.out.tfevents.%lld.%s.%d", folder, (long long)(wall_ms / 1000), host,
-	                       (int)getpid());
+	const int n =
+	    snprintf(path, sizeof path, "%s/" FILE_NAME ".%lld.%s.%d", folder, (long long)(wall_ms / 1000), host, (int)getpid());
 	if (n < 0 || (size_t)n >= sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "the folder's name is too long for event files: %s", folder);
 	weir_status s = disk_system()->ops->make_dirs(disk_system(), folder, err);
+	if (s != WEIR_OK)
+		return s;
+	s = disk_system()->ops->list(disk_system(), folder, note_file, &e->goes_on, err);
 	if (s != WEIR_OK)
 		return s;
 	e->out = fopen(path, "wbe");

@@ -29,7 +29,8 @@
 #define EVENTS_INTERVAL_MS 1000
 
 struct events {
-	FILE *out; /* NULL: not open */
+	bool goes_on; /* there are files of earlier runs */
+	FILE *out;    /* NULL: not open */
 	int64_t written_ms;
 	uint64_t rows; /* of the last poll that was written */
 	uint64_t loss_rows;

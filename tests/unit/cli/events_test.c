@@ -231,6 +231,41 @@ static void a_job_that_goes_back_begins_a_session(void **state)
 	teardown(&f);
 }
 
+/* A resumed run finds the last evaluation where it was; one before the START is in an earlier file. */
+static void an_evaluation_of_an_earlier_file_is_not_written_again(void **state)
+{
+	(void)state;
+	struct fixture f;
+	char earlier[128];
+	setup(&f);
+	events_close(&f.events);
+	assert_true(snprintf(earlier, sizeof earlier, "%s/events.out.tfevents.1600000000.a.1", f.folder) < (int)sizeof earlier);
+	FILE *out = fopen(earlier, "w");
+	assert_non_null(out);
+	assert_int_equal(fclose(out), 0);
+	weir_error err = {0};
+	CHECK_OK(events_open(&f.events, f.folder, 1700000000123, &err), err);
+	struct overview s = {.rows = 1000, .batches = 63, .evaluated_batches = 50, .auc = 0.75, .logloss = 0.5};
+	look(&f, &s, 1700000001000);
+	s.batches = 101;
+	s.evaluated_batches = 100;
+	look(&f, &s, 1700000001001);
+	s.generation = 2; /* back to batch 100, whose evaluation is forgotten */
+	s.batches = 100;
+	look(&f, &s, 1700000001002);
+	s.generation = 3; /* back to 105: the evaluation at 100 stands */
+	s.batches = 105;
+	look(&f, &s, 1700000001003);
+	read_back(&f);
+	size_t points[2] = {0};
+	for (size_t i = 0; i < f.count; i++)
+		if (!isnan(value_of(f.read[i], "valid/auc")))
+			points[f.read[i]->step == 100]++;
+	assert_int_equal(points[0], 0);
+	assert_int_equal(points[1], 2);
+	teardown(&f);
+}
+
 static void what_cannot_be_written_is_told_once(void **state)
 {
 	(void)state;
@@ -257,6 +292,7 @@ int main(void)
 	    cmocka_unit_test(an_evaluation_is_written_once_and_at_once),
 	    cmocka_unit_test(a_language_model_has_curves_of_its_own),
 	    cmocka_unit_test(a_job_that_goes_back_begins_a_session),
+	    cmocka_unit_test(an_evaluation_of_an_earlier_file_is_not_written_again),
 	    cmocka_unit_test(what_cannot_be_written_is_told_once),
 	};
 	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
