@@ -41,14 +41,14 @@ static bool is_adam_family(weir_optimizer_kind kind)
 	return kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW || kind == WEIR_OPT_LAMB;
 }
 
-#define SLOTS_FIT(name, number, text, slots) _Static_assert((slots) <= WEIR_OPTIMIZER_SLOTS_MAX, text " has too many slots");
+#define SLOTS_FIT(name, number, rule, slots) _Static_assert((slots) <= WEIR_OPTIMIZER_SLOTS_MAX, #rule " has too many slots");
 WEIR_OPTIMIZER_MAP(SLOTS_FIT)
 #undef SLOTS_FIT
 
 uint32_t optimizer_slots(weir_optimizer_kind kind)
 {
 	switch (kind) {
-#define SLOTS(name, number, text, slots) \
+#define SLOTS(name, number, rule, slots) \
 	case WEIR_OPT_##name:                \
 		return slots;
 		WEIR_OPTIMIZER_MAP(SLOTS)

@@ -19,7 +19,9 @@
 #define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)
 #define ISA(name)             ISA_EXPAND(name, WEIR_ISA) /* adam -> adam_avx2 */
 
-#define RULES_COUNT  (WEIR_OPT_AVERAGE + 1)
+#define RULE_ONE(name, number, rule, slots) +1
+enum { RULES_COUNT = WEIR_OPTIMIZER_MAP(RULE_ONE) };
+#undef RULE_ONE
 #define CODECS_COUNT (WEIR_CODEC_TOPK + 1)
 
 /* fp32 numbers in a message, at any alignment. */

@@ -74,7 +74,7 @@ static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}
 static const struct choice keyed_modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", WEIR_SSP}};
 #define round_modes keyed_modes
 static const struct choice optimizers[] = {
-#define ROW(name, number, text, slots) {text, number},
+#define ROW(name, number, rule, slots) {#rule, number},
 	WEIR_OPTIMIZER_MAP(ROW)
 #undef ROW
 };

@@ -17,7 +17,7 @@
 #include "kernels/rules/sgd.h"
 
 template <weir_optimizer_kind KIND> struct slots_of;
-#define SLOTS(name, number, text, slots)           \
+#define SLOTS(name, number, rule, slots)           \
 	template <> struct slots_of<WEIR_OPT_##name> { \
 		static constexpr unsigned count = slots;   \
 	};
@@ -227,7 +227,7 @@ void cuda_update(struct backend *b, const struct optimizer_step *step, float *va
 	if (step->kind == WEIR_OPT_FTRL && ftrl_does_nothing(step))
 		return;
 	switch (step->kind) {
-#define RUN(name, number, text, slots_count)                  \
+#define RUN(name, number, rule, slots_count)                  \
 	case WEIR_OPT_##name:                                     \
 		run<WEIR_OPT_##name>(c, step, value, slots, grad, n); \
 		break;

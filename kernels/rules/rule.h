@@ -8,17 +8,10 @@
 	void ISA(rule_##name)(const struct optimizer_step *s, float *restrict value, float *restrict slot0, float *restrict slot1, \
 	                      const wire_float *restrict grad, size_t n)
 
-RULE(sgd);
-RULE(momentum);
-RULE(nesterov);
-RULE(adagrad);
-RULE(row_adagrad);
-RULE(adam);
-RULE(adamw);
-RULE(lamb);
-RULE(ftrl);
-RULE(delayed_nesterov);
-RULE(average);
+/* One for each optimizer: ISA(rule_sgd) and so on. */
+#define RULE_DECLARE(name, number, rule, slots) RULE(rule);
+WEIR_OPTIMIZER_MAP(RULE_DECLARE)
+#undef RULE_DECLARE
 
 void ISA(topk_accumulate)(const float *restrict grad, float *restrict residual, float *restrict velocity, float factor, size_t n);
 size_t ISA(topk_select)(const float *grad, float *residual, float *velocity, float factor, size_t n, float threshold,

@@ -33,22 +33,22 @@ static inline uint64_t weir_chunk_elements(uint64_t elements, uint64_t chunk)
 }
 
 #define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element */
-/* X(NAME, number, "name in job files", optimizer slots: floats per element) */
-#define WEIR_OPTIMIZER_MAP(X)                                         \
-	X(SGD, 0, "sgd", 0)                                               \
-	X(MOMENTUM, 1, "momentum", 1)                                     \
-	X(NESTEROV, 2, "nesterov", 1)                                     \
-	X(ADAGRAD, 3, "adagrad", 1)                                       \
-	X(ROW_ADAGRAD, 4, "row_adagrad", 0) /* one accumulator per row */ \
-	X(ADAM, 5, "adam", 2)                                             \
-	X(ADAMW, 6, "adamw", 2)                                           \
-	X(LAMB, 7, "lamb", 2)                                             \
-	X(FTRL, 8, "ftrl", 2)                                             \
-	X(DELAYED_NESTEROV, 9, "delayed_nesterov", 2)                     \
-	X(AVERAGE, 10, "average", 1) /* row = mean of a window of pushes, for running statistics */
+/* X(NAME, number, name in job files, optimizer slots: floats per element) */
+#define WEIR_OPTIMIZER_MAP(X)                                       \
+	X(SGD, 0, sgd, 0)                                               \
+	X(MOMENTUM, 1, momentum, 1)                                     \
+	X(NESTEROV, 2, nesterov, 1)                                     \
+	X(ADAGRAD, 3, adagrad, 1)                                       \
+	X(ROW_ADAGRAD, 4, row_adagrad, 0) /* one accumulator per row */ \
+	X(ADAM, 5, adam, 2)                                             \
+	X(ADAMW, 6, adamw, 2)                                           \
+	X(LAMB, 7, lamb, 2)                                             \
+	X(FTRL, 8, ftrl, 2)                                             \
+	X(DELAYED_NESTEROV, 9, delayed_nesterov, 2)                     \
+	X(AVERAGE, 10, average, 1) /* row = mean of a window of pushes, for running statistics */
 
 typedef enum weir_optimizer_kind {
-#define WEIR_OPTIMIZER_ENUM(name, number, text, slots) WEIR_OPT_##name = number,
+#define WEIR_OPTIMIZER_ENUM(name, number, rule, slots) WEIR_OPT_##name = number,
 	WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ENUM)
 #undef WEIR_OPTIMIZER_ENUM
 } weir_optimizer_kind;
