@@ -93,7 +93,7 @@ static weir_status check_range(const struct range *r, weir_error *err)
 
 weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 {
-	if ((unsigned)o->kind >= RULES_COUNT)
+	if ((unsigned)o->kind >= WEIR_OPTIMIZERS)
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: there is no kind %d", (int)o->kind);
 	const bool adam = is_adam_family(o->kind), ftrl = o->kind == WEIR_OPT_FTRL;
 	const bool adagrad = o->kind == WEIR_OPT_ADAGRAD || o->kind == WEIR_OPT_ROW_ADAGRAD;

@@ -19,9 +19,6 @@
 #define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)
 #define ISA(name)             ISA_EXPAND(name, WEIR_ISA) /* adam -> adam_avx2 */
 
-#define RULE_ONE(name, number, rule, slots) +1
-enum { RULES_COUNT = WEIR_OPTIMIZER_MAP(RULE_ONE) };
-#undef RULE_ONE
 #define CODECS_COUNT (WEIR_CODEC_TOPK + 1)
 
 /* fp32 numbers in a message, at any alignment. */
@@ -42,7 +39,7 @@ struct codec_ops {
 
 struct vector_ops {
 	const char *name; /* "avx2" */
-	rule_fn rules[RULES_COUNT];
+	rule_fn rules[WEIR_OPTIMIZERS];
 	struct codec_ops codecs[CODECS_COUNT]; /* all except top-k */
 	bool (*all_finite)(const float *in, size_t n);
 	/* Whether all n numbers, of any sign and at any alignment, are below a limit in magnitude. */

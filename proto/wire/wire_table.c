@@ -283,7 +283,7 @@ static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
 	    {"schedule.min", o->schedule.min, INFINITY},
 	    {"schedule.gamma", o->schedule.gamma, INFINITY},
 	};
-	if ((unsigned)o->kind > WEIR_OPT_AVERAGE)
+	if ((unsigned)o->kind >= WEIR_OPTIMIZERS)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: optimizer %u is not known", t->name, o->kind);
 	if ((unsigned)o->schedule.kind > WEIR_SCHEDULE_EXP_RANGE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: schedule %u is not known", t->name, o->schedule.kind);

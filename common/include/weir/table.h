@@ -52,6 +52,9 @@ typedef enum weir_optimizer_kind {
 	WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ENUM)
 #undef WEIR_OPTIMIZER_ENUM
 } weir_optimizer_kind;
+#define WEIR_OPTIMIZER_ONE(name, number, rule, slots) +1
+enum { WEIR_OPTIMIZERS = WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ONE) };
+#undef WEIR_OPTIMIZER_ONE
 
 #define WEIR_SCHEDULE_MAP(X)                                                               \
 	X(CONSTANT, 0, "constant")                                                             \

@@ -86,7 +86,7 @@ static void the_bits_are_those_of_the_rule(void **state)
 	static float grad[COUNT_MAX];
 	static const uint64_t densities[PUSHES] = {100, 1000, 100, 20, 1, 3, 100, 30000, 50};
 	static const size_t firsts[] = {0, 1, WIDTH - TILE};
-	for (int kind = 0; kind < RULES_COUNT; kind++)
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
 			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 			struct optimizer *plain = optimizer_create_with(vector_ops_variant(0), &spec, NULL);
@@ -123,7 +123,7 @@ static void what_is_not_named_stays(void **state)
 	static const uint16_t offsets[] = {0, 7, 5000, TILE - 1};
 	static const float grad[] = {1, -1, 2, -2};
 	const struct optimizer_scalars s = {.lr = 0.1f, .grad_scale = 1};
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		assert_non_null(o);

@@ -162,7 +162,7 @@ static void every_rule_follows_its_paper(void **state)
 	(void)state;
 	struct prng rng;
 	prng_seed(&rng, 11);
-	for (int kind = 0; kind < RULES_COUNT; kind++)
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (size_t w = 0; kind != WEIR_OPT_AVERAGE && w < sizeof widths / sizeof *widths; w++) {
 			const size_t n = widths[w];
 			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
@@ -199,7 +199,7 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 	(void)state;
 	struct prng rng;
 	prng_seed(&rng, 12);
-	for (int kind = 0; kind < RULES_COUNT; kind++)
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
 			const size_t n = widths[w];
 			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
@@ -245,13 +245,13 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 static void results_are_the_recorded_bits(void **state)
 {
 	(void)state;
-	static const uint64_t recorded[RULES_COUNT] = {0x77d1931f45d60cf7, 0x3b579e32d949324f, 0x88b8ac2a0b0f738b, 0xe280b3bf941b90d8,
+	static const uint64_t recorded[WEIR_OPTIMIZERS] = {0x77d1931f45d60cf7, 0x3b579e32d949324f, 0x88b8ac2a0b0f738b, 0xe280b3bf941b90d8,
 	                                               0x45c8a1bb305228d5, 0x7ad85a022bbd2f1e, 0x0f4fefa88116515b, 0xccca38882cd84299,
 	                                               0x78febdf9d4c8ba36, 0x307b4470e49805d2, 0x4b02a487a93a27bc};
 	struct prng rng;
 	prng_seed(&rng, 14);
 	float *value = random_floats(&rng, WIDTH_MAX, -1, 1), *grads = random_floats(&rng, WIDTH_MAX * PUSHES, -2, 2);
-	for (int kind = 0; kind < RULES_COUNT; kind++)
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
 			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 0.25f};
@@ -278,7 +278,7 @@ static void results_are_the_recorded_bits(void **state)
 static void a_nan_spoils_its_own_element_only(void **state)
 {
 	(void)state;
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		float value[20] = {0}, grad[20] = {0};
@@ -300,7 +300,7 @@ static void many_rows_equal_one_by_one(void **state)
 	enum { ROWS = 57, WIDTH = 17 };
 	struct prng rng;
 	prng_seed(&rng, 13);
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		struct optimizer *o = optimizer_create(&spec, NULL);
@@ -542,7 +542,7 @@ static void settings_out_of_range_are_refused(void **state)
 	assert_int_equal(optimizer_check(&spec, &err), WEIR_E_INVALID);
 	spec = spec_of((weir_optimizer_kind)99);
 	assert_int_equal(optimizer_check(&spec, &err), WEIR_E_INVALID);
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		spec = spec_of((weir_optimizer_kind)kind);
 		assert_int_equal(optimizer_check(&spec, &err), WEIR_OK);
 		spec.decay = WEIR_DECAY_FULL;

@@ -118,7 +118,7 @@ static void try_rule(struct backend *b, struct prng *rng, weir_optimizer_kind ki
 
 static void try_rules(struct backend *b, struct prng *rng)
 {
-	for (int kind = 0; kind < RULES_COUNT; kind++)
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (size_t i = 0; i < COUNT(sizes); i++)
 			try_rule(b, rng, (weir_optimizer_kind)kind, sizes[i]);
 }
@@ -133,7 +133,7 @@ static void every_rule_gives_the_bits_of_rows(void **state)
 static void try_offsets(struct backend *b, struct prng *rng)
 {
 	enum { N = 1004, MORE = 3 };
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		const size_t slots = N * optimizer_slots(spec.kind);
@@ -164,7 +164,7 @@ static void arrays_begin_at_any_float(void **state)
 static void try_nan(struct backend *b, struct prng *rng)
 {
 	enum { N = WEIR_CHUNK + 40 };
-	for (int kind = 0; kind < RULES_COUNT; kind++) {
+	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
 		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		struct optimizer *o = optimizer_create(&spec, NULL);
