@@ -60,13 +60,18 @@ EOF
 # steps N: so many have closed.
 steps() { status "([.tables[].steps] | max) >= $1"; }
 
+# Until they have ended they hold the locks of their folders.
 kill_all() {
-	local p
+	local p all
+	all=$(left_over)
 	kill -KILL "$TRAIN"
-	for p in $(left_over); do
+	for p in $all; do
 		kill -KILL "$p" 2> /dev/null
 	done
 	wait "$TRAIN" 2> /dev/null
+	for p in $all; do
+		wait_for 30 "process $p to end" is_gone "$p"
+	done
 }
 
 # Batches last long enough for all of it to happen between the first step and the last of some fifty; one worker is slower, so that the
