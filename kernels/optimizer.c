@@ -96,13 +96,14 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 	if ((unsigned)o->kind >= WEIR_OPTIMIZERS)
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: there is no kind %d", (int)o->kind);
 	const bool adam = is_adam_family(o->kind), ftrl = o->kind == WEIR_OPT_FTRL;
+	const bool betas = adam || o->kind == WEIR_OPT_LION;
 	const bool adagrad = o->kind == WEIR_OPT_ADAGRAD || o->kind == WEIR_OPT_ROW_ADAGRAD;
 	const bool windowed = o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV;
 	const struct range ranges[] = {
 	    {"lr", o->lr, ftrl, 0, INFINITY},
 	    {"momentum", o->momentum, false, 0, 1},
-	    {"beta1", adam ? o->beta1 : 0, false, 0, 1},
-	    {"beta2", adam ? o->beta2 : 0, false, 0, 1},
+	    {"beta1", betas ? o->beta1 : 0, false, 0, 1},
+	    {"beta2", betas ? o->beta2 : 0, false, 0, 1},
 	    /* 0 would divide 0 by 0 at elements without a gradient */
 	    {"eps", o->eps, adam || adagrad, 0, INFINITY},
 	    {"initial", o->initial, false, 0, INFINITY},
@@ -199,7 +200,7 @@ void optimizer_destroy(struct optimizer *o)
 
 weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *segments, uint32_t count, weir_error *err)
 {
-	const bool decays_at_all = o->kind == WEIR_OPT_ADAMW || o->kind == WEIR_OPT_LAMB;
+	const bool decays_at_all = o->kind == WEIR_OPT_ADAMW || o->kind == WEIR_OPT_LAMB || o->kind == WEIR_OPT_LION;
 	if (!decays_at_all || o->k.weight_decay == 0)
 		return WEIR_OK;
 	free(o->edges);

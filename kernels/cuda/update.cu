@@ -14,6 +14,7 @@
 #include "kernels/rules/delayed_nesterov.h"
 #include "kernels/rules/ftrl.h"
 #include "kernels/rules/lamb.h"
+#include "kernels/rules/lion.h"
 #include "kernels/rules/sgd.h"
 
 template <weir_optimizer_kind KIND> struct slots_of;
@@ -41,6 +42,8 @@ static __device__ inline void element(const struct optimizer_step *s, float *val
 		adam_element(s, value, slot0, slot1, grad);
 	else if constexpr (KIND == WEIR_OPT_ADAMW)
 		adamw_element(s, value, slot0, slot1, grad);
+	else if constexpr (KIND == WEIR_OPT_LION)
+		lion_element(s, value, slot0, grad);
 	else if constexpr (KIND == WEIR_OPT_FTRL)
 		ftrl_element(s, 1.0f / s->lr, value, slot0, slot1, grad);
 	else if constexpr (KIND == WEIR_OPT_DELAYED_NESTEROV)

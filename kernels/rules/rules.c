@@ -5,6 +5,7 @@
 #include "kernels/rules/delayed_nesterov.h"
 #include "kernels/rules/ftrl.h"
 #include "kernels/rules/lamb.h"
+#include "kernels/rules/lion.h"
 #include "kernels/rules/rule.h"
 #include "kernels/rules/sgd.h"
 
@@ -48,6 +49,14 @@ RULE(adamw)
 	const struct optimizer_step local = *s;
 	for (size_t i = 0; i < n; i++)
 		adamw_element(&local, &value[i], &slot0[i], &slot1[i], grad[i]);
+}
+
+RULE(lion)
+{
+	(void)slot1;
+	const struct optimizer_step local = *s;
+	for (size_t i = 0; i < n; i++)
+		lion_element(&local, &value[i], &slot0[i], grad[i]);
 }
 
 RULE(ftrl)

@@ -34,18 +34,19 @@ static inline uint64_t weir_chunk_elements(uint64_t elements, uint64_t chunk)
 
 #define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element */
 /* X(NAME, number, name in job files, optimizer slots: floats per element) */
-#define WEIR_OPTIMIZER_MAP(X)                                       \
-	X(SGD, 0, sgd, 0)                                               \
-	X(MOMENTUM, 1, momentum, 1)                                     \
-	X(NESTEROV, 2, nesterov, 1)                                     \
-	X(ADAGRAD, 3, adagrad, 1)                                       \
-	X(ROW_ADAGRAD, 4, row_adagrad, 0) /* one accumulator per row */ \
-	X(ADAM, 5, adam, 2)                                             \
-	X(ADAMW, 6, adamw, 2)                                           \
-	X(LAMB, 7, lamb, 2)                                             \
-	X(FTRL, 8, ftrl, 2)                                             \
-	X(DELAYED_NESTEROV, 9, delayed_nesterov, 2)                     \
-	X(AVERAGE, 10, average, 1) /* row = mean of a window of pushes, for running statistics */
+#define WEIR_OPTIMIZER_MAP(X)                                                                 \
+	X(SGD, 0, sgd, 0)                                                                         \
+	X(MOMENTUM, 1, momentum, 1)                                                               \
+	X(NESTEROV, 2, nesterov, 1)                                                               \
+	X(ADAGRAD, 3, adagrad, 1)                                                                 \
+	X(ROW_ADAGRAD, 4, row_adagrad, 0) /* one accumulator per row */                           \
+	X(ADAM, 5, adam, 2)                                                                       \
+	X(ADAMW, 6, adamw, 2)                                                                     \
+	X(LAMB, 7, lamb, 2)                                                                       \
+	X(FTRL, 8, ftrl, 2)                                                                       \
+	X(DELAYED_NESTEROV, 9, delayed_nesterov, 2)                                               \
+	X(AVERAGE, 10, average, 1) /* row = mean of a window of pushes, for running statistics */ \
+	X(LION, 11, lion, 1)
 
 typedef enum weir_optimizer_kind {
 #define WEIR_OPTIMIZER_ENUM(name, number, rule, slots) WEIR_OPT_##name = number,
@@ -99,10 +100,10 @@ typedef struct weir_optimizer {
 	weir_optimizer_kind kind;
 	float lr;
 	float momentum;     /* momentum, nesterov, delayed_nesterov */
-	float beta1, beta2; /* adam, adamw, lamb */
+	float beta1, beta2; /* adam, adamw, lamb, lion */
 	float eps;          /* adagrad, adam family */
 	float initial;      /* adagrad: first value of the accumulator */
-	float weight_decay; /* adamw, lamb: decoupled weight decay */
+	float weight_decay; /* adamw, lamb, lion: decoupled weight decay */
 	/* l1: ftrl. l2: ftrl uses it in its own rule; the others add l2 * value to the gradient of each
 	 * row that takes a step. */
 	float l1, l2;

@@ -4,7 +4,7 @@
 . tests/claims/lib/common.sh
 need_programs
 
-OPTIMIZERS='sgd momentum nesterov adagrad row_adagrad adam adamw lamb ftrl delayed_nesterov average adam_full adamw_full'
+OPTIMIZERS='sgd momentum nesterov adagrad row_adagrad adam adamw lamb lion ftrl delayed_nesterov average adam_full adamw_full'
 SCHEDULES='constant linear cosine wsd step triangular triangular2 exp_range'
 awk 'BEGIN { srand(5); for (i = 0; i < 400; i++) { a = int(rand() * rand() * 60); b = int(rand() * 90); print (rand() < (a + b) / 150), a ":1", 100 + b ":1" } }' > "$WORK/train.svm"
 optimizer() { # optimizer NAME SCHEDULE: as a job has it

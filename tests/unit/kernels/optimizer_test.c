@@ -101,6 +101,12 @@ static void reference_element(struct reference *r, const weir_optimizer *o, doub
 		r->a[i] += g * g;
 		r->value[i] -= o->lr * g / (sqrt(r->a[i]) + o->eps);
 		break;
+	case WEIR_OPT_LION: {
+		const double c = o->beta1 * r->a[i] + (1 - (double)o->beta1) * g;
+		r->value[i] -= o->lr * ((c > 0) - (c < 0) + o->weight_decay * r->value[i]);
+		r->a[i] = o->beta2 * r->a[i] + (1 - (double)o->beta2) * g;
+		break;
+	}
 	case WEIR_OPT_DELAYED_NESTEROV:
 		r->b[i] += g;
 		r->value[i] -= o->lr * g / o->window;
@@ -245,9 +251,9 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 static void results_are_the_recorded_bits(void **state)
 {
 	(void)state;
-	static const uint64_t recorded[WEIR_OPTIMIZERS] = {0x77d1931f45d60cf7, 0x3b579e32d949324f, 0x88b8ac2a0b0f738b, 0xe280b3bf941b90d8,
-	                                               0x45c8a1bb305228d5, 0x7ad85a022bbd2f1e, 0x0f4fefa88116515b, 0xccca38882cd84299,
-	                                               0x78febdf9d4c8ba36, 0x307b4470e49805d2, 0x4b02a487a93a27bc};
+	static const uint64_t recorded[WEIR_OPTIMIZERS] = {
+	    0x77d1931f45d60cf7, 0x3b579e32d949324f, 0x88b8ac2a0b0f738b, 0xe280b3bf941b90d8, 0x45c8a1bb305228d5, 0x7ad85a022bbd2f1e,
+	    0x0f4fefa88116515b, 0xccca38882cd84299, 0x78febdf9d4c8ba36, 0x307b4470e49805d2, 0x4b02a487a93a27bc, 0xa299fea6b64a5646};
 	struct prng rng;
 	prng_seed(&rng, 14);
 	float *value = random_floats(&rng, WIDTH_MAX, -1, 1), *grads = random_floats(&rng, WIDTH_MAX * PUSHES, -2, 2);
@@ -448,7 +454,7 @@ static void weight_decay_leaves_out_what_it_is_told(void **state)
 	    {.elements = 10}, {.elements = 7, .undecayed = true},  {.elements = 20},
 	    {.elements = 20}, {.elements = 13, .undecayed = true}, {.elements = 31, .undecayed = true}};
 	static const size_t ends[RUNS] = {9, 16, 56, 100}; /* the row begins at element 51 */
-	static const weir_optimizer_kind rules[] = {WEIR_OPT_ADAMW, WEIR_OPT_LAMB};
+	static const weir_optimizer_kind rules[] = {WEIR_OPT_ADAMW, WEIR_OPT_LAMB, WEIR_OPT_LION};
 	for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
 		const weir_optimizer spec = spec_of(rules[k]);
 		weir_optimizer bare = spec;
