@@ -182,7 +182,7 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(e, width = 0, WEIR_E_LIMIT, "width 0");
 	REFUSED(e, width = WEIR_ROW_WIDTH_MAX + 1, WEIR_E_LIMIT, "width 65537");
 	REFUSED(e, width = 17, WEIR_E_INVALID, "cover 16 of 17");
-	REFUSED(d, optimizer.kind = (weir_optimizer_kind)11, WEIR_E_INVALID, "optimizer 11");
+	REFUSED(d, optimizer.kind = (weir_optimizer_kind)99, WEIR_E_INVALID, "optimizer 99");
 	REFUSED(d, optimizer.schedule.kind = (weir_schedule_kind)8, WEIR_E_INVALID, "schedule 8");
 	REFUSED(d, optimizer.lr = NAN, WEIR_E_INVALID, "lr is nan");
 	REFUSED(d, optimizer.lr = INFINITY, WEIR_E_INVALID, "lr is inf");
