@@ -126,12 +126,13 @@ write_job() {
 	JOB
 }
 
-# free_ports COUNT: the first of so many ports in a row that nobody has.
+# free_ports COUNT: the first of so many ports in a row that nobody has, below those that the kernel
+# gives to connections: a server that starts again finds its own free.
 free_ports() {
 	python3 - "$1" <<-'PY'
 		import random, socket, sys
 		while True:
-		    first = random.randrange(20000, 60000)
+		    first = random.randrange(10000, 32700)
 		    try:
 		        for port in range(first, first + int(sys.argv[1])):
 		            with socket.socket() as s: s.bind(("127.0.0.1", port))
