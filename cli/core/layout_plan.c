@@ -125,7 +125,7 @@ static void give_replica(struct loads *w, uint32_t partition, uint16_t from, uin
 }
 
 /* Returns the usable server with the fewest replicas that does not host the partition; among
- * equals, the one with the fewest primaries. MEMBER_NONE: there is none. */
+ * equals, the one with the fewest primaries. MEMBER_NONE if no server may take it. */
 static uint16_t emptiest(const struct loads *w, uint32_t partition)
 {
 	uint16_t best = MEMBER_NONE;

@@ -186,7 +186,7 @@ bool child_killed(const struct child *c)
 	return c->state == CHILD_ENDED && WIFSIGNALED(c->wait_status);
 }
 
-/* Reads the end of a file, without trailing newlines; "" if there is none. */
+/* Reads the end of a file, without trailing newlines; "" for an empty or absent file. */
 static size_t read_end(const char *path, char text[LOG_TAIL_BYTES + 1])
 {
 	text[0] = '\0';

@@ -79,7 +79,8 @@ void supervisor_destroy(struct supervisor *s);
 
 /* Formats "was killed by signal 9 (Killed)" or "ended with status 1: <the last message>". */
 void child_describe_end(const struct child *c, char *out, size_t bytes);
-/* Copies the last `lines` lines of a file, each indented by two spaces; "" if there are none. */
+/* Copies the last `lines` lines of a file, each indented by two spaces; "" for an empty or absent
+ * file. */
 void log_tail(const char *path, uint32_t lines, char *out, size_t bytes);
 
 #endif

@@ -91,14 +91,19 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	return s == WEIR_OK && rows > 0;
 }
 
-/* Checks the labels as `weir train` does before training. */
-static void check_labels(struct check *c, const char *key, enum split_part part, struct dataset *data)
+/* Checks the labels as `weir train` does before training, without a word on bad lines, which `sample`
+ * has named. */
+static void check_labels(struct check *c, const char *key, enum split_part part, const struct job *job)
 {
 	char warning[DATA_WARNING_BYTES] = "";
+	struct dataset *data = NULL;
 	struct dataset_labels seen;
 	weir_error err = {0};
-	const weir_status s =
-	    part == SPLIT_TRAIN ? data_check_labels(c->job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
+	weir_status s = dataset_open(&data, job, part, NULL, &err);
+	if (s == WEIR_OK)
+		s = part == SPLIT_TRAIN ? data_check_labels(job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
+	if (data)
+		dataset_close(data);
 	/* "KEY: " */
 	const char *text = strncmp(err.text, key, strlen(key)) == 0 ? err.text + strlen(key) + 2 : err.text;
 	if (s != WEIR_OK)
@@ -126,7 +131,7 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 	else if (dataset_get_info(data)->units == 0)
 		tell(c, WRONG, key, "there is no row in %s%s", s->items[0].path, s->count > 1 ? " and the other files" : "");
 	else if (sample(c, key, data, s->count, bytes) && !job_is_language(job))
-		check_labels(c, key, part, data);
+		check_labels(c, key, part, job);
 	if (data)
 		dataset_close(data);
 	free(job);

@@ -12,7 +12,7 @@ enum { COORDINATOR_PORTS = 2 };
 struct coordinator {
 	char url[WEIR_PATH_BYTES_MAX];     /* the URL for the servers; "": they need no coordinator */
 	char program[WEIR_PATH_BYTES_MAX]; /* "": the run starts no etcd */
-	/* the addresses of our etcd: for servers, and for etcd peers, of which there are none */
+	/* of our etcd: for servers, and for etcd peers, which it does not have */
 	char addresses[COORDINATOR_PORTS][WEIR_ADDRESS_BYTES_MAX];
 	struct child *child; /* NULL: not started */
 };
@@ -20,7 +20,7 @@ struct coordinator {
 /* Tells whether the run starts an etcd. */
 bool coordinator_is_ours(const struct job *job);
 /* Finds the etcd program that the run is to start, to report a missing one before generating data.
- * E_NOT_FOUND: there is none; the text names its package. */
+ * E_NOT_FOUND names the package to install. */
 weir_status coordinator_find(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Fills the other fields of t->coordinator. */
 weir_status coordinator_choose(struct train *t, weir_error *err) WEIR_MUST_CHECK;

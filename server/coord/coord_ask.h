@@ -21,7 +21,7 @@ struct coord_ask_options {
 	const char *coordinator; /* as a person knows it */
 };
 
-/* Calls `take` with the record, or with NULL if there is none, on the session's thread. Its status
+/* Calls `take` with the record, or with NULL if absent, on the session's thread. Its status
  * is the result. E_CANCELLED: asked to end. */
 weir_status coord_ask(const struct coord_ask_options *options, const char *key,
                       weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
