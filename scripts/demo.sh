@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make run` shows: two servers and two workers learn the planted click model of config/demo.yaml, plain logistic regression tries
+# What `make run` shows: two servers and two workers learn the synthetic click model of config/demo.yaml, plain logistic regression tries
 # the same data, and both stand beside the best AUC that there is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ jq -rn --slurpfile deep runs/demo.json --slurpfile plain runs/demo-lr.json '
 	($deep[0].data.bayes_auc) as $best | ($deep[0].test.auc) as $model | ($plain[0].test.auc) as $lr |
 	"",
 	"== AUC on \($deep[0].test.rows) unseen rows",
-	"best possible (the planted model)  \($best | round4)",
+	"best possible (the synthetic model)  \($best | round4)",
 	"DeepFM, trained by Weir            \($model | round4)   \($best - $model | round4) below the best possible",
 	"logistic regression                \($lr | round4)   \($model - $lr | round4) below DeepFM",
 	"",

@@ -390,7 +390,7 @@ static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 	                                .cold = b->cold,
 	                                .writer = b->writer,
 	                                .fetch = b->fetch,
-	                                .poster = {.post = post, .to = b},
+	                                .run_on = {.post = post, .to = b},
 	                                .fetched = fetched,
 	                                .failed = failed,
 	                                .arg = b};

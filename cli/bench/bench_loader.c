@@ -72,7 +72,7 @@ static double run_loader(void *arg, weir_error *err)
 static weir_status prepare(struct loader_bench *b, uint64_t rows, uint64_t threads, weir_error *err)
 {
 	char text[512];
-	struct generate_truth truth = {0};
+	struct ground_truth truth = {0};
 	struct stat st;
 	strcpy(b->dir, "/tmp/weir-bench-XXXXXX");
 	b->buffer = malloc(LOADER_READ_BYTES);

@@ -22,10 +22,11 @@ static bool may_be_killed(const struct job *job)
 
 static void tell_begin(const struct chaos *c)
 {
-	live_note(c->live, "chaos: servers and workers are killed and stopped, as seed %" PRIu64 " has it", c->seed);
+	progress_line_note(c->progress, "chaos: servers and workers are killed and stopped, as seed %" PRIu64 " has it", c->seed);
 	if (!may_be_killed(c->job))
-		live_note(c->live,
-		          "chaos: no server is killed: with cluster.replicas: 1 and cluster.log: memory what it holds would be lost");
+		progress_line_note(
+		    c->progress,
+		    "chaos: no server is killed: with cluster.replicas: 1 and cluster.log: memory what it holds would be lost");
 }
 
 /* --- The schedule */
@@ -54,12 +55,12 @@ static void plan_next(struct chaos *c, int64_t now_ms)
 	c->next_ms = now_ms + c->next.wait_ms;
 }
 
-void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, struct live *l, int64_t now_ms)
+void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, struct progress_line *l, int64_t now_ms)
 {
 	c->on = true;
 	c->job = job;
 	c->supervisor = s;
-	c->live = l;
+	c->progress = l;
 	prng_seed(&c->prng, c->seed);
 	tell_begin(c);
 	plan_next(c, now_ms);
@@ -110,12 +111,12 @@ static void act_on(struct chaos *c, struct child *child, int64_t now_ms)
 	const struct chaos_event *e = &c->next;
 	c->count[e->whom][e->act]++;
 	if (e->act == CHAOS_KILL) {
-		live_note(c->live, "chaos: kill -9 %s", child->name);
+		progress_line_note(c->progress, "chaos: kill -9 %s", child->name);
 		child->restarts = 0; /* chaos kills do not count as restarts */
 		kill(child->pid, SIGKILL);
 		return;
 	}
-	live_note(c->live, "chaos: %s stands still for %.1f s", child->name, (double)e->pause_ms / 1e3);
+	progress_line_note(c->progress, "chaos: %s stands still for %.1f s", child->name, (double)e->pause_ms / 1e3);
 	kill(child->pid, SIGSTOP);
 	c->paused[e->whom].child = child;
 	c->paused[e->whom].pid = child->pid;

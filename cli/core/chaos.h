@@ -37,7 +37,7 @@ struct chaos {
 	int64_t server_hit_ms; /* when chaos last hit a server */
 	const struct job *job;
 	struct supervisor *supervisor;
-	struct live *live;
+	struct progress_line *progress;
 	struct { /* the paused child; at most one server and one worker at a time */
 		struct child *child;
 		pid_t pid;
@@ -47,7 +47,7 @@ struct chaos {
 };
 
 /* Starts chaos. seed is set. Prints the exempt processes, with the reason. */
-void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, struct live *l, int64_t now_ms);
+void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, struct progress_line *l, int64_t now_ms);
 /* Performs due acts. seen: the state of the job at seen_ms or later; NULL: unknown yet. Returns the
  * server that was killed or paused, or WEIR_SERVER_NONE. */
 uint32_t chaos_tick(struct chaos *c, const struct overview *seen, int64_t seen_ms, int64_t now_ms);

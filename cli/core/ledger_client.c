@@ -7,35 +7,35 @@
 
 #include "common/base/limits.h"
 
-#define DOORS_MAX    (2 * WEIR_SERVERS_MAX)
-#define SHARE_MS_MIN 200u /* minimum share of one server, whatever their number */
+#define ADDRESSES_MAX (2 * WEIR_SERVERS_MAX)
+#define SHARE_MS_MIN  200u /* minimum share of one server, whatever their number */
 
-struct door {
+struct ledger_address {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	struct rpc_channel *channel; /* NULL: unused so far */
 };
 
-struct doors {
+struct ledger_client {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	uint32_t count, at;
-	struct door of[DOORS_MAX]; /* (count) the given servers and those learned later */
+	struct ledger_address of[ADDRESSES_MAX]; /* (count) the given servers and those learned later */
 };
 
 /* Returns the number of an address; if there is no room, the number of the first one. */
-static uint32_t add(struct doors *d, const char *address)
+static uint32_t add(struct ledger_client *d, const char *address)
 {
 	uint32_t i = 0;
 	while (i < d->count && strcmp(d->of[i].address, address) != 0)
 		i++;
-	if (i == DOORS_MAX)
+	if (i == ADDRESSES_MAX)
 		return 0;
 	if (i == d->count)
 		snprintf(d->of[d->count++].address, WEIR_ADDRESS_BYTES_MAX, "%s", address);
 	return i;
 }
 
-static weir_status add_all(struct doors *d, const char *places, weir_error *err)
+static weir_status add_all(struct ledger_client *d, const char *places, weir_error *err)
 {
 	for (const char *at = places; *at; at += strspn(at, ",")) {
 		char address[WEIR_ADDRESS_BYTES_MAX];
@@ -51,9 +51,10 @@ static weir_status add_all(struct doors *d, const char *places, weir_error *err)
 	return d->count ? WEIR_OK : weir_fail(err, WEIR_E_INVALID, "no address of the ledger is given");
 }
 
-weir_status doors_open(struct doors **out, struct rpc *rpc, struct rpc_loop *loop, const char *places, weir_error *err)
+weir_status ledger_client_open(struct ledger_client **out, struct rpc *rpc, struct rpc_loop *loop, const char *places,
+                               weir_error *err)
 {
-	struct doors *d = *out = calloc(1, sizeof *d);
+	struct ledger_client *d = *out = calloc(1, sizeof *d);
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to look for the ledger");
 	d->rpc = rpc;
@@ -61,7 +62,7 @@ weir_status doors_open(struct doors **out, struct rpc *rpc, struct rpc_loop *loo
 	return add_all(d, places, err);
 }
 
-void doors_close(struct doors *d)
+void ledger_client_close(struct ledger_client *d)
 {
 	for (uint32_t i = 0; d && i < d->count; i++)
 		if (d->of[i].channel)
@@ -69,10 +70,11 @@ void doors_close(struct doors *d)
 	free(d);
 }
 
-weir_status doors_ask_one(struct doors *d, uint32_t i, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
-                          const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+weir_status ledger_client_ask_one(struct ledger_client *d, uint32_t i, enum rpc_method method, const ProtobufCMessage *q,
+                                  uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply,
+                                  weir_error *err)
 {
-	struct door *x = &d->of[i];
+	struct ledger_address *x = &d->of[i];
 	struct message *answer = NULL;
 	weir_status s = x->channel ? WEIR_OK : rpc_channel_open(&x->channel, d->rpc, d->loop, x->address, err);
 	struct message *request = s ? NULL : wire_pack(q);
@@ -87,12 +89,12 @@ weir_status doors_ask_one(struct doors *d, uint32_t i, enum rpc_method method, c
 }
 
 /* Asks a server without the ledger which server has it. That server may be a new one. */
-static uint32_t follow(struct doors *d, uint32_t at, uint32_t timeout_ms)
+static uint32_t follow(struct ledger_client *d, uint32_t at, uint32_t timeout_ms)
 {
 	const Weir__V1__LayoutRequest q = WEIR__V1__LAYOUT_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
 	weir_error ignored = {0};
-	if (doors_ask_one(d, at, RPC_LAYOUT, &q.base, timeout_ms, &weir__v1__layout_reply__descriptor, &m, &ignored))
+	if (ledger_client_ask_one(d, at, RPC_LAYOUT, &q.base, timeout_ms, &weir__v1__layout_reply__descriptor, &m, &ignored))
 		return at;
 	const Weir__V1__LayoutReply *l = (const Weir__V1__LayoutReply *)m;
 	const uint32_t server = l->ledger ? l->ledger->primary : WEIR_SERVER_NONE;
@@ -102,16 +104,16 @@ static uint32_t follow(struct doors *d, uint32_t at, uint32_t timeout_ms)
 	return at;
 }
 
-weir_status doors_ask(struct doors *d, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
-                      const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+weir_status ledger_client_ask(struct ledger_client *d, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
 	const uint32_t share_ms = timeout_ms / d->count > SHARE_MS_MIN ? timeout_ms / d->count : SHARE_MS_MIN;
-	bool asked[DOORS_MAX] = {false};
+	bool asked[ADDRESSES_MAX] = {false};
 	weir_error first = {0};
 	*reply = NULL;
 	while (!asked[d->at]) {
 		weir_error why = {0};
-		const weir_status s = doors_ask_one(d, d->at, method, q, share_ms, type, reply, &why);
+		const weir_status s = ledger_client_ask_one(d, d->at, method, q, share_ms, type, reply, &why);
 		if (!s)
 			return WEIR_OK;
 		if (!first.status)
@@ -125,12 +127,12 @@ weir_status doors_ask(struct doors *d, enum rpc_method method, const ProtobufCMe
 	return weir_fail(err, first.status, "%s", first.text);
 }
 
-uint32_t doors_count(const struct doors *d)
+uint32_t ledger_client_count(const struct ledger_client *d)
 {
 	return d->count;
 }
 
-uint32_t doors_at(const struct doors *d)
+uint32_t ledger_client_at(const struct ledger_client *d)
 {
 	return d->at;
 }

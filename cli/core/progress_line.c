@@ -34,7 +34,7 @@ void format_count(char *out, size_t bytes, double value)
 	format_scaled(out, bytes, value, "");
 }
 
-void live_init(struct live *l, FILE *out, const char *term)
+void progress_line_init(struct progress_line *l, FILE *out, const char *term)
 {
 	memset(l, 0, sizeof *l);
 	l->out = out;
@@ -64,7 +64,7 @@ WEIR_PRINTF(2, 3) static void say(struct words *w, const char *format, ...)
 	w->columns += wanted;
 }
 
-static void say_doing(struct words *w, const struct live *l, const struct overview *s)
+static void say_doing(struct words *w, const struct progress_line *l, const struct overview *s)
 {
 	char rate[16];
 	const double mfu = overview_mfu(s, l->samples_per_s, s->workers_live);
@@ -78,7 +78,7 @@ static void say_doing(struct words *w, const struct live *l, const struct overvi
 		say(w, "MFU %.3g %%", 100 * mfu);
 }
 
-double live_part_done(const struct overview *s)
+double progress_line_part_done(const struct overview *s)
 {
 	if (s->state == JOB_FINISHED)
 		return 1;
@@ -100,7 +100,7 @@ static void say_left(struct words *w, double seconds)
 		say(w, "%lu h %lu min left", minutes / 60, minutes % 60);
 }
 
-static void say_all(struct words *w, const struct live *l, const struct overview *s, bool with_rest)
+static void say_all(struct words *w, const struct progress_line *l, const struct overview *s, bool with_rest)
 {
 	char pushed[16], pulled[16];
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
@@ -137,7 +137,7 @@ static void format_bar(char *out, double part, unsigned columns)
 	memcpy(out, "] ", 3);
 }
 
-void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
+void progress_line_format(char *out, size_t bytes, const struct progress_line *l, const struct overview *s, unsigned columns)
 {
 	enum { BRACKETS = 3 }; /* two brackets and the space */
 	char bar[BAR_COLUMNS_MAX + BRACKETS + 1] = "";
@@ -152,19 +152,19 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct ove
 		say(&w, "waiting for workers"); /* no worker has reported the work to the ledger yet */
 	spare += BAR_COLUMNS_MIN - w.columns;
 	if (with_bar)
-		format_bar(bar, live_part_done(s), spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
+		format_bar(bar, progress_line_part_done(s), spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
 	snprintf(out, bytes, "%s%s", bar, w.text);
 }
 
 /* Computes means over the time since the last line. */
-static void measure(struct live *l, const struct overview *s, int64_t now_ms)
+static void measure(struct progress_line *l, const struct overview *s, int64_t now_ms)
 {
 	if (l->rows_ms > 0 && now_ms > l->rows_ms && s->rows >= l->rows) {
 		l->samples_per_s = (double)(s->rows - l->rows) * 1000.0 / (double)(now_ms - l->rows_ms);
 		if (s->loss_rows > l->loss_rows)
 			l->loss = (s->loss_sum - l->loss_sum) / (double)(s->loss_rows - l->loss_rows);
 	}
-	const double part = live_part_done(s);
+	const double part = progress_line_part_done(s);
 	if (l->first_ms == 0 || part < l->first_part) { /* a rewound job restarts the estimate */
 		l->first_ms = now_ms;
 		l->first_part = part;
@@ -182,20 +182,20 @@ static unsigned terminal_columns(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
 }
 
-void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool force)
+void progress_line_show(struct progress_line *l, const struct overview *s, int64_t now_ms, bool force)
 {
 	char line[LINE_BYTES];
 	if (!force && l->shown_ms > 0 && now_ms - l->shown_ms < (l->terminal ? LIVE_TERMINAL_MS : LIVE_PLAIN_MS))
 		return;
 	l->shown_ms = now_ms;
 	measure(l, s, now_ms);
-	live_format(line, sizeof line, l, s, l->terminal ? terminal_columns(l->out) : 0);
+	progress_line_format(line, sizeof line, l, s, l->terminal ? terminal_columns(l->out) : 0);
 	fprintf(l->out, l->terminal ? "\r%s\033[K" : "%s\n", line);
 	l->drawn = l->terminal;
 	fflush(l->out);
 }
 
-void live_note(struct live *l, const char *format, ...)
+void progress_line_note(struct progress_line *l, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -208,7 +208,7 @@ void live_note(struct live *l, const char *format, ...)
 	va_end(args);
 }
 
-void live_end(struct live *l)
+void progress_line_end(struct progress_line *l)
 {
 	if (l->drawn)
 		fputc('\n', l->out);

@@ -1,7 +1,7 @@
 /* The progress line of a training job: redrawn in place on a terminal, otherwise a plain line every
  * few seconds. */
-#ifndef WEIR_LIVE_H
-#define WEIR_LIVE_H
+#ifndef WEIR_PROGRESS_LINE_H
+#define WEIR_PROGRESS_LINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #include "overview/overview.h"
 
-struct live {
+struct progress_line {
 	FILE *out;
 	bool terminal;    /* redraw in place */
 	bool drawn;       /* an unterminated line is on the terminal */
@@ -30,20 +30,20 @@ struct live {
 #define LIVE_PLAIN_MS    5000
 
 /* Detects a terminal from out's descriptor and from TERM (`term`, may be NULL). */
-void live_init(struct live *l, FILE *out, const char *term);
+void progress_line_init(struct progress_line *l, FILE *out, const char *term);
 /* Shows s when the next line is due; force: immediately. */
-void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool force);
+void progress_line_show(struct progress_line *l, const struct overview *s, int64_t now_ms, bool force);
 /* Prints a permanent line above the progress line. */
-void live_note(struct live *l, const char *format, ...) WEIR_PRINTF(2, 3);
+void progress_line_note(struct progress_line *l, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Ends the current line. */
-void live_end(struct live *l);
+void progress_line_end(struct progress_line *l);
 
 /* Returns the share of the whole job, over all its passes, that is done: 0 to 1. */
-double live_part_done(const struct overview *s);
+double progress_line_part_done(const struct overview *s);
 /* Formats the line in fewer than `columns` columns: as many whole items as fit, in the order of
  * importance, after a bar that takes the remaining space. The bar shows the whole run and the
  * estimated remaining time. 0 columns: a plain line with every item, without bar and estimate. */
-void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
+void progress_line_format(char *out, size_t bytes, const struct progress_line *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);
 void format_count(char *out, size_t bytes, double value);

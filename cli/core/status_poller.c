@@ -11,10 +11,10 @@
 #include "overview/overview_read.h"
 #include "proto/wire/wire.h"
 
-struct watcher {
+struct status_poller {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct doors *doors;
+	struct ledger_client *ledger;
 	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: address unknown yet */
 	uint32_t servers_count;
 	uint32_t asked_next; /* number of the server in the ledger client to ask next for losses */
@@ -54,8 +54,8 @@ static void on_server_answer(void *arg, weir_status status, const char *text, st
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void ask_servers(struct watcher *w, enum rpc_method method, struct message *(*make_request)(void), uint32_t timeout_ms,
-                        struct asked *asked)
+static void ask_servers(struct status_poller *w, enum rpc_method method, struct message *(*make_request)(void),
+                        uint32_t timeout_ms, struct asked *asked)
 {
 	struct gather g = {.pending = 0};
 	pthread_mutex_init(&g.lock, NULL);
@@ -80,7 +80,7 @@ static void ask_servers(struct watcher *w, enum rpc_method method, struct messag
 }
 
 /* Opens channels to servers, which may also be added to a job while it is polled. */
-static weir_status open_servers(struct watcher *w, const struct overview *s, weir_error *err)
+static weir_status open_servers(struct status_poller *w, const struct overview *s, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	w->servers_count = s->servers_count > w->servers_count ? s->servers_count : w->servers_count;
@@ -90,18 +90,19 @@ static weir_status open_servers(struct watcher *w, const struct overview *s, wei
 	return status;
 }
 
-static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+static weir_status poll_ledger(struct status_poller *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
-	weir_status s = doors_ask(w->doors, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
+	weir_status s =
+	    ledger_client_ask(w->ledger, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
 	if (s == WEIR_OK)
 		s = overview_read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
 	wire_free(m);
 	return s;
 }
 
-weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+weir_status status_poller_poll(struct status_poller *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	memset(out, 0, sizeof *out);
 	weir_status s = poll_ledger(w, timeout_ms, out, err);
@@ -127,14 +128,14 @@ weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview
 
 /* Works without the ledger: asks one of the servers that were given or learned later, and the next
  * one at the next call. */
-bool watcher_find_lost(struct watcher *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES])
+bool status_poller_find_lost(struct status_poller *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES])
 {
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
 	weir_error ignored = {0};
 	out[0] = '\0';
-	if (doors_ask_one(w->doors, w->asked_next++ % doors_count(w->doors), RPC_STATUS, &q.base, timeout_ms,
-	                  &weir__v1__server_status__descriptor, &m, &ignored))
+	if (ledger_client_ask_one(w->ledger, w->asked_next++ % ledger_client_count(w->ledger), RPC_STATUS, &q.base, timeout_ms,
+	                          &weir__v1__server_status__descriptor, &m, &ignored))
 		return false;
 	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
 	if (s->job && s->job->generation >= generation)
@@ -178,7 +179,7 @@ static void read_scrub(struct overview_replicas *out, const Weir__V1__ScrubReply
 	}
 }
 
-weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err)
+weir_status status_poller_scrub(struct status_poller *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err)
 {
 	*out = (struct overview_replicas){0};
 	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
@@ -199,31 +200,32 @@ weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overvie
 
 /* --- Life */
 
-weir_status watcher_open(struct watcher **out, const struct job *job, const char *ledger, struct logger *logger, weir_error *err)
+weir_status status_poller_open(struct status_poller **out, const struct job *job, const char *ledger, struct logger *logger,
+                               weir_error *err)
 {
-	struct watcher *w = calloc(1, sizeof *w);
+	struct status_poller *w = calloc(1, sizeof *w);
 	if (!w)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for a watcher");
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the status poller");
 	weir_status s = transport_open(&w->rpc, job, logger, err);
-	if (s == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
+	if (s == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "poller", err)))
 		s = err ? err->status : WEIR_E_MEMORY;
 	if (s == WEIR_OK)
-		s = doors_open(&w->doors, w->rpc, w->loop, ledger, err);
+		s = ledger_client_open(&w->ledger, w->rpc, w->loop, ledger, err);
 	if (s != WEIR_OK) {
-		watcher_close(w);
+		status_poller_close(w);
 		return s;
 	}
 	*out = w;
 	return WEIR_OK;
 }
 
-void watcher_close(struct watcher *w)
+void status_poller_close(struct status_poller *w)
 {
 	if (!w)
 		return;
 	for (uint32_t i = 0; i < w->servers_count; i++)
 		rpc_channel_close(w->servers[i]);
-	doors_close(w->doors);
+	ledger_client_close(w->ledger);
 	if (w->loop)
 		rpc_loop_destroy(w->loop);
 	if (w->rpc)

@@ -22,7 +22,7 @@
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
-	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                                 \
+	  "write click data from a synthetic model; 13312 to 268435456 ids (1000000)")                                               \
 	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
 	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
 	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT",                                                       \

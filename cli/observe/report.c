@@ -166,10 +166,10 @@ static void print_weights(FILE *out, const struct report *r)
 /* Prints the known properties of generated data. */
 static void print_planted(FILE *out, const struct report *r)
 {
-	fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best",
+	fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the synthetic model itself reaches on the test part)\n", "best",
 	        r->bayes_auc, r->bayes_logloss);
-	fprintf(out, "  %-11s %" PRIu64 " rows, %" PRIu64 " distinct ids in them, of %" PRIu64 " planted\n", "data", r->data_rows,
-	        r->ids_seen, r->ids_planted);
+	fprintf(out, "  %-11s %" PRIu64 " rows, %" PRIu64 " distinct ids in them, of %" PRIu64 " in the model\n", "data",
+	        r->data_rows, r->ids_seen, r->ids_planted);
 }
 
 static void print_audit(FILE *out, const struct report *r)

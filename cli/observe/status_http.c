@@ -11,18 +11,18 @@
 
 #define LOOK_INTERVAL_S 2 /* between two polls */
 
-static void look(const struct status_http_options *o, struct watcher **w, struct job_pages *pages)
+static void look(const struct status_http_options *o, struct status_poller **w, struct job_pages *pages)
 {
 	struct overview s = {0};
 	weir_error err = {0};
 	weir_status status = *w ? WEIR_OK : o->open(o->arg, w, &err);
 	if (status == WEIR_OK)
-		status = watcher_poll(*w, WEIR_CONTROL_TIMEOUT_MS, &s, &err);
+		status = status_poller_poll(*w, WEIR_CONTROL_TIMEOUT_MS, &s, &err);
 	if (status == WEIR_OK) {
 		job_pages_note(pages, &s, clock_ms(clock_system()));
 	} else {
 		job_pages_note_failure(pages, &err);
-		watcher_close(*w); /* the job may have moved */
+		status_poller_close(*w); /* the job may have moved */
 		*w = NULL;
 	}
 	overview_free(&s);
@@ -31,7 +31,7 @@ static void look(const struct status_http_options *o, struct watcher **w, struct
 weir_status status_http(const struct status_http_options *options, weir_error *err)
 {
 	const struct timespec pause = {.tv_sec = LOOK_INTERVAL_S};
-	struct watcher *watcher = NULL;
+	struct status_poller *poller = NULL;
 	struct job_pages *pages;
 	sigset_t set;
 	sigemptyset(&set);
@@ -43,9 +43,9 @@ weir_status status_http(const struct status_http_options *options, weir_error *e
 	printf("http://%s/\n", job_pages_address(pages));
 	fflush(stdout);
 	do
-		look(options, &watcher, pages);
+		look(options, &poller, pages);
 	while (sigtimedwait(&set, NULL, &pause) < 0);
 	job_pages_stop(pages);
-	watcher_close(watcher);
+	status_poller_close(poller);
 	return WEIR_OK;
 }

@@ -7,8 +7,8 @@
 
 struct status_http_options {
 	struct job_pages_options pages;
-	/* Opens a watcher of the job. Called again after a failed poll, as the job may have moved. */
-	weir_status (*open)(void *arg, struct watcher **out, weir_error *err);
+	/* Opens a poller of the job. Called again after a failed poll, as the job may have moved. */
+	weir_status (*open)(void *arg, struct status_poller **out, weir_error *err);
 	void *arg;
 };
 

@@ -91,8 +91,8 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	return s == WEIR_OK && rows > 0;
 }
 
-/* Checks the labels as `weir train` does before training, without a word on bad lines, which `sample`
- * has named. */
+/* Checks the labels as `weir train` does before training, without a word on bad lines, which
+ * `sample` has named. */
 static void check_labels(struct check *c, const char *key, enum split_part part, const struct job *job)
 {
 	char warning[DATA_WARNING_BYTES] = "";

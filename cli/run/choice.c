@@ -45,31 +45,32 @@ static weir_status find_classes(struct dataset *d, struct classes *out, weir_err
 	return s;
 }
 
-static void note_last(struct live *live, const struct job *job, const char *why)
+static void note_last(struct progress_line *progress, const struct job *job, const char *why)
 {
-	live_note(live, "%s: the weights of the last pass are kept, in %s/best.safetensors", why, job->run_dir);
+	progress_line_note(progress, "%s: the weights of the last pass are kept, in %s/best.safetensors", why, job->run_dir);
 }
 
-weir_status choice_note(struct live *live, const struct job *job, struct dataset *valid, weir_error *err)
+weir_status choice_note(struct progress_line *progress, const struct job *job, struct dataset *valid, weir_error *err)
 {
 	const bool chooses = job->train.keep_best || job->train.early_stop.patience > 0;
 	struct classes classes;
 	if (!valid) {
-		note_last(live, job, "no validation part chooses the best pass (data.valid or data.split gives one)");
+		note_last(progress, job, "no validation part chooses the best pass (data.valid or data.split gives one)");
 		return WEIR_OK;
 	}
 	if (dataset_get_info(valid)->units == 0)
-		note_last(live, job, "the validation part has no row, so that no pass can be chosen");
+		note_last(progress, job, "the validation part has no row, so that no pass can be chosen");
 	if (job_is_language(job) || dataset_get_info(valid)->units == 0)
 		return WEIR_OK;
 	const weir_status s = find_classes(valid, &classes, err);
 	if (s != WEIR_OK || are_both(&classes))
 		return s;
 	if (!classes.any[0] && !classes.any[1])
-		note_last(live, job, "no row of the validation part has weight, so that no pass can be chosen");
+		note_last(progress, job, "no row of the validation part has weight, so that no pass can be chosen");
 	else
-		live_note(live, "all rows of the validation part are %s, so that its AUC is undefined%s",
-		          classes.any[1] ? "positive" : "negative",
-		          chooses && job->train.early_stop.metric == METRIC_AUC ? ": the best pass is chosen by its logloss" : "");
+		progress_line_note(progress, "all rows of the validation part are %s, so that its AUC is undefined%s",
+		                   classes.any[1] ? "positive" : "negative",
+		                   chooses && job->train.early_stop.metric == METRIC_AUC ? ": the best pass is chosen by its logloss"
+		                                                                         : "");
 	return s;
 }

@@ -9,6 +9,7 @@
 
 /* Prints a line unless the job's metric chooses the pass. valid: the validation part, or NULL.
  * Reads its rows until both classes have occurred. */
-weir_status choice_note(struct live *live, const struct job *job, struct dataset *valid, weir_error *err) WEIR_MUST_CHECK;
+weir_status choice_note(struct progress_line *progress, const struct job *job, struct dataset *valid,
+                        weir_error *err) WEIR_MUST_CHECK;
 
 #endif

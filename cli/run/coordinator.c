@@ -165,8 +165,8 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 			return weir_fail(err, WEIR_E_TIMEOUT, "%s does not answer, or has no leader: start it, or correct cluster.coord",
 			                 c->url);
 		if (!told && waited_ms >= COORDINATOR_LATE_MS)
-			live_note(&t->live, "waiting for %s, which does not answer yet (at most %u s)", c->url,
-			          WEIR_SERVER_PATIENCE_MS / 1000);
+			progress_line_note(&t->progress, "waiting for %s, which does not answer yet (at most %u s)", c->url,
+			                   WEIR_SERVER_PATIENCE_MS / 1000);
 		told = told || waited_ms >= COORDINATOR_LATE_MS;
 		s = pause_for(t, COORDINATOR_POLL_MS, err);
 		if (s != WEIR_OK)

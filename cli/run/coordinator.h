@@ -1,6 +1,6 @@
 /* The etcd process of a run on one machine. */
-#ifndef WEIR_RUN_COORDINATOR_H
-#define WEIR_RUN_COORDINATOR_H
+#ifndef WEIR_COORDINATOR_H
+#define WEIR_COORDINATOR_H
 
 #include "cli/core/supervise.h"
 #include "common/job/job.h"

@@ -83,9 +83,9 @@ static void on_server_end(struct train *t, struct child *c)
 	t->servers_lost++;
 	replicas_lost(&t->replicas, launch_server_index(c), clock_ms(t->clock));
 	if (again || replaced) {
-		live_note(&t->live, "%s (pid %d) %s: %s, and %s", c->name, (int)c->last_pid, end,
-		          again ? "it is started again" : "it is not started again",
-		          replaced ? "others go on with its partitions" : "recovers from its log");
+		progress_line_note(&t->progress, "%s (pid %d) %s: %s, and %s", c->name, (int)c->last_pid, end,
+		                   again ? "it is started again" : "it is not started again",
+		                   replaced ? "others go on with its partitions" : "recovers from its log");
 		return;
 	}
 	t->server_gone = true;
@@ -93,7 +93,7 @@ static void on_server_end(struct train *t, struct child *c)
 	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s%s. %s; %s", c->name, c->address, (int)c->last_pid, end,
 	          replicated ? ", and no other server is left" : "",
 	          t->job->cluster.log == JOB_LOG_DISK ? "Remove the cause" : "With `log: memory` what it held is lost", advice);
-	live_note(&t->live, "%s", e.text);
+	progress_line_note(&t->progress, "%s", e.text);
 	fail(t, &e);
 	begin_end(t, DRIVE_LAST_WORDS_MS);
 }
@@ -104,9 +104,9 @@ static void on_coordinator_end(struct train *t, struct child *c)
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	child_describe_end(c, end, sizeof end);
 	const bool again = t->give_up_ms == 0 && supervisor_plan_restart(t->supervisor, c);
-	live_note(&t->live, "%s (pid %d) %s: %s", c->name, (int)c->last_pid, end,
-	          again ? "it is started again; until then partitions stay where they are"
-	                : "partitions stay where they are from now on, and a server that is lost now is not replaced");
+	progress_line_note(&t->progress, "%s (pid %d) %s: %s", c->name, (int)c->last_pid, end,
+	                   again ? "it is started again; until then partitions stay where they are"
+	                         : "partitions stay where they are from now on, and a server that is lost now is not replaced");
 }
 
 static void on_worker_end(struct train *t, struct child *c)
@@ -118,16 +118,16 @@ static void on_worker_end(struct train *t, struct child *c)
 	child_describe_end(c, end, sizeof end);
 	t->workers_killed += child_killed(c) && c->role == CHILD_TRAINER;
 	if (t->give_up_ms > 0) {
-		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+		progress_line_note(&t->progress, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
 		return;
 	}
 	bool again = child_killed(c) && supervisor_plan_restart(t->supervisor, c);
 	const char *work = c->role == CHILD_TRAINER ? "its work goes to the others" : "passes wait for it";
 	if (again)
-		live_note(&t->live, "%s (pid %d) %s: %s, and it is started again (%u of %u)", c->name, (int)c->last_pid, end, work,
-		          c->restarts, WEIR_CHILD_RESTARTS_MAX);
+		progress_line_note(&t->progress, "%s (pid %d) %s: %s, and it is started again (%u of %u)", c->name, (int)c->last_pid, end,
+		                   work, c->restarts, WEIR_CHILD_RESTARTS_MAX);
 	else
-		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+		progress_line_note(&t->progress, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
 	if (supervisor_alive(t->supervisor, c->role) > 0)
 		return;
 	weir_fail(&e, WEIR_E_UNAVAILABLE, "no %s is left: %s %s (its log: %s)", c->role == CHILD_TRAINER ? "worker" : "evaluator",
@@ -162,7 +162,7 @@ static void look_for_run_dir(struct train *t)
 	weir_fail(&e, WEIR_E_NOT_FOUND,
 	          "the run directory %s was deleted or moved while the job ran: what it held is lost to the job; run it again",
 	          t->job->run_dir);
-	live_note(&t->live, "%s", e.text);
+	progress_line_note(&t->progress, "%s", e.text);
 	fail(t, &e);
 	t->server_gone = true;
 	begin_end(t, 0);
@@ -173,13 +173,13 @@ static void look_for_run_dir(struct train *t)
 static void on_stop_signal(struct train *t, int signal)
 {
 	if (t->stop_signal) {
-		live_note(&t->live, "%s again: everything is killed", strsignal(signal));
+		progress_line_note(&t->progress, "%s again: everything is killed", strsignal(signal));
 		t->stop_at_once = true;
 		return;
 	}
 	t->stop_signal = signal;
-	live_note(&t->live, "%s: workers finish their batch and leave (at most %u s; once more kills)", strsignal(signal),
-	          WEIR_DRAIN_MS / 1000);
+	progress_line_note(&t->progress, "%s: workers finish their batch and leave (at most %u s; once more kills)",
+	                   strsignal(signal), WEIR_DRAIN_MS / 1000);
 	signal_workers(t, SIGTERM);
 	begin_end(t, WEIR_DRAIN_MS - DRIVE_SERVERS_MS);
 }
@@ -212,11 +212,11 @@ static void end_stragglers(struct train *t)
 	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
 		return;
 	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0)
-		live_note(&t->live, "%u workers did not leave in %u s after the end of the job and are killed",
-		          supervisor_end(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
+		progress_line_note(&t->progress, "%u workers did not leave in %u s after the end of the job and are killed",
+		                   supervisor_end(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
 	if (supervisor_alive(t->supervisor, CHILD_EVALUATOR) > 0 && evaluator_has_stalled(t)) {
 		supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
-		live_note(&t->live, "the evaluator does not move, the job has ended without it, and it is killed");
+		progress_line_note(&t->progress, "the evaluator does not move, the job has ended without it, and it is killed");
 	}
 }
 
@@ -258,8 +258,8 @@ static void note_stalls(struct train *t, const struct overview *now)
 		if (w->stall.count <= known || (!t->seen_any && !w->stall.now))
 			continue;
 		overview_stall_text(&w->stall, text);
-		live_note(&t->live, "%s (pid %u on %s) %s: %s", w->name, w->pid, w->host, text,
-		          w->evaluator ? "passes go on without it" : "its work goes to the others");
+		progress_line_note(&t->progress, "%s (pid %u on %s) %s: %s", w->name, w->pid, w->host, text,
+		                   w->evaluator ? "passes go on without it" : "its work goes to the others");
 	}
 }
 
@@ -267,10 +267,10 @@ static void note_stalls(struct train *t, const struct overview *now)
 static void note_evaluation(struct train *t, const struct overview *now)
 {
 	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
-		live_note(&t->live,
-		          "%" PRIu64 " scores of the validation part, after %" PRIu64
-		          " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
-		          now->not_numbers, now->evaluated_batches);
+		progress_line_note(&t->progress,
+		                   "%" PRIu64 " scores of the validation part, after %" PRIu64
+		                   " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
+		                   now->not_numbers, now->evaluated_batches);
 }
 
 /* Reports a failed checkpoint immediately, because the job continues without it. */
@@ -278,8 +278,8 @@ static void note_checkpoints(struct train *t, const struct overview *now)
 {
 	const struct overview_checkpoints *c = &now->checkpoints;
 	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
-		live_note(&t->live, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
-		          now->state == JOB_FINISHED ? "" : "; training goes on without it");
+		progress_line_note(&t->progress, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
+		                   now->state == JOB_FINISHED ? "" : "; training goes on without it");
 }
 
 /* Discards knowledge of the previous generation. */
@@ -290,9 +290,9 @@ static void forget_generation(struct train *t, const struct overview *now)
 	replicas_init(&t->replicas, t->job->cluster.replicas);
 	t->replicas.moved = moved;
 	t->replicas.degraded = true;
-	t->live.rows = now->rows;
-	t->live.loss_sum = now->loss_sum;
-	t->live.loss_rows = now->loss_rows;
+	t->progress.rows = now->rows;
+	t->progress.loss_sum = now->loss_sum;
+	t->progress.loss_rows = now->loss_rows;
 	t->finished_ms = 0;
 }
 
@@ -316,10 +316,11 @@ static void note_generation(struct train *t, const struct overview *now)
 	const uint64_t undone = trained > now->batches ? trained - now->batches : 0;
 	if (known == 0 || now->generation <= known)
 		return;
-	live_note(&t->live,
-	          "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
-	          " batches that were trained since are undone",
-	          now->checkpoint, now->batches, now->generation, now->rewound[0] ? now->rewound : "it was restored", undone);
+	progress_line_note(&t->progress,
+	                   "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
+	                   " batches that were trained since are undone",
+	                   now->checkpoint, now->batches, now->generation, now->rewound[0] ? now->rewound : "it was restored",
+	                   undone);
 	t->rewinds += now->generation - known;
 	t->batches_undone += undone;
 	forget_generation(t, now);
@@ -336,7 +337,7 @@ static void end_lost(struct train *t, const char *what)
 	t->lost = true;
 	weir_fail(&e, WEIR_E_LOST, "%s%s. With checkpoints (checkpoint.every_steps) it goes back by itself", what,
 	          t->job->cluster.servers_at_count > 0 ? "" : ": `weir train --fresh`");
-	live_note(&t->live, "%s", what);
+	progress_line_note(&t->progress, "%s", what);
 	fail(t, &e);
 	signal_workers(t, SIGTERM);
 	begin_end(t, DRIVE_LAST_WORDS_MS);
@@ -347,7 +348,7 @@ static void look_for_lost(struct train *t, uint32_t timeout_ms)
 {
 	char what[WEIR_ERROR_TEXT_BYTES];
 	const uint64_t generation = t->seen_any ? t->seen.generation : t->run.generation;
-	if (t->job->cluster.replicas > 1 && watcher_find_lost(t->watcher, generation, timeout_ms, what))
+	if (t->job->cluster.replicas > 1 && status_poller_find_lost(t->poller, generation, timeout_ms, what))
 		end_lost(t, what);
 }
 
@@ -356,7 +357,7 @@ static void write_events(struct train *t)
 {
 	weir_error e = {0};
 	if (events_look(&t->events, &t->seen, t->clock->ops->wall_ns(t->clock) / 1000000, &e) != WEIR_OK)
-		live_note(&t->live, "%s", e.text);
+		progress_line_note(&t->progress, "%s", e.text);
 }
 
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
@@ -364,9 +365,9 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	struct overview now;
 	weir_error ignored = {0};
 	const int64_t asked_ms = clock_ms(t->clock);
-	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
+	if (status_poller_poll(t->poller, timeout_ms, &now, &ignored) != WEIR_OK) {
 		overview_free(&now);
-		silent_look(&t->silent, &t->live, t->supervisor, NULL, clock_ms(t->clock));
+		silent_look(&t->silent, &t->progress, t->supervisor, NULL, clock_ms(t->clock));
 		look_for_lost(t, timeout_ms);
 		return false;
 	}
@@ -383,7 +384,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	note_stalls(t, &now);
 	note_evaluation(t, &now);
 	note_checkpoints(t, &now);
-	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
+	silent_look(&t->silent, &t->progress, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);
 	t->seen = now;
@@ -391,8 +392,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	t->seen_any = true;
 	if (now.state == JOB_FINISHED && t->finished_ms == 0)
 		t->finished_ms = now_ms;
-	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
-	live_show(&t->live, &t->seen, now_ms, force);
+	replicas_look(&t->replicas, &t->progress, &t->seen, now_ms);
+	progress_line_show(&t->progress, &t->seen, now_ms, force);
 	write_events(t);
 	job_pages_note(t->pages, &t->seen, now_ms);
 	if (t->seen.lost[0])
@@ -460,7 +461,7 @@ static void await_checkpoint(struct train *t)
 		(void)look(t, WEIR_CONTROL_TIMEOUT_MS, false);
 	}
 	if (t->seen.checkpoints.running)
-		live_note(&t->live, "a checkpoint was still being written when the job ended, and is given up");
+		progress_line_note(&t->progress, "a checkpoint was still being written when the job ended, and is given up");
 }
 
 /* Concludes a job whose workers all left normally: the last poll of the ledger decides whether the
@@ -502,5 +503,5 @@ void job_loop_run(struct train *t)
 	chaos_end(&t->chaos);
 	if (!t->server_gone && !t->lost && !t->stop_at_once)
 		conclude(t);
-	live_end(&t->live);
+	progress_line_end(&t->progress);
 }

@@ -217,7 +217,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	char ledger[JOB_PLACES_BYTES], end[WEIR_ERROR_TEXT_BYTES / 2];
 	if (!t->run.warm_start[0])
 		return WEIR_OK;
-	live_note(&t->live, "starting from the weights in %s", t->run.warm_start);
+	progress_line_note(&t->progress, "starting from the weights in %s", t->run.warm_start);
 	weir_status s = job_servers_find_ledger(t->job, NULL, ledger, err);
 	struct child *c = s == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
 	if (!c)

@@ -63,7 +63,7 @@ static uint32_t describe(const struct replicas *r, const struct overview *now, u
 
 /* Prints "server 0 goes on with 2, 5; server 1 with 8, of the partitions that server 2 had (within
  * 0.8 s)". */
-static void tell_moves(struct replicas *r, struct live *l, const struct overview *now, int64_t now_ms)
+static void tell_moves(struct replicas *r, struct progress_line *l, const struct overview *now, int64_t now_ms)
 {
 	for (uint32_t from = 0; from < now->servers_count; from++) {
 		struct line line = {.used = 0};
@@ -75,13 +75,13 @@ static void tell_moves(struct replicas *r, struct live *l, const struct overview
 			continue;
 		if (from == r->lost)
 			snprintf(within, sizeof within, " (within %.1f s)", (double)(now_ms - r->lost_ms) / 1e3);
-		live_note(l, "%s, of the partitions that server %u had%s", line.text, from, within);
+		progress_line_note(l, "%s, of the partitions that server %u had%s", line.text, from, within);
 		r->moved += count;
 		r->degraded = true;
 	}
 }
 
-static void tell_ledger(struct replicas *r, struct live *l, const struct overview *now, int64_t now_ms)
+static void tell_ledger(struct replicas *r, struct progress_line *l, const struct overview *now, int64_t now_ms)
 {
 	const struct overview_place *at = &now->ledger;
 	char within[32] = "";
@@ -90,7 +90,7 @@ static void tell_ledger(struct replicas *r, struct live *l, const struct overvie
 	if (r->ledger.epoch > 0 && at->server != r->ledger.primary) {
 		if (r->ledger.primary == r->lost)
 			snprintf(within, sizeof within, " (within %.1f s)", (double)(now_ms - r->lost_ms) / 1e3);
-		live_note(l, "server %u goes on with the ledger, which server %u had%s", at->server, r->ledger.primary, within);
+		progress_line_note(l, "server %u goes on with the ledger, which server %u had%s", at->server, r->ledger.primary, within);
 		r->degraded = true;
 	}
 	r->ledger = (struct replicas_place){.primary = at->server, .epoch = at->epoch};
@@ -125,7 +125,7 @@ static void remember(struct replicas *r, const struct overview *now)
 			r->known[p] = (struct replicas_place){.primary = now->partitions[p].primary, .epoch = now->partitions[p].epoch};
 }
 
-void replicas_look(struct replicas *r, struct live *l, const struct overview *now, int64_t now_ms)
+void replicas_look(struct replicas *r, struct progress_line *l, const struct overview *now, int64_t now_ms)
 {
 	if (r->wanted == 1 || now->partitions_count == 0)
 		return;
@@ -138,7 +138,7 @@ void replicas_look(struct replicas *r, struct live *l, const struct overview *no
 	remember(r, now);
 	if (!r->degraded || !is_whole(r, now))
 		return;
-	live_note(l, "all %u partitions, and the ledger, have %u replicas in sync again", now->partitions_count, r->wanted);
+	progress_line_note(l, "all %u partitions, and the ledger, have %u replicas in sync again", now->partitions_count, r->wanted);
 	r->degraded = false;
 	r->lost = WEIR_SERVER_NONE;
 }

@@ -28,6 +28,6 @@ void replicas_free(struct replicas *r);
 /* Records that a server has died or is paused: the next message includes the time since then. */
 void replicas_lost(struct replicas *r, uint32_t server, int64_t now_ms);
 /* Reports the changes since the last poll. Does nothing if partitions have one copy. */
-void replicas_look(struct replicas *r, struct live *l, const struct overview *now, int64_t now_ms);
+void replicas_look(struct replicas *r, struct progress_line *l, const struct overview *now, int64_t now_ms);
 
 #endif

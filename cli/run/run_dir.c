@@ -62,12 +62,12 @@ bool run_dir_is_used(const struct job *job)
 
 /* Tells whether a folder holds only votes (PROMISES). With replicas, a server whose log is in
  * memory leaves its votes, and no data to resume from. */
-static bool only_promises(const char *folder)
+static bool only_votes(const char *folder)
 {
-	char promises[WEIR_PATH_BYTES_MAX + 64], journal[WEIR_PATH_BYTES_MAX + 64];
-	snprintf(promises, sizeof promises, "%s/PROMISES", folder);
+	char votes[WEIR_PATH_BYTES_MAX + 64], journal[WEIR_PATH_BYTES_MAX + 64];
+	snprintf(votes, sizeof votes, "%s/PROMISES", folder);
 	snprintf(journal, sizeof journal, "%s/journal", folder);
-	return access(promises, F_OK) == 0 && access(journal, F_OK) != 0;
+	return access(votes, F_OK) == 0 && access(journal, F_OK) != 0;
 }
 
 bool run_dir_has_data(const struct job *job)
@@ -76,7 +76,7 @@ bool run_dir_has_data(const struct job *job)
 	bool found = false;
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
 		job_server_dir(job, i, path);
-		found = access(path, F_OK) == 0 && !(job->cluster.replicas > 1 && only_promises(path));
+		found = access(path, F_OK) == 0 && !(job->cluster.replicas > 1 && only_votes(path));
 	}
 	return found;
 }

@@ -20,6 +20,7 @@ struct silent {
 };
 
 /* Call after each poll of the job. `now` is NULL if the ledger did not answer. */
-void silent_look(struct silent *s, struct live *l, struct supervisor *children, const struct overview *now, int64_t now_ms);
+void silent_look(struct silent *s, struct progress_line *l, struct supervisor *children, const struct overview *now,
+                 int64_t now_ms);
 
 #endif

@@ -156,7 +156,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 	if (s != WEIR_OK)
 		return s;
 	if (number)
-		live_note(&t->live, "the results of the run before are in %s/earlier/%u now", t->job->run_dir, number);
+		progress_line_note(&t->progress, "the results of the run before are in %s/earlier/%u now", t->job->run_dir, number);
 	run_path(t->job, "ledger.address", ledger);
 	unlink(ledger);
 	struct entropy *e = entropy_system();
@@ -235,16 +235,16 @@ static struct generate_options generation(const struct job *job)
 
 static weir_status generate(struct train *t, struct report *r, weir_error *err)
 {
-	struct generate_truth truth = {0};
+	struct ground_truth truth = {0};
 	struct generate_options options = generation(t->job);
 	if (!generate_is_current(&options, &truth)) {
-		live_note(&t->live, "generating %" PRIu64 " rows of click data in %s", options.rows, options.path);
+		progress_line_note(&t->progress, "generating %" PRIu64 " rows of click data in %s", options.rows, options.path);
 		weir_status s = generate_criteo(&options, &truth, err);
 		if (s != WEIR_OK)
 			return s;
 	}
-	live_note(&t->live, "%" PRIu64 " rows with %" PRIu64 " distinct ids, of %" PRIu64 " planted", truth.all.rows, truth.ids_seen,
-	          truth.ids);
+	progress_line_note(&t->progress, "%" PRIu64 " rows with %" PRIu64 " distinct ids, of %" PRIu64 " in the model",
+	                   truth.all.rows, truth.ids_seen, truth.ids);
 	const struct generate_scores *best = truth.test.rows > 0 ? &truth.test : &truth.all;
 	r->generated = true;
 	r->bayes_auc = best->auc;
@@ -281,21 +281,22 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	struct data_check found = {0};
 	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
 	if (s == WEIR_OK) {
-		live_note(&t->live, "reading the data");
+		progress_line_note(&t->progress, "reading the data");
 		s = data_check(t->job, !t->resume, t->logger, &found, err);
 	}
 	if (s == WEIR_OK)
 		s = check_fingerprint(t, found.parts, err);
 	if (*found.warning)
-		live_note(&t->live, "warning: %s", found.warning);
+		progress_line_note(&t->progress, "warning: %s", found.warning);
 	r->bad_lines = found.bad_lines;
 	if (s == WEIR_OK && job_normalises_batches(t->job) && found.rows % t->job->data.batch == 1)
-		live_note(&t->live,
-		          "the last batch of a pass has one row, which model.batch_norm cannot learn from: it is left out (%" PRIu64
-		          " rows, data.batch %u)",
-		          found.rows, t->job->data.batch);
+		progress_line_note(
+		    &t->progress,
+		    "the last batch of a pass has one row, which model.batch_norm cannot learn from: it is left out (%" PRIu64
+		    " rows, data.batch %u)",
+		    found.rows, t->job->data.batch);
 	if (s == WEIR_OK)
-		s = choice_note(&t->live, t->job, found.parts[SPLIT_VALID], err);
+		s = choice_note(&t->progress, t->job, found.parts[SPLIT_VALID], err);
 	data_check_close(&found);
 	return s;
 }
@@ -316,7 +317,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 /* Checks the certificates, including those of the processes that this command starts. */
 static weir_status check_certificates(const struct job *job, weir_error *err)
 {
-	const enum principal_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN, job_evaluator_role(job)};
+	const enum peer_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN, job_evaluator_role(job)};
 	weir_status s = WEIR_OK;
 	for (unsigned i = job->cluster.servers_at_count > 0;
 	     *job->security.certificate && i < sizeof roles / sizeof *roles && s == WEIR_OK; i++) {
@@ -335,7 +336,7 @@ static weir_status keep_piped_job(struct train *t, weir_error *err)
 		return WEIR_OK;
 	run_path(t->job, PIPED_JOB, t->job_path);
 	t->options.path = t->job_path;
-	live_note(&t->live, "the job file is kept as %s", t->job_path);
+	progress_line_note(&t->progress, "the job file is kept as %s", t->job_path);
 	return disk_write_file(disk_system(), t->job_path, t->job_text, strlen(t->job_text), err);
 }
 
@@ -383,14 +384,15 @@ static void note_start(struct train *t)
 	char replicas[64] = "";
 	if (job->cluster.replicas > 1)
 		snprintf(replicas, sizeof replicas, " with %u replicas of each partition", job->cluster.replicas);
-	live_note(&t->live, "%s: %u server%s%s, %u worker%s, model %s; logs in %s", job->name, job->cluster.servers,
-	          job->cluster.servers == 1 ? "" : "s", replicas, job->cluster.workers, job->cluster.workers == 1 ? "" : "s",
-	          model_kind_name(job->model.kind), job->run_dir);
+	progress_line_note(&t->progress, "%s: %u server%s%s, %u worker%s, model %s; logs in %s", job->name, job->cluster.servers,
+	                   job->cluster.servers == 1 ? "" : "s", replicas, job->cluster.workers, job->cluster.workers == 1 ? "" : "s",
+	                   model_kind_name(job->model.kind), job->run_dir);
 	char rate[32] = "any rate";
 	if (job->cluster.network.rate_bits_per_s)
 		snprintf(rate, sizeof rate, "%.4g Mb/s each way", (double)job->cluster.network.rate_bits_per_s * 1e-6);
 	if (job->cluster.network.rate_bits_per_s || job->cluster.network.latency_ms)
-		live_note(&t->live, "a simulated network: %s and %u ms for each process", rate, job->cluster.network.latency_ms);
+		progress_line_note(&t->progress, "a simulated network: %s and %u ms for each process", rate,
+		                   job->cluster.network.latency_ms);
 }
 
 static weir_status open_events(struct train *t, weir_error *err)
@@ -405,7 +407,7 @@ static weir_status open_pages(struct train *t, weir_error *err)
 	const struct job_pages_options options = {.address = t->http, .names = &t->http_names, .job = t->job, .name = t->job->name};
 	const weir_status s = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
 	if (t->pages)
-		live_note(&t->live, "http://%s/ shows it", job_pages_address(t->pages));
+		progress_line_note(&t->progress, "http://%s/ shows it", job_pages_address(t->pages));
 	return s;
 }
 
@@ -427,7 +429,7 @@ static weir_status start(struct train *t, weir_error *err)
 	if (s == WEIR_OK)
 		s = job_servers_find_ledger(t->job, NULL, ledger, err);
 	if (s == WEIR_OK) /* fork first: gRPC starts threads */
-		s = watcher_open(&t->watcher, t->job, ledger, t->logger, err);
+		s = status_poller_open(&t->poller, t->job, ledger, t->logger, err);
 	if (s == WEIR_OK)
 		s = open_events(t, err);
 	if (s == WEIR_OK)
@@ -451,7 +453,7 @@ static void undo_start(struct train *t)
 	 * one */
 	run_path(t->job, EVENTS_FOLDER, curves);
 	if (run_dir_remove(curves, &ignored) != WEIR_OK)
-		live_note(&t->live, "%s", ignored.text);
+		progress_line_note(&t->progress, "%s", ignored.text);
 }
 
 /* --- Reporting */
@@ -477,7 +479,7 @@ static void make_audit(struct train *t, struct report *r)
 	struct overview_replicas replicas;
 	weir_error err = {0};
 	r->audit = audit_run(&t->seen);
-	if (t->job->cluster.replicas > 1 && watcher_scrub(t->watcher, TRAIN_SCRUB_MS, &replicas, &err) == WEIR_OK)
+	if (t->job->cluster.replicas > 1 && status_poller_scrub(t->poller, TRAIN_SCRUB_MS, &replicas, &err) == WEIR_OK)
 		audit_add_replicas(&r->audit, &replicas);
 }
 
@@ -576,13 +578,13 @@ static int train(struct train *t)
 	}
 	replicas_init(&t->replicas, t->job->cluster.replicas);
 	if (t->chaos.seed != CHAOS_OFF)
-		chaos_begin(&t->chaos, t->job, t->supervisor, &t->live, clock_ms(t->clock));
+		chaos_begin(&t->chaos, t->job, t->supervisor, &t->progress, clock_ms(t->clock));
 	job_loop_run(t);
 	weir_error unreported = {0};
 	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
 		t->failure = unreported;
-	watcher_close(t->watcher);
-	t->watcher = NULL;
+	status_poller_close(t->poller);
+	t->poller = NULL;
 	launch_end(t, t->stop_at_once ? 0 : TRAIN_SERVERS_END_MS);
 	int status = verdict(t, &report);
 	report_free(&report);
@@ -592,7 +594,7 @@ static int train(struct train *t)
 static void train_free(struct train *t)
 {
 	job_pages_stop(t->pages);
-	watcher_close(t->watcher);
+	status_poller_close(t->poller);
 	if (t->supervisor)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
@@ -663,7 +665,7 @@ int verb_train(int count, char **args)
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
-	live_init(&t.live, stderr, getenv("TERM"));
+	progress_line_init(&t.progress, stderr, getenv("TERM"));
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure);
 	if (s == WEIR_OK)
 		s = job_options_take(&t.options, word, &t.failure);

@@ -40,8 +40,8 @@ struct train {
 	struct logger *logger;
 	const struct clock *clock;
 	struct supervisor *supervisor;
-	struct watcher *watcher;
-	struct live live;
+	struct status_poller *poller;
+	struct progress_line progress;
 	struct events events;
 	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;

@@ -10,9 +10,9 @@
 #include "cli/core/verbs.h"
 #include "common/tls/certificate.h"
 
-#define AUTHORITY_LIFETIME   "3650d"
-#define CERTIFICATE_LIFETIME "90d"
-#define LIFETIME_S_MAX       (100ull * 365 * 86400)
+#define COORD_RECORDS_LIFETIME "3650d"
+#define CERTIFICATE_LIFETIME   "90d"
+#define LIFETIME_S_MAX         (100ull * 365 * 86400)
 
 struct certs_verb {
 	const char *dir, *job, *role, *name, *lifetime;
@@ -46,7 +46,7 @@ static weir_status order_of(const struct certs_verb *v, struct certificate_order
 	memcpy(o->hosts, v->hosts.items, v->hosts.count * sizeof *o->hosts);
 	if (!v->role != !v->job)
 		return weir_fail(err, WEIR_E_INVALID, "--job and --role belong together: there is no --%s", v->role ? "job" : "role");
-	if (v->role && !principal_role_parse(&o->who.role, v->role, strlen(v->role)))
+	if (v->role && !peer_role_parse(&o->who.role, v->role, strlen(v->role)))
 		return weir_fail(err, WEIR_E_INVALID, "--role is '%s': expected server, worker, evaluator or admin", v->role);
 	const char *name = v->name ? v->name : v->role;
 	if (!name || strlen(name) >= sizeof o->who.name || (v->job && strlen(v->job) >= sizeof o->who.job))
@@ -61,13 +61,13 @@ static int issue(const struct certs_verb *v)
 {
 	struct certificate_order order;
 	weir_error err = {0};
-	char uri[PRINCIPAL_URI_BYTES_MAX] = "of no job";
+	char uri[PEER_IDENTITY_URI_BYTES_MAX] = "of no job";
 	if (order_of(v, &order, &err) != WEIR_OK)
 		return verb_usage("certs issue", &err);
 	if (certificate_issue(v->dir, &order, &err) != WEIR_OK)
 		return verb_fail("certs issue", &err);
 	if (order.who.role)
-		principal_uri(&order.who, uri);
+		peer_identity_uri(&order.who, uri);
 	printf("%s/%s.crt and .key: %s, for %s\n", v->dir, order.who.name, uri, v->lifetime ? v->lifetime : CERTIFICATE_LIFETIME);
 	return EXIT_SUCCESS;
 }
@@ -76,7 +76,7 @@ static int init(const struct certs_verb *v)
 {
 	uint64_t valid_s = 0;
 	weir_error err = {0};
-	if (parse_lifetime(v->lifetime ? v->lifetime : AUTHORITY_LIFETIME, &valid_s, &err) != WEIR_OK)
+	if (parse_lifetime(v->lifetime ? v->lifetime : COORD_RECORDS_LIFETIME, &valid_s, &err) != WEIR_OK)
 		return verb_usage("certs init", &err);
 	if (certificate_authority(v->dir, valid_s, &err) != WEIR_OK)
 		return verb_fail("certs init", &err);
@@ -98,7 +98,7 @@ int verb_certs(int count, char **args)
 	    {"--name", OPTION_TEXT, &v.name, "NAME", "issue: who it is, and the files' name (ROLE)"},
 	    {"--host", OPTION_LIST, &v.hosts, "HOST", "issue: a host name or IP address, for an etcd; may be given again"},
 	    {"--lifetime", OPTION_TEXT, &v.lifetime, "90d",
-	     "how long it is valid: d, h, m or s (" CERTIFICATE_LIFETIME "; init: " AUTHORITY_LIFETIME ")"}};
+	     "how long it is valid: d, h, m or s (" CERTIFICATE_LIFETIME "; init: " COORD_RECORDS_LIFETIME ")"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	if (s == WEIR_OK && (!word || (strcmp(word, "init") != 0 && strcmp(word, "issue") != 0)))
 		s = weir_fail(&err, WEIR_E_INVALID, "needs init or issue");

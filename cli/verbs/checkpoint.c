@@ -33,12 +33,12 @@ struct checkpoint_verb {
 struct asker {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct doors *doors;
+	struct ledger_client *ledger;
 };
 
 static void asker_close(struct asker *a)
 {
-	doors_close(a->doors);
+	ledger_client_close(a->ledger);
 	if (a->loop)
 		rpc_loop_destroy(a->loop);
 	if (a->rpc)
@@ -52,12 +52,12 @@ static weir_status asker_open(struct asker *a, const struct checkpoint_verb *v, 
 	if (s != WEIR_OK)
 		return s;
 	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
-	return a->loop ? doors_open(&a->doors, a->rpc, a->loop, places, err) : err->status;
+	return a->loop ? ledger_client_open(&a->ledger, a->rpc, a->loop, places, err) : err->status;
 }
 
 static bool may_move(const struct asker *a)
 {
-	return doors_count(a->doors) > 1;
+	return ledger_client_count(a->ledger) > 1;
 }
 
 /* Repeats the request until the server with the ledger answers. With replicas, another server may
@@ -70,8 +70,8 @@ static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **
 	q.start = start;
 	for (;;) {
 		ProtobufCMessage *m;
-		const weir_status s = doors_ask(a->doors, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-		                                &weir__v1__checkpoint_reply__descriptor, &m, err);
+		const weir_status s = ledger_client_ask(a->ledger, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+		                                        &weir__v1__checkpoint_reply__descriptor, &m, err);
 		*out = (Weir__V1__CheckpointReply *)m;
 		const bool passes = s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT;
 		if (!passes || !may_move(a) || clock_ms(clock) >= until_ms)
@@ -92,14 +92,14 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 {
 	weir_status s = ask(a, true, last, err);
 	const uint64_t sequence = s == WEIR_OK ? (*last)->sequence : 0;
-	const uint32_t door = s == WEIR_OK ? doors_at(a->doors) : 0;
+	const uint32_t at = s == WEIR_OK ? ledger_client_at(a->ledger) : 0;
 	while (s == WEIR_OK && !has_ended(*last, sequence)) {
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 		wire_free(&(*last)->base);
 		*last = NULL;
 		s = ask(a, false, last, err);
 		/* each server counts its own checkpoints, from 0 */
-		if (s == WEIR_OK && (doors_at(a->doors) != door || (*last)->sequence < sequence))
+		if (s == WEIR_OK && (ledger_client_at(a->ledger) != at || (*last)->sequence < sequence))
 			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
 			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
 	}

@@ -16,10 +16,10 @@ int verb_datagen(int count, char **args)
 	uint64_t rows = 0, ids = DATAGEN_IDS, seed = DATAGEN_SEED;
 	const char *out = NULL;
 	weir_error err = {0};
-	struct generate_truth truth = {0};
+	struct ground_truth truth = {0};
 	struct output output;
 	const struct option options[] = {{"--rows", OPTION_COUNT, &rows, "N", "how many rows"},
-	                                 {"--ids", OPTION_COUNT, &ids, "N", "how many ids are planted (1000000)"},
+	                                 {"--ids", OPTION_COUNT, &ids, "N", "number of ids (1000000)"},
 	                                 {"--seed", OPTION_COUNT, &seed, "S", "the same seed, the same file"},
 	                                 {"--out", OPTION_TEXT, &out, "FILE", "the file to write"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, NULL, 0, &err);

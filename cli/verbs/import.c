@@ -28,18 +28,18 @@ struct import {
  * assignments. */
 static weir_status check_idle(const struct import *i, const char *address, weir_error *err)
 {
-	struct watcher *w = NULL;
+	struct status_poller *w = NULL;
 	struct overview o = {0};
-	weir_status s = watcher_open(&w, i->job, address, i->logger, err);
+	weir_status s = status_poller_open(&w, i->job, address, i->logger, err);
 	if (s == WEIR_OK)
-		s = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
+		s = status_poller_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
 	if (s == WEIR_OK && o.workers_live > 0)
 		s = weir_fail(err, WEIR_E_STATE,
 		              "the job at %s trains, with %u worker%s: stop them before an import, or begin a run with these weights by "
 		              "train.warm_start",
 		              address, o.workers_live, o.workers_live == 1 ? "" : "s");
 	overview_free(&o);
-	watcher_close(w);
+	status_poller_close(w);
 	return s;
 }
 

@@ -101,7 +101,7 @@ static void print_worker(const struct overview_worker *w)
 	char stall[OVERVIEW_STALL_BYTES];
 	printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
 	       w->left        ? "left"
-	       : w->live      ? "live"
+	       : w->progress  ? "live"
 	       : w->stall.now ? "STALLED"
 	                      : "lost",
 	       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
@@ -198,23 +198,23 @@ struct question {
 	struct logger *logger;
 };
 
-static weir_status open_watcher(const struct question *q, struct watcher **out, weir_error *err)
+static weir_status open_poller(const struct question *q, struct status_poller **out, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES];
 	*out = NULL;
 	weir_status status = q->at ? WEIR_OK : job_servers_find_ledger(q->job, NULL, address, err);
-	return status == WEIR_OK ? watcher_open(out, q->job, q->at ? q->at : address, q->logger, err) : status;
+	return status == WEIR_OK ? status_poller_open(out, q->job, q->at ? q->at : address, q->logger, err) : status;
 }
 
-static weir_status open_for_pages(void *question, struct watcher **out, weir_error *err)
+static weir_status open_for_pages(void *question, struct status_poller **out, weir_error *err)
 {
-	return open_watcher(question, out, err);
+	return open_poller(question, out, err);
 }
 
-static weir_status show(const struct question *q, struct watcher *w, enum job_state *state, weir_error *err)
+static weir_status show(const struct question *q, struct status_poller *w, enum job_state *state, weir_error *err)
 {
 	struct overview s = {0};
-	weir_status status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
+	weir_status status = status_poller_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
 	if (status == WEIR_OK && q->as_json)
 		status = status_json_print(&s, stdout, err);
 	else if (status == WEIR_OK)
@@ -226,12 +226,12 @@ static weir_status show(const struct question *q, struct watcher *w, enum job_st
 
 static weir_status show_once(const struct question *q, weir_error *err)
 {
-	struct watcher *w;
+	struct status_poller *w;
 	enum job_state state;
-	weir_status status = open_watcher(q, &w, err);
+	weir_status status = open_poller(q, &w, err);
 	if (status == WEIR_OK)
 		status = show(q, w, &state, err);
-	watcher_close(w);
+	status_poller_close(w);
 	return status;
 }
 
@@ -240,24 +240,24 @@ static weir_status show_once(const struct question *q, weir_error *err)
 static weir_status show_often(const struct question *q, uint64_t every_ms, weir_error *err)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(every_ms / 1000), .tv_nsec = (long)(every_ms % 1000) * 1000000};
-	struct watcher *w = NULL;
+	struct status_poller *w = NULL;
 	weir_error said = {0};
 	for (;;) {
 		enum job_state state = JOB_RUNNING;
-		weir_status status = w ? WEIR_OK : open_watcher(q, &w, err);
+		weir_status status = w ? WEIR_OK : open_poller(q, &w, err);
 		if (status == WEIR_OK)
 			status = show(q, w, &state, err);
 		if (status == WEIR_OK && fflush(stdout) != 0)
 			status = weir_fail(err, WEIR_E_IO, "standard output: %s", strerror(errno));
 		if (state == JOB_FINISHED || state == JOB_FAILED || status == WEIR_E_IO || status == WEIR_E_MEMORY) {
-			watcher_close(w);
+			status_poller_close(w);
 			return status;
 		}
 		if (status != WEIR_OK) {
 			if (strcmp(said.text, err->text) != 0)
 				fprintf(stderr, "%s\n", err->text);
 			said = *err;
-			watcher_close(w);
+			status_poller_close(w);
 			w = NULL;
 		}
 		(void)nanosleep(&pause, NULL);

@@ -73,7 +73,7 @@ static weir_status append(struct fingerprint *f, const char *line, size_t bytes,
 weir_status fingerprint_add(struct fingerprint *f, const char *key, const char *value, weir_error *err)
 {
 	char shown[WEIR_FINGERPRINT_VALUE_BYTES], line[WEIR_FINGERPRINT_KEY_BYTES + WEIR_FINGERPRINT_VALUE_BYTES + 2];
-	legible_copy(shown, sizeof shown, value);
+	utf8_sanitize(shown, sizeof shown, value);
 	const int bytes = snprintf(line, sizeof line, "%.*s=%s\n", (int)WEIR_FINGERPRINT_KEY_BYTES - 1, key, shown);
 	return append(f, line, (size_t)bytes, err);
 }

@@ -1,7 +1,7 @@
 /* The placement of rows: which partition owns a row, and which server a partition. Part of the
  * on-disk format. */
-#ifndef WEIR_PLACEMENT_H
-#define WEIR_PLACEMENT_H
+#ifndef WEIR_KEY_PARTITION_H
+#define WEIR_KEY_PARTITION_H
 
 #include <stdint.h>
 

@@ -160,17 +160,17 @@
 /* a snapshot is abandoned when its peer is silent for this long */
 #define WEIR_SNAPSHOT_PATIENCE_MS 30000u
 /* Heartbeats between two servers. Enforced by failure_detector.c and heartbeat_*.c. */
-#define WEIR_HEART_TICK_MS      100u
-#define WEIR_HEART_SILENT_TICKS 5u  /* a server silent for this many ticks is reported */
-#define WEIR_HEART_FIRST_TICKS  20u /* the same for a server not heard since this one started */
+#define WEIR_HEARTBEAT_TICK_MS      100u
+#define WEIR_HEARTBEAT_SILENT_TICKS 5u  /* a server silent for this many ticks is reported */
+#define WEIR_HEARTBEAT_FIRST_TICKS  20u /* the same for a server not heard since this one started */
 /* an executor that has not run for this long may delay messages from others */
-#define WEIR_HEART_LATE_TICKS 1u
+#define WEIR_HEARTBEAT_LATE_TICKS 1u
 /* ticks between two attempts to reach a server, at most */
-#define WEIR_HEART_PAUSE_TICKS 10u
+#define WEIR_HEARTBEAT_PAUSE_TICKS 10u
 /* an executor that has not run for this long serves nobody */
 #define WEIR_STUCK_MS 2000u
 /* items of one heartbeat */
-#define WEIR_HEART_ITEMS_MAX (4u * (WEIR_PARTITIONS_MAX + 1u))
+#define WEIR_HEARTBEAT_ITEMS_MAX (4u * (WEIR_PARTITIONS_MAX + 1u))
 /* Entries in a partition's log that are not applied yet. Above this, further records wait. Enforced
  * by partition_tail.c. */
 #define WEIR_TAIL_ENTRIES_MAX 4096u

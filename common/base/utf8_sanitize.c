@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-size_t legible_character(const unsigned char *at)
+size_t utf8_character(const unsigned char *at)
 {
 	if (at[0] < 0x80)
 		return 1;
@@ -23,12 +23,12 @@ static bool is_control(const unsigned char *at)
 	return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
 }
 
-void legible_copy(char *out, size_t bytes, const char *from)
+void utf8_sanitize(char *out, size_t bytes, const char *from)
 {
 	const unsigned char *at = (const unsigned char *)from;
 	size_t n = 0;
 	while (*at) {
-		const size_t length = legible_character(at);
+		const size_t length = utf8_character(at);
 		const bool shown = length > 0 && !is_control(at);
 		const size_t wanted = shown ? length : 1;
 		if (n + wanted >= bytes)

@@ -45,10 +45,10 @@ static void with_role(const char *path, const char *role, char out[WEIR_PATH_BYT
 	snprintf(out + n, WEIR_PATH_BYTES_MAX - n, "%s", path);
 }
 
-void job_security(const struct job *job, enum principal_role role, struct job_security *out)
+void job_security(const struct job *job, enum peer_role role, struct job_security *out)
 {
-	char name[PRINCIPAL_ROLES_BYTES];
-	principal_roles(role, name);
+	char name[PEER_ROLES_BYTES];
+	peer_roles(role, name);
 	with_role(job->security.certificate, name, out->certificate);
 	with_role(job->security.key, name, out->key);
 	with_role(job->security.ca, name, out->ca);
@@ -60,7 +60,7 @@ void job_security(const struct job *job, enum principal_role role, struct job_se
 	                          .insecure = job->security.insecure};
 }
 
-enum principal_role job_evaluator_role(const struct job *job)
+enum peer_role job_evaluator_role(const struct job *job)
 {
 	struct job_security security;
 	job_security(job, ROLE_EVALUATOR, &security);

@@ -290,10 +290,10 @@ struct job_security {
 	weir_security is;
 	char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX], ca[WEIR_PATH_BYTES_MAX];
 };
-void job_security(const struct job *job, enum principal_role role, struct job_security *out);
+void job_security(const struct job *job, enum peer_role role, struct job_security *out);
 /* The role of the evaluator's certificate: evaluator, or worker if the job has no file for that
  * role. */
-enum principal_role job_evaluator_role(const struct job *job);
+enum peer_role job_evaluator_role(const struct job *job);
 /* Whether the job has rows for validation, and for tests: files of their own, or a share of the
  * split. */
 bool job_has_valid(const struct job *job);

@@ -19,7 +19,7 @@ const struct raw *job_raw(const struct reading *r, const char *path)
 
 static weir_status check_names(struct reading *r, struct job *job)
 {
-	if (!principal_is_name(job->name))
+	if (!peer_identity_is_name(job->name))
 		return FAIL(r, "job", WEIR_E_INVALID,
 		            "is '%.60s'; expected a name of letters, digits, '_', '-' and '.', not starting with '.'", job->name);
 	if (job->run_dir[0] == 0)

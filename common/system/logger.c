@@ -85,7 +85,7 @@ static void put_text(struct line *line, const char *text)
 static void put_json(struct line *line, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
-		size_t n = legible_character(p);
+		size_t n = utf8_character(p);
 		char escaped[8];
 		if (*p == '"' || *p == '\\') {
 			put(line, (char[]){'\\', (char)*p}, 2);

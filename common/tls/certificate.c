@@ -110,30 +110,30 @@ static weir_status check_chain(const weir_security *s, const struct own *o, X509
 	return status;
 }
 
-bool certificate_principal(const X509 *x, struct principal *out)
+bool certificate_peer_identity(const X509 *x, struct peer_identity *out)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
 	bool found = false;
 	for (int i = 0; !found && i < sk_GENERAL_NAME_num(names); i++) {
 		const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
 		if (name->type == GEN_URI)
-			found = principal_parse(out, (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier),
-			                        (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier));
+			found = peer_identity_parse(out, (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier),
+			                            (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier));
 	}
 	GENERAL_NAMES_free(names);
 	return found;
 }
 
-static weir_status find_principal(const weir_security *s, const X509 *x, struct principal *out, weir_error *err)
+static weir_status find_peer_identity(const weir_security *s, const X509 *x, struct peer_identity *out, weir_error *err)
 {
-	if (!certificate_principal(x, out))
+	if (!certificate_peer_identity(x, out))
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "certificate %s: does not say who it is of; expected the URI " PRINCIPAL_SCHEME
+		                 "certificate %s: does not say who it is of; expected the URI " PEER_IDENTITY_SCHEME
 		                 "JOB/ROLE/NAME among its alternative names, ROLE being server, worker, evaluator or admin",
 		                 s->certificate);
 	if (s->job && strcmp(s->job, out->job) != 0) {
-		char uri[PRINCIPAL_URI_BYTES_MAX];
-		principal_uri(out, uri);
+		char uri[PEER_IDENTITY_URI_BYTES_MAX];
+		peer_identity_uri(out, uri);
 		return weir_fail(err, WEIR_E_INVALID, "certificate %s: is %s, of the job %s; this one is %s", s->certificate, uri,
 		                 out->job, s->job);
 	}
@@ -155,7 +155,7 @@ static weir_status check(const weir_security *s, struct certificates *c, struct 
 	if (!status)
 		status = check_chain(s, o, x, err);
 	ERR_clear_error();
-	return status ? status : find_principal(s, x, &c->who, err);
+	return status ? status : find_peer_identity(s, x, &c->who, err);
 }
 
 weir_status certificates_load(struct certificates *out, const weir_security *security, weir_error *err)

@@ -17,7 +17,7 @@
 /* The certificate, key and trusted certificates of a process, as PEM. */
 struct certificates {
 	char *certificate, *key, *ca;
-	struct principal who; /* as the certificate states */
+	struct peer_identity who; /* as the certificate states */
 };
 
 /* Reads the files and checks what a peer will check: the files exist, the key belongs to the
@@ -39,7 +39,7 @@ weir_status certificates_check(const weir_security *security, weir_error *err) W
 weir_status certificate_authority(const char *dir, uint64_t valid_s, weir_error *err) WEIR_MUST_CHECK;
 
 struct certificate_order {
-	struct principal who; /* role 0: no role in a job, only the hosts: for etcd */
+	struct peer_identity who; /* role 0: no role in a job, only the hosts: for etcd */
 	const char *hosts[CERTIFICATE_HOSTS_MAX];
 	/* names or IP addresses, for clients that check them: etcd and its clients */
 	uint32_t hosts_count;

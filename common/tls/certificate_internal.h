@@ -13,7 +13,7 @@ weir_status certificate_parse(const char *text, const char *path, STACK_OF(X509)
 weir_status certificate_parse_key(const char *text, const char *path, EVP_PKEY **out, weir_error *err);
 weir_status certificate_read(const char *path, char **out, weir_error *err);
 /* The identity that the certificate states; false: none of a job. */
-bool certificate_principal(const X509 *x, struct principal *out);
+bool certificate_peer_identity(const X509 *x, struct peer_identity *out);
 /* Erases the text from memory and frees it; NULL is allowed. */
 void certificate_forget(char *text);
 

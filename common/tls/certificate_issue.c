@@ -139,24 +139,24 @@ static bool is_host(const char *host)
 /* "URI:weir://...,DNS:...,IP:..." */
 static void name_all(const struct certificate_order *o, char out[NAMES_BYTES_MAX])
 {
-	char uri[PRINCIPAL_URI_BYTES_MAX];
-	principal_uri(&o->who, uri);
+	char uri[PEER_IDENTITY_URI_BYTES_MAX];
+	peer_identity_uri(&o->who, uri);
 	out[0] = '\0';
 	size_t n = o->who.role ? (size_t)snprintf(out, NAMES_BYTES_MAX, "URI:%s", uri) : 0;
 	for (uint32_t i = 0; i < o->hosts_count; i++)
 		n += (size_t)snprintf(out + n, NAMES_BYTES_MAX - n, "%s%s:%s", n ? "," : "", is_address(o->hosts[i]) ? "IP" : "DNS",
 		                      o->hosts[i]);
 }
-_Static_assert(PRINCIPAL_URI_BYTES_MAX + CERTIFICATE_HOSTS_MAX * (WEIR_ADDRESS_BYTES_MAX + 8) < NAMES_BYTES_MAX,
+_Static_assert(PEER_IDENTITY_URI_BYTES_MAX + CERTIFICATE_HOSTS_MAX * (WEIR_ADDRESS_BYTES_MAX + 8) < NAMES_BYTES_MAX,
                "all names of a certificate must fit");
 
 static weir_status check_order(const struct certificate_order *o, weir_error *err)
 {
-	if (!principal_is_name(o->who.name) || strcmp(o->who.name, "ca") == 0)
+	if (!peer_identity_is_name(o->who.name) || strcmp(o->who.name, "ca") == 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "the name '%.60s': expected letters, digits, '_', '-' and '.', not starting with '.', and not ca",
 		                 o->who.name);
-	if (o->who.role && !principal_is_name(o->who.job))
+	if (o->who.role && !peer_identity_is_name(o->who.job))
 		return weir_fail(err, WEIR_E_INVALID, "the job '%.60s': expected its name", o->who.job);
 	if (!o->who.role && o->hosts_count == 0)
 		return weir_fail(err, WEIR_E_INVALID, "a certificate without a role needs a host");

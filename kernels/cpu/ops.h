@@ -1,6 +1,6 @@
 /* The ops of one variant. Included by the files that are compiled once per instruction set. */
-#ifndef WEIR_CPU_OPS_H
-#define WEIR_CPU_OPS_H
+#ifndef WEIR_OPS_H
+#define WEIR_OPS_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/rules/rule.h"

@@ -1,7 +1,7 @@
 /* Activations of one number and their slopes. Formulas as in kernels/cpu/activation.c. GELU in its
  * tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-#ifndef WEIR_CUDA_ACT_H
-#define WEIR_CUDA_ACT_H
+#ifndef WEIR_ACT_H
+#define WEIR_ACT_H
 
 #include "kernels/cuda/launch.h"
 

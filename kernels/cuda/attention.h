@@ -1,7 +1,7 @@
 /* Shared by the two kinds of attention: attention.cu, with fp32 products, and attention_tensor.cu,
  * with products of 16-bit factors. */
-#ifndef WEIR_CUDA_ATTENTION_H
-#define WEIR_CUDA_ATTENTION_H
+#ifndef WEIR_ATTENTION_H
+#define WEIR_ATTENTION_H
 
 #include <math.h>
 

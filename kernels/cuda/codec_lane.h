@@ -1,8 +1,8 @@
 /* Value codecs (codec.h) at the level of a lane: places of a tile's scales and codes, loads and
  * stores of neighbours together, and the code of a number. Included by the files with the
  * kernels. */
-#ifndef WEIR_CUDA_CODEC_LANE_H
-#define WEIR_CUDA_CODEC_LANE_H
+#ifndef WEIR_CODEC_LANE_H
+#define WEIR_CODEC_LANE_H
 
 #include "kernels/cuda/launch.h"
 

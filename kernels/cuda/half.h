@@ -1,6 +1,6 @@
 /* 16-bit numbers that kernels read and write. BF16: bfloat16, else IEEE binary16. */
-#ifndef WEIR_CUDA_HALF_H
-#define WEIR_CUDA_HALF_H
+#ifndef WEIR_HALF_H
+#define WEIR_HALF_H
 
 #include "kernels/codecs/minifloat.h"
 #include "kernels/cuda/launch.h"

@@ -1,8 +1,8 @@
 /* Launches kernels, and holds their shared parts; included by the files with kernels. Kernels take
  * plain pointers and numbers, and are launched by LAUNCH alone; shared memory is declared by
  * SHARED. */
-#ifndef WEIR_CUDA_LAUNCH_H
-#define WEIR_CUDA_LAUNCH_H
+#ifndef WEIR_KERNELS_CUDA_LAUNCH_H
+#define WEIR_KERNELS_CUDA_LAUNCH_H
 
 #include "kernels/cuda/cuda.h"
 

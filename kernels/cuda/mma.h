@@ -6,8 +6,8 @@
  *     C (16, 8)   c[0] and c[1] of row g, columns 2t and 2t + 1; c[2] and c[3] of row g + 8, as
  *                 floats
  * so a C of 16 columns becomes the A of another product without leaving its lane. */
-#ifndef WEIR_CUDA_MMA_H
-#define WEIR_CUDA_MMA_H
+#ifndef WEIR_MMA_H
+#define WEIR_MMA_H
 
 #include "kernels/cuda/half.h"
 

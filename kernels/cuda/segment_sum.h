@@ -9,8 +9,8 @@
  * A chunk's sum has a fixed place, without counting. Cut the sorted uses into tiles of
  * CUDA_SCATTER_CHUNK: at most two chunks of long rows begin in a tile, the first chunk of one row
  * and a later chunk of the row before it, since chunks of a row begin a tile's length apart. */
-#ifndef WEIR_CUDA_SEGMENT_SUM_H
-#define WEIR_CUDA_SEGMENT_SUM_H
+#ifndef WEIR_SEGMENT_SUM_H
+#define WEIR_SEGMENT_SUM_H
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/sort.h"

@@ -1,6 +1,6 @@
 /* The only use of CUB, behind a function of our own; tests/cuda_host has its twin on the CPU. */
-#ifndef WEIR_CUDA_SORT_H
-#define WEIR_CUDA_SORT_H
+#ifndef WEIR_SORT_H
+#define WEIR_SORT_H
 
 #include <cuda_runtime.h>
 #include <stddef.h>

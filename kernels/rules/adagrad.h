@@ -1,7 +1,7 @@
 /* Adagrad (Duchi, Hazan, Singer 2011, fig. 1, diagonal form), and row-wise Adagrad (Naumov et al.
  * 2019, sec. 4: one accumulator per embedding row, holding the sum of the row means of g^2). */
-#ifndef WEIR_RULE_ADAGRAD_H
-#define WEIR_RULE_ADAGRAD_H
+#ifndef WEIR_ADAGRAD_H
+#define WEIR_ADAGRAD_H
 
 #include "kernels/rules/arithmetic.h"
 

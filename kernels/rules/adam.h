@@ -1,8 +1,8 @@
 /* Adam (Kingma, Ba 2015, algorithm 1) and AdamW (Loshchilov, Hutter 2019, algorithm 2, decay scaled
  * by the rate). The step count is the row's own: a rarely pushed embedding row is corrected for its
  * few pushes. */
-#ifndef WEIR_RULE_ADAM_H
-#define WEIR_RULE_ADAM_H
+#ifndef WEIR_ADAM_H
+#define WEIR_ADAM_H
 
 #include "kernels/rules/arithmetic.h"
 

@@ -1,8 +1,8 @@
 /* The arithmetic of the update rules: fp32 operations on one element that IEEE 754 defines exactly,
  * without contraction. Each rule has a header here, for C and for CUDA C: every instruction set and
  * a GPU give the same bits. */
-#ifndef WEIR_RULE_ARITHMETIC_H
-#define WEIR_RULE_ARITHMETIC_H
+#ifndef WEIR_ARITHMETIC_H
+#define WEIR_ARITHMETIC_H
 
 #include "kernels/bits.h"
 #include "kernels/optimizer.h"

@@ -7,8 +7,8 @@
  * At the end of a window the value is the mean of its pushes. Within a window it is the mean of the
  * last N pushes, with the mean of the previous window standing for each push of that window. No
  * rate, no L2. Rounding errors do not outlive a window. */
-#ifndef WEIR_RULE_AVERAGE_H
-#define WEIR_RULE_AVERAGE_H
+#ifndef WEIR_AVERAGE_H
+#define WEIR_AVERAGE_H
 
 #include "kernels/rules/arithmetic.h"
 

@@ -5,8 +5,8 @@
  *     buf += g; t += 1
  *     t mod N != 0:  p -= lr g / N
  *     else:          m = mu m + buf / N;  p -= lr (g / N + mu m);  buf = 0 */
-#ifndef WEIR_RULE_DELAYED_NESTEROV_H
-#define WEIR_RULE_DELAYED_NESTEROV_H
+#ifndef WEIR_DELAYED_NESTEROV_H
+#define WEIR_DELAYED_NESTEROV_H
 
 #include "kernels/rules/arithmetic.h"
 

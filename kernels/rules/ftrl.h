@@ -5,8 +5,8 @@
  *     w = 0 if |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
  * The value is a function of z and n: an initial value other than 0 fades with the first pushes. A
  * push at rate 0 changes nothing. */
-#ifndef WEIR_RULE_FTRL_H
-#define WEIR_RULE_FTRL_H
+#ifndef WEIR_FTRL_H
+#define WEIR_FTRL_H
 
 #include "kernels/rules/arithmetic.h"
 

@@ -1,8 +1,8 @@
 /* LAMB (You et al. 2020, algorithm 2) with phi(z) = min(z, 10) as in its authors' code. The trust
  * ratio is taken over the row: for a dense table that is a chunk of 65,536 elements, not a layer (a
  * departure from the paper). Whole rows only. */
-#ifndef WEIR_RULE_LAMB_H
-#define WEIR_RULE_LAMB_H
+#ifndef WEIR_LAMB_H
+#define WEIR_LAMB_H
 
 #include "kernels/rules/adam.h"
 

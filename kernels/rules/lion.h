@@ -1,8 +1,8 @@
-/* Lion (Chen et al. 2023, algorithm 2), weight decay scaled by the rate as in AdamW.
- * slot0: the momentum m. The step is the sign of a mix of m and the gradient, so each element moves by
- * the rate or, if the mix is 0, by the decay alone. A NaN gradient makes a NaN. */
-#ifndef WEIR_RULE_LION_H
-#define WEIR_RULE_LION_H
+/* Lion (Chen et al. 2023, algorithm 2), weight decay scaled by the rate as in AdamW. slot0: the
+ * momentum m. The step is the sign of a mix of m and the gradient, so each element moves by the
+ * rate or, if the mix is 0, by the decay alone. A NaN gradient makes a NaN. */
+#ifndef WEIR_LION_H
+#define WEIR_LION_H
 
 #include "kernels/rules/arithmetic.h"
 

@@ -1,8 +1,8 @@
 /* Stochastic gradient descent: plain, with momentum (Polyak 1964), and Nesterov's in the form of
  * Sutskever et al. 2013, eq. 3-4, rewritten so that the stored value is the look-ahead point, as in
  * deep learning libraries. */
-#ifndef WEIR_RULE_SGD_H
-#define WEIR_RULE_SGD_H
+#ifndef WEIR_SGD_H
+#define WEIR_SGD_H
 
 #include "kernels/rules/arithmetic.h"
 

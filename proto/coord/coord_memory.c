@@ -81,7 +81,7 @@ static void post_due(struct coord_memory *m)
 		struct memory_session *s = (struct memory_session *)l;
 		if (!s->posted && session_due_ns(s) <= now) {
 			s->posted = true;
-			poster_post(&s->poster, session_turn, s);
+			callback_executor_post(&s->run_on, session_turn, s);
 		}
 	}
 }
@@ -331,7 +331,7 @@ void coord_memory_crash(struct coord *c)
 	coord_memory_unlock(m);
 }
 
-weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const struct poster *poster,
+weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const struct callback_executor *run_on,
                               const struct coord_options *options, weir_error *err)
 {
 	static const struct coord_ops ops = {.read = memory_read,
@@ -346,7 +346,7 @@ weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const 
 	struct memory_session *s = coord_must_have(calloc(1, sizeof *s));
 	s->base.ops = &ops;
 	s->store = m;
-	s->poster = *poster;
+	s->run_on = *run_on;
 	s->handler = options->handler;
 	s->arg = options->arg;
 	s->lease_ns = options->lease_ms * NS_PER_MS;

@@ -3,9 +3,9 @@
  * itself: coord_memory_run does what is due. The same calls at the same times have the same
  * outcome. It assumes enough memory: otherwise the process ends.
  *
- * Threads: a session's thread is the one on which its poster runs tasks; the session is also opened
- * and closed there. Sessions may be on different threads. The functions of this header may be
- * called from any thread. */
+ * Threads: a session's thread is the one on which its executor runs callbacks; the session is also
+ * opened and closed there. Sessions may be on different threads. The functions of this header may
+ * be called from any thread. */
 #ifndef WEIR_COORD_MEMORY_H
 #define WEIR_COORD_MEMORY_H
 
@@ -18,7 +18,7 @@ struct coord_memory *coord_memory_create(const struct clock *clock);
 /* Needs: its sessions are closed, and all tasks given to their posters have run. */
 void coord_memory_destroy(struct coord_memory *m);
 
-weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const struct poster *poster,
+weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const struct callback_executor *run_on,
                               const struct coord_options *options, weir_error *err) WEIR_MUST_CHECK;
 /* Simulates the end of the process, instead of coord_close. No callback runs any more; the lease
  * runs out by itself. */

@@ -58,7 +58,7 @@ struct memory_session {
 	struct rpc_link link;
 	struct coord base;
 	struct coord_memory *store;
-	struct poster poster;
+	struct callback_executor run_on;
 	struct coord_handler handler;
 	void *arg;
 	bool posted; /* a turn is posted */

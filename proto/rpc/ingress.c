@@ -355,15 +355,15 @@ static void find_real(void)
 
 static bool is_of_job(const SSL *ssl)
 {
-	struct principal p;
-	char uri[PRINCIPAL_URI_BYTES_MAX] = "of nobody", why[WEIR_ERROR_TEXT_BYTES];
+	struct peer_identity p;
+	char uri[PEER_IDENTITY_URI_BYTES_MAX] = "of nobody", why[WEIR_ERROR_TEXT_BYTES];
 	X509 *x = SSL_get1_peer_certificate(ssl);
-	const bool known = x && certificate_principal(x, &p);
+	const bool known = x && certificate_peer_identity(x, &p);
 	X509_free(x);
 	if (known && strcmp(p.job, ingress.job) == 0)
 		return true;
 	if (known)
-		principal_uri(&p, uri);
+		peer_identity_uri(&p, uri);
 	snprintf(why, sizeof why, "the certificate shown is %s; expected one of the job %s", uri, ingress.job);
 	const struct connection *c = connection_of(last_read);
 	atomic_fetch_add(&ingress.wrong_peer, 1);

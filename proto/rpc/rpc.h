@@ -140,7 +140,7 @@ struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *
  * thread, also from the loop's own (never inline). Never refused: the process ends if it is out of
  * memory. */
 void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg);
-struct poster rpc_loop_poster(struct rpc_loop *loop); /* runs tasks on the loop */
+struct callback_executor rpc_loop_executor(struct rpc_loop *loop); /* runs tasks on the loop */
 /* Runs fn(arg) on the loop's thread after delay_ms. */
 void rpc_loop_after(struct rpc_loop *loop, uint32_t delay_ms, void (*fn)(void *arg), void *arg);
 bool rpc_loop_is_current(const struct rpc_loop *loop);
@@ -186,8 +186,8 @@ void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms);
 struct rpc_peer {
 	/* Without its port; "unix": a unix socket of this machine; "": unknown. */
 	char address[WEIR_ADDRESS_BYTES_MAX];
-	uint64_t connection;  /* distinguishes the peer's connections; 0: unknown */
-	struct principal who; /* from its certificate; who.role is 0 in plain text */
+	uint64_t connection;      /* distinguishes the peer's connections; 0: unknown */
+	struct peer_identity who; /* from its certificate; who.role is 0 in plain text */
 };
 /* Only within the service's `unary`. */
 void rpc_call_peer(struct rpc_call *call, struct rpc_peer *out);

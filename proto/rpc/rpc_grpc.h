@@ -95,7 +95,7 @@ void grpc_client_stream_cancel(struct grpc_stream *s);
 /* TLS (rpc_grpc_tls.c) */
 weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *security, struct logger *logger, weir_error *err);
 void grpc_tls_destroy(struct grpc_tls *t); /* NULL is allowed */
-const struct principal *grpc_tls_own(const struct grpc_tls *t);
+const struct peer_identity *grpc_tls_own(const struct grpc_tls *t);
 /* The version of the certificates that a new channel would use. It grows when files are
  * replaced. */
 uint32_t grpc_tls_current(struct grpc_tls *t);
@@ -116,7 +116,7 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES]);
 /* The caller according to its certificate. False: the certificate names nobody. */
-bool grpc_tls_peer(grpc_call *call, struct principal *out);
+bool grpc_tls_peer(grpc_call *call, struct peer_identity *out);
 /* E_INVALID: traffic to the address would leave this machine in plain text. */
 weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
 

@@ -167,7 +167,7 @@ void grpc_server_peer(void *part, struct rpc_peer *out)
 	}
 	gpr_free(peer);
 	if (!((const struct grpc_rpc *)u->slot->server->rpc)->tls || !grpc_tls_peer(u->call, &out->who))
-		out->who = (struct principal){0};
+		out->who = (struct peer_identity){0};
 }
 
 static void unary_received(struct rpc_tag *tag, bool ok)
@@ -411,10 +411,10 @@ static weir_status bind_address(struct grpc_listener *l, const char *address, we
 static weir_status check_security(const struct rpc *rpc, const char *address, weir_error *err)
 {
 	const struct grpc_tls *tls = ((const struct grpc_rpc *)rpc)->tls;
-	char uri[PRINCIPAL_URI_BYTES_MAX];
+	char uri[PEER_IDENTITY_URI_BYTES_MAX];
 	if (!tls)
 		return grpc_check_plain(rpc, address, err);
-	principal_uri(grpc_tls_own(tls), uri);
+	peer_identity_uri(grpc_tls_own(tls), uri);
 	return grpc_tls_own(tls)->role == ROLE_SERVER
 	           ? WEIR_OK
 	           : weir_fail(err, WEIR_E_INVALID, "%s: this server's certificate is %s; expected the role server", address, uri);

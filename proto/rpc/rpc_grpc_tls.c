@@ -34,7 +34,7 @@ struct stamp { /* of a file, to detect its replacement */
 
 struct grpc_tls {
 	/* This process; constant even when files are replaced. */
-	struct principal own;
+	struct peer_identity own;
 	weir_security files;                    /* with own copies of the paths */
 	struct logger *logger;                  /* may be NULL */
 	grpc_tls_certificate_verifier *servers; /* which servers this process's clients trust */
@@ -62,13 +62,13 @@ static void look_at(const weir_security *s, struct stamp out[FILES])
 	}
 }
 
-static weir_status check_same(const struct grpc_tls *t, const struct principal *p, weir_error *err)
+static weir_status check_same(const struct grpc_tls *t, const struct peer_identity *p, weir_error *err)
 {
-	char was[PRINCIPAL_URI_BYTES_MAX], is[PRINCIPAL_URI_BYTES_MAX];
+	char was[PEER_IDENTITY_URI_BYTES_MAX], is[PEER_IDENTITY_URI_BYTES_MAX];
 	if (p->role == t->own.role)
 		return WEIR_OK;
-	principal_uri(&t->own, was);
-	principal_uri(p, is);
+	peer_identity_uri(&t->own, was);
+	peer_identity_uri(p, is);
 	return weir_fail(err, WEIR_E_INVALID, "certificate %s: is %s; this process is %s", t->files.certificate, is, was);
 }
 
@@ -120,15 +120,15 @@ static int verify(void *arg, grpc_tls_custom_verification_check_request *request
                   grpc_tls_on_custom_verification_check_done_cb done, void *done_arg, grpc_status_code *status, char **details)
 {
 	const struct verifier *v = arg;
-	struct principal p;
-	const char *uri = "of nobody (" PRINCIPAL_SCHEME ")";
+	struct peer_identity p;
+	const char *uri = "of nobody (" PEER_IDENTITY_SCHEME ")";
 	char text[WEIR_ERROR_TEXT_BYTES];
 	(void)done, (void)done_arg;
 	TAKEN_OVER(v);
 	*status = GRPC_STATUS_UNAUTHENTICATED;
 	for (size_t i = 0; i < request->peer_info.san_names.uri_names_size && *status != GRPC_STATUS_OK; i++) {
 		const char *name = request->peer_info.san_names.uri_names[i];
-		if (!principal_parse(&p, name, strlen(name)))
+		if (!peer_identity_parse(&p, name, strlen(name)))
 			continue;
 		uri = name;
 		if (p.role == ROLE_SERVER && strcmp(p.job, v->job) == 0)
@@ -153,7 +153,7 @@ static void verifier_destruct(void *arg)
 	free(arg);
 }
 
-static grpc_tls_certificate_verifier *verifier_create(const struct principal *own)
+static grpc_tls_certificate_verifier *verifier_create(const struct peer_identity *own)
 {
 	struct verifier *v = calloc(1, sizeof *v);
 	if (!v)
@@ -208,7 +208,7 @@ void grpc_tls_destroy(struct grpc_tls *t)
 	free(t);
 }
 
-const struct principal *grpc_tls_own(const struct grpc_tls *t)
+const struct peer_identity *grpc_tls_own(const struct grpc_tls *t)
 {
 	return &t->own;
 }
@@ -270,7 +270,7 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 	const struct grpc_tls *t = grpc_tls_of(to);
 	const size_t n = strlen(text);
 	weir_error err = {0};
-	char uri[PRINCIPAL_URI_BYTES_MAX];
+	char uri[PEER_IDENTITY_URI_BYTES_MAX];
 	const bool dropped = strstr(text, "Socket closed") || strstr(text, "Connection reset") || strstr(text, "Broken pipe");
 	if (t && strstr(text, "certificate verify failed"))
 		snprintf(text + n, text_bytes - n, "; the server's certificate has expired, or %s does not vouch for it", t->files.ca);
@@ -281,7 +281,7 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 	} else if (certificates_check(&t->files, &err)) {
 		snprintf(text + n, text_bytes - n, "; %s", err.text);
 	} else {
-		principal_uri(&t->own, uri);
+		peer_identity_uri(&t->own, uri);
 		snprintf(text + n, text_bytes - n, "; it was shown %s (%s), and may not trust who signed that", t->files.certificate,
 		         uri);
 	}
@@ -292,7 +292,7 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 #define LEFT_S_MAX (10ull * 365 * 86400) /* a longer validity is checked again after this time */
 
 /* False: the peer's certificate names nobody in a job. *left_s: remaining validity. */
-static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
+static bool find_peer(grpc_call *call, struct peer_identity *out, uint64_t *left_s)
 {
 	grpc_auth_context *context = grpc_call_auth_context(call);
 	grpc_auth_property_iterator names = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME),
@@ -300,13 +300,13 @@ static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
 	const grpc_auth_property *certificate = grpc_auth_property_iterator_next(&whole);
 	bool found = false;
 	for (const grpc_auth_property *p; !found && (p = grpc_auth_property_iterator_next(&names));)
-		found = principal_parse(out, p->value, p->value_length);
+		found = peer_identity_parse(out, p->value, p->value_length);
 	*left_s = certificate ? certificate_seconds_left(certificate->value, certificate->value_length) : 0;
 	grpc_auth_context_release(context);
 	return found;
 }
 
-bool grpc_tls_peer(grpc_call *call, struct principal *out)
+bool grpc_tls_peer(grpc_call *call, struct peer_identity *out)
 {
 	uint64_t left_s;
 	return find_peer(call, out, &left_s);
@@ -315,16 +315,16 @@ bool grpc_tls_peer(grpc_call *call, struct principal *out)
 weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES])
 {
-	struct principal p;
-	char uri[PRINCIPAL_URI_BYTES_MAX] = "of nobody (" PRINCIPAL_SCHEME ")", roles[PRINCIPAL_ROLES_BYTES];
+	struct peer_identity p;
+	char uri[PEER_IDENTITY_URI_BYTES_MAX] = "of nobody (" PEER_IDENTITY_SCHEME ")", roles[PEER_ROLES_BYTES];
 	uint64_t left_s;
 	const bool known = find_peer(call, &p, &left_s);
 	*until_ns = rpc_now_ns() + (int64_t)(left_s < LEFT_S_MAX ? left_s : LEFT_S_MAX) * 1000000000;
 	*role = known ? p.role : 0;
 	if (known)
-		principal_uri(&p, uri);
+		peer_identity_uri(&p, uri);
 	if (!known || !(p.role & rpc_method_roles(method)) || strcmp(p.job, t->own.job) != 0) {
-		principal_roles(rpc_method_roles(method), roles);
+		peer_roles(rpc_method_roles(method), roles);
 		snprintf(text, WEIR_ERROR_TEXT_BYTES, "%s: the certificate shown is %s; expected the role %s, of the job %s",
 		         rpc_method_path(method), uri, roles, t->own.job);
 		return WEIR_E_DENIED;

@@ -2,7 +2,7 @@
  * starves the others.
  *
  * Posting takes the lock for a few instructions and wakes the thread only when it sleeps. The
- * thread sets `waiting` under the lock before it waits, and the first poster clears it. So a burst
+ * thread sets `waiting` under the lock before it waits, and the first post clears it. So a burst
  * of posts costs one wake-up, and a busy loop none. */
 #include <assert.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ int64_t rpc_now_ns(void)
 	return clock_ns(clock_system());
 }
 
-/* Posts are answers, ends and closings: the poster can neither continue without them nor report a
+/* Posts are answers, ends and closings: the sender can neither continue without them nor report a
  * failure. So a post is never refused; a process without memory for its few bytes stops here. */
 static void *must_have(void *memory)
 {
@@ -189,9 +189,9 @@ static void post(void *loop, void (*run)(void *arg), void *arg)
 	rpc_loop_post(loop, run, arg);
 }
 
-struct poster rpc_loop_poster(struct rpc_loop *loop)
+struct callback_executor rpc_loop_executor(struct rpc_loop *loop)
 {
-	return (struct poster){.post = post, .to = loop};
+	return (struct callback_executor){.post = post, .to = loop};
 }
 
 struct delayed {

@@ -2,7 +2,7 @@
  * message in flight per stream, deadlines, closing). Stream messages are copied between loops;
  * requests are passed by reference. For tests and sanitizers.
  *
- * Both ends of a stream are one allocation, a pair. A parcel carries an event between loops: a
+ * Both ends of a stream are one allocation, a pair. A delivery carries an event between loops: a
  * posted task that keeps the pair alive. An end sends its next message when the other has taken the
  * last one, so a paused receiver stops its sender. */
 #include <assert.h>
@@ -291,19 +291,19 @@ struct memory_stream {
 	struct rpc_stream base;
 	struct memory_pair *pair;
 	bool open;              /* on_closed has not run */
-	struct rpc_loop *inbox; /* destination of parcels; NULL once closed, as the loop may be gone */
+	struct rpc_loop *inbox; /* destination of deliveries; NULL once closed, as the loop may be gone */
 	bool reading;           /* may deliver the next message */
 	struct message *held;   /* arrived while not reading */
 };
 struct memory_pair {
 	struct memory_stream client, server;
 	pthread_mutex_t lock; /* guards `inbox` of both ends */
-	atomic_uint refs;     /* one per open end and per parcel */
+	atomic_uint refs;     /* one per open end and per delivery */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 };
-struct parcel {
+struct delivery {
 	struct memory_stream *to;
-	void (*deliver)(struct parcel *p);
+	void (*deliver)(struct delivery *p);
 	struct message *message;
 	weir_status status;
 	char text[WEIR_ERROR_TEXT_BYTES];
@@ -322,9 +322,9 @@ static void pair_drop(struct memory_pair *p)
 	free(p);
 }
 
-static void parcel_run(void *arg)
+static void delivery_run(void *arg)
 {
-	struct parcel *p = arg;
+	struct delivery *p = arg;
 	struct memory_pair *pair = p->to->pair;
 	if (p->to->open)
 		p->deliver(p);
@@ -333,19 +333,19 @@ static void parcel_run(void *arg)
 	pair_drop(pair);
 }
 
-static void parcel_post(struct memory_stream *to, void (*deliver)(struct parcel *p), struct message *m, weir_status status,
-                        const char *text)
+static void delivery_post(struct memory_stream *to, void (*deliver)(struct delivery *p), struct message *m, weir_status status,
+                          const char *text)
 {
-	struct parcel *p = malloc(sizeof *p);
+	struct delivery *p = malloc(sizeof *p);
 	assert(p && "out of memory"); /* the end of a stream must not get lost; only tests reach this */
-	*p = (struct parcel){.to = to, .deliver = deliver, .message = m, .status = status};
+	*p = (struct delivery){.to = to, .deliver = deliver, .message = m, .status = status};
 	snprintf(p->text, sizeof p->text, "%s", text);
 	struct memory_pair *pair = to->pair;
 	pthread_mutex_lock(&pair->lock);
 	bool open = to->inbox != NULL;
 	if (open) {
 		atomic_fetch_add(&pair->refs, 1);
-		rpc_loop_post(to->inbox, parcel_run, p);
+		rpc_loop_post(to->inbox, delivery_run, p);
 	}
 	pthread_mutex_unlock(&pair->lock);
 	if (!open) {
@@ -361,16 +361,16 @@ static void inbox_set(struct memory_stream *s, struct rpc_loop *loop)
 	pthread_mutex_unlock(&s->pair->lock);
 }
 
-static void deliver_sent(struct parcel *p)
+static void deliver_sent(struct delivery *p)
 {
 	rpc_stream_on_sent(&p->to->base);
 }
-static void deliver_half_close(struct parcel *p)
+static void deliver_half_close(struct delivery *p)
 {
 	rpc_stream_on_half_close(&p->to->base);
 }
 
-static void deliver_closed(struct parcel *p)
+static void deliver_closed(struct delivery *p)
 {
 	struct memory_stream *s = p->to;
 	struct rpc_server *server = s->base.slot ? s->base.slot->server : NULL;
@@ -381,7 +381,7 @@ static void deliver_closed(struct parcel *p)
 	rpc_stream_on_closed(&s->base, p->status, p->text);
 	if (server)
 		rpc_server_leave(server, s->base.method);
-	pair_drop(s->pair); /* the parcel still holds a reference */
+	pair_drop(s->pair); /* the delivery still holds a reference */
 }
 
 /* Delivers the held message to the stream and lets the other end send its next one. */
@@ -390,12 +390,12 @@ static void deliver_held(struct memory_stream *s)
 	struct message *m = s->held;
 	s->held = NULL;
 	s->reading = false;
-	parcel_post(other_end(s), deliver_sent, NULL, WEIR_OK, "");
+	delivery_post(other_end(s), deliver_sent, NULL, WEIR_OK, "");
 	rpc_stream_on_message(&s->base, m);
 	message_release(m);
 }
 
-static void deliver_message(struct parcel *p)
+static void deliver_message(struct delivery *p)
 {
 	struct memory_stream *s = p->to;
 	s->held = p->message;
@@ -404,7 +404,7 @@ static void deliver_message(struct parcel *p)
 		deliver_held(s);
 }
 
-static void deliver_read(struct parcel *p)
+static void deliver_read(struct delivery *p)
 {
 	struct memory_stream *s = p->to;
 	s->reading = true;
@@ -412,12 +412,12 @@ static void deliver_read(struct parcel *p)
 		deliver_held(s);
 }
 
-static void deliver_open(struct parcel *p)
+static void deliver_open(struct delivery *p)
 {
 	struct memory_stream *s = p->to;
 	s->reading = true;
 	rpc_stream_on_open(&s->base, s->base.slot, s->base.method);
-	parcel_post(other_end(s), deliver_sent, NULL, WEIR_OK, "");
+	delivery_post(other_end(s), deliver_sent, NULL, WEIR_OK, "");
 }
 
 static struct rpc_stream *memory_stream_create(struct rpc_channel *channel)
@@ -441,7 +441,7 @@ static void memory_stream_start(struct rpc_stream *stream)
 	struct rpc_server_slot *slot = enter_server(stream->rpc, client->pair->address, stream->method);
 	if (!slot) {
 		failure_text(text, sizeof text, client->pair->address, stream->method, "no server at this address");
-		parcel_post(client, deliver_closed, NULL, WEIR_E_UNAVAILABLE, text);
+		delivery_post(client, deliver_closed, NULL, WEIR_E_UNAVAILABLE, text);
 		return;
 	}
 	server->base.slot = slot;
@@ -450,7 +450,7 @@ static void memory_stream_start(struct rpc_stream *stream)
 	server->open = true;
 	atomic_fetch_add(&client->pair->refs, 1);
 	inbox_set(server, slot->loop);
-	parcel_post(server, deliver_open, NULL, WEIR_OK, "");
+	delivery_post(server, deliver_open, NULL, WEIR_OK, "");
 }
 
 /* The receiver gets a copy, as over a network: the sender can reuse its memory once the message is
@@ -469,7 +469,7 @@ static void memory_stream_transmit(struct rpc_stream *stream, struct message *m)
 	struct message *copy = copy_of(m);
 	message_release(m);
 	if (copy)
-		parcel_post(other_end((struct memory_stream *)stream), deliver_message, copy, WEIR_OK, "");
+		delivery_post(other_end((struct memory_stream *)stream), deliver_message, copy, WEIR_OK, "");
 	else
 		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory for a message");
 }
@@ -478,7 +478,7 @@ static void memory_stream_read(struct rpc_stream *stream)
 {
 	struct memory_stream *s = (struct memory_stream *)stream;
 	if (s->held)
-		parcel_post(s, deliver_read, NULL, WEIR_OK, "");
+		delivery_post(s, deliver_read, NULL, WEIR_OK, "");
 	else
 		s->reading = true;
 }
@@ -487,22 +487,22 @@ static void memory_stream_half_close(struct rpc_stream *stream)
 {
 	struct memory_stream *s = (struct memory_stream *)stream, *peer = other_end(s);
 	if (s == &s->pair->client) {
-		parcel_post(peer, deliver_half_close, NULL, WEIR_OK, "");
+		delivery_post(peer, deliver_half_close, NULL, WEIR_OK, "");
 		return;
 	}
-	parcel_post(peer, deliver_closed, NULL, WEIR_OK, "");
-	parcel_post(s, deliver_closed, NULL, WEIR_OK, "");
+	delivery_post(peer, deliver_closed, NULL, WEIR_OK, "");
+	delivery_post(s, deliver_closed, NULL, WEIR_OK, "");
 }
 
 static void memory_stream_cancel(struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct memory_stream *s = (struct memory_stream *)stream, *peer = other_end(s);
 	bool client = s == &s->pair->client;
-	parcel_post(s, deliver_closed, NULL, status, text);
+	delivery_post(s, deliver_closed, NULL, status, text);
 	char full[WEIR_ERROR_TEXT_BYTES];
 	failure_text(full, sizeof full, s->pair->address, stream->method, text);
-	parcel_post(peer, deliver_closed, NULL, client ? WEIR_E_CANCELLED : status,
-	            client || status != WEIR_E_UNAVAILABLE ? text : full);
+	delivery_post(peer, deliver_closed, NULL, client ? WEIR_E_CANCELLED : status,
+	              client || status != WEIR_E_UNAVAILABLE ? text : full);
 }
 
 /* --- The transport */

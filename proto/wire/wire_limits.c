@@ -45,8 +45,8 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.PartitionMap", "in_sync", WEIR_PARTITIONS_MAX)                    \
 	X("weir.v1.InSync", "server", WEIR_REPLICAS_MAX)                             \
 	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)                            \
-	X("weir.v1.JoinReply", "boots", WEIR_SERVERS_MAX)                            \
-	X("weir.v1.ProgressRequest", "boots", WEIR_SERVERS_MAX)                      \
+	X("weir.v1.JoinReply", "process_ids", WEIR_SERVERS_MAX)                      \
+	X("weir.v1.ProgressRequest", "process_ids", WEIR_SERVERS_MAX)                \
 	X("weir.v1.ProgressRequest", "staleness", HISTOGRAM_BUCKETS)                 \
 	X("weir.v1.LeaveRequest", "staleness", HISTOGRAM_BUCKETS)                    \
 	X("weir.v1.WorkerStatus", "staleness", HISTOGRAM_BUCKETS)                    \

@@ -300,7 +300,7 @@ static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
 	return WEIR_OK;
 }
 
-static weir_status check_lifecycle(const weir_table_spec *t, weir_error *err)
+static weir_status check_eviction(const weir_table_spec *t, weir_error *err)
 {
 	const weir_admission *a = &t->admission;
 	const weir_eviction *e = &t->eviction;
@@ -408,7 +408,7 @@ weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 	if (!status)
 		status = check_optimizer(spec, err);
 	if (!status)
-		status = check_lifecycle(spec, err);
+		status = check_eviction(spec, err);
 	if (!status)
 		status = check_mode(spec, err);
 	return status ? status : check_codecs(spec, err);

@@ -138,7 +138,7 @@ static void begin_rows(struct take_part *part, struct store *store, weir_error *
 	                                             .cold = s->cold,
 	                                             .floor = part->floor,
 	                                             .clock = s->options.clock,
-	                                             .owner = rpc_loop_poster(part->executor->loop),
+	                                             .owner = rpc_loop_executor(part->executor->loop),
 	                                             .ready = on_ready,
 	                                             .ended = on_ended,
 	                                             .arg = part};

@@ -77,7 +77,7 @@ static weir_status choose(struct rewind *r, const char *from, struct rewind_reco
 	return status;
 }
 
-static void on_put(struct authority_succession *x)
+static void on_put(struct coord_records_succession *x)
 {
 	struct rewind *r = x->arg;
 	struct server *s = r->server;
@@ -92,12 +92,12 @@ static void on_put(struct authority_succession *x)
 static weir_status put(struct rewind *r, struct rewind_record *next, weir_error *err)
 {
 	struct server *s = r->server;
-	struct authority_succession x = {.record = *next, .poster = server_poster(s), .done = on_put, .arg = r};
+	struct coord_records_succession x = {.record = *next, .run_on = server_callback_executor(s), .done = on_put, .arg = r};
 	pthread_mutex_lock(&r->lock);
 	r->put_done = false;
 	pthread_mutex_unlock(&r->lock);
 	server_enter(s);
-	authority_succeed(roles_authority(s), &x);
+	coord_records_succeed(roles_records(s), &x);
 	pthread_mutex_lock(&r->lock);
 	while (!r->put_done)
 		pthread_cond_wait(&r->wake, &r->lock);

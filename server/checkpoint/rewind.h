@@ -37,7 +37,7 @@ struct rewind;
 weir_status rewind_create(struct server *s, const struct checkpoint_options *checkpoint, weir_error *err) WEIR_MUST_CHECK;
 /* Stops deciding. The executors must still run. */
 void rewind_stop(struct rewind *r);
-/* Call it after the coordinator records (struct authority) have ended. */
+/* Call it after the coordinator records (struct coord_records) have ended. */
 void rewind_destroy(struct rewind *r);
 
 /* No full log of the partition, or of JOURNAL_LEDGER, is left. */

@@ -15,7 +15,7 @@ static weir_status take_next(void *arg, const struct coord_record *r, weir_error
 {
 	struct following *f = arg;
 	f->found = r;
-	return r ? authority_unpack_next(r->value, r->value_bytes, f->after, &f->record, err) : WEIR_OK;
+	return r ? coord_records_unpack_next(r->value, r->value_bytes, f->after, &f->record, err) : WEIR_OK;
 }
 
 /* Reads the record that follows a generation. */
@@ -23,8 +23,8 @@ static weir_status read_after(const struct rewind_follow_options *o, uint64_t ge
 {
 	char prefix[WEIR_COORD_KEY_BYTES_MAX], key[WEIR_COORD_KEY_BYTES_MAX];
 	*f = (struct following){.after = generation};
-	authority_prefix(o->uuid, generation, prefix);
-	authority_key(prefix, AUTHORITY_NEXT, 0, key);
+	coord_records_prefix(o->uuid, generation, prefix);
+	coord_records_key(prefix, COORD_RECORDS_NEXT, 0, key);
 	return coord_ask(&o->ask, key, take_next, f, err);
 }
 

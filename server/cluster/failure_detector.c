@@ -9,16 +9,16 @@
 #define ITEMS_FIRST 16u
 
 struct peer {
-	struct heart_peer start;
-	bool silent;              /* reported through `silence` */
-	struct heart_item *items; /* (count) for the next heartbeat */
+	struct failure_detector_peer start;
+	bool silent;                  /* reported through `silence` */
+	struct heartbeat_item *items; /* (count) for the next heartbeat */
 	uint32_t count, capacity;
-	/* (partitions and the ledger, HEART_KINDS) Position in `items`, from 1; 0: none waits. */
+	/* (partitions and the ledger, HEARTBEAT_KINDS) Position in `items`, from 1; 0: none waits. */
 	uint16_t *at;
 };
 
-struct heart {
-	struct heart_options options;
+struct failure_detector {
+	struct failure_detector_options options;
 	struct heartbeat silences;
 	uint32_t ticks;
 	bool hears_itself;  /* by a path that still exists */
@@ -28,35 +28,36 @@ struct heart {
 
 /* --- Life */
 
-static uint32_t kinds_of_all(const struct heart *h)
+static uint32_t kinds_of_all(const struct failure_detector *h)
 {
-	return (h->options.partitions + 1) * HEART_KINDS;
+	return (h->options.partitions + 1) * HEARTBEAT_KINDS;
 }
 
-struct heart *heart_create(const struct heart_options *options)
+struct failure_detector *failure_detector_create(const struct failure_detector_options *options)
 {
 	assert(options->servers <= WEIR_SERVERS_MAX && options->self < options->servers);
 	assert(options->partitions <= WEIR_PARTITIONS_MAX && options->incarnation > 0);
-	struct heart *h = calloc(1, sizeof *h);
+	struct failure_detector *h = calloc(1, sizeof *h);
 	if (!h)
 		return NULL;
 	h->options = *options;
 	if (!h->options.silent_ticks)
-		h->options.silent_ticks = WEIR_HEART_SILENT_TICKS;
+		h->options.silent_ticks = WEIR_HEARTBEAT_SILENT_TICKS;
 	heartbeat_init(&h->silences);
 	h->peers = calloc(options->servers, sizeof *h->peers);
 	bool whole = h->peers;
 	if (whole)
-		h->peers[options->self].start = (struct heart_peer){.incarnation = options->incarnation, .boot = options->boot};
+		h->peers[options->self].start =
+		    (struct failure_detector_peer){.incarnation = options->incarnation, .process_id = options->process_id};
 	for (uint32_t i = 0; i < options->servers && whole; i++)
 		whole = (h->peers[i].at = calloc(kinds_of_all(h), sizeof *h->peers[i].at)) != NULL;
 	if (whole)
 		return h;
-	heart_destroy(h);
+	failure_detector_destroy(h);
 	return NULL;
 }
 
-void heart_destroy(struct heart *h)
+void failure_detector_destroy(struct failure_detector *h)
 {
 	if (!h)
 		return;
@@ -68,20 +69,20 @@ void heart_destroy(struct heart *h)
 	free(h);
 }
 
-struct heart_peer heart_get_peer(const struct heart *h, uint16_t server)
+struct failure_detector_peer failure_detector_get_peer(const struct failure_detector *h, uint16_t server)
 {
 	assert(server < h->options.servers);
 	return h->peers[server].start;
 }
 
-const struct heartbeat *heart_silences(const struct heart *h)
+const struct heartbeat *failure_detector_silences(const struct failure_detector *h)
 {
 	return &h->silences;
 }
 
 /* --- Silence */
 
-static void report(struct heart *h, uint16_t server)
+static void report(struct failure_detector *h, uint16_t server)
 {
 	struct peer *p = &h->peers[server];
 	const bool silent = heartbeat_silent(&h->silences, server) >= h->options.silent_ticks;
@@ -91,25 +92,25 @@ static void report(struct heart *h, uint16_t server)
 	h->options.silence(h->options.arg, server, silent);
 }
 
-static bool is_expected(const struct heart *h, uint16_t server)
+static bool is_expected(const struct failure_detector *h, uint16_t server)
 {
 	return !h->peers[server].start.incarnation && h->ticks + h->options.silent_ticks <= h->options.first_ticks;
 }
 
 /* Whether messages sent by others since the last tick would have been heard. */
-static bool has_listened(struct heart *h)
+static bool has_listened(struct failure_detector *h)
 {
 	const bool listened = h->heard_itself || !h->hears_itself;
 	h->heard_itself = false;
 	return listened;
 }
 
-void heart_lost_itself(struct heart *h)
+void failure_detector_lost_itself(struct failure_detector *h)
 {
 	h->hears_itself = false;
 }
 
-void heart_tick(struct heart *h)
+void failure_detector_tick(struct failure_detector *h)
 {
 	if (!has_listened(h))
 		return;
@@ -122,7 +123,7 @@ void heart_tick(struct heart *h)
 	}
 }
 
-void heart_heard(struct heart *h, uint16_t server)
+void failure_detector_heard(struct failure_detector *h, uint16_t server)
 {
 	assert(server < h->options.servers);
 	heartbeat_heard(&h->silences, server);
@@ -131,11 +132,11 @@ void heart_heard(struct heart *h, uint16_t server)
 
 /* --- Sending */
 
-static uint16_t *place_of(const struct heart *h, const struct heart_item *i)
+static uint16_t *place_of(const struct failure_detector *h, const struct heartbeat_item *i)
 {
 	const uint32_t partition = i->partition == JOURNAL_LEDGER ? h->options.partitions : i->partition;
 	assert(partition <= h->options.partitions);
-	return &h->peers[i->message.to].at[partition * HEART_KINDS + heart_kind(&i->message) - 1u];
+	return &h->peers[i->message.to].at[partition * HEARTBEAT_KINDS + heartbeat_kind(&i->message) - 1u];
 }
 
 /* False: out of memory. */
@@ -144,7 +145,7 @@ static bool make_room(struct peer *p)
 	if (p->count < p->capacity)
 		return true;
 	const uint32_t capacity = p->capacity ? 2 * p->capacity : ITEMS_FIRST;
-	struct heart_item *items = realloc(p->items, capacity * sizeof *items);
+	struct heartbeat_item *items = realloc(p->items, capacity * sizeof *items);
 	if (!items)
 		return false;
 	p->items = items;
@@ -152,11 +153,11 @@ static bool make_room(struct peer *p)
 	return true;
 }
 
-void heart_add(struct heart *h, uint16_t partition, const struct replica_message *m)
+void failure_detector_add(struct failure_detector *h, uint16_t partition, const struct replica_message *m)
 {
-	assert(heart_kind(m) && m->to < h->options.servers && m->to != h->options.self);
+	assert(heartbeat_kind(m) && m->to < h->options.servers && m->to != h->options.self);
 	struct peer *p = &h->peers[m->to];
-	const struct heart_item item = {.partition = partition, .message = *m};
+	const struct heartbeat_item item = {.partition = partition, .message = *m};
 	uint16_t *place = place_of(h, &item);
 	if (*place) {
 		struct replica_message *waiting = &p->items[*place - 1].message;
@@ -169,19 +170,19 @@ void heart_add(struct heart *h, uint16_t partition, const struct replica_message
 	}
 }
 
-static void beat(struct heart *h, uint16_t to)
+static void beat(struct failure_detector *h, uint16_t to)
 {
-	const struct heart_options *o = &h->options;
+	const struct failure_detector_options *o = &h->options;
 	struct peer *p = &h->peers[to];
-	struct heart_header header = {.generation = o->generation,
-	                              .incarnation = o->incarnation,
-	                              .boot = o->boot,
-	                              .from = o->self,
-	                              .to = to,
-	                              .slow = h->silences.slow[o->self],
-	                              .items = p->count};
+	struct heartbeat_header header = {.generation = o->generation,
+	                                  .incarnation = o->incarnation,
+	                                  .process_id = o->process_id,
+	                                  .from = o->self,
+	                                  .to = to,
+	                                  .slow = h->silences.slow[o->self],
+	                                  .items = p->count};
 	memcpy(header.uuid, o->uuid, sizeof header.uuid);
-	struct message *m = heart_pack(&header, p->items);
+	struct message *m = heartbeat_pack(&header, p->items);
 	if (!m)
 		return;
 	for (uint32_t i = 0; i < p->count; i++)
@@ -190,12 +191,12 @@ static void beat(struct heart *h, uint16_t to)
 	o->send(o->arg, to, m);
 }
 
-void heart_say_slow(struct heart *h, bool slow)
+void failure_detector_say_slow(struct failure_detector *h, bool slow)
 {
 	h->silences.slow[h->options.self] = slow;
 }
 
-void heart_beat(struct heart *h)
+void failure_detector_beat(struct failure_detector *h)
 {
 	for (uint16_t i = 0; i < h->options.servers; i++)
 		beat(h, i);
@@ -203,9 +204,9 @@ void heart_beat(struct heart *h)
 
 /* --- Receiving */
 
-static weir_status check_parties(const struct heart *h, const struct heart_header *got, weir_error *err)
+static weir_status check_parties(const struct failure_detector *h, const struct heartbeat_header *got, weir_error *err)
 {
-	const struct heart_options *o = &h->options;
+	const struct failure_detector_options *o = &h->options;
 	if (memcmp(got->uuid, o->uuid, sizeof got->uuid) != 0 || got->generation != o->generation)
 		return weir_fail(err, WEIR_E_GENERATION,
 		                 "a heartbeat of server %u, which is of another job, or of its generation %llu, not %llu", got->from,
@@ -217,15 +218,15 @@ static weir_status check_parties(const struct heart *h, const struct heart_heade
 	return WEIR_OK;
 }
 
-static weir_status check_start(const struct heart *h, const struct heart_header *got, weir_error *err)
+static weir_status check_start(const struct failure_detector *h, const struct heartbeat_header *got, weir_error *err)
 {
-	const struct heart_peer *known = &h->peers[got->from].start;
+	const struct failure_detector_peer *known = &h->peers[got->from].start;
 	if (got->incarnation < known->incarnation)
 		return weir_fail(
 		    err, WEIR_E_STALE,
 		    "a heartbeat of server %u in incarnation %llu, it is in %llu: a late one, or the server has lost its folder",
 		    got->from, (unsigned long long)got->incarnation, (unsigned long long)known->incarnation);
-	if (got->incarnation == known->incarnation && got->boot != known->boot)
+	if (got->incarnation == known->incarnation && got->process_id != known->process_id)
 		return weir_fail(
 		    err, WEIR_E_STATE,
 		    "two processes are server %u in incarnation %llu: stop one of them, the one with a copied or a new folder", got->from,
@@ -233,10 +234,11 @@ static weir_status check_start(const struct heart *h, const struct heart_header 
 	return WEIR_OK;
 }
 
-static weir_status check_partitions(const struct heart *h, const struct heart_header *got, struct cursor items, weir_error *err)
+static weir_status check_partitions(const struct failure_detector *h, const struct heartbeat_header *got, struct cursor items,
+                                    weir_error *err)
 {
 	for (uint32_t i = 0; i < got->items; i++) {
-		const uint16_t partition = heart_next(&items, got).partition;
+		const uint16_t partition = heartbeat_next(&items, got).partition;
 		if (partition != JOURNAL_LEDGER && partition >= h->options.partitions)
 			return weir_fail(err, WEIR_E_INVALID, "a heartbeat of server %u speaks of partition %u, the job has %u", got->from,
 			                 partition, h->options.partitions);
@@ -244,11 +246,11 @@ static weir_status check_partitions(const struct heart *h, const struct heart_he
 	return WEIR_OK;
 }
 
-weir_status heart_receive(struct heart *h, const struct message *m, weir_error *err)
+weir_status failure_detector_receive(struct failure_detector *h, const struct message *m, weir_error *err)
 {
-	struct heart_header got;
+	struct heartbeat_header got;
 	struct cursor items;
-	weir_status status = heart_unpack(m, &got, &items, err);
+	weir_status status = heartbeat_unpack(m, &got, &items, err);
 	if (!status)
 		status = check_parties(h, &got, err);
 	if (!status)
@@ -261,11 +263,11 @@ weir_status heart_receive(struct heart *h, const struct message *m, weir_error *
 		h->hears_itself = h->heard_itself = true;
 		return WEIR_OK;
 	}
-	h->peers[got.from].start = (struct heart_peer){.incarnation = got.incarnation, .boot = got.boot};
+	h->peers[got.from].start = (struct failure_detector_peer){.incarnation = got.incarnation, .process_id = got.process_id};
 	h->silences.slow[got.from] = got.slow;
-	heart_heard(h, got.from);
+	failure_detector_heard(h, got.from);
 	for (uint32_t i = 0; i < got.items; i++) {
-		const struct heart_item item = heart_next(&items, &got);
+		const struct heartbeat_item item = heartbeat_next(&items, &got);
 		h->options.deliver(h->options.arg, item.partition, &item.message);
 	}
 	return WEIR_OK;

@@ -18,19 +18,19 @@
  * by a process id drawn at random (`boot`). Heartbeats of a former start are refused. So is a
  * second process with the number and incarnation of the first: one of the two has begun with
  * another's data, or with none. */
-#ifndef WEIR_HEART_H
-#define WEIR_HEART_H
+#ifndef WEIR_FAILURE_DETECTOR_H
+#define WEIR_FAILURE_DETECTOR_H
 
 #include "server/cluster/heartbeat_format.h"
 #include "server/records/heartbeat.h"
 
-struct heart_options {
+struct failure_detector_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint16_t self;                /* this server */
-	uint32_t servers, partitions; /* servers and partitions of the job */
-	uint64_t incarnation, boot;   /* of this start; the incarnation is at least 1 */
-	uint32_t silent_ticks;        /* 0: WEIR_HEART_SILENT_TICKS */
+	uint16_t self;                    /* this server */
+	uint32_t servers, partitions;     /* servers and partitions of the job */
+	uint64_t incarnation, process_id; /* of this start; the incarnation is at least 1 */
+	uint32_t silent_ticks;            /* 0: WEIR_HEARTBEAT_SILENT_TICKS */
 	/* A server not heard from yet is silent only after this many ticks: it may have to find this
 	 * server again. */
 	uint32_t first_ticks;
@@ -38,43 +38,43 @@ struct heart_options {
 	/* Owns m; m may get lost. */
 	void (*send)(void *arg, uint16_t to, struct message *m);
 	/* From another server's replica of the partition (JOURNAL_LEDGER: of the ledger) to ours. May
-	 * call heart_add. */
+	 * call failure_detector_add. */
 	void (*deliver)(void *arg, uint16_t partition, const struct replica_message *m);
 	/* The server has been silent for silent_ticks, or was heard again. */
 	void (*silence)(void *arg, uint16_t server, bool silent);
 };
 
-struct heart;
-struct heart *heart_create(const struct heart_options *options); /* NULL: out of memory */
-void heart_destroy(struct heart *h);                             /* NULL is allowed */
+struct failure_detector;
+struct failure_detector *failure_detector_create(const struct failure_detector_options *options); /* NULL: out of memory */
+void failure_detector_destroy(struct failure_detector *h);                                        /* NULL is allowed */
 
 /* Sends m to m->to with the next heartbeat, in place of a waiting message of the same kind and
- * partition. Requires: heart_kind(m) is not 0. */
-void heart_add(struct heart *h, uint16_t partition, const struct replica_message *m);
+ * partition. Requires: heartbeat_kind(m) is not 0. */
+void failure_detector_add(struct failure_detector *h, uint16_t partition, const struct replica_message *m);
 /* Call about every 100 ms of the loop's own running time. Counts the tick if this server hears
  * itself, and reports servers that are silent now. */
-void heart_tick(struct heart *h);
+void failure_detector_tick(struct failure_detector *h);
 /* The path to itself is lost: ticks count without it until the server hears itself again. */
-void heart_lost_itself(struct heart *h);
+void failure_detector_lost_itself(struct failure_detector *h);
 /* Sets whether heartbeats report this server's disk as slow. */
-void heart_say_slow(struct heart *h, bool slow);
-/* Sends a heartbeat to every server, this one too; call it after heart_tick. A server that cannot
- * do its work skips the call, so that others take over. */
-void heart_beat(struct heart *h);
+void failure_detector_say_slow(struct failure_detector *h, bool slow);
+/* Sends a heartbeat to every server, this one too; call it after failure_detector_tick. A server
+ * that cannot do its work skips the call, so that others take over. */
+void failure_detector_beat(struct failure_detector *h);
 /* Takes in a heartbeat; m is borrowed. A refused heartbeat has no effect: its sender does not count
  * as heard. E_CORRUPT, E_VERSION; E_GENERATION: of another job or generation; E_INVALID: not for
  * this server, or of an unknown server or partition; E_STALE: from a former start; E_STATE: from a
  * second process. */
-weir_status heart_receive(struct heart *h, const struct message *m, weir_error *err) WEIR_MUST_CHECK;
+weir_status failure_detector_receive(struct failure_detector *h, const struct message *m, weir_error *err) WEIR_MUST_CHECK;
 /* Another sign of life came from the server. */
-void heart_heard(struct heart *h, uint16_t server);
+void failure_detector_heard(struct failure_detector *h, uint16_t server);
 
 /* The start of the server last heard from; zeros: none yet. */
-struct heart_peer {
-	uint64_t incarnation, boot;
+struct failure_detector_peer {
+	uint64_t incarnation, process_id;
 };
-struct heart_peer heart_get_peer(const struct heart *h, uint16_t server);
+struct failure_detector_peer failure_detector_get_peer(const struct failure_detector *h, uint16_t server);
 /* For replica_tick. */
-const struct heartbeat *heart_silences(const struct heart *h);
+const struct heartbeat *failure_detector_silences(const struct failure_detector *h);
 
 #endif

@@ -12,7 +12,7 @@
 /* The server's end of a stream. Owned by the stream's loop. Freed when the stream is closed and no
  * arrival is under way. */
 struct intake {
-	struct heart_loop *h;
+	struct heartbeat_loop *h;
 	struct rpc_loop *loop;
 	struct rpc_stream *stream; /* NULL: closed */
 	uint32_t under_way;        /* arrivals */
@@ -53,7 +53,7 @@ static void arrival_back(void *arg)
 static void arrival_run(void *arg)
 {
 	struct arrival *a = arg;
-	a->status = heart_receive(a->from->h->heart, a->beat, &a->err);
+	a->status = failure_detector_receive(a->from->h->detector, a->beat, &a->err);
 	message_release(a->beat);
 	rpc_loop_post(a->from->loop, arrival_back, a);
 }
@@ -102,7 +102,7 @@ static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, 
 	settle(i);
 }
 
-const struct rpc_stream_handler *heart_loop_open(struct heart_loop *h, struct rpc_stream *stream, void **arg)
+const struct rpc_stream_handler *heartbeat_loop_open(struct heartbeat_loop *h, struct rpc_stream *stream, void **arg)
 {
 	static const struct rpc_stream_handler handler = {.message = on_message, .closed = on_closed};
 	const bool stopping = atomic_load(&h->hushed);

@@ -14,7 +14,7 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 
 static void on_writable(void *arg, struct rpc_stream *stream)
 {
-	struct heart_link *k = arg;
+	struct heartbeat_link *k = arg;
 	(void)stream;
 	k->pause = 0;
 }
@@ -24,16 +24,16 @@ static void on_writable(void *arg, struct rpc_stream *stream)
 static uint32_t pause_after(uint32_t pause, weir_status status)
 {
 	const uint32_t doubled = pause ? 2 * pause : 1;
-	return status == WEIR_E_UNAVAILABLE && doubled < WEIR_HEART_PAUSE_TICKS ? doubled : WEIR_HEART_PAUSE_TICKS;
+	return status == WEIR_E_UNAVAILABLE && doubled < WEIR_HEARTBEAT_PAUSE_TICKS ? doubled : WEIR_HEARTBEAT_PAUSE_TICKS;
 }
 
 static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
-	struct heart_link *k = arg;
+	struct heartbeat_link *k = arg;
 	(void)stream;
 	k->stream = NULL;
 	if (k->to == k->h->options.self)
-		heart_lost_itself(k->h->heart);
+		failure_detector_lost_itself(k->h->detector);
 	k->wait = k->pause = pause_after(k->pause, status);
 	/* Otherwise the silence is enough. */
 	if (status != WEIR_E_UNAVAILABLE && status != WEIR_E_CANCELLED)
@@ -42,9 +42,9 @@ static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, 
 }
 
 /* Keeps the channel for the end: only a thread that is no loop may close it. */
-static weir_status retire_channel(struct heart_link *k, weir_error *err)
+static weir_status retire_channel(struct heartbeat_link *k, weir_error *err)
 {
-	struct heart_loop *h = k->h;
+	struct heartbeat_loop *h = k->h;
 	struct rpc_channel **retired = realloc(h->retired, (h->retired_count + 1) * sizeof(struct rpc_channel *));
 	if (!retired)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
@@ -55,9 +55,9 @@ static weir_status retire_channel(struct heart_link *k, weir_error *err)
 }
 
 /* Finds the channel to the server's present address. */
-static weir_status find_channel(struct heart_link *k, const char *address, weir_error *err)
+static weir_status find_channel(struct heartbeat_link *k, const char *address, weir_error *err)
 {
-	const struct heart_loop_options *o = &k->h->options;
+	const struct heartbeat_loop_options *o = &k->h->options;
 	weir_status status = WEIR_OK;
 	if (k->channel && strcmp(rpc_channel_address(k->channel), address) == 0)
 		return WEIR_OK;
@@ -66,10 +66,10 @@ static weir_status find_channel(struct heart_link *k, const char *address, weir_
 	return status ? status : rpc_channel_open(&k->channel, o->rpc, k->h->loop, address, err);
 }
 
-void heart_link_tick(struct heart_link *k)
+void heartbeat_link_tick(struct heartbeat_link *k)
 {
 	static const struct rpc_stream_handler handler = {.message = on_message, .writable = on_writable, .closed = on_closed};
-	const struct heart_loop_options *o = &k->h->options;
+	const struct heartbeat_loop_options *o = &k->h->options;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error err = {0};
 	k->wait -= k->wait > 0;
@@ -80,17 +80,17 @@ void heart_link_tick(struct heart_link *k)
 		status = rpc_stream_open(&k->stream, k->channel, RPC_HEARTBEAT, &handler, k, &err);
 	if (!status)
 		return;
-	k->wait = WEIR_HEART_PAUSE_TICKS;
+	k->wait = WEIR_HEARTBEAT_PAUSE_TICKS;
 	LOG_AT(k->h->options.logger, LOG_WARN, "no heartbeats", "to=%u reason=\"%s\"", k->to, err.text);
 }
 
-void heart_link_end(struct heart_link *k)
+void heartbeat_link_end(struct heartbeat_link *k)
 {
 	if (k->stream)
 		rpc_stream_cancel(k->stream, WEIR_E_CANCELLED, "the server is stopping");
 }
 
-void heart_link_send(struct heart_link *k, struct message *m)
+void heartbeat_link_send(struct heartbeat_link *k, struct message *m)
 {
 	if (!k->stream || rpc_stream_queued(k->stream)) {
 		message_release(m);

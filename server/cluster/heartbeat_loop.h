@@ -1,5 +1,5 @@
 /* Runs a server's failure detector (failure_detector.h). A loop of its own ticks every
- * WEIR_HEART_TICK_MS, sends heartbeats on a stream to every other server, takes theirs, and
+ * WEIR_HEARTBEAT_TICK_MS, sends heartbeats on a stream to every other server, takes theirs, and
  * publishes which servers are silent.
  *
  * Silence. The others' messages come in on the loops of this server's executors, and a loop that
@@ -10,24 +10,24 @@
  * Stuck loops. An executor that has not run for WEIR_STUCK_MS has partitions that nobody serves.
  * The server then sends no heartbeats, so that other servers take the partitions over, and sends
  * them again once all executors run. A server that is about to end stops for good. */
-#ifndef WEIR_HEART_LOOP_H
-#define WEIR_HEART_LOOP_H
+#ifndef WEIR_HEARTBEAT_LOOP_H
+#define WEIR_HEARTBEAT_LOOP_H
 
 #include "common/system/logger.h"
 #include "proto/rpc/rpc.h"
 #include "server/cluster/loop_watch.h"
 #include "server/records/heartbeat.h"
 
-struct heart_loop_options {
+struct heartbeat_loop_options {
 	struct rpc *rpc;
 	struct logger *logger;
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint16_t self;                /* this server */
-	uint32_t servers, partitions; /* servers and partitions of the job */
-	struct loop_watch *watch;     /* of the loops that must run; this loop ticks it. Borrowed. */
-	uint64_t incarnation, boot;   /* of this start */
-	void *arg;                    /* of address and is_slow */
+	uint16_t self;                    /* this server */
+	uint32_t servers, partitions;     /* servers and partitions of the job */
+	struct loop_watch *watch;         /* of the loops that must run; this loop ticks it. Borrowed. */
+	uint64_t incarnation, process_id; /* of this start */
+	void *arg;                        /* of address and is_slow */
 	/* Copies the address where a server listens to out (WEIR_ADDRESS_BYTES_MAX). False: unknown.
 	 * Called before each attempt to reach it, on this loop. */
 	bool (*address)(void *arg, uint16_t server, char *out);
@@ -35,24 +35,25 @@ struct heart_loop_options {
 	bool (*is_slow)(void *arg);
 };
 
-struct heart_loop;
-weir_status heart_loop_create(struct heart_loop **out, const struct heart_loop_options *options, weir_error *err) WEIR_MUST_CHECK;
+struct heartbeat_loop;
+weir_status heartbeat_loop_create(struct heartbeat_loop **out, const struct heartbeat_loop_options *options,
+                                  weir_error *err) WEIR_MUST_CHECK;
 /* Ends the loop and its streams. Call from a thread that is no loop, when no stream comes in any
  * more (rpc_server_stop), and before the loops of incoming streams end. Afterwards a silent server
  * stays silent. NULL is allowed. */
-void heart_loop_stop(struct heart_loop *h);
-void heart_loop_destroy(struct heart_loop *h); /* stopped, and without callers; NULL is allowed */
+void heartbeat_loop_stop(struct heartbeat_loop *h);
+void heartbeat_loop_destroy(struct heartbeat_loop *h); /* stopped, and without callers; NULL is allowed */
 
 /* Takes a stream that another server's failure detector has opened (rpc_service.stream_open). */
-const struct rpc_stream_handler *heart_loop_open(struct heart_loop *h, struct rpc_stream *stream, void **arg);
+const struct rpc_stream_handler *heartbeat_loop_open(struct heartbeat_loop *h, struct rpc_stream *stream, void **arg);
 
 /* From any thread: */
 /* Another sign of life came from it. */
-void heart_loop_heard(struct heart_loop *h, uint16_t server);
+void heartbeat_loop_heard(struct heartbeat_loop *h, uint16_t server);
 /* The server is about to end: no heartbeats any more. An incoming stream ends with its next
  * heartbeat. */
-void heart_loop_hush(struct heart_loop *h);
+void heartbeat_loop_hush(struct heartbeat_loop *h);
 /* For replica_tick: as of the last tick that counted. */
-void heart_loop_silences(const struct heart_loop *h, struct heartbeat *out);
+void heartbeat_loop_silences(const struct heartbeat_loop *h, struct heartbeat *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* Shared by heartbeat_loop.c (ticks, life), heartbeat_link.c (outgoing) and heartbeat_intake.c
  * (incoming). Nothing else includes this, except tests. */
-#ifndef WEIR_HEART_LOOP_INTERNAL_H
-#define WEIR_HEART_LOOP_INTERNAL_H
+#ifndef WEIR_HEARTBEAT_LOOP_INTERNAL_H
+#define WEIR_HEARTBEAT_LOOP_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,19 +10,19 @@
 #include "server/cluster/heartbeat_loop.h"
 
 /* One direction between two servers. */
-struct heart_link {
-	struct heart_loop *h;
+struct heartbeat_link {
+	struct heartbeat_loop *h;
 	uint16_t to;
 	struct rpc_channel *channel; /* NULL: not tried yet */
 	struct rpc_stream *stream;   /* NULL: none now */
 	uint32_t pause, wait;        /* ticks between attempts; ticks until the next attempt */
 };
 
-struct heart_loop {
-	struct heart_loop_options options;
+struct heartbeat_loop {
+	struct heartbeat_loop_options options;
 	struct rpc_loop *loop;
-	struct heart *heart;
-	struct heart_link *links;     /* (servers) */
+	struct failure_detector *detector;
+	struct heartbeat_link *links; /* (servers) */
 	struct rpc_channel **retired; /* (retired_count) to addresses that no server uses any more */
 	uint32_t retired_count;
 	bool closing; /* no stream is opened any more */
@@ -37,9 +37,9 @@ struct heart_loop {
 };
 
 /* --- heartbeat_link.c, on the failure detector's loop */
-void heart_link_tick(struct heart_link *k); /* tries to reach the server when it is time */
-void heart_link_end(struct heart_link *k);  /* ends its stream, if any */
+void heartbeat_link_tick(struct heartbeat_link *k); /* tries to reach the server when it is time */
+void heartbeat_link_end(struct heartbeat_link *k);  /* ends its stream, if any */
 /* Owns m. m is lost unless the stream takes it now. */
-void heart_link_send(struct heart_link *k, struct message *m);
+void heartbeat_link_send(struct heartbeat_link *k, struct message *m);
 
 #endif

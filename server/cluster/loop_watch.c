@@ -85,6 +85,6 @@ bool loop_watch_stuck(const struct loop_watch *w, char name[LOOP_WATCH_NAME_BYTE
 {
 	const uint32_t ticks = atomic_load(&w->ticks);
 	name_of(w, atomic_load(&w->slowest), name);
-	*ms = (uint64_t)ticks * WEIR_HEART_TICK_MS;
+	*ms = (uint64_t)ticks * WEIR_HEARTBEAT_TICK_MS;
 	return ticks >= LOOP_WATCH_STUCK_TICKS;
 }

@@ -13,7 +13,7 @@
 #include "common/system/logger.h"
 
 #define LOOP_WATCH_NAME_BYTES  16u
-#define LOOP_WATCH_STUCK_TICKS (WEIR_STUCK_MS / WEIR_HEART_TICK_MS)
+#define LOOP_WATCH_STUCK_TICKS (WEIR_STUCK_MS / WEIR_HEARTBEAT_TICK_MS)
 
 struct loop_watch;
 /* Loops 0 .. executors - 1 belong to executors. With `ledger`, the next one is the ledger's. NULL:
@@ -21,10 +21,10 @@ struct loop_watch;
 struct loop_watch *loop_watch_create(struct logger *logger, uint32_t executors, bool ledger);
 void loop_watch_destroy(struct loop_watch *w); /* NULL is allowed */
 
-/* The loop runs: call on it about every WEIR_HEART_TICK_MS. */
+/* The loop runs: call on it about every WEIR_HEARTBEAT_TICK_MS. */
 void loop_watch_ran(struct loop_watch *w, uint32_t loop);
-/* Call every WEIR_HEART_TICK_MS, on one thread that runs none of the loops. Returns for how many
- * ticks the slowest loop has not run. */
+/* Call every WEIR_HEARTBEAT_TICK_MS, on one thread that runs none of the loops. Returns for how
+ * many ticks the slowest loop has not run. */
 uint32_t loop_watch_tick(struct loop_watch *w);
 /* Any thread. Whether a loop is stuck; its thread's name, and for how long. */
 bool loop_watch_stuck(const struct loop_watch *w, char name[LOOP_WATCH_NAME_BYTES], uint64_t *ms);

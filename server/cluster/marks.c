@@ -36,7 +36,7 @@ struct marks {
 	/* The thread's, or a tour's while the thread waits for it. */
 	struct mark filed, reported; /* mark at each place, like `coordinated`; generation 0: not yet */
 	bool file_failed;            /* the failure was logged */
-	struct authority_marking marking;
+	struct coord_records_marking marking;
 	struct rpc_loop *loop;
 	struct rpc_channel *channel; /* to the ledger, at `address` */
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -90,7 +90,7 @@ static void write_file(struct marks *m, const struct mark *now)
 
 /* --- The coordinator */
 
-static void on_marked(struct authority_marking *x)
+static void on_marked(struct coord_records_marking *x)
 {
 	struct marks *m = x->arg;
 	struct server *s = m->server;
@@ -121,9 +121,10 @@ static void tell_coordinator(struct marks *m, const struct mark *now)
 	await_coordinator(m);
 	if (!m->asking && mark_is_below(&m->coordinated, now)) {
 		m->asking = true;
-		m->marking = (struct authority_marking){.mark = *now, .poster = server_poster(s), .done = on_marked, .arg = m};
+		m->marking =
+		    (struct coord_records_marking){.mark = *now, .run_on = server_callback_executor(s), .done = on_marked, .arg = m};
 		server_enter(s);
-		authority_mark(roles_authority(s), &m->marking);
+		coord_records_mark(roles_records(s), &m->marking);
 		await_coordinator(m);
 	}
 	pthread_mutex_unlock(&m->lock);
@@ -377,13 +378,13 @@ void marks_destroy(struct marks *m)
 static weir_status take_mark(void *arg, const struct coord_record *r, weir_error *err)
 {
 	*(struct mark *)arg = (struct mark){0};
-	return r ? authority_unpack_mark(r->value, r->value_bytes, arg, err) : WEIR_OK;
+	return r ? coord_records_unpack_mark(r->value, r->value_bytes, arg, err) : WEIR_OK;
 }
 
 weir_status marks_ask(const struct coord_ask_options *options, const uint8_t uuid[16], uint16_t server, struct mark *out,
                       weir_error *err)
 {
 	char key[WEIR_COORD_KEY_BYTES_MAX];
-	authority_mark_key(uuid, server, key);
+	coord_records_mark_key(uuid, server, key);
 	return coord_ask(options, key, take_mark, out, err);
 }

@@ -9,10 +9,10 @@
 #include "server/replication/replication.h"
 
 struct hosted {
-	struct hosting_view view;
+	struct placement_view view;
 	uint64_t leaves_below; /* roles of earlier epochs move to other servers */
 };
-struct hosting {
+struct placement {
 	const struct server *server;
 	pthread_mutex_t lock;
 	/* Guarded by lock. */
@@ -20,7 +20,7 @@ struct hosting {
 	struct hosted of[]; /* (partitions, then the ledger) */
 };
 
-static uint16_t self_of(const struct hosting *h)
+static uint16_t self_of(const struct placement *h)
 {
 	return (uint16_t)h->server->options.index;
 }
@@ -28,7 +28,7 @@ static uint16_t self_of(const struct hosting *h)
 /* --- Known records */
 
 /* NULL: there is no such partition. */
-static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
+static struct placement_view *view_of(struct placement *h, uint16_t partition)
 {
 	const uint32_t partitions = h->server->options.partitions;
 	if (partition == JOURNAL_LEDGER)
@@ -36,23 +36,23 @@ static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
 	return partition < partitions ? &h->of[partition].view : NULL;
 }
 
-struct hosting *hosting_create(const struct server *s)
+struct placement *placement_create(const struct server *s)
 {
 	const uint32_t count = s->options.partitions + 1u;
-	struct hosting *h = calloc(1, sizeof *h + count * sizeof *h->of);
+	struct placement *h = calloc(1, sizeof *h + count * sizeof *h->of);
 	if (!h)
 		return NULL;
 	h->server = s;
 	pthread_mutex_init(&h->lock, NULL);
 	for (uint32_t p = 0; p < count; p++) {
-		struct hosting_view *v = &h->of[p].view;
+		struct placement_view *v = &h->of[p].view;
 		v->wanted.primary = v->seen.primary = MEMBER_NONE;
 		v->wanted.hosts = server_first_hosts(s, p < s->options.partitions ? (uint16_t)p : JOURNAL_LEDGER);
 	}
 	return h;
 }
 
-void hosting_free(struct hosting *h)
+void placement_free(struct placement *h)
 {
 	if (!h)
 		return;
@@ -60,32 +60,32 @@ void hosting_free(struct hosting *h)
 	free(h);
 }
 
-void hosting_note_wanted(struct hosting *h, uint16_t partition, const struct hosts_record *wanted)
+void placement_note_wanted(struct placement *h, uint16_t partition, const struct assignment *wanted)
 {
 	pthread_mutex_lock(&h->lock);
-	struct hosting_view *v = view_of(h, partition);
+	struct placement_view *v = view_of(h, partition);
 	if (v && wanted->revision > v->wanted.revision)
 		v->wanted = *wanted;
 	pthread_mutex_unlock(&h->lock);
 }
 
-void hosting_note_record(struct hosting *h, uint16_t partition, const struct replica_record *record)
+void placement_note_record(struct placement *h, uint16_t partition, const struct replica_record *record)
 {
 	pthread_mutex_lock(&h->lock);
-	struct hosting_view *v = view_of(h, partition);
+	struct placement_view *v = view_of(h, partition);
 	if (v && record->revision > v->seen.revision)
 		v->seen = *record;
 	pthread_mutex_unlock(&h->lock);
 }
 
-void hosting_note_server(struct hosting *h, uint16_t server, bool lives)
+void placement_note_server(struct placement *h, uint16_t server, bool lives)
 {
 	pthread_mutex_lock(&h->lock);
 	h->lives[server] = lives;
 	pthread_mutex_unlock(&h->lock);
 }
 
-bool hosting_lives(struct hosting *h, uint32_t server)
+bool placement_lives(struct placement *h, uint32_t server)
 {
 	pthread_mutex_lock(&h->lock);
 	const bool lives = server < WEIR_SERVERS_MAX && h->lives[server];
@@ -93,14 +93,14 @@ bool hosting_lives(struct hosting *h, uint32_t server)
 	return lives;
 }
 
-void hosting_note_all(struct hosting *h)
+void placement_note_all(struct placement *h)
 {
 	pthread_mutex_lock(&h->lock);
 	h->all = true;
 	pthread_mutex_unlock(&h->lock);
 }
 
-bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *out)
+bool placement_look(struct placement *h, uint16_t partition, struct placement_view *out)
 {
 	pthread_mutex_lock(&h->lock);
 	*out = *view_of(h, partition);
@@ -110,17 +110,17 @@ bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *ou
 }
 
 /* The partitions, plus the ledger if the job has one. */
-static uint32_t hosted_count(const struct hosting *h)
+static uint32_t hosted_count(const struct placement *h)
 {
 	return h->server->options.partitions + (h->server->ledger_loop != NULL);
 }
 
-bool hosting_is_whole(struct hosting *h)
+bool placement_is_whole(struct placement *h)
 {
 	pthread_mutex_lock(&h->lock);
 	bool whole = h->all && !h->leaves;
 	for (uint32_t p = 0; p < hosted_count(h) && whole; p++) {
-		const struct hosting_view *v = &h->of[p].view;
+		const struct placement_view *v = &h->of[p].view;
 		whole = !member_set_has(&v->wanted.hosts, self_of(h)) || member_set_has(&v->seen.isr, self_of(h));
 	}
 	pthread_mutex_unlock(&h->lock);
@@ -129,7 +129,7 @@ bool hosting_is_whole(struct hosting *h)
 
 /* --- Leaving */
 
-void hosting_leave(struct hosting *h)
+void placement_leave(struct placement *h)
 {
 	pthread_mutex_lock(&h->lock);
 	h->leaves = true;
@@ -138,13 +138,13 @@ void hosting_leave(struct hosting *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static bool is_leaving(const struct hosting *h, const struct hosted *x)
+static bool is_leaving(const struct placement *h, const struct hosted *x)
 {
 	const struct replica_record *seen = &x->view.seen;
 	return seen->primary == self_of(h) && seen->epoch < x->leaves_below && seen->isr.count > 1;
 }
 
-bool hosting_is_leaving(struct hosting *h)
+bool placement_is_leaving(struct placement *h)
 {
 	bool any = false;
 	pthread_mutex_lock(&h->lock);
@@ -154,7 +154,7 @@ bool hosting_is_leaving(struct hosting *h)
 	return any;
 }
 
-static bool leaves(struct hosting *h, uint16_t partition)
+static bool leaves(struct placement *h, uint16_t partition)
 {
 	pthread_mutex_lock(&h->lock);
 	const bool does = is_leaving(h, &h->of[partition == JOURNAL_LEDGER ? h->server->options.partitions : partition]);
@@ -164,11 +164,11 @@ static bool leaves(struct hosting *h, uint16_t partition)
 
 /* --- Steps */
 
-bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own)
+bool placement_is_wanted(struct placement *h, uint16_t partition, const struct replica_record *own)
 {
 	const uint16_t self = self_of(h);
-	struct hosting_view v;
-	if (!hosting_look(h, partition, &v))
+	struct placement_view v;
+	if (!placement_look(h, partition, &v))
 		return own != NULL;
 	return member_set_has(&v.wanted.hosts, self) || member_set_has(&v.seen.isr, self) || (own && member_set_has(&own->isr, self));
 }
@@ -183,7 +183,7 @@ static bool is_covered(const struct member_set *wanted, const struct member_set 
 
 /* The intended primary once all assigned servers are in sync. Without an intended primary, an
  * assigned present primary stays. Otherwise partitions spread over the assigned servers. */
-static uint16_t next_primary(const struct hosts_record *wanted, const struct replica_record *now, uint16_t partition)
+static uint16_t next_primary(const struct assignment *wanted, const struct replica_record *now, uint16_t partition)
 {
 	if (wanted->primary != MEMBER_NONE && wanted->epoch == now->epoch)
 		return wanted->primary;
@@ -200,23 +200,23 @@ static uint16_t successor(const struct replica_record *now, uint16_t self, uint1
 	return others.count ? others.ids[partition % others.count] : self;
 }
 
-static void move(struct hosting *h, struct replication *x, uint16_t to, uint64_t epoch)
+static void move(struct placement *h, struct replication *x, uint16_t to, uint64_t epoch)
 {
-	char name[AUTHORITY_NAME_BYTES];
+	char name[COORD_RECORDS_NAME_BYTES];
 	if (replication_move(x, to) == WEIR_OK)
 		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%s to=%u epoch=%llu",
-		       authority_name(replication_partition(x), name), to, (unsigned long long)epoch);
+		       coord_records_name(replication_partition(x), name), to, (unsigned long long)epoch);
 }
 
-static void drop(struct hosting *h, struct replication *x, uint16_t member)
+static void drop(struct placement *h, struct replication *x, uint16_t member)
 {
-	char name[AUTHORITY_NAME_BYTES];
+	char name[COORD_RECORDS_NAME_BYTES];
 	if (replication_drop(x, member))
 		LOG_AT(h->server->options.logger, LOG_DEBUG, "replica not dropped yet", "partition=%s server=%u",
-		       authority_name(replication_partition(x), name), member);
+		       coord_records_name(replication_partition(x), name), member);
 }
 
-static void drop_unwanted(struct hosting *h, struct replication *x, const struct member_set *wanted, bool in_sync_too)
+static void drop_unwanted(struct placement *h, struct replication *x, const struct member_set *wanted, bool in_sync_too)
 {
 	const struct replica *r = replication_replica(x);
 	const struct member_set isr = replica_get_record(r)->isr;
@@ -227,12 +227,12 @@ static void drop_unwanted(struct hosting *h, struct replication *x, const struct
 			drop(h, x, peers[i]);
 }
 
-void hosting_bring_about(struct hosting *h, struct replication *x)
+void placement_bring_about(struct placement *h, struct replication *x)
 {
 	const struct replica *r = replication_replica(x);
 	const uint16_t partition = replication_partition(x), self = self_of(h);
-	struct hosting_view v;
-	if (!replica_serves(r) || !hosting_look(h, partition, &v))
+	struct placement_view v;
+	if (!replica_serves(r) || !placement_look(h, partition, &v))
 		return;
 	const struct replica_record *now = replica_get_record(r);
 	if (leaves(h, partition)) {

@@ -14,47 +14,47 @@
  *
  * Records arrive on the thread of the coordinator's session. The rest runs on the partition's
  * loop. */
-#ifndef WEIR_HOSTING_H
-#define WEIR_HOSTING_H
+#ifndef WEIR_PLACEMENT_H
+#define WEIR_PLACEMENT_H
 
 #include "server/records/assignment.h"
 #include "server/replica/replica.h"
 
-struct hosting;
+struct placement;
 struct replication;
 struct server;
 
-struct hosting *hosting_create(const struct server *s); /* NULL: out of memory */
-void hosting_free(struct hosting *h);
+struct placement *placement_create(const struct server *s); /* NULL: out of memory */
+void placement_free(struct placement *h);
 
 /* Take in the coordinator's records. A record older than the known one changes nothing. */
-void hosting_note_wanted(struct hosting *h, uint16_t partition, const struct hosts_record *wanted);
-void hosting_note_record(struct hosting *h, uint16_t partition, const struct replica_record *record);
-void hosting_note_server(struct hosting *h, uint16_t server, bool lives);
-void hosting_note_all(struct hosting *h); /* all records that existed at first have been reported */
+void placement_note_wanted(struct placement *h, uint16_t partition, const struct assignment *wanted);
+void placement_note_record(struct placement *h, uint16_t partition, const struct replica_record *record);
+void placement_note_server(struct placement *h, uint16_t server, bool lives);
+void placement_note_all(struct placement *h); /* all records that existed at first have been reported */
 
-struct hosting_view {
-	struct hosts_record wanted; /* without a record: the initial placement, revision 0 */
+struct placement_view {
+	struct assignment wanted;   /* without a record: the initial placement, revision 0 */
 	struct replica_record seen; /* without a record: revision 0 */
 };
-/* Any thread. False: hosting_note_all has not been called yet, and all this may change. */
-bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *out);
+/* Any thread. False: placement_note_all has not been called yet, and all this may change. */
+bool placement_look(struct placement *h, uint16_t partition, struct placement_view *out);
 
 /* Whether the server has a lease with the coordinator. Any thread. */
-bool hosting_lives(struct hosting *h, uint32_t server);
+bool placement_lives(struct placement *h, uint32_t server);
 /* Whether this server is in sync wherever it is assigned, and is not about to end. Any thread. */
-bool hosting_is_whole(struct hosting *h);
+bool placement_is_whole(struct placement *h);
 
 /* This server is about to end: hands each of its primary roles to another server in sync. Each role
  * moves once, so that servers that end together do not pass it to and fro. Any thread. */
-void hosting_leave(struct hosting *h);
+void placement_leave(struct placement *h);
 /* Whether a role is left that another server could take. Any thread. */
-bool hosting_is_leaving(struct hosting *h);
+bool placement_is_leaving(struct placement *h);
 
 /* Whether this server takes part in the partition. own: its replica's record; NULL: it has no
  * replica. */
-bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own);
+bool placement_is_wanted(struct placement *h, uint16_t partition, const struct replica_record *own);
 /* Takes the primary's next step, at a tick. Does nothing if x is not primary. */
-void hosting_bring_about(struct hosting *h, struct replication *x);
+void placement_bring_about(struct placement *h, struct replication *x);
 
 #endif

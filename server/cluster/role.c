@@ -186,7 +186,7 @@ static void open_scrub(struct role *r, const struct executor *e)
 	                                .self = (uint16_t)s->options.index,
 	                                .interval_ms = s->options.scrub_interval_ms,
 	                                .clock = s->options.clock,
-	                                .owner = rpc_loop_poster(e->loop),
+	                                .owner = rpc_loop_executor(e->loop),
 	                                .logger = s->options.logger,
 	                                .send = send_scrubbed,
 	                                .enter = enter,
@@ -232,7 +232,7 @@ static void prepare_for_others(struct role *r, struct executor *e)
 	struct learner_options learner = {.partition = r->partition,
 	                                  .replication = r->replication,
 	                                  .writer = s->writer,
-	                                  .owner = rpc_loop_poster(e->loop),
+	                                  .owner = rpc_loop_executor(e->loop),
 	                                  .generation = s->options.generation,
 	                                  .partitions = s->options.partitions,
 	                                  .clock = s->options.clock,
@@ -247,7 +247,7 @@ static void prepare_for_others(struct role *r, struct executor *e)
 	r->offer = (struct snapshot_offer){.sender = snapshots_sender(s->roles->snapshots),
 	                                   .partition = r->partition,
 	                                   .replication = r->replication,
-	                                   .owner = rpc_loop_poster(e->loop),
+	                                   .owner = rpc_loop_executor(e->loop),
 	                                   .logger = s->options.logger,
 	                                   .enter = enter_server,
 	                                   .leave = leave_server,
@@ -324,7 +324,7 @@ static void follow(struct role *r, const struct heartbeat *h)
 	                         record->primary != MEMBER_NONE;
 	if (established && member_set_has(&record->isr, (uint16_t)s->options.index))
 		partition_follow(r->partition,
-		                 clock_ms(s->options.clock) - (int64_t)heartbeat_silent(h, record->primary) * WEIR_HEART_TICK_MS);
+		                 clock_ms(s->options.clock) - (int64_t)heartbeat_silent(h, record->primary) * WEIR_HEARTBEAT_TICK_MS);
 	else
 		partition_unfollow(r->partition);
 }
@@ -335,7 +335,7 @@ static void bring_here(struct executor *e, uint16_t id)
 {
 	struct server *s = e->server;
 	weir_error err = {0};
-	if (s->partitions[id] || !hosting_is_wanted(s->roles->hosting, id, NULL))
+	if (s->partitions[id] || !placement_is_wanted(s->roles->placement, id, NULL))
 		return;
 	weir_status status = s->roles->host->begin_partition(s, id, &err);
 	roles_share_backlog(s);
@@ -347,15 +347,15 @@ static void bring_here(struct executor *e, uint16_t id)
 
 static void tick_replica(struct role *r, const struct heartbeat *h)
 {
-	struct hosting *hosting = r->server->roles->hosting;
+	struct placement *placement = r->server->roles->placement;
 	const struct replica *replica = replication_replica(r->replication);
-	r->rests = !hosting_is_wanted(hosting, replication_partition(r->replication), replica_get_record(replica));
+	r->rests = !placement_is_wanted(placement, replication_partition(r->replication), replica_get_record(replica));
 	if (r->rests) {
 		rest(r);
 		return;
 	}
 	replication_tick(r->replication, h);
-	hosting_bring_about(hosting, r->replication);
+	placement_bring_about(placement, r->replication);
 	learner_tick(&r->learner);
 	snapshot_offer_tick(&r->offer);
 	if (!learner_is_busy(&r->learner))

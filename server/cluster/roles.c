@@ -12,7 +12,7 @@
 #include "server/snapshot/snapshots.h"
 
 /* Ticks of 100 ms; a server silent for so long is taken for dead. */
-#define SILENT_TICKS WEIR_HEART_SILENT_TICKS
+#define SILENT_TICKS WEIR_HEARTBEAT_SILENT_TICKS
 #define STALL_TICKS  20u   /* a replica behind for so long is no longer waited for */
 #define RETRY_TICKS  2u    /* an unanswered message is sent again */
 #define GROW_LAG     4096u /* entries */
@@ -27,12 +27,12 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 {
 	struct server *s = arg;
 	const struct coordinator_options *shared = &s->roles->shared;
-	const struct poster poster = rpc_loop_poster(s->executors[0].loop);
+	const struct callback_executor run_on = rpc_loop_executor(s->executors[0].loop);
 	if (shared->etcd)
 		return coord_etcd_open(out, s->options.rpc, s->roles->session, shared->etcd, options, err);
 	if (shared->open)
-		return shared->open(shared->arg, out, &poster, options, err);
-	return coord_memory_open(out, s->roles->coordinator, &poster, options, err);
+		return shared->open(shared->arg, out, &run_on, options, err);
+	return coord_memory_open(out, s->roles->coordinator, &run_on, options, err);
 }
 
 /* What clients learn of the whole job. */
@@ -40,21 +40,21 @@ static void on_seen(void *arg, uint16_t partition, const struct replica_record *
 {
 	const struct server *s = arg;
 	const bool possible = r->primary < server_servers_max(s) || r->primary == MEMBER_NONE;
-	hosting_note_record(s->roles->hosting, partition, r);
+	placement_note_record(s->roles->placement, partition, r);
 	if ((partition < s->options.partitions || partition == JOURNAL_LEDGER) && possible)
 		partition_map_set(s->map, partition,
 		                  (struct partition_place){.server = r->primary, .epoch = r->epoch, .in_sync = r->isr});
 }
 
-static void on_wanted(void *arg, uint16_t partition, const struct hosts_record *wanted)
+static void on_wanted(void *arg, uint16_t partition, const struct assignment *wanted)
 {
-	hosting_note_wanted(((const struct server *)arg)->roles->hosting, partition, wanted);
+	placement_note_wanted(((const struct server *)arg)->roles->placement, partition, wanted);
 }
 
 static void on_server(void *arg, uint16_t server, const char *address)
 {
 	const struct server *s = arg;
-	hosting_note_server(s->roles->hosting, server, address != NULL);
+	placement_note_server(s->roles->placement, server, address != NULL);
 	/* A lost server may come back to the same address. */
 	if (address && server < server_servers_max(s))
 		partition_map_set_address(s->map, server, address);
@@ -63,7 +63,7 @@ static void on_server(void *arg, uint16_t server, const char *address)
 static void on_caught_up(void *arg, uint64_t revision)
 {
 	const struct server *s = arg;
-	hosting_note_all(s->roles->hosting);
+	placement_note_all(s->roles->placement);
 	partition_map_advance(s->map, revision);
 	atomic_store(&s->roles->known, true);
 }
@@ -80,35 +80,35 @@ static void on_displaced(void *arg, const weir_error *why)
 	shared->displaced(why);
 }
 
-static weir_status open_authority(struct server *s, weir_error *err)
+static weir_status open_records(struct server *s, weir_error *err)
 {
 	struct roles *r = s->roles;
 	/* timeout_ms: a coordinator in this process always answers. */
-	struct authority_options o = {.generation = s->options.generation,
-	                              .partitions = s->options.partitions,
-	                              .session = rpc_loop_poster(r->session ? r->session : s->executors[0].loop),
-	                              .keeper = rpc_loop_poster(r->keeper ? r->keeper : s->executors[0].loop),
-	                              .open = open_session,
-	                              .seen = server_is_replicated(s) ? on_seen : NULL,
-	                              .placed = server_is_replicated(s) ? on_wanted : NULL,
-	                              .server = server_is_replicated(s) ? on_server : NULL,
-	                              .caught_up = server_is_replicated(s) ? on_caught_up : NULL,
-	                              .next = server_is_replicated(s) ? on_next : NULL,
-	                              .displaced = r->shared.displaced ? on_displaced : NULL,
-	                              .address = s->roles->address[0] ? s->roles->address : NULL,
-	                              .incarnation = server_is_replicated(s) ? promises_incarnation(s->standing.promises) : 0,
-	                              .self = (uint16_t)s->options.index,
-	                              .arg = s,
-	                              .lease_ms = LEASE_MS,
-	                              .timeout_ms = r->coordinator ? UINT32_MAX : CALL_MS,
-	                              .logger = s->options.logger};
+	struct coord_records_options o = {.generation = s->options.generation,
+	                                  .partitions = s->options.partitions,
+	                                  .session = rpc_loop_executor(r->session ? r->session : s->executors[0].loop),
+	                                  .keeper = rpc_loop_executor(r->keeper ? r->keeper : s->executors[0].loop),
+	                                  .open = open_session,
+	                                  .seen = server_is_replicated(s) ? on_seen : NULL,
+	                                  .placed = server_is_replicated(s) ? on_wanted : NULL,
+	                                  .server = server_is_replicated(s) ? on_server : NULL,
+	                                  .caught_up = server_is_replicated(s) ? on_caught_up : NULL,
+	                                  .next = server_is_replicated(s) ? on_next : NULL,
+	                                  .displaced = r->shared.displaced ? on_displaced : NULL,
+	                                  .address = s->roles->address[0] ? s->roles->address : NULL,
+	                                  .incarnation = server_is_replicated(s) ? vote_store_incarnation(s->identity.votes) : 0,
+	                                  .self = (uint16_t)s->options.index,
+	                                  .arg = s,
+	                                  .lease_ms = LEASE_MS,
+	                                  .timeout_ms = r->coordinator ? UINT32_MAX : CALL_MS,
+	                                  .logger = s->options.logger};
 	memcpy(o.uuid, s->options.uuid, sizeof o.uuid);
-	return authority_create(&r->authority, &o, err);
+	return coord_records_create(&r->records, &o, err);
 }
 
 uint64_t roles_epochs_before(const struct server *s)
 {
-	return !server_is_replicated(s) && s->durable ? folder_epoch(s->standing.folder) - 1 : 0;
+	return !server_is_replicated(s) && s->durable ? folder_epoch(s->identity.folder) - 1 : 0;
 }
 
 void roles_storage_failed(void *server, const weir_error *err)
@@ -122,11 +122,11 @@ void roles_storage_failed(void *server, const weir_error *err)
 struct replication_options roles_driver_options(const struct server *s, uint16_t partition, struct rpc_loop *loop)
 {
 	const bool alone = !server_is_replicated(s);
-	struct promises *promises = alone ? NULL : s->standing.promises;
+	struct vote_store *votes = alone ? NULL : s->identity.votes;
 	struct replication_options o = {
 	    .partition = partition,
 	    .replica = {.self = (uint16_t)s->options.index,
-	                .incarnation = alone ? roles_epochs_before(s) + 1 : promises_incarnation(promises) << REPLICA_ANEW_BITS,
+	                .incarnation = alone ? roles_epochs_before(s) + 1 : vote_store_incarnation(votes) << REPLICA_ANEW_BITS,
 	                .alone = alone,
 	                .silent_ticks = SILENT_TICKS,
 	                .stall_ticks = STALL_TICKS,
@@ -138,9 +138,9 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	    .begun = s->begun,
 	    .network = alone ? NULL : peers_network(),
 	    .network_arg = alone ? NULL : peers_of(s->roles->peers, loop),
-	    .authority = s->roles->authority,
-	    .promises = promises,
-	    .poster = rpc_loop_poster(loop),
+	    .records = s->roles->records,
+	    .votes = votes,
+	    .run_on = rpc_loop_executor(loop),
 	    .logger = s->options.logger,
 	    .failed = roles_storage_failed,
 	    .failed_arg = (void *)(uintptr_t)s};
@@ -155,7 +155,7 @@ static void start_roles(struct executor *e, void *arg)
 	struct roles *roles = s->roles;
 	(void)arg;
 	if (e == &s->executors[0])
-		roles->failed = open_authority(s, &roles->err);
+		roles->failed = open_records(s, &roles->err);
 	for (uint32_t p = 0; p < s->options.partitions && !roles->failed; p++)
 		if (s->partitions[p] && server_executor(s, p) == e)
 			roles->failed = role_start(e, p, &roles->err);
@@ -170,8 +170,8 @@ weir_status roles_create(struct server *s, const struct server_options *o, const
 {
 	struct roles *r = s->roles = calloc(1, sizeof *s->roles + s->options.partitions * sizeof(struct role));
 	if (r && server_is_replicated(s))
-		r->hosting = hosting_create(s);
-	if (!r || (server_is_replicated(s) && !r->hosting))
+		r->placement = placement_create(s);
+	if (!r || (server_is_replicated(s) && !r->placement))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	r->host = host;
 	if (o->coordinator)
@@ -278,10 +278,10 @@ void roles_tick(struct executor *e)
 {
 	struct server *s = e->server;
 	struct heartbeat h = {0};
-	if (s->heart)
-		heart_loop_silences(s->heart, &h);
+	if (s->detector)
+		heartbeat_loop_silences(s->detector, &h);
 	if (e == &s->executors[0])
-		authority_tick(s->roles->authority);
+		coord_records_tick(s->roles->records);
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (server_executor(s, p) == e)
 			role_tick(e, (uint16_t)p, &h);
@@ -317,14 +317,14 @@ bool roles_distrust(const struct server *s, uint16_t partition)
 	return x && replication_distrust(x);
 }
 
-struct hosting *roles_hosting(const struct server *s)
+struct placement *roles_placement(const struct server *s)
 {
-	return s->roles->hosting;
+	return s->roles->placement;
 }
 
-struct authority *roles_authority(const struct server *s)
+struct coord_records *roles_records(const struct server *s)
 {
-	return s->roles->authority;
+	return s->roles->records;
 }
 
 const struct member_set *roles_in_sync(const struct server *s, uint16_t partition)
@@ -401,7 +401,7 @@ static void on_ended(void *arg)
 
 void roles_stop(struct server *s)
 {
-	if (!s->roles || !s->roles->authority)
+	if (!s->roles || !s->roles->records)
 		return;
 	(void)server_tour(s, stop_roles, tour_nothing, NULL);
 	server_wait_idle(s);
@@ -411,9 +411,9 @@ void roles_close(struct server *s)
 {
 	if (!s->roles)
 		return;
-	if (s->roles->authority) {
+	if (s->roles->records) {
 		server_enter(s);
-		authority_close(s->roles->authority, on_ended, s);
+		coord_records_close(s->roles->records, on_ended, s);
 		server_wait_idle(s);
 	}
 	peers_destroy(s->roles->peers);
@@ -434,8 +434,8 @@ void roles_free(struct server *s)
 		rpc_loop_destroy(s->roles->session);
 	if (s->roles->keeper)
 		rpc_loop_destroy(s->roles->keeper);
-	authority_destroy(s->roles->authority);
-	hosting_free(s->roles->hosting);
+	coord_records_destroy(s->roles->records);
+	placement_free(s->roles->placement);
 	if (s->roles->coordinator)
 		coord_memory_destroy(s->roles->coordinator);
 	free(s->roles);

@@ -11,8 +11,8 @@
 #include "server/context/context.h"
 #include "server/replication/replication.h"
 
-struct authority;
-struct hosting;
+struct coord_records;
+struct placement;
 struct roles;
 struct scrub;
 
@@ -56,8 +56,8 @@ bool roles_distrust(const struct server *s, uint16_t partition);
  * server any more. On the partition's loop. */
 bool roles_take_part(const struct server *s, uint16_t partition);
 /* NULL: partitions have one copy, and stay where they are. */
-struct hosting *roles_hosting(const struct server *s);
-struct authority *roles_authority(const struct server *s);
+struct placement *roles_placement(const struct server *s);
+struct coord_records *roles_records(const struct server *s);
 /* Takes a stream of replicas that another server has opened. */
 const struct rpc_stream_handler *roles_open_link(struct server *s, struct rpc_stream *stream, void **arg);
 /* NULL: not here, or one copy. */

@@ -31,10 +31,10 @@ struct roles {
 	_Atomic bool known; /* the coordinator's records have been read */
 	void (*storage_failed)(void *arg, const weir_error *err);
 	void *storage_failed_arg;
-	struct authority *authority; /* NULL: not started */
-	struct peers *peers;         /* NULL, like the next three: there are no other replicas */
+	struct coord_records *records; /* NULL: not started */
+	struct peers *peers;           /* NULL, like the next three: there are no other replicas */
 	struct snapshots *snapshots;
-	struct hosting *hosting;
+	struct placement *placement;
 	struct scrub_reader *scrub_reader;
 	char address[WEIR_ADDRESS_BYTES_MAX]; /* of this server, for the others; "": unknown */
 	_Atomic uint64_t backlog_bytes;       /* of a partition */

@@ -81,9 +81,9 @@ uint32_t server_servers_max(const struct server *s)
 	return most < WEIR_SERVERS_MAX ? most : WEIR_SERVERS_MAX;
 }
 
-struct poster server_poster(const struct server *s)
+struct callback_executor server_callback_executor(const struct server *s)
 {
-	return rpc_loop_poster(s->executors[0].loop);
+	return rpc_loop_executor(s->executors[0].loop);
 }
 
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation, weir_error *err)

@@ -27,7 +27,7 @@ struct cold;
 struct cold_writer;
 struct durable;
 struct forwarded;
-struct heart_loop;
+struct heartbeat_loop;
 struct ledger_log;
 struct ledger_snapshot;
 struct loop_watch;
@@ -35,13 +35,13 @@ struct marks;
 struct replication;
 struct rewind;
 struct roles;
-struct sink;
+struct reply_stream;
 
 struct executor {
 	struct server *server;
 	struct rpc_loop *loop;
 	struct record_writer *writer; /* replies for connections of other executors */
-	struct sink *streams;         /* of the connections on this loop */
+	struct reply_stream *streams; /* of the connections on this loop */
 };
 
 struct server {
@@ -52,8 +52,8 @@ struct server {
 	/* (options.partitions) NULL: not here. Partitions are added while the server runs, on their
 	 * executor's loop, and stay until it ends, even if empty. */
 	struct partition *_Atomic *partitions;
-	struct roles *roles; /* of the partitions */
-	struct pool pool;    /* memory budget of their rows */
+	struct roles *roles;         /* of the partitions */
+	struct memory_budget budget; /* memory budget of their rows */
 	struct table_descriptors descriptors;
 	/* The table's dense rows fit, in all partitions that were here then (server_tables.c) */
 	_Atomic bool has_table[WEIR_TABLES_MAX + 1];
@@ -74,14 +74,14 @@ struct server {
 	/* NULL: the ledger has one copy, or was never to be here. Set by the start, or later on its
 	 * loop. */
 	struct replication *_Atomic ledger_replication;
-	struct standing standing;      /* empty: no replica elsewhere has what a restart loses */
-	struct heart_loop *heart;      /* NULL: no other server has a replica of what is here */
-	struct loop_watch *watch;      /* of the loops of executors and ledger */
-	struct rpc_loop *watch_loop;   /* ticks the watch; NULL: the failure detector does */
-	struct durable *durable;       /* NULL: the log is in memory */
-	struct cold_writer *writer;    /* writes rows to disk; NULL likewise */
-	struct marks *marks;           /* NULL likewise */
-	struct ledger_log *ledger_log; /* NULL: the ledger has one copy, in memory */
+	struct replica_identity identity; /* empty: no replica elsewhere has what a restart loses */
+	struct heartbeat_loop *detector;  /* NULL: no other server has a replica of what is here */
+	struct loop_watch *watch;         /* of the loops of executors and ledger */
+	struct rpc_loop *watch_loop;      /* ticks the watch; NULL: the failure detector does */
+	struct durable *durable;          /* NULL: the log is in memory */
+	struct cold_writer *writer;       /* writes rows to disk; NULL likewise */
+	struct marks *marks;              /* NULL likewise */
+	struct ledger_log *ledger_log;    /* NULL: the ledger has one copy, in memory */
 	/* The state it was recovered from, on its way to the log; NULL: none. */
 	struct message *ledger_began;
 	struct cold *cold;                             /* NULL: every row is in memory */
@@ -92,7 +92,7 @@ struct server {
 	struct rewind_record rewound;                  /* copy of options.rewound; generation 0: NULL */
 	int64_t started_ms;
 	/* Process id of the ledger's server, as the first caller knew it (process_id.c). */
-	_Atomic uint64_t ledger_boot;
+	_Atomic uint64_t ledger_process_id;
 	_Atomic bool draining, stopping;
 	_Atomic uint64_t bytes_pushed, bytes_pulled, corrupt_refused;
 	_Atomic uint64_t push_streams, pull_streams; /* open */
@@ -128,7 +128,7 @@ bool server_wait_idle_for(struct server *s, uint32_t ms);
 
 /* --- Executors */
 
-struct poster server_poster(const struct server *s); /* to the first executor's loop */
+struct callback_executor server_callback_executor(const struct server *s); /* to the first executor's loop */
 /* Partition p lives on executor p / servers mod executors, so that neighbours on a server are on
  * different executors. */
 struct executor *server_executor(struct server *s, uint32_t partition);

@@ -14,7 +14,7 @@
 struct checkpoint_options;
 struct coord;
 struct coord_options;
-struct poster;
+struct callback_executor;
 struct rewind_record;
 struct server;
 
@@ -59,8 +59,8 @@ struct coordinator_options {
 	const char *etcd;
 	/* Opens a session, on the thread that `session` posts to. Must not wait for anything. options:
 	 * as in coord.h. */
-	weir_status (*open)(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
-	                    weir_error *err);
+	weir_status (*open)(void *arg, struct coord **out, const struct callback_executor *session,
+	                    const struct coord_options *options, weir_error *err);
 	void *arg;
 	/* Another process is this server (coord_records.h): this one must end at once, as it stands. On
 	 * one of its threads. May be NULL. */
@@ -80,7 +80,7 @@ struct server_options {
 	uint64_t generation;
 	/* Process id, drawn at random for this start. Status replies contain it; also used by
 	 * process_id.c. */
-	uint64_t boot;
+	uint64_t process_id;
 	/* Servers that the job began with, on which key_partition.h places partitions. A server with a
 	 * higher index was added later and has no partition at first. */
 	uint32_t index, servers;

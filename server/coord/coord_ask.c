@@ -133,7 +133,7 @@ static weir_status try_read(struct ask *a, weir_error *err)
 		return status;
 	a->asked = a->over = false;
 	a->status = WEIR_E_UNAVAILABLE;
-	poster_post(&o->session, read_key, a);
+	callback_executor_post(&o->session, read_key, a);
 	wait_for_read(a);
 	coord_close(a->coord);
 	return a->status == WEIR_OK || a->status == WEIR_E_UNAVAILABLE ? WEIR_OK

@@ -14,7 +14,7 @@ struct coord_ask_options {
 	/* Opens a session whose thread is `session`. Called on the caller's thread, which also closes
 	 * the session. */
 	weir_status (*open)(void *arg, struct coord **out, const struct coord_options *options, weir_error *err);
-	struct poster session;
+	struct callback_executor session;
 	bool (*asked_to_end)(void *arg); /* any thread */
 	void *arg;                       /* of both callbacks */
 	struct logger *logger;

@@ -6,25 +6,25 @@
  *
  *     keep (keeper's thread) --> kept: records are read, then watched
  *       --> lease_lost      --> keep: closed, and another session is opened
- *       --> authority_close --> keep: closed --> ended */
+ *       --> coord_records_close --> keep: closed --> ended */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "server/coord/coord_records_internal.h"
 
-static void keep_session(struct authority *a, struct coord *left);
+static void keep_session(struct coord_records *a, struct coord *left);
 
 /* --- Turns */
 
 static void turn(void *arg)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	pthread_mutex_lock(&a->lock);
-	struct authority_client *asking = a->asking;
-	struct authority_placing *placing = a->placing;
-	struct authority_succession *succeeding = a->succeeding;
-	struct authority_look *looks = a->looks;
-	struct authority_marking *marking = a->marking;
+	struct coord_records_client *asking = a->asking;
+	struct coord_records_placing *placing = a->placing;
+	struct coord_records_succession *succeeding = a->succeeding;
+	struct coord_records_look *looks = a->looks;
+	struct coord_records_marking *marking = a->marking;
 	a->asking = NULL;
 	a->placing = NULL;
 	a->succeeding = NULL;
@@ -37,9 +37,9 @@ static void turn(void *arg)
 	succeed_all(a, succeeding);
 	if (marking)
 		self_mark(a, marking);
-	for (struct authority_client *c = asking, *next; c; c = next) {
+	for (struct coord_records_client *c = asking, *next; c; c = next) {
 		next = c->next;
-		if (c->asks == AUTHORITY_CHANGE) {
+		if (c->asks == COORD_RECORDS_CHANGE) {
 			record_change(c);
 			continue;
 		}
@@ -47,7 +47,7 @@ static void turn(void *arg)
 		c->next = a->waiting;
 		a->waiting = c;
 	}
-	for (struct authority_look *l = looks, *next; l; l = next) {
+	for (struct coord_records_look *l = looks, *next; l; l = next) {
 		next = l->next;
 		l->next = a->to_look;
 		a->to_look = l;
@@ -59,16 +59,16 @@ static void turn(void *arg)
 }
 
 /* Requires the lock. */
-static void post_turn(struct authority *a)
+static void post_turn(struct coord_records *a)
 {
 	if (!a->turn_posted)
-		poster_post(&a->options.session, turn, a);
+		callback_executor_post(&a->options.session, turn, a);
 	a->turn_posted = true;
 }
 
-static void ask(struct authority_client *c)
+static void ask(struct coord_records_client *c)
 {
-	struct authority *a = c->authority;
+	struct coord_records *a = c->records;
 	c->next = a->asking;
 	a->asking = c;
 	post_turn(a);
@@ -78,7 +78,7 @@ static void ask(struct authority_client *c)
 
 static void on_state(void *arg, enum coord_state state, const char *text)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	if (state == COORD_AWAY)
 		LOG_AT(a->options.logger, LOG_WARN, "coordinator away", "roles stay as they are until it is back: %s", text);
 	else
@@ -86,7 +86,7 @@ static void on_state(void *arg, enum coord_state state, const char *text)
 }
 
 /* From here on nobody asks the session, and it reports nothing. */
-static void leave_session(struct authority *a)
+static void leave_session(struct coord_records *a)
 {
 	struct coord *left = a->coord;
 	a->coord = NULL;
@@ -98,7 +98,7 @@ static void leave_session(struct authority *a)
 
 static void on_lease_lost(void *arg, int64_t held_until_ns)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	(void)held_until_ns;
 	LOG_AT(a->options.logger, LOG_WARN, "lease lost", "another session with the coordinator is opened");
 	if (a->coord)
@@ -107,7 +107,7 @@ static void on_lease_lost(void *arg, int64_t held_until_ns)
 		a->lost = true;
 }
 
-static weir_status open_session(struct authority *a, weir_error *err)
+static weir_status open_session(struct coord_records *a, weir_error *err)
 {
 	const struct coord_options o = {
 	    .lease_ms = a->options.lease_ms, .handler = {.state = on_state, .lease_lost = on_lease_lost}, .arg = a};
@@ -116,7 +116,7 @@ static weir_status open_session(struct authority *a, weir_error *err)
 
 static void kept(void *arg)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	a->keeping = false;
 	if (a->kept && (a->lost || a->closing)) {
 		keep_session(a, a->kept);
@@ -132,51 +132,51 @@ static void kept(void *arg)
 /* On the keeper's thread. */
 static void keep(void *arg)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	weir_error err = {0};
 	coord_close(a->kept);
 	a->kept = NULL;
 	if (a->reopen && open_session(a, &err))
 		LOG_AT(a->options.logger, LOG_ERROR, "no session with the coordinator", "%s", err.text);
-	poster_post(&a->options.session, kept, a);
+	callback_executor_post(&a->options.session, kept, a);
 }
 
-static void keep_session(struct authority *a, struct coord *left)
+static void keep_session(struct coord_records *a, struct coord *left)
 {
 	assert(!a->keeping);
 	a->keeping = true;
 	a->kept = left;
 	a->lost = false;
 	a->reopen = !a->closing;
-	poster_post(&a->options.keeper, keep, a);
+	callback_executor_post(&a->options.keeper, keep, a);
 }
 
 /* --- Life */
 
-weir_status authority_create(struct authority **out, const struct authority_options *options, weir_error *err)
+weir_status coord_records_create(struct coord_records **out, const struct coord_records_options *options, weir_error *err)
 {
 	assert(options->partitions > 0 && options->partitions <= WEIR_PARTITIONS_MAX);
 	*out = NULL;
-	struct authority *a = calloc(1, sizeof *a);
+	struct coord_records *a = calloc(1, sizeof *a);
 	if (!a)
 		return weir_fail(err, WEIR_E_MEMORY, "the coordinator's records: out of memory");
 	a->options = *options;
 	a->keeping = true;
-	authority_prefix(options->uuid, options->generation, a->prefix);
+	coord_records_prefix(options->uuid, options->generation, a->prefix);
 	pthread_mutex_init(&a->lock, NULL);
 	weir_status status = open_session(a, err);
 	if (status) {
-		authority_destroy(a);
+		coord_records_destroy(a);
 		return status;
 	}
 	*out = a;
-	poster_post(&options->session, kept, a);
+	callback_executor_post(&options->session, kept, a);
 	return WEIR_OK;
 }
 
 static void close_now(void *arg)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	a->closing = true;
 	if (a->coord)
 		leave_session(a);
@@ -184,14 +184,14 @@ static void close_now(void *arg)
 		a->ended(a->ended_arg);
 }
 
-void authority_close(struct authority *a, void (*ended)(void *arg), void *arg)
+void coord_records_close(struct coord_records *a, void (*ended)(void *arg), void *arg)
 {
 	a->ended = ended;
 	a->ended_arg = arg;
-	poster_post(&a->options.session, close_now, a);
+	callback_executor_post(&a->options.session, close_now, a);
 }
 
-void authority_destroy(struct authority *a)
+void coord_records_destroy(struct coord_records *a)
 {
 	if (!a)
 		return;
@@ -199,7 +199,7 @@ void authority_destroy(struct authority *a)
 	free(a);
 }
 
-void authority_tick(struct authority *a)
+void coord_records_tick(struct coord_records *a)
 {
 	pthread_mutex_lock(&a->lock);
 	post_turn(a);
@@ -208,35 +208,35 @@ void authority_tick(struct authority *a)
 
 /* --- Clients */
 
-void authority_join(struct authority *a, struct authority_client *c)
+void coord_records_join(struct coord_records *a, struct coord_records_client *c)
 {
-	c->authority = a;
+	c->records = a;
 	pthread_mutex_lock(&a->lock);
 	assert(!a->clients[slot_of(c->partition)]);
 	a->clients[slot_of(c->partition)] = c;
 	pthread_mutex_unlock(&a->lock);
 }
 
-void authority_read(struct authority_client *c)
+void coord_records_read(struct coord_records_client *c)
 {
-	pthread_mutex_lock(&c->authority->lock);
-	assert(c->asks == AUTHORITY_NOTHING);
-	c->asks = AUTHORITY_READ;
+	pthread_mutex_lock(&c->records->lock);
+	assert(c->asks == COORD_RECORDS_NOTHING);
+	c->asks = COORD_RECORDS_READ;
 	ask(c);
-	pthread_mutex_unlock(&c->authority->lock);
+	pthread_mutex_unlock(&c->records->lock);
 }
 
-void authority_change(struct authority_client *c, const struct replica_record *record)
+void coord_records_change(struct coord_records_client *c, const struct replica_record *record)
 {
-	pthread_mutex_lock(&c->authority->lock);
-	assert(c->asks == AUTHORITY_NOTHING);
-	c->asks = AUTHORITY_CHANGE;
+	pthread_mutex_lock(&c->records->lock);
+	assert(c->asks == COORD_RECORDS_NOTHING);
+	c->asks = COORD_RECORDS_CHANGE;
 	c->proposed = *record;
 	ask(c);
-	pthread_mutex_unlock(&c->authority->lock);
+	pthread_mutex_unlock(&c->records->lock);
 }
 
-void authority_look(struct authority *a, struct authority_look *l)
+void coord_records_look(struct coord_records *a, struct coord_records_look *l)
 {
 	pthread_mutex_lock(&a->lock);
 	l->next = a->looks;
@@ -245,9 +245,9 @@ void authority_look(struct authority *a, struct authority_look *l)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void authority_place(struct authority *a, struct authority_placing *p)
+void coord_records_place(struct coord_records *a, struct coord_records_placing *p)
 {
-	p->authority = a;
+	p->records = a;
 	pthread_mutex_lock(&a->lock);
 	p->next = a->placing;
 	a->placing = p;
@@ -255,9 +255,9 @@ void authority_place(struct authority *a, struct authority_placing *p)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void authority_mark(struct authority *a, struct authority_marking *m)
+void coord_records_mark(struct coord_records *a, struct coord_records_marking *m)
 {
-	m->authority = a;
+	m->records = a;
 	pthread_mutex_lock(&a->lock);
 	assert(!a->marking);
 	a->marking = m;
@@ -265,9 +265,9 @@ void authority_mark(struct authority *a, struct authority_marking *m)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void authority_succeed(struct authority *a, struct authority_succession *x)
+void coord_records_succeed(struct coord_records *a, struct coord_records_succession *x)
 {
-	x->authority = a;
+	x->records = a;
 	pthread_mutex_lock(&a->lock);
 	x->next = a->succeeding;
 	a->succeeding = x;

@@ -9,8 +9,8 @@
  * Threads. The session with the coordinator has a thread of its own. It is opened and closed on the
  * keeper's thread (coord.h; in memory both are the same). Replicas ask from their own threads and
  * are told there. */
-#ifndef WEIR_AUTHORITY_H
-#define WEIR_AUTHORITY_H
+#ifndef WEIR_COORD_RECORDS_H
+#define WEIR_COORD_RECORDS_H
 
 #include <pthread.h>
 
@@ -22,13 +22,13 @@
 #include "server/records/rewind_record.h"
 #include "server/replica/replica.h"
 
-struct authority;
+struct coord_records;
 
-struct authority_options {
+struct coord_records_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint32_t partitions;           /* of the job; the ledger's record follows theirs */
-	struct poster session, keeper; /* threads */
+	uint32_t partitions;                      /* of the job; the ledger's record follows theirs */
+	struct callback_executor session, keeper; /* threads */
 	/* Opens a session. Called on the keeper's thread, and again after the lease of the previous
 	 * session was lost. options: the handler in it is ours. */
 	weir_status (*open)(void *arg, struct coord **out, const struct coord_options *options, weir_error *err);
@@ -37,7 +37,7 @@ struct authority_options {
 	 * server listens; and that every change up to a revision has been reported. Each may be
 	 * NULL. */
 	void (*seen)(void *arg, uint16_t partition, const struct replica_record *record);
-	void (*placed)(void *arg, uint16_t partition, const struct hosts_record *record);
+	void (*placed)(void *arg, uint16_t partition, const struct assignment *record);
 	void (*server)(void *arg, uint16_t server, const char *address); /* NULL: its lease has ended */
 	void (*caught_up)(void *arg, uint64_t revision);
 	/* On the session's thread: the successor of this generation, whenever it is read or reported,
@@ -57,19 +57,20 @@ struct authority_options {
 };
 
 /* Opens the session, on the keeper's thread. Returns the status of open, or E_MEMORY. */
-weir_status authority_create(struct authority **out, const struct authority_options *options, weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_create(struct coord_records **out, const struct coord_records_options *options,
+                                 weir_error *err) WEIR_MUST_CHECK;
 /* Closes the session: requests under way end with NULL, then ended(arg) runs on the session's
  * thread. Requires that nobody asks or ticks any more. Any thread, once. */
-void authority_close(struct authority *a, void (*ended)(void *arg), void *arg);
+void coord_records_close(struct coord_records *a, void (*ended)(void *arg), void *arg);
 /* Call after `ended` has run and after everything posted to clients has run. NULL is allowed. */
-void authority_destroy(struct authority *a);
+void coord_records_destroy(struct coord_records *a);
 /* Retries failed operations that nobody repeats. Call about every 100 ms, on any thread. */
-void authority_tick(struct authority *a);
+void coord_records_tick(struct coord_records *a);
 
 /* A replica. Embedded in its owner; must exist until the session has ended. */
-struct authority_client {
-	uint16_t partition;   /* or JOURNAL_LEDGER */
-	struct poster poster; /* to the client's thread */
+struct coord_records_client {
+	uint16_t partition;              /* or JOURNAL_LEDGER */
+	struct callback_executor run_on; /* to the client's thread */
 	/* `read` and `changed` get the record, or NULL if the coordinator could not be asked. A change
 	 * that ends with NULL may have been made, or may still be made (coord.h). `changed` gets the
 	 * record that the change left, or the one that it found instead. */
@@ -80,11 +81,11 @@ struct authority_client {
 	void *arg;
 	/* Stored if there is no record. isr empty: this replica has no right to store it. */
 	struct replica_record first;
-	/* The rest is private. Guarded by the lock of struct authority: */
-	struct authority *authority;
+	/* The rest is private. Guarded by the lock of struct coord_records: */
+	struct coord_records *records;
 	/* In the list of clients that ask, or that wait for the read under way. */
-	struct authority_client *next;
-	enum { AUTHORITY_NOTHING, AUTHORITY_READ, AUTHORITY_CHANGE } asks, answers;
+	struct coord_records_client *next;
+	enum { COORD_RECORDS_NOTHING, COORD_RECORDS_READ, COORD_RECORDS_CHANGE } asks, answers;
 	/* answer.revision 0: NULL; news.revision 0: none. */
 	struct replica_record proposed, answer, news;
 	bool posted; /* a callback is under way */
@@ -94,71 +95,71 @@ struct authority_client {
 };
 
 /* From the client's thread, before any other call. Once per partition. */
-void authority_join(struct authority *a, struct authority_client *c);
+void coord_records_join(struct coord_records *a, struct coord_records_client *c);
 /* One request at a time, of either kind. */
-void authority_read(struct authority_client *c);
+void coord_records_read(struct coord_records_client *c);
 /* Guarded by record->revision. */
-void authority_change(struct authority_client *c, const struct replica_record *record);
+void coord_records_change(struct coord_records_client *c, const struct replica_record *record);
 
 /* Changes a partition's assignment. The caller's; must stay untouched while under way. Ends before
- * authority_close does. */
-struct authority_placing {
+ * coord_records_close does. */
+struct coord_records_placing {
 	uint16_t partition;
-	struct hosts_record record; /* guarded by its revision */
-	struct poster poster;
-	/* Runs through `poster`. OK: done. E_STALE: the assignment was changed meanwhile, and `placed`
+	struct assignment record; /* guarded by its revision */
+	struct callback_executor run_on;
+	/* Runs on `run_on`. OK: done. E_STALE: the assignment was changed meanwhile, and `placed`
 	 * has reported it. E_UNAVAILABLE: outcome unknown. */
-	void (*done)(struct authority_placing *p);
+	void (*done)(struct coord_records_placing *p);
 	void *arg;
 	weir_status status;
 	/* Private. */
-	struct authority *authority;
-	struct authority_placing *next;
+	struct coord_records *records;
+	struct coord_records_placing *next;
 };
-void authority_place(struct authority *a, struct authority_placing *p); /* any thread */
+void coord_records_place(struct coord_records *a, struct coord_records_placing *p); /* any thread */
 
 /* Records the successor of this generation. The first record stays for good. The caller's; must
- * stay untouched while under way. Ends before authority_close does. */
-struct authority_succession {
+ * stay untouched while under way. Ends before coord_records_close does. */
+struct coord_records_succession {
 	struct rewind_record record;
-	struct poster poster;
-	/* Runs through `poster`. OK: done. E_EXISTS: `record` now holds the earlier one. E_UNAVAILABLE:
+	struct callback_executor run_on;
+	/* Runs on `run_on`. OK: done. E_EXISTS: `record` now holds the earlier one. E_UNAVAILABLE:
 	 * outcome unknown, try again. In the first two cases `next` has reported the record. */
-	void (*done)(struct authority_succession *x);
+	void (*done)(struct coord_records_succession *x);
 	void *arg;
 	weir_status status;
 	/* Private. */
-	struct authority *authority;
-	struct authority_succession *next;
+	struct coord_records *records;
+	struct coord_records_succession *next;
 };
-void authority_succeed(struct authority *a, struct authority_succession *x); /* any thread */
+void coord_records_succeed(struct coord_records *a, struct coord_records_succession *x); /* any thread */
 
 /* Stores this server's mark, one at a time. The caller's; must stay untouched while under way. Ends
- * before authority_close does. */
-struct authority_marking {
+ * before coord_records_close does. */
+struct coord_records_marking {
 	struct mark mark;
-	struct poster poster;
-	/* Runs through `poster`. OK: the coordinator has the mark. E_UNAVAILABLE: outcome unknown, or
+	struct callback_executor run_on;
+	/* Runs on `run_on`. OK: the coordinator has the mark. E_UNAVAILABLE: outcome unknown, or
 	 * this start is not recorded yet; try again. */
-	void (*done)(struct authority_marking *m);
+	void (*done)(struct coord_records_marking *m);
 	void *arg;
 	weir_status status;
-	struct authority *authority; /* private */
+	struct coord_records *records; /* private */
 };
-void authority_mark(struct authority *a, struct authority_marking *m); /* any thread */
+void coord_records_mark(struct coord_records *a, struct coord_records_marking *m); /* any thread */
 
 /* Reads all records, so that `seen` and its like have reported everything that existed at the time
  * of the request, or more. The caller's; must stay untouched while under way. Ends before
- * authority_close does. */
-struct authority_look {
-	struct poster poster;
-	/* Runs through `poster`. OK, or E_UNAVAILABLE: unknown. */
-	void (*done)(struct authority_look *l);
+ * coord_records_close does. */
+struct coord_records_look {
+	struct callback_executor run_on;
+	/* Runs on `run_on`. OK, or E_UNAVAILABLE: unknown. */
+	void (*done)(struct coord_records_look *l);
 	void *arg;
 	weir_status status;
 	/* Private. */
-	struct authority_look *next;
+	struct coord_records_look *next;
 };
-void authority_look(struct authority *a, struct authority_look *l); /* any thread */
+void coord_records_look(struct coord_records *a, struct coord_records_look *l); /* any thread */
 
 #endif

@@ -14,48 +14,49 @@ static void name_job(const uint8_t uuid[16], char out[33])
 		snprintf(out + 2 * (size_t)i, 3, "%02x", uuid[i]);
 }
 
-void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
+void coord_records_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
 	char job[33];
 	name_job(uuid, job);
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/mark/%u", job, server);
 }
 
-void authority_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
+void coord_records_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
 	char job[33];
 	name_job(uuid, job);
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/incarnation/%u", job, server);
 }
 
-void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX])
+void coord_records_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
 	char job[33];
 	name_job(uuid, job);
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/%llu/", job, (unsigned long long)generation);
 }
 
-static const char *const kinds[AUTHORITY_KINDS] = {[AUTHORITY_PARTITION] = "partition/",
-                                                   [AUTHORITY_HOSTS] = "hosts/",
-                                                   [AUTHORITY_SERVER] = "server/",
-                                                   [AUTHORITY_START] = "start/",
-                                                   [AUTHORITY_NEXT] = "next"};
+static const char *const kinds[COORD_RECORDS_KINDS] = {[COORD_RECORDS_PARTITION] = "partition/",
+                                                       [COORD_RECORDS_HOSTS] = "hosts/",
+                                                       [COORD_RECORDS_SERVER] = "server/",
+                                                       [COORD_RECORDS_START] = "start/",
+                                                       [COORD_RECORDS_NEXT] = "next"};
 
-void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX])
+void coord_records_key(const char *prefix, enum coord_records_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
-	const int n = kind == AUTHORITY_NEXT ? snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s", prefix, kinds[kind])
-	                                     : snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s%u", prefix, kinds[kind], id);
+	const int n = kind == COORD_RECORDS_NEXT ? snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s", prefix, kinds[kind])
+	                                         : snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s%u", prefix, kinds[kind], id);
 	assert(n < (int)WEIR_COORD_KEY_BYTES_MAX);
 }
 
-static bool is_possible(enum authority_kind kind, unsigned long long id, uint32_t partitions)
+static bool is_possible(enum coord_records_kind kind, unsigned long long id, uint32_t partitions)
 {
-	if (kind == AUTHORITY_NEXT)
+	if (kind == COORD_RECORDS_NEXT)
 		return id == 0;
-	return kind == AUTHORITY_SERVER || kind == AUTHORITY_START ? id < WEIR_SERVERS_MAX : id < partitions || id == JOURNAL_LEDGER;
+	return kind == COORD_RECORDS_SERVER || kind == COORD_RECORDS_START ? id < WEIR_SERVERS_MAX
+	                                                                   : id < partitions || id == JOURNAL_LEDGER;
 }
 
-static bool key_read_as(const char *prefix, enum authority_kind kind, const char *key, uint32_t partitions, uint16_t *out)
+static bool key_read_as(const char *prefix, enum coord_records_kind kind, const char *key, uint32_t partitions, uint16_t *out)
 {
 	char same[WEIR_COORD_KEY_BYTES_MAX];
 	const size_t before = strlen(prefix), n = strlen(kinds[kind]);
@@ -65,36 +66,36 @@ static bool key_read_as(const char *prefix, enum authority_kind kind, const char
 	*out = (uint16_t)id;
 	if (!is_possible(kind, id, partitions))
 		return false;
-	authority_key(prefix, kind, *out, same);
+	coord_records_key(prefix, kind, *out, same);
 	return strcmp(same, key) == 0;
 }
 
-bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id)
+bool coord_records_key_read(const char *prefix, const char *key, uint32_t partitions, enum coord_records_kind *kind, uint16_t *id)
 {
-	for (uint32_t k = 0; k < AUTHORITY_KINDS; k++)
-		if (key_read_as(prefix, (enum authority_kind)k, key, partitions, id)) {
-			*kind = (enum authority_kind)k;
+	for (uint32_t k = 0; k < COORD_RECORDS_KINDS; k++)
+		if (key_read_as(prefix, (enum coord_records_kind)k, key, partitions, id)) {
+			*kind = (enum coord_records_kind)k;
 			return true;
 		}
 	return false;
 }
 
-const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES])
+const char *coord_records_name(uint16_t partition, char out[COORD_RECORDS_NAME_BYTES])
 {
 	if (partition == JOURNAL_LEDGER)
-		snprintf(out, AUTHORITY_NAME_BYTES, "ledger");
+		snprintf(out, COORD_RECORDS_NAME_BYTES, "ledger");
 	else
-		snprintf(out, AUTHORITY_NAME_BYTES, "%u", partition);
+		snprintf(out, COORD_RECORDS_NAME_BYTES, "%u", partition);
 	return out;
 }
 
-struct message *authority_pack(const struct replica_record *r)
+struct message *coord_records_pack(const struct replica_record *r)
 {
 	Weir__V1__PartitionRecord p = WEIR__V1__PARTITION_RECORD__INIT;
 	uint32_t isr[WEIR_REPLICAS_MAX];
 	for (uint32_t i = 0; i < r->isr.count; i++)
 		isr[i] = r->isr.ids[i];
-	p.version = AUTHORITY_VERSION;
+	p.version = COORD_RECORDS_VERSION;
 	p.epoch = r->epoch;
 	p.primary = r->primary;
 	p.isr = isr;
@@ -105,8 +106,8 @@ struct message *authority_pack(const struct replica_record *r)
 
 static weir_status check_version(uint32_t version, weir_error *err)
 {
-	if (version > AUTHORITY_VERSION)
-		return weir_fail(err, WEIR_E_VERSION, "version %u, this program knows %u", version, AUTHORITY_VERSION);
+	if (version > COORD_RECORDS_VERSION)
+		return weir_fail(err, WEIR_E_VERSION, "version %u, this program knows %u", version, COORD_RECORDS_VERSION);
 	return version == 0 ? weir_fail(err, WEIR_E_CORRUPT, "a record of no version") : WEIR_OK;
 }
 
@@ -123,7 +124,7 @@ static bool can_be(const Weir__V1__PartitionRecord *p)
 	return fits && in_sync;
 }
 
-weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out, weir_error *err)
+weir_status coord_records_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out, weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__partition_record__descriptor, value, bytes, &unpacked, err);
@@ -145,13 +146,13 @@ weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision,
 
 /* --- Assignments */
 
-struct message *authority_pack_hosts(const struct hosts_record *r)
+struct message *coord_records_pack_assignment(const struct assignment *r)
 {
 	Weir__V1__HostsRecord h = WEIR__V1__HOSTS_RECORD__INIT;
 	uint32_t hosts[WEIR_REPLICAS_MAX];
 	for (uint32_t i = 0; i < r->hosts.count; i++)
 		hosts[i] = r->hosts.ids[i];
-	h.version = AUTHORITY_VERSION;
+	h.version = COORD_RECORDS_VERSION;
 	h.hosts = hosts;
 	h.n_hosts = r->hosts.count;
 	h.primary = r->primary;
@@ -170,7 +171,8 @@ static bool hosts_can_be(const Weir__V1__HostsRecord *h)
 	return fits && hosted;
 }
 
-weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t revision, struct hosts_record *out, weir_error *err)
+weir_status coord_records_unpack_assignment(const void *value, size_t bytes, uint64_t revision, struct assignment *out,
+                                            weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__hosts_record__descriptor, value, bytes, &unpacked, err);
@@ -181,7 +183,7 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
 	if (!status && !hosts_can_be(h))
 		status = weir_fail(err, WEIR_E_CORRUPT, "no such hosts can be: %zu, primary %u", h->n_hosts, h->primary);
 	if (!status)
-		*out = (struct hosts_record){.revision = revision, .primary = (uint16_t)h->primary, .epoch = h->epoch};
+		*out = (struct assignment){.revision = revision, .primary = (uint16_t)h->primary, .epoch = h->epoch};
 	for (size_t i = 0; i < h->n_hosts && !status; i++)
 		member_set_add(&out->hosts, (uint16_t)h->hosts[i]);
 	wire_free(unpacked);
@@ -190,16 +192,16 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
 
 /* --- Servers */
 
-struct message *authority_pack_server(const char *address, uint64_t incarnation)
+struct message *coord_records_pack_server(const char *address, uint64_t incarnation)
 {
 	Weir__V1__ServerRecord r = WEIR__V1__SERVER_RECORD__INIT;
-	r.version = AUTHORITY_VERSION;
+	r.version = COORD_RECORDS_VERSION;
 	r.address = (char *)(uintptr_t)address;
 	r.incarnation = incarnation;
 	return wire_pack(&r.base);
 }
 
-weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation, weir_error *err)
+weir_status coord_records_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation, weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__server_record__descriptor, value, bytes, &unpacked, err);
@@ -216,17 +218,17 @@ weir_status authority_unpack_server(const void *value, size_t bytes, char *addre
 
 /* --- Marks */
 
-struct message *authority_pack_mark(const struct mark *m)
+struct message *coord_records_pack_mark(const struct mark *m)
 {
 	Weir__V1__MarkRecord r = WEIR__V1__MARK_RECORD__INIT;
-	r.version = AUTHORITY_VERSION;
+	r.version = COORD_RECORDS_VERSION;
 	r.generation = m->generation;
 	r.epoch = m->epoch;
 	r.position = m->position;
 	return wire_pack(&r.base);
 }
 
-weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err)
+weir_status coord_records_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__mark_record__descriptor, value, bytes, &unpacked, err);
@@ -241,10 +243,10 @@ weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *
 
 /* --- The next generation */
 
-struct message *authority_pack_next(const struct rewind_record *r)
+struct message *coord_records_pack_next(const struct rewind_record *r)
 {
 	Weir__V1__NextRecord n = WEIR__V1__NEXT_RECORD__INIT;
-	n.version = AUTHORITY_VERSION;
+	n.version = COORD_RECORDS_VERSION;
 	n.generation = r->generation;
 	n.checkpoint = (char *)(uintptr_t)r->checkpoint;
 	n.step = r->step;
@@ -252,8 +254,8 @@ struct message *authority_pack_next(const struct rewind_record *r)
 	return wire_pack(&n.base);
 }
 
-weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
-                                  weir_error *err)
+weir_status coord_records_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
+                                      weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__next_record__descriptor, value, bytes, &unpacked, err);

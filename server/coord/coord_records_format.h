@@ -17,8 +17,8 @@
  *                                    server has taken (incarnation.h)
  *
  * The messages are defined in state.proto. A record's revision is the coordinator's. */
-#ifndef WEIR_AUTHORITY_FORMAT_H
-#define WEIR_AUTHORITY_FORMAT_H
+#ifndef WEIR_COORD_RECORDS_FORMAT_H
+#define WEIR_COORD_RECORDS_FORMAT_H
 
 #include "common/base/message.h"
 #include "server/records/assignment.h"
@@ -26,42 +26,50 @@
 #include "server/records/rewind_record.h"
 #include "server/replica/replica.h"
 
-#define AUTHORITY_VERSION 1u
+#define COORD_RECORDS_VERSION 1u
 
 /* "/weir/JOB/GENERATION/" */
-void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX]);
+void coord_records_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
-enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_START, AUTHORITY_NEXT, AUTHORITY_KINDS };
-/* id: 0 for AUTHORITY_NEXT, which is unique. */
-void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX]);
+enum coord_records_kind {
+	COORD_RECORDS_PARTITION,
+	COORD_RECORDS_HOSTS,
+	COORD_RECORDS_SERVER,
+	COORD_RECORDS_START,
+	COORD_RECORDS_NEXT,
+	COORD_RECORDS_KINDS
+};
+/* id: 0 for COORD_RECORDS_NEXT, which is unique. */
+void coord_records_key(const char *prefix, enum coord_records_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX]);
 /* Splits a key behind the prefix into kind and id. False: another key. partitions: of the job. */
-bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
+bool coord_records_key_read(const char *prefix, const char *key, uint32_t partitions, enum coord_records_kind *kind,
+                            uint16_t *id);
 
-void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
-void authority_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
+void coord_records_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
+void coord_records_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
 /* The partition's name in logs: "7", or "ledger". Returns out. */
-#define AUTHORITY_NAME_BYTES 8u
-const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES]);
+#define COORD_RECORDS_NAME_BYTES 8u
+const char *coord_records_name(uint16_t partition, char out[COORD_RECORDS_NAME_BYTES]);
 
 /* Returns one reference, with one span. NULL: out of memory. */
-struct message *authority_pack(const struct replica_record *r);
-struct message *authority_pack_hosts(const struct hosts_record *r);
-struct message *authority_pack_server(const char *address, uint64_t incarnation);
-struct message *authority_pack_next(const struct rewind_record *r);
-struct message *authority_pack_mark(const struct mark *m);
+struct message *coord_records_pack(const struct replica_record *r);
+struct message *coord_records_pack_assignment(const struct assignment *r);
+struct message *coord_records_pack_server(const char *address, uint64_t incarnation);
+struct message *coord_records_pack_next(const struct rewind_record *r);
+struct message *coord_records_pack_mark(const struct mark *m);
 /* Sets the record's revision to `revision`. E_CORRUPT: not such a record, or an impossible one.
  * E_VERSION: from a newer Weir. */
-weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
-                             weir_error *err) WEIR_MUST_CHECK;
-weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t revision, struct hosts_record *out,
-                                   weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
+                                 weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_unpack_assignment(const void *value, size_t bytes, uint64_t revision, struct assignment *out,
+                                            weir_error *err) WEIR_MUST_CHECK;
 /* address: (WEIR_ADDRESS_BYTES_MAX). */
-weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation,
-                                    weir_error *err) WEIR_MUST_CHECK;
-weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation,
+                                        weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err) WEIR_MUST_CHECK;
 /* generation: the one that the record follows. */
-weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
-                                  weir_error *err) WEIR_MUST_CHECK;
+weir_status coord_records_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
+                                      weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* Shared by the files of coord_records.h. Everything here runs on the session's thread. */
-#ifndef WEIR_AUTHORITY_INTERNAL_H
-#define WEIR_AUTHORITY_INTERNAL_H
+#ifndef WEIR_COORD_RECORDS_INTERNAL_H
+#define WEIR_COORD_RECORDS_INTERNAL_H
 
 #include "server/coord/coord_records.h"
 #include "server/coord/coord_records_format.h"
@@ -8,17 +8,17 @@
 
 #define SLOTS (WEIR_PARTITIONS_MAX + 1u)
 
-struct authority {
-	struct authority_options options;
+struct coord_records {
+	struct coord_records_options options;
 	char prefix[WEIR_COORD_KEY_BYTES_MAX];
 	pthread_mutex_t lock;
 	/* Guarded by lock. */
-	struct authority_client *clients[SLOTS]; /* NULL: not hosted here */
-	struct authority_client *asking;
-	struct authority_placing *placing;
-	struct authority_succession *succeeding;
-	struct authority_look *looks;
-	struct authority_marking *marking;
+	struct coord_records_client *clients[SLOTS]; /* NULL: not hosted here */
+	struct coord_records_client *asking;
+	struct coord_records_placing *placing;
+	struct coord_records_succession *succeeding;
+	struct coord_records_look *looks;
+	struct coord_records_marking *marking;
 	bool turn_posted;
 	/* The session's thread's. */
 	struct coord *coord;       /* NULL: no session */
@@ -27,8 +27,8 @@ struct authority {
 	bool stale;
 	/* Every change up to this revision has been reported. */
 	uint64_t caught_up;
-	struct authority_client *waiting, *reading; /* for the next read; for the one under way */
-	struct authority_look *to_look, *looking;   /* likewise */
+	struct coord_records_client *waiting, *reading; /* for the next read; for the one under way */
+	struct coord_records_look *to_look, *looking;   /* likewise */
 	bool read_under_way, reads_all;
 	/* The session has this server's record; the record is being stored. */
 	bool announced, announcing;
@@ -56,25 +56,25 @@ static inline uint32_t slot_of(uint16_t partition)
 
 /* Reads all records, or just one if the watch covers the rest and a single client asks. Answers the
  * waiting clients. Does nothing while a read is under way. */
-void records_read(struct authority *a);
+void records_read(struct coord_records *a);
 /* The watch has missed something: reads all records again. */
-void records_missed(struct authority *a);
-void record_change(struct authority_client *c);
-void hosts_take_in(struct authority *a, uint16_t partition, const struct coord_record *r);
+void records_missed(struct coord_records *a);
+void record_change(struct coord_records_client *c);
+void hosts_take_in(struct coord_records *a, uint16_t partition, const struct coord_record *r);
 /* False: the record is not understood. */
-bool next_take_in(struct authority *a, const struct coord_record *r, struct rewind_record *next);
+bool next_take_in(struct coord_records *a, const struct coord_record *r, struct rewind_record *next);
 
 /* --- coord_records_self.c: this server's own record */
 
-void start_take_in(struct authority *a, uint16_t server, const struct coord_record *r);
-void server_take_in(struct authority *a, uint16_t server, const struct coord_record *r);
+void start_take_in(struct coord_records *a, uint16_t server, const struct coord_record *r);
+void server_take_in(struct coord_records *a, uint16_t server, const struct coord_record *r);
 /* Stores the record once it is known that no other process is this server. */
-void self_announce(struct authority *a);
-void self_mark(struct authority *a, struct authority_marking *m);
+void self_announce(struct coord_records *a);
+void self_mark(struct coord_records *a, struct coord_records_marking *m);
 
 /* --- coord_records_place.c */
 
-void place_all(struct authority *a, struct authority_placing *list);
-void succeed_all(struct authority *a, struct authority_succession *list);
+void place_all(struct coord_records *a, struct coord_records_placing *list);
+void succeed_all(struct coord_records *a, struct coord_records_succession *list);
 
 #endif

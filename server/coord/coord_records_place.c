@@ -6,20 +6,20 @@
 
 static void tell_placing(void *arg)
 {
-	struct authority_placing *p = arg;
+	struct coord_records_placing *p = arg;
 	p->done(p);
 }
 
-static void end_placing(struct authority_placing *p, weir_status status)
+static void end_placing(struct coord_records_placing *p, weir_status status)
 {
 	p->status = status;
-	poster_post(&p->poster, tell_placing, p);
+	callback_executor_post(&p->run_on, tell_placing, p);
 }
 
 static void on_placed(void *arg, const struct coord_answer *result)
 {
-	struct authority_placing *p = arg;
-	struct authority *a = p->authority;
+	struct coord_records_placing *p = arg;
+	struct coord_records *a = p->records;
 	weir_status status = result->status ? WEIR_E_UNAVAILABLE : WEIR_E_STALE;
 	if (!result->status && result->applied) {
 		p->record.revision = result->revision;
@@ -32,13 +32,13 @@ static void on_placed(void *arg, const struct coord_answer *result)
 	end_placing(p, status);
 }
 
-static void place(struct authority *a, struct authority_placing *p)
+static void place(struct coord_records *a, struct coord_records_placing *p)
 {
-	struct message *value = authority_pack_hosts(&p->record);
+	struct message *value = coord_records_pack_assignment(&p->record);
 	char key[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	weir_status status = WEIR_E_UNAVAILABLE;
-	authority_key(a->prefix, AUTHORITY_HOSTS, p->partition, key);
+	coord_records_key(a->prefix, COORD_RECORDS_HOSTS, p->partition, key);
 	if (value && a->coord) {
 		const struct coord_guard guard = {.key = key, .mod_revision = p->record.revision};
 		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
@@ -50,9 +50,9 @@ static void place(struct authority *a, struct authority_placing *p)
 		end_placing(p, WEIR_E_UNAVAILABLE);
 }
 
-void place_all(struct authority *a, struct authority_placing *list)
+void place_all(struct coord_records *a, struct coord_records_placing *list)
 {
-	for (struct authority_placing *p = list, *next; p; p = next) {
+	for (struct coord_records_placing *p = list, *next; p; p = next) {
 		next = p->next;
 		place(a, p);
 	}
@@ -62,20 +62,20 @@ void place_all(struct authority *a, struct authority_placing *list)
 
 static void tell_succession(void *arg)
 {
-	struct authority_succession *x = arg;
+	struct coord_records_succession *x = arg;
 	x->done(x);
 }
 
-static void end_succession(struct authority_succession *x, weir_status status)
+static void end_succession(struct coord_records_succession *x, weir_status status)
 {
 	x->status = status;
-	poster_post(&x->poster, tell_succession, x);
+	callback_executor_post(&x->run_on, tell_succession, x);
 }
 
 static void on_succeeded(void *arg, const struct coord_answer *result)
 {
-	struct authority_succession *x = arg;
-	struct authority *a = x->authority;
+	struct coord_records_succession *x = arg;
+	struct coord_records *a = x->records;
 	weir_status status = WEIR_E_UNAVAILABLE;
 	if (!result->status && result->applied) {
 		if (a->options.next)
@@ -87,13 +87,13 @@ static void on_succeeded(void *arg, const struct coord_answer *result)
 	end_succession(x, status);
 }
 
-static void succeed(struct authority *a, struct authority_succession *x)
+static void succeed(struct coord_records *a, struct coord_records_succession *x)
 {
-	struct message *value = authority_pack_next(&x->record);
+	struct message *value = coord_records_pack_next(&x->record);
 	char key[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	weir_status status = WEIR_E_UNAVAILABLE;
-	authority_key(a->prefix, AUTHORITY_NEXT, 0, key);
+	coord_records_key(a->prefix, COORD_RECORDS_NEXT, 0, key);
 	if (value && a->coord) {
 		const struct coord_guard guard = {.key = key}; /* requires that there is no record */
 		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
@@ -105,9 +105,9 @@ static void succeed(struct authority *a, struct authority_succession *x)
 		end_succession(x, WEIR_E_UNAVAILABLE);
 }
 
-void succeed_all(struct authority *a, struct authority_succession *list)
+void succeed_all(struct coord_records *a, struct coord_records_succession *list)
 {
-	for (struct authority_succession *x = list, *next; x; x = next) {
+	for (struct coord_records_succession *x = list, *next; x; x = next) {
 		next = x->next;
 		succeed(a, x);
 	}

@@ -8,7 +8,7 @@
 /* --- The coordinator's records of this server */
 
 /* In-sync sets name servers by number: two processes with one number would both act on them. */
-static void displace(struct authority *a, const char *why, const char *address)
+static void displace(struct coord_records *a, const char *why, const char *address)
 {
 	weir_error err = {0};
 	if (!a->options.displaced)
@@ -18,16 +18,16 @@ static void displace(struct authority *a, const char *why, const char *address)
 	a->options.displaced(a->options.arg, &err);
 }
 
-static bool understand_server(struct authority *a, const struct coord_record *r, char *address, uint64_t *incarnation)
+static bool understand_server(struct coord_records *a, const struct coord_record *r, char *address, uint64_t *incarnation)
 {
 	weir_error err = {0};
-	if (!authority_unpack_server(r->value, r->value_bytes, address, incarnation, &err))
+	if (!coord_records_unpack_server(r->value, r->value_bytes, address, incarnation, &err))
 		return true;
 	LOG_AT(a->options.logger, LOG_ERROR, "record not understood", "key=%s %s", r->key, err.text);
 	return false;
 }
 
-static bool is_displaced(struct authority *a, const char *address, uint64_t incarnation)
+static bool is_displaced(struct coord_records *a, const char *address, uint64_t incarnation)
 {
 	if (incarnation > a->options.incarnation)
 		displace(a, "server %u of this job was started again, at %s, while this process was away: that one goes on", address);
@@ -36,7 +36,7 @@ static bool is_displaced(struct authority *a, const char *address, uint64_t inca
 
 /* A server's last start stays recorded. So a process that wakes up after its replacement came and
  * went does not count any more either. */
-void start_take_in(struct authority *a, uint16_t server, const struct coord_record *r)
+void start_take_in(struct coord_records *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	uint64_t incarnation = 0;
@@ -49,7 +49,7 @@ void start_take_in(struct authority *a, uint16_t server, const struct coord_reco
 
 /* Until this start is recorded, a live process at another address keeps its place. A record with
  * this server's own address belongs to a dead process. */
-void server_take_in(struct authority *a, uint16_t server, const struct coord_record *r)
+void server_take_in(struct coord_records *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	uint64_t incarnation;
@@ -72,7 +72,7 @@ void server_take_in(struct authority *a, uint16_t server, const struct coord_rec
 
 static void on_announced(void *arg, const struct coord_answer *result)
 {
-	struct authority *a = arg;
+	struct coord_records *a = arg;
 	a->announcing = false;
 	a->announced = !result->status && result->applied;
 	if (a->announced) {
@@ -84,17 +84,17 @@ static void on_announced(void *arg, const struct coord_answer *result)
 }
 
 /* Stores the record once it is known that no other process is this server. */
-void self_announce(struct authority *a)
+void self_announce(struct coord_records *a)
 {
 	char self[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	if (!a->coord || !a->options.address || a->announced || a->announcing || a->stale || a->displaced)
 		return;
-	struct message *value = authority_pack_server(a->options.address, a->options.incarnation);
+	struct message *value = coord_records_pack_server(a->options.address, a->options.incarnation);
 	if (!value)
 		return; /* retried at a tick */
-	authority_key(a->prefix, AUTHORITY_SERVER, a->options.self, self);
-	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
+	coord_records_key(a->prefix, COORD_RECORDS_SERVER, a->options.self, self);
+	coord_records_key(a->prefix, COORD_RECORDS_START, a->options.self, start);
 	const struct coord_guard guards[] = {{.key = self, .mod_revision = a->self_revision},
 	                                     {.key = start, .mod_revision = a->start_revision}};
 	const struct coord_change changes[] = {
@@ -109,22 +109,22 @@ void self_announce(struct authority *a)
 
 static void tell_marking(void *arg)
 {
-	struct authority_marking *m = arg;
+	struct coord_records_marking *m = arg;
 	m->done(m);
 }
 
-static void end_marking(struct authority_marking *m, weir_status status)
+static void end_marking(struct coord_records_marking *m, weir_status status)
 {
 	m->status = status;
-	poster_post(&m->poster, tell_marking, m);
+	callback_executor_post(&m->run_on, tell_marking, m);
 }
 
 static void on_marked(void *arg, const struct coord_answer *result)
 {
-	struct authority_marking *m = arg;
-	struct authority *a = m->authority;
+	struct coord_records_marking *m = arg;
+	struct coord_records *a = m->records;
 	char key[WEIR_COORD_KEY_BYTES_MAX];
-	authority_mark_key(a->options.uuid, a->options.self, key);
+	coord_records_mark_key(a->options.uuid, a->options.self, key);
 	if (!result->status && result->applied)
 		a->mark_revision = result->revision;
 	for (uint32_t i = 0; !result->status && !result->applied && i < result->count; i++)
@@ -133,14 +133,14 @@ static void on_marked(void *arg, const struct coord_answer *result)
 	end_marking(m, !result->status && result->applied ? WEIR_OK : WEIR_E_UNAVAILABLE);
 }
 
-void self_mark(struct authority *a, struct authority_marking *m)
+void self_mark(struct coord_records *a, struct coord_records_marking *m)
 {
 	char key[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	weir_status status = WEIR_E_UNAVAILABLE;
-	authority_mark_key(a->options.uuid, a->options.self, key);
-	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
-	struct message *value = a->coord && a->started ? authority_pack_mark(&m->mark) : NULL;
+	coord_records_mark_key(a->options.uuid, a->options.self, key);
+	coord_records_key(a->prefix, COORD_RECORDS_START, a->options.self, start);
+	struct message *value = a->coord && a->started ? coord_records_pack_mark(&m->mark) : NULL;
 	if (value) {
 		const struct coord_guard guards[] = {{.key = key, .mod_revision = a->mark_revision},
 		                                     {.key = start, .mod_revision = a->start_revision}};

@@ -116,11 +116,11 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 		return WEIR_E_MEMORY;
 	l->options.servers = (const char *const *)l->servers;
 	l->options.partition_server = l->partition_server;
-	if (o->boot) {
-		l->boots = calloc(o->servers_count, sizeof *l->boots);
-		if (!l->boots)
+	if (o->process_id) {
+		l->process_ids = calloc(o->servers_count, sizeof *l->process_ids);
+		if (!l->process_ids)
 			return WEIR_E_MEMORY;
-		l->boots[0] = o->boot;
+		l->process_ids[0] = o->process_id;
 	}
 	weir_status status = ledger_totals_init(&l->expected, o->partitions);
 	return status ? status : ledger_totals_init(&l->skipped, o->partitions);
@@ -193,7 +193,7 @@ void ledger_destroy(struct ledger *l)
 		free(l->servers[i]);
 	free(l->servers);
 	free(l->partition_server);
-	free(l->boots);
+	free(l->process_ids);
 	free(l->marks);
 	free(l);
 }

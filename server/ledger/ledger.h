@@ -45,7 +45,7 @@ struct ledger_options {
 	uint32_t patience_ms; /* how long clients wait for a lost server; 0: they decide */
 	/* Process id of this process, server 0, if the ledger and the servers' state live in memory
 	 * only; else 0. */
-	uint64_t boot;
+	uint64_t process_id;
 	uint64_t seed; /* of the unit order */
 	bool shuffle;  /* permute the units by (seed, pass) */
 	/* The next pass opens only after the evaluation of this one. */

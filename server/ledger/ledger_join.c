@@ -70,8 +70,8 @@ static weir_status adopt_dataset(struct ledger *l, const Weir__V1__JoinRequest *
 /* A certificate's NAME is binding unless it is just the name of its role, which many share. */
 static weir_status check_certificate(const Weir__V1__JoinRequest *q, const struct ledger_peer *peer, weir_error *err)
 {
-	char role[PRINCIPAL_ROLES_BYTES];
-	principal_roles(peer->role, role);
+	char role[PEER_ROLES_BYTES];
+	peer_roles(peer->role, role);
 	const bool works = q->role != WEIR__V1__ROLE__OBSERVER;
 	if (peer->role == ROLE_EVALUATOR && q->role == WEIR__V1__ROLE__TRAINER)
 		return weir_fail(err, WEIR_E_DENIED, "worker %s: its certificate is an evaluator's; a trainer needs the role worker",
@@ -90,7 +90,7 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 	weir_status status = q->job && q->job->uuid.len ? ledger_check_job(l, q->job, err) : WEIR_OK;
 	if (status)
 		return status;
-	if (!principal_is_name(q->name))
+	if (!peer_identity_is_name(q->name))
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "a worker's name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
 		                 WEIR_NAME_BYTES_MAX - 1);
@@ -186,7 +186,7 @@ static weir_status refuse_for(const struct ledger_worker *w, const Weir__V1__Joi
                               weir_error *err)
 {
 	char host[WEIR_ADDRESS_BYTES_MAX];
-	legible_copy(host, sizeof host, q->host);
+	utf8_sanitize(host, sizeof host, q->host);
 	weir__v1__holder__init(holder);
 	holder->name = (char *)(uintptr_t)w->name;
 	holder->host = (char *)(uintptr_t)w->host;
@@ -277,7 +277,7 @@ static struct ledger_worker *place_for(struct ledger *l, const char *name)
 static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__V1__JoinRequest *q,
                          const struct ledger_peer *peer)
 {
-	legible_copy(w->host, sizeof w->host, q->host);
+	utf8_sanitize(w->host, sizeof w->host, q->host);
 	w->pid = q->pid;
 	w->role = q->role;
 	w->client = q->client;
@@ -371,8 +371,8 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, const struct 
 	r.read_staleness_ms = l->options.read_staleness_ms;
 	r.read_staleness_entries = l->options.read_staleness_entries;
 	r.partitions = l->options.partitions;
-	r.n_boots = l->boots ? l->options.servers_count : 0;
-	r.boots = l->boots;
+	r.n_process_ids = l->process_ids ? l->options.servers_count : 0;
+	r.process_ids = l->process_ids;
 	r.closed_low = &low;
 	r.n_closes = l->steps.closes_count;
 	r.closes = closes;

@@ -340,9 +340,9 @@ bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 	                                     .partition = JOURNAL_LEDGER,
 	                                     .header = l->flush.state->spans[0].data,
 	                                     .header_bytes = l->flush.state->bytes,
-	                                     .poster = l->options.poster,
+	                                     .run_on = l->options.run_on,
 	                                     .done = on_state_written};
-	l->flush.sync = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = l->options.poster, .done = on_synced};
+	l->flush.sync = (struct cold_write){.kind = COLD_WRITE_FLUSH, .run_on = l->options.run_on, .done = on_synced};
 	log->ops->sync(log);
 	flush_continue(l);
 	return true;

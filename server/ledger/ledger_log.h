@@ -20,10 +20,10 @@ struct ledger_log_options {
 	uint64_t epoch, generation;
 	const struct clock *clock;
 	struct logger *logger;
-	struct cold_writer *writer; /* for snapshots; NULL: they stay in memory */
-	struct poster poster;       /* to the ledger's loop */
-	uint32_t flush_interval_ms; /* between two snapshots; 0: only ledger_log_flush */
-	bool replicated;            /* the last part of this header applies */
+	struct cold_writer *writer;      /* for snapshots; NULL: they stay in memory */
+	struct callback_executor run_on; /* to the ledger's loop */
+	uint32_t flush_interval_ms;      /* between two snapshots; 0: only ledger_log_flush */
+	bool replicated;                 /* the last part of this header applies */
 	/* If replicated: entries kept in memory; 0: WEIR_LEDGER_LOG_BYTES. */
 	uint64_t backlog_bytes;
 	bool ack_disk; /* if replicated: replies also wait for the replicas' disks */

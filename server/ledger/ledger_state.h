@@ -205,7 +205,7 @@ struct ledger {
 	uint32_t *partition_server;
 	/* (servers_count) Process ids as workers report them; 0: not yet. NULL: servers' state outlives
 	 * their processes. */
-	uint64_t *boots;
+	uint64_t *process_ids;
 	struct server_mark *marks; /* (servers_count) */
 
 	struct join_bucket joins[LEDGER_JOIN_BUCKETS];

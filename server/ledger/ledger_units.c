@@ -52,7 +52,7 @@ void ledger_fail(struct ledger *l, const char *text)
 {
 	l->changes.globals = true;
 	l->failed = true;
-	legible_copy(l->failure, sizeof l->failure, text); /* it contains a worker's text */
+	utf8_sanitize(l->failure, sizeof l->failure, text); /* it contains a worker's text */
 	LOG_AT(l->options.logger, LOG_ERROR, "job failed", "why=\"%s\"", text);
 }
 

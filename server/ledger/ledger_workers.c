@@ -141,12 +141,12 @@ struct ledger_worker *ledger_worker_add(struct ledger *l)
 
 /* The first worker that has met a server tells its process id. E_LOST: this worker has met its
  * successor, which started empty. */
-static weir_status learn_boots(struct ledger *l, const uint64_t *boots, size_t count, weir_error *err)
+static weir_status learn_boots(struct ledger *l, const uint64_t *process_ids, size_t count, weir_error *err)
 {
-	for (size_t i = 0; l->boots && i < count && i < l->options.servers_count; i++) {
-		if (!l->boots[i])
-			l->boots[i] = boots[i];
-		if (boots[i] && boots[i] != l->boots[i])
+	for (size_t i = 0; l->process_ids && i < count && i < l->options.servers_count; i++) {
+		if (!l->process_ids[i])
+			l->process_ids[i] = process_ids[i];
+		if (process_ids[i] && process_ids[i] != l->process_ids[i])
 			return weir_fail(
 			    err, WEIR_E_LOST,
 			    "server %zu at %s was started again and has lost what it held, as its log is in memory (cluster.log: "
@@ -162,7 +162,7 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 	Weir__V1__Status status;
 	weir_error err = {0};
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
-	if (w && learn_boots(l, q->boots, q->n_boots, &err))
+	if (w && learn_boots(l, q->process_ids, q->n_process_ids, &err))
 		w = NULL;
 	for (size_t i = 0; w && i < q->n_units; i++)
 		if (ledger_unit_watermark(l, w, q->units[i], &err))

@@ -180,7 +180,7 @@ static weir_status check_new(const struct folder *f, weir_error *err)
 }
 
 /* *there: whether IDENTITY exists. */
-static weir_status identity_find(const struct folder *f, struct identity_file *out, bool *there, weir_error *err)
+static weir_status dedup_find(const struct folder *f, struct identity_file *out, bool *there, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text = NULL;
 	size_t bytes;
@@ -202,7 +202,7 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 {
 	struct identity_file found = {0};
 	bool there;
-	weir_status status = identity_find(f, &found, &there, err);
+	weir_status status = dedup_find(f, &found, &there, err);
 	if (!status && !there) {
 		f->was_clean = f->is_new = true;
 		return check_new(f, err);
@@ -544,7 +544,7 @@ weir_status folder_set_aside(struct disk *disk, const char *path, const char *as
 	f->who = *who;
 	strcpy(f->path, path);
 	const struct identity_file ours = identity_of(f, false);
-	weir_status status = identity_find(f, &found, &there, err);
+	weir_status status = dedup_find(f, &found, &there, err);
 	const bool earlier = !status && there && strcmp(found.uuid, ours.uuid) == 0 && found.generation < ours.generation;
 	free(f);
 	if (earlier)

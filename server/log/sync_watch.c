@@ -9,7 +9,7 @@ static int64_t under_way(const struct sync_watch *w, int64_t now_ns)
 	const int64_t began_ns = atomic_load(&w->began_ns);
 	/* The last tick is in progress. */
 	const uint64_t ticks = atomic_load(&w->ticks) - atomic_load(&w->began_ticks) + 1;
-	const int64_t ran_ns = (int64_t)ticks * WEIR_HEART_TICK_MS * MS_NS, since_ns = now_ns - began_ns;
+	const int64_t ran_ns = (int64_t)ticks * WEIR_HEARTBEAT_TICK_MS * MS_NS, since_ns = now_ns - began_ns;
 	return !began_ns ? 0 : since_ns < ran_ns ? since_ns : ran_ns;
 }
 

@@ -24,7 +24,7 @@ struct sync_watch {
 	_Atomic int64_t long_ns;      /* total so far of consecutive long syncs */
 	_Atomic int64_t until_ns;     /* the disk counts as slow until then */
 };
-void sync_watch_tick(struct sync_watch *w); /* called every WEIR_HEART_TICK_MS */
+void sync_watch_tick(struct sync_watch *w); /* called every WEIR_HEARTBEAT_TICK_MS */
 void sync_watch_begin(struct sync_watch *w, int64_t now_ns);
 void sync_watch_end(struct sync_watch *w, int64_t now_ns);
 bool sync_watch_is_slow(const struct sync_watch *w, int64_t now_ns);

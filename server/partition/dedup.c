@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* First position in the sorted list with a key of at least `key`. */
-static uint32_t open_position(const struct identity *d, uint64_t key)
+static uint32_t open_position(const struct dedup *d, uint64_t key)
 {
 	uint32_t low = 0, high = d->open_count;
 	while (low < high) {
@@ -18,7 +18,7 @@ static uint32_t open_position(const struct identity *d, uint64_t key)
 	return low;
 }
 
-static uint32_t closed_position(const struct identity *d, uint64_t key)
+static uint32_t closed_position(const struct dedup *d, uint64_t key)
 {
 	uint32_t low = 0, high = d->closed_count;
 	while (low < high) {
@@ -38,7 +38,7 @@ static void unit_free(struct unit *u)
 	free(u);
 }
 
-void identity_free(struct identity *d)
+void dedup_free(struct dedup *d)
 {
 	for (uint32_t i = 0; i < d->open_count; i++)
 		unit_free(d->open[i]);
@@ -46,7 +46,7 @@ void identity_free(struct identity *d)
 	free(d->closed);
 }
 
-bool identity_is_closed(const struct identity *d, uint64_t key)
+bool dedup_is_closed(const struct dedup *d, uint64_t key)
 {
 	if (key < d->low)
 		return true;
@@ -54,25 +54,25 @@ bool identity_is_closed(const struct identity *d, uint64_t key)
 	return at < d->closed_count && d->closed[at] == key;
 }
 
-struct unit *identity_find(const struct identity *d, uint64_t key)
+struct unit *dedup_find(const struct dedup *d, uint64_t key)
 {
 	uint32_t at = open_position(d, key);
 	return at < d->open_count && d->open[at]->key == key ? d->open[at] : NULL;
 }
 
-static weir_status check_unit(const struct identity *d, const struct record *r, const struct unit **out)
+static weir_status check_unit(const struct dedup *d, const struct record *r, const struct unit **out)
 {
-	uint64_t key = identity_key(r->pass, r->unit);
+	uint64_t key = dedup_key(r->pass, r->unit);
 	*out = NULL;
-	if (identity_is_closed(d, key))
+	if (dedup_is_closed(d, key))
 		return WEIR_E_DUPLICATE;
-	*out = identity_find(d, key);
+	*out = dedup_find(d, key);
 	if (!*out)
 		return d->open_count < WEIR_UNITS_OPEN_MAX ? WEIR_OK : WEIR_E_LIMIT;
 	return r->attempt < (*out)->attempt ? WEIR_E_STALE : WEIR_OK;
 }
 
-weir_status identity_check(const struct identity *d, const struct record *push)
+weir_status dedup_check(const struct dedup *d, const struct record *push)
 {
 	const struct unit *u;
 	weir_status status = check_unit(d, push, &u);
@@ -81,13 +81,13 @@ weir_status identity_check(const struct identity *d, const struct record *push)
 	return u->steps[push->batch] == BATCH_STEP_DROPPED ? WEIR_E_DROPPED : WEIR_E_DUPLICATE;
 }
 
-weir_status identity_check_seal(const struct identity *d, const struct record *seal)
+weir_status dedup_check_seal(const struct dedup *d, const struct record *seal)
 {
 	const struct unit *u;
 	return check_unit(d, seal, &u);
 }
 
-static struct unit *insert_unit(struct identity *d, uint64_t key)
+static struct unit *insert_unit(struct dedup *d, uint64_t key)
 {
 	if (d->open_count == d->open_capacity) {
 		uint32_t capacity = d->open_capacity ? d->open_capacity * 2 : 16;
@@ -129,9 +129,9 @@ static bool grow_unit(struct unit *u, uint32_t batches)
 	return true;
 }
 
-struct unit *identity_open(struct identity *d, uint64_t key, uint32_t attempt, uint32_t batches)
+struct unit *dedup_open(struct dedup *d, uint64_t key, uint32_t attempt, uint32_t batches)
 {
-	struct unit *u = identity_find(d, key);
+	struct unit *u = dedup_find(d, key);
 	if (!u)
 		u = insert_unit(d, key);
 	if (!u || !grow_unit(u, batches))
@@ -141,7 +141,7 @@ struct unit *identity_open(struct identity *d, uint64_t key, uint32_t attempt, u
 	return u;
 }
 
-bool identity_mark(struct unit *u, uint32_t batch, uint32_t part)
+bool dedup_mark(struct unit *u, uint32_t batch, uint32_t part)
 {
 	assert(batch < u->batches && part < WEIR_BATCH_PARTS_MAX);
 	uint64_t bit = 1ull << part;
@@ -150,20 +150,20 @@ bool identity_mark(struct unit *u, uint32_t batch, uint32_t part)
 	return fresh;
 }
 
-enum batch_step identity_batch_step(const struct unit *u, uint32_t batch)
+enum batch_step dedup_batch_step(const struct unit *u, uint32_t batch)
 {
 	return batch < u->batches ? (enum batch_step)u->steps[batch] : BATCH_STEP_OPEN;
 }
 
-weir_status identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one, bool *changes)
+weir_status dedup_retires(const struct dedup *d, uint64_t low, bool has_one, uint64_t one, bool *changes)
 {
-	bool closes_one = has_one && one >= low && !identity_is_closed(d, one);
+	bool closes_one = has_one && one >= low && !dedup_is_closed(d, one);
 	uint32_t above = d->closed_count - closed_position(d, low);
 	*changes = low > d->low || closes_one;
 	return closes_one && above >= WEIR_UNITS_OPEN_MAX ? WEIR_E_LIMIT : WEIR_OK;
 }
 
-static void close_open(struct identity *d, uint32_t from, uint32_t to)
+static void close_open(struct dedup *d, uint32_t from, uint32_t to)
 {
 	if (from == to)
 		return;
@@ -173,9 +173,9 @@ static void close_open(struct identity *d, uint32_t from, uint32_t to)
 	d->open_count -= to - from;
 }
 
-static weir_status close_one(struct identity *d, uint64_t key)
+static weir_status close_one(struct dedup *d, uint64_t key)
 {
-	if (identity_is_closed(d, key))
+	if (dedup_is_closed(d, key))
 		return WEIR_OK;
 	if (d->closed_count == d->closed_capacity) {
 		uint32_t capacity = d->closed_capacity ? d->closed_capacity * 2 : 16;
@@ -195,7 +195,7 @@ static weir_status close_one(struct identity *d, uint64_t key)
 	return WEIR_OK;
 }
 
-weir_status identity_retire(struct identity *d, uint64_t low, bool has_one, uint64_t one)
+weir_status dedup_retire(struct dedup *d, uint64_t low, bool has_one, uint64_t one)
 {
 	if (low > d->low) {
 		d->low = low;

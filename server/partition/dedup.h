@@ -5,8 +5,8 @@
  * For each of its batches it has a word with one bit per part. The bit is set once the part was
  * applied, refused for good or dropped, or waits in an open step. A closed unit is below the
  * low-water mark or in a small set above it, and never becomes unknown again. */
-#ifndef WEIR_IDENTITY_H
-#define WEIR_IDENTITY_H
+#ifndef WEIR_DEDUP_H
+#define WEIR_DEDUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct unit {
 	uint8_t *steps;   /* (batches) enum batch_step */
 };
 
-struct identity {
+struct dedup {
 	struct unit **open; /* (open_count) sorted by key */
 	uint32_t open_count, open_capacity;
 	uint64_t low;     /* units with a smaller key are closed */
@@ -35,28 +35,28 @@ struct identity {
 
 _Static_assert(WEIR_BATCH_PARTS_MAX == 64, "a batch's parts are one word");
 
-static inline uint64_t identity_key(uint32_t pass, uint32_t unit)
+static inline uint64_t dedup_key(uint32_t pass, uint32_t unit)
 {
 	return (uint64_t)pass << 32 | unit;
 }
 
-void identity_free(struct identity *d);
-bool identity_is_closed(const struct identity *d, uint64_t key);
-struct unit *identity_find(const struct identity *d, uint64_t key); /* an open unit, or NULL */
+void dedup_free(struct dedup *d);
+bool dedup_is_closed(const struct dedup *d, uint64_t key);
+struct unit *dedup_find(const struct dedup *d, uint64_t key); /* an open unit, or NULL */
 /* The verdict on a push: OK (new), DUPLICATE, DROPPED (known, and its step closed without it),
  * STALE, LIMIT (too many units are open). */
-weir_status identity_check(const struct identity *d, const struct record *push);
+weir_status dedup_check(const struct dedup *d, const struct record *push);
 /* The verdict on a seal: OK (new, or repeated), DUPLICATE (closed), STALE, LIMIT. */
-weir_status identity_check_seal(const struct identity *d, const struct record *seal);
+weir_status dedup_check_seal(const struct dedup *d, const struct record *seal);
 /* Returns the open unit, and opens it if necessary. It then has room for `batches` batches and an
  * attempt of at least `attempt`. NULL: out of memory. */
-struct unit *identity_open(struct identity *d, uint64_t key, uint32_t attempt, uint32_t batches);
+struct unit *dedup_open(struct dedup *d, uint64_t key, uint32_t attempt, uint32_t batches);
 /* Sets a part's bit. False: it was set already. The unit needs room for the batch. */
-bool identity_mark(struct unit *u, uint32_t batch, uint32_t part);
-enum batch_step identity_batch_step(const struct unit *u, uint32_t batch);
-/* identity_retire closes all units below low, and unit `one` if has_one. identity_retires tells
+bool dedup_mark(struct unit *u, uint32_t batch, uint32_t part);
+enum batch_step dedup_batch_step(const struct unit *u, uint32_t batch);
+/* dedup_retire closes all units below low, and unit `one` if has_one. dedup_retires tells
  * whether that would change anything; E_LIMIT: it would leave too many closed units above low. */
-weir_status identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one, bool *changes);
-weir_status identity_retire(struct identity *d, uint64_t low, bool has_one, uint64_t one);
+weir_status dedup_retires(const struct dedup *d, uint64_t low, bool has_one, uint64_t one, bool *changes);
+weir_status dedup_retire(struct dedup *d, uint64_t low, bool has_one, uint64_t one);
 
 #endif

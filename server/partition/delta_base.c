@@ -27,15 +27,15 @@ struct chunk {
 	struct difference_fit fit;
 };
 
-struct reference {
+struct delta_base {
 	weir_pull_coding coding;
 	uint64_t origin, chunks_count;
 	struct chunk *chunks[]; /* NULL: not asked for yet */
 };
 
-struct reference *reference_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin)
+struct delta_base *delta_base_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin)
 {
-	struct reference *r = calloc(1, sizeof *r + chunks * sizeof(struct chunk *));
+	struct delta_base *r = calloc(1, sizeof *r + chunks * sizeof(struct chunk *));
 	if (!r)
 		return NULL;
 	r->coding = *coding;
@@ -66,7 +66,7 @@ static void ring_clear(struct chunk *k)
 		ring_drop_oldest(k);
 }
 
-void reference_destroy(struct reference *r)
+void delta_base_destroy(struct delta_base *r)
 {
 	if (!r)
 		return;
@@ -81,7 +81,7 @@ void reference_destroy(struct reference *r)
 	free(r);
 }
 
-uint64_t reference_origin(const struct reference *r)
+uint64_t delta_base_origin(const struct delta_base *r)
 {
 	return r->origin;
 }
@@ -95,7 +95,7 @@ static void see(struct chunk *k, const struct row_meta *meta)
 	k->asked = 0;
 }
 
-static struct chunk *first_version(struct reference *r, const struct reference_chunk *c)
+static struct chunk *first_version(struct delta_base *r, const struct delta_base_chunk *c)
 {
 	struct chunk *k = calloc(1, sizeof *k);
 	if (!k || !(k->value = malloc(c->n * sizeof *k->value))) {
@@ -109,7 +109,7 @@ static struct chunk *first_version(struct reference *r, const struct reference_c
 	return r->chunks[c->number] = k;
 }
 
-static bool is_due(const struct reference *r, struct chunk *k, const struct row_meta *meta, bool has_newest)
+static bool is_due(const struct delta_base *r, struct chunk *k, const struct row_meta *meta, bool has_newest)
 {
 	const bool changed = (meta ? meta->version : 0) != k->seen_entry;
 	const uint32_t pushes = (meta ? meta->count : 0) - k->seen_pushes;
@@ -140,7 +140,8 @@ static void ring_add(struct chunk *k, const uint8_t *coded, size_t bytes, size_t
 	k->ring_bytes += d.size;
 }
 
-static void next_version(struct reference *r, struct chunk *k, const struct reference_chunk *c, const struct reference_work *work)
+static void next_version(struct delta_base *r, struct chunk *k, const struct delta_base_chunk *c,
+                         const struct delta_base_work *work)
 {
 	size_t bytes = 0;
 	const size_t whole = c->n * sizeof *k->value;
@@ -170,7 +171,7 @@ static bool bridge(const struct chunk *k, uint64_t held, uint32_t *differences)
 	return held == k->version || *differences > 0;
 }
 
-size_t reference_answer_bytes(const struct reference *r, uint64_t chunk, uint64_t held, size_t n)
+size_t delta_base_answer_bytes(const struct delta_base *r, uint64_t chunk, uint64_t held, size_t n)
 {
 	const struct chunk *k = r->chunks[chunk];
 	uint32_t differences;
@@ -182,7 +183,8 @@ size_t reference_answer_bytes(const struct reference *r, uint64_t chunk, uint64_
 	return bytes;
 }
 
-weir_status reference_ask(struct reference *r, const struct reference_chunk *c, uint64_t held, const struct reference_work *work)
+weir_status delta_base_ask(struct delta_base *r, const struct delta_base_chunk *c, uint64_t held,
+                           const struct delta_base_work *work)
 {
 	assert(c->number < r->chunks_count);
 	struct chunk *k = r->chunks[c->number];
@@ -193,12 +195,12 @@ weir_status reference_ask(struct reference *r, const struct reference_chunk *c, 
 	return WEIR_OK;
 }
 
-size_t reference_answer(const struct reference *r, uint64_t chunk, uint64_t held, size_t n, uint8_t *out)
+size_t delta_base_answer(const struct delta_base *r, uint64_t chunk, uint64_t held, size_t n, uint8_t *out)
 {
 	const struct chunk *k = r->chunks[chunk];
 	uint32_t differences;
 	const bool whole = !bridge(k, held, &differences);
-	const size_t bytes = reference_answer_bytes(r, chunk, held, n);
+	const size_t bytes = delta_base_answer_bytes(r, chunk, held, n);
 	put64(out, k->version);
 	put32(out + 8, (uint32_t)(bytes - DIFFERENCES_HEADER_BYTES));
 	put32(out + 12, differences);
@@ -213,17 +215,17 @@ size_t reference_answer(const struct reference *r, uint64_t chunk, uint64_t held
 	return bytes;
 }
 
-uint64_t reference_version(const struct reference *r, uint64_t chunk)
+uint64_t delta_base_version(const struct delta_base *r, uint64_t chunk)
 {
 	return r->chunks[chunk] ? r->chunks[chunk]->version : 0;
 }
 
-const float *reference_value(const struct reference *r, uint64_t chunk)
+const float *delta_base_value(const struct delta_base *r, uint64_t chunk)
 {
 	return r->chunks[chunk] ? r->chunks[chunk]->value : NULL;
 }
 
-size_t reference_ring_bytes(const struct reference *r, uint64_t chunk)
+size_t delta_base_ring_bytes(const struct delta_base *r, uint64_t chunk)
 {
 	return r->chunks[chunk] ? r->chunks[chunk]->ring_bytes : 0;
 }

@@ -16,8 +16,8 @@
  * steps down. Its origin, a unique number, tells it from earlier ones, here or on other servers, so
  * that nobody adds a difference to a wrong base. It costs 4 bytes per element, and up to 4 more in
  * the ring. */
-#ifndef WEIR_REFERENCE_H
-#define WEIR_REFERENCE_H
+#ifndef WEIR_DELTA_BASE_H
+#define WEIR_DELTA_BASE_H
 
 #include "kernels/difference.h"
 #include "server/store/store.h"
@@ -26,20 +26,20 @@
  * has. */
 #define REFERENCE_DIFFERENCES_MAX 64u
 
-struct reference;
+struct delta_base;
 
-struct reference_work { /* work memory for a new version */
-	float *difference;  /* (WEIR_CHUNK) */
-	uint8_t *coded;     /* (DIFFERENCE_BYTES_MAX) */
+struct delta_base_work { /* work memory for a new version */
+	float *difference;   /* (WEIR_CHUNK) */
+	uint8_t *coded;      /* (DIFFERENCE_BYTES_MAX) */
 };
 
 /* A delta base of so many chunks, numbered from 0. origin: not 0. NULL: out of memory. */
-struct reference *reference_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin);
-void reference_destroy(struct reference *r); /* NULL does nothing */
-uint64_t reference_origin(const struct reference *r);
+struct delta_base *delta_base_create(const weir_pull_coding *coding, uint64_t chunks, uint64_t origin);
+void delta_base_destroy(struct delta_base *r); /* NULL does nothing */
+uint64_t delta_base_origin(const struct delta_base *r);
 
 /* The current value of a chunk of n elements. */
-struct reference_chunk {
+struct delta_base_chunk {
 	uint64_t number;
 	const float *value;
 	const struct row_meta *meta; /* NULL: no push yet */
@@ -47,16 +47,16 @@ struct reference_chunk {
 };
 /* Tells that a trainer with version `held` (0: none of this origin) asks for the chunk. Makes a
  * version if one is due. E_MEMORY: the chunk cannot have a delta base. */
-weir_status reference_ask(struct reference *r, const struct reference_chunk *c, uint64_t held,
-                          const struct reference_work *work) WEIR_MUST_CHECK;
-/* The answer for a chunk after reference_ask, as frame.h describes it, and its size in bytes: at
+weir_status delta_base_ask(struct delta_base *r, const struct delta_base_chunk *c, uint64_t held,
+                           const struct delta_base_work *work) WEIR_MUST_CHECK;
+/* The answer for a chunk after delta_base_ask, as frame.h describes it, and its size in bytes: at
  * most DIFFERENCES_HEADER_BYTES more than the chunk's. Both describe the present state. */
-size_t reference_answer_bytes(const struct reference *r, uint64_t chunk, uint64_t held, size_t n);
-size_t reference_answer(const struct reference *r, uint64_t chunk, uint64_t held, size_t n, uint8_t *out);
+size_t delta_base_answer_bytes(const struct delta_base *r, uint64_t chunk, uint64_t held, size_t n);
+size_t delta_base_answer(const struct delta_base *r, uint64_t chunk, uint64_t held, size_t n, uint8_t *out);
 
-uint64_t reference_version(const struct reference *r, uint64_t chunk);   /* 0: none yet */
-const float *reference_value(const struct reference *r, uint64_t chunk); /* (n); NULL: none yet */
+uint64_t delta_base_version(const struct delta_base *r, uint64_t chunk);   /* 0: none yet */
+const float *delta_base_value(const struct delta_base *r, uint64_t chunk); /* (n); NULL: none yet */
 /* of the differences in the ring */
-size_t reference_ring_bytes(const struct reference *r, uint64_t chunk);
+size_t delta_base_ring_bytes(const struct delta_base *r, uint64_t chunk);
 
 #endif

@@ -72,7 +72,7 @@ void partition_destroy(struct partition *p)
 	if (p->options.log)
 		p->options.log->ops->destroy(p->options.log);
 	steps_free(&p->steps);
-	identity_free(&p->identity);
+	dedup_free(&p->identity);
 	partition_free_tables(p);
 	store_destroy(p->store);
 	free(p->scratch);
@@ -221,7 +221,7 @@ weir_status submit_push(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
 	const struct record *r = s->r;
-	weir_status status = identity_check(&p->identity, r);
+	weir_status status = dedup_check(&p->identity, r);
 	if (status)
 		return refuse(s, status);
 	if (r->attempt == 0 || r->batch >= WEIR_UNIT_BATCHES_MAX || r->part >= WEIR_BATCH_PARTS_MAX)
@@ -254,10 +254,10 @@ weir_status submit_push(struct submission *s, struct log_entry *e)
 weir_status submit_seal(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
-	weir_status status = identity_check_seal(&s->p->identity, r);
+	weir_status status = dedup_check_seal(&s->p->identity, r);
 	if (status)
 		return refuse(s, status);
-	const struct unit *u = identity_find(&s->p->identity, identity_key(r->pass, r->unit));
+	const struct unit *u = dedup_find(&s->p->identity, dedup_key(r->pass, r->unit));
 	return !u || u->attempt < r->attempt ? submission_enter(s, e) : WEIR_OK;
 }
 
@@ -324,7 +324,7 @@ weir_status submit_retire(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
 	bool changes;
-	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key, &changes))
+	if (dedup_retires(&s->p->identity, dedup_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key, &changes))
 		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
 		                 WEIR_UNITS_OPEN_MAX);
 	return changes ? submission_enter(s, e) : WEIR_OK;

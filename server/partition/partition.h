@@ -56,7 +56,7 @@ struct partition_options {
 	uint64_t generation;
 	/* The process id, a number of no other process of the job; it makes the origins of delta bases
 	 * unique. */
-	uint64_t boot;
+	uint64_t process_id;
 	struct log *log; /* taken over; NULL: partition_set_log sets it during recovery */
 	/* Copied, except its callbacks, which are the partition's. NULL: all rows are in memory. */
 	const struct store_options *store;
@@ -250,7 +250,7 @@ bool partition_is_moved(const struct partition *p); /* another replica is primar
 uint64_t partition_applied(const struct partition *p);
 uint64_t partition_epoch(const struct partition *p);        /* the newest one applied; 0: none */
 uint64_t partition_steps_closed(const struct partition *p); /* the last closed step */
-/* Units below this one (identity_key) are closed. */
+/* Units below this one (dedup_key) are closed. */
 uint64_t partition_closed_low(const struct partition *p);
 /* Whether the partition has all `parts` parts, whose identities' hashes add up to `fingerprint`. It
  * may have more, of units that are still open. */

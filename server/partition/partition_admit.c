@@ -38,7 +38,7 @@ weir_status row_admit(struct partition_table *t, uint32_t table, uint64_t key, c
 	if (rule->kind == WEIR_ADMIT_COUNT)
 		*admitted = (meta ? meta->count : 0) + 1 >= rule->count;
 	else
-		*admitted = lifecycle_draw(t->spec, table, key, e->index);
+		*admitted = admission_draw(t->spec, table, key, e->index);
 	if (*admitted)
 		return WEIR_OK;
 	counter_bump(&t->counters.unadmitted, 1);

@@ -227,10 +227,10 @@ static void count_done(struct partition *p, const struct record *r, bool dropped
 weir_status apply_push(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	struct unit *u = identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, r->batch + 1);
+	struct unit *u = dedup_open(&p->identity, dedup_key(r->pass, r->unit), r->attempt, r->batch + 1);
 	if (!u)
 		return p->failed = WEIR_E_MEMORY;
-	if (!identity_mark(u, r->batch, r->part)) {
+	if (!dedup_mark(u, r->batch, r->part)) {
 		counter_bump(&p->counters.parts_double, 1);
 		return WEIR_E_DUPLICATE;
 	}
@@ -243,7 +243,7 @@ weir_status apply_push(struct partition *p, const struct log_entry *e)
 	bool sync;
 	if (apply_async_sections(p, e, &sync))
 		return p->failed = WEIR_E_MEMORY;
-	if (sync && identity_batch_step(u, r->batch) == BATCH_STEP_OPEN)
+	if (sync && dedup_batch_step(u, r->batch) == BATCH_STEP_OPEN)
 		return p->failed = steps_wait(&p->steps, r, e->index);
 	count_done(p, r, sync);
 	return sync ? WEIR_E_DROPPED : WEIR_OK;
@@ -298,13 +298,13 @@ weir_status apply_assign(struct partition *p, const struct log_entry *e)
 weir_status apply_seal(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	return identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, 0) ? WEIR_OK : (p->failed = WEIR_E_MEMORY);
+	return dedup_open(&p->identity, dedup_key(r->pass, r->unit), r->attempt, 0) ? WEIR_OK : (p->failed = WEIR_E_MEMORY);
 }
 
 weir_status apply_retire(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key);
+	p->failed = dedup_retire(&p->identity, dedup_key(r->pass, r->unit), r->attempt > 0, r->retire.unit_key);
 	if (!p->failed)
 		steps_forget_closed(p);
 	return p->failed;

@@ -29,13 +29,13 @@ static bool asked_next(struct asked *a, const struct partition_table *t, uint64_
 	const weir_status status = cursor_read(&a->held, bytes, sizeof bytes);
 	assert(status == WEIR_OK); /* guaranteed by check_asked */
 	(void)status;
-	*held = get64(bytes) == reference_origin(t->reference) ? get64(bytes + 8) : 0;
+	*held = get64(bytes) == delta_base_origin(t->delta_base) ? get64(bytes + 8) : 0;
 	return true;
 }
 
-static struct reference_chunk chunk_now(struct partition *p, const struct partition_table *t, uint64_t chunk)
+static struct delta_base_chunk chunk_now(struct partition *p, const struct partition_table *t, uint64_t chunk)
 {
-	struct reference_chunk c = {.number = chunk / p->options.partitions, .n = store_row_elements(t->rows, chunk)};
+	struct delta_base_chunk c = {.number = chunk / p->options.partitions, .n = store_row_elements(t->rows, chunk)};
 	c.meta = store_find(t->rows, chunk, &c.value);
 	if (c.meta && c.value)
 		return c;
@@ -61,15 +61,15 @@ bool wants_differences(const struct partition *p, const struct partition_table *
 static weir_status begin_reference(struct partition *p, struct partition_table *t)
 {
 	const uint64_t chunks = t->spec->elements / WEIR_CHUNK / p->options.partitions + 1;
-	const uint64_t origin = prng_mix(p->options.boot ^ ORIGIN_STREAM, p->epoch, ++p->origins);
-	if (!t->reference)
-		t->reference = reference_create(&t->spec->pull, chunks, origin ? origin : 1);
-	return t->reference ? WEIR_OK : WEIR_E_MEMORY;
+	const uint64_t origin = prng_mix(p->options.process_id ^ ORIGIN_STREAM, p->epoch, ++p->origins);
+	if (!t->delta_base)
+		t->delta_base = delta_base_create(&t->spec->pull, chunks, origin ? origin : 1);
+	return t->delta_base ? WEIR_OK : WEIR_E_MEMORY;
 }
 
 weir_status differences_prepare(struct partition *p, struct partition_table *t, const struct section *s, size_t *bytes)
 {
-	const struct reference_work work = {.difference = p->scratch->sum, .coded = (uint8_t *)p->scratch->row};
+	const struct delta_base_work work = {.difference = p->scratch->sum, .coded = (uint8_t *)p->scratch->row};
 	uint64_t chunk, held;
 	_Static_assert(sizeof p->scratch->row >= DIFFERENCE_BYTES_MAX && sizeof p->scratch->sum >= WEIR_CHUNK * sizeof(float),
 	               "a difference is coded in memory of applying");
@@ -78,12 +78,12 @@ weir_status differences_prepare(struct partition *p, struct partition_table *t, 
 		return status;
 	struct asked a = asked_of(p, t, s);
 	while (!status && asked_next(&a, t, &chunk, &held)) {
-		const struct reference_chunk c = chunk_now(p, t, chunk);
-		status = reference_ask(t->reference, &c, held, &work);
+		const struct delta_base_chunk c = chunk_now(p, t, chunk);
+		status = delta_base_ask(t->delta_base, &c, held, &work);
 	}
 	*bytes = 0;
 	for (a = asked_of(p, t, s); !status && asked_next(&a, t, &chunk, &held);)
-		*bytes += reference_answer_bytes(t->reference, chunk / p->options.partitions, held, store_row_elements(t->rows, chunk));
+		*bytes += delta_base_answer_bytes(t->delta_base, chunk / p->options.partitions, held, store_row_elements(t->rows, chunk));
 	return status;
 }
 
@@ -91,7 +91,7 @@ void differences_write(const struct partition *p, const struct partition_table *
 {
 	uint64_t chunk, held;
 	for (struct asked a = asked_of(p, t, s); asked_next(&a, t, &chunk, &held);)
-		out += reference_answer(t->reference, chunk / p->options.partitions, held, store_row_elements(t->rows, chunk), out);
+		out += delta_base_answer(t->delta_base, chunk / p->options.partitions, held, store_row_elements(t->rows, chunk), out);
 }
 
 void references_drop(struct partition *p)
@@ -99,7 +99,7 @@ void references_drop(struct partition *p)
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		if (!p->tables[id])
 			continue;
-		reference_destroy(p->tables[id]->reference);
-		p->tables[id]->reference = NULL;
+		delta_base_destroy(p->tables[id]->delta_base);
+		p->tables[id]->delta_base = NULL;
 	}
 }

@@ -111,7 +111,7 @@ weir_status check_distinct(const struct partition *p, const struct record *r, st
 	uint64_t rows;
 	if (rises(p, r, body, &rows))
 		return WEIR_OK;
-	weir_status status = row_set_open(&set, rows, p->options.boot, err);
+	weir_status status = row_set_open(&set, rows, p->options.process_id, err);
 	for (uint32_t i = 0; i < r->sections && !status; i++) {
 		struct section s;
 		status = frame_next_section(&body, &s, err);

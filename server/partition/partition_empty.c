@@ -46,8 +46,8 @@ weir_status partition_empty(struct partition *p, weir_error *err)
 	store_close(p->store);
 	store_destroy(p->store);
 	p->store = store;
-	identity_free(&p->identity);
-	p->identity = (struct identity){0};
+	dedup_free(&p->identity);
+	p->identity = (struct dedup){0};
 	steps_free(&p->steps);
 	steps_init(&p->steps);
 	replay_end(p);

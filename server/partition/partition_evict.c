@@ -74,7 +74,7 @@ static size_t still_expired(struct partition *p, const struct submission *s, uin
 	while (n < max && row_keys_next(&k, &keys[n], 1)) {
 		const float *row;
 		const struct row_meta *meta = store_find(t->rows, keys[n], &row);
-		n += meta && lifecycle_expired(&t->spec->eviction, meta, now_s);
+		n += meta && eviction_expired(&t->spec->eviction, meta, now_s);
 	}
 	return n;
 }
@@ -127,7 +127,7 @@ static weir_status evict_section(struct partition *p, const struct log_entry *e,
 		for (size_t i = 0; i < n; i++) {
 			const float *row;
 			const struct row_meta *meta = store_find(t->rows, keys[i], &row);
-			if (meta && meta->version < e->index && lifecycle_expired(&t->spec->eviction, meta, (uint32_t)(e->stamp_ms / 1000)))
+			if (meta && meta->version < e->index && eviction_expired(&t->spec->eviction, meta, (uint32_t)(e->stamp_ms / 1000)))
 				keys[going++] = keys[i];
 		}
 		status = going ? store_remove(t->rows, keys, going, e->index) : WEIR_OK;
@@ -204,7 +204,7 @@ static void look_in_memory(struct partition *p)
 		const size_t room = WEIR_EVICT_KEYS_MAX - count, max = room < LOOK_ROWS ? room : LOOK_ROWS;
 		const size_t n = store_look(t->rows, &v->cursor, max, keys, metas);
 		for (size_t i = 0; i < n; i++)
-			if (lifecycle_expired(&t->spec->eviction, &metas[i], now))
+			if (eviction_expired(&t->spec->eviction, &metas[i], now))
 				found[count++] = keys[i];
 		looks += (uint32_t)max;
 		if (v->cursor == 0) {
@@ -244,7 +244,7 @@ static void look_below(struct partition *p)
 	                                         .rule = p->tables[v->table]->spec->eviction,
 	                                         .now_s = now_s(p),
 	                                         .keys = v->keys,
-	                                         .poster = p->options.store->poster,
+	                                         .run_on = p->options.store->run_on,
 	                                         .done = on_swept};
 	cold_sweep_submit(p->options.store->sweep, &v->request);
 }
@@ -261,7 +261,7 @@ static bool find_table(struct partition *p)
 			v->table = 0;
 		}
 		const struct partition_table *t = partition_table(p, v->table);
-		if (t && lifecycle_evicts(&t->spec->eviction))
+		if (t && eviction_is_set(&t->spec->eviction))
 			return true;
 	}
 }
@@ -271,8 +271,8 @@ static int64_t round_ms(const struct partition *p)
 {
 	int64_t ms = 0;
 	for (uint32_t id = 0; id < p->tables_end; id++)
-		if (p->tables[id] && lifecycle_evicts(&p->tables[id]->spec->eviction)) {
-			const int64_t own = lifecycle_round_ms(&p->tables[id]->spec->eviction);
+		if (p->tables[id] && eviction_is_set(&p->tables[id]->spec->eviction)) {
+			const int64_t own = eviction_round_ms(&p->tables[id]->spec->eviction);
 			ms = ms == 0 || own < ms ? own : ms;
 		}
 	return ms;

@@ -90,9 +90,9 @@ bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 	                                      .partition = p->options.id,
 	                                      .header = f->header->spans[0].data,
 	                                      .header_bytes = f->header->spans[0].size,
-	                                      .poster = p->options.store->poster,
+	                                      .run_on = p->options.store->run_on,
 	                                      .done = on_header_written};
-	f->sync_write = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = p->options.store->poster, .done = on_synced};
+	f->sync_write = (struct cold_write){.kind = COLD_WRITE_FLUSH, .run_on = p->options.store->run_on, .done = on_synced};
 	p->options.log->ops->sync(p->options.log);
 	flush_continue(p, p->options.log->ops->durable(p->options.log));
 	return true;

@@ -36,11 +36,11 @@ struct partition_table {
 	struct store_table *rows;
 	const weir_table_spec *spec;
 	const struct optimizer *optimizer;
-	bool is_logged;               /* an applied entry has brought it */
-	bool full_decay;              /* rows outside a push take its step too: optimizer_catch_up */
-	struct optimizer_clock clock; /* part of the state: as far as the entries applied here tell */
-	struct reference *reference;  /* of a dense table: its delta base; NULL: not asked for yet */
-	struct histogram *staleness;  /* NULL: no push yet */
+	bool is_logged;                /* an applied entry has brought it */
+	bool full_decay;               /* rows outside a push take its step too: optimizer_catch_up */
+	struct optimizer_clock clock;  /* part of the state: as far as the entries applied here tell */
+	struct delta_base *delta_base; /* of a dense table: its delta base; NULL: not asked for yet */
+	struct histogram *staleness;   /* NULL: no push yet */
 	struct partition_table_counters counters;
 };
 
@@ -146,7 +146,7 @@ struct replay_skip {
 struct partition {
 	struct partition_options options;
 	struct store *store;
-	struct identity identity;
+	struct dedup identity;
 	struct steps steps;
 	struct partition_table *tables[WEIR_TABLES_MAX + 1];
 	uint32_t tables_end; /* largest table id + 1 */
@@ -329,7 +329,7 @@ bool role_holds_records(const struct partition *p);
 
 /* --- partition_tail.c: entries in the log that are not applied yet */
 
-/* For record_table.h: whether e changes the verdict of identity_check on a push or seal r. */
+/* For record_table.h: whether e changes the verdict of dedup_check on a push or seal r. */
 bool tail_decides_identity(const struct record *e, const struct record *r);
 bool tail_is_of_kind(const struct record *e, const struct record *r);
 

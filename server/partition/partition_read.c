@@ -162,7 +162,7 @@ static struct section plan_answer(struct partition *p, struct partition_table *t
 	size_t bytes;
 	*differences = wants_differences(p, t, asked) && differences_prepare(p, t, asked, &bytes) == WEIR_OK;
 	if (*differences) {
-		s.aux = reference_origin(t->reference);
+		s.aux = delta_base_origin(t->delta_base);
 		s.data_bytes = (uint32_t)bytes;
 		return s;
 	}

@@ -54,10 +54,10 @@ static void export_epochs(struct export *x)
 
 static void export_identity(struct export *x)
 {
-	const struct identity *d = &x->p->identity;
-	x->state.identity_low = d->low;
-	x->state.n_identity_closed = d->closed_count;
-	x->state.identity_closed = d->closed;
+	const struct dedup *d = &x->p->identity;
+	x->state.dedup_low = d->low;
+	x->state.n_dedup_closed = d->closed_count;
+	x->state.dedup_closed = d->closed;
 	x->state.n_units = d->open_count;
 	x->state.units = take_list(x, d->open_count, sizeof(Weir__V1__UnitState));
 	for (uint32_t i = 0; i < d->open_count && !x->failed; i++) {
@@ -163,20 +163,20 @@ static weir_status import_epochs(struct partition *p, const Weir__V1__PartitionS
 
 static weir_status import_closed(struct partition *p, const Weir__V1__PartitionState *in, weir_error *err)
 {
-	struct identity *d = &p->identity;
-	const size_t n = in->n_identity_closed;
+	struct dedup *d = &p->identity;
+	const size_t n = in->n_dedup_closed;
 	if (n > WEIR_UNITS_OPEN_MAX)
 		return corrupt(p, err, "closed units above the low-water mark:", n);
 	for (size_t i = 0; i < n; i++)
-		if (in->identity_closed[i] < (i ? in->identity_closed[i - 1] + 1 : in->identity_low))
-			return corrupt(p, err, "closed units that do not rise:", in->identity_closed[i]);
-	d->low = in->identity_low;
+		if (in->dedup_closed[i] < (i ? in->dedup_closed[i - 1] + 1 : in->dedup_low))
+			return corrupt(p, err, "closed units that do not rise:", in->dedup_closed[i]);
+	d->low = in->dedup_low;
 	if (n == 0)
 		return WEIR_OK;
 	d->closed = malloc(n * sizeof *d->closed);
 	if (!d->closed)
 		return no_memory(p, err);
-	memcpy(d->closed, in->identity_closed, n * sizeof *d->closed);
+	memcpy(d->closed, in->dedup_closed, n * sizeof *d->closed);
 	d->closed_count = d->closed_capacity = (uint32_t)n;
 	return WEIR_OK;
 }
@@ -185,12 +185,12 @@ static weir_status import_unit(struct partition *p, const Weir__V1__UnitState *i
 {
 	if (in->n_parts > WEIR_UNIT_BATCHES_MAX || in->steps.len != in->n_parts)
 		return corrupt(p, err, "batches of a unit:", in->n_parts);
-	if (identity_is_closed(&p->identity, in->key) || identity_find(&p->identity, in->key))
+	if (dedup_is_closed(&p->identity, in->key) || dedup_find(&p->identity, in->key))
 		return corrupt(p, err, "a unit that is there twice:", in->key);
 	for (size_t i = 0; i < in->steps.len; i++)
 		if (in->steps.data[i] > BATCH_STEP_DROPPED)
 			return corrupt(p, err, "step of a batch:", in->steps.data[i]);
-	struct unit *u = identity_open(&p->identity, in->key, in->attempt, (uint32_t)in->n_parts);
+	struct unit *u = dedup_open(&p->identity, in->key, in->attempt, (uint32_t)in->n_parts);
 	if (!u)
 		return no_memory(p, err);
 	if (in->n_parts) {

@@ -13,7 +13,7 @@ static void table_free(struct partition_table *t)
 {
 	if (!t)
 		return;
-	reference_destroy(t->reference);
+	delta_base_destroy(t->delta_base);
 	free(t->staleness);
 	free(t);
 }

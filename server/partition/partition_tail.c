@@ -15,11 +15,11 @@
 
 static bool retires(const struct record *retire, const struct record *r)
 {
-	const uint64_t key = identity_key(r->pass, r->unit);
-	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->retire.unit_key == key);
+	const uint64_t key = dedup_key(r->pass, r->unit);
+	return key < dedup_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->retire.unit_key == key);
 }
 
-/* Whether e changes the verdict of identity_check on a push or seal r: STALE, DUPLICATE,
+/* Whether e changes the verdict of dedup_check on a push or seal r: STALE, DUPLICATE,
  * DROPPED. */
 bool tail_decides_identity(const struct record *e, const struct record *r)
 {
@@ -52,10 +52,10 @@ static uint64_t last_that_decides(const struct partition *p, const struct record
  * remaining units, a record that would open a unit waits for the whole tail. */
 static uint64_t last_of_unit(const struct partition *p, const struct record *r, uint64_t last)
 {
-	const struct identity *d = &p->identity;
-	const uint64_t key = identity_key(r->pass, r->unit);
-	const struct unit *u = identity_find(d, key);
-	if (identity_is_closed(d, key) || (u && r->attempt < u->attempt))
+	const struct dedup *d = &p->identity;
+	const uint64_t key = dedup_key(r->pass, r->unit);
+	const struct unit *u = dedup_find(d, key);
+	if (dedup_is_closed(d, key) || (u && r->attempt < u->attempt))
 		return 0;
 	if (!u && d->open_count + (last - p->applied) >= WEIR_UNITS_OPEN_MAX)
 		return last;

@@ -244,7 +244,7 @@ static uint64_t safe(const struct partition *p)
 
 static void tell_parts(struct submission *s)
 {
-	const struct unit *u = identity_find(&s->p->identity, identity_key(s->r->pass, s->r->unit));
+	const struct unit *u = dedup_find(&s->p->identity, dedup_key(s->r->pass, s->r->unit));
 	s->reply.bitmap = (const uint8_t *)u->parts;
 	s->reply.bitmap_bits = u->batches * WEIR_BATCH_PARTS_MAX;
 }

@@ -23,7 +23,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 
 static int compare_batch(const struct batch_id *a, const struct batch_id *b)
 {
-	int order = compare_u64(identity_key(a->pass, a->unit), identity_key(b->pass, b->unit));
+	int order = compare_u64(dedup_key(a->pass, a->unit), dedup_key(b->pass, b->unit));
 	return order ? order : compare_u64(a->batch, b->batch);
 }
 
@@ -341,10 +341,10 @@ static void finish_batch(struct partition *p, const struct batch_id *id, bool dr
 /* Records that a batch has had its step, for parts that come late. */
 static weir_status remember_step(struct partition *p, const struct batch_id *id, bool dropped)
 {
-	uint64_t key = identity_key(id->pass, id->unit);
-	if (identity_is_closed(&p->identity, key))
+	uint64_t key = dedup_key(id->pass, id->unit);
+	if (dedup_is_closed(&p->identity, key))
 		return WEIR_OK;
-	struct unit *u = identity_open(&p->identity, key, 0, id->batch + 1);
+	struct unit *u = dedup_open(&p->identity, key, 0, id->batch + 1);
 	if (!u)
 		return WEIR_E_MEMORY;
 	u->steps[id->batch] = dropped ? BATCH_STEP_DROPPED : BATCH_STEP_INCLUDED;
@@ -356,7 +356,7 @@ void steps_forget_closed(struct partition *p)
 	for (uint32_t i = p->steps.count; i-- > 0;) {
 		/* Finishing a batch removes all its parts, which are contiguous and end at i. */
 		struct batch_id id = p->steps.waiting[i].id;
-		if (!identity_is_closed(&p->identity, identity_key(id.pass, id.unit)))
+		if (!dedup_is_closed(&p->identity, dedup_key(id.pass, id.unit)))
 			continue;
 		uint32_t first;
 		(void)parts_of(&p->steps, &id, &first);

@@ -4,12 +4,12 @@
  *
  * The coordinator keeps this record beside the partition's own (coord_records_format.h). Without a
  * record, placement.h gives the servers. */
-#ifndef WEIR_HOSTS_H
-#define WEIR_HOSTS_H
+#ifndef WEIR_ASSIGNMENT_H
+#define WEIR_ASSIGNMENT_H
 
 #include "server/records/member_set.h"
 
-struct hosts_record {
+struct assignment {
 	uint64_t revision; /* mod_revision; 0: no record */
 	struct member_set hosts;
 	/* Shall become primary in place of the primary of `epoch`. MEMBER_NONE: the primary stays. */

@@ -8,7 +8,7 @@
  *   16  id                      16 bytes   whose file it is
  *   32  boot of the machine     16 bytes   of the start that wrote it; 0: not known
  *   48  incarnation             u64        of that start
- *   56  1: clean end            u8      57  enum promises_log      u8    58  zero   u16
+ *   56  1: clean end            u8      57  enum vote_log      u8    58  zero   u16
  *   60  crc32c of the whole file with this field 0
  *   slot, 16 bytes
  *    0  promised                u64        the highest epoch; 0: none
@@ -26,11 +26,11 @@
  * with its folder. They become whole when their partition never had a primary (replica.h). A
  * restart finds a replica whole if it was whole before and its log has everything that it
  * acknowledged. The log has everything when the former process ended cleanly, or the machine has
- * not restarted since, or acknowledgements waited for fsync. Before promises_open returns, it
+ * not restarted since, or acknowledgements waited for fsync. Before vote_store_open returns, it
  * writes down this start and which replicas are not whole: a second end that looks better must not
  * make them whole again. */
-#ifndef WEIR_PROMISES_H
-#define WEIR_PROMISES_H
+#ifndef WEIR_VOTE_STORE_H
+#define WEIR_VOTE_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,78 +38,78 @@
 #include "common/base/callback_executor.h"
 #include "common/system/disk.h"
 
-#define PROMISES_VERSION      1u
-#define PROMISES_HEADER_BYTES 64u
-#define PROMISES_SLOT_BYTES   16u
+#define VOTES_VERSION      1u
+#define VOTES_HEADER_BYTES 64u
+#define VOTES_SLOT_BYTES   16u
 
 /* What an acknowledged entry survives. The numbers are the file's. */
-enum promises_log {
-	PROMISES_LOG_MEMORY = 0, /* nothing: it is in the process */
-	PROMISES_LOG_CACHED = 1, /* the end of the process: it is in the page cache */
-	PROMISES_LOG_SYNCED = 2  /* a crash of the machine: it was fsynced first */
+enum vote_log {
+	VOTE_LOG_MEMORY = 0, /* nothing: it is in the process */
+	VOTE_LOG_CACHED = 1, /* the end of the process: it is in the page cache */
+	VOTE_LOG_SYNCED = 2  /* a crash of the machine: it was fsynced first */
 };
 
-struct promises_options {
+struct vote_store_options {
 	struct disk *disk; /* outlives the vote store */
 	const char *path;  /* of the file, in an existing, locked folder; copied */
 	/* The file's owner: job, generation and server; a file of another owner is refused. */
 	uint8_t id[16];
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
-	enum promises_log log;
+	enum vote_log log;
 	/* The lowest incarnation to use. Incarnations in the file grow, but a folder may be lost and
 	 * its server begin with an empty one. Peers must not take that for a former start. So this
 	 * value comes from the coordinator (incarnation.h), or is the wall clock in ms. */
 	uint64_t incarnation_least;
-	/* No thread of its own: the caller calls promises_write. For simulators and tests. */
+	/* No thread of its own: the caller calls vote_store_write. For simulators and tests. */
 	bool stepped;
 };
 
-struct promise {
+struct vote {
 	uint64_t promised; /* epoch */
 	bool whole;
 };
 
-struct promises;
+struct vote_store;
 /* Reads the file and writes down this start. E_CORRUPT: damaged; E_VERSION: of a newer Weir;
  * E_STATE: of another server or another number of partitions; nothing has changed then. E_NO_SPACE,
  * E_IO: the file could not be written. E_MEMORY; E_LIMIT: no thread could be started. */
-weir_status promises_open(struct promises **out, const struct promises_options *options, weir_error *err) WEIR_MUST_CHECK;
+weir_status vote_store_open(struct vote_store **out, const struct vote_store_options *options, weir_error *err) WEIR_MUST_CHECK;
 /* Writes what is queued, and returns when every `done` has been posted. Nobody may submit any more.
  * Does nothing for NULL and when called again. */
-void promises_stop(struct promises *p);
+void vote_store_stop(struct vote_store *p);
 /* Stops and frees; NULL does nothing. clean: the process ends cleanly, and everything acknowledged
  * is on disk. If that cannot be written, the next start assumes a crash, which is always safe. */
-void promises_close(struct promises *p, bool clean);
+void vote_store_close(struct vote_store *p, bool clean);
 
 /* of this start: larger than all before, at least 1 */
-uint64_t promises_incarnation(const struct promises *p);
-/* The promise that promises_open found. partition: its id, or JOURNAL_LEDGER. */
-struct promise promises_found(const struct promises *p, uint16_t partition);
+uint64_t vote_store_incarnation(const struct vote_store *p);
+/* The promise that vote_store_open found. partition: its id, or JOURNAL_LEDGER. */
+struct vote vote_store_found(const struct vote_store *p, uint16_t partition);
 
 /* The caller owns it and leaves it alone until `done`. */
-struct promise_write {
+struct vote_write {
 	uint16_t partition; /* or JOURNAL_LEDGER */
-	struct promise promise;
-	struct poster poster;
-	/* Runs through `poster`. OK: it is on disk, and may be acted on. E_NO_SPACE: it is not, and may
+	struct vote vote;
+	struct callback_executor run_on;
+	/* Runs on `run_on`. OK: it is on disk, and may be acted on. E_NO_SPACE: it is not, and may
 	 * be submitted again. Any other status is final: nothing will be written any more. err.text
 	 * says what and where. */
-	void (*done)(struct promise_write *w);
+	void (*done)(struct vote_write *w);
 	weir_status status;
 	weir_error err;
-	struct promise_write *next; /* the vote store's */
+	struct vote_write *next; /* the vote store's */
 };
 /* Submits a write, from any thread. Writes of one thread keep their order. An epoch below the
  * promised one leaves the promise as it is. */
-void promises_submit(struct promises *p, struct promise_write *w);
+void vote_store_submit(struct vote_store *p, struct vote_write *w);
 /* For `stepped`: writes all that is queued at once, and returns when each `done` has been posted.
  * False: the queue was empty. */
-bool promises_write(struct promises *p);
+bool vote_store_write(struct vote_store *p);
 
 /* The log's storage has failed, and the page cache may have dropped acknowledged entries. The next
  * start on this boot of the machine therefore finds no replica whole, unless acknowledgements
  * waited for fsync. Returns when that is on disk. Any thread. */
-weir_status promises_distrust_log(struct promises *p, weir_error *err);
+weir_status vote_store_distrust_log(struct vote_store *p, weir_error *err);
 
 #endif

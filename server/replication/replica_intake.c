@@ -9,8 +9,8 @@
 #include "server/log/journal.h"
 #include "server/records/member_set.h"
 
-/* The server's end of a link. Belongs to its loop; freed once it is closed and has no parcel under
- * way. */
+/* The server's end of a link. Belongs to its loop; freed once it is closed and has no delivery
+ * under way. */
 struct intake_stream {
 	const struct replica_intake *in;
 	struct rpc_loop *loop;

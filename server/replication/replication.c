@@ -21,12 +21,12 @@ struct replication {
 	uint64_t stable, on_disks; /* as last reported to the subject */
 	/* The promise that shall be on disk, and the one that is. */
 	uint64_t promising;
-	struct promise kept;
-	struct promise_write write;
+	struct vote kept;
+	struct vote_write write;
 	bool writing, refused; /* refused: no space on disk; retried at a tick */
 	bool resetting;        /* the local state is being dropped */
 	bool unsaid;           /* an ACK waits for `kept` */
-	struct authority_client client;
+	struct coord_records_client client;
 };
 
 /* --- Actions */
@@ -55,7 +55,7 @@ static bool is_done(struct replication *x, weir_status status, const char *what)
 static bool reset(struct replication *x)
 {
 	x->resetting = true;
-	if (x->options.promises && (x->kept.whole || x->writing)) /* on_written continues */
+	if (x->options.votes && (x->kept.whole || x->writing)) /* on_written continues */
 		return false;
 	if (!is_done(x, x->options.subject->reset(x->options.subject_arg), "start over"))
 		return false;
@@ -63,10 +63,10 @@ static bool reset(struct replication *x)
 	return true;
 }
 
-static void promise(struct replication *x, uint64_t epoch)
+static void vote(struct replication *x, uint64_t epoch)
 {
 	x->promising = epoch;
-	if (!x->options.promises)
+	if (!x->options.votes)
 		x->promised = epoch;
 }
 
@@ -74,7 +74,7 @@ static void promise(struct replication *x, uint64_t epoch)
  * acknowledges only once that is on disk. */
 static bool must_wait(const struct replication *x, const struct replica_message *m)
 {
-	return m->kind == REPLICA_ACK && x->options.promises && replica_is_whole(x->replica) && !x->kept.whole;
+	return m->kind == REPLICA_ACK && x->options.votes && replica_is_whole(x->replica) && !x->kept.whole;
 }
 
 static void send(struct replication *x, const struct replica_message *m)
@@ -114,7 +114,7 @@ static bool carry_out(struct replication *x, const struct replica_action *a)
 		s->commit(arg, a->last);
 		break;
 	case REPLICA_DO_PROMISE:
-		promise(x, a->epoch);
+		vote(x, a->epoch);
 		break;
 	case REPLICA_DO_BEGIN:
 		s->begin(arg, a->epoch);
@@ -129,10 +129,10 @@ static bool carry_out(struct replication *x, const struct replica_action *a)
 		s->step_down(arg);
 		break;
 	case REPLICA_DO_READ:
-		authority_read(&x->client);
+		coord_records_read(&x->client);
 		break;
 	case REPLICA_DO_CHANGE:
-		authority_change(&x->client, &a->record);
+		coord_records_change(&x->client, &a->record);
 		break;
 	case REPLICA_DO_SNAPSHOT:
 		s->snapshot(arg, a->member, replica_incarnation_of(x->replica, a->member));
@@ -274,7 +274,7 @@ static bool settle(struct replication *x)
 	return true;
 }
 
-static void keep_promises(struct replication *x);
+static void keep_votes(struct replication *x);
 
 static void run(struct replication *x)
 {
@@ -287,7 +287,7 @@ static void run(struct replication *x)
 	} while (settle(x));
 	x->running = false;
 	if (!x->stopped)
-		keep_promises(x);
+		keep_votes(x);
 }
 
 /* Whether an event that cannot be noted can be reported now. */
@@ -299,14 +299,14 @@ static bool is_free(const struct replication *x)
 
 /* --- Promises */
 
-static void on_written(struct promise_write *w)
+static void on_written(struct vote_write *w)
 {
 	struct replication *x = (struct replication *)(void *)((char *)w - offsetof(struct replication, write));
 	x->writing = false;
 	if (w->status == WEIR_OK) {
-		if (w->promise.promised > x->kept.promised) /* else only `whole` was written */
-			x->promised = w->promise.promised;
-		x->kept = w->promise;
+		if (w->vote.promised > x->kept.promised) /* else only `whole` was written */
+			x->promised = w->vote.promised;
+		x->kept = w->vote;
 		x->said = x->unsaid && x->kept.whole;
 	} else if (w->status == WEIR_E_NO_SPACE) {
 		LOG_AT(x->options.logger, LOG_ERROR, "disk full", "partition=%u %s; it takes no new role until space is freed",
@@ -321,15 +321,14 @@ static void on_written(struct promise_write *w)
 }
 
 /* One write at a time; the next one covers all changes that come meanwhile. */
-static void keep_promises(struct replication *x)
+static void keep_votes(struct replication *x)
 {
-	const struct promise wanted = {.promised = x->promising, .whole = replica_is_whole(x->replica) && !x->resetting};
-	if (!x->options.promises || x->writing || x->refused ||
-	    (wanted.promised == x->kept.promised && wanted.whole == x->kept.whole))
+	const struct vote wanted = {.promised = x->promising, .whole = replica_is_whole(x->replica) && !x->resetting};
+	if (!x->options.votes || x->writing || x->refused || (wanted.promised == x->kept.promised && wanted.whole == x->kept.whole))
 		return;
 	x->writing = true;
-	x->write.promise = wanted;
-	promises_submit(x->options.promises, &x->write);
+	x->write.vote = wanted;
+	vote_store_submit(x->options.votes, &x->write);
 }
 
 /* --- The record */
@@ -518,28 +517,28 @@ struct replication *replication_create(const struct replication_options *options
 		return NULL;
 	x->options = *options;
 	x->untold = 1;
-	if (options->promises) {
-		x->kept = promises_found(options->promises, options->partition);
+	if (options->votes) {
+		x->kept = vote_store_found(options->votes, options->partition);
 		f.promised = x->kept.promised > f.promised ? x->kept.promised : f.promised;
 		f.whole = x->kept.whole;
 	}
 	if (is_fresh(options, &f))
 		f.begun = epochs_now(&f.epochs);
 	x->promising = x->kept.promised;
-	x->write = (struct promise_write){.partition = options->partition, .poster = options->poster, .done = on_written};
+	x->write = (struct vote_write){.partition = options->partition, .run_on = options->run_on, .done = on_written};
 	x->replica = replica_create(&options->replica, &f);
 	if (!x->replica) {
 		free(x);
 		return NULL;
 	}
-	x->client = (struct authority_client){.partition = options->partition,
-	                                      .poster = options->poster,
-	                                      .read = on_read,
-	                                      .changed = on_changed,
-	                                      .learned = on_learned,
-	                                      .arg = x,
-	                                      .first = first_record(options, &f)};
-	authority_join(options->authority, &x->client);
+	x->client = (struct coord_records_client){.partition = options->partition,
+	                                          .run_on = options->run_on,
+	                                          .read = on_read,
+	                                          .changed = on_changed,
+	                                          .learned = on_learned,
+	                                          .arg = x,
+	                                          .first = first_record(options, &f)};
+	coord_records_join(options->records, &x->client);
 	return x;
 }
 

@@ -85,9 +85,9 @@ struct replication_options {
 	void *subject_arg;
 	const struct replication_network *network; /* NULL: no other servers */
 	void *network_arg;
-	struct authority *authority;
-	struct promises *promises; /* NULL: nothing of this replica outlives the process */
-	struct poster poster;      /* of the owner's loop */
+	struct coord_records *records;
+	struct vote_store *votes;        /* NULL: nothing of this replica outlives the process */
+	struct callback_executor run_on; /* of the owner's loop */
 	struct logger *logger;
 	/* A promise could not be written, and none will be: the server must stop. */
 	void (*failed)(void *arg, const weir_error *err);

@@ -52,7 +52,7 @@ struct scrub_options {
 	uint16_t self;        /* this server */
 	uint32_t interval_ms; /* between two entries for a slice; 0: only scrub_ask's */
 	const struct clock *clock;
-	struct poster owner; /* posts to the owner's thread */
+	struct callback_executor owner; /* posts to the owner's thread */
 	struct logger *logger;
 	void (*send)(void *arg, const struct replica_message *m); /* to m->to; may be lost */
 	/* The server must exist from enter to leave. */

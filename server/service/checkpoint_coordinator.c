@@ -192,7 +192,7 @@ void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_cal
 		status = server_check_job(c->server, q->job->uuid.data, q->job->uuid.len, q->job->generation, &err);
 	if (!status && !is_here(c)) {
 		wire_free(m);
-		forward_refuse_moved(c->server, call, RPC_CHECKPOINT);
+		ledger_rpc_refuse_moved(c->server, call, RPC_CHECKPOINT);
 		return;
 	}
 	if (status) {

@@ -101,8 +101,8 @@ static void task_stand(struct ledger_task *t)
 static void task_hold(struct ledger_task *t)
 {
 	struct server *s = t->errand.server;
-	forward_hold(s);
-	forward_commit(s);
+	ledger_rpc_hold(s);
+	ledger_rpc_commit(s);
 	task_stand(t);
 	if (!t->stands) {
 		t->status = weir_fail(&t->err, WEIR_E_MOVED, "the ledger is moving");
@@ -121,7 +121,7 @@ static void task_due(struct ledger_task *t)
 
 static void task_release(struct ledger_task *t)
 {
-	forward_release(t->errand.server);
+	ledger_rpc_release(t->errand.server);
 }
 
 bool checkpoint_ledger_is_here(struct checkpoint_coordinator *c, uint64_t *batches)
@@ -188,11 +188,11 @@ void checkpoint_release_ledger(struct checkpoint_run *run)
 /* --- Confirming */
 
 struct look {
-	struct authority_look look;
+	struct coord_records_look look;
 	struct errand errand;
 };
 
-static void on_looked(struct authority_look *look)
+static void on_looked(struct coord_records_look *look)
 {
 	errand_end(&((struct look *)look->arg)->errand);
 }
@@ -200,9 +200,9 @@ static void on_looked(struct authority_look *look)
 /* On return the map is as of now, or later. */
 static weir_status look_at_records(struct server *s, weir_error *err)
 {
-	struct look l = {.look = {.poster = rpc_loop_poster(s->ledger_loop), .done = on_looked, .arg = &l}};
+	struct look l = {.look = {.run_on = rpc_loop_executor(s->ledger_loop), .done = on_looked, .arg = &l}};
 	errand_begin(&l.errand, s);
-	authority_look(roles_authority(s), &l.look);
+	coord_records_look(roles_records(s), &l.look);
 	errand_wait(&l.errand);
 	return l.look.status ? weir_fail(err, l.look.status, "the coordinator of the servers does not answer") : WEIR_OK;
 }

@@ -29,7 +29,7 @@ static weir_status check_job(struct server *s, const Weir__V1__JobId *job, weir_
 	if (!job)
 		return weir_fail(err, WEIR_E_INVALID, "the request names no job");
 	weir_status status = server_check_job(s, job->uuid.data, job->uuid.len, job->generation, err);
-	return status ? status : server_check_ledger_boot(s, job->boot, err);
+	return status ? status : server_check_ledger_process_id(s, job->process_id, err);
 }
 
 /* --- RegisterTable: the folder first, then every partition that is primary here, executor by
@@ -204,7 +204,8 @@ static void scan_run(void *arg)
 	struct record_writer *w = record_writer_create();
 	struct message *frame = NULL;
 	if (w) {
-		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, q->clock, s->options.boot, w);
+		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, q->clock, s->options.process_id,
+		               w);
 		frame = record_writer_finish(w, s->options.uuid, s->options.generation, NULL, NULL);
 		record_writer_destroy(w);
 	}
@@ -227,7 +228,7 @@ static weir_status scan_read(struct scan *out, struct message *request, weir_err
 	if (!status && !s->partitions[q->partition])
 		status = weir_fail(err, WEIR_E_MOVED, "scan: partition %u is not on server %u of %u", q->partition, s->options.index,
 		                   s->options.servers);
-	if (!status && (q->cursor || q->below) && q->boot != s->options.boot)
+	if (!status && (q->cursor || q->below) && q->process_id != s->options.process_id)
 		status = weir_fail(err, WEIR_E_MOVED, "scan: server %u was started again since the last page of partition %u",
 		                   s->options.index, q->partition);
 	if (!status) {
@@ -386,7 +387,7 @@ static void status_visit(struct executor *e, void *arg)
 {
 	struct status_tour *g = arg;
 	struct server *s = e->server;
-	for (const struct sink *k = e->streams; k; k = k->next) {
+	for (const struct reply_stream *k = e->streams; k; k = k->next) {
 		g->requests += k->requests;
 		g->request_bytes += k->request_bytes;
 	}
@@ -436,7 +437,7 @@ static void fill_self(struct server *s, struct self_told *self, Weir__V1__Server
 	out->address = s->address;
 	out->uptime_ms = (uint64_t)(clock_ms(s->options.clock) - s->started_ms);
 	out->pid = (uint32_t)getpid();
-	out->boot = s->options.boot;
+	out->process_id = s->options.process_id;
 	out->replicas = server_replicas(s);
 	out->draining = atomic_load(&s->draining);
 }
@@ -592,8 +593,8 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 		rpc_call_reply(call, status, err.text, NULL);
 		return;
 	}
-	const bool whole = strcmp(((const Grpc__Health__V1__HealthCheckRequest *)m)->service, "ready") != 0 || !roles_hosting(s) ||
-	                   hosting_is_whole(roles_hosting(s));
+	const bool whole = strcmp(((const Grpc__Health__V1__HealthCheckRequest *)m)->service, "ready") != 0 || !roles_placement(s) ||
+	                   placement_is_whole(roles_placement(s));
 	wire_free(m);
 	Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
 	char thread[LOOP_WATCH_NAME_BYTES];
@@ -613,7 +614,7 @@ void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method
 	snprintf(text, sizeof text, whole && s->takes ? "%s does not host the ledger; server 0 does" : "%s takes no checkpoints",
 	         s->name);
 	if (whole && s->takes && !s->coordinator && server_is_replicated(s))
-		forward_refuse_moved(s, call, method);
+		ledger_rpc_refuse_moved(s, call, method);
 	else if (whole ? !s->coordinator : !s->takes)
 		rpc_call_reply(call, WEIR_E_NOT_FOUND, text, NULL);
 	else if (whole)

@@ -19,7 +19,7 @@ static weir_status check_job(const struct server *s, const Weir__V1__JobId *job,
 /* Partitions with one copy cannot be moved. */
 static weir_status check_replicas(const struct server *s, weir_error *err)
 {
-	return roles_hosting(s)
+	return roles_placement(s)
 	           ? WEIR_OK
 	           : weir_fail(err, WEIR_E_UNSUPPORTED,
 	                       "%s: partitions of this job have one copy each, and stay where they are: moving them needs "
@@ -62,8 +62,8 @@ static size_t copy_members(const struct member_set *s, uint32_t out[WEIR_REPLICA
 
 static Weir__V1__PartitionLayout *fill(struct layout_item *item, const struct server *s, uint16_t partition)
 {
-	struct hosting_view v;
-	(void)hosting_look(roles_hosting(s), partition, &v);
+	struct placement_view v;
+	(void)placement_look(roles_placement(s), partition, &v);
 	Weir__V1__PartitionLayout *out = &item->message;
 	weir__v1__partition_layout__init(out);
 	out->primary = v.seen.primary;
@@ -79,7 +79,7 @@ static void fill_living(struct layout *l, const struct server *s)
 {
 	l->reply.living = l->living;
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++)
-		if (hosting_lives(roles_hosting(s), i))
+		if (placement_lives(roles_placement(s), i))
 			l->living[l->reply.n_living++] = i;
 }
 
@@ -139,7 +139,7 @@ void control_layout(struct server *s, struct rpc_call *call, struct message *req
 struct placing {
 	struct server *server;
 	struct rpc_call *call;
-	struct authority_placing change;
+	struct coord_records_placing change;
 };
 
 static void answer_place(struct rpc_call *call, weir_status code, const char *text)
@@ -153,32 +153,32 @@ static void answer_place(struct rpc_call *call, weir_status code, const char *te
 	rpc_call_reply(call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
 }
 
-static void on_placed(struct authority_placing *change)
+static void on_placed(struct coord_records_placing *change)
 {
 	struct placing *p = change->arg;
 	struct server *s = p->server;
 	/* away: the change may have been made. */
 	static const char stale[] = "the partition's hosts have been changed by somebody else meanwhile",
 	                  away[] = "the coordinator does not answer: ask again when it is back";
-	char name[AUTHORITY_NAME_BYTES];
+	char name[COORD_RECORDS_NAME_BYTES];
 	if (!change->status)
 		LOG_AT(s->options.logger, LOG_INFO, "partition placed", "partition=%s hosts=%u first=%u primary=%d",
-		       authority_name(change->partition, name), change->record.hosts.count, change->record.hosts.ids[0],
+		       coord_records_name(change->partition, name), change->record.hosts.count, change->record.hosts.ids[0],
 		       change->record.primary == MEMBER_NONE ? -1 : (int)change->record.primary);
 	answer_place(p->call, change->status, !change->status ? "" : change->status == WEIR_E_STALE ? stale : away);
 	free(p);
 	server_leave(s);
 }
 
-static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q, struct hosts_record *out, weir_error *err)
+static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q, struct assignment *out, weir_error *err)
 {
 	char name[NAME_BYTES];
-	struct hosting_view v;
-	(void)hosting_look(roles_hosting(s), (uint16_t)q->partition, &v);
+	struct placement_view v;
+	(void)placement_look(roles_placement(s), (uint16_t)q->partition, &v);
 	for (size_t i = 0; i < q->n_hosts; i++) {
 		const uint32_t server = q->hosts[i];
 		const bool stays = server < WEIR_SERVERS_MAX && member_set_has(&v.wanted.hosts, (uint16_t)server);
-		if (!stays && (server >= server_servers_max(s) || !hosting_lives(roles_hosting(s), server)))
+		if (!stays && (server >= server_servers_max(s) || !placement_lives(roles_placement(s), server)))
 			return weir_fail(err, WEIR_E_NOT_FOUND, "place: there is no server %u that lives, as the coordinator knows", server);
 		member_set_add(&out->hosts, (uint16_t)server);
 	}
@@ -190,7 +190,7 @@ static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q,
 }
 
 /* Incoming and outgoing replicas are in sync together for a while. */
-static weir_status check_count(const struct hosting_view *v, const struct hosts_record *next, uint32_t partition, weir_error *err)
+static weir_status check_count(const struct placement_view *v, const struct assignment *next, uint32_t partition, weir_error *err)
 {
 	char name[NAME_BYTES];
 	uint32_t together = v->seen.isr.count;
@@ -208,7 +208,7 @@ static weir_status check_count(const struct hosting_view *v, const struct hosts_
 static weir_status read_place(struct server *s, const Weir__V1__PlaceRequest *q, struct placing *p, bool *done, weir_error *err)
 {
 	char name[NAME_BYTES];
-	struct hosting_view v;
+	struct placement_view v;
 	weir_status status = check_job(s, q->job, err);
 	if (!status)
 		status = check_replicas(s, err);
@@ -220,7 +220,7 @@ static weir_status read_place(struct server *s, const Weir__V1__PlaceRequest *q,
 	if (!status && (q->n_hosts == 0 || q->n_hosts > WEIR_REPLICAS_MAX))
 		status = weir_fail(err, WEIR_E_INVALID, "place: %zu hosts for %s, from 1 to %u", q->n_hosts, name_of(q->partition, name),
 		                   WEIR_REPLICAS_MAX);
-	if (!status && (!hosting_look(roles_hosting(s), (uint16_t)q->partition, &v) || !v.seen.revision))
+	if (!status && (!placement_look(roles_placement(s), (uint16_t)q->partition, &v) || !v.seen.revision))
 		status = weir_fail(err, WEIR_E_UNAVAILABLE, "place: %s has not heard of %s from the coordinator yet", s->name,
 		                   name_of(q->partition, name));
 	if (!status)
@@ -229,7 +229,7 @@ static weir_status read_place(struct server *s, const Weir__V1__PlaceRequest *q,
 		status = check_count(&v, &p->change.record, q->partition, err);
 	if (status)
 		return status;
-	const struct hosts_record *next = &p->change.record;
+	const struct assignment *next = &p->change.record;
 	*done = member_set_equal(&next->hosts, &v.wanted.hosts) && (next->primary == MEMBER_NONE || next->primary == v.seen.primary);
 	p->change.partition = (uint16_t)q->partition;
 	p->change.record.revision = v.wanted.revision;
@@ -255,9 +255,9 @@ void control_place(struct server *s, struct rpc_call *call, struct message *requ
 	}
 	p->server = s;
 	p->call = call;
-	p->change.poster = server_poster(s);
+	p->change.run_on = server_callback_executor(s);
 	p->change.done = on_placed;
 	p->change.arg = p;
 	server_enter(s);
-	authority_place(roles_authority(s), &p->change);
+	coord_records_place(roles_records(s), &p->change);
 }

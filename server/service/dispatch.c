@@ -11,7 +11,7 @@ struct task;
 
 /* One record being answered. Lives on the loop of its reply stream. */
 struct request {
-	struct sink *sink;
+	struct reply_stream *reply_stream;
 	struct request *next;    /* in the list of deferred requests */
 	struct message *message; /* retained */
 	struct record record;
@@ -31,14 +31,14 @@ struct request {
 	} tasks[];
 };
 
-static struct server *server_of(const struct sink *k)
+static struct server *server_of(const struct reply_stream *k)
 {
 	return k->home->server;
 }
 
 /* The kind of the reply to a record. If the record is no request, the stream's purpose determines
  * it. */
-static uint8_t reply_kind(const struct sink *k, uint8_t kind)
+static uint8_t reply_kind(const struct reply_stream *k, uint8_t kind)
 {
 	const uint8_t reply = record_row(kind)->reply;
 	if (reply)
@@ -67,12 +67,12 @@ static void write_refusal(const struct server *s, struct record_writer *w, const
 }
 
 /* Answers a record that reaches no partition. */
-static void refuse(struct sink *k, const struct record *r, weir_status status, const char *text)
+static void refuse(struct reply_stream *k, const struct record *r, weir_status status, const char *text)
 {
 	const enum log_level level = status == WEIR_E_MOVED ? LOG_DEBUG : LOG_WARN;
 	LOG_AT(server_of(k)->options.logger, level, "request refused", "status=%s reason=\"%s\"", weir_status_name(status), text);
 	write_refusal(server_of(k), k->writer, r, reply_kind(k, r->kind), status, text);
-	sink_wrote(k);
+	reply_stream_wrote(k);
 }
 
 /* --- Replies */
@@ -100,7 +100,7 @@ static struct record reply_to(const struct request *q, uint16_t partition, weir_
 
 static struct record_writer *task_writer(const struct task *t)
 {
-	const struct sink *k = t->request->sink;
+	const struct reply_stream *k = t->request->reply_stream;
 	return t->executor == k->home ? k->writer : t->executor->writer;
 }
 
@@ -127,7 +127,7 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	if (reply->status == WEIR_E_MOVED)
 		put_hint(&r, t->executor->server);
 	if (q->record.kind == RECORD_RESUME)
-		record_set_process(&r, server_volatile_boot(t->executor->server));
+		record_set_process(&r, server_volatile_process_id(t->executor->server));
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
@@ -142,12 +142,12 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 
 static void request_free(struct request *q)
 {
-	struct sink *k = q->sink;
+	struct reply_stream *k = q->reply_stream;
 	k->requests--;
 	k->request_bytes -= q->record.bytes;
 	message_release(q->message);
 	free(q);
-	sink_settle(k);
+	reply_stream_settle(k);
 }
 
 /* Removes one task; the last one ends the request. On the loop of the reply stream. */
@@ -157,13 +157,13 @@ static void request_step(struct request *q)
 		return;
 	if (is_answered_once(q)) {
 		struct record r = reply_to(q, FRAME_PARTITION_ALL, q->status, q->applied);
-		record_writer_begin(q->sink->writer, &r);
-		if (record_writer_end(q->sink->writer))
-			sink_fail(q->sink, WEIR_E_MEMORY, "the reply does not fit in memory");
+		record_writer_begin(q->reply_stream->writer, &r);
+		if (record_writer_end(q->reply_stream->writer))
+			reply_stream_fail(q->reply_stream, WEIR_E_MEMORY, "the reply does not fit in memory");
 	}
-	const struct server_options *o = &server_of(q->sink)->options;
-	rpc_note(o->rpc, q->sink->method, true, clock_ns(o->clock) - q->begun_ns);
-	sink_wrote(q->sink);
+	const struct server_options *o = &server_of(q->reply_stream)->options;
+	rpc_note(o->rpc, q->reply_stream->method, true, clock_ns(o->clock) - q->begun_ns);
+	reply_stream_wrote(q->reply_stream);
 	request_free(q);
 }
 
@@ -181,14 +181,14 @@ static void task_returned(void *arg)
 {
 	struct task *t = arg;
 	if (!is_answered_once(t->request))
-		sink_take_frame(t->request->sink, t->frame);
+		reply_stream_take_frame(t->request->reply_stream, t->frame);
 	task_back(t);
 }
 
 /* The partition has answered. On its executor's loop. */
 static void task_done(struct task *t)
 {
-	struct executor *home = t->request->sink->home;
+	struct executor *home = t->request->reply_stream->home;
 	if (t->executor == home) {
 		task_back(t);
 		return;
@@ -267,7 +267,7 @@ static void task_run(void *arg)
 
 static void request_run(struct request *q)
 {
-	struct executor *home = q->sink->home;
+	struct executor *home = q->reply_stream->home;
 	q->outstanding = q->tasks_count + 1; /* one extra while tasks are started */
 	for (uint32_t i = 0; i < q->tasks_count; i++) {
 		struct task *t = &q->tasks[i];
@@ -279,13 +279,13 @@ static void request_run(struct request *q)
 	request_step(q);
 }
 
-static struct request *request_create(struct sink *k, struct message *m, const struct record *r, const struct cursor *body,
-                                      uint32_t tasks)
+static struct request *request_create(struct reply_stream *k, struct message *m, const struct record *r,
+                                      const struct cursor *body, uint32_t tasks)
 {
 	struct request *q = calloc(1, sizeof *q + tasks * sizeof *q->tasks);
 	if (!q)
 		return NULL;
-	q->sink = k;
+	q->reply_stream = k;
 	q->message = message_retain(m);
 	q->begun_ns = clock_ns(server_of(k)->options.clock);
 	q->record = *r;
@@ -297,13 +297,13 @@ static struct request *request_create(struct sink *k, struct message *m, const s
 
 static void request_add(struct request *q, struct partition *p)
 {
-	struct server *s = server_of(q->sink);
+	struct server *s = server_of(q->reply_stream);
 	q->tasks[q->tasks_count++] = (struct task){.request = q, .partition = p, .executor = server_executor(s, partition_id(p))};
 }
 
 /* E_NOT_FOUND, E_INVALID, E_DENIED, E_MOVED, E_LIMIT, E_LOST: no partition here can take the
  * record. */
-static weir_status check_record(const struct sink *k, const struct record *r, weir_error *err)
+static weir_status check_record(const struct reply_stream *k, const struct record *r, weir_error *err)
 {
 	const struct server *s = server_of(k);
 	const struct record_row *row = record_row(r->kind);
@@ -323,11 +323,11 @@ static weir_status check_record(const struct sink *k, const struct record *r, we
 	if (r->kind == RECORD_PULL && k->call && record_writer_bytes(k->writer) > WEIR_MESSAGE_BYTES_TARGET)
 		return weir_fail(err, WEIR_E_LIMIT, "pull: the answers of one call do not fit one message; ask for less at once");
 	if (r->kind == RECORD_RESUME)
-		return server_check_boot(s, record_get_process(r), err);
+		return server_check_process_id(s, record_get_process(r), err);
 	return WEIR_OK;
 }
 
-static void dispatch_record(struct sink *k, struct message *m, const struct record *r, const struct cursor *body)
+static void dispatch_record(struct reply_stream *k, struct message *m, const struct record *r, const struct cursor *body)
 {
 	struct server *s = server_of(k);
 	weir_error err = {0};
@@ -349,7 +349,7 @@ static void dispatch_record(struct sink *k, struct message *m, const struct reco
 	for (uint32_t p = 0; to_all && p < s->options.partitions; p++)
 		if (s->partitions[p])
 			request_add(q, s->partitions[p]);
-	if (r->kind != RECORD_PULL || (!k->deferred && !sink_is_full(k))) {
+	if (r->kind != RECORD_PULL || (!k->deferred && !reply_stream_is_full(k))) {
 		request_run(q);
 		return;
 	}
@@ -360,9 +360,9 @@ static void dispatch_record(struct sink *k, struct message *m, const struct reco
 	k->deferred_last = q;
 }
 
-void dispatch_deferred(struct sink *k)
+void dispatch_deferred(struct reply_stream *k)
 {
-	while (k->deferred && !sink_is_full(k)) {
+	while (k->deferred && !reply_stream_is_full(k)) {
 		struct request *q = k->deferred;
 		k->deferred = q->next;
 		bool outer = k->in_message;
@@ -372,7 +372,7 @@ void dispatch_deferred(struct sink *k)
 	}
 }
 
-void dispatch_drop_deferred(struct sink *k)
+void dispatch_drop_deferred(struct reply_stream *k)
 {
 	bool outer = k->in_message;
 	k->in_message = true; /* keeps the reply stream alive */
@@ -386,7 +386,7 @@ void dispatch_drop_deferred(struct sink *k)
 
 /* --- Messages */
 
-static weir_status open_frame(const struct sink *k, const struct message *m, struct cursor *c, struct frame_header *h,
+static weir_status open_frame(const struct reply_stream *k, const struct message *m, struct cursor *c, struct frame_header *h,
                               weir_error *err)
 {
 	struct server *s = server_of(k);
@@ -405,17 +405,17 @@ static weir_status open_frame(const struct sink *k, const struct message *m, str
 	return status;
 }
 
-static void message_failed(struct sink *k, weir_status status, const char *text)
+static void message_failed(struct reply_stream *k, weir_status status, const char *text)
 {
 	struct server *s = server_of(k);
 	if (status == WEIR_E_CORRUPT || status == WEIR_E_VERSION)
 		atomic_fetch_add_explicit(&s->corrupt_refused, 1, memory_order_relaxed);
 	LOG_AT(s->options.logger, LOG_WARN, "message refused", "status=%s reason=\"%s\"", weir_status_name(status), text);
-	sink_fail(k, status, text);
+	reply_stream_fail(k, status, text);
 }
 
 /* Handles all records of a frame. False: the rest of the frame cannot be parsed. */
-static bool dispatch_records(struct sink *k, struct message *m, struct cursor *c, uint32_t records, weir_error *err)
+static bool dispatch_records(struct reply_stream *k, struct message *m, struct cursor *c, uint32_t records, weir_error *err)
 {
 	for (uint32_t i = 0; i < records; i++) {
 		struct record r;
@@ -434,7 +434,7 @@ static bool dispatch_records(struct sink *k, struct message *m, struct cursor *c
 	return true;
 }
 
-void dispatch_message(struct sink *k, struct message *m)
+void dispatch_message(struct reply_stream *k, struct message *m)
 {
 	struct cursor c;
 	struct frame_header h;
@@ -444,5 +444,5 @@ void dispatch_message(struct sink *k, struct message *m)
 	if (status || !dispatch_records(k, m, &c, h.records, &err))
 		message_failed(k, err.status, err.text);
 	k->in_message = false;
-	sink_settle(k);
+	reply_stream_settle(k);
 }

@@ -25,9 +25,9 @@ void durable_failed(void *arg, const weir_error *err)
 {
 	struct server *s = arg;
 	const struct durable_options *o = &s->durable->options;
-	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->standing.folder), err->text);
+	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->identity.folder), err->text);
 	weir_error why = {0};
-	if (promises_distrust_log(s->standing.promises, &why))
+	if (vote_store_distrust_log(s->identity.votes, &why))
 		LOG_AT(s->options.logger, LOG_ERROR, "promises not written", "%s", why.text);
 	if (o->failed)
 		o->failed(o->arg, err);
@@ -40,18 +40,18 @@ void durable_failed(void *arg, const weir_error *err)
 
 static void charge_rest(struct durable *d)
 {
-	const uint64_t cold = cold_memory(d->cold), most = d->pool->limit / 8 * REST_MAX;
+	const uint64_t cold = cold_memory(d->cold), most = d->budget->limit / 8 * REST_MAX;
 	uint64_t rest = cold;
 	if (d->options.owns_process) {
-		const uint64_t rows = pool_used(d->pool) - d->rest, own = process_memory(),
-		               expected = REST_BYTES + d->pool->limit / REST_OF;
+		const uint64_t rows = memory_budget_used(d->budget) - d->rest, own = process_memory(),
+		               expected = REST_BYTES + d->budget->limit / REST_OF;
 		rest = own > d->baseline + rows ? own - d->baseline - rows : 0;
 		rest = rest < expected ? expected : rest;
 		rest = rest > most ? most : rest;
 		rest = rest < cold ? cold : rest;
 	}
-	pool_charge(d->pool, rest);
-	pool_release(d->pool, d->rest);
+	memory_budget_charge(d->budget, rest);
+	memory_budget_release(d->budget, d->rest);
 	d->rest = rest;
 }
 
@@ -59,7 +59,7 @@ static void charge_rest(struct durable *d)
  * the rows. */
 static void bound_journal(struct durable *d)
 {
-	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (pool_used(d->pool) - d->rest);
+	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (memory_budget_used(d->budget) - d->rest);
 	high = high < WEIR_JOURNAL_BYTES_MIN ? WEIR_JOURNAL_BYTES_MIN : high;
 	high = high > WEIR_JOURNAL_BYTES_MAX ? WEIR_JOURNAL_BYTES_MAX : high;
 	atomic_store_explicit(&d->journal_high, high, memory_order_relaxed);
@@ -78,11 +78,11 @@ static weir_status open_cold(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	char path[WEIR_PATH_BYTES_MAX];
-	uint64_t share = s->pool.limit / COLD_SHARE;
+	uint64_t share = s->budget.limit / COLD_SHARE;
 	share = share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
-	if (snprintf(path, sizeof path, "%s/db", folder_path(s->standing.folder)) >= (int)sizeof path)
+	if (snprintf(path, sizeof path, "%s/db", folder_path(s->identity.folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX,
-		                 folder_path(s->standing.folder));
+		                 folder_path(s->identity.folder));
 	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
 	s->cold = d->cold;
 	if (!status)
@@ -112,16 +112,16 @@ static weir_status gone_back(const char *folder, const char *what, weir_error *e
 weir_status durable_not_gone_back(const struct server *s, weir_status status, weir_error *err)
 {
 	const weir_error why = *err;
-	return status == WEIR_E_STALE ? gone_back(folder_path(s->standing.folder), why.text, err) : status;
+	return status == WEIR_E_STALE ? gone_back(folder_path(s->identity.folder), why.text, err) : status;
 }
 
 static weir_status open_journal(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	char path[WEIR_PATH_BYTES_MAX];
-	if (snprintf(path, sizeof path, "%s/journal", folder_path(s->standing.folder)) >= (int)sizeof path)
+	if (snprintf(path, sizeof path, "%s/journal", folder_path(s->identity.folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX,
-		                 folder_path(s->standing.folder));
+		                 folder_path(s->identity.folder));
 	struct journal_options o = {.disk = d->options.disk,
 	                            .directory = path,
 	                            .holder = s->name,
@@ -130,9 +130,9 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .watch = &d->syncs,
 	                            .failed = durable_failed,
 	                            .ctx = s};
-	if (d->known.generation && folder_epoch_found(s->standing.folder) == d->known.epoch)
+	if (d->known.generation && folder_epoch_found(s->identity.folder) == d->known.epoch)
 		o.durable_known = d->known.position;
-	folder_id(s->standing.folder, o.id);
+	folder_id(s->identity.folder, o.id);
 	return durable_not_gone_back(s, journal_open(&d->journal, &o, err), err);
 }
 
@@ -183,7 +183,7 @@ static weir_status open_folder(struct server *s, const char *path, bool restore,
 	weir_error why = {0};
 	memcpy(folder.machine_boot, d->options.machine_boot, sizeof folder.machine_boot);
 	/* Replicas acknowledge entries in the page cache, whatever `ack` makes clients wait for. */
-	const weir_status status = server_open_standing(s, &folder, PROMISES_LOG_CACHED, &start, &why);
+	const weir_status status = server_open_replica_identity(s, &folder, VOTE_LOG_CACHED, &start, &why);
 	if (status == WEIR_E_STALE)
 		return gone_back(path, why.text, err);
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
@@ -192,7 +192,7 @@ static weir_status open_folder(struct server *s, const char *path, bool restore,
 struct mark durable_mark(const struct server *s)
 {
 	return (struct mark){.generation = s->options.generation,
-	                     .epoch = folder_epoch(s->standing.folder),
+	                     .epoch = folder_epoch(s->identity.folder),
 	                     .position = journal_durable_position(s->durable->journal)};
 }
 
@@ -206,7 +206,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	struct durable *d = s->durable = calloc(1, sizeof *d);
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	d->pool = &s->pool;
+	d->budget = &s->budget;
 	d->options = *options;
 	d->options.path = NULL; /* the folder keeps it */
 	d->opened_ms = clock_ms(s->options.clock);
@@ -301,7 +301,7 @@ void durable_watch_tick(struct server *s)
 static void tell_slow(struct server *s)
 {
 	struct durable *d = s->durable;
-	const char *folder = folder_path(s->standing.folder);
+	const char *folder = folder_path(s->identity.folder);
 	const bool slow = durable_is_slow(s);
 	if (slow && !d->told_slow)
 		LOG_AT(s->options.logger, LOG_WARN, "disk slow",
@@ -402,7 +402,7 @@ void durable_close(struct server *s)
 	cold_fetch_destroy(d->fetch);
 	cold_sweep_destroy(d->sweep);
 	cold_close(d->cold);
-	standing_close(&s->standing, d->stopped_well);
+	replica_identity_close(&s->identity, d->stopped_well);
 	free(d->channels);
 	free(d->found);
 	free(d);
@@ -423,8 +423,8 @@ void durable_get_status(const struct server *s, struct durable_status *out)
 	                               .replayed_entries = d->replayed_entries,
 	                               .replayed_bytes = d->replayed_bytes,
 	                               .journal_bytes = stats.bytes,
-	                               .budget_bytes = d->pool->limit,
-	                               .memory_bytes = !d->options.owns_process ? pool_used(d->pool)
+	                               .budget_bytes = d->budget->limit,
+	                               .memory_bytes = !d->options.owns_process ? memory_budget_used(d->budget)
 	                                               : own > d->baseline      ? own - d->baseline
 	                                                                        : 0,
 	                               .keys = usage.keys,

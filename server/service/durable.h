@@ -53,7 +53,7 @@ void durable_close(struct server *s); /* after the loops and the partitions */
 /* Whether syncs of the log take so long that other servers should not wait for this one
  * (sync_watch.h). Any thread, while the server exists. */
 bool durable_is_slow(const struct server *s);
-void durable_watch_tick(struct server *s); /* call every WEIR_HEART_TICK_MS, on one thread */
+void durable_watch_tick(struct server *s); /* call every WEIR_HEARTBEAT_TICK_MS, on one thread */
 
 /* For the status report. */
 struct durable_status {

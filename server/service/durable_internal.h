@@ -14,7 +14,7 @@ struct durable {
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
 	struct cold_sweep *sweep;
-	struct pool *pool; /* the server's memory budget */
+	struct memory_budget *budget; /* the server's memory budget */
 	/* In bytes. rest: charged to the memory budget for all that is not rows. baseline: the
 	 * process's memory at the start. */
 	uint64_t rest, baseline;

@@ -42,7 +42,7 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 	store->writer = d->writer;
 	store->fetch = d->fetch;
 	store->sweep = d->sweep;
-	store->poster = rpc_loop_poster(server_executor(s, options->id)->loop);
+	store->run_on = rpc_loop_executor(server_executor(s, options->id)->loop);
 	options->flush_interval_ms = d->options.flush_interval_ms;
 	options->failed = durable_failed;
 	options->failed_arg = s;
@@ -51,7 +51,7 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 static weir_status add_tables(const struct server *s, struct partition *p, weir_error *err)
 {
 	size_t count;
-	Weir__V1__Table *const *tables = folder_tables(s->standing.folder, &count);
+	Weir__V1__Table *const *tables = folder_tables(s->identity.folder, &count);
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && !status; i++) {
 		weir_table_spec spec = {0};
@@ -114,7 +114,7 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	struct durable *d = s->durable;
 	uint8_t *header = NULL;
 	size_t n;
-	if (folder_is_restoring(s->standing.folder)) /* remains of an earlier try */
+	if (folder_is_restoring(s->identity.folder)) /* remains of an earlier try */
 		return cold_remove_partition(d->cold, partition_id(p), err);
 	struct found_header *found = &d->found[partition_id(p)];
 	weir_status status = add_tables(s, p, err);
@@ -131,7 +131,7 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 static weir_status start_ledger_log(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
-	const bool replicated = server_is_replicated(s), is_new = folder_is_restoring(s->standing.folder);
+	const bool replicated = server_is_replicated(s), is_new = folder_is_restoring(s->identity.folder);
 	struct found_header *found = &d->found[s->options.partitions];
 	uint64_t needs = 1;
 	uint8_t *header = NULL;
@@ -153,12 +153,12 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 	add_channel(d, JOURNAL_LEDGER, found, needs, needs - 1);
 	struct ledger_log_options o = {.ledger = s->ledger,
 	                               .log = log_disk_create(d->journal, JOURNAL_LEDGER, needs),
-	                               .epoch = folder_epoch(s->standing.folder),
+	                               .epoch = folder_epoch(s->identity.folder),
 	                               .generation = s->options.generation,
 	                               .clock = s->options.clock,
 	                               .logger = s->options.logger,
 	                               .writer = d->writer,
-	                               .poster = rpc_loop_poster(s->ledger_loop),
+	                               .run_on = rpc_loop_executor(s->ledger_loop),
 	                               .flush_interval_ms = d->options.flush_interval_ms,
 	                               .replicated = replicated,
 	                               .backlog_bytes = s->options.backlog_bytes,
@@ -182,7 +182,7 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
 	struct wire_table wire;
 	if (wire_table_make(&wire, spec, id))
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	weir_status status = folder_add_table(s->standing.folder, &wire.table, err);
+	weir_status status = folder_add_table(s->identity.folder, &wire.table, err);
 	wire_table_free(&wire);
 	return status;
 }
@@ -210,11 +210,11 @@ static weir_status keep_restored(struct server *s, weir_error *err)
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (s->partitions[p] && !partition_is_flushed(s->partitions[p]))
 			return weir_fail(err, WEIR_E_IO, "partition %u: what was restored could not be written to %s", p,
-			                 folder_path(s->standing.folder));
+			                 folder_path(s->identity.folder));
 	if (s->ledger_log && !ledger_log_is_flushed(s->ledger_log))
 		return weir_fail(err, WEIR_E_IO, "the ledger: what was restored could not be written to %s",
-		                 folder_path(s->standing.folder));
-	return folder_restored(s->standing.folder, err);
+		                 folder_path(s->identity.folder));
+	return folder_restored(s->identity.folder, err);
 }
 
 /* --- Replay */
@@ -308,7 +308,7 @@ static weir_status start_logs(struct server *s, weir_error *err)
 		struct partition *p = s->partitions[id];
 		if (!p)
 			continue;
-		if (folder_is_restoring(s->standing.folder))
+		if (folder_is_restoring(s->identity.folder))
 			partition_set_unflushed(p);
 		struct log *log = log_disk_create(d->journal, (uint16_t)id, partition_state_needs(p));
 		if (!log)
@@ -349,7 +349,7 @@ static weir_status forget_all_unfinished(struct server *s, weir_error *err)
 
 bool durable_is_restoring(const struct server *s)
 {
-	return folder_is_restoring(s->standing.folder);
+	return folder_is_restoring(s->identity.folder);
 }
 
 weir_status durable_recover(struct server *s, weir_error *err)
@@ -363,21 +363,21 @@ weir_status durable_recover(struct server *s, weir_error *err)
 	status = durable_not_gone_back(s, status, err);
 	if (!status) {
 		d->began = journal_durable_position(d->journal);
-		status = folder_begin(s->standing.folder, err);
+		status = folder_begin(s->identity.folder, err);
 	}
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
 		status = begin_channel(s, &d->channels[i], err);
 	if (!status)
 		status = forget_all_unfinished(s, err);
-	if (!status && folder_is_restoring(s->standing.folder))
+	if (!status && folder_is_restoring(s->identity.folder))
 		status = keep_restored(s, err);
 	if (status)
 		return status;
 	d->recovered = true;
 	d->recovery_ms = (uint64_t)(clock_ms(s->options.clock) - d->opened_ms);
 	logger_write(s->options.logger, LOG_INFO, NULL, "recovered",
-	             "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu replay_ms=%llu", folder_path(s->standing.folder),
-	             (unsigned long long)folder_epoch(s->standing.folder), folder_was_clean(s->standing.folder),
+	             "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu replay_ms=%llu", folder_path(s->identity.folder),
+	             (unsigned long long)folder_epoch(s->identity.folder), folder_was_clean(s->identity.folder),
 	             (unsigned long long)d->replayed_entries, (unsigned long long)d->replayed_bytes,
 	             (unsigned long long)d->recovery_ms, (unsigned long long)(clock_ms(s->options.clock) - begun_ms));
 	return WEIR_OK;

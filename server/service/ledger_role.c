@@ -44,8 +44,8 @@ static void stop_serving(struct server *s)
 {
 	s->ledger_paused = false;
 	ledger_snapshot_stepped_down(s->ledger_snapshot);
-	s->ledger = ledger_log_step_down(s->ledger_log, forward_drop_moved);
-	forward_drop_held(s);
+	s->ledger = ledger_log_step_down(s->ledger_log, ledger_rpc_drop_moved);
+	ledger_rpc_drop_held(s);
 }
 
 static weir_status truncate(void *subject, uint64_t last)
@@ -82,7 +82,7 @@ static void serve(void *subject)
 		       (unsigned long long)replica_epoch(replication_replica(s->ledger_replication)));
 	ledger_log_serve(s->ledger_log);
 	s->ledger_paused = false;
-	forward_go_on(s);
+	ledger_rpc_go_on(s);
 }
 
 static void pause_requests(void *subject)
@@ -209,7 +209,7 @@ static void start(void *arg)
 {
 	struct starting *x = arg;
 	struct server *s = x->server;
-	if (ledger_role_is_first_host(s) || promises_found(s->standing.promises, JOURNAL_LEDGER).promised > 0)
+	if (ledger_role_is_first_host(s) || vote_store_found(s->identity.votes, JOURNAL_LEDGER).promised > 0)
 		x->status = take_part(s);
 	server_leave(s);
 }
@@ -249,15 +249,15 @@ static void rest(struct server *s)
 
 static void tick_replica(struct server *s, const struct heartbeat *h)
 {
-	struct hosting *hosting = roles_hosting(s);
-	s->ledger_rests = !hosting_is_wanted(hosting, JOURNAL_LEDGER, ledger_role_record(s));
+	struct placement *placement = roles_placement(s);
+	s->ledger_rests = !placement_is_wanted(placement, JOURNAL_LEDGER, ledger_role_record(s));
 	if (s->ledger_rests) {
 		rest(s);
 		return;
 	}
 	ledger_log_begin_again(s->ledger_log);
 	replication_tick(s->ledger_replication, h);
-	hosting_bring_about(hosting, s->ledger_replication);
+	placement_bring_about(placement, s->ledger_replication);
 	ledger_snapshot_tick(s->ledger_snapshot);
 	if (!ledger_snapshot_is_busy(s->ledger_snapshot))
 		trim(s);
@@ -268,9 +268,9 @@ void ledger_role_tick(struct server *s)
 	struct heartbeat h = {0};
 	if (!is_replicated(s))
 		return;
-	if (s->heart)
-		heart_loop_silences(s->heart, &h);
-	if (!s->ledger_replication && hosting_is_wanted(roles_hosting(s), JOURNAL_LEDGER, NULL) && take_part(s))
+	if (s->detector)
+		heartbeat_loop_silences(s->detector, &h);
+	if (!s->ledger_replication && placement_is_wanted(roles_placement(s), JOURNAL_LEDGER, NULL) && take_part(s))
 		LOG_AT(s->options.logger, LOG_ERROR, "ledger not taken", "out of memory");
 	if (s->ledger_replication)
 		tick_replica(s, &h);

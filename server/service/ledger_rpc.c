@@ -53,7 +53,7 @@ static const ProtobufCMessageDescriptor *request_descriptor(enum rpc_method meth
 	}
 }
 
-bool forward_is_ledger_method(enum rpc_method method)
+bool ledger_rpc_is_ledger_method(enum rpc_method method)
 {
 	return request_descriptor(method) != NULL;
 }
@@ -77,12 +77,12 @@ static void drop_reply(void *arg)
 	server_leave(s);
 }
 
-bool forward_is_open(const struct server *s)
+bool ledger_rpc_is_open(const struct server *s)
 {
 	return !s->ledger_held && !s->ledger_paused && ledger_role_serves(s);
 }
 
-void forward_commit(struct server *s)
+void ledger_rpc_commit(struct server *s)
 {
 	if (!s->ledger_log || s->ledger_paused)
 		return;
@@ -189,7 +189,7 @@ static struct message *pack_moved_join(const struct server *s, const char *text)
 	return pack_join(s, &reply);
 }
 
-void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method)
+void ledger_rpc_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method)
 {
 	char text[WEIR_NAME_BYTES_MAX + 96];
 	moved_text(s, text, sizeof text);
@@ -197,12 +197,12 @@ void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rp
 	rpc_call_reply(call, reply ? WEIR_OK : WEIR_E_MOVED, reply ? "" : text, reply);
 }
 
-void forward_drop_moved(void *forwarded)
+void ledger_rpc_drop_moved(void *forwarded)
 {
 	struct forwarded *f = forwarded;
 	struct server *s = f->server;
 	message_release(f->reply);
-	forward_refuse_moved(s, f->call, f->method);
+	ledger_rpc_refuse_moved(s, f->call, f->method);
 	free(f);
 	server_leave(s);
 }
@@ -247,7 +247,7 @@ static void run_forwarded(struct forwarded *f)
 	}
 	wire_free(q);
 	free(peer);
-	forward_commit(s);
+	ledger_rpc_commit(s);
 }
 
 /* Drops a call that the ledger has not seen. */
@@ -255,7 +255,7 @@ static void drop_call(struct forwarded *f)
 {
 	wire_free(f->request);
 	free(f->peer);
-	forward_drop_moved(f);
+	ledger_rpc_drop_moved(f);
 }
 
 static void call_ledger(void *arg)
@@ -264,7 +264,7 @@ static void call_ledger(void *arg)
 	struct server *s = f->server;
 	if (!ledger_role_serves(s)) {
 		drop_call(f);
-	} else if (forward_is_open(s)) {
+	} else if (ledger_rpc_is_open(s)) {
 		run_forwarded(f);
 	} else {
 		f->next = NULL;
@@ -273,28 +273,28 @@ static void call_ledger(void *arg)
 	}
 }
 
-void forward_hold(struct server *s)
+void ledger_rpc_hold(struct server *s)
 {
 	s->ledger_held = true;
 }
 
 /* One of these calls may be the last that this server answers. */
-void forward_go_on(struct server *s)
+void ledger_rpc_go_on(struct server *s)
 {
-	while (s->held && forward_is_open(s)) {
+	while (s->held && ledger_rpc_is_open(s)) {
 		struct forwarded *f = s->held;
 		s->held = f->next;
 		run_forwarded(f);
 	}
 }
 
-void forward_release(struct server *s)
+void ledger_rpc_release(struct server *s)
 {
 	s->ledger_held = false;
-	forward_go_on(s);
+	ledger_rpc_go_on(s);
 }
 
-void forward_drop_held(struct server *s)
+void ledger_rpc_drop_held(struct server *s)
 {
 	struct forwarded *f = s->held;
 	s->held = NULL;
@@ -309,7 +309,7 @@ void forward_drop_held(struct server *s)
 static weir_status check_ledger(struct server *s, const ProtobufCMessage *q, weir_error *err)
 {
 	const Weir__V1__JobId *job = ((const Weir__V1__JoinRequest *)q)->job;
-	return job ? server_check_ledger_boot(s, job->boot, err) : WEIR_OK;
+	return job ? server_check_ledger_process_id(s, job->process_id, err) : WEIR_OK;
 }
 
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
@@ -318,7 +318,7 @@ void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method 
 	struct forwarded *f = NULL;
 	ProtobufCMessage *q = NULL;
 	if (!s->ledger_loop && server_is_replicated(s)) {
-		forward_refuse_moved(s, call, method);
+		ledger_rpc_refuse_moved(s, call, method);
 		return;
 	}
 	if (!s->ledger_loop)

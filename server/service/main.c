@@ -191,7 +191,7 @@ static weir_status follow(struct parts *p, struct server_arguments *a, weir_erro
 	p->session = rpc_loop_create(p->rpc, "coord", err);
 	if (!p->session)
 		return WEIR_E_MEMORY;
-	o.ask.session = rpc_loop_poster(p->session);
+	o.ask.session = rpc_loop_executor(p->session);
 	weir_status status = rewind_follow(&o, &p->last, err);
 	if (!status)
 		status = marks_ask(&o.ask, a->uuid, (uint16_t)a->index, &p->known, err);
@@ -321,7 +321,7 @@ static weir_status start(struct parts *p, const struct server_arguments *a, cons
 	                                 .listen = listen,
 	                                 .advertise = a->advertise,
 	                                 .generation = a->generation,
-	                                 .boot = entropy_system()->ops->u64(entropy_system()),
+	                                 .process_id = entropy_system()->ops->u64(entropy_system()),
 	                                 .index = a->index,
 	                                 .servers = job->cluster.servers,
 	                                 .partitions = job->cluster.partitions,

@@ -9,18 +9,19 @@
 /* A frame up to this size is copied into the next one rather than sent alone. */
 #define MERGE_BYTES_MAX 4096u
 
-static _Atomic uint64_t *open_streams(const struct sink *k)
+static _Atomic uint64_t *open_streams(const struct reply_stream *k)
 {
 	struct server *s = k->home->server;
 	return k->method == RPC_PUSH_STREAM ? &s->push_streams : &s->pull_streams;
 }
 
-struct sink *sink_create(struct executor *home, struct rpc_stream *stream, struct rpc_call *call, enum rpc_method method)
+struct reply_stream *reply_stream_create(struct executor *home, struct rpc_stream *stream, struct rpc_call *call,
+                                         enum rpc_method method)
 {
-	struct sink *k = malloc(sizeof *k);
+	struct reply_stream *k = malloc(sizeof *k);
 	if (!k)
 		return NULL;
-	*k = (struct sink){.home = home, .stream = stream, .call = call, .method = method, .writer = record_writer_create()};
+	*k = (struct reply_stream){.home = home, .stream = stream, .call = call, .method = method, .writer = record_writer_create()};
 	if (!k->writer) {
 		free(k);
 		return NULL;
@@ -36,7 +37,7 @@ struct sink *sink_create(struct executor *home, struct rpc_stream *stream, struc
 	return k;
 }
 
-static void sink_free(struct sink *k)
+static void reply_stream_free(struct reply_stream *k)
 {
 	struct server *s = k->home->server;
 	record_writer_destroy(k->writer);
@@ -44,35 +45,35 @@ static void sink_free(struct sink *k)
 	server_leave(s);
 }
 
-static void end_call(struct sink *k, weir_status status, const char *text, struct message *reply)
+static void end_call(struct reply_stream *k, weir_status status, const char *text, struct message *reply)
 {
 	struct rpc_call *call = k->call;
 	k->call = NULL;
 	rpc_call_reply(call, status, text, reply);
 }
 
-static void send_message(struct sink *k, struct message *frame)
+static void send_message(struct reply_stream *k, struct message *frame)
 {
 	struct message *m = frame ? wire_wrap_frame(frame) : NULL;
 	if (!m) {
-		sink_fail(k, WEIR_E_MEMORY, "the reply does not fit in memory");
+		reply_stream_fail(k, WEIR_E_MEMORY, "the reply does not fit in memory");
 	} else if (k->call) {
 		end_call(k, WEIR_OK, "", m);
 	} else if (k->stream) {
 		k->sending += m->bytes;
-		(void)rpc_stream_send(k->stream, m); /* E_CLOSED: sink_closed follows */
+		(void)rpc_stream_send(k->stream, m); /* E_CLOSED: reply_stream_closed follows */
 	} else {
 		message_release(m);
 	}
 }
 
-static void flush(struct sink *k)
+static void flush(struct reply_stream *k)
 {
 	const struct server_options *o = &k->home->server->options;
 	send_message(k, record_writer_finish(k->writer, o->uuid, o->generation, NULL, NULL));
 }
 
-void sink_fail(struct sink *k, weir_status status, const char *text)
+void reply_stream_fail(struct reply_stream *k, weir_status status, const char *text)
 {
 	if (k->call)
 		end_call(k, status, text, NULL);
@@ -80,7 +81,7 @@ void sink_fail(struct sink *k, weir_status status, const char *text)
 		rpc_stream_cancel(k->stream, status, text);
 }
 
-void sink_closed(struct sink *k)
+void reply_stream_closed(struct reply_stream *k)
 {
 	k->stream = NULL;
 	atomic_fetch_sub_explicit(open_streams(k), 1, memory_order_relaxed);
@@ -91,35 +92,35 @@ void sink_closed(struct sink *k)
 	if (k->next)
 		k->next->prev = k->prev;
 	dispatch_drop_deferred(k);
-	sink_settle(k);
+	reply_stream_settle(k);
 }
 
-bool sink_is_full(const struct sink *k)
+bool reply_stream_is_full(const struct reply_stream *k)
 {
 	return k->stream && k->sending + record_writer_bytes(k->writer) > WEIR_STREAM_CREDIT_BYTES;
 }
 
-void sink_wrote(struct sink *k)
+void reply_stream_wrote(struct reply_stream *k)
 {
 	if (k->stream && record_writer_bytes(k->writer) >= WEIR_MESSAGE_BYTES_TARGET)
 		flush(k);
 }
 
-void sink_writable(struct sink *k)
+void reply_stream_writable(struct reply_stream *k)
 {
 	k->sending = 0;
 	dispatch_deferred(k);
-	sink_settle(k);
+	reply_stream_settle(k);
 }
 
-void sink_finish(struct sink *k)
+void reply_stream_finish(struct reply_stream *k)
 {
 	k->finishing = true;
-	sink_settle(k);
+	reply_stream_settle(k);
 }
 
 /* Copies the records of a frame of this server into the frame under construction. */
-static weir_status merge(struct sink *k, const struct message *frame)
+static weir_status merge(struct reply_stream *k, const struct message *frame)
 {
 	struct cursor c = cursor_at(frame);
 	struct frame_header h;
@@ -148,10 +149,10 @@ static weir_status merge(struct sink *k, const struct message *frame)
 	return status;
 }
 
-void sink_take_frame(struct sink *k, struct message *frame)
+void reply_stream_take_frame(struct reply_stream *k, struct message *frame)
 {
 	if (!frame) {
-		sink_fail(k, WEIR_E_MEMORY, "the reply does not fit in memory");
+		reply_stream_fail(k, WEIR_E_MEMORY, "the reply does not fit in memory");
 		return;
 	}
 	if (k->stream && frame->bytes > MERGE_BYTES_MAX) {
@@ -159,16 +160,16 @@ void sink_take_frame(struct sink *k, struct message *frame)
 		return;
 	}
 	if (record_writer_bytes(k->writer) + frame->bytes > WEIR_MESSAGE_BYTES_MAX - WEIR_MESSAGE_BYTES_TARGET / 2)
-		sink_fail(k, WEIR_E_LIMIT, "the replies of one call do not fit one message: ask for less at once");
+		reply_stream_fail(k, WEIR_E_LIMIT, "the replies of one call do not fit one message: ask for less at once");
 	else if (k->call || k->stream) {
 		weir_status status = merge(k, frame);
 		if (status)
-			sink_fail(k, status, "the reply could not be copied");
+			reply_stream_fail(k, status, "the reply could not be copied");
 	}
 	message_release(frame);
 }
 
-void sink_settle(struct sink *k)
+void reply_stream_settle(struct reply_stream *k)
 {
 	if (k->in_message)
 		return;
@@ -183,5 +184,5 @@ void sink_settle(struct sink *k)
 		return;
 	if (k->call)
 		flush(k);
-	sink_free(k);
+	reply_stream_free(k);
 }

@@ -72,9 +72,9 @@ static void ledger_ticks(void *arg)
 	server_ledger_ran(s);
 	loop_watch_ran(s->watch, s->options.executors);
 	ledger_role_tick(s);
-	if (forward_is_open(s) && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
+	if (ledger_rpc_is_open(s) && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
 		ledger_tick(s->ledger);
-	forward_commit(s);
+	ledger_rpc_commit(s);
 	if (s->ledger_log)
 		ledger_log_tick(s->ledger_log, clock_ms(s->options.clock));
 	if (s->durable && s->ledger_log)
@@ -91,7 +91,7 @@ static void watch_ticks(void *arg)
 	(void)loop_watch_tick(s->watch);
 	if (s->durable)
 		durable_watch_tick(s);
-	rpc_loop_after(s->watch_loop, WEIR_HEART_TICK_MS, watch_ticks, s);
+	rpc_loop_after(s->watch_loop, WEIR_HEARTBEAT_TICK_MS, watch_ticks, s);
 }
 
 /* --- Start */
@@ -101,12 +101,12 @@ static weir_status make_partition(struct server *s, uint32_t id, struct partitio
 	struct partition_options o = {.id = id,
 	                              .partitions = s->options.partitions,
 	                              .generation = s->options.generation,
-	                              .boot = s->options.boot,
+	                              .process_id = s->options.process_id,
 	                              .clock = s->options.clock,
 	                              .logger = s->options.logger,
 	                              .not_finite = s->options.not_finite,
 	                              .ack = s->options.ack};
-	struct store_options store = {.pool = &s->pool, .descriptors = &s->descriptors};
+	struct store_options store = {.budget = &s->budget, .descriptors = &s->descriptors};
 	o.store = &store;
 	*out = NULL;
 	roles_prepare_partition(s, &o);
@@ -160,7 +160,7 @@ static weir_status start_executors(struct server *s, weir_error *err)
 	}
 	for (uint32_t p = 0; p < o->partitions; p++)
 		if (server_is_first_host(s, (uint16_t)p) ||
-		    (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
+		    (s->durable && vote_store_found(s->identity.votes, (uint16_t)p).promised > 0)) {
 			weir_status status = start_partition(s, p, err);
 			if (status)
 				return status;
@@ -176,18 +176,18 @@ static weir_status start_ledger(struct server *s, const struct ledger_options *o
 	if (!s->ledger_loop)
 		return WEIR_E_MEMORY;
 	struct ledger_options own = *options;
-	own.boot = server_volatile_boot(s);
+	own.process_id = server_volatile_process_id(s);
 	own.replicas = server_replicas(s);
 	own.memory_budget_bytes = s->options.memory_budget_bytes;
 	return ledger_create(&s->ledger, &own, err);
 }
 
-weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log,
-                                 const struct folder_start *start, weir_error *err)
+weir_status server_open_replica_identity(struct server *s, const struct promising_options *folder, enum vote_log log,
+                                         const struct folder_start *start, weir_error *err)
 {
 	const struct server_options *o = &s->options;
 	char holder[WEIR_NAME_BYTES_MAX + 32];
-	struct standing_options options = {
+	struct replica_identity_options options = {
 	    .disk = folder->disk,
 	    .path = folder->path,
 	    .holder = holder,
@@ -199,7 +199,7 @@ weir_status server_open_standing(struct server *s, const struct promising_option
 	memcpy(options.who.uuid, o->uuid, sizeof options.who.uuid);
 	memcpy(options.machine_boot, folder->machine_boot, sizeof options.machine_boot);
 	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
-	return standing_open(&s->standing, &options, err);
+	return replica_identity_open(&s->identity, &options, err);
 }
 
 static bool is_restored(const struct server_options *o)
@@ -282,8 +282,8 @@ static weir_status open_folder(struct server *s, const struct server_options *o,
 	if (o->durable)
 		return durable_open(s, o->durable, is_restored(o), err);
 	weir_status status =
-	    o->promising ? server_open_standing(s, o->promising, PROMISES_LOG_MEMORY, &(struct folder_start){0}, err) : WEIR_OK;
-	return o->promising && !status ? folder_begin(s->standing.folder, err) : status;
+	    o->promising ? server_open_replica_identity(s, o->promising, VOTE_LOG_MEMORY, &(struct folder_start){0}, err) : WEIR_OK;
+	return o->promising && !status ? folder_begin(s->identity.folder, err) : status;
 }
 
 /* Checks the requirements of replicated partitions. */
@@ -291,7 +291,7 @@ static weir_status check_replicas(const struct server *s, const struct server_op
 {
 	if (!server_is_replicated(s))
 		return WEIR_OK;
-	assert(s->standing.promises);
+	assert(s->identity.votes);
 	if (!o->coordinator)
 		return weir_fail(err, WEIR_E_INVALID, "%s: partitions with replicas need a coordinator, and none is given", o->name);
 	return WEIR_OK;
@@ -311,27 +311,27 @@ static bool is_slow(void *server)
 
 /* Call before streams may come in. A server without replicas has no heartbeats, and a loop of its
  * own for the watch. */
-static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
+static weir_status start_heartbeats(struct server *s, const struct server_options *o, weir_error *err)
 {
 	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
 	if (!s->watch)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
 	if (!server_is_replicated(s))
 		return (s->watch_loop = rpc_loop_create(o->rpc, "watch", err)) ? WEIR_OK : WEIR_E_MEMORY;
-	struct heart_loop_options heart = {.rpc = o->rpc,
-	                                   .logger = o->logger,
-	                                   .generation = o->generation,
-	                                   .self = (uint16_t)o->index,
-	                                   .servers = server_servers_max(s),
-	                                   .partitions = o->partitions,
-	                                   .watch = s->watch,
-	                                   .incarnation = promises_incarnation(s->standing.promises),
-	                                   .boot = o->boot,
-	                                   .arg = s,
-	                                   .address = address_of,
-	                                   .is_slow = s->durable ? is_slow : NULL};
-	memcpy(heart.uuid, o->uuid, sizeof heart.uuid);
-	return heart_loop_create(&s->heart, &heart, err);
+	struct heartbeat_loop_options detector = {.rpc = o->rpc,
+	                                          .logger = o->logger,
+	                                          .generation = o->generation,
+	                                          .self = (uint16_t)o->index,
+	                                          .servers = server_servers_max(s),
+	                                          .partitions = o->partitions,
+	                                          .watch = s->watch,
+	                                          .incarnation = vote_store_incarnation(s->identity.votes),
+	                                          .process_id = o->process_id,
+	                                          .arg = s,
+	                                          .address = address_of,
+	                                          .is_slow = s->durable ? is_slow : NULL};
+	memcpy(detector.uuid, o->uuid, sizeof detector.uuid);
+	return heartbeat_loop_create(&s->detector, &detector, err);
 }
 
 static void on_partition_lost(struct server *s, uint16_t partition)
@@ -371,7 +371,7 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 	if (!status && s->marks)
 		status = marks_start(s->marks, err);
 	if (!status)
-		status = start_heart(s, o, err);
+		status = start_heartbeats(s, o, err);
 	if (!status)
 		status = rpc_server_start(&s->listener, o->rpc, o->listen, s->loops, o->executors, service_handlers(), s, err);
 	if (status)
@@ -413,7 +413,7 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.name = s->name;
 	s->begun = is_restored(options) && server_is_replicated(s) ? CHECKPOINT_RESTORE_INDEX : 0;
 	s->started_ms = clock_ms(options->clock);
-	s->pool.limit = options->memory_budget_bytes;
+	s->budget.limit = options->memory_budget_bytes;
 	table_descriptors_init(&s->descriptors);
 	pthread_mutex_init(&s->lock, NULL);
 	deadline_cond_init(&s->idle);
@@ -451,9 +451,9 @@ static void finish_streams(struct executor *e, void *arg)
 	(void)arg;
 	expire_parked(e, INT64_MAX);
 	roles_end_links(e);
-	for (struct sink *k = e->streams, *next; k; k = next) {
+	for (struct reply_stream *k = e->streams, *next; k; k = next) {
 		next = k->next;
-		sink_finish(k);
+		reply_stream_finish(k);
 	}
 }
 
@@ -468,7 +468,7 @@ static void close_ledger(void *arg)
 	struct server *s = arg;
 	ledger_role_leave(s);
 	ledger_close(s->ledger);
-	forward_commit(s);
+	ledger_rpc_commit(s);
 	server_leave(s);
 }
 
@@ -492,21 +492,21 @@ static void end_checkpoints(struct server *s)
 
 void server_hand_over(struct server *s, uint32_t timeout_ms)
 {
-	struct hosting *h = roles_hosting(s);
+	struct placement *h = roles_placement(s);
 	if (s->durable)
 		durable_turn_journal(s);
 	if (!h)
 		return;
-	hosting_leave(h);
-	for (uint32_t waited_ms = 0; waited_ms < timeout_ms && hosting_is_leaving(h); waited_ms += HAND_OVER_POLL_MS)
+	placement_leave(h);
+	for (uint32_t waited_ms = 0; waited_ms < timeout_ms && placement_is_leaving(h); waited_ms += HAND_OVER_POLL_MS)
 		nanosleep(&(struct timespec){.tv_nsec = HAND_OVER_POLL_MS * 1000000L}, NULL);
 }
 
 void server_drain(struct server *s, uint32_t timeout_ms)
 {
 	atomic_store(&s->draining, true);
-	if (s->heart)
-		heart_loop_hush(s->heart);
+	if (s->detector)
+		heartbeat_loop_hush(s->detector);
 	if (s->ledger_loop) {
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, close_ledger, s);
@@ -549,12 +549,12 @@ static void free_parts(struct server *s)
 	ledger_role_free(s);
 	roles_free(s);
 	rewind_destroy(s->rewind);
-	heart_loop_destroy(s->heart);
+	heartbeat_loop_destroy(s->detector);
 	loop_watch_destroy(s->watch);
 	if (s->durable)
 		durable_close(s);
 	else
-		standing_close(&s->standing, false);
+		replica_identity_close(&s->identity, false);
 	free(s->executors);
 	free(s->loops);
 	free(s->partitions);
@@ -586,8 +586,8 @@ void server_destroy(struct server *s)
 		roles_close(s);
 	}
 	marks_destroy(s->marks);
-	promises_stop(s->standing.promises);
-	heart_loop_stop(s->heart);
+	vote_store_stop(s->identity.votes);
+	heartbeat_loop_stop(s->detector);
 	if (s->watch_loop)
 		rpc_loop_destroy(s->watch_loop);
 	for (uint32_t i = 0; s->loops && i < s->options.executors; i++)

@@ -8,9 +8,9 @@
 #include "server/context/context.h"
 #include "server/service/server.h"
 
-/* Takes this server's folder and opens s->standing. */
-weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log,
-                                 const struct folder_start *start, weir_error *err);
+/* Takes this server's folder and opens s->identity. */
+weir_status server_open_replica_identity(struct server *s, const struct promising_options *folder, enum vote_log log,
+                                         const struct folder_start *start, weir_error *err);
 /* Creates an empty partition that was not here. On its executor's loop. */
 weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err) WEIR_MUST_CHECK;
 /* The ledger's loop runs. If it stood still before, for example in a stopped process, all leases
@@ -27,7 +27,7 @@ void server_note_tables(struct server *s);
 
 /* --- reply_stream.c: collects the replies of a stream or of a unary call. */
 struct request;
-struct sink {
+struct reply_stream {
 	struct executor *home;
 	struct rpc_stream *stream; /* either stream or call; NULL when gone */
 	struct rpc_call *call;
@@ -41,29 +41,30 @@ struct sink {
 	bool finishing;   /* end the stream when all requests are answered */
 	/* Pulls that wait until the client has taken earlier replies. */
 	struct request *deferred, *deferred_last;
-	struct sink *prev, *next; /* list of home's streams */
+	struct reply_stream *prev, *next; /* list of home's streams */
 };
 
-struct sink *sink_create(struct executor *home, struct rpc_stream *stream, struct rpc_call *call, enum rpc_method method);
-void sink_closed(struct sink *k);   /* the stream is gone */
-void sink_writable(struct sink *k); /* the transport's queue is empty */
-void sink_finish(struct sink *k);   /* ends the stream once all requests are answered */
+struct reply_stream *reply_stream_create(struct executor *home, struct rpc_stream *stream, struct rpc_call *call,
+                                         enum rpc_method method);
+void reply_stream_closed(struct reply_stream *k);   /* the stream is gone */
+void reply_stream_writable(struct reply_stream *k); /* the transport's queue is empty */
+void reply_stream_finish(struct reply_stream *k);   /* ends the stream once all requests are answered */
 /* Ends the stream or call with an error. */
-void sink_fail(struct sink *k, weir_status status, const char *text);
+void reply_stream_fail(struct reply_stream *k, weir_status status, const char *text);
 /* Call after writing a reply: sends early when a message's worth has collected. */
-void sink_wrote(struct sink *k);
+void reply_stream_wrote(struct reply_stream *k);
 /* Takes a frame of replies that another executor wrote. */
-void sink_take_frame(struct sink *k, struct message *frame);
-/* Sends what is due, and frees the sink when nothing of it is left. */
-void sink_settle(struct sink *k);
+void reply_stream_take_frame(struct reply_stream *k, struct message *frame);
+/* Sends what is due, and frees the stream when nothing of it is left. */
+void reply_stream_settle(struct reply_stream *k);
 /* Whether so many bytes wait to be sent that pulls must wait. */
-bool sink_is_full(const struct sink *k);
+bool reply_stream_is_full(const struct reply_stream *k);
 
 /* --- dispatch.c */
 /* Checks a Data message and hands its records to their partitions. m is borrowed. */
-void dispatch_message(struct sink *k, struct message *m);
-void dispatch_deferred(struct sink *k);
-void dispatch_drop_deferred(struct sink *k); /* the client is gone */
+void dispatch_message(struct reply_stream *k, struct message *m);
+void dispatch_deferred(struct reply_stream *k);
+void dispatch_drop_deferred(struct reply_stream *k); /* the client is gone */
 
 /* --- control.c, control_layout.c, control_scrub.c, ledger_rpc.c: unary control calls. */
 void control_register_table(struct server *s, struct rpc_call *call, struct message *request);
@@ -77,27 +78,27 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
 /* --- process_id.c */
 /* The process id, if the server's state is lost with the process; else 0. */
-uint64_t server_volatile_boot(const struct server *s);
-/* E_LOST, server_check_boot: the caller knows this server by another process id, so its state of
- * that time is lost. server_check_ledger_boot: the caller knows the ledger's server by another
- * process id than the callers that filled this server. 0: unknown, always OK. */
-weir_status server_check_boot(const struct server *s, uint64_t boot, weir_error *err);
-weir_status server_check_ledger_boot(struct server *s, uint64_t boot, weir_error *err);
-bool forward_is_ledger_method(enum rpc_method method);
+uint64_t server_volatile_process_id(const struct server *s);
+/* E_LOST, server_check_process_id: the caller knows this server by another process id, so its state
+ * of that time is lost. server_check_ledger_process_id: the caller knows the ledger's server by
+ * another process id than the callers that filled this server. 0: unknown, always OK. */
+weir_status server_check_process_id(const struct server *s, uint64_t process_id, weir_error *err);
+weir_status server_check_ledger_process_id(struct server *s, uint64_t process_id, weir_error *err);
+bool ledger_rpc_is_ledger_method(enum rpc_method method);
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
 /* Logs the changes. Call on the ledger's loop, after anything that may have changed the ledger. */
-void forward_commit(struct server *s);
+void ledger_rpc_commit(struct server *s);
 /* On the ledger's loop. From hold to release no request reaches the ledger, and it expires nothing.
  * Release then runs the held requests in order. */
-void forward_hold(struct server *s);
-void forward_release(struct server *s);
-bool forward_is_open(const struct server *s); /* requests reach the ledger now */
+void ledger_rpc_hold(struct server *s);
+void ledger_rpc_release(struct server *s);
+bool ledger_rpc_is_open(const struct server *s); /* requests reach the ledger now */
 /* Runs the requests that waited, for example while the ledger was handed over, if nothing holds
  * them any more. */
-void forward_go_on(struct server *s);
-void forward_drop_held(struct server *s); /* answers them: another server has the ledger */
-void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method);
+void ledger_rpc_go_on(struct server *s);
+void ledger_rpc_drop_held(struct server *s); /* answers them: another server has the ledger */
+void ledger_rpc_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method);
 /* Answers one of them likewise; `drop` of ledger_log_step_down. */
-void forward_drop_moved(void *forwarded);
+void ledger_rpc_drop_moved(void *forwarded);
 
 #endif

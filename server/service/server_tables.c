@@ -21,13 +21,13 @@ weir_status server_keep_table(struct server *s, uint32_t id, const weir_table_sp
 		return weir_fail(err, WEIR_E_LIMIT, "table %s: id %u, at most %u", spec->name, id, WEIR_TABLES_MAX);
 	const bool is_new = !atomic_load(&s->has_table[id]);
 	const uint64_t bytes = is_new ? dense_bytes(s, id, spec) : 0;
-	if (!pool_may_promise(&s->pool, bytes))
+	if (!memory_budget_may_promise(&s->budget, bytes))
 		return weir_fail(
 		    err, WEIR_E_LIMIT,
 		    "table %s: its dense rows, with optimizer state and what coded pulls need, would take %llu bytes of this server's "
 		    "memory; with those of other tables they are more than cluster.memory_budget, %llu bytes: raise it, or use "
 		    "more servers",
-		    spec->name, (unsigned long long)bytes, (unsigned long long)s->pool.limit);
+		    spec->name, (unsigned long long)bytes, (unsigned long long)s->budget.limit);
 	weir_status status = s->durable ? durable_add_table(s, id, spec, err) : WEIR_OK;
 	if (!status)
 		atomic_store(&s->has_table[id], true);

@@ -12,7 +12,7 @@ static void data_call(struct server *s, struct rpc_call *call, enum rpc_method m
 {
 	struct rpc_peer peer;
 	rpc_call_peer(call, &peer);
-	struct sink *k = sink_create(server_executor_of_loop(s, rpc_call_loop(call)), NULL, call, method);
+	struct reply_stream *k = reply_stream_create(server_executor_of_loop(s, rpc_call_loop(call)), NULL, call, method);
 	if (!k) {
 		rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
 		return;
@@ -24,7 +24,7 @@ static void data_call(struct server *s, struct rpc_call *call, enum rpc_method m
 static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request)
 {
 	struct server *s = ctx;
-	if (forward_is_ledger_method(method)) {
+	if (ledger_rpc_is_ledger_method(method)) {
 		forward_to_ledger(s, call, method, request);
 		return;
 	}
@@ -86,33 +86,33 @@ static void on_data(void *arg, struct rpc_stream *stream, struct message *m)
 static void on_data_finished(void *arg, struct rpc_stream *stream)
 {
 	(void)stream;
-	sink_finish(arg);
+	reply_stream_finish(arg);
 }
 
 static void on_data_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	(void)stream, (void)status, (void)text;
-	sink_closed(arg);
+	reply_stream_closed(arg);
 }
 
 static void on_data_writable(void *arg, struct rpc_stream *stream)
 {
 	(void)stream;
-	sink_writable(arg);
+	reply_stream_writable(arg);
 }
 
 static const struct rpc_stream_handler *data_open(struct server *s, struct rpc_stream *stream, enum rpc_method method, void **arg)
 {
 	static const struct rpc_stream_handler handler = {
 	    .message = on_data, .writable = on_data_writable, .closed = on_data_closed, .finished = on_data_finished};
-	struct sink *k = sink_create(server_executor_of_loop(s, rpc_stream_loop(stream)), stream, NULL, method);
+	struct reply_stream *k = reply_stream_create(server_executor_of_loop(s, rpc_stream_loop(stream)), stream, NULL, method);
 	if (!k) {
 		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory");
 		return NULL;
 	}
 	k->reads_only = rpc_stream_role(stream) == ROLE_EVALUATOR;
 	if (atomic_load(&s->draining))
-		sink_finish(k);
+		reply_stream_finish(k);
 	*arg = k;
 	return &handler;
 }
@@ -131,7 +131,7 @@ static const struct rpc_stream_handler *on_stream_open(void *ctx, struct rpc_str
 	case RPC_SNAPSHOT:
 		return roles_open_snapshot(s, stream, arg);
 	case RPC_HEARTBEAT:
-		return s->heart ? heart_loop_open(s->heart, stream, arg) : NULL;
+		return s->detector ? heartbeat_loop_open(s->detector, stream, arg) : NULL;
 	default:
 		return NULL;
 	}

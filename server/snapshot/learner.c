@@ -8,7 +8,7 @@
 void learner_init(struct learner *l, const struct learner_options *options)
 {
 	*l = (struct learner){.options = *options,
-	                      .reset = {.partition = options->partition, .writer = options->writer, .poster = options->owner}};
+	                      .reset = {.partition = options->partition, .writer = options->writer, .run_on = options->owner}};
 }
 
 bool learner_is_busy(const struct learner *l)
@@ -132,7 +132,7 @@ static weir_status start(struct learner *l, weir_error *err)
 	                                             .into = o->partition,
 	                                             .log = partition_log(o->partition),
 	                                             .writer = o->writer,
-	                                             .poster = o->owner,
+	                                             .run_on = o->owner,
 	                                             .wanted = is_wanted,
 	                                             .add_table = keep_table,
 	                                             .received = on_received,

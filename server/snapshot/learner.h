@@ -19,9 +19,9 @@
 struct learner_options {
 	struct partition *partition;
 	struct replication *replication;
-	struct cold_writer *writer; /* NULL: rows stay in memory */
-	struct poster owner;        /* runs tasks on its thread */
-	uint8_t uuid[16];           /* of the job */
+	struct cold_writer *writer;     /* NULL: rows stay in memory */
+	struct callback_executor owner; /* runs tasks on its thread */
+	uint8_t uuid[16];               /* of the job */
 	uint64_t generation;
 	uint32_t partitions; /* of the job */
 	const struct clock *clock;

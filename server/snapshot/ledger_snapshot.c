@@ -296,10 +296,10 @@ static void on_flushed(struct cold_write *w)
 
 static void write_header(struct ledger_snapshot *n, enum cold_write_kind kind, const void *header, size_t bytes)
 {
-	const struct poster poster = rpc_loop_poster(n->server->ledger_loop);
+	const struct callback_executor run_on = rpc_loop_executor(n->server->ledger_loop);
 	n->put = (struct cold_write){
-	    .kind = kind, .partition = JOURNAL_LEDGER, .header = header, .header_bytes = bytes, .poster = poster, .done = on_put};
-	n->flush = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = poster, .done = on_flushed};
+	    .kind = kind, .partition = JOURNAL_LEDGER, .header = header, .header_bytes = bytes, .run_on = run_on, .done = on_put};
+	n->flush = (struct cold_write){.kind = COLD_WRITE_FLUSH, .run_on = run_on, .done = on_flushed};
 	if (!n->writer)
 		return;
 	n->writing = 2;

@@ -19,9 +19,9 @@ static void write_header(struct partition_reset *r, const void *header, size_t b
 	                               .partition = partition_id(r->partition),
 	                               .header = header,
 	                               .header_bytes = bytes,
-	                               .poster = r->poster,
+	                               .run_on = r->run_on,
 	                               .done = on_emptied};
-	r->flush = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = r->poster, .done = on_flushed};
+	r->flush = (struct cold_write){.kind = COLD_WRITE_FLUSH, .run_on = r->run_on, .done = on_flushed};
 	if (!r->writer)
 		return;
 	r->writing = 2;

@@ -20,8 +20,8 @@ enum partition_reset_stage { RESET_IDLE, RESET_STILL, RESET_VOID, RESET_LOG, RES
 
 struct partition_reset {
 	struct partition *partition;
-	struct cold_writer *writer; /* NULL: nothing is on disk */
-	struct poster poster;       /* runs tasks on its thread */
+	struct cold_writer *writer;      /* NULL: nothing is on disk */
+	struct callback_executor run_on; /* runs tasks on its thread */
 	/* Private. */
 	enum partition_reset_stage stage;
 	uint32_t writing; /* how many of `empty` and `flush` are in progress */

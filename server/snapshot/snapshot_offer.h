@@ -13,7 +13,7 @@ struct snapshot_offer {
 	struct snapshot_sender *sender;
 	struct partition *partition;
 	struct replication *replication;
-	struct poster owner; /* runs tasks on its thread */
+	struct callback_executor owner; /* runs tasks on its thread */
 	struct logger *logger;
 	/* A snapshot begins; a snapshot has ended. The server must exist in between. */
 	void (*enter)(void *arg);

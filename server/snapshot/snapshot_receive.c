@@ -142,7 +142,7 @@ static weir_status write_item(struct snapshot_receiver *r, enum cold_write_kind 
 	                               .partition = r->partition,
 	                               .header = header,
 	                               .header_bytes = header_bytes,
-	                               .poster = r->options.poster,
+	                               .run_on = r->options.run_on,
 	                               .done = on_written};
 	if (rows)
 		x->write.rows = *rows;

@@ -28,11 +28,11 @@ struct snapshot_receiver;
 struct snapshot_receiver_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint32_t partitions;        /* of the job */
-	struct partition *into;     /* new, without log; may have tables */
-	struct log *log;            /* restarted here; `into` takes it over at installation */
-	struct cold_writer *writer; /* NULL: rows stay in memory */
-	struct poster poster;       /* runs tasks on the owner's thread */
+	uint32_t partitions;             /* of the job */
+	struct partition *into;          /* new, without log; may have tables */
+	struct log *log;                 /* restarted here; `into` takes it over at installation */
+	struct cold_writer *writer;      /* NULL: rows stay in memory */
+	struct callback_executor run_on; /* runs tasks on the owner's thread */
 	/* Whether a snapshot of this epoch and index is still useful (replica_takes_snapshot). Called
 	 * when it begins, before the log is restarted, and before installation. */
 	bool (*wanted)(void *arg, uint64_t epoch, uint64_t index);

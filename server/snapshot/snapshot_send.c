@@ -329,7 +329,7 @@ static weir_status reserve(struct snapshot_sender *x, uint32_t partition, uint64
 	if (!status) {
 		x->live++;
 		do
-			*id = hash_u64(x->options.boot + ++x->begun);
+			*id = hash_u64(x->options.process_id + ++x->begun);
 		while (*id == 0);
 	}
 	pthread_mutex_unlock(&x->lock);
@@ -345,7 +345,7 @@ static weir_status begin_source(struct session *s, weir_error *err)
 	                                         .epoch = s->options.epoch,
 	                                         .session = s->id,
 	                                         .cold = o->cold,
-	                                         .pool = o->pool,
+	                                         .budget = o->budget,
 	                                         .clock = o->clock,
 	                                         .owner = s->options.owner,
 	                                         .ready = on_source_ready,

@@ -27,12 +27,12 @@ struct snapshot_sender;
 struct snapshot_sender_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
-	uint32_t partitions;  /* of the job */
-	uint64_t boot;        /* process id: tells sessions of two starts apart */
-	uint64_t bytes_per_s; /* for all sessions together; 0: no limit */
-	size_t window_bytes;  /* per session; 0: SNAPSHOT_WINDOW_BYTES */
-	struct cold *cold;    /* backs the stores; NULL: every row is in memory */
-	struct pool *pool;    /* memory budget charged for copies of rows; may be NULL */
+	uint32_t partitions;          /* of the job */
+	uint64_t process_id;          /* process id: tells sessions of two starts apart */
+	uint64_t bytes_per_s;         /* for all sessions together; 0: no limit */
+	size_t window_bytes;          /* per session; 0: SNAPSHOT_WINDOW_BYTES */
+	struct cold *cold;            /* backs the stores; NULL: every row is in memory */
+	struct memory_budget *budget; /* memory budget charged for copies of rows; may be NULL */
 	const struct clock *clock;
 	struct logger *logger; /* may be NULL */
 	/* No own thread: the caller calls snapshot_sender_step. For simulators and tests. */
@@ -50,9 +50,9 @@ int64_t snapshot_sender_step(struct snapshot_sender *sender);
 /* --- The partition's thread */
 
 struct snapshot_send_options {
-	struct partition *partition; /* outlives the session */
-	struct poster owner;         /* runs tasks on its thread */
-	uint64_t epoch;              /* in which it is primary */
+	struct partition *partition;    /* outlives the session */
+	struct callback_executor owner; /* runs tasks on its thread */
+	uint64_t epoch;                 /* in which it is primary */
 	/* On the partition's thread. OK: the learner has all of it; otherwise the reason. Nothing
 	 * refers to the partition any more. */
 	void (*ended)(void *arg, weir_status status, const char *text);
@@ -74,7 +74,7 @@ void snapshot_send_give_up(struct snapshot_sender *sender, uint64_t session, con
  * not call the sender. */
 struct snapshot_sink {
 	void (*frame)(void *arg, struct message *frame); /* borrowed */
-	/* The last call: the session is over, or has another sink. */
+	/* The last call: the session is over, or has another stream. */
 	void (*ended)(void *arg, weir_status status, const char *text);
 	void *arg;
 };

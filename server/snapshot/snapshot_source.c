@@ -136,7 +136,7 @@ static weir_status begin_rows(struct snapshot_source *s, weir_error *err)
 	const struct store_stream_options rows = {.store = partition_store(o->partition),
 	                                          .partition = partition_id(o->partition),
 	                                          .cold = o->cold,
-	                                          .pool = o->pool,
+	                                          .budget = o->budget,
 	                                          .clock = o->clock,
 	                                          .owner = o->owner,
 	                                          .ready = rows_ready,

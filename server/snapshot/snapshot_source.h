@@ -15,10 +15,10 @@ struct snapshot_source_options {
 	uint64_t generation;
 	uint32_t partitions;
 	uint64_t epoch, session;
-	struct cold *cold; /* backs the partition's store; NULL: every row is in memory */
-	struct pool *pool; /* memory budget charged for copies of rows; may be NULL */
+	struct cold *cold;            /* backs the partition's store; NULL: every row is in memory */
+	struct memory_budget *budget; /* memory budget charged for copies of rows; may be NULL */
 	const struct clock *clock;
-	struct poster owner; /* runs tasks on the partition's thread */
+	struct callback_executor owner; /* runs tasks on the partition's thread */
 	/* On the partition's thread. ready: snapshot_source_next had no frame and may have one now.
 	 * ended: follows snapshot_source_end; nothing refers to the partition any more. */
 	void (*ready)(void *arg);

@@ -33,10 +33,10 @@ weir_status snapshots_create(struct snapshots **out, struct server *s, uint64_t 
 	const struct server_options *o = &s->options;
 	struct snapshot_sender_options sender = {.generation = o->generation,
 	                                         .partitions = o->partitions,
-	                                         .boot = o->boot,
+	                                         .process_id = o->process_id,
 	                                         .bytes_per_s = bytes_per_s,
 	                                         .cold = s->cold,
-	                                         .pool = &s->pool,
+	                                         .budget = &s->budget,
 	                                         .clock = o->clock,
 	                                         .logger = o->logger};
 	struct snapshots *n = calloc(1, sizeof *n + o->executors * sizeof *n->connections);

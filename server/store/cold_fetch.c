@@ -64,7 +64,7 @@ static void *run(void *arg)
 	struct reader *e = arg;
 	for (struct cold_request *r; (r = take(e)) != NULL;) {
 		r->status = cold_request_read(e->cold, r);
-		poster_post(&r->poster, deliver, r);
+		callback_executor_post(&r->run_on, deliver, r);
 	}
 	return NULL;
 }

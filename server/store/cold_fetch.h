@@ -19,7 +19,7 @@ struct cold_request {
 	size_t count, capacity;
 	struct cold_want *wants; /* (count) distinct; the reader sorts them */
 	struct row_batch rows;   /* the rows found, by (table, key) */
-	struct poster poster;
+	struct callback_executor run_on;
 	void (*done)(struct cold_request *r); /* runs with status and err set */
 	weir_status status;
 	weir_error err;

@@ -33,7 +33,7 @@ static weir_status look(struct cold_sweep_request *r, struct cold_scan *scan)
 		if (row_decode(row.bytes, row.count, &meta, &floats, &n))
 			return weir_fail(&r->err, WEIR_E_CORRUPT, "partition %u, table %u: the stored row of key %llu has %zu bytes",
 			                 r->partition, r->table, (unsigned long long)row.key, row.count);
-		if (lifecycle_expired(&r->rule, &meta, r->now_s))
+		if (eviction_expired(&r->rule, &meta, r->now_s))
 			r->keys[r->count++] = row.key;
 	}
 	r->end = status == WEIR_E_NOT_FOUND;
@@ -78,7 +78,7 @@ static void *run(void *arg)
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), SWEEP_NICE);
 	for (struct cold_sweep_request *r; (r = take(s)) != NULL;) {
 		r->status = sweep(s->cold, r);
-		poster_post(&r->poster, deliver, r);
+		callback_executor_post(&r->run_on, deliver, r);
 	}
 	return NULL;
 }

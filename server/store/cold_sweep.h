@@ -19,7 +19,7 @@ struct cold_sweep_request {
 	size_t count;
 	bool end;      /* no more rows; otherwise `next` is set */
 	uint64_t next; /* the key at which to continue */
-	struct poster poster;
+	struct callback_executor run_on;
 	void (*done)(struct cold_sweep_request *r); /* runs with status, err and the results set */
 	weir_status status;
 	weir_error err;

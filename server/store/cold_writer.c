@@ -94,7 +94,7 @@ static void answer(struct cold_writer *w, struct cold_write *item)
 {
 	item->status = w->failed;
 	item->err = w->err;
-	poster_post(&item->poster, deliver, item);
+	callback_executor_post(&item->run_on, deliver, item);
 }
 
 static void write_item(struct cold_writer *w, struct cold_write *item)

@@ -28,7 +28,7 @@ struct cold_writer_options {
 
 /* EMPTY: cold_empty_partition. */
 enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_EMPTY, COLD_WRITE_FLUSH };
-/* The caller owns an item and must not touch it while it is in progress. done runs through `poster`
+/* The caller owns an item and must not touch it while it is in progress. done runs on `run_on`
  * once the item is in RocksDB (FLUSH: on disk) or can never be. */
 struct cold_write {
 	enum cold_write_kind kind;
@@ -36,7 +36,7 @@ struct cold_write {
 	uint32_t partition;    /* HEADER, EMPTY */
 	const void *header;    /* HEADER, EMPTY */
 	size_t header_bytes;
-	struct poster poster;
+	struct callback_executor run_on;
 	/* Runs with status and err set; err.text describes the failure and its place. */
 	void (*done)(struct cold_write *w);
 	weir_status status;

@@ -21,10 +21,10 @@ static struct rowmap_segment *segment_create(struct rowmap *m, uint32_t depth)
 	return g;
 }
 
-void rowmap_init(struct rowmap *m, struct pool *pool)
+void rowmap_init(struct rowmap *m, struct memory_budget *budget)
 {
 	*m = (struct rowmap){0};
-	slab_init(&m->segments, ROWMAP_SEGMENT_BYTES, 0, pool);
+	slab_init(&m->segments, ROWMAP_SEGMENT_BYTES, 0, budget);
 }
 
 static weir_status begin(struct rowmap *m)

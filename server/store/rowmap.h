@@ -53,7 +53,7 @@ _Static_assert(sizeof(struct rowmap_slot) == 16, "four slots share a cache line"
 extern const struct rowmap_slot rowmap_no_slot;
 
 /* Allocates nothing before the first key. */
-void rowmap_init(struct rowmap *m, struct pool *pool);
+void rowmap_init(struct rowmap *m, struct memory_budget *budget);
 void rowmap_free(struct rowmap *m);
 uint64_t rowmap_bytes(const struct rowmap *m);
 /* key must be absent. E_MEMORY changes nothing. */

@@ -13,9 +13,9 @@ static uint64_t bytes_of_row(const struct slab *s)
 	return s->stride + s->tail_bytes + 1;
 }
 
-void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool)
+void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct memory_budget *budget)
 {
-	*s = (struct slab){.stride = (row_bytes + 63) & ~(size_t)63, .tail_bytes = tail_bytes, .free = SLAB_NONE, .pool = pool};
+	*s = (struct slab){.stride = (row_bytes + 63) & ~(size_t)63, .tail_bytes = tail_bytes, .free = SLAB_NONE, .budget = budget};
 	const size_t bytes = bytes_of_row(s);
 	s->exact = bytes * NARROW_BLOCK_ROWS_MIN > PAGES_HUGE_BYTES;
 	s->block_bytes = s->exact ? SLAB_BYTES : PAGES_HUGE_BYTES;
@@ -33,7 +33,7 @@ void slab_free(struct slab *s)
 	for (uint32_t i = 0; i < s->mapped; i += together)
 		pages_unmap(s->blocks[i], SLAB_BYTES);
 	free(s->blocks);
-	pool_release(s->pool, s->charged);
+	memory_budget_release(s->budget, s->charged);
 }
 
 static weir_status map_blocks(struct slab *s)
@@ -112,7 +112,7 @@ static uint64_t take_new(struct slab *s)
 	note_growth(s, row);
 	if (is_exact(s, row) || slab_place(s, row) == 0) {
 		const uint64_t bytes = is_exact(s, row) ? bytes_of_row(s) : s->block_bytes;
-		pool_charge(s->pool, bytes);
+		memory_budget_charge(s->budget, bytes);
 		s->charged += bytes;
 	}
 	s->end = slab_next(s, row);

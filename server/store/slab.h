@@ -34,11 +34,11 @@ struct slab {
 	/* Free list and its length. The first bytes of each freed row hold the link; the first bytes of
 	 * its tail hold it if rows have no bytes. */
 	uint64_t free, free_count;
-	struct pool *pool; /* charged; may be NULL */
+	struct memory_budget *budget; /* charged; may be NULL */
 	uint64_t charged;
 };
 
-void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool);
+void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct memory_budget *budget);
 void slab_free(struct slab *s);
 /* Makes room for `extra` more rows. E_MEMORY has no visible effect. */
 weir_status slab_reserve(struct slab *s, uint64_t extra);

@@ -17,7 +17,7 @@ static void table_free(struct store_table *t)
 {
 	if (!t)
 		return;
-	pool_take_back(t->store->options.pool, t->promised);
+	memory_budget_take_back(t->store->options.budget, t->promised);
 	slab_free(&t->slab);
 	slab_free(&t->stubs);
 	rowmap_free(&t->map);
@@ -80,9 +80,9 @@ static uint64_t chunks_here(uint32_t id, const weir_table_spec *spec, uint32_t p
 	return chunks > first ? (chunks - first - 1) / partitions + 1 : 0;
 }
 
-static void init_slab(struct slab *s, size_t width, uint32_t slots, struct pool *pool)
+static void init_slab(struct slab *s, size_t width, uint32_t slots, struct memory_budget *budget)
 {
-	slab_init(s, width * (1 + slots) * sizeof(float), sizeof(struct row_tail), pool);
+	slab_init(s, width * (1 + slots) * sizeof(float), sizeof(struct row_tail), budget);
 }
 
 uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions)
@@ -98,12 +98,12 @@ uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t pa
 	return slab_cost(&slab, chunks) + chunks * held;
 }
 
-static weir_status refuse_dense(const weir_table_spec *spec, const struct pool *pool, weir_error *err)
+static weir_status refuse_dense(const weir_table_spec *spec, const struct memory_budget *budget, weir_error *err)
 {
 	return weir_fail(err, WEIR_E_LIMIT,
 	                 "table %s: its dense rows and optimizer state stay in memory, and what coded pulls need; with those of "
 	                 "other tables they are more than cluster.memory_budget, %llu bytes: raise it, or use more servers",
-	                 spec->name, (unsigned long long)pool->limit);
+	                 spec->name, (unsigned long long)budget->limit);
 }
 
 weir_status store_check_table(const struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition,
@@ -120,18 +120,18 @@ weir_status store_check_table(const struct store *s, uint32_t id, const weir_tab
 	if (spec->kind == WEIR_DENSE && (spec->elements == 0 || spec->elements > WEIR_TABLE_ELEMENTS_MAX))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: %llu elements, expected 1 to %llu", spec->name,
 		                 (unsigned long long)spec->elements, (unsigned long long)WEIR_TABLE_ELEMENTS_MAX);
-	if (!pool_may_promise(s->options.pool, store_dense_bytes(id, spec, partition, partitions)))
-		return refuse_dense(spec, s->options.pool, err);
+	if (!memory_budget_may_promise(s->options.budget, store_dense_bytes(id, spec, partition, partitions)))
+		return refuse_dense(spec, s->options.budget, err);
 	return WEIR_OK;
 }
 
 /* Every batch uses all dense rows, so they stay in memory. */
 static weir_status promise_dense(struct store_table *t, weir_error *err)
 {
-	struct pool *pool = t->store->options.pool;
+	struct memory_budget *budget = t->store->options.budget;
 	const uint64_t bytes = store_dense_bytes(t->id, &t->spec, t->partition, t->partitions);
-	if (!pool_promise(pool, bytes))
-		return refuse_dense(&t->spec, pool, err);
+	if (!memory_budget_promise(budget, bytes))
+		return refuse_dense(&t->spec, budget, err);
 	t->promised = bytes;
 	return WEIR_OK;
 }
@@ -139,12 +139,12 @@ static weir_status promise_dense(struct store_table *t, weir_error *err)
 /* Allocates only the index. Memory for rows comes with the rows. */
 static weir_status prepare_rows(struct store_table *t, weir_error *err)
 {
-	struct pool *pool = t->store->options.pool;
+	struct memory_budget *budget = t->store->options.budget;
 	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
 	t->slots = optimizer_slots(t->spec.optimizer.kind);
-	init_slab(&t->slab, t->width, t->slots, pool);
-	slab_init(&t->stubs, 0, sizeof(struct row_tail), pool);
-	rowmap_init(&t->map, pool);
+	init_slab(&t->slab, t->width, t->slots, budget);
+	slab_init(&t->stubs, 0, sizeof(struct row_tail), budget);
+	rowmap_init(&t->map, budget);
 	if (t->spec.kind == WEIR_EMBEDDING)
 		return WEIR_OK;
 	t->chunk_rows_count = store_chunks(t);

@@ -36,7 +36,7 @@ struct store_table;
 
 struct store_options {
 	uint32_t partition;
-	struct pool *pool; /* charged for the memory of rows; NULL: not counted */
+	struct memory_budget *budget; /* charged for the memory of rows; NULL: not counted */
 	/* Shared by the server's partitions; NULL: nothing is shared. */
 	struct table_descriptors *descriptors;
 	/* NULL: all rows stay in memory; writer, fetch and sweep are unused. */
@@ -45,7 +45,7 @@ struct store_options {
 	struct cold_fetch *fetch;
 	/* Of the partition. NULL: eviction rules of tables do not apply to rows below memory. */
 	struct cold_sweep *sweep;
-	struct poster poster; /* to the owner's thread */
+	struct callback_executor run_on; /* to the owner's thread */
 	/* Both callbacks run on the owner's thread, never inside a call of the store.
 	 *
 	 * fetched: the rows for all tickets up to this one are in memory. */

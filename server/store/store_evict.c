@@ -26,7 +26,7 @@ static uint64_t reserve_of(const struct slab *slab)
 static bool has_room(const struct slab *slab, uint64_t arriving, uint64_t rows)
 {
 	const uint64_t cost = slab_cost(slab, arriving + rows) - slab_cost(slab, arriving);
-	return cost == 0 || pool_fits(slab->pool, cost);
+	return cost == 0 || memory_budget_fits(slab->budget, cost);
 }
 
 /* While there are few stubs, or most of them are kept, evicting stubs cannot make room for more.
@@ -99,7 +99,7 @@ void store_evict(struct store_table *t)
 
 bool store_is_tight(const struct store *s)
 {
-	return s->options.cold && !pool_fits(s->options.pool, s->options.pool->limit / GATE_OF);
+	return s->options.cold && !memory_budget_fits(s->options.budget, s->options.budget->limit / GATE_OF);
 }
 
 void store_balance(struct store *s)

@@ -57,7 +57,7 @@ static weir_status reserve_wants(struct store *s, size_t extra)
 			return WEIR_E_MEMORY;
 		s->noted->store = s;
 		s->noted->request.partition = s->noted->request.rows.partition = s->options.partition;
-		s->noted->request.poster = s->options.poster;
+		s->noted->request.run_on = s->options.run_on;
 	}
 	struct cold_request *r = &s->noted->request;
 	if (r->count + extra <= r->capacity)
@@ -271,7 +271,7 @@ static void fetch_done(struct cold_request *r)
 		n = run_of(r, at);
 		s->tables[r->wants[at].table]->arriving -= n;
 	}
-	pool_release(s->options.pool, q->charged);
+	memory_budget_release(s->options.budget, q->charged);
 	weir_status status = r->status ? r->status : install_all(s, r);
 	if (status && !s->closed)
 		s->options.failed(s->options.arg, status, r->err.text);
@@ -320,7 +320,7 @@ static void send(struct store *s, struct store_request *q)
 		t->arriving += n;
 		q->charged += slab_cost(&t->slab, t->arriving) - cost;
 	}
-	pool_charge(s->options.pool, q->charged);
+	memory_budget_charge(s->options.budget, q->charged);
 	r->done = fetch_done;
 	cold_fetch_submit(s->options.fetch, r);
 }
@@ -345,7 +345,7 @@ void store_admit(struct store *s)
 	 * Otherwise the clock hand has to go on. */
 	if (s->waiting && !s->closed && !s->admit_posted && !s->held && !s->under_way && !s->awaits_durable) {
 		s->admit_posted = true;
-		poster_post(&s->options.poster, admit_again, s);
+		callback_executor_post(&s->options.run_on, admit_again, s);
 	}
 }
 

@@ -53,7 +53,7 @@ static void on_emit(void *arg, struct row_batch batch)
 		row_batch_free(&batch);
 	pthread_mutex_lock(&s->lock);
 	if (e) {
-		pool_charge(s->options.pool, e->charged);
+		memory_budget_charge(s->options.budget, e->charged);
 		s->waiting_bytes += e->charged;
 		*s->last = e;
 		s->last = &e->next;
@@ -114,7 +114,7 @@ static void slice(void *arg)
 
 static void emitted_free(struct store_stream *s, struct emitted *e)
 {
-	pool_release(s->options.pool, e->charged);
+	memory_budget_release(s->options.budget, e->charged);
 	row_batch_free(&e->rows);
 	free(e);
 }
@@ -203,7 +203,7 @@ static struct emitted *take_first(struct store_stream *s, bool *scanned, weir_er
 	*err = s->err;
 	pthread_mutex_unlock(&s->lock);
 	if (asks)
-		poster_post(&s->options.owner, slice, s);
+		callback_executor_post(&s->options.owner, slice, s);
 	return e;
 }
 
@@ -284,5 +284,5 @@ weir_status store_stream_next(struct store_stream *s, struct row_batch *out, wei
 void store_stream_end(struct store_stream *s)
 {
 	cold_scan_destroy(s->scan);
-	poster_post(&s->options.owner, end, s);
+	callback_executor_post(&s->options.owner, end, s);
 }

@@ -23,14 +23,14 @@ struct store_stream;
 struct store_stream_options {
 	struct store *store;
 	uint32_t partition;
-	struct cold *cold;      /* of the store; NULL: every row is in memory */
-	struct pool *pool;      /* charged for the rows that wait; NULL: not counted */
-	uint64_t floor;         /* rows with version <= floor are left out; 0: all are included */
-	struct row_slice slice; /* rows of other slices are left out; {0}: all are included */
+	struct cold *cold;            /* of the store; NULL: every row is in memory */
+	struct memory_budget *budget; /* charged for the rows that wait; NULL: not counted */
+	uint64_t floor;               /* rows with version <= floor are left out; 0: all are included */
+	struct row_slice slice;       /* rows of other slices are left out; {0}: all are included */
 	/* The stream ends with E_CANCELLED when another one begins and there is no room for both. */
 	bool yields;
 	const struct clock *clock;
-	struct poster owner;
+	struct callback_executor owner;
 	/* Both callbacks run on the owner's thread. ready: store_stream_next, which had no rows, may
 	 * have some now. ended: follows store_stream_end; nothing refers to the store any more. */
 	void (*ready)(void *arg);

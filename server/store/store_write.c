@@ -44,7 +44,7 @@ static struct store_write *write_create(struct store *s, bool evict)
 	x->evict = evict;
 	x->write.kind = COLD_WRITE_ROWS;
 	x->write.rows.partition = s->options.partition;
-	x->write.poster = s->options.poster;
+	x->write.run_on = s->options.run_on;
 	x->write.done = write_done;
 	return x;
 }
@@ -58,7 +58,7 @@ static void write_free(struct store_write *x)
 static void enqueue(struct store *s, struct store_write *x)
 {
 	s->counters.writing_bytes += x->write.rows.data_bytes;
-	pool_charge(s->options.pool, x->write.rows.data_bytes);
+	memory_budget_charge(s->options.budget, x->write.rows.data_bytes);
 	x->next = NULL;
 	*s->held_last = x;
 	s->held_last = &x->next;
@@ -189,7 +189,7 @@ static void write_done(struct cold_write *w)
 	if (!(s->under_way = x->next))
 		s->under_way_last = &s->under_way;
 	s->counters.writing_bytes -= w->rows.data_bytes;
-	pool_release(s->options.pool, w->rows.data_bytes);
+	memory_budget_release(s->options.budget, w->rows.data_bytes);
 	for (size_t i = 0; i < w->rows.count && !w->status; i++) {
 		if (w->rows.items[i].removed)
 			settle_removed(s, &w->rows.items[i], w->rows.version_max);
@@ -223,7 +223,7 @@ void store_free_writes(struct store *s)
 		write_free(x);
 	}
 	assert(!s->under_way);
-	pool_release(s->options.pool, s->counters.writing_bytes);
+	memory_budget_release(s->options.budget, s->counters.writing_bytes);
 }
 
 /* --- Flushes */
@@ -280,7 +280,7 @@ static void flush_go_on(struct store *s)
 	if (!s->flush.header || s->flush.posted)
 		return;
 	s->flush.posted = true;
-	poster_post(&s->options.poster, flush_slice, s);
+	callback_executor_post(&s->options.run_on, flush_slice, s);
 }
 
 void store_flush(struct store *s, struct cold_write *header)

@@ -294,10 +294,10 @@ static void take_state(const Weir__V1__PartitionState *s, struct job_applied *a)
 	*a = (struct job_applied){.index = s->index, .parts_double = s->parts_double};
 	for (uint64_t pass = 0; pass < PASSES; pass++)
 		for (uint64_t unit = 0; unit < UNITS; unit++)
-			if ((pass << 32 | unit) < s->identity_low)
+			if ((pass << 32 | unit) < s->dedup_low)
 				set_closed(a, pass << 32 | unit);
-	for (size_t i = 0; i < s->n_identity_closed; i++)
-		set_closed(a, s->identity_closed[i]);
+	for (size_t i = 0; i < s->n_dedup_closed; i++)
+		set_closed(a, s->dedup_closed[i]);
 	for (size_t i = 0; i < s->n_units; i++)
 		for (uint32_t b = 0; b < s->units[i]->n_parts; b++)
 			if (s->units[i]->parts[b])

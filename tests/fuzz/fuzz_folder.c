@@ -47,40 +47,40 @@ static void assert_untouched(struct faulty_disk *d, uint8_t kind, const uint8_t 
 
 /* --- PROMISES */
 
-static struct promises *open_promises(struct faulty_disk *d, weir_error *err)
+static struct vote_store *open_votes(struct faulty_disk *d, weir_error *err)
 {
-	struct promises *p = NULL;
-	const struct promises_options o = {.disk = faulty_disk_interface(d),
-	                                   .path = paths[PROMISES],
-	                                   .id = "server 1, test",
-	                                   .machine_boot = "this boot",
-	                                   .partitions = PARTITIONS,
-	                                   .log = PROMISES_LOG_CACHED,
-	                                   .stepped = true};
-	return promises_open(&p, &o, err) == WEIR_OK ? p : NULL;
+	struct vote_store *p = NULL;
+	const struct vote_store_options o = {.disk = faulty_disk_interface(d),
+	                                     .path = paths[PROMISES],
+	                                     .id = "server 1, test",
+	                                     .machine_boot = "this boot",
+	                                     .partitions = PARTITIONS,
+	                                     .log = VOTE_LOG_CACHED,
+	                                     .stepped = true};
+	return vote_store_open(&p, &o, err) == WEIR_OK ? p : NULL;
 }
 
-static void check_promises(struct faulty_disk *d, const uint8_t *bytes, size_t n)
+static void check_votes(struct faulty_disk *d, const uint8_t *bytes, size_t n)
 {
 	weir_error err = {0};
-	struct promise found[SLOTS];
-	struct promises *p = open_promises(d, &err);
+	struct vote found[SLOTS];
+	struct vote_store *p = open_votes(d, &err);
 	if (!p) {
 		assert(err.text[0]);
 		assert_untouched(d, PROMISES, bytes, n);
 		return;
 	}
-	const uint64_t incarnation = promises_incarnation(p);
+	const uint64_t incarnation = vote_store_incarnation(p);
 	for (uint32_t i = 0; i < SLOTS; i++)
-		found[i] = promises_found(p, i == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)i);
-	promises_close(p, true);
-	p = open_promises(d, &err);
-	assert(p && incarnation > 0 && promises_incarnation(p) > incarnation);
+		found[i] = vote_store_found(p, i == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)i);
+	vote_store_close(p, true);
+	p = open_votes(d, &err);
+	assert(p && incarnation > 0 && vote_store_incarnation(p) > incarnation);
 	for (uint32_t i = 0; i < SLOTS; i++) {
-		const struct promise again = promises_found(p, i == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)i);
+		const struct vote again = vote_store_found(p, i == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)i);
 		assert(again.promised == found[i].promised && again.whole == found[i].whole);
 	}
-	promises_close(p, true);
+	vote_store_close(p, true);
 }
 
 /* --- TABLES and IDENTITY */
@@ -184,7 +184,7 @@ static uint8_t *mend(uint8_t kind, uint8_t *bytes, size_t *n)
 		return mend_identity(bytes, n);
 	if (kind == TABLES && *n >= 4)
 		put32(bytes, crc32c(0, bytes + 4, *n - 4));
-	if (kind == PROMISES && *n >= PROMISES_HEADER_BYTES) {
+	if (kind == PROMISES && *n >= VOTES_HEADER_BYTES) {
 		put32(bytes + 60, 0);
 		put32(bytes + 60, crc32c(0, bytes, *n));
 	}
@@ -207,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		add_tables(d);
 	write_file(d, kind, bytes, n);
 	if (kind == PROMISES)
-		check_promises(d, bytes, n);
+		check_votes(d, bytes, n);
 	else
 		check_folder(d, kind, bytes, n);
 	faulty_disk_destroy(d);
@@ -252,7 +252,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	const uint8_t kind = (uint8_t)(i % KINDS);
 	struct faulty_disk *d = faulty_disk_create();
 	if (kind == PROMISES)
-		promises_close(open_promises(d, NULL), i < KINDS);
+		vote_store_close(open_votes(d, NULL), i < KINDS);
 	else
 		add_tables(d);
 	size_t n;

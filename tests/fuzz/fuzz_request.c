@@ -46,7 +46,7 @@ static struct partition *new_partition(void)
 	              {"sync_rows", WEIR_EMBEDDING, WEIR_SYNC, WEIR_CODEC_FP32},
 	              {"async_dense", WEIR_DENSE, WEIR_ASYNC, WEIR_CODEC_BF16}};
 	const struct partition_options o = {
-	    .partitions = 1, .generation = GENERATION, .boot = 7, .log = log_memory_create(), .clock = clock_system()};
+	    .partitions = 1, .generation = GENERATION, .process_id = 7, .log = log_memory_create(), .clock = clock_system()};
 	struct partition *p = partition_create(&o, NULL);
 	assert(p);
 	for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++) {

@@ -61,7 +61,7 @@ static weir_status again(uint8_t kind, weir_error *err)
 	static const struct job job;
 	struct run_state run;
 	struct evaluation e;
-	struct generate_truth t;
+	struct ground_truth t;
 	struct generate_options o = {.path = data_path};
 	weir_status status;
 	switch (kind) {
@@ -78,8 +78,8 @@ static weir_status again(uint8_t kind, weir_error *err)
 		evaluation_free(&e);
 		return status;
 	default:
-		status = truth_read(data_path, NULL, &t, err);
-		return status ? status : truth_write(&o, &t, err);
+		status = ground_truth_read(data_path, NULL, &t, err);
+		return status ? status : ground_truth_write(&o, &t, err);
 	}
 }
 
@@ -118,8 +118,8 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 		    run_state_write(folder, &(struct run_state){.uuid = {1, 2}, .generation = 2, .restore = "ck-1", .servers = 2}, NULL);
 	} else if (kind == TRUTH) {
 		const struct generate_scores s = {.rows = 100, .clicks = 20, .auc = 0.75, .logloss = 0.4, .auc_expected = (double)NAN};
-		status = truth_write(&(struct generate_options){.path = data_path, .rows = 100, .ids = 50},
-		                     &(struct generate_truth){.ids = 50, .bytes = 4000, .all = s, .train = s}, NULL);
+		status = ground_truth_write(&(struct generate_options){.path = data_path, .rows = 100, .ids = 50},
+		                            &(struct ground_truth){.ids = 50, .bytes = 4000, .all = s, .train = s}, NULL);
 	} else {
 		const struct evaluation e = {.passes = passes,
 		                             .passes_count = 2,

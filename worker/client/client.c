@@ -177,7 +177,7 @@ static weir_status check_options(const weir_options *o, weir_error *err)
 {
 	if (!o->ledger || !o->ledger[0])
 		return weir_fail(err, WEIR_E_INVALID, "options.ledger must be the address of the server that hosts the ledger");
-	if (!o->name || !principal_is_name(o->name))
+	if (!o->name || !peer_identity_is_name(o->name))
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "options.name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
 		                 WEIR_NAME_BYTES_MAX - 1);

@@ -7,10 +7,10 @@
  * The life of an operation (operation.c). A caller makes it with one `hold`. Every unanswered
  * request, and every message that still points into the caller's memory, holds it too. When the
  * last hold goes, the operation finishes on the loop: its callback runs, or its waiter wakes. A
- * request is one record to one partition. A parcel (in_flight_frame.c) is one frame of requests to
- * one server. The client keeps it until all its requests are answered, and sends it again, byte for
- * byte, after a lost stream. The map (map.h) says which server has a partition; when that changes,
- * the partition's requests move. */
+ * request is one record to one partition. An in-flight frame (in_flight_frame.c) is one frame of
+ * requests to one server. The client keeps it until all its requests are answered, and sends it
+ * again, byte for byte, after a lost stream. The map (map.h) says which server has a partition;
+ * when that changes, the partition's requests move. */
 #ifndef WEIR_CLIENT_H
 #define WEIR_CLIENT_H
 
@@ -36,20 +36,20 @@ struct table {
 	bool registered;      /* by this client, with every server */
 	/* Codes pushes to it; NULL: no coder needed, or nothing pushed yet. Used holding `coding`. */
 	struct coder *_Atomic coder;
-	struct kept_rows *_Atomic kept; /* NULL likewise; a table has at most one of the two */
-	weir_encoder_stats told;        /* the coder's or kept_rows' stats, in the report */
-	struct held *_Atomic held;      /* delta base of its coded pulls; NULL likewise */
+	struct row_sparsifier *_Atomic kept; /* NULL likewise; a table has at most one of the two */
+	weir_encoder_stats told;             /* the coder's or the sparsifier's stats, in the report */
+	struct pulled_base *_Atomic held;    /* delta base of its coded pulls; NULL likewise */
 	struct pack_trial pack_index, pack_data;
 };
 
 /* --- operation.c */
 struct operation;
-struct parcel;
+struct in_flight_frame;
 
 struct request {
 	struct operation *op;
-	struct request *next;  /* in a pull lane's queue */
-	struct parcel *parcel; /* that carries it */
+	struct request *next;          /* in a pull lane's queue */
+	struct in_flight_frame *frame; /* that carries it */
 	uint16_t partition;
 	uint16_t part;
 	uint32_t server; /* the server that has the request, or had it last */
@@ -115,8 +115,8 @@ void request_answer(struct request *q);
 weir_status operation_wait(struct operation *op, int64_t timeout_ms, weir_error *err);
 
 /* --- in_flight_frame.c, link.c: one server */
-struct parcel {
-	struct parcel *next, *prev;
+struct in_flight_frame {
+	struct in_flight_frame *next, *prev;
 	struct message *message; /* one reference */
 	size_t bytes, reply_bytes;
 	bool sent;
@@ -136,9 +136,9 @@ struct lane { /* one stream of one server */
 	uint32_t backoff_ms;
 	/* Last reply, or when something began to wait for one. */
 	int64_t progress_ms;
-	struct parcel *first, *last;              /* unanswered, in order */
+	struct in_flight_frame *first, *last;     /* unanswered, in order */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
-	size_t bytes, reply_bytes;                /* of parcels */
+	size_t bytes, reply_bytes;                /* of frames in flight */
 	uint32_t requests;
 	size_t sent_bytes; /* of those sent on this stream */
 	uint32_t sent_requests;
@@ -153,7 +153,7 @@ struct link {
 	char address[WEIR_ADDRESS_BYTES_MAX]; /* "": not known */
 	/* Process id of the process whose state we rely on; 0: not known, or the state outlives its
 	 * process. */
-	uint64_t boot;
+	uint64_t process_id;
 	/* The process at the other end of the push lane has that id; no pulls before. */
 	bool recognised;
 	struct rpc_channel *channel; /* NULL: not used yet */
@@ -161,10 +161,11 @@ struct link {
 	struct lane push, pull;
 };
 
-/* Under the lock, on any thread: appends a frame to the lane as a parcel, or prepends it (`first`).
+/* Under the lock, on any thread: appends a frame to the lane in flight, or prepends it (`first`).
  * Takes message over. ids (count) are its records' request ids, in order; each must exist. NULL:
  * out of memory. */
-struct parcel *parcel_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count, bool first);
+struct in_flight_frame *in_flight_frame_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count,
+                                            bool first);
 void request_done(struct lane *lane, struct request *q);
 /* Under the lock: fails the requests that wait in the lane, of one partition or all
  * (FRAME_PARTITION_ALL). Returns their number. */
@@ -176,7 +177,7 @@ bool lane_return_reads(struct lane *lane);
  * map names. */
 void lane_move_pushes(struct lane *lane);
 void lane_move_pulls(struct lane *lane);
-/* Under the lock, on any thread: the same for the last parcel, which was made for an older map. */
+/* Under the lock, on any thread: the same for the last frame, which was made for an older map. */
 void lane_move_last(struct lane *lane);
 
 /* The channel to a server, for blocking calls from a thread that is not a loop. */
@@ -381,15 +382,15 @@ bool clocks_wait_for_others(weir_client *c);
 extern const struct poll_type clocks_poll_type;
 
 /* --- ledger.c */
-#define LEDGER_DOORS_MAX (2 * WEIR_SERVERS_MAX)
-struct ledger_door { /* an address that may be the ledger's */
+#define LEDGER_ADDRESSES_MAX (2 * WEIR_SERVERS_MAX)
+struct ledger_address { /* an address that may be the ledger's */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	struct rpc_channel *channel; /* NULL: not used yet */
 };
 struct ledger_way {
-	struct ledger_door *doors[LEDGER_DOORS_MAX]; /* (doors_count) */
-	uint32_t doors_count, at;                    /* at: the one in use */
-	uint64_t moves;                              /* how often `at` changed */
+	struct ledger_address *addresses[LEDGER_ADDRESSES_MAX]; /* (addresses_count) */
+	uint32_t addresses_count, at;                           /* at: the one in use */
+	uint64_t moves;                                         /* how often `at` changed */
 	/* Of the map's claim; 0: none, the ledger does not move. */
 	uint64_t epoch, revision;
 };
@@ -417,7 +418,7 @@ struct weir_client {
 	size_t accept_count;
 	uint8_t uuid[16];
 	uint64_t generation;
-	uint64_t ledger_boot; /* JobId's */
+	uint64_t ledger_process_id; /* JobId's */
 	uint32_t worker, lease_ms, partitions, passes, evaluated;
 	/* How long a server may be gone; restarts take longer if its log is on disk. */
 	uint32_t patience_ms;
@@ -524,10 +525,10 @@ weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 /* Created on first use. NULL: E_MEMORY. Not under the lock. */
 struct coder *tables_coder(weir_client *c, uint32_t id, weir_error *err);
-struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err);
+struct row_sparsifier *tables_kept(weir_client *c, uint32_t id, weir_error *err);
 /* Holding `coding`: makes the encoders' stats available to the report. */
 void tables_note_compression(weir_client *c);
-struct held *tables_held(weir_client *c, uint32_t id, weir_error *err); /* likewise */
+struct pulled_base *tables_held(weir_client *c, uint32_t id, weir_error *err); /* likewise */
 void tables_forget_residuals(weir_client *c);
 void tables_free(weir_client *c);
 

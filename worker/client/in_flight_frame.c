@@ -1,13 +1,13 @@
-/* A lane's unanswered requests: parcels, and requests that wait to be packed. Also their move to
- * another server when the map says so: a record is cut out of its frame as it lies there. The frame
- * stays until its remaining records are answered. */
+/* A lane's unanswered requests: frames in flight, and requests that wait to be packed. Also their
+ * move to another server when the map says so: a record is cut out of its frame as it lies there.
+ * The frame stays until its remaining records are answered. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/client/client.h"
 
-static void parcel_unlink(struct lane *lane, struct parcel *p)
+static void in_flight_frame_unlink(struct lane *lane, struct in_flight_frame *p)
 {
 	*(p->prev ? &p->prev->next : &lane->first) = p->next;
 	*(p->next ? &p->next->prev : &lane->last) = p->prev;
@@ -23,8 +23,8 @@ static void parcel_unlink(struct lane *lane, struct parcel *p)
 	pthread_cond_broadcast(&lane->link->client->changed);
 }
 
-/* Inserts before parcel `next`; NULL: at the end. */
-static void parcel_insert(struct lane *lane, struct parcel *p, struct parcel *next)
+/* Inserts before frame `next`; NULL: at the end. */
+static void in_flight_frame_insert(struct lane *lane, struct in_flight_frame *p, struct in_flight_frame *next)
 {
 	lane_is_asked(lane);
 	p->next = next;
@@ -36,9 +36,10 @@ static void parcel_insert(struct lane *lane, struct parcel *p, struct parcel *ne
 	lane->requests += p->count;
 }
 
-struct parcel *parcel_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count, bool first)
+struct in_flight_frame *in_flight_frame_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count,
+                                            bool first)
 {
-	struct parcel *p = calloc(1, sizeof *p + count * sizeof *p->ids);
+	struct in_flight_frame *p = calloc(1, sizeof *p + count * sizeof *p->ids);
 	if (!p) {
 		message_release(message);
 		return NULL;
@@ -50,27 +51,27 @@ struct parcel *parcel_add(struct lane *lane, struct message *message, const uint
 	for (uint32_t i = 0; i < count; i++) {
 		struct request *q = operation_find(lane->link->client, ids[i]);
 		assert(q);
-		q->parcel = p;
+		q->frame = p;
 		q->server = lane->link->index;
 		p->reply_bytes += q->reply_bytes;
 	}
-	parcel_insert(lane, p, first ? lane->first : NULL);
+	in_flight_frame_insert(lane, p, first ? lane->first : NULL);
 	return p;
 }
 
 void request_done(struct lane *lane, struct request *q)
 {
-	struct parcel *p = q->parcel;
-	q->parcel = NULL;
+	struct in_flight_frame *p = q->frame;
+	q->frame = NULL;
 	if (p && --p->left == 0)
-		parcel_unlink(lane, p);
+		in_flight_frame_unlink(lane, p);
 }
 
-/* The request of its i-th record; NULL: it is answered, or in another parcel by now. */
-static struct request *request_in(const struct lane *lane, const struct parcel *p, uint32_t i)
+/* The request of its i-th record; NULL: it is answered, or in another frame by now. */
+static struct request *request_in(const struct lane *lane, const struct in_flight_frame *p, uint32_t i)
 {
 	struct request *q = operation_find(lane->link->client, p->ids[i]);
-	return q && q->parcel == p ? q : NULL;
+	return q && q->frame == p ? q : NULL;
 }
 
 /* Takes all requests that are not packed yet; the caller may put them back. */
@@ -89,7 +90,8 @@ static void request_fail(struct request *q, weir_status status, const char *text
 	request_answer(q);
 }
 
-static uint32_t fail_in_parcel(struct lane *lane, struct parcel *p, uint32_t partition, weir_status status, const char *text)
+static uint32_t fail_in_frame(struct lane *lane, struct in_flight_frame *p, uint32_t partition, weir_status status,
+                              const char *text)
 {
 	uint32_t failed = 0;
 	for (uint32_t i = 0, left = p->left; failed < left && i < p->count; i++) {
@@ -123,9 +125,9 @@ static uint32_t fail_in_queue(struct lane *lane, uint32_t partition, weir_status
 uint32_t lane_drop(struct lane *lane, uint32_t partition, weir_status status, const char *text)
 {
 	uint32_t failed = 0;
-	for (struct parcel *p = lane->first, *next; p; p = next) {
+	for (struct in_flight_frame *p = lane->first, *next; p; p = next) {
 		next = p->next;
-		failed += fail_in_parcel(lane, p, partition, status, text);
+		failed += fail_in_frame(lane, p, partition, status, text);
 	}
 	return failed + fail_in_queue(lane, partition, status, text);
 }
@@ -146,8 +148,8 @@ static bool must_move(const struct lane *lane, const struct request *q)
 	return q && (moved || home_of(lane, q) != lane->link);
 }
 
-/* Moves its records for partitions at `to` into a parcel there. */
-static void move_records(struct lane *lane, struct parcel *p, struct link *to)
+/* Moves its records for partitions at `to` into a frame there. */
+static void move_records(struct lane *lane, struct in_flight_frame *p, struct link *to)
 {
 	weir_client *c = lane->link->client;
 	bool keep[WEIR_STREAM_CREDIT_REQUESTS];
@@ -163,16 +165,16 @@ static void move_records(struct lane *lane, struct parcel *p, struct link *to)
 		ids[count++] = p->ids[i];
 	}
 	struct message *m = count == p->count ? message_retain(p->message) : frame_cut(p->message, keep);
-	const bool added = m && parcel_add(&to->push, m, ids, count, false);
+	const bool added = m && in_flight_frame_add(&to->push, m, ids, count, false);
 	for (uint32_t i = 0; !added && i < count; i++) {
 		struct request *q = operation_find(c, ids[i]);
-		q->parcel = NULL;
+		q->frame = NULL;
 		request_fail(q, WEIR_E_MEMORY, "out of memory");
 	}
 	p->left -= count;
 }
 
-static void move_parcel(struct lane *lane, struct parcel *p)
+static void move_frame(struct lane *lane, struct in_flight_frame *p)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		struct request *q = request_in(lane, p, i);
@@ -182,7 +184,7 @@ static void move_parcel(struct lane *lane, struct parcel *p)
 		if (q->op->asked_anew && q->op->asked_at == lane->link->client->map.changes)
 			continue;
 		if (q->op->asked_anew) {
-			q->parcel = NULL;
+			q->frame = NULL;
 			p->left--;
 			request_answer(q);
 			continue;
@@ -190,25 +192,25 @@ static void move_parcel(struct lane *lane, struct parcel *p)
 		move_records(lane, p, home_of(lane, q)); /* with all others that go there */
 	}
 	if (!p->left)
-		parcel_unlink(lane, p);
+		in_flight_frame_unlink(lane, p);
 }
 
 void lane_move_last(struct lane *lane)
 {
-	move_parcel(lane, lane->last);
+	move_frame(lane, lane->last);
 }
 
 void lane_move_pushes(struct lane *lane)
 {
-	struct parcel *end = lane->last; /* parcels that move within the lane are appended after it */
-	for (struct parcel *p = lane->first, *next; p; p = next) {
+	struct in_flight_frame *end = lane->last; /* frames that move within the lane are appended after it */
+	for (struct in_flight_frame *p = lane->first, *next; p; p = next) {
 		next = p == end ? NULL : p->next;
-		move_parcel(lane, p);
+		move_frame(lane, p);
 	}
 }
 
 /* Packs its requests anew: pulls have no bytes of their own. */
-static void move_packed(struct lane *lane, struct parcel *p)
+static void move_packed(struct lane *lane, struct in_flight_frame *p)
 {
 	for (uint32_t i = 0, left = p->left; left && i < p->count; i++) {
 		struct request *q = request_in(lane, p, i);
@@ -225,7 +227,7 @@ void lane_move_pulls(struct lane *lane)
 {
 	const int64_t since_ms = lane->progress_ms;
 	struct request *waiting = queue_take(lane);
-	for (struct parcel *p = lane->first, *next; p; p = next) {
+	for (struct in_flight_frame *p = lane->first, *next; p; p = next) {
 		next = p->next;
 		move_packed(lane, p);
 	}
@@ -243,7 +245,7 @@ bool lane_return_reads(struct lane *lane)
 		any |= q->elsewhere;
 		q->elsewhere = false;
 	}
-	for (struct parcel *p = lane->first; p; p = p->next)
+	for (struct in_flight_frame *p = lane->first; p; p = p->next)
 		for (uint32_t i = 0; i < p->count; i++) {
 			struct request *q = request_in(lane, p, i);
 			any |= q && q->elsewhere;

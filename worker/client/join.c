@@ -40,7 +40,7 @@ void client_fill_job(weir_client *c, Weir__V1__JobId *out)
 	out->uuid.data = c->uuid;
 	out->uuid.len = sizeof c->uuid;
 	out->generation = c->generation;
-	out->boot = c->ledger_boot;
+	out->process_id = c->ledger_process_id;
 }
 
 weir_status client_heed(weir_client *c, weir_status status, const weir_error *err)
@@ -187,7 +187,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	c->ack_sent = r->ack_sent;
 	c->read.staleness_ms = r->read_staleness_ms;
 	c->read.staleness_entries = r->read_staleness_entries;
-	c->ledger_boot = r->n_boots ? r->boots[0] : 0;
+	c->ledger_process_id = r->n_process_ids ? r->process_ids[0] : 0;
 	pthread_mutex_lock(&c->lock);
 	/* Nothing is under way: it was dropped, and nothing begins before the incarnation does. */
 	status = map_take(c, r->map, err);
@@ -195,8 +195,8 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 		pthread_mutex_unlock(&c->lock);
 		return status;
 	}
-	for (uint32_t i = 0; i < c->links_count && i < r->n_boots; i++)
-		c->links[i]->boot = c->links[i]->boot ? c->links[i]->boot : r->boots[i];
+	for (uint32_t i = 0; i < c->links_count && i < r->n_process_ids; i++)
+		c->links[i]->process_id = c->links[i]->process_id ? c->links[i]->process_id : r->process_ids[i];
 	units_free(c);
 	clocks_begin(c);
 	c->steps.member = c->steps.leaving = false;

@@ -9,27 +9,27 @@
 
 #include "worker/client/client.h"
 
-/* --- Doors: addresses of the ledger. All under the lock. */
+/* --- Addresses of the ledger. All under the lock. */
 
-static weir_status add_door(weir_client *c, const char *address, uint32_t *at, weir_error *err)
+static weir_status add_address(weir_client *c, const char *address, uint32_t *at, weir_error *err)
 {
 	struct ledger_way *w = &c->ledger;
-	for (*at = 0; *at < w->doors_count; ++*at)
-		if (strcmp(w->doors[*at]->address, address) == 0)
+	for (*at = 0; *at < w->addresses_count; ++*at)
+		if (strcmp(w->addresses[*at]->address, address) == 0)
 			return WEIR_OK;
-	struct ledger_door *d = w->doors_count < LEDGER_DOORS_MAX ? calloc(1, sizeof *d) : NULL;
+	struct ledger_address *d = w->addresses_count < LEDGER_ADDRESSES_MAX ? calloc(1, sizeof *d) : NULL;
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for another address of the ledger");
 	snprintf(d->address, sizeof d->address, "%s", address);
-	w->doors[w->doors_count++] = d;
+	w->addresses[w->addresses_count++] = d;
 	return WEIR_OK;
 }
 
-static void go_to(weir_client *c, uint32_t door)
+static void go_to(weir_client *c, uint32_t at)
 {
-	if (door == c->ledger.at)
+	if (at == c->ledger.at)
 		return;
-	c->ledger.at = door;
+	c->ledger.at = at;
 	c->ledger.moves++;
 	pthread_cond_broadcast(&c->changed);
 }
@@ -40,32 +40,32 @@ weir_status ledger_open(weir_client *c, const char *addresses, weir_error *err)
 	weir_status status = WEIR_OK;
 	for (const char *at = addresses; *at && !status; at += strspn(at, ",")) {
 		char address[WEIR_ADDRESS_BYTES_MAX];
-		uint32_t door;
+		uint32_t number;
 		const size_t bytes = strcspn(at, ",");
 		if (bytes >= sizeof address)
 			return weir_fail(err, WEIR_E_LIMIT, "options.ledger: an address of %zu bytes, the most is %u", bytes,
 			                 WEIR_ADDRESS_BYTES_MAX - 1);
 		snprintf(address, sizeof address, "%.*s", (int)bytes, at);
-		status = bytes ? add_door(c, address, &door, err) : WEIR_OK;
+		status = bytes ? add_address(c, address, &number, err) : WEIR_OK;
 		at += bytes;
 	}
-	if (!status && !c->ledger.doors_count)
+	if (!status && !c->ledger.addresses_count)
 		status = weir_fail(err, WEIR_E_INVALID, "options.ledger must be the address of a server of the job");
 	return status ? status : ledger_channel(c, &first, err);
 }
 
 void ledger_free(weir_client *c)
 {
-	for (uint32_t i = 0; i < c->ledger.doors_count; i++) {
-		if (c->ledger.doors[i]->channel)
-			rpc_channel_close(c->ledger.doors[i]->channel);
-		free(c->ledger.doors[i]);
+	for (uint32_t i = 0; i < c->ledger.addresses_count; i++) {
+		if (c->ledger.addresses[i]->channel)
+			rpc_channel_close(c->ledger.addresses[i]->channel);
+		free(c->ledger.addresses[i]);
 	}
 }
 
 weir_status ledger_channel(weir_client *c, struct rpc_channel **out, weir_error *err)
 {
-	struct ledger_door *d = c->ledger.doors[c->ledger.at];
+	struct ledger_address *d = c->ledger.addresses[c->ledger.at];
 	weir_status status = d->channel ? WEIR_OK : rpc_channel_open(&d->channel, c->rpc, c->loop, d->address, err);
 	*out = d->channel;
 	return status;
@@ -75,25 +75,25 @@ bool ledger_claim(weir_client *c, const Weir__V1__PartitionMap *m)
 {
 	struct ledger_way *w = &c->ledger;
 	const uint64_t moves = w->moves;
-	uint32_t door;
+	uint32_t at;
 	if (m->ledger_epoch < w->epoch || m->ledger_epoch == 0 || (m->ledger_epoch == w->epoch && m->revision <= w->revision) ||
 	    m->ledger >= m->n_servers || !m->servers[m->ledger][0])
 		return false;
-	if (add_door(c, m->servers[m->ledger], &door, NULL) != WEIR_OK)
+	if (add_address(c, m->servers[m->ledger], &at, NULL) != WEIR_OK)
 		return false;
 	w->epoch = m->ledger_epoch;
 	w->revision = m->revision;
-	go_to(c, door);
+	go_to(c, at);
 	return w->moves != moves;
 }
 
 /* Before the client has joined, a refusal is its only map. */
 static void take_refusal(weir_client *c, const Weir__V1__PartitionMap *m)
 {
-	uint32_t door;
+	uint32_t at;
 	for (size_t i = 0; m && i < m->n_servers; i++)
 		if (m->servers[i][0] && strlen(m->servers[i]) < WEIR_ADDRESS_BYTES_MAX)
-			(void)add_door(c, m->servers[i], &door, NULL);
+			(void)add_address(c, m->servers[i], &at, NULL);
 	if (m)
 		(void)ledger_claim(c, m);
 }
@@ -110,7 +110,7 @@ void ledger_missed(weir_client *c, uint64_t moves)
 	if (c->map.places)
 		rpc_loop_post(c->loop, map_ask, c);
 	else
-		go_to(c, (c->ledger.at + 1) % c->ledger.doors_count);
+		go_to(c, (c->ledger.at + 1) % c->ledger.addresses_count);
 }
 
 /* --- One call */
@@ -140,7 +140,7 @@ static void on_answer(void *arg, weir_status status, const char *text, struct me
 		free(w);
 }
 
-/* Waits for the answer, or until the ledger is known to be at another door. */
+/* Waits for the answer, or until the ledger is known to be at another address. */
 static weir_status await(struct ledger_wait *w, uint64_t moves, struct message **answer, weir_error *err)
 {
 	weir_client *c = w->client;
@@ -231,7 +231,7 @@ weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCM
 static bool has_turns(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
-	const bool turns = c->ledger.doors_count > 1;
+	const bool turns = c->ledger.addresses_count > 1;
 	pthread_mutex_unlock(&c->lock);
 	return turns;
 }

@@ -1,4 +1,4 @@
-/* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests
+/* One server: its push stream and its pull stream. A lane keeps every frame until all its requests
  * are answered, and sends them again after a lost stream; identities make that harmless. A lane
  * that cannot get through for as long as a server may be gone fails its waiting requests. */
 #include <stdio.h>
@@ -147,7 +147,7 @@ void lane_tick(struct lane *lane)
 		lane_give_up(lane);
 }
 
-static void send_parcel(struct lane *lane, struct parcel *p)
+static void send_frame(struct lane *lane, struct in_flight_frame *p)
 {
 	_Atomic uint64_t *bytes = lane->method == RPC_PUSH_STREAM ? &lane->link->client->bytes_pushed : NULL;
 	if (bytes)
@@ -161,9 +161,9 @@ static void send_parcel(struct lane *lane, struct parcel *p)
 	}
 }
 
-/* Whether the server has credit for the parcel. Callers that fill a lane look ahead, but requests
+/* Whether the server has credit for the frame. Callers that fill a lane look ahead, but requests
  * that move to it come on top. */
-static bool has_credit(const struct lane *lane, const struct parcel *p)
+static bool has_credit(const struct lane *lane, const struct in_flight_frame *p)
 {
 	return !lane->sent_requests || (lane->sent_requests + p->count <= WEIR_STREAM_CREDIT_REQUESTS &&
 	                                lane->sent_bytes + p->bytes <= WEIR_STREAM_CREDIT_BYTES);
@@ -197,7 +197,7 @@ static void pack_pulls(struct lane *lane)
 		if (!count)
 			return;
 		struct message *frame = record_writer_finish(c->writer, c->uuid, c->generation, NULL, NULL);
-		struct parcel *p = frame ? parcel_add(lane, frame, ids, count, false) : NULL;
+		struct in_flight_frame *p = frame ? in_flight_frame_add(lane, frame, ids, count, false) : NULL;
 		if (!p) {
 			for (uint32_t i = 0; i < count; i++) {
 				struct request *q = operation_find(c, ids[i]);
@@ -206,7 +206,7 @@ static void pack_pulls(struct lane *lane)
 			}
 			return;
 		}
-		send_parcel(lane, p);
+		send_frame(lane, p);
 	}
 }
 
@@ -216,9 +216,9 @@ void lane_pump(struct lane *lane)
 	if (!lane->stream || (pulls && !lane->link->recognised))
 		return;
 	bool sent = true;
-	for (struct parcel *p = lane->first; p && sent; p = p->next) {
+	for (struct in_flight_frame *p = lane->first; p && sent; p = p->next) {
 		if (!p->sent && has_credit(lane, p))
-			send_parcel(lane, p);
+			send_frame(lane, p);
 		sent = p->sent; /* in order, or not yet */
 	}
 	if (pulls)
@@ -227,7 +227,7 @@ void lane_pump(struct lane *lane)
 
 weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first)
 {
-	if (!parcel_add(&l->push, message, ids, count, first))
+	if (!in_flight_frame_add(&l->push, message, ids, count, first))
 		return WEIR_E_MEMORY;
 	links_wake(l->client);
 	return WEIR_OK;
@@ -267,7 +267,7 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	pthread_mutex_lock(&c->lock);
 	struct request *q = operation_find(c, r->request_id);
 	/* It was sent twice, was given up, or is asked elsewhere. */
-	if (!q || q->answered || !q->parcel || q->server != lane->link->index) {
+	if (!q || q->answered || !q->frame || q->server != lane->link->index) {
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}
@@ -394,7 +394,7 @@ static void lane_lost(struct lane *lane, const char *text)
 	lane->proven = false;
 	lane->link->recognised &= lane->method != RPC_PUSH_STREAM;
 	snprintf(lane->why, sizeof lane->why, "%s", text);
-	for (struct parcel *p = lane->first; p; p = p->next)
+	for (struct in_flight_frame *p = lane->first; p; p = p->next)
 		p->sent = false;
 	lane->sent_bytes = lane->sent_requests = 0;
 	read_gave_up(lane->link);

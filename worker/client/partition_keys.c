@@ -8,9 +8,9 @@
 #include "common/base/limits.h"
 #include "worker/client/key_order.h"
 
-static weir_status allocate(struct split *s, size_t rows, uint32_t partitions)
+static weir_status allocate(struct partition_keys *s, size_t rows, uint32_t partitions)
 {
-	*s = (struct split){0};
+	*s = (struct partition_keys){0};
 	if (rows > UINT32_MAX)
 		return WEIR_E_LIMIT;
 	s->offsets = calloc(partitions + 1u, sizeof *s->offsets);
@@ -18,21 +18,21 @@ static weir_status allocate(struct split *s, size_t rows, uint32_t partitions)
 	s->order = malloc(rows * sizeof *s->order + 1);
 	if (s->offsets && s->keys && s->order)
 		return WEIR_OK;
-	split_free(s);
+	partition_keys_free(s);
 	return WEIR_E_MEMORY;
 }
 
-void split_free(struct split *s)
+void partition_keys_free(struct partition_keys *s)
 {
 	free(s->offsets);
 	free(s->keys);
 	free(s->order);
-	*s = (struct split){0};
+	*s = (struct partition_keys){0};
 }
 
 /* owner (rows): each row's partition. Turns counts into group starts and scatters; leaves offsets
  * pointing at group starts. */
-static void scatter(struct split *s, const uint64_t *keys, const uint16_t *owner, size_t rows, uint32_t partitions)
+static void scatter(struct partition_keys *s, const uint64_t *keys, const uint16_t *owner, size_t rows, uint32_t partitions)
 {
 	uint32_t next[WEIR_PARTITIONS_MAX];
 	for (size_t i = 0; i < rows; i++)
@@ -48,7 +48,7 @@ static void scatter(struct split *s, const uint64_t *keys, const uint16_t *owner
 	}
 }
 
-static bool order_groups(struct split *s, size_t rows, uint32_t partitions)
+static bool order_groups(struct partition_keys *s, size_t rows, uint32_t partitions)
 {
 	uint64_t *keys = malloc(rows * sizeof *keys + 1);
 	uint32_t *order = malloc(rows * sizeof *order + 1);
@@ -62,14 +62,14 @@ static bool order_groups(struct split *s, size_t rows, uint32_t partitions)
 	return done;
 }
 
-weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, size_t rows, uint32_t partitions)
+weir_status partition_keys_split(struct partition_keys *s, uint32_t table, const uint64_t *keys, size_t rows, uint32_t partitions)
 {
 	weir_status status = allocate(s, rows, partitions);
 	if (status != WEIR_OK)
 		return status;
 	uint16_t *owner = malloc(rows * sizeof *owner + 1);
 	if (!owner) {
-		split_free(s);
+		partition_keys_free(s);
 		return WEIR_E_MEMORY;
 	}
 	for (size_t i = 0; i < rows; i++)
@@ -78,7 +78,7 @@ weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, si
 	free(owner);
 	if (order_groups(s, rows, partitions))
 		return WEIR_OK;
-	split_free(s);
+	partition_keys_free(s);
 	return WEIR_E_MEMORY;
 }
 
@@ -90,14 +90,15 @@ bool chunks_are_listed(const weir_table_spec *spec, const uint64_t *chunks, size
 	return !chunks || (rising && (!count || chunks[count - 1] < weir_chunks(spec->elements)));
 }
 
-weir_status split_chunks(struct split *s, uint32_t table, const uint64_t *chunks, uint64_t count, uint32_t partitions)
+weir_status partition_chunks_split(struct partition_keys *s, uint32_t table, const uint64_t *chunks, uint64_t count,
+                                   uint32_t partitions)
 {
 	weir_status status = allocate(s, count, partitions);
 	if (status != WEIR_OK)
 		return status;
 	uint16_t *owner = malloc(count * sizeof *owner + 1);
 	if (!owner) {
-		split_free(s);
+		partition_keys_free(s);
 		return WEIR_E_MEMORY;
 	}
 	for (uint64_t i = 0; i < count; i++)

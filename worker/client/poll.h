@@ -1,7 +1,7 @@
 /* A long poll of the ledger, one at a time. It is repeated when it times out, and sent to the
  * ledger's new place when the ledger moves. Everything on the loop, under the lock. */
-#ifndef WEIR_CLIENT_POLL_H
-#define WEIR_CLIENT_POLL_H
+#ifndef WEIR_POLL_H
+#define WEIR_POLL_H
 
 #include "proto/rpc/rpc.h"
 #include "proto/wire/wire.h"

@@ -99,7 +99,7 @@ static struct message *pack_progress(weir_client *c)
 	uint32_t n = units_count(c), i = 0;
 	Weir__V1__UnitProgress *units = calloc(n + 1u, sizeof *units), **list = calloc(n + 1u, sizeof *list);
 	Weir__V1__PartTotals *totals = calloc(n + 1u, sizeof *totals);
-	uint64_t boots[WEIR_SERVERS_MAX], staleness[HISTOGRAM_BUCKETS];
+	uint64_t process_ids[WEIR_SERVERS_MAX], staleness[HISTOGRAM_BUCKETS];
 	struct message *m = NULL;
 	if (units && list && totals) {
 		for (const struct held_unit *u = c->units; u; u = u->next, i++) {
@@ -129,10 +129,10 @@ static struct message *pack_progress(weir_client *c)
 		activity_fill(c, &activity);
 		q.activity = &activity;
 		q.sequence = ++c->report_sequence;
-		q.boots = boots;
-		q.n_boots = c->ledger_boot ? c->links_count : 0;
-		for (uint32_t s = 0; s < q.n_boots; s++)
-			boots[s] = c->links[s]->boot;
+		q.process_ids = process_ids;
+		q.n_process_ids = c->ledger_process_id ? c->links_count : 0;
+		for (uint32_t s = 0; s < q.n_process_ids; s++)
+			process_ids[s] = c->links[s]->process_id;
 		m = wire_pack(&q.base);
 	}
 	free(units);

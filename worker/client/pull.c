@@ -10,21 +10,21 @@
 #include "kernels/codec.h"
 #include "proto/frame/section_keys.h"
 #include "worker/client/client.h"
-#include "worker/client/held.h"
 #include "worker/client/partition_keys.h"
+#include "worker/client/pulled_base.h"
 
 #define REPLY_HEADERS_BYTES 256u /* approximate */
 
 struct pull_item {
 	const struct table *table;
 	float *values;
-	weir_codec codec;  /* requested */
-	struct held *held; /* NULL: no differences */
-	size_t row_bytes;  /* encoded, of a whole row; at most */
-	struct split split;
+	weir_codec codec;         /* requested */
+	struct pulled_base *held; /* NULL: no differences */
+	size_t row_bytes;         /* encoded, of a whole row; at most */
+	struct partition_keys groups;
 };
 
-struct piece { /* becomes one section: rows [begin, end) of an item's split */
+struct section_plan { /* becomes one section: rows [begin, end) of an item's split */
 	uint32_t item, begin, end;
 };
 
@@ -40,8 +40,8 @@ struct pull_modes { /* whether some of its tables are */
 struct pull {
 	struct pull_item *items;
 	size_t items_count;
-	struct piece *pieces;
-	uint32_t pieces_count, pieces_capacity;
+	struct section_plan *sections;
+	uint32_t sections_count, sections_capacity;
 	struct plan_request *plan;
 	uint32_t plan_count, plan_capacity;
 };
@@ -49,9 +49,9 @@ struct pull {
 static void pull_free(struct pull *p)
 {
 	for (size_t i = 0; p->items && i < p->items_count; i++)
-		split_free(&p->items[i].split);
+		partition_keys_free(&p->items[i].groups);
 	free(p->items);
-	free(p->pieces);
+	free(p->sections);
 	free(p->plan);
 	free(p);
 }
@@ -80,7 +80,7 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 	out->table = t;
 	out->values = in->values;
 	out->codec = coded ? spec->pull.codec : WEIR_CODEC_FP32;
-	const bool differences = coded && held_is_needed(spec);
+	const bool differences = coded && pulled_base_is_needed(spec);
 	if (differences && !(out->held = tables_held(c, t->id, err)))
 		return WEIR_E_MEMORY;
 	out->row_bytes = embedding     ? codec_bytes(out->codec, spec->width)
@@ -88,9 +88,9 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 	                               : WEIR_CHUNK * sizeof(float);
 	modes->synchronous |= spec->mode.kind == WEIR_SYNC;
 	modes->clocked |= spec->mode.kind == WEIR_SSP;
-	weir_status status =
-	    embedding ? split_keys(&out->split, t->id, in->keys, in->rows, c->partitions)
-	              : split_chunks(&out->split, t->id, in->keys, in->keys ? in->rows : weir_chunks(spec->elements), c->partitions);
+	weir_status status = embedding ? partition_keys_split(&out->groups, t->id, in->keys, in->rows, c->partitions)
+	                               : partition_chunks_split(&out->groups, t->id, in->keys,
+	                                                        in->keys ? in->rows : weir_chunks(spec->elements), c->partitions);
 	return status == WEIR_OK
 	           ? status
 	           : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
@@ -117,7 +117,7 @@ static bool plan_partition(struct pull *p, uint32_t partition)
 	size_t key_bytes = 0;
 	for (uint32_t i = 0; i < p->items_count; i++) {
 		const struct pull_item *item = &p->items[i];
-		uint32_t at = item->split.offsets[partition], end = item->split.offsets[partition + 1];
+		uint32_t at = item->groups.offsets[partition], end = item->groups.offsets[partition + 1];
 		while (at < end) {
 			size_t row_cost = item->row_bytes > sizeof(uint64_t) ? item->row_bytes : sizeof(uint64_t);
 			size_t used = open ? (open->reply_bytes > key_bytes ? open->reply_bytes : key_bytes) : 0;
@@ -130,14 +130,14 @@ static bool plan_partition(struct pull *p, uint32_t partition)
 				if (!grow((void **)&p->plan, p->plan_count, &p->plan_capacity, sizeof *p->plan))
 					return false;
 				open = &p->plan[p->plan_count++];
-				*open = (struct plan_request){.partition = partition, .first = p->pieces_count};
+				*open = (struct plan_request){.partition = partition, .first = p->sections_count};
 				key_bytes = 0;
 				room = room ? room : 1;
 			}
 			uint32_t rows = room < end - at ? (uint32_t)room : end - at;
-			if (!grow((void **)&p->pieces, p->pieces_count, &p->pieces_capacity, sizeof *p->pieces))
+			if (!grow((void **)&p->sections, p->sections_count, &p->sections_capacity, sizeof *p->sections))
 				return false;
-			p->pieces[p->pieces_count++] = (struct piece){.item = i, .begin = at, .end = at + rows};
+			p->sections[p->sections_count++] = (struct section_plan){.item = i, .begin = at, .end = at + rows};
 			open->count++;
 			open->reply_bytes += rows * item->row_bytes;
 			key_bytes += rows * sizeof(uint64_t);
@@ -150,20 +150,20 @@ static bool plan_partition(struct pull *p, uint32_t partition)
 static void write_held(const struct pull_item *item, const uint64_t *chunks, uint32_t count, uint8_t *out)
 {
 	for (uint32_t i = 0; i < count; i++, out += PULL_HELD_BYTES) {
-		const struct held_version v = held_version(item->held, chunks[i]);
+		const struct pulled_base_version v = pulled_base_version(item->held, chunks[i]);
 		put64(out, v.origin);
 		put64(out + 8, v.version);
 	}
 }
 
 /* Approximate size of the answer to one piece. */
-static size_t expected_bytes(const struct pull_item *item, const struct piece *piece, bool differences)
+static size_t expected_bytes(const struct pull_item *item, const struct section_plan *section, bool differences)
 {
 	size_t bytes = 0;
 	if (!differences)
-		return (piece->end - piece->begin) * item->row_bytes;
-	for (uint32_t i = piece->begin; i < piece->end; i++)
-		bytes += held_expected(item->held, item->split.keys[i]);
+		return (section->end - section->begin) * item->row_bytes;
+	for (uint32_t i = section->begin; i < section->end; i++)
+		bytes += pulled_base_expected(item->held, item->groups.keys[i]);
 	return bytes;
 }
 
@@ -181,11 +181,11 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 	record_writer_begin(w, &r);
 	q->reply_bytes = REPLY_HEADERS_BYTES;
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
-		const struct piece *piece = &p->pieces[i];
-		const struct pull_item *item = &p->items[piece->item];
+		const struct section_plan *section = &p->sections[i];
+		const struct pull_item *item = &p->items[section->item];
 		const weir_table_spec *spec = &item->table->spec;
-		const uint32_t rows = piece->end - piece->begin;
-		const uint64_t *keys = item->split.keys + piece->begin;
+		const uint32_t rows = section->end - section->begin;
+		const uint64_t *keys = item->groups.keys + section->begin;
 		const bool differences = item->held && !q->elsewhere; /* only primaries have them */
 		uint8_t *index, *held;
 		struct section s = {.table = (uint16_t)item->table->id,
@@ -198,8 +198,8 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 		if (spec->kind == WEIR_EMBEDDING)
 			section_keys_plan(&s, keys);
 		if (differences)
-			held_begin(item->held, op->client->incarnation);
-		q->reply_bytes += expected_bytes(item, piece, differences);
+			pulled_base_begin(item->held, op->client->incarnation);
+		q->reply_bytes += expected_bytes(item, section, differences);
 		/* record_writer_end reports it again */
 		if (record_writer_reserve(w, &s, &index, &held) != WEIR_OK)
 			continue;
@@ -211,29 +211,30 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 }
 
 /* Writes row values of an embedding, each to its place in the caller's array. */
-static weir_status scatter_rows(weir_client *c, const struct pull_item *item, const struct piece *piece, struct cursor data)
+static weir_status scatter_rows(weir_client *c, const struct pull_item *item, const struct section_plan *section,
+                                struct cursor data)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	size_t width = spec->width;
-	for (uint32_t i = piece->begin; i < piece->end;) {
+	for (uint32_t i = section->begin; i < section->end;) {
 		const uint8_t *run;
-		size_t rows = cursor_run(&data, item->row_bytes, piece->end - i, c->scratch, &run);
+		size_t rows = cursor_run(&data, item->row_bytes, section->end - i, c->scratch, &run);
 		if (!rows)
 			return WEIR_E_CORRUPT;
 		for (size_t r = 0; r < rows; r++, i++, run += item->row_bytes)
-			codec_decode(&(struct coding){.codec = item->codec}, run, width, item->values + item->split.order[i] * width);
+			codec_decode(&(struct coding){.codec = item->codec}, run, width, item->values + item->groups.order[i] * width);
 	}
 	return WEIR_OK;
 }
 
 /* Copies chunks of a dense table in fp32, as element runs from the slices. */
-static weir_status scatter_chunks(const struct pull_item *item, const struct piece *piece, struct cursor data)
+static weir_status scatter_chunks(const struct pull_item *item, const struct section_plan *section, struct cursor data)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	uint8_t straddle[sizeof(float)];
-	for (uint32_t i = piece->begin; i < piece->end; i++) {
-		uint64_t left = weir_chunk_elements(spec->elements, item->split.keys[i]);
-		for (float *out = item->values + item->split.keys[i] * WEIR_CHUNK; left;) {
+	for (uint32_t i = section->begin; i < section->end; i++) {
+		uint64_t left = weir_chunk_elements(spec->elements, item->groups.keys[i]);
+		for (float *out = item->values + item->groups.keys[i] * WEIR_CHUNK; left;) {
 			const uint8_t *run;
 			size_t n = cursor_run(&data, sizeof(float), left, straddle, &run);
 			if (!n)
@@ -248,41 +249,41 @@ static weir_status scatter_chunks(const struct pull_item *item, const struct pie
 
 /* Applies differences to the held values, and copies the result. E_NOT_CURRENT: some chunks must be
  * asked for again; the others are applied. */
-static weir_status take_differences(weir_client *c, const struct pull_item *item, const struct piece *piece,
+static weir_status take_differences(weir_client *c, const struct pull_item *item, const struct section_plan *section,
                                     const struct section *s, weir_error *err)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	struct cursor data = s->data;
 	weir_status lacks = WEIR_OK;
 	assert(c->scratch_bytes >= HELD_SCRATCH_BYTES);
-	for (uint32_t i = piece->begin; i < piece->end; i++) {
-		const uint64_t chunk = item->split.keys[i];
-		const weir_status status = held_take(item->held, chunk, s->aux, &data, c->scratch, err);
+	for (uint32_t i = section->begin; i < section->end; i++) {
+		const uint64_t chunk = item->groups.keys[i];
+		const weir_status status = pulled_base_take(item->held, chunk, s->aux, &data, c->scratch, err);
 		if (status && status != WEIR_E_NOT_CURRENT)
 			return status;
 		lacks = status ? status : lacks;
 		if (!status)
-			memcpy(item->values + chunk * WEIR_CHUNK, held_values(item->held, chunk),
+			memcpy(item->values + chunk * WEIR_CHUNK, pulled_base_values(item->held, chunk),
 			       weir_chunk_elements(spec->elements, chunk) * sizeof(float));
 	}
 	return lacks;
 }
 
-static weir_status take_section(weir_client *c, const struct pull_item *item, const struct piece *piece, const struct section *s,
-                                weir_error *err)
+static weir_status take_section(weir_client *c, const struct pull_item *item, const struct section_plan *section,
+                                const struct section *s, weir_error *err)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	if (item->held && s->codec != WEIR_CODEC_FP32)
-		return take_differences(c, item, piece, s, err);
+		return take_differences(c, item, section, s, err);
 	const weir_status status =
-	    spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, piece, s->data) : scatter_chunks(item, piece, s->data);
+	    spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, section, s->data) : scatter_chunks(item, section, s->data);
 	return status ? weir_fail(err, status, "the answer has %u bytes, too few for %u rows", s->data_bytes, s->rows) : WEIR_OK;
 }
 
 /* A server that cannot send differences answers in fp32. */
-static bool is_answer(const struct pull_item *item, const struct piece *piece, const struct section *s)
+static bool is_answer(const struct pull_item *item, const struct section_plan *section, const struct section *s)
 {
-	return s->table == item->table->id && s->rows == piece->end - piece->begin &&
+	return s->table == item->table->id && s->rows == section->end - section->begin &&
 	       (s->codec == item->codec || (item->held && s->codec == WEIR_CODEC_FP32));
 }
 
@@ -293,19 +294,19 @@ static weir_status take_sections(struct operation *op, const struct request *q, 
 	const struct pull *p = op->payload;
 	weir_status lacks = WEIR_OK;
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
-		const struct piece *piece = &p->pieces[i];
-		const struct pull_item *item = &p->items[piece->item];
+		const struct section_plan *section = &p->sections[i];
+		const struct pull_item *item = &p->items[section->item];
 		const weir_table_spec *spec = &item->table->spec;
 		struct section s;
 		weir_status status = frame_next_section(body, &s, err);
 		if (status != WEIR_OK)
 			return status;
-		if (!is_answer(item, piece, &s))
+		if (!is_answer(item, section, &s))
 			return weir_fail(err, WEIR_E_CORRUPT,
 			                 "pull of table %s: the answer has %u rows of table %u in codec %u, asked were %u in codec %u",
-			                 spec->name, s.rows, s.table, s.codec, piece->end - piece->begin, item->codec);
+			                 spec->name, s.rows, s.table, s.codec, section->end - section->begin, item->codec);
 		weir_error why = {0};
-		status = take_section(c, item, piece, &s, &why);
+		status = take_section(c, item, section, &s, &why);
 		if (status && status != WEIR_E_NOT_CURRENT)
 			return weir_fail(err, status, "pull of table %s: %s", spec->name, why.text);
 		lacks = status ? status : lacks;

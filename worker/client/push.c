@@ -104,7 +104,7 @@ static void write_part(struct frame_builder *b, const struct push *p, const stru
 	record_writer_begin(b->writer, r);
 	bool borrowed = false;
 	for (uint32_t i = part->first; i < part->first + part->count; i++)
-		borrowed |= piece_write(b->writer, p, &p->pieces[i]);
+		borrowed |= section_plan_write(b->writer, p, &p->sections[i]);
 	if (record_writer_end(b->writer) != WEIR_OK) {
 		pthread_mutex_lock(&b->op->client->lock);
 		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");

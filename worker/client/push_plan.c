@@ -11,35 +11,35 @@
 void push_free(struct push *p)
 {
 	for (size_t i = 0; p->items && i < p->items_count; i++) {
-		split_free(&p->items[i].split);
+		partition_keys_free(&p->items[i].groups);
 		free(p->items[i].crcs);
 		free(p->items[i].wanted);
 	}
 	free(p->items);
-	free(p->pieces);
+	free(p->sections);
 	free(p->parts);
 	free(p->coded);
 	free(p);
 }
 
-size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
+size_t section_plan_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	if (spec->kind == WEIR_EMBEDDING)
 		return (end - begin) * (sizeof(uint64_t) + item->row_bytes);
 	size_t bytes = item->encoder ? CODER_HEAD_MAX : 0;
 	for (uint32_t i = begin; i < end; i++) {
-		const size_t n = weir_chunk_elements(spec->elements, item->split.keys[i]);
+		const size_t n = weir_chunk_elements(spec->elements, item->groups.keys[i]);
 		bytes += sizeof(uint64_t) + (item->encoder ? compressor_chunk_max(&spec->push, n) : n * item->element_bytes);
 	}
 	return bytes;
 }
 
-uint32_t piece_crc(const struct push_item *item, const struct piece *piece)
+uint32_t section_plan_crc(const struct push_item *item, const struct section_plan *section)
 {
 	uint32_t crc = 0;
-	for (uint32_t i = piece->begin; i < piece->end; i++) {
-		uint64_t chunk = item->split.keys[i];
+	for (uint32_t i = section->begin; i < section->end; i++) {
+		uint64_t chunk = item->groups.keys[i];
 		crc = crc32c_append(crc, item->crcs[chunk], weir_chunk_elements(item->table->spec.elements, chunk) * sizeof(float));
 	}
 	return crc;
@@ -61,7 +61,7 @@ static struct part *part_open(struct push *p, uint32_t partition, uint32_t numbe
 	}
 	struct part *part = &p->parts[p->parts_count++];
 	*part = (struct part){
-	    .partition = (uint16_t)partition, .part = (uint16_t)number, .synchronous = synchronous, .first = p->pieces_count};
+	    .partition = (uint16_t)partition, .part = (uint16_t)number, .synchronous = synchronous, .first = p->sections_count};
 	return part;
 }
 
@@ -69,26 +69,26 @@ static void part_add(struct push *p, struct part *part, uint32_t item, uint32_t 
 {
 	if (begin == end || !part)
 		return;
-	if (p->pieces_count == p->pieces_capacity) {
-		uint32_t capacity = p->pieces_capacity ? 2 * p->pieces_capacity : 16;
-		struct piece *grown = realloc(p->pieces, capacity * sizeof *grown);
+	if (p->sections_count == p->sections_capacity) {
+		uint32_t capacity = p->sections_capacity ? 2 * p->sections_capacity : 16;
+		struct section_plan *grown = realloc(p->sections, capacity * sizeof *grown);
 		if (!grown) {
 			p->failed = true;
 			return;
 		}
-		p->pieces = grown;
-		p->pieces_capacity = capacity;
+		p->sections = grown;
+		p->sections_capacity = capacity;
 	}
-	p->pieces[p->pieces_count++] = (struct piece){.item = item, .begin = begin, .end = end};
+	p->sections[p->sections_count++] = (struct section_plan){.item = item, .begin = begin, .end = end};
 	part->count++;
-	part->bytes += piece_bytes(&p->items[item], begin, end);
+	part->bytes += section_plan_bytes(&p->items[item], begin, end);
 }
 
 /* Dense rows: a piece per run of chunks that lie together in the caller's memory, so that they can
  * be sent from there. */
 static void part_add_chunks(struct push *p, struct part *part, uint32_t item, uint32_t begin, uint32_t end)
 {
-	const uint64_t *chunk = p->items[item].split.keys;
+	const uint64_t *chunk = p->items[item].groups.keys;
 	for (uint32_t at = begin; at < end;) {
 		uint32_t run = at + 1;
 		while (run < end && chunk[run] == chunk[run - 1] + 1)
@@ -108,7 +108,8 @@ static size_t class_bytes(const struct push *p, uint32_t partition, bool synchro
 	size_t bytes = 0;
 	for (uint32_t i = 0; i < p->items_count; i++)
 		if (item_in_class(&p->items[i], synchronous, kind))
-			bytes += piece_bytes(&p->items[i], p->items[i].split.offsets[partition], p->items[i].split.offsets[partition + 1]);
+			bytes += section_plan_bytes(&p->items[i], p->items[i].groups.offsets[partition],
+			                            p->items[i].groups.offsets[partition + 1]);
 	return bytes;
 }
 
@@ -119,7 +120,7 @@ static uint32_t subset_of(uint64_t key, uint32_t subsets)
 
 /* Groups a partition's rows of one item by subset, in place; starts (subsets + 1) receives the
  * bounds of the groups. */
-static bool group_by_subset(struct split *s, uint32_t begin, uint32_t end, uint32_t subsets, uint32_t *starts)
+static bool group_by_subset(struct partition_keys *s, uint32_t begin, uint32_t end, uint32_t subsets, uint32_t *starts)
 {
 	uint32_t rows = end - begin, next[WEIR_BATCH_PARTS_MAX];
 	uint64_t *keys = malloc(rows * sizeof *keys + 1);
@@ -154,7 +155,7 @@ static uint32_t plan_subsets(struct push *p, uint32_t partition, uint32_t number
 	uint32_t *starts = calloc(n * (subsets + 1u), sizeof *starts);
 	p->failed |= !starts;
 	for (uint32_t i = 0; starts && i < n; i++) {
-		struct split *s = &p->items[i].split;
+		struct partition_keys *s = &p->items[i].groups;
 		if (item_in_class(&p->items[i], synchronous, WEIR_EMBEDDING) &&
 		    !group_by_subset(s, s->offsets[partition], s->offsets[partition + 1], subsets, starts + i * (subsets + 1u)))
 			p->failed = true;
@@ -178,11 +179,11 @@ static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number,
 		const struct push_item *item = &p->items[i];
 		if (!item_in_class(item, synchronous, WEIR_DENSE))
 			continue;
-		uint32_t end = item->split.offsets[partition + 1];
-		for (uint32_t at = item->split.offsets[partition]; at < end && !p->failed;) {
+		uint32_t end = item->groups.offsets[partition + 1];
+		for (uint32_t at = item->groups.offsets[partition]; at < end && !p->failed;) {
 			uint32_t to = at;
 			size_t bytes = part ? part->bytes : 0;
-			while (to < end && (bytes += piece_bytes(item, to, to + 1)) <= target)
+			while (to < end && (bytes += section_plan_bytes(item, to, to + 1)) <= target)
 				to++;
 			if (to == at && !(part && part->count)) /* one chunk alone is never too large */
 				to++;
@@ -206,7 +207,7 @@ static uint32_t plan_class(struct push *p, uint32_t partition, uint32_t number, 
 	if (rows + chunks <= WEIR_MESSAGE_BYTES_TARGET) {
 		struct part *part = part_open(p, partition, number, synchronous);
 		for (uint32_t i = 0; part && i < p->items_count; i++) {
-			const struct split *s = &p->items[i].split;
+			const struct partition_keys *s = &p->items[i].groups;
 			if (item_in_class(&p->items[i], synchronous, WEIR_EMBEDDING))
 				part_add(p, part, i, s->offsets[partition], s->offsets[partition + 1]);
 			else if (item_in_class(&p->items[i], synchronous, WEIR_DENSE))
@@ -235,11 +236,11 @@ static bool plan_fits(const struct push *p, uint32_t numbers)
 static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 {
 	for (uint32_t partition = 0; partition < partitions; partition++) {
-		uint32_t parts = p->parts_count, pieces = p->pieces_count, numbers = 0;
+		uint32_t parts = p->parts_count, sections = p->sections_count, numbers = 0;
 		for (size_t target = WEIR_MESSAGE_BYTES_TARGET; target <= 3 * WEIR_MESSAGE_BYTES_TARGET;
 		     target += WEIR_MESSAGE_BYTES_TARGET) {
 			p->parts_count = parts;
-			p->pieces_count = pieces;
+			p->sections_count = sections;
 			numbers = plan_class(p, partition, 0, false, target);
 			numbers = plan_class(p, partition, numbers, true, target);
 			if (p->failed)
@@ -344,7 +345,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 /* Keys are in order within a partition, so equal keys are adjacent. */
 static weir_status distinct_check(const struct push_item *item, uint32_t partitions, weir_error *err)
 {
-	const struct split *s = &item->split;
+	const struct partition_keys *s = &item->groups;
 	for (uint32_t p = 0; p < partitions; p++)
 		for (uint32_t i = s->offsets[p] + 1; i < s->offsets[p + 1]; i++)
 			if (s->keys[i] == s->keys[i - 1])
@@ -385,9 +386,9 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	weir_status status = item_check(out, in, err);
 	if (status != WEIR_OK)
 		return status;
-	status = embedding ? split_keys(&out->split, out->table->id, in->keys, in->rows, c->partitions)
-	                   : split_chunks(&out->split, out->table->id, in->keys, in->keys ? in->rows : weir_chunks(spec->elements),
-	                                  c->partitions);
+	status = embedding ? partition_keys_split(&out->groups, out->table->id, in->keys, in->rows, c->partitions)
+	                   : partition_chunks_split(&out->groups, out->table->id, in->keys,
+	                                            in->keys ? in->rows : weir_chunks(spec->elements), c->partitions);
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "push to table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
 	return embedding ? distinct_check(out, c->partitions, err) : WEIR_OK;

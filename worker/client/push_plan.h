@@ -7,8 +7,8 @@
  * chunks follow in order, grouped up to the target. Parts are numbered in that order. A part
  * without rows has a number, too, but is not sent. So a batch that is executed again has the same
  * parts, and the client leaves out those that the servers hold already. */
-#ifndef WEIR_PARTS_H
-#define WEIR_PARTS_H
+#ifndef WEIR_PUSH_PLAN_H
+#define WEIR_PUSH_PLAN_H
 
 #include "worker/client/client.h"
 #include "worker/client/coder.h"
@@ -25,18 +25,18 @@ struct push_item {
 	size_t element_bytes, row_bytes;
 	/* dense: codes the values, which only it reads; NULL: values are sent unchanged, or as bf16 */
 	const weir_encoder *encoder;
-	bool *wanted;           /* with encoder: (chunks) the chunks to code */
-	struct kept_rows *kept; /* embedding: selects the rows to send; NULL: all are sent */
-	uint32_t rows_max;      /* with kept: rows of one piece at most */
-	bool coding;            /* this push uses the encoder or `kept` */
-	bool pack;              /* with LZ4, if it pays */
+	bool *wanted;                /* with encoder: (chunks) the chunks to code */
+	struct row_sparsifier *kept; /* embedding: selects the rows to send; NULL: all are sent */
+	uint32_t rows_max;           /* with kept: rows of one piece at most */
+	bool coding;                 /* this push uses the encoder or `kept` */
+	bool pack;                   /* with LZ4, if it pays */
 	/* The bytes to send lie in the caller's memory unchanged, until the push completes. */
 	bool borrow;
 	uint32_t *crcs; /* dense fp32 values: crc32c of each chunk; else NULL */
-	struct split split;
+	struct partition_keys groups;
 };
 
-struct piece {
+struct section_plan {
 	uint32_t item, begin, end;
 };
 
@@ -50,8 +50,8 @@ struct part {
 struct push {
 	struct push_item *items;
 	size_t items_count;
-	struct piece *pieces;
-	uint32_t pieces_count, pieces_capacity;
+	struct section_plan *sections;
+	uint32_t sections_count, sections_capacity;
 	struct part *parts;
 	uint32_t parts_count, parts_capacity;
 	/* Of the batch in the training, counted from 1; 0: derived from its unit's place. */
@@ -69,9 +69,9 @@ struct push *push_open(weir_client *c, const weir_push_item *items, size_t count
 void push_free(struct push *p);
 /* Size of rows [begin, end) of an item's split: keys and encoded values; an upper bound for values
  * that an encoder codes. */
-size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
+size_t section_plan_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
 /* crc32c of a piece's encoded values, computed from its chunks'. Needs item->crcs. */
-uint32_t piece_crc(const struct push_item *item, const struct piece *piece);
+uint32_t section_plan_crc(const struct push_item *item, const struct section_plan *section);
 
 /* push.c: sends as this batch's push the parts that the servers do not have. Takes p over. */
 weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg, weir_ticket *ticket,
@@ -84,6 +84,6 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, weir_error *err);
 void coding_end(weir_client *c, struct push *p);
 /* Returns true if it borrowed memory. */
-bool piece_write(struct record_writer *w, const struct push *p, const struct piece *piece);
+bool section_plan_write(struct record_writer *w, const struct push *p, const struct section_plan *section);
 
 #endif

@@ -32,14 +32,14 @@ static weir_status add_dense(struct leftovers *l, const struct table *t, weir_er
 
 static weir_status add_rows(struct leftovers *l, const struct table *t, weir_error *err)
 {
-	const size_t count = kept_rows_count(t->kept);
+	const size_t count = row_sparsifier_count(t->kept);
 	if (!count)
 		return WEIR_OK;
 	uint64_t *keys = malloc(count * (sizeof *keys + t->spec.width * sizeof(float)));
 	float *values = (float *)(keys + count);
 	if (!keys)
 		return weir_fail(err, WEIR_E_MEMORY, "push of residuals: out of memory for %zu rows of table %s", count, t->spec.name);
-	kept_rows_copy(t->kept, keys, values);
+	row_sparsifier_copy(t->kept, keys, values);
 	l->memory[l->count] = keys;
 	l->items[l->count++] = (weir_push_item){.table = t->id, .keys = keys, .rows = count, .values = values};
 	return WEIR_OK;
@@ -72,7 +72,7 @@ struct brought {
 static weir_status find_brought(const struct held_unit *u, uint32_t batch, const struct push *p, uint32_t item,
                                 uint32_t partitions, struct brought *out, weir_error *err)
 {
-	const struct split *s = &p->items[item].split;
+	const struct partition_keys *s = &p->items[item].groups;
 	out->keys = malloc(s->offsets[partitions] * sizeof *out->keys + 1);
 	if (!out->keys)
 		return weir_fail(err, WEIR_E_MEMORY, "push of residuals: out of memory");
@@ -81,7 +81,7 @@ static weir_status find_brought(const struct held_unit *u, uint32_t batch, const
 		if (unit_has_part(u, batch, part->partition, part->part))
 			continue;
 		for (uint32_t j = part->first; j < part->first + part->count; j++)
-			for (uint32_t at = p->pieces[j].begin; p->pieces[j].item == item && at < p->pieces[j].end; at++)
+			for (uint32_t at = p->sections[j].begin; p->sections[j].item == item && at < p->sections[j].end; at++)
 				out->keys[out->count++] = s->keys[at];
 	}
 	return WEIR_OK;
@@ -93,7 +93,7 @@ static void take(struct table *t, const struct brought *b)
 	if (t->coder)
 		t->coder->encoder.take(t->coder->encoder.arg, b->keys, b->count);
 	for (size_t i = 0; i < b->count && t->kept; i++)
-		kept_rows_take(t->kept, b->keys[i]);
+		row_sparsifier_take(t->kept, b->keys[i]);
 }
 
 /* Under c->coding. */

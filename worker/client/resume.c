@@ -94,7 +94,7 @@ static weir_status on_resume_reply(struct operation *op, struct request *q, cons
 	char text[WEIR_ERROR_TEXT_BYTES];
 	if (r->status == WEIR_E_LOST)
 		return weir_fail(err, WEIR_E_LOST, "server %s: %s", l->address, reply_text(r, *body, text, sizeof text));
-	l->boot = l->boot ? l->boot : record_get_process(r);
+	l->process_id = l->process_id ? l->process_id : record_get_process(r);
 	l->recognised = true;
 	lane_pump(&l->pull);
 	if (r->status == WEIR_E_STALE) {
@@ -150,7 +150,7 @@ static weir_status ask(struct link *l, const bool *wanted, uint32_t count, bool 
 		                   .partition = (uint16_t)p,
 		                   .request_id = operation_request_id(op, q),
 		                   .resume = {.index = c->acknowledged[p], .epoch = c->epoch_seen[p]}};
-		record_set_process(&r, l->boot);
+		record_set_process(&r, l->process_id);
 		record_writer_begin(w, &r);
 		status = status ? status : record_writer_end(w);
 	}

@@ -20,7 +20,7 @@ struct kept_row {
 	float values[];
 };
 
-struct kept_rows {
+struct row_sparsifier {
 	double share; /* of a piece's rows that are sent */
 	uint32_t width;
 	size_t count_max;
@@ -31,7 +31,7 @@ struct kept_rows {
 	float *values;     /* (room, width) */
 	double *energies;  /* (room) */
 	float *importance; /* (room) rows with more are sent sooner */
-	double kept;       /* energy of all kept rows */
+	double kept;       /* energy of all rows kept back */
 	/* Of the present push: energy of its rows with their residuals, and of the part that was
 	 * kept. */
 	double before, after;
@@ -39,9 +39,9 @@ struct kept_rows {
 	double error, error_sum;
 };
 
-struct kept_rows *kept_rows_create(const weir_table_spec *spec, weir_error *err)
+struct row_sparsifier *row_sparsifier_create(const weir_table_spec *spec, weir_error *err)
 {
-	struct kept_rows *k = calloc(1, sizeof *k);
+	struct row_sparsifier *k = calloc(1, sizeof *k);
 	if (!k) {
 		(void)weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory for the rows that are kept back", spec->name);
 		return NULL;
@@ -53,14 +53,14 @@ struct kept_rows *kept_rows_create(const weir_table_spec *spec, weir_error *err)
 	return k;
 }
 
-static void drop(struct kept_rows *k, struct kept_row *row)
+static void drop(struct row_sparsifier *k, struct kept_row *row)
 {
 	k->kept -= row->energy;
 	HASH_DEL(k->rows, row);
 	free(row);
 }
 
-void kept_rows_forget(struct kept_rows *k)
+void row_sparsifier_forget(struct row_sparsifier *k)
 {
 	struct kept_row *row, *next;
 	HASH_ITER(hh, k->rows, row, next)
@@ -68,7 +68,7 @@ void kept_rows_forget(struct kept_rows *k)
 	k->kept = 0;
 }
 
-static void free_piece(struct kept_rows *k)
+static void free_piece(struct row_sparsifier *k)
 {
 	free(k->keys);
 	free(k->values);
@@ -76,16 +76,16 @@ static void free_piece(struct kept_rows *k)
 	free(k->importance);
 }
 
-void kept_rows_destroy(struct kept_rows *k)
+void row_sparsifier_destroy(struct row_sparsifier *k)
 {
 	if (!k)
 		return;
-	kept_rows_forget(k);
+	row_sparsifier_forget(k);
 	free_piece(k);
 	free(k);
 }
 
-weir_status kept_rows_begin(struct kept_rows *k, uint32_t rows_max, weir_error *err)
+weir_status row_sparsifier_begin(struct row_sparsifier *k, uint32_t rows_max, weir_error *err)
 {
 	k->before = k->after = 0;
 	if (rows_max <= k->room)
@@ -99,7 +99,7 @@ weir_status kept_rows_begin(struct kept_rows *k, uint32_t rows_max, weir_error *
 	return k->room ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "push: out of memory for %u rows", rows_max);
 }
 
-void kept_rows_end(struct kept_rows *k)
+void row_sparsifier_end(struct row_sparsifier *k)
 {
 	if (k->before <= 0)
 		return;
@@ -116,7 +116,7 @@ static void add(float *to, const float *x, uint32_t n)
 		to[i] += x[i];
 }
 
-static struct kept_row *find(const struct kept_rows *k, uint64_t key)
+static struct kept_row *find(const struct row_sparsifier *k, uint64_t key)
 {
 	struct kept_row *row;
 	HASH_FIND(hh, k->rows, &key, sizeof key, row);
@@ -125,7 +125,7 @@ static struct kept_row *find(const struct kept_rows *k, uint64_t key)
 
 /* Sums gradients of equal keys, and what is kept of them, into one row each, and their scores
  * likewise. Returns the number of rows. */
-static uint32_t gather(struct kept_rows *k, const struct rows *all)
+static uint32_t gather(struct row_sparsifier *k, const struct rows *all)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < all->count; i++) {
@@ -153,7 +153,7 @@ static uint32_t gather(struct kept_rows *k, const struct rows *all)
 	return n;
 }
 
-static struct kept_row *make(struct kept_rows *k, uint64_t key)
+static struct kept_row *make(struct row_sparsifier *k, uint64_t key)
 {
 	struct kept_row *row = HASH_COUNT(k->rows) < k->count_max ? calloc(1, sizeof *row + k->width * sizeof *row->values) : NULL;
 	if (!row)
@@ -167,7 +167,7 @@ static struct kept_row *make(struct kept_rows *k, uint64_t key)
 }
 
 /* Keeps row i of the piece back. Returns false if there is no room for it. */
-static bool keep(struct kept_rows *k, uint32_t i)
+static bool keep(struct row_sparsifier *k, uint32_t i)
 {
 	struct kept_row *row = find(k, k->keys[i]);
 	if (!row)
@@ -187,7 +187,7 @@ struct bar {
 	size_t places;
 };
 
-static struct bar bar_of(const struct kept_rows *k, uint32_t n, size_t wanted)
+static struct bar bar_of(const struct row_sparsifier *k, uint32_t n, size_t wanted)
 {
 	struct bar bar = {.places = wanted};
 	if (wanted >= n || topk_threshold(k->importance, n, wanted, &bar.height, NULL) != WEIR_OK)
@@ -205,7 +205,7 @@ static bool clears(struct bar *bar, float importance)
 	return true;
 }
 
-struct rows kept_rows_select(struct kept_rows *k, const struct rows *all)
+struct rows row_sparsifier_select(struct row_sparsifier *k, const struct rows *all)
 {
 	const uint32_t n = gather(k, all);
 	struct bar bar = bar_of(k, n, (size_t)ceil(k->share * n));
@@ -217,7 +217,7 @@ struct rows kept_rows_select(struct kept_rows *k, const struct rows *all)
 			k->after += k->energies[i];
 			continue;
 		}
-		kept_rows_take(k, k->keys[i]);
+		row_sparsifier_take(k, k->keys[i]);
 		memmove(k->values + (size_t)count * k->width, k->values + (size_t)i * k->width, k->width * sizeof *k->values);
 		k->keys[count++] = k->keys[i];
 	}
@@ -226,12 +226,12 @@ struct rows kept_rows_select(struct kept_rows *k, const struct rows *all)
 
 /* --- Kept rows */
 
-size_t kept_rows_count(const struct kept_rows *k)
+size_t row_sparsifier_count(const struct row_sparsifier *k)
 {
 	return HASH_COUNT(k->rows);
 }
 
-void kept_rows_copy(const struct kept_rows *k, uint64_t *keys, float *values)
+void row_sparsifier_copy(const struct row_sparsifier *k, uint64_t *keys, float *values)
 {
 	for (const struct kept_row *row = k->rows; row; row = row->hh.next, values += k->width) {
 		*keys++ = row->key;
@@ -239,14 +239,14 @@ void kept_rows_copy(const struct kept_rows *k, uint64_t *keys, float *values)
 	}
 }
 
-void kept_rows_take(struct kept_rows *k, uint64_t key)
+void row_sparsifier_take(struct row_sparsifier *k, uint64_t key)
 {
 	struct kept_row *row = find(k, key);
 	if (row)
 		drop(k, row);
 }
 
-void kept_rows_get_stats(const struct kept_rows *k, weir_encoder_stats *out)
+void row_sparsifier_get_stats(const struct row_sparsifier *k, weir_encoder_stats *out)
 {
 	const double kept = k->rows ? fmax(k->kept, 0) : 0; /* a rounded sum is not exactly 0 */
 	*out = (weir_encoder_stats){

@@ -8,8 +8,8 @@
  * As with an encoder: begin a push, select from each of its pieces once, end it. Rows for which
  * there is no room to keep them are sent. A piece is the push's rows in one partition, since its
  * parts are a function of the schema. So the selection depends on cluster.partitions. */
-#ifndef WEIR_KEPT_ROWS_H
-#define WEIR_KEPT_ROWS_H
+#ifndef WEIR_ROW_SPARSIFIER_H
+#define WEIR_ROW_SPARSIFIER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #include "weir/encoder.h"
 #include "weir/table.h"
 
-struct kept_rows;
+struct row_sparsifier;
 
 /* Rows of a piece, or some of them. */
 struct rows {
@@ -31,23 +31,23 @@ struct rows {
 };
 
 /* NULL: E_MEMORY. */
-struct kept_rows *kept_rows_create(const weir_table_spec *spec, weir_error *err);
-void kept_rows_destroy(struct kept_rows *k);
+struct row_sparsifier *row_sparsifier_create(const weir_table_spec *spec, weir_error *err);
+void row_sparsifier_destroy(struct row_sparsifier *k);
 /* Resets to the initial state: this worker was taken for dead. */
-void kept_rows_forget(struct kept_rows *k);
+void row_sparsifier_forget(struct row_sparsifier *k);
 
 /* rows_max: the most rows of a piece. E_MEMORY. */
-weir_status kept_rows_begin(struct kept_rows *k, uint32_t rows_max, weir_error *err);
+weir_status row_sparsifier_begin(struct row_sparsifier *k, uint32_t rows_max, weir_error *err);
 /* The rows to send, with the gradients kept of them, each key once; valid until the next call. At
  * least one row, unless the piece is empty. */
-struct rows kept_rows_select(struct kept_rows *k, const struct rows *all);
-void kept_rows_end(struct kept_rows *k);
+struct rows row_sparsifier_select(struct row_sparsifier *k, const struct rows *all);
+void row_sparsifier_end(struct row_sparsifier *k);
 
-size_t kept_rows_count(const struct kept_rows *k);
+size_t row_sparsifier_count(const struct row_sparsifier *k);
 /* All that is kept: keys (count), values (count, width). */
-void kept_rows_copy(const struct kept_rows *k, uint64_t *keys, float *values);
+void row_sparsifier_copy(const struct row_sparsifier *k, uint64_t *keys, float *values);
 /* Drops a kept row: it was sent in another way. */
-void kept_rows_take(struct kept_rows *k, uint64_t key);
-void kept_rows_get_stats(const struct kept_rows *k, weir_encoder_stats *out);
+void row_sparsifier_take(struct row_sparsifier *k, uint64_t key);
+void row_sparsifier_get_stats(const struct row_sparsifier *k, weir_encoder_stats *out);
 
 #endif

@@ -108,7 +108,7 @@ static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__
 		return status;
 	next->cursor = r.scan_reply.cursor;
 	next->below = r.part != 0;
-	next->boot = r.request_id;
+	next->process_id = r.request_id;
 	s->clock.steps = r.scan_reply.steps;
 	memcpy(&s->clock.lr, &r.scan_reply.rate, sizeof r.scan_reply.rate);
 	if (!r.sections)

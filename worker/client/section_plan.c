@@ -24,16 +24,16 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 	}
 	for (uint32_t i = 0; i < p->parts_count; i++)
 		for (uint32_t j = 0; wanted[i] && j < p->parts[i].count; j++) {
-			const struct piece *piece = &p->pieces[p->parts[i].first + j];
-			struct push_item *item = &p->items[piece->item];
-			const uint32_t rows = piece->end - piece->begin;
+			const struct section_plan *section = &p->sections[p->parts[i].first + j];
+			struct push_item *item = &p->items[section->item];
+			const uint32_t rows = section->end - section->begin;
 			item->rows_max = rows > item->rows_max ? rows : item->rows_max;
 			if (!item->encoder)
 				continue;
-			const size_t bytes = piece_bytes(item, piece->begin, piece->end);
+			const size_t bytes = section_plan_bytes(item, section->begin, section->end);
 			most = bytes > most ? bytes : most;
-			for (uint32_t at = piece->begin; at < piece->end; at++)
-				item->wanted[item->split.keys[at]] = true;
+			for (uint32_t at = section->begin; at < section->end; at++)
+				item->wanted[item->groups.keys[at]] = true;
 		}
 	p->coded_room = most;
 	return most && !(p->coded = malloc(most)) ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : WEIR_OK;
@@ -69,7 +69,7 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 		if (item->encoder)
 			status = item->encoder->begin(item->encoder->arg, item->values, item->wanted, err);
 		else if (item->kept)
-			status = kept_rows_begin(item->kept, item->rows_max, err);
+			status = row_sparsifier_begin(item->kept, item->rows_max, err);
 		item->coding = status == WEIR_OK;
 	}
 	if (status)
@@ -86,7 +86,7 @@ void coding_end(weir_client *c, struct push *p)
 		if (item->coding && item->encoder)
 			item->encoder->end(item->encoder->arg);
 		else if (item->coding && item->kept)
-			kept_rows_end(item->kept);
+			row_sparsifier_end(item->kept);
 	}
 	tables_note_compression(c);
 	p->coding = false;
@@ -138,10 +138,10 @@ static bool add_packed(struct record_writer *w, const struct push_item *item, st
 	return s.flags != 0;
 }
 
-static void write_coded(struct record_writer *w, const struct push *p, const struct push_item *item, const struct piece *piece,
-                        struct section *s)
+static void write_coded(struct record_writer *w, const struct push *p, const struct push_item *item,
+                        const struct section_plan *section, struct section *s)
 {
-	const uint64_t *keys = item->split.keys + piece->begin;
+	const uint64_t *keys = item->groups.keys + section->begin;
 	const weir_encoder *e = item->encoder;
 	size_t bytes = coder_head(e, &item->table->spec.push, p->coded);
 	for (uint32_t i = 0; i < s->rows; i++)
@@ -156,14 +156,14 @@ static void write_coded(struct record_writer *w, const struct push *p, const str
 /* --- Sections */
 
 /* The rows of a piece that are sent. */
-static struct rows rows_of(const struct push_item *item, const struct piece *piece)
+static struct rows rows_of(const struct push_item *item, const struct section_plan *section)
 {
-	const struct rows all = {.keys = item->split.keys + piece->begin,
-	                         .order = item->split.order + piece->begin,
+	const struct rows all = {.keys = item->groups.keys + section->begin,
+	                         .order = item->groups.order + section->begin,
 	                         .values = item->values,
 	                         .scores = item->scores,
-	                         .count = piece->end - piece->begin};
-	return item->kept ? kept_rows_select(item->kept, &all) : all;
+	                         .count = section->end - section->begin};
+	return item->kept ? row_sparsifier_select(item->kept, &all) : all;
 }
 
 static void write_rows(const struct push_item *item, const struct rows *rows, uint8_t *data)
@@ -207,10 +207,11 @@ static void write_filled(struct record_writer *w, const struct push_item *item, 
 	}
 }
 
-static bool write_dense(struct record_writer *w, const struct push_item *item, const struct piece *piece, struct section *s)
+static bool write_dense(struct record_writer *w, const struct push_item *item, const struct section_plan *section,
+                        struct section *s)
 {
-	const struct rows chunks = {.keys = item->split.keys + piece->begin};
-	s->data_bytes = (uint32_t)piece_bytes(item, piece->begin, piece->end) - s->index_bytes;
+	const struct rows chunks = {.keys = item->groups.keys + section->begin};
+	s->data_bytes = (uint32_t)section_plan_bytes(item, section->begin, section->end) - s->index_bytes;
 	if (!item->encoded) {
 		write_filled(w, item, &chunks, s);
 		return false;
@@ -219,15 +220,16 @@ static bool write_dense(struct record_writer *w, const struct push_item *item, c
 	if (add_packed(w, item, packing_due(item, s), *s, chunks.keys, data))
 		return false;
 	if (item->crcs)
-		(void)record_writer_lend(w, s, chunks.keys, data, piece_crc(item, piece));
+		(void)record_writer_lend(w, s, chunks.keys, data, section_plan_crc(item, section));
 	else
 		(void)record_writer_add(w, s, chunks.keys, data, item->borrow);
 	return item->borrow;
 }
-static void write_embedding(struct record_writer *w, const struct push_item *item, const struct piece *piece, struct section *s)
+static void write_embedding(struct record_writer *w, const struct push_item *item, const struct section_plan *section,
+                            struct section *s)
 {
 	const weir_table_spec *spec = &item->table->spec;
-	const struct rows rows = rows_of(item, piece);
+	const struct rows rows = rows_of(item, section);
 	s->rows = rows.count;
 	s->width = spec->width;
 	s->data_bytes = (uint32_t)(rows.count * item->row_bytes);
@@ -236,19 +238,19 @@ static void write_embedding(struct record_writer *w, const struct push_item *ite
 	write_filled(w, item, &rows, s);
 }
 
-bool piece_write(struct record_writer *w, const struct push *p, const struct piece *piece)
+bool section_plan_write(struct record_writer *w, const struct push *p, const struct section_plan *section)
 {
-	const struct push_item *item = &p->items[piece->item];
+	const struct push_item *item = &p->items[section->item];
 	struct section s = {.table = (uint16_t)item->table->id, .codec = (uint8_t)item->codec, .index_codec = INDEX_RAW};
 	if (item->table->spec.kind == WEIR_EMBEDDING) {
-		write_embedding(w, item, piece, &s);
+		write_embedding(w, item, section, &s);
 		return false;
 	}
-	s.rows = piece->end - piece->begin;
+	s.rows = section->end - section->begin;
 	s.width = WEIR_CHUNK;
 	s.index_bytes = s.rows * (uint32_t)sizeof(uint64_t);
 	if (!item->encoder)
-		return write_dense(w, item, piece, &s);
-	write_coded(w, p, item, piece, &s);
+		return write_dense(w, item, section, &s);
+	write_coded(w, p, item, section, &s);
 	return false;
 }

@@ -4,7 +4,7 @@
 
 #include "worker/client/client.h"
 #include "worker/client/coder.h"
-#include "worker/client/held.h"
+#include "worker/client/pulled_base.h"
 #include "worker/client/row_sparsifier.h"
 
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err)
@@ -55,7 +55,7 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 		return there;                                                                        \
 	}
 TABLE_PART(tables_coder, coder, coder)
-TABLE_PART(tables_kept, kept_rows, kept)
+TABLE_PART(tables_kept, row_sparsifier, kept)
 TABLE_PART(tables_held, held, held)
 
 void tables_note_compression(weir_client *c)
@@ -69,7 +69,7 @@ void tables_note_compression(weir_client *c)
 		if (t->coder)
 			t->coder->encoder.stats(t->coder->encoder.arg, &s);
 		else
-			kept_rows_get_stats(t->kept, &s);
+			row_sparsifier_get_stats(t->kept, &s);
 		c->report.energy_sent += s.error_sum - t->told.error_sum;
 		c->report.energy_measured += s.measured - t->told.measured;
 		t->told = s;
@@ -85,7 +85,7 @@ void tables_forget_residuals(weir_client *c)
 		if (t && t->coder)
 			t->coder->encoder.forget(t->coder->encoder.arg);
 		if (t && t->kept)
-			kept_rows_forget(t->kept);
+			row_sparsifier_forget(t->kept);
 	}
 	tables_note_compression(c);
 	pthread_mutex_unlock(&c->coding);
@@ -97,8 +97,8 @@ void tables_free(weir_client *c)
 		if (!c->tables[i])
 			continue;
 		coder_destroy(c->tables[i]->coder);
-		kept_rows_destroy(c->tables[i]->kept);
-		held_destroy(c->tables[i]->held);
+		row_sparsifier_destroy(c->tables[i]->kept);
+		pulled_base_destroy(c->tables[i]->held);
 		free(c->tables[i]);
 	}
 }

@@ -2,8 +2,8 @@
  * with its initial values.
  *
  * Servers store the flat space as a dense table. Checkpoints show the tensors. */
-#ifndef WEIR_LAYOUT_H
-#define WEIR_LAYOUT_H
+#ifndef WEIR_WORKER_MODEL_LAYOUT_H
+#define WEIR_WORKER_MODEL_LAYOUT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Shared by the readers of the parts of a tokenizer.json. Their errors describe the fault in the
  * part; tokenizer_parse puts the file and the part before it. */
-#ifndef WEIR_TOKENIZER_READ_H
-#define WEIR_TOKENIZER_READ_H
+#ifndef WEIR_READ_H
+#define WEIR_READ_H
 
 #include "common/web/json.h"
 #include "weir/status.h"

@@ -15,7 +15,7 @@ run() { # run NAME COMMAND...
 for preset in release asan; do
 	folder=$BUILD part=1
 	[ $preset = release ] || folder=$BUILD/asan part=10
-	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse test_resent test_codec_variants test_compressed_push test_kept_rows
+	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse test_resent test_codec_variants test_compressed_push test_row_sparsifier
 	run "$preset-tiles" "$folder/tests/test_topk" $((tiles / part))
 	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
 	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))

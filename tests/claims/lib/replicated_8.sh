@@ -7,16 +7,18 @@ pause=$(pick 15 60) units=${UNITS:-$(pick 800 3000)}
 # The same program with another version of the wire: the objects that the versions are in, linked in front of all else.
 commands() { ninja -C "$BUILD" -t commands weir-server; }
 other_object() { # other_object FILE MACRO: compiled with the macro as 99 instead
-	local name=${1##*/} command
-	cp "$ROOT/$1.c" "$ROOT/$1.h" "$WORK/other"
-	sed -i "s/^#define $2 .*/#define $2 99u/" "$WORK/other/$name.h"
+	local command
+	mkdir -p "$WORK/other/${1%/*}"
+	cp "$ROOT/$1.c" "$ROOT/$1.h" "$WORK/other/${1%/*}"
+	sed -i "s/^#define $2 .*/#define $2 99u/" "$WORK/other/$1.h"
 	command=$(commands | grep -- " -c $ROOT/$1\.c\$" | head -n 1)
-	(cd "$BUILD" && eval "${command%% -MD *} -o $WORK/other/$name.o -c $WORK/other/$name.c") || give_up "$1.c of another version does not compile"
+	command=${command/ -iquote/ -iquote $WORK/other -iquote}
+	(cd "$BUILD" && eval "${command%% -MD *} -o $WORK/other/$1.o -c $WORK/other/$1.c") || give_up "$1.c of another version does not compile"
 }
 mkdir "$WORK/other"
 other_object proto/frame FRAME_VERSION
-other_object server/heart_format HEART_VERSION
-(cd "$BUILD" && eval "$(commands | tail -n 1 | sed "s| -o weir-server | $WORK/other/frame.o $WORK/other/heart_format.o -o $WORK/other/weir-server |")") ||
+other_object server/cluster/heartbeat_format HEARTBEAT_VERSION
+(cd "$BUILD" && eval "$(commands | tail -n 1 | sed "s| -o weir-server | $WORK/other/proto/frame/frame.o $WORK/other/server/cluster/heartbeat_format.o -o $WORK/other/weir-server |")") ||
 	give_up "the other version does not link"
 
 begin_cluster pushes 3 2 disk

@@ -52,7 +52,7 @@ struct session {
 	struct session *next;
 	struct node *node;
 	uint64_t life, lease;
-	struct poster poster;
+	struct callback_executor run_on;
 	struct coord_handler handler;
 	void *arg;
 	int64_t lease_ns, expires_ns, renewed_ns; /* the last two are the store's, and the session's knowledge of it */
@@ -198,7 +198,7 @@ static void give(struct session *s, const struct item *what)
 		return;
 	s->posted = true;
 	machine_for(s->node);
-	poster_post(&s->poster, turn, s);
+	callback_executor_post(&s->run_on, turn, s);
 	machine_for(NULL);
 }
 
@@ -597,7 +597,8 @@ static void sim_close(struct coord *base)
 	world_after(delay(), on_revoked, s);
 }
 
-weir_status coord_sim_open(struct coord **out, const struct poster *poster, const struct coord_options *options, weir_error *err)
+weir_status coord_sim_open(struct coord **out, const struct callback_executor *run_on, const struct coord_options *options,
+                           weir_error *err)
 {
 	static const struct coord_ops ops = {
 	    .read = sim_read, .txn = sim_txn, .watch_start = sim_watch_start, .watch_stop = sim_watch_stop, .close = sim_close};
@@ -607,7 +608,7 @@ weir_status coord_sim_open(struct coord **out, const struct poster *poster, cons
 	s->node = node_current();
 	s->life = node_life(s->node);
 	s->lease = ++co.leases;
-	s->poster = *poster;
+	s->run_on = *run_on;
 	s->handler = options->handler;
 	s->arg = options->arg;
 	s->lease_ns = options->lease_ms * SIM_MS;

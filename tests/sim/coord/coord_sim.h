@@ -19,7 +19,8 @@ struct coord_mood {
 void coord_sim_begin(struct node *at, const struct coord_mood *mood);
 void coord_sim_calm(void); /* nothing is lost or late any more */
 /* A session of the current node's process. */
-weir_status coord_sim_open(struct coord **out, const struct poster *poster, const struct coord_options *options, weir_error *err);
+weir_status coord_sim_open(struct coord **out, const struct callback_executor *run_on, const struct coord_options *options,
+                           weir_error *err);
 
 /* --- Faults */
 void coord_sim_down(bool down); /* away for everybody; leases stand still */

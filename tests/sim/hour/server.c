@@ -41,8 +41,8 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	hour_fail(m->hour, "%s: %s", m->name, err->text);
 }
 
-static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
-                                weir_error *err)
+static weir_status open_session(void *arg, struct coord **out, const struct callback_executor *session,
+                                const struct coord_options *options, weir_error *err)
 {
 	(void)arg;
 	return coord_sim_open(out, session, options, err);
@@ -92,7 +92,7 @@ static weir_status start(struct machine *m, weir_error *err)
 	                                       .addresses = m->hour->addresses,
 	                                       .ack = PARTITION_ACK_REPLICAS,
 	                                       .executors = EXECUTORS,
-	                                       .boot = (uint64_t)world_between(1, INT64_MAX),
+	                                       .process_id = (uint64_t)world_between(1, INT64_MAX),
 	                                       .replicas = REPLICAS,
 	                                       .catch_up_bytes_per_s = copy_bytes_per_s(&m->hour->costs),
 	                                       .coordinator = &coordinator,

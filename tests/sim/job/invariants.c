@@ -321,9 +321,9 @@ void __wrap_replica_links_send(struct replica_links *l, uint16_t partition, cons
 
 struct replication *__wrap_replication_create(const struct replication_options *o, const struct replica_found *found)
 {
-	if (in.job && o->promises && o->partition < PARTITIONS) {
+	if (in.job && o->votes && o->partition < PARTITIONS) {
 		const uint64_t acknowledged = in.acknowledged[o->replica.self][o->partition];
-		const struct promise kept = promises_found(o->promises, o->partition);
+		const struct vote kept = vote_store_found(o->votes, o->partition);
 		if (kept.promised < acknowledged)
 			job_fail(in.job, "partition %u: server %u has acknowledged in epoch %llu, and promises %llu", o->partition,
 			         o->replica.self, (unsigned long long)acknowledged, (unsigned long long)kept.promised);

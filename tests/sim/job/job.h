@@ -171,8 +171,8 @@ void actor_mend_disk(struct actor *a);
 void records_begin(struct job *job); /* behind coord_sim_begin */
 /* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
 const struct replica_record *records_get(uint32_t partition);
-const struct hosts_record *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
-struct mark records_mark(const struct actor *server);          /* generation 0: none as yet */
+const struct assignment *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
+struct mark records_mark(const struct actor *server);        /* generation 0: none as yet */
 /* Since when the server has been in sync; INT64_MAX: it is not. */
 int64_t records_in_sync_since(uint32_t partition, uint16_t server);
 void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */

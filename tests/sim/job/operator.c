@@ -14,15 +14,15 @@ struct mover {
 	uint64_t asked;
 };
 
-static uint16_t some_host(const struct hosts_record *r)
+static uint16_t some_host(const struct assignment *r)
 {
 	return r->hosts.ids[world_between(0, r->hosts.count - 1)];
 }
 
 /* One host is to be another server, or the hosts stay; one of them is to be primary, or whoever is. */
-static struct hosts_record choose(const struct job *job, uint32_t partition)
+static struct assignment choose(const struct job *job, uint32_t partition)
 {
-	struct hosts_record next = *records_wanted(partition);
+	struct assignment next = *records_wanted(partition);
 	const uint16_t other = (uint16_t)world_between(0, job->servers - 1);
 	if (world_chance(0.7) && !member_set_has(&next.hosts, other) && !job->cast[other].gone) {
 		member_set_remove(&next.hosts, some_host(&next));
@@ -50,7 +50,7 @@ static void move(struct mover *o)
 	Weir__V1__PlaceRequest q = WEIR__V1__PLACE_REQUEST__INIT;
 	uint32_t hosts[WEIR_REPLICAS_MAX];
 	q.partition = (uint32_t)world_between(0, PARTITIONS - 1);
-	const struct hosts_record next = choose(o->job, q.partition);
+	const struct assignment next = choose(o->job, q.partition);
 	for (uint32_t i = 0; i < next.hosts.count; i++)
 		hosts[q.n_hosts++] = next.hosts.ids[i];
 	q.hosts = hosts;

@@ -15,7 +15,7 @@ static struct {
 	bool whole[RECORDS][SERVERS_MAX];
 	int64_t since_ns[RECORDS][SERVERS_MAX]; /* in sync */
 	bool known[RECORDS];
-	struct hosts_record wanted[PARTITIONS];
+	struct assignment wanted[PARTITIONS];
 	struct mark marks[SERVERS_MAX];
 	uint64_t last_start[SERVERS_MAX]; /* the incarnation */
 } records;
@@ -25,7 +25,7 @@ const struct replica_record *records_get(uint32_t partition)
 	return records.known[partition] ? &records.of[partition] : NULL;
 }
 
-const struct hosts_record *records_wanted(uint32_t partition)
+const struct assignment *records_wanted(uint32_t partition)
 {
 	return &records.wanted[partition];
 }
@@ -43,7 +43,7 @@ int64_t records_in_sync_since(uint32_t partition, uint16_t server)
 static void on_wanted(struct job *job, uint16_t p, const struct coord_record *r)
 {
 	weir_error err = {0};
-	if (authority_unpack_hosts(r->value, r->value_bytes, r->mod_revision, &records.wanted[p], &err))
+	if (coord_records_unpack_assignment(r->value, r->value_bytes, r->mod_revision, &records.wanted[p], &err))
 		job_fail(job, "who is to have partition %u is not known: %s", p, err.text);
 	world_note("partition %u: %u hosts, the first %u, primary %u", p, records.wanted[p].hosts.count,
 	           records.wanted[p].hosts.ids[0], records.wanted[p].primary);
@@ -55,7 +55,7 @@ static void on_start(struct job *job, uint16_t server, const struct coord_record
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	const uint64_t before = records.last_start[server];
 	weir_error err = {0};
-	if (!r->value || authority_unpack_server(r->value, r->value_bytes, address, &records.last_start[server], &err))
+	if (!r->value || coord_records_unpack_server(r->value, r->value_bytes, address, &records.last_start[server], &err))
 		job_fail(job, "the last start of server %u is %s", server, r->value ? err.text : "gone");
 	if (records.last_start[server] < before)
 		job_fail(job, "server %u is in incarnation %llu, and was in %llu", server, (unsigned long long)records.last_start[server],
@@ -68,11 +68,11 @@ static bool take_mark(struct job *job, const uint8_t uuid[16], const struct coor
 	char key[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	for (uint16_t i = 0; i < job->servers; i++) {
-		authority_mark_key(uuid, i, key);
+		coord_records_mark_key(uuid, i, key);
 		if (strcmp(key, r->key) != 0)
 			continue;
 		const struct mark before = records.marks[i];
-		if (!r->value || authority_unpack_mark(r->value, r->value_bytes, &records.marks[i], &err))
+		if (!r->value || coord_records_unpack_mark(r->value, r->value_bytes, &records.marks[i], &err))
 			job_fail(job, "the mark of server %u is %s", i, r->value ? err.text : "gone");
 		if (mark_is_below(&records.marks[i], &before))
 			job_fail(job, "the mark of server %u goes back from epoch %llu, position %llu to %llu, %llu", i,
@@ -89,20 +89,20 @@ static void on_change(void *arg, const struct coord_record *r)
 	struct job *job = arg;
 	char prefix[WEIR_COORD_KEY_BYTES_MAX];
 	struct replica_record now;
-	enum authority_kind kind;
+	enum coord_records_kind kind;
 	uint16_t p;
 	weir_error err = {0};
-	authority_prefix(uuid, 1, prefix);
-	if (take_mark(job, uuid, r) || !authority_key_read(prefix, r->key, PARTITIONS, &kind, &p))
+	coord_records_prefix(uuid, 1, prefix);
+	if (take_mark(job, uuid, r) || !coord_records_key_read(prefix, r->key, PARTITIONS, &kind, &p))
 		return;
-	if (kind == AUTHORITY_HOSTS)
+	if (kind == COORD_RECORDS_HOSTS)
 		on_wanted(job, p, r);
-	if (kind == AUTHORITY_START)
+	if (kind == COORD_RECORDS_START)
 		on_start(job, p, r);
-	if (kind != AUTHORITY_PARTITION)
+	if (kind != COORD_RECORDS_PARTITION)
 		return;
 	p = p == JOURNAL_LEDGER ? PARTITIONS : p;
-	if (!r->value || authority_unpack(r->value, r->value_bytes, r->mod_revision, &now, &err)) {
+	if (!r->value || coord_records_unpack(r->value, r->value_bytes, r->mod_revision, &now, &err)) {
 		job_fail(job, "the record of partition %u is %s", p, r->value ? err.text : "gone");
 		return;
 	}

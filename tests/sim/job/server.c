@@ -39,8 +39,8 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	actor_exit(arg, err->text);
 }
 
-static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
-                                weir_error *err)
+static weir_status open_session(void *arg, struct coord **out, const struct callback_executor *session,
+                                const struct coord_options *options, weir_error *err)
 {
 	(void)arg;
 	return coord_sim_open(out, session, options, err);
@@ -107,7 +107,7 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                       .addresses = job->addresses,
 	                                       .ack = job->ack,
 	                                       .executors = job->executors,
-	                                       .boot = (uint64_t)world_between(1, INT64_MAX),
+	                                       .process_id = (uint64_t)world_between(1, INT64_MAX),
 	                                       .replicas = job->replicas,
 	                                       .min_isr = job->min_isr,
 	                                       .backlog_bytes = job->backlog_bytes,

@@ -105,7 +105,7 @@ static void reset(struct copy *c)
 	c->cuts++;
 }
 
-static void promise(struct sim *s, uint16_t node, uint32_t partition, uint64_t epoch)
+static void vote(struct sim *s, uint16_t node, uint32_t partition, uint64_t epoch)
 {
 	struct event *e = sim_schedule(s, sim_between(s, 100, s->mood.sync_us), EVENT_PROMISED, node);
 	e->life = s->nodes[node].life;
@@ -152,7 +152,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 		commit(s, node, partition, a->last);
 		break;
 	case REPLICA_DO_PROMISE:
-		promise(s, node, partition, a->epoch);
+		vote(s, node, partition, a->epoch);
 		break;
 	case REPLICA_DO_BEGIN:
 		begin(s, node, partition, a->epoch);

@@ -75,7 +75,7 @@ struct scene {
 	char dir[64];
 	struct job job;
 	struct supervisor *supervisor;
-	struct live live;
+	struct progress_line live;
 	FILE *out;
 	char *said;
 	size_t said_bytes;
@@ -126,7 +126,7 @@ static struct scene *open_scene(uint64_t seed)
 	                            .servers_answered = SERVERS};
 	s->job = job_of(2, JOB_LOG_DISK);
 	s->out = open_memstream(&s->said, &s->said_bytes);
-	live_init(&s->live, s->out, NULL);
+	progress_line_init(&s->live, s->out, NULL);
 	s->chaos.seed = seed;
 	chaos_begin(&s->chaos, &s->job, s->supervisor, &s->live, 0);
 	return s;

@@ -15,7 +15,7 @@ struct scene {
 	char *said;
 	size_t said_bytes;
 	FILE *out;
-	struct live live;
+	struct progress_line live;
 	int64_t now_ms;
 };
 
@@ -49,7 +49,7 @@ static struct scene *open_scene(void)
 		place(s, p, p % SERVERS, 1, REPLICAS);
 	s->out = open_memstream(&s->said, &s->said_bytes);
 	assert_non_null(s->out);
-	live_init(&s->live, s->out, NULL);
+	progress_line_init(&s->live, s->out, NULL);
 	return s;
 }
 

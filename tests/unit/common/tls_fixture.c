@@ -54,7 +54,7 @@ void tls_issue(struct tls_files *out, const struct tls_folder *f, const struct t
 {
 	struct certificate_order order = {.valid_s = valid_s};
 	weir_error err = {0};
-	assert_true(principal_parse(&order.who, uri, strlen(uri)));
+	assert_true(peer_identity_parse(&order.who, uri, strlen(uri)));
 	CHECK_OK(certificate_issue(f->path, &order, &err), err);
 	snprintf(out->certificate, sizeof out->certificate, "%s/%s.crt", f->path, order.who.name);
 	snprintf(out->key, sizeof out->key, "%s/%s.key", f->path, order.who.name);

@@ -26,7 +26,7 @@ enum { SEED = 31, SHAPES = sizeof shapes / sizeof *shapes, TRANSPOSITIONS = 4 };
 
 /* What float64 makes of a shape and transposition, (m, n) each, and its bound. The numbers depend on the seed alone, so that this serves each instruction set, number of
  * threads, and both kernels. */
-static struct reference {
+static struct delta_base {
 	double *want, *bound;
 } references[SHAPES][TRANSPOSITIONS];
 
@@ -47,7 +47,7 @@ static void reference_gemm(const struct gemm_args *g, const float *before, doubl
 		}
 }
 
-static void check_gemm(struct backend *b, gemm_op *op, const struct gemm_args *g, float *C, struct reference *r)
+static void check_gemm(struct backend *b, gemm_op *op, const struct gemm_args *g, float *C, struct delta_base *r)
 {
 	float *again = copy_floats(C, g->m * g->ldc);
 	if (!r->want) {

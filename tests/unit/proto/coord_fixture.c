@@ -162,8 +162,8 @@ struct session *session_open(struct world *w, uint32_t lease_ms)
 		return s;
 	}
 	s->tasks = task_queue_create();
-	struct poster poster = task_queue_poster(s->tasks);
-	CHECK_OK(coord_memory_open(&s->coord, w->memory, &poster, &options, &err), err);
+	struct callback_executor run_on = task_queue_executor(s->tasks);
+	CHECK_OK(coord_memory_open(&s->coord, w->memory, &run_on, &options, &err), err);
 	return s;
 }
 

@@ -289,11 +289,11 @@ static void sessions_on_many_threads_agree(void **state)
 	for (int i = 0; i < THREADS; i++) {
 		struct raiser *r = &raisers[i];
 		struct coord_options options = {.lease_ms = 600000, .handler = {.state = raiser_state}, .arg = r};
-		struct poster poster;
+		struct callback_executor run_on;
 		r->loop = rpc_loop_create(rpc, "raiser", &err);
 		assert_non_null(r->loop);
-		poster = rpc_loop_poster(r->loop);
-		CHECK_OK(coord_memory_open(&r->coord, m, &poster, &options, &err), err);
+		run_on = rpc_loop_executor(r->loop);
+		CHECK_OK(coord_memory_open(&r->coord, m, &run_on, &options, &err), err);
 	}
 	for (int i = 0; i < THREADS; i++)
 		rpc_loop_post(raisers[i].loop, raiser_begin, &raisers[i]);

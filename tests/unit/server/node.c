@@ -66,7 +66,7 @@ struct partition *node_partition(struct node *n, bool tables)
 	                                    .writer = n->writer,
 	                                    .fetch = n->fetch,
 	                                    .sweep = n->sweep,
-	                                    .poster = task_queue_poster(n->loop)};
+	                                    .run_on = task_queue_executor(n->loop)};
 	struct partition_options o = n->options.partition;
 	o.partitions = 1;
 	o.generation = RECORDS_GENERATION;
@@ -102,9 +102,9 @@ static void durable_now(void *arg)
 static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 {
 	struct node *n = ctx;
-	const struct poster poster = task_queue_poster(n->loop);
+	const struct callback_executor run_on = task_queue_executor(n->loop);
 	(void)channel, (void)durable;
-	poster_post(&poster, durable_now, n);
+	callback_executor_post(&run_on, durable_now, n);
 }
 
 static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
@@ -135,7 +135,7 @@ static void open_storage(struct node *n)
 	n->writer = cold_writer_create(&(struct cold_writer_options){.cold = n->cold}, &err);
 	n->fetch = cold_fetch_create(n->cold, 1, &err);
 	n->sweep = cold_sweep_create(n->cold, &err);
-	n->pool = (struct pool){.limit = n->options.pool_bytes};
+	n->pool = (struct memory_budget){.limit = n->options.pool_bytes};
 }
 
 static void load_table(struct node *n, uint32_t table)

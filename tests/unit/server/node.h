@@ -34,7 +34,7 @@ struct node {
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
 	struct cold_sweep *sweep;
-	struct pool pool;
+	struct memory_budget pool;
 	struct partition *p;
 	struct log *log;
 	uint64_t tail; /* entries that are not committed, as node_start should find */

@@ -12,8 +12,8 @@
 
 /* --- Servers */
 
-static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
-                                weir_error *err)
+static weir_status open_session(void *arg, struct coord **out, const struct callback_executor *session,
+                                const struct coord_options *options, weir_error *err)
 {
 	return coord_memory_open(out, ((struct world *)arg)->coordinator, session, options, err);
 }

@@ -23,18 +23,18 @@
 #include "worker/data/format/score.h"
 
 #define BLOCK_ROWS    4096u
-#define ROW_BYTES_MAX (2 + PLANTED_NUMBERS * 12 + PLANTED_FIELDS * 9)
+#define ROW_BYTES_MAX (2 + SYNTHETIC_NUMBERS * 12 + SYNTHETIC_FIELDS * 9)
 #define PART_ALL      3u
 #define THREADS_MAX   64u
 
 struct generation {
 	const struct generate_options *options;
-	struct planted *planted;
+	struct synthetic_model *synthetic;
 	struct split split;
-	uint64_t ids_before[PLANTED_FIELDS]; /* ids of the fields before this one */
-	_Atomic uint64_t *seen;              /* (ids / 64 + 1) a set bit: the id occurs */
-	float *logits;                       /* (rows) */
-	uint8_t *outcomes;                   /* (rows) click | part << 1 */
+	uint64_t ids_before[SYNTHETIC_FIELDS]; /* ids of the fields before this one */
+	_Atomic uint64_t *seen;                /* (ids / 64 + 1) a set bit: the id occurs */
+	float *logits;                         /* (rows) */
+	uint8_t *outcomes;                     /* (rows) click | part << 1 */
 	int fd;
 	pthread_mutex_t lock;
 	pthread_cond_t turn_changed;
@@ -71,18 +71,18 @@ static void mark_seen(struct generation *g, uint32_t field, uint32_t rank)
 
 static char *put_row(struct generation *g, char *at, uint64_t index)
 {
-	struct planted_row row;
+	struct synthetic_row row;
 	const char *line = at;
-	planted_draw(g->planted, index, &row);
+	synthetic_model_draw(g->synthetic, index, &row);
 	*at++ = row.click ? '1' : '0';
-	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++) {
+	for (uint32_t j = 0; j < SYNTHETIC_NUMBERS; j++) {
 		*at++ = '\t';
 		if (row.numbers[j] >= 0)
 			at = put_integer(at, row.numbers[j]);
 	}
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++) {
 		*at++ = '\t';
-		at = put_hex(at, planted_token(g->planted, f, row.ranks[f]));
+		at = put_hex(at, synthetic_model_token(g->synthetic, f, row.ranks[f]));
 		mark_seen(g, f, row.ranks[f]);
 	}
 	enum split_part part = split_line(&g->split, line, (size_t)(at - line));
@@ -194,7 +194,7 @@ static weir_status score_part(const struct generation *g, uint32_t part, float *
 	return status;
 }
 
-static weir_status score_truth(const struct generation *g, struct generate_truth *out, weir_error *err)
+static weir_status score_truth(const struct generation *g, struct ground_truth *out, weir_error *err)
 {
 	float *scratch = malloc(2 * g->options->rows * sizeof *scratch);
 	struct generate_scores *const parts[] = {&out->train, &out->valid, &out->test, &out->all};
@@ -202,7 +202,7 @@ static weir_status score_truth(const struct generation *g, struct generate_truth
 	for (uint32_t part = 0; part <= PART_ALL && status == WEIR_OK; part++)
 		status = score_part(g, part, scratch, parts[part]);
 	free(scratch);
-	out->ids = planted_ids(g->planted);
+	out->ids = synthetic_model_ids(g->synthetic);
 	out->bytes = g->bytes;
 	out->ids_seen = 0;
 	for (uint64_t i = 0; i < out->ids / 64 + 1; i++)
@@ -229,7 +229,7 @@ static weir_status open_alone(const char *path, int *fd, weir_error *err)
 	return status;
 }
 
-static weir_status write_file(struct generation *g, struct generate_truth *out, weir_error *err)
+static weir_status write_file(struct generation *g, struct ground_truth *out, weir_error *err)
 {
 	const char *path = g->options->path;
 	char *temporary;
@@ -252,24 +252,24 @@ static weir_status write_file(struct generation *g, struct generate_truth *out, 
 		unlink(temporary);
 	close(g->fd);
 	free(temporary);
-	return status == WEIR_OK ? truth_write(g->options, out, err) : status;
+	return status == WEIR_OK ? ground_truth_write(g->options, out, err) : status;
 }
 
 static weir_status prepare(struct generation *g, weir_error *err)
 {
 	const struct generate_options *o = g->options;
-	g->planted = planted_create(o->ids, o->seed);
+	g->synthetic = synthetic_model_create(o->ids, o->seed);
 	g->logits = malloc(o->rows * sizeof *g->logits);
 	g->outcomes = malloc(o->rows);
-	g->seen = g->planted == NULL ? NULL : calloc(planted_ids(g->planted) / 64 + 1, sizeof *g->seen);
+	g->seen = g->synthetic == NULL ? NULL : calloc(synthetic_model_ids(g->synthetic) / 64 + 1, sizeof *g->seen);
 	if (g->seen == NULL || g->logits == NULL || g->outcomes == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory generating %s", o->path);
-	for (uint32_t f = 1; f < PLANTED_FIELDS; f++)
-		g->ids_before[f] = g->ids_before[f - 1] + planted_vocabulary(g->planted, f - 1);
+	for (uint32_t f = 1; f < SYNTHETIC_FIELDS; f++)
+		g->ids_before[f] = g->ids_before[f - 1] + synthetic_model_vocabulary(g->synthetic, f - 1);
 	return WEIR_OK;
 }
 
-weir_status generate_criteo(const struct generate_options *o, struct generate_truth *out, weir_error *err)
+weir_status generate_criteo(const struct generate_options *o, struct ground_truth *out, weir_error *err)
 {
 	if (o->rows == 0 || o->rows > GENERATE_ROWS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "generate: rows must be 1 to %llu", (unsigned long long)GENERATE_ROWS_MAX);
@@ -286,20 +286,20 @@ weir_status generate_criteo(const struct generate_options *o, struct generate_tr
 		status = write_file(&g, out, err);
 	pthread_cond_destroy(&g.turn_changed);
 	pthread_mutex_destroy(&g.lock);
-	planted_destroy(g.planted);
+	synthetic_model_destroy(g.synthetic);
 	free(g.logits);
 	free(g.outcomes);
 	free((void *)g.seen);
 	return status;
 }
 
-bool generate_is_current(const struct generate_options *o, struct generate_truth *out)
+bool generate_is_current(const struct generate_options *o, struct ground_truth *out)
 {
 	struct stat st;
-	return truth_read(o->path, o, out, NULL) == WEIR_OK && stat(o->path, &st) == 0 && (uint64_t)st.st_size == out->bytes;
+	return ground_truth_read(o->path, o, out, NULL) == WEIR_OK && stat(o->path, &st) == 0 && (uint64_t)st.st_size == out->bytes;
 }
 
-weir_status generate_read_truth(const char *path, struct generate_truth *out, weir_error *err)
+weir_status ground_truth_read(const char *path, struct ground_truth *out, weir_error *err)
 {
-	return truth_read(path, NULL, out, err);
+	return ground_truth_read(path, NULL, out, err);
 }

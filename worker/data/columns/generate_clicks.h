@@ -1,7 +1,7 @@
 /* Generates click data of any size from a synthetic model (synthetic_model.h) whose best possible
  * AUC and logloss are known. */
-#ifndef WEIR_GENERATE_H
-#define WEIR_GENERATE_H
+#ifndef WEIR_GENERATE_CLICKS_H
+#define WEIR_GENERATE_CLICKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,18 +29,18 @@ struct generate_scores {
 	/* Expectations over the drawing of labels: AUC of pairs weighed by p(1-p'), mean entropy. */
 	double auc_expected, logloss_expected;
 };
-struct generate_truth {
+struct ground_truth {
 	uint64_t ids, ids_seen; /* in the vocabularies; among these, in the rows */
 	uint64_t bytes;
 	struct generate_scores all, train, valid, test;
 };
 
 /* Writes the file and its truth. Equal options give equal bytes. */
-weir_status generate_criteo(const struct generate_options *options, struct generate_truth *out, weir_error *err);
+weir_status generate_criteo(const struct generate_options *options, struct ground_truth *out, weir_error *err);
 /* Returns whether `path` and its truth file exist and have these options. If so, reads *out from
  * the truth file. */
-bool generate_is_current(const struct generate_options *options, struct generate_truth *out);
+bool generate_is_current(const struct generate_options *options, struct ground_truth *out);
 /* Reads path.truth.json. E_NOT_FOUND: there is none. */
-weir_status generate_read_truth(const char *path, struct generate_truth *out, weir_error *err);
+weir_status ground_truth_read(const char *path, struct ground_truth *out, weir_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define TRUTH_BYTES_MAX 65536u
 
-static weir_status truth_path(const char *path, char out[WEIR_PATH_BYTES_MAX], weir_error *err)
+static weir_status ground_truth_path(const char *path, char out[WEIR_PATH_BYTES_MAX], weir_error *err)
 {
 	int n = snprintf(out, WEIR_PATH_BYTES_MAX, "%s.truth.json", path);
 	return n > 0 && n < (int)WEIR_PATH_BYTES_MAX ? WEIR_OK : weir_fail(err, WEIR_E_LIMIT, "the path is too long: %.200s", path);
@@ -28,10 +28,10 @@ static json_t *scores_to_json(const struct generate_scores *s)
 	                 "logloss_expected", real_or_null(s->logloss_expected));
 }
 
-weir_status truth_write(const struct generate_options *o, const struct generate_truth *t, weir_error *err)
+weir_status ground_truth_write(const struct generate_options *o, const struct ground_truth *t, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status status = truth_path(o->path, path, err);
+	weir_status status = ground_truth_path(o->path, path, err);
 	if (status != WEIR_OK)
 		return status;
 	json_t *root =
@@ -82,12 +82,13 @@ static bool belongs_to(const json_t *root, const struct generate_options *o)
 	return same;
 }
 
-weir_status truth_read(const char *data_path, const struct generate_options *options, struct generate_truth *out, weir_error *err)
+weir_status ground_truth_read(const char *data_path, const struct generate_options *options, struct ground_truth *out,
+                              weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text;
 	size_t bytes;
 	json_error_t bad;
-	weir_status status = truth_path(data_path, path, err);
+	weir_status status = ground_truth_path(data_path, path, err);
 	if (status == WEIR_OK)
 		status = disk_read_file(disk_system(), path, TRUTH_BYTES_MAX, &text, &bytes, err);
 	if (status != WEIR_OK)
@@ -98,13 +99,13 @@ weir_status truth_read(const char *data_path, const struct generate_options *opt
 		return weir_fail(err, WEIR_E_PARSE, "%s:%d: %s", path, bad.line, bad.text);
 	if (options != NULL && !belongs_to(root, options))
 		status = weir_fail(err, WEIR_E_STATE, "%s was generated with other options", data_path);
-	*out = (struct generate_truth){.ids = whole_of(root, "ids"),
-	                               .ids_seen = whole_of(root, "ids_seen"),
-	                               .bytes = whole_of(root, "bytes"),
-	                               .all = scores_from_json(json_object_get(root, "all")),
-	                               .train = scores_from_json(json_object_get(root, "train")),
-	                               .valid = scores_from_json(json_object_get(root, "valid")),
-	                               .test = scores_from_json(json_object_get(root, "test"))};
+	*out = (struct ground_truth){.ids = whole_of(root, "ids"),
+	                             .ids_seen = whole_of(root, "ids_seen"),
+	                             .bytes = whole_of(root, "bytes"),
+	                             .all = scores_from_json(json_object_get(root, "all")),
+	                             .train = scores_from_json(json_object_get(root, "train")),
+	                             .valid = scores_from_json(json_object_get(root, "valid")),
+	                             .test = scores_from_json(json_object_get(root, "test"))};
 	json_decref(root);
 	return status;
 }

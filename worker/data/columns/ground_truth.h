@@ -7,16 +7,17 @@
  *    "train": {...}, "valid": {...}, "test": {...}}
  *
  * bayes_auc and bayes_logloss cover all rows. An undefined number (no rows) is null. */
-#ifndef WEIR_TRUTH_H
-#define WEIR_TRUTH_H
+#ifndef WEIR_GROUND_TRUTH_H
+#define WEIR_GROUND_TRUTH_H
 
 #include "worker/data/columns/generate_clicks.h"
 
 /* Grows with each change of the synthetic model; files of an older version are not current. */
 #define TRUTH_MODEL 2
 
-weir_status truth_write(const struct generate_options *o, const struct generate_truth *t, weir_error *err);
+weir_status ground_truth_write(const struct generate_options *o, const struct ground_truth *t, weir_error *err);
 /* options may be NULL. Otherwise E_STATE means that the truth has other options. */
-weir_status truth_read(const char *path, const struct generate_options *options, struct generate_truth *out, weir_error *err);
+weir_status ground_truth_read(const char *path, const struct generate_options *options, struct ground_truth *out,
+                              weir_error *err);
 
 #endif

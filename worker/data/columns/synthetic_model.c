@@ -43,19 +43,19 @@ struct field {
 	struct effect *effects; /* (vocabulary) */
 };
 
-struct planted {
+struct synthetic_model {
 	uint64_t seed, ids;
 	double bias;
-	float number_weight[PLANTED_NUMBERS], number_mean[PLANTED_NUMBERS], number_spread[PLANTED_NUMBERS];
-	struct field fields[PLANTED_FIELDS];
+	float number_weight[SYNTHETIC_NUMBERS], number_mean[SYNTHETIC_NUMBERS], number_spread[SYNTHETIC_NUMBERS];
+	struct field fields[SYNTHETIC_FIELDS];
 };
 
 /* Vocabularies of the small fields. 0: a large field, which gets its share of all other ids. */
-static const uint32_t small_vocabulary[PLANTED_FIELDS] = {0,  500, 0,  0,   300, 24, 0,   0, 600, 3,  0, 0,  0,
-                                                          30, 0,   10, 120, 0,   4,  200, 0, 80,  15, 0, 50, 0};
+static const uint32_t small_vocabulary[SYNTHETIC_FIELDS] = {0,  500, 0,  0,   300, 24, 0,   0, 600, 3,  0, 0,  0,
+                                                            30, 0,   10, 120, 0,   4,  200, 0, 80,  15, 0, 50, 0};
 /* Each has one large field; these five have 26 of the 49 shares. */
-static const uint32_t pairs[PLANTED_PAIRS][2] = {{7, 18}, {17, 15}, {6, 13}, {14, 22}};
-static const uint32_t triples[PLANTED_TRIPLES][3] = {{12, 9, 15}};
+static const uint32_t pairs[SYNTHETIC_PAIRS][2] = {{7, 18}, {17, 15}, {6, 13}, {14, 22}};
+static const uint32_t triples[SYNTHETIC_TRIPLES][3] = {{12, 9, 15}};
 
 static double shrink(uint32_t rank, double half)
 {
@@ -139,7 +139,7 @@ static void effects_draw(struct field *f, const double *probability, struct prng
 	}
 }
 
-static bool field_build(struct planted *p, uint32_t index)
+static bool field_build(struct synthetic_model *p, uint32_t index)
 {
 	struct field *f = &p->fields[index];
 	uint32_t n = f->vocabulary;
@@ -163,20 +163,20 @@ static bool field_build(struct planted *p, uint32_t index)
 	return ok;
 }
 
-static void vocabularies_choose(struct planted *p, uint64_t ids)
+static void vocabularies_choose(struct synthetic_model *p, uint64_t ids)
 {
 	uint64_t rest = ids;
-	uint32_t large = 0, shares = 0, share[PLANTED_FIELDS] = {0};
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
+	uint32_t large = 0, shares = 0, share[SYNTHETIC_FIELDS] = {0};
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++) {
 		p->fields[f].vocabulary = small_vocabulary[f];
 		rest -= small_vocabulary[f];
 		if (small_vocabulary[f] == 0)
 			shares += share[f] = 2 + large++ % 5;
 	}
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		if (share[f] > 0)
 			p->fields[f].vocabulary = (uint32_t)(rest * share[f] / shares);
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		p->ids += p->fields[f].vocabulary;
 	/* Field 0, a large one, gets what rounding left. */
 	p->fields[0].vocabulary += (uint32_t)(ids - p->ids);
@@ -184,60 +184,60 @@ static void vocabularies_choose(struct planted *p, uint64_t ids)
 }
 
 /* Computes the three orders of a row's logit. */
-static void orders_of(const struct planted *p, const struct planted_row *row, double out[3])
+static void orders_of(const struct synthetic_model *p, const struct synthetic_row *row, double out[3])
 {
-	const struct effect *e[PLANTED_FIELDS];
+	const struct effect *e[SYNTHETIC_FIELDS];
 	double first = 0, second = 0, third = 0;
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++) {
 		e[f] = &p->fields[f].effects[row->ranks[f]];
 		first += (double)e[f]->first;
 	}
-	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++) {
+	for (uint32_t j = 0; j < SYNTHETIC_NUMBERS; j++) {
 		int32_t x = row->numbers[j] < 0 ? 0 : row->numbers[j];
 		first += (double)p->number_weight[j] * (log1p((double)x) - (double)p->number_mean[j]);
 	}
-	for (uint32_t k = 0; k < PLANTED_PAIRS; k++)
+	for (uint32_t k = 0; k < SYNTHETIC_PAIRS; k++)
 		second += (double)e[pairs[k][0]]->pair * (double)e[pairs[k][1]]->pair;
-	for (uint32_t k = 0; k < PLANTED_TRIPLES; k++)
+	for (uint32_t k = 0; k < SYNTHETIC_TRIPLES; k++)
 		third += (double)e[triples[k][0]]->triple * (double)e[triples[k][1]]->triple * (double)e[triples[k][2]]->triple;
 	out[0] = first;
 	out[1] = second;
 	out[2] = third;
 }
 
-static void features_draw(const struct planted *p, struct prng *r, struct planted_row *out)
+static void features_draw(const struct synthetic_model *p, struct prng *r, struct synthetic_row *out)
 {
-	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++) {
+	for (uint32_t j = 0; j < SYNTHETIC_NUMBERS; j++) {
 		double log_x = (double)p->number_mean[j] + (double)p->number_spread[j] * (double)prng_normal(r);
 		bool missing = (prng_u64(r) & 15) < j % 5;
 		out->numbers[j] = missing ? -1 : log_x > 14.0 ? 1202604 : (int32_t)exp(log_x);
 	}
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		out->ranks[f] = alias_draw(&p->fields[f], r);
 }
 
 /* Scales a pair's or a triple's product once, in the factors of its first field. */
-static void scale_effects(struct planted *p, const double scale[3])
+static void scale_effects(struct synthetic_model *p, const double scale[3])
 {
-	float pair[PLANTED_FIELDS], triple[PLANTED_FIELDS];
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	float pair[SYNTHETIC_FIELDS], triple[SYNTHETIC_FIELDS];
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		pair[f] = triple[f] = 1.0f;
-	for (uint32_t k = 0; k < PLANTED_PAIRS; k++)
+	for (uint32_t k = 0; k < SYNTHETIC_PAIRS; k++)
 		pair[pairs[k][0]] = (float)scale[1];
-	for (uint32_t k = 0; k < PLANTED_TRIPLES; k++)
+	for (uint32_t k = 0; k < SYNTHETIC_TRIPLES; k++)
 		triple[triples[k][0]] = (float)scale[2];
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		for (uint32_t i = 0; i < p->fields[f].vocabulary; i++) {
 			struct effect *e = &p->fields[f].effects[i];
 			*e = (struct effect){e->first * (float)scale[0], e->pair * pair[f], e->triple * triple[f]};
 		}
-	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++)
+	for (uint32_t j = 0; j < SYNTHETIC_NUMBERS; j++)
 		p->number_weight[j] *= (float)scale[0];
 }
 
 /* Scales each order to its variance, then finds the bias by bisection. The sample has a random
  * stream of its own, apart from those of all rows. */
-static bool calibrate(struct planted *p)
+static bool calibrate(struct synthetic_model *p)
 {
 	static const double target[3] = {VARIANCE_FIRST, VARIANCE_SECOND, VARIANCE_THIRD};
 	double *logits = malloc(CALIBRATION_ROWS * sizeof *logits);
@@ -247,7 +247,7 @@ static bool calibrate(struct planted *p)
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < CALIBRATION_ROWS; i++) {
 			struct prng r;
-			struct planted_row row;
+			struct synthetic_row row;
 			double order[3];
 			prng_seed(&r, prng_mix(p->seed, 3, i));
 			features_draw(p, &r, &row);
@@ -280,53 +280,53 @@ static bool calibrate(struct planted *p)
 	return true;
 }
 
-struct planted *planted_create(uint64_t ids, uint64_t seed)
+struct synthetic_model *synthetic_model_create(uint64_t ids, uint64_t seed)
 {
-	_Static_assert(WEIR_GENERATE_IDS_MIN == PLANTED_FIELDS * 512, "512 a field");
+	_Static_assert(WEIR_GENERATE_IDS_MIN == SYNTHETIC_FIELDS * 512, "512 a field");
 	assert(ids >= WEIR_GENERATE_IDS_MIN && ids <= WEIR_GENERATE_IDS_MAX);
-	struct planted *p = calloc(1, sizeof *p);
+	struct synthetic_model *p = calloc(1, sizeof *p);
 	if (p == NULL)
 		return NULL;
 	p->seed = seed;
 	vocabularies_choose(p, ids);
 	struct prng r;
 	prng_seed(&r, prng_mix(seed, 0, 0));
-	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++) {
+	for (uint32_t j = 0; j < SYNTHETIC_NUMBERS; j++) {
 		p->number_weight[j] = 0.15f * prng_normal(&r);
 		p->number_mean[j] = 1.0f + 3.0f * (float)prng_unit(&r);
 		p->number_spread[j] = 0.5f + (float)prng_unit(&r);
 	}
 	bool ok = true;
-	for (uint32_t f = 0; f < PLANTED_FIELDS && ok; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS && ok; f++)
 		ok = field_build(p, f);
 	if (!ok || !calibrate(p)) {
-		planted_destroy(p);
+		synthetic_model_destroy(p);
 		return NULL;
 	}
 	return p;
 }
 
-void planted_destroy(struct planted *p)
+void synthetic_model_destroy(struct synthetic_model *p)
 {
 	if (p == NULL)
 		return;
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++) {
 		free(p->fields[f].law);
 		free(p->fields[f].effects);
 	}
 	free(p);
 }
 
-uint64_t planted_ids(const struct planted *p)
+uint64_t synthetic_model_ids(const struct synthetic_model *p)
 {
 	return p->ids;
 }
-uint32_t planted_vocabulary(const struct planted *p, uint32_t field)
+uint32_t synthetic_model_vocabulary(const struct synthetic_model *p, uint32_t field)
 {
 	return p->fields[field].vocabulary;
 }
 
-void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out)
+void synthetic_model_draw(const struct synthetic_model *p, uint64_t row, struct synthetic_row *out)
 {
 	struct prng r;
 	double order[3];
@@ -337,7 +337,7 @@ void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out
 	out->click = prng_unit(&r) < 1.0 / (1.0 + exp(-(double)out->logit));
 }
 
-uint32_t planted_token(const struct planted *p, uint32_t field, uint32_t rank)
+uint32_t synthetic_model_token(const struct synthetic_model *p, uint32_t field, uint32_t rank)
 {
 	uint32_t x = rank + p->fields[field].token_salt; /* each step is a bijection of 32 bits */
 	x ^= x >> 16;

@@ -3,8 +3,8 @@
  *
  *   logit = bias + sum_j w_j (log(1 + x_j) - m_j)            13 numbers: first order
  *         + sum_f a_f[i_f]                                   26 categories: first order
- *         + sum_(f,g) u_f[i_f] u_g[i_g]                      PLANTED_PAIRS pairs of fields: second
- *         + sum_(f,g,h) v_f[i_f] v_g[i_g] v_h[i_h]           PLANTED_TRIPLES triples: third order
+ *         + sum_(f,g) u_f[i_f] u_g[i_g]                     SYNTHETIC_PAIRS pairs of fields: second
+ *         + sum_(f,g,h) v_f[i_f] v_g[i_g] v_h[i_h]           SYNTHETIC_TRIPLES triples: third order
  *
  * Ids follow a power law, P(rank) ~ (rank + 1)^-s with s from 1.20 to 1.35, over vocabularies of 3
  * to several hundred thousand ids. Every id has effects. They shrink with its rank: as 1 / (1 +
@@ -18,33 +18,33 @@
  * learner would need an unpredictable time to find them on a plateau. Each order is scaled to a
  * fixed variance, measured on a sample of rows, and the bias is set to a click rate of one in
  * four. */
-#ifndef WEIR_PLANTED_H
-#define WEIR_PLANTED_H
+#ifndef WEIR_SYNTHETIC_MODEL_H
+#define WEIR_SYNTHETIC_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PLANTED_NUMBERS 13u
-#define PLANTED_FIELDS  26u
-#define PLANTED_PAIRS   4u
-#define PLANTED_TRIPLES 1u
+#define SYNTHETIC_NUMBERS 13u
+#define SYNTHETIC_FIELDS  26u
+#define SYNTHETIC_PAIRS   4u
+#define SYNTHETIC_TRIPLES 1u
 
-struct planted_row {
-	int32_t numbers[PLANTED_NUMBERS]; /* >= 0; -1: missing */
-	uint32_t ranks[PLANTED_FIELDS];   /* rank of the id in its vocabulary; 0 is the most frequent */
+struct synthetic_row {
+	int32_t numbers[SYNTHETIC_NUMBERS]; /* >= 0; -1: missing */
+	uint32_t ranks[SYNTHETIC_FIELDS];   /* rank of the id in its vocabulary; 0 is the most frequent */
 	float logit;
 	bool click;
 };
 
-struct planted;
+struct synthetic_model;
 /* Needs WEIR_GENERATE_IDS_MIN <= ids <= WEIR_GENERATE_IDS_MAX. Returns NULL when out of memory. */
-struct planted *planted_create(uint64_t ids, uint64_t seed);
-void planted_destroy(struct planted *p);
-uint64_t planted_ids(const struct planted *p); /* size of all vocabularies together */
-uint32_t planted_vocabulary(const struct planted *p, uint32_t field);
+struct synthetic_model *synthetic_model_create(uint64_t ids, uint64_t seed);
+void synthetic_model_destroy(struct synthetic_model *p);
+uint64_t synthetic_model_ids(const struct synthetic_model *p); /* size of all vocabularies together */
+uint32_t synthetic_model_vocabulary(const struct synthetic_model *p, uint32_t field);
 /* Thread-safe. */
-void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out);
+void synthetic_model_draw(const struct synthetic_model *p, uint64_t row, struct synthetic_row *out);
 /* Returns an id as it stands in the file: distinct within its field. */
-uint32_t planted_token(const struct planted *p, uint32_t field, uint32_t rank);
+uint32_t synthetic_model_token(const struct synthetic_model *p, uint32_t field, uint32_t rank);
 
 #endif

@@ -2,8 +2,8 @@
  * reduced sum of the shares decides its part.
  *
  * Shares 80/10/10 give modulo 10: 0 to 7 train, 8 valid, 9 test. */
-#ifndef WEIR_SPLIT_H
-#define WEIR_SPLIT_H
+#ifndef WEIR_LINE_SPLIT_H
+#define WEIR_LINE_SPLIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

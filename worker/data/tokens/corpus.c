@@ -105,7 +105,7 @@ weir_status corpus_open(struct corpus **out, const struct sources *sources, uint
 		corpus_close(c);
 		return status;
 	}
-	c->stride = spread_stride(c->examples);
+	c->stride = shuffle_stride(c->examples);
 	*out = c;
 	return WEIR_OK;
 }
@@ -127,7 +127,7 @@ uint64_t corpus_examples(const struct corpus *c)
 uint64_t corpus_spread(const struct corpus *c, uint64_t i)
 {
 	assert(i < c->examples);
-	return spread_place(c->examples, c->stride, i);
+	return shuffle_place(c->examples, c->stride, i);
 }
 
 void corpus_read(const struct corpus *c, uint64_t i, uint32_t *context, uint32_t *target)

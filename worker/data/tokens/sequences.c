@@ -145,7 +145,7 @@ weir_status sequences_open(struct sequences **out, const struct sequences_option
 		sequences_close(s);
 		return status;
 	}
-	s->stride = spread_stride(s->count);
+	s->stride = shuffle_stride(s->count);
 	*out = s;
 	return WEIR_OK;
 }
@@ -167,7 +167,7 @@ uint64_t sequences_count(const struct sequences *s)
 uint64_t sequences_spread(const struct sequences *s, uint64_t i)
 {
 	assert(i < s->count);
-	return spread_place(s->count, s->stride, i);
+	return shuffle_place(s->count, s->stride, i);
 }
 
 /* --- Reading */

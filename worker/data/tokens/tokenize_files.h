@@ -7,8 +7,8 @@
  * A text file is one document; one of more than TOKENIZE_DOCUMENT_BYTES becomes several, each of
  * whole lines. A line of JSONL is one document (record.h), and so is an element of a JSON array in
  * place of JSONL. */
-#ifndef WEIR_TOKENIZE_H
-#define WEIR_TOKENIZE_H
+#ifndef WEIR_TOKENIZE_FILES_H
+#define WEIR_TOKENIZE_FILES_H
 
 #include "common/system/logger.h"
 #include "worker/data/format/sources.h"

@@ -34,17 +34,17 @@ struct set {
 	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
 	struct model_input input;
 	struct model_output output;
-	struct staging_step *step;           /* in host memory, from host_alloc */
+	struct batch_pipeline_step *step;    /* in host memory, from host_alloc */
 	double *squares;                     /* (MODEL_TABLES) likewise: squares of its gradients */
 	size_t measured;                     /* number of squares; 0: not measured */
 	struct model_output host;            /* output addresses on the host */
 	struct backend_mark there, computed; /* marks: its input is on the device; it is computed */
 };
 
-struct staging {
+struct batch_pipeline {
 	struct backend *backend;
 	struct model *model;
-	struct staging_shape shape;
+	struct batch_pipeline_shape shape;
 	struct set sets[STAGING_SETS];
 	struct set *set;              /* of the present batch */
 	uint64_t launched, collected; /* batches; collected <= launched <= collected + STAGING_SETS */
@@ -53,15 +53,15 @@ struct staging {
 	bool failed; /* out of memory, in the present batch */
 };
 
-static bool is_host(const struct staging *s)
+static bool is_host(const struct batch_pipeline *s)
 {
 	return s->backend->ops->host_memory;
 }
 
-weir_status staging_create(struct staging **out, struct backend *b, struct model *model, const struct staging_shape *shape,
-                           weir_error *err)
+weir_status batch_pipeline_create(struct batch_pipeline **out, struct backend *b, struct model *model,
+                                  const struct batch_pipeline_shape *shape, weir_error *err)
 {
-	struct staging *s = calloc(1, sizeof *s);
+	struct batch_pipeline *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	s->backend = b;
@@ -78,14 +78,14 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
 	return whole ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
-static void release(struct staging *s, struct buffer *b)
+static void release(struct batch_pipeline *s, struct buffer *b)
 {
 	if (b->at != NULL)
 		s->backend->ops->buffer_free(s->backend, b->at);
 	*b = (struct buffer){0};
 }
 
-static void set_free(struct staging *s, struct set *set)
+static void set_free(struct batch_pipeline *s, struct set *set)
 {
 	for (enum part p = 0; p < PARTS; p++)
 		release(s, &set->parts[p]);
@@ -102,7 +102,7 @@ static void set_free(struct staging *s, struct set *set)
 	s->backend->ops->free_mark(s->backend, &set->computed);
 }
 
-void staging_destroy(struct staging *s)
+void batch_pipeline_destroy(struct batch_pipeline *s)
 {
 	if (s == NULL)
 		return;
@@ -117,7 +117,7 @@ void staging_destroy(struct staging *s)
 
 /* Room for `bytes` and a quarter more, on the chosen stream, so that slowly growing batches seldom
  * reallocate. NULL: out of memory; the failure is remembered. */
-static void *room(struct staging *s, struct buffer *b, size_t bytes)
+static void *room(struct batch_pipeline *s, struct buffer *b, size_t bytes)
 {
 	if (b->at == NULL || bytes > b->capacity) {
 		release(s, b);
@@ -130,7 +130,7 @@ static void *room(struct staging *s, struct buffer *b, size_t bytes)
 }
 
 /* The backend's address of the host's data at `from`; NULL for NULL. */
-static const void *copied(struct staging *s, struct buffer *b, const void *from, size_t bytes)
+static const void *copied(struct batch_pipeline *s, struct buffer *b, const void *from, size_t bytes)
 {
 	if (from == NULL || is_host(s))
 		return from;
@@ -140,12 +140,12 @@ static const void *copied(struct staging *s, struct buffer *b, const void *from,
 	return to;
 }
 
-static size_t table_bytes(const struct staging *s, const struct model_input *in, enum model_table t)
+static size_t table_bytes(const struct batch_pipeline *s, const struct model_input *in, enum model_table t)
 {
 	return model_table_elements(s->model, t) * (model_table_is_keyed(t) ? in->unique : 1) * sizeof(float);
 }
 
-static void load_parameters(struct staging *s, const struct model_input *in, bool keyed)
+static void load_parameters(struct batch_pipeline *s, const struct model_input *in, bool keyed)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (model_table_is_keyed(t) == keyed)
@@ -156,7 +156,7 @@ static void load_parameters(struct staging *s, const struct model_input *in, boo
 }
 
 /* Loads keyed tables: the host has the pulled rows, the backend the cached ones. */
-static void load_cached(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
+static void load_cached(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const uint32_t *places = copied(s, &s->set->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -172,7 +172,7 @@ static void load_cached(struct staging *s, const struct model_input *in, const s
 }
 
 /* Loads everything except the flat tables. */
-static void load_batch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
+static void load_batch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
 	struct model_input *to = &s->set->input;
@@ -197,7 +197,7 @@ static void load_batch(struct staging *s, const struct model_input *in, const st
 		load_parameters(s, in, true);
 }
 
-static void room_for_gradients(struct staging *s, const struct model_input *in, const struct model_output *out)
+static void room_for_gradients(struct batch_pipeline *s, const struct model_input *in, const struct model_output *out)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		s->set->output.gradients[t] = is_host(s)               ? out->gradients[t]
@@ -212,18 +212,18 @@ static void room_for_gradients(struct staging *s, const struct model_input *in, 
 
 /* --- Training and scoring */
 
-void staging_keep(struct staging *s, enum model_table t)
+void batch_pipeline_keep(struct batch_pipeline *s, enum model_table t)
 {
 	s->kept[t] = true;
 }
 
-static struct set *set_of(struct staging *s, uint64_t batch)
+static struct set *set_of(struct batch_pipeline *s, uint64_t batch)
 {
 	return &s->sets[batch % STAGING_SETS];
 }
 
 /* Waits for every stream. Returns the error since the last call, if any. */
-static weir_status settled(struct staging *s, weir_error *err)
+static weir_status settled(struct batch_pipeline *s, weir_error *err)
 {
 	const bool failed = s->failed;
 	s->failed = false;
@@ -234,7 +234,7 @@ static weir_status settled(struct staging *s, weir_error *err)
 }
 
 /* Trains the present set. step: in the backend's memory. */
-static void train(struct staging *s, const struct staging_step *step)
+static void train(struct batch_pipeline *s, const struct batch_pipeline_step *step)
 {
 	struct set *set = s->set;
 	const bool scaled = set->step->loss_scale > 0;
@@ -249,7 +249,7 @@ static void train(struct staging *s, const struct staging_step *step)
 }
 
 /* Copies back loss, not_finite and squares. */
-static void bring_back(struct staging *s, const struct set *set)
+static void bring_back(struct batch_pipeline *s, const struct set *set)
 {
 	const struct backend_ops *ops = s->backend->ops;
 	if (is_host(s))
@@ -261,8 +261,8 @@ static void bring_back(struct staging *s, const struct set *set)
 		ops->to_host_later(s->backend, set->squares, set->output.squares, set->measured * sizeof *set->squares);
 }
 
-weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
-                           const struct staging_step *step, const struct model_output *out, weir_error *err)
+weir_status batch_pipeline_launch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached,
+                                  const struct batch_pipeline_step *step, const struct model_output *out, weir_error *err)
 {
 	struct backend *b = s->backend;
 	assert(s->launched - s->collected < STAGING_SETS);
@@ -273,7 +273,7 @@ weir_status staging_launch(struct staging *s, const struct model_input *in, cons
 	load_batch(s, in, cached);
 	load_parameters(s, in, false);
 	*set->step = *step;
-	const struct staging_step *there = copied(s, &set->parts[STEP], set->step, sizeof *there);
+	const struct batch_pipeline_step *there = copied(s, &set->parts[STEP], set->step, sizeof *there);
 	b->ops->set_mark(b, &set->there);
 	b->ops->choose_stream(b, STREAM_COMPUTE);
 	b->ops->follow_mark(b, &s->before);
@@ -288,7 +288,7 @@ weir_status staging_launch(struct staging *s, const struct model_input *in, cons
 	return s->failed ? settled(s, err) : WEIR_OK;
 }
 
-weir_status staging_collect(struct staging *s, weir_error *err)
+weir_status batch_pipeline_collect(struct batch_pipeline *s, weir_error *err)
 {
 	struct backend *b = s->backend;
 	assert(s->collected < s->launched);
@@ -299,12 +299,12 @@ weir_status staging_collect(struct staging *s, weir_error *err)
 	return b->ops->await_mark(b, &s->back, err);
 }
 
-float *staging_gradient(const struct staging *s, enum model_table t)
+float *batch_pipeline_gradient(const struct batch_pipeline *s, enum model_table t)
 {
 	return s->sets[(s->collected - 1) % STAGING_SETS].output.gradients[t];
 }
 
-double staging_gradient_norm(const struct staging *s)
+double batch_pipeline_gradient_norm(const struct batch_pipeline *s)
 {
 	const struct set *set = &s->sets[(s->collected - 1) % STAGING_SETS];
 	double sum = 0;
@@ -313,26 +313,26 @@ double staging_gradient_norm(const struct staging *s)
 	return sqrt(sum);
 }
 
-weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
-                          const struct staging_step *step, const struct model_output *out, weir_error *err)
+weir_status batch_pipeline_train(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached,
+                                 const struct batch_pipeline_step *step, const struct model_output *out, weir_error *err)
 {
-	const weir_status status = staging_launch(s, in, cached, step, out, err);
-	return status == WEIR_OK ? staging_collect(s, err) : status;
+	const weir_status status = batch_pipeline_launch(s, in, cached, step, out, err);
+	return status == WEIR_OK ? batch_pipeline_collect(s, err) : status;
 }
 
-void staging_drop(struct staging *s)
+void batch_pipeline_drop(struct batch_pipeline *s)
 {
 	(void)settled(s, NULL); /* a permanent failure is reported again */
 	s->collected = s->launched;
 }
 
-weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err)
+weir_status batch_pipeline_load_flat(struct batch_pipeline *s, const struct model_input *in, weir_error *err)
 {
 	load_parameters(s, in, false);
 	return settled(s, err);
 }
 
-weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err)
+weir_status batch_pipeline_score(struct batch_pipeline *s, const struct model_input *in, float *scores, weir_error *err)
 {
 	const struct backend_ops *ops = s->backend->ops;
 	load_batch(s, in, NULL);

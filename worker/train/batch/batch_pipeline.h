@@ -9,8 +9,8 @@
  * on it before the launch are done, as they may still read the gradients of an earlier batch.
  * Operations issued on it after collecting find the batch computed. The host computes a batch when
  * it is launched. */
-#ifndef WEIR_STAGING_H
-#define WEIR_STAGING_H
+#ifndef WEIR_BATCH_PIPELINE_H
+#define WEIR_BATCH_PIPELINE_H
 
 #include "worker/model/model.h"
 #include "worker/train/batch/row_cache.h"
@@ -19,21 +19,21 @@
  * pushed. */
 #define STAGING_SETS 2u
 
-struct staging;
+struct batch_pipeline;
 
-struct staging_shape {
+struct batch_pipeline_shape {
 	uint32_t fields, dense_dim, context, sequence; /* of the data: dataset.h */
 };
 
 /* Borrows both. E_MEMORY. */
-weir_status staging_create(struct staging **out, struct backend *b, struct model *model, const struct staging_shape *shape,
-                           weir_error *err);
-void staging_destroy(struct staging *s);
+weir_status batch_pipeline_create(struct batch_pipeline **out, struct backend *b, struct model *model,
+                                  const struct batch_pipeline_shape *shape, weir_error *err);
+void batch_pipeline_destroy(struct batch_pipeline *s);
 
 /* From now on this table's parameters are in the backend's memory. */
-void staging_keep(struct staging *s, enum model_table t);
+void batch_pipeline_keep(struct batch_pipeline *s, enum model_table t);
 
-struct staging_step {
+struct batch_pipeline_step {
 	uint64_t seed;    /* of dropout */
 	float clip_norm;  /* 0: no clipping */
 	float loss_scale; /* a power of two; 0: none */
@@ -43,27 +43,27 @@ struct staging_step {
  * model_clip. cached: NULL, or the rows of the batch that a cache has; `in` then holds the others,
  * as pulled. The memory of `in` and `cached` stays unchanged until the batch is collected. Errors
  * of a device: E_MEMORY, E_UNSUPPORTED or E_IO, with the remedy. */
-weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
-                           const struct staging_step *step, const struct model_output *out, weir_error *err);
+weir_status batch_pipeline_launch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached,
+                                  const struct batch_pipeline_step *step, const struct model_output *out, weir_error *err);
 /* Waits for the oldest launched batch. Its loss is where `out` points, not_finite too (0 without a
  * loss scale). Its gradients are in the backend's memory until STAGING_SETS more batches are
  * launched; on the host they are out's own. */
-weir_status staging_collect(struct staging *s, weir_error *err);
+weir_status batch_pipeline_collect(struct batch_pipeline *s, weir_error *err);
 /* A table's gradient, for the batch collected last; NULL: the model has no such table. */
-float *staging_gradient(const struct staging *s, enum model_table t);
+float *batch_pipeline_gradient(const struct batch_pipeline *s, enum model_table t);
 /* Norm of all of that batch's gradients together, before clipping. 0: unknown, because they are
  * neither clipped nor of tokens. */
-double staging_gradient_norm(const struct staging *s);
+double batch_pipeline_gradient_norm(const struct batch_pipeline *s);
 /* Launches and collects one batch. */
-weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
-                          const struct staging_step *step, const struct model_output *out, weir_error *err);
+weir_status batch_pipeline_train(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached,
+                                 const struct batch_pipeline_step *step, const struct model_output *out, weir_error *err);
 /* Waits for everything on the device. Launched batches can no longer be collected. */
-void staging_drop(struct staging *s);
+void batch_pipeline_drop(struct batch_pipeline *s);
 
 /* Loads the flat tables that model_score reads from now on. */
-weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);
+weir_status batch_pipeline_load_flat(struct batch_pipeline *s, const struct model_input *in, weir_error *err);
 /* scores (rows, model_row_scores), host memory: those of model_score; of clicks, as
  * probabilities. */
-weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err);
+weir_status batch_pipeline_score(struct batch_pipeline *s, const struct model_input *in, float *scores, weir_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* The position of a batch in the whole training: the number of batches before it, in the order of
  * the passes and of each pass's units. It is a function of the job and its data, so every worker
  * finds the same position at any time. Schedules use it. */
-#ifndef WEIR_TRAIN_BATCH_PLACES_H
-#define WEIR_TRAIN_BATCH_PLACES_H
+#ifndef WEIR_BATCH_PLACES_H
+#define WEIR_BATCH_PLACES_H
 
 #include "common/job/job.h"
 #include "worker/data/dataset.h"

@@ -199,14 +199,14 @@ static enum model_table table_of(const struct gradients *g, uint32_t id)
 	return t;
 }
 
-weir_status gradients_bring_back(struct gradients *g, const struct staging *s, const struct minibatch *m, weir_push_item *items,
-                                 size_t count, weir_error *err)
+weir_status gradients_bring_back(struct gradients *g, const struct batch_pipeline *s, const struct minibatch *m,
+                                 weir_push_item *items, size_t count, weir_error *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		const enum model_table t = table_of(g, items[i].table);
 		const bool keyed = model_table_is_keyed(t);
 		const struct gradient from = {.table = t,
-		                              .at = staging_gradient(s, t),
+		                              .at = batch_pipeline_gradient(s, t),
 		                              .host = m->output.gradients[t],
 		                              .rows = items[i].rows,
 		                              .elements = model_table_elements(g->model, t) * (keyed ? items[i].rows : 1),

@@ -3,8 +3,8 @@
  * only the bytes to send. Rows of embeddings, and bf16, come as coded bytes. fp32, and rows that
  * wait for their turn (push.rows), come as values. For dense tables with a lossy codec nothing
  * comes: an encoder codes them on the device when they are pushed (kernels/compress.h). */
-#ifndef WEIR_TRAIN_GRADIENTS_H
-#define WEIR_TRAIN_GRADIENTS_H
+#ifndef WEIR_GRADIENTS_H
+#define WEIR_GRADIENTS_H
 
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/minibatch.h"
@@ -24,7 +24,7 @@ weir_status gradients_register(struct gradients *g, weir_client *client, const u
  * fills them in. Points them at weir_push's input, in the minibatch's memory or, for an encoder, in
  * the pipeline's. A gradient that is not finite comes as values, for weir_push to refuse. Returns a
  * failure of the device. */
-weir_status gradients_bring_back(struct gradients *g, const struct staging *s, const struct minibatch *m, weir_push_item *items,
-                                 size_t count, weir_error *err);
+weir_status gradients_bring_back(struct gradients *g, const struct batch_pipeline *s, const struct minibatch *m,
+                                 weir_push_item *items, size_t count, weir_error *err);
 
 #endif

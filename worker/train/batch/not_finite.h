@@ -1,7 +1,7 @@
 /* Gradients with a NaN or an infinity, and batches that are left out: the worker handles them here,
  * before it pushes. */
-#ifndef WEIR_TRAIN_NOT_FINITE_H
-#define WEIR_TRAIN_NOT_FINITE_H
+#ifndef WEIR_NOT_FINITE_H
+#define WEIR_NOT_FINITE_H
 
 #include "worker/train/batch/batch_pipeline.h"
 
@@ -9,7 +9,7 @@
 struct trained_batch {
 	struct backend *backend;
 	const struct model *model;
-	const struct staging *staging;
+	const struct batch_pipeline *pipeline;
 	size_t unique; /* rows of keyed tables */
 };
 

@@ -21,8 +21,8 @@
  * new row is pulled and not kept. So the keys of the batches so far determine the pulls, not the
  * arrival times of answers. A caller that drops a batch between look-up and join must forget the
  * whole cache. */
-#ifndef WEIR_TRAIN_ROW_CACHE_H
-#define WEIR_TRAIN_ROW_CACHE_H
+#ifndef WEIR_ROW_CACHE_H
+#define WEIR_ROW_CACHE_H
 
 #include "common/job/job.h"
 #include "worker/model/model.h"

@@ -1,6 +1,6 @@
 /* The model's tables in a job: registers them and builds a batch's pulls and pushes. */
-#ifndef WEIR_TRAIN_TABLES_H
-#define WEIR_TRAIN_TABLES_H
+#ifndef WEIR_TABLES_H
+#define WEIR_TABLES_H
 
 #include "weir/weir.h"
 #include "worker/data/dataset.h"

@@ -1,7 +1,7 @@
 /* The worker's compute device, from the job's keys device, train.precision and
  * train.device_memory. */
-#ifndef WEIR_TRAIN_DEVICE_H
-#define WEIR_TRAIN_DEVICE_H
+#ifndef WEIR_DEVICE_H
+#define WEIR_DEVICE_H
 
 #include "common/job/job.h"
 #include "kernels/backend.h"

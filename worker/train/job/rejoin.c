@@ -7,7 +7,7 @@
 
 #define PAUSE_MS 200u
 
-static weir_status try_one(const struct go_back *g, uint64_t left, weir_error *err)
+static weir_status try_one(const struct rejoin *g, uint64_t left, weir_error *err)
 {
 	if (*g->client)
 		weir_abandon(*g->client);
@@ -19,7 +19,7 @@ static weir_status try_one(const struct go_back *g, uint64_t left, weir_error *e
 	return s;
 }
 
-weir_status go_back(const struct go_back *g, weir_error *err)
+weir_status rejoin(const struct rejoin *g, weir_error *err)
 {
 	const uint64_t left = weir_generation(*g->client);
 	const int64_t end_ms = clock_ms(clock_system()) + WEIR_SERVER_PATIENCE_MS;

@@ -1,8 +1,8 @@
 /* Detects a run that goes wrong although its numbers stay finite (for those that do not, see
  * not_finite.h): the loss leaves its level, gradients explode, data do not come. Each anomaly is
  * reported once when it begins, and again only after it has ended. */
-#ifndef WEIR_TRAIN_ANOMALY_H
-#define WEIR_TRAIN_ANOMALY_H
+#ifndef WEIR_ANOMALY_H
+#define WEIR_ANOMALY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,9 +13,9 @@ struct fragment {
 	weir_ticket ticket; /* while pulling */
 };
 
-struct local {
+struct local_sgd {
 	struct backend *backend;
-	struct local_options options;
+	struct local_sgd_options options;
 	weir_optimizer inner;
 	struct optimizer *optimizer;
 	float *own, *global; /* (elements), the backend's memory */
@@ -35,13 +35,13 @@ struct local {
 
 /* --- Rounds */
 
-static uint32_t round_steps(const struct local_batch *b)
+static uint32_t round_steps(const struct local_sgd_batch *b)
 {
 	return b->unit->local_steps ? b->unit->local_steps : 1;
 }
 
 /* Whether the batch pushes fragment f. */
-static bool is_pushed(const struct local *l, const struct local_batch *b, uint32_t batch, uint32_t f)
+static bool is_pushed(const struct local_sgd *l, const struct local_sgd_batch *b, uint32_t batch, uint32_t f)
 {
 	const uint32_t steps = round_steps(b), fragments = l->options.fragments;
 	/* 0: the round has fewer batches than fragments */
@@ -50,7 +50,7 @@ static bool is_pushed(const struct local *l, const struct local_batch *b, uint32
 }
 
 /* The first batch from this one on that pushes a fragment. */
-static uint32_t next_push(const struct local *l, const struct local_batch *b)
+static uint32_t next_push(const struct local_sgd *l, const struct local_sgd_batch *b)
 {
 	for (uint32_t batch = b->batch; batch + 1 < b->batches; batch++)
 		for (uint32_t f = 0; f < l->options.fragments; f++)
@@ -59,21 +59,21 @@ static uint32_t next_push(const struct local *l, const struct local_batch *b)
 	return b->batches - 1;
 }
 
-static bool begins_unit(const struct local *l, const struct local_batch *b)
+static bool begins_unit(const struct local_sgd *l, const struct local_sgd_batch *b)
 {
 	return l->fresh || l->pass != b->unit->pass || l->unit != b->unit->unit || l->attempt != b->unit->attempt;
 }
 
 /* Batches from a push until its fragment is taken in: before any next push, also in a shortened
  * round. */
-static uint32_t overlap_of(const struct local *l, const struct local_batch *b)
+static uint32_t overlap_of(const struct local_sgd *l, const struct local_sgd_batch *b)
 {
 	const uint32_t apart = round_steps(b) / l->options.fragments;
 	return apart > l->options.overlap ? l->options.overlap : apart ? apart - 1 : 0;
 }
 
 /* Whether the fragment is to be taken in before this batch. */
-static bool is_due(const struct local *l, const struct local_batch *b, uint32_t f)
+static bool is_due(const struct local_sgd *l, const struct local_sgd_batch *b, uint32_t f)
 {
 	const struct fragment *x = &l->fragments[f];
 	return x->pushed && (b->batch > x->batch + overlap_of(l, b) || is_pushed(l, b, b->batch, f));
@@ -81,13 +81,13 @@ static bool is_due(const struct local *l, const struct local_batch *b, uint32_t 
 
 /* --- Values */
 
-static uint64_t elements_of(const struct local *l, const struct fragment *x)
+static uint64_t elements_of(const struct local_sgd *l, const struct fragment *x)
 {
 	const uint64_t end = x->end * WEIR_CHUNK < l->options.elements ? x->end * WEIR_CHUNK : l->options.elements;
 	return end - x->first * WEIR_CHUNK;
 }
 
-static void take_in(struct local *l, struct fragment *x, float merge)
+static void take_in(struct local_sgd *l, struct fragment *x, float merge)
 {
 	const struct backend_ops *ops = l->backend->ops;
 	const uint64_t at = x->first * WEIR_CHUNK, n = elements_of(l, x);
@@ -97,12 +97,12 @@ static void take_in(struct local *l, struct fragment *x, float merge)
 
 /* --- Pulls */
 
-static weir_batch push_id(const struct local *l, const struct local_batch *b)
+static weir_batch push_id(const struct local_sgd *l, const struct local_sgd_batch *b)
 {
 	return (weir_batch){.pass = b->unit->pass, .unit = b->unit->unit, .attempt = b->unit->attempt, .batch = next_push(l, b)};
 }
 
-static weir_status pull_all(struct local *l, const struct local_batch *b, weir_error *err)
+static weir_status pull_all(struct local_sgd *l, const struct local_sgd_batch *b, weir_error *err)
 {
 	const weir_batch id = push_id(l, b);
 	const weir_pull_item item = {.table = b->table, .values = l->incoming};
@@ -119,7 +119,7 @@ static weir_status pull_all(struct local *l, const struct local_batch *b, weir_e
 	return WEIR_OK;
 }
 
-static weir_status pull_fragment(struct local *l, const struct local_batch *b, struct fragment *x, weir_error *err)
+static weir_status pull_fragment(struct local_sgd *l, const struct local_sgd_batch *b, struct fragment *x, weir_error *err)
 {
 	const weir_batch id = push_id(l, b);
 	const weir_pull_item item = {
@@ -137,7 +137,7 @@ static weir_status settle(struct fragment *x, weir_client *client, weir_error *e
 	return weir_wait(client, x->ticket, -1, err);
 }
 
-uint64_t local_waits_for(const struct local *l, const struct local_batch *b)
+uint64_t local_sgd_waits_for(const struct local_sgd *l, const struct local_sgd_batch *b)
 {
 	uint64_t sequence = 0;
 	if (begins_unit(l, b))
@@ -148,7 +148,7 @@ uint64_t local_waits_for(const struct local *l, const struct local_batch *b)
 	return sequence;
 }
 
-weir_status local_acknowledged(struct local *l, const struct local_batch *b, uint64_t sequence, weir_error *err)
+weir_status local_sgd_acknowledged(struct local_sgd *l, const struct local_sgd_batch *b, uint64_t sequence, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	for (uint32_t f = 0; f < l->options.fragments && status == WEIR_OK && !begins_unit(l, b); f++) {
@@ -159,7 +159,7 @@ weir_status local_acknowledged(struct local *l, const struct local_batch *b, uin
 	return status;
 }
 
-weir_status local_begin(struct local *l, const struct local_batch *b, weir_error *err)
+weir_status local_sgd_begin(struct local_sgd *l, const struct local_sgd_batch *b, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	if (begins_unit(l, b)) {
@@ -185,12 +185,12 @@ weir_status local_begin(struct local *l, const struct local_batch *b, weir_error
 
 /* --- Steps */
 
-const float *local_parameters(const struct local *l)
+const float *local_sgd_parameters(const struct local_sgd *l)
 {
 	return l->own;
 }
 
-static void inner_step(struct local *l, uint64_t rate_step, const float *grad)
+static void inner_step(struct local_sgd *l, uint64_t rate_step, const float *grad)
 {
 	const struct optimizer_scalars scalars = {.lr = (float)schedule_lr(&l->inner, rate_step), .grad_scale = 1};
 	if (l->steps != UINT32_MAX)
@@ -204,8 +204,8 @@ static void inner_step(struct local *l, uint64_t rate_step, const float *grad)
 	}
 }
 
-void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step, float *grad, const uint64_t **chunks,
-                size_t *count)
+void local_sgd_step(struct local_sgd *l, const struct local_sgd_batch *b, uint64_t rate_step, float *grad,
+                    const uint64_t **chunks, size_t *count)
 {
 	inner_step(l, rate_step, grad);
 	*count = 0;
@@ -226,7 +226,7 @@ void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step
 
 /* --- Creation and destruction */
 
-static void first_values(struct local *l)
+static void first_values(struct local_sgd *l)
 {
 	const struct backend_ops *ops = l->backend->ops;
 	const uint64_t n = l->options.elements;
@@ -240,7 +240,7 @@ static void first_values(struct local *l)
 		l->fragments[f].pushed = l->fragments[f].pulling = false;
 }
 
-void local_forget(struct local *l, weir_client *client)
+void local_sgd_forget(struct local_sgd *l, weir_client *client)
 {
 	for (uint32_t f = 0; f < l->options.fragments; f++)
 		(void)settle(&l->fragments[f], client, NULL);
@@ -249,7 +249,7 @@ void local_forget(struct local *l, weir_client *client)
 	first_values(l);
 }
 
-static bool allocate(struct local *l)
+static bool allocate(struct local_sgd *l)
 {
 	struct backend *b = l->backend;
 	const uint64_t n = l->options.elements, chunks = weir_chunks(n), slots = optimizer_slots(l->inner.kind);
@@ -274,13 +274,13 @@ static bool allocate(struct local *l)
 }
 
 /* A device itself reports what it lacks. */
-static weir_status out_of_memory(struct local *l, weir_error *err)
+static weir_status out_of_memory(struct local_sgd *l, weir_error *err)
 {
 	const weir_status status = l->backend->ops->sync(l->backend, err);
 	return status != WEIR_OK ? status : weir_fail(err, WEIR_E_MEMORY, "out of memory for a worker's own weights");
 }
 
-weir_status local_create(struct local **out, struct backend *b, const struct local_options *options, weir_error *err)
+weir_status local_sgd_create(struct local_sgd **out, struct backend *b, const struct local_sgd_options *options, weir_error *err)
 {
 	*out = NULL;
 	if (options->fragments == 0 || options->fragments > weir_chunks(options->elements))
@@ -290,7 +290,7 @@ weir_status local_create(struct local **out, struct backend *b, const struct loc
 		    "expected at most as many fragments",
 		    options->fragments, (unsigned long long)options->elements, (unsigned long long)weir_chunks(options->elements),
 		    WEIR_CHUNK);
-	struct local *l = calloc(1, sizeof *l);
+	struct local_sgd *l = calloc(1, sizeof *l);
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a worker's own weights");
 	l->backend = b;
@@ -303,7 +303,7 @@ weir_status local_create(struct local **out, struct backend *b, const struct loc
 	if (status == WEIR_OK && !allocate(l))
 		status = out_of_memory(l, err);
 	if (status != WEIR_OK) {
-		local_destroy(l);
+		local_sgd_destroy(l);
 		return status;
 	}
 	first_values(l);
@@ -311,7 +311,7 @@ weir_status local_create(struct local **out, struct backend *b, const struct loc
 	return WEIR_OK;
 }
 
-void local_destroy(struct local *l)
+void local_sgd_destroy(struct local_sgd *l)
 {
 	if (!l)
 		return;

@@ -21,15 +21,15 @@
  *
  * Pulls and pushes of a round name the batch that pushes next: synchronous rounds are steps whose
  * members are such batches. */
-#ifndef WEIR_TRAIN_LOCAL_H
-#define WEIR_TRAIN_LOCAL_H
+#ifndef WEIR_LOCAL_SGD_H
+#define WEIR_LOCAL_SGD_H
 
 #include "kernels/backend.h"
 #include "weir/weir.h"
 
-struct local;
+struct local_sgd;
 
-struct local_options {
+struct local_sgd_options {
 	uint64_t elements;
 	const weir_optimizer *inner;
 	/* (segments_count) elements that its weight decay leaves out */
@@ -41,14 +41,14 @@ struct local_options {
 
 /* Takes 8 bytes of the backend's memory per element, plus the inner optimizer's slots, and 4 of the
  * host's. E_INVALID: there are fewer chunks than fragments; E_MEMORY. */
-weir_status local_create(struct local **out, struct backend *b, const struct local_options *options, weir_error *err);
-void local_destroy(struct local *l);
+weir_status local_sgd_create(struct local_sgd **out, struct backend *b, const struct local_sgd_options *options, weir_error *err);
+void local_sgd_destroy(struct local_sgd *l);
 /* Resets to the initial state: everything under way has been dropped. Waits for pulls. */
-void local_forget(struct local *l, weir_client *client);
+void local_sgd_forget(struct local_sgd *l, weir_client *client);
 
 /* A batch at work. `sequence` counts the worker's pushes from 1, and is the number of this
  * batch's. */
-struct local_batch {
+struct local_sgd_batch {
 	weir_client *client;
 	uint32_t table;
 	const weir_unit *unit;
@@ -56,18 +56,18 @@ struct local_batch {
 	uint64_t sequence;
 };
 
-/* The push that must be acknowledged before local_begin; 0: none. */
-uint64_t local_waits_for(const struct local *l, const struct local_batch *b);
+/* The push that must be acknowledged before local_sgd_begin; 0: none. */
+uint64_t local_sgd_waits_for(const struct local_sgd *l, const struct local_sgd_batch *b);
 /* Pushes up to this one are acknowledged: pulls the fragments that they pushed. */
-weir_status local_acknowledged(struct local *l, const struct local_batch *b, uint64_t sequence, weir_error *err);
+weir_status local_sgd_acknowledged(struct local_sgd *l, const struct local_sgd_batch *b, uint64_t sequence, weir_error *err);
 /* Before the batch is computed: takes in the fragments that are due. */
-weir_status local_begin(struct local *l, const struct local_batch *b, weir_error *err);
+weir_status local_sgd_begin(struct local_sgd *l, const struct local_sgd_batch *b, weir_error *err);
 /* The model's input: (elements), the backend's memory, the same address throughout. */
-const float *local_parameters(const struct local *l);
+const float *local_sgd_parameters(const struct local_sgd *l);
 /* One step of its own. rate_step: position in the inner optimizer's schedule. grad (elements), in
  * the backend's memory, becomes the deltas of the chunks that this batch pushes. *chunks: their
  * numbers (*count), rising, borrowed; 0: nothing of this table. */
-void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step, float *grad, const uint64_t **chunks,
-                size_t *count);
+void local_sgd_step(struct local_sgd *l, const struct local_sgd_batch *b, uint64_t rate_step, float *grad,
+                    const uint64_t **chunks, size_t *count);
 
 #endif

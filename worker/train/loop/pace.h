@@ -1,8 +1,8 @@
 /* Artificial slowness (train.pace), for experiments with stragglers on one machine. A batch lasts
  * at least a given time, however the processor is shared, and one worker's batches last longer. The
  * slow worker may change by the clock, at random, in the same way for all workers of a machine. */
-#ifndef WEIR_TRAIN_PACE_H
-#define WEIR_TRAIN_PACE_H
+#ifndef WEIR_PACE_H
+#define WEIR_PACE_H
 
 #include "common/base/clock.h"
 #include "common/job/job.h"

@@ -45,7 +45,7 @@ struct slot {
 	struct held_unit *unit;
 	uint64_t place;     /* in the training */
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
-	struct staging_step step;
+	struct batch_pipeline_step step;
 	int64_t launched_ns;
 	int64_t until_ns; /* train.pace: the batch lasts at least until then */
 };
@@ -61,12 +61,12 @@ struct trainer {
 	struct prefetcher *prefetcher;
 	struct backend *backend;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *pipeline;
 	struct gradients *gradients;
 	struct row_cache *row_cache; /* NULL: none */
 	struct tables tables;
-	struct local *local;  /* NULL: the dense table's mode is not local */
-	weir_optimizer inner; /* inner optimizer of `local` */
+	struct local_sgd *local; /* NULL: the dense table's mode is not local */
+	weir_optimizer inner;    /* inner optimizer of `local` */
 	struct loss_scale scale;
 	struct trainer_metrics metrics;
 	struct anomalies anomalies;
@@ -232,14 +232,14 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 
 /* --- The worker's own copy of a dense table */
 
-static struct local_batch local_batch_of(const struct trainer *t, const struct slot *s)
+static struct local_sgd_batch local_batch_of(const struct trainer *t, const struct slot *s)
 {
-	return (struct local_batch){.client = t->client,
-	                            .table = t->tables.ids[MODEL_DENSE],
-	                            .unit = &s->unit->lease,
-	                            .batch = s->item->index,
-	                            .batches = s->item->batches,
-	                            .sequence = t->computed + 1};
+	return (struct local_sgd_batch){.client = t->client,
+	                                .table = t->tables.ids[MODEL_DENSE],
+	                                .unit = &s->unit->lease,
+	                                .batch = s->item->index,
+	                                .batches = s->item->batches,
+	                                .sequence = t->computed + 1};
 }
 
 /* Position in the inner optimizer's schedule. It is a function of the batch, so that a worker that
@@ -257,16 +257,16 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 {
 	if (t->local == NULL)
 		return WEIR_OK;
-	const struct local_batch b = local_batch_of(t, s);
-	const uint64_t waits_for = local_waits_for(t->local, &b);
+	const struct local_sgd_batch b = local_batch_of(t, s);
+	const uint64_t waits_for = local_sgd_waits_for(t->local, &b);
 	weir_status status = WEIR_OK;
 	while (status == WEIR_OK && t->acknowledged < waits_for)
 		status = acknowledge(t, true, err);
 	if (status == WEIR_OK)
-		status = local_acknowledged(t->local, &b, t->acknowledged, err);
+		status = local_sgd_acknowledged(t->local, &b, t->acknowledged, err);
 	if (status == WEIR_OK)
-		status = local_begin(t->local, &b, err);
-	s->data.input.parameters[MODEL_DENSE] = local_parameters(t->local);
+		status = local_sgd_begin(t->local, &b, err);
+	s->data.input.parameters[MODEL_DENSE] = local_sgd_parameters(t->local);
 	return status;
 }
 
@@ -335,7 +335,7 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	size_t chunks_count = 0;
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
-	const struct trained_batch made = {t->backend, t->model, t->staging, s->data.input.unique};
+	const struct trained_batch made = {t->backend, t->model, t->pipeline, s->data.input.unique};
 	if (left_out && t->local == NULL)
 		return weir_leave_out(t->client, &id, err);
 	if (left_out)
@@ -343,15 +343,16 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	if (t->job->train.not_finite == NOT_FINITE_CLIP && trained_clip_not_finite(&made))
 		note_not_finite(t, &id, report, "is clipped", "elements that were not finite are 0");
 	if (t->local != NULL) {
-		const struct local_batch b = local_batch_of(t, s);
+		const struct local_sgd_batch b = local_batch_of(t, s);
 		/* It would stay in the table and in its optimizer's moments, so the batch's gradients
 		 * become 0. */
 		if (t->job->train.not_finite == NOT_FINITE_REJECT && trained_zero_not_finite(&made))
 			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
-		local_step(t->local, &b, inner_step_number(t, s), staging_gradient(t->staging, MODEL_DENSE), &chunks, &chunks_count);
+		local_sgd_step(t->local, &b, inner_step_number(t, s), batch_pipeline_gradient(t->pipeline, MODEL_DENSE), &chunks,
+		               &chunks_count);
 	}
 	const size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
-	weir_status status = gradients_bring_back(t->gradients, t->staging, &s->data, items, count, err);
+	weir_status status = gradients_bring_back(t->gradients, t->pipeline, &s->data, items, count, err);
 	const weir_push_options options = {.place = s->place + 1, .weight = weight_of(t, s)};
 	if (status == WEIR_OK)
 		status = weir_push(t->client, &id, items, count, &options, NULL, NULL, &s->ticket, err);
@@ -373,7 +374,7 @@ static uint64_t device_bytes(const struct trainer *t)
 static void tell_training(const struct trainer *t, const struct slot *s, weir_report *report)
 {
 	const struct model_input *in = &s->data.input;
-	const double loss = *s->data.output.loss_sum, norm = staging_gradient_norm(t->staging),
+	const double loss = *s->data.output.loss_sum, norm = batch_pipeline_gradient_norm(t->pipeline),
 	             peak = (double)t->job->train.peak_flops;
 	report->loss_sum = isfinite(loss) ? loss : (double)NAN;
 	if (in->sequence > 0) /* so that the mean over rows is the mean over targets */
@@ -403,10 +404,11 @@ static weir_status launch_next(struct trainer *t, weir_error *err)
 	const weir_unit *u = &s->unit->lease;
 	s->launched_ns = clock_ns(clock);
 	s->until_ns = s->launched_ns + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	s->step = (struct staging_step){.seed = trainer_dropout_seed(t->job, u->pass, u->place, s->item->index),
-	                                .clip_norm = t->job->train.clip_norm,
-	                                .loss_scale = t->scale.value};
-	status = staging_launch(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &s->step, &s->data.output, err);
+	s->step = (struct batch_pipeline_step){.seed = trainer_dropout_seed(t->job, u->pass, u->place, s->item->index),
+	                                       .clip_norm = t->job->train.clip_norm,
+	                                       .loss_scale = t->scale.value};
+	status = batch_pipeline_launch(t->pipeline, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &s->step,
+	                               &s->data.output, err);
 	t->launched += status == WEIR_OK;
 	return status;
 }
@@ -427,7 +429,7 @@ static void note_not_replayed(struct trainer *t)
 static weir_status push_next(struct trainer *t, weir_error *err)
 {
 	struct slot *s = slot_at(t, t->computed);
-	weir_status status = staging_collect(t->staging, err);
+	weir_status status = batch_pipeline_collect(t->pipeline, err);
 	if (status != WEIR_OK)
 		return status;
 	note_not_replayed(t);
@@ -518,7 +520,7 @@ static weir_status turn(struct trainer *t, weir_error *err)
  * returns. */
 static void drop_everything(struct trainer *t)
 {
-	staging_drop(t->staging);
+	batch_pipeline_drop(t->pipeline);
 	for (; t->acknowledged < t->started; t->acknowledged++) {
 		struct slot *s = slot_at(t, t->acknowledged);
 		weir_error ignored = {0};
@@ -529,7 +531,7 @@ static void drop_everything(struct trainer *t)
 	}
 	t->computed = t->launched = t->started;
 	if (t->local != NULL)
-		local_forget(t->local, t->client);
+		local_sgd_forget(t->local, t->client);
 	if (t->row_cache != NULL)
 		row_cache_forget(t->row_cache);
 	prefetcher_flush(t->prefetcher);
@@ -558,11 +560,11 @@ static weir_status open_client(void *trainer, weir_error *err);
 /* Rejoins; nothing in hand counts any more. */
 static weir_status begin_anew(struct trainer *t, weir_error *err)
 {
-	const struct go_back g = {
+	const struct rejoin g = {
 	    .client = &t->client, .open = open_client, .arg = t, .stop = t->options->stop, .logger = t->options->logger};
 	drop_everything(t);
 	t->units.finished = false;
-	return go_back(&g, err);
+	return rejoin(&g, err);
 }
 
 static weir_status train(struct trainer *t, weir_error *err)
@@ -626,15 +628,15 @@ static weir_status open_local(struct trainer *t, weir_error *err)
 	const struct job_table *table = &t->job->tables.dense;
 	const struct training_length length = training_length_of(t->job, t->dataset);
 	const weir_table_spec spec = model_table_spec(t->model, MODEL_DENSE);
-	const struct local_options options = {.elements = model_table_elements(t->model, MODEL_DENSE),
-	                                      .segments = spec.segments,
-	                                      .segments_count = spec.segments_count,
-	                                      .inner = &t->inner,
-	                                      .fragments = table->mode.fragments,
-	                                      .overlap = table->local.overlap,
-	                                      .merge = table->local.merge};
+	const struct local_sgd_options options = {.elements = model_table_elements(t->model, MODEL_DENSE),
+	                                          .segments = spec.segments,
+	                                          .segments_count = spec.segments_count,
+	                                          .inner = &t->inner,
+	                                          .fragments = table->mode.fragments,
+	                                          .overlap = table->local.overlap,
+	                                          .merge = table->local.merge};
 	weir_status s = tables_inner(&t->inner, t->job, &length, err);
-	return s == WEIR_OK ? local_create(&t->local, t->backend, &options, err) : s;
+	return s == WEIR_OK ? local_sgd_create(&t->local, t->backend, &options, err) : s;
 }
 
 /* Batches that a device computes while the one before is pushed. None if a batch must begin with
@@ -680,14 +682,14 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	s = model_create(&t->model, t->backend, t->job, &data, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, err);
-	const struct staging_shape shape = {
+	const struct batch_pipeline_shape shape = {
 	    .fields = info->fields, .dense_dim = info->dense_dim, .context = info->context, .sequence = info->sequence};
 	if (s == WEIR_OK)
-		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
+		s = batch_pipeline_create(&t->pipeline, t->backend, t->model, &shape, err);
 	if (s == WEIR_OK)
 		s = gradients_create(&t->gradients, t->backend, t->model, err);
 	if (s == WEIR_OK && t->local != NULL)
-		staging_keep(t->staging, MODEL_DENSE);
+		batch_pipeline_keep(t->pipeline, MODEL_DENSE);
 	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
 		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	if (s == WEIR_OK)
@@ -735,9 +737,9 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	}
 	prefetcher_destroy(t->prefetcher);
 	log_device(t);
-	local_destroy(t->local);
+	local_sgd_destroy(t->local);
 	gradients_destroy(t->gradients);
-	staging_destroy(t->staging);
+	batch_pipeline_destroy(t->pipeline);
 	row_cache_destroy(t->row_cache);
 	model_destroy(t->model);
 	if (t->backend != NULL)

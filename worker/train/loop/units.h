@@ -1,7 +1,7 @@
 /* The work units that a trainer holds, from lease to commit; and the residuals of error feedback,
  * which go out with the last of them. */
-#ifndef WEIR_TRAIN_UNITS_H
-#define WEIR_TRAIN_UNITS_H
+#ifndef WEIR_UNITS_H
+#define WEIR_UNITS_H
 
 #include "worker/data/prefetch.h"
 #include "worker/train/batch/tables.h"

@@ -205,9 +205,9 @@ static weir_status open_anew(void *evaluator, weir_error *err)
 
 static weir_status begin_anew(struct evaluator *e, weir_error *err)
 {
-	const struct go_back g = {
+	const struct rejoin g = {
 	    .client = &e->client, .open = open_anew, .arg = e, .stop = e->options->stop, .logger = e->options->logger};
-	return go_back(&g, err);
+	return rejoin(&g, err);
 }
 
 static weir_status serve(struct evaluator *e, weir_error *err)

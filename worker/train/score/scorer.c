@@ -27,7 +27,7 @@ struct scorer {
 	struct scorer_options options;
 	struct backend *backend;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *pipeline;
 	struct tables tables;      /* with a client */
 	struct snapshot *snapshot; /* with a file */
 	struct scoring ring[SCORER_RING];
@@ -68,12 +68,12 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
 		                             : tables_find(&s->tables, s->model, options->client, err);
 	const struct job *job = options->job;
-	const struct staging_shape shape = {.fields = s->options.data.fields,
-	                                    .dense_dim = s->options.data.dense_dim,
-	                                    .context = job->data.format == DATA_TEXT ? job->data.context : 0,
-	                                    .sequence = job->data.format == DATA_TOKENS ? job->data.sequence : 0};
+	const struct batch_pipeline_shape shape = {.fields = s->options.data.fields,
+	                                           .dense_dim = s->options.data.dense_dim,
+	                                           .context = job->data.format == DATA_TEXT ? job->data.context : 0,
+	                                           .sequence = job->data.format == DATA_TOKENS ? job->data.sequence : 0};
 	if (status == WEIR_OK)
-		status = staging_create(&s->staging, s->backend, s->model, &shape, err);
+		status = batch_pipeline_create(&s->pipeline, s->backend, s->model, &shape, err);
 	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
 		status = minibatch_init(&s->ring[i].data, s->backend, s->model, NULL, err);
 	if (status == WEIR_OK)
@@ -89,7 +89,7 @@ void scorer_close(struct scorer *s)
 		return;
 	for (size_t i = 0; i < SCORER_RING; i++)
 		minibatch_free(&s->ring[i].data);
-	staging_destroy(s->staging);
+	batch_pipeline_destroy(s->pipeline);
 	model_destroy(s->model);
 	if (s->backend != NULL)
 		s->backend->ops->destroy(s->backend);
@@ -128,7 +128,7 @@ static weir_status load_flat(struct scorer *s, weir_error *err)
 		if (status != WEIR_OK)
 			return status;
 	}
-	return staging_load_flat(s->staging, &first->input, err);
+	return batch_pipeline_load_flat(s->pipeline, &first->input, err);
 }
 
 static weir_status start(struct scorer *s, struct scoring *b, struct prefetched *item, weir_error *err)
@@ -159,7 +159,7 @@ static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn ro
 	}
 	if (status != WEIR_OK)
 		return status;
-	status = staging_score(s->staging, &b->data.input, s->scores, err);
+	status = batch_pipeline_score(s->pipeline, &b->data.input, s->scores, err);
 	return status == WEIR_OK ? rows(arg, &b->item->batch, s->scores, err) : status;
 }
 

@@ -32,7 +32,7 @@ static void open_world(struct world *w)
 	                           .name = "server-0",
 	                           .listen = cluster_address(0),
 	                           .generation = RECORDS_GENERATION,
-	                           .boot = 1,
+	                           .process_id = 1,
 	                           .servers = 1,
 	                           .partitions = CLUSTER_PARTITIONS,
 	                           .executors = 2,

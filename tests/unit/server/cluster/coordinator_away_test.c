@@ -62,8 +62,8 @@ static void close_counted(struct coord *c)
 	free(c);
 }
 
-static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
-                                weir_error *err)
+static weir_status open_session(void *arg, struct coord **out, const struct callback_executor *session,
+                                const struct coord_options *options, weir_error *err)
 {
 	static const struct coord_ops ops = {.read = count_read, .txn = pass_txn, .watch_start = pass_watch, .close = close_counted};
 	struct scene *s = arg;
@@ -122,7 +122,7 @@ static weir_status start(struct scene *s, uint32_t replicas, uint32_t patience_m
 	                                 .name = "server-0",
 	                                 .listen = addresses[0],
 	                                 .generation = 1,
-	                                 .boot = 1,
+	                                 .process_id = 1,
 	                                 .servers = SERVERS,
 	                                 .partitions = PARTITIONS,
 	                                 .replicas = replicas,

@@ -10,15 +10,15 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/proto/pieces.h"
 
-enum { SERVERS = 3, PARTITIONS = 40, SENT_MAX = 16, GOT_MAX = HEART_KINDS * (PARTITIONS + 1) };
+enum { SERVERS = 3, PARTITIONS = 40, SENT_MAX = 16, GOT_MAX = HEARTBEAT_KINDS * (PARTITIONS + 1) };
 
 /* A server as its heart sees it. */
 struct host {
-	struct heart *heart;
+	struct failure_detector *detector;
 	struct message *sent[SENT_MAX]; /* (sent_count) */
 	uint16_t to[SENT_MAX];
 	uint32_t sent_count;
-	struct heart_item got[GOT_MAX]; /* (got_count) */
+	struct heartbeat_item got[GOT_MAX]; /* (got_count) */
 	uint32_t got_count;
 	bool silent[SERVERS];
 	uint32_t reports; /* of silence, and of its end */
@@ -37,9 +37,10 @@ static void on_deliver(void *arg, uint16_t partition, const struct replica_messa
 {
 	struct host *h = arg;
 	assert_true(h->got_count < GOT_MAX);
-	h->got[h->got_count++] = (struct heart_item){.partition = partition, .message = *m};
+	h->got[h->got_count++] = (struct heartbeat_item){.partition = partition, .message = *m};
 	if (h->answers)
-		heart_add(h->heart, partition, &(struct replica_message){.kind = REPLICA_REFUSE, .to = m->from, .epoch = m->epoch + 1});
+		failure_detector_add(h->detector, partition,
+		                     &(struct replica_message){.kind = REPLICA_REFUSE, .to = m->from, .epoch = m->epoch + 1});
 }
 
 static void on_silence(void *arg, uint16_t server, bool silent)
@@ -50,26 +51,26 @@ static void on_silence(void *arg, uint16_t server, bool silent)
 	h->reports++;
 }
 
-static struct heart_options options_of(struct host *h, uint16_t self)
+static struct failure_detector_options options_of(struct host *h, uint16_t self)
 {
-	return (struct heart_options){.uuid = "heart test",
-	                              .generation = 4,
-	                              .self = self,
-	                              .servers = SERVERS,
-	                              .partitions = PARTITIONS,
-	                              .incarnation = 10 + self,
-	                              .boot = 0xb007 + self,
-	                              .arg = h,
-	                              .send = on_send,
-	                              .deliver = on_deliver,
-	                              .silence = on_silence};
+	return (struct failure_detector_options){.uuid = "heart test",
+	                                         .generation = 4,
+	                                         .self = self,
+	                                         .servers = SERVERS,
+	                                         .partitions = PARTITIONS,
+	                                         .incarnation = 10 + self,
+	                                         .process_id = 0xb007 + self,
+	                                         .arg = h,
+	                                         .send = on_send,
+	                                         .deliver = on_deliver,
+	                                         .silence = on_silence};
 }
 
 static void host_start(struct host *h, uint16_t self)
 {
-	const struct heart_options o = options_of(h, self);
-	*h = (struct host){.heart = heart_create(&o)};
-	assert_non_null(h->heart);
+	const struct failure_detector_options o = options_of(h, self);
+	*h = (struct host){.detector = failure_detector_create(&o)};
+	assert_non_null(h->detector);
 }
 
 static void drop_sent(struct host *h)
@@ -82,20 +83,20 @@ static void drop_sent(struct host *h)
 static void host_stop(struct host *h)
 {
 	drop_sent(h);
-	heart_destroy(h->heart);
+	failure_detector_destroy(h->detector);
 }
 
 static void receive_well(struct host *h, const struct message *m)
 {
 	weir_error err = {0};
-	CHECK_OK(heart_receive(h->heart, m, &err), err);
+	CHECK_OK(failure_detector_receive(h->detector, m, &err), err);
 }
 
 /* What `h` sends to `to` in one beat. One reference. */
 static struct message *beat_to(struct host *h, uint16_t to)
 {
 	struct message *found = NULL;
-	heart_beat(h->heart);
+	failure_detector_beat(h->detector);
 	assert_int_equal(h->sent_count, SERVERS);
 	for (uint32_t i = 0; i < h->sent_count; i++)
 		if (h->to[i] == to)
@@ -138,7 +139,7 @@ static void assert_message(const struct replica_message *a, const struct replica
 	assert_null(a->epochs);
 }
 
-static const enum replica_message_kind kinds[HEART_KINDS] = {REPLICA_JOIN, REPLICA_ACK, REPLICA_REFUSE, REPLICA_APPEND};
+static const enum replica_message_kind kinds[HEARTBEAT_KINDS] = {REPLICA_JOIN, REPLICA_ACK, REPLICA_REFUSE, REPLICA_APPEND};
 
 /* --- One message for all */
 
@@ -149,23 +150,23 @@ static void all_partitions_share_one_message(void **state)
 	host_start(&a, 0);
 	host_start(&b, 1);
 	for (uint32_t i = 0; i < GOT_MAX; i++) {
-		const uint32_t p = i / HEART_KINDS;
-		const struct replica_message m = message_of(kinds[i % HEART_KINDS], 0, 1, 100 * i);
-		heart_add(a.heart, p == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)p, &m);
+		const uint32_t p = i / HEARTBEAT_KINDS;
+		const struct replica_message m = message_of(kinds[i % HEARTBEAT_KINDS], 0, 1, 100 * i);
+		failure_detector_add(a.detector, p == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)p, &m);
 	}
 	struct message *m = beat_to(&a, 1);
-	assert_int_equal(m->bytes, HEART_HEADER_BYTES + GOT_MAX * HEART_ITEM_BYTES);
+	assert_int_equal(m->bytes, HEARTBEAT_HEADER_BYTES + GOT_MAX * HEARTBEAT_ITEM_BYTES);
 	receive_well(&b, m);
 	message_release(m);
 	assert_int_equal(b.got_count, GOT_MAX);
 	for (uint32_t i = 0; i < GOT_MAX; i++) {
-		const uint32_t p = i / HEART_KINDS;
-		const struct replica_message sent = message_of(kinds[i % HEART_KINDS], 0, 1, 100 * i);
+		const uint32_t p = i / HEARTBEAT_KINDS;
+		const struct replica_message sent = message_of(kinds[i % HEARTBEAT_KINDS], 0, 1, 100 * i);
 		assert_int_equal(b.got[i].partition, p == PARTITIONS ? JOURNAL_LEDGER : p);
 		assert_message(&b.got[i].message, &sent);
 	}
 	m = beat_to(&a, 1); /* nothing is said twice */
-	assert_int_equal(m->bytes, HEART_HEADER_BYTES);
+	assert_int_equal(m->bytes, HEARTBEAT_HEADER_BYTES);
 	receive_well(&b, m);
 	message_release(m);
 	assert_int_equal(b.got_count, GOT_MAX);
@@ -180,23 +181,23 @@ static void the_newest_of_a_kind_is_sent(void **state)
 	host_start(&a, 0);
 	host_start(&b, 1);
 	struct replica_message m = {.kind = REPLICA_ACK, .to = 1, .epoch = 3, .last = 7, .gap = true};
-	heart_add(a.heart, 5, &m);
+	failure_detector_add(a.detector, 5, &m);
 	m.to = 2;
-	heart_add(a.heart, 5, &m); /* another server's */
+	failure_detector_add(a.detector, 5, &m); /* another server's */
 	m = (struct replica_message){.kind = REPLICA_ACK, .to = 1, .epoch = 3, .last = 9};
-	heart_add(a.heart, 5, &m);
+	failure_detector_add(a.detector, 5, &m);
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 1);
 	assert_int_equal(b.got[0].message.last, 9);
 	assert_true(b.got[0].message.gap); /* still to be asked for */
-	heart_add(a.heart, 5, &m);
+	failure_detector_add(a.detector, 5, &m);
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 2);
 	assert_false(b.got[1].message.gap);
 	m.gap = true;
-	heart_add(a.heart, 5, &m);
+	failure_detector_add(a.detector, 5, &m);
 	m = (struct replica_message){.kind = REPLICA_ACK, .to = 1, .epoch = 4, .last = 2};
-	heart_add(a.heart, 5, &m);
+	failure_detector_add(a.detector, 5, &m);
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 3);
 	assert_int_equal(b.got[2].message.epoch, 4);
@@ -214,7 +215,7 @@ static void an_answer_goes_with_the_next_beat(void **state)
 	b.answers = true;
 	for (uint16_t p = 0; p < PARTITIONS; p++) {
 		const struct replica_message m = message_of(REPLICA_JOIN, 0, 1, p);
-		heart_add(a.heart, p, &m);
+		failure_detector_add(a.detector, p, &m);
 	}
 	carry(&a, &b, 1);
 	carry(&b, &a, 0);
@@ -231,11 +232,11 @@ static void an_answer_goes_with_the_next_beat(void **state)
 static void only_small_messages_fit(void **state)
 {
 	(void)state;
-	assert_int_equal(heart_kind(&(struct replica_message){.kind = REPLICA_ESTABLISH}), 0);
-	assert_int_equal(heart_kind(&(struct replica_message){.kind = REPLICA_APPEND, .first = 4, .last = 4}), 0);
-	for (uint32_t i = 0; i < HEART_KINDS; i++) {
+	assert_int_equal(heartbeat_kind(&(struct replica_message){.kind = REPLICA_ESTABLISH}), 0);
+	assert_int_equal(heartbeat_kind(&(struct replica_message){.kind = REPLICA_APPEND, .first = 4, .last = 4}), 0);
+	for (uint32_t i = 0; i < HEARTBEAT_KINDS; i++) {
 		const struct replica_message m = message_of(kinds[i], 0, 1, 5);
-		assert_int_equal(heart_kind(&m), i + 1);
+		assert_int_equal(heartbeat_kind(&m), i + 1);
 	}
 }
 
@@ -247,24 +248,24 @@ static void a_server_is_silent_after_the_limit(void **state)
 	static struct host a, b;
 	host_start(&a, 0);
 	host_start(&b, 1);
-	for (uint32_t i = 1; i < WEIR_HEART_SILENT_TICKS; i++)
-		heart_tick(b.heart);
+	for (uint32_t i = 1; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
+		failure_detector_tick(b.detector);
 	assert_int_equal(b.reports, 0);
 	carry(&a, &b, 1); /* one was heard in time */
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	assert_true(!b.silent[0] && b.silent[2] && !b.silent[1]);
-	for (uint32_t i = 2; i < WEIR_HEART_SILENT_TICKS; i++)
-		heart_tick(b.heart);
+	for (uint32_t i = 2; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
+		failure_detector_tick(b.detector);
 	assert_int_equal(b.reports, 1);
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	assert_true(b.silent[0] && b.reports == 2);
-	heart_tick(b.heart); /* says so once */
+	failure_detector_tick(b.detector); /* says so once */
 	assert_int_equal(b.reports, 2);
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), WEIR_HEART_SILENT_TICKS + 1);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), WEIR_HEARTBEAT_SILENT_TICKS + 1);
 	carry(&a, &b, 1);
 	assert_true(!b.silent[0] && b.reports == 3);
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 0);
-	heart_heard(b.heart, 2); /* by another stream */
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 0);
+	failure_detector_heard(b.detector, 2); /* by another stream */
 	assert_true(!b.silent[2] && b.reports == 4);
 	host_stop(&a);
 	host_stop(&b);
@@ -274,20 +275,20 @@ static void a_server_is_silent_after_the_limit(void **state)
 static void a_server_that_was_not_heard_yet_has_more_time(void **state)
 {
 	(void)state;
-	enum { FIRST_TICKS = 3 * WEIR_HEART_SILENT_TICKS };
+	enum { FIRST_TICKS = 3 * WEIR_HEARTBEAT_SILENT_TICKS };
 	struct host a, b;
 	host_start(&b, 1);
-	struct heart_options o = options_of(&a, 0);
+	struct failure_detector_options o = options_of(&a, 0);
 	o.first_ticks = FIRST_TICKS;
-	a = (struct host){.heart = heart_create(&o)};
-	assert_non_null(a.heart);
+	a = (struct host){.detector = failure_detector_create(&o)};
+	assert_non_null(a.detector);
 	carry(&b, &a, 0);
 	for (uint32_t i = 1; i < FIRST_TICKS; i++) {
-		heart_tick(a.heart);
-		assert_int_equal(a.silent[1], i >= WEIR_HEART_SILENT_TICKS);
+		failure_detector_tick(a.detector);
+		assert_int_equal(a.silent[1], i >= WEIR_HEARTBEAT_SILENT_TICKS);
 		assert_false(a.silent[2]);
 	}
-	heart_tick(a.heart);
+	failure_detector_tick(a.detector);
 	assert_true(a.silent[2]);
 	carry(&b, &a, 0);
 	assert_false(a.silent[1]);
@@ -303,10 +304,10 @@ static void a_pause_is_one_tick(void **state)
 	host_start(&a, 0);
 	host_start(&b, 1);
 	for (uint32_t i = 0; i < 100; i++) {
-		heart_tick(a.heart);
+		failure_detector_tick(a.detector);
 		carry(&a, &b, 1);
 	}
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	assert_int_equal(b.reports, 0);
 	host_stop(&a);
 	host_stop(&b);
@@ -318,23 +319,23 @@ static void who_does_not_hear_itself_counts_nobody(void **state)
 	(void)state;
 	static struct host b;
 	host_start(&b, 1);
-	for (uint32_t i = 1; i < WEIR_HEART_SILENT_TICKS; i++) {
+	for (uint32_t i = 1; i < WEIR_HEARTBEAT_SILENT_TICKS; i++) {
 		carry(&b, &b, 1);
-		heart_tick(b.heart);
+		failure_detector_tick(b.detector);
 	}
 	carry(&b, &b, 1);
 	carry(&b, &b, 1);
 	assert_int_equal(b.reports, 0);
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	assert_true(b.silent[0] && b.silent[2] && b.reports == 2);
-	heart_heard(b.heart, 0);
-	for (uint32_t i = 0; i < 10 * WEIR_HEART_SILENT_TICKS; i++)
-		heart_tick(b.heart);
+	failure_detector_heard(b.detector, 0);
+	for (uint32_t i = 0; i < 10 * WEIR_HEARTBEAT_SILENT_TICKS; i++)
+		failure_detector_tick(b.detector);
 	assert_true(!b.silent[0] && b.reports == 3);
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 0);
-	heart_lost_itself(b.heart); /* it has no way to itself any more, and goes by its ticks */
-	for (uint32_t i = 0; i < WEIR_HEART_SILENT_TICKS; i++)
-		heart_tick(b.heart);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 0);
+	failure_detector_lost_itself(b.detector); /* it has no way to itself any more, and goes by its ticks */
+	for (uint32_t i = 0; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
+		failure_detector_tick(b.detector);
 	assert_true(b.silent[0] && !b.silent[1] && b.reports == 4);
 	host_stop(&b);
 }
@@ -345,9 +346,9 @@ static void a_server_that_does_not_beat_counts_others(void **state)
 	static struct host a, b;
 	host_start(&a, 0);
 	host_start(&b, 1);
-	for (uint32_t i = 0; i < WEIR_HEART_SILENT_TICKS; i++) {
-		heart_tick(a.heart);
-		heart_tick(b.heart);
+	for (uint32_t i = 0; i < WEIR_HEARTBEAT_SILENT_TICKS; i++) {
+		failure_detector_tick(a.detector);
+		failure_detector_tick(b.detector);
 		carry(&a, &b, 1); /* b is stuck, and does not beat */
 	}
 	assert_true(a.silent[1] && !b.silent[0]);
@@ -358,22 +359,22 @@ static void a_server_that_does_not_beat_counts_others(void **state)
 /* --- Starts */
 
 /* A heartbeat of server 0 to server 1, by what it says. One reference. */
-static struct message *beat_of(struct heart_header h, const struct heart_item *items)
+static struct message *beat_of(struct heartbeat_header h, const struct heartbeat_item *items)
 {
-	struct message *m = heart_pack(&h, items);
+	struct message *m = heartbeat_pack(&h, items);
 	assert_non_null(m);
 	return m;
 }
 
-static struct heart_header header_of(uint64_t incarnation, uint64_t boot)
+static struct heartbeat_header header_of(uint64_t incarnation, uint64_t process_id)
 {
-	return (struct heart_header){
-	    .uuid = "heart test", .generation = 4, .incarnation = incarnation, .boot = boot, .from = 0, .to = 1};
+	return (struct heartbeat_header){
+	    .uuid = "heart test", .generation = 4, .incarnation = incarnation, .process_id = process_id, .from = 0, .to = 1};
 }
 
 static weir_status receive(struct host *h, struct message *m, weir_error *err)
 {
-	weir_status status = heart_receive(h->heart, m, err);
+	weir_status status = failure_detector_receive(h->detector, m, err);
 	message_release(m);
 	return status;
 }
@@ -384,16 +385,18 @@ static void a_former_start_is_refused(void **state)
 	static struct host b;
 	weir_error err = {0};
 	host_start(&b, 1);
-	assert_int_equal(heart_get_peer(b.heart, 0).incarnation, 0);
+	assert_int_equal(failure_detector_get_peer(b.detector, 0).incarnation, 0);
 	CHECK_OK(receive(&b, beat_of(header_of(7, 111), NULL), &err), err);
-	assert_true(heart_get_peer(b.heart, 0).incarnation == 7 && heart_get_peer(b.heart, 0).boot == 111);
+	assert_true(failure_detector_get_peer(b.detector, 0).incarnation == 7 &&
+	            failure_detector_get_peer(b.detector, 0).process_id == 111);
 	CHECK_OK(receive(&b, beat_of(header_of(9, 222), NULL), &err), err);
-	assert_true(heart_get_peer(b.heart, 0).incarnation == 9 && heart_get_peer(b.heart, 0).boot == 222);
-	heart_tick(b.heart);
+	assert_true(failure_detector_get_peer(b.detector, 0).incarnation == 9 &&
+	            failure_detector_get_peer(b.detector, 0).process_id == 222);
+	failure_detector_tick(b.detector);
 	assert_int_equal(receive(&b, beat_of(header_of(7, 111), NULL), &err), WEIR_E_STALE);
 	CHECK_CONTAINS(err.text, "server 0 in incarnation 7, it is in 9");
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 1);
-	assert_int_equal(heart_get_peer(b.heart, 0).incarnation, 9);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 1);
+	assert_int_equal(failure_detector_get_peer(b.detector, 0).incarnation, 9);
 	host_stop(&b);
 }
 
@@ -405,29 +408,29 @@ static void a_second_process_of_one_incarnation_is_refused(void **state)
 	weir_error err = {0};
 	host_start(&b, 1);
 	CHECK_OK(receive(&b, beat_of(header_of(7, 111), NULL), &err), err);
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	assert_int_equal(receive(&b, beat_of(header_of(7, 112), NULL), &err), WEIR_E_STATE);
 	CHECK_CONTAINS(err.text, "two processes are server 0 in incarnation 7");
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 1);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 1);
 	CHECK_OK(receive(&b, beat_of(header_of(7, 111), NULL), &err), err);
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 0);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 0);
 	host_stop(&b);
 }
 
 static void what_is_not_for_us_is_refused(void **state)
 {
 	(void)state;
-	const struct heart_item items[] = {{.partition = 3, .message = {.kind = REPLICA_JOIN}},
-	                                   {.partition = PARTITIONS, .message = {.kind = REPLICA_JOIN}}};
-	struct heart_header job = header_of(7, 1), generation = header_of(7, 1), to = header_of(7, 1), from = header_of(7, 1),
-	                    partition = header_of(7, 1);
+	const struct heartbeat_item items[] = {{.partition = 3, .message = {.kind = REPLICA_JOIN}},
+	                                       {.partition = PARTITIONS, .message = {.kind = REPLICA_JOIN}}};
+	struct heartbeat_header job = header_of(7, 1), generation = header_of(7, 1), to = header_of(7, 1), from = header_of(7, 1),
+	                        partition = header_of(7, 1);
 	job.uuid[0]++;
 	generation.generation++;
 	to.to = 2;
 	from.from = SERVERS;
 	partition.items = 2;
 	const struct {
-		const struct heart_header *header;
+		const struct heartbeat_header *header;
 		weir_status status;
 		const char *says;
 	} cases[] = {{&job, WEIR_E_GENERATION, "another job"},
@@ -437,15 +440,15 @@ static void what_is_not_for_us_is_refused(void **state)
 	             {&partition, WEIR_E_INVALID, "partition 40, the job has 40"}};
 	static struct host b;
 	host_start(&b, 1);
-	heart_tick(b.heart);
+	failure_detector_tick(b.detector);
 	for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		weir_error err = {0};
 		assert_int_equal(receive(&b, beat_of(*cases[i].header, items), &err), cases[i].status);
 		CHECK_CONTAINS(err.text, cases[i].says);
 	}
 	assert_int_equal(b.got_count, 0);
-	assert_int_equal(heart_get_peer(b.heart, 0).incarnation, 0);
-	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 1);
+	assert_int_equal(failure_detector_get_peer(b.detector, 0).incarnation, 0);
+	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 1);
 	host_stop(&b);
 }
 
@@ -454,12 +457,12 @@ static void what_is_not_for_us_is_refused(void **state)
 /* A heartbeat with an item of each kind; its bytes, malloc'ed. */
 static uint8_t *example(size_t *size)
 {
-	struct heart_item items[HEART_KINDS];
-	struct heart_header h = header_of(0x1122334455667788, 0x99aabbccddeeff00);
-	for (uint32_t i = 0; i < HEART_KINDS; i++)
-		items[i] = (struct heart_item){.partition = i ? (uint16_t)i : JOURNAL_LEDGER,
-		                               .message = message_of(kinds[i], 0, 1, 1000 * i + 1)};
-	h.items = HEART_KINDS;
+	struct heartbeat_item items[HEARTBEAT_KINDS];
+	struct heartbeat_header h = header_of(0x1122334455667788, 0x99aabbccddeeff00);
+	for (uint32_t i = 0; i < HEARTBEAT_KINDS; i++)
+		items[i] = (struct heartbeat_item){.partition = i ? (uint16_t)i : JOURNAL_LEDGER,
+		                                   .message = message_of(kinds[i], 0, 1, 1000 * i + 1)};
+	h.items = HEARTBEAT_KINDS;
 	struct message *m = beat_of(h, items);
 	*size = m->bytes;
 	uint8_t *bytes = pieces_join(m);
@@ -495,8 +498,8 @@ static void bytes_come_in_any_pieces(void **state)
 		weir_error err = {0};
 		host_start(&b, 1);
 		CHECK_OK(receive(&b, pieces_of(bytes, n, cut), &err), err);
-		assert_int_equal(b.got_count, HEART_KINDS);
-		for (uint32_t i = 0; i < HEART_KINDS; i++) {
+		assert_int_equal(b.got_count, HEARTBEAT_KINDS);
+		for (uint32_t i = 0; i < HEARTBEAT_KINDS; i++) {
 			const struct replica_message sent = message_of(kinds[i], 0, 1, 1000 * i + 1);
 			assert_int_equal(b.got[i].partition, i ? i : JOURNAL_LEDGER);
 			assert_message(&b.got[i].message, &sent);
@@ -541,21 +544,21 @@ static void damaged_bytes_are_refused(void **state)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	(void)state;
-	enum { ITEM = HEART_HEADER_BYTES, ACK = ITEM + HEART_ITEM_BYTES, APPEND = ITEM + 3 * HEART_ITEM_BYTES };
+	enum { ITEM = HEARTBEAT_HEADER_BYTES, ACK = ITEM + HEARTBEAT_ITEM_BYTES, APPEND = ITEM + 3 * HEARTBEAT_ITEM_BYTES };
 	const struct {
 		size_t at;
 		uint8_t value;
 		weir_status status;
-	} cases[] = {{8, HEART_VERSION + 1, WEIR_E_VERSION},
-	             {12, HEART_KINDS + 1, WEIR_E_CORRUPT}, /* more items than there are */
-	             {12, HEART_KINDS - 1, WEIR_E_CORRUPT},
+	} cases[] = {{8, HEARTBEAT_VERSION + 1, WEIR_E_VERSION},
+	             {12, HEARTBEAT_KINDS + 1, WEIR_E_CORRUPT}, /* more items than there are */
+	             {12, HEARTBEAT_KINDS - 1, WEIR_E_CORRUPT},
 	             {15, 0xff, WEIR_E_CORRUPT}, /* more than there may be */
 	             {56, 1, WEIR_E_CORRUPT},    /* from itself, with items */
 	             {57, 1, WEIR_E_CORRUPT},    /* from server 256 */
 	             {60, 2, WEIR_E_CORRUPT},    /* a flag that there is not */
 	             {ITEM, 0, WEIR_E_CORRUPT},  /* partition 0xff00 */
 	             {ITEM + 2, 0, WEIR_E_CORRUPT},
-	             {ITEM + 2, HEART_KINDS + 1, WEIR_E_CORRUPT},
+	             {ITEM + 2, HEARTBEAT_KINDS + 1, WEIR_E_CORRUPT},
 	             {ITEM + 3, 1, WEIR_E_CORRUPT}, /* a gap, of a JOIN */
 	             {ACK + 3, 2, WEIR_E_CORRUPT},
 	             {ACK + 4, 1, WEIR_E_CORRUPT},
@@ -586,10 +589,10 @@ static void who_has_a_slow_disk_says_so(void **state)
 	host_start(&a, 0);
 	host_start(&b, 1);
 	for (uint32_t slow = 2; slow-- > 0;) {
-		heart_say_slow(a.heart, slow);
+		failure_detector_say_slow(a.detector, slow);
 		carry(&a, &b, 1);
-		assert_int_equal(heart_silences(b.heart)->slow[0], slow);
-		assert_false(heart_silences(b.heart)->slow[1] || heart_silences(b.heart)->slow[2]);
+		assert_int_equal(failure_detector_silences(b.detector)->slow[0], slow);
+		assert_false(failure_detector_silences(b.detector)->slow[1] || failure_detector_silences(b.detector)->slow[2]);
 	}
 	host_stop(&a);
 	host_stop(&b);

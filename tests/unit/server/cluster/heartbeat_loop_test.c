@@ -25,7 +25,7 @@ struct cluster {
 	uint64_t starts;
 };
 
-static weir_status open_session(void *cluster, struct coord **out, const struct poster *session,
+static weir_status open_session(void *cluster, struct coord **out, const struct callback_executor *session,
                                 const struct coord_options *options, weir_error *err)
 {
 	return coord_memory_open(out, ((struct cluster *)cluster)->coordinator, session, options, err);
@@ -54,7 +54,7 @@ static void start_of(struct cluster *c, uint32_t i, uint64_t generation)
 	                                       .name = name,
 	                                       .listen = addresses[i],
 	                                       .generation = generation,
-	                                       .boot = ++c->starts,
+	                                       .process_id = ++c->starts,
 	                                       .index = i,
 	                                       .servers = SERVERS,
 	                                       .partitions = PARTITIONS,
@@ -96,13 +96,13 @@ static void end(struct cluster *c)
 static uint32_t silent_for(const struct cluster *c, uint32_t of, uint32_t other)
 {
 	struct heartbeat h;
-	heart_loop_silences(c->servers[of]->heart, &h);
+	heartbeat_loop_silences(c->servers[of]->detector, &h);
 	return heartbeat_silent(&h, (uint16_t)other);
 }
 
 static bool is_silent(const struct cluster *c, uint32_t of, uint32_t other)
 {
-	return silent_for(c, of, other) >= WEIR_HEART_SILENT_TICKS;
+	return silent_for(c, of, other) >= WEIR_HEARTBEAT_SILENT_TICKS;
 }
 
 /* Until server `of` takes `other` for silent, or for alive. */
@@ -112,7 +112,7 @@ static void await(const struct cluster *c, uint32_t of, uint32_t other, bool sil
 }
 
 struct peer {
-	struct heart_loop *h;
+	struct heartbeat_loop *h;
 	uint16_t id;
 	uint64_t incarnation;
 };
@@ -120,20 +120,20 @@ struct peer {
 static void look_at_peer(void *arg)
 {
 	struct peer *p = arg;
-	p->incarnation = heart_get_peer(p->h->heart, p->id).incarnation;
+	p->incarnation = failure_detector_get_peer(p->h->detector, p->id).incarnation;
 }
 
 /* The start of the other that the server has heard last; 0: none. */
 static uint64_t heard_start(const struct cluster *c, uint32_t of, uint32_t other)
 {
-	struct peer p = {.h = c->servers[of]->heart, .id = (uint16_t)other};
+	struct peer p = {.h = c->servers[of]->detector, .id = (uint16_t)other};
 	on_loop(p.h->loop, look_at_peer, &p);
 	return p.incarnation;
 }
 
 static void await_start(const struct cluster *c, uint32_t of, uint32_t other)
 {
-	AWAIT(heard_start(c, of, other) == promises_incarnation(c->servers[other]->standing.promises),
+	AWAIT(heard_start(c, of, other) == vote_store_incarnation(c->servers[other]->identity.votes),
 	      "server %u has not heard the last start of server %u", of, other);
 }
 
@@ -170,12 +170,12 @@ static void who_dies_is_silent_and_is_heard_in_its_next_start(void **state)
 	struct cluster c;
 	begin(&c, SERVERS);
 	await_all(&c);
-	const uint64_t former = promises_incarnation(c.servers[1]->standing.promises);
+	const uint64_t former = vote_store_incarnation(c.servers[1]->identity.votes);
 	stop(&c, 1);
 	await(&c, 0, 1, true);
 	await(&c, 2, 1, true);
 	start_of(&c, 1, 1);
-	assert_true(promises_incarnation(c.servers[1]->standing.promises) > former);
+	assert_true(vote_store_incarnation(c.servers[1]->identity.votes) > former);
 	await_all(&c);
 	end(&c);
 }
@@ -183,7 +183,7 @@ static void who_dies_is_silent_and_is_heard_in_its_next_start(void **state)
 /* Its stream is cut again and again: a new one is there before anybody takes it for dead. */
 static void cut_stream(void *arg)
 {
-	struct heart_link *k = arg;
+	struct heartbeat_link *k = arg;
 	if (k->stream)
 		rpc_stream_cancel(k->stream, WEIR_E_UNAVAILABLE, "cut by the test");
 }
@@ -194,10 +194,11 @@ static void a_stream_that_is_cut_is_replaced(void **state)
 	struct cluster c;
 	begin(&c, SERVERS);
 	await_all(&c);
-	struct heart_loop *h = c.servers[0]->heart;
+	struct heartbeat_loop *h = c.servers[0]->detector;
 	for (uint32_t i = 0; i < 3; i++) {
 		rpc_loop_post(h->loop, cut_stream, &h->links[1]);
-		const uint32_t until = silent_for(&c, 1, 1) + 2 * WEIR_HEART_SILENT_TICKS; /* nobody hears itself: these are its ticks */
+		const uint32_t until =
+		    silent_for(&c, 1, 1) + 2 * WEIR_HEARTBEAT_SILENT_TICKS; /* nobody hears itself: these are its ticks */
 		AWAIT(silent_for(&c, 1, 1) >= until, "the heart of server 1 has stopped at tick %u", silent_for(&c, 1, 1));
 		assert_false(is_silent(&c, 1, 0));
 	}
@@ -212,7 +213,7 @@ static void who_is_paused_is_silent_and_deposes_nobody(void **state)
 	struct held_loop held;
 	begin(&c, SERVERS);
 	await_all(&c);
-	held_loop_hold(&held, c.servers[1]->heart->loop);
+	held_loop_hold(&held, c.servers[1]->detector->loop);
 	const uint32_t ticks = silent_for(&c, 1, 1);
 	await(&c, 0, 1, true);
 	await(&c, 2, 1, true);

@@ -4,7 +4,7 @@
 #include "common/base/limits.h"
 #include "server/cluster/loop_watch.h"
 
-enum { EXECUTORS = 3, LEDGER = EXECUTORS, LOOPS, STUCK_TICKS = WEIR_STUCK_MS / WEIR_HEART_TICK_MS };
+enum { EXECUTORS = 3, LEDGER = EXECUTORS, LOOPS, STUCK_TICKS = WEIR_STUCK_MS / WEIR_HEARTBEAT_TICK_MS };
 
 /* A tick after which all have run but `hangs` (LOOPS: none). */
 static uint32_t tick(struct loop_watch *w, uint32_t hangs)
@@ -32,7 +32,7 @@ static void a_loop_that_hangs_is_named(void **state)
 			assert_int_equal(tick(w, hangs), STUCK_TICKS + i);
 			assert_true(loop_watch_stuck(w, name, &ms));
 			assert_string_equal(name, names[hangs]);
-			assert_int_equal(ms, WEIR_STUCK_MS + i * WEIR_HEART_TICK_MS);
+			assert_int_equal(ms, WEIR_STUCK_MS + i * WEIR_HEARTBEAT_TICK_MS);
 		}
 		assert_int_equal(tick(w, LOOPS), 0);
 		assert_false(loop_watch_stuck(w, name, &ms));

@@ -18,7 +18,7 @@ struct world;
 
 /* A replica that asks. */
 struct asker {
-	struct authority_client client;
+	struct coord_records_client client;
 	uint32_t reads, changes, told; /* answers */
 	bool known;                    /* the last answer was a record, this one: */
 	struct replica_record record;
@@ -29,12 +29,12 @@ struct server {
 	struct world *world;
 	struct task_queue *loop;
 	struct coord *coord;
-	struct authority *authority;
+	struct coord_records *records;
 	uint32_t sessions, ranges, txns; /* opened; calls that the coordinator got */
 	bool ended;
 	struct asker askers[PARTITIONS];
 	struct replica_record seen[PARTITIONS];
-	struct hosts_record placed; /* of whatever partition, told last */
+	struct assignment placed; /* of whatever partition, told last */
 	uint64_t caught_up;
 	struct rewind_record next; /* told last */
 	uint32_t nexts;            /* times that it was told of one */
@@ -93,12 +93,12 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	static const struct coord_ops ops = {.read = count_read, .txn = count_txn, .watch_start = pass_watch, .close = close_counted};
 	struct server *s = arg;
 	struct counted *x = calloc(1, sizeof *x);
-	const struct poster poster = task_queue_poster(s->loop);
+	const struct callback_executor run_on = task_queue_executor(s->loop);
 	assert_non_null(x);
 	x->base.ops = &ops;
 	x->server = s;
 	s->sessions++;
-	weir_status status = coord_memory_open(&x->real, s->world->coordinator, &poster, options, err);
+	weir_status status = coord_memory_open(&x->real, s->world->coordinator, &run_on, options, err);
 	s->coord = x->real;
 	*out = &x->base;
 	return status;
@@ -151,7 +151,7 @@ static void on_seen(void *arg, uint16_t partition, const struct replica_record *
 	s->seen[partition == LEDGER ? PARTITIONS - 1 : partition] = *record;
 }
 
-static void on_placed(void *arg, uint16_t partition, const struct hosts_record *record)
+static void on_placed(void *arg, uint16_t partition, const struct assignment *record)
 {
 	struct server *s = arg;
 	(void)partition;
@@ -193,34 +193,34 @@ static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first
 	weir_error err = {0};
 	s->world = w;
 	s->loop = task_queue_create();
-	const struct authority_options o = {.uuid = "authority",
-	                                    .generation = 7,
-	                                    .partitions = PARTITIONS,
-	                                    .session = task_queue_poster(s->loop),
-	                                    .keeper = task_queue_poster(s->loop),
-	                                    .open = open_session,
-	                                    .seen = on_seen,
-	                                    .placed = on_placed,
-	                                    .caught_up = on_caught_up,
-	                                    .next = on_next,
-	                                    .displaced = on_displaced,
-	                                    .arg = s,
-	                                    .address = w->addresses[i],
-	                                    .incarnation = w->same_incarnation ? 1 : 1 + i,
-	                                    .lease_ms = LEASE_MS,
-	                                    .timeout_ms = TIMEOUT_MS};
-	CHECK_OK(authority_create(&s->authority, &o, &err), err);
+	const struct coord_records_options o = {.uuid = "authority",
+	                                        .generation = 7,
+	                                        .partitions = PARTITIONS,
+	                                        .session = task_queue_executor(s->loop),
+	                                        .keeper = task_queue_executor(s->loop),
+	                                        .open = open_session,
+	                                        .seen = on_seen,
+	                                        .placed = on_placed,
+	                                        .caught_up = on_caught_up,
+	                                        .next = on_next,
+	                                        .displaced = on_displaced,
+	                                        .arg = s,
+	                                        .address = w->addresses[i],
+	                                        .incarnation = w->same_incarnation ? 1 : 1 + i,
+	                                        .lease_ms = LEASE_MS,
+	                                        .timeout_ms = TIMEOUT_MS};
+	CHECK_OK(coord_records_create(&s->records, &o, &err), err);
 	for (uint32_t p = 0; p < PARTITIONS && hosts; p++) {
 		struct asker *a = &s->askers[p];
 		*a = (struct asker){.client = {.partition = p == PARTITIONS - 1 ? LEDGER : (uint16_t)p,
-		                               .poster = task_queue_poster(s->loop),
+		                               .run_on = task_queue_executor(s->loop),
 		                               .read = on_read,
 		                               .changed = on_changed,
 		                               .learned = on_learned,
 		                               .arg = a}};
 		if (puts_first)
 			a->client.first = record_of(0, 0, MEMBER_NONE);
-		authority_join(s->authority, &a->client);
+		coord_records_join(s->records, &a->client);
 	}
 }
 
@@ -274,7 +274,7 @@ static struct world *open_twins(const char *first, const char *second, bool same
 static void tick(struct world *w)
 {
 	for (uint32_t i = 0; i < SERVERS; i++)
-		authority_tick(w->servers[i].authority);
+		coord_records_tick(w->servers[i].records);
 }
 
 static void on_ended(void *arg)
@@ -285,11 +285,11 @@ static void on_ended(void *arg)
 static void close_world(struct world *w)
 {
 	for (uint32_t i = 0; i < SERVERS; i++)
-		authority_close(w->servers[i].authority, on_ended, &w->servers[i]);
+		coord_records_close(w->servers[i].records, on_ended, &w->servers[i]);
 	settle(w, 100);
 	for (uint32_t i = 0; i < SERVERS; i++) {
 		assert_true(w->servers[i].ended);
-		authority_destroy(w->servers[i].authority);
+		coord_records_destroy(w->servers[i].records);
 		task_queue_destroy(w->servers[i].loop);
 	}
 	coord_memory_destroy(w->coordinator);
@@ -299,13 +299,13 @@ static void close_world(struct world *w)
 static void read_all(struct server *s)
 {
 	for (uint32_t p = 0; p < PARTITIONS; p++)
-		authority_read(&s->askers[p].client);
+		coord_records_read(&s->askers[p].client);
 }
 
 static struct replica_record read_one(struct world *w, struct asker *a)
 {
 	const uint32_t reads = a->reads;
-	authority_read(&a->client);
+	coord_records_read(&a->client);
 	settle(w, 10);
 	assert_int_equal(a->reads, reads + 1);
 	assert_true(a->known);
@@ -323,14 +323,14 @@ static void a_record_is_these_bytes(void **state)
 	struct replica_record read;
 	const struct replica_record r = record_of(9, 300, 1);
 	weir_error err = {0};
-	authority_prefix(uuid, 3, prefix);
-	authority_key(prefix, AUTHORITY_PARTITION, 12, key);
+	coord_records_prefix(uuid, 3, prefix);
+	coord_records_key(prefix, COORD_RECORDS_PARTITION, 12, key);
 	assert_string_equal(key, "/weir/000102ab000000000000000000000000/3/partition/12");
-	struct message *m = authority_pack(&r);
+	struct message *m = coord_records_pack(&r);
 	assert_int_equal(m->bytes, sizeof bytes);
 	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
 	message_release(m);
-	CHECK_OK(authority_unpack(bytes, sizeof bytes, 9, &read, &err), err);
+	CHECK_OK(coord_records_unpack(bytes, sizeof bytes, 9, &read, &err), err);
 	assert_true(read.revision == 9 && read.epoch == 300 && read.primary == 1 && read.min_isr == 1);
 	assert_true(member_set_equal(&read.isr, &r.isr));
 }
@@ -338,20 +338,20 @@ static void a_record_is_these_bytes(void **state)
 static void keys_of_others_are_told_apart(void **state)
 {
 	(void)state;
-	enum authority_kind kind;
+	enum coord_records_kind kind;
 	uint16_t id;
-	assert_true(authority_key_read("/a/", "/a/partition/63", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_PARTITION && id == 63);
-	assert_true(authority_key_read("/a/", "/a/partition/65535", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_PARTITION && id == LEDGER);
-	assert_true(authority_key_read("/a/", "/a/hosts/7", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_HOSTS && id == 7);
-	assert_true(authority_key_read("/a/", "/a/server/255", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_SERVER && id == 255);
-	assert_true(authority_key_read("/a/", "/a/start/255", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_START && id == 255);
-	assert_true(authority_key_read("/a/", "/a/next", 64, &kind, &id));
-	assert_true(kind == AUTHORITY_NEXT && id == 0);
+	assert_true(coord_records_key_read("/a/", "/a/partition/63", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_PARTITION && id == 63);
+	assert_true(coord_records_key_read("/a/", "/a/partition/65535", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_PARTITION && id == LEDGER);
+	assert_true(coord_records_key_read("/a/", "/a/hosts/7", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_HOSTS && id == 7);
+	assert_true(coord_records_key_read("/a/", "/a/server/255", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_SERVER && id == 255);
+	assert_true(coord_records_key_read("/a/", "/a/start/255", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_START && id == 255);
+	assert_true(coord_records_key_read("/a/", "/a/next", 64, &kind, &id));
+	assert_true(kind == COORD_RECORDS_NEXT && id == 0);
 	static const char *const others[] = {"/a/partition/64",
 	                                     "/a/partition/065",
 	                                     "/a/partition/",
@@ -372,12 +372,12 @@ static void keys_of_others_are_told_apart(void **state)
 	                                     "/a/next0",
 	                                     "/a/next/1"};
 	for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
-		assert_false(authority_key_read("/a/", others[i], 64, &kind, &id));
+		assert_false(coord_records_key_read("/a/", others[i], 64, &kind, &id));
 }
 
-static struct hosts_record hosts_of(uint64_t revision, uint16_t a, uint16_t b)
+static struct assignment hosts_of(uint64_t revision, uint16_t a, uint16_t b)
 {
-	struct hosts_record r = {.revision = revision, .primary = b, .epoch = 300};
+	struct assignment r = {.revision = revision, .primary = b, .epoch = 300};
 	member_set_add(&r.hosts, a);
 	member_set_add(&r.hosts, b);
 	return r;
@@ -388,25 +388,25 @@ static void hosts_are_these_bytes(void **state)
 	(void)state;
 	static const uint8_t bytes[] = {0x08, 1, 0x12, 2, 1, 3, 0x18, 3, 0x20, 0xac, 2}, elsewhere[] = {0x08, 1, 0x12, 1, 1, 0x18, 3},
 	                     none[] = {0x08, 1, 0x18, 3}, newer[] = {0x08, 2, 0x12, 1, 1};
-	const struct hosts_record r = hosts_of(0, 1, 3);
-	struct hosts_record read;
+	const struct assignment r = hosts_of(0, 1, 3);
+	struct assignment read;
 	weir_error err = {0};
-	struct message *m = authority_pack_hosts(&r);
+	struct message *m = coord_records_pack_assignment(&r);
 	assert_int_equal(m->bytes, sizeof bytes);
 	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
 	message_release(m);
-	CHECK_OK(authority_unpack_hosts(bytes, sizeof bytes, 9, &read, &err), err);
+	CHECK_OK(coord_records_unpack_assignment(bytes, sizeof bytes, 9, &read, &err), err);
 	assert_true(read.revision == 9 && read.epoch == 300 && read.primary == 3 && member_set_equal(&read.hosts, &r.hosts));
-	assert_int_equal(authority_unpack_hosts(elsewhere, sizeof elsewhere, 1, &read, NULL), WEIR_E_CORRUPT);
-	assert_int_equal(authority_unpack_hosts(none, sizeof none, 1, &read, NULL), WEIR_E_CORRUPT);
-	assert_int_equal(authority_unpack_hosts(newer, sizeof newer, 1, &read, NULL), WEIR_E_VERSION);
+	assert_int_equal(coord_records_unpack_assignment(elsewhere, sizeof elsewhere, 1, &read, NULL), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack_assignment(none, sizeof none, 1, &read, NULL), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack_assignment(newer, sizeof newer, 1, &read, NULL), WEIR_E_VERSION);
 }
 
 static void assert_refused(struct replica_record r, weir_status expected)
 {
-	struct message *m = authority_pack(&r);
+	struct message *m = coord_records_pack(&r);
 	struct replica_record read;
-	assert_int_equal(authority_unpack(m->spans[0].data, m->bytes, 1, &read, NULL), expected);
+	assert_int_equal(coord_records_unpack(m->spans[0].data, m->bytes, 1, &read, NULL), expected);
 	message_release(m);
 }
 
@@ -415,9 +415,9 @@ static void what_cannot_be_is_refused(void **state)
 	(void)state;
 	static const uint8_t newer[] = {0x08, 2}, cut[] = {0x08};
 	struct replica_record r = record_of(1, 1, 0), read;
-	assert_int_equal(authority_unpack(newer, sizeof newer, 1, &read, NULL), WEIR_E_VERSION);
-	assert_int_equal(authority_unpack(cut, sizeof cut, 1, &read, NULL), WEIR_E_CORRUPT);
-	assert_int_equal(authority_unpack("", 0, 1, &read, NULL), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack(newer, sizeof newer, 1, &read, NULL), WEIR_E_VERSION);
+	assert_int_equal(coord_records_unpack(cut, sizeof cut, 1, &read, NULL), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack("", 0, 1, &read, NULL), WEIR_E_CORRUPT);
 	assert_refused(record_of(1, 1, 2), WEIR_E_CORRUPT); /* not in sync */
 	assert_refused(record_of(1, 1ull << 32, 0), WEIR_E_CORRUPT);
 	r.min_isr = 0;
@@ -483,12 +483,12 @@ static void a_change_by_another_teaches(void **state)
 	const uint32_t told = b->told; /* of that one */
 	coord_memory_freeze(w->servers[1].coord, true);
 	struct replica_record next = record_of(first.revision, 1, 0);
-	authority_change(&a->client, &next);
+	coord_records_change(&a->client, &next);
 	settle(w, 10);
 	assert_true(a->changes == 1 && a->known && a->record.primary == 0 && a->record.revision > first.revision);
 	assert_int_equal(a->learned.revision, a->record.revision); /* by the watch, too */
 	next.primary = 1;
-	authority_change(&b->client, &next);
+	coord_records_change(&b->client, &next);
 	settle(w, 10);
 	assert_true(b->changes == 1 && b->known && b->told == told);
 	assert_true(b->record.primary == 0 && b->record.revision == a->record.revision);
@@ -506,8 +506,8 @@ static void nobody_knows_when_the_coordinator_is_away(void **state)
 	const struct replica_record first = read_one(w, &s->askers[0]);
 	const struct replica_record next = record_of(first.revision, 1, 0);
 	coord_memory_down(w->coordinator, true);
-	authority_read(&s->askers[1].client);
-	authority_change(&s->askers[0].client, &next);
+	coord_records_read(&s->askers[1].client);
+	coord_records_change(&s->askers[0].client, &next);
 	settle(w, TIMEOUT_MS - 100);
 	assert_true(s->askers[1].reads == 0 && s->askers[0].changes == 0);
 	settle(w, 200);
@@ -525,14 +525,14 @@ static void what_a_watch_has_missed_is_read(void **state)
 	struct asker *a = &w->servers[0].askers[3], *b = &w->servers[1].askers[3];
 	const struct replica_record first = read_one(w, a), next = record_of(first.revision, 1, 0);
 	coord_memory_freeze(w->servers[1].coord, true);
-	authority_change(&a->client, &next);
+	coord_records_change(&a->client, &next);
 	settle(w, 10);
 	coord_memory_compact(w->coordinator, coord_memory_revision(w->coordinator));
 	coord_memory_freeze(w->servers[1].coord, false);
 	settle(w, 10);
 	assert_int_equal(b->learned.revision, a->record.revision);
 	const struct replica_record after = record_of(a->record.revision, 2, 1);
-	authority_change(&a->client, &after); /* and it watches again */
+	coord_records_change(&a->client, &after); /* and it watches again */
 	settle(w, 10);
 	assert_int_equal(b->learned.epoch, 2);
 	close_world(w);
@@ -545,13 +545,13 @@ static void a_lost_lease_is_replaced(void **state)
 	struct server *s = &w->servers[0];
 	const struct replica_record first = read_one(w, &s->askers[3]), next = record_of(first.revision, 1, 0);
 	coord_memory_delay(s->coord, 500);
-	authority_read(&s->askers[4].client);
+	coord_records_read(&s->askers[4].client);
 	settle(w, 50);
 	coord_memory_expire(s->coord);
 	settle(w, 50);
 	assert_int_equal(s->sessions, 2);
 	assert_true(s->askers[4].reads == 1 && !s->askers[4].known); /* it was under way */
-	authority_change(&w->servers[1].askers[3].client, &next);
+	coord_records_change(&w->servers[1].askers[3].client, &next);
 	settle(w, 20);
 	assert_int_equal(s->askers[3].learned.epoch, 1);
 	assert_int_equal(read_one(w, &s->askers[4]).epoch, 0);
@@ -570,7 +570,7 @@ static void the_watch_begins_when_the_coordinator_is_there(void **state)
 	tick(w);
 	settle(w, 10);
 	assert_int_equal(b->learned.revision, first.revision);
-	authority_change(&a->client, &next);
+	coord_records_change(&a->client, &next);
 	settle(w, 10);
 	assert_int_equal(b->learned.epoch, 1);
 	close_world(w);
@@ -589,8 +589,8 @@ static void a_record_that_is_not_understood_is_none(void **state)
 	struct server *s = &w->servers[0];
 	static const uint8_t uuid[16] = "authority";
 	char prefix[WEIR_COORD_KEY_BYTES_MAX], key[WEIR_COORD_KEY_BYTES_MAX];
-	authority_prefix(uuid, 7, prefix);
-	authority_key(prefix, AUTHORITY_PARTITION, 3, key);
+	coord_records_prefix(uuid, 7, prefix);
+	coord_records_key(prefix, COORD_RECORDS_PARTITION, 3, key);
 	const struct coord_change change = {.key = key, .value = "?", .value_bytes = 1};
 	const struct coord_txn txn = {.changes = &change, .changes_count = 1};
 	assert_int_equal(coord_txn(s->coord, &txn, TIMEOUT_MS, on_put, NULL, NULL), WEIR_OK);
@@ -604,21 +604,23 @@ static void a_record_that_is_not_understood_is_none(void **state)
 }
 
 struct placed {
-	struct authority_placing change;
+	struct coord_records_placing change;
 	uint32_t ended;
 };
 
-static void on_placing_ended(struct authority_placing *change)
+static void on_placing_ended(struct coord_records_placing *change)
 {
 	((struct placed *)change->arg)->ended++;
 }
 
-static weir_status place(struct world *w, struct server *s, uint16_t partition, struct hosts_record record)
+static weir_status place(struct world *w, struct server *s, uint16_t partition, struct assignment record)
 {
-	struct placed p = {
-	    .change = {
-	        .partition = partition, .record = record, .poster = task_queue_poster(s->loop), .done = on_placing_ended, .arg = &p}};
-	authority_place(s->authority, &p.change);
+	struct placed p = {.change = {.partition = partition,
+	                              .record = record,
+	                              .run_on = task_queue_executor(s->loop),
+	                              .done = on_placing_ended,
+	                              .arg = &p}};
+	coord_records_place(s->records, &p.change);
 	settle(w, 100);
 	assert_int_equal(p.ended, 1);
 	return p.change.status;
@@ -653,7 +655,7 @@ static void every_record_is_seen_by_all(void **state)
 	struct replica_record next = host->askers[3].record;
 	next.primary = 1;
 	next.epoch = 5;
-	authority_change(&host->askers[3].client, &next);
+	coord_records_change(&host->askers[3].client, &next);
 	settle(w, 100);
 	assert_true(host->seen[3].epoch == 5 && host->seen[3].primary == 1);
 	assert_true(other->seen[3].epoch == 5 && other->seen[3].primary == 1);
@@ -687,40 +689,41 @@ static void the_next_generation_is_these_bytes(void **state)
 	const struct rewind_record r = next_of(8, "ck");
 	struct rewind_record read;
 	weir_error err = {0};
-	authority_prefix(uuid, 7, prefix);
-	authority_key(prefix, AUTHORITY_NEXT, 0, key);
+	coord_records_prefix(uuid, 7, prefix);
+	coord_records_key(prefix, COORD_RECORDS_NEXT, 0, key);
 	assert_string_equal(key, "/weir/ab000000000000000000000000000000/7/next");
-	struct message *m = authority_pack_next(&r);
+	struct message *m = coord_records_pack_next(&r);
 	assert_int_equal(m->bytes, sizeof bytes);
 	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
 	message_release(m);
-	CHECK_OK(authority_unpack_next(bytes, sizeof bytes, 7, &read, &err), err);
+	CHECK_OK(coord_records_unpack_next(bytes, sizeof bytes, 7, &read, &err), err);
 	assert_true(same_next(&read, &r));
-	assert_int_equal(authority_unpack_next(bytes, sizeof bytes, 8, &read, &err),
+	assert_int_equal(coord_records_unpack_next(bytes, sizeof bytes, 8, &read, &err),
 	                 WEIR_E_CORRUPT); /* it follows none that is as high */
-	assert_int_equal(authority_unpack_next(nothing, sizeof nothing, 7, &read, &err), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack_next(nothing, sizeof nothing, 7, &read, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "generation 8 cannot follow generation 7");
-	assert_int_equal(authority_unpack_next(newer, sizeof newer, 7, &read, &err), WEIR_E_VERSION);
-	assert_int_equal(authority_unpack_next(bytes, 5, 7, &read, &err), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack_next(newer, sizeof newer, 7, &read, &err), WEIR_E_VERSION);
+	assert_int_equal(coord_records_unpack_next(bytes, 5, 7, &read, &err), WEIR_E_CORRUPT);
 }
 
-static void note_succession(struct authority_succession *x)
+static void note_succession(struct coord_records_succession *x)
 {
 	*(bool *)x->arg = true;
 }
 
-static void say_next(struct server *s, struct authority_succession *x, const struct rewind_record *r, bool *done)
+static void say_next(struct server *s, struct coord_records_succession *x, const struct rewind_record *r, bool *done)
 {
 	*done = false;
-	*x = (struct authority_succession){.record = *r, .poster = task_queue_poster(s->loop), .done = note_succession, .arg = done};
-	authority_succeed(s->authority, x);
+	*x = (struct coord_records_succession){
+	    .record = *r, .run_on = task_queue_executor(s->loop), .done = note_succession, .arg = done};
+	coord_records_succeed(s->records, x);
 }
 
 static void a_generation_is_followed_by_one_other(void **state)
 {
 	(void)state;
 	struct world *w = open_world(true);
-	struct authority_succession x[SERVERS];
+	struct coord_records_succession x[SERVERS];
 	bool done[SERVERS];
 	const struct rewind_record first = next_of(8, "ck-first"), second = next_of(8, "ck-second");
 	settle(w, 100);
@@ -742,7 +745,7 @@ static void nobody_knows_what_follows_while_the_coordinator_is_away(void **state
 {
 	(void)state;
 	struct world *w = open_world(true);
-	struct authority_succession x;
+	struct coord_records_succession x;
 	bool done;
 	const struct rewind_record next = next_of(8, "ck");
 	settle(w, 100);
@@ -765,7 +768,7 @@ static void what_follows_is_read_by_whoever_comes_later(void **state)
 {
 	(void)state;
 	struct world *w = open_world(true);
-	struct authority_succession x;
+	struct coord_records_succession x;
 	bool done;
 	const struct rewind_record next = next_of(8, "ck");
 	settle(w, 100);
@@ -838,7 +841,7 @@ static void who_was_replaced_changes_nothing(void **state)
 	open_server(w, 1, false, false);
 	settle(w, 100);
 	assert_int_equal(w->servers[0].displaced, 0);
-	authority_change(&a->client, &next);
+	coord_records_change(&a->client, &next);
 	settle(w, 10);
 	assert_true(a->changes == 1 && a->record.revision == first.revision && a->record.primary == MEMBER_NONE);
 	assert_true(w->servers[0].displaced > 0);
@@ -856,19 +859,19 @@ static void a_mark_is_these_bytes(void **state)
 	const struct mark some = {.generation = 2, .epoch = 5, .position = 300};
 	struct mark read;
 	weir_error err = {0};
-	authority_mark_key(uuid, 17, key);
+	coord_records_mark_key(uuid, 17, key);
 	assert_string_equal(key, "/weir/ab000000000000000000000000000000/mark/17");
-	struct message *m = authority_pack_mark(&some);
+	struct message *m = coord_records_pack_mark(&some);
 	assert_int_equal(m->bytes, sizeof bytes);
 	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
 	message_release(m);
-	CHECK_OK(authority_unpack_mark(bytes, sizeof bytes, &read, &err), err);
+	CHECK_OK(coord_records_unpack_mark(bytes, sizeof bytes, &read, &err), err);
 	assert_true(read.generation == 2 && read.epoch == 5 && read.position == 300);
-	assert_int_equal(authority_unpack_mark(newer, sizeof newer, &read, &err), WEIR_E_VERSION);
-	assert_int_equal(authority_unpack_mark(bytes, 1, &read, &err), WEIR_E_CORRUPT);
+	assert_int_equal(coord_records_unpack_mark(newer, sizeof newer, &read, &err), WEIR_E_VERSION);
+	assert_int_equal(coord_records_unpack_mark(bytes, 1, &read, &err), WEIR_E_CORRUPT);
 }
 
-static void note_marking(struct authority_marking *m)
+static void note_marking(struct coord_records_marking *m)
 {
 	*(bool *)m->arg = true;
 }
@@ -877,11 +880,11 @@ static void note_marking(struct authority_marking *m)
 static weir_status mark(struct world *w, struct server *s, uint64_t position)
 {
 	bool done = false;
-	struct authority_marking m = {.mark = {.generation = 7, .epoch = 1, .position = position},
-	                              .poster = task_queue_poster(s->loop),
-	                              .done = note_marking,
-	                              .arg = &done};
-	authority_mark(s->authority, &m);
+	struct coord_records_marking m = {.mark = {.generation = 7, .epoch = 1, .position = position},
+	                                  .run_on = task_queue_executor(s->loop),
+	                                  .done = note_marking,
+	                                  .arg = &done};
+	coord_records_mark(s->records, &m);
 	settle(w, 3000);
 	assert_true(done);
 	return m.status;
@@ -892,7 +895,7 @@ static void on_mark_read(void *arg, const struct coord_answer *a)
 	struct mark *m = arg;
 	weir_error err = {0};
 	assert_true(!a->status && a->count == 1);
-	CHECK_OK(authority_unpack_mark(a->records[0].value, a->records[0].value_bytes, m, &err), err);
+	CHECK_OK(coord_records_unpack_mark(a->records[0].value, a->records[0].value_bytes, m, &err), err);
 }
 
 static uint64_t marked(struct world *w, struct server *s)
@@ -900,7 +903,7 @@ static uint64_t marked(struct world *w, struct server *s)
 	char key[WEIR_COORD_KEY_BYTES_MAX];
 	struct mark m = {0};
 	weir_error err = {0};
-	authority_mark_key((const uint8_t *)"authority\0\0\0\0\0\0", 0, key);
+	coord_records_mark_key((const uint8_t *)"authority\0\0\0\0\0\0", 0, key);
 	CHECK_OK(coord_read(s->coord, key, TIMEOUT_MS, on_mark_read, &m, &err), err);
 	settle(w, 100);
 	return m.position;

@@ -19,7 +19,7 @@ struct world {
 	int64_t now_ms;
 	struct faulty_disk *disk;
 	struct task_queue *loop;
-	struct poster poster;
+	struct callback_executor run_on;
 	struct journal *journal;
 	struct ledger *ledger;
 	struct ledger_log *log;
@@ -55,7 +55,7 @@ static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 {
 	struct world *w = ctx;
 	(void)channel, (void)durable;
-	poster_post(&w->poster, durable_now, w);
+	callback_executor_post(&w->run_on, durable_now, w);
 }
 
 static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
@@ -89,7 +89,7 @@ static void start(struct world *w)
 	weir_error err = {0};
 	memcpy(o.uuid, uuid, sizeof uuid);
 	w->loop = task_queue_create();
-	w->poster = task_queue_poster(w->loop);
+	w->run_on = task_queue_executor(w->loop);
 	if (journal_open(&w->journal, &j, &err) || ledger_create(&w->ledger, &o, &err))
 		fail_msg("%s", err.text);
 	w->entries = log_disk_create(w->journal, JOURNAL_LEDGER, 1);
@@ -99,7 +99,7 @@ static void start(struct world *w)
 	                                                        .generation = 1,
 	                                                        .clock = &w->clock,
 	                                                        .writer = w->writer,
-	                                                        .poster = w->poster},
+	                                                        .run_on = w->run_on},
 	                           &err);
 	if (journal_replay(w->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = w}, &err))
 		fail_msg("%s", err.text);

@@ -10,7 +10,7 @@ static const int64_t ms = 1000000;
 /* The process runs for so long: ticks come. */
 static void run_for(struct sync_watch *w, int64_t *now, uint32_t run_ms)
 {
-	for (uint32_t i = 0; i < run_ms / WEIR_HEART_TICK_MS; i++)
+	for (uint32_t i = 0; i < run_ms / WEIR_HEARTBEAT_TICK_MS; i++)
 		sync_watch_tick(w);
 	*now += run_ms * ms;
 }
@@ -57,9 +57,9 @@ static void one_that_does_not_end_does_too(void **state)
 	sync_watch_begin(&w, now);
 	run_for(&w, &now, WEIR_SYNC_SLOW_MS - 1);
 	assert_false(sync_watch_is_slow(&w, now));
-	run_for(&w, &now, 1 + WEIR_HEART_TICK_MS);
+	run_for(&w, &now, 1 + WEIR_HEARTBEAT_TICK_MS);
 	assert_true(sync_watch_is_slow(&w, now));
-	run_for(&w, &now, 100000 - WEIR_SYNC_SLOW_MS - WEIR_HEART_TICK_MS);
+	run_for(&w, &now, 100000 - WEIR_SYNC_SLOW_MS - WEIR_HEARTBEAT_TICK_MS);
 	assert_int_equal(sync_watch_ms(&w, now), 100000);
 }
 
@@ -74,7 +74,7 @@ static void a_process_that_was_paused_has_no_slow_disk(void **state)
 		sync_watch_begin(&w, now);
 		now += 60000 * ms;
 		assert_false(sync_watch_is_slow(&w, now));
-		assert_in_range(sync_watch_ms(&w, now), 0, WEIR_HEART_TICK_MS);
+		assert_in_range(sync_watch_ms(&w, now), 0, WEIR_HEARTBEAT_TICK_MS);
 		sync_watch_end(&w, now);
 		assert_false(sync_watch_is_slow(&w, now));
 	}

@@ -13,9 +13,9 @@
 enum { N = 3000, ORIGIN = 77 };
 
 struct world {
-	struct reference *r;
+	struct delta_base *r;
 	weir_pull_coding coding;
-	struct reference_work work;
+	struct delta_base_work work;
 	struct row_meta meta;
 	float value[N];
 	struct prng random;
@@ -23,8 +23,8 @@ struct world {
 
 static void setup(struct world *w, weir_pull_coding coding)
 {
-	*w = (struct world){.coding = coding, .r = reference_create(&coding, 2, ORIGIN)};
-	w->work = (struct reference_work){.difference = malloc(WEIR_CHUNK * sizeof(float)), .coded = malloc(DIFFERENCE_BYTES_MAX)};
+	*w = (struct world){.coding = coding, .r = delta_base_create(&coding, 2, ORIGIN)};
+	w->work = (struct delta_base_work){.difference = malloc(WEIR_CHUNK * sizeof(float)), .coded = malloc(DIFFERENCE_BYTES_MAX)};
 	assert_true(w->r && w->work.difference && w->work.coded);
 	prng_seed(&w->random, 21);
 	for (size_t i = 0; i < N; i++)
@@ -33,7 +33,7 @@ static void setup(struct world *w, weir_pull_coding coding)
 
 static void teardown(struct world *w)
 {
-	reference_destroy(w->r);
+	delta_base_destroy(w->r);
 	free(w->work.difference);
 	free(w->work.coded);
 }
@@ -54,16 +54,16 @@ struct answer {
 /* Asks for chunk 1; the answer must be as long as was said. body (the bytes behind its header) may be NULL. */
 static struct answer ask(struct world *w, uint64_t held, uint8_t **body)
 {
-	const struct reference_chunk c = {.number = 1, .value = w->value, .meta = w->meta.version ? &w->meta : NULL, .n = N};
-	assert_int_equal(reference_ask(w->r, &c, held, &w->work), WEIR_OK);
-	const size_t bytes = reference_answer_bytes(w->r, 1, held, N);
+	const struct delta_base_chunk c = {.number = 1, .value = w->value, .meta = w->meta.version ? &w->meta : NULL, .n = N};
+	assert_int_equal(delta_base_ask(w->r, &c, held, &w->work), WEIR_OK);
+	const size_t bytes = delta_base_answer_bytes(w->r, 1, held, N);
 	assert_true(bytes <= DIFFERENCES_HEADER_BYTES + N * sizeof(float));
 	uint8_t *out = malloc(bytes);
 	assert_non_null(out);
-	assert_int_equal(reference_answer(w->r, 1, held, N, out), bytes);
+	assert_int_equal(delta_base_answer(w->r, 1, held, N, out), bytes);
 	const struct answer a = {get64(out), get32(out + 8), get32(out + 12)};
 	assert_int_equal(a.bytes, bytes - DIFFERENCES_HEADER_BYTES);
-	assert_int_equal(a.version, reference_version(w->r, 1));
+	assert_int_equal(a.version, delta_base_version(w->r, 1));
 	if (body) {
 		memmove(out, out + DIFFERENCES_HEADER_BYTES, a.bytes);
 		*body = out;
@@ -89,8 +89,8 @@ static void who_holds_nothing_gets_the_values(void **state)
 	struct world w;
 	uint8_t *body;
 	setup(&w, (weir_pull_coding){.codec = WEIR_CODEC_INT8});
-	assert_int_equal(reference_version(w.r, 1), 0);
-	assert_null(reference_value(w.r, 1));
+	assert_int_equal(delta_base_version(w.r, 1), 0);
+	assert_null(delta_base_value(w.r, 1));
 	const struct answer a = ask(&w, 0, &body);
 	assert_int_equal(a.version, 1);
 	assert_int_equal(a.differences, 0);
@@ -99,7 +99,7 @@ static void who_holds_nothing_gets_the_values(void **state)
 	free(body);
 	check_answer(&w, 1, 1, false, 0); /* nothing has changed */
 	check_answer(&w, 0, 1, true, 0);
-	assert_int_equal(reference_version(w.r, 0), 0); /* the other chunk */
+	assert_int_equal(delta_base_version(w.r, 0), 0); /* the other chunk */
 	teardown(&w);
 }
 
@@ -151,7 +151,7 @@ static void who_goes_on_asking_gets_the_values(void **state)
 	for (uint64_t next; (next = ask(&w, held, NULL).version) != held; held = next)
 		assert_true(next == held + 1 && next < 500);
 	for (size_t i = 0; i < N; i++)
-		assert_true(reference_value(w.r, 1)[i] == w.value[i]);
+		assert_true(delta_base_value(w.r, 1)[i] == w.value[i]);
 	assert_true(held > 10);
 	check_answer(&w, held, held, false, 0);
 	push(&w);
@@ -168,7 +168,7 @@ static void what_the_ring_has_no_room_for_is_told_as_a_whole(void **state)
 	for (uint64_t held = 1; held <= 10; held++) {
 		push(&w);
 		check_answer(&w, held, held + 1, false, 1);
-		assert_true(reference_ring_bytes(w.r, 1) <= N * sizeof(float));
+		assert_true(delta_base_ring_bytes(w.r, 1) <= N * sizeof(float));
 	}
 	const uint32_t kept = N * sizeof(float) / (DIFFERENCE_LENGTH_BYTES + N + 2 * ((N + 255) / 256));
 	assert_int_equal(kept, 3);
@@ -224,11 +224,11 @@ static void what_is_not_finite_arrives_as_it_is(void **state)
 	check_answer(&w, version + 2, version + 3, false, 1);
 	for (uint64_t held = version + 3, next; (next = ask(&w, held, NULL).version) != held; held = next)
 		assert_true(next < version + 100);
-	assert_true(reference_value(w.r, 1)[3] == w.value[3]);
+	assert_true(delta_base_value(w.r, 1)[3] == w.value[3]);
 	w.value[3] = -FLT_MAX;
 	w.meta.version++;
 	w.meta.count++;
-	const uint64_t now = reference_version(w.r, 1);
+	const uint64_t now = delta_base_version(w.r, 1);
 	check_whole_is_exact(&w, now, now + 1);
 	teardown(&w);
 }

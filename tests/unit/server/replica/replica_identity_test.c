@@ -35,20 +35,20 @@ static const struct clock test_clock = {.ops = &clock_ops};
 
 struct scene {
 	struct faulty_disk *faulty;
-	struct standing_options o; /* of a server whose folder is on that disk, on the machine's first boot */
+	struct replica_identity_options o; /* of a server whose folder is on that disk, on the machine's first boot */
 };
 
 static void scene_open(struct scene *s)
 {
 	s->faulty = faulty_disk_create();
-	s->o = (struct standing_options){
+	s->o = (struct replica_identity_options){
 	    .disk = faulty_disk_interface(s->faulty),
 	    .path = FOLDER,
 	    .holder = "server-1, pid 77",
 	    .machine_boot = {BOOT_1},
 	    .clock = &test_clock,
 	    .who = {.uuid = "standing test", .generation = 1, .index = 1, .servers = 2, .partitions = PARTITIONS},
-	    .log = PROMISES_LOG_CACHED};
+	    .log = VOTE_LOG_CACHED};
 }
 
 static void scene_close(struct scene *s)
@@ -76,38 +76,38 @@ static void remove_file(struct scene *s, const char *path)
 }
 
 /* A start that is well. */
-static weir_status start(struct standing *s, const struct standing_options *o, weir_error *err)
+static weir_status start(struct replica_identity *s, const struct replica_identity_options *o, weir_error *err)
 {
-	weir_status status = standing_open(s, o, err);
+	weir_status status = replica_identity_open(s, o, err);
 	return status ? status : folder_begin(s->folder, err);
 }
 
-static void open_well(struct standing *s, const struct standing_options *o)
+static void open_well(struct replica_identity *s, const struct replica_identity_options *o)
 {
 	weir_error err = {0};
 	CHECK_OK(start(s, o, &err), err);
 }
 
 /* Refused with that sentence, and nothing stays open. */
-static void refuse(const struct standing_options *o, weir_status status, const char *where, const char *says)
+static void refuse(const struct replica_identity_options *o, weir_status status, const char *where, const char *says)
 {
-	struct standing s;
+	struct replica_identity s;
 	weir_error err = {0};
-	assert_int_equal(standing_open(&s, o, &err), status);
+	assert_int_equal(replica_identity_open(&s, o, &err), status);
 	CHECK_CONTAINS(err.text, where);
 	CHECK_CONTAINS(err.text, says);
-	standing_close(&s, false);
+	replica_identity_close(&s, false);
 }
 
-static void assert_whole(const struct standing *s, bool whole)
+static void assert_whole(const struct replica_identity *s, bool whole)
 {
 	for (uint16_t p = 0; p < PARTITIONS; p++)
-		assert_int_equal(promises_found(s->promises, p).whole, whole);
-	assert_int_equal(promises_found(s->promises, JOURNAL_LEDGER).whole, whole);
+		assert_int_equal(vote_store_found(s->votes, p).whole, whole);
+	assert_int_equal(vote_store_found(s->votes, JOURNAL_LEDGER).whole, whole);
 }
 
 struct call {
-	struct promise_write write;
+	struct vote_write write;
 	bool done;
 };
 
@@ -117,56 +117,56 @@ static void run_at_once(void *to, void (*run)(void *arg), void *arg)
 	run(arg);
 }
 
-static void note_done(struct promise_write *w)
+static void note_done(struct vote_write *w)
 {
 	((struct call *)w)->done = true;
 }
 
-static void submit(struct standing *s, struct call *c, uint16_t partition, struct promise promise)
+static void submit(struct replica_identity *s, struct call *c, uint16_t partition, struct vote vote)
 {
-	*c = (struct call){.write = {.partition = partition, .promise = promise, .poster = {.post = run_at_once}, .done = note_done}};
-	promises_submit(s->promises, &c->write);
+	*c = (struct call){.write = {.partition = partition, .vote = vote, .run_on = {.post = run_at_once}, .done = note_done}};
+	vote_store_submit(s->votes, &c->write);
 }
 
-static void promise_well(struct standing *s, uint16_t partition, struct promise promise)
+static void promise_well(struct replica_identity *s, uint16_t partition, struct vote vote)
 {
 	struct call c;
-	submit(s, &c, partition, promise);
-	promises_stop(s->promises);
+	submit(s, &c, partition, vote);
+	vote_store_stop(s->votes);
 	assert_true(c.done);
 	CHECK_OK(c.write.status, c.write.err);
 }
 
 /* A start of that kind finds its replicas whole, or not, and ends. */
-static void live(const struct standing_options *o, bool whole, bool clean)
+static void live(const struct replica_identity_options *o, bool whole, bool clean)
 {
-	struct standing s;
+	struct replica_identity s;
 	open_well(&s, o);
 	assert_whole(&s, whole);
-	standing_close(&s, clean);
+	replica_identity_close(&s, clean);
 }
 
 /* The first start: of no replica is it known yet that there never was a primary, then of all. */
-static void begin(const struct standing_options *o, bool clean)
+static void begin(const struct replica_identity_options *o, bool clean)
 {
-	struct standing s;
+	struct replica_identity s;
 	struct call calls[PARTITIONS + 1];
 	open_well(&s, o);
 	assert_whole(&s, false);
 	for (uint16_t p = 0; p <= PARTITIONS; p++)
-		submit(&s, &calls[p], p < PARTITIONS ? p : JOURNAL_LEDGER, (struct promise){.whole = true});
-	promises_stop(s.promises);
+		submit(&s, &calls[p], p < PARTITIONS ? p : JOURNAL_LEDGER, (struct vote){.whole = true});
+	vote_store_stop(s.votes);
 	for (uint16_t p = 0; p <= PARTITIONS; p++)
 		assert_true(calls[p].done && !calls[p].write.status);
-	standing_close(&s, clean);
+	replica_identity_close(&s, clean);
 }
 
-static void assert_promised(const struct standing_options *o, uint16_t partition, uint64_t promised)
+static void assert_promised(const struct replica_identity_options *o, uint16_t partition, uint64_t promised)
 {
-	struct standing s;
+	struct replica_identity s;
 	open_well(&s, o);
-	assert_int_equal(promises_found(s.promises, partition).promised, promised);
-	standing_close(&s, true);
+	assert_int_equal(vote_store_found(s.votes, partition).promised, promised);
+	replica_identity_close(&s, true);
 }
 
 /* --- Whole */
@@ -201,13 +201,13 @@ static void after_an_orderly_end_a_power_cut_does_no_harm(void **state)
 static void a_log_in_memory_is_lost_with_the_process(void **state)
 {
 	struct scene *s = *state;
-	struct standing standing;
-	s->o.log = PROMISES_LOG_MEMORY;
+	struct replica_identity identity;
+	s->o.log = VOTE_LOG_MEMORY;
 	begin(&s->o, true);
-	open_well(&standing, &s->o);
-	assert_whole(&standing, false);
-	promise_well(&standing, 2, (struct promise){.promised = 7, .whole = true});
-	standing_close(&standing, true);
+	open_well(&identity, &s->o);
+	assert_whole(&identity, false);
+	promise_well(&identity, 2, (struct vote){.promised = 7, .whole = true});
+	replica_identity_close(&identity, true);
 	live(&s->o, false, true);
 	assert_promised(&s->o, 2, 7);
 }
@@ -220,11 +220,11 @@ static void starts_are_numbered_upwards(void **state)
 		uint64_t number;
 	} starts[] = {{1000, 1000}, {1000, 1001}, {500, 1002}, {2000, 2000}};
 	for (uint32_t i = 0; i < sizeof starts / sizeof *starts; i++) {
-		struct standing standing;
+		struct replica_identity identity;
 		now_ms = starts[i].at_ms;
-		open_well(&standing, &s->o);
-		assert_int_equal(promises_incarnation(standing.promises), starts[i].number);
-		standing_close(&standing, i % 2);
+		open_well(&identity, &s->o);
+		assert_int_equal(vote_store_incarnation(identity.votes), starts[i].number);
+		replica_identity_close(&identity, i % 2);
 	}
 }
 
@@ -233,13 +233,13 @@ static void starts_are_numbered_upwards(void **state)
 static void a_second_server_on_the_folder_is_refused(void **state)
 {
 	struct scene *s = *state;
-	struct standing first;
+	struct replica_identity first;
 	open_well(&first, &s->o);
 	const uint64_t steps = faulty_disk_steps(s->faulty);
 	refuse(&s->o, WEIR_E_BUSY, FOLDER "/LOCK", "in use");
 	assert_int_equal(faulty_disk_steps(s->faulty), steps);
-	promise_well(&first, 1, (struct promise){.promised = 3, .whole = true});
-	standing_close(&first, true);
+	promise_well(&first, 1, (struct vote){.promised = 3, .whole = true});
+	replica_identity_close(&first, true);
 	assert_promised(&s->o, 1, 3);
 }
 
@@ -260,7 +260,7 @@ static void refuse_spoilt(struct scene *s, weir_status status, const char *where
 	live(&s->o, false, true);
 }
 
-static void promises_without_an_identity_are_refused(void **state)
+static void vote_store_without_an_identity_are_refused(void **state)
 {
 	struct scene *s = *state;
 	begin(&s->o, true);
@@ -276,10 +276,10 @@ static void damaged_promises_are_refused(void **state)
 	refuse_spoilt(s, WEIR_E_CORRUPT, PROMISES, "put back the file, or remove it");
 }
 
-static void promises_of_another_server_are_refused(void **state)
+static void vote_store_of_another_server_are_refused(void **state)
 {
 	struct scene *s = *state;
-	struct standing_options other = s->o;
+	struct replica_identity_options other = s->o;
 	weir_error err = {0};
 	other.path = "other";
 	other.who.index = 0;
@@ -293,13 +293,13 @@ static void promises_of_another_server_are_refused(void **state)
 static bool fill_disk(uint32_t later)
 {
 	struct scene s;
-	struct standing standing;
+	struct replica_identity identity;
 	weir_error err = {0};
 	scene_open(&s);
 	begin(&s.o, true);
 	faulty_disk_full_at(s.faulty, faulty_disk_steps(s.faulty) + later);
-	const weir_status status = start(&standing, &s.o, &err);
-	standing_close(&standing, false);
+	const weir_status status = start(&identity, &s.o, &err);
+	replica_identity_close(&identity, false);
 	if (status) {
 		assert_int_equal(status, WEIR_E_NO_SPACE);
 		CHECK_CONTAINS(err.text, FOLDER "/");
@@ -335,36 +335,36 @@ static uint64_t reserved(const struct scene *s)
 static void space_is_kept_while_it_runs(void **state)
 {
 	struct scene *s = *state;
-	struct standing standing;
+	struct replica_identity identity;
 	assert_int_equal(reserved(s), 0);
-	open_well(&standing, &s->o);
+	open_well(&identity, &s->o);
 	assert_int_equal(reserved(s), WEIR_RESERVE_BYTES);
-	standing_close(&standing, true);
+	replica_identity_close(&identity, true);
 	assert_int_equal(reserved(s), 0);
 }
 
 /* --- A disk that goes back in time */
 
-static uint64_t epoch_after(const struct standing_options *o, uint64_t found)
+static uint64_t epoch_after(const struct replica_identity_options *o, uint64_t found)
 {
-	struct standing s;
+	struct replica_identity s;
 	open_well(&s, o);
 	assert_int_equal(folder_epoch_found(s.folder), found);
 	const uint64_t epoch = folder_epoch(s.folder);
-	standing_close(&s, true);
+	replica_identity_close(&s, true);
 	return epoch;
 }
 
 static void a_start_counts_once_it_has_begun(void **state)
 {
 	struct scene *s = *state;
-	struct standing standing;
+	struct replica_identity identity;
 	weir_error err = {0};
 	assert_int_equal(epoch_after(&s->o, 0), 1);
 	for (int i = 0; i < 3; i++) { /* something is found to be wrong before */
-		CHECK_OK(standing_open(&standing, &s->o, &err), err);
-		assert_int_equal(folder_epoch(standing.folder), 2);
-		standing_close(&standing, true);
+		CHECK_OK(replica_identity_open(&identity, &s->o, &err), err);
+		assert_int_equal(folder_epoch(identity.folder), 2);
+		replica_identity_close(&identity, true);
 	}
 	assert_int_equal(epoch_after(&s->o, 1), 2);
 }
@@ -384,12 +384,12 @@ static void a_folder_that_has_not_seen_the_last_start_is_refused(void **state)
 	assert_int_equal(epoch_after(&s->o, 6), 7);
 }
 
-static uint64_t incarnation_of(const struct standing_options *o)
+static uint64_t incarnation_of(const struct replica_identity_options *o)
 {
-	struct standing s;
+	struct replica_identity s;
 	open_well(&s, o);
-	const uint64_t incarnation = promises_incarnation(s.promises);
-	standing_close(&s, true);
+	const uint64_t incarnation = vote_store_incarnation(s.votes);
+	replica_identity_close(&s, true);
 	return incarnation;
 }
 
@@ -422,7 +422,7 @@ static void a_folder_is_there_once_it_was_opened(void **state)
 
 /* --- Going back */
 
-static weir_status set_aside(const struct standing_options *o, const char *aside, uint64_t generation, bool *done,
+static weir_status set_aside(const struct replica_identity_options *o, const char *aside, uint64_t generation, bool *done,
                              weir_error *err)
 {
 	struct folder_identity who = o->who;
@@ -430,7 +430,7 @@ static weir_status set_aside(const struct standing_options *o, const char *aside
 	return folder_set_aside(o->disk, o->path, aside, o->holder, &who, done, err);
 }
 
-static void set_aside_well(const struct standing_options *o, const char *aside, uint64_t generation, bool expected)
+static void set_aside_well(const struct replica_identity_options *o, const char *aside, uint64_t generation, bool expected)
 {
 	weir_error err = {0};
 	bool done = !expected;
@@ -440,9 +440,9 @@ static void set_aside_well(const struct standing_options *o, const char *aside, 
 
 static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 {
-	struct standing_options o = ((struct scene *)*state)->o;
+	struct replica_identity_options o = ((struct scene *)*state)->o;
 	char folder[FOLDER_BYTES], path[FOLDER_BYTES + 16], aside[FOLDER_BYTES + 32];
-	struct standing s;
+	struct replica_identity s;
 	weir_error err = {0};
 	bool done;
 	folder_create(folder);
@@ -453,7 +453,7 @@ static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 	set_aside_well(&o, aside, 2, false); /* there is none */
 	open_well(&s, &o);
 	assert_int_equal(set_aside(&o, aside, 2, &done, &err), WEIR_E_BUSY); /* in use */
-	standing_close(&s, false);
+	replica_identity_close(&s, false);
 	set_aside_well(&o, aside, 1, false); /* it is ours */
 	set_aside_well(&o, aside, 2, true);
 	o.who.generation = 2;
@@ -478,9 +478,9 @@ int main(void)
 	    TEST(starts_are_numbered_upwards),
 	    TEST(a_second_server_on_the_folder_is_refused),
 	    TEST(replicas_whose_promises_are_gone_are_not_whole),
-	    TEST(promises_without_an_identity_are_refused),
+	    TEST(vote_store_without_an_identity_are_refused),
 	    TEST(damaged_promises_are_refused),
-	    TEST(promises_of_another_server_are_refused),
+	    TEST(vote_store_of_another_server_are_refused),
 	    cmocka_unit_test(what_cannot_be_written_is_named),
 	    TEST(space_is_kept_while_it_runs),
 	    TEST(a_start_counts_once_it_has_begun),

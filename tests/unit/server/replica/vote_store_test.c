@@ -11,34 +11,34 @@
 #include "tests/unit/faulty_disk.h"
 #include "tests/unit/server/replication/task_queue.h"
 
-enum { PARTITIONS = 5, SLOTS = PARTITIONS + 1, FILE_BYTES = PROMISES_HEADER_BYTES + SLOTS * PROMISES_SLOT_BYTES };
+enum { PARTITIONS = 5, SLOTS = PARTITIONS + 1, FILE_BYTES = VOTES_HEADER_BYTES + SLOTS * VOTES_SLOT_BYTES };
 #define FILE_NAME "folder/PROMISES"
 #define BOOT_1    "the first boot"
 #define BOOT_2    "the second boot"
 
-static struct promises_options options_on(struct faulty_disk *d, const char *machine_boot)
+static struct vote_store_options options_on(struct faulty_disk *d, const char *machine_boot)
 {
-	struct promises_options o = {.disk = faulty_disk_interface(d),
-	                             .path = FILE_NAME,
-	                             .id = "server 1, test",
-	                             .partitions = PARTITIONS,
-	                             .log = PROMISES_LOG_CACHED,
-	                             .stepped = true};
+	struct vote_store_options o = {.disk = faulty_disk_interface(d),
+	                               .path = FILE_NAME,
+	                               .id = "server 1, test",
+	                               .partitions = PARTITIONS,
+	                               .log = VOTE_LOG_CACHED,
+	                               .stepped = true};
 	memcpy(o.machine_boot, machine_boot, strlen(machine_boot));
 	return o;
 }
 
-static struct promises *open_well(const struct promises_options *o)
+static struct vote_store *open_well(const struct vote_store_options *o)
 {
-	struct promises *p;
+	struct vote_store *p;
 	weir_error err = {0};
-	CHECK_OK(promises_open(&p, o, &err), err);
+	CHECK_OK(vote_store_open(&p, o, &err), err);
 	return p;
 }
 
-static struct promises *open_new(struct faulty_disk *d)
+static struct vote_store *open_new(struct faulty_disk *d)
 {
-	const struct promises_options o = options_on(d, BOOT_1);
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	return open_well(&o);
 }
 
@@ -50,7 +50,7 @@ static uint16_t partition_of(uint32_t slot)
 /* --- Submitting */
 
 struct call {
-	struct promise_write write;
+	struct vote_write write;
 	unsigned done;
 };
 
@@ -60,33 +60,33 @@ static void run_at_once(void *to, void (*run)(void *arg), void *arg)
 	run(arg);
 }
 
-static void count_done(struct promise_write *w)
+static void count_done(struct vote_write *w)
 {
 	((struct call *)w)->done++;
 }
 
-static void submit(struct promises *p, struct call *c, uint16_t partition, uint64_t promised, bool whole)
+static void submit(struct vote_store *p, struct call *c, uint16_t partition, uint64_t promised, bool whole)
 {
 	*c = (struct call){.write = {.partition = partition,
-	                             .promise = {.promised = promised, .whole = whole},
-	                             .poster = {.post = run_at_once},
+	                             .vote = {.promised = promised, .whole = whole},
+	                             .run_on = {.post = run_at_once},
 	                             .done = count_done}};
-	promises_submit(p, &c->write);
+	vote_store_submit(p, &c->write);
 }
 
 /* What a round of the tests promises in a slot: it grows, and `whole` changes. */
-static struct promise promise_of(uint32_t slot, uint64_t round)
+static struct vote promise_of(uint32_t slot, uint64_t round)
 {
-	return (struct promise){.promised = round * 100 + slot, .whole = (round + slot) % 3 != 0};
+	return (struct vote){.promised = round * 100 + slot, .whole = (round + slot) % 3 != 0};
 }
 
 /* Promises in all slots, in one write. */
-static weir_status promise_round(struct promises *p, uint64_t round, weir_error *err)
+static weir_status promise_round(struct vote_store *p, uint64_t round, weir_error *err)
 {
 	struct call calls[SLOTS];
 	for (uint32_t i = 0; i < SLOTS; i++)
 		submit(p, &calls[i], partition_of(i), promise_of(i, round).promised, promise_of(i, round).whole);
-	assert_true(promises_write(p));
+	assert_true(vote_store_write(p));
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		assert_int_equal(calls[i].done, 1);
 		assert_int_equal(calls[i].write.status, calls[0].write.status);
@@ -96,16 +96,16 @@ static weir_status promise_round(struct promises *p, uint64_t round, weir_error 
 	return calls[0].write.status;
 }
 
-static void promise_well(struct promises *p, uint64_t round)
+static void promise_well(struct vote_store *p, uint64_t round)
 {
 	weir_error err = {0};
 	CHECK_OK(promise_round(p, round, &err), err);
 }
 
-static void assert_found(const struct promises *p, uint64_t round, bool kept_whole)
+static void assert_found(const struct vote_store *p, uint64_t round, bool kept_whole)
 {
 	for (uint32_t i = 0; i < SLOTS; i++) {
-		const struct promise found = promises_found(p, partition_of(i)), expected = promise_of(i, round);
+		const struct vote found = vote_store_found(p, partition_of(i)), expected = promise_of(i, round);
 		assert_int_equal(found.promised, expected.promised);
 		assert_int_equal(found.whole, expected.whole && kept_whole);
 	}
@@ -117,32 +117,32 @@ static void new_replicas_have_promised_nothing(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	struct promises *p = open_new(d);
+	struct vote_store *p = open_new(d);
 	for (uint32_t i = 0; i < SLOTS; i++) {
-		assert_int_equal(promises_found(p, partition_of(i)).promised, 0);
-		assert_false(promises_found(p, partition_of(i)).whole); /* maybe the file was lost, and who knows what with it */
+		assert_int_equal(vote_store_found(p, partition_of(i)).promised, 0);
+		assert_false(vote_store_found(p, partition_of(i)).whole); /* maybe the file was lost, and who knows what with it */
 	}
-	assert_false(promises_write(p));
-	promises_close(p, true);
+	assert_false(vote_store_write(p));
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
-static void promises_of_one_round_share_one_write(void **state)
+static void vote_store_of_one_round_share_one_write(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
-	struct promises *p = open_new(d);
+	const struct vote_store_options o = options_on(d, BOOT_1);
+	struct vote_store *p = open_new(d);
 	const uint64_t before = faulty_disk_syncs(d);
 	promise_well(p, 1);
 	assert_int_equal(faulty_disk_syncs(d), before + 1);
 	promise_well(p, 2);
 	assert_int_equal(faulty_disk_syncs(d), before + 2);
-	assert_false(promises_write(p));
-	promises_close(p, false);
+	assert_false(vote_store_write(p));
+	vote_store_close(p, false);
 	p = open_well(&o);
 	assert_found(p, 2, true);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	faulty_disk_destroy(d);
 }
 
@@ -150,21 +150,21 @@ static void a_promise_never_goes_back(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	struct call calls[3];
-	struct promises *p = open_new(d);
+	struct vote_store *p = open_new(d);
 	submit(p, &calls[0], 2, 7, true);
-	assert_true(promises_write(p));
+	assert_true(vote_store_write(p));
 	submit(p, &calls[1], 2, 5, true);
 	submit(p, &calls[2], JOURNAL_LEDGER, UINT64_MAX, true);
-	assert_true(promises_write(p));
-	promises_close(p, true);
+	assert_true(vote_store_write(p));
+	vote_store_close(p, true);
 	p = open_well(&o);
-	assert_int_equal(promises_found(p, 2).promised, 7);
-	assert_true(promises_found(p, 2).whole);
-	assert_int_equal(promises_found(p, 3).promised, 0);
-	assert_true(promises_found(p, JOURNAL_LEDGER).promised == UINT64_MAX);
-	promises_close(p, true);
+	assert_int_equal(vote_store_found(p, 2).promised, 7);
+	assert_true(vote_store_found(p, 2).whole);
+	assert_int_equal(vote_store_found(p, 3).promised, 0);
+	assert_true(vote_store_found(p, JOURNAL_LEDGER).promised == UINT64_MAX);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -173,17 +173,17 @@ static void what_is_queued_is_written_by_the_close(void **state)
 	(void)state;
 	for (int stepped = 0; stepped < 2; stepped++) {
 		struct faulty_disk *d = faulty_disk_create();
-		struct promises_options o = options_on(d, BOOT_1);
+		struct vote_store_options o = options_on(d, BOOT_1);
 		struct call c;
 		o.stepped = stepped;
-		struct promises *p = open_well(&o);
+		struct vote_store *p = open_well(&o);
 		submit(p, &c, 1, 9, false);
-		promises_close(p, false);
+		vote_store_close(p, false);
 		assert_int_equal(c.done, 1);
 		assert_int_equal(c.write.status, WEIR_OK);
 		p = open_well(&o);
-		assert_int_equal(promises_found(p, 1).promised, 9);
-		promises_close(p, false);
+		assert_int_equal(vote_store_found(p, 1).promised, 9);
+		vote_store_close(p, false);
 		faulty_disk_destroy(d);
 	}
 }
@@ -196,17 +196,17 @@ static void what_comes_during_a_write_shares_the_next(void **state)
 	static struct call calls[WAITING + 1];
 	struct faulty_disk *d = faulty_disk_create();
 	struct task_queue *loop = task_queue_create();
-	struct promises_options o = options_on(d, BOOT_1);
+	struct vote_store_options o = options_on(d, BOOT_1);
 	o.stepped = false;
-	struct promises *p = open_well(&o);
+	struct vote_store *p = open_well(&o);
 	const uint64_t before = faulty_disk_syncs(d);
 	faulty_disk_hold_syncs(d, true);
 	for (uint32_t i = 0; i <= WAITING; i++) {
 		calls[i] = (struct call){.write = {.partition = partition_of(i % SLOTS),
-		                                   .promise = {.promised = i + 1},
-		                                   .poster = task_queue_poster(loop),
+		                                   .vote = {.promised = i + 1},
+		                                   .run_on = task_queue_executor(loop),
 		                                   .done = count_done}};
-		promises_submit(p, &calls[i].write);
+		vote_store_submit(p, &calls[i].write);
 		if (i == 0)
 			faulty_disk_await_held_sync(d);
 	}
@@ -219,11 +219,11 @@ static void what_comes_during_a_write_shares_the_next(void **state)
 		assert_int_equal(calls[i].write.status, WEIR_OK);
 	}
 	assert_int_equal(faulty_disk_syncs(d), before + 2);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	p = open_well(&o);
 	for (uint32_t i = 0; i < SLOTS; i++)
-		assert_true(promises_found(p, partition_of(i)).promised > WAITING + 1 - SLOTS);
-	promises_close(p, true);
+		assert_true(vote_store_found(p, partition_of(i)).promised > WAITING + 1 - SLOTS);
+	vote_store_close(p, true);
 	task_queue_destroy(loop);
 	faulty_disk_destroy(d);
 }
@@ -232,13 +232,13 @@ static void incarnations_grow(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	struct promises_options o = options_on(d, BOOT_1);
+	struct vote_store_options o = options_on(d, BOOT_1);
 	const uint64_t least[] = {0, 0, 1000, 900, 5000}, expected[] = {1, 2, 1000, 1001, 5000};
 	for (uint32_t i = 0; i < 5; i++) {
 		o.incarnation_least = least[i];
-		struct promises *p = open_well(&o);
-		assert_int_equal(promises_incarnation(p), expected[i]);
-		promises_close(p, i % 2);
+		struct vote_store *p = open_well(&o);
+		assert_int_equal(vote_store_incarnation(p), expected[i]);
+		vote_store_close(p, i % 2);
 	}
 	faulty_disk_destroy(d);
 }
@@ -249,29 +249,26 @@ static void only_who_has_its_log_is_whole(void **state)
 {
 	(void)state;
 	const struct {
-		enum promises_log log, next_log;
+		enum vote_log log, next_log;
 		bool clean, same_boot, whole;
 	} cases[] = {
-	    {PROMISES_LOG_CACHED, PROMISES_LOG_CACHED, true, false, true},
-	    {PROMISES_LOG_CACHED, PROMISES_LOG_CACHED, false, true, true},
-	    {PROMISES_LOG_CACHED, PROMISES_LOG_CACHED, false, false, false},
-	    {PROMISES_LOG_SYNCED, PROMISES_LOG_CACHED, false, false, true},
-	    {PROMISES_LOG_CACHED, PROMISES_LOG_SYNCED, false, false, false}, /* what was acknowledged before did not wait */
-	    {PROMISES_LOG_MEMORY, PROMISES_LOG_MEMORY, true, true, false},
-	    {PROMISES_LOG_MEMORY, PROMISES_LOG_SYNCED, true, true, false},
-	    {PROMISES_LOG_SYNCED, PROMISES_LOG_MEMORY, true, true, false},
+	    {VOTE_LOG_CACHED, VOTE_LOG_CACHED, true, false, true},   {VOTE_LOG_CACHED, VOTE_LOG_CACHED, false, true, true},
+	    {VOTE_LOG_CACHED, VOTE_LOG_CACHED, false, false, false}, {VOTE_LOG_SYNCED, VOTE_LOG_CACHED, false, false, true},
+	    {VOTE_LOG_CACHED, VOTE_LOG_SYNCED, false, false, false}, /* what was acknowledged before did not wait */
+	    {VOTE_LOG_MEMORY, VOTE_LOG_MEMORY, true, true, false},   {VOTE_LOG_MEMORY, VOTE_LOG_SYNCED, true, true, false},
+	    {VOTE_LOG_SYNCED, VOTE_LOG_MEMORY, true, true, false},
 	};
 	for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct faulty_disk *d = faulty_disk_create();
-		struct promises_options o = options_on(d, BOOT_1), next = options_on(d, cases[i].same_boot ? BOOT_1 : BOOT_2);
+		struct vote_store_options o = options_on(d, BOOT_1), next = options_on(d, cases[i].same_boot ? BOOT_1 : BOOT_2);
 		o.log = cases[i].log;
 		next.log = cases[i].next_log;
-		struct promises *p = open_well(&o);
+		struct vote_store *p = open_well(&o);
 		promise_well(p, 1);
-		promises_close(p, cases[i].clean);
+		vote_store_close(p, cases[i].clean);
 		p = open_well(&next);
 		assert_found(p, 1, cases[i].whole);
-		promises_close(p, true);
+		vote_store_close(p, true);
 		faulty_disk_destroy(d);
 	}
 }
@@ -280,13 +277,13 @@ static void a_boot_that_is_not_known_is_no_same_boot(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, "");
-	struct promises *p = open_well(&o);
+	const struct vote_store_options o = options_on(d, "");
+	struct vote_store *p = open_well(&o);
 	promise_well(p, 1);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	p = open_well(&o);
 	assert_found(p, 1, false);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -296,19 +293,19 @@ static void a_second_end_that_looks_better_makes_nobody_whole(void **state)
 	(void)state;
 	for (int clean = 0; clean < 2; clean++) {
 		struct faulty_disk *d = faulty_disk_create();
-		const struct promises_options first = options_on(d, BOOT_1), second = options_on(d, BOOT_2);
-		struct promises *p = open_well(&first);
+		const struct vote_store_options first = options_on(d, BOOT_1), second = options_on(d, BOOT_2);
+		struct vote_store *p = open_well(&first);
 		promise_well(p, 1);
-		promises_close(p, false);
+		vote_store_close(p, false);
 		p = open_well(&second);
-		promises_close(p, clean);
+		vote_store_close(p, clean);
 		p = open_well(&second);
 		assert_found(p, 1, false);
 		promise_well(p, 2); /* some have been brought up since */
-		promises_close(p, false);
+		vote_store_close(p, false);
 		p = open_well(&second);
 		assert_found(p, 2, true);
-		promises_close(p, false);
+		vote_store_close(p, false);
 		faulty_disk_destroy(d);
 	}
 }
@@ -316,20 +313,20 @@ static void a_second_end_that_looks_better_makes_nobody_whole(void **state)
 static void a_log_that_failed_is_not_trusted_on_the_same_boot(void **state)
 {
 	(void)state;
-	const enum promises_log logs[] = {PROMISES_LOG_CACHED, PROMISES_LOG_SYNCED};
+	const enum vote_log logs[] = {VOTE_LOG_CACHED, VOTE_LOG_SYNCED};
 	for (uint32_t i = 0; i < 2; i++) {
 		struct faulty_disk *d = faulty_disk_create();
-		struct promises_options o = options_on(d, BOOT_1);
+		struct vote_store_options o = options_on(d, BOOT_1);
 		weir_error err = {0};
 		o.log = logs[i];
-		struct promises *p = open_well(&o);
+		struct vote_store *p = open_well(&o);
 		promise_well(p, 1);
-		CHECK_OK(promises_distrust_log(p, &err), err);
+		CHECK_OK(vote_store_distrust_log(p, &err), err);
 		promise_well(p, 2);
-		promises_close(p, true);
+		vote_store_close(p, true);
 		p = open_well(&o);
-		assert_found(p, 2, logs[i] == PROMISES_LOG_SYNCED);
-		promises_close(p, true);
+		assert_found(p, 2, logs[i] == VOTE_LOG_SYNCED);
+		vote_store_close(p, true);
 		faulty_disk_destroy(d);
 	}
 }
@@ -340,20 +337,20 @@ static void a_full_disk_stops_no_promise(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
-	struct promises *p = open_new(d);
+	const struct vote_store_options o = options_on(d, BOOT_1);
+	struct vote_store *p = open_new(d);
 	faulty_disk_overwrite_in_place(d);
 	faulty_disk_full_at(d, 1);
 	for (uint64_t round = 1; round <= 5; round++)
 		promise_well(p, round);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	p = open_well(&o); /* nor a start */
 	assert_found(p, 5, true);
 	promise_well(p, 6);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	p = open_well(&o);
 	assert_found(p, 6, true);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -362,10 +359,10 @@ static void on_a_full_disk_nothing_is_promised_until_there_is_room(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
 	faulty_disk_cannot_exchange(d);
-	struct promises *p = open_new(d), *refused;
+	struct vote_store *p = open_new(d), *refused;
 	promise_well(p, 1);
 	for (uint64_t later = 1; later <= 3; later++) { /* making, writing, renaming the file */
 		faulty_disk_full_at(d, faulty_disk_steps(d) + later);
@@ -374,17 +371,17 @@ static void on_a_full_disk_nothing_is_promised_until_there_is_room(void **state)
 		faulty_disk_make_room(d);
 	}
 	promise_well(p, 3);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	p = open_well(&o);
 	assert_found(p, 3, true);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	faulty_disk_full_at(d, 1);
-	assert_int_equal(promises_open(&refused, &o, &err), WEIR_E_NO_SPACE);
+	assert_int_equal(vote_store_open(&refused, &o, &err), WEIR_E_NO_SPACE);
 	assert_null(refused);
 	faulty_disk_make_room(d);
 	p = open_well(&o);
 	assert_found(p, 3, true);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	faulty_disk_destroy(d);
 }
 
@@ -392,17 +389,17 @@ static void a_full_disk_leaves_the_last_promise(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
-	struct promises *p = open_new(d);
+	struct vote_store *p = open_new(d);
 	promise_well(p, 1);
 	faulty_disk_full_at(d, 1);
 	assert_int_equal(promise_round(p, 2, &err), WEIR_E_NO_SPACE);
-	promises_close(p, true); /* the mark of an orderly end does not fit either */
+	vote_store_close(p, true); /* the mark of an orderly end does not fit either */
 	faulty_disk_make_room(d);
 	p = open_well(&o);
 	assert_found(p, 1, true);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -410,21 +407,21 @@ static void a_failed_sync_is_final(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
-	const struct promises_options o = options_on(d, BOOT_1);
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	weir_error err = {0}, again = {0};
-	struct promises *p = open_new(d);
+	struct vote_store *p = open_new(d);
 	promise_well(p, 1);
 	faulty_disk_fail_sync_at(d, 1);
 	assert_int_equal(promise_round(p, 2, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, FILE_NAME);
 	assert_int_equal(promise_round(p, 3, &again), WEIR_E_IO);
 	assert_string_equal(again.text, err.text);
-	assert_int_equal(promises_distrust_log(p, &again), WEIR_E_IO);
-	promises_close(p, true);
+	assert_int_equal(vote_store_distrust_log(p, &again), WEIR_E_IO);
+	vote_store_close(p, true);
 	faulty_disk_crash(d, CRASH_UNSYNCED, 1);
 	p = open_well(&o);
 	assert_found(p, 1, true);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -441,38 +438,38 @@ struct history {
 };
 
 /* A round is there as a whole: the last one that was answered, or a later one. */
-static uint64_t round_found(const struct promises *p, const struct history *h)
+static uint64_t round_found(const struct vote_store *p, const struct history *h)
 {
-	const uint64_t round = promises_found(p, 0).promised / 100;
+	const uint64_t round = vote_store_found(p, 0).promised / 100;
 	assert_true(round >= h->answered && round <= h->tried);
 	for (uint32_t i = 0; i < SLOTS; i++)
-		assert_int_equal(promises_found(p, partition_of(i)).promised, round ? promise_of(i, round).promised : 0);
+		assert_int_equal(vote_store_found(p, partition_of(i)).promised, round ? promise_of(i, round).promised : 0);
 	return round;
 }
 
-static void check_found(const struct promises *p, struct history *h)
+static void check_found(const struct vote_store *p, struct history *h)
 {
 	const uint64_t round = round_found(p, h);
 	h->lost = h->lost < round ? h->lost : round;
 	for (uint32_t i = 0; i < SLOTS && round; i++) {
-		const bool whole = promises_found(p, partition_of(i)).whole;
+		const bool whole = vote_store_found(p, partition_of(i)).whole;
 		if (round > h->lost)
 			assert_int_equal(whole, promise_of(i, round).whole);
 		else if (!h->maybe_clean)
 			assert_false(whole);
 	}
-	assert_true(promises_incarnation(p) > h->incarnation);
-	h->incarnation = promises_incarnation(p);
+	assert_true(vote_store_incarnation(p) > h->incarnation);
+	h->incarnation = vote_store_incarnation(p);
 	h->answered = h->tried = round;
 }
 
 /* One start, as far as the disk lets it. */
 static weir_status live(struct faulty_disk *d, const char *machine_boot, struct history *h)
 {
-	const struct promises_options o = options_on(d, machine_boot);
-	struct promises *p;
+	const struct vote_store_options o = options_on(d, machine_boot);
+	struct vote_store *p;
 	weir_error err = {0};
-	weir_status status = promises_open(&p, &o, &err);
+	weir_status status = vote_store_open(&p, &o, &err);
 	if (status)
 		return status;
 	check_found(p, h);
@@ -482,7 +479,7 @@ static weir_status live(struct faulty_disk *d, const char *machine_boot, struct 
 		h->answered = status ? h->answered : h->tried;
 	}
 	h->closing = !status;
-	promises_close(p, !status);
+	vote_store_close(p, !status);
 	return status;
 }
 
@@ -552,12 +549,12 @@ static void power_cuts_at_every_step_of_the_next_start(void **state)
 
 /* --- Damage */
 
-static struct faulty_disk *disk_with_promises(void)
+static struct faulty_disk *disk_with_votes(void)
 {
 	struct faulty_disk *d = faulty_disk_create();
-	struct promises *p = open_new(d);
+	struct vote_store *p = open_new(d);
 	promise_well(p, 1);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	return d;
 }
 
@@ -581,11 +578,11 @@ static void replace_file(struct faulty_disk *d, const uint8_t *bytes, size_t n)
 /* It is refused, says what and where, and the file is left as it is. */
 static void refuse(struct faulty_disk *d, weir_status status, const char *says)
 {
-	const struct promises_options o = options_on(d, BOOT_1);
-	struct promises *p;
+	const struct vote_store_options o = options_on(d, BOOT_1);
+	struct vote_store *p;
 	weir_error err = {0};
 	const uint64_t steps = faulty_disk_steps(d);
-	assert_int_equal(promises_open(&p, &o, &err), status);
+	assert_int_equal(vote_store_open(&p, &o, &err), status);
 	assert_null(p);
 	CHECK_CONTAINS(err.text, FILE_NAME);
 	CHECK_CONTAINS(err.text, says);
@@ -595,17 +592,17 @@ static void refuse(struct faulty_disk *d, weir_status status, const char *says)
 static void a_flipped_bit_is_refused(void **state)
 {
 	(void)state;
-	struct faulty_disk *d = disk_with_promises();
+	struct faulty_disk *d = disk_with_votes();
 	for (uint64_t at = 0; at < FILE_BYTES; at++)
 		for (unsigned bit = 0; bit < 8; bit++) {
 			faulty_disk_flip(d, FILE_NAME, at, bit);
 			refuse(d, WEIR_E_CORRUPT, "damaged");
 			faulty_disk_flip(d, FILE_NAME, at, bit);
 		}
-	const struct promises_options o = options_on(d, BOOT_2);
-	struct promises *p = open_well(&o);
+	const struct vote_store_options o = options_on(d, BOOT_2);
+	struct vote_store *p = open_well(&o);
 	assert_found(p, 1, true);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -613,7 +610,7 @@ static void a_file_of_another_length_is_refused(void **state)
 {
 	(void)state;
 	uint8_t bytes[FILE_BYTES + 1] = {0};
-	struct faulty_disk *d = disk_with_promises();
+	struct faulty_disk *d = disk_with_votes();
 	struct disk *disk = faulty_disk_interface(d);
 	struct disk_file *f;
 	weir_error err = {0};
@@ -635,12 +632,12 @@ static void a_torn_file_is_refused(void **state)
 	(void)state;
 	enum { INCARNATION_ENDS = 56, EVERY = 8 }; /* what is in front of it is the same in both */
 	uint8_t before[FILE_BYTES], after[FILE_BYTES], torn[FILE_BYTES];
-	struct faulty_disk *d = disk_with_promises();
-	const struct promises_options o = options_on(d, BOOT_1);
+	struct faulty_disk *d = disk_with_votes();
+	const struct vote_store_options o = options_on(d, BOOT_1);
 	read_file(d, before);
-	struct promises *p = open_well(&o);
+	struct vote_store *p = open_well(&o);
 	promise_well(p, 2);
-	promises_close(p, false);
+	vote_store_close(p, false);
 	read_file(d, after);
 	for (size_t at = INCARNATION_ENDS; at < FILE_BYTES; at += EVERY) {
 		memcpy(torn, after, at);
@@ -651,7 +648,7 @@ static void a_torn_file_is_refused(void **state)
 	replace_file(d, after, sizeof after);
 	p = open_well(&o);
 	assert_found(p, 2, true);
-	promises_close(p, true);
+	vote_store_close(p, true);
 	faulty_disk_destroy(d);
 }
 
@@ -674,13 +671,13 @@ static void what_is_not_ours_is_refused(void **state)
 		uint8_t value;
 		weir_status status;
 		const char *says;
-	} cases[] = {{8, PROMISES_VERSION + 1, WEIR_E_VERSION, "version 2"},
+	} cases[] = {{8, VOTES_VERSION + 1, WEIR_E_VERSION, "version 2"},
 	             {12, SLOTS + 3, WEIR_E_STATE, "of a job of 8 partitions, this one has 5"},
 	             {16, 'x', WEIR_E_STATE, "another job, generation or server"},
 	             {56, 2, WEIR_E_CORRUPT, "damaged"},
-	             {57, PROMISES_LOG_SYNCED + 1, WEIR_E_CORRUPT, "damaged"}};
+	             {57, VOTE_LOG_SYNCED + 1, WEIR_E_CORRUPT, "damaged"}};
 	for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct faulty_disk *d = disk_with_promises();
+		struct faulty_disk *d = disk_with_votes();
 		change_field(d, cases[i].at, cases[i].value);
 		refuse(d, cases[i].status, cases[i].says);
 		faulty_disk_destroy(d);
@@ -691,7 +688,7 @@ static void what_is_not_ours_is_refused(void **state)
 static void the_last_of_all_incarnations_is_refused(void **state)
 {
 	(void)state;
-	struct faulty_disk *d = disk_with_promises();
+	struct faulty_disk *d = disk_with_votes();
 	for (size_t at = 48; at < 56; at++)
 		change_field(d, at, 0xff);
 	refuse(d, WEIR_E_CORRUPT, "damaged");
@@ -707,11 +704,11 @@ static void the_bytes_are_those_of_the_format(void **state)
 	char text[3 * FILE_BYTES + 1], *golden;
 	size_t n, at = 0;
 	weir_error err = {0};
-	struct faulty_disk *d = disk_with_promises();
+	struct faulty_disk *d = disk_with_votes();
 	read_file(d, bytes);
 	for (size_t i = 0; i < FILE_BYTES; i++)
 		at += (size_t)snprintf(text + at, sizeof text - at, "%02x%c", bytes[i], i % 16 == 15 ? '\n' : ' ');
-	CHECK_OK(disk_read_file(disk_system(), GOLDEN_DIR "/promises.hex", 1 << 20, &golden, &n, &err), err);
+	CHECK_OK(disk_read_file(disk_system(), GOLDEN_DIR "/vote_store.hex", 1 << 20, &golden, &n, &err), err);
 	assert_string_equal(text, golden);
 	free(golden);
 	faulty_disk_destroy(d);
@@ -721,7 +718,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(new_replicas_have_promised_nothing),
-	    cmocka_unit_test(promises_of_one_round_share_one_write),
+	    cmocka_unit_test(vote_store_of_one_round_share_one_write),
 	    cmocka_unit_test(a_promise_never_goes_back),
 	    cmocka_unit_test(what_is_queued_is_written_by_the_close),
 	    cmocka_unit_test(what_comes_during_a_write_shares_the_next),

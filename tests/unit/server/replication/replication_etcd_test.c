@@ -23,8 +23,8 @@ struct single {
 	struct rpc_loop *coord_loop, *keeper, *ticker;
 	struct faulty_disk *disk;
 	struct task_queue *loop;
-	struct authority *authority;
-	struct promises *promises;
+	struct coord_records *records;
+	struct vote_store *votes;
 	struct replication *x;
 	struct heartbeat heartbeat;
 	uint64_t last, committed, epoch; /* of the log, which is nothing but these */
@@ -85,15 +85,15 @@ static void tick(void *arg)
 {
 	struct single *s = arg;
 	s->ticking = false;
-	authority_tick(s->authority);
+	coord_records_tick(s->records);
 	replication_tick(s->x, &s->heartbeat);
 }
 
 static void tick_later(void *arg)
 {
 	struct single *s = arg;
-	const struct poster poster = task_queue_poster(s->loop);
-	poster_post(&poster, tick, s);
+	const struct callback_executor run_on = task_queue_executor(s->loop);
+	callback_executor_post(&run_on, tick, s);
 }
 
 /* Until it holds; time passes as long as it takes. */
@@ -107,16 +107,16 @@ static void await(struct single *s, bool (*holds)(const struct single *s))
 	}
 }
 
-static void open_promises(struct single *s)
+static void open_votes(struct single *s)
 {
 	weir_error err = {0};
-	const struct promises_options o = {.disk = faulty_disk_interface(s->disk),
-	                                   .path = "folder/PROMISES",
-	                                   .id = "etcd",
-	                                   .machine_boot = "boot",
-	                                   .partitions = PARTITION + 1,
-	                                   .log = PROMISES_LOG_CACHED};
-	CHECK_OK(promises_open(&s->promises, &o, &err), err);
+	const struct vote_store_options o = {.disk = faulty_disk_interface(s->disk),
+	                                     .path = "folder/PROMISES",
+	                                     .id = "etcd",
+	                                     .machine_boot = "boot",
+	                                     .partitions = PARTITION + 1,
+	                                     .log = VOTE_LOG_CACHED};
+	CHECK_OK(vote_store_open(&s->votes, &o, &err), err);
 }
 
 static void start(struct single *s)
@@ -128,19 +128,19 @@ static void start(struct single *s)
 	s->coord_loop = rpc_loop_create(s->rpc, "coord", &err);
 	s->keeper = rpc_loop_create(s->rpc, "keeper", &err);
 	s->ticker = rpc_loop_create(s->rpc, "ticker", &err);
-	const struct authority_options a = {.uuid = "etcd",
-	                                    .generation = 1,
-	                                    .partitions = PARTITION + 1,
-	                                    .session = rpc_loop_poster(s->coord_loop),
-	                                    .keeper = rpc_loop_poster(s->keeper),
-	                                    .open = open_session,
-	                                    .arg = s,
-	                                    .lease_ms = LEASE_MS,
-	                                    .timeout_ms = TIMEOUT_MS};
-	CHECK_OK(authority_create(&s->authority, &a, &err), err);
-	open_promises(s);
+	const struct coord_records_options a = {.uuid = "etcd",
+	                                        .generation = 1,
+	                                        .partitions = PARTITION + 1,
+	                                        .session = rpc_loop_executor(s->coord_loop),
+	                                        .keeper = rpc_loop_executor(s->keeper),
+	                                        .open = open_session,
+	                                        .arg = s,
+	                                        .lease_ms = LEASE_MS,
+	                                        .timeout_ms = TIMEOUT_MS};
+	CHECK_OK(coord_records_create(&s->records, &a, &err), err);
+	open_votes(s);
 	struct replication_options o = {.partition = PARTITION,
-	                                .replica = {.incarnation = promises_incarnation(s->promises),
+	                                .replica = {.incarnation = vote_store_incarnation(s->votes),
 	                                            .alone = true,
 	                                            .silent_ticks = 5,
 	                                            .stall_ticks = 20,
@@ -149,9 +149,9 @@ static void start(struct single *s)
 	                                .min_isr = 1,
 	                                .subject = &subject,
 	                                .subject_arg = s,
-	                                .authority = s->authority,
-	                                .promises = s->promises,
-	                                .poster = task_queue_poster(s->loop),
+	                                .records = s->records,
+	                                .votes = s->votes,
+	                                .run_on = task_queue_executor(s->loop),
 	                                .failed = on_failed};
 	struct replica_found found = {.first = 1, .last = s->last, .durable = s->last, .applied = s->last};
 	if (s->last)
@@ -169,8 +169,8 @@ static void ended(void *arg)
 static void on_ended(void *arg)
 {
 	struct single *s = arg;
-	const struct poster poster = task_queue_poster(s->loop);
-	poster_post(&poster, ended, s);
+	const struct callback_executor run_on = task_queue_executor(s->loop);
+	callback_executor_post(&run_on, ended, s);
 }
 
 static bool has_ended(const struct single *s)
@@ -187,13 +187,13 @@ static void stop(struct single *s)
 {
 	await(s, does_not_tick);
 	replication_stop(s->x);
-	authority_close(s->authority, on_ended, s);
+	coord_records_close(s->records, on_ended, s);
 	while (!has_ended(s))
 		(void)task_queue_run(s->loop, true);
-	promises_close(s->promises, false);
+	vote_store_close(s->votes, false);
 	while (task_queue_run(s->loop, false) > 0)
 		;
-	authority_destroy(s->authority);
+	coord_records_destroy(s->records);
 	replication_destroy(s->x);
 	rpc_loop_destroy(s->coord_loop);
 	rpc_loop_destroy(s->keeper);

@@ -208,7 +208,7 @@ static void who_is_whole_gets_in_sync_once_that_is_on_disk(void **state)
 	world_until(w, all_are_in_sync, "all in sync");
 	member_crash(w, m->id, false);
 	member_start(w, m->id);
-	assert_true(promises_found(m->promises, PARTITION).whole);
+	assert_true(vote_store_found(m->votes, PARTITION).whole);
 	world_destroy(w);
 }
 

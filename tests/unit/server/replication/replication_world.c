@@ -257,9 +257,9 @@ static void deliver(struct world *w)
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
 	struct member *m = arg;
-	const struct poster poster = task_queue_poster(m->loop);
+	const struct callback_executor run_on = task_queue_executor(m->loop);
 	m->sessions++;
-	weir_status status = coord_memory_open(out, m->world->coordinator, &poster, options, err);
+	weir_status status = coord_memory_open(out, m->world->coordinator, &run_on, options, err);
 	m->coord = *out;
 	return status;
 }
@@ -270,33 +270,33 @@ static void on_failed(void *arg, const weir_error *err)
 	fail_msg("%s", err->text);
 }
 
-static void open_promises(struct member *m)
+static void open_votes(struct member *m)
 {
 	weir_error err = {0};
-	struct promises_options o = {.disk = faulty_disk_interface(m->disk),
-	                             .path = "folder/PROMISES",
-	                             .id = "replication",
-	                             .partitions = PARTITION + 1,
-	                             .log = PROMISES_LOG_CACHED,
-	                             .stepped = true};
+	struct vote_store_options o = {.disk = faulty_disk_interface(m->disk),
+	                               .path = "folder/PROMISES",
+	                               .id = "replication",
+	                               .partitions = PARTITION + 1,
+	                               .log = VOTE_LOG_CACHED,
+	                               .stepped = true};
 	m->boots += m->machine_lost || m->boots == 0;
 	o.machine_boot[0] = (uint8_t)m->boots;
-	CHECK_OK(promises_open(&m->promises, &o, &err), err);
+	CHECK_OK(vote_store_open(&m->votes, &o, &err), err);
 }
 
-static void open_authority(struct member *m)
+static void open_records(struct member *m)
 {
 	weir_error err = {0};
-	const struct authority_options o = {.uuid = "replication",
-	                                    .generation = 1,
-	                                    .partitions = PARTITION + 1,
-	                                    .session = task_queue_poster(m->loop),
-	                                    .keeper = task_queue_poster(m->loop),
-	                                    .open = open_session,
-	                                    .arg = m,
-	                                    .lease_ms = LEASE_MS,
-	                                    .timeout_ms = TIMEOUT_MS};
-	CHECK_OK(authority_create(&m->authority, &o, &err), err);
+	const struct coord_records_options o = {.uuid = "replication",
+	                                        .generation = 1,
+	                                        .partitions = PARTITION + 1,
+	                                        .session = task_queue_executor(m->loop),
+	                                        .keeper = task_queue_executor(m->loop),
+	                                        .open = open_session,
+	                                        .arg = m,
+	                                        .lease_ms = LEASE_MS,
+	                                        .timeout_ms = TIMEOUT_MS};
+	CHECK_OK(coord_records_create(&m->records, &o, &err), err);
 }
 
 static void open_replication(struct member *m)
@@ -305,7 +305,7 @@ static void open_replication(struct member *m)
 	struct world *w = m->world;
 	struct replication_options o = {.partition = PARTITION,
 	                                .replica = {.self = m->id,
-	                                            .incarnation = promises_incarnation(m->promises),
+	                                            .incarnation = vote_store_incarnation(m->votes),
 	                                            .alone = w->alone,
 	                                            .silent_ticks = 5,
 	                                            .stall_ticks = 10,
@@ -317,9 +317,9 @@ static void open_replication(struct member *m)
 	                                .subject_arg = m,
 	                                .network = w->alone ? NULL : &network,
 	                                .network_arg = m,
-	                                .authority = m->authority,
-	                                .promises = m->promises,
-	                                .poster = task_queue_poster(m->loop),
+	                                .records = m->records,
+	                                .votes = m->votes,
+	                                .run_on = task_queue_executor(m->loop),
 	                                .failed = on_failed};
 	struct replica_found found = {.first = 1, .last = m->last, .durable = m->durable};
 	for (uint16_t i = 0; i < w->members_count; i++)
@@ -340,8 +340,8 @@ void member_start(struct world *w, uint16_t id)
 	m->loop = task_queue_create();
 	m->committed = m->epoch = 0;
 	heartbeat_init(&m->heartbeat);
-	open_promises(m);
-	open_authority(m);
+	open_votes(m);
+	open_records(m);
 	open_replication(m);
 	m->machine_lost = false;
 }
@@ -369,9 +369,9 @@ void member_crash(struct world *w, uint16_t id, bool machine)
 	faulty_disk_power_off_at(m->disk, faulty_disk_steps(m->disk) + 1);
 	coord_memory_crash(m->coord);
 	m->coord = NULL;
-	promises_close(m->promises, false);
+	vote_store_close(m->votes, false);
 	task_queue_destroy(m->loop);
-	authority_destroy(m->authority);
+	coord_records_destroy(m->records);
 	replication_destroy(m->x);
 	faulty_disk_crash(m->disk, machine ? CRASH_UNSYNCED : CRASH_PROCESS, prng_u64(&w->random));
 	if (machine) {
@@ -390,7 +390,7 @@ static void member_tick(struct world *w, struct member *m)
 		if (w->members[i].up && !w->cut[i][m->id])
 			heartbeat_heard(&m->heartbeat, i);
 	try_begin(m);
-	authority_tick(m->authority);
+	coord_records_tick(m->records);
 	replication_tick(m->x, &m->heartbeat);
 	if (prng_below(&w->random, 4) == 0) {
 		m->durable = m->last;
@@ -450,7 +450,7 @@ static void step(struct world *w)
 			continue;
 		if (tick)
 			member_tick(w, m);
-		(void)promises_write(m->promises);
+		(void)vote_store_write(m->votes);
 		(void)task_queue_run(m->loop, false);
 		if (m->ships)
 			ship_all(m);

@@ -24,8 +24,8 @@ struct member {
 	/* Its process. */
 	struct task_queue *loop;
 	struct coord *coord; /* of the authority */
-	struct authority *authority;
-	struct promises *promises;
+	struct coord_records *records;
+	struct vote_store *votes;
 	struct replication *x;
 	struct heartbeat heartbeat;
 	uint64_t committed, epoch, beginning; /* epoch that it began; that it shall begin when there is space */

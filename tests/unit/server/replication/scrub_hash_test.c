@@ -144,7 +144,7 @@ static void begin_hash(struct world *w, struct hashing *h, struct node *n, struc
 	                                       .slice = slice,
 	                                       .yields = true,
 	                                       .clock = &w->clock,
-	                                       .owner = task_queue_poster(w->loop),
+	                                       .owner = task_queue_executor(w->loop),
 	                                       .ready = on_ready,
 	                                       .ended = on_ended,
 	                                       .arg = h};
@@ -310,7 +310,7 @@ static void it_makes_room_for_other_copies(void **state)
 		(void)task_queue_run(w->loop, true);
 	assert_int_equal(h.read.status, WEIR_E_CANCELLED);
 	const struct store_stream_options stream = {
-	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock, .owner = task_queue_poster(w->loop)};
+	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock, .owner = task_queue_executor(w->loop)};
 	assert_int_equal(store_stream_begin(&h.read.stream, &stream, &err), WEIR_E_BUSY);
 	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
 		store_snapshot_cancel(others[i]);

@@ -69,7 +69,7 @@ static void post(void *to, void (*run)(void *arg), void *arg)
 	pthread_mutex_unlock(&q->lock);
 }
 
-struct poster task_queue_poster(struct task_queue *q)
+struct callback_executor task_queue_executor(struct task_queue *q)
 {
-	return (struct poster){.post = post, .to = q};
+	return (struct callback_executor){.post = post, .to = q};
 }

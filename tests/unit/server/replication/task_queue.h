@@ -9,7 +9,7 @@
 struct task_queue;
 struct task_queue *task_queue_create(void);
 void task_queue_destroy(struct task_queue *q); /* drops what was not run */
-struct poster task_queue_poster(struct task_queue *q);
+struct callback_executor task_queue_executor(struct task_queue *q);
 /* Runs what is there; how many. wait: for at least one. */
 unsigned task_queue_run(struct task_queue *q, bool wait);
 

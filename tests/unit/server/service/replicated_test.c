@@ -184,7 +184,7 @@ static void who_is_taken_for_dead_is_primary_no_more(void **state)
 	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
 	world_push_batches(w, BATCHES);
 	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
-	heart_loop_hush(w->servers[1]->heart);
+	heartbeat_loop_hush(w->servers[1]->detector);
 	await_no_primary(w, 1);
 	world_push_batches(w, BATCHES);
 	check_all(w);
@@ -253,9 +253,9 @@ static void who_leave_together_come_to_an_end(void **state)
 	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
 	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
 	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
-		hosting_leave(roles_hosting(w->servers[i]));
+		placement_leave(roles_placement(w->servers[i]));
 	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
-		AWAIT(!hosting_is_leaving(roles_hosting(w->servers[i])), "server %u passes roles on and on", i);
+		AWAIT(!placement_is_leaving(roles_placement(w->servers[i])), "server %u passes roles on and on", i);
 	world_push_batches(w, BATCHES);
 	check_all(w);
 	world_close(w);

@@ -19,7 +19,7 @@ const char *cluster_address(uint32_t server)
 	return addresses[server];
 }
 
-uint64_t cluster_boot(uint32_t server)
+uint64_t cluster_process_id(uint32_t server)
 {
 	return 0xb007000000000000 + server;
 }
@@ -53,7 +53,7 @@ void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *pl
 		                           .name = name,
 		                           .listen = places[i],
 		                           .generation = RECORDS_GENERATION,
-		                           .boot = cluster_boot(i),
+		                           .process_id = cluster_process_id(i),
 		                           .index = i,
 		                           .servers = servers,
 		                           .partitions = CLUSTER_PARTITIONS,

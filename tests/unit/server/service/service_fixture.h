@@ -22,7 +22,7 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
 void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *places, uint32_t servers, uint32_t executors);
 void cluster_close(struct cluster *k);
 const char *cluster_address(uint32_t server);
-uint64_t cluster_boot(uint32_t server);
+uint64_t cluster_process_id(uint32_t server);
 /* Registers the tables through a client of that server. A bit for each partition that has them then: those that it is primary of. */
 uint32_t cluster_register(struct client *c);
 uint32_t cluster_register_embeddings(struct client *c); /* without the dense table, which stays in memory */

@@ -635,7 +635,7 @@ static void five_servers_live_in_one_process(void **state)
 		m = server_status(&c[i]);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->n_partitions, 2);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->connections, 1);
-		assert_int_equal(((const Weir__V1__ServerStatus *)m)->boot, cluster_boot(i));
+		assert_int_equal(((const Weir__V1__ServerStatus *)m)->process_id, cluster_process_id(i));
 		wire_free(m);
 		client_close(&c[i]);
 	}
@@ -773,7 +773,7 @@ static void a_scan_pages_through_a_partition(void **state)
 		rows += s.rows;
 		pages++;
 		q.cursor = r.scan_reply.cursor;
-		q.boot = r.request_id;
+		q.process_id = r.request_id;
 		message_release(reply);
 	} while (q.cursor);
 	assert_int_equal(rows, 5);

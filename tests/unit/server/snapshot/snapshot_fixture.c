@@ -235,7 +235,7 @@ void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes
 {
 	struct snapshot_sender_options o = {.generation = RECORDS_GENERATION,
 	                                    .partitions = 1,
-	                                    .boot = 1,
+	                                    .process_id = 1,
 	                                    .bytes_per_s = bytes_per_s,
 	                                    .window_bytes = window_bytes,
 	                                    .cold = w->a.cold,
@@ -266,7 +266,7 @@ void begin_session(struct world *w)
 {
 	weir_error err = {0};
 	const struct snapshot_send_options o = {
-	    .partition = w->a.p, .owner = task_queue_poster(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
+	    .partition = w->a.p, .owner = task_queue_executor(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
 	w->send_ended = false;
 	CHECK_OK(snapshot_send_begin(w->sender, &o, &w->session, &err), err);
 }
@@ -309,7 +309,7 @@ struct snapshot_receiver_options receiver_options(struct world *w)
 	                                      .into = w->into,
 	                                      .log = w->b.log,
 	                                      .writer = w->b.writer,
-	                                      .poster = task_queue_poster(w->loop),
+	                                      .run_on = task_queue_executor(w->loop),
 	                                      .wanted = wanted,
 	                                      .received = on_received,
 	                                      .ended = on_receive_ended,

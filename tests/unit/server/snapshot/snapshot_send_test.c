@@ -117,7 +117,7 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 	open_sender(w, 0);
 	begin_session(w);
 	const struct snapshot_send_options o = {
-	    .partition = w->a.p, .owner = task_queue_poster(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
+	    .partition = w->a.p, .owner = task_queue_executor(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
 	assert_int_equal(snapshot_send_begin(w->sender, &o, &second, &err), WEIR_E_BUSY);
 	CHECK_CONTAINS(err.text, "partition 0: a snapshot of it is under way");
 	close_sender(w);
@@ -265,7 +265,7 @@ static void sessions_share_the_pace(void **state)
 	weir_error err = {0};
 	struct snapshot_sender_options o = {.generation = RECORDS_GENERATION,
 	                                    .partitions = SESSIONS,
-	                                    .boot = 1,
+	                                    .process_id = 1,
 	                                    .bytes_per_s = RATE,
 	                                    .clock = &w->clock,
 	                                    .stepped = true};
@@ -274,7 +274,7 @@ static void sessions_share_the_pace(void **state)
 	for (uint32_t i = 0; i < SESSIONS; i++) {
 		p[i] = wide_partition(w, i, SESSIONS);
 		const struct snapshot_send_options begin = {
-		    .partition = p[i], .owner = task_queue_poster(w->loop), .epoch = 1, .ended = count_end, .arg = &c[i]};
+		    .partition = p[i], .owner = task_queue_executor(w->loop), .epoch = 1, .ended = count_end, .arg = &c[i]};
 		const struct snapshot_sink sink = {.frame = count_frame, .ended = count_sink_end, .arg = &c[i]};
 		CHECK_OK(snapshot_send_begin(w->sender, &begin, &c[i].session, &err), err);
 		CHECK_OK(snapshot_send_attach(w->sender, c[i].session, 0, &sink, &err), err);
@@ -317,10 +317,10 @@ static void arrive(void *arg)
 
 static void post_arrival(struct world *w, struct message *frame)
 {
-	const struct poster poster = task_queue_poster(w->loop);
+	const struct callback_executor run_on = task_queue_executor(w->loop);
 	struct posted *x = malloc(sizeof *x);
 	*x = (struct posted){.w = w, .frame = frame};
-	poster_post(&poster, arrive, x);
+	callback_executor_post(&run_on, arrive, x);
 }
 
 static void post_frame(void *arg, struct message *frame)
@@ -343,7 +343,7 @@ static void a_sender_has_a_thread(void **state)
 		weir_error err = {0};
 		steps(w, 200);
 		struct snapshot_sender_options o = {
-		    .generation = RECORDS_GENERATION, .partitions = 1, .boot = seed, .clock = clock_system()};
+		    .generation = RECORDS_GENERATION, .partitions = 1, .process_id = seed, .clock = clock_system()};
 		memcpy(o.uuid, records_uuid, sizeof o.uuid);
 		w->sender = snapshot_sender_create(&o, &err);
 		begin_session(w);

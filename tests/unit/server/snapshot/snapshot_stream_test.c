@@ -155,7 +155,7 @@ static void begin_primary(struct world *w)
 {
 	weir_error err = {0};
 	const struct snapshot_send_options o = {
-	    .partition = w->from, .owner = rpc_loop_poster(w->loops[0]), .epoch = 1, .ended = on_sent, .arg = w};
+	    .partition = w->from, .owner = rpc_loop_executor(w->loops[0]), .epoch = 1, .ended = on_sent, .arg = w};
 	for (uint64_t chunk = 0; chunk < CHUNKS; chunk++) {
 		float *row;
 		struct row_meta *meta;
@@ -236,7 +236,7 @@ static void begin_learner(struct world *w)
 	                                      .partitions = 1,
 	                                      .into = w->into,
 	                                      .log = w->log,
-	                                      .poster = rpc_loop_poster(w->loops[1]),
+	                                      .run_on = rpc_loop_executor(w->loops[1]),
 	                                      .wanted = wanted,
 	                                      .received = on_progress,
 	                                      .ended = on_received,
@@ -271,8 +271,11 @@ static void open_world_with(struct world *w, size_t window_bytes)
 	pthread_cond_init(&w->changed, NULL);
 	for (uint32_t i = 0; i < 2; i++)
 		w->loops[i] = rpc_loop_create(w->rpc, i ? "learner" : "primary", &err);
-	struct snapshot_sender_options o = {
-	    .generation = RECORDS_GENERATION, .partitions = 1, .boot = 5, .window_bytes = window_bytes, .clock = clock_system()};
+	struct snapshot_sender_options o = {.generation = RECORDS_GENERATION,
+	                                    .partitions = 1,
+	                                    .process_id = 5,
+	                                    .window_bytes = window_bytes,
+	                                    .clock = clock_system()};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);
 	w->sender = snapshot_sender_create(&o, &err);
 	w->service = (struct snapshot_service){

@@ -109,7 +109,7 @@ static void what_the_log_has_comes_along(void **state)
 	partition_commit_to(p, last / 2);
 	open_sender(w, 0);
 	const struct snapshot_send_options o = {
-	    .partition = p, .owner = task_queue_poster(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
+	    .partition = p, .owner = task_queue_executor(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
 	w->send_ended = false;
 	CHECK_OK(snapshot_send_begin(w->sender, &o, &w->session, &err), err);
 	begin_receiver(w);
@@ -221,7 +221,7 @@ static enum partition_reset_stage go_on(struct partition_reset *r, bool *done)
 static bool reset_until(struct world *w, struct partition_reset *r, enum partition_reset_stage stage)
 {
 	bool done = false;
-	*r = (struct partition_reset){.partition = w->b.p, .writer = w->b.writer, .poster = task_queue_poster(w->loop)};
+	*r = (struct partition_reset){.partition = w->b.p, .writer = w->b.writer, .run_on = task_queue_executor(w->loop)};
 	while (go_on(r, &done) != stage && !done)
 		(void)task_queue_run(w->loop, false);
 	return !done;

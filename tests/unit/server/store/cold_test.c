@@ -343,8 +343,8 @@ static void a_full_disk_is_waited_out(void **state)
 	struct cold_writer *w = cold_writer_create(&o, NULL);
 	assert_non_null(w);
 	struct cold_write rows = {
-	    .kind = COLD_WRITE_ROWS, .rows = {.partition = 2}, .poster = task_queue_poster(q), .done = count_done};
-	struct cold_write flush = {.kind = COLD_WRITE_FLUSH, .poster = task_queue_poster(q), .done = count_done};
+	    .kind = COLD_WRITE_ROWS, .rows = {.partition = 2}, .run_on = task_queue_executor(q), .done = count_done};
+	struct cold_write flush = {.kind = COLD_WRITE_FLUSH, .run_on = task_queue_executor(q), .done = count_done};
 	fill_batch(&rows.rows, 1);
 	fill_disk(big);
 	done_count = 0;
@@ -388,9 +388,9 @@ static void flushes_that_wait_together_are_one(void **state)
 		                                 .partition = i,
 		                                 .header = "header",
 		                                 .header_bytes = 6,
-		                                 .poster = task_queue_poster(q),
+		                                 .run_on = task_queue_executor(q),
 		                                 .done = count_done};
-		flushes[i] = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = task_queue_poster(q), .done = count_done};
+		flushes[i] = (struct cold_write){.kind = COLD_WRITE_FLUSH, .run_on = task_queue_executor(q), .done = count_done};
 		cold_writer_submit(w, &headers[i]);
 		cold_writer_submit(w, &flushes[i]);
 	}
@@ -437,7 +437,7 @@ static void a_full_disk_is_not_waited_out_by_a_server_that_stops(void **state)
 	done_count = 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		items[i] = (struct cold_write){
-		    .kind = COLD_WRITE_HEADER, .header = "x", .header_bytes = 1, .poster = task_queue_poster(q), .done = count_done};
+		    .kind = COLD_WRITE_HEADER, .header = "x", .header_bytes = 1, .run_on = task_queue_executor(q), .done = count_done};
 		cold_writer_submit(w, &items[i]);
 	}
 	while (done_count < 2)
@@ -471,7 +471,7 @@ static void any_other_error_is_final(void **state)
 	done_count = 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		items[i] = (struct cold_write){
-		    .kind = COLD_WRITE_HEADER, .header = "x", .header_bytes = 1, .poster = task_queue_poster(q), .done = count_done};
+		    .kind = COLD_WRITE_HEADER, .header = "x", .header_bytes = 1, .run_on = task_queue_executor(q), .done = count_done};
 		cold_writer_submit(w, &items[i]);
 	}
 	while (done_count < 2)

@@ -47,16 +47,16 @@ static void random_changes_equal_an_array(void **state)
 static void memory_is_charged_to_the_pool(void **state)
 {
 	(void)state;
-	struct pool pool = {0};
+	struct memory_budget pool = {0};
 	struct rowmap m;
 	rowmap_init(&m, &pool);
 	assert_int_equal(find(&m, 7), ROWMAP_NONE);
-	assert_int_equal(pool_used(&pool), 0); /* before the first key it takes nothing */
+	assert_int_equal(memory_budget_used(&pool), 0); /* before the first key it takes nothing */
 	for (uint64_t key = 0; key < 10000; key++)
 		assert_int_equal(rowmap_insert(&m, key, key), WEIR_OK);
-	assert_true(pool_used(&pool) >= 4 * ROWMAP_SEGMENT_BYTES);
+	assert_true(memory_budget_used(&pool) >= 4 * ROWMAP_SEGMENT_BYTES);
 	rowmap_free(&m);
-	assert_int_equal(pool_used(&pool), 0);
+	assert_int_equal(memory_budget_used(&pool), 0);
 }
 
 static void the_smallest_and_the_largest_key_are_keys(void **state)

@@ -53,7 +53,7 @@ struct world {
 	struct prng prng;
 	struct task_queue *loop;
 	char folder[FOLDER_BYTES];
-	struct pool pool;
+	struct memory_budget pool;
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
@@ -283,7 +283,7 @@ static void begin_flush(struct world *w)
 	                                .partition = 3,
 	                                .header = &w->header_index,
 	                                .header_bytes = sizeof w->header_index,
-	                                .poster = task_queue_poster(w->loop),
+	                                .run_on = task_queue_executor(w->loop),
 	                                .done = header_done};
 	store_flush(w->store, &w->header);
 }
@@ -461,13 +461,13 @@ static void begin_index(struct store_table *t)
 
 static void store_start(struct world *w)
 {
-	w->pool = (struct pool){0};
+	w->pool = (struct memory_budget){0};
 	const struct store_options o = {.partition = 3,
 	                                .pool = &w->pool,
 	                                .cold = w->cold,
 	                                .writer = w->writer,
 	                                .fetch = w->fetch,
-	                                .poster = task_queue_poster(w->loop),
+	                                .run_on = task_queue_executor(w->loop),
 	                                .fetched = fetched,
 	                                .failed = failed,
 	                                .arg = w};
@@ -477,7 +477,7 @@ static void store_start(struct world *w)
 	store_set_durable(w->store, w->durable);
 	for (uint32_t t = 0; t < TABLES; t++)
 		begin_index(w->tables[t]);
-	w->pool.limit = pool_used(&w->pool) + BUDGET_ROWS * ROW_BYTES;
+	w->pool.limit = memory_budget_used(&w->pool) + BUDGET_ROWS * ROW_BYTES;
 }
 
 static void world_start_on(struct world *w, uint64_t seed, bool full)
@@ -507,7 +507,7 @@ static void world_stop(struct world *w)
 	while (task_queue_run(w->loop, false) > 0)
 		;
 	store_destroy(w->store);
-	assert_int_equal(pool_used(&w->pool), 0);
+	assert_int_equal(memory_budget_used(&w->pool), 0);
 	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
 		forget_snapshot(&w->views[i]);
 	w->scanning = false;
@@ -669,7 +669,7 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 			r.ids[k] = (i * RECORD_MAX + k) % KEYS;
 		replay_fetches(w, &r);
 		push(w, &r);
-		assert_in_range(pool_used(&w->pool), 1, w->pool.limit + RECORD_MAX * ROW_BYTES);
+		assert_in_range(memory_budget_used(&w->pool), 1, w->pool.limit + RECORD_MAX * ROW_BYTES);
 	}
 	for (uint64_t id = 0; id < KEYS; id += 9) {
 		struct record r = {.table = 0};
@@ -743,7 +743,7 @@ static void stubs_that_are_kept_hold_up_nobody(void **state)
 	assert_false(try_record(w, r));
 	park(w, r);
 	*r = (struct record){.kind = PULL, .table = 1, .count = 6, .ids = {100, 101, 102, 103, 104, 201}, .ticket = r->ticket};
-	w->pool.limit = pool_used(&w->pool);
+	w->pool.limit = memory_budget_used(&w->pool);
 	for (uint32_t i = 0; w->parked && i < 100000; i++)
 		task_queue_run(w->loop, true);
 	assert_null(w->parked);
@@ -885,7 +885,7 @@ static void removals_under_way_are_in_a_snapshot(void **state)
 static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 {
 	(void)state;
-	struct pool pool = {.limit = 1 << 20};
+	struct memory_budget pool = {.limit = 1 << 20};
 	struct store *s = store_create(&(struct store_options){.pool = &pool});
 	struct store_table *t;
 	weir_error err = {0};
@@ -899,7 +899,7 @@ static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT); /* 3 and 1 do not fit: a row has its tail */
 	store_destroy(s);
 
-	pool = (struct pool){.limit = 1 << 20}; /* coded pulls take twice as much again */
+	pool = (struct memory_budget){.limit = 1 << 20}; /* coded pulls take twice as much again */
 	s = store_create(&(struct store_options){.pool = &pool});
 	spec.elements = 2 * WEIR_CHUNK;
 	spec.pull.codec = WEIR_CODEC_INT8;

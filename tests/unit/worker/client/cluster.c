@@ -18,13 +18,13 @@ static void on_failed(void *arg, const weir_error *err)
 	abort();
 }
 
-static weir_status open_session(void *cluster, struct coord **out, const struct poster *session,
+static weir_status open_session(void *cluster, struct coord **out, const struct callback_executor *session,
                                 const struct coord_options *options, weir_error *err)
 {
 	return coord_memory_open(out, ((struct cluster *)cluster)->coordinator, session, options, err);
 }
 
-static bool has_promises(const struct cluster *c)
+static bool has_votes(const struct cluster *c)
 {
 	return c->options.replicas > 1 && !c->options.folder;
 }
@@ -64,7 +64,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                        .fsync_interval_ms = 5,
 	                                        .flush_interval_ms = 20,
 	                                        .failed = on_failed};
-	const struct promising_options promising = {.disk = has_promises(c) ? faulty_disk_interface(c->promises[i]) : NULL,
+	const struct promising_options promising = {.disk = has_votes(c) ? faulty_disk_interface(c->votes[i]) : NULL,
 	                                            .path = "folder",
 	                                            .machine_boot = {1},
 	                                            .failed = on_failed};
@@ -78,7 +78,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                 .name = addresses[i],
 	                                 .listen = addresses[i],
 	                                 .generation = ledger.generation,
-	                                 .boot = 0xb007000000000000 + ++c->boots,
+	                                 .process_id = 0xb007000000000000 + ++c->boots,
 	                                 .index = i,
 	                                 .servers = c->servers_count,
 	                                 .partitions = c->partitions,
@@ -86,7 +86,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                 .backlog_bytes = options->backlog_bytes,
 	                                 .ack = options->ack,
 	                                 .coordinator = c->coordinator ? &coordinator : NULL,
-	                                 .promising = has_promises(c) ? &promising : NULL,
+	                                 .promising = has_votes(c) ? &promising : NULL,
 	                                 .addresses = addresses,
 	                                 .executors = options->executors ? options->executors : 1,
 	                                 .durable = options->folder ? &durable : NULL,
@@ -110,7 +110,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	                      .partitions = options->partitions ? options->partitions : 8};
 	c->coordinator = options->replicas > 1 ? coord_memory_create(clock_system()) : NULL;
 	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
-		c->promises[i] = has_promises(c) ? faulty_disk_create() : NULL;
+		c->votes[i] = has_votes(c) ? faulty_disk_create() : NULL;
 	for (uint32_t i = 0; i < c->servers_count; i++)
 		cluster_start_server(c, i);
 }
@@ -121,10 +121,10 @@ void cluster_kill_server(struct cluster *c, uint32_t i)
 	c->servers[i] = NULL;
 }
 
-void cluster_lose_promises(struct cluster *c, uint32_t i)
+void cluster_lose_votes(struct cluster *c, uint32_t i)
 {
-	faulty_disk_destroy(c->promises[i]);
-	c->promises[i] = faulty_disk_create();
+	faulty_disk_destroy(c->votes[i]);
+	c->votes[i] = faulty_disk_create();
 }
 
 void cluster_restart(struct cluster *c, uint32_t i)
@@ -138,8 +138,8 @@ void cluster_stop(struct cluster *c)
 	for (uint32_t i = 0; i < c->servers_count + c->added; i++)
 		server_destroy(c->servers[i]);
 	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
-		if (c->promises[i])
-			faulty_disk_destroy(c->promises[i]);
+		if (c->votes[i])
+			faulty_disk_destroy(c->votes[i]);
 	if (c->coordinator)
 		coord_memory_destroy(c->coordinator);
 	rpc_destroy(c->rpc);

@@ -30,9 +30,9 @@ struct cluster {
 	struct cluster_options options; /* what they point to must last as long as servers are started */
 	uint64_t boots;                 /* starts of servers so far */
 	struct rpc *rpc;
-	struct server *servers[CLUSTER_SERVERS_MAX];       /* NULL: dead */
-	struct coord_memory *coordinator;                  /* where there are replicas */
-	struct faulty_disk *promises[CLUSTER_SERVERS_MAX]; /* what servers have promised, where there are replicas and no folder */
+	struct server *servers[CLUSTER_SERVERS_MAX];    /* NULL: dead */
+	struct coord_memory *coordinator;               /* where there are replicas */
+	struct faulty_disk *votes[CLUSTER_SERVERS_MAX]; /* what servers have promised, where there are replicas and no folder */
 	uint32_t servers_count, partitions;
 	uint32_t added; /* servers beyond those */
 };
@@ -45,7 +45,7 @@ void cluster_start_server(struct cluster *c, uint32_t i);
 /* Both at once. */
 void cluster_restart(struct cluster *c, uint32_t i);
 /* What a dead server has promised is gone. */
-void cluster_lose_promises(struct cluster *c, uint32_t i);
+void cluster_lose_votes(struct cluster *c, uint32_t i);
 /* A trainer of a dataset of `units`. name must last as long as the client. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
 /* The ledger takes this trainer for dead, and its name is free. The trainer learns of it by its

@@ -297,7 +297,7 @@ void fixture_step(struct fixture *f, const struct joined *w, const struct leased
 
 static void on_standing(void *arg, const ProtobufCMessage *m)
 {
-	struct standing *out = arg;
+	struct replica_identity *out = arg;
 	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)m;
 	out->state = r->state;
 	out->pass = r->pass;
@@ -320,9 +320,9 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 	snprintf(out->failure, sizeof out->failure, "%s", r->failure);
 }
 
-struct standing fixture_status(struct fixture *f)
+struct replica_identity fixture_status(struct fixture *f)
 {
-	struct standing out = {0};
+	struct replica_identity out = {0};
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ledger_status(f->ledger, &q, on_standing, &out);
 	return out;

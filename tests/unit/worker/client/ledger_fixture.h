@@ -73,7 +73,7 @@ uint64_t fixture_evaluated_batches(struct fixture *f); /* as the ledger tells it
  * one is done. Answered later, if at all. */
 void fixture_step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool ready);
 
-struct standing {
+struct replica_identity {
 	Weir__V1__LeaseState state;
 	uint32_t pass, units, committed;
 	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS], skipped[FIXTURE_PARTITIONS];
@@ -82,7 +82,7 @@ struct standing {
 	double rows_per_s;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
-struct standing fixture_status(struct fixture *f);
+struct replica_identity fixture_status(struct fixture *f);
 
 struct worker_seen {
 	bool live, has_stall;

@@ -136,7 +136,7 @@ static void a_pass_ends_in_parts_and_has_each_batch_once(void **state)
 		if (granted < UNITS - 2 * WORKERS)
 			assert_int_equal(size, BATCHES); /* the beginning of the pass is whole */
 		finish(&p, i, &u);
-		struct standing s = fixture_status(&p.f);
+		struct replica_identity s = fixture_status(&p.f);
 		assert_int_equal(s.units, UNITS);
 		assert_true(s.committed <= UNITS);
 	}

@@ -220,7 +220,7 @@ static void a_ledger_fed_with_the_changes_is_equal(void **state)
 			if (i % SNAPSHOT_EVERY == 0)
 				restore_from_snapshot(&w);
 		}
-		struct standing s = fixture_status(&w.f);
+		struct replica_identity s = fixture_status(&w.f);
 		assert_true(s.pass > 0 && s.steps > 20 && s.expired > 0 && s.stalled > 0 && w.changes > REQUESTS / 8);
 		fixture_close(&w.f);
 		fixture_close(&w.follower);

@@ -471,7 +471,7 @@ static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 			moving += w.answer[j].come;
 		assert_true(moving > 0); /* somebody can always go on */
 	}
-	struct standing s = fixture_status(&w.f);
+	struct replica_identity s = fixture_status(&w.f);
 	assert_true(s.steps > 100);
 	if (backup == 0)
 		assert_int_equal(s.dropped, 0);

@@ -191,7 +191,7 @@ static void run_seed(uint64_t seed)
 	for (int e = 0; e < 10000; e++)
 		random_event(w);
 	finish(w);
-	struct standing s = fixture_status(&w->f);
+	struct replica_identity s = fixture_status(&w->f);
 	assert_int_equal(s.state, s.quarantined ? JOB_FAILED : JOB_FINISHED);
 	assert_int_equal(s.quarantined, 0);
 	for (int p = 0; p < PASSES; p++)
@@ -293,7 +293,7 @@ static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
 	assert_int_equal(fixture_commit(&f, &w, &skipped, 2), WEIR_OK);
 	assert_int_equal(fixture_commit(&f, &w, &skipped, 2), WEIR_OK);
 	assert_int_equal(fixture_lease(&f, &w, 0).state, JOB_FINISHED);
-	struct standing s = fixture_status(&f);
+	struct replica_identity s = fixture_status(&f);
 	assert_int_equal(s.quarantined, 1);
 	assert_int_equal(s.expected[0], 1);
 	assert_int_equal(s.skipped[0], 2);

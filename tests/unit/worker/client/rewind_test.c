@@ -99,7 +99,7 @@ static void begin_anew(struct scene *s)
 	c->options.restore = s->next.checkpoint;
 	c->options.rewound = &s->next;
 	for (uint32_t i = 0; i < SERVERS; i++) {
-		cluster_lose_promises(c, i);
+		cluster_lose_votes(c, i);
 		cluster_start_server(c, i);
 	}
 }
@@ -187,8 +187,8 @@ struct session {
 static void open_there(void *session)
 {
 	struct session *x = session;
-	const struct poster poster = rpc_loop_poster(x->starter->loop);
-	x->status = coord_memory_open(&x->real, x->starter->scene->cluster.coordinator, &poster, x->options, x->err);
+	const struct callback_executor run_on = rpc_loop_executor(x->starter->loop);
+	x->status = coord_memory_open(&x->real, x->starter->scene->cluster.coordinator, &run_on, x->options, x->err);
 }
 
 static void close_there(void *session)
@@ -250,7 +250,7 @@ static weir_status follow_and_say(struct scene *s, uint64_t generation, const ch
 	const struct rewind_follow_options o = {.generation = generation,
 	                                        .restore = restore,
 	                                        .ask = {.open = open_session,
-	                                                .session = rpc_loop_poster(starter.loop),
+	                                                .session = rpc_loop_executor(starter.loop),
 	                                                .asked_to_end = asked_to_end,
 	                                                .arg = &starter,
 	                                                .logger = logger,
@@ -332,7 +332,7 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	cluster_await_dropped(&s.cluster, 1);
 	trainer_abandon(&t);
 	cluster_kill_server(&s.cluster, 0);
-	cluster_lose_promises(&s.cluster, 0);
+	cluster_lose_votes(&s.cluster, 0);
 	cluster_start_server(&s.cluster, 0);
 	AWAIT(is_told_and_serves_nothing(&s), "nobody is told");
 	const struct rewind_record next = await_told(&s, 1);
@@ -404,7 +404,7 @@ static weir_status take_incarnation(struct scene *s, uint16_t server, uint64_t l
 	struct starter starter = {.scene = s, .loop = rpc_loop_create(s->cluster.rpc, "coord", &err), .ends = ends, .lines = lines};
 	struct logger *logger = lines ? logger_create(&(struct logger_options){.out = lines, .who = "server"}) : NULL;
 	const struct coord_ask_options o = {.open = open_session,
-	                                    .session = rpc_loop_poster(starter.loop),
+	                                    .session = rpc_loop_executor(starter.loop),
 	                                    .asked_to_end = asked_to_end,
 	                                    .arg = &starter,
 	                                    .logger = logger,

@@ -34,7 +34,7 @@ static uint64_t draw(struct prng *r, uint32_t shape, size_t i)
 	}
 }
 
-static void check_group(const struct split *s, const uint64_t *keys, uint32_t begin, uint32_t end)
+static void check_group(const struct partition_keys *s, const uint64_t *keys, uint32_t begin, uint32_t end)
 {
 	for (uint32_t i = begin; i < end; i++) {
 		assert_int_equal(s->keys[i], keys[s->order[i]]);
@@ -55,10 +55,10 @@ static void rows_are_in_order_in_their_partitions(void **state)
 	for (uint32_t shape = 0; shape < SHAPES; shape++)
 		for (uint32_t c = 0; c < sizeof counts / sizeof *counts; c++)
 			for (uint32_t p = 0; p < sizeof partitions / sizeof *partitions; p++) {
-				struct split s;
+				struct partition_keys s;
 				for (size_t i = 0; i < counts[c]; i++)
 					keys[i] = draw(&r, shape, i);
-				assert_int_equal(split_keys(&s, TABLE, keys, counts[c], partitions[p]), WEIR_OK);
+				assert_int_equal(partition_keys_split(&s, TABLE, keys, counts[c], partitions[p]), WEIR_OK);
 				memset(seen, 0, ROWS_MAX);
 				assert_int_equal(s.offsets[0], 0);
 				for (uint32_t g = 0; g < partitions[p]; g++) {
@@ -70,7 +70,7 @@ static void rows_are_in_order_in_their_partitions(void **state)
 					}
 				}
 				assert_int_equal(s.offsets[partitions[p]], counts[c]);
-				split_free(&s);
+				partition_keys_free(&s);
 			}
 	free(keys);
 	free(seen);
@@ -79,8 +79,8 @@ static void rows_are_in_order_in_their_partitions(void **state)
 static void chunks_stay_in_their_own_order(void **state)
 {
 	(void)state;
-	struct split s;
-	assert_int_equal(split_chunks(&s, TABLE, NULL, 100, 8), WEIR_OK);
+	struct partition_keys s;
+	assert_int_equal(partition_chunks_split(&s, TABLE, NULL, 100, 8), WEIR_OK);
 	for (uint32_t g = 0; g < 8; g++)
 		for (uint32_t i = s.offsets[g]; i < s.offsets[g + 1]; i++) {
 			assert_int_equal(placement_dense(TABLE, s.keys[i], 8), g);
@@ -88,7 +88,7 @@ static void chunks_stay_in_their_own_order(void **state)
 			assert_true(i == s.offsets[g] || s.keys[i - 1] < s.keys[i]);
 		}
 	assert_int_equal(s.offsets[8], 100);
-	split_free(&s);
+	partition_keys_free(&s);
 }
 
 int main(void)

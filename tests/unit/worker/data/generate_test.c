@@ -39,7 +39,7 @@ static char *read_text(const char *path, size_t *n)
 static void bytes_depend_on_the_options_alone(void **state)
 {
 	char a[256], b[256], c[256];
-	struct generate_truth truth, again;
+	struct ground_truth truth, again;
 	weir_error err = {0};
 	struct generate_options o = options_of(state, "a.tsv", a);
 	CHECK_OK(generate_criteo(&o, &truth, &err), err);
@@ -67,19 +67,19 @@ static void bytes_depend_on_the_options_alone(void **state)
 static void truth_agrees_with_the_file_and_the_model(void **state)
 {
 	char path[256];
-	struct generate_truth truth;
+	struct ground_truth truth;
 	weir_error err = {0};
 	struct generate_options o = options_of(state, "truth.tsv", path);
 	CHECK_OK(generate_criteo(&o, &truth, &err), err);
 	size_t n, rows = 0, test = 0;
 	char *text = read_text(path, &n);
 	struct split split = split_of(80, 10, 10);
-	struct planted *planted = planted_create(o.ids, o.seed);
+	struct synthetic_model *planted = synthetic_model_create(o.ids, o.seed);
 	float *labels = malloc(o.rows * sizeof *labels), *scores = malloc(o.rows * sizeof *scores), *p = malloc(o.rows * sizeof *p);
 	for (char *line = text; line < text + n; rows++) {
 		char *newline = strchr(line, '\n');
-		struct planted_row row;
-		planted_draw(planted, rows, &row);
+		struct synthetic_row row;
+		synthetic_model_draw(planted, rows, &row);
 		assert_int_equal(*line == '1', row.click);
 		if (split_line(&split, line, (size_t)(newline - line)) == SPLIT_TEST) {
 			labels[test] = row.click ? 1.0f : 0.0f;
@@ -103,14 +103,14 @@ static void truth_agrees_with_the_file_and_the_model(void **state)
 	free(labels);
 	free(scores);
 	free(p);
-	planted_destroy(planted);
+	synthetic_model_destroy(planted);
 	free(text);
 }
 
 static void what_a_killed_program_left_is_written_over_but_not_what_another_writes(void **state)
 {
 	char path[256], temporary[264];
-	struct generate_truth truth;
+	struct ground_truth truth;
 	struct stat st;
 	weir_error err = {0};
 	const struct generate_options o = options_of(state, "left.tsv", path);
@@ -131,7 +131,7 @@ static void what_a_killed_program_left_is_written_over_but_not_what_another_writ
 static void rows_parse_and_ids_follow_a_power_law(void **state)
 {
 	char path[256];
-	struct generate_truth truth;
+	struct ground_truth truth;
 	weir_error err = {0};
 	struct generate_options o = options_of(state, "law.tsv", path);
 	CHECK_OK(generate_criteo(&o, &truth, &err), err);
@@ -145,27 +145,27 @@ static void rows_parse_and_ids_follow_a_power_law(void **state)
 	assert_in_range(truth.ids_seen, 5000, truth.ids);
 	dataset_close(d);
 	job_of_free(job);
-	struct planted *planted = planted_create(o.ids, o.seed);
+	struct synthetic_model *planted = synthetic_model_create(o.ids, o.seed);
 	uint32_t top = 0, tenth = 0;
 	for (uint64_t i = 0; i < 20000; i++) {
-		struct planted_row row;
-		planted_draw(planted, i, &row);
-		for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
-			assert_true(row.ranks[f] < planted_vocabulary(planted, f));
+		struct synthetic_row row;
+		synthetic_model_draw(planted, i, &row);
+		for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
+			assert_true(row.ranks[f] < synthetic_model_vocabulary(planted, f));
 		top += row.ranks[0] == 0;
 		tenth += row.ranks[0] == 9;
 	}
 	assert_true(top > 11 * tenth && top < 23 * tenth); /* 10^1.2 is 15.8 */
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++)
 		for (uint32_t r = 1; r < 3; r++)
-			assert_true(planted_token(planted, f, r) != planted_token(planted, f, 0));
-	planted_destroy(planted);
+			assert_true(synthetic_model_token(planted, f, r) != synthetic_model_token(planted, f, 0));
+	synthetic_model_destroy(planted);
 }
 
 static void errors_are_clear(void **state)
 {
 	char path[256];
-	struct generate_truth truth;
+	struct ground_truth truth;
 	weir_error err = {0};
 	struct generate_options o = options_of(state, "none.tsv", path);
 	o.rows = 0;
@@ -177,7 +177,7 @@ static void errors_are_clear(void **state)
 	o.path = "/nonexistent/folder/x.tsv";
 	assert_int_equal(generate_criteo(&o, &truth, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, o.path);
-	assert_int_equal(generate_read_truth(path, &truth, &err), WEIR_E_NOT_FOUND);
+	assert_int_equal(ground_truth_read(path, &truth, &err), WEIR_E_NOT_FOUND);
 	o.path = path;
 	CHECK_OK(generate_criteo(&o, &truth, &err), err); /* the smallest there is */
 	assert_int_equal(truth.all.rows, 10);

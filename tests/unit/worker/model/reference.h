@@ -5,7 +5,7 @@
 
 #include "worker/model/model.h"
 
-struct reference {
+struct delta_base {
 	const struct job *job;
 	uint32_t fields, dense_dim;
 	const struct layout *params, *stats;
@@ -14,6 +14,6 @@ struct reference {
 };
 
 /* Fills logits (rows) and returns the mean loss. training: batch norm by the batch's statistics; no dropout either way. */
-double reference_loss(const struct reference *r, bool training, double *logits);
+double reference_loss(const struct delta_base *r, bool training, double *logits);
 
 #endif

@@ -1,4 +1,4 @@
-/* Trainers and the evaluator together: quality on a planted model, the saved weights score as the live ones did, early stop, a stop by signal. */
+/* Trainers and the evaluator together: quality on a synthetic model, the saved weights score as the live ones did, early stop, a stop by signal. */
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>

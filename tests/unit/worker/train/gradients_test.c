@@ -33,7 +33,7 @@ struct fixture {
 	struct tables tables;
 	struct backend *backend;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *staging;
 	struct gradients *gradients;
 	struct minibatch m;
 	weir_push_item items[MODEL_TABLES]; /* (count) of the last batch */
@@ -74,11 +74,11 @@ static void setup(struct fixture *f, const char *embedding, const char *dense)
 	cluster_start(&f->cluster, 200, text);
 	CHECK_OK(dataset_open(&f->data, f->cluster.job, SPLIT_TRAIN, NULL, &err), err);
 	const struct dataset_info *info = dataset_get_info(f->data);
-	const struct staging_shape shape = {.fields = info->fields};
+	const struct batch_pipeline_shape shape = {.fields = info->fields};
 	cuda_host_reset();
 	assert_non_null(f->backend = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err));
 	CHECK_OK(model_create(&f->model, f->backend, f->cluster.job, &(struct model_data){.fields = info->fields}, &err), err);
-	CHECK_OK(staging_create(&f->staging, f->backend, f->model, &shape, &err), err);
+	CHECK_OK(batch_pipeline_create(&f->staging, f->backend, f->model, &shape, &err), err);
 	CHECK_OK(gradients_create(&f->gradients, f->backend, f->model, &err), err);
 	CHECK_OK(minibatch_init(&f->m, f->backend, f->model, gradients_come_back(f->gradients), &err), err);
 	open_client(f);
@@ -94,7 +94,7 @@ static void teardown(struct fixture *f)
 	weir_abandon(f->client);
 	minibatch_free(&f->m);
 	gradients_destroy(f->gradients);
-	staging_destroy(f->staging);
+	batch_pipeline_destroy(f->staging);
 	model_destroy(f->model);
 	f->backend->ops->destroy(f->backend);
 	batch_free(&f->batch);
@@ -105,8 +105,8 @@ static void teardown(struct fixture *f)
 static void train(struct fixture *f)
 {
 	weir_error err = {0};
-	CHECK_OK(staging_train(f->staging, &f->m.input, NULL, &(struct staging_step){.seed = f->pushed, .clip_norm = 1}, &f->m.output,
-	                       &err),
+	CHECK_OK(batch_pipeline_train(f->staging, &f->m.input, NULL, &(struct batch_pipeline_step){.seed = f->pushed, .clip_norm = 1},
+	                              &f->m.output, &err),
 	         err);
 }
 
@@ -145,7 +145,7 @@ static float *gradient(const struct fixture *f, enum model_table t)
 {
 	float *g = malloc(elements(f, t) * sizeof *g);
 	assert_non_null(g);
-	f->backend->ops->to_host(f->backend, g, staging_gradient(f->staging, t), elements(f, t) * sizeof *g);
+	f->backend->ops->to_host(f->backend, g, batch_pipeline_gradient(f->staging, t), elements(f, t) * sizeof *g);
 	return g;
 }
 
@@ -212,7 +212,7 @@ static void expect_bytes(const struct fixture *f, enum model_table t)
 static void expect_nothing(const struct fixture *f, enum model_table t)
 {
 	assert_null(item_of(f, t)->encoded);
-	assert_ptr_equal(item_of(f, t)->values, staging_gradient(f->staging, t));
+	assert_ptr_equal(item_of(f, t)->values, batch_pipeline_gradient(f->staging, t));
 }
 
 static void every_codec_comes_as_it_must(void **state)
@@ -286,7 +286,7 @@ static void what_is_not_finite_is_refused(void **state)
 		const float bad = i % 2 ? NAN : INFINITY;
 		weir_error err = {0};
 		train(&f);
-		float *at = staging_gradient(f.staging, tables[i]) + elements(&f, tables[i]) - 1;
+		float *at = batch_pipeline_gradient(f.staging, tables[i]) + elements(&f, tables[i]) - 1;
 		f.backend->ops->to_device(f.backend, at, &bad, sizeof bad);
 		bring_back(&f);
 		assert_int_equal(push(&f, &err), WEIR_E_NOT_FINITE);

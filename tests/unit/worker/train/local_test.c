@@ -49,7 +49,7 @@ static uint32_t mask_of(const struct scenario *s, uint32_t batch)
 
 /* --- The definition */
 
-struct reference {
+struct delta_base {
 	float *own, *global, *server, *inner, *outer, *squares; /* (ELEMENTS); the last three: velocities, or moments */
 	uint32_t outer_steps[FRAGMENTS_MAX];
 	bool pushed[FRAGMENTS_MAX]; /* and not taken in yet */
@@ -64,13 +64,13 @@ static float *numbers(void)
 	return x;
 }
 
-static void reference_open(struct reference *r)
+static void reference_open(struct delta_base *r)
 {
-	*r = (struct reference){
+	*r = (struct delta_base){
 	    .own = numbers(), .global = numbers(), .server = numbers(), .inner = numbers(), .outer = numbers(), .squares = numbers()};
 }
 
-static void reference_close(struct reference *r)
+static void reference_close(struct delta_base *r)
 {
 	free(r->own);
 	free(r->global);
@@ -95,7 +95,7 @@ static uint32_t overlap_of(const struct scenario *s)
 	return s->overlap < apart ? s->overlap : apart ? apart - 1 : 0;
 }
 
-static void reference_begin(struct reference *r, const struct scenario *s, uint32_t batch, bool first)
+static void reference_begin(struct delta_base *r, const struct scenario *s, uint32_t batch, bool first)
 {
 	for (uint32_t f = 0; f < s->fragments; f++) {
 		const uint64_t begin = fragment_begin(s->fragments, f), end = fragment_begin(s->fragments, f + 1);
@@ -111,7 +111,7 @@ static void reference_begin(struct reference *r, const struct scenario *s, uint3
 }
 
 /* Of the t-th push. */
-static void adamw_step(struct reference *r, uint32_t t, uint64_t i, double delta)
+static void adamw_step(struct delta_base *r, uint32_t t, uint64_t i, double delta)
 {
 	const double m = OUTER_BETA1 * (double)r->outer[i] + (1 - (double)OUTER_BETA1) * delta;
 	const double v = OUTER_BETA2 * (double)r->squares[i] + (1 - (double)OUTER_BETA2) * delta * delta;
@@ -122,7 +122,7 @@ static void adamw_step(struct reference *r, uint32_t t, uint64_t i, double delta
 	r->server[i] = (float)(x - OUTER_RATE * (unbiased_m / (sqrt(unbiased_v) + OUTER_EPS) + OUTER_DECAY * x));
 }
 
-static void outer_step(struct reference *r, const struct scenario *s, uint32_t t, uint64_t i)
+static void outer_step(struct delta_base *r, const struct scenario *s, uint32_t t, uint64_t i)
 {
 	const float delta = r->global[i] - r->own[i];
 	if (s->outer == WEIR_OPT_ADAMW) {
@@ -137,7 +137,7 @@ static void outer_step(struct reference *r, const struct scenario *s, uint32_t t
 	r->server[i] -= OUTER_RATE * (delta + OUTER_MOMENTUM * r->outer[i]);
 }
 
-static void reference_step(struct reference *r, const struct scenario *s, uint32_t batch, const float *grad)
+static void reference_step(struct delta_base *r, const struct scenario *s, uint32_t batch, const float *grad)
 {
 	for (uint64_t i = 0; i < ELEMENTS; i++) {
 		r->inner[i] = s->inner == WEIR_OPT_SGD ? grad[i] : INNER_MOMENTUM * r->inner[i] + grad[i];
@@ -179,7 +179,7 @@ struct worker {
 	const struct scenario *scenario;
 	weir_client *client;
 	struct backend *backend;
-	struct local *local;
+	struct local_sgd *local;
 	uint32_t dense, rows;
 	uint64_t sequence; /* pushes that are acknowledged */
 	float *grad, *own, *pulled;
@@ -204,7 +204,7 @@ static struct backend *open_backend(bool device)
 /* The worker's own values. */
 static const float *own_of(struct worker *w)
 {
-	w->backend->ops->to_host(w->backend, w->own, local_parameters(w->local), ELEMENTS * sizeof *w->own);
+	w->backend->ops->to_host(w->backend, w->own, local_sgd_parameters(w->local), ELEMENTS * sizeof *w->own);
 	return w->own;
 }
 
@@ -245,16 +245,16 @@ static void worker_open(struct worker *w, struct cluster *c, const struct scenar
 	w->grad_there = w->backend->ops->buffer_alloc(w->backend, ELEMENTS * sizeof *w->grad_there);
 	assert_non_null(w->grad_there);
 	register_tables(w, (weir_mode){.kind = kind, .local_steps = s->steps, .fragments = s->fragments});
-	const struct local_options options = {
+	const struct local_sgd_options options = {
 	    .elements = ELEMENTS, .inner = &inner, .fragments = s->fragments, .overlap = s->overlap, .merge = s->merge};
-	CHECK_OK(local_create(&w->local, w->backend, &options, &err), err);
+	CHECK_OK(local_sgd_create(&w->local, w->backend, &options, &err), err);
 }
 
 static void worker_close(struct worker *w)
 {
 	weir_error err = {0};
 	CHECK_OK(weir_close(w->client, &err), err);
-	local_destroy(w->local);
+	local_sgd_destroy(w->local);
 	w->backend->ops->buffer_free(w->backend, w->grad_there);
 	CHECK_OK(w->backend->ops->sync(w->backend, &err), err);
 	w->backend->ops->destroy(w->backend);
@@ -274,24 +274,24 @@ static void worker_lease(struct worker *w, weir_unit *u)
 	CHECK_OK(weir_unit_begin(w->client, u, batches_of(w->scenario), &err), err);
 }
 
-static struct local_batch batch_at(const struct worker *w, const weir_unit *u, uint32_t batch)
+static struct local_sgd_batch batch_at(const struct worker *w, const weir_unit *u, uint32_t batch)
 {
-	return (struct local_batch){.client = w->client,
-	                            .table = w->dense,
-	                            .unit = u,
-	                            .batch = batch,
-	                            .batches = batches_of(w->scenario),
-	                            .sequence = w->sequence + 1};
+	return (struct local_sgd_batch){.client = w->client,
+	                                .table = w->dense,
+	                                .unit = u,
+	                                .batch = batch,
+	                                .batches = batches_of(w->scenario),
+	                                .sequence = w->sequence + 1};
 }
 
 static void worker_begin(struct worker *w, const weir_unit *u, uint32_t batch)
 {
 	weir_error err = {0};
-	const struct local_batch b = batch_at(w, u, batch);
-	const uint64_t waits_for = local_waits_for(w->local, &b);
+	const struct local_sgd_batch b = batch_at(w, u, batch);
+	const uint64_t waits_for = local_sgd_waits_for(w->local, &b);
 	assert_true(waits_for <= w->sequence);
-	CHECK_OK(local_acknowledged(w->local, &b, w->scenario->late ? waits_for : w->sequence, &err), err);
-	CHECK_OK(local_begin(w->local, &b, &err), err);
+	CHECK_OK(local_sgd_acknowledged(w->local, &b, w->scenario->late ? waits_for : w->sequence, &err), err);
+	CHECK_OK(local_sgd_begin(w->local, &b, &err), err);
 }
 
 /* The chunks of the fragments that the batch pushes, and no others. */
@@ -316,12 +316,12 @@ static void worker_step(struct worker *w, const weir_unit *u, uint32_t batch)
 	weir_error err = {0};
 	const uint64_t key = (uint64_t)u->unit * BATCHES_MAX + batch, *chunks;
 	const float one[ROW_WIDTH] = {-1, -1, -1, -1};
-	const struct local_batch b = batch_at(w, u, batch);
+	const struct local_sgd_batch b = batch_at(w, u, batch);
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .attempt = u->attempt, .batch = batch};
 	size_t count;
 	weir_ticket ticket;
 	w->backend->ops->to_device(w->backend, w->grad_there, w->grad, ELEMENTS * sizeof *w->grad);
-	local_step(w->local, &b, 0, w->grad_there, &chunks, &count);
+	local_sgd_step(w->local, &b, 0, w->grad_there, &chunks, &count);
 	w->backend->ops->to_host(w->backend, w->grad, w->grad_there, ELEMENTS * sizeof *w->grad);
 	expect_chunks(w, batch, chunks, count);
 	const weir_push_item items[] = {{.table = w->rows, .keys = &key, .rows = 1, .values = one},
@@ -340,7 +340,7 @@ static void pull_server(struct worker *w)
 	CHECK_OK(weir_wait(w->client, ticket, -1, &err), err);
 }
 
-static void run_both(struct worker *w, struct reference *r, const weir_unit *u, uint32_t from, uint32_t to)
+static void run_both(struct worker *w, struct delta_base *r, const weir_unit *u, uint32_t from, uint32_t to)
 {
 	const float error = w->scenario->outer == WEIR_OPT_ADAMW ? ADAMW_ERROR : w->scenario->merge == 1.0f ? 0 : MERGED_ERROR;
 	float *grad = numbers();
@@ -392,7 +392,7 @@ static void follows_the_definition(const struct scenario *s)
 {
 	struct cluster c;
 	struct worker w;
-	struct reference r;
+	struct delta_base r;
 	weir_error err = {0};
 	cluster_start(&c, &(struct cluster_options){0});
 	worker_open(&w, &c, s, "worker", UNITS, WEIR_ASYNC);
@@ -491,10 +491,10 @@ static void more_fragments_than_chunks_are_refused(void **state)
 	weir_error err = {0};
 	const weir_optimizer inner = {.kind = WEIR_OPT_SGD, .lr = 1};
 	struct backend *b = open_backend(false);
-	struct local *l = NULL;
+	struct local_sgd *l = NULL;
 	for (uint32_t fragments = 0; fragments <= CHUNKS + 1; fragments += CHUNKS + 1) {
-		const struct local_options o = {.elements = ELEMENTS, .inner = &inner, .fragments = fragments, .merge = 1};
-		assert_int_equal(local_create(&l, b, &o, &err), WEIR_E_INVALID);
+		const struct local_sgd_options o = {.elements = ELEMENTS, .inner = &inner, .fragments = fragments, .merge = 1};
+		assert_int_equal(local_sgd_create(&l, b, &o, &err), WEIR_E_INVALID);
 		assert_null(l);
 		CHECK_CONTAINS(err.text, "3 chunks");
 	}
@@ -507,11 +507,11 @@ static void a_device_without_room_is_told(void **state)
 	(void)state;
 	weir_error err = {0};
 	const weir_optimizer inner = {.kind = WEIR_OPT_ADAM, .lr = 1, .eps = 1};
-	const struct local_options o = {.elements = (uint64_t)1 << 24, .inner = &inner, .fragments = 1, .merge = 1};
-	struct local *l = NULL;
+	const struct local_sgd_options o = {.elements = (uint64_t)1 << 24, .inner = &inner, .fragments = 1, .merge = 1};
+	struct local_sgd *l = NULL;
 	cuda_host.memory_bytes = (size_t)128 << 20;
 	struct backend *b = open_backend(true);
-	assert_int_equal(local_create(&l, b, &o, &err), WEIR_E_MEMORY);
+	assert_int_equal(local_sgd_create(&l, b, &o, &err), WEIR_E_MEMORY);
 	assert_null(l);
 	CHECK_CONTAINS(err.text, "out of memory");
 	CHECK_CONTAINS(err.text, "of a budget of");
@@ -527,7 +527,7 @@ static void taken_for_dead(const struct scenario *s, uint32_t at)
 {
 	struct cluster c;
 	struct worker w;
-	struct reference r;
+	struct delta_base r;
 	weir_unit u = {0}, again = {0};
 	weir_error err = {0};
 	cluster_start(&c, &(struct cluster_options){0});
@@ -539,7 +539,7 @@ static void taken_for_dead(const struct scenario *s, uint32_t at)
 	run_both(&w, &r, &u, 0, at);
 	cluster_displace(w.client);
 	assert_int_equal(weir_unit_commit(w.client, &u, &err), WEIR_E_STALE);
-	local_forget(w.local, w.client);
+	local_sgd_forget(w.local, w.client);
 	memset(r.inner, 0, ELEMENTS * sizeof *r.inner);
 	memset(r.pushed, 0, sizeof r.pushed);
 	CHECK_OK(weir_rejoin(w.client, &err), err);

@@ -16,7 +16,7 @@ struct trained {
 	struct job *job;
 	struct backend *b;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *staging;
 	float labels[ROWS], weights[ROWS];
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS];
 	float *parameters[MODEL_TABLES];
@@ -35,7 +35,7 @@ static void open(struct trained *t, struct backend *b, float weight)
 	CHECK_OK(job_parse(job_text, "test", NULL, 0, &t->job, &err), err);
 	CHECK_OK(model_create(&t->model, b, t->job, &(struct model_data){.fields = FIELDS}, &err), err);
 	CHECK_OK(model_reserve(t->model, ROWS, true, &err), err);
-	CHECK_OK(staging_create(&t->staging, b, t->model, &(struct staging_shape){.fields = FIELDS}, &err), err);
+	CHECK_OK(batch_pipeline_create(&t->staging, b, t->model, &(struct batch_pipeline_shape){.fields = FIELDS}, &err), err);
 	for (uint32_t i = 0; i <= ROWS * FIELDS; i++)
 		t->offsets[i] = i;
 	for (uint32_t i = 0; i <= ROWS; i++)
@@ -75,7 +75,7 @@ static void close_trained(struct trained *t)
 	}
 	b->ops->host_free(b, t->out.loss_sum);
 	b->ops->host_free(b, t->out.not_finite);
-	staging_destroy(t->staging);
+	batch_pipeline_destroy(t->staging);
 	model_destroy(t->model);
 	job_free(t->job);
 	b->ops->destroy(b);
@@ -101,9 +101,11 @@ static struct backend *cpu(void)
 static void step(struct trained *t, float scale)
 {
 	weir_error err = {0};
-	CHECK_OK(staging_train(t->staging, &t->in, NULL, &(struct staging_step){.seed = 1, .loss_scale = scale}, &t->out, &err), err);
+	CHECK_OK(batch_pipeline_train(t->staging, &t->in, NULL, &(struct batch_pipeline_step){.seed = 1, .loss_scale = scale},
+	                              &t->out, &err),
+	         err);
 	for (enum model_table k = 0; k < MODEL_STATISTICS && !t->b->ops->host_memory; k++)
-		t->b->ops->to_host(t->b, t->out.gradients[k], staging_gradient(t->staging, k), t->elements[k] * sizeof(float));
+		t->b->ops->to_host(t->b, t->out.gradients[k], batch_pipeline_gradient(t->staging, k), t->elements[k] * sizeof(float));
 }
 
 static double largest(const struct trained *t, enum model_table k)

@@ -9,7 +9,7 @@
 #include "common/base/little_endian.h"
 #include "proto/frame/frame.h"
 #include "tests/unit/proto/pieces.h"
-#include "worker/client/held.h"
+#include "worker/client/pulled_base.h"
 
 #define HEADER   3u
 #define UNIT     37u

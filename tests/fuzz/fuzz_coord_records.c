@@ -16,7 +16,7 @@ enum { PARTITION, HOSTS, SERVER, NEXT, KEY, KINDS };
 
 union record {
 	struct replica_record partition;
-	struct hosts_record hosts;
+	struct assignment hosts;
 	struct {
 		char address[WEIR_ADDRESS_BYTES_MAX];
 		uint64_t incarnation;
@@ -27,18 +27,18 @@ union record {
 static weir_status unpack(uint8_t kind, const void *bytes, size_t n, union record *out, weir_error *err)
 {
 	memset(out, 0, sizeof *out);
-	return kind == PARTITION ? authority_unpack(bytes, n, REVISION, &out->partition, err)
-	       : kind == HOSTS   ? authority_unpack_hosts(bytes, n, REVISION, &out->hosts, err)
-	       : kind == SERVER  ? authority_unpack_server(bytes, n, out->server.address, &out->server.incarnation, err)
-	                         : authority_unpack_next(bytes, n, GENERATION, &out->next, err);
+	return kind == PARTITION ? coord_records_unpack(bytes, n, REVISION, &out->partition, err)
+	       : kind == HOSTS   ? coord_records_unpack_assignment(bytes, n, REVISION, &out->hosts, err)
+	       : kind == SERVER  ? coord_records_unpack_server(bytes, n, out->server.address, &out->server.incarnation, err)
+	                         : coord_records_unpack_next(bytes, n, GENERATION, &out->next, err);
 }
 
 static struct message *pack(uint8_t kind, const union record *r)
 {
-	struct message *m = kind == PARTITION ? authority_pack(&r->partition)
-	                    : kind == HOSTS   ? authority_pack_hosts(&r->hosts)
-	                    : kind == SERVER  ? authority_pack_server(r->server.address, r->server.incarnation)
-	                                      : authority_pack_next(&r->next);
+	struct message *m = kind == PARTITION ? coord_records_pack(&r->partition)
+	                    : kind == HOSTS   ? coord_records_pack_assignment(&r->hosts)
+	                    : kind == SERVER  ? coord_records_pack_server(r->server.address, r->server.incarnation)
+	                                      : coord_records_pack_next(&r->next);
 	assert(m);
 	return m;
 }
@@ -63,15 +63,15 @@ static bool same(uint8_t kind, const union record *a, const union record *b)
 static void read_key(const uint8_t *bytes, size_t n)
 {
 	char key[sizeof PREFIX + 256] = PREFIX, again[WEIR_COORD_KEY_BYTES_MAX];
-	enum authority_kind kind;
+	enum coord_records_kind kind;
 	uint16_t id = 0;
 	if (n >= 256)
 		return;
 	memcpy(key + sizeof PREFIX - 1, bytes, n); /* behind the prefix, which its watcher asked for */
-	if (!authority_key_read(PREFIX, key, 64, &kind, &id))
+	if (!coord_records_key_read(PREFIX, key, 64, &kind, &id))
 		return;
-	assert(kind < AUTHORITY_KINDS);
-	authority_key(PREFIX, kind, id, again);
+	assert(kind < COORD_RECORDS_KINDS);
+	coord_records_key(PREFIX, kind, id, again);
 	assert(strcmp(again, key) == 0);
 }
 
@@ -121,7 +121,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 		member_set_add(&r.partition.isr, 1);
 		member_set_add(&r.partition.isr, 2);
 	} else if (kind == HOSTS) {
-		r.hosts = (struct hosts_record){.primary = 2, .epoch = 4};
+		r.hosts = (struct assignment){.primary = 2, .epoch = 4};
 		member_set_add(&r.hosts.hosts, 0);
 		member_set_add(&r.hosts.hosts, 2);
 	} else if (kind == SERVER) {

@@ -4,7 +4,7 @@
  * then where not, the next start, behind a process that died, and the one after that, behind an orderly end and another boot, find whole what the first one
  * did and nothing else.
  *
- *   test_crash_promises [MOMENTS]   looks at every MOMENTS-th moment, and at those behind an acknowledgement or an orderly end
+ *   test_crash_votes [MOMENTS]   looks at every MOMENTS-th moment, and at those behind an acknowledgement or an orderly end
  * WEIR_INTERPOSE names the recording library. */
 #include <ftw.h>
 #include <stdio.h>
@@ -56,9 +56,9 @@ static void start(struct job *j, const char *where, uint8_t boot)
 	need(job_start(j, &o, &err) == WEIR_OK, err.text);
 }
 
-static struct promise found_by(const struct job *j, uint32_t partition)
+static struct vote found_by(const struct job *j, uint32_t partition)
 {
-	return promises_found(j->server->standing.promises, (uint16_t)partition);
+	return vote_store_found(j->server->identity.votes, (uint16_t)partition);
 }
 
 /* --- The child: one life of the server */
@@ -71,7 +71,7 @@ static void mark(const char *format, uint32_t partition, uint64_t number)
 }
 
 struct call {
-	struct promise_write write;
+	struct vote_write write;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool done;
@@ -83,7 +83,7 @@ static void run_at_once(void *to, void (*run)(void *arg), void *arg)
 	run(arg);
 }
 
-static void note_done(struct promise_write *w)
+static void note_done(struct vote_write *w)
 {
 	struct call *c = (struct call *)w;
 	pthread_mutex_lock(&c->lock);
@@ -92,15 +92,15 @@ static void note_done(struct promise_write *w)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void promise(struct job *j, uint32_t partition, uint64_t epoch)
+static void vote(struct job *j, uint32_t partition, uint64_t epoch)
 {
 	struct call c = {.write = {.partition = (uint16_t)partition,
-	                           .promise = {.promised = epoch, .whole = true},
-	                           .poster = {.post = run_at_once},
+	                           .vote = {.promised = epoch, .whole = true},
+	                           .run_on = {.post = run_at_once},
 	                           .done = note_done},
 	                 .lock = PTHREAD_MUTEX_INITIALIZER,
 	                 .changed = PTHREAD_COND_INITIALIZER};
-	promises_submit(j->server->standing.promises, &c.write);
+	vote_store_submit(j->server->identity.votes, &c.write);
 	pthread_mutex_lock(&c.lock);
 	while (!c.done)
 		pthread_cond_wait(&c.changed, &c.lock);
@@ -121,7 +121,7 @@ static void on_push(void *arg, uint32_t pass, uint32_t unit, uint32_t batch)
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		mark("stored %u %llu", p, told[p]);
 	const uint32_t p = batch % PARTITIONS;
-	promise(j, p, found_by(j, p).promised + batch + 1);
+	vote(j, p, found_by(j, p).promised + batch + 1);
 }
 
 static int child(const struct life *l)
@@ -131,7 +131,7 @@ static int child(const struct life *l)
 	start(&j, folder, l->boot);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		if (found_by(&j, p).promised == 0) /* the first start: there never was a primary */
-			promise(&j, p, 1);
+			vote(&j, p, 1);
 		else
 			need(found_by(&j, p).whole, "nothing was lost, and a partition is not whole");
 	const struct job_events events = {.acknowledged = on_push, .arg = &j, .pushes = l->pushes};
@@ -157,7 +157,7 @@ static struct trace *record(void)
 			setenv(TRACE_ROOT_ENV, folder, 1);
 			setenv(TRACE_SKIP_ENV, "LOCK:journal/LOCK:db/LOCK:db/LOG", 1);
 			setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
-			execl("/proc/self/exe", "crash_promises", "life", base, life, (char *)NULL);
+			execl("/proc/self/exe", "crash_votes", "life", base, life, (char *)NULL);
 			_exit(4);
 		}
 		int status;
@@ -189,7 +189,7 @@ static int look(struct job *j, const struct was_told *told)
 	int found = FOUND;
 	for (uint32_t p = 0; p < PARTITIONS; p++) {
 		struct job_applied applied;
-		const struct promise kept = found_by(j, p);
+		const struct vote kept = found_by(j, p);
 		job_applied(j, p, &applied);
 		const bool lost = applied.index - 1 < told->stored[p]; /* the last entry is this start's own: its epoch's first */
 		need(kept.promised >= told->promised[p], "a promise that was answered is gone");

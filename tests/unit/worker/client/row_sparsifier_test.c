@@ -15,26 +15,26 @@
 
 enum { KEYS = 300, WIDTH = 5, PIECE = 200, ROUNDS = 60 };
 
-static struct kept_rows *open_rows(uint32_t width, float share)
+static struct row_sparsifier *open_rows(uint32_t width, float share)
 {
 	const weir_table_spec spec = {.name = "t", .width = width, .push = {.rows = share}};
 	weir_error err = {0};
-	struct kept_rows *k = kept_rows_create(&spec, &err);
+	struct row_sparsifier *k = row_sparsifier_create(&spec, &err);
 	assert_non_null(k);
 	return k;
 }
 
 /* A piece: keys rise, some come twice, values lie elsewhere. */
-struct piece {
+struct section_plan {
 	uint64_t keys[PIECE];
 	uint32_t order[PIECE];
 	float values[PIECE * WIDTH];
 	uint32_t count, distinct;
 };
 
-static void draw(struct piece *p, struct prng *random)
+static void draw(struct section_plan *p, struct prng *random)
 {
-	*p = (struct piece){.count = 0};
+	*p = (struct section_plan){.count = 0};
 	for (uint64_t key = 0; key < KEYS && p->count < PIECE - 1; key++) {
 		const uint64_t times = prng_below(random, 4) ? prng_below(random, 2) : 2;
 		p->distinct += times > 0;
@@ -60,8 +60,8 @@ static void what_is_kept_comes_later(void **state)
 {
 	(void)state;
 	static double owed[KEYS][WIDTH]; /* gradients so far, less what was sent */
-	static struct piece p;
-	struct kept_rows *k = open_rows(WIDTH, 0.25f);
+	static struct section_plan p;
+	struct row_sparsifier *k = open_rows(WIDTH, 0.25f);
 	struct prng random;
 	weir_error err = {0};
 	prng_seed(&random, 21);
@@ -73,10 +73,10 @@ static void what_is_kept_comes_later(void **state)
 		for (uint32_t i = 0; i < p.count; i++)
 			for (uint32_t j = 0; j < WIDTH; j++)
 				owed[p.keys[i]][j] += (double)p.values[p.order[i] * WIDTH + j];
-		CHECK_OK(kept_rows_begin(k, p.count, &err), err);
+		CHECK_OK(row_sparsifier_begin(k, p.count, &err), err);
 		const struct rows all = {.keys = p.keys, .order = p.order, .values = p.values, .count = p.count};
-		const struct rows out = kept_rows_select(k, &all);
-		kept_rows_end(k);
+		const struct rows out = row_sparsifier_select(k, &all);
+		row_sparsifier_end(k);
 		assert_int_equal(out.count, (p.distinct + 3) / 4);
 		assert_null(out.order);
 		for (uint32_t i = 0; i < out.count; i++) {
@@ -95,24 +95,24 @@ static void what_is_kept_comes_later(void **state)
 		for (uint32_t key = 0; key < KEYS; key++)
 			rest += norm_of(owed[key]) * norm_of(owed[key]);
 		weir_encoder_stats s;
-		kept_rows_get_stats(k, &s);
+		row_sparsifier_get_stats(k, &s);
 		assert_true(fabs(s.residual_norm - sqrt(rest)) < 1e-3 * sqrt(rest));
 		assert_true(s.error > 0.25 && s.error < 1 && s.pushes == (uint64_t)round + 1);
 	}
-	const size_t count = kept_rows_count(k);
+	const size_t count = row_sparsifier_count(k);
 	uint64_t keys[KEYS];
 	float values[KEYS * WIDTH];
 	assert_in_range(count, 1, KEYS);
-	kept_rows_copy(k, keys, values);
+	row_sparsifier_copy(k, keys, values);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t j = 0; j < WIDTH; j++)
 			assert_true(fabs(owed[keys[i]][j] - (double)values[i * WIDTH + j]) < 1e-4);
-		kept_rows_take(k, keys[i]);
+		row_sparsifier_take(k, keys[i]);
 	}
 	weir_encoder_stats s;
-	kept_rows_get_stats(k, &s);
-	assert_true(kept_rows_count(k) == 0 && s.residual_norm < 1e-3);
-	kept_rows_destroy(k);
+	row_sparsifier_get_stats(k, &s);
+	assert_true(row_sparsifier_count(k) == 0 && s.residual_norm < 1e-3);
+	row_sparsifier_destroy(k);
 }
 
 struct scored {
@@ -121,18 +121,18 @@ struct scored {
 };
 
 /* Every push is the same; so many must send what is expected of them. */
-static void push_scored(struct kept_rows *k, const struct rows *all, const struct scored *expected, size_t pushes)
+static void push_scored(struct row_sparsifier *k, const struct rows *all, const struct scored *expected, size_t pushes)
 {
 	weir_error err = {0};
 	for (size_t i = 0; i < pushes; i++) {
-		CHECK_OK(kept_rows_begin(k, all->count, &err), err);
-		const struct rows out = kept_rows_select(k, all);
-		kept_rows_end(k);
+		CHECK_OK(row_sparsifier_begin(k, all->count, &err), err);
+		const struct rows out = row_sparsifier_select(k, all);
+		row_sparsifier_end(k);
 		assert_int_equal(out.count, 2);
 		assert_memory_equal(out.keys, expected[i].keys, sizeof expected[i].keys);
 		assert_true(out.values[0] == expected[i].first && out.values[WIDTH] == expected[i].last);
 	}
-	kept_rows_destroy(k);
+	row_sparsifier_destroy(k);
 }
 
 /* The greatest scores go out whatever their gradients are, and what a row has scored since it was sent adds up: its turn comes. */
@@ -168,14 +168,14 @@ static void a_row_at_least_is_sent(void **state)
 	(void)state;
 	const uint64_t keys[3] = {7, 8, 9};
 	const float zeros[3 * WIDTH] = {0};
-	struct kept_rows *k = open_rows(WIDTH, 0.01f);
+	struct row_sparsifier *k = open_rows(WIDTH, 0.01f);
 	weir_error err = {0};
-	CHECK_OK(kept_rows_begin(k, 3, &err), err);
-	assert_int_equal(kept_rows_select(k, &(struct rows){.keys = keys, .values = zeros, .count = 3}).count, 1);
-	kept_rows_end(k);
-	kept_rows_forget(k);
-	assert_int_equal(kept_rows_count(k), 0);
-	kept_rows_destroy(k);
+	CHECK_OK(row_sparsifier_begin(k, 3, &err), err);
+	assert_int_equal(row_sparsifier_select(k, &(struct rows){.keys = keys, .values = zeros, .count = 3}).count, 1);
+	row_sparsifier_end(k);
+	row_sparsifier_forget(k);
+	assert_int_equal(row_sparsifier_count(k), 0);
+	row_sparsifier_destroy(k);
 }
 
 static void what_there_is_no_room_for_is_sent(void **state)
@@ -184,22 +184,22 @@ static void what_there_is_no_room_for_is_sent(void **state)
 	enum { WIDE = 65536, MANY = 200, MOST = WEIR_KEPT_ROWS_BYTES_MAX / (8 + WIDE * 4) };
 	uint64_t keys[MANY];
 	float *values = malloc((size_t)MANY * WIDE * sizeof *values);
-	struct kept_rows *k = open_rows(WIDE, 0.05f);
+	struct row_sparsifier *k = open_rows(WIDE, 0.05f);
 	weir_error err = {0};
 	assert_non_null(values);
 	for (size_t i = 0; i < MANY; i++)
 		keys[i] = i;
 	for (size_t i = 0; i < (size_t)MANY * WIDE; i++)
 		values[i] = (float)(i / WIDE + 1);
-	CHECK_OK(kept_rows_begin(k, MANY, &err), err);
-	const struct rows out = kept_rows_select(k, &(struct rows){.keys = keys, .values = values, .count = MANY});
-	kept_rows_end(k);
+	CHECK_OK(row_sparsifier_begin(k, MANY, &err), err);
+	const struct rows out = row_sparsifier_select(k, &(struct rows){.keys = keys, .values = values, .count = MANY});
+	row_sparsifier_end(k);
 	assert_true(MOST < MANY - MANY / 20);
-	assert_int_equal(kept_rows_count(k), MOST);
+	assert_int_equal(row_sparsifier_count(k), MOST);
 	assert_int_equal(out.count, MANY - MOST);
 	assert_int_equal(out.keys[0], MOST); /* the first ones are kept */
 	assert_true(out.values[0] == (float)(MOST + 1));
-	kept_rows_destroy(k);
+	row_sparsifier_destroy(k);
 	free(values);
 }
 

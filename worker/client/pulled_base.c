@@ -1,4 +1,4 @@
-#include "worker/client/held.h"
+#include "worker/client/pulled_base.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,21 +7,21 @@
 #include "common/base/little_endian.h"
 #include "proto/frame/frame.h"
 
-struct held {
+struct pulled_base {
 	weir_pull_coding coding;
 	uint64_t elements, chunks, incarnation;
-	struct held_version *versions; /* (chunks) */
-	float *values;                 /* (elements) */
+	struct pulled_base_version *versions; /* (chunks) */
+	float *values;                        /* (elements) */
 };
 
-bool held_is_needed(const weir_table_spec *spec)
+bool pulled_base_is_needed(const weir_table_spec *spec)
 {
 	return spec->kind == WEIR_DENSE && spec->pull.codec != WEIR_CODEC_FP32;
 }
 
-struct held *held_create(const weir_table_spec *spec, weir_error *err)
+struct pulled_base *pulled_base_create(const weir_table_spec *spec, weir_error *err)
 {
-	struct held *h = calloc(1, sizeof *h);
+	struct pulled_base *h = calloc(1, sizeof *h);
 	if (!h)
 		goto no_memory;
 	h->coding = spec->pull;
@@ -32,12 +32,12 @@ struct held *held_create(const weir_table_spec *spec, weir_error *err)
 	if (h->versions && h->values)
 		return h;
 no_memory:
-	held_destroy(h);
+	pulled_base_destroy(h);
 	(void)weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory for what its pulls are differences from", spec->name);
 	return NULL;
 }
 
-void held_destroy(struct held *h)
+void pulled_base_destroy(struct pulled_base *h)
 {
 	if (!h)
 		return;
@@ -46,7 +46,7 @@ void held_destroy(struct held *h)
 	free(h);
 }
 
-void held_begin(struct held *h, uint64_t incarnation)
+void pulled_base_begin(struct pulled_base *h, uint64_t incarnation)
 {
 	if (h->incarnation == incarnation)
 		return;
@@ -54,17 +54,17 @@ void held_begin(struct held *h, uint64_t incarnation)
 	memset(h->versions, 0, h->chunks * sizeof *h->versions);
 }
 
-struct held_version held_version(const struct held *h, uint64_t chunk)
+struct pulled_base_version pulled_base_version(const struct pulled_base *h, uint64_t chunk)
 {
 	return h->versions[chunk];
 }
 
-const float *held_values(const struct held *h, uint64_t chunk)
+const float *pulled_base_values(const struct pulled_base *h, uint64_t chunk)
 {
 	return h->values + chunk * WEIR_CHUNK;
 }
 
-size_t held_expected(const struct held *h, uint64_t chunk)
+size_t pulled_base_expected(const struct pulled_base *h, uint64_t chunk)
 {
 	const size_t n = weir_chunk_elements(h->elements, chunk), whole = n * sizeof(float);
 	const size_t one = difference_expected(&h->coding, n);
@@ -79,16 +79,17 @@ static weir_status too_short(uint64_t chunk, size_t bytes, weir_error *err)
 	                 bytes);
 }
 
-static weir_status take_refresh(struct held *h, uint64_t chunk, struct held_version to, struct cursor data, weir_error *err)
+static weir_status take_refresh(struct pulled_base *h, uint64_t chunk, struct pulled_base_version to, struct cursor data,
+                                weir_error *err)
 {
-	struct held_version *v = &h->versions[chunk];
+	struct pulled_base_version *v = &h->versions[chunk];
 	const size_t bytes = weir_chunk_elements(h->elements, chunk) * sizeof(float);
 	if (data.left != bytes || to.version == 0)
 		return weir_fail(err, WEIR_E_CORRUPT, "chunk %llu: version %llu of %zu bytes, expected one from 1 of %zu",
 		                 (unsigned long long)chunk, (unsigned long long)to.version, data.left, bytes);
 	if (v->origin == to.origin && v->version >= to.version)
 		return WEIR_OK;
-	*v = (struct held_version){0};
+	*v = (struct pulled_base_version){0};
 	const weir_status status = cursor_read(&data, h->values + chunk * WEIR_CHUNK, bytes);
 	assert(status == WEIR_OK);
 	*v = to;
@@ -96,7 +97,7 @@ static weir_status take_refresh(struct held *h, uint64_t chunk, struct held_vers
 }
 
 /* Applies the next difference, which leads to `version`. */
-static weir_status take_difference(struct held *h, uint64_t chunk, uint64_t version, struct cursor *data, uint8_t *scratch,
+static weir_status take_difference(struct pulled_base *h, uint64_t chunk, uint64_t version, struct cursor *data, uint8_t *scratch,
                                    weir_error *err)
 {
 	uint8_t length[DIFFERENCE_LENGTH_BYTES];
@@ -120,14 +121,15 @@ static weir_status take_difference(struct held *h, uint64_t chunk, uint64_t vers
 	return WEIR_OK;
 }
 
-weir_status held_take(struct held *h, uint64_t chunk, uint64_t origin, struct cursor *data, uint8_t *scratch, weir_error *err)
+weir_status pulled_base_take(struct pulled_base *h, uint64_t chunk, uint64_t origin, struct cursor *data, uint8_t *scratch,
+                             weir_error *err)
 {
-	struct held_version *v = &h->versions[chunk];
+	struct pulled_base_version *v = &h->versions[chunk];
 	uint8_t header[DIFFERENCES_HEADER_BYTES];
 	assert(chunk < h->chunks);
 	if (cursor_read(data, header, sizeof header))
 		return too_short(chunk, sizeof header, err);
-	const struct held_version to = {.origin = origin, .version = get64(header)};
+	const struct pulled_base_version to = {.origin = origin, .version = get64(header)};
 	const uint32_t bytes = get32(header + 8), differences = get32(header + 12);
 	if (bytes > data->left)
 		return too_short(chunk, bytes, err);
@@ -138,7 +140,7 @@ weir_status held_take(struct held *h, uint64_t chunk, uint64_t origin, struct cu
 		return weir_fail(err, WEIR_E_CORRUPT, "chunk %llu: %u differences to version %llu", (unsigned long long)chunk,
 		                 differences, (unsigned long long)to.version);
 	if (!v->version || v->origin != origin || v->version < to.version - differences) {
-		*v = (struct held_version){0};
+		*v = (struct pulled_base_version){0};
 		return weir_fail(err, WEIR_E_NOT_CURRENT, "chunk %llu: what came are differences from what is not held",
 		                 (unsigned long long)chunk);
 	}

@@ -5,8 +5,8 @@
  * are refused.
  *
  * Only one thread, the client's loop, uses it, except to create and destroy it. */
-#ifndef WEIR_HELD_H
-#define WEIR_HELD_H
+#ifndef WEIR_PULLED_BASE_H
+#define WEIR_PULLED_BASE_H
 
 #include <stdint.h>
 
@@ -17,30 +17,30 @@
 
 #define HELD_SCRATCH_BYTES DIFFERENCE_BYTES_MAX
 
-struct held;
+struct pulled_base;
 
-bool held_is_needed(const weir_table_spec *spec);
+bool pulled_base_is_needed(const weir_table_spec *spec);
 /* NULL: E_MEMORY. Takes 4 bytes per element. */
-struct held *held_create(const weir_table_spec *spec, weir_error *err);
-void held_destroy(struct held *h); /* NULL: no effect */
+struct pulled_base *pulled_base_create(const weir_table_spec *spec, weir_error *err);
+void pulled_base_destroy(struct pulled_base *h); /* NULL: no effect */
 /* Drops values that belong to an earlier incarnation (of the client). No effect if `incarnation` is
  * the present one. */
-void held_begin(struct held *h, uint64_t incarnation);
+void pulled_base_begin(struct pulled_base *h, uint64_t incarnation);
 
-struct held_version {
+struct pulled_base_version {
 	uint64_t origin, version; /* 0, 0: nothing */
 };
-struct held_version held_version(const struct held *h, uint64_t chunk);
+struct pulled_base_version pulled_base_version(const struct pulled_base *h, uint64_t chunk);
 /* The whole chunk; valid once a version is held. */
-const float *held_values(const struct held *h, uint64_t chunk);
+const float *pulled_base_values(const struct pulled_base *h, uint64_t chunk);
 /* Approximate size of the chunk's answer, given the version now held. */
-size_t held_expected(const struct held *h, uint64_t chunk);
+size_t pulled_base_expected(const struct pulled_base *h, uint64_t chunk);
 
 /* Takes one chunk's part of an answer, from *data, of that origin. scratch (HELD_SCRATCH_BYTES).
  * OK: the chunk is at the answer's version, or a later one. E_NOT_CURRENT: the answer's differences
  * do not start at the version held; the chunk is forgotten and must be asked for again. E_CORRUPT:
  * the chunk stays as it was, or has the answer's first differences. */
-weir_status held_take(struct held *h, uint64_t chunk, uint64_t origin, struct cursor *data, uint8_t *scratch,
-                      weir_error *err) WEIR_MUST_CHECK;
+weir_status pulled_base_take(struct pulled_base *h, uint64_t chunk, uint64_t origin, struct cursor *data, uint8_t *scratch,
+                             weir_error *err) WEIR_MUST_CHECK;
 
 #endif

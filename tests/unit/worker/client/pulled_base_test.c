@@ -1,5 +1,5 @@
 /* What a trainer holds against what a server tells: whatever is asked, lost, repeated or overtaken in between, both have the same numbers, or the chunk is asked for again.
- *     test_held [ROUNDS]: random walks of each codec */
+ *     test_pulled_base [ROUNDS]: random walks of each codec */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "proto/frame/frame.h"
 #include "server/partition/delta_base.h"
 #include "tests/rounds.h"
-#include "worker/client/held.h"
+#include "worker/client/pulled_base.h"
 
 enum { N = WEIR_CHUNK + 900, LAST = 900, ORIGIN = 5, CLIENTS = 3, IN_FLIGHT = 4, STEPS = 120, QUIET_MAX = 4000, ROUNDS = 3 };
 
@@ -35,12 +35,12 @@ static const weir_pull_coding codings[] = {
 /* The last chunk of a table of two, which the tests are about. */
 struct world {
 	weir_table_spec spec;
-	struct reference *r;
+	struct delta_base *r;
 	uint64_t origin;
 	struct reference_work work;
 	struct row_meta meta;
 	float value[LAST];
-	struct held *held[CLIENTS];
+	struct pulled_base *held[CLIENTS];
 	uint8_t *scratch;
 	struct prng random;
 };
@@ -54,7 +54,7 @@ static void open_world(struct world *w, const weir_pull_coding *coding, uint64_t
 	w->scratch = malloc(HELD_SCRATCH_BYTES);
 	assert_true(w->r && w->work.difference && w->work.coded && w->scratch);
 	for (uint32_t i = 0; i < CLIENTS; i++)
-		assert_non_null(w->held[i] = held_create(&w->spec, &err));
+		assert_non_null(w->held[i] = pulled_base_create(&w->spec, &err));
 	prng_seed(&w->random, seed);
 	for (size_t i = 0; i < LAST; i++)
 		w->value[i] = prng_normal(&w->random);
@@ -63,7 +63,7 @@ static void open_world(struct world *w, const weir_pull_coding *coding, uint64_t
 static void close_world(struct world *w)
 {
 	for (uint32_t i = 0; i < CLIENTS; i++)
-		held_destroy(w->held[i]);
+		pulled_base_destroy(w->held[i]);
 	reference_destroy(w->r);
 	free(w->work.difference);
 	free(w->work.coded);
@@ -92,7 +92,7 @@ struct answer {
 	struct message *m; /* NULL: none */
 };
 
-static struct answer ask(struct world *w, struct held_version v)
+static struct answer ask(struct world *w, struct pulled_base_version v)
 {
 	const uint64_t held = v.origin == w->origin ? v.version : 0;
 	const struct reference_chunk c = {.value = w->value, .meta = &w->meta, .n = LAST};
@@ -107,7 +107,7 @@ static struct answer ask(struct world *w, struct held_version v)
 static weir_status take(struct world *w, uint32_t client, struct answer *a, weir_error *err)
 {
 	struct cursor c = cursor_at(a->m);
-	const weir_status status = held_take(w->held[client], 1, a->origin, &c, w->scratch, err);
+	const weir_status status = pulled_base_take(w->held[client], 1, a->origin, &c, w->scratch, err);
 	if (status == WEIR_OK)
 		assert_int_equal(c.left, 0);
 	message_release(a->m);
@@ -117,16 +117,16 @@ static weir_status take(struct world *w, uint32_t client, struct answer *a, weir
 
 static void check_equal(struct world *w, uint32_t client)
 {
-	const struct held_version v = held_version(w->held[client], 1);
+	const struct pulled_base_version v = pulled_base_version(w->held[client], 1);
 	assert_int_equal(v.origin, w->origin);
 	assert_int_equal(v.version, reference_version(w->r, 0));
-	assert_memory_equal(held_values(w->held[client], 1), reference_value(w->r, 0), LAST * sizeof(float));
+	assert_memory_equal(pulled_base_values(w->held[client], 1), reference_value(w->r, 0), LAST * sizeof(float));
 }
 
 static void pull(struct world *w, uint32_t client)
 {
 	weir_error err = {0};
-	struct answer a = ask(w, held_version(w->held[client], 1));
+	struct answer a = ask(w, pulled_base_version(w->held[client], 1));
 	CHECK_OK(take(w, client, &a, &err), err);
 	check_equal(w, client);
 }
@@ -139,9 +139,9 @@ static void answers_that_overlap_are_taken_once(void **state)
 	struct world w;
 	weir_error err = {0};
 	open_world(&w, &codings[2], 1);
-	assert_int_equal(held_version(w.held[0], 1).version, 0);
+	assert_int_equal(pulled_base_version(w.held[0], 1).version, 0);
 	pull(&w, 0);
-	const struct held_version before = held_version(w.held[0], 1);
+	const struct pulled_base_version before = pulled_base_version(w.held[0], 1);
 	push(&w);
 	struct answer first = ask(&w, before);
 	push(&w);
@@ -150,7 +150,7 @@ static void answers_that_overlap_are_taken_once(void **state)
 	check_equal(&w, 0);
 	CHECK_OK(take(&w, 0, &first, &err), err); /* all of it is in already */
 	check_equal(&w, 0);
-	assert_int_equal(held_version(w.held[0], 1).version, 3);
+	assert_int_equal(pulled_base_version(w.held[0], 1).version, 3);
 	close_world(&w);
 }
 
@@ -160,7 +160,7 @@ static void an_older_refresh_changes_nothing(void **state)
 	struct world w;
 	weir_error err = {0};
 	open_world(&w, &codings[2], 2);
-	struct answer old = ask(&w, (struct held_version){0});
+	struct answer old = ask(&w, (struct pulled_base_version){0});
 	push(&w);
 	pull(&w, 1); /* nobody held the newest one: none was made by asking */
 	pull(&w, 0);
@@ -182,22 +182,22 @@ static void what_does_not_fit_is_asked_for_again(void **state)
 	push(&w);
 	pull(&w, 1);
 	push(&w);
-	struct answer beyond = ask(&w, held_version(w.held[1], 1)); /* from 2 to 3, and 0 holds 1 */
+	struct answer beyond = ask(&w, pulled_base_version(w.held[1], 1)); /* from 2 to 3, and 0 holds 1 */
 	assert_int_equal(take(&w, 0, &beyond, &err), WEIR_E_NOT_CURRENT);
-	assert_int_equal(held_version(w.held[0], 1).version, 0);
+	assert_int_equal(pulled_base_version(w.held[0], 1).version, 0);
 	pull(&w, 0);
 	/* Of what another primary has made. */
-	struct answer late = ask(&w, (struct held_version){.origin = w.origin, .version = 2});
+	struct answer late = ask(&w, (struct pulled_base_version){.origin = w.origin, .version = 2});
 	fail_over(&w);
 	pull(&w, 0);
 	assert_int_equal(take(&w, 0, &late, &err), WEIR_E_NOT_CURRENT);
 	pull(&w, 0);
-	struct answer same = ask(&w, held_version(w.held[0], 1)); /* "it is held already": by another */
-	held_begin(w.held[0], 1);
-	assert_int_equal(held_version(w.held[0], 1).version, 0);
+	struct answer same = ask(&w, pulled_base_version(w.held[0], 1)); /* "it is held already": by another */
+	pulled_base_begin(w.held[0], 1);
+	assert_int_equal(pulled_base_version(w.held[0], 1).version, 0);
 	assert_int_equal(take(&w, 0, &same, &err), WEIR_E_NOT_CURRENT);
 	pull(&w, 0);
-	held_begin(w.held[0], 1); /* told again: nothing */
+	pulled_base_begin(w.held[0], 1); /* told again: nothing */
 	check_equal(&w, 0);
 	close_world(&w);
 }
@@ -207,10 +207,10 @@ static void what_is_expected_follows_what_is_held(void **state)
 	(void)state;
 	struct world w;
 	open_world(&w, &codings[8], 4);
-	assert_int_equal(held_expected(w.held[0], 0), DIFFERENCES_HEADER_BYTES + WEIR_CHUNK * sizeof(float));
-	assert_int_equal(held_expected(w.held[0], 1), DIFFERENCES_HEADER_BYTES + LAST * sizeof(float));
+	assert_int_equal(pulled_base_expected(w.held[0], 0), DIFFERENCES_HEADER_BYTES + WEIR_CHUNK * sizeof(float));
+	assert_int_equal(pulled_base_expected(w.held[0], 1), DIFFERENCES_HEADER_BYTES + LAST * sizeof(float));
 	pull(&w, 0);
-	assert_true(held_expected(w.held[0], 1) < LAST * sizeof(float) / 10);
+	assert_true(pulled_base_expected(w.held[0], 1) < LAST * sizeof(float) / 10);
 	close_world(&w);
 }
 
@@ -219,11 +219,11 @@ static void what_is_expected_follows_what_is_held(void **state)
 static void bad(struct world *w, const uint8_t *bytes, size_t n, const char *why)
 {
 	weir_error err = {0};
-	const struct held_version before = held_version(w->held[0], 1);
+	const struct pulled_base_version before = pulled_base_version(w->held[0], 1);
 	struct answer a = {.origin = ORIGIN, .m = message_copy(bytes, n)};
 	assert_int_equal(take(w, 0, &a, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, why);
-	const struct held_version after = held_version(w->held[0], 1);
+	const struct pulled_base_version after = pulled_base_version(w->held[0], 1);
 	assert_true(before.origin == after.origin && before.version == after.version);
 	check_equal(w, 0);
 }
@@ -272,9 +272,9 @@ static void receive(struct world *w, uint32_t client, struct answer *in_flight)
 {
 	weir_error err = {0};
 	const uint64_t origin = in_flight->origin;
-	const struct held_version before = held_version(w->held[client], 1);
+	const struct pulled_base_version before = pulled_base_version(w->held[client], 1);
 	const weir_status status = take(w, client, in_flight, &err);
-	const struct held_version after = held_version(w->held[client], 1);
+	const struct pulled_base_version after = pulled_base_version(w->held[client], 1);
 	if (status == WEIR_E_NOT_CURRENT) {
 		assert_int_equal(after.version, 0);
 		return;
@@ -300,7 +300,7 @@ static void walk(const weir_pull_coding *coding, uint64_t seed)
 			fail_over(&w);
 			break;
 		case 1:
-			held_begin(w.held[client], step + 1);
+			pulled_base_begin(w.held[client], step + 1);
 			break;
 		case 2:
 			message_release(a->m);
@@ -315,7 +315,7 @@ static void walk(const weir_pull_coding *coding, uint64_t seed)
 			if (a->m)
 				receive(&w, client, a);
 			else
-				*a = ask(&w, held_version(w.held[client], 1));
+				*a = ask(&w, pulled_base_version(w.held[client], 1));
 		}
 	}
 	for (uint32_t i = 0; i < CLIENTS; i++)
@@ -323,19 +323,19 @@ static void walk(const weir_pull_coding *coding, uint64_t seed)
 			message_release(in_flight[i][k].m);
 	/* No more pushes: who goes on pulling comes to the weights. */
 	uint32_t quiet = 0;
-	for (uint64_t last = 0; quiet < 8; quiet = held_version(w.held[0], 1).version == last ? quiet + 1 : 0) {
-		last = held_version(w.held[0], 1).version;
+	for (uint64_t last = 0; quiet < 8; quiet = pulled_base_version(w.held[0], 1).version == last ? quiet + 1 : 0) {
+		last = pulled_base_version(w.held[0], 1).version;
 		pull(&w, 0);
 		assert_true(last < QUIET_MAX);
 	}
 	for (size_t i = 0; i < LAST; i++) {
-		const double error = fabs((double)held_values(w.held[0], 1)[i] - (double)w.value[i]);
+		const double error = fabs((double)pulled_base_values(w.held[0], 1)[i] - (double)w.value[i]);
 		if (error > (coding->codec == WEIR_CODEC_FP16 ? 6e-8 : 0))
 			fail_msg("codec %d, seed %llu: element %zu is %g from its weight", coding->codec, (unsigned long long)seed, i, error);
 	}
 	for (uint32_t i = 1; i < CLIENTS; i++) {
 		pull(&w, i);
-		assert_memory_equal(held_values(w.held[i], 1), held_values(w.held[0], 1), LAST * sizeof(float));
+		assert_memory_equal(pulled_base_values(w.held[i], 1), pulled_base_values(w.held[0], 1), LAST * sizeof(float));
 	}
 	close_world(&w);
 }

@@ -37,44 +37,44 @@ static void test_the_line_says_everything(void **state)
 	(void)state;
 	char line[512];
 	struct overview s = half_way();
-	struct live l = {.samples_per_s = 12345, .loss = 0.45};
-	live_format(line, sizeof line, &l, &s, 300);
+	struct progress_line l = {.samples_per_s = 12345, .loss = 0.45};
+	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_string_equal(line, "[############............] pass 2/3, 40/80 units, loss 0.4500, auc 0.9512, 12.3 k samples/s, "
 	                          "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7, 2 workers");
 	s.evaluated_batches = 0; /* nothing is evaluated yet */
-	live_format(line, sizeof line, &l, &s, 300);
+	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_null(strstr(line, "auc"));
 	s.evaluated_batches = 1000;
 	s.auc = 0; /* the worst there is, and an AUC */
-	live_format(line, sizeof line, &l, &s, 300);
+	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_non_null(strstr(line, "auc 0.0000"));
 	s.auc = NAN; /* of one class */
 	s.logloss = 1.875;
-	live_format(line, sizeof line, &l, &s, 0);
+	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
 	s.language = true;
-	live_format(line, sizeof line, &l, &s, 0);
+	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
 	s.row_tokens = 100; /* of a language model */
 	s.row_least_s = 1e-5;
 	s.gradient_norm = 0.75;
 	s.tables = (struct overview_table[]){{.name = "dense", .learning_rate = 3e-4}};
 	s.tables_count = 1;
-	live_format(line, sizeof line, &l, &s, 0);
+	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(
 	    strstr(line, "valid 1.8750, perplexity 6.521, 1.2 M tokens/s, MFU 6.17 %, gradient norm 0.75, lr 0.0003, pushed"));
 	s.inner_rate = 1e-3; /* of the workers' own steps */
-	live_format(line, sizeof line, &l, &s, 0);
+	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "gradient norm 0.75, lr 0.001, pushed"));
 	s.gradient_norm = 0;
 	s.evaluated_batches = 0;
 	s.row_tokens = 0;
 	s.state = JOB_FINISHED;
 	s.workers_live = 0;
-	live_format(line, sizeof line, &l, &s, 300);
+	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_string_equal(line, "[########################] pass 2/3, 40/80 units, loss 0.4500, finished, "
 	                          "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7");
-	live_format(line, sizeof line, &l, &(struct overview){0}, 300);
+	progress_line_format(line, sizeof line, &l, &(struct overview){0}, 300);
 	assert_string_equal(line, "waiting for workers");
 }
 
@@ -94,11 +94,11 @@ static void test_the_bar_and_the_rest_are_of_the_whole_run(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct overview s = {
 		    .state = JOB_RUNNING, .pass = cases[i].pass, .passes = 3, .units = 80, .committed = cases[i].committed};
-		struct live l = {.left_s = cases[i].left_s};
-		live_format(line, sizeof line, &l, &s, 300);
+		struct progress_line l = {.left_s = cases[i].left_s};
+		progress_line_format(line, sizeof line, &l, &s, 300);
 		line[strlen(cases[i].line)] = '\0';
 		assert_string_equal(line, cases[i].line);
-		live_format(line, sizeof line, &l, &s, 0); /* of a plain line neither */
+		progress_line_format(line, sizeof line, &l, &s, 0); /* of a plain line neither */
 		assert_null(strstr(line, " left"));
 	}
 }
@@ -107,20 +107,20 @@ static void test_the_rest_is_told_by_what_this_run_has_done(void **state)
 {
 	(void)state;
 	FILE *out = tmpfile();
-	struct live l;
+	struct progress_line l;
 	struct overview s = half_way(); /* as a run that is resumed finds it */
-	live_init(&l, out, "xterm");
-	live_show(&l, &s, 1000, true);
+	progress_line_init(&l, out, "xterm");
+	progress_line_show(&l, &s, 1000, true);
 	assert_true(l.left_s == 0);
 	s.committed = 70; /* an eighth of the job in 10 s: three eighths are left */
-	live_show(&l, &s, 11000, true);
+	progress_line_show(&l, &s, 11000, true);
 	assert_float_equal(l.left_s, 30, 1e-9);
 	s.pass = 0; /* it goes back to a checkpoint */
 	s.committed = 0;
-	live_show(&l, &s, 12000, true);
+	progress_line_show(&l, &s, 12000, true);
 	assert_true(l.left_s == 0);
 	s.committed = 24; /* a tenth in 2 s */
-	live_show(&l, &s, 14000, true);
+	progress_line_show(&l, &s, 14000, true);
 	assert_float_equal(l.left_s, 18, 1e-9);
 	fclose(out);
 }
@@ -142,13 +142,13 @@ static void test_what_does_not_fit_is_left_out_whole(void **state)
 	};
 	char line[512];
 	struct overview s = half_way();
-	struct live l = {.samples_per_s = 12345, .loss = 0.45};
+	struct progress_line l = {.samples_per_s = 12345, .loss = 0.45};
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-		live_format(line, sizeof line, &l, &s, cases[i].columns);
+		progress_line_format(line, sizeof line, &l, &s, cases[i].columns);
 		assert_string_equal(line, cases[i].line);
 	}
 	for (unsigned columns = 1; columns < 200; columns++) {
-		live_format(line, sizeof line, &l, &s, columns);
+		progress_line_format(line, sizeof line, &l, &s, columns);
 		assert_in_range(strlen(line), 0, columns - 1);
 	}
 }
@@ -159,18 +159,18 @@ static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *out = tmpfile();
-	struct live l;
+	struct progress_line l;
 	struct overview s = half_way();
-	live_init(&l, out, "xterm");
+	progress_line_init(&l, out, "xterm");
 	assert_false(l.terminal);
-	live_show(&l, &s, 1000, false);
+	progress_line_show(&l, &s, 1000, false);
 	s.rows += 5000;
 	s.loss_rows += 5000;
 	s.loss_sum += 1000;
-	live_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false); /* too early */
-	live_show(&l, &s, 1000 + LIVE_PLAIN_MS, false);
-	live_note(&l, "worker-%d is gone", 1);
-	live_end(&l);
+	progress_line_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false); /* too early */
+	progress_line_show(&l, &s, 1000 + LIVE_PLAIN_MS, false);
+	progress_line_note(&l, "worker-%d is gone", 1);
+	progress_line_end(&l);
 	assert_true(l.samples_per_s == 1000);
 	assert_true(l.loss == 0.2);
 	rewind(out);

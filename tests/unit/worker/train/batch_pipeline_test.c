@@ -22,10 +22,10 @@ struct example {
 
 struct fixture {
 	struct job job;
-	struct staging_shape shape;
+	struct batch_pipeline_shape shape;
 	struct backend *b;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *staging;
 	struct example batches[BATCHES];
 };
 
@@ -102,9 +102,9 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	const bool transformer = kind == MODEL_GPT2;
 	*f = (struct fixture){.shape = {.fields = FIELDS, .dense_dim = NUMBERS}};
 	if (kind == MODEL_NGRAM)
-		f->shape = (struct staging_shape){.context = CONTEXT};
+		f->shape = (struct batch_pipeline_shape){.context = CONTEXT};
 	else if (transformer)
-		f->shape = (struct staging_shape){.sequence = SEQUENCE};
+		f->shape = (struct batch_pipeline_shape){.sequence = SEQUENCE};
 	f->job.data.context = f->shape.context;
 	f->job.data.sequence = f->shape.sequence;
 	f->job.data.batch = ROWS;
@@ -131,7 +131,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	const struct model_data data = {
 	    .fields = f->shape.fields, .dense_dim = f->shape.dense_dim, .vocabulary = transformer ? 256 : 0};
 	CHECK_OK(model_create(&f->model, f->b, &f->job, &data, &err), err);
-	CHECK_OK(staging_create(&f->staging, f->b, f->model, &f->shape, &err), err);
+	CHECK_OK(batch_pipeline_create(&f->staging, f->b, f->model, &f->shape, &err), err);
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
 		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last one is smaller */
@@ -155,7 +155,7 @@ static void fixture_close(struct fixture *f)
 		for (size_t p = 0; p < f->batches[i].parts_count; p++)
 			f->b->ops->host_free(f->b, f->batches[i].parts[p]);
 	}
-	staging_destroy(f->staging);
+	batch_pipeline_destroy(f->staging);
 	model_destroy(f->model);
 	f->b->ops->destroy(f->b);
 }
@@ -163,8 +163,8 @@ static void fixture_close(struct fixture *f)
 static void launch(struct fixture *f, unsigned i)
 {
 	weir_error err = {0};
-	const struct staging_step step = {.seed = 100 + i, .clip_norm = 0.5f, .loss_scale = i % 2 ? 4.0f : 0.0f};
-	CHECK_OK(staging_launch(f->staging, &f->batches[i].in, NULL, &step, &f->batches[i].out, &err), err);
+	const struct batch_pipeline_step step = {.seed = 100 + i, .clip_norm = 0.5f, .loss_scale = i % 2 ? 4.0f : 0.0f};
+	CHECK_OK(batch_pipeline_launch(f->staging, &f->batches[i].in, NULL, &step, &f->batches[i].out, &err), err);
 }
 
 /* Its loss, and its gradients on their way as to whoever pushes them: that may still go on when a later batch is launched. */
@@ -172,15 +172,15 @@ static void collect(struct fixture *f, unsigned i)
 {
 	weir_error err = {0};
 	struct example *e = &f->batches[i];
-	CHECK_OK(staging_collect(f->staging, &err), err);
-	e->norm = staging_gradient_norm(f->staging);
+	CHECK_OK(batch_pipeline_collect(f->staging, &err), err);
+	e->norm = batch_pipeline_gradient_norm(f->staging);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		if (!model_has(f->model, t))
 			continue;
 		const size_t bytes = elements(f, e, t) * sizeof(float);
 		if (e->gradients[t] == NULL)
 			e->gradients[t] = part(f, e, bytes);
-		f->b->ops->to_host_later(f->b, e->gradients[t], staging_gradient(f->staging, t), bytes);
+		f->b->ops->to_host_later(f->b, e->gradients[t], batch_pipeline_gradient(f->staging, t), bytes);
 	}
 }
 
@@ -285,9 +285,9 @@ static void what_is_dropped_does_not_disturb_what_follows(void **state)
 	fixture_open(&f, MODEL_DEEPFM, 5);
 	launch(&f, 7);
 	launch(&f, 8);
-	staging_drop(f.staging);
+	batch_pipeline_drop(f.staging);
 	launch(&f, 3);
-	staging_drop(f.staging);
+	batch_pipeline_drop(f.staging);
 	run_two_at_once(&f, &alone);
 	fixture_close(&f);
 	fixture_close(&alone);
@@ -302,8 +302,9 @@ static void what_does_not_fit_is_refused_and_says_what_to_do(void **state)
 	launch(&f, 0);
 	cuda_host.fail_call = "cudaMalloc";
 	cuda_host.fail_code = 2; /* cudaErrorMemoryAllocation */
-	assert_int_equal(staging_launch(f.staging, &f.batches[1].in, NULL, &(struct staging_step){0}, &f.batches[1].out, &err),
-	                 WEIR_E_MEMORY);
+	assert_int_equal(
+	    batch_pipeline_launch(f.staging, &f.batches[1].in, NULL, &(struct batch_pipeline_step){0}, &f.batches[1].out, &err),
+	    WEIR_E_MEMORY);
 	assert_non_null(strstr(err.text, "make data.batch smaller"));
 	cuda_host.fail_call = NULL;
 	launch(&f, 1); /* it is there now */

@@ -15,37 +15,37 @@
 
 static void repair(uint8_t *bytes, size_t size)
 {
-	if (size < HEART_HEADER_BYTES)
+	if (size < HEARTBEAT_HEADER_BYTES)
 		return;
 	put32(bytes + 4, 0);
 	put32(bytes + 4, crc32c(0, bytes, size));
 }
 
-static void check_item(const struct heart_item *i, const struct heart_header *h)
+static void check_item(const struct heartbeat_item *i, const struct heartbeat_header *h)
 {
 	assert(i->partition < WEIR_PARTITIONS_MAX || i->partition == JOURNAL_LEDGER);
-	assert(heart_kind(&i->message) && i->message.from == h->from && i->message.to == h->to && !i->message.epochs);
+	assert(heartbeat_kind(&i->message) && i->message.from == h->from && i->message.to == h->to && !i->message.epochs);
 }
 
 /* The message that is read from m, written anew; NULL when it is refused. */
 static struct message *again(const struct message *m)
 {
-	struct heart_header h;
+	struct heartbeat_header h;
 	struct cursor c;
 	weir_error err = {0};
-	weir_status status = heart_unpack(m, &h, &c, &err);
+	weir_status status = heartbeat_unpack(m, &h, &c, &err);
 	assert(status == WEIR_OK || err.text[0]);
 	if (status)
 		return NULL;
-	struct heart_item *items = calloc(h.items + 1, sizeof *items);
-	assert(items && h.items <= WEIR_HEART_ITEMS_MAX && (h.from != h.to || !h.items) && h.from < WEIR_SERVERS_MAX &&
+	struct heartbeat_item *items = calloc(h.items + 1, sizeof *items);
+	assert(items && h.items <= WEIR_HEARTBEAT_ITEMS_MAX && (h.from != h.to || !h.items) && h.from < WEIR_SERVERS_MAX &&
 	       h.to < WEIR_SERVERS_MAX);
 	for (uint32_t i = 0; i < h.items; i++) {
-		items[i] = heart_next(&c, &h);
+		items[i] = heartbeat_next(&c, &h);
 		check_item(&items[i], &h);
 	}
 	assert(c.left == 0);
-	struct message *out = heart_pack(&h, items);
+	struct message *out = heartbeat_pack(&h, items);
 	assert(out);
 	free(items);
 	return out;
@@ -75,15 +75,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static uint8_t *example(uint32_t items, size_t *size)
 {
 	static const enum replica_message_kind kinds[] = {REPLICA_JOIN, REPLICA_ACK, REPLICA_REFUSE, REPLICA_APPEND};
-	struct heart_item list[64] = {0};
-	const struct heart_header h = {
-	    .uuid = "fuzz", .generation = 1, .incarnation = 2, .boot = 3, .from = 4, .to = 5, .items = items};
+	struct heartbeat_item list[64] = {0};
+	const struct heartbeat_header h = {
+	    .uuid = "fuzz", .generation = 1, .incarnation = 2, .process_id = 3, .from = 4, .to = 5, .items = items};
 	for (uint32_t i = 0; i < items; i++)
-		list[i] = (struct heart_item){
+		list[i] = (struct heartbeat_item){
 		    .partition = i == 0 ? JOURNAL_LEDGER : (uint16_t)i,
 		    .message = {
 		        .kind = kinds[i % 4], .epoch = 2, .incarnation = 2, .first = i + 1, .last = i, .commit = i, .gap = i % 8 == 1}};
-	struct message *m = heart_pack(&h, list);
+	struct message *m = heartbeat_pack(&h, list);
 	assert(m);
 	return cut_input_seed(7, CUT_INPUT_REPAIR, m, size);
 }

@@ -9,14 +9,14 @@
 static void parts_are_read_and_written(void **state)
 {
 	static const char text[] = "weir://demo-1/worker/worker_7.a";
-	struct principal p;
-	char uri[PRINCIPAL_URI_BYTES_MAX];
+	struct peer_identity p;
+	char uri[PEER_IDENTITY_URI_BYTES_MAX];
 	(void)state;
-	assert_true(principal_parse(&p, text, strlen(text)));
+	assert_true(peer_identity_parse(&p, text, strlen(text)));
 	assert_string_equal(p.job, "demo-1");
 	assert_int_equal(p.role, ROLE_WORKER);
 	assert_string_equal(p.name, "worker_7.a");
-	principal_uri(&p, uri);
+	peer_identity_uri(&p, uri);
 	assert_string_equal(uri, text);
 }
 
@@ -41,22 +41,22 @@ static void anything_else_is_nobody(void **state)
 	    "weir://demo/worker//",
 	    "weir://1234567890123456789012345678901234567890123456789012345678901234/admin/a",
 	};
-	struct principal p;
+	struct peer_identity p;
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		if (principal_parse(&p, wrong[i], strlen(wrong[i])))
+		if (peer_identity_parse(&p, wrong[i], strlen(wrong[i])))
 			fail_msg("'%s' is taken for somebody", wrong[i]);
-	assert_true(principal_parse(&p, longest, strlen(longest)));
-	assert_false(principal_parse(&p, "weir://a/admin/b\0c", sizeof "weir://a/admin/b\0c" - 1));
+	assert_true(peer_identity_parse(&p, longest, strlen(longest)));
+	assert_false(peer_identity_parse(&p, "weir://a/admin/b\0c", sizeof "weir://a/admin/b\0c" - 1));
 }
 
 static void roles_are_named(void **state)
 {
-	char roles[PRINCIPAL_ROLES_BYTES];
+	char roles[PEER_ROLES_BYTES];
 	(void)state;
-	principal_roles(ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN, roles);
+	peer_roles(ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN, roles);
 	assert_string_equal(roles, "server or worker or admin");
-	principal_roles(ROLE_ADMIN, roles);
+	peer_roles(ROLE_ADMIN, roles);
 	assert_string_equal(roles, "admin");
 }
 

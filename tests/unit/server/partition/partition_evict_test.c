@@ -179,7 +179,7 @@ static void sure_chance_admits_all(void **state)
 	(void)state;
 	const weir_table_spec spec = {.admission = {.kind = WEIR_ADMIT_PROBABILITY, .probability = 1}};
 	for (uint64_t i = 0; i < 10000; i++)
-		assert_true(lifecycle_draw(&spec, 1, i * 77, i));
+		assert_true(admission_draw(&spec, 1, i * 77, i));
 }
 
 /* --- Eviction */
@@ -222,16 +222,16 @@ static void the_score_halves(void **state)
 {
 	(void)state;
 	const weir_eviction rule = {.min_score = 2, .half_life_s = 10};
-	assert_int_equal(lifecycle_score(9, 9, 10), 9);
-	assert_int_equal(lifecycle_score(9, 10, 10), 4);
-	assert_int_equal(lifecycle_score(UINT32_MAX, 310, 10), 1);
-	assert_int_equal(lifecycle_score(UINT32_MAX, 320, 10), 0);
+	assert_int_equal(eviction_score(9, 9, 10), 9);
+	assert_int_equal(eviction_score(9, 10, 10), 4);
+	assert_int_equal(eviction_score(UINT32_MAX, 310, 10), 1);
+	assert_int_equal(eviction_score(UINT32_MAX, 320, 10), 0);
 	assert_false(
-	    lifecycle_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 109)); /* within a half-life none goes */
-	assert_true(lifecycle_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 110));
-	assert_false(lifecycle_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 129));
-	assert_true(lifecycle_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 130));
-	assert_false(lifecycle_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 5)); /* a clock set back */
+	    eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 109)); /* within a half-life none goes */
+	assert_true(eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 110));
+	assert_false(eviction_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 129));
+	assert_true(eviction_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 130));
+	assert_false(eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 5)); /* a clock set back */
 }
 
 static void rows_go_by_score(void **state)
