@@ -59,7 +59,7 @@ static double whole_partitions(const struct overview *s)
 	X("weir_batches_redone_total", "counter", "Batches executed again, as a server had lost them.", s->redone_batches) \
 	X("weir_batches_not_finite_total", "counter", "Batches whose gradients were NaN or infinite.", s->batches_not_finite) \
 	X("weir_batches_scaled_out_total", "counter", "Batches left out as their loss scale was too large.", s->scale_skipped) \
-	X("weir_loss_scale", "gauge", "Loss scale of fp16; 0: there is none.", s->loss_scale) \
+	X("weir_loss_scale", "gauge", "Loss scale of fp16; 0 without one.", s->loss_scale) \
 	X("weir_bad_lines_total", "counter", "Lines of the data that could not be read.", s->bad_lines) \
 	X("weir_push_bytes_total", "counter", "Bytes that workers pushed.", s->bytes_pushed) \
 	X("weir_pull_bytes_total", "counter", "Bytes that workers pulled.", s->bytes_pulled) \

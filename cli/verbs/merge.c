@@ -297,7 +297,7 @@ static weir_status write_result(const struct verb_merge *v, weir_error *err)
 {
 	struct new_folder folder;
 	if (!folder_exists(v->models[0]))
-		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace is of folders, and %s is none", v->models[0])
+		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace takes a folder; %s is not a folder", v->models[0])
 		                  : write_file(v, err);
 	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
 	return s == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : s;

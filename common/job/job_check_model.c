@@ -153,7 +153,7 @@ weir_status job_check_model(struct reading *r, struct job *job)
 		return check_targets(r, job);
 	}
 	if (job->model.from[0] != '\0')
-		FAIL(r, "model.from", WEIR_E_INVALID, "is given, and model.kind is none of it; expected gpt2 or llama");
+		FAIL(r, "model.from", WEIR_E_INVALID, "is for text models; set model.kind to gpt2 or llama");
 	if (job->train.accumulate > 1)
 		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
 		     job->train.accumulate);

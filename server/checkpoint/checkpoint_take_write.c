@@ -89,7 +89,7 @@ static weir_status put_row(struct part_writer *w, uint32_t table, uint64_t key, 
 	const uint8_t *floats;
 	size_t n;
 	if (table > WEIR_TABLES_MAX || row_decode(bytes, count, &meta, &floats, &n))
-		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: a row of table %u that is none", w->part->id, table);
+		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: an invalid row of table %u", w->part->id, table);
 	uint32_t slots = n ? w->take->slots[table] : 0, elements = (uint32_t)(n / (1 + slots));
 	struct gather *g = &w->gathers[2 * table + (n == 0)];
 	weir_status status = WEIR_OK;

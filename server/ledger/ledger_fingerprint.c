@@ -90,7 +90,7 @@ weir_status ledger_fingerprint_merge(struct ledger *l, const ProtobufCBinaryData
 	text[in->len] = '\0';
 	free(l->fingerprint);
 	l->fingerprint = text;
-	return fingerprint_is_valid(text) ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "ledger state: the fingerprint is none");
+	return fingerprint_is_valid(text) ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "ledger state: not a fingerprint");
 }
 
 /* --- Contents */

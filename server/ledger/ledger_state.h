@@ -406,7 +406,7 @@ bool ledger_tables_synchronous(const struct ledger *l);
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
 /* Parts of gradients are kept back: each unit has one more batch for them. */
 bool ledger_tables_keep_back(const struct ledger *l);
-/* The smallest of the ssp tables; UINT32_MAX: there are none. */
+/* The smallest of the ssp tables; UINT32_MAX: no such table. */
 uint32_t ledger_tables_bound(const struct ledger *l);
 /* Steps per local round that units are cut into: the largest of the tables. 0: no table has local
  * steps. *by_speed: slower workers get shorter rounds. */

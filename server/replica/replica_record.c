@@ -78,7 +78,7 @@ void replica_distrust(struct replica *r, struct replica_actions *out)
 	replica_decide(r, false, out);
 }
 
-/* Proposes to become primary, because there is none, it is silent, or it was this server before a
+/* Proposes to become primary: no server is, the primary is silent, or it was this server before a
  * restart. */
 static void campaign(struct replica *r, bool fresh, struct replica_actions *out)
 {

@@ -496,7 +496,7 @@ static bool is_fresh(const struct replication_options *o, const struct replica_f
 	return found->last == o->begun && found->promised == 0;
 }
 
-/* The record to put when there is none. A server that has data, or knows that there was a record,
+/* The first record. A server that has data, or knows that there was a record,
  * leaves the ISR empty, because the record was deleted. A single copy is in sync with itself. */
 static struct replica_record first_record(const struct replication_options *o, const struct replica_found *found)
 {

@@ -75,7 +75,7 @@ struct replication_network {
 struct replication_options {
 	uint16_t partition; /* or JOURNAL_LEDGER */
 	struct replica_options replica;
-	/* For the record, when there is none yet. */
+	/* For the first record. */
 	struct member_set hosts; /* the servers with a replica */
 	uint16_t primary;        /* the first primary; MEMBER_NONE: the first server that asks */
 	uint16_t min_isr;        /* number of servers that must have an entry */

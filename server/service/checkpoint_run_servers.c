@@ -163,7 +163,7 @@ static weir_status read_parts(struct checkpoint_run *run, uint32_t server, const
 		for (size_t f = 0; ok && f < in->n_rows; f++)
 			read_file(in->rows[f], &out->rows[f], &ok);
 		if (!ok)
-			return weir_fail(err, WEIR_E_CORRUPT, "server %u at %s: a part of partition %u that is none", server,
+			return weir_fail(err, WEIR_E_CORRUPT, "server %u at %s: an invalid part of partition %u", server,
 			                 run->coordinator->addresses[server], in->partition);
 		out->index = in->index;
 		out->rows_count = (uint32_t)in->n_rows;

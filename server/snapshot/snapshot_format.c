@@ -303,7 +303,7 @@ weir_status snapshot_read_rows(const struct snapshot_frame *f, uint32_t partitio
 	if (status) {
 		row_batch_free(out);
 		return weir_fail(err, status, "partition %u: %s", partition,
-		                 status == WEIR_E_MEMORY ? "out of memory for rows" : "rows that are none");
+		                 status == WEIR_E_MEMORY ? "out of memory for rows" : "rows that do not parse");
 	}
 	return WEIR_OK;
 }

@@ -379,7 +379,7 @@ void store_replay(struct store *s, uint64_t index)
 	/* Work in progress would have to end through the loop. */
 	assert(s->replays || (!s->under_way && !s->held && !s->waiting));
 	s->replays = true;
-	s->asks_again = true; /* keeps every row that is wanted */
+	s->asks_again = true; /* keeps every requested row */
 	let_go(s);
 	if (store_is_tight(s))
 		s->below = true;

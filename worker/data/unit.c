@@ -52,7 +52,7 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 
 static weir_status take_rows(void *context, enum split_part part, struct rows *rows, weir_error *err)
 {
-	(void)part; /* exactly one part is wanted */
+	(void)part; /* the caller asks for one part */
 	struct unit_reader *u = context;
 	struct rows_view view = rows_as_view(rows);
 	if (u->rows + view.count > UINT32_MAX)

@@ -176,8 +176,8 @@ weir_status model_file_check_none_more(const struct safetensors *file, const str
 			known =
 			    strcmp(layout->tensors[k].name, name) == 0 || strcmp(model_tensor_short_name(layout->tensors[k].name), name) == 0;
 		if (!known && !is_beside(file, name))
-			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is none of this model's: %s says nothing of it", path,
-			                 name, says);
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' does not belong to this model: %s does not mention it",
+			                 path, name, says);
 	}
 	return WEIR_OK;
 }

@@ -31,7 +31,7 @@ void sampler_free(struct sampler *s); /* NULL is allowed */
  * Their probabilities add up to 1. *count gets their number. Valid until the next call. Returns
  * NULL if a logit is NaN or the greatest is infinite. */
 const struct sampled *sampler_candidates(struct sampler *s, const float *logits, uint32_t *count);
-/* Draws one of the candidates. E_CORRUPT: there are none. */
+/* Draws one of the candidates. E_CORRUPT: no candidates. */
 weir_status sampler_draw(struct sampler *s, const float *logits, struct prng *rng, uint32_t *token,
                          weir_error *err) WEIR_MUST_CHECK;
 

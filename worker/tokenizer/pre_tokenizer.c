@@ -60,7 +60,7 @@ static weir_status read_split(struct pre_tokenizer *p, const struct json_value *
 		i++;
 	if (behavior == NULL || i == sizeof cuts / sizeof *cuts)
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "Split: \"behavior\" is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+		                 "Split: \"behavior\" must be one of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 	step->cut = cuts[i].cut;
 	status = read_bool(&step->invert, v, "invert", false, err);
 	return status == WEIR_OK ? read_pattern(&step->pattern, v, err) : status;
@@ -97,7 +97,7 @@ static weir_status read_metaspace(struct pre_tokenizer *p, const struct json_val
 		return status;
 	const bool first = scheme != NULL && strcmp(scheme, "first") == 0, never = scheme != NULL && strcmp(scheme, "never") == 0;
 	if (scheme != NULL && !first && !never && strcmp(scheme, "always") != 0)
-		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"prepend_scheme\" is none of always, first, never");
+		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"prepend_scheme\" must be one of always, first, never");
 	if (!prefix && scheme != NULL && !never)
 		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"add_prefix_space\" is false, and \"prepend_scheme\" is not never");
 	status = add_character(p, PRE_REPLACE_SPACES, replacement, bytes, false, err);

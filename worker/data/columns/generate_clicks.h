@@ -40,7 +40,7 @@ weir_status generate_criteo(const struct generate_options *options, struct groun
 /* Returns whether `path` and its truth file exist and have these options. If so, reads *out from
  * the truth file. */
 bool generate_is_current(const struct generate_options *options, struct ground_truth *out);
-/* Reads path.truth.json. E_NOT_FOUND: there is none. */
+/* Reads path.truth.json. E_NOT_FOUND: no such file. */
 weir_status ground_truth_read(const char *path, struct ground_truth *out, weir_error *err);
 
 #endif

@@ -118,7 +118,7 @@ static weir_status read_header(struct token_file *f, weir_error *err)
 	if (h->crc != token_file_header_crc(h))
 		return corrupt(f, err, "the header's checksum is wrong");
 	if (h->vocabulary == 0 || h->vocabulary > WEIR_VOCABULARY_MAX || (h->eos != TOKEN_FILE_NO_EOS && h->eos >= h->vocabulary))
-		return corrupt(f, err, "its vocabulary is none");
+		return corrupt(f, err, "its vocabulary is invalid");
 	if (!sections_fit(f))
 		return corrupt(f, err, "it is cut short, or too long");
 	if (h->checksums_crc != crc32c(0, f->base + h->checksums_at, h->checksums * sizeof(uint32_t)))

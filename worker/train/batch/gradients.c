@@ -114,7 +114,7 @@ struct run {
 	size_t at, n;
 };
 
-/* The next run, from the i-th chunk on; moves *i past it. Returns false if there is none. */
+/* The next run, from the i-th chunk on; moves *i past it. Returns false at the end. */
 static bool next_run(const struct gradient *from, size_t *i, struct run *run)
 {
 	if (*i >= (from->chunks != NULL ? from->count : 1))
