@@ -47,7 +47,7 @@ struct cold_bench {
 	float *values, *grads; /* (COLD_DRAWS, COLD_DIM) */
 	struct store *memory, *budgeted;
 	struct store_table *memory_table, *table;
-	struct pool pool;
+	struct memory_budget memory;
 	uint64_t charged; /* charged to the memory budget for RocksDB */
 	struct cold *cold;
 	struct cold_writer *writer;
@@ -261,8 +261,8 @@ static double run_memory(void *arg, weir_error *err)
 static void charge_cold(struct cold_bench *b)
 {
 	const uint64_t now = cold_memory(b->cold);
-	pool_charge(&b->pool, now);
-	pool_release(&b->pool, b->charged);
+	memory_budget_charge(&b->memory, now);
+	memory_budget_release(&b->memory, b->charged);
 	b->charged = now;
 }
 
@@ -379,14 +379,14 @@ static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 {
 	b->rss_before = process_memory();
 	b->budget = store_table_bytes(b->memory_table) / COLD_PART;
-	b->pool.limit = b->budget;
+	b->memory.limit = b->budget;
 	weir_status s = open_cold(b, err);
 	if (!s)
 		s = fill_cold(b, err);
 	if (s)
 		return s;
 	charge_cold(b);
-	const struct store_options o = {.pool = &b->pool,
+	const struct store_options o = {.budget = &b->memory,
 	                                .cold = b->cold,
 	                                .writer = b->writer,
 	                                .fetch = b->fetch,

@@ -44,7 +44,7 @@ struct step_bench {
 	struct job *job;
 	struct backend *backend;
 	struct model *model;
-	struct staging *staging;
+	struct batch_pipeline *pipeline;
 	struct gradients *gradients;
 	struct tables tables;
 	struct step_slot ring[STEP_RING];
@@ -190,8 +190,8 @@ static double run_compute(void *arg, weir_error *err)
 
 static weir_status launch(struct step_bench *b, struct step_slot *s, weir_error *err)
 {
-	const struct staging_step step = {.seed = 1, .clip_norm = b->job->train.clip_norm};
-	return staging_launch(b->staging, &s->data.input, NULL, &step, &s->data.output, err);
+	const struct batch_pipeline_step step = {.seed = 1, .clip_norm = b->job->train.clip_norm};
+	return batch_pipeline_launch(b->pipeline, &s->data.input, NULL, &step, &s->data.output, err);
 }
 
 /* Actions around the steps of the ring's batches. Each step is launched before the previous one is
@@ -216,7 +216,7 @@ static weir_status run_steps(struct step_bench *b, const struct step_verbs *verb
 		if (i + 1 < b->steps)
 			s = begin_step(b, verbs, i + 1, err);
 		if (s == WEIR_OK)
-			s = staging_collect(b->staging, err);
+			s = batch_pipeline_collect(b->pipeline, err);
 		if (s == WEIR_OK && verbs->finish)
 			s = verbs->finish(b, &b->ring[i % STEP_RING], err);
 	}
@@ -258,7 +258,7 @@ static weir_status push(struct step_bench *b, struct step_slot *s, weir_error *e
 	weir_status status = bench_server_batch(&b->server, &id, err);
 	const size_t count = tables_push_items(&b->tables, &s->data, NULL, 0, items);
 	if (status == WEIR_OK)
-		status = gradients_bring_back(b->gradients, b->staging, &s->data, items, count, err);
+		status = gradients_bring_back(b->gradients, b->pipeline, &s->data, items, count, err);
 	return status == WEIR_OK ? weir_push(b->server.client, &id, items, count, NULL, NULL, NULL, &s->push, err) : status;
 }
 
@@ -278,7 +278,7 @@ static double run_push(void *arg, weir_error *err)
 		struct step_slot *s = &b->ring[i % STEP_RING];
 		weir_status status = launch(b, s, err);
 		if (status == WEIR_OK)
-			status = staging_collect(b->staging, err);
+			status = batch_pipeline_collect(b->pipeline, err);
 		const double start = bench_now_s();
 		if (status == WEIR_OK)
 			status = push(b, s, err);
@@ -366,11 +366,11 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 	b->backend = backend_open(&where, err);
 	if (!b->backend)
 		return err->status;
-	const struct staging_shape shape = {.fields = b->fields, .dense_dim = STEP_DENSE};
+	const struct batch_pipeline_shape shape = {.fields = b->fields, .dense_dim = STEP_DENSE};
 	const struct model_data data = {.fields = b->fields, .dense_dim = STEP_DENSE};
 	s = model_create(&b->model, b->backend, b->job, &data, err);
 	if (s == WEIR_OK)
-		s = staging_create(&b->staging, b->backend, b->model, &shape, err);
+		s = batch_pipeline_create(&b->pipeline, b->backend, b->model, &shape, err);
 	if (s == WEIR_OK)
 		s = gradients_create(&b->gradients, b->backend, b->model, err);
 	for (uint32_t i = 0; i < STEP_RING && s == WEIR_OK; i++)
@@ -403,7 +403,7 @@ static void release(struct step_bench *b)
 		batch_free(&b->ring[i].batch);
 	}
 	gradients_destroy(b->gradients);
-	staging_destroy(b->staging);
+	batch_pipeline_destroy(b->pipeline);
 	model_destroy(b->model);
 	if (b->backend)
 		b->backend->ops->destroy(b->backend);

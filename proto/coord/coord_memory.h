@@ -15,7 +15,7 @@
 
 struct coord_memory;
 struct coord_memory *coord_memory_create(const struct clock *clock);
-/* Needs: its sessions are closed, and all tasks given to their posters have run. */
+/* Needs: its sessions are closed, and all tasks given to their executors have run. */
 void coord_memory_destroy(struct coord_memory *m);
 
 weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const struct callback_executor *run_on,
@@ -25,7 +25,7 @@ weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const 
 void coord_memory_crash(struct coord *c);
 
 /* Does all that is due: ends leases, renews others, delivers delayed answers. Callbacks run through
- * the posters. */
+ * the executors. */
 void coord_memory_run(struct coord_memory *m);
 /* The next time at which something is due; INT64_MAX: never without further calls. */
 int64_t coord_memory_due_ns(struct coord_memory *m);

@@ -43,7 +43,7 @@ struct durable_options {
 };
 
 /* Options of a log in memory, if partitions have replicas on other servers: where this server keeps
- * its promises to them (replica_identity.h). */
+ * its votes for them (replica_identity.h). */
 struct promising_options {
 	struct disk *disk;
 	const char *path; /* this server's folder, created if missing; copied */

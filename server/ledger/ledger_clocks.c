@@ -5,7 +5,7 @@
  * begins to hold units is placed beside the slowest, so that it neither holds the others up nor
  * runs ahead.
  *
- * None of this is in the log. The promises of a ledger stay true, because clocks only rise and
+ * None of this is in the log. What a ledger promises stays true, because clocks only rise and
  * newcomers are never behind the slowest. A new ledger does not know the clocks of workers that
  * hold units already. It promises nothing until each of them has reported its clock or is gone. */
 #include <stdlib.h>

@@ -16,12 +16,12 @@ struct intake_stream {
 	struct rpc_loop *loop;
 	struct rpc_stream *stream; /* NULL: closed */
 	uint16_t from;             /* MEMBER_NONE: no record yet */
-	uint32_t parcels;          /* under way */
+	uint32_t deliveries;       /* under way */
 	uint64_t waiting;          /* their bytes */
 };
 
 /* Records of one frame for one loop, in order. */
-struct parcel {
+struct delivery {
 	struct intake_stream *stream;
 	struct rpc_loop *owner;
 	struct replica_wire *first, *last;
@@ -31,13 +31,13 @@ struct parcel {
 static void stream_settle(struct intake_stream *s)
 {
 	const struct replica_intake *in = s->in;
-	if (s->stream || s->parcels)
+	if (s->stream || s->deliveries)
 		return;
 	free(s);
 	in->leave(in->arg);
 }
 
-/* --- Parcels */
+/* --- Deliveries */
 
 static void deliver_all(const struct replica_intake *in, struct replica_wire *x)
 {
@@ -48,11 +48,11 @@ static void deliver_all(const struct replica_intake *in, struct replica_wire *x)
 	}
 }
 
-static void parcel_back(void *arg)
+static void delivery_back(void *arg)
 {
-	struct parcel *p = arg;
+	struct delivery *p = arg;
 	struct intake_stream *s = p->stream;
-	s->parcels--;
+	s->deliveries--;
 	s->waiting -= p->bytes;
 	free(p);
 	if (s->stream && s->waiting <= WEIR_REPLICA_CREDIT_BYTES / 2)
@@ -60,15 +60,15 @@ static void parcel_back(void *arg)
 	stream_settle(s);
 }
 
-static void parcel_run(void *arg)
+static void delivery_run(void *arg)
 {
-	struct parcel *p = arg;
+	struct delivery *p = arg;
 	deliver_all(p->stream->in, p->first);
-	rpc_loop_post(p->stream->loop, parcel_back, p);
+	rpc_loop_post(p->stream->loop, delivery_back, p);
 }
 
 /* Hands over the records gathered for a loop; *gathered is empty afterwards. */
-static weir_status parcel_send(struct parcel *gathered, weir_error *err)
+static weir_status delivery_send(struct delivery *gathered, weir_error *err)
 {
 	struct intake_stream *s = gathered->stream;
 	struct replica_wire *first = gathered->first;
@@ -79,7 +79,7 @@ static weir_status parcel_send(struct parcel *gathered, weir_error *err)
 		deliver_all(s->in, first);
 		return WEIR_OK;
 	}
-	struct parcel *p = malloc(sizeof *p);
+	struct delivery *p = malloc(sizeof *p);
 	if (!p) {
 		for (struct replica_wire *next; first; first = next) {
 			next = first->next;
@@ -89,17 +89,17 @@ static weir_status parcel_send(struct parcel *gathered, weir_error *err)
 	}
 	*p = *gathered;
 	p->first = first;
-	s->parcels++;
+	s->deliveries++;
 	s->waiting += p->bytes;
 	if (s->waiting > WEIR_REPLICA_CREDIT_BYTES)
 		rpc_stream_pause(s->stream);
-	rpc_loop_post(p->owner, parcel_run, p);
+	rpc_loop_post(p->owner, delivery_run, p);
 	return WEIR_OK;
 }
 
-static weir_status parcel_add(struct parcel *p, struct rpc_loop *owner, struct replica_wire *x, weir_error *err)
+static weir_status delivery_add(struct delivery *p, struct rpc_loop *owner, struct replica_wire *x, weir_error *err)
 {
-	weir_status status = p->owner == owner ? WEIR_OK : parcel_send(p, err);
+	weir_status status = p->owner == owner ? WEIR_OK : delivery_send(p, err);
 	if (!p->first) {
 		p->owner = owner;
 		p->first = x;
@@ -143,7 +143,7 @@ static weir_status check_place(struct intake_stream *s, const struct replica_wir
 	return WEIR_OK;
 }
 
-static weir_status take_record(struct intake_stream *s, struct cursor *c, struct parcel *gathered, weir_error *err)
+static weir_status take_record(struct intake_stream *s, struct cursor *c, struct delivery *gathered, weir_error *err)
 {
 	struct replica_wire *x;
 	weir_status status = replica_wire_read(c, &x, err);
@@ -152,14 +152,14 @@ static weir_status take_record(struct intake_stream *s, struct cursor *c, struct
 	status = check_place(s, x, err);
 	struct rpc_loop *owner = status ? NULL : s->in->owner(s->in->arg, x->partition);
 	if (owner)
-		return parcel_add(gathered, owner, x, err);
+		return delivery_add(gathered, owner, x, err);
 	replica_wire_free(x);
 	return status;
 }
 
 static weir_status take_frame(struct intake_stream *s, struct message *m, weir_error *err)
 {
-	struct parcel gathered = {.stream = s};
+	struct delivery gathered = {.stream = s};
 	struct frame_header h;
 	struct cursor c;
 	weir_status status = wire_unwrap_frame(m, &c, err);
@@ -169,7 +169,7 @@ static weir_status take_frame(struct intake_stream *s, struct message *m, weir_e
 		status = check_job(s->in, &h, err);
 	for (uint32_t i = 0; !status && i < h.records; i++)
 		status = take_record(s, &c, &gathered, err);
-	weir_status sent = parcel_send(&gathered, err); /* the records before a bad one are good */
+	weir_status sent = delivery_send(&gathered, err); /* the records before a bad one are good */
 	return status ? status : sent;
 }
 

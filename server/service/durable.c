@@ -28,7 +28,7 @@ void durable_failed(void *arg, const weir_error *err)
 	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->identity.folder), err->text);
 	weir_error why = {0};
 	if (vote_store_distrust_log(s->identity.votes, &why))
-		LOG_AT(s->options.logger, LOG_ERROR, "promises not written", "%s", why.text);
+		LOG_AT(s->options.logger, LOG_ERROR, "votes not written", "%s", why.text);
 	if (o->failed)
 		o->failed(o->arg, err);
 }

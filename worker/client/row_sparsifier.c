@@ -224,7 +224,7 @@ struct rows row_sparsifier_select(struct row_sparsifier *k, const struct rows *a
 	return (struct rows){.keys = k->keys, .values = k->values, .count = count};
 }
 
-/* --- Kept rows */
+/* --- Rows kept back */
 
 size_t row_sparsifier_count(const struct row_sparsifier *k)
 {

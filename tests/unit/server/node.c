@@ -61,7 +61,7 @@ void node_add_tables(struct partition *p)
 
 struct partition *node_partition(struct node *n, bool tables)
 {
-	const struct store_options store = {.pool = &n->pool,
+	const struct store_options store = {.budget = &n->pool,
 	                                    .cold = n->cold,
 	                                    .writer = n->writer,
 	                                    .fetch = n->fetch,

@@ -463,7 +463,7 @@ static void store_start(struct world *w)
 {
 	w->pool = (struct memory_budget){0};
 	const struct store_options o = {.partition = 3,
-	                                .pool = &w->pool,
+	                                .budget = &w->pool,
 	                                .cold = w->cold,
 	                                .writer = w->writer,
 	                                .fetch = w->fetch,
