@@ -20,7 +20,7 @@ jq -rn --slurpfile deep runs/demo.json --slurpfile plain runs/demo-lr.json '
 	"",
 	"== AUC on \($deep[0].test.rows) unseen rows",
 	"best possible (the synthetic model)  \($best | round4)",
-	"DeepFM, trained by Weir            \($model | round4)   \($best - $model | round4) below the best possible",
-	"logistic regression                \($lr | round4)   \($model - $lr | round4) below DeepFM",
+	"DeepFM, trained by Weir              \($model | round4)   \($best - $model | round4) below the best possible",
+	"logistic regression                  \($lr | round4)   \($model - $lr | round4) below DeepFM",
 	"",
 	"reports: runs/demo.json, runs/demo-lr.json (docs/REPORT.md explains them)"'
