@@ -26,7 +26,7 @@ static void program_folder(char *out, size_t bytes)
 	ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
 	out[n > 0 ? n : 0] = '\0';
 	char *slash = strrchr(out, '/');
-	if (slash == NULL)
+	if (!slash)
 		snprintf(out, bytes, ".");
 	else
 		*slash = '\0';
@@ -37,7 +37,7 @@ static void program_folder(char *out, size_t bytes)
 static bool has_driver(void)
 {
 	void *driver = dlopen(CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
-	if (driver != NULL)
+	if (driver)
 		dlclose(driver);
 	return driver != NULL;
 }
@@ -48,7 +48,7 @@ static void *open_at(const char *path, char *reason, size_t bytes)
 {
 	for (unsigned missing = 0; missing <= CUBLAS_LIBRARIES; missing++) {
 		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-		if (library != NULL)
+		if (library)
 			return library;
 		snprintf(reason, bytes, "%s", dlerror());
 		if (!cublas_open(reason))
@@ -83,7 +83,7 @@ static void *open_library(weir_error *err)
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s/%s" CUDA_LIBRARY, folder, places[i]);
 		void *library = access(path, F_OK) == 0 ? open_at(path, reason, sizeof reason) : NULL;
-		if (library != NULL)
+		if (library)
 			return library;
 	}
 	refuse(folder, reason, err);
@@ -95,10 +95,10 @@ static void *open_library(weir_error *err)
 static void *open_function(const char *name, void *function, weir_error *err)
 {
 	void *library = open_library(err);
-	if (library == NULL)
+	if (!library)
 		return NULL;
 	void *symbol = dlsym(library, name);
-	if (symbol == NULL) {
+	if (!symbol) {
 		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s has no %s; use device: cpu", CUDA_LIBRARY, name);
 		dlclose(library);
 		return NULL;
@@ -112,8 +112,8 @@ static struct backend *open_cuda(const struct backend_options *options, weir_err
 {
 	cuda_create_fn create;
 	void *library = open_function(CUDA_CREATE, &create, err);
-	struct backend *b = library != NULL ? create(options, err) : NULL;
-	if (b == NULL && library != NULL)
+	struct backend *b = library ? create(options, err) : NULL;
+	if (!b && library)
 		dlclose(library);
 	return b;
 }
@@ -122,7 +122,7 @@ static weir_status check_cuda(const struct backend_options *options, weir_error 
 {
 	cuda_check_fn check;
 	void *library = open_function(CUDA_CHECK, &check, err);
-	if (library == NULL)
+	if (!library)
 		return WEIR_E_UNSUPPORTED;
 	const weir_status status = check(options, err);
 	dlclose(library);
@@ -162,7 +162,7 @@ static weir_status check_cpu(const struct backend_options *o, const char *why, w
 	const char *precision = compute_precision_name(o->precision);
 	if (o->precision == COMPUTE_FP32)
 		return WEIR_OK;
-	if (why == NULL)
+	if (!why)
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
 		                 "train.precision is %s, which the CPU does not compute: use fp32, or device: cuda", precision);
 	return weir_fail(err, WEIR_E_UNSUPPORTED,
@@ -188,7 +188,7 @@ struct backend *backend_open(const struct backend_options *o, weir_error *err)
 		return open_cuda(o, err);
 	case PLACE_AUTO:
 		b = has_driver() ? open_cuda(o, &why) : NULL;
-		return b != NULL ? b : open_cpu(o, why.text, err);
+		return b ? b : open_cpu(o, why.text, err);
 	case PLACE_NONE:
 		break;
 	}

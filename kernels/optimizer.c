@@ -148,7 +148,7 @@ struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir
 	if (optimizer_check(spec, err) != WEIR_OK)
 		return NULL;
 	struct optimizer *o = calloc(1, sizeof *o);
-	if (o == NULL)
+	if (!o)
 		goto no_memory;
 	o->rule = ops->rules[spec->kind];
 	o->kind = spec->kind;
@@ -170,7 +170,7 @@ struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir
 	};
 	if (is_adam_family(spec->kind)) {
 		o->corrections = calloc(CORRECTIONS_KEPT, sizeof *o->corrections);
-		if (o->corrections == NULL)
+		if (!o->corrections)
 			goto no_memory;
 		for (uint32_t t = 1; t < CORRECTIONS_KEPT; t++)
 			o->corrections[t] = corrections_at(&o->k, t);
@@ -189,7 +189,7 @@ struct optimizer *optimizer_create(const weir_optimizer *spec, weir_error *err)
 
 void optimizer_destroy(struct optimizer *o)
 {
-	if (o == NULL)
+	if (!o)
 		return;
 	free(o->corrections);
 	free(o->edges);
@@ -206,7 +206,7 @@ weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *se
 	free(o->edges);
 	o->edges_count = 0;
 	o->edges = calloc(count + 1u, sizeof *o->edges);
-	if (o->edges == NULL)
+	if (!o->edges)
 		return weir_fail(err, WEIR_E_MEMORY, "optimizer: out of memory");
 	uint64_t at = 0;
 	bool decays = true;
@@ -243,7 +243,7 @@ bool optimizer_is_elementwise(const struct optimizer *o)
 static inline void set_steps(const struct optimizer *o, struct optimizer_step *step, uint32_t steps)
 {
 	step->steps = steps;
-	if (o->corrections == NULL)
+	if (!o->corrections)
 		return;
 	const struct correction c = steps < CORRECTIONS_KEPT ? o->corrections[steps] : corrections_at(&o->k, steps);
 	step->correction1 = c.first;

@@ -31,10 +31,9 @@ size_t topk_encode_with(const struct vector_ops *ops, const float *grad, float *
 {
 	uint16_t offsets[TOPK_TILE_COUNT_MAX + TOPK_SLACK];
 	float chosen[TOPK_TILE_COUNT_MAX], decoded[TOPK_TILE_COUNT_MAX];
-	float *velocity = momentum != NULL ? momentum->velocity : NULL;
+	float *velocity = momentum ? momentum->velocity : NULL;
 	assert(n > 0 && n <= CODEC_TILE && threshold > 0);
-	const size_t found =
-	    ops->topk_select(grad, residual, velocity, momentum != NULL ? momentum->factor : 0, n, threshold, offsets);
+	const size_t found = ops->topk_select(grad, residual, velocity, momentum ? momentum->factor : 0, n, threshold, offsets);
 	const size_t count = found < TOPK_TILE_COUNT_MAX ? found : TOPK_TILE_COUNT_MAX;
 	*selected = (uint32_t)found;
 	for (size_t i = 0; i < count; i++)
@@ -45,7 +44,7 @@ size_t topk_encode_with(const struct vector_ops *ops, const float *grad, float *
 	topk_values_decode(values, out + bytes - topk_layout_of(n, count, values).value_bytes, count, decoded);
 	for (size_t i = 0; i < count; i++)
 		residual[offsets[i]] = chosen[i] - decoded[i];
-	for (size_t i = 0; velocity != NULL && i < count; i++)
+	for (size_t i = 0; velocity && i < count; i++)
 		velocity[offsets[i]] = 0;
 	return bytes;
 }
@@ -58,7 +57,7 @@ size_t topk_encode(const float *grad, float *residual, const struct topk_momentu
 
 void topk_accumulate(const float *grad, float *residual, const struct topk_momentum *momentum, size_t n)
 {
-	if (momentum != NULL)
+	if (momentum)
 		vector_ops_best()->topk_accumulate(grad, residual, momentum->velocity, momentum->factor, n);
 	else
 		vector_ops_best()->topk_accumulate(grad, residual, NULL, 0, n);

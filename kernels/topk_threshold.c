@@ -92,7 +92,7 @@ static weir_status magnitude_of_rank(const struct vector_ops *ops, const float *
 		return WEIR_OK;
 	}
 	uint32_t *collected = malloc((room + TOPK_SLACK) * sizeof *collected);
-	if (collected == NULL)
+	if (!collected)
 		return weir_fail(err, WEIR_E_MEMORY, "top-k: no memory for %zu magnitudes", room);
 	const uint32_t bound = bound_of(x, n, k, collected), least = bound > 0 ? bound : 1;
 	if (!select_collected(ops, x, n, k, least, collected, room, out))

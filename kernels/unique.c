@@ -20,7 +20,7 @@ static void reserve(struct unique_table *t, size_t n)
 		free(t->slots);
 		t->slots = calloc(need, sizeof *t->slots);
 		/* an op cannot fail; the table is a fraction of the batch's own memory */
-		assert(t->slots != NULL);
+		assert(t->slots);
 		t->slots_count = need;
 		t->stamp = 0;
 	}

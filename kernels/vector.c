@@ -36,7 +36,7 @@ const struct vector_ops *vector_ops_variant(unsigned i)
 const struct vector_ops *vector_ops_best(void)
 {
 	const struct vector_ops *best = &vector_ops_base;
-	for (unsigned i = 1; vector_ops_variant(i) != NULL; i++)
+	for (unsigned i = 1; vector_ops_variant(i); i++)
 		best = vector_ops_variant(i);
 	return best;
 }

@@ -110,7 +110,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!parse_option(a, option))
 			return false;
-	return optind == argc && a->job != NULL && a->name != NULL;
+	return optind == argc && a->job && a->name != NULL;
 }
 
 static bool is_evaluator(const struct arguments *a)
@@ -176,10 +176,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	weir_error err = {0};
 	struct job *job = NULL;
-	weir_status s = fingerprint_check_accepted(a.accept, a.accept_count, &err);
-	if (s == WEIR_OK)
-		s = job_load(a.job, a.sets, a.sets_count, &job, &err);
-	if (s != WEIR_OK) {
+	weir_status status = fingerprint_check_accepted(a.accept, a.accept_count, &err);
+	if (status == WEIR_OK)
+		status = job_load(a.job, a.sets, a.sets_count, &job, &err);
+	if (status != WEIR_OK) {
 		fprintf(stderr, "weir-worker: %s\n", err.text);
 		return 2;
 	}
@@ -194,16 +194,16 @@ int main(int argc, char **argv)
 	struct logger *logger = logger_create(&(struct logger_options){.level = a.level, .format = a.format, .who = a.name});
 	struct metrics *metrics = metrics_create();
 	struct monitor *monitor = NULL;
-	s = logger && metrics ? start_monitor(&monitor, &a, job, metrics, logger, &err)
-	                      : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
-	if (s == WEIR_OK)
-		s = run(&a, job, metrics, logger, &err);
+	status = logger && metrics ? start_monitor(&monitor, &a, job, metrics, logger, &err)
+	                           : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (status == WEIR_OK)
+		status = run(&a, job, metrics, logger, &err);
 	monitor_stop(monitor);
 	metrics_destroy(metrics);
 	logger_destroy(logger);
 	job_free(job);
-	if (s == WEIR_OK || s == WEIR_E_CANCELLED)
+	if (status == WEIR_OK || status == WEIR_E_CANCELLED)
 		return 0;
-	fprintf(stderr, "weir-worker %s: %s\n", a.name, err.text[0] != '\0' ? err.text : weir_status_text(s));
+	fprintf(stderr, "weir-worker %s: %s\n", a.name, err.text[0] != '\0' ? err.text : weir_status_text(status));
 	return 1;
 }

@@ -221,16 +221,16 @@ static weir_status run(const struct benchmark *chosen, struct bench *b, bool as_
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the results");
 	if (as_json)
 		json_set_text(b->json, "benchmark", chosen->name);
-	weir_status s = open_values(b, err);
-	if (s == WEIR_OK)
-		s = chosen->run(b, err);
-	if (s == WEIR_OK && as_json)
-		s = json_print(b->json, stdout, err);
+	weir_status status = open_values(b, err);
+	if (status == WEIR_OK)
+		status = chosen->run(b, err);
+	if (status == WEIR_OK && as_json)
+		status = json_print(b->json, stdout, err);
 	json_destroy(b->json);
 	const bool failed = b->values && ferror(b->values);
-	if (b->values && (fclose(b->values) != 0 || failed) && s == WEIR_OK)
-		s = weir_fail(err, WEIR_E_IO, "cannot write %s: see whether its disk is full", b->values_path);
-	return s;
+	if (b->values && (fclose(b->values) != 0 || failed) && status == WEIR_OK)
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: see whether its disk is full", b->values_path);
+	return status;
 }
 
 int verb_bench(int count, char **args)
@@ -261,7 +261,7 @@ int verb_bench(int count, char **args)
 		free(b);
 		return verb_usage("bench", &err);
 	}
-	weir_status s = run(chosen, b, as_json, &err);
+	weir_status status = run(chosen, b, as_json, &err);
 	free(b);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("bench", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("bench", &err);
 }

@@ -329,33 +329,34 @@ static weir_status fill_memory(struct cold_bench *b, weir_error *err)
 	b->memory = store_create(NULL);
 	if (!b->memory)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a store");
-	weir_status s = add_table(b->memory, &b->memory_table, err);
-	for (uint64_t at = 0; at < b->rows && !s; at += COLD_FILL) {
+	weir_status status = add_table(b->memory, &b->memory_table, err);
+	for (uint64_t at = 0; at < b->rows && !status; at += COLD_FILL) {
 		const size_t n = b->rows - at < COLD_FILL ? (size_t)(b->rows - at) : COLD_FILL;
 		for (size_t i = 0; i < n; i++)
 			keys[i] = at + i;
 		if (store_upsert(b->memory_table, keys, n, rows, metas))
-			s = weir_fail(err, WEIR_E_MEMORY, "no memory for %llu rows", (unsigned long long)b->rows);
+			status = weir_fail(err, WEIR_E_MEMORY, "no memory for %llu rows", (unsigned long long)b->rows);
 	}
-	return s;
+	return status;
 }
 
 /* Writes the same rows directly into RocksDB, in key order. */
 static weir_status fill_cold(struct cold_bench *b, weir_error *err)
 {
 	struct row_batch batch = {0};
-	weir_status s = WEIR_OK;
-	for (uint64_t at = 0; at < b->rows && !s; at += COLD_FILL) {
+	weir_status status = WEIR_OK;
+	for (uint64_t at = 0; at < b->rows && !status; at += COLD_FILL) {
 		row_batch_clear(&batch);
-		for (uint64_t key = at; key < at + COLD_FILL && key < b->rows && !s; key++) {
+		for (uint64_t key = at; key < at + COLD_FILL && key < b->rows && !status; key++) {
 			const float *row;
 			const struct row_meta *meta = store_find(b->memory_table, key, &row);
-			s = row_batch_add(&batch, 1, key, meta, row, COLD_FLOATS);
+			status = row_batch_add(&batch, 1, key, meta, row, COLD_FLOATS);
 		}
-		s = s ? weir_fail(err, s, "no memory for %llu rows", (unsigned long long)b->rows) : cold_write(b->cold, &batch, err);
+		status = status ? weir_fail(err, status, "no memory for %llu rows", (unsigned long long)b->rows)
+		                : cold_write(b->cold, &batch, err);
 	}
 	row_batch_free(&batch);
-	return s ? s : cold_flush(b->cold, err);
+	return status ? status : cold_flush(b->cold, err);
 }
 
 static weir_status open_cold(struct cold_bench *b, weir_error *err)
@@ -365,9 +366,9 @@ static weir_status open_cold(struct cold_bench *b, weir_error *err)
 	if (!mkdtemp(b->path))
 		return weir_fail(err, WEIR_E_IO, "%s: the folder could not be made", b->path);
 	const struct cold_options options = {.path = b->path, .memory_bytes = cold_bytes};
-	weir_status s = cold_open(&b->cold, &options, err);
-	if (s)
-		return s;
+	weir_status status = cold_open(&b->cold, &options, err);
+	if (status)
+		return status;
 	const struct cold_writer_options writer = {.cold = b->cold};
 	b->writer = cold_writer_create(&writer, err);
 	b->fetch = cold_fetch_create(b->cold, 1, err);
@@ -380,11 +381,11 @@ static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 	b->rss_before = process_memory();
 	b->budget = store_table_bytes(b->memory_table) / COLD_PART;
 	b->memory.limit = b->budget;
-	weir_status s = open_cold(b, err);
-	if (!s)
-		s = fill_cold(b, err);
-	if (s)
-		return s;
+	weir_status status = open_cold(b, err);
+	if (!status)
+		status = fill_cold(b, err);
+	if (status)
+		return status;
 	charge_cold(b);
 	const struct store_options o = {.budget = &b->memory,
 	                                .cold = b->cold,
@@ -427,15 +428,15 @@ weir_status bench_cold(struct bench *bench, weir_error *err)
 {
 	struct cold_bench b = {.rows = bench->quick ? COLD_ROWS_QUICK : COLD_ROWS,
 	                       .batches = bench->quick ? COLD_BATCHES_QUICK : COLD_BATCHES};
-	weir_status s = make_batches(&b, err);
-	if (!s)
-		s = fill_memory(&b, err);
-	if (!s)
-		s = open_budgeted(&b, err);
-	for (uint32_t i = 0; i < COLD_WARM && !s; i++)
+	weir_status status = make_batches(&b, err);
+	if (!status)
+		status = fill_memory(&b, err);
+	if (!status)
+		status = open_budgeted(&b, err);
+	for (uint32_t i = 0; i < COLD_WARM && !status; i++)
 		if (run_budgeted(&b, err) < 0)
-			s = err->status;
-	if (!s) {
+			status = err->status;
+	if (!status) {
 		bench_note(bench, "%llu rows of dim %d, Adagrad, Zipf %.2f, batches of about %zu keys, pulled %d ahead, then pushed",
 		           (unsigned long long)b.rows, COLD_DIM, COLD_ZIPF, b.list[0].count, COLD_AHEAD);
 		const uint32_t memory = bench_add(bench, "rows/s", run_memory, &b, BENCH_NO_LIMIT, 0, "all in memory");
@@ -443,8 +444,8 @@ weir_status bench_cold(struct bench *bench, weir_error *err)
 		bench_add(bench, "", run_hits, &b, BENCH_NO_LIMIT, 0, "hit ratio");
 		const uint32_t budget = bench_add(bench, "B", run_budget, &b, BENCH_NO_LIMIT, 0, "budget");
 		bench_add(bench, "B", run_rss, &b, budget, 0, "resident memory of it");
-		s = bench_run(bench, COLD_ROUNDS, err);
+		status = bench_run(bench, COLD_ROUNDS, err);
 	}
 	release(&b);
-	return s;
+	return status;
 }

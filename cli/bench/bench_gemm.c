@@ -61,22 +61,22 @@ weir_status bench_gemm(struct bench *bench, weir_error *err)
 	struct backend *backend = backend_cpu_create(threads, err);
 	if (!backend)
 		return err->status;
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	uint32_t limit =
 	    bench_add(bench, "FLOP/s", raw_fma_run, &threads, BENCH_NO_LIMIT, 0, "fused multiply-adds, %u threads", threads);
-	for (unsigned i = 0; i < SHAPES && s == WEIR_OK; i++) {
+	for (unsigned i = 0; i < SHAPES && status == WEIR_OK; i++) {
 		struct gemm_bench *g = &shapes[i];
 		if (bench->quick)
 			g->m = 64;
 		g->backend = backend;
-		s = prepare(g, err);
+		status = prepare(g, err);
 		bench_add(bench, "FLOP/s", run_gemm, g, limit, 0, "gemm %zu x %zu x %zu", g->m, g->n, g->k);
 	}
-	if (s == WEIR_OK)
-		s = bench_run(bench, 5, err);
+	if (status == WEIR_OK)
+		status = bench_run(bench, 5, err);
 	for (unsigned i = 0; i < SHAPES; i++)
 		if (shapes[i].backend)
 			release(&shapes[i]);
 	backend->ops->destroy(backend);
-	return s;
+	return status;
 }

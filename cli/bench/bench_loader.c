@@ -42,14 +42,14 @@ static double run_read(void *arg, weir_error *err)
 static weir_status read_unit(struct dataset *d, uint32_t unit, struct batch *batch, uint64_t *rows, weir_error *err)
 {
 	struct unit_reader *u = NULL;
-	weir_status s = unit_open(&u, d, unit, 0, err);
-	for (uint32_t i = 0; s == WEIR_OK && i < unit_batches(u); i++) {
-		s = unit_read(u, i, batch, err);
+	weir_status status = unit_open(&u, d, unit, 0, err);
+	for (uint32_t i = 0; status == WEIR_OK && i < unit_batches(u); i++) {
+		status = unit_read(u, i, batch, err);
 		*rows += batch->rows;
 	}
 	if (u)
 		unit_close(u);
-	return s;
+	return status;
 }
 
 static double run_loader(void *arg, weir_error *err)
@@ -59,14 +59,14 @@ static double run_loader(void *arg, weir_error *err)
 	struct batch batch = {0};
 	uint64_t rows = 0;
 	double start = bench_now_s();
-	weir_status s = dataset_open(&d, b->job, SPLIT_TRAIN, NULL, err);
-	for (uint32_t u = 0; s == WEIR_OK && u < dataset_get_info(d)->units; u++)
-		s = read_unit(d, u, &batch, &rows, err);
+	weir_status status = dataset_open(&d, b->job, SPLIT_TRAIN, NULL, err);
+	for (uint32_t u = 0; status == WEIR_OK && u < dataset_get_info(d)->units; u++)
+		status = read_unit(d, u, &batch, &rows, err);
 	double elapsed = bench_now_s() - start;
 	batch_free(&batch);
 	if (d)
 		dataset_close(d);
-	return s == WEIR_OK && rows > 0 ? (double)b->bytes / elapsed : -1;
+	return status == WEIR_OK && rows > 0 ? (double)b->bytes / elapsed : -1;
 }
 
 static weir_status prepare(struct loader_bench *b, uint64_t rows, uint64_t threads, weir_error *err)
@@ -81,10 +81,10 @@ static weir_status prepare(struct loader_bench *b, uint64_t rows, uint64_t threa
 		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
 	}
 	snprintf(b->path, sizeof b->path, "%s/click.tsv", b->dir);
-	weir_status s =
+	weir_status status =
 	    generate_criteo(&(struct generate_options){.path = b->path, .rows = rows, .ids = LOADER_IDS, .seed = 1}, &truth, err);
-	if (s != WEIR_OK)
-		return s;
+	if (status != WEIR_OK)
+		return status;
 	if (stat(b->path, &st) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot find %s: %s", b->path, strerror(errno));
 	b->bytes = (uint64_t)st.st_size;
@@ -113,17 +113,17 @@ weir_status bench_loader(struct bench *bench, weir_error *err)
 	struct loader_bench b = {0};
 	struct raw_memcpy copy = {0};
 	uint64_t threads = bench->threads ? bench->threads : LOADER_THREADS;
-	weir_status s = prepare(&b, bench->quick ? LOADER_ROWS_QUICK : LOADER_ROWS, threads, err);
-	if (s == WEIR_OK)
-		s = raw_memcpy_init(&copy, 64 << 20, err);
-	if (s == WEIR_OK) {
+	weir_status status = prepare(&b, bench->quick ? LOADER_ROWS_QUICK : LOADER_ROWS, threads, err);
+	if (status == WEIR_OK)
+		status = raw_memcpy_init(&copy, 64 << 20, err);
+	if (status == WEIR_OK) {
 		bench_note(bench, "%.1f MB of Criteo text, %" PRIu64 " threads, no cache", (double)b.bytes / 1e6, threads);
 		uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, &copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 		uint32_t read = bench_add(bench, "B/s", run_read, &b, memory, 0, "read(2) of the file, one thread");
 		bench_add(bench, "B/s", run_loader, &b, read, 0, "loader");
-		s = bench_run(bench, 5, err);
+		status = bench_run(bench, 5, err);
 	}
 	raw_memcpy_free(&copy);
 	release(&b);
-	return s;
+	return status;
 }

@@ -110,18 +110,18 @@ static weir_status open_journal(struct log_run *r, weir_error *err)
 	for (uint16_t i = 0; i < r->b->threads; i++)
 		channels[i] = (struct journal_channel){.channel = i, .first = 1};
 	r->message = message_copy(r->b->source, r->entry_bytes);
-	weir_status s =
+	weir_status status =
 	    r->message ? journal_open(&r->journal, &options, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for an entry");
 	const struct journal_reader nothing = {.entry = nothing_to_replay, .cut = nothing_to_cut};
-	return s == WEIR_OK ? journal_replay(r->journal, channels, r->b->threads, &nothing, err) : s;
+	return status == WEIR_OK ? journal_replay(r->journal, channels, r->b->threads, &nothing, err) : status;
 }
 
 static weir_status append_entry(struct log_run *r, struct log *log, uint64_t index, weir_error *err)
 {
 	struct log_entry e = {.index = index, .committed = index, .message = r->message, .body = cursor_at(r->message)};
-	weir_status s = log->ops->append(log, &e, err);
+	weir_status status = log->ops->append(log, &e, err);
 	log->ops->release_below(log, index);
-	return s == WEIR_OK && r->durable ? journal_wait(r->journal, err) : s;
+	return status == WEIR_OK && r->durable ? journal_wait(r->journal, err) : status;
 }
 
 /* --- RocksDB */
@@ -183,7 +183,7 @@ static weir_status remove_file(void *arg, const char *name)
 
 static weir_status close_log(struct log_run *r, weir_error *err)
 {
-	weir_status s = journal_close(r->journal, err);
+	weir_status status = journal_close(r->journal, err);
 	message_release(r->message);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -197,7 +197,7 @@ static weir_status close_log(struct log_run *r, weir_error *err)
 		rocksdb_writeoptions_destroy(r->write_options);
 	(void)disk_system()->ops->list(disk_system(), r->dir, remove_file, r->dir, NULL);
 	rmdir(r->dir);
-	return s;
+	return status;
 }
 
 static weir_status append_one(struct log_thread *t, struct log *log, uint64_t index)
@@ -219,13 +219,13 @@ static void *append_all(void *arg)
 	struct log_run *r = t->run;
 	uint64_t entries_max = r->b->bytes_max / r->b->threads / r->entry_bytes + 1;
 	struct log *log = r->kind == KIND_JOURNAL ? log_disk_create(r->journal, t->channel, 1) : NULL;
-	weir_status s = r->kind == KIND_JOURNAL && !log ? weir_fail(&t->err, WEIR_E_MEMORY, "no memory for a log") : WEIR_OK;
+	weir_status status = r->kind == KIND_JOURNAL && !log ? weir_fail(&t->err, WEIR_E_MEMORY, "no memory for a log") : WEIR_OK;
 	pthread_barrier_wait(&r->start);
 	t->started_s = bench_now_s();
 	double end = t->started_s + measure_s;
 	do
-		s = s == WEIR_OK ? append_one(t, log, ++t->entries) : s;
-	while (s == WEIR_OK && t->entries < entries_max && bench_now_s() < end);
+		status = status == WEIR_OK ? append_one(t, log, ++t->entries) : status;
+	while (status == WEIR_OK && t->entries < entries_max && bench_now_s() < end);
 	t->ended_s = bench_now_s();
 	if (log)
 		log->ops->destroy(log);
@@ -314,9 +314,9 @@ weir_status bench_log(struct bench *bench, weir_error *err)
 	for (unsigned durable = 0; durable < 2; durable++)
 		for (unsigned i = 0; i < LOG_SIZES; i++)
 			add_subjects(bench, &b, runs[durable][i], i, durable);
-	weir_status s = bench_run(bench, LOG_ROUNDS, err);
-	if (s == WEIR_OK)
+	weir_status status = bench_run(bench, LOG_ROUNDS, err);
+	if (status == WEIR_OK)
 		compare_with_rocksdb(bench);
 	free(b.source);
-	return s;
+	return status;
 }

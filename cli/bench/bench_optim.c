@@ -80,26 +80,26 @@ weir_status bench_optim(struct bench *bench, weir_error *err)
 	struct raw_memcpy copy = {0};
 	size_t chunks = bench->quick ? OPTIM_CHUNKS_QUICK : OPTIM_CHUNKS, elements = chunks * WEIR_CHUNK;
 	float *grads = malloc(elements * sizeof *grads);
-	weir_status s =
+	weir_status status =
 	    grads ? raw_memcpy_init(&copy, elements * sizeof(float), err) : weir_fail(err, WEIR_E_MEMORY, "no memory for gradients");
-	for (size_t i = 0; s == WEIR_OK && i < elements; i++)
+	for (size_t i = 0; status == WEIR_OK && i < elements; i++)
 		grads[i] = (float)(i % 255) * 1e-4f - 0.0127f;
-	uint32_t limit =
-	    s == WEIR_OK ? bench_add(bench, "B/s", raw_memcpy_run, &copy, BENCH_NO_LIMIT, 0, "memcpy of %zu MiB", copy.bytes >> 20)
-	                 : 0;
-	for (unsigned i = 0; i < RULES && s == WEIR_OK; i++) {
-		s = prepare(&benches[i], rules[i].kind, chunks, grads, err);
+	uint32_t limit = status == WEIR_OK ? bench_add(bench, "B/s", raw_memcpy_run, &copy, BENCH_NO_LIMIT, 0, "memcpy of %zu MiB",
+	                                               copy.bytes >> 20)
+	                                   : 0;
+	for (unsigned i = 0; i < RULES && status == WEIR_OK; i++) {
+		status = prepare(&benches[i], rules[i].kind, chunks, grads, err);
 		double bytes = 4.0 + 8.0 * (1 + benches[i].slots);
 		bench_add(bench, "elements/s", run_rule, &benches[i], limit, bytes / 2, "%s", rules[i].name);
 	}
-	if (s == WEIR_OK) {
+	if (status == WEIR_OK) {
 		bench_note(bench, "dense chunks of %u elements, %zu MiB of values, one thread; ratios compare memory traffic", WEIR_CHUNK,
 		           elements >> 18);
-		s = bench_run(bench, 5, err);
+		status = bench_run(bench, 5, err);
 	}
 	for (unsigned i = 0; i < RULES; i++)
 		release(&benches[i]);
 	raw_memcpy_free(&copy);
 	free(grads);
-	return s;
+	return status;
 }

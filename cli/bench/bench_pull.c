@@ -37,22 +37,22 @@ struct pull_bench {
 
 static weir_status pull_all(struct pull_bench *b, struct bench_flight *f, weir_error *err)
 {
-	weir_status s = WEIR_OK;
-	for (uint64_t i = 0; i < b->pulls && s == WEIR_OK; i++) {
+	weir_status status = WEIR_OK;
+	for (uint64_t i = 0; i < b->pulls && status == WEIR_OK; i++) {
 		weir_ticket ticket;
 		weir_pull_item item = {.table = b->table, .values = b->out + i % b->in_flight * b->elements};
 		if (b->rows > 0) {
 			item.keys = b->keys + i * b->rows % PULL_TABLE_ROWS;
 			item.rows = b->rows;
 		}
-		s = bench_flight_take(f, err);
-		if (s != WEIR_OK)
+		status = bench_flight_take(f, err);
+		if (status != WEIR_OK)
 			break;
-		s = weir_pull(b->server->client, NULL, &item, 1, bench_flight_done, f, &ticket, err);
-		if (s != WEIR_OK)
+		status = weir_pull(b->server->client, NULL, &item, 1, bench_flight_done, f, &ticket, err);
+		if (status != WEIR_OK)
 			bench_flight_give(f);
 	}
-	return s;
+	return status;
 }
 
 static double run_pull(void *arg, weir_error *err)
@@ -62,16 +62,16 @@ static double run_pull(void *arg, weir_error *err)
 	weir_error drained = {0};
 	bench_flight_init(&f, b->in_flight);
 	double cpu = bench_server_cpu_s(b->server), start = bench_now_s();
-	weir_status s = pull_all(b, &f, err);
-	if (bench_flight_drain(&f, &drained) != WEIR_OK && s == WEIR_OK) {
+	weir_status status = pull_all(b, &f, err);
+	if (bench_flight_drain(&f, &drained) != WEIR_OK && status == WEIR_OK) {
 		*err = drained;
-		s = drained.status;
+		status = drained.status;
 	}
 	double elapsed = bench_now_s() - start;
 	b->cpu_s = bench_server_cpu_s(b->server) - cpu;
 	b->count_per_cpu_s = b->cpu_s > 0 ? (double)b->pulls * b->unit / b->cpu_s : 0;
 	bench_flight_free(&f);
-	return s == WEIR_OK ? (double)b->pulls * b->unit / elapsed : -1;
+	return status == WEIR_OK ? (double)b->pulls * b->unit / elapsed : -1;
 }
 
 /* Returns the preceding measurement per core: this subject follows its wall-clock twin in the
@@ -91,8 +91,8 @@ static weir_status make_dense(struct pull_bench *b, size_t bytes, float *values,
 	weir_table_spec spec = {.kind = WEIR_DENSE, .elements = b->elements, .segments_count = 1, .segments = &segment, .seed = 1};
 	spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_SGD, .lr = 1e-3f};
 	snprintf(spec.name, sizeof spec.name, "pull-%zu", bytes);
-	weir_status s = weir_table_register(b->server->client, &spec, &b->table, err);
-	return s == WEIR_OK ? weir_assign(b->server->client, b->table, NULL, 0, values, err) : s;
+	weir_status status = weir_table_register(b->server->client, &spec, &b->table, err);
+	return status == WEIR_OK ? weir_assign(b->server->client, b->table, NULL, 0, values, err) : status;
 }
 
 static weir_status make_rows(struct pull_bench *b, uint32_t width, float *values, weir_error *err)
@@ -101,10 +101,10 @@ static weir_status make_rows(struct pull_bench *b, uint32_t width, float *values
 	weir_table_spec spec = {.kind = WEIR_EMBEDDING, .width = width, .segments_count = 1, .segments = &segment, .seed = 1};
 	spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_ADAGRAD, .lr = 1e-3f, .eps = 1e-8f};
 	snprintf(spec.name, sizeof spec.name, "pull-rows-%u", width);
-	weir_status s = weir_table_register(b->server->client, &spec, &b->table, err);
-	for (size_t i = 0; i < PULL_TABLE_ROWS && s == WEIR_OK; i += PULL_BATCH_ROWS)
-		s = weir_assign(b->server->client, b->table, b->keys + i, PULL_BATCH_ROWS, values, err);
-	return s;
+	weir_status status = weir_table_register(b->server->client, &spec, &b->table, err);
+	for (size_t i = 0; i < PULL_TABLE_ROWS && status == WEIR_OK; i += PULL_BATCH_ROWS)
+		status = weir_assign(b->server->client, b->table, b->keys + i, PULL_BATCH_ROWS, values, err);
+	return status;
 }
 
 static void add_dense(struct bench *bench, struct bench_bare *bare, struct pull_bench *b, unsigned i, uint64_t total,
@@ -122,12 +122,12 @@ static void add_dense(struct bench *bench, struct bench_bare *bare, struct pull_
 static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct pull_bench pulls[PULL_SIZES + 2], size_t *total,
                            struct raw_memcpy *copy, weir_error *err)
 {
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	float *values = (float *)copy->from;
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, total, memory, 0, "raw loopback TCP");
-	for (unsigned i = 0; i < PULL_SIZES && s == WEIR_OK; i++) {
-		s = make_dense(&pulls[i], sizes[i], values, err);
+	for (unsigned i = 0; i < PULL_SIZES && status == WEIR_OK; i++) {
+		status = make_dense(&pulls[i], sizes[i], values, err);
 		add_dense(bench, bare, &pulls[i], i, *total, tcp);
 	}
 	struct pull_bench *small = &pulls[PULL_SIZES], *batch = &pulls[PULL_SIZES + 1];
@@ -147,16 +147,16 @@ static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct 
 	                             .rows = PULL_BATCH_ROWS,
 	                             .elements = PULL_BATCH_ROWS * PULL_BATCH_DIM,
 	                             .unit = PULL_BATCH_ROWS};
-	if (s == WEIR_OK)
-		s = make_rows(small, PULL_SMALL_WIDTH, values, err);
-	if (s == WEIR_OK)
-		s = make_rows(batch, PULL_BATCH_DIM, values, err);
+	if (status == WEIR_OK)
+		status = make_rows(small, PULL_SMALL_WIDTH, values, err);
+	if (status == WEIR_OK)
+		status = make_rows(batch, PULL_BATCH_DIM, values, err);
 	bench_add(bench, "pulls/s", run_pull, small, tcp, PULL_SMALL_WIDTH * sizeof(float), "pull 256 B, %d in flight",
 	          PULL_SMALL_IN_FLIGHT);
 	bench_add(bench, "rows/s", run_pull, batch, tcp, PULL_BATCH_DIM * sizeof(float), "pull %d rows of dim %d", PULL_BATCH_ROWS,
 	          PULL_BATCH_DIM);
 	bench_add(bench, "rows/s", run_per_core, batch, BENCH_NO_LIMIT, 0, "the same per core used");
-	return s;
+	return status;
 }
 
 weir_status bench_pull(struct bench *bench, weir_error *err)
@@ -169,28 +169,28 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 	struct prng r;
 	uint64_t *keys = malloc(PULL_TABLE_ROWS * sizeof *keys);
 	float *out = aligned_alloc(4096, PULL_WINDOW_BYTES > PULL_SIZE_MAX ? PULL_WINDOW_BYTES : PULL_SIZE_MAX);
-	weir_status s =
+	weir_status status =
 	    keys && out ? raw_memcpy_init(&copy, 64 << 20, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for the benchmark");
-	if (s == WEIR_OK) {
+	if (status == WEIR_OK) {
 		memset(copy.from, 0, copy.bytes);
 		prng_seed(&r, 1);
 		for (size_t i = 0; i < PULL_TABLE_ROWS; i++)
 			keys[i] = prng_u64(&r);
 		/* must fork before threads start */
-		s = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err);
-		if (s == WEIR_OK)
-			s = bench_server_start(&server, false, err);
+		status = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err);
+		if (status == WEIR_OK)
+			status = bench_server_start(&server, false, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)
 			pulls[i] = (struct pull_bench){.server = &server, .keys = keys, .out = out};
-		if (s == WEIR_OK)
-			s = add_all(bench, &bare, pulls, &total, &copy, err);
-		if (s == WEIR_OK)
-			s = bench_run(bench, 5, err);
+		if (status == WEIR_OK)
+			status = add_all(bench, &bare, pulls, &total, &copy, err);
+		if (status == WEIR_OK)
+			status = bench_run(bench, 5, err);
 		bench_server_stop(&server);
 		bench_bare_stop(&bare);
 	}
 	raw_memcpy_free(&copy);
 	free(out);
 	free(keys);
-	return s;
+	return status;
 }

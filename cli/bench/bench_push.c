@@ -34,21 +34,21 @@ struct push_bench {
 
 static weir_status push_all(struct push_bench *b, struct bench_flight *f, weir_error *err)
 {
-	weir_status s = WEIR_OK;
-	for (size_t sent = 0; sent < b->total && s == WEIR_OK; sent += b->size) {
+	weir_status status = WEIR_OK;
+	for (size_t sent = 0; sent < b->total && status == WEIR_OK; sent += b->size) {
 		weir_batch batch;
 		weir_ticket ticket;
 		weir_push_item item = {.table = b->table, .values = b->source + sent % PUSH_SOURCE_BYTES / sizeof(float)};
-		s = bench_server_batch(b->server, &batch, err);
-		if (s == WEIR_OK)
-			s = bench_flight_take(f, err);
-		if (s != WEIR_OK)
+		status = bench_server_batch(b->server, &batch, err);
+		if (status == WEIR_OK)
+			status = bench_flight_take(f, err);
+		if (status != WEIR_OK)
 			break;
-		s = weir_push(b->server->client, &batch, &item, 1, NULL, bench_flight_done, f, &ticket, err);
-		if (s != WEIR_OK)
+		status = weir_push(b->server->client, &batch, &item, 1, NULL, bench_flight_done, f, &ticket, err);
+		if (status != WEIR_OK)
 			bench_flight_give(f);
 	}
-	return s;
+	return status;
 }
 
 static double run_push(void *arg, weir_error *err)
@@ -59,14 +59,14 @@ static double run_push(void *arg, weir_error *err)
 	size_t window = PUSH_WINDOW_BYTES / b->size;
 	bench_flight_init(&f, (uint32_t)(window < 2 ? 2 : window < PUSH_WINDOW_MAX ? window : PUSH_WINDOW_MAX));
 	double start = bench_now_s();
-	weir_status s = push_all(b, &f, err);
-	if (bench_flight_drain(&f, &drained) != WEIR_OK && s == WEIR_OK) {
+	weir_status status = push_all(b, &f, err);
+	if (bench_flight_drain(&f, &drained) != WEIR_OK && status == WEIR_OK) {
 		*err = drained;
-		s = drained.status;
+		status = drained.status;
 	}
 	double elapsed = bench_now_s() - start;
 	bench_flight_free(&f);
-	return s == WEIR_OK ? (double)b->total / elapsed : -1;
+	return status == WEIR_OK ? (double)b->total / elapsed : -1;
 }
 
 static weir_status register_table(struct push_bench *b, weir_error *err)
@@ -85,23 +85,23 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 	struct bench_bare bare;
 	struct push_bench pushes[PUSH_SIZES];
 	/* must fork before threads start */
-	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
-	if (s == WEIR_OK)
-		s = bench_server_start(&server, false, err);
+	weir_status status = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
+	if (status == WEIR_OK)
+		status = bench_server_start(&server, false, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
-	for (unsigned i = 0; i < PUSH_SIZES && s == WEIR_OK; i++) {
+	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
 		pushes[i] = (struct push_bench){.server = &server, .source = source, .size = sizes[i], .total = total};
-		s = register_table(&pushes[i], err);
+		status = register_table(&pushes[i], err);
 		uint32_t floor = bench_bare_add(bench, &bare, BARE_REDUCE, sizes[i], tcp);
 		uint32_t push = bench_add(bench, "B/s", run_push, &pushes[i], tcp, 0, "push %s, applied", bench_size_name(sizes[i]));
 		bench_set_floor(bench, push, floor);
 	}
-	if (s == WEIR_OK)
-		s = bench_run(bench, 5, err);
+	if (status == WEIR_OK)
+		status = bench_run(bench, 5, err);
 	bench_server_stop(&server);
 	bench_bare_stop(&bare);
-	return s;
+	return status;
 }
 
 /* Measures the same pushes to two servers, in plain text and over TLS. */
@@ -109,23 +109,23 @@ static weir_status measure_tls(struct bench *bench, size_t total, float *source,
 {
 	struct bench_server servers[2] = {0};
 	struct push_bench pushes[2][PUSH_SIZES];
-	weir_status s = bench_server_start(&servers[0], false, err);
-	if (s == WEIR_OK)
-		s = bench_server_start(&servers[1], true, err);
-	for (unsigned i = 0; i < PUSH_SIZES && s == WEIR_OK; i++) {
+	weir_status status = bench_server_start(&servers[0], false, err);
+	if (status == WEIR_OK)
+		status = bench_server_start(&servers[1], true, err);
+	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
 		uint32_t plain = BENCH_NO_LIMIT;
-		for (unsigned k = 0; k < 2 && s == WEIR_OK; k++) {
+		for (unsigned k = 0; k < 2 && status == WEIR_OK; k++) {
 			pushes[k][i] = (struct push_bench){.server = &servers[k], .source = source, .size = sizes[i], .total = total};
-			s = register_table(&pushes[k][i], err);
+			status = register_table(&pushes[k][i], err);
 			plain = bench_add(bench, "B/s", run_push, &pushes[k][i], plain, 0, "push %s, applied%s", bench_size_name(sizes[i]),
 			                  k ? ", by TLS" : "");
 		}
 	}
-	if (s == WEIR_OK)
-		s = bench_run(bench, 5, err);
+	if (status == WEIR_OK)
+		status = bench_run(bench, 5, err);
 	bench_server_stop(&servers[0]);
 	bench_server_stop(&servers[1]);
-	return s;
+	return status;
 }
 
 /* --- Frames to a process that discards */
@@ -151,17 +151,17 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 	static const char *const names[2] = {"", ", CRC unchecked"};
 	uint32_t floors[PUSH_SIZES];
 	/* all forks must precede threads */
-	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
-	if (s == WEIR_OK)
-		s = bench_sink_start(&sinks[0], bench_discard_checked, err);
-	if (s == WEIR_OK)
-		s = bench_sink_start(&sinks[1], bench_discard_unchecked, err);
+	weir_status status = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
+	if (status == WEIR_OK)
+		status = bench_sink_start(&sinks[0], bench_discard_checked, err);
+	if (status == WEIR_OK)
+		status = bench_sink_start(&sinks[1], bench_discard_unchecked, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PUSH_SIZES; i++)
 		floors[i] = bench_bare_add(bench, &bare, BARE_DISCARD, sizes[i], tcp);
-	for (unsigned k = 0; k < 2 && s == WEIR_OK; k++) {
-		s = bench_pusher_open(&pushers[k], sinks[k].address, err);
+	for (unsigned k = 0; k < 2 && status == WEIR_OK; k++) {
+		status = bench_pusher_open(&pushers[k], sinks[k].address, err);
 		for (unsigned i = 0; i < PUSH_SIZES; i++) {
 			discards[k][i] = (struct discard_bench){.pusher = pushers[k], .size = sizes[i], .total = total};
 			uint32_t push = bench_add(bench, "B/s", run_discard, &discards[k][i], tcp, 0, "push %s, discarded%s",
@@ -169,14 +169,14 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 			bench_set_floor(bench, push, floors[i]);
 		}
 	}
-	if (s == WEIR_OK)
-		s = bench_run(bench, 5, err);
+	if (status == WEIR_OK)
+		status = bench_run(bench, 5, err);
 	for (unsigned k = 0; k < 2; k++) {
 		bench_pusher_close(pushers[k]);
 		bench_sink_stop(&sinks[k]);
 	}
 	bench_bare_stop(&bare);
-	return s;
+	return status;
 }
 
 /* --- The single steps, each alone, on one thread */
@@ -204,18 +204,18 @@ static double run_log(void *arg, weir_error *err)
 	(void)arg;
 	struct log *log = log_memory_create();
 	struct message *m = message_copy("", 1);
-	weir_status s = log && m ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a log");
+	weir_status status = log && m ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a log");
 	double start = bench_now_s();
-	for (uint64_t i = 1; i <= PUSH_LOG_ENTRIES && s == WEIR_OK; i++) {
+	for (uint64_t i = 1; i <= PUSH_LOG_ENTRIES && status == WEIR_OK; i++) {
 		struct log_entry e = {.index = i, .committed = i, .message = m};
-		s = log->ops->append(log, &e, err);
+		status = log->ops->append(log, &e, err);
 		log->ops->release_below(log, i);
 	}
 	double elapsed = bench_now_s() - start;
 	message_release(m);
 	if (log)
 		log->ops->destroy(log);
-	return s == WEIR_OK ? (double)PUSH_LOG_ENTRIES / elapsed : -1;
+	return status == WEIR_OK ? (double)PUSH_LOG_ENTRIES / elapsed : -1;
 }
 
 static double run_apply(void *arg, weir_error *err)
@@ -238,18 +238,18 @@ static weir_status measure_costs(struct bench *bench, float *source, struct raw_
 	weir_optimizer sgd = {.kind = WEIR_OPT_SGD, .lr = 1e-3f};
 	struct cost_bench b = {
 	    .bytes = (uint8_t *)source, .values = calloc(1, PUSH_SOURCE_BYTES), .optimizer = optimizer_create(&sgd, err)};
-	weir_status s = b.values && b.optimizer ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to measure costs");
-	if (s == WEIR_OK) {
+	weir_status status = b.values && b.optimizer ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to measure costs");
+	if (status == WEIR_OK) {
 		bench_note(bench, "\nwhat each step costs alone, one thread, per byte pushed:");
 		uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 		bench_add(bench, "B/s", run_crc, &b, memory, 0, "crc32c of 1 MiB");
 		bench_add(bench, "entries/s", run_log, &b, BENCH_NO_LIMIT, 0, "append to the log in memory");
 		bench_add(bench, "B/s", run_apply, &b, memory, 0, "apply (sgd), 256 KiB chunks");
-		s = bench_run(bench, 5, err);
+		status = bench_run(bench, 5, err);
 	}
 	optimizer_destroy(b.optimizer);
 	free(b.values);
-	return s;
+	return status;
 }
 
 weir_status bench_push(struct bench *bench, weir_error *err)
@@ -257,18 +257,18 @@ weir_status bench_push(struct bench *bench, weir_error *err)
 	struct raw_memcpy copy = {0};
 	size_t total = bench->quick ? (size_t)32 << 20 : (size_t)2 << 30;
 	float *source = aligned_alloc(4096, PUSH_SOURCE_BYTES);
-	weir_status s =
+	weir_status status =
 	    source ? raw_memcpy_init(&copy, PUSH_SOURCE_BYTES, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for gradients");
-	for (size_t i = 0; s == WEIR_OK && i < PUSH_SOURCE_BYTES / sizeof(float); i++)
+	for (size_t i = 0; status == WEIR_OK && i < PUSH_SOURCE_BYTES / sizeof(float); i++)
 		source[i] = (float)(i % 251) * 1e-4f;
-	if (s == WEIR_OK && bench->tls)
-		s = measure_tls(bench, total / 4, source, err);
-	else if (s == WEIR_OK)
-		s = bench->no_apply ? measure_discarded(bench, total, source, &copy, err)
-		                    : measure_applied(bench, total, source, &copy, err);
-	if (s == WEIR_OK && !bench->tls)
-		s = measure_costs(bench, source, &copy, err);
+	if (status == WEIR_OK && bench->tls)
+		status = measure_tls(bench, total / 4, source, err);
+	else if (status == WEIR_OK)
+		status = bench->no_apply ? measure_discarded(bench, total, source, &copy, err)
+		                         : measure_applied(bench, total, source, &copy, err);
+	if (status == WEIR_OK && !bench->tls)
+		status = measure_costs(bench, source, &copy, err);
 	raw_memcpy_free(&copy);
 	free(source);
-	return s;
+	return status;
 }

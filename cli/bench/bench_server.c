@@ -178,19 +178,19 @@ static weir_status wait_below(struct bench_flight *f, uint32_t room, weir_error 
 weir_status bench_flight_take(struct bench_flight *f, weir_error *err)
 {
 	pthread_mutex_lock(&f->lock);
-	weir_status s = wait_below(f, f->window, err);
-	if (s == WEIR_OK)
+	weir_status status = wait_below(f, f->window, err);
+	if (status == WEIR_OK)
 		f->in_flight++;
 	pthread_mutex_unlock(&f->lock);
-	return s;
+	return status;
 }
 
 weir_status bench_flight_drain(struct bench_flight *f, weir_error *err)
 {
 	pthread_mutex_lock(&f->lock);
-	weir_status s = wait_below(f, 1, err);
+	weir_status status = wait_below(f, 1, err);
 	pthread_mutex_unlock(&f->lock);
-	return s;
+	return status;
 }
 
 void bench_flight_give(struct bench_flight *f)

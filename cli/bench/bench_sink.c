@@ -257,11 +257,11 @@ weir_status bench_pusher_open(struct bench_pusher **out, const char *address, we
 	p->writer = record_writer_create();
 	p->rpc = rpc_grpc_create(NULL);
 	p->loop = p->rpc ? rpc_loop_create(p->rpc, "pusher", err) : NULL;
-	weir_status s = p->source && p->writer && p->loop ? rpc_channel_open(&p->channel, p->rpc, p->loop, address, err)
-	                                                  : weir_fail(err, WEIR_E_MEMORY, "no memory for a client");
-	if (s != WEIR_OK) {
+	weir_status status = p->source && p->writer && p->loop ? rpc_channel_open(&p->channel, p->rpc, p->loop, address, err)
+	                                                       : weir_fail(err, WEIR_E_MEMORY, "no memory for a client");
+	if (status != WEIR_OK) {
 		bench_pusher_close(p);
-		return s;
+		return status;
 	}
 	memset(p->source, 0, SINK_SOURCE_BYTES);
 	*out = p;

@@ -136,8 +136,9 @@ static weir_status put_first(struct step_bench *b, weir_error *err)
 		if (model_has(b->model, t) && !b->backend->ops->host_memory)
 			whole &= (b->made.gradients[t] = b->backend->ops->buffer_alloc(b->backend, bytes)) != NULL;
 	}
-	const weir_status s = b->backend->ops->sync(b->backend, err);
-	return s == WEIR_OK && !whole ? weir_fail(err, WEIR_E_MEMORY, "no memory for a batch of %u rows on the device", b->rows) : s;
+	const weir_status status = b->backend->ops->sync(b->backend, err);
+	return status == WEIR_OK && !whole ? weir_fail(err, WEIR_E_MEMORY, "no memory for a batch of %u rows on the device", b->rows)
+	                                   : status;
 }
 
 static void take_back_first(struct step_bench *b)
@@ -205,22 +206,22 @@ struct step_verbs {
 
 static weir_status begin_step(struct step_bench *b, const struct step_verbs *verbs, uint32_t i, weir_error *err)
 {
-	const weir_status s = verbs->prepare ? verbs->prepare(b, i, err) : WEIR_OK;
-	return s == WEIR_OK ? launch(b, &b->ring[i % STEP_RING], err) : s;
+	const weir_status status = verbs->prepare ? verbs->prepare(b, i, err) : WEIR_OK;
+	return status == WEIR_OK ? launch(b, &b->ring[i % STEP_RING], err) : status;
 }
 
 static weir_status run_steps(struct step_bench *b, const struct step_verbs *verbs, weir_error *err)
 {
-	weir_status s = begin_step(b, verbs, 0, err);
-	for (uint32_t i = 0; i < b->steps && s == WEIR_OK; i++) {
+	weir_status status = begin_step(b, verbs, 0, err);
+	for (uint32_t i = 0; i < b->steps && status == WEIR_OK; i++) {
 		if (i + 1 < b->steps)
-			s = begin_step(b, verbs, i + 1, err);
-		if (s == WEIR_OK)
-			s = batch_pipeline_collect(b->pipeline, err);
-		if (s == WEIR_OK && verbs->finish)
-			s = verbs->finish(b, &b->ring[i % STEP_RING], err);
+			status = begin_step(b, verbs, i + 1, err);
+		if (status == WEIR_OK)
+			status = batch_pipeline_collect(b->pipeline, err);
+		if (status == WEIR_OK && verbs->finish)
+			status = verbs->finish(b, &b->ring[i % STEP_RING], err);
 	}
-	return s;
+	return status;
 }
 
 static double run_step(void *arg, weir_error *err)
@@ -240,15 +241,15 @@ static weir_status settle(struct step_bench *b, weir_ticket *ticket, weir_error 
 
 static weir_status settle_all(struct step_bench *b, weir_error *err)
 {
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < STEP_RING; i++) {
 		weir_error ignored = {0};
-		weir_status pulled = settle(b, &b->ring[i].pull, s == WEIR_OK ? err : &ignored);
-		s = s == WEIR_OK ? pulled : s;
-		weir_status pushed = settle(b, &b->ring[i].push, s == WEIR_OK ? err : &ignored);
-		s = s == WEIR_OK ? pushed : s;
+		weir_status pulled = settle(b, &b->ring[i].pull, status == WEIR_OK ? err : &ignored);
+		status = status == WEIR_OK ? pulled : status;
+		weir_status pushed = settle(b, &b->ring[i].push, status == WEIR_OK ? err : &ignored);
+		status = status == WEIR_OK ? pushed : status;
 	}
-	return s;
+	return status;
 }
 
 static weir_status push(struct step_bench *b, struct step_slot *s, weir_error *err)
@@ -301,20 +302,20 @@ static weir_status await_push(struct step_bench *b, uint32_t i, weir_error *err)
 static weir_status await_pull(struct step_bench *b, uint32_t i, weir_error *err)
 {
 	struct step_slot *now = &b->ring[i % STEP_RING];
-	weir_status s = i == 0 ? pull(b, now, err) : WEIR_OK;
-	if (s == WEIR_OK && i + 1 < b->steps)
-		s = pull(b, &b->ring[(i + 1) % STEP_RING], err);
-	if (s == WEIR_OK)
-		s = settle(b, &now->pull, err);
-	return s == WEIR_OK ? await_push(b, i, err) : s;
+	weir_status status = i == 0 ? pull(b, now, err) : WEIR_OK;
+	if (status == WEIR_OK && i + 1 < b->steps)
+		status = pull(b, &b->ring[(i + 1) % STEP_RING], err);
+	if (status == WEIR_OK)
+		status = settle(b, &now->pull, err);
+	return status == WEIR_OK ? await_push(b, i, err) : status;
 }
 
 static double run_pushed(struct step_bench *b, const struct step_verbs *verbs, weir_error *err)
 {
 	const double start = bench_now_s();
 	weir_error ignored = {0};
-	const weir_status s = run_steps(b, verbs, err), last = settle_all(b, s == WEIR_OK ? err : &ignored);
-	return s == WEIR_OK && last == WEIR_OK ? speed(b, start) : -1;
+	const weir_status status = run_steps(b, verbs, err), last = settle_all(b, status == WEIR_OK ? err : &ignored);
+	return status == WEIR_OK && last == WEIR_OK ? speed(b, start) : -1;
 }
 
 static double run_step_and_push(void *arg, weir_error *err)
@@ -342,9 +343,9 @@ static weir_status make_job(struct step_bench *b, const struct bench *bench, wei
 	static const char text_quick[] = "job: bench\n"
 	                                 "data: {format: criteo, train: none, batch: 64}\n"
 	                                 "model: {kind: dlrm, dim: 4, hidden: [16], bottom: [8, 4]}\n";
-	weir_status s = job_parse(bench->quick ? text_quick : text, "bench", bench->sets.items, bench->sets.count, &b->job, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = job_parse(bench->quick ? text_quick : text, "bench", bench->sets.items, bench->sets.count, &b->job, err);
+	if (status != WEIR_OK)
+		return status;
 	b->rows = b->job->data.batch;
 	b->fields = bench->fields ? (uint32_t)bench->fields : 26;
 	b->ids = bench->ids ? bench->ids : bench->quick ? 100 : 40000;
@@ -359,36 +360,36 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 {
 	struct prng rng;
 	prng_seed(&rng, 1);
-	weir_status s = make_job(b, bench, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = make_job(b, bench, err);
+	if (status != WEIR_OK)
+		return status;
 	const struct backend_options where = device_options(b->job, 0, (uint32_t)bench->threads, true);
 	b->backend = backend_open(&where, err);
 	if (!b->backend)
 		return err->status;
 	const struct batch_pipeline_shape shape = {.fields = b->fields, .dense_dim = STEP_DENSE};
 	const struct model_data data = {.fields = b->fields, .dense_dim = STEP_DENSE};
-	s = model_create(&b->model, b->backend, b->job, &data, err);
-	if (s == WEIR_OK)
-		s = batch_pipeline_create(&b->pipeline, b->backend, b->model, &shape, err);
-	if (s == WEIR_OK)
-		s = gradients_create(&b->gradients, b->backend, b->model, err);
-	for (uint32_t i = 0; i < STEP_RING && s == WEIR_OK; i++)
-		s = make_slot(b, &b->ring[i], &rng, err);
-	if (s == WEIR_OK)
-		s = put_first(b, err); /* waits for all streams: the allocated memory is zeroed */
-	if (s == WEIR_OK)
+	status = model_create(&b->model, b->backend, b->job, &data, err);
+	if (status == WEIR_OK)
+		status = batch_pipeline_create(&b->pipeline, b->backend, b->model, &shape, err);
+	if (status == WEIR_OK)
+		status = gradients_create(&b->gradients, b->backend, b->model, err);
+	for (uint32_t i = 0; i < STEP_RING && status == WEIR_OK; i++)
+		status = make_slot(b, &b->ring[i], &rng, err);
+	if (status == WEIR_OK)
+		status = put_first(b, err); /* waits for all streams: the allocated memory is zeroed */
+	if (status == WEIR_OK)
 		b->backend->ops->choose_stream(b->backend, STREAM_OUT);
-	return s;
+	return status;
 }
 
 static weir_status connect_server(struct step_bench *b, weir_error *err)
 {
 	const struct training_length length = {.batches = 1u << 20, .workers = 1};
-	weir_status s = bench_server_start(&b->server, false, err);
-	if (s == WEIR_OK)
-		s = tables_register(&b->tables, b->model, &length, b->server.client, err);
-	return s == WEIR_OK ? gradients_register(b->gradients, b->server.client, b->tables.ids, err) : s;
+	weir_status status = bench_server_start(&b->server, false, err);
+	if (status == WEIR_OK)
+		status = tables_register(&b->tables, b->model, &length, b->server.client, err);
+	return status == WEIR_OK ? gradients_register(b->gradients, b->server.client, b->tables.ids, err) : status;
 }
 
 static void release(struct step_bench *b)
@@ -415,10 +416,10 @@ weir_status bench_step(struct bench *bench, weir_error *err)
 	struct step_bench *b = calloc(1, sizeof *b);
 	if (!b)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a benchmark");
-	weir_status s = prepare(b, bench, err);
-	if (s == WEIR_OK)
-		s = connect_server(b, err);
-	if (s == WEIR_OK) {
+	weir_status status = prepare(b, bench, err);
+	if (status == WEIR_OK)
+		status = connect_server(b, err);
+	if (status == WEIR_OK) {
 		struct backend_info info;
 		b->backend->ops->info(b->backend, &info);
 		bench_note(bench, "device %s, batches of %u rows, %u ids each, %zu of them distinct", info.device, b->rows, b->fields,
@@ -430,9 +431,9 @@ weir_status bench_step(struct bench *bench, weir_error *err)
 		bench_add(bench, unit, run_push, b, full, 0, "push alone");
 		bench_add(bench, unit, run_step_and_push, b, full, 0, "step and push");
 		bench_add(bench, unit, run_whole, b, full, 0, "pull, step, push");
-		s = bench_run(bench, STEP_ROUNDS, err);
+		status = bench_run(bench, STEP_ROUNDS, err);
 	}
 	release(b);
 	free(b);
-	return s;
+	return status;
 }

@@ -141,11 +141,11 @@ static weir_status fill_store(struct store_bench *b, weir_error *err)
 	b->store = store_create(NULL);
 	if (!b->store)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a store");
-	weir_status s = store_add_table(b->store, 1, &spec, 0, 1, &b->table, err);
-	for (size_t i = 0; i + STORE_BATCH <= b->rows && s == WEIR_OK; i += STORE_BATCH)
+	weir_status status = store_add_table(b->store, 1, &spec, 0, 1, &b->table, err);
+	for (size_t i = 0; i + STORE_BATCH <= b->rows && status == WEIR_OK; i += STORE_BATCH)
 		if (store_upsert(b->table, b->keys + i, STORE_BATCH, b->row_pointers, b->metas) != WEIR_OK)
-			s = weir_fail(err, WEIR_E_MEMORY, "no memory for %zu rows", b->rows);
-	return s;
+			status = weir_fail(err, WEIR_E_MEMORY, "no memory for %zu rows", b->rows);
+	return status;
 }
 
 static weir_status prepare(struct store_bench *b, weir_error *err)
@@ -168,9 +168,9 @@ static weir_status prepare(struct store_bench *b, weir_error *err)
 		b->unseen[i] = prng_u64(&r) & ~1ull; /* the others are even */
 		bare_insert(b, b->keys[i], i);
 	}
-	weir_status s = fill_store(b, err);
+	weir_status status = fill_store(b, err);
 	shuffle(b->keys, b->rows, &r); /* looked up in a different order than stored */
-	return s;
+	return status;
 }
 
 static void release(struct store_bench *b)
@@ -188,15 +188,15 @@ static void release(struct store_bench *b)
 weir_status bench_store(struct bench *bench, weir_error *err)
 {
 	struct store_bench b = {.rows = bench->quick ? STORE_ROWS_QUICK : STORE_ROWS};
-	weir_status s = prepare(&b, err);
-	if (s == WEIR_OK) {
+	weir_status status = prepare(&b, err);
+	if (status == WEIR_OK) {
 		bench_note(bench, "%zu rows of dim %d, batches of %d random keys, one thread", b.rows, STORE_DIM, STORE_BATCH);
 		uint32_t bare = bench_add(bench, "rows/s", run_bare, &b, BENCH_NO_LIMIT, 0, "bare prefetched hash gather");
 		bench_add(bench, "rows/s", run_store, &b, bare, 0, "store look-up");
 		bench_add(bench, "rows/s", run_unseen, &b, bare, 0, "store look-up of unseen keys");
 		bench_add(bench, "rows/s", run_upsert, &b, bare, 0, "store look-up for writing");
-		s = bench_run(bench, 7, err);
+		status = bench_run(bench, 7, err);
 	}
 	release(&b);
-	return s;
+	return status;
 }

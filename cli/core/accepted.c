@@ -49,12 +49,12 @@ weir_status accepted_check_weights(struct accepted *a, const struct weights_orig
 	}
 	if (!fingerprint_is_valid(w->was))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: its fingerprint is no list of lines KEY=VALUE", w->path);
-	weir_status s = job_fingerprint(w->job, &parts, &is, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = job_fingerprint(w->job, &parts, &is, err);
+	if (status != WEIR_OK)
+		return status;
 	char what[WEIR_ERROR_TEXT_BYTES / 3];
 	snprintf(what, sizeof what, "%.200s was trained otherwise than the job says", w->path);
-	s = accepted_compare(
+	status = accepted_compare(
 	    a,
 	    &(struct fingerprint_comparison){.was = w->was,
 	                                     .is = is.text ? is.text : "",
@@ -62,5 +62,5 @@ weir_status accepted_check_weights(struct accepted *a, const struct weights_orig
 	                                     .counts = w->trained_on ? fingerprint_of_tensors : fingerprint_of_weights},
 	    err);
 	free(is.text);
-	return s;
+	return status;
 }

@@ -76,16 +76,16 @@ weir_status ledger_client_ask_one(struct ledger_client *d, uint32_t i, enum rpc_
 {
 	struct ledger_address *x = &d->of[i];
 	struct message *answer = NULL;
-	weir_status s = x->channel ? WEIR_OK : rpc_channel_open(&x->channel, d->rpc, d->loop, x->address, err);
-	struct message *request = s ? NULL : wire_pack(q);
-	if (!s && !request)
-		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
-	if (!s)
-		s = rpc_call_wait(x->channel, method, request, timeout_ms, &answer, err);
-	if (!s)
-		s = wire_unpack(type, answer, reply, err);
+	weir_status status = x->channel ? WEIR_OK : rpc_channel_open(&x->channel, d->rpc, d->loop, x->address, err);
+	struct message *request = status ? NULL : wire_pack(q);
+	if (!status && !request)
+		status = weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
+	if (!status)
+		status = rpc_call_wait(x->channel, method, request, timeout_ms, &answer, err);
+	if (!status)
+		status = wire_unpack(type, answer, reply, err);
 	message_release(answer);
-	return s;
+	return status;
 }
 
 /* Asks a server without the ledger which server has it. That server may be a new one. */
@@ -113,13 +113,13 @@ weir_status ledger_client_ask(struct ledger_client *d, enum rpc_method method, c
 	*reply = NULL;
 	while (!asked[d->at]) {
 		weir_error why = {0};
-		const weir_status s = ledger_client_ask_one(d, d->at, method, q, share_ms, type, reply, &why);
-		if (!s)
+		const weir_status status = ledger_client_ask_one(d, d->at, method, q, share_ms, type, reply, &why);
+		if (!status)
 			return WEIR_OK;
 		if (!first.status)
 			first = why;
 		asked[d->at] = true;
-		uint32_t next = s == WEIR_E_MOVED ? follow(d, d->at, share_ms) : d->at;
+		uint32_t next = status == WEIR_E_MOVED ? follow(d, d->at, share_ms) : d->at;
 		for (uint32_t i = 0; i < d->count && asked[next]; i++)
 			next = (next + 1) % d->count;
 		d->at = next;

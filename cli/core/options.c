@@ -107,9 +107,9 @@ weir_status options_parse(int count, char **args, const struct option *options, 
 		}
 		if (!value && i + 1 == count)
 			return weir_fail(err, WEIR_E_INVALID, "%s needs a value", o->name);
-		weir_status s = store_value(o, value ? value : args[++i], err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = store_value(o, value ? value : args[++i], err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }
@@ -140,18 +140,18 @@ weir_status job_options_load_text(const struct job_options *o, struct job **out,
 	*text = NULL;
 	if (!mistakes)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", o->path);
-	weir_status s = job_load_all(o->path, o->sets.items, o->sets.count, out, text, mistakes, err);
-	s = tell_mistakes(o->path, mistakes, s, err);
+	weir_status status = job_load_all(o->path, o->sets.items, o->sets.count, out, text, mistakes, err);
+	status = tell_mistakes(o->path, mistakes, status, err);
 	free(mistakes);
-	return s;
+	return status;
 }
 
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err)
 {
 	char *text;
-	const weir_status s = job_options_load_text(o, out, &text, err);
+	const weir_status status = job_options_load_text(o, out, &text, err);
 	free(text);
-	return s;
+	return status;
 }
 
 weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,

@@ -49,12 +49,12 @@ weir_status ports_pick(const char *host, uint32_t count, char (*addresses)[WEIR_
 	int *fds = calloc(count, sizeof *fds);
 	if (!fds)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", count);
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	for (; bound < count; bound++) {
 		unsigned port = 0;
 		fds[bound] = bind_any(host, &port);
 		if (fds[bound] < 0) {
-			s = weir_fail(err, WEIR_E_IO, "cannot bind a port of '%s': %s", host, strerror(errno));
+			status = weir_fail(err, WEIR_E_IO, "cannot bind a port of '%s': %s", host, strerror(errno));
 			break;
 		}
 		snprintf(addresses[bound], sizeof *addresses, "%.200s:%u", host, port);
@@ -62,7 +62,7 @@ weir_status ports_pick(const char *host, uint32_t count, char (*addresses)[WEIR_
 	for (uint32_t i = 0; i < bound; i++)
 		close(fds[i]);
 	free(fds);
-	return s;
+	return status;
 }
 
 /* --- Testing a connection */

@@ -94,22 +94,22 @@ static weir_status poll_ledger(struct status_poller *w, uint32_t timeout_ms, str
 {
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
-	weir_status s =
+	weir_status status =
 	    ledger_client_ask(w->ledger, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
-	if (s == WEIR_OK)
-		s = overview_read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
+	if (status == WEIR_OK)
+		status = overview_read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
 	wire_free(m);
-	return s;
+	return status;
 }
 
 weir_status status_poller_poll(struct status_poller *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	memset(out, 0, sizeof *out);
-	weir_status s = poll_ledger(w, timeout_ms, out, err);
-	if (s == WEIR_OK)
-		s = open_servers(w, out, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = poll_ledger(w, timeout_ms, out, err);
+	if (status == WEIR_OK)
+		status = open_servers(w, out, err);
+	if (status != WEIR_OK)
+		return status;
 	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
 	if (!asked)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
@@ -206,14 +206,14 @@ weir_status status_poller_open(struct status_poller **out, const struct job *job
 	struct status_poller *w = calloc(1, sizeof *w);
 	if (!w)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the status poller");
-	weir_status s = transport_open(&w->rpc, job, logger, err);
-	if (s == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "poller", err)))
-		s = err ? err->status : WEIR_E_MEMORY;
-	if (s == WEIR_OK)
-		s = ledger_client_open(&w->ledger, w->rpc, w->loop, ledger, err);
-	if (s != WEIR_OK) {
+	weir_status status = transport_open(&w->rpc, job, logger, err);
+	if (status == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "poller", err)))
+		status = err ? err->status : WEIR_E_MEMORY;
+	if (status == WEIR_OK)
+		status = ledger_client_open(&w->ledger, w->rpc, w->loop, ledger, err);
+	if (status != WEIR_OK) {
 		status_poller_close(w);
-		return s;
+		return status;
 	}
 	*out = w;
 	return WEIR_OK;

@@ -189,12 +189,12 @@ weir_status events_open(struct events *e, const char *folder, int64_t wall_ms, w
 	    snprintf(path, sizeof path, "%s/" FILE_NAME ".%lld.%s.%d", folder, (long long)(wall_ms / 1000), host, (int)getpid());
 	if (n < 0 || (size_t)n >= sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "the folder's name is too long for event files: %s", folder);
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), folder, err);
-	if (s != WEIR_OK)
-		return s;
-	s = disk_system()->ops->list(disk_system(), folder, note_file, &e->goes_on, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = disk_system()->ops->make_dirs(disk_system(), folder, err);
+	if (status != WEIR_OK)
+		return status;
+	status = disk_system()->ops->list(disk_system(), folder, note_file, &e->goes_on, err);
+	if (status != WEIR_OK)
+		return status;
 	e->out = fopen(path, "wbe");
 	if (!e->out)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));

@@ -49,9 +49,9 @@ static void read_scores(const struct json *j, const char *part, struct report_sc
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err)
 {
 	struct json *j = NULL;
-	weir_status s = json_read_file(path, &j, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = json_read_file(path, &j, err);
+	if (status != WEIR_OK)
+		return status;
 	uint64_t best = 0;
 	read_scores(j, "valid", &r->valid);
 	read_scores(j, "test", &r->test);
@@ -465,10 +465,10 @@ static void put_overview(struct json *j, const struct overview *s)
 weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err)
 {
 	weir_error why = {0};
-	weir_status s = output_check(path, &why);
-	if (s == WEIR_OK)
-		s = output_spares_job(path, job, job_path, &why);
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--report: %s", why.text);
+	weir_status status = output_check(path, &why);
+	if (status == WEIR_OK)
+		status = output_spares_job(path, job, job_path, &why);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "--report: %s", why.text);
 }
 
 weir_status report_write(const struct report *r, const char *path, weir_error *err)
@@ -511,9 +511,9 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 		json_set_count(j, "data.ids_seen", r->ids_seen);
 	}
 	struct output output;
-	weir_status s = output_begin(&output, path, err);
-	if (s == WEIR_OK)
-		s = output_end(&output, json_write_file(j, output.path, err), err);
+	weir_status status = output_begin(&output, path, err);
+	if (status == WEIR_OK)
+		status = output_end(&output, json_write_file(j, output.path, err), err);
 	json_destroy(j);
-	return s;
+	return status;
 }

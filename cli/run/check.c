@@ -66,17 +66,17 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	char size[16];
 	uint64_t rows = 0;
 	format_bytes(size, sizeof size, (double)bytes);
-	weir_status s = unit_open(&unit, data, 0, 0, &err);
-	if (s != WEIR_OK) {
+	weir_status status = unit_open(&unit, data, 0, 0, &err);
+	if (status != WEIR_OK) {
 		tell(c, WRONG, key, "%s", err.text);
 		return false;
 	}
-	for (uint32_t i = 0; i < unit_batches(unit) && s == WEIR_OK; i++) {
-		s = unit_read(unit, i, &batch, &err);
+	for (uint32_t i = 0; i < unit_batches(unit) && status == WEIR_OK; i++) {
+		status = unit_read(unit, i, &batch, &err);
 		rows += batch.rows;
 	}
 	const uint64_t bad = unit_bad_lines(unit);
-	if (s != WEIR_OK)
+	if (status != WEIR_OK)
 		tell(c, WRONG, key, "%s", err.text);
 	else if (rows == 0 && bad == 0)
 		tell(c, WRONG, key, "there is no row in its first lines, which are blank or comments");
@@ -88,7 +88,7 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 		     rows + bad == 1 ? " is" : "s are", bad);
 	batch_free(&batch);
 	unit_close(unit);
-	return s == WEIR_OK && rows > 0;
+	return status == WEIR_OK && rows > 0;
 }
 
 /* Checks the labels as `weir train` does before training, without a word on bad lines, which
@@ -99,14 +99,14 @@ static void check_labels(struct check *c, const char *key, enum split_part part,
 	struct dataset *data = NULL;
 	struct dataset_labels seen;
 	weir_error err = {0};
-	weir_status s = dataset_open(&data, job, part, NULL, &err);
-	if (s == WEIR_OK)
-		s = part == SPLIT_TRAIN ? data_check_labels(job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
+	weir_status status = dataset_open(&data, job, part, NULL, &err);
+	if (status == WEIR_OK)
+		status = part == SPLIT_TRAIN ? data_check_labels(job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
 	if (data)
 		dataset_close(data);
 	/* "KEY: " */
 	const char *text = strncmp(err.text, key, strlen(key)) == 0 ? err.text + strlen(key) + 2 : err.text;
-	if (s != WEIR_OK)
+	if (status != WEIR_OK)
 		tell(c, WRONG, key, "%s", text);
 	else if (warning[0])
 		tell(c, NOTE, key, "%s", warning);
@@ -177,9 +177,9 @@ static uint64_t check_data(struct check *c)
 
 /* --- Models and tokenizers */
 
-static void tell_status(struct check *c, const char *key, const char *what, weir_status s, const weir_error *err)
+static void tell_status(struct check *c, const char *key, const char *what, weir_status status, const weir_error *err)
 {
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
 		tell(c, GOOD, key, "%s", what);
 	else
 		tell(c, WRONG, key, "%s", err->text);
@@ -350,20 +350,20 @@ int verb_check(int count, char **args)
 	const char *word = NULL;
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&o)};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s == WEIR_OK)
-		s = job_options_take(&o, word, &err);
-	if (s == WEIR_OK)
-		s = job_options_logger(&o, "weir", LOG_WARN, &logger, &err);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status == WEIR_OK)
+		status = job_options_take(&o, word, &err);
+	if (status == WEIR_OK)
+		status = job_options_logger(&o, "weir", LOG_WARN, &logger, &err);
+	if (status != WEIR_OK)
 		return verb_usage("check", &err);
-	s = job_options_load(&o, &job, &err);
-	const uint32_t wrong = s == WEIR_OK ? check_job(job, logger, stdout) : 0;
+	status = job_options_load(&o, &job, &err);
+	const uint32_t wrong = status == WEIR_OK ? check_job(job, logger, stdout) : 0;
 	fflush(stdout);
 	if (wrong)
-		s = weir_fail(&err, WEIR_E_INVALID, "%u thing%s wrong: see above; `weir train` would not begin", wrong,
-		              wrong == 1 ? " is" : "s are");
+		status = weir_fail(&err, WEIR_E_INVALID, "%u thing%s wrong: see above; `weir train` would not begin", wrong,
+		                   wrong == 1 ? " is" : "s are");
 	job_free(job);
 	logger_destroy(logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("check", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("check", &err);
 }

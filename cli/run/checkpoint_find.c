@@ -15,23 +15,23 @@ static weir_status open_store(const struct job *job, struct blob_store **store, 
 weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
 {
 	struct blob_store *store = NULL;
-	weir_status s = open_store(job, &store, err);
-	if (s == WEIR_OK)
-		s = checkpoint_latest(store, job->name, name, err);
+	weir_status status = open_store(job, &store, err);
+	if (status == WEIR_OK)
+		status = checkpoint_latest(store, job->name, name, err);
 	blob_close(store);
-	return s;
+	return status;
 }
 
 weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
                             weir_error *err)
 {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
-	weir_status s = open_store(job, store, err);
-	if (s == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
-		s = checkpoint_latest(*store, job->name, name, err);
+	weir_status status = open_store(job, store, err);
+	if (status == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
+		status = checkpoint_latest(*store, job->name, name, err);
 		from = name;
 	}
-	if (s == WEIR_OK)
-		s = checkpoint_manifest_read(*store, from, out, err);
-	return s;
+	if (status == WEIR_OK)
+		status = checkpoint_manifest_read(*store, from, out, err);
+	return status;
 }

@@ -22,27 +22,27 @@ static weir_status read_unit(struct dataset *d, uint32_t unit, struct classes *c
 {
 	struct unit_reader *reader = NULL;
 	struct batch batch = {0};
-	weir_status s = unit_open(&reader, d, unit, 0, err);
-	const uint32_t batches = s == WEIR_OK ? unit_batches(reader) : 0;
-	for (uint32_t i = 0; i < batches && s == WEIR_OK && !are_both(c); i++) {
-		s = unit_read(reader, i, &batch, err);
-		if (s == WEIR_OK)
+	weir_status status = unit_open(&reader, d, unit, 0, err);
+	const uint32_t batches = status == WEIR_OK ? unit_batches(reader) : 0;
+	for (uint32_t i = 0; i < batches && status == WEIR_OK && !are_both(c); i++) {
+		status = unit_read(reader, i, &batch, err);
+		if (status == WEIR_OK)
 			note_rows(c, &batch);
 	}
 	batch_free(&batch);
 	if (reader)
 		unit_close(reader);
-	return s;
+	return status;
 }
 
 static weir_status find_classes(struct dataset *d, struct classes *out, weir_error *err)
 {
 	const uint32_t units = dataset_get_info(d)->units;
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	*out = (struct classes){0};
-	for (uint32_t u = 0; u < units && s == WEIR_OK && !are_both(out); u++)
-		s = read_unit(d, u, out, err);
-	return s;
+	for (uint32_t u = 0; u < units && status == WEIR_OK && !are_both(out); u++)
+		status = read_unit(d, u, out, err);
+	return status;
 }
 
 static void note_last(struct progress_line *progress, const struct job *job, const char *why)
@@ -62,9 +62,9 @@ weir_status choice_note(struct progress_line *progress, const struct job *job, s
 		note_last(progress, job, "the validation part has no row, so that no pass can be chosen");
 	if (job_is_language(job) || dataset_get_info(valid)->units == 0)
 		return WEIR_OK;
-	const weir_status s = find_classes(valid, &classes, err);
-	if (s != WEIR_OK || are_both(&classes))
-		return s;
+	const weir_status status = find_classes(valid, &classes, err);
+	if (status != WEIR_OK || are_both(&classes))
+		return status;
 	if (!classes.any[0] && !classes.any[1])
 		note_last(progress, job, "no row of the validation part has weight, so that no pass can be chosen");
 	else
@@ -72,5 +72,5 @@ weir_status choice_note(struct progress_line *progress, const struct job *job, s
 		                   classes.any[1] ? "positive" : "negative",
 		                   chooses && job->train.early_stop.metric == METRIC_AUC ? ": the best pass is chosen by its logloss"
 		                                                                         : "");
-	return s;
+	return status;
 }

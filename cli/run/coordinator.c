@@ -62,9 +62,10 @@ weir_status coordinator_find(struct train *t, weir_error *err)
 	weir_error why = {0};
 	if (!coordinator_is_ours(job))
 		return WEIR_OK;
-	weir_status s = program_find(c->program, sizeof c->program, "etcd", "etcd-server", getenv("PATH"), &why);
-	return s == WEIR_OK ? WEIR_OK
-	                    : weir_fail(err, s, "cluster.replicas is %u, which needs etcd: %s", job->cluster.replicas, why.text);
+	weir_status status = program_find(c->program, sizeof c->program, "etcd", "etcd-server", getenv("PATH"), &why);
+	return status == WEIR_OK
+	           ? WEIR_OK
+	           : weir_fail(err, status, "cluster.replicas is %u, which needs etcd: %s", job->cluster.replicas, why.text);
 }
 
 weir_status coordinator_choose(struct train *t, weir_error *err)
@@ -77,9 +78,9 @@ weir_status coordinator_choose(struct train *t, weir_error *err)
 		snprintf(c->url, sizeof c->url, "%s", job->cluster.coord);
 		return WEIR_OK;
 	}
-	weir_status s = ports_pick("127.0.0.1", COORDINATOR_PORTS, c->addresses, err);
+	weir_status status = ports_pick("127.0.0.1", COORDINATOR_PORTS, c->addresses, err);
 	snprintf(c->url, sizeof c->url, COORD_ETCD_SCHEME "%s", c->addresses[0]);
-	return s;
+	return status;
 }
 
 /* --- Waiting for an answer */
@@ -109,9 +110,9 @@ static weir_status begin_asking(struct asking *a, const struct job *job, const c
 {
 	const struct coord_options o = {
 	    .lease_ms = WEIR_COORD_LEASE_MS_MIN, .handler = {.state = on_state, .lease_lost = on_lease_lost}, .arg = a};
-	const weir_status s = transport_open(&a->rpc, job, NULL, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = transport_open(&a->rpc, job, NULL, err);
+	if (status != WEIR_OK)
+		return status;
 	a->loop = rpc_loop_create(a->rpc, "coord", err);
 	if (!a->loop)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %s", url);
@@ -158,9 +159,9 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 	bool told = false;
 	while (!atomic_load(&asking->answered)) {
 		const int64_t waited_ms = clock_ms(t->clock) - start_ms;
-		weir_status s = check_alive(t, err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = check_alive(t, err);
+		if (status != WEIR_OK)
+			return status;
 		if (waited_ms >= WEIR_SERVER_PATIENCE_MS)
 			return weir_fail(err, WEIR_E_TIMEOUT, "%s does not answer, or has no leader: start it, or correct cluster.coord",
 			                 c->url);
@@ -168,9 +169,9 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 			progress_line_note(&t->progress, "waiting for %s, which does not answer yet (at most %u s)", c->url,
 			                   WEIR_SERVER_PATIENCE_MS / 1000);
 		told = told || waited_ms >= COORDINATOR_LATE_MS;
-		s = pause_for(t, COORDINATOR_POLL_MS, err);
-		if (s != WEIR_OK)
-			return s;
+		status = pause_for(t, COORDINATOR_POLL_MS, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }
@@ -178,11 +179,11 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 static weir_status await_answer(struct train *t, weir_error *err)
 {
 	struct asking a = {0};
-	weir_status s = begin_asking(&a, t->job, t->coordinator.url, err);
-	if (s == WEIR_OK)
-		s = wait_for_answer(t, &a, err);
+	weir_status status = begin_asking(&a, t->job, t->coordinator.url, err);
+	if (status == WEIR_OK)
+		status = wait_for_answer(t, &a, err);
 	end_asking(&a);
-	return s;
+	return status;
 }
 
 /* --- Life */
@@ -231,8 +232,8 @@ static weir_status start_ours(struct train *t, weir_error *err)
 weir_status coordinator_start(struct train *t, weir_error *err)
 {
 	const struct coordinator *c = &t->coordinator;
-	weir_status s = c->program[0] ? start_ours(t, err) : WEIR_OK;
-	return s == WEIR_OK && c->url[0] ? await_answer(t, err) : s;
+	weir_status status = c->program[0] ? start_ours(t, err) : WEIR_OK;
+	return status == WEIR_OK && c->url[0] ? await_answer(t, err) : status;
 }
 
 void coordinator_end(struct train *t)

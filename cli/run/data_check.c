@@ -12,10 +12,10 @@
 weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES], weir_error *err)
 {
 	struct dataset_labels labels;
-	const weir_status s = dataset_see_labels(data, &labels, err);
+	const weir_status status = dataset_see_labels(data, &labels, err);
 	warning[0] = '\0';
-	if (s != WEIR_OK || (labels.positive && labels.negative))
-		return s;
+	if (status != WEIR_OK || (labels.positive && labels.negative))
+		return status;
 	if (labels.positive == labels.negative) {
 		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a weight above 0: there is nothing to learn");
 		return WEIR_OK;
@@ -38,19 +38,19 @@ weir_status data_check_labels(const struct job *job, struct dataset *data, char 
 static weir_status check_training(const struct job *job, bool with_model, struct logger *logger, struct data_check *out,
                                   weir_error *err)
 {
-	weir_status s = dataset_open(&out->parts[SPLIT_TRAIN], job, SPLIT_TRAIN, logger, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = dataset_open(&out->parts[SPLIT_TRAIN], job, SPLIT_TRAIN, logger, err);
+	if (status != WEIR_OK)
+		return status;
 	struct dataset *data = out->parts[SPLIT_TRAIN];
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data shape = model_data_of(info);
 	out->rows = info->rows;
 	out->bad_lines = info->bad_lines;
 	if (!job_is_language(job))
-		s = data_check_labels(job, data, out->warning, err);
-	if (s == WEIR_OK && with_model)
-		s = model_check(job, &shape, err);
-	return s;
+		status = data_check_labels(job, data, out->warning, err);
+	if (status == WEIR_OK && with_model)
+		status = model_check(job, &shape, err);
+	return status;
 }
 
 /* Checks a part that the evaluator opens. A part that is split off the training part may be
@@ -60,21 +60,21 @@ static weir_status check_part(const struct job *job, enum split_part part, struc
 {
 	struct dataset_labels labels;
 	const bool own_files = (part == SPLIT_VALID ? job->data.valid_count : job->data.test_count) > 0;
-	weir_status s = dataset_open(&out->parts[part], job, part, logger, err);
-	if (s == WEIR_OK && own_files && !job_is_language(job))
-		s = dataset_see_labels(out->parts[part], &labels, err);
-	return s;
+	weir_status status = dataset_open(&out->parts[part], job, part, logger, err);
+	if (status == WEIR_OK && own_files && !job_is_language(job))
+		status = dataset_see_labels(out->parts[part], &labels, err);
+	return status;
 }
 
 weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err)
 {
 	*out = (struct data_check){0};
-	weir_status s = check_training(job, with_model, logger, out, err);
-	if (s == WEIR_OK && job_has_valid(job))
-		s = check_part(job, SPLIT_VALID, logger, out, err);
-	if (s == WEIR_OK && job_has_test(job))
-		s = check_part(job, SPLIT_TEST, logger, out, err);
-	return s;
+	weir_status status = check_training(job, with_model, logger, out, err);
+	if (status == WEIR_OK && job_has_valid(job))
+		status = check_part(job, SPLIT_VALID, logger, out, err);
+	if (status == WEIR_OK && job_has_test(job))
+		status = check_part(job, SPLIT_TEST, logger, out, err);
+	return status;
 }
 
 bool data_check_is_plain(const struct job *job, const struct sources *s)
@@ -102,16 +102,16 @@ weir_status data_check_peek(const struct job *job, struct logger *logger, struct
 {
 	char *const *const patterns[] = {job->data.train, job->data.valid, job->data.test};
 	const uint32_t counts[] = {job->data.train_count, job->data.valid_count, job->data.test_count};
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	*out = (struct data_check){.uncached = malloc(sizeof *job)};
 	if (!out->uncached)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a job");
 	memcpy(out->uncached, job, sizeof *job);
 	snprintf(out->uncached->data.cache, sizeof out->uncached->data.cache, "off");
-	for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST && s == WEIR_OK; part++)
+	for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST && status == WEIR_OK; part++)
 		if (can_peek(job, patterns[part], counts[part]))
-			s = dataset_open(&out->parts[part], out->uncached, part, logger, err);
-	return s;
+			status = dataset_open(&out->parts[part], out->uncached, part, logger, err);
+	return status;
 }
 
 void data_check_close(struct data_check *c)

@@ -85,13 +85,13 @@ static int falling(const void *a, const void *b)
 static weir_status prune(const struct job *job, struct numbers *n, weir_error *err)
 {
 	char path[PATH_BYTES];
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	qsort(n->of, n->count, sizeof *n->of, falling);
-	for (uint32_t i = job->keep_runs; i < n->count && s == WEIR_OK; i++) {
+	for (uint32_t i = job->keep_runs; i < n->count && status == WEIR_OK; i++) {
 		snprintf(path, sizeof path, "%s/" EARLIER "/%u", job->run_dir, n->of[i]);
-		s = run_dir_remove(path, err);
+		status = run_dir_remove(path, err);
 	}
-	return s;
+	return status;
 }
 
 /* --- Moving */
@@ -123,30 +123,30 @@ static weir_status move_run(const struct job *job, uint32_t number, weir_error *
 	char moving[PATH_BYTES + sizeof MOVING], to[PATH_BYTES], name[ENTRY_BYTES];
 	snprintf(to, sizeof to, "%s/" EARLIER "/%u", job->run_dir, number);
 	snprintf(moving, sizeof moving, "%s" MOVING, to);
-	weir_status s = d->ops->make_dirs(d, moving, err);
-	if (s == WEIR_OK && has(job, RUN_FILE))
-		s = move_entry(job, moving, RUN_FILE, err);
-	for (uint32_t i = 0; s == WEIR_OK && i < ENTRIES_MOST && next_entry(job, name); i++)
-		s = move_entry(job, moving, name, err);
-	return s == WEIR_OK ? d->ops->rename(d, moving, to, err) : s;
+	weir_status status = d->ops->make_dirs(d, moving, err);
+	if (status == WEIR_OK && has(job, RUN_FILE))
+		status = move_entry(job, moving, RUN_FILE, err);
+	for (uint32_t i = 0; status == WEIR_OK && i < ENTRIES_MOST && next_entry(job, name); i++)
+		status = move_entry(job, moving, name, err);
+	return status == WEIR_OK ? d->ops->rename(d, moving, to, err) : status;
 }
 
 weir_status earlier_runs_keep(const struct job *job, uint32_t *number, weir_error *err)
 {
 	struct numbers n;
 	*number = 0;
-	weir_status s = read_numbers(job, &n, err);
+	weir_status status = read_numbers(job, &n, err);
 	bool worth = n.moving > 0;
 	for (size_t i = 0; i < sizeof worth_keeping / sizeof *worth_keeping; i++)
 		worth |= has(job, worth_keeping[i]);
-	if (s == WEIR_OK && worth) {
+	if (status == WEIR_OK && worth) {
 		*number = n.moving ? n.moving : n.newest + 1;
-		s = move_run(job, *number, err);
+		status = move_run(job, *number, err);
 		n.of[n.count++] = *number;
 	}
-	if (s == WEIR_OK)
-		s = prune(job, &n, err);
+	if (status == WEIR_OK)
+		status = prune(job, &n, err);
 	if (job->keep_runs == 0)
 		*number = 0;
-	return s;
+	return status;
 }

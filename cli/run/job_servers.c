@@ -54,25 +54,25 @@ static weir_status check_folder(const struct job *job, uint32_t index, const cha
 	snprintf(path, sizeof path, "%s/LOCK", folder);
 	if (access(path, F_OK) != 0)
 		return WEIR_OK;
-	const weir_status s = disk_system()->ops->lock(disk_system(), path, who, &lock, err);
-	if (s == WEIR_OK)
+	const weir_status status = disk_system()->ops->lock(disk_system(), path, who, &lock, err);
+	if (status == WEIR_OK)
 		disk_system()->ops->close(lock);
-	return s;
+	return status;
 }
 
 weir_status job_servers_check_idle(const struct job *job, const char *who, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++)
-		s = check_folder(job, i, who, err);
-	for (uint32_t i = 0; i < job->cluster.servers && s == WEIR_OK; i++)
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && status == WEIR_OK; i++)
+		status = check_folder(job, i, who, err);
+	for (uint32_t i = 0; i < job->cluster.servers && status == WEIR_OK; i++)
 		if (known_address(job, i, address) && ports_answer(address, ANSWER_MS))
-			s = weir_fail(
+			status = weir_fail(
 			    err, WEIR_E_BUSY,
 			    "server-%u of job %s seems to run: something answers at %s. Stop the job's servers first, or change its address",
 			    i, job->name, address);
-	return s;
+	return status;
 }
 
 /* Adds an address to "A,B". */

@@ -29,9 +29,9 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 	if (!t->addresses)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", job->cluster.servers);
 	if (strcmp(job->cluster.listen, "auto") != 0) {
-		weir_status s = job_servers_split_listen(job->cluster.listen, host, sizeof host, &port, err);
-		if (s != WEIR_OK || port == 0)
-			return s != WEIR_OK ? s : ports_pick(host, job->cluster.servers, t->addresses, err);
+		weir_status status = job_servers_split_listen(job->cluster.listen, host, sizeof host, &port, err);
+		if (status != WEIR_OK || port == 0)
+			return status != WEIR_OK ? status : ports_pick(host, job->cluster.servers, t->addresses, err);
 	}
 	for (uint32_t i = 0; i < job->cluster.servers; i++) {
 		int n = port ? snprintf(t->addresses[i], sizeof *t->addresses, "%.200s:%u", host, port + i)
@@ -40,9 +40,9 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 			return weir_fail(err, WEIR_E_LIMIT,
 			                 "the run directory %s is too long for a socket's path: set cluster.listen to 127.0.0.1:0",
 			                 job->run_dir);
-		weir_status s = rpc_address_check(t->addresses[i], &why);
-		if (s != WEIR_OK)
-			return weir_fail(err, s, "server-%u at %s", i, why.text);
+		weir_status status = rpc_address_check(t->addresses[i], &why);
+		if (status != WEIR_OK)
+			return weir_fail(err, status, "server-%u at %s", i, why.text);
 	}
 	return WEIR_OK;
 }
@@ -53,13 +53,13 @@ weir_status launch_check_pages(const struct job *job, const char *http, weir_err
 	const uint32_t processes = job->cluster.servers + job->cluster.workers + 1;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error why = {0};
-	weir_status s = http ? http_server_check(http, &why) : WEIR_OK;
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "--http: %s", why.text);
-	for (uint32_t i = 0; i < processes && job->metrics.port > 0 && job->cluster.servers_at_count == 0 && s == WEIR_OK; i++)
+	weir_status status = http ? http_server_check(http, &why) : WEIR_OK;
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "--http: %s", why.text);
+	for (uint32_t i = 0; i < processes && job->metrics.port > 0 && job->cluster.servers_at_count == 0 && status == WEIR_OK; i++)
 		if (job_monitor_address(job, i, address))
-			s = http_server_check(address, &why);
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "metrics.port: %s", why.text);
+			status = http_server_check(address, &why);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "metrics.port: %s", why.text);
 }
 
 /* --- Processes */
@@ -158,14 +158,14 @@ static weir_status start_servers(struct train *t, weir_error *err)
 	char *all = join_addresses(t);
 	if (!all)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the servers' addresses");
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < t->job->cluster.servers && s == WEIR_OK; i++)
-		s = start_server(t, i, uuid, all, err);
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < t->job->cluster.servers && status == WEIR_OK; i++)
+		status = start_server(t, i, uuid, all, err);
 	free(all);
-	for (uint32_t i = 0; i < supervisor_count(t->supervisor) && s == WEIR_OK; i++)
+	for (uint32_t i = 0; i < supervisor_count(t->supervisor) && status == WEIR_OK; i++)
 		if (supervisor_child(t->supervisor, i)->role == CHILD_SERVER)
-			s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), timeout_ms, err);
-	return s;
+			status = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), timeout_ms, err);
+	return status;
 }
 
 /* Records the number of servers and replicas in run.json. If run.json does not give the replicas,
@@ -187,11 +187,11 @@ weir_status launch_servers(struct train *t, weir_error *err)
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
-	weir_status s = start_servers(t, err);
-	if (s == WEIR_OK)
-		s = keep_shape(t, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = start_servers(t, err);
+	if (status == WEIR_OK)
+		status = keep_shape(t, err);
+	if (status != WEIR_OK)
+		return status;
 	char places[JOB_PLACES_BYTES] = "";
 	for (uint32_t i = 0; i < job_ledger_places_count(t->job); i++)
 		job_servers_add_place(places, t->addresses[i]);
@@ -218,8 +218,8 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	if (!t->run.warm_start[0])
 		return WEIR_OK;
 	progress_line_note(&t->progress, "starting from the weights in %s", t->run.warm_start);
-	weir_status s = job_servers_find_ledger(t->job, NULL, ledger, err);
-	struct child *c = s == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
+	weir_status status = job_servers_find_ledger(t->job, NULL, ledger, err);
+	struct child *c = status == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
 	if (!c)
 		return err->status;
 	child_argument(c, "import");
@@ -228,9 +228,9 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	const char *arguments[] = {"--at", ledger, "--in", t->run.warm_start};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);
-	s = child_start(t->supervisor, c, false, err);
-	if (s != WEIR_OK)
-		return s;
+	status = child_start(t->supervisor, c, false, err);
+	if (status != WEIR_OK)
+		return status;
 	(void)supervisor_end(t->supervisor, CHILD_IMPORTER, WEIR_RECOVERY_TIMEOUT_MS);
 	if (!child_succeeded(c)) {
 		child_describe_end(c, end, sizeof end);
@@ -244,14 +244,14 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 weir_status launch_workers(struct train *t, weir_error *err)
 {
 	char name[WEIR_NAME_BYTES_MAX], ledger[JOB_PLACES_BYTES];
-	weir_status s = job_servers_find_ledger(t->job, NULL, ledger, err);
-	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
+	weir_status status = job_servers_find_ledger(t->job, NULL, ledger, err);
+	for (uint32_t i = 0; i < t->job->cluster.workers && status == WEIR_OK; i++) {
 		snprintf(name, sizeof name, "worker-%u", i);
-		s = start_worker(t, CHILD_TRAINER, name, ledger, err);
+		status = start_worker(t, CHILD_TRAINER, name, ledger, err);
 	}
-	if (s == WEIR_OK)
-		s = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
-	return s;
+	if (status == WEIR_OK)
+		status = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
+	return status;
 }
 
 void launch_end(struct train *t, uint32_t timeout_ms)

@@ -31,9 +31,9 @@ static bool try_lock(int fd)
 weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err)
 {
 	const char *dir = job->run_dir;
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = disk_system()->ops->make_dirs(disk_system(), dir, err);
+	if (status != WEIR_OK)
+		return status;
 	*fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*fd < 0 || access(dir, W_OK | X_OK) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,

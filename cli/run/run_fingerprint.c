@@ -21,9 +21,9 @@ static weir_status read_file(const char *run_dir, struct json **out, weir_error 
 	path_in(run_dir, path);
 	if (access(path, F_OK) != 0)
 		return WEIR_OK;
-	const weir_status s = json_read_file(path, out, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = json_read_file(path, out, err);
+	if (status != WEIR_OK)
+		return status;
 	const char *text = json_get_text(*out, "fingerprint");
 	if (json_get_count(*out, "version", &version) && version > RUN_FINGERPRINT_VERSION)
 		return weir_fail(err, WEIR_E_VERSION, "%s is of version %llu, this program knows %u: use a newer one", path,
@@ -49,9 +49,9 @@ static weir_status write_file(const char *run_dir, const char *fingerprint, uint
 		json_append(j, "accepted", json_list_get(before, "accepted", i));
 	if (now)
 		accepted_put(now, j);
-	const weir_status s = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", path);
+	const weir_status status = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", path);
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 weir_status run_fingerprint_begin(const char *run_dir, const char *fingerprint, uint32_t units, weir_error *err)
@@ -75,37 +75,37 @@ weir_status run_fingerprint_check(const char *run_dir, const char *fingerprint, 
 	char what[WEIR_ERROR_TEXT_BYTES / 3];
 	struct json *kept = NULL;
 	uint64_t cut = 0;
-	weir_status s = read_file(run_dir, &kept, err);
+	weir_status status = read_file(run_dir, &kept, err);
 	snprintf(what, sizeof what, "--resume: the run in %.200s was begun otherwise", run_dir);
-	if (s == WEIR_OK && kept)
-		s = accepted_compare(
+	if (status == WEIR_OK && kept)
+		status = accepted_compare(
 		    a, &(struct fingerprint_comparison){.was = json_get_text(kept, "fingerprint"), .is = fingerprint, .what = what}, err);
-	else if (s == WEIR_OK)
+	else if (status == WEIR_OK)
 		fprintf(stderr, "the run in %s has no fingerprint: whether the job is still the same is not known\n", run_dir);
-	if (s == WEIR_OK && kept && json_get_count(kept, "units", &cut) && units && cut != units)
-		s = weir_fail(
+	if (status == WEIR_OK && kept && json_get_count(kept, "units", &cut) && units && cut != units)
+		status = weir_fail(
 		    err, WEIR_E_INVALID,
 		    "--resume: the data are cut into %u work units, and those of the run in %.200s into %llu: --accept takes data only "
 		    "where they are cut into as many",
 		    units, run_dir, (unsigned long long)cut);
 	json_destroy(kept);
-	return s;
+	return status;
 }
 
 weir_status run_fingerprint_resume(const char *run_dir, const char *fingerprint, const struct accepted *a, weir_error *err)
 {
 	struct json *kept = NULL;
 	uint64_t units = 0;
-	weir_status s = read_file(run_dir, &kept, err);
+	weir_status status = read_file(run_dir, &kept, err);
 	(void)(kept && json_get_count(kept, "units", &units));
-	char *joined = s == WEIR_OK ? fingerprint_join(kept ? json_get_text(kept, "fingerprint") : "", fingerprint) : NULL;
-	if (s == WEIR_OK && !joined)
-		s = weir_fail(err, WEIR_E_MEMORY, "no memory for the run's fingerprint");
-	if (s == WEIR_OK)
-		s = write_file(run_dir, joined, units, kept, a, err);
+	char *joined = status == WEIR_OK ? fingerprint_join(kept ? json_get_text(kept, "fingerprint") : "", fingerprint) : NULL;
+	if (status == WEIR_OK && !joined)
+		status = weir_fail(err, WEIR_E_MEMORY, "no memory for the run's fingerprint");
+	if (status == WEIR_OK)
+		status = write_file(run_dir, joined, units, kept, a, err);
 	free(joined);
 	json_destroy(kept);
-	return s;
+	return status;
 }
 
 struct json *run_fingerprint_accepted(const char *run_dir)

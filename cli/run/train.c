@@ -47,15 +47,15 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 static weir_status remove_data(const struct job *job, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	weir_status s = coordinator_remove(job, err);
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
+	weir_status status = coordinator_remove(job, err);
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && status == WEIR_OK; i++) {
 		job_server_dir(job, i, path);
-		s = run_dir_remove(path, err);
+		status = run_dir_remove(path, err);
 		job_server_mark(job, i, path);
-		if (s == WEIR_OK)
-			s = run_dir_remove(path, err);
+		if (status == WEIR_OK)
+			status = run_dir_remove(path, err);
 	}
-	return s;
+	return status;
 }
 
 /* Checks that a run with one copy is not resumed with several, or the reverse. A single copy lies
@@ -89,16 +89,16 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
 		                 "start it without --resume",
 		                 job->run_dir, on_disk ? "disk" : "memory");
-	weir_status s = check_replicas(t, &why);
-	if (s == WEIR_OK && on_disk)
-		s = run_dir_check_data(job, t->run.servers, &why);
-	if (s == WEIR_OK && has_data)
-		s = kept_run_check_cluster(job, &why);
-	if (s == WEIR_OK)
-		s = kept_run_check_best(job, &why);
-	if (s == WEIR_OK && has_data)
-		s = coordinator_check_kept(job, &why);
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
+	weir_status status = check_replicas(t, &why);
+	if (status == WEIR_OK && on_disk)
+		status = run_dir_check_data(job, t->run.servers, &why);
+	if (status == WEIR_OK && has_data)
+		status = kept_run_check_cluster(job, &why);
+	if (status == WEIR_OK)
+		status = kept_run_check_best(job, &why);
+	if (status == WEIR_OK && has_data)
+		status = coordinator_check_kept(job, &why);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "--resume: %s", why.text);
 }
 
 static weir_status note_finished(struct train *t, bool finished, weir_error *err)
@@ -111,10 +111,10 @@ static weir_status note_finished(struct train *t, bool finished, weir_error *err
 
 static weir_status find_kept_run(struct train *t, weir_error *err)
 {
-	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
-	if (s == WEIR_E_NOT_FOUND)
-		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
-	return s == WEIR_OK ? check_kept(t, err) : s;
+	weir_status status = run_state_read(t->job->run_dir, &t->run, err);
+	if (status == WEIR_E_NOT_FOUND)
+		return weir_fail(err, status, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
+	return status == WEIR_OK ? check_kept(t, err) : status;
 }
 
 /* Refuses a new run if it would overwrite the data of another run, or replace a run that `weir
@@ -123,17 +123,19 @@ static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 {
 	struct run_state earlier;
 	weir_error why = {0};
-	weir_status s = run_state_read(job->run_dir, &earlier, &why);
+	weir_status status = run_state_read(job->run_dir, &earlier, &why);
 	if (run_dir_has_data(job))
 		return weir_fail(
 		    err, WEIR_E_EXISTS,
 		    "%s holds the data of an earlier run: `weir train --resume` goes on with it, `weir train --fresh` deletes it",
 		    job->run_dir);
-	if (s == WEIR_OK && earlier.restore[0])
+	if (status == WEIR_OK && earlier.restore[0])
 		return weir_fail(err, WEIR_E_EXISTS,
 		                 "%s is set to go on from checkpoint %s: `weir train --resume` does, `weir train --fresh` begins anew",
 		                 job->run_dir, earlier.restore);
-	return s == WEIR_OK || s == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, s, "%s; `weir train --fresh` begins anew", why.text);
+	return status == WEIR_OK || status == WEIR_E_NOT_FOUND
+	           ? WEIR_OK
+	           : weir_fail(err, status, "%s; `weir train --fresh` begins anew", why.text);
 }
 
 /* Checks which run to start or resume. A cluster that was started by other means knows its run. */
@@ -150,19 +152,19 @@ static weir_status new_run(struct train *t, weir_error *err)
 {
 	char ledger[WEIR_PATH_BYTES_MAX + 64];
 	uint32_t number;
-	weir_status s = earlier_runs_keep(t->job, &number, err);
-	if (s == WEIR_OK)
-		s = remove_data(t->job, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = earlier_runs_keep(t->job, &number, err);
+	if (status == WEIR_OK)
+		status = remove_data(t->job, err);
+	if (status != WEIR_OK)
+		return status;
 	if (number)
 		progress_line_note(&t->progress, "the results of the run before are in %s/earlier/%u now", t->job->run_dir, number);
 	run_path(t->job, "ledger.address", ledger);
 	unlink(ledger);
 	struct entropy *e = entropy_system();
-	s = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, t->units, err);
-	if (s != WEIR_OK)
-		return s;
+	status = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, t->units, err);
+	if (status != WEIR_OK)
+		return status;
 	t->run = (struct run_state){.generation = 1};
 	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
@@ -181,9 +183,9 @@ static weir_status begin_run(struct train *t, weir_error *err)
 	}
 	if (!t->resume)
 		return new_run(t, err);
-	const weir_status s = run_fingerprint_resume(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
+	const weir_status status = run_fingerprint_resume(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
 	t->all_accepted = run_fingerprint_accepted(t->job->run_dir);
-	return s == WEIR_OK ? note_finished(t, false, err) : s;
+	return status == WEIR_OK ? note_finished(t, false, err) : status;
 }
 
 /* Tells whether begin_run moves or deletes this file. */
@@ -214,9 +216,9 @@ static weir_status check_warm_start(struct train *t, weir_error *err)
 	if (is_of_earlier_run(t->job, path))
 		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one moves away: copy it elsewhere first",
 		                 key, path);
-	weir_status s = weights_file_open(&weights, t->job, path, &t->accepted, t->logger, &why);
+	weir_status status = weights_file_open(&weights, t->job, path, &t->accepted, t->logger, &why);
 	weights_file_close(&weights);
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s: %s", key, why.text);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s: %s", key, why.text);
 }
 
 /* Returns the generator options. Without a split, the scores of the synthetic model are those of
@@ -239,9 +241,9 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	struct generate_options options = generation(t->job);
 	if (!generate_is_current(&options, &truth)) {
 		progress_line_note(&t->progress, "generating %" PRIu64 " rows of click data in %s", options.rows, options.path);
-		weir_status s = generate_criteo(&options, &truth, err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = generate_criteo(&options, &truth, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	progress_line_note(&t->progress, "%" PRIu64 " rows with %" PRIu64 " distinct ids, of %" PRIu64 " in the model",
 	                   truth.all.rows, truth.ids_seen, truth.ids);
@@ -262,12 +264,12 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	/* A resumed run has already begun with its weights, whether the job names them again or not. */
 	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
 	                                        .begins = !t->resume || t->job->train.warm_start[0]};
-	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
+	const weir_status status = job_fingerprint(t->job, &known, &t->fingerprint, err);
 	const struct dataset *train = parts[SPLIT_TRAIN];
 	const bool tells_length = train && (!t->dry_run || dataset_get_info(train)->rows > 0);
 	t->units = train && !t->dry_run ? dataset_get_info(train)->units : 0;
-	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
-		return s; /* the ledger of a cluster that was started by other means compares it */
+	if (status != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
+		return status; /* the ledger of a cluster that was started by other means compares it */
 	weir_error why = {0};
 	weir_status kept = run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
 	if (kept == WEIR_OK && t->accepted.record && tells_length)
@@ -279,26 +281,26 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
 	struct data_check found = {0};
-	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
-	if (s == WEIR_OK) {
+	weir_status status = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
+	if (status == WEIR_OK) {
 		progress_line_note(&t->progress, "reading the data");
-		s = data_check(t->job, !t->resume, t->logger, &found, err);
+		status = data_check(t->job, !t->resume, t->logger, &found, err);
 	}
-	if (s == WEIR_OK)
-		s = check_fingerprint(t, found.parts, err);
+	if (status == WEIR_OK)
+		status = check_fingerprint(t, found.parts, err);
 	if (*found.warning)
 		progress_line_note(&t->progress, "warning: %s", found.warning);
 	r->bad_lines = found.bad_lines;
-	if (s == WEIR_OK && job_normalises_batches(t->job) && found.rows % t->job->data.batch == 1)
+	if (status == WEIR_OK && job_normalises_batches(t->job) && found.rows % t->job->data.batch == 1)
 		progress_line_note(
 		    &t->progress,
 		    "the last batch of a pass has one row, which model.batch_norm cannot learn from: it is left out (%" PRIu64
 		    " rows, data.batch %u)",
 		    found.rows, t->job->data.batch);
-	if (s == WEIR_OK)
-		s = choice_note(&t->progress, t->job, found.parts[SPLIT_VALID], err);
+	if (status == WEIR_OK)
+		status = choice_note(&t->progress, t->job, found.parts[SPLIT_VALID], err);
 	data_check_close(&found);
-	return s;
+	return status;
 }
 
 /* Blocks the signals, to read them from a descriptor. Children get an empty mask again. Call before
@@ -318,14 +320,14 @@ static weir_status take_signals(struct train *t, weir_error *err)
 static weir_status check_certificates(const struct job *job, weir_error *err)
 {
 	const enum peer_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN, job_evaluator_role(job)};
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	for (unsigned i = job->cluster.servers_at_count > 0;
-	     *job->security.certificate && i < sizeof roles / sizeof *roles && s == WEIR_OK; i++) {
+	     *job->security.certificate && i < sizeof roles / sizeof *roles && status == WEIR_OK; i++) {
 		struct job_security security;
 		job_security(job, roles[i], &security);
-		s = certificates_check(&security.is, err);
+		status = certificates_check(&security.is, err);
 	}
-	return s;
+	return status;
 }
 
 /* Keeps a job file that came from a pipe in the run directory: servers, workers and later verbs
@@ -348,34 +350,34 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		                 "--chaos hits the servers that this command starts; cluster.servers_at names others");
 	device_show(t->job, 0);
 	const struct backend_options where = device_options(t->job, 0, 1, true);
-	weir_status s = backend_check(&where, err);
-	if (s == WEIR_OK)
-		s = check_certificates(t->job, err);
-	if (s == WEIR_OK)
-		s = run_dir_lock(t->job, &t->run_dir_fd, err);
-	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
-		s = job_servers_check_idle(t->job, "weir train", err);
-	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
+	weir_status status = backend_check(&where, err);
+	if (status == WEIR_OK)
+		status = check_certificates(t->job, err);
+	if (status == WEIR_OK)
+		status = run_dir_lock(t->job, &t->run_dir_fd, err);
+	if (status == WEIR_OK && t->job->cluster.servers_at_count == 0)
+		status = job_servers_check_idle(t->job, "weir train", err);
+	if (status == WEIR_OK && t->job->cluster.servers_at_count == 0)
 		run_dir_remove_temporaries(t->job);
-	if (s == WEIR_OK)
-		s = check_run(t, err);
-	if (s == WEIR_OK && t->report_path)
-		s = report_check_path(t->report_path, t->job, t->options.path, err);
-	if (s == WEIR_OK)
-		s = coordinator_find(t, err);
-	if (s == WEIR_OK)
-		s = prepare_data(t, r, err);
-	if (s == WEIR_OK)
-		s = check_warm_start(t, err);
-	if (s == WEIR_OK)
-		s = launch_choose_addresses(t, err);
-	if (s == WEIR_OK)
-		s = launch_check_pages(t->job, t->http, err);
-	if (s == WEIR_OK)
-		s = coordinator_choose(t, err);
-	if (s == WEIR_OK)
-		s = begin_run(t, err);
-	return s == WEIR_OK ? keep_piped_job(t, err) : s;
+	if (status == WEIR_OK)
+		status = check_run(t, err);
+	if (status == WEIR_OK && t->report_path)
+		status = report_check_path(t->report_path, t->job, t->options.path, err);
+	if (status == WEIR_OK)
+		status = coordinator_find(t, err);
+	if (status == WEIR_OK)
+		status = prepare_data(t, r, err);
+	if (status == WEIR_OK)
+		status = check_warm_start(t, err);
+	if (status == WEIR_OK)
+		status = launch_choose_addresses(t, err);
+	if (status == WEIR_OK)
+		status = launch_check_pages(t->job, t->http, err);
+	if (status == WEIR_OK)
+		status = coordinator_choose(t, err);
+	if (status == WEIR_OK)
+		status = begin_run(t, err);
+	return status == WEIR_OK ? keep_piped_job(t, err) : status;
 }
 
 static void note_start(struct train *t)
@@ -405,38 +407,38 @@ static weir_status open_events(struct train *t, weir_error *err)
 static weir_status open_pages(struct train *t, weir_error *err)
 {
 	const struct job_pages_options options = {.address = t->http, .names = &t->http_names, .job = t->job, .name = t->job->name};
-	const weir_status s = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
+	const weir_status status = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
 	if (t->pages)
 		progress_line_note(&t->progress, "http://%s/ shows it", job_pages_address(t->pages));
-	return s;
+	return status;
 }
 
 static weir_status start(struct train *t, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX], ledger[JOB_PLACES_BYTES];
-	weir_status s = supervisor_own_dir(dir, sizeof dir, err);
-	if (s == WEIR_OK)
-		s = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);
-	if (s == WEIR_OK)
-		s = coordinator_start(t, err);
-	if (s == WEIR_OK)
-		s = launch_servers(t, err);
-	if (s == WEIR_OK)
-		s = launch_warm_start(t, err);
+	weir_status status = supervisor_own_dir(dir, sizeof dir, err);
+	if (status == WEIR_OK)
+		status = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);
+	if (status == WEIR_OK)
+		status = coordinator_start(t, err);
+	if (status == WEIR_OK)
+		status = launch_servers(t, err);
+	if (status == WEIR_OK)
+		status = launch_warm_start(t, err);
 	t->workers_ms = clock_ms(t->clock);
-	if (s == WEIR_OK)
-		s = launch_workers(t, err);
-	if (s == WEIR_OK)
-		s = job_servers_find_ledger(t->job, NULL, ledger, err);
-	if (s == WEIR_OK) /* fork first: gRPC starts threads */
-		s = status_poller_open(&t->poller, t->job, ledger, t->logger, err);
-	if (s == WEIR_OK)
-		s = open_events(t, err);
-	if (s == WEIR_OK)
-		s = open_pages(t, err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
+		status = launch_workers(t, err);
+	if (status == WEIR_OK)
+		status = job_servers_find_ledger(t->job, NULL, ledger, err);
+	if (status == WEIR_OK) /* fork first: gRPC starts threads */
+		status = status_poller_open(&t->poller, t->job, ledger, t->logger, err);
+	if (status == WEIR_OK)
+		status = open_events(t, err);
+	if (status == WEIR_OK)
+		status = open_pages(t, err);
+	if (status == WEIR_OK)
 		note_start(t);
-	return s;
+	return status;
 }
 
 /* Cleans up after a failed start, when nothing was trained: the data that the servers of a new run
@@ -487,7 +489,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 {
 	char path[WEIR_PATH_BYTES_MAX + 64], weights[WEIR_PATH_BYTES_MAX + 64];
 	weir_error missing = {0};
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	run_path(t->job, "best.safetensors", weights);
 	r->weights = weights;
 	r->of_job = t->job;
@@ -514,22 +516,22 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	measure_speed(t, r);
 	if (r->finished) {
 		make_audit(t, r);
-		s = note_finished(t, true, err);
+		status = note_finished(t, true, err);
 	}
 	run_path(t->job, "evaluation.json", path);
-	if (s == WEIR_OK && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
-		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
-		              t->job->run_dir);
+	if (status == WEIR_OK && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+		status = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
+		                   t->job->run_dir);
 	FILE *words = t->report_path ? output_words(t->report_path) : stdout;
 	report_print(r, words);
 	fflush(words);
 	run_path(t->job, "report.json", path);
 	const char *const copies[] = {path, t->report_path};
 	for (unsigned i = 0; i < sizeof copies / sizeof *copies && copies[i]; i++) {
-		weir_status written = report_write(r, copies[i], s == WEIR_OK ? err : NULL);
-		s = s == WEIR_OK ? written : s;
+		weir_status written = report_write(r, copies[i], status == WEIR_OK ? err : NULL);
+		status = status == WEIR_OK ? written : status;
 	}
-	return s;
+	return status;
 }
 
 /* Prints the first failure as the last line on stderr and returns the exit status. */
@@ -566,13 +568,13 @@ static int train(struct train *t)
 {
 	struct report report = {0};
 	weir_error *err = &t->failure;
-	weir_status s = prepare(t, &report, err);
-	if (s != WEIR_OK)
+	weir_status status = prepare(t, &report, err);
+	if (status != WEIR_OK)
 		return verb_fail("train", err);
-	s = take_signals(t, err);
-	if (s == WEIR_OK)
-		s = start(t, err);
-	if (s != WEIR_OK) {
+	status = take_signals(t, err);
+	if (status == WEIR_OK)
+		status = start(t, err);
+	if (status != WEIR_OK) {
 		undo_start(t);
 		return verb_fail("train", err);
 	}
@@ -586,9 +588,9 @@ static int train(struct train *t)
 	status_poller_close(t->poller);
 	t->poller = NULL;
 	launch_end(t, t->stop_at_once ? 0 : TRAIN_SERVERS_END_MS);
-	int status = verdict(t, &report);
+	const int code = verdict(t, &report);
 	report_free(&report);
-	return status;
+	return code;
 }
 
 static void train_free(struct train *t)
@@ -619,14 +621,14 @@ static void train_free(struct train *t)
 static weir_status peek_at_resumed(struct train *t, weir_error *err)
 {
 	struct data_check found;
-	weir_status s = find_kept_run(t, err);
-	if (s != WEIR_OK)
-		return s;
-	s = data_check_peek(t->job, t->logger, &found, err);
-	if (s == WEIR_OK)
-		s = check_fingerprint(t, found.parts, err);
+	weir_status status = find_kept_run(t, err);
+	if (status != WEIR_OK)
+		return status;
+	status = data_check_peek(t->job, t->logger, &found, err);
+	if (status == WEIR_OK)
+		status = check_fingerprint(t, found.parts, err);
 	data_check_close(&found);
-	return s;
+	return status;
 }
 
 /* Reports everything that can be checked without creating, starting or deleting anything. */
@@ -634,18 +636,18 @@ static int dry_run(struct train *t)
 {
 	const uint32_t wrong = check_job(t->job, t->logger, stdout);
 	weir_error *err = &t->failure;
-	weir_status s =
+	weir_status status =
 	    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
-	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
-		s = t->resume ? peek_at_resumed(t, err) : refuse_earlier_run(t->job, err);
-	if (s == WEIR_OK && t->report_path)
-		s = report_check_path(t->report_path, t->job, t->options.path, err);
-	if (s == WEIR_OK)
-		s = launch_check_pages(t->job, t->http, err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
+		status = t->resume ? peek_at_resumed(t, err) : refuse_earlier_run(t->job, err);
+	if (status == WEIR_OK && t->report_path)
+		status = report_check_path(t->report_path, t->job, t->options.path, err);
+	if (status == WEIR_OK)
+		status = launch_check_pages(t->job, t->http, err);
+	if (status == WEIR_OK)
 		check_print_plan(t->job, t->resume, t->fresh, stdout);
 	fflush(stdout);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", err);
 }
 
 int verb_train(int count, char **args)
@@ -666,19 +668,20 @@ int verb_train(int count, char **args)
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	progress_line_init(&t.progress, stderr, getenv("TERM"));
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure);
-	if (s == WEIR_OK)
-		s = job_options_take(&t.options, word, &t.failure);
-	if (s == WEIR_OK && t.resume && t.fresh)
-		s = weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(t.accepted.keys.items, t.accepted.keys.count, &t.failure);
-	if (s == WEIR_OK)
-		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure);
+	if (status == WEIR_OK)
+		status = job_options_take(&t.options, word, &t.failure);
+	if (status == WEIR_OK && t.resume && t.fresh)
+		status =
+		    weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(t.accepted.keys.items, t.accepted.keys.count, &t.failure);
+	if (status == WEIR_OK)
+		status = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
+	if (status != WEIR_OK)
 		return verb_usage("train", &t.failure);
-	s = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure);
-	const int status = s != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : train(&t);
+	status = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure);
+	const int code = status != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : train(&t);
 	train_free(&t);
-	return status;
+	return code;
 }

@@ -56,10 +56,10 @@ int verb_sweep(int count, char **args)
 	weir_error err = {0};
 	const struct option options[] = {
 	    {"--keep-going", OPTION_FLAG, &keep_going, NULL, "where a run fails, go on with the others"}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
-	if (s == WEIR_OK && !path)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
+	if (status == WEIR_OK && !path)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");
+	if (status != WEIR_OK)
 		return verb_usage("sweep", &err);
 	if (run(path, keep_going, &stop_signal, &err) == WEIR_OK)
 		return EXIT_SUCCESS;

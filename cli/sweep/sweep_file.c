@@ -68,8 +68,9 @@ static weir_status read_base(struct reader *r, const char *path, const yaml_node
 static weir_status read_out(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	(void)out;
-	weir_status s = keep_text(r, path, node, "a folder", &r->sweep->out);
-	return s == WEIR_OK && strlen(r->sweep->out) > WEIR_PATH_BYTES_MAX / 2 ? fail_value(r, node, path, "a shorter path") : s;
+	weir_status status = keep_text(r, path, node, "a folder", &r->sweep->out);
+	return status == WEIR_OK && strlen(r->sweep->out) > WEIR_PATH_BYTES_MAX / 2 ? fail_value(r, node, path, "a shorter path")
+	                                                                            : status;
 }
 
 static weir_status read_metric(struct reader *r, const char *path, const yaml_node_t *node, void *out)
@@ -167,15 +168,15 @@ static weir_status read_map(struct reader *r, const char *path, const yaml_node_
                             uint32_t count, void *out)
 {
 	bool given[KEYS_MAX] = {false};
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (node->type != YAML_MAPPING_NODE)
 		return fail_value(r, node, path, "a map");
-	for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top && s == WEIR_OK; p++)
-		s = read_pair(r, path, p, fields, count, given, out);
-	for (uint32_t i = 0; i < count && s == WEIR_OK; i++)
+	for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top && status == WEIR_OK; p++)
+		status = read_pair(r, path, p, fields, count, given, out);
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
 		if (fields[i].expected && !given[i])
-			s = fail_at(r, node, path, "%s is missing; expected %s", fields[i].name, fields[i].expected);
-	return s;
+			status = fail_at(r, node, path, "%s is missing; expected %s", fields[i].name, fields[i].expected);
+	return status;
 }
 
 /* --- Runs */
@@ -207,16 +208,17 @@ static bool sets_key(const char *set, const char *key)
 static weir_status read_set(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	struct sweep_run *run = out;
-	weir_status s = list_of(r, path, node, SWEEP_SETS_MAX, "a list of 'KEY=VALUE'", &run->sets_count);
-	for (uint32_t i = 0; i < run->sets_count && s == WEIR_OK; i++) {
+	weir_status status = list_of(r, path, node, SWEEP_SETS_MAX, "a list of 'KEY=VALUE'", &run->sets_count);
+	for (uint32_t i = 0; i < run->sets_count && status == WEIR_OK; i++) {
 		const yaml_node_t *item = item_of(r, node, i);
-		s = keep_text(r, path, item, "KEY=VALUE, such as model.dim=16", &run->sets[i]);
-		if (s == WEIR_OK && (!strchr(run->sets[i], '=') || run->sets[i][0] == '='))
-			s = fail_value(r, item, path, "KEY=VALUE, such as model.dim=16");
-		if (s == WEIR_OK && (sets_key(run->sets[i], "run_dir") || sets_key(run->sets[i], "train.seed")))
-			s = fail_at(r, item, path, "'%.*s': run_dir and train.seed are the sweep's own to set", VALUE_SHOWN, run->sets[i]);
+		status = keep_text(r, path, item, "KEY=VALUE, such as model.dim=16", &run->sets[i]);
+		if (status == WEIR_OK && (!strchr(run->sets[i], '=') || run->sets[i][0] == '='))
+			status = fail_value(r, item, path, "KEY=VALUE, such as model.dim=16");
+		if (status == WEIR_OK && (sets_key(run->sets[i], "run_dir") || sets_key(run->sets[i], "train.seed")))
+			status =
+			    fail_at(r, item, path, "'%.*s': run_dir and train.seed are the sweep's own to set", VALUE_SHOWN, run->sets[i]);
 	}
-	return s;
+	return status;
 }
 
 static weir_status read_set_of_all(struct reader *r, const char *path, const yaml_node_t *node, void *out)
@@ -269,20 +271,20 @@ static weir_status load(struct reader *r, const char *text)
 	if (!yaml_parser_initialize(&parser))
 		return weir_fail(r->err, WEIR_E_MEMORY, "%s: no memory to read it", r->sweep->path);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
-	weir_status s = load_document(r, &parser);
-	if (s == WEIR_OK) {
-		s = read_document(r);
+	weir_status status = load_document(r, &parser);
+	if (status == WEIR_OK) {
+		status = read_document(r);
 		yaml_document_delete(&r->yaml);
 	}
-	if (s == WEIR_OK)
-		s = load_document(r, &parser);
-	if (s == WEIR_OK) {
+	if (status == WEIR_OK)
+		status = load_document(r, &parser);
+	if (status == WEIR_OK) {
 		const yaml_node_t *second = yaml_document_get_root_node(&r->yaml);
-		s = second ? fail_at(r, second, "", "a second YAML document; expected one") : WEIR_OK;
+		status = second ? fail_at(r, second, "", "a second YAML document; expected one") : WEIR_OK;
 		yaml_document_delete(&r->yaml);
 	}
 	yaml_parser_delete(&parser);
-	return s;
+	return status;
 }
 
 weir_status sweep_file_parse(struct sweep **out, const char *text, const char *path, weir_error *err)
@@ -308,15 +310,15 @@ weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *er
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	weir_status s = job_read_file(path, &text, &bytes, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = job_read_file(path, &text, &bytes, err);
+	if (status != WEIR_OK)
+		return status;
 	if (strlen(text) != bytes)
-		s = weir_fail(err, WEIR_E_PARSE, "%s: a zero byte at offset %zu: this is not a YAML text", path, strlen(text));
+		status = weir_fail(err, WEIR_E_PARSE, "%s: a zero byte at offset %zu: this is not a YAML text", path, strlen(text));
 	else
-		s = sweep_file_parse(out, text, path, err);
+		status = sweep_file_parse(out, text, path, err);
 	free(text);
-	return s;
+	return status;
 }
 
 void sweep_free(struct sweep *s)

@@ -103,9 +103,9 @@ static weir_status remove_file(const char *path, weir_error *err)
 static weir_status note_finished(const struct runner *r, const struct task *t, weir_error *err)
 {
 	struct json *note = make_note(r, t);
-	weir_status s = note ? json_write_file(note, t->note, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", t->note);
+	weir_status status = note ? json_write_file(note, t->note, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", t->note);
 	json_destroy(note);
-	return s;
+	return status;
 }
 
 /* --- Running */
@@ -204,19 +204,19 @@ static weir_status put_aside(const struct runner *r, const struct task *t, weir_
 	char from[RUN_PATH_BYTES], to[RUN_PATH_BYTES];
 	snprintf(from, sizeof from, "%s/" SWEEP_RUN_DIR, r->sweep->out);
 	snprintf(to, sizeof to, "%s/%s.failed", r->sweep->out, t->name);
-	weir_status s = run_dir_remove(to, err);
-	if (s == WEIR_OK && access(from, F_OK) == 0)
-		s = disk_system()->ops->rename(disk_system(), from, to, err);
-	return s;
+	weir_status status = run_dir_remove(to, err);
+	if (status == WEIR_OK && access(from, F_OK) == 0)
+		status = disk_system()->ops->rename(disk_system(), from, to, err);
+	return status;
 }
 
-static weir_status on_failure(struct runner *r, const struct task *t, weir_status s, const weir_error *why)
+static weir_status on_failure(struct runner *r, const struct task *t, weir_status status, const weir_error *why)
 {
 	if (r->outcome->stop_signal)
 		return WEIR_OK;
 	r->outcome->failed++;
 	if (!r->keep_going)
-		return weir_fail(r->err, s, "%s", why->text);
+		return weir_fail(r->err, status, "%s", why->text);
 	fprintf(stderr, "[%u/%u] FAILED: %s\n", t->number + 1, r->sweep->runs_count * r->sweep->seeds_count, why->text);
 	return put_aside(r, t, r->err);
 }
@@ -230,21 +230,21 @@ static weir_status do_task(struct runner *r, const struct task *t)
 		tell(r, t, "kept");
 		return WEIR_OK;
 	}
-	weir_status s = remove_file(t->note, r->err);
-	if (s == WEIR_OK)
-		s = remove_file(t->report, r->err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = remove_file(t->note, r->err);
+	if (status == WEIR_OK)
+		status = remove_file(t->report, r->err);
+	if (status != WEIR_OK)
+		return status;
 	tell(r, t, "begun");
-	s = train(r, t, &why);
-	if (s == WEIR_OK)
-		s = sweep_result_read(r->sweep, t->report, result, &why);
-	if (s != WEIR_OK)
-		return on_failure(r, t, s, &why);
+	status = train(r, t, &why);
+	if (status == WEIR_OK)
+		status = sweep_result_read(r->sweep, t->report, result, &why);
+	if (status != WEIR_OK)
+		return on_failure(r, t, status, &why);
 	r->outcome->ran++;
-	s = note_finished(r, t, r->err);
+	status = note_finished(r, t, r->err);
 	tell(r, t, "finished");
-	return s == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : s;
+	return status == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : status;
 }
 
 static weir_status take_signals(struct runner *r)
@@ -262,16 +262,16 @@ static weir_status do_all(struct runner *r)
 {
 	const uint32_t all = r->sweep->runs_count * r->sweep->seeds_count;
 	struct task *t = malloc(sizeof *t); /* its paths are too long for the stack */
-	weir_status s = t ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "no memory for a run");
+	weir_status status = t ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "no memory for a run");
 	fprintf(stderr, "%s: %u run%s with %u seed%s each; results in %s\n", r->sweep->path, r->sweep->runs_count,
 	        r->sweep->runs_count > 1 ? "s" : "", r->sweep->seeds_count, r->sweep->seeds_count > 1 ? "s" : "", r->sweep->out);
-	for (uint32_t i = 0; i < all && s == WEIR_OK && !r->outcome->stop_signal; i++) {
+	for (uint32_t i = 0; i < all && status == WEIR_OK && !r->outcome->stop_signal; i++) {
 		make_task(r->sweep, i, t);
-		s = do_task(r, t);
+		status = do_task(r, t);
 		(void)read_signals(r, 0);
 	}
 	free(t);
-	return s == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : s;
+	return status == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : status;
 }
 
 weir_status sweep_run_all(const struct sweep *s, bool keep_going, struct sweep_result *results, struct sweep_outcome *outcome,

@@ -99,12 +99,12 @@ int verb_certs(int count, char **args)
 	    {"--host", OPTION_LIST, &v.hosts, "HOST", "issue: a host name or IP address, for an etcd; may be given again"},
 	    {"--lifetime", OPTION_TEXT, &v.lifetime, "90d",
 	     "how long it is valid: d, h, m or s (" CERTIFICATE_LIFETIME "; init: " COORD_RECORDS_LIFETIME ")"}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s == WEIR_OK && (!word || (strcmp(word, "init") != 0 && strcmp(word, "issue") != 0)))
-		s = weir_fail(&err, WEIR_E_INVALID, "needs init or issue");
-	if (s == WEIR_OK && !v.dir)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --dir DIR");
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status == WEIR_OK && (!word || (strcmp(word, "init") != 0 && strcmp(word, "issue") != 0)))
+		status = weir_fail(&err, WEIR_E_INVALID, "needs init or issue");
+	if (status == WEIR_OK && !v.dir)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --dir DIR");
+	if (status != WEIR_OK)
 		return verb_usage("certs", &err);
 	return strcmp(word, "init") == 0 ? init(&v) : issue(&v);
 }

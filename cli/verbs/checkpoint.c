@@ -48,9 +48,9 @@ static void asker_close(struct asker *a)
 /* places: "A,B,C". */
 static weir_status asker_open(struct asker *a, const struct checkpoint_verb *v, const char *places, weir_error *err)
 {
-	const weir_status s = transport_open(&a->rpc, v->job, v->logger, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = transport_open(&a->rpc, v->job, v->logger, err);
+	if (status != WEIR_OK)
+		return status;
 	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
 	return a->loop ? ledger_client_open(&a->ledger, a->rpc, a->loop, places, err) : err->status;
 }
@@ -70,12 +70,12 @@ static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **
 	q.start = start;
 	for (;;) {
 		ProtobufCMessage *m;
-		const weir_status s = ledger_client_ask(a->ledger, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-		                                        &weir__v1__checkpoint_reply__descriptor, &m, err);
+		const weir_status status = ledger_client_ask(a->ledger, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+		                                             &weir__v1__checkpoint_reply__descriptor, &m, err);
 		*out = (Weir__V1__CheckpointReply *)m;
-		const bool passes = s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT;
+		const bool passes = status == WEIR_E_MOVED || status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT;
 		if (!passes || !may_move(a) || clock_ms(clock) >= until_ms)
-			return s;
+			return status;
 		*err = (weir_error){0};
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	}
@@ -90,36 +90,36 @@ static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
  * end; free it with wire_free. */
 static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
-	weir_status s = ask(a, true, last, err);
-	const uint64_t sequence = s == WEIR_OK ? (*last)->sequence : 0;
-	const uint32_t at = s == WEIR_OK ? ledger_client_at(a->ledger) : 0;
-	while (s == WEIR_OK && !has_ended(*last, sequence)) {
+	weir_status status = ask(a, true, last, err);
+	const uint64_t sequence = status == WEIR_OK ? (*last)->sequence : 0;
+	const uint32_t at = status == WEIR_OK ? ledger_client_at(a->ledger) : 0;
+	while (status == WEIR_OK && !has_ended(*last, sequence)) {
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 		wire_free(&(*last)->base);
 		*last = NULL;
-		s = ask(a, false, last, err);
+		status = ask(a, false, last, err);
 		/* each server counts its own checkpoints, from 0 */
-		if (s == WEIR_OK && (ledger_client_at(a->ledger) != at || (*last)->sequence < sequence))
+		if (status == WEIR_OK && (ledger_client_at(a->ledger) != at || (*last)->sequence < sequence))
 			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
 			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
 	}
-	if (s == WEIR_OK && (*last)->outcome->code)
-		s = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
-	return s;
+	if (status == WEIR_OK && (*last)->outcome->code)
+		status = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
+	return status;
 }
 
 /* Requests a checkpoint again if the ledger moves meanwhile. */
 static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
-	weir_status s = take(a, last, err);
-	for (uint32_t moves = 0; may_move(a) && s == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
+	weir_status status = take(a, last, err);
+	for (uint32_t moves = 0; may_move(a) && status == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
 		if (*last)
 			wire_free(&(*last)->base);
 		*last = NULL;
 		*err = (weir_error){0};
-		s = take(a, last, err);
+		status = take(a, last, err);
 	}
-	return s;
+	return status;
 }
 
 static weir_status print_taken(const struct checkpoint_verb *v, const Weir__V1__CheckpointReply *r, weir_error *err)
@@ -134,9 +134,9 @@ static weir_status print_taken(const struct checkpoint_verb *v, const Weir__V1__
 	json_set_text(j, "name", r->name);
 	json_set_count(j, "bytes", r->bytes);
 	json_set_real(j, "wall_s", (double)r->wall_ms / 1e3);
-	weir_status s = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
+	weir_status status = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
@@ -144,17 +144,17 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
 	char address[JOB_PLACES_BYTES];
-	weir_status s = job_servers_find_ledger(v->job, v->at, address, err);
-	if (s == WEIR_OK)
-		s = asker_open(&a, v, address, err);
-	if (s == WEIR_OK)
-		s = take_anywhere(&a, &last, err);
-	if (s == WEIR_OK)
-		s = print_taken(v, last, err);
+	weir_status status = job_servers_find_ledger(v->job, v->at, address, err);
+	if (status == WEIR_OK)
+		status = asker_open(&a, v, address, err);
+	if (status == WEIR_OK)
+		status = take_anywhere(&a, &last, err);
+	if (status == WEIR_OK)
+		status = print_taken(v, last, err);
 	if (last)
 		wire_free(&last->base);
 	asker_close(&a);
-	return s;
+	return status;
 }
 
 /* --- Verifying a checkpoint */
@@ -191,9 +191,9 @@ static weir_status print_verified(const struct checkpoint_verb *v, const struct 
 	json_set_count(j, "bytes", bytes);
 	json_set_text(j, "values", row_precision_name(m->values));
 	json_set_text(j, "slots", row_precision_name(m->slots));
-	weir_status s = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
+	weir_status status = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory to print");
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 static weir_status verify(struct checkpoint_verb *v, weir_error *err)
@@ -201,14 +201,14 @@ static weir_status verify(struct checkpoint_verb *v, weir_error *err)
 	struct blob_store *store = NULL;
 	struct checkpoint_manifest m = {0};
 	uint64_t bytes = 0;
-	weir_status s = checkpoint_find(v->job, v->from, &store, &m, err);
-	if (s == WEIR_OK)
-		s = checkpoint_verify(store, &m, &bytes, err);
-	if (s == WEIR_OK)
-		s = print_verified(v, &m, bytes, err);
+	weir_status status = checkpoint_find(v->job, v->from, &store, &m, err);
+	if (status == WEIR_OK)
+		status = checkpoint_verify(store, &m, &bytes, err);
+	if (status == WEIR_OK)
+		status = print_verified(v, &m, bytes, err);
 	checkpoint_manifest_free(&m);
 	blob_close(store);
-	return s;
+	return status;
 }
 
 /* --- The verb */
@@ -233,21 +233,22 @@ int verb_checkpoint(int count, char **args)
 	                                 {"--json", OPTION_FLAG, &v.json, NULL, "what was done, as JSON"}};
 	const char *words[2] = {NULL, NULL};
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, 2, &err);
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, 2, &err);
 	bool verifying = words[0] && strcmp(words[0], "verify") == 0;
 	const char *path = verifying ? words[1] : words[0];
-	if (s == WEIR_OK && !verifying && words[1])
-		s = weir_fail(&err, WEIR_E_INVALID, "unexpected '%s'; there is `weir checkpoint` and `weir checkpoint verify`", words[1]);
+	if (status == WEIR_OK && !verifying && words[1])
+		status =
+		    weir_fail(&err, WEIR_E_INVALID, "unexpected '%s'; there is `weir checkpoint` and `weir checkpoint verify`", words[1]);
 	v.options.path = path ? path : v.options.path;
-	if (s == WEIR_OK)
-		s = prepare(&v, verifying, &err);
-	if (s != WEIR_OK)
+	if (status == WEIR_OK)
+		status = prepare(&v, verifying, &err);
+	if (status != WEIR_OK)
 		return verb_usage("checkpoint", &err);
 	if (v.options.path)
-		s = job_options_load(&v.options, &v.job, &err);
-	if (s == WEIR_OK)
-		s = verifying ? verify(&v, &err) : take_one(&v, &err);
+		status = job_options_load(&v.options, &v.job, &err);
+	if (status == WEIR_OK)
+		status = verifying ? verify(&v, &err) : take_one(&v, &err);
 	job_free(v.job);
 	logger_destroy(v.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("checkpoint", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("checkpoint", &err);
 }

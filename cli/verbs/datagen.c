@@ -22,17 +22,17 @@ int verb_datagen(int count, char **args)
 	                                 {"--ids", OPTION_COUNT, &ids, "N", "number of ids (1000000)"},
 	                                 {"--seed", OPTION_COUNT, &seed, "S", "the same seed, the same file"},
 	                                 {"--out", OPTION_TEXT, &out, "FILE", "the file to write"}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, NULL, 0, &err);
-	if (s == WEIR_OK && (rows == 0 || !out))
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --rows N and --out FILE");
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, NULL, 0, &err);
+	if (status == WEIR_OK && (rows == 0 || !out))
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --rows N and --out FILE");
+	if (status != WEIR_OK)
 		return verb_usage("datagen", &err);
-	s = output_begin(&output, out, &err);
-	if (s == WEIR_OK) {
+	status = output_begin(&output, out, &err);
+	if (status == WEIR_OK) {
 		const struct generate_options o = {.path = output.path, .rows = rows, .ids = ids, .seed = seed};
-		s = output_end(&output, generate_criteo(&o, &truth, &err), &err);
+		status = output_end(&output, generate_criteo(&o, &truth, &err), &err);
 	}
-	if (s != WEIR_OK)
+	if (status != WEIR_OK)
 		return verb_fail("datagen", &err);
 	fprintf(output_words(out),
 	        "%s: %" PRIu64 " rows, %" PRIu64 " clicks, %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64

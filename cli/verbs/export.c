@@ -32,7 +32,7 @@ static bool read_format(const char *text, enum export_format *out)
 			*out = (enum export_format)i;
 			return true;
 		}
-	return text == NULL;
+	return !text;
 }
 
 static weir_status check(const struct scoring_verb *v, weir_error *err)

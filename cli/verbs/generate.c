@@ -59,11 +59,11 @@ static weir_status read_number(const char *name, const char *text, double from, 
 static weir_status check_arguments(struct verb_generate *v, weir_error *err)
 {
 	struct generation *g = &v->generation;
-	weir_status s = read_number("--temperature", v->temperature, 0, 100, &g->sampling.temperature, err);
-	if (s == WEIR_OK)
-		s = read_number("--top-p", v->top_p, 1e-6, 1, &g->sampling.top_p, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = read_number("--temperature", v->temperature, 0, 100, &g->sampling.temperature, err);
+	if (status == WEIR_OK)
+		status = read_number("--top-p", v->top_p, 1e-6, 1, &g->sampling.top_p, err);
+	if (status != WEIR_OK)
+		return status;
 	if (v->tokens_max > UINT32_MAX || v->top_k > UINT32_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "--max-tokens and --top-k are at most %u", UINT32_MAX);
 	if (v->prompt && v->prompt_file)
@@ -85,19 +85,19 @@ static weir_status read_prompt(struct verb_generate *v, weir_error *err)
 		           : weir_fail(err, WEIR_E_LIMIT, "--prompt is longer than %d bytes", PROMPT_BYTES_MAX);
 	const char *name = v->prompt_file ? v->prompt_file : "standard input";
 	FILE *f = v->prompt_file ? fopen(v->prompt_file, "r") : stdin;
-	weir_status s = f ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
+	weir_status status = f ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
 	char part[4096];
 	size_t n;
-	while (s == WEIR_OK && (n = fread(part, 1, sizeof part, f)) > 0) {
+	while (status == WEIR_OK && (n = fread(part, 1, sizeof part, f)) > 0) {
 		const size_t mark = v->text.size == 0 ? text_mark_of(part, n) : 0;
 		if (!buffer_append(&v->text, part + mark, n - mark, PROMPT_BYTES_MAX))
-			s = weir_fail(err, WEIR_E_LIMIT, "%s is longer than %d bytes", name, PROMPT_BYTES_MAX);
+			status = weir_fail(err, WEIR_E_LIMIT, "%s is longer than %d bytes", name, PROMPT_BYTES_MAX);
 	}
-	if (s == WEIR_OK && ferror(f))
-		s = weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
+	if (status == WEIR_OK && ferror(f))
+		status = weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
 	if (f && f != stdin)
 		fclose(f);
-	return s;
+	return status;
 }
 
 /* --- The weights */
@@ -123,25 +123,25 @@ static weir_status open_folder(struct verb_generate *v, weir_error *err)
 		    err, WEIR_E_UNSUPPORTED,
 		    "%s has adapter_config.json, too: expected a job with model.from and model.lora.from, which are computed together",
 		    v->folder);
-	weir_status s = model_folder_config(v->folder, &config, err);
-	if (s == WEIR_OK && !(v->backend = backend_open(&(struct backend_options){.device = v->device}, err)))
-		s = err->status;
-	if (s == WEIR_OK)
-		s = transformer_create(&v->own, v->backend, &config, &plain, &v->layout, err);
-	if (s == WEIR_OK)
-		s = model_folder_open(&file, v->folder, &v->layout, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = model_folder_config(v->folder, &config, err);
+	if (status == WEIR_OK && !(v->backend = backend_open(&(struct backend_options){.device = v->device}, err)))
+		status = err->status;
+	if (status == WEIR_OK)
+		status = transformer_create(&v->own, v->backend, &config, &plain, &v->layout, err);
+	if (status == WEIR_OK)
+		status = model_folder_open(&file, v->folder, &v->layout, err);
+	if (status != WEIR_OK)
+		return status;
 	v->generation.backend = v->backend;
 	v->generation.transformer = v->own;
 	float *weights = malloc(v->layout.elements * sizeof *weights);
 	if (weights)
 		model_folder_read(file, 0, v->layout.elements, weights);
-	s = weights ? to_backend(v, weights, v->layout.elements, err)
-	            : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", v->folder);
+	status = weights ? to_backend(v, weights, v->layout.elements, err)
+	                 : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", v->folder);
 	free(weights);
 	model_folder_close(file);
-	return s;
+	return status;
 }
 
 static weir_status open_job(struct verb_generate *v, weir_error *err)
@@ -153,13 +153,13 @@ static weir_status open_job(struct verb_generate *v, weir_error *err)
 	v->scoring.find_only = true;
 	struct backend_options where = device_options(job, 0, 0, false);
 	where.device = v->device ? v->device : where.device;
-	weir_status s = scoring_open(&v->found, &v->scoring, err);
-	if (s == WEIR_OK)
-		s = job_weights_open(&v->weights, &v->found, job, &where, err);
-	if (s == WEIR_OK)
-		s = job_weights_read(&v->weights, &v->found, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = scoring_open(&v->found, &v->scoring, err);
+	if (status == WEIR_OK)
+		status = job_weights_open(&v->weights, &v->found, job, &where, err);
+	if (status == WEIR_OK)
+		status = job_weights_read(&v->weights, &v->found, err);
+	if (status != WEIR_OK)
+		return status;
 	v->generation.backend = v->weights.backend;
 	v->generation.transformer = model_transformer(v->weights.model);
 	return to_backend(v, v->weights.trained, model_table_elements(v->weights.model, MODEL_DENSE), err);
@@ -185,9 +185,9 @@ static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *
 {
 	const char *folder = v->folder ? v->folder : v->job->model.from;
 	struct generation_config config = {0};
-	const weir_status s = folder[0] ? generation_config_read(folder, &config, err) : WEIR_OK;
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = folder[0] ? generation_config_read(folder, &config, err) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
 	if (config.ignored[0])
 		fprintf(stderr,
 		        "weir generate: %s/generation_config.json has %s, which weir generate does not do: the text is another one\n",
@@ -213,9 +213,10 @@ static weir_status open_tokenizer(struct verb_generate *v, weir_error *err)
 	if (!place[0])
 		return weir_fail(err, WEIR_E_INVALID, "the job names no tokenizer: expected --tokenizer FOLDER|FILE|bytes");
 	weir_error why = {0};
-	const weir_status s = tokenizer_open(&v->tokenizer, place, &why);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "%s%s", why.text, v->tokenizer_place ? "" : "; --tokenizer FOLDER|FILE|bytes names another");
+	const weir_status status = tokenizer_open(&v->tokenizer, place, &why);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "%s%s", why.text,
+		                 v->tokenizer_place ? "" : "; --tokenizer FOLDER|FILE|bytes names another");
 	const struct tokenizer_info *info = tokenizer_get_info(v->tokenizer);
 	v->format = chat_settle(v->job ? v->job->data.chat : CHAT_AUTO, info->chat_template);
 	if (v->chat && v->format == CHAT_NONE)
@@ -239,8 +240,8 @@ static weir_status make_conversation(struct verb_generate *v, weir_error *err)
 	messages[count++] = (struct chat_message){"user", v->text.data ? v->text.data : "", v->text.size};
 	messages[count++] = (struct chat_message){"assistant", "", 0};
 	const char *why = chat_render(v->format, messages, count, info->bos_text, info->eos_text, chat);
-	weir_status s = why ? weir_fail(err, WEIR_E_INVALID, "--chat: %s", why) : WEIR_OK;
-	if (s == WEIR_OK) {
+	weir_status status = why ? weir_fail(err, WEIR_E_INVALID, "--chat: %s", why) : WEIR_OK;
+	if (status == WEIR_OK) {
 		const size_t begin = chat->answers[0], end = chat->answers[1];
 		const uint32_t stop = tokenizer_id(v->tokenizer, chat->text.data + begin, end - begin);
 		if (stop != TOKEN_NONE)
@@ -252,7 +253,7 @@ static weir_status make_conversation(struct verb_generate *v, weir_error *err)
 	}
 	buffer_free(&chat->text);
 	free(chat);
-	return s;
+	return status;
 }
 
 static weir_status encode(struct verb_generate *v, weir_error *err)
@@ -261,12 +262,12 @@ static weir_status encode(struct verb_generate *v, weir_error *err)
 	const struct encoding how = {.affixes = !v->chat};
 	const struct tokenizer_info *info = tokenizer_get_info(v->tokenizer);
 	weir_error why = {0};
-	weir_status s = encoder_create(&e, v->tokenizer, &why);
-	if (s == WEIR_OK)
-		s = encoder_run(e, v->text.data ? v->text.data : "", v->text.size, &how, &v->tokens, &why);
+	weir_status status = encoder_create(&e, v->tokenizer, &why);
+	if (status == WEIR_OK)
+		status = encoder_run(e, v->text.data ? v->text.data : "", v->text.size, &how, &v->tokens, &why);
 	encoder_free(e);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "the prompt: %s", why.text);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "the prompt: %s", why.text);
 	const uint32_t begin = info->bos != TOKEN_NONE ? info->bos : info->eos;
 	if (v->tokens.count == 0 && begin != TOKEN_NONE && token_list_reserve(&v->tokens, 1))
 		v->tokens.ids[v->tokens.count++] = begin;
@@ -320,44 +321,44 @@ static weir_status generate(struct verb_generate *v, weir_error *err)
 	                                   [GENERATION_POSITIONS] = "the model has no more positions"};
 	struct writer w = {0};
 	enum generation_end end = GENERATION_STOPPED;
-	weir_status s = decoder_create(&w.decoder, v->tokenizer, true, err);
+	weir_status status = decoder_create(&w.decoder, v->tokenizer, true, err);
 	/* the text of a token depends on the tokens before it */
-	for (size_t i = 0; i < v->tokens.count && s == WEIR_OK; i++) {
+	for (size_t i = 0; i < v->tokens.count && status == WEIR_OK; i++) {
 		size_t ignored;
 		(void)decoder_next(w.decoder, v->tokens.ids[i], &ignored);
 	}
-	if (s == WEIR_OK)
-		s = generation_run(&v->generation, v->tokens.ids, v->tokens.count, write_token, &w, &end, err);
-	if (s == WEIR_OK && w.waiting.size > 0)
-		s = write_text(&w, true, err);
-	if (s == WEIR_OK) {
+	if (status == WEIR_OK)
+		status = generation_run(&v->generation, v->tokens.ids, v->tokens.count, write_token, &w, &end, err);
+	if (status == WEIR_OK && w.waiting.size > 0)
+		status = write_text(&w, true, err);
+	if (status == WEIR_OK) {
 		printf("\n");
 		fprintf(stderr, "%zu tokens of the prompt, %" PRIu64 " more: %s; weights of %s\n", v->tokens.count, w.tokens, ends[end],
 		        v->folder ? v->folder : v->found.source);
 	}
 	buffer_free(&w.waiting);
 	decoder_free(w.decoder);
-	return s;
+	return status;
 }
 
 static weir_status run(struct verb_generate *v, weir_error *err)
 {
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (!v->folder)
-		s = job_options_load(&v->job_options, &v->job, err);
-	if (s == WEIR_OK && v->job)
+		status = job_options_load(&v->job_options, &v->job, err);
+	if (status == WEIR_OK && v->job)
 		device_show(v->job, 0);
-	if (s == WEIR_OK)
-		s = v->folder ? open_folder(v, err) : open_job(v, err);
-	if (s == WEIR_OK)
-		s = open_tokenizer(v, err);
-	if (s == WEIR_OK)
-		s = read_prompt(v, err);
-	if (s == WEIR_OK && v->chat)
-		s = make_conversation(v, err);
-	if (s == WEIR_OK)
-		s = encode(v, err);
-	return s == WEIR_OK ? generate(v, err) : s;
+	if (status == WEIR_OK)
+		status = v->folder ? open_folder(v, err) : open_job(v, err);
+	if (status == WEIR_OK)
+		status = open_tokenizer(v, err);
+	if (status == WEIR_OK)
+		status = read_prompt(v, err);
+	if (status == WEIR_OK && v->chat)
+		status = make_conversation(v, err);
+	if (status == WEIR_OK)
+		status = encode(v, err);
+	return status == WEIR_OK ? generate(v, err) : status;
 }
 
 static void release(struct verb_generate *v)
@@ -401,27 +402,28 @@ int verb_generate(int count, char **args)
 	    {"--device", OPTION_TEXT, &v.device, "DEVICE", "auto, cpu, cuda or cuda:N (the job's; of a folder auto)"}};
 	const char *word = NULL;
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s == WEIR_OK && word && model_folder_is(word))
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status == WEIR_OK && word && model_folder_is(word))
 		v.folder = word;
-	else if (s == WEIR_OK && word && folder_exists(word))
-		s = weir_fail(&err, WEIR_E_INVALID,
+	else if (status == WEIR_OK && word && folder_exists(word))
+		status =
+		    weir_fail(&err, WEIR_E_INVALID,
 		              "%s is a folder without config.json: expected a model's, or a job file (and --weights %s)", word, word);
-	if (s == WEIR_OK && !v.folder)
-		s = job_options_take(&v.job_options, word, &err);
-	if (s == WEIR_OK && v.folder && (v.scoring.at || v.scoring.weights || v.job_options.sets.count > 0))
-		s = weir_fail(&err, WEIR_E_INVALID, "--at, --weights and --set are of a job, and %s is a model folder", word);
+	if (status == WEIR_OK && !v.folder)
+		status = job_options_take(&v.job_options, word, &err);
+	if (status == WEIR_OK && v.folder && (v.scoring.at || v.scoring.weights || v.job_options.sets.count > 0))
+		status = weir_fail(&err, WEIR_E_INVALID, "--at, --weights and --set are of a job, and %s is a model folder", word);
 	v.scoring.accepted = &v.accepted;
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
 	v.device = v.folder && !v.device ? "auto" : v.device;
-	if (s == WEIR_OK)
-		s = check_arguments(&v, &err);
-	if (s == WEIR_OK)
-		s = job_options_logger(&v.job_options, "weir", LOG_WARN, &v.scoring.logger, &err);
-	if (s != WEIR_OK)
+	if (status == WEIR_OK)
+		status = check_arguments(&v, &err);
+	if (status == WEIR_OK)
+		status = job_options_logger(&v.job_options, "weir", LOG_WARN, &v.scoring.logger, &err);
+	if (status != WEIR_OK)
 		return verb_usage("generate", &err);
-	s = run(&v, &err);
+	status = run(&v, &err);
 	release(&v);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("generate", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("generate", &err);
 }

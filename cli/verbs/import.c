@@ -30,17 +30,18 @@ static weir_status check_idle(const struct import *i, const char *address, weir_
 {
 	struct status_poller *w = NULL;
 	struct overview o = {0};
-	weir_status s = status_poller_open(&w, i->job, address, i->logger, err);
-	if (s == WEIR_OK)
-		s = status_poller_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
-	if (s == WEIR_OK && o.workers_live > 0)
-		s = weir_fail(err, WEIR_E_STATE,
+	weir_status status = status_poller_open(&w, i->job, address, i->logger, err);
+	if (status == WEIR_OK)
+		status = status_poller_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
+	if (status == WEIR_OK && o.workers_live > 0)
+		status =
+		    weir_fail(err, WEIR_E_STATE,
 		              "the job at %s trains, with %u worker%s: stop them before an import, or begin a run with these weights by "
 		              "train.warm_start",
 		              address, o.workers_live, o.workers_live == 1 ? "" : "s");
 	overview_free(&o);
 	status_poller_close(w);
-	return s;
+	return status;
 }
 
 static weir_status import(struct import *i, weir_error *err)
@@ -48,35 +49,35 @@ static weir_status import(struct import *i, weir_error *err)
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	struct job_security security;
 	job_security(i->job, ROLE_ADMIN, &security);
-	weir_status s = job_servers_find_ledger(i->job, i->at, address, err);
+	weir_status status = job_servers_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
-	if (s == WEIR_OK)
-		s = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);
+	if (status == WEIR_OK)
+		status = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);
 	const struct fingerprint_parts parts = {.items = {i->weights.data}, .weights_only = true};
-	if (s == WEIR_OK)
-		s = job_fingerprint(i->job, &parts, &i->fingerprint, err);
-	if (s == WEIR_OK)
-		s = weir_open(&i->client,
-		              &(weir_options){.ledger = address,
-		                              .name = name,
-		                              .role = WEIR_OBSERVER,
-		                              .fingerprint = i->fingerprint.text,
-		                              .security = security.is},
-		              err);
-	if (s == WEIR_OK) /* the ledger answers, because it has accepted this client */
-		s = check_idle(i, address, err);
-	if (s != WEIR_OK)
-		return s;
+	if (status == WEIR_OK)
+		status = job_fingerprint(i->job, &parts, &i->fingerprint, err);
+	if (status == WEIR_OK)
+		status = weir_open(&i->client,
+		                   &(weir_options){.ledger = address,
+		                                   .name = name,
+		                                   .role = WEIR_OBSERVER,
+		                                   .fingerprint = i->fingerprint.text,
+		                                   .security = security.is},
+		                   err);
+	if (status == WEIR_OK) /* the ledger answers, because it has accepted this client */
+		status = check_idle(i, address, err);
+	if (status != WEIR_OK)
+		return status;
 	const struct training_length length = training_length_of(i->job, i->weights.data);
 	struct tables tables = {0};
 	uint64_t rows = 0;
-	s = tables_register(&tables, i->weights.model, &length, i->client, err);
-	if (s == WEIR_OK)
-		s = i->weights.snapshot ? snapshot_assign(i->weights.snapshot, &tables, i->client, &rows, err)
-		                        : import_checkpoint(i->job, i->in, &tables, i->client, &rows, err);
-	if (s == WEIR_OK)
+	status = tables_register(&tables, i->weights.model, &length, i->client, err);
+	if (status == WEIR_OK)
+		status = i->weights.snapshot ? snapshot_assign(i->weights.snapshot, &tables, i->client, &rows, err)
+		                             : import_checkpoint(i->job, i->in, &tables, i->client, &rows, err);
+	if (status == WEIR_OK)
 		printf("%s: %" PRIu64 " rows and the dense weights are set in the job at %s\n", i->in, rows, address);
-	return s;
+	return status;
 }
 
 static void import_free(struct import *i)
@@ -100,20 +101,20 @@ int verb_import(int count, char **args)
 	    {"--in", OPTION_TEXT, &i.in, "PATH", "weights as a safetensors file, a model folder, or a checkpoint's folder"}};
 	const char *word = NULL;
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s == WEIR_OK)
-		s = job_options_take(&i.options, word, &err);
-	if (s == WEIR_OK && !i.in)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, --in a model folder, or --in a checkpoint");
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(i.accepted.keys.items, i.accepted.keys.count, &err);
-	if (s == WEIR_OK)
-		s = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status == WEIR_OK)
+		status = job_options_take(&i.options, word, &err);
+	if (status == WEIR_OK && !i.in)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, --in a model folder, or --in a checkpoint");
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(i.accepted.keys.items, i.accepted.keys.count, &err);
+	if (status == WEIR_OK)
+		status = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
+	if (status != WEIR_OK)
 		return verb_usage("import", &err);
-	s = job_options_load(&i.options, &i.job, &err);
-	if (s == WEIR_OK)
-		s = import(&i, &err);
+	status = job_options_load(&i.options, &i.job, &err);
+	if (status == WEIR_OK)
+		status = import(&i, &err);
 	import_free(&i);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("import", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("import", &err);
 }

@@ -46,14 +46,14 @@ static weir_status read_words(struct words *w, const struct layout_verb *v, int 
 {
 	const struct option options[] = {JOB_OPTIONS(&w->options), AT_OPTION(w->at)};
 	const char *words[LAYOUT_NUMBERS_MAX + 1] = {NULL};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, v->numbers_count + 1, err);
-	for (uint32_t i = 0; i < v->numbers_count && s == WEIR_OK; i++)
-		s = read_number(words[i], v->numbers[i], &w->numbers[i], err);
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, v->numbers_count + 1, err);
+	for (uint32_t i = 0; i < v->numbers_count && status == WEIR_OK; i++)
+		status = read_number(words[i], v->numbers[i], &w->numbers[i], err);
 	const char *path = words[v->numbers_count];
 	w->options.path = path ? path : w->options.path;
-	if (s == WEIR_OK && !w->at && !w->options.path)
-		s = weir_fail(err, WEIR_E_INVALID, "needs JOB.yaml or --at ADDRESS, of any server of the job");
-	return s == WEIR_OK ? job_options_logger(&w->options, "weir", LOG_ERROR, &w->logger, err) : s;
+	if (status == WEIR_OK && !w->at && !w->options.path)
+		status = weir_fail(err, WEIR_E_INVALID, "needs JOB.yaml or --at ADDRESS, of any server of the job");
+	return status == WEIR_OK ? job_options_logger(&w->options, "weir", LOG_ERROR, &w->logger, err) : status;
 }
 
 /* --- Carrying out */
@@ -159,57 +159,57 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	struct layout_plan *plan = calloc(1, sizeof *plan);
 	struct tally moved = {0};
 	const double begun = seconds();
-	weir_status s = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
-	if (s == WEIR_OK)
-		s = layout_open(&asker, rpc, addresses, err);
-	if (s == WEIR_OK) {
+	weir_status status = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
+	if (status == WEIR_OK)
+		status = layout_open(&asker, rpc, addresses, err);
+	if (status == WEIR_OK) {
 		layout_when_late(asker, layout_print_late, NULL);
-		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
+		status = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
 	}
-	if (s == WEIR_OK && !v->plan)
-		s = layout_drain(asker, layout, w->numbers[0], LAYOUT_PATIENCE_MS, note_reached, &moved, err);
-	else if (s == WEIR_OK)
-		s = v->plan(plan, layout, w->numbers, err);
-	if (s == WEIR_OK && v->plan)
-		s = layout_carry_out(asker, plan, LAYOUT_PATIENCE_MS, note_reached, &moved, err);
-	if (s == WEIR_OK && (moved.partitions || moved.ledger))
+	if (status == WEIR_OK && !v->plan)
+		status = layout_drain(asker, layout, w->numbers[0], LAYOUT_PATIENCE_MS, note_reached, &moved, err);
+	else if (status == WEIR_OK)
+		status = v->plan(plan, layout, w->numbers, err);
+	if (status == WEIR_OK && v->plan)
+		status = layout_carry_out(asker, plan, LAYOUT_PATIENCE_MS, note_reached, &moved, err);
+	if (status == WEIR_OK && (moved.partitions || moved.ledger))
 		print_moved(&moved, seconds() - begun);
-	else if (s == WEIR_OK)
+	else if (status == WEIR_OK)
 		printf("nothing to do%s\n", plan->left_count ? "" : ": it is so already");
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
 		print_left(plan, layout);
 	layout_close(asker);
 	free(layout);
 	free(plan);
-	return s;
+	return status;
 }
 
 static weir_status run(const struct layout_verb *v, const struct words *w, weir_error *err)
 {
 	char addresses[JOB_PLACES_BYTES];
-	weir_status s = job_servers_find_ledger(w->job, w->at, addresses, err);
+	weir_status status = job_servers_find_ledger(w->job, w->at, addresses, err);
 	struct rpc *rpc = NULL;
-	if (s == WEIR_OK)
-		s = transport_open(&rpc, w->job, w->logger, err);
-	if (s == WEIR_OK)
-		s = move_all(v, w, rpc, addresses, err);
+	if (status == WEIR_OK)
+		status = transport_open(&rpc, w->job, w->logger, err);
+	if (status == WEIR_OK)
+		status = move_all(v, w, rpc, addresses, err);
 	if (rpc)
 		rpc_destroy(rpc);
-	return s;
+	return status;
 }
 
 int layout_verb_run(const struct layout_verb *v, int count, char **args)
 {
 	struct words w = {0};
 	weir_error err = {0};
-	weir_status s = read_words(&w, v, count, args, &err);
-	if (s != WEIR_OK)
+	weir_status status = read_words(&w, v, count, args, &err);
+	if (status != WEIR_OK)
 		return verb_usage(v->name, &err);
 	if (w.options.path)
-		s = job_options_load(&w.options, &w.job, &err);
-	if (s == WEIR_OK)
-		s = run(v, &w, &err);
+		status = job_options_load(&w.options, &w.job, &err);
+	if (status == WEIR_OK)
+		status = run(v, &w, &err);
 	job_free(w.job);
 	logger_destroy(w.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

@@ -56,8 +56,8 @@ static weir_status open_model(const char *model, struct safetensors **out, weir_
 	const char *name;
 	if (!folder_exists(model))
 		return safetensors_open(out, model, err);
-	const weir_status s = find_weights(model, path, &name, err);
-	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
+	const weir_status status = find_weights(model, path, &name, err);
+	return status == WEIR_OK ? safetensors_open(out, path, err) : status;
 }
 
 /* Copies the base model that the adapters name to out; "" if they name none. */
@@ -106,22 +106,22 @@ static weir_status open_models(struct verb_merge *v, weir_error *err)
 {
 	struct merge *m = &v->merge;
 	const bool spare = !v->replace; /* otherwise the user knows that --out replaces a model */
-	weir_status s = v->base && spare ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
-	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
-		s = spare ? output_spares(v->out, v->models[i], "one of the models to merge", err) : WEIR_OK;
-		if (s == WEIR_OK)
-			s = open_model(v->models[i], &v->opened[i], err);
-		if (s == WEIR_OK && i > 0)
-			s = check_same(v->models[0], v->models[i], err);
+	weir_status status = v->base && spare ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
+	for (uint32_t i = 0; i < m->count && status == WEIR_OK; i++) {
+		status = spare ? output_spares(v->out, v->models[i], "one of the models to merge", err) : WEIR_OK;
+		if (status == WEIR_OK)
+			status = open_model(v->models[i], &v->opened[i], err);
+		if (status == WEIR_OK && i > 0)
+			status = check_same(v->models[0], v->models[i], err);
 		m->inputs[i] = v->opened[i];
 		m->names[i] = v->models[i];
 	}
-	if (s == WEIR_OK && v->base)
-		s = open_model(v->base, &v->base_opened, err);
-	if (s == WEIR_OK && v->base)
-		s = check_same(v->models[0], v->base, err);
+	if (status == WEIR_OK && v->base)
+		status = open_model(v->base, &v->base_opened, err);
+	if (status == WEIR_OK && v->base)
+		status = check_same(v->models[0], v->base, err);
 	m->base = v->base_opened;
-	return s;
+	return status;
 }
 
 /* Checks by fingerprints that the models compute in the same way and that their ids have the same
@@ -130,8 +130,8 @@ static weir_status compare_models(struct verb_merge *v, weir_error *err)
 {
 	const struct merge *m = &v->merge;
 	const char *was = safetensors_metadata(m->inputs[0], SAFETENSORS_FINGERPRINT);
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 1; i < m->count + (m->base != NULL) && s == WEIR_OK; i++) {
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 1; i < m->count + (m->base) && status == WEIR_OK; i++) {
 		const bool is_base = i == m->count;
 		const char *is = safetensors_metadata(is_base ? m->base : m->inputs[i], SAFETENSORS_FINGERPRINT);
 		char what[WEIR_ERROR_TEXT_BYTES / 3];
@@ -144,11 +144,11 @@ static weir_status compare_models(struct verb_merge *v, weir_error *err)
 			        : is_base  ? v->base
 			                   : m->names[i]);
 		if (first_says && says)
-			s = accepted_compare(
+			status = accepted_compare(
 			    &v->accepted,
 			    &(struct fingerprint_comparison){.was = was, .is = is, .what = what, .counts = fingerprint_of_tensors}, err);
 	}
-	return s;
+	return status;
 }
 
 /* --- Arguments */
@@ -201,9 +201,9 @@ static weir_status read_weights(struct verb_merge *v, weir_error *err)
 
 static weir_status check_arguments(struct verb_merge *v, weir_error *err)
 {
-	weir_status s = read_method(v, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = read_method(v, err);
+	if (status != WEIR_OK)
+		return status;
 	uint32_t count = 0;
 	while (count <= MERGE_INPUTS_MAX && v->models[count])
 		count++;
@@ -214,13 +214,13 @@ static weir_status check_arguments(struct verb_merge *v, weir_error *err)
 		                 v->merge.method == MERGE_SLERP  ? "two"
 		                 : v->merge.method == MERGE_TASK ? "one at least, and --base"
 		                                                 : "two at least");
-	if ((v->base != NULL) != (v->merge.method == MERGE_TASK))
+	if ((v->base) != (v->merge.method == MERGE_TASK))
 		return weir_fail(err, WEIR_E_INVALID, "--base is %s",
 		                 v->base ? "of task alone" : "missing: task adds to it what models have learnt");
 	if (!v->out)
 		return weir_fail(err, WEIR_E_INVALID, "--out is missing: the file or folder to write");
 	v->merge.count = count;
-	v->merge.as_first = v->type == NULL;
+	v->merge.as_first = !v->type;
 	if (v->type && (!safetensor_type_from_name(v->type, &v->merge.type) || !safetensor_is_real(v->merge.type)))
 		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", v->type);
 	return read_weights(v, err);
@@ -239,16 +239,16 @@ static weir_status copy_beside(void *arg, const char *name)
 	char from[WEIR_PATH_BYTES_MAX], to[WEIR_PATH_BYTES_MAX];
 	const size_t n = strlen(name);
 	/* neither the weights nor their index */
-	bool wanted = strstr(name, ".safetensors") == NULL && strstr(name, ".bin") == NULL;
+	bool wanted = !strstr(name, ".safetensors") && !strstr(name, ".bin");
 	bool known = false;
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
 		known |= n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0;
 	if (!wanted || !known)
 		return WEIR_OK;
-	weir_status s = folder_file(c->from, name, from, c->err);
-	if (s == WEIR_OK)
-		s = folder_file(c->to, name, to, c->err);
-	return s == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : s;
+	weir_status status = folder_file(c->from, name, from, c->err);
+	if (status == WEIR_OK)
+		status = folder_file(c->to, name, to, c->err);
+	return status == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : status;
 }
 
 /* Writes the data type into config.json: transformers loads a model in that type, whatever the type
@@ -259,15 +259,15 @@ static weir_status write_type(const struct verb_merge *v, const char *folder, we
 	struct json *j = NULL;
 	if (v->merge.as_first || !model_folder_is(folder))
 		return WEIR_OK;
-	weir_status s = folder_file(folder, "config.json", path, err);
-	if (s == WEIR_OK)
-		s = json_read_file(path, &j, err);
-	if (s == WEIR_OK) {
+	weir_status status = folder_file(folder, "config.json", path, err);
+	if (status == WEIR_OK)
+		status = json_read_file(path, &j, err);
+	if (status == WEIR_OK) {
 		model_config_put_type(j, v->merge.type);
-		s = json_write_file(j, path, err);
+		status = json_write_file(j, path, err);
 	}
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 static weir_status write_folder(const struct verb_merge *v, const char *folder, weir_error *err)
@@ -276,21 +276,21 @@ static weir_status write_folder(const struct verb_merge *v, const char *folder, 
 	const char *name;
 	struct disk *disk = disk_system();
 	struct copying c = {.from = v->models[0], .to = folder, .err = err};
-	weir_status s = disk->ops->list(disk, c.from, copy_beside, &c, err);
-	if (s == WEIR_OK)
-		s = write_type(v, folder, err);
-	if (s == WEIR_OK)
-		s = find_weights(c.from, path, &name, err);
-	if (s == WEIR_OK)
-		s = folder_file(folder, name, path, err);
-	return s == WEIR_OK ? merge_write(&v->merge, path, err) : s;
+	weir_status status = disk->ops->list(disk, c.from, copy_beside, &c, err);
+	if (status == WEIR_OK)
+		status = write_type(v, folder, err);
+	if (status == WEIR_OK)
+		status = find_weights(c.from, path, &name, err);
+	if (status == WEIR_OK)
+		status = folder_file(folder, name, path, err);
+	return status == WEIR_OK ? merge_write(&v->merge, path, err) : status;
 }
 
 static weir_status write_file(const struct verb_merge *v, weir_error *err)
 {
 	struct output output;
-	const weir_status s = output_begin(&output, v->out, err);
-	return s == WEIR_OK ? output_end(&output, merge_write(&v->merge, output.path, err), err) : s;
+	const weir_status status = output_begin(&output, v->out, err);
+	return status == WEIR_OK ? output_end(&output, merge_write(&v->merge, output.path, err), err) : status;
 }
 
 static weir_status write_result(const struct verb_merge *v, weir_error *err)
@@ -299,8 +299,8 @@ static weir_status write_result(const struct verb_merge *v, weir_error *err)
 	if (!folder_exists(v->models[0]))
 		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace takes a folder; %s is not a folder", v->models[0])
 		                  : write_file(v, err);
-	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
-	return s == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : s;
+	const weir_status status = new_folder_begin(&folder, v->out, v->replace, err);
+	return status == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : status;
 }
 
 int verb_merge(int count, char **args)
@@ -317,19 +317,20 @@ int verb_merge(int count, char **args)
 	    ACCEPT_OPTION(v.accepted),
 	    {"--replace", OPTION_FLAG, &v.replace, NULL, "a model folder that is there gives way"}};
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
-	if (s == WEIR_OK)
-		s = check_arguments(&v, &err);
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
-	if (s != WEIR_OK)
+	weir_status status =
+	    options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
+	if (status == WEIR_OK)
+		status = check_arguments(&v, &err);
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
+	if (status != WEIR_OK)
 		return verb_usage("merge", &err);
-	s = open_models(&v, &err);
-	if (s == WEIR_OK)
-		s = compare_models(&v, &err);
-	if (s == WEIR_OK)
-		s = write_result(&v, &err);
-	if (s == WEIR_OK)
+	status = open_models(&v, &err);
+	if (status == WEIR_OK)
+		status = compare_models(&v, &err);
+	if (status == WEIR_OK)
+		status = write_result(&v, &err);
+	if (status == WEIR_OK)
 		fprintf(folder_exists(v.models[0]) ? stdout : output_words(v.out), "%s: %u model%s merged (%s), %u tensors\n",
 		        output_label(v.out), v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
 		        safetensors_count(v.merge.inputs[0]));
@@ -337,5 +338,5 @@ int verb_merge(int count, char **args)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);
 	accepted_free(&v.accepted);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
 }

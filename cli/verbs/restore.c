@@ -34,25 +34,25 @@ static weir_status move_aside(const struct job *job, const char *name, uint64_t 
 	if (!*moved)
 		return WEIR_OK;
 	int n = snprintf(to, sizeof to, "%s/before-g%" PRIu64, job->run_dir, generation);
-	weir_status s = d->ops->make_dirs(d, to, err);
+	weir_status status = d->ops->make_dirs(d, to, err);
 	snprintf(to + n, sizeof to - (size_t)n, "/%s", name);
-	if (s == WEIR_OK && access(to, F_OK) == 0)
+	if (status == WEIR_OK && access(to, F_OK) == 0)
 		return weir_fail(err, WEIR_E_EXISTS, "%s is there already: move it away, then restore again", to);
-	return s == WEIR_OK ? d->ops->rename(d, from, to, err) : s;
+	return status == WEIR_OK ? d->ops->rename(d, from, to, err) : status;
 }
 
 /* Moves every server's folder aside. */
 static weir_status move_data_aside(const struct job *job, uint64_t generation, bool *any, weir_error *err)
 {
 	char name[16];
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && status == WEIR_OK; i++) {
 		bool moved = false;
 		snprintf(name, sizeof name, "server-%u", i);
-		s = move_aside(job, name, generation, &moved, err);
+		status = move_aside(job, name, generation, &moved, err);
 		*any |= moved;
 	}
-	return s;
+	return status;
 }
 
 /* The facts in the ledger's state at the start of the checkpoint. */
@@ -67,12 +67,12 @@ static weir_status read_ledger(struct blob_store *store, const struct checkpoint
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 	ProtobufCMessage *message = NULL;
-	weir_status s = checkpoint_object_read(store, &m->ledger, WEIR_CHECKPOINT_STATE_BYTES_MAX, &bytes, &n, err);
-	if (s == WEIR_OK)
-		s = wire_unpack_state(&weir__v1__ledger_state__descriptor, bytes, n, &message, err);
+	weir_status status = checkpoint_object_read(store, &m->ledger, WEIR_CHECKPOINT_STATE_BYTES_MAX, &bytes, &n, err);
+	if (status == WEIR_OK)
+		status = wire_unpack_state(&weir__v1__ledger_state__descriptor, bytes, n, &message, err);
 	free(bytes);
-	if (s != WEIR_OK)
-		return s;
+	if (status != WEIR_OK)
+		return status;
 	const Weir__V1__LedgerGlobals *globals = ((const Weir__V1__LedgerState *)message)->globals;
 	*out = (struct ledger_facts){.evaluated = globals ? globals->evaluated : 0, .units = globals ? globals->units_count : 0};
 	wire_free(message);
@@ -86,19 +86,19 @@ static weir_status forget_evaluations(const struct job *job, uint32_t passes, ui
 	char path[RESTORE_PATH_BYTES];
 	struct evaluation e;
 	snprintf(path, sizeof path, "%s/evaluation.json", job->run_dir);
-	weir_status s = evaluation_read(&e, job, path, err);
+	weir_status status = evaluation_read(&e, job, path, err);
 	const uint32_t before = e.passes_count;
 	const bool had_best = e.has_best;
 	bool moved = false;
 	evaluation_forget(&e, job, passes);
 	const bool best_lost = had_best && !e.has_best;
-	if (s == WEIR_OK && best_lost)
-		s = move_aside(job, "best.safetensors", generation, &moved, err);
-	if (s == WEIR_OK && (best_lost || e.passes_count < before))
-		s = evaluation_write(&e, path, err);
+	if (status == WEIR_OK && best_lost)
+		status = move_aside(job, "best.safetensors", generation, &moved, err);
+	if (status == WEIR_OK && (best_lost || e.passes_count < before))
+		status = evaluation_write(&e, path, err);
 	*any |= moved;
 	evaluation_free(&e);
-	return s;
+	return status;
 }
 
 /* Makes the curves continue from the checkpoint: TensorBoard drops later values. */
@@ -111,11 +111,11 @@ static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *
 	snprintf(folder, sizeof folder, "%s/" EVENTS_FOLDER, job->run_dir);
 	if (access(folder, F_OK) != 0)
 		return WEIR_OK;
-	weir_status s = events_open(&events, folder, now_ms, err);
-	if (s == WEIR_OK)
-		s = events_begin(&events, step, now_ms, err);
+	weir_status status = events_open(&events, folder, now_ms, err);
+	if (status == WEIR_OK)
+		status = events_begin(&events, step, now_ms, err);
 	events_close(&events);
-	return s;
+	return status;
 }
 
 /* Writes run.json first. If the move is interrupted, servers then refuse the remaining data of the
@@ -126,9 +126,9 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	struct run_state run = {0};
 	weir_error why = {0};
 	bool any = false;
-	weir_status s = run_state_read(job->run_dir, &run, &why);
-	if (s != WEIR_OK && s != WEIR_E_NOT_FOUND)
-		return weir_fail(err, s, "%s", why.text);
+	weir_status status = run_state_read(job->run_dir, &run, &why);
+	if (status != WEIR_OK && status != WEIR_E_NOT_FOUND)
+		return weir_fail(err, status, "%s", why.text);
 	/* Higher than every generation of this run and of the checkpoint's run. */
 	uint64_t generation = (run.generation > m->generation ? run.generation : m->generation) + 1;
 	const bool same_run = memcmp(run.uuid, m->uuid, sizeof run.uuid) == 0;
@@ -138,22 +138,22 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	run.finished = false;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
-	s = run_fingerprint_restore(job->run_dir, m->fingerprint, ledger->units, err);
-	if (s == WEIR_OK)
-		s = run_state_write(job->run_dir, &run, err);
-	if (s == WEIR_OK)
-		s = move_data_aside(job, generation, &any, err);
-	if (s == WEIR_OK)
-		s = forget_evaluations(job, same_run ? ledger->evaluated : 0, generation, &any, err);
-	if (s == WEIR_OK)
-		s = cut_curves(job, same_run ? m->step : 0, err);
-	if (s == WEIR_OK && any)
+	status = run_fingerprint_restore(job->run_dir, m->fingerprint, ledger->units, err);
+	if (status == WEIR_OK)
+		status = run_state_write(job->run_dir, &run, err);
+	if (status == WEIR_OK)
+		status = move_data_aside(job, generation, &any, err);
+	if (status == WEIR_OK)
+		status = forget_evaluations(job, same_run ? ledger->evaluated : 0, generation, &any, err);
+	if (status == WEIR_OK)
+		status = cut_curves(job, same_run ? m->step : 0, err);
+	if (status == WEIR_OK && any)
 		fprintf(stderr, "what the run had written to %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
 		        generation);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
 		printf("%s is set to go on from %s, after %" PRIu64 " batches, as generation %" PRIu64 ": weir train --resume\n",
 		       job->run_dir, m->name, m->step, generation);
-	return s;
+	return status;
 }
 
 /* Checks the parts of the checkpoint that the job file must match. Workers compare the rest when
@@ -182,9 +182,9 @@ static weir_status check_fingerprint(const struct job *job, const struct checkpo
 		fprintf(stderr, "checkpoint %s carries no fingerprint: whether it is of this job is not known\n", m->name);
 		return WEIR_OK;
 	}
-	const weir_status s = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, is, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, is, err);
+	if (status != WEIR_OK)
+		return status;
 	snprintf(what, sizeof what, "checkpoint %s is of another job", m->name);
 	return accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is->text, .what = what}, err);
 }
@@ -198,32 +198,32 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	struct ledger_facts ledger = {0};
 	char size[32];
 	int fd = -1;
-	weir_status s = checkpoint_find(job, from, &store, &m, err);
-	if (s == WEIR_OK)
-		s = check_fits(job, &m, err);
-	if (s == WEIR_OK)
-		s = check_fingerprint(job, &m, accepted, &fingerprint, err);
-	if (s == WEIR_OK)
-		s = checkpoint_verify(store, &m, &bytes, err);
-	if (s == WEIR_OK)
-		s = read_ledger(store, &m, &ledger, err);
-	if (s == WEIR_OK) {
+	weir_status status = checkpoint_find(job, from, &store, &m, err);
+	if (status == WEIR_OK)
+		status = check_fits(job, &m, err);
+	if (status == WEIR_OK)
+		status = check_fingerprint(job, &m, accepted, &fingerprint, err);
+	if (status == WEIR_OK)
+		status = checkpoint_verify(store, &m, &bytes, err);
+	if (status == WEIR_OK)
+		status = read_ledger(store, &m, &ledger, err);
+	if (status == WEIR_OK) {
 		format_bytes(size, sizeof size, (double)bytes);
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
-		s = run_dir_lock(job, &fd, err);
+		status = run_dir_lock(job, &fd, err);
 	}
-	if (s == WEIR_OK)
-		s = job_servers_check_idle(job, "weir restore", err);
-	if (s == WEIR_OK)
-		s = set_run(job, &m, &ledger, err);
-	if (s == WEIR_OK && accepted->record)
-		s = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
+	if (status == WEIR_OK)
+		status = job_servers_check_idle(job, "weir restore", err);
+	if (status == WEIR_OK)
+		status = set_run(job, &m, &ledger, err);
+	if (status == WEIR_OK && accepted->record)
+		status = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
 	free(fingerprint.text);
 	if (fd >= 0)
 		close(fd);
 	checkpoint_manifest_free(&m);
 	blob_close(store);
-	return s;
+	return status;
 }
 
 int verb_restore(int count, char **args)
@@ -236,21 +236,21 @@ int verb_restore(int count, char **args)
 	const struct option options[] = {JOB_OPTIONS(&jo),
 	                                 ACCEPT_OPTION(accepted),
 	                                 {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest"}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s == WEIR_OK)
-		s = job_options_take(&jo, word, &err);
-	if (s == WEIR_OK && !from)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(accepted.keys.items, accepted.keys.count, &err);
-	for (uint32_t i = 0; s == WEIR_OK && i < accepted.keys.count; i++)
-		s = kept_run_check_accepted(accepted.keys.items[i], &err);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status == WEIR_OK)
+		status = job_options_take(&jo, word, &err);
+	if (status == WEIR_OK && !from)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(accepted.keys.items, accepted.keys.count, &err);
+	for (uint32_t i = 0; status == WEIR_OK && i < accepted.keys.count; i++)
+		status = kept_run_check_accepted(accepted.keys.items[i], &err);
+	if (status != WEIR_OK)
 		return verb_usage("restore", &err);
-	s = job_options_load(&jo, &job, &err);
-	if (s == WEIR_OK)
-		s = restore(job, from, &accepted, &err);
+	status = job_options_load(&jo, &job, &err);
+	if (status == WEIR_OK)
+		status = restore(job, from, &accepted, &err);
 	accepted_free(&accepted);
 	job_free(job);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("restore", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("restore", &err);
 }

@@ -138,19 +138,19 @@ static weir_status add(struct run_list *l, const char *path, const char *name, s
 static weir_status find_runs(struct run_list *l, struct job *job, weir_error *err)
 {
 	char path[PATH_BYTES];
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	DIR *d = opendir(l->folder);
 	if (!d)
 		return weir_fail(err, errno == ENOENT ? WEIR_E_NOT_FOUND : WEIR_E_IO, "cannot list %s: %s", l->folder, strerror(errno));
-	for (const struct dirent *e; s == WEIR_OK && (e = readdir(d));) {
+	for (const struct dirent *e; status == WEIR_OK && (e = readdir(d));) {
 		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->d_name);
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && is_run(path))
-			s = add(l, path, e->d_name, job, err);
+			status = add(l, path, e->d_name, job, err);
 	}
 	closedir(d);
 	if (l->count)
 		qsort(l->items, l->count, sizeof *l->items, by_name);
-	return s;
+	return status;
 }
 
 static void format_when(time_t when, char out[32])
@@ -195,9 +195,9 @@ static weir_status print_json(const struct run_list *l, weir_error *err)
 			json_set_text(item, "result", e->result);
 		json_append(j, "runs", item);
 	}
-	const weir_status s = json_print(j, stdout, err);
+	const weir_status status = json_print(j, stdout, err);
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 /* --- Cleaning up */
@@ -240,30 +240,30 @@ static weir_status delete_run(const struct run_list *l, const char *name, struct
 		return weir_fail(err, WEIR_E_BUSY, "--delete: run %s is not deleted, it runs%s%s", e->name, why.text[0] ? ": " : "",
 		                 why.text);
 	}
-	const weir_status s = run_dir_remove(path, err);
+	const weir_status status = run_dir_remove(path, err);
 	close(lock);
 	format_bytes(size, sizeof size, (double)e->bytes);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
 		printf("%s: deleted, %s\n", path, size);
-	return s;
+	return status;
 }
 
 static weir_status run(struct run_list *l, const struct option_list *deletes, bool as_json, weir_error *err)
 {
 	struct job *job = calloc(1, sizeof *job);
-	weir_status s = job ? find_runs(l, job, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
-	for (uint32_t i = 0; i < deletes->count && s == WEIR_OK; i++)
-		s = delete_run(l, deletes->items[i], job, err);
-	if (s == WEIR_OK && deletes->count == 0) {
+	weir_status status = job ? find_runs(l, job, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
+	for (uint32_t i = 0; i < deletes->count && status == WEIR_OK; i++)
+		status = delete_run(l, deletes->items[i], job, err);
+	if (status == WEIR_OK && deletes->count == 0) {
 		if (as_json)
-			s = print_json(l, err);
+			status = print_json(l, err);
 		else
 			print_table(l);
 		if (l->count == 0 && !as_json)
 			fprintf(stderr, "%s holds no runs\n", l->folder);
 	}
 	free(job);
-	return s;
+	return status;
 }
 
 int verb_runs(int count, char **args)
@@ -276,11 +276,11 @@ int verb_runs(int count, char **args)
 	const struct option options[] = {{"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
 	                                 {"--delete", OPTION_LIST, &deletes, "RUN",
 	                                  "delete that run with all its files, unless it runs; may be given again and again"}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	if (status != WEIR_OK)
 		return verb_usage("runs", &err);
 	l.folder = word ? word : l.folder;
-	s = run(&l, &deletes, as_json, &err);
+	status = run(&l, &deletes, as_json, &err);
 	free(l.items);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("runs", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("runs", &err);
 }

@@ -211,8 +211,9 @@ void scoring_close(struct scoring *s)
 
 static weir_status spare_inputs(const struct scoring_verb *v, const struct job *job, weir_error *err)
 {
-	const weir_status s = output_spares_job(v->out, job, v->job.path, err);
-	return s == WEIR_OK && v->scoring.weights ? output_spares(v->out, v->scoring.weights, "what --weights names", err) : s;
+	const weir_status status = output_spares_job(v->out, job, v->job.path, err);
+	return status == WEIR_OK && v->scoring.weights ? output_spares(v->out, v->scoring.weights, "what --weights names", err)
+	                                               : status;
 }
 
 int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint32_t options_count, int count, char **args)
@@ -220,32 +221,32 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 	struct job *job = NULL;
 	const char *word = NULL;
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, options_count, &word, 1, &err);
-	if (s == WEIR_OK)
-		s = job_options_take(&v->job, word, &err);
-	if (s == WEIR_OK && v->needs_out && !v->out)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
-	if (s == WEIR_OK)
-		s = check_part(v->scoring.part, &err);
-	if (s == WEIR_OK)
-		s = fingerprint_check_accepted(v->accepted.keys.items, v->accepted.keys.count, &err);
+	weir_status status = options_parse(count, args, options, options_count, &word, 1, &err);
+	if (status == WEIR_OK)
+		status = job_options_take(&v->job, word, &err);
+	if (status == WEIR_OK && v->needs_out && !v->out)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
+	if (status == WEIR_OK)
+		status = check_part(v->scoring.part, &err);
+	if (status == WEIR_OK)
+		status = fingerprint_check_accepted(v->accepted.keys.items, v->accepted.keys.count, &err);
 	v->scoring.accepted = &v->accepted;
-	if (s == WEIR_OK && v->check)
-		s = v->check(v, &err);
-	if (s == WEIR_OK)
-		s = job_options_logger(&v->job, "weir", LOG_WARN, &v->scoring.logger, &err);
-	if (s != WEIR_OK)
+	if (status == WEIR_OK && v->check)
+		status = v->check(v, &err);
+	if (status == WEIR_OK)
+		status = job_options_logger(&v->job, "weir", LOG_WARN, &v->scoring.logger, &err);
+	if (status != WEIR_OK)
 		return verb_usage(v->name, &err);
-	s = job_options_load(&v->job, &job, &err);
+	status = job_options_load(&v->job, &job, &err);
 	v->scoring.job = job;
-	if (s == WEIR_OK && v->out)
-		s = spare_inputs(v, job, &err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK && v->out)
+		status = spare_inputs(v, job, &err);
+	if (status == WEIR_OK)
 		device_show(job, 0);
-	if (s == WEIR_OK)
-		s = v->run(v, &err);
+	if (status == WEIR_OK)
+		status = v->run(v, &err);
 	job_free(job);
 	accepted_free(&v->accepted);
 	logger_destroy(v->scoring.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

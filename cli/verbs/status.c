@@ -282,27 +282,27 @@ int verb_status(int count, char **args)
 	    {"--http", OPTION_TEXT, &http, "[HOST:]PORT",
 	     "show it on a page, and to Prometheus at /metrics, until stopped; on loopback unless HOST is given"},
 	    HTTP_NAME_OPTION(http_names)};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK && !q.at && !jo.path)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --job FILE or --at ADDRESS");
-	if (s == WEIR_OK)
-		s = job_options_logger(&jo, "weir", LOG_ERROR, &q.logger, &err);
-	if (s != WEIR_OK)
+	if (status == WEIR_OK && !q.at && !jo.path)
+		status = weir_fail(&err, WEIR_E_INVALID, "needs --job FILE or --at ADDRESS");
+	if (status == WEIR_OK)
+		status = job_options_logger(&jo, "weir", LOG_ERROR, &q.logger, &err);
+	if (status != WEIR_OK)
 		return verb_usage("status", &err);
 	if (jo.path)
-		s = job_options_load(&jo, &job, &err);
+		status = job_options_load(&jo, &job, &err);
 	q.job = job;
-	if (s == WEIR_OK && http)
-		s = status_http(
+	if (status == WEIR_OK && http)
+		status = status_http(
 		    &(struct status_http_options){
 		        .pages = {.address = http, .names = &http_names, .job = job, .name = job ? job->name : q.at},
 		        .open = open_for_pages,
 		        .arg = &q},
 		    &err);
-	else if (s == WEIR_OK)
-		s = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
+	else if (status == WEIR_OK)
+		status = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
 	job_free(job);
 	logger_destroy(q.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("status", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("status", &err);
 }

@@ -59,8 +59,8 @@ static weir_status find_files(struct verb_tokenize *v, weir_error *err)
 		patterns[count++] = (char *)(uintptr_t)v->in.items[i];
 	for (uint32_t i = 0; i < FILES_MAX && v->files[i]; i++)
 		patterns[count++] = (char *)(uintptr_t)v->files[i];
-	const weir_status s = sources_find(&v->sources, patterns, count, SOURCES_BY_PATH, NULL, err);
-	return s == WEIR_OK ? output_spares_sources(v->out, &v->sources, "a file to tokenize", err) : s;
+	const weir_status status = sources_find(&v->sources, patterns, count, SOURCES_BY_PATH, NULL, err);
+	return status == WEIR_OK ? output_spares_sources(v->out, &v->sources, "a file to tokenize", err) : status;
 }
 
 /* Sets the token that ends a document and the format of conversations: as requested, or as the
@@ -112,21 +112,21 @@ static weir_status run(struct verb_tokenize *v, weir_error *err)
 	struct output output;
 	const struct clock *clock = clock_system();
 	const int64_t began_ms = clock_ms(clock);
-	weir_status s = output_spares(v->out, v->tokenizer, "the tokenizer", err);
-	if (s == WEIR_OK)
-		s = tokenizer_open(&v->opened, v->tokenizer, err);
-	if (s == WEIR_OK)
-		s = settle(v, err);
-	if (s == WEIR_OK)
-		s = find_files(v, err);
+	weir_status status = output_spares(v->out, v->tokenizer, "the tokenizer", err);
+	if (status == WEIR_OK)
+		status = tokenizer_open(&v->opened, v->tokenizer, err);
+	if (status == WEIR_OK)
+		status = settle(v, err);
+	if (status == WEIR_OK)
+		status = find_files(v, err);
 	v->options.sources = &v->sources;
-	if (s == WEIR_OK)
-		s = output_begin(&output, v->out, err);
-	if (s == WEIR_OK)
-		s = output_end(&output, tokenize(&v->options, output.path, &info, err), err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
+		status = output_begin(&output, v->out, err);
+	if (status == WEIR_OK)
+		status = output_end(&output, tokenize(&v->options, output.path, &info, err), err);
+	if (status == WEIR_OK)
 		print_result(v, &info, (double)(clock_ms(clock) - began_ms) / 1e3);
-	return s;
+	return status;
 }
 
 int verb_tokenize(int count, char **args)
@@ -154,17 +154,17 @@ int verb_tokenize(int count, char **args)
 	    {"--threads", OPTION_COUNT, &v.threads, "N", "the file does not depend on it (one for each core)"},
 	    {"--bad-lines-max", OPTION_COUNT, &v.bad_lines_max, "N", "more bad lines fail (1000)"}};
 	weir_error err = {0};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.files, FILES_MAX, &err);
-	if (s == WEIR_OK)
-		s = check_arguments(&v, &err);
-	if (s != WEIR_OK)
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, v.files, FILES_MAX, &err);
+	if (status == WEIR_OK)
+		status = check_arguments(&v, &err);
+	if (status != WEIR_OK)
 		return verb_usage("tokenize", &err);
 	const struct job_options log = {0};
-	s = job_options_logger(&log, "weir", LOG_WARN, &v.options.logger, &err);
-	if (s == WEIR_OK)
-		s = run(&v, &err);
+	status = job_options_logger(&log, "weir", LOG_WARN, &v.options.logger, &err);
+	if (status == WEIR_OK)
+		status = run(&v, &err);
 	logger_destroy(v.options.logger);
 	sources_free(&v.sources);
 	tokenizer_close(v.opened);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("tokenize", &err);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("tokenize", &err);
 }

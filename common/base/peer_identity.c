@@ -49,7 +49,7 @@ static bool take_name(char out[WEIR_NAME_BYTES_MAX], const char **at, const char
 		return false;
 	memcpy(out, *at, bytes);
 	out[bytes] = '\0';
-	*at += bytes + (slash != NULL);
+	*at += bytes + (slash);
 	return strlen(out) == bytes && peer_identity_is_name(out);
 }
 

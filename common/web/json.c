@@ -311,11 +311,11 @@ weir_status json_read_file(const char *path, struct json **out, weir_error *err)
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	weir_status s = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
-	if (s == WEIR_OK)
-		s = json_parse(text, bytes, path, out, err);
+	weir_status status = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
+	if (status == WEIR_OK)
+		status = json_parse(text, bytes, path, out, err);
 	free(text);
-	return s;
+	return status;
 }
 
 char *json_text(const struct json *j)
@@ -343,9 +343,9 @@ weir_status json_write_file(const struct json *j, const char *path, weir_error *
 		return WEIR_E_MEMORY;
 	size_t bytes = strlen(text);
 	text[bytes] = '\n'; /* replaces the NUL */
-	weir_status s = disk_write_file(disk_system(), path, text, bytes + 1, err);
+	weir_status status = disk_write_file(disk_system(), path, text, bytes + 1, err);
 	free(text);
-	return s;
+	return status;
 }
 
 weir_status json_print(const struct json *j, FILE *out, weir_error *err)

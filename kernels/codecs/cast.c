@@ -13,7 +13,7 @@ void ISA(fp32_encode)(const float *book, const float *restrict in, float *restri
 	(void)book;
 	(void)scales;
 	wire_u32 *restrict bits = (wire_u32 *)codes;
-	if (residual == NULL) {
+	if (!residual) {
 		memcpy(codes, in, n * sizeof *in);
 		return;
 	}
@@ -47,7 +47,7 @@ void ISA(bf16_encode)(const float *book, const float *restrict in, float *restri
 {
 	(void)book;
 	(void)scales;
-	if (residual != NULL)
+	if (residual)
 		bf16_run(in, residual, n, true, (wire_u16 *)codes);
 	else
 		bf16_run(in, NULL, n, false, (wire_u16 *)codes);
@@ -79,7 +79,7 @@ void ISA(fp16_encode)(const float *book, const float *restrict in, float *restri
 {
 	(void)book;
 	(void)scales;
-	if (residual != NULL)
+	if (residual)
 		fp16_run(in, residual, n, true, (wire_u16 *)codes);
 	else
 		fp16_run(in, NULL, n, false, (wire_u16 *)codes);

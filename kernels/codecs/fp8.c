@@ -41,7 +41,7 @@ ALWAYS_INLINE void fp8_decode(const struct fp8 f, const uint8_t *restrict scales
 	                                uint8_t *restrict scales, uint8_t *restrict codes)                                          \
 	{                                                                                                                           \
 		(void)book;                                                                                                             \
-		if (residual != NULL)                                                                                                   \
+		if (residual)                                                                                                           \
 			fp8_run(fp8_##format(), in, residual, n, true, scales, codes);                                                      \
 		else                                                                                                                    \
 			fp8_run(fp8_##format(), in, NULL, n, false, scales, codes);                                                         \

@@ -169,7 +169,7 @@ ALWAYS_INLINE void int4_run(const float *book, const float *restrict in, float *
 void ISA(int4_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n, uint8_t *restrict scales,
                       uint8_t *restrict codes)
 {
-	if (residual != NULL)
+	if (residual)
 		int4_run(book, in, residual, n, true, scales, codes);
 	else
 		int4_run(book, in, NULL, n, false, scales, codes);

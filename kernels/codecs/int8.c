@@ -30,7 +30,7 @@ void ISA(int8_encode)(const float *book, const float *restrict in, float *restri
                       uint8_t *restrict codes)
 {
 	(void)book;
-	if (residual != NULL)
+	if (residual)
 		int8_run(in, residual, n, true, scales, codes);
 	else
 		int8_run(in, NULL, n, false, scales, codes);

@@ -170,7 +170,7 @@ void ISA(sign_encode)(const float *book, const float *restrict in, float *restri
                       uint8_t *restrict codes)
 {
 	(void)book;
-	if (residual != NULL)
+	if (residual)
 		sign_run(in, residual, n, true, scales, codes);
 	else
 		sign_run(in, NULL, n, false, scales, codes);

@@ -15,7 +15,7 @@
 
 void ISA(topk_accumulate)(const float *restrict grad, float *restrict residual, float *restrict velocity, float factor, size_t n)
 {
-	if (velocity == NULL) {
+	if (!velocity) {
 		for (size_t i = 0; i < n; i++)
 			residual[i] += grad[i];
 		return;
@@ -164,8 +164,8 @@ size_t ISA(topk_select)(const float *grad, float *residual, float *velocity, flo
 	size_t at = 0;
 	for (size_t first = 0; first < n; first += BLOCK) {
 		const size_t count = n - first < BLOCK ? n - first : BLOCK;
-		if (grad != NULL)
-			ISA(topk_accumulate)(grad + first, residual + first, velocity != NULL ? velocity + first : NULL, factor, count);
+		if (grad)
+			ISA(topk_accumulate)(grad + first, residual + first, velocity ? velocity + first : NULL, factor, count);
 		at = compact(residual + first, count, (uint32_t)first, threshold, offsets, at, TOPK_TILE_COUNT_MAX);
 	}
 	return at;

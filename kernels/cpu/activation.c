@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) void forward_rows(const struct forw
 	const float *restrict bias = f->bias;
 	for (size_t r = begin; r < end; r++) {
 		float *restrict y = f->y + r * n;
-		if (bias != NULL)
+		if (bias)
 			for (size_t j = 0; j < n; j++)
 				y[j] = act_value(y[j] + bias[j], act);
 		else
@@ -91,7 +91,7 @@ static void forward_range(void *args, size_t begin, size_t end)
 
 void ISA(cpu_bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act)
 {
-	if (act == ACT_NONE && bias == NULL)
+	if (act == ACT_NONE && !bias)
 		return;
 	struct forward f = {y, bias, n, act};
 	cpu_parallel(b, rows, cpu_grain(n), forward_range, &f);
@@ -109,7 +109,7 @@ static void gelu_range(void *args, size_t begin, size_t end)
 	const float *restrict bias = a->bias;
 	for (size_t r = begin; r < end; r++) {
 		float *restrict x = a->x + r * a->n, *restrict y = a->y + r * a->n;
-		for (size_t j = 0; bias != NULL && j < a->n; j++)
+		for (size_t j = 0; bias && j < a->n; j++)
 			x[j] += bias[j];
 		for (size_t j = 0; j < a->n; j++)
 			y[j] = act_value(x[j], ACT_GELU);
@@ -173,7 +173,7 @@ static inline __attribute__((always_inline)) void backward_columns(const struct 
 				sum[j] += d;
 			}
 		}
-		if (a->dbias != NULL)
+		if (a->dbias)
 			for (size_t j = 0; j < columns; j++)
 				a->dbias[c + j] = (float)sum[j];
 	}

@@ -21,7 +21,7 @@ const struct cpu_variant *cpu_variant_at(unsigned i)
 		&cpu_variant_avx512,
 #endif
 	};
-	return vector_ops_variant(i) == NULL ? NULL : all[i];
+	return !vector_ops_variant(i) ? NULL : all[i];
 }
 
 static uint32_t cores(void)
@@ -36,17 +36,17 @@ struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint3
 	threads = threads == 0 ? cores() : threads;
 	threads = threads > THREADS_MAX ? THREADS_MAX : threads;
 	struct cpu_backend *c = calloc(1, sizeof *c);
-	if (c == NULL)
+	if (!c)
 		goto failed;
 	c->base.ops = &variant->ops;
 	c->variant = variant;
 	c->pool = pool_create(threads);
 	c->scratch = cpu_aligned_bytes(CPU_LINE_BYTES, threads * CPU_SCRATCH_BYTES);
-	if (c->pool == NULL || c->scratch == NULL)
+	if (!c->pool || !c->scratch)
 		goto failed;
 	return &c->base;
 failed:
-	if (c != NULL)
+	if (c)
 		cpu_destroy(&c->base);
 	weir_fail(err, WEIR_E_MEMORY, "CPU backend: no memory for %u threads", threads);
 	return NULL;
@@ -55,7 +55,7 @@ failed:
 struct backend *backend_cpu_create(uint32_t threads, weir_error *err)
 {
 	unsigned best = 0;
-	while (cpu_variant_at(best + 1) != NULL)
+	while (cpu_variant_at(best + 1))
 		best++;
 	return backend_cpu_create_with(cpu_variant_at(best), threads, err);
 }

@@ -15,9 +15,9 @@ struct bce {
 
 static double bce_row(const struct bce *a, size_t r)
 {
-	const double z = a->logit[r], label = a->label[r], weight = a->weight != NULL ? a->weight[r] : 1;
+	const double z = a->logit[r], label = a->label[r], weight = a->weight ? a->weight[r] : 1;
 	const double e = exp(-fabs(z)); /* in (0, 1] */
-	if (a->dlogit != NULL) {
+	if (a->dlogit) {
 		const double p = (z >= 0 ? 1 : e) / (1 + e);
 		a->dlogit[r] = (float)(weight * (p - label) * (double)a->scale);
 	}
@@ -46,6 +46,6 @@ void ISA(cpu_bce)(struct backend *b, double *loss, float *dlogit, const float *l
 	double sum = 0;
 	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
 		sum += a.sum[i];
-	if (loss != NULL)
+	if (loss)
 		*loss = sum;
 }

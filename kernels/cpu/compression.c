@@ -34,13 +34,13 @@ struct tile {
 /* room (CODEC_TILE) */
 static struct tile tile_of(const struct topk_row *row, size_t at, float *room)
 {
-	struct tile t = {.grad = row->grad != NULL ? row->grad + at : NULL,
+	struct tile t = {.grad = row->grad ? row->grad + at : NULL,
 	                 .residual = row->residual + at,
 	                 .momentum = row->momentum,
 	                 .n = codec_tile_elements(row->n, at)};
-	if (t.momentum.velocity != NULL)
+	if (t.momentum.velocity)
 		t.momentum.velocity += at;
-	if (t.grad == NULL || row->scale == 1)
+	if (!t.grad || row->scale == 1)
 		return t;
 	for (size_t i = 0; i < t.n; i++)
 		room[i] = t.grad[i] * row->scale;

@@ -15,7 +15,7 @@ struct copy {
 
 static inline size_t row(const uint32_t *index, size_t i)
 {
-	return index != NULL ? index[i] : i;
+	return index ? index[i] : i;
 }
 
 /* width is a constant at some calls. */
@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) void copy(const struct copy *c, siz
 	for (size_t i = begin; i < end; i++) {
 		if (i + PREFETCH_AHEAD < c->n) {
 			__builtin_prefetch(c->in + row(c->from, i + PREFETCH_AHEAD) * width);
-			if (c->to != NULL)
+			if (c->to)
 				__builtin_prefetch(c->out + c->to[i + PREFETCH_AHEAD] * width, 1);
 		}
 		memcpy(c->out + row(c->to, i) * width, c->in + row(c->from, i) * width, width * sizeof *c->out);

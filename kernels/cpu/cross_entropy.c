@@ -72,7 +72,7 @@ static double row_exponents(float *out, const float *z, size_t n, float m)
 	float kept[STRETCH];
 	double sum = 0;
 	for (size_t j = 0; j < n; j += STRETCH)
-		sum += exponents(out != NULL ? out + j : kept, z + j, least(STRETCH, n - j), m);
+		sum += exponents(out ? out + j : kept, z + j, least(STRETCH, n - j), m);
 	return sum;
 }
 
@@ -86,9 +86,9 @@ static double row_loss(const struct cross_entropy *a, size_t r)
 {
 	const float *z = a->logits + r * a->stride;
 	const uint32_t target = a->targets[r];
-	float *dz = a->dlogits != NULL ? a->dlogits + r * a->stride : NULL;
+	float *dz = a->dlogits ? a->dlogits + r * a->stride : NULL;
 	if (target == TARGET_NONE && a->masked) {
-		if (dz != NULL)
+		if (dz)
 			memset(dz, 0, a->n * sizeof *dz);
 		return 0;
 	}
@@ -96,7 +96,7 @@ static double row_loss(const struct cross_entropy *a, size_t r)
 	const float m = largest(z, a->n);
 	const double of_target = (double)z[target];
 	const double sum = row_exponents(dz, z, a->n, m);
-	if (dz != NULL) {
+	if (dz) {
 		times(dz, (float)((double)a->scale / sum), a->n);
 		dz[target] -= a->scale;
 	}
@@ -111,7 +111,7 @@ static void cross_entropy_range(void *args, size_t begin, size_t end)
 		double sum = 0;
 		for (size_t r = first; r < last; r++) {
 			const double loss = row_loss(a, r);
-			if (a->losses != NULL)
+			if (a->losses)
 				a->losses[r] = (float)loss;
 			sum += loss;
 		}
@@ -141,7 +141,7 @@ void ISA(cpu_cross_entropy)(struct backend *b, double *loss, float *dlogits, flo
 	                          .stride = n,
 	                          .scale = scale};
 	const double sum = sum_of_losses(b, &a);
-	if (loss != NULL)
+	if (loss)
 		*loss = sum;
 }
 

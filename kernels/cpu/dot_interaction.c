@@ -21,19 +21,19 @@ struct vectors {
 
 static struct vectors vectors_of(const float *first, const float *x, size_t r, size_t fields, size_t dim)
 {
-	return (struct vectors){first != NULL ? first + r * dim : NULL, x + r * fields * dim, fields + (first != NULL), dim};
+	return (struct vectors){first != NULL ? first + r * dim : NULL, x + r * fields * dim, fields + (first), dim};
 }
 
 static const float *vector_at(const struct vectors *v, size_t i)
 {
-	return v->first == NULL ? v->x + i * v->dim : i == 0 ? v->first : v->x + (i - 1) * v->dim;
+	return !v->first ? v->x + i * v->dim : i == 0 ? v->first : v->x + (i - 1) * v->dim;
 }
 
 /* The width of a row's results. */
 static size_t width_of(const float *first, size_t fields, size_t dim)
 {
-	const size_t count = fields + (first != NULL);
-	return (first != NULL ? dim : 0) + (count > 0 ? triangle(count) : 0);
+	const size_t count = fields + (first);
+	return (first ? dim : 0) + (count > 0 ? triangle(count) : 0);
 }
 
 /* tile (dim, 16): elements [d0, d0 + dim) of vectors j .. j + count - 1 as columns; zeros beyond */
@@ -84,7 +84,7 @@ struct dots {
 static void dots_range(void *args, size_t begin, size_t end)
 {
 	const struct dots *a = args;
-	const size_t width = width_of(a->first, a->fields, a->dim), offset = a->first != NULL ? a->dim : 0;
+	const size_t width = width_of(a->first, a->fields, a->dim), offset = a->first ? a->dim : 0;
 	for (size_t r = begin; r < end; r++) {
 		const struct vectors v = vectors_of(a->first, a->x, r, a->fields, a->dim);
 		float *out = a->out + r * width;
@@ -126,7 +126,7 @@ static void gradient_of_vector(const struct vectors *v, size_t i, const float *d
 			sum += dout[triangle(i) + j] * VF16_AT(x + (j - before) * dim + d);
 		for (size_t j = i + 1; j < v->count; j++)
 			sum += dout[triangle(j) + i] * VF16_AT(x + (j - before) * dim + d);
-		if (more != NULL)
+		if (more)
 			sum += VF16_AT(more + d);
 		VF16_PUT(out + d, sum);
 	}
@@ -136,14 +136,14 @@ static void gradient_of_vector(const struct vectors *v, size_t i, const float *d
 			sum += dout[triangle(i) + j] * vector_at(v, j)[d];
 		for (size_t j = i + 1; j < v->count; j++)
 			sum += dout[triangle(j) + i] * vector_at(v, j)[d];
-		out[d] = more != NULL ? more[d] + sum : sum;
+		out[d] = more ? more[d] + sum : sum;
 	}
 }
 
 static void dots_backward_range(void *args, size_t begin, size_t end)
 {
 	const struct dots_backward *a = args;
-	const size_t width = width_of(a->first, a->fields, a->dim), before = a->first != NULL ? 1 : 0;
+	const size_t width = width_of(a->first, a->fields, a->dim), before = a->first ? 1 : 0;
 	for (size_t r = begin; r < end; r++) {
 		const struct vectors v = vectors_of(a->first, a->x, r, a->fields, a->dim);
 		const float *dout = a->dout + r * width;
@@ -158,6 +158,6 @@ void ISA(cpu_dot_interaction_backward)(struct backend *b, float *dfirst, float *
                                        const float *x, size_t rows, size_t fields, size_t dim)
 {
 	struct dots_backward a = {dfirst, dx, dout, first, x, fields, dim};
-	const size_t vectors = fields + (first != NULL);
+	const size_t vectors = fields + (first);
 	cpu_parallel(b, rows, cpu_grain(vectors * vectors * dim), dots_backward_range, &a);
 }

@@ -133,7 +133,7 @@ static void add_range(void *args, size_t begin, size_t end)
 	for (size_t r = begin; r < end; r++) {
 		const float *x = a->x + r * a->n, *y = a->y + r * a->n;
 		float *out = a->out + r * a->n; /* may be x or y */
-		if (bias != NULL) {
+		if (bias) {
 			IN_PLACE_LOOP
 			for (size_t j = 0; j < a->n; j++)
 				out[j] = x[j] + (y[j] + bias[j]);

@@ -23,7 +23,7 @@ static void forward_range(void *args, size_t begin, size_t end)
 		const float *restrict from = a->table + a->tokens[r] * width;
 		float *restrict out = a->out + r * width;
 		memcpy(out, from, width * sizeof *out);
-		if (a->positions == NULL)
+		if (!a->positions)
 			continue;
 		const float *restrict position = a->positions + r % a->length * width;
 		for (size_t j = 0; j < width; j++)
@@ -57,9 +57,9 @@ static void backward_range(void *args, size_t begin, size_t end)
 	for (size_t r = 0; r < a->rows; r++) {
 		const float *from = a->dout + r * a->width + begin;
 		assert(a->tokens[r] < a->vocabulary);
-		if (a->dtable != NULL)
+		if (a->dtable)
 			add_to(a->dtable + a->tokens[r] * a->width + begin, from, end - begin);
-		if (a->dpositions != NULL)
+		if (a->dpositions)
 			add_to(a->dpositions + r % a->length * a->width + begin, from, end - begin);
 	}
 }

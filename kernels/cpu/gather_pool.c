@@ -29,13 +29,13 @@ static inline __attribute__((always_inline)) void gather_bags(const struct gathe
 		float *out = g->out + bag * width;
 		if (first + PREFETCH_AHEAD < g->uses)
 			__builtin_prefetch(g->rows + g->index[first + PREFETCH_AHEAD] * width);
-		if (last == first + 1 && g->weight == NULL) {
+		if (last == first + 1 && !g->weight) {
 			memcpy(out, g->rows + g->index[first] * width, width * sizeof *out);
 			continue;
 		}
 		memset(out, 0, width * sizeof *out);
 		for (size_t u = first; u < last; u++)
-			add_row(out, g->rows + g->index[u] * width, g->weight != NULL ? g->weight[u] : 1, width);
+			add_row(out, g->rows + g->index[u] * width, g->weight ? g->weight[u] : 1, width);
 	}
 }
 

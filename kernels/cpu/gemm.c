@@ -70,7 +70,7 @@ void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n,
 {
 	const struct gemm_args g = {trans_a, trans_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc};
 	gemm_fn library = gemm_library();
-	gemm_with(cpu_of(b), &g, library != NULL ? library : cpu_of(b)->variant->own_gemm);
+	gemm_with(cpu_of(b), &g, library ? library : cpu_of(b)->variant->own_gemm);
 }
 
 void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
@@ -90,6 +90,6 @@ void cpu_linear_backward(struct backend *b, float *dW, float *dx, size_t columns
                          const struct linear *l)
 {
 	b->ops->gemm(b, true, false, l->out, l->in, l->rows, 1.0f, dz, l->out, l->x, l->in, 0.0f, dW, l->in);
-	if (dx != NULL && columns > 0)
+	if (dx && columns > 0)
 		b->ops->gemm(b, false, false, l->rows, columns, l->out, 1.0f, dz, l->out, l->W, l->in, beta, dx, columns);
 }

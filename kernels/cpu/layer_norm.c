@@ -67,7 +67,7 @@ static void norm_range(void *args, size_t begin, size_t end)
 		a->inv[r] = inv;
 		if (a->centred)
 			a->mean[r] = mean;
-		if (beta != NULL)
+		if (beta)
 			for (size_t j = 0; j < n; j++)
 				y[j] = gamma[j] * ((x[j] - mean) * inv) + beta[j];
 		else
@@ -100,7 +100,7 @@ static void add_row(const struct norm_backward *a, size_t r)
 {
 	const size_t n = a->n;
 	const float *restrict dy = a->dy + r * n, *restrict x = a->x + r * n, *restrict gamma = a->gamma;
-	const float mean = a->mean != NULL ? a->mean[r] : 0, inv = a->inv[r];
+	const float mean = a->mean ? a->mean[r] : 0, inv = a->inv[r];
 	float *restrict dx = a->dx + r * n;
 	double sums[LANES] = {0}, products[LANES] = {0};
 	size_t j = 0;
@@ -115,7 +115,7 @@ static void add_row(const struct norm_backward *a, size_t r)
 		sums[l] += (double)g;
 		products[l] += (double)g * (double)((x[j] - mean) * inv);
 	}
-	const float g_mean = a->mean != NULL ? (float)(lanes_total(sums) / (double)n) : 0;
+	const float g_mean = a->mean ? (float)(lanes_total(sums) / (double)n) : 0;
 	const float product_mean = (float)(lanes_total(products) / (double)n);
 	for (j = 0; j < n; j++)
 		dx[j] += inv * (dy[j] * gamma[j] - g_mean - (x[j] - mean) * inv * product_mean);
@@ -135,7 +135,7 @@ static void columns_range(void *args, size_t begin, size_t end)
 		double sum[CPU_COLUMNS] = {0}, product[CPU_COLUMNS] = {0};
 		for (size_t r = 0; r < a->rows; r++) {
 			const float *restrict dy = a->dy + r * a->n + c, *restrict x = a->x + r * a->n + c;
-			const float mean = a->mean != NULL ? a->mean[r] : 0, inv = a->inv[r];
+			const float mean = a->mean ? a->mean[r] : 0, inv = a->inv[r];
 			for (size_t j = 0; j < columns; j++) {
 				sum[j] += (double)dy[j];
 				product[j] += (double)dy[j] * (double)((x[j] - mean) * inv);
@@ -143,7 +143,7 @@ static void columns_range(void *args, size_t begin, size_t end)
 		}
 		for (size_t j = 0; j < columns; j++)
 			a->dgamma[c + j] += (float)product[j];
-		for (size_t j = 0; a->dbeta != NULL && j < columns; j++)
+		for (size_t j = 0; a->dbeta && j < columns; j++)
 			a->dbeta[c + j] += (float)sum[j];
 	}
 }
@@ -152,7 +152,7 @@ static void backward(struct backend *b, struct norm_backward *a)
 {
 	const size_t grain = cpu_grain(a->rows);
 	cpu_parallel(b, a->rows, cpu_grain(a->n), rows_range, a);
-	if (a->dgamma != NULL)
+	if (a->dgamma)
 		cpu_parallel(b, a->n, grain < CPU_COLUMNS ? CPU_COLUMNS : grain, columns_range, a);
 }
 

@@ -29,7 +29,7 @@ void *cpu_buffer_alloc(struct backend *b, size_t bytes)
 	(void)b;
 	const bool huge = bytes >= 2 * HUGE_PAGE_BYTES;
 	void *p = cpu_aligned_bytes(huge ? HUGE_PAGE_BYTES : CPU_LINE_BYTES, bytes);
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	/* advice only: a refusal costs only speed */
 	if (huge)

@@ -50,7 +50,7 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	for (;;) {
 		wait_for(&w->start);
-		if (w->pool->fn == NULL)
+		if (!w->pool->fn)
 			return NULL;
 		w->pool->fn(w->pool->arg, w->part);
 		sem_post(&w->pool->done);
@@ -61,7 +61,7 @@ struct pool *pool_create(uint32_t threads)
 {
 	assert(threads >= 1);
 	struct pool *p = calloc(1, sizeof *p + (threads - 1) * sizeof *p->workers);
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	p->threads = threads;
 	sem_init(&p->done, 0, 0);
@@ -81,7 +81,7 @@ struct pool *pool_create(uint32_t threads)
 
 void pool_destroy(struct pool *p)
 {
-	if (p == NULL)
+	if (!p)
 		return;
 	p->fn = NULL;
 	for (uint32_t i = 0; i < p->started; i++) {
@@ -100,7 +100,7 @@ uint32_t pool_threads(const struct pool *p)
 
 void pool_run(struct pool *p, uint32_t parts, pool_fn fn, void *arg)
 {
-	assert(parts <= p->threads && fn != NULL);
+	assert(parts <= p->threads && fn);
 	p->fn = fn;
 	p->arg = arg;
 	for (uint32_t i = 1; i < parts; i++)

@@ -73,7 +73,7 @@ static void scatter_part(void *args, uint32_t part)
 	for (size_t bag = 0; bag < s->bags; bag++)
 		for (size_t u = s->offsets[bag]; u < s->offsets[bag + 1]; u++) {
 			const uint32_t row = s->index[u];
-			uses[count] = (struct use){row, (uint32_t)bag, s->weight != NULL ? s->weight[u] : 1};
+			uses[count] = (struct use){row, (uint32_t)bag, s->weight ? s->weight[u] : 1};
 			count += ((row >> GROUP_SHIFT) & (s->parts - 1)) == part;
 			if (count == COLLECT) {
 				add_collected(s, uses, count);

@@ -20,7 +20,7 @@ static void update_range(void *args, size_t begin, size_t end)
 	for (size_t row = begin; row < end; row++) {
 		const size_t at = row * WEIR_CHUNK, n = least(WEIR_CHUNK, u->n - at);
 		float *slot0 = slots > 0 ? u->slots + at * slots : NULL, *slot1 = slots > 1 ? slot0 + n : NULL;
-		if (u->step->accumulator != NULL)
+		if (u->step->accumulator)
 			step.accumulator = u->step->accumulator + row;
 		rule(&step, u->value + at, slot0, slot1, u->grad + at, n);
 	}

@@ -8,7 +8,7 @@ template <int V, int ACT> static __global__ void bias_act_kernel(float *y, const
 	if (i >= total)
 		return;
 	pack<V> x = load<V>(y + i);
-	if (bias != NULL) {
+	if (bias) {
 		const pack<V> add = load<V>(bias + remainder_of(i, n));
 		for (int k = 0; k < V; k++)
 			x.v[k] += add.v[k];
@@ -31,7 +31,7 @@ void cuda_bias_act(struct backend *b, float *y, const float *bias, size_t rows, 
 	struct cuda_backend *c = cuda_of(b);
 	switch (act) {
 	case ACT_NONE:
-		if (bias != NULL)
+		if (bias)
 			forward<ACT_NONE>(c, y, bias, n, rows * n);
 		break;
 	case ACT_RELU:
@@ -56,7 +56,7 @@ template <int V> static __global__ void gelu_kernel(float *y, float *x, const fl
 	if (i >= total)
 		return;
 	pack<V> p = load<V>(x + i);
-	if (bias != NULL) {
+	if (bias) {
 		const pack<V> add = load<V>(bias + remainder_of(i, n));
 		for (int k = 0; k < V; k++)
 			p.v[k] += add.v[k];
@@ -112,7 +112,7 @@ static void backward(struct cuda_backend *c, enum column_kind kind, float *dx, c
 {
 	const struct column_input in = {.a = dy, .b = y, .rows = rows, .n = n, .dx = dx};
 	const size_t total = rows * n;
-	if (dbias != NULL)
+	if (dbias)
 		sum_columns(c, kind, dbias, false, &in);
 	else if (pack_width(total, ADDRESS(dx) | ADDRESS(dy) | ADDRESS(y)) == 4)
 		LAUNCH(c, (act_backward_kernel<4, ACT>), blocks_for(c, total / 4), CUDA_THREADS, dx, dy, y, total);
@@ -128,7 +128,7 @@ void cuda_bias_act_backward(struct backend *b, float *dx, const float *dy, const
 	case ACT_NONE:
 		if (dx != dy)
 			backward<ACT_NONE>(c, COLUMN_SUM, dx, dy, y, NULL, rows, n);
-		if (dbias != NULL) {
+		if (dbias) {
 			const struct column_input in = {.a = dy, .rows = rows, .n = n};
 			sum_columns(c, COLUMN_SUM, dbias, false, &in);
 		}

@@ -60,7 +60,7 @@ struct backend *weir_backend_cuda_create(const struct backend_options *options, 
 	if (cuda_device_find(&device, options, err) != WEIR_OK || cuda_device_open(&device, err) != WEIR_OK)
 		return NULL;
 	struct cuda_backend *c = (struct cuda_backend *)calloc(1, sizeof *c);
-	if (c == NULL) {
+	if (!c) {
 		weir_fail(err, WEIR_E_MEMORY, "CUDA backend: no memory");
 		return NULL;
 	}

@@ -12,9 +12,9 @@ static __global__ void bce_kernel(double *partial, float *dlogit, const float *l
 	const size_t stride = (size_t)gridDim.x * blockDim.x;
 	double sum = 0;
 	for (size_t r = thread_number(); r < rows; r += stride) {
-		const double z = (double)logit[r], y = (double)label[r], w = weight != NULL ? (double)weight[r] : 1;
+		const double z = (double)logit[r], y = (double)label[r], w = weight ? (double)weight[r] : 1;
 		const double e = exp(-fabs(z)); /* in (0, 1] */
-		if (dlogit != NULL) {
+		if (dlogit) {
 			const double p = (z >= 0 ? 1 : e) / (1 + e);
 			dlogit[r] = (float)(w * (p - y) * (double)scale);
 		}
@@ -35,6 +35,6 @@ void cuda_bce(struct backend *b, double *loss, float *dlogit, const float *logit
 	if (!cuda_workspace(c, 1, &size, &partial))
 		return;
 	LAUNCH(c, bce_kernel, dim3(blocks), CUDA_THREADS, (double *)partial, dlogit, logit, label, weight, rows, scale);
-	if (loss != NULL)
+	if (loss)
 		cuda_sum_of(c, loss, (const double *)partial, blocks);
 }

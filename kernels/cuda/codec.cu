@@ -42,9 +42,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	if (!find_span<CODEC>(n, &s))
 		return;
 	float acc[EACH] = {0};
-	if (in != NULL)
+	if (in)
 		load_each<V>(acc, in + s.base, s.left);
-	if (residual != NULL) {
+	if (residual) {
 		float kept[EACH];
 		load_each<V>(kept, residual + s.base, s.left);
 		for (uint32_t k = 0; k < EACH; k++)
@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	if (s.left == 0)
 		return;
 	put_each<CODEC>(acc, bits, s.at, s.left, book, out + s.tile.scales, out + s.tile.codes);
-	if (residual != NULL)
+	if (residual)
 		store_each<V>(residual + s.base, acc, s.left);
 }
 
@@ -100,8 +100,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 #pragma unroll
 	for (uint32_t k = 0; k < ROUNDS; k++) {
 		const uint32_t i = k * CUDA_LANES + lane;
-		acc[k] = i < here && in != NULL ? in[base + i] : 0;
-		if (residual != NULL && i < here)
+		acc[k] = i < here && in ? in[base + i] : 0;
+		if (residual && i < here)
 			acc[k] += residual[base + i];
 		sum += fabsf(acc[k]);
 	}
@@ -113,7 +113,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	for (uint32_t k = 0; k < ROUNDS; k++) {
 		const uint32_t word = __ballot_sync(ALL_LANES, acc[k] < 0), i = k * CUDA_LANES + lane;
 		own = k == lane ? word : own;
-		if (residual != NULL && i < here)
+		if (residual && i < here)
 			residual[base + i] = acc[k] - (acc[k] < 0 ? -scale : scale);
 	}
 	if (lane == 0)
@@ -141,7 +141,7 @@ template <weir_codec CODEC> static __global__ void cast_kernel(const float *in, 
 	const size_t i = thread_number();
 	if (i >= n)
 		return;
-	const float given = in != NULL ? in[i] : 0, acc = residual != NULL ? given + residual[i] : given;
+	const float given = in ? in[i] : 0, acc = residual ? given + residual[i] : given;
 	float back = acc;
 	if (CODEC == WEIR_CODEC_FP32) {
 		((uint32_t *)out)[i] = bits_of(acc);
@@ -152,7 +152,7 @@ template <weir_codec CODEC> static __global__ void cast_kernel(const float *in, 
 	} else {
 		((uint16_t *)out)[i] = (uint16_t)fp16_of(acc, &back);
 	}
-	if (residual != NULL)
+	if (residual)
 		residual[i] = CODEC == WEIR_CODEC_FP32 ? 0 : acc - back;
 }
 

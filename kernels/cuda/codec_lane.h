@@ -147,7 +147,7 @@ template <weir_codec CODEC> static __device__ inline void share_book(struct book
 static inline struct book book_given(const struct coding *coding)
 {
 	static const float none[CODEC_BOOK] = {0};
-	return book_of(coding->book != NULL ? coding->book : none);
+	return book_of(coding->book ? coding->book : none);
 }
 
 /* The scale of the elements of `lanes` neighbouring lanes, a power of 2, that share a scale. All

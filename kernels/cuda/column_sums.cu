@@ -56,7 +56,7 @@ static __device__ inline column_terms terms(const float *a, const float *b, doub
 	if (KIND == COLUMN_SUM_AND_PRODUCT)
 		return column_terms{{x, x * (double)b[at]}};
 	if (KIND == COLUMN_SUM_AND_NORMED)
-		return column_terms{{x, x * (double)((b[at] - (row_mean != NULL ? row_mean[r] : 0)) * row_inv[r])}};
+		return column_terms{{x, x * (double)((b[at] - (row_mean ? row_mean[r] : 0)) * row_inv[r])}};
 	if (KIND == COLUMN_CENTRED_SQUARES)
 		return column_terms{{(x - mean) * (x - mean), 0}};
 	return column_terms{{x, 0}};

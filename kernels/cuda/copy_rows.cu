@@ -10,7 +10,7 @@ static __global__ void copy_kernel(float *out, const uint32_t *to, const float *
 	if (i >= total)
 		return;
 	const size_t row = quotient(i, width), j = i - row * width;
-	const size_t source = from != NULL ? from[row] : row, target = to != NULL ? to[row] : row;
+	const size_t source = from ? from[row] : row, target = to ? to[row] : row;
 	store<V>(out + target * width + j, load<V>(in + source * width + j));
 }
 

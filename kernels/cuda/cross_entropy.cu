@@ -32,14 +32,14 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 	SHARED(float, largest, [CUDA_LANES]);
 	const size_t r = blockIdx.x;
 	const float *z = logits + r * stride;
-	float *dz = dlogits != NULL ? dlogits + r * stride : NULL;
+	float *dz = dlogits ? dlogits + r * stride : NULL;
 	const uint32_t target = targets[r];
 	if (masked && target == TARGET_NONE) { /* all threads of the block, or no thread */
-		for (size_t j = threadIdx.x; dz != NULL && j < n; j += blockDim.x)
+		for (size_t j = threadIdx.x; dz && j < n; j += blockDim.x)
 			dz[j] = 0;
 		if (threadIdx.x == 0) {
 			row_loss[r] = 0;
-			if (losses != NULL)
+			if (losses)
 				losses[r] = 0;
 		}
 		return;
@@ -55,12 +55,12 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 	double sum = 0;
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
 		const float e = expf(z[j] - m);
-		if (dz != NULL)
+		if (dz)
 			dz[j] = e;
 		sum += (double)e;
 	}
 	sum = block_sum(sum, sums);
-	if (dz != NULL) {
+	if (dz) {
 		const float by = (float)((double)scale / sum);
 		for (size_t j = threadIdx.x; j < n; j += blockDim.x)
 			dz[j] = j == target ? dz[j] * by - scale : dz[j] * by;
@@ -68,7 +68,7 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 	if (threadIdx.x == 0) {
 		const double loss = log(sum) + (double)m - of_target;
 		row_loss[r] = loss;
-		if (losses != NULL)
+		if (losses)
 			losses[r] = (float)loss;
 	}
 }
@@ -96,11 +96,11 @@ void cuda_cross_entropy(struct backend *b, double *loss, float *dlogits, float *
 {
 	struct cuda_backend *c = cuda_of(b);
 	double *row_loss = losses_of_rows(c, rows);
-	if (row_loss == NULL)
+	if (!row_loss)
 		return;
 	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads_for(n), row_loss, dlogits, losses, logits, targets, n, n, scale,
 	       false);
-	if (loss != NULL)
+	if (loss)
 		cuda_sum_of(c, loss, row_loss, rows);
 }
 
@@ -109,7 +109,7 @@ void cuda_classifier(struct backend *b, double *loss, float *losses, float *logi
 {
 	struct cuda_backend *c = cuda_of(b);
 	double *row_loss = losses_of_rows(c, rows);
-	if (row_loss == NULL)
+	if (!row_loss)
 		return;
 	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads_for(n), row_loss, gradient ? logits : NULL, losses, logits,
 	       targets, n, stride, scale, true);

@@ -94,7 +94,7 @@ static weir_status not_there(const char *device, int count, weir_error *err)
 static bool is_shown_alone(const char *name, int count)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-	return count == 1 && strncmp(name, "MIG-", 4) == 0 && visible != NULL && strcmp(visible, name) == 0;
+	return count == 1 && strncmp(name, "MIG-", 4) == 0 && visible && strcmp(visible, name) == 0;
 }
 
 static weir_status find_by_uuid(const char *device, const char *name, int count, int *out, weir_error *err)
@@ -129,7 +129,7 @@ static weir_status choose(const struct backend_options *options, int *out, weir_
 	if (status != WEIR_OK)
 		return status;
 	const char *which = strchr(options->device, ':');
-	if (which == NULL) { /* any */
+	if (!which) { /* any */
 		*out = (int)(options->turn % (unsigned)count);
 		return WEIR_OK;
 	}

@@ -22,14 +22,14 @@ struct vectors {
 
 static __device__ inline struct vectors vectors_of(const float *first, const float *x, size_t r, size_t fields, size_t dim)
 {
-	const struct vectors v = {first != NULL ? first + r * dim : NULL, x + r * fields * dim,
-	                          (unsigned)fields + (first != NULL ? 1 : 0), dim};
+	const struct vectors v = {first != NULL ? first + r * dim : NULL, x + r * fields * dim, (unsigned)fields + (first ? 1 : 0),
+	                          dim};
 	return v;
 }
 
 static __device__ inline const float *vector_at(const struct vectors &v, size_t i)
 {
-	return v.first == NULL ? v.x + i * v.dim : i == 0 ? v.first : v.x + (i - 1) * v.dim;
+	return !v.first ? v.x + i * v.dim : i == 0 ? v.first : v.x + (i - 1) * v.dim;
 }
 
 /* The index of a pair in a row's results. */
@@ -143,10 +143,10 @@ static __global__ void __launch_bounds__(ROWS *CUDA_LANES, 3)
 				results[pair_at(i, j)] = sum[k][l];
 		}
 	__syncwarp();
-	out += r * ((first != NULL ? dim : 0) + pairs);
-	for (size_t d = lane; first != NULL && d < dim; d += CUDA_LANES)
+	out += r * ((first ? dim : 0) + pairs);
+	for (size_t d = lane; first && d < dim; d += CUDA_LANES)
 		out[d] = v.first[d];
-	out += first != NULL ? dim : 0;
+	out += first ? dim : 0;
 	for (size_t p = lane; p < pairs; p += CUDA_LANES)
 		out[p] = results[p];
 }
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(2 * CUDA_LANES)
 	const unsigned lane = threadIdx.x % CUDA_LANES, half = threadIdx.x / CUDA_LANES;
 	const size_t r = blockIdx.x;
 	const struct vectors v = vectors_of(first, x, r, fields, dim);
-	const size_t pairs = (size_t)v.count * (v.count - 1) / 2, offset = first != NULL ? dim : 0;
+	const size_t pairs = (size_t)v.count * (v.count - 1) / 2, offset = first ? dim : 0;
 	dout += r * (offset + pairs);
 	for (unsigned k = threadIdx.x; k < MOST * 2 * HALF; k += blockDim.x)
 		((float *)symmetric)[k] = symmetric_at(dout + offset, k / (2 * HALF), k % (2 * HALF), v.count);
@@ -192,8 +192,8 @@ static __global__ void __launch_bounds__(2 * CUDA_LANES)
 			const unsigned i = half * HALF + e;
 			if (!is_there || i >= v.count)
 				continue;
-			if (first == NULL || i > 0) {
-				store<4>(dx + (r * fields + i - (first != NULL ? 1 : 0)) * dim + d, sum[e]);
+			if (!first || i > 0) {
+				store<4>(dx + (r * fields + i - (first ? 1 : 0)) * dim + d, sum[e]);
 				continue;
 			}
 			for (unsigned c = 0; c < 4; c++) /* elements of a row of dout have any alignment */
@@ -254,10 +254,10 @@ static __global__ void __launch_bounds__(THREADS)
 					sum[k][l] = fmaf(a[k], b[l], sum[k][l]);
 		}
 	}
-	out += r * ((first != NULL ? dim : 0) + (size_t)v.count * (v.count - 1) / 2);
-	for (size_t d = threadIdx.x; first != NULL && blockIdx.y == 0 && d < dim; d += THREADS)
+	out += r * ((first ? dim : 0) + (size_t)v.count * (v.count - 1) / 2);
+	for (size_t d = threadIdx.x; first && blockIdx.y == 0 && d < dim; d += THREADS)
 		out[d] = v.first[d];
-	out += first != NULL ? dim : 0;
+	out += first ? dim : 0;
 #pragma unroll
 	for (unsigned k = 0; k < MICRO; k++)
 #pragma unroll
@@ -278,7 +278,7 @@ static __global__ void __launch_bounds__(THREADS)
 	const size_t i0 = (size_t)(blockIdx.y / dim_tiles) * TILE, d0 = (size_t)(blockIdx.y % dim_tiles) * TILE, r = blockIdx.x;
 	const unsigned ty = threadIdx.x / SIDE, tx = threadIdx.x % SIDE;
 	const struct vectors v = vectors_of(first, x, r, fields, dim);
-	const size_t offset = first != NULL ? dim : 0;
+	const size_t offset = first ? dim : 0;
 	dout += r * (offset + (size_t)v.count * (v.count - 1) / 2);
 	float sum[MICRO][MICRO] = {{0}};
 	for (size_t j0 = 0; j0 < v.count; j0 += TILE) {
@@ -310,7 +310,7 @@ static __global__ void __launch_bounds__(THREADS)
 			const size_t i = i0 + ty + SIDE * k, d = d0 + tx + SIDE * l;
 			if (i >= v.count || d >= dim)
 				continue;
-			if (first == NULL)
+			if (!first)
 				dx[(r * fields + i) * dim + d] = sum[k][l];
 			else if (i > 0)
 				dx[(r * fields + i - 1) * dim + d] = sum[k][l];
@@ -347,7 +347,7 @@ void cuda_dot_interaction(struct backend *b, float *out, const float *first, con
                           size_t dim)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const size_t vectors = fields + (first != NULL ? 1 : 0), side = tiles_of(vectors), tiles = side * (side + 1) / 2;
+	const size_t vectors = fields + (first ? 1 : 0), side = tiles_of(vectors), tiles = side * (side + 1) / 2;
 	if (vectors == 0 || is_too_large(c, rows, tiles))
 		return;
 	if (are_few(vectors, dim, ADDRESS(first) | ADDRESS(x)))
@@ -360,7 +360,7 @@ void cuda_dot_interaction_backward(struct backend *b, float *dfirst, float *dx, 
                                    const float *x, size_t rows, size_t fields, size_t dim)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const size_t vectors = fields + (first != NULL ? 1 : 0), tiles = tiles_of(vectors) * tiles_of(dim);
+	const size_t vectors = fields + (first ? 1 : 0), tiles = tiles_of(vectors) * tiles_of(dim);
 	if (vectors == 0 || is_too_large(c, rows, tiles))
 		return;
 	if (dim >= DIM_LEAST && are_few(vectors, dim, ADDRESS(first) | ADDRESS(x) | ADDRESS(dfirst) | ADDRESS(dx)))

@@ -142,7 +142,7 @@ static __global__ void add_kernel(float *out, const float *x, const float *y, co
 	if (i >= total)
 		return;
 	pack<V> sum = load<V>(y + i);
-	if (bias != NULL) {
+	if (bias) {
 		const pack<V> add = load<V>(bias + remainder_of(i, n));
 		for (int k = 0; k < V; k++)
 			sum.v[k] += add.v[k];

@@ -13,7 +13,7 @@ static __global__ void embed_kernel(float *out, const float *table, const float 
 	const size_t r = quotient(i, width), j = i - r * width;
 	const uint32_t token = tokens[r];
 	float x = token < vocabulary ? table[token * width + j] : NAN;
-	if (positions != NULL)
+	if (positions)
 		x += positions[remainder_of(r, length) * width + j];
 	out[i] = x;
 }
@@ -81,10 +81,10 @@ void cuda_embed_backward(struct backend *b, float *dtable, float *dpositions, co
 	struct cuda_backend *c = cuda_of(b);
 	if (rows == 0)
 		return;
-	if (dtable != NULL)
+	if (dtable)
 		add_tokens(c, dtable, dout, tokens, vocabulary, rows, width);
 	const size_t used = rows < length ? rows : length;
-	if (dpositions != NULL)
+	if (dpositions)
 		LAUNCH(c, add_positions_kernel, blocks_for(c, used * width), CUDA_THREADS, dpositions, dout, rows, length, width,
 		       used * width);
 }

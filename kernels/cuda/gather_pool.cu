@@ -21,7 +21,7 @@ static __device__ inline void add_uses(pack<V> *sum, const float *rows, size_t w
 #pragma unroll
 		for (int k = 0; k < IN_FLIGHT; k++) {
 			row[k] = load<V>(rows + index[u + k] * width + j);
-			by[k] = weight != NULL ? weight[u + k] : 1;
+			by[k] = weight ? weight[u + k] : 1;
 		}
 #pragma unroll
 		for (int k = 0; k < IN_FLIGHT; k++)
@@ -30,7 +30,7 @@ static __device__ inline void add_uses(pack<V> *sum, const float *rows, size_t w
 	}
 	for (; u < last; u++) {
 		const pack<V> row = load<V>(rows + index[u] * width + j);
-		const float by = weight != NULL ? weight[u] : 1;
+		const float by = weight ? weight[u] : 1;
 		for (int v = 0; v < V; v++)
 			sum->v[v] += by * row.v[v];
 	}
@@ -59,7 +59,7 @@ static __global__ void gather_kernel(float *out, const float *rows, size_t width
 	for (unsigned k = 0; k < BAGS; k++)
 		if (u[k] < last[k]) {
 			row[k] = load<V>(rows + index[u[k]] * width + j[k]);
-			by[k] = weight != NULL ? weight[u[k]] : 1;
+			by[k] = weight ? weight[u[k]] : 1;
 		}
 #pragma unroll
 	for (unsigned k = 0; k < BAGS; k++) {

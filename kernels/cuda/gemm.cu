@@ -152,7 +152,7 @@ void cuda_linear_backward(struct backend *b, float *dW, float *dx, size_t column
                           const struct linear *l)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const bool wants_dx = dx != NULL && columns > 0 && l->rows > 0;
+	const bool wants_dx = dx && columns > 0 && l->rows > 0;
 	if (!cuda_ok(c))
 		return;
 	if (l->rows == 0 || l->out == 0) {

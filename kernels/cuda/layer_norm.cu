@@ -28,7 +28,7 @@ static __global__ void norm_kernel(float *y, float *mean, float *inv, const floa
 	x += r * n;
 	y += r * n;
 	double middle = 0, squares = 0;
-	if (mean != NULL) {
+	if (mean) {
 		for (size_t j = threadIdx.x; j < n; j += blockDim.x)
 			middle += (double)x[j];
 		middle = block_sum(middle, warps) / (double)n;
@@ -39,12 +39,12 @@ static __global__ void norm_kernel(float *y, float *mean, float *inv, const floa
 	const float m = (float)middle, by = (float)(1 / sqrt(squares / (double)n + (double)eps));
 	if (threadIdx.x == 0) {
 		inv[r] = by;
-		if (mean != NULL)
+		if (mean)
 			mean[r] = m;
 	}
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
 		const float v = gamma[j] * ((x[j] - m) * by);
-		y[j] = beta != NULL ? v + beta[j] : v;
+		y[j] = beta ? v + beta[j] : v;
 	}
 }
 
@@ -70,14 +70,14 @@ static __global__ void norm_backward_kernel(float *dx, const float *dy, const fl
 	dx += r * n;
 	dy += r * n;
 	x += r * n;
-	const float m = mean != NULL ? mean[r] : 0, by = inv[r];
+	const float m = mean ? mean[r] : 0, by = inv[r];
 	double sum = 0, product = 0;
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
 		const float g = dy[j] * gamma[j];
 		sum += (double)g;
 		product += (double)g * (double)((x[j] - m) * by);
 	}
-	sum = mean != NULL ? block_sum(sum, warps) : 0;
+	sum = mean ? block_sum(sum, warps) : 0;
 	product = block_sum(product, warps);
 	const float g_mean = (float)(sum / (double)n), product_mean = (float)(product / (double)n);
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x)
@@ -91,7 +91,7 @@ static __global__ void add_sums_kernel(float *dgamma, float *dbeta, const double
 	if (j >= n)
 		return;
 	dgamma[j] += (float)sums[n + j];
-	if (dbeta != NULL)
+	if (dbeta)
 		dbeta[j] += (float)sums[j];
 }
 
@@ -103,7 +103,7 @@ static void backward(struct cuda_backend *c, float *dx, float *dgamma, float *db
 	       n);
 	const size_t sizes[] = {2 * n * sizeof(double), cuda_column_partial_bytes(COLUMN_SUM_AND_NORMED, rows, n)};
 	void *parts[2];
-	if (dgamma == NULL || !cuda_workspace(c, 2, sizes, parts))
+	if (!dgamma || !cuda_workspace(c, 2, sizes, parts))
 		return;
 	cuda_column_sums(c, COLUMN_SUM_AND_NORMED, (double *)parts[0], (double *)parts[1], in);
 	LAUNCH(c, add_sums_kernel, blocks_for(c, n), CUDA_THREADS, dgamma, dbeta, (const double *)parts[0], n);

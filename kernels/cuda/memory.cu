@@ -48,7 +48,7 @@ static bool make_room_for_one(struct cuda_pool *pool)
 		return true;
 	const size_t capacity = pool->capacity == 0 ? 64 : 2 * pool->capacity;
 	struct cuda_block *blocks = (struct cuda_block *)realloc(pool->blocks, capacity * sizeof *blocks);
-	if (blocks == NULL)
+	if (!blocks)
 		return false;
 	pool->blocks = blocks;
 	pool->capacity = capacity;
@@ -129,7 +129,7 @@ void *cuda_buffer_alloc(struct backend *b, size_t bytes)
 {
 	struct cuda_backend *c = cuda_of(b);
 	void *p = cuda_ok(c) ? cuda_pool_take(c, bytes) : NULL;
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	if (bytes > 0 && !CUDA_TRY(c, cudaMemsetAsync(p, 0, bytes, c->stream))) {
 		cuda_pool_give(c, p);
@@ -160,11 +160,11 @@ bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, v
 	if (total > s->workspace_bytes) {
 		if (c->chosen == STREAM_COMPUTE)
 			cuda_forget_replays(&c->base); /* they contain its address */
-		if (s->workspace != NULL)
+		if (s->workspace)
 			cuda_pool_give(c, s->workspace);
 		s->workspace = cuda_pool_take(c, total);
-		s->workspace_bytes = s->workspace != NULL ? total : 0;
-		if (s->workspace == NULL) {
+		s->workspace_bytes = s->workspace ? total : 0;
+		if (!s->workspace) {
 			/* an op that failed for lack of memory is not done later either */
 			if (cuda_ok(c))
 				c->fault = c->shortness;
@@ -195,7 +195,7 @@ void *cuda_host_alloc(struct backend *b, size_t bytes)
 {
 	struct cuda_backend *c = cuda_of(b);
 	struct cuda_pinned *p = cuda_ok(c) ? (struct cuda_pinned *)calloc(1, sizeof *p) : NULL;
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	const size_t size = bytes > 0 ? bytes : 1;
 	if (cudaHostAlloc((void **)&p->at, size, cudaHostAllocDefault) != cudaSuccess) {
@@ -212,7 +212,7 @@ void *cuda_host_alloc(struct backend *b, size_t bytes)
 void cuda_host_free(struct backend *b, void *at)
 {
 	struct cuda_backend *c = cuda_of(b);
-	for (struct cuda_pinned **p = &c->pinned; *p != NULL; p = &(*p)->next)
+	for (struct cuda_pinned **p = &c->pinned; *p; p = &(*p)->next)
 		if ((*p)->at == at) {
 			struct cuda_pinned *gone = *p;
 			*p = gone->next;
@@ -226,7 +226,7 @@ void cuda_host_free(struct backend *b, void *at)
 static bool is_pinned(const struct cuda_backend *c, const void *at, size_t bytes)
 {
 	const unsigned char *from = (const unsigned char *)at;
-	for (const struct cuda_pinned *p = c->pinned; p != NULL; p = p->next)
+	for (const struct cuda_pinned *p = c->pinned; p; p = p->next)
 		if (from >= p->at && from + bytes <= p->at + p->bytes)
 			return true;
 	return false;
@@ -259,7 +259,7 @@ void cuda_to_device(struct backend *b, void *device, const void *host, size_t by
 	while (bytes > 0 && cuda_ok(c)) {
 		struct cuda_stage *stage = next_stage(c);
 		const size_t piece = bytes < CUDA_STAGE_BYTES ? bytes : CUDA_STAGE_BYTES;
-		if (stage == NULL)
+		if (!stage)
 			return;
 		memcpy(stage->at, from, piece);
 		CUDA_TRY(c, cudaMemcpyAsync(to, stage->at, piece, cudaMemcpyHostToDevice, c->stream));
@@ -292,7 +292,7 @@ void cuda_to_host(struct backend *b, void *host, const void *device, size_t byte
 		if (i < pieces) {
 			struct cuda_stage *stage = next_stage(c);
 			const size_t at = i * CUDA_STAGE_BYTES, size = bytes - at < CUDA_STAGE_BYTES ? bytes - at : CUDA_STAGE_BYTES;
-			if (stage == NULL)
+			if (!stage)
 				return;
 			CUDA_TRY(c, cudaMemcpyAsync(stage->at, (const unsigned char *)device + at, size, cudaMemcpyDeviceToHost, c->stream));
 			CUDA_TRY(c, cudaEventRecord(stage->done, c->stream));
@@ -344,12 +344,12 @@ void cuda_memory_close(struct cuda_backend *c)
 	for (size_t i = 0; i < c->pool.count; i++)
 		cudaFree(c->pool.blocks[i].at);
 	free(c->pool.blocks);
-	while (c->pinned != NULL)
+	while (c->pinned)
 		cuda_host_free(&c->base, c->pinned->at);
 	cudaFreeHost(c->answer);
 	for (unsigned i = 0; i < CUDA_STAGES; i++) {
 		cudaFreeHost(c->stages[i].at);
-		if (c->stages[i].done != NULL)
+		if (c->stages[i].done)
 			cudaEventDestroy(c->stages[i].done);
 	}
 }

@@ -44,10 +44,10 @@ struct cuda_plans {
 
 static void close_plan(struct cuda_plan *p)
 {
-	if (p->op != NULL)
+	if (p->op)
 		cublasLtMatmulDescDestroy(p->op);
 	for (cublasLtMatrixLayout_t layout : {p->a, p->b, p->c})
-		if (layout != NULL)
+		if (layout)
 			cublasLtMatrixLayoutDestroy(layout);
 }
 
@@ -59,7 +59,7 @@ static cublasComputeType_t compute_type(const struct cuda_backend *c, const stru
 static uint32_t epilogue_of(const struct cuda_product *p)
 {
 	const bool relu = p->act == ACT_RELU;
-	if (p->bias == NULL)
+	if (!p->bias)
 		return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 	return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
@@ -135,7 +135,7 @@ static cublasStatus_t choose(const struct cuda_backend *c, struct cuda_plan *pla
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status =
 		    cublasLtMatmulAlgoGetHeuristic(c->lt, plan->op, plan->b, plan->a, plan->c, plan->c, preference, 1, &found, &count);
-	if (preference != NULL)
+	if (preference)
 		cublasLtMatmulPreferenceDestroy(preference);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED)
 		return CUBLAS_STATUS_SUCCESS;
@@ -216,7 +216,7 @@ void cuda_multiply(struct cuda_backend *c, const struct cuda_product *p)
 		return;
 	}
 	run_plain(c, p);
-	if (p->bias != NULL || p->act != ACT_NONE)
+	if (p->bias || p->act != ACT_NONE)
 		cuda_bias_act(&c->base, p->C, p->bias, p->m, p->n, p->act);
 }
 
@@ -234,8 +234,8 @@ bool cuda_products_open(struct cuda_backend *c)
 	}
 	c->plans = (struct cuda_plans *)calloc(1, sizeof *c->plans);
 	c->blas_workspace = cuda_pool_take(c, CUDA_BLAS_WORKSPACE);
-	if (c->plans == NULL || c->blas_workspace == NULL) {
-		if (c->blas_workspace == NULL)
+	if (!c->plans || !c->blas_workspace) {
+		if (!c->blas_workspace)
 			c->fault = c->shortness;
 		else
 			weir_fail(&c->fault, WEIR_E_MEMORY, "CUDA backend: no memory");
@@ -251,11 +251,11 @@ bool cuda_products_open(struct cuda_backend *c)
 
 void cuda_products_close(struct cuda_backend *c)
 {
-	for (unsigned i = 0; c->plans != NULL && i < c->plans->count; i++)
+	for (unsigned i = 0; c->plans && i < c->plans->count; i++)
 		close_plan(&c->plans->plans[i]);
 	free(c->plans);
-	if (c->lt != NULL)
+	if (c->lt)
 		cublasLtDestroy(c->lt);
-	if (c->blas != NULL)
+	if (c->blas)
 		cublasDestroy(c->blas);
 }

@@ -135,5 +135,5 @@ bool cuda_all_finite(struct backend *b, const float *x, size_t n)
 	LAUNCH(c, not_finite_kernel, dim3(cuda_reduce_blocks(n)), CUDA_THREADS, (uint32_t *)found, x, n,
 	       pack_width(0, ADDRESS(x)) == 4);
 	const uint32_t *answer = (const uint32_t *)cuda_read_back(c, found, size);
-	return answer != NULL && *answer == 0;
+	return answer && *answer == 0;
 }

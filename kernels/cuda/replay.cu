@@ -12,7 +12,7 @@
 
 static void discard(struct cuda_graph *g)
 {
-	if (g->whole != NULL)
+	if (g->whole)
 		cudaGraphExecDestroy(g->whole); /* a running one completes */
 	*g = cuda_graph{};
 }
@@ -56,7 +56,7 @@ static cudaGraphExec_t capture(struct cuda_backend *c, void (*issue)(void *arg),
 	const cudaError_t code = cudaStreamEndCapture(c->stream, &graph);
 	if (cuda_try(c, "cudaStreamEndCapture", cuda_ok(c) ? code : cudaSuccess))
 		CUDA_TRY(c, cudaGraphInstantiate(&whole, graph, 0));
-	if (graph != NULL)
+	if (graph)
 		cudaGraphDestroy(graph);
 	return whole;
 }
@@ -82,16 +82,16 @@ void cuda_replay(struct backend *b, const void *key, size_t bytes, void (*issue)
 	if (!cuda_ok(c))
 		return;
 	struct cuda_graph *g = find(c, key, bytes);
-	if (g == NULL) {
+	if (!g) {
 		issue(arg);
 		/* after `issue`: if it grew its workspace, all runs were forgotten */
 		remember(c, key, bytes);
 		return;
 	}
 	g->used = ++c->replay_turn;
-	if (g->whole == NULL && !g->refused)
+	if (!g->whole && !g->refused)
 		make(c, g, issue, arg);
-	if (g->whole == NULL) {
+	if (!g->whole) {
 		issue(arg);
 		return;
 	}

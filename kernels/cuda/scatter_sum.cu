@@ -17,8 +17,8 @@ static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_
 		else
 			high = middle;
 	}
-	use[u] = (uint32_t)(bag != NULL ? u : low);
-	if (bag != NULL)
+	use[u] = (uint32_t)(bag ? u : low);
+	if (bag)
 		bag[u] = (uint32_t)low;
 }
 
@@ -44,12 +44,12 @@ void cuda_scatter_sum(struct backend *b, float *drows, size_t unique, size_t wid
 	if (!cuda_try(c, "sort by row", code))
 		return;
 	const size_t sizes[PARTS] = {
-	    of_uses, of_uses, of_uses, weight != NULL ? of_uses : 0, of_rows, of_rows, segment_partial_bytes(n, width), temporary};
+	    of_uses, of_uses, of_uses, weight ? of_uses : 0, of_rows, of_rows, segment_partial_bytes(n, width), temporary};
 	void *parts[PARTS];
 	if (!cuda_workspace(c, PARTS, sizes, parts))
 		return;
-	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE],
-	       weight != NULL ? (uint32_t *)parts[BAG] : NULL, offsets, bags, n);
+	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE], weight ? (uint32_t *)parts[BAG] : NULL,
+	       offsets, bags, n);
 	if (!cuda_ok(c))
 		return;
 	cuda_try(c, "sort by row",
@@ -61,7 +61,7 @@ void cuda_scatter_sum(struct backend *b, float *drows, size_t unique, size_t wid
 	                           (const uint32_t *)parts[SORTED_USE],
 	                           (const uint32_t *)parts[BEGIN],
 	                           (const uint32_t *)parts[END],
-	                           weight != NULL ? (const uint32_t *)parts[BAG] : NULL,
+	                           weight ? (const uint32_t *)parts[BAG] : NULL,
 	                           weight,
 	                           dout,
 	                           n,

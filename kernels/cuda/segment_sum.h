@@ -58,8 +58,8 @@ static __device__ inline pack<V> add_uses(pack<V> sum, const struct segments *s,
 #pragma unroll
 		for (int k = 0; k < SEGMENT_IN_FLIGHT; k++) {
 			const uint32_t u = s->use[at + k];
-			from[k] = load<V>(s->dout + (s->bag != NULL ? s->bag[u] : u) * s->width + j);
-			by[k] = s->weight != NULL ? s->weight[u] : 1;
+			from[k] = load<V>(s->dout + (s->bag ? s->bag[u] : u) * s->width + j);
+			by[k] = s->weight ? s->weight[u] : 1;
 		}
 #pragma unroll
 		for (int k = 0; k < SEGMENT_IN_FLIGHT; k++)
@@ -68,8 +68,8 @@ static __device__ inline pack<V> add_uses(pack<V> sum, const struct segments *s,
 	}
 	for (; at < last; at++) {
 		const uint32_t u = s->use[at];
-		const pack<V> from = load<V>(s->dout + (s->bag != NULL ? s->bag[u] : u) * s->width + j);
-		const float by = s->weight != NULL ? s->weight[u] : 1;
+		const pack<V> from = load<V>(s->dout + (s->bag ? s->bag[u] : u) * s->width + j);
+		const float by = s->weight ? s->weight[u] : 1;
 		for (int v = 0; v < V; v++)
 			sum.v[v] += by * from.v[v];
 	}

@@ -15,9 +15,9 @@ bool cuda_streams_open(struct cuda_backend *c)
 void cuda_streams_close(struct cuda_backend *c)
 {
 	for (struct cuda_stream &s : c->streams) {
-		if (s.joined != NULL)
+		if (s.joined)
 			cudaEventDestroy(s.joined);
-		if (s.at != NULL)
+		if (s.at)
 			cudaStreamDestroy(s.at);
 	}
 }
@@ -43,7 +43,7 @@ void cuda_join(struct cuda_backend *c)
 void cuda_wait_for_all(struct cuda_backend *c)
 {
 	for (struct cuda_stream &s : c->streams) {
-		const cudaError_t code = s.at != NULL ? cudaStreamSynchronize(s.at) : cudaSuccess;
+		const cudaError_t code = s.at ? cudaStreamSynchronize(s.at) : cudaSuccess;
 		if (code != cudaSuccess)
 			cuda_failed(c, "cudaStreamSynchronize", code);
 	}
@@ -55,16 +55,16 @@ void cuda_set_mark(struct backend *b, struct backend_mark *m)
 {
 	struct cuda_backend *c = cuda_of(b);
 	cudaEvent_t event = (cudaEvent_t)m->event;
-	if (event == NULL && CUDA_TRY(c, cudaEventCreateWithFlags(&event, cudaEventDisableTiming)))
+	if (!event && CUDA_TRY(c, cudaEventCreateWithFlags(&event, cudaEventDisableTiming)))
 		m->event = event;
-	if (event != NULL)
+	if (event)
 		CUDA_TRY(c, cudaEventRecord(event, c->stream));
 }
 
 void cuda_free_mark(struct backend *b, struct backend_mark *m)
 {
 	(void)b;
-	if (m->event != NULL)
+	if (m->event)
 		cudaEventDestroy((cudaEvent_t)m->event);
 	m->event = NULL;
 }
@@ -72,7 +72,7 @@ void cuda_free_mark(struct backend *b, struct backend_mark *m)
 void cuda_follow_mark(struct backend *b, const struct backend_mark *m)
 {
 	struct cuda_backend *c = cuda_of(b);
-	if (m->event != NULL)
+	if (m->event)
 		CUDA_TRY(c, cudaStreamWaitEvent(c->stream, (cudaEvent_t)m->event, 0));
 }
 
@@ -94,7 +94,7 @@ static weir_status tell(struct cuda_backend *c, weir_error *err)
 weir_status cuda_await_mark(struct backend *b, const struct backend_mark *m, weir_error *err)
 {
 	struct cuda_backend *c = cuda_of(b);
-	if (m->event != NULL)
+	if (m->event)
 		CUDA_TRY(c, cudaEventSynchronize((cudaEvent_t)m->event));
 	return tell(c, err);
 }

@@ -66,12 +66,12 @@ template <int V> static __device__ inline void store_four(float *p, pack<4> x, u
 template <int V> static __device__ inline pack<4> accumulate(const struct tile_input &in, size_t at, uint32_t n)
 {
 	pack<4> acc = load_four<V>(in.residual + at, n);
-	if (in.grad == NULL)
+	if (!in.grad)
 		return acc;
 	pack<4> grad = load_four<V>(in.grad + at, n);
 	for (int k = 0; k < 4; k++)
 		grad.v[k] *= in.scale;
-	if (in.velocity != NULL) {
+	if (in.velocity) {
 		const pack<4> before = load_four<V>(in.velocity + at, n);
 		for (int k = 0; k < 4; k++)
 			grad.v[k] = in.factor * before.v[k] + grad.v[k];
@@ -233,7 +233,7 @@ static __device__ inline void write_codes(const struct tile_chosen &c, const str
 			float back;
 			word |= code_of<VALUES>(r, x, &back) << k * size::bits % WORD_BITS;
 			residual[offset] = x - back;
-			if (velocity != NULL)
+			if (velocity)
 				velocity[offset] = 0;
 		}
 		out[w] = word;
@@ -355,7 +355,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS)
 		__syncthreads();
 		out += code_size<VALUES>::head_words;
 	}
-	write_codes<VALUES>(c, reference, in.residual + base, in.velocity != NULL ? in.velocity + base : NULL, out);
+	write_codes<VALUES>(c, reference, in.residual + base, in.velocity ? in.velocity + base : NULL, out);
 }
 
 /* --- Moving together */

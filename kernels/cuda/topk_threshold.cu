@@ -25,7 +25,7 @@ static __global__ void accumulate_kernel(const float *grad, float scale, float *
 	pack<V> sum = load<V>(residual + i), added = load<V>(grad + i);
 	for (int k = 0; k < V; k++)
 		added.v[k] *= scale;
-	if (velocity != NULL) {
+	if (velocity) {
 		const pack<V> before = load<V>(velocity + i);
 		for (int k = 0; k < V; k++)
 			added.v[k] = factor * before.v[k] + added.v[k];
@@ -128,7 +128,7 @@ weir_status cuda_topk_threshold(struct backend *b, const float *x, size_t n, siz
 		known |= digits << shifts[pass];
 	}
 	const struct search *found = (const struct search *)cuda_read_back(c, search, sizeof *search);
-	if (found == NULL)
+	if (!found)
 		return b->ops->sync(b, err);
 	const float magnitude = float_of(found->known);
 	*out = magnitude > TOPK_THRESHOLD_MIN ? magnitude : TOPK_THRESHOLD_MIN;

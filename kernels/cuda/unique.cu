@@ -160,7 +160,7 @@ static bool find(struct cuda_backend *c, const uint64_t *keys, size_t n, uint64_
 	LAUNCH(c, number_kernel, dim3((unsigned)tiles), CUDA_THREADS, number, distinct, counts, table, slot, there, n);
 	LAUNCH(c, index_kernel, blocks_for(c, n), CUDA_THREADS, slot, table, number, n);
 	const uint32_t *found = (const uint32_t *)cuda_read_back(c, counts + tiles, sizeof *found);
-	if (found == NULL)
+	if (!found)
 		return false;
 	*count = *found;
 	cuda_to_host(&c->base, unique_keys, distinct, *count * sizeof *unique_keys);

@@ -80,7 +80,7 @@ static void tell(const char *event, const char *from, const char *why)
 
 void ingress_begin(const struct ingress_options *options)
 {
-	atomic_store(&ingress.tls, options->job != NULL);
+	atomic_store(&ingress.tls, options->job);
 	snprintf(ingress.job, sizeof ingress.job, "%s", options->job ? options->job : "");
 	ingress.logger = options->logger;
 	atomic_store(&ingress.armed, true);

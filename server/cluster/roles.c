@@ -54,7 +54,7 @@ static void on_wanted(void *arg, uint16_t partition, const struct assignment *wa
 static void on_server(void *arg, uint16_t server, const char *address)
 {
 	const struct server *s = arg;
-	placement_note_server(s->roles->placement, server, address != NULL);
+	placement_note_server(s->roles->placement, server, address);
 	/* A lost server may come back to the same address. */
 	if (address && server < server_servers_max(s))
 		partition_map_set_address(s->map, server, address);

@@ -26,7 +26,7 @@ void table_descriptors_init(struct table_descriptors *all);
 void table_descriptors_destroy(struct table_descriptors *all);
 
 /* Returns a descriptor of this spec; release it with table_descriptor_release. Shares the one in
- * `all` when the specs are equal; with all == NULL it creates one. E_MEMORY; E_INVALID: the
+ * `all` when the specs are equal; without `all` it creates one. E_MEMORY; E_INVALID: the
  * optimizer's options are invalid. */
 weir_status table_descriptor_get(struct table_descriptors *all, uint32_t id, const weir_table_spec *spec,
                                  const struct table_descriptor **out, weir_error *err) WEIR_MUST_CHECK;

@@ -74,7 +74,7 @@ static void *run(void *arg)
 	struct scrub_reader *reader = arg;
 	/* of this thread: nobody waits for it */
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE);
-	for (struct scrub_read *read; (read = take(reader)) != NULL;) {
+	for (struct scrub_read *read; (read = take(reader));) {
 		read->status = read_all(reader, read);
 		store_stream_end(read->stream);
 	}

@@ -313,7 +313,7 @@ static bool is_slow(void *server)
  * own for the watch. */
 static weir_status start_heartbeats(struct server *s, const struct server_options *o, weir_error *err)
 {
-	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
+	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop);
 	if (!s->watch)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
 	if (!server_is_replicated(s))

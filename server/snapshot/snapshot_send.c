@@ -199,7 +199,7 @@ static void finish(struct session *s)
 static int64_t finish_all(struct snapshot_sender *x)
 {
 	int64_t next_ms = INT64_MAX / 1000000;
-	for (struct session **at = &x->sessions, *s; (s = *at) != NULL;) {
+	for (struct session **at = &x->sessions, *s; (s = *at);) {
 		if (is_over(s)) {
 			*at = s->next;
 			finish(s);

@@ -62,7 +62,7 @@ static void deliver(void *arg)
 static void *run(void *arg)
 {
 	struct reader *e = arg;
-	for (struct cold_request *r; (r = take(e)) != NULL;) {
+	for (struct cold_request *r; (r = take(e));) {
 		r->status = cold_request_read(e->cold, r);
 		callback_executor_post(&r->run_on, deliver, r);
 	}

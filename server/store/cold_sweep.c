@@ -76,7 +76,7 @@ static void *run(void *arg)
 	struct cold_sweep *s = arg;
 	/* Lowers the priority of this thread, which nothing waits for. */
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), SWEEP_NICE);
-	for (struct cold_sweep_request *r; (r = take(s)) != NULL;) {
+	for (struct cold_sweep_request *r; (r = take(s));) {
 		r->status = sweep(s->cold, r);
 		callback_executor_post(&r->run_on, deliver, r);
 	}

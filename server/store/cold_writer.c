@@ -142,7 +142,7 @@ static void flush_together(struct cold_writer *w, struct cold_write *flush)
 static void *run(void *arg)
 {
 	struct cold_writer *w = arg;
-	for (struct cold_write *item; (item = take(w)) != NULL;) {
+	for (struct cold_write *item; (item = take(w));) {
 		if (item->kind == COLD_WRITE_FLUSH)
 			flush_together(w, item);
 		else

@@ -105,7 +105,7 @@ static void end(struct store_snapshot *n)
 	struct store *s = n->store;
 	n->active = false;
 	s->snapshots_active--;
-	s->tracks = s->options.cold != NULL || s->snapshots_active;
+	s->tracks = s->options.cold || s->snapshots_active;
 	row_batch_free(&n->batch);
 }
 

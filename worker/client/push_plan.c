@@ -329,7 +329,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %s", spec->name,
 		                 embedding ? "keys are missing" : CHUNKS_EXPECTED);
 	const uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
-	if (elements && (in->values != NULL) == (in->encoded != NULL))
+	if (elements && (in->values) == (in->encoded))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
 	if (in->encoded && (embedding ? item->kept != NULL : !item->element_bytes || item->encoder))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s%s only values can be pushed", spec->name,

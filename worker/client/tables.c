@@ -56,7 +56,7 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	}
 TABLE_PART(tables_coder, coder, coder)
 TABLE_PART(tables_kept, row_sparsifier, kept)
-TABLE_PART(tables_held, held, held)
+TABLE_PART(tables_held, pulled_base, held)
 
 void tables_note_compression(weir_client *c)
 {

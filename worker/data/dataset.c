@@ -20,7 +20,7 @@ static weir_status add_unit(struct dataset *d, uint32_t file, uint64_t begin, ui
 	if (d->info.units == d->units_capacity) {
 		uint32_t capacity = d->units_capacity * 2 + 64;
 		struct unit_range *larger = realloc(d->units, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return weir_fail(err, WEIR_E_MEMORY, "out of memory cutting the data into units");
 		d->units = larger;
 		d->units_capacity = capacity;
@@ -76,7 +76,7 @@ static uint64_t unit_bytes(const struct dataset *d, const struct text_chunk *chu
 	uint64_t lines = 0, share = 1, of = 1;
 	for (const char *at = chunk->data, *end = at + chunk->size; at < end; lines++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		at = newline == NULL ? end : newline + 1;
+		at = !newline ? end : newline + 1;
 	}
 	if (s->on) {
 		of = s->modulus;
@@ -132,11 +132,11 @@ static void take_fingerprint(struct dataset *d)
 	for (uint32_t f = 0; f < d->sources.count; f++) {
 		const struct source *source = &d->sources.items[f];
 		const char *slash = strrchr(source->path, '/');
-		const char *name = slash == NULL ? source->path : slash + 1;
+		const char *name = !slash ? source->path : slash + 1;
 		h = hash_bytes(name, strlen(name), h);
 		h = hash_bytes(&source->size, sizeof source->size, h);
 	}
-	h = d->units == NULL ? h : hash_bytes(&d->units[d->info.units - 1].begin, sizeof(uint64_t), h);
+	h = !d->units ? h : hash_bytes(&d->units[d->info.units - 1].begin, sizeof(uint64_t), h);
 	d->info.fingerprint = h;
 }
 
@@ -163,8 +163,7 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
 	                                      .logger = d->load.logger};
-	return sources_find(&d->sources, lists[list], counts[list], d->scored != NULL ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote,
-	                    err);
+	return sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
 }
 
 static bool are_remote(char *const *places, uint32_t count)
@@ -243,8 +242,8 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	p->fields_counted = count;
 	/* With positive_above, "3:1" may be a label with its weight instead of an entry. */
 	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
-	p->unlabelled = (tells && survey_is_unlabelled(&s)) || (parser_bags(p) && d->scored != NULL && d->scored->unlabelled);
-	return d->scored == NULL && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
+	p->unlabelled = (tells && survey_is_unlabelled(&s)) || (parser_bags(p) && d->scored && d->scored->unlabelled);
+	return !d->scored && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 
 static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)
@@ -252,10 +251,10 @@ static weir_status prepare_parser(struct dataset *d, const struct job *job, weir
 	uint32_t fields = job->data.fields;
 	if (job->data.format != DATA_CRITEO && job->data.dense != 0)
 		return weir_fail(err, WEIR_E_INVALID, "data.dense: only criteo files have numeric columns");
-	if (fields == 0 && d->scored != NULL)
+	if (fields == 0 && d->scored)
 		fields = job->data.format == DATA_CRITEO ? 0 : d->scored->fields;
 	d->parser = malloc(sizeof *d->parser);
-	if (d->parser == NULL)
+	if (!d->parser)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	parser_init(d->parser, job->data.format, fields, job->data.dense, job->data.hash_buckets);
 	d->parser->positive_above = job->data.positive_above;
@@ -270,7 +269,7 @@ static weir_status prepare_parser(struct dataset *d, const struct job *job, weir
 static weir_status open_packed_files(struct dataset *d, weir_error *err)
 {
 	d->packed = calloc(d->sources.count, sizeof(struct packed *));
-	if (d->packed == NULL)
+	if (!d->packed)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	for (; d->packed_count < d->sources.count; d->packed_count++) {
 		weir_status status = packed_open(&d->packed[d->packed_count], d->sources.items[d->packed_count].path, err);
@@ -292,7 +291,7 @@ static weir_status open_cache(struct dataset *d, const struct job *job, weir_err
 	dataset_cache_dir(job, dir);
 	struct cache_options o = {.dir = dir, .sources = &d->sources, .load = d->load};
 	d->packed = calloc(1, sizeof(struct packed *));
-	if (d->packed == NULL)
+	if (!d->packed)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	weir_status status = cache_open(&d->packed[0], &o, d->part, err);
 	if (status != WEIR_OK)
@@ -334,7 +333,7 @@ static weir_status open_dataset(struct dataset **out, const struct job *job, enu
 {
 	assert(job->data.batch > 0 && job->data.unit_batches > 0);
 	struct dataset *d = calloc(1, sizeof *d);
-	if (d == NULL)
+	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	d->part = part;
 	d->scored = scored;
@@ -406,7 +405,7 @@ void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out
 
 void dataset_close(struct dataset *d)
 {
-	if (d == NULL)
+	if (!d)
 		return;
 	for (uint32_t f = 0; f < d->packed_count; f++)
 		packed_close(d->packed[f]);

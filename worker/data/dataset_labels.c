@@ -6,7 +6,7 @@
 static void see_batch(struct dataset_labels *l, const struct batch *b)
 {
 	for (uint32_t r = 0; r < b->rows; r++) {
-		if (b->weights != NULL && b->weights[r] == 0)
+		if (b->weights && b->weights[r] == 0)
 			continue;
 		l->positive |= b->labels[r] > 0.5f;
 		l->negative |= b->labels[r] <= 0.5f;

@@ -16,11 +16,11 @@ struct dataset_lines {
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
 {
-	if (d->parser == NULL)
+	if (!d->parser)
 		return weir_fail(err, WEIR_E_INVALID, "%s: its rows are no lines of text, which alone have numbers",
 		                 d->sources.items[0].path);
 	struct dataset_lines *l = calloc(1, sizeof *l);
-	if (l == NULL)
+	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for lines");
 	l->dataset = d;
 	*out = l;
@@ -35,7 +35,7 @@ static weir_status read_on(struct dataset_lines *l, weir_error *err)
 	while (status == WEIR_OK && l->at >= l->chunk.size) {
 		if (l->file == s->count)
 			return WEIR_E_NOT_FOUND;
-		if (l->text == NULL)
+		if (!l->text)
 			status = text_open(&l->text, s->items[l->file].path, 0, UINT64_MAX, err);
 		if (status == WEIR_OK)
 			status = text_next(l->text, &l->chunk, err);
@@ -59,7 +59,7 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 			return status;
 		const char *at = l->chunk.data + l->at;
 		const char *newline = memchr(at, '\n', l->chunk.size - l->at);
-		const size_t n = newline == NULL ? l->chunk.size - l->at : (size_t)(newline - at);
+		const size_t n = !newline ? l->chunk.size - l->at : (size_t)(newline - at);
 		l->at += n + 1;
 		l->line++;
 		if (d->load.split.on && split_line(&d->load.split, at, parse_line_bytes(at, n)) != d->part)
@@ -72,7 +72,7 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 
 void dataset_lines_close(struct dataset_lines *l)
 {
-	if (l == NULL)
+	if (!l)
 		return;
 	text_close(l->text);
 	text_chunk_free(&l->chunk);

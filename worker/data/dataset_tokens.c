@@ -10,7 +10,7 @@
 static weir_status add_file(struct dataset *d, struct token_file *f, weir_error *err)
 {
 	struct token_file **larger = realloc(d->token_files, (d->token_files_count + 1) * sizeof *larger);
-	if (larger == NULL) {
+	if (!larger) {
 		token_file_close(f);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	}
@@ -177,7 +177,7 @@ weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_e
 		status = check_tokenizer(d, job, err);
 	if (status == WEIR_OK)
 		status = check_files(d, err);
-	if (status == WEIR_OK && d->scored == NULL)
+	if (status == WEIR_OK && !d->scored)
 		status = check_counted(d, err);
 	return status == WEIR_OK ? cut_sequences(d, job, err) : status;
 }

@@ -35,7 +35,7 @@ struct prefetcher {
 
 static void item_free_list(struct item *list)
 {
-	while (list != NULL) {
+	while (list) {
 		struct item *next = list->next;
 		batch_free(&list->out.batch);
 		free(list);
@@ -48,10 +48,10 @@ static struct item *take_spare(struct prefetcher *p)
 {
 	pthread_mutex_lock(&p->lock);
 	struct item *item = p->spare;
-	if (item != NULL)
+	if (item)
 		p->spare = item->next;
 	pthread_mutex_unlock(&p->lock);
-	if (item == NULL)
+	if (!item)
 		return calloc(1, sizeof *item);
 	struct batch batch = item->out.batch;
 	*item = (struct item){.out.batch = batch};
@@ -100,7 +100,7 @@ static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, ui
 	bool last = false;
 	while (!last) {
 		struct item *item = take_spare(p);
-		if (item == NULL) {
+		if (!item) {
 			tell_out_of_memory(p);
 			break;
 		}
@@ -149,7 +149,7 @@ weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, 
 {
 	assert(depth > 0);
 	struct prefetcher *p = calloc(1, sizeof *p);
-	if (p == NULL)
+	if (!p)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for prefetching");
 	p->dataset = dataset;
 	p->depth = depth;
@@ -187,19 +187,19 @@ weir_status prefetcher_next(struct prefetcher *p, struct prefetched **out, int64
 {
 	const int64_t deadline_ns = deadline_after_ms(timeout_ms);
 	pthread_mutex_lock(&p->lock);
-	while (p->first == NULL && !p->out_of_memory && deadline_wait(&p->ready, &p->lock, deadline_ns))
+	while (!p->first && !p->out_of_memory && deadline_wait(&p->ready, &p->lock, deadline_ns))
 		;
 	struct item *item = p->first;
-	weir_status status = item != NULL ? WEIR_OK : p->out_of_memory ? WEIR_E_MEMORY : WEIR_E_TIMEOUT;
-	if (item != NULL) {
+	weir_status status = item ? WEIR_OK : p->out_of_memory ? WEIR_E_MEMORY : WEIR_E_TIMEOUT;
+	if (item) {
 		p->first = item->next;
-		if (p->first == NULL)
+		if (!p->first)
 			p->last = &p->first;
 		p->ready_count--;
 		pthread_cond_signal(&p->work);
 	}
 	pthread_mutex_unlock(&p->lock);
-	*out = item == NULL ? NULL : &item->out;
+	*out = !item ? NULL : &item->out;
 	return status;
 }
 
@@ -236,7 +236,7 @@ bool prefetcher_is_behind(struct prefetcher *p)
 
 void prefetcher_destroy(struct prefetcher *p)
 {
-	if (p == NULL)
+	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;

@@ -33,14 +33,14 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 	if (u->pieces_count == u->pieces_capacity) {
 		uint32_t capacity = u->pieces_capacity * 2 + 8;
 		struct piece *larger = realloc(u->pieces, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
 		u->pieces = larger;
 		u->pieces_capacity = capacity;
 	}
 	struct piece *p = &u->pieces[u->pieces_count++];
 	*p = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
-	if (owned != NULL) {
+	if (owned) {
 		p->owned = *owned;
 		rows_init(owned, p->owned.fields, p->owned.dense_dim, p->owned.bags);
 	}
@@ -98,7 +98,7 @@ static weir_status shuffle(struct unit_reader *u, uint64_t seed, weir_error *err
 {
 	struct prng r;
 	u->order = malloc((u->rows + 1) * sizeof *u->order);
-	if (u->order == NULL)
+	if (!u->order)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory shuffling a unit");
 	prng_seed(&r, seed);
 	for (uint64_t i = 0; i < u->rows; i++) {
@@ -114,12 +114,12 @@ weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data
 	if (data_unit >= d->info.units)
 		return weir_fail(err, WEIR_E_INVALID, "unit %u of %u: another cut of the data?", data_unit, d->info.units);
 	struct unit_reader *u = calloc(1, sizeof *u);
-	if (u == NULL)
+	if (!u)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
 	u->dataset = d;
 	const struct unit_range *range = &d->units[data_unit];
 	weir_status status = WEIR_OK;
-	if (d->corpus != NULL || d->sequences != NULL) {
+	if (d->corpus || d->sequences) {
 		u->first_example = range->begin;
 		u->rows = range->end - range->begin;
 	} else {
@@ -139,7 +139,7 @@ uint32_t dataset_unit_batches(const struct dataset *d, uint32_t data_unit)
 {
 	assert(data_unit < d->info.units);
 	const struct unit_range *range = &d->units[data_unit];
-	const bool ranges_are_rows = d->corpus != NULL || d->sequences != NULL || d->packed_count > 0;
+	const bool ranges_are_rows = d->corpus || d->sequences || d->packed_count > 0;
 	return ranges_are_rows ? (uint32_t)((range->end - range->begin + d->batch - 1) / d->batch) : 0;
 }
 
@@ -171,7 +171,7 @@ static const struct piece *piece_of(const struct unit_reader *u, uint64_t row, u
 static size_t keys_of(const struct rows_view *v, uint32_t row)
 {
 	const uint32_t *offsets = v->offsets;
-	return offsets == NULL ? v->fields : offsets[((size_t)row + 1) * v->fields] - offsets[(size_t)row * v->fields];
+	return !offsets ? v->fields : offsets[((size_t)row + 1) * v->fields] - offsets[(size_t)row * v->fields];
 }
 
 /* --- Content */
@@ -239,8 +239,7 @@ static weir_status read_examples(const struct unit_reader *u, uint64_t first, ui
 	if (!batch_reserve_tokens(b, (uint32_t)(end - first), d->info.context))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows", (unsigned long long)(end - first));
 	for (uint64_t r = first; r < end; r++) {
-		const uint64_t example =
-		    u->order == NULL ? u->first_example + r : corpus_spread(d->corpus, u->first_example + u->order[r]);
+		const uint64_t example = !u->order ? u->first_example + r : corpus_spread(d->corpus, u->first_example + u->order[r]);
 		corpus_read(d->corpus, example, b->tokens + (size_t)b->rows * d->info.context, &b->targets[b->rows]);
 		b->rows++;
 	}
@@ -257,8 +256,7 @@ static weir_status read_sequences(const struct unit_reader *u, uint64_t first, u
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu sequences of %u tokens",
 		                 (unsigned long long)(end - first), length);
 	for (uint64_t r = first; r < end && status == WEIR_OK; r++, b->rows++) {
-		const uint64_t i =
-		    u->order == NULL ? u->first_example + r : sequences_spread(d->sequences, u->first_example + u->order[r]);
+		const uint64_t i = !u->order ? u->first_example + r : sequences_spread(d->sequences, u->first_example + u->order[r]);
 		const size_t at = (size_t)b->rows * length;
 		status = sequences_read(d->sequences, i, b->tokens + at, b->targets + at, &b->counted, err);
 	}
@@ -270,14 +268,14 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 	const struct dataset *d = u->dataset;
 	assert(i < unit_batches(u));
 	uint64_t first = (uint64_t)i * d->batch, end = first + d->batch < u->rows ? first + d->batch : u->rows;
-	if (d->corpus != NULL)
+	if (d->corpus)
 		return read_examples(u, first, end, b, err);
-	if (d->sequences != NULL)
+	if (d->sequences)
 		return read_sequences(u, first, end, b, err);
 	size_t keys = 0;
 	uint32_t place;
 	for (uint64_t r = first; r < end; r++) {
-		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
+		const struct piece *p = piece_of(u, !u->order ? r : u->order[r], &place);
 		keys += keys_of(&p->view, place);
 	}
 	if (keys > UINT32_MAX ||
@@ -285,7 +283,7 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows and %zu keys",
 		                 (unsigned long long)(end - first), keys);
 	for (uint64_t r = first; r < end; r++) {
-		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
+		const struct piece *p = piece_of(u, !u->order ? r : u->order[r], &place);
 		batch_append(b, &p->view, place);
 	}
 	return WEIR_OK;
@@ -293,7 +291,7 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 
 void unit_close(struct unit_reader *u)
 {
-	if (u == NULL)
+	if (!u)
 		return;
 	for (uint32_t i = 0; i < u->pieces_count; i++)
 		rows_free(&u->pieces[i].owned);

@@ -33,7 +33,7 @@ static bool is_empty(const struct json_value *v)
 static bool is_text(const struct json_value *v, const char *text)
 {
 	const char *has = json_value_text(v, NULL);
-	return has != NULL && strcmp(has, text) == 0;
+	return has && strcmp(has, text) == 0;
 }
 
 /* Returns whether the adapters started from an unchanged model. Other methods (PiSSA, OLoRA and
@@ -41,7 +41,7 @@ static bool is_text(const struct json_value *v, const char *text)
 static bool began_beside_model(const struct json_value *v)
 {
 	static const char *const ways[] = {"gaussian", "orthogonal", "eva", "mica"};
-	bool known = json_value_text(v, NULL) == NULL;
+	bool known = !json_value_text(v, NULL);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
 		known |= is_text(v, ways[i]);
 	return known;
@@ -55,7 +55,7 @@ static bool is_plain(void *arg, const char *key, size_t bytes, const struct json
 	(void)bytes;
 	if (strncmp(key, "use_", strlen("use_")) == 0 && json_value_bool(v, false, &value) && value)
 		*on = key;
-	return *on == NULL;
+	return !*on;
 }
 
 /* Refuses PEFT features beyond plain adapters. An absent, null, false or empty key is fine. */
@@ -94,9 +94,9 @@ static weir_status read_config(const char *path, const struct json *j, struct lo
 {
 	uint64_t rank = 0;
 	double alpha = 0;
-	const weir_status s = check_plain(path, json_root(j), err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = check_plain(path, json_root(j), err);
+	if (status != WEIR_OK)
+		return status;
 	if (!json_get_count(j, "r", &rank) || rank == 0 || rank > WEIR_LAYER_WIDTH_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "%s: r must be a rank from 1 to %u", path, WEIR_LAYER_WIDTH_MAX);
 	if (!json_get_real(j, "lora_alpha", &alpha) || !(alpha > 0 && isfinite((float)alpha)))
@@ -186,32 +186,32 @@ static weir_status read_targets(const char *folder, const struct json_value *roo
 	char path[WEIR_PATH_BYTES_MAX];
 	struct safetensors *file = NULL;
 	enum transformer_family family = TRANSFORMER_LLAMA;
-	weir_status s = model_folder_weights(folder, "adapter_model", path, err);
-	if (s == WEIR_OK)
-		s = safetensors_open(&file, path, err);
-	if (s == WEIR_OK)
-		s = find_family(file, path, &family, err);
-	if (s == WEIR_OK)
-		s = adapter_targets_read(config, root, family, out, err);
-	if (s == WEIR_OK)
-		s = check_chosen(file, path, out, err);
+	weir_status status = model_folder_weights(folder, "adapter_model", path, err);
+	if (status == WEIR_OK)
+		status = safetensors_open(&file, path, err);
+	if (status == WEIR_OK)
+		status = find_family(file, path, &family, err);
+	if (status == WEIR_OK)
+		status = adapter_targets_read(config, root, family, out, err);
+	if (status == WEIR_OK)
+		status = check_chosen(file, path, out, err);
 	safetensors_close(file);
-	return s;
+	return status;
 }
 
 weir_status adapter_folder_read(const char *folder, struct lora_options *out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	struct json *j = NULL;
-	weir_status s = folder_file(folder, "adapter_config.json", path, err);
-	if (s == WEIR_OK)
-		s = json_read_file(path, &j, err);
-	if (s == WEIR_OK)
-		s = read_config(path, j, out, err);
-	if (s == WEIR_OK)
-		s = read_targets(folder, json_root(j), path, out, err);
+	weir_status status = folder_file(folder, "adapter_config.json", path, err);
+	if (status == WEIR_OK)
+		status = json_read_file(path, &j, err);
+	if (status == WEIR_OK)
+		status = read_config(path, j, out, err);
+	if (status == WEIR_OK)
+		status = read_targets(folder, json_root(j), path, out, err);
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 /* --- Writing */
@@ -245,7 +245,7 @@ struct json *adapter_config_make(const char *base, enum transformer_family famil
                                  const struct layout *layout)
 {
 	struct json *j = json_create();
-	if (j == NULL)
+	if (!j)
 		return NULL;
 	json_set_text(j, "peft_type", "LORA");
 	json_set_text(j, "task_type", "CAUSAL_LM");

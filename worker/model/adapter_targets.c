@@ -34,7 +34,7 @@ static bool is_empty(const struct json_value *v)
 {
 	size_t bytes;
 	const char *text = json_value_text(v, &bytes);
-	return json_is_absent(v) || (json_is_list(v) && json_length(v) == 0) || (text != NULL && bytes == 0);
+	return json_is_absent(v) || (json_is_list(v) && json_length(v) == 0) || (text && bytes == 0);
 }
 
 static void fail(struct choice *c, weir_status status, const char *key, const char *what)
@@ -69,13 +69,13 @@ static void read_names(struct choice *c, const struct json_value *root, const ch
 	if (is_empty(v))
 		return;
 	out->given = true;
-	if (text != NULL) {
+	if (text) {
 		compile(c, key, text, bytes, &out->whole);
 		return;
 	}
 	out->list = v;
 	for (size_t i = 0; i < json_length(v); i++)
-		if (json_value_text(json_element(v, i), NULL) == NULL)
+		if (!json_value_text(json_element(v, i), NULL))
 			fail(c, WEIR_E_INVALID, key, "has what is no text");
 	if (!json_is_list(v))
 		fail(c, WEIR_E_INVALID, key, "is neither a text nor a list of them");
@@ -90,7 +90,7 @@ static void read_layers(struct choice *c, const struct json_value *root)
 		fail(c, WEIR_E_INVALID, pattern, "is given without layers_to_transform");
 	if (is_empty(v))
 		return;
-	if (c->targets.given && c->targets.list == NULL)
+	if (c->targets.given && !c->targets.list)
 		fail(c, WEIR_E_INVALID, indices, "is given, and target_modules is one text: it must say the layers itself");
 	for (size_t i = 0; i < json_length(v); i++)
 		if (!json_value_count(json_element(v, i), &n))
@@ -98,7 +98,7 @@ static void read_layers(struct choice *c, const struct json_value *root)
 	if (!json_is_list(v) && !json_value_count(v, &n))
 		fail(c, WEIR_E_INVALID, indices, "is neither the number of a layer nor a list of them");
 	for (size_t i = 0; i < json_length(p); i++)
-		if (json_value_text(json_element(p, i), NULL) == NULL)
+		if (!json_value_text(json_element(p, i), NULL))
 			fail(c, WEIR_E_INVALID, pattern, "has what is no text");
 	c->indices = v;
 	c->patterns = is_empty(p) ? NULL : p;
@@ -140,13 +140,13 @@ static bool layer_matches(struct choice *c, const char *text, const char *name)
 static bool layer_is_chosen(struct choice *c, uint32_t layer, const char *name)
 {
 	uint64_t index = 0;
-	bool chosen = c->indices == NULL || (json_value_count(c->indices, &index) && index == layer);
+	bool chosen = !c->indices || (json_value_count(c->indices, &index) && index == layer);
 	for (size_t i = 0; i < json_length(c->indices); i++)
 		chosen |= json_value_count(json_element(c->indices, i), &index) && index == layer;
-	if (!chosen || c->patterns == NULL)
+	if (!chosen || !c->patterns)
 		return chosen;
 	const char *text = json_value_text(c->patterns, NULL);
-	bool matched = text != NULL && layer_matches(c, text, name);
+	bool matched = text && layer_matches(c, text, name);
 	for (size_t i = 0; i < json_length(c->patterns) && !matched; i++)
 		matched = layer_matches(c, json_value_text(json_element(c->patterns, i), NULL), name);
 	return matched;
@@ -163,12 +163,11 @@ static bool is_chosen(struct choice *c, uint32_t layer, enum lora_module m)
 	char name[MODULE_NAME_BYTES];
 	snprintf(name, sizeof name, "%s.%" PRIu32 ".%s", c->family == TRANSFORMER_GPT2 ? "transformer.h" : "model.layers", layer,
 	         lora_module_name(m));
-	if (c->excluded.given &&
-	    (c->excluded.list != NULL ? is_among(c->excluded.list, name, true) : matches(c, c->excluded.whole, name)))
+	if (c->excluded.given && (c->excluded.list ? is_among(c->excluded.list, name, true) : matches(c, c->excluded.whole, name)))
 		return false;
 	if (!c->targets.given)
 		return is_default(m) && layer_is_chosen(c, layer, name);
-	if (c->targets.list == NULL)
+	if (!c->targets.list)
 		return c->all || matches(c, c->targets.whole, name);
 	return is_among(c->targets.list, name, false) || (is_among(c->targets.list, name, true) && layer_is_chosen(c, layer, name));
 }
@@ -195,9 +194,9 @@ weir_status adapter_targets_read(const char *path, const struct json_value *root
 {
 	struct choice c = {.path = path, .family = family, .status = WEIR_OK, .err = err, .scratch = pattern_scratch_create()};
 	const char *text = json_value_text(json_member(root, "target_modules"), NULL);
-	if (c.scratch == NULL)
+	if (!c.scratch)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
-	c.all = text != NULL && strcasecmp(text, "all-linear") == 0;
+	c.all = text && strcasecmp(text, "all-linear") == 0;
 	read_names(&c, root, "target_modules", &c.targets);
 	read_names(&c, root, "exclude_modules", &c.excluded);
 	read_layers(&c, root);

@@ -33,15 +33,15 @@ weir_status cross_reserve(struct cross *c, uint32_t rows)
 	if (rows <= c->rows)
 		return WEIR_OK;
 	size_t n = (size_t)rows * c->n;
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < c->count && s == WEIR_OK; i++)
-		if ((s = scratch_grow(c->backend, &c->layers[i].u, n)) == WEIR_OK)
-			s = scratch_grow(c->backend, &c->layers[i].out, n);
-	if (s == WEIR_OK && (s = scratch_grow(c->backend, &c->dout, n)) == WEIR_OK &&
-	    (s = scratch_grow(c->backend, &c->dx, n)) == WEIR_OK)
-		s = scratch_grow(c->backend, &c->du, n);
-	c->rows = s == WEIR_OK ? rows : 0;
-	return s;
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++)
+		if ((status = scratch_grow(c->backend, &c->layers[i].u, n)) == WEIR_OK)
+			status = scratch_grow(c->backend, &c->layers[i].out, n);
+	if (status == WEIR_OK && (status = scratch_grow(c->backend, &c->dout, n)) == WEIR_OK &&
+	    (status = scratch_grow(c->backend, &c->dx, n)) == WEIR_OK)
+		status = scratch_grow(c->backend, &c->du, n);
+	c->rows = status == WEIR_OK ? rows : 0;
+	return status;
 }
 
 const float *cross_forward(struct cross *c, const float *x0, uint32_t rows, const float *params)

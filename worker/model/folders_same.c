@@ -75,15 +75,15 @@ static weir_status compare_files(const char *a, const char *b, bool adapters, we
 	const char *const name = adapters ? "adapter_config.json" : "config.json";
 	char paths[2][WEIR_PATH_BYTES_MAX];
 	struct json *of_a = NULL, *of_b = NULL;
-	weir_status s = folder_file(a, name, paths[0], err);
-	if (s == WEIR_OK)
-		s = folder_file(b, name, paths[1], err);
-	if (s == WEIR_OK)
-		s = json_read_file(paths[0], &of_a, err);
-	if (s == WEIR_OK)
-		s = json_read_file(paths[1], &of_b, err);
-	struct comparison c = {.a = a, .b = b, .status = s, .err = err};
-	if (s == WEIR_OK) {
+	weir_status status = folder_file(a, name, paths[0], err);
+	if (status == WEIR_OK)
+		status = folder_file(b, name, paths[1], err);
+	if (status == WEIR_OK)
+		status = json_read_file(paths[0], &of_a, err);
+	if (status == WEIR_OK)
+		status = json_read_file(paths[1], &of_b, err);
+	struct comparison c = {.a = a, .b = b, .status = status, .err = err};
+	if (status == WEIR_OK) {
 		c.of_a = json_root(of_a);
 		c.of_b = json_root(of_b);
 		bool same = true;

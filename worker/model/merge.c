@@ -26,7 +26,7 @@ static const struct safetensor *find_named(const struct safetensors *file, const
 	static const char *const before[] = {"", "model.", "transformer."};
 	char other[SAFETENSORS_NAME_BYTES];
 	const struct safetensor *t = safetensors_find(file, name);
-	for (size_t i = 0; i < sizeof before / sizeof *before && t == NULL; i++)
+	for (size_t i = 0; i < sizeof before / sizeof *before && !t; i++)
 		if (snprintf(other, sizeof other, "%s%s", before[i], model_tensor_short_name(name)) < (int)sizeof other)
 			t = safetensors_find(file, other);
 	return t;
@@ -51,11 +51,11 @@ static const struct safetensor *find_embedding(const struct safetensors *file, c
 static const struct safetensor *find_same(const struct safetensors *file, const struct safetensors *first, const char *name)
 {
 	const struct safetensor *t = find_named(file, name);
-	if (t == NULL && (t = find_embedding(file, first, name)) != NULL)
+	if (!t && (t = find_embedding(file, first, name)) != NULL)
 		return t;
-	if (t == NULL && is_tied_head(first, name))
+	if (!t && is_tied_head(first, name))
 		t = find_named(file, "model.embed_tokens.weight");
-	return t == NULL && is_tied_head(first, name) ? find_named(file, "transformer.wte.weight") : t;
+	return !t && is_tied_head(first, name) ? find_named(file, "transformer.wte.weight") : t;
 }
 
 static void format_shape(char *out, size_t bytes, const struct safetensor *t)
@@ -71,7 +71,7 @@ static weir_status check_same(const struct safetensor *first, const struct safet
 {
 	char shapes[2][160];
 	const bool real = safetensor_is_real(first->type);
-	if (other == NULL)
+	if (!other)
 		return weir_fail(err, WEIR_E_INVALID, "%s has no tensor '%s', which the first model has: merged are models of one kind",
 		                 name, first->name);
 	format_shape(shapes[0], sizeof shapes[0], first);
@@ -92,7 +92,7 @@ static weir_status check_none_more(const struct safetensors *first, const struct
 {
 	for (uint32_t i = 0; i < safetensors_count(other); i++) {
 		const char *of_other = safetensors_at(other, i)->name;
-		if (find_named(first, of_other) == NULL && !is_tied_head(other, of_other) && !find_embedding(first, other, of_other))
+		if (!find_named(first, of_other) && !is_tied_head(other, of_other) && !find_embedding(first, other, of_other))
 			return weir_fail(err, WEIR_E_INVALID,
 			                 "%s has a tensor '%s', which the first model has not: merged are models of one kind", name,
 			                 of_other);

@@ -102,19 +102,19 @@ static void add_deep(struct model *m)
 weir_status model_check(const struct job *job, const struct model_data *data, weir_error *err)
 {
 	const struct parts *parts = &kinds[job->model.kind].parts;
-	const weir_status s = check(job, parts, data->fields, data->dense_dim, err);
-	return s == WEIR_OK && parts->transformer ? model_check_transformer(job, data->vocabulary, err) : s;
+	const weir_status status = check(job, parts, data->fields, data->dense_dim, err);
+	return status == WEIR_OK && parts->transformer ? model_check_transformer(job, data->vocabulary, err) : status;
 }
 
 weir_status model_create(struct model **out, struct backend *b, const struct job *job, const struct model_data *data,
                          weir_error *err)
 {
 	const struct parts *parts = &kinds[job->model.kind].parts;
-	weir_status s = check(job, parts, data->fields, data->dense_dim, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = check(job, parts, data->fields, data->dense_dim, err);
+	if (status != WEIR_OK)
+		return status;
 	struct model *m = calloc(1, sizeof *m);
-	if (m == NULL)
+	if (!m)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
 	m->backend = b;
 	m->job = job;
@@ -125,7 +125,7 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 	m->embedding_init = (weir_init_segment){.elements = m->dim, .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
 	m->linear_init = (weir_init_segment){.elements = 1, .kind = WEIR_INIT_ZERO};
 	if (parts->transformer) {
-		s = model_make_transformer(m, data->vocabulary, err);
+		status = model_make_transformer(m, data->vocabulary, err);
 	} else if (parts->ngram) {
 		ngram_init(&m->ngram, b, job, &m->params, &m->stats);
 	} else {
@@ -134,16 +134,16 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 	}
 	if (!job->tables.dense.decay_vectors)
 		layout_leave_out_vectors(&m->params);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
 		*out = m;
 	else
 		model_destroy(m);
-	return s;
+	return status;
 }
 
 void model_destroy(struct model *m)
 {
-	if (m == NULL)
+	if (!m)
 		return;
 	m->backend->ops->forget_replays(m->backend);
 	tower_free(&m->tower);
@@ -205,7 +205,7 @@ struct transformer *model_transformer(const struct model *m)
 
 bool model_is_whole_transformer(const struct model *m)
 {
-	return m->parts.transformer && transformer_frozen(m->transformer) == NULL;
+	return m->parts.transformer && !transformer_frozen(m->transformer);
 }
 
 bool model_has(const struct model *m, enum model_table t)

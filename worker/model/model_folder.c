@@ -43,9 +43,9 @@ static weir_status refuse_others(const char *folder, const char *stem, weir_erro
 	              {"flax_model.msgpack", other}};
 	char path[WEIR_PATH_BYTES_MAX];
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-		const weir_status s = folder_file(folder, others[i].name, path, err);
-		if (s != WEIR_OK)
-			return s;
+		const weir_status status = folder_file(folder, others[i].name, path, err);
+		if (status != WEIR_OK)
+			return status;
 		if (access(path, F_OK) == 0)
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s has no %s.safetensors, and its %s is not read; convert it: %s", folder,
 			                 stem, others[i].name, others[i].how);
@@ -59,9 +59,9 @@ weir_status model_folder_weights(const char *folder, const char *stem, char path
 	char name[SAFETENSORS_NAME_BYTES];
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
 		snprintf(name, sizeof name, "%s%s", stem, endings[i]);
-		const weir_status s = folder_file(folder, name, path, err);
-		if (s != WEIR_OK || access(path, F_OK) == 0)
-			return s;
+		const weir_status status = folder_file(folder, name, path, err);
+		if (status != WEIR_OK || access(path, F_OK) == 0)
+			return status;
 	}
 	return refuse_others(folder, stem, err);
 }
@@ -80,7 +80,7 @@ const char *model_tensor_short_name(const char *name)
 static const struct safetensor *find(const struct safetensors *file, const char *name)
 {
 	const struct safetensor *t = safetensors_find(file, name);
-	return t != NULL ? t : safetensors_find(file, model_tensor_short_name(name));
+	return t ? t : safetensors_find(file, model_tensor_short_name(name));
 }
 
 static const char head_name[] = "lm_head.weight";
@@ -89,7 +89,7 @@ static const struct safetensor *find_embedding(const struct safetensors *file)
 {
 	static const char *const tokens[] = {"transformer.wte.weight", "model.embed_tokens.weight"};
 	const struct safetensor *embedding = NULL;
-	for (size_t i = 0; i < sizeof tokens / sizeof *tokens && embedding == NULL; i++)
+	for (size_t i = 0; i < sizeof tokens / sizeof *tokens && !embedding; i++)
 		embedding = find(file, tokens[i]);
 	return embedding;
 }
@@ -101,13 +101,13 @@ static const struct safetensor *find_wanted(const struct safetensors *file, cons
 	const struct safetensor *t = find(file, name);
 	const char *shorter = model_tensor_short_name(name);
 	const bool embeds = strcmp(shorter, "wte.weight") == 0 || strcmp(shorter, "embed_tokens.weight") == 0;
-	return t == NULL && embeds && layout_find(layout, head_name) == NULL ? safetensors_find(file, head_name) : t;
+	return !t && embeds && !layout_find(layout, head_name) ? safetensors_find(file, head_name) : t;
 }
 
 bool model_head_is_own(const struct safetensors *file)
 {
 	const struct safetensor *head = safetensors_find(file, head_name), *embedding = find_embedding(file);
-	return head != NULL && embedding != NULL && !safetensor_equal(head, embedding);
+	return head && embedding && !safetensor_equal(head, embedding);
 }
 
 /* An own head in the weights overrides config.json, which may call it the embedding, as in
@@ -119,20 +119,20 @@ static weir_status settle_head(const char *folder, struct transformer_config *c,
 	weir_error ignored = {0};
 	if (!c->tied_head || model_folder_weights(folder, "model", path, &ignored) != WEIR_OK)
 		return WEIR_OK;
-	const weir_status s = safetensors_open(&file, path, err);
-	if (s == WEIR_OK)
+	const weir_status status = safetensors_open(&file, path, err);
+	if (status == WEIR_OK)
 		c->tied_head = !model_head_is_own(file);
 	safetensors_close(file);
-	return s;
+	return status;
 }
 
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status s = folder_file(folder, "config.json", path, err);
-	if (s == WEIR_OK)
-		s = transformer_config_read(path, out, err);
-	return s == WEIR_OK ? settle_head(folder, out, err) : s;
+	weir_status status = folder_file(folder, "config.json", path, err);
+	if (status == WEIR_OK)
+		status = transformer_config_read(path, out, err);
+	return status == WEIR_OK ? settle_head(folder, out, err) : status;
 }
 
 static weir_status check_shape(const struct model_weights *w, const struct safetensor *t, const struct tensor *want,
@@ -185,48 +185,49 @@ weir_status model_file_check_none_more(const struct safetensors *file, const str
 static weir_status match(struct model_weights *w, const char *folder, weir_error *err)
 {
 	const struct layout *layout = w->layout;
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < layout->count && status == WEIR_OK; i++) {
 		const struct tensor *want = &layout->tensors[i];
 		const char *shorter = model_tensor_short_name(want->name);
 		w->tensors[i] = find_wanted(w->file, layout, want->name);
-		if (w->tensors[i] != NULL && shorter != want->name && w->tensors[i] != safetensors_find(w->file, shorter) &&
-		    safetensors_find(w->file, shorter) != NULL)
+		if (w->tensors[i] && shorter != want->name && w->tensors[i] != safetensors_find(w->file, shorter) &&
+		    safetensors_find(w->file, shorter))
 			return weir_fail(err, WEIR_E_INVALID, "%s: there are two tensors for one, '%s' and '%s'", folder, want->name,
 			                 shorter);
-		s = w->tensors[i] == NULL
+		status =
+		    !w->tensors[i]
 		        ? weir_fail(err, WEIR_E_NOT_FOUND,
 		                    "%s: there is no tensor '%s', which %s asks for: expected all of a model's files, and of one model",
 		                    folder, want->name, w->says)
 		        : check_shape(w, w->tensors[i], want, folder, err);
 	}
-	return s == WEIR_OK ? model_file_check_none_more(w->file, layout, folder, w->says, err) : s;
+	return status == WEIR_OK ? model_file_check_none_more(w->file, layout, folder, w->says, err) : status;
 }
 
 static weir_status open_weights(struct model_weights **out, const char *folder, const char *stem, const char *says,
                                 const struct layout *layout, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status s = model_folder_weights(folder, stem, path, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = model_folder_weights(folder, stem, path, err);
+	if (status != WEIR_OK)
+		return status;
 	struct model_weights *w = calloc(1, sizeof *w);
-	if (w != NULL)
+	if (w)
 		w->tensors = calloc(layout->count + 1, sizeof *w->tensors);
-	if (w == NULL || w->tensors == NULL) {
+	if (!w || !w->tensors) {
 		free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", folder);
 	}
 	w->layout = layout;
 	w->says = says;
-	s = safetensors_open(&w->file, path, err);
-	if (s == WEIR_OK)
-		s = match(w, folder, err);
-	if (s == WEIR_OK)
+	status = safetensors_open(&w->file, path, err);
+	if (status == WEIR_OK)
+		status = match(w, folder, err);
+	if (status == WEIR_OK)
 		*out = w;
 	else
 		model_folder_close(w);
-	return s;
+	return status;
 }
 
 weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
@@ -241,7 +242,7 @@ weir_status adapter_folder_open(struct model_weights **out, const char *folder, 
 
 void model_folder_close(struct model_weights *w)
 {
-	if (w == NULL)
+	if (!w)
 		return;
 	safetensors_close(w->file);
 	free(w->tensors);

@@ -40,23 +40,22 @@ static weir_status write_weights(const char *folder, const char *stem, const str
 	                                f->fingerprint ? SAFETENSORS_FINGERPRINT : NULL, f->fingerprint, NULL};
 	struct safetensor *tensors = calloc(layout->count + 1, sizeof *tensors);
 	struct converted *converted = calloc(layout->count + 1, sizeof *converted);
-	weir_status s = tensors != NULL && converted != NULL
-	                    ? WEIR_OK
-	                    : weir_fail(err, WEIR_E_MEMORY, "out of memory for %u tensors", layout->count);
-	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
+	weir_status status =
+	    tensors && converted ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for %u tensors", layout->count);
+	for (uint32_t i = 0; i < layout->count && status == WEIR_OK; i++) {
 		const struct tensor *t = &layout->tensors[i];
-		s = check_range(t, weights + t->offset, type, err);
+		status = check_range(t, weights + t->offset, type, err);
 		converted[i] = (struct converted){.from = weights + t->offset, .type = type};
 		tensors[i] = (struct safetensor){.type = type, .dims = t->cols > 0 ? 2 : 1, .shape = {t->rows, t->cols}};
 		tensors[i].make = convert;
 		tensors[i].arg = &converted[i];
 		snprintf(tensors[i].name, sizeof tensors[i].name, "%s", t->name);
 	}
-	if (s == WEIR_OK)
-		s = safetensors_write_folder(disk_system(), folder, stem, tensors, layout->count, file_bytes, metadata, err);
+	if (status == WEIR_OK)
+		status = safetensors_write_folder(disk_system(), folder, stem, tensors, layout->count, file_bytes, metadata, err);
 	free(converted);
 	free(tensors);
-	return s;
+	return status;
 }
 
 /* --- Companion files */
@@ -64,15 +63,15 @@ static weir_status write_weights(const char *folder, const char *stem, const str
 static weir_status copy(const char *from, const char *to, const char *as, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	const weir_status s = folder_file(to, as, path, err);
-	return s == WEIR_OK ? disk_copy_file(disk_system(), from, path, err) : s;
+	const weir_status status = folder_file(to, as, path, err);
+	return status == WEIR_OK ? disk_copy_file(disk_system(), from, path, err) : status;
 }
 
 static weir_status copy_if_there(const char *from, const char *to, const char *name, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	const weir_status s = folder_file(from, name, path, err);
-	return s == WEIR_OK && access(path, F_OK) == 0 ? copy(path, to, name, err) : s;
+	const weir_status status = folder_file(from, name, path, err);
+	return status == WEIR_OK && access(path, F_OK) == 0 ? copy(path, to, name, err) : status;
 }
 
 /* place: a folder, the tokenizer.json in it, or a tokenizer file with another name, which has no
@@ -89,15 +88,15 @@ static weir_status copy_tokenizer(const char *place, const char *to, weir_error 
 		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no tokenizer at %s", place);
 	snprintf(folder, sizeof folder, "%s", place);
 	if (!S_ISDIR(about.st_mode)) {
-		const char *slash = strrchr(place, '/'), *name = slash != NULL ? slash + 1 : place;
+		const char *slash = strrchr(place, '/'), *name = slash ? slash + 1 : place;
 		if (strcmp(name, tokenizer) != 0)
 			return copy(place, to, tokenizer, err);
-		snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - place) + 1 : 1, slash != NULL ? place : ".");
+		snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - place) + 1 : 1, slash ? place : ".");
 	}
-	weir_status s = WEIR_OK;
-	for (size_t i = 0; i < sizeof files / sizeof *files && s == WEIR_OK; i++)
-		s = copy_if_there(folder, to, files[i], err);
-	return s;
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof files / sizeof *files && status == WEIR_OK; i++)
+		status = copy_if_there(folder, to, files[i], err);
+	return status;
 }
 
 static const char *torch_type(enum safetensor_type type)
@@ -126,18 +125,18 @@ static weir_status make_config(const struct model_folder *f, const struct transf
                                weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status s = WEIR_OK;
-	if (f->base != NULL) {
-		s = folder_file(f->base, "config.json", path, err);
-		return s == WEIR_OK ? json_read_file(path, out, err) : s;
+	weir_status status = WEIR_OK;
+	if (f->base) {
+		status = folder_file(f->base, "config.json", path, err);
+		return status == WEIR_OK ? json_read_file(path, out, err) : status;
 	}
 	*out = json_create();
-	if (*out == NULL)
+	if (!*out)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a config.json");
 	transformer_config_put(config, *out);
 	put_token(*out, "bos_token_id", f->bos);
 	put_token(*out, "eos_token_id", f->eos);
-	return s;
+	return status;
 }
 
 static weir_status write_config(const struct model_folder *f, const char *folder, const struct transformer_config *config,
@@ -145,17 +144,17 @@ static weir_status write_config(const struct model_folder *f, const char *folder
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	struct json *j = NULL;
-	weir_status s = make_config(f, config, &j, err);
-	if (s == WEIR_OK)
-		s = folder_file(folder, "config.json", path, err);
-	if (s == WEIR_OK) {
+	weir_status status = make_config(f, config, &j, err);
+	if (status == WEIR_OK)
+		status = folder_file(folder, "config.json", path, err);
+	if (status == WEIR_OK) {
 		/* The base's flag may be wrong about its head. */
 		json_set_bool(j, "tie_word_embeddings", config->tied_head);
 		model_config_put_type(j, f->type);
-		s = json_write_file(j, path, err);
+		status = json_write_file(j, path, err);
 	}
 	json_destroy(j);
-	return s;
+	return status;
 }
 
 /* --- Folders */
@@ -163,23 +162,23 @@ static weir_status write_config(const struct model_folder *f, const char *folder
 static weir_status write_model(const struct model_folder *f, const char *folder, const struct transformer_config *config,
                                const struct layout *layout, const float *weights, weir_error *err)
 {
-	weir_status s = write_config(f, folder, config, err);
-	if (s == WEIR_OK && f->tokenizer != NULL)
-		s = copy_tokenizer(f->tokenizer, folder, err);
-	if (s == WEIR_OK && f->base != NULL)
-		s = copy_if_there(f->base, folder, "generation_config.json", err);
-	return s == WEIR_OK ? write_weights(folder, "model", layout, weights, f, f->file_bytes, err) : s;
+	weir_status status = write_config(f, folder, config, err);
+	if (status == WEIR_OK && f->tokenizer)
+		status = copy_tokenizer(f->tokenizer, folder, err);
+	if (status == WEIR_OK && f->base)
+		status = copy_if_there(f->base, folder, "generation_config.json", err);
+	return status == WEIR_OK ? write_weights(folder, "model", layout, weights, f, f->file_bytes, err) : status;
 }
 
 weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
                                const float *weights, weir_error *err)
 {
 	struct new_folder folder;
-	weir_status s = new_folder_begin(&folder, f->path, f->replace, err);
-	if (s != WEIR_OK)
-		return s;
-	s = write_model(f, folder.temporary, config, layout, weights, err);
-	return new_folder_end(&folder, s, err);
+	weir_status status = new_folder_begin(&folder, f->path, f->replace, err);
+	if (status != WEIR_OK)
+		return status;
+	status = write_model(f, folder.temporary, config, layout, weights, err);
+	return new_folder_end(&folder, status, err);
 }
 
 weir_status adapter_folder_write(const struct model_folder *f, enum transformer_family family, const struct lora_options *lora,
@@ -187,15 +186,15 @@ weir_status adapter_folder_write(const struct model_folder *f, enum transformer_
 {
 	struct new_folder folder;
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status s = new_folder_begin(&folder, f->path, f->replace, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = new_folder_begin(&folder, f->path, f->replace, err);
+	if (status != WEIR_OK)
+		return status;
 	struct json *j = adapter_config_make(f->base, family, lora, layout);
-	s = folder_file(folder.temporary, "adapter_config.json", path, err);
-	if (s == WEIR_OK)
-		s = j != NULL ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
-	if (s == WEIR_OK)
-		s = write_weights(folder.temporary, "adapter_model", layout, weights, f, UINT64_MAX, err);
+	status = folder_file(folder.temporary, "adapter_config.json", path, err);
+	if (status == WEIR_OK)
+		status = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
+	if (status == WEIR_OK)
+		status = write_weights(folder.temporary, "adapter_model", layout, weights, f, UINT64_MAX, err);
 	json_destroy(j);
-	return new_folder_end(&folder, s, err);
+	return new_folder_end(&folder, status, err);
 }

@@ -70,19 +70,19 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 	    {&m->joined, joins(m) ? m->features : 0},
 	    {&m->djoined, joined_gradient(m) ? m->features : 0},
 	};
-	weir_status s = WEIR_OK;
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && s == WEIR_OK; i++)
-		s = scratch_grow(b, wanted[i].buffer, rows * wanted[i].width);
-	if (s == WEIR_OK && m->parts.tower)
-		s = tower_reserve(&m->tower, rows);
-	if (s == WEIR_OK && m->bottom.count > 0)
-		s = tower_reserve(&m->bottom, rows);
-	if (s == WEIR_OK && m->parts.cross)
-		s = cross_reserve(&m->cross, rows);
-	if (s == WEIR_OK && m->parts.interaction)
-		s = interaction_reserve(&m->interaction, rows);
-	m->rows = s == WEIR_OK ? rows : 0;
-	return s == WEIR_OK ? s : no_memory(m, rows, err);
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
+		status = scratch_grow(b, wanted[i].buffer, rows * wanted[i].width);
+	if (status == WEIR_OK && m->parts.tower)
+		status = tower_reserve(&m->tower, rows);
+	if (status == WEIR_OK && m->bottom.count > 0)
+		status = tower_reserve(&m->bottom, rows);
+	if (status == WEIR_OK && m->parts.cross)
+		status = cross_reserve(&m->cross, rows);
+	if (status == WEIR_OK && m->parts.interaction)
+		status = interaction_reserve(&m->interaction, rows);
+	m->rows = status == WEIR_OK ? rows : 0;
+	return status == WEIR_OK ? status : no_memory(m, rows, err);
 }
 
 /* Gathers the keyed parameters: the logit's first-order part and the pooled embeddings. */
@@ -328,7 +328,7 @@ static void train_clicks(void *arg)
 	const struct forward_mode mode = training_mode(s);
 	forward(m, in, &mode);
 	b->ops->bce(b, s->out->loss_sum, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
-	if (in->loss_scale != NULL)
+	if (in->loss_scale)
 		b->ops->scale_by(b, m->dlogit, in->rows, in->loss_scale);
 	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
 	if (m->parts.linear && m->dense_dim > 0)

@@ -47,24 +47,24 @@ static weir_status shape_by_folder(const struct job *job, struct transformer_con
 		    "model.lora.from with the same folder, or a folder without them",
 		    job->model.from);
 	weir_error why = {0};
-	const weir_status s = model_folder_config(job->model.from, out, &why);
-	if (s == WEIR_E_NOT_FOUND)
-		return weir_fail(err, s, "model.from: %s; it says what the model is, also of weights that are elsewhere", why.text);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "%s", why.text);
+	const weir_status status = model_folder_config(job->model.from, out, &why);
+	if (status == WEIR_E_NOT_FOUND)
+		return weir_fail(err, status, "model.from: %s; it says what the model is, also of weights that are elsewhere", why.text);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "%s", why.text);
 	if ((out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
 		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
 		                 model_kind_name(out->family == TRANSFORMER_GPT2 ? MODEL_GPT2 : MODEL_LLAMA),
 		                 model_kind_name(job->model.kind));
-	return s;
+	return status;
 }
 
 static weir_status shape_of(const struct job *job, uint32_t vocabulary, struct transformer_config *out, weir_error *err)
 {
 	const bool from = job->model.from[0] != '\0';
-	const weir_status s = from ? shape_by_folder(job, out, err) : shape_by_keys(job, vocabulary, out, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = from ? shape_by_folder(job, out, err) : shape_by_keys(job, vocabulary, out, err);
+	if (status != WEIR_OK)
+		return status;
 	if (vocabulary > out->vocabulary)
 		return weir_fail(err, WEIR_E_INVALID, "data.tokenizer has %u tokens, and the model embeds %u (%s)", vocabulary,
 		                 out->vocabulary, from ? "vocab_size in model.from's config.json" : "model.vocabulary");
@@ -104,25 +104,25 @@ static weir_status take_lora(const struct job *job, struct lora_options *out, we
 static weir_status load_frozen(struct model *m, weir_error *err)
 {
 	float *to = transformer_frozen(m->transformer);
-	if (to == NULL)
+	if (!to)
 		return WEIR_OK;
 	struct backend *b = m->backend;
 	struct model_weights *w = NULL;
 	const struct layout *layout = transformer_weights(m->transformer);
 	float *part = malloc(READ_ELEMENTS * sizeof *part);
-	if (part == NULL)
+	if (!part)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the weights of %s", m->job->model.from);
-	weir_status s = model_folder_open(&w, m->job->model.from, layout, err);
-	if (s == WEIR_OK)
-		s = model_folder_check_finite(w, m->job->model.from, err);
-	for (uint64_t at = 0, n; s == WEIR_OK && at < layout->elements; at += n) {
+	weir_status status = model_folder_open(&w, m->job->model.from, layout, err);
+	if (status == WEIR_OK)
+		status = model_folder_check_finite(w, m->job->model.from, err);
+	for (uint64_t at = 0, n; status == WEIR_OK && at < layout->elements; at += n) {
 		n = layout->elements - at < READ_ELEMENTS ? layout->elements - at : READ_ELEMENTS;
 		model_folder_read(w, at, n, part);
 		b->ops->to_device(b, to + at, part, n * sizeof *part);
 	}
 	model_folder_close(w);
 	free(part);
-	return s;
+	return status;
 }
 
 /* Finds shape and options from the job. */
@@ -130,28 +130,28 @@ static weir_status settle(const struct job *job, uint32_t vocabulary, struct tra
                           struct transformer_options *options, weir_error *err)
 {
 	*options = (struct transformer_options){.dropout = job->model.dropout, .recompute = job->model.recompute == RECOMPUTE_LAYERS};
-	const weir_status s = take_lora(job, &options->lora, err);
-	return s == WEIR_OK ? shape_of(job, vocabulary, config, err) : s;
+	const weir_status status = take_lora(job, &options->lora, err);
+	return status == WEIR_OK ? shape_of(job, vocabulary, config, err) : status;
 }
 
 weir_status model_settle_transformer(const struct job *job, uint32_t vocabulary, struct transformer_config *config,
                                      struct lora_options *lora, weir_error *err)
 {
 	struct transformer_options options;
-	const weir_status s = settle(job, vocabulary, config, &options, err);
+	const weir_status status = settle(job, vocabulary, config, &options, err);
 	*lora = options.lora;
-	return s;
+	return status;
 }
 
 /* Checks that the job's folder has all weights of the model. */
 static weir_status check_folder(const struct transformer *t, const char *folder, bool finite, weir_error *err)
 {
 	struct model_weights *w = NULL;
-	weir_status s = model_folder_open(&w, folder, transformer_weights(t), err);
-	if (s == WEIR_OK && finite)
-		s = model_folder_check_finite(w, folder, err);
+	weir_status status = model_folder_open(&w, folder, transformer_weights(t), err);
+	if (status == WEIR_OK && finite)
+		status = model_folder_check_finite(w, folder, err);
 	model_folder_close(w);
-	return s;
+	return status;
 }
 
 static weir_status check_as(const struct job *job, const struct transformer_config *config, struct transformer_options options,
@@ -160,13 +160,13 @@ static weir_status check_as(const struct job *job, const struct transformer_conf
 	struct transformer *t = NULL;
 	struct layout *trained = calloc(1, sizeof *trained);
 	options.bare = true;
-	weir_status s = trained != NULL ? transformer_create(&t, NULL, config, &options, trained, err)
-	                                : weir_fail(err, WEIR_E_MEMORY, "out of memory for a model's layout");
-	if (s == WEIR_OK && job->model.from[0] != '\0')
-		s = check_folder(t, job->model.from, finite, err);
+	weir_status status = trained ? transformer_create(&t, NULL, config, &options, trained, err)
+	                             : weir_fail(err, WEIR_E_MEMORY, "out of memory for a model's layout");
+	if (status == WEIR_OK && job->model.from[0] != '\0')
+		status = check_folder(t, job->model.from, finite, err);
 	transformer_destroy(t);
 	free(trained);
-	return s;
+	return status;
 }
 
 /* Checks that frozen weights are finite. Whoever sets the trained weights checks those. */
@@ -174,8 +174,8 @@ weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, 
 {
 	struct transformer_config config;
 	struct transformer_options options;
-	const weir_status s = settle(job, vocabulary, &config, &options, err);
-	return s == WEIR_OK ? check_as(job, &config, options, options.lora.rank > 0, err) : s;
+	const weir_status status = settle(job, vocabulary, &config, &options, err);
+	return status == WEIR_OK ? check_as(job, &config, options, options.lora.rank > 0, err) : status;
 }
 
 weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err)
@@ -183,13 +183,13 @@ weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_er
 	const struct job *job = m->job;
 	struct transformer_config config;
 	struct transformer_options options;
-	weir_status s = settle(job, vocabulary, &config, &options, err);
+	weir_status status = settle(job, vocabulary, &config, &options, err);
 	/* Check the folder before allocating memory for what it claims. */
-	if (s == WEIR_OK && options.lora.rank > 0)
-		s = check_as(job, &config, options, false, err);
-	if (s == WEIR_OK)
-		s = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);
-	return s == WEIR_OK ? load_frozen(m, err) : s;
+	if (status == WEIR_OK && options.lora.rank > 0)
+		status = check_as(job, &config, options, false, err);
+	if (status == WEIR_OK)
+		status = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);
+	return status == WEIR_OK ? load_frozen(m, err) : status;
 }
 
 uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n)

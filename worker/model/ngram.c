@@ -19,12 +19,12 @@ void ngram_init(struct ngram *n, struct backend *b, const struct job *job, struc
 
 void ngram_free(struct ngram *n)
 {
-	if (n->backend == NULL)
+	if (!n->backend)
 		return;
 	float **buffers[] = {&n->x, &n->dx, &n->logits, &n->scores};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(n->backend, buffers[i]);
-	if (n->bags != NULL)
+	if (n->bags)
 		n->backend->ops->buffer_free(n->backend, n->bags);
 	tower_free(&n->tower);
 	*n = (struct ngram){0};
@@ -35,12 +35,12 @@ static weir_status make_bags(struct ngram *n, uint32_t rows)
 	struct backend *b = n->backend;
 	const size_t count = (size_t)rows * n->context + 1, bytes = count * sizeof(uint32_t);
 	uint32_t *host = malloc(bytes);
-	if (n->bags != NULL)
+	if (n->bags)
 		b->ops->buffer_free(b, n->bags);
 	n->bags = b->ops->buffer_alloc(b, bytes);
-	for (size_t i = 0; host != NULL && i < count; i++)
+	for (size_t i = 0; host && i < count; i++)
 		host[i] = (uint32_t)i;
-	const bool made = host != NULL && n->bags != NULL;
+	const bool made = host && n->bags != NULL;
 	if (made)
 		b->ops->to_device(b, n->bags, host, bytes);
 	free(host);
@@ -56,13 +56,13 @@ weir_status ngram_reserve(struct ngram *n, uint32_t rows)
 		size_t width;
 	} wanted[] = {
 	    {&n->x, (size_t)n->context * n->dim}, {&n->dx, (size_t)n->context * n->dim}, {&n->logits, n->tokens}, {&n->scores, 1}};
-	weir_status s = make_bags(n, rows);
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && s == WEIR_OK; i++)
-		s = scratch_grow(n->backend, wanted[i].buffer, rows * wanted[i].width);
-	if (s == WEIR_OK)
-		s = tower_reserve(&n->tower, rows);
-	n->rows = s == WEIR_OK ? rows : 0;
-	return s;
+	weir_status status = make_bags(n, rows);
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
+		status = scratch_grow(n->backend, wanted[i].buffer, rows * wanted[i].width);
+	if (status == WEIR_OK)
+		status = tower_reserve(&n->tower, rows);
+	n->rows = status == WEIR_OK ? rows : 0;
+	return status;
 }
 
 static struct linear head_of(const struct ngram *n, const float *y, uint32_t rows, const float *params)
@@ -101,7 +101,7 @@ void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *par
 	const struct linear head = head_of(n, forward(n, in, params, mode), in->rows, params);
 	float *dlogits = n->logits, *dy = tower_output_gradient(&n->tower);
 	ops->cross_entropy(b, loss, dlogits, NULL, n->logits, in->targets, rows, n->tokens, 1.0f / (float)rows);
-	if (mode->loss_scale != NULL)
+	if (mode->loss_scale)
 		ops->scale_by(b, dlogits, rows * n->tokens, mode->loss_scale);
 	ops->bias_act_backward(b, dlogits, dlogits, dlogits, dparams + n->bias, rows, n->tokens, ACT_NONE);
 	ops->linear_backward(b, dparams + n->head, dy, head.in, 0.0f, dlogits, &head);

@@ -64,7 +64,7 @@ void projection_backward(const struct projection *p, const struct projection_pas
 	const struct backend_ops *ops = b->ops;
 	ops->gemm(b, false, p->input_major, rows, p->in, p->out, 1, dy, p->out, pass->weights + p->weight,
 	          p->input_major ? p->out : p->in, 0, dx, p->in);
-	if (pass->dweights != NULL) {
+	if (pass->dweights) {
 		float *dw = pass->dweights + p->weight;
 		if (p->input_major)
 			ops->gemm(b, true, false, p->in, p->out, rows, 1, x, p->in, dy, p->out, pass->beta, dw, p->out);

@@ -62,9 +62,9 @@ static void write_order(const struct safetensor *tensors, uint32_t count, uint32
 static char *header_text(const struct safetensor *tensors, const uint32_t *order, uint32_t count, const char *const *metadata)
 {
 	json_t *root = json_object();
-	if (metadata != NULL) {
+	if (metadata) {
 		json_t *m = json_object();
-		for (; metadata[0] != NULL; metadata += 2)
+		for (; metadata[0]; metadata += 2)
 			json_object_set_new(m, metadata[0], json_string(metadata[1]));
 		json_object_set_new(root, "__metadata__", m);
 	}
@@ -79,7 +79,7 @@ static char *header_text(const struct safetensor *tensors, const uint32_t *order
 		                              (json_int_t)at, (json_int_t)(at + safetensor_bytes(t))));
 		at += safetensor_bytes(t);
 	}
-	char *text = json_object_size(root) == count + (metadata != NULL) ? json_dumps(root, JSON_COMPACT) : NULL;
+	char *text = json_object_size(root) == count + (metadata) ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	return text;
 }
@@ -95,33 +95,33 @@ static weir_status write_header(struct disk_file *f, const char *text, uint64_t 
 {
 	static const char padding[8] = "       ";
 	const uint64_t length = strlen(text);
-	weir_status s = f->disk->ops->write_at(f, 0, &padded, 8, err);
-	if (s == WEIR_OK)
-		s = f->disk->ops->write_at(f, 8, text, length, err);
-	if (s == WEIR_OK && padded > length)
-		s = f->disk->ops->write_at(f, 8 + length, padding, padded - length, err);
-	return s;
+	weir_status status = f->disk->ops->write_at(f, 0, &padded, 8, err);
+	if (status == WEIR_OK)
+		status = f->disk->ops->write_at(f, 8, text, length, err);
+	if (status == WEIR_OK && padded > length)
+		status = f->disk->ops->write_at(f, 8 + length, padding, padded - length, err);
+	return status;
 }
 
 static weir_status write_made(struct disk_file *f, uint64_t at, const struct safetensor *t, weir_error *err)
 {
 	uint64_t block[SAFETENSORS_BLOCK];
 	const uint64_t elements = safetensor_elements(t), width = types[t->type].bytes;
-	weir_status s = WEIR_OK;
-	for (uint64_t first = 0; first < elements && s == WEIR_OK; first += SAFETENSORS_BLOCK) {
+	weir_status status = WEIR_OK;
+	for (uint64_t first = 0; first < elements && status == WEIR_OK; first += SAFETENSORS_BLOCK) {
 		const uint64_t n = elements - first < SAFETENSORS_BLOCK ? elements - first : SAFETENSORS_BLOCK;
 		t->make(t->arg, first, n, block);
-		s = f->disk->ops->write_at(f, at + first * width, block, n * width, err);
+		status = f->disk->ops->write_at(f, at + first * width, block, n * width, err);
 	}
-	return s;
+	return status;
 }
 
 static weir_status write_tensor(struct disk_file *f, uint64_t at, const struct safetensor *t, weir_error *err)
 {
-	if (t->make != NULL)
+	if (t->make)
 		return write_made(f, at, t, err);
 	const uint64_t bytes = safetensor_bytes(t);
-	if (t->file != NULL)
+	if (t->file)
 		return disk_copy_bytes(t->file, bytes, f, at, err);
 	return bytes > 0 ? f->disk->ops->write_at(f, at, t->data, bytes, err) : WEIR_OK;
 }
@@ -130,28 +130,28 @@ static weir_status write_all(void *arg, struct disk_file *f, weir_error *err)
 {
 	const struct contents *c = arg;
 	const uint64_t padded = (strlen(c->header) + 7) / 8 * 8;
-	weir_status s = write_header(f, c->header, padded, err);
+	weir_status status = write_header(f, c->header, padded, err);
 	uint64_t at = 8 + padded;
-	for (uint32_t i = 0; i < c->count && s == WEIR_OK; i++) {
+	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++) {
 		const struct safetensor *t = &c->tensors[c->order[i]];
-		s = write_tensor(f, at, t, err);
+		status = write_tensor(f, at, t, err);
 		at += safetensor_bytes(t);
 	}
-	return s;
+	return status;
 }
 
 weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
                               const char *const *metadata, weir_error *err)
 {
 	uint32_t *order = malloc((count + 1) * sizeof *order);
-	if (order == NULL)
+	if (!order)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the header of %s", path);
 	write_order(tensors, count, order);
 	char *header = header_text(tensors, order, count, metadata);
 	struct contents c = {.tensors = tensors, .order = order, .count = count, .header = header};
-	weir_status s = header != NULL ? disk_replace_file(disk, path, write_all, &c, err)
-	                               : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
+	weir_status status = header ? disk_replace_file(disk, path, write_all, &c, err)
+	                            : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
 	free(header);
 	free(order);
-	return s;
+	return status;
 }

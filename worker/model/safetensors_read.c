@@ -161,8 +161,8 @@ static weir_status read_tensor(struct safetensor *t, const char *path, const cha
 	if (strlen(name) >= sizeof t->name)
 		return weir_fail(err, WEIR_E_LIMIT, "%s: a tensor's name has %zu bytes; the most is %zu: %.80s...", path, strlen(name),
 		                 sizeof t->name - 1, name);
-	if (type == NULL || !read_shape(json_object_get(entry, "shape"), t) || json_array_size(offsets) != 2 ||
-	    !json_is_integer(begin) || !json_is_integer(end))
+	if (!type || !read_shape(json_object_get(entry, "shape"), t) || json_array_size(offsets) != 2 || !json_is_integer(begin) ||
+	    !json_is_integer(end))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: the entry of tensor '%.80s' is not dtype, shape and data_offsets", path, name);
 	if (!safetensor_type_from_name(type, &t->type))
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
@@ -195,7 +195,7 @@ static bool make_room(struct safetensors *s, size_t more)
 		return true;
 	const uint32_t capacity = 2 * (uint32_t)(s->count + more);
 	struct safetensor *grown = realloc(s->tensors, capacity * sizeof *grown);
-	if (grown == NULL)
+	if (!grown)
 		return false;
 	s->tensors = grown;
 	s->capacity = capacity;
@@ -271,7 +271,7 @@ static weir_status read_file(struct safetensors *s, struct mapped *file, const c
 	json_t *root = json_loadb(file->at + HEADER_AT, header, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(root))
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: its header is not a JSON object: %s", path,
-		                   root == NULL ? why.text : "it is of another type");
+		                   !root ? why.text : "it is of another type");
 	else
 		status = read_header(s, file, path, root, file->at + HEADER_AT + header, file->bytes - HEADER_AT - header, err);
 	json_decref(root);
@@ -286,7 +286,7 @@ static weir_status open_files(struct safetensors *s, const char *path, const jso
 	const char *name, *slash = strrchr(path, '/');
 	json_t *unused;
 	s->files = calloc(json_object_size(files) + 1, sizeof *s->files);
-	if (s->files == NULL)
+	if (!s->files)
 		return no_memory(path, err);
 	json_object_foreach((json_t *)(uintptr_t)files, name, unused)
 	{
@@ -311,7 +311,7 @@ static weir_status read_weight_map(const json_t *map, json_t *files, const char 
 	json_object_foreach((json_t *)(uintptr_t)map, name, value)
 	{
 		const char *file = json_string_value(value);
-		if (file == NULL || file[0] == '\0' || strchr(file, '/') != NULL || strcmp(file, "..") == 0)
+		if (!file || file[0] == '\0' || strchr(file, '/') || strcmp(file, "..") == 0)
 			return weir_fail(err, WEIR_E_CORRUPT, "%s: the file of tensor '%.80s' is not the name of one beside it", path, name);
 		if (json_object_set_new(files, file, json_null()) != 0)
 			return no_memory(path, err);
@@ -332,8 +332,7 @@ static weir_status open_index(struct safetensors *s, const char *path, weir_erro
 		return status;
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why), *files = json_object();
 	if (!json_is_object(root))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a JSON object: %s", path,
-		                   root == NULL ? why.text : "it is of another type");
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a JSON object: %s", path, !root ? why.text : "it is of another type");
 	else
 		status = read_weight_map(json_object_get(root, "weight_map"), files, path, err);
 	if (status == WEIR_OK)
@@ -370,12 +369,12 @@ static bool is_index(const char *path)
 weir_status safetensors_open(struct safetensors **out, const char *path, weir_error *err)
 {
 	struct safetensors *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	weir_status status = WEIR_OK;
 	if (is_index(path)) {
 		status = open_index(s, path, err);
-	} else if ((s->files = calloc(1, sizeof *s->files)) == NULL) {
+	} else if (!(s->files = calloc(1, sizeof *s->files))) {
 		status = no_memory(path, err);
 	} else {
 		s->files_count = 1;
@@ -392,11 +391,11 @@ weir_status safetensors_open(struct safetensors **out, const char *path, weir_er
 
 void safetensors_close(struct safetensors *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->files_count; i++) {
 		json_decref(s->files[i].metadata);
-		if (s->files[i].at != NULL)
+		if (s->files[i].at)
 			munmap(s->files[i].at, s->files[i].bytes);
 	}
 	free(s->files);
@@ -427,7 +426,7 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 {
 	for (uint32_t i = 0; i < s->files_count; i++) {
 		const char *value = json_string_value(json_object_get(s->files[i].metadata, key));
-		if (value != NULL)
+		if (value)
 			return value;
 	}
 	return "";
@@ -439,7 +438,7 @@ const char **safetensors_metadata_list(const struct safetensors *s)
 	json_t *value, *metadata = s->files_count > 0 ? s->files[0].metadata : NULL;
 	const char **list = calloc(2 * json_object_size(metadata) + 1, sizeof *list);
 	size_t n = 0;
-	if (list == NULL)
+	if (!list)
 		return NULL;
 	json_object_foreach(metadata, key, value)
 	{

@@ -60,8 +60,8 @@ static weir_status write_index(const struct shards *s, json_t *map, weir_error *
 	json_t *index = json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
 	char *text = json_object_size(map) == s->count ? json_dumps(index, JSON_INDENT(2)) : NULL;
 	if (status == WEIR_OK)
-		status = text != NULL ? disk_write_file(s->disk, path, text, strlen(text), err)
-		                      : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
+		status = text ? disk_write_file(s->disk, path, text, strlen(text), err)
+		              : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
 	free(text);
 	json_decref(index);
 	return status;

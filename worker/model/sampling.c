@@ -13,7 +13,7 @@ weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const stru
 {
 	struct sampler *s = malloc(sizeof *s);
 	struct sampled *tokens = malloc((size_t)vocabulary * sizeof *tokens);
-	if (s == NULL || tokens == NULL) {
+	if (!s || !tokens) {
 		free(s);
 		free(tokens);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the probabilities of %u tokens", vocabulary);
@@ -25,7 +25,7 @@ weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const stru
 
 void sampler_free(struct sampler *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	free(s->tokens);
 	free(s);
@@ -67,7 +67,7 @@ static const struct sampled *likeliest(struct sampler *s, const float *logits, u
 const struct sampled *sampler_candidates(struct sampler *s, const float *logits, uint32_t *count)
 {
 	const struct sampled *first = likeliest(s, logits, count);
-	if (first == NULL || s->how.temperature == 0)
+	if (!first || s->how.temperature == 0)
 		return first;
 	const double most = (double)logits[first->token];
 	uint32_t n = s->vocabulary;
@@ -92,7 +92,7 @@ weir_status sampler_draw(struct sampler *s, const float *logits, struct prng *rn
 {
 	uint32_t count, i = 0;
 	const struct sampled *all = sampler_candidates(s, logits, &count);
-	if (all == NULL)
+	if (!all)
 		return weir_fail(err, WEIR_E_CORRUPT, "the model's logits are not numbers: its weights have NaN or infinities in them");
 	double left = count > 1 ? prng_unit(rng) : 0;
 	for (; i + 1 < count && left >= all[i].probability; i++)

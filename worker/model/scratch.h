@@ -11,10 +11,10 @@
  * NULL. */
 static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t elements)
 {
-	if (*buffer != NULL)
+	if (*buffer)
 		b->ops->buffer_free(b, *buffer);
 	*buffer = b->ops->buffer_alloc(b, (elements > 0 ? elements : 1) * sizeof(float));
-	return *buffer != NULL ? WEIR_OK : WEIR_E_MEMORY;
+	return *buffer ? WEIR_OK : WEIR_E_MEMORY;
 }
 
 /* Reports "out of memory for the activations of WHAT", with the device's own words about its
@@ -29,7 +29,7 @@ static inline weir_status scratch_refused(struct backend *b, const char *what, w
 
 static inline void scratch_free(struct backend *b, float **buffer)
 {
-	if (*buffer != NULL)
+	if (*buffer)
 		b->ops->buffer_free(b, *buffer);
 	*buffer = NULL;
 }

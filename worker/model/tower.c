@@ -49,20 +49,20 @@ weir_status tower_reserve(struct tower *t, uint32_t rows)
 	if (rows <= t->rows)
 		return WEIR_OK;
 	struct backend *b = t->backend;
-	weir_status s = WEIR_OK;
-	for (uint32_t i = 0; i < t->count && s == WEIR_OK; i++) {
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < t->count && status == WEIR_OK; i++) {
 		struct tower_layer *l = &t->layers[i];
-		s = scratch_grow(b, &l->y, (size_t)rows * l->out);
-		if (s == WEIR_OK && t->batch_norm && (s = scratch_grow(b, &l->xhat, (size_t)rows * l->out)) == WEIR_OK &&
-		    (s = scratch_grow(b, &l->mean_now, l->out)) == WEIR_OK)
-			s = scratch_grow(b, &l->inv_std_now, l->out);
+		status = scratch_grow(b, &l->y, (size_t)rows * l->out);
+		if (status == WEIR_OK && t->batch_norm && (status = scratch_grow(b, &l->xhat, (size_t)rows * l->out)) == WEIR_OK &&
+		    (status = scratch_grow(b, &l->mean_now, l->out)) == WEIR_OK)
+			status = scratch_grow(b, &l->inv_std_now, l->out);
 	}
-	if (s == WEIR_OK && (s = scratch_grow(b, &t->dy, (size_t)rows * t->widest)) == WEIR_OK)
-		s = scratch_grow(b, &t->dx, (size_t)rows * t->widest);
-	if (s == WEIR_OK && t->inv_std == NULL && (t->inv_std = malloc(t->widest * sizeof *t->inv_std)) == NULL)
-		s = WEIR_E_MEMORY;
-	t->rows = s == WEIR_OK ? rows : 0;
-	return s;
+	if (status == WEIR_OK && (status = scratch_grow(b, &t->dy, (size_t)rows * t->widest)) == WEIR_OK)
+		status = scratch_grow(b, &t->dx, (size_t)rows * t->widest);
+	if (status == WEIR_OK && !t->inv_std && !(t->inv_std = malloc(t->widest * sizeof *t->inv_std)))
+		status = WEIR_E_MEMORY;
+	t->rows = status == WEIR_OK ? rows : 0;
+	return status;
 }
 
 uint32_t tower_width(const struct tower *t)

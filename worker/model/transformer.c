@@ -36,10 +36,10 @@ static weir_status no_memory(weir_error *err, const char *what)
 weir_status transformer_create(struct transformer **out, struct backend *b, const struct transformer_config *config,
                                const struct transformer_options *options, struct layout *trained, weir_error *err)
 {
-	weir_status s = check(options, err);
-	struct transformer *t = s == WEIR_OK ? calloc(1, sizeof *t) : NULL;
-	if (t == NULL)
-		return s == WEIR_OK ? no_memory(err, "a transformer") : s;
+	weir_status status = check(options, err);
+	struct transformer *t = status == WEIR_OK ? calloc(1, sizeof *t) : NULL;
+	if (!t)
+		return status == WEIR_OK ? no_memory(err, "a transformer") : status;
 	t->backend = b;
 	t->config = *config;
 	t->options = *options;
@@ -49,29 +49,29 @@ weir_status transformer_create(struct transformer **out, struct backend *b, cons
 	const bool frozen = options->lora.rank > 0;
 	if (frozen)
 		t->frozen_layout = calloc(1, sizeof *t->frozen_layout);
-	if (t->layers == NULL || t->states == NULL || (frozen && t->frozen_layout == NULL))
-		s = no_memory(err, "a transformer");
-	if (s == WEIR_OK)
-		s = transformer_place(t, err);
-	if (s == WEIR_OK && frozen && !options->bare &&
-	    (t->frozen = b->ops->buffer_alloc(b, t->frozen_layout->elements * sizeof(float))) == NULL)
-		s = no_memory(err, "a model's frozen weights");
-	if (s == WEIR_OK)
+	if (!t->layers || !t->states || (frozen && !t->frozen_layout))
+		status = no_memory(err, "a transformer");
+	if (status == WEIR_OK)
+		status = transformer_place(t, err);
+	if (status == WEIR_OK && frozen && !options->bare &&
+	    !(t->frozen = b->ops->buffer_alloc(b, t->frozen_layout->elements * sizeof(float))))
+		status = no_memory(err, "a model's frozen weights");
+	if (status == WEIR_OK)
 		*out = t;
 	else
 		transformer_destroy(t);
-	return s;
+	return status;
 }
 
 static void release(struct backend *b, void *buffer)
 {
-	if (buffer != NULL)
+	if (buffer)
 		b->ops->buffer_free(b, buffer);
 }
 
 void transformer_destroy(struct transformer *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	release(t->backend, t->memory);
 	release(t->backend, t->frozen);
@@ -94,7 +94,7 @@ const struct lora_options *transformer_lora_of(const struct transformer *t)
 
 const struct layout *transformer_weights(const struct transformer *t)
 {
-	return t->frozen_layout != NULL ? t->frozen_layout : t->trained;
+	return t->frozen_layout ? t->frozen_layout : t->trained;
 }
 
 float *transformer_frozen(struct transformer *t)
@@ -105,7 +105,7 @@ float *transformer_frozen(struct transformer *t)
 double transformer_flops(const struct transformer *t, uint32_t length)
 {
 	const struct transformer_config *c = &t->config;
-	const uint64_t frozen = t->frozen_layout != NULL ? t->frozen_layout->elements : 0;
+	const uint64_t frozen = t->frozen_layout ? t->frozen_layout->elements : 0;
 	return 6.0 * (double)t->trained->elements + 4.0 * (double)frozen + 12.0 * c->layers * c->heads * c->head_dim * length;
 }
 
@@ -118,7 +118,7 @@ struct carving {
 
 static float *take(struct carving *c, size_t elements)
 {
-	float *p = c->memory != NULL ? c->memory + c->used : NULL;
+	float *p = c->memory ? c->memory + c->used : NULL;
 	c->used += (elements + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 	return p;
 }
@@ -206,7 +206,7 @@ static weir_status make_angles(struct transformer *t, uint32_t length)
 	const size_t half = t->config.head_dim / 2, n = length * half;
 	float *frequencies = malloc((half + 1) * sizeof *frequencies), *cosines = malloc((n + 1) * sizeof *cosines),
 	      *sines = malloc((n + 1) * sizeof *sines);
-	const bool made = frequencies != NULL && cosines != NULL && sines != NULL;
+	const bool made = frequencies && cosines && sines != NULL;
 	if (made) {
 		rope_frequencies(&t->config.rope, t->config.head_dim, frequencies);
 		for (size_t i = 0; i < n; i++) {
@@ -246,14 +246,14 @@ static weir_status reserve(struct transformer *t, const struct room *r, weir_err
 	t->head_stride = stride;
 	t->head_rows = at_once > TRANSFORMER_LOGITS_ROWS ? at_once : TRANSFORMER_LOGITS_ROWS;
 	t->memory = b->ops->buffer_alloc(b, take_all(NULL, t, r) * sizeof(float));
-	if (t->loss == NULL)
+	if (!t->loss)
 		t->loss = b->ops->buffer_alloc(b, sizeof *t->loss);
-	weir_status s = t->memory != NULL && t->loss != NULL ? WEIR_OK : WEIR_E_MEMORY;
-	if (s == WEIR_OK)
+	weir_status status = t->memory && t->loss ? WEIR_OK : WEIR_E_MEMORY;
+	if (status == WEIR_OK)
 		take_all(t->memory, t, r);
-	if (s == WEIR_OK && !is_gpt2(t))
-		s = make_angles(t, r->length > r->decodes ? r->length : r->decodes);
-	if (s != WEIR_OK) {
+	if (status == WEIR_OK && !is_gpt2(t))
+		status = make_angles(t, r->length > r->decodes ? r->length : r->decodes);
+	if (status != WEIR_OK) {
 		char what[96];
 		snprintf(what, sizeof what, "%u sequences of %u tokens%s", r->sequences, r->decodes > 0 ? r->decodes : r->length,
 		         r->training && r->sequences > 1 ? " at once, of which train.accumulate makes fewer" : "");
@@ -267,9 +267,9 @@ static weir_status reserve(struct transformer *t, const struct room *r, weir_err
 
 weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint32_t length, bool training, weir_error *err)
 {
-	const weir_status s = check_length(t, length, err);
-	if (s != WEIR_OK)
-		return s;
+	const weir_status status = check_length(t, length, err);
+	if (status != WEIR_OK)
+		return status;
 	if (sequences <= t->sequences && length <= t->length && training <= t->trains)
 		return WEIR_OK;
 	const struct room r = {.sequences = sequences > t->sequences ? sequences : t->sequences,
@@ -282,6 +282,6 @@ weir_status transformer_reserve_decoding(struct transformer *t, uint32_t length,
 {
 	const struct room r = {
 	    .sequences = 1, .length = length < TRANSFORMER_DECODE_ROWS ? length : TRANSFORMER_DECODE_ROWS, .decodes = length};
-	const weir_status s = check_length(t, length, err);
-	return s == WEIR_OK ? reserve(t, &r, err) : s;
+	const weir_status status = check_length(t, length, err);
+	return status == WEIR_OK ? reserve(t, &r, err) : status;
 }

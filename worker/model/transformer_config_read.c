@@ -78,11 +78,11 @@ static void want_text(struct reader *r, const char *key, const char *const *allo
 	const char *text = json_value_text(json_member(r->root, key), &bytes);
 	if (!has(r, key))
 		return;
-	for (const char *const *a = allowed; text != NULL && *a != NULL; a++)
+	for (const char *const *a = allowed; text && *a != NULL; a++)
 		if (strcmp(text, *a) == 0)
 			return;
 	char what[128];
-	snprintf(what, sizeof what, "is '%.40s': only %s can be computed", text != NULL ? text : "?", allowed[0]);
+	snprintf(what, sizeof what, "is '%.40s': only %s can be computed", text ? text : "?", allowed[0]);
 	fail(r, WEIR_E_UNSUPPORTED, key, what);
 }
 
@@ -139,7 +139,7 @@ static void refuse_not_computed(struct reader *r, uint32_t context)
 		refuse_value(r, "sliding_window", "only attention to all tokens can be computed");
 	for (size_t i = 0; i < json_length(layers); i++) {
 		const char *type = json_value_text(json_element(layers, i), NULL);
-		if (type == NULL || strcmp(type, "full_attention") != 0)
+		if (!type || strcmp(type, "full_attention") != 0)
 			refuse_value(r, "layer_types", "only full_attention can be computed");
 	}
 }
@@ -209,9 +209,9 @@ static const char *rope_type(struct reader *r, struct rope_map *m)
 	if (json_is_absent(type))
 		return "default";
 	const char *text = json_value_text(type, NULL);
-	if (text == NULL)
+	if (!text)
 		fail(r, WEIR_E_INVALID, m->key, "is no text");
-	return text != NULL ? text : "default";
+	return text ? text : "default";
 }
 
 /* Reads the key inside the map, or else the one beside it. 0: both are missing; versions of
@@ -314,15 +314,15 @@ static void read_all(struct reader *r, struct transformer_config *c)
 {
 	size_t bytes = 0;
 	const char *type = json_value_text(json_member(r->root, "model_type"), &bytes);
-	if (type != NULL && strcmp(type, "gpt2") == 0) {
+	if (type && strcmp(type, "gpt2") == 0) {
 		c->family = TRANSFORMER_GPT2;
 		read_gpt2(r, c);
-	} else if (type != NULL && strcmp(type, "llama") == 0) {
+	} else if (type && strcmp(type, "llama") == 0) {
 		c->family = TRANSFORMER_LLAMA;
 		read_llama(r, c);
 	} else {
 		char what[128];
-		snprintf(what, sizeof what, "is '%.40s': gpt2 and llama can be computed", type != NULL ? type : "");
+		snprintf(what, sizeof what, "is '%.40s': gpt2 and llama can be computed", type ? type : "");
 		fail(r, WEIR_E_UNSUPPORTED, "model_type", what);
 	}
 	want_flag(r, "is_causal", true); /* if false, transformers 5 attends to later tokens too */
@@ -334,9 +334,9 @@ static void read_all(struct reader *r, struct transformer_config *c)
 weir_status transformer_config_read(const char *path, struct transformer_config *out, weir_error *err)
 {
 	struct json *json = NULL;
-	weir_status s = json_read_file(path, &json, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = json_read_file(path, &json, err);
+	if (status != WEIR_OK)
+		return status;
 	struct reader r = {.path = path, .root = json_root(json), .status = WEIR_OK, .err = err};
 	*out = (struct transformer_config){0};
 	read_all(&r, out);

@@ -44,15 +44,15 @@ static void classify(const struct pass *pass, const struct transformer_step *ste
 		const size_t count = pass->rows - first < t->head_rows ? pass->rows - first : t->head_rows;
 		const float *normed = t->last_normed + first * width;
 		head_forward(pass, first, count, stride);
-		b->ops->classifier(b, loss, losses != NULL ? losses + first : NULL, t->logits, stride, pass->in->targets + first, count,
-		                   classes, gradient ? step->scale : 1, gradient);
+		b->ops->classifier(b, loss, losses ? losses + first : NULL, t->logits, stride, pass->in->targets + first, count, classes,
+		                   gradient ? step->scale : 1, gradient);
 		if (!gradient)
 			continue;
-		if (step->loss_scale != NULL)
+		if (step->loss_scale)
 			b->ops->scale_by(b, t->logits, count * stride, step->loss_scale);
 		b->ops->gemm(b, false, false, count, width, classes, 1, t->logits, stride, pass->p.weights + t->head, width, 0,
 		             t->dnormed + first * width, width);
-		if (pass->p.dweights != NULL)
+		if (pass->p.dweights)
 			b->ops->gemm(b, true, false, classes, width, count, 1, t->logits, stride, normed, width, beta,
 			             pass->p.dweights + t->head, width);
 		beta = 1;
@@ -65,7 +65,7 @@ static void begin_gradients(const struct pass *pass)
 	const struct transformer *t = pass->t;
 	const struct layout *layout = transformer_weights(t);
 	struct backend *b = t->backend;
-	if (pass->p.dweights == NULL || pass->p.beta != 0)
+	if (!pass->p.dweights || pass->p.beta != 0)
 		return;
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *tensor = &layout->tensors[i];
@@ -87,8 +87,8 @@ void transformer_train(struct transformer *t, const struct token_batch *in, cons
 	pass.p.dropout = t->options.lora.dropout;
 	pass.p.first = step->first;
 	pass.p.beta = step->first > 0 ? 1 : 0;
-	pass.p.dweights = t->frozen != NULL ? NULL : gradients;
-	pass.p.dadapters = t->frozen != NULL ? gradients : NULL;
+	pass.p.dweights = t->frozen ? NULL : gradients;
+	pass.p.dadapters = t->frozen ? gradients : NULL;
 	begin_gradients(&pass);
 	transformer_forward(&pass);
 	classify(&pass, step, NULL, loss);

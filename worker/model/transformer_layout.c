@@ -136,7 +136,7 @@ weir_status transformer_place(struct transformer *t, weir_error *err)
 	const struct transformer_config *c = &t->config;
 	const bool gpt2 = is_gpt2(t);
 	struct placing p = {.t = t, .std = c->init_std, .layer = gpt2 ? "transformer.h" : "model.layers"};
-	struct layout *w = p.weights = t->frozen_layout != NULL ? t->frozen_layout : t->trained;
+	struct layout *w = p.weights = t->frozen_layout ? t->frozen_layout : t->trained;
 	t->tokens = layout_add(w, c->vocabulary, c->width, WEIR_INIT_NORMAL, p.std,
 	                       gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
 	if (gpt2)

@@ -33,7 +33,7 @@ void norm_backward(const struct pass *pass, const struct norm *n, float *dx, con
 	const struct transformer *t = pass->t;
 	struct backend *b = t->backend;
 	const float *gamma = pass->p.weights + n->weight;
-	float *dw = pass->p.dweights, *dgamma = dw != NULL ? dw + n->weight : NULL, *dbeta = dw != NULL ? dw + n->bias : NULL;
+	float *dw = pass->p.dweights, *dgamma = dw ? dw + n->weight : NULL, *dbeta = dw ? dw + n->bias : NULL;
 	if (is_gpt2(t))
 		b->ops->layer_norm_backward(b, dx, dgamma, dbeta, dy, x, gamma, mean, inv, pass->rows, t->config.width);
 	else
@@ -193,7 +193,7 @@ void transformer_backward(const struct pass *pass)
 		attention_backward(pass, i);
 	}
 	float *dw = pass->p.dweights;
-	if (dw == NULL)
+	if (!dw)
 		return;
 	if (pass->dropout > 0)
 		drop(pass, t->dx, 0, SITE_EMBEDDING);

@@ -22,7 +22,7 @@ weir_status added_set_add(struct added_set *set, const struct added_token *token
 	if (status == WEIR_OK && set->count == set->capacity) {
 		const uint32_t capacity = set->capacity * 2 + 16;
 		struct added_token *larger = realloc(set->tokens, capacity * sizeof *larger);
-		if (larger == NULL) {
+		if (!larger) {
 			status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 		} else {
 			set->tokens = larger;
@@ -170,7 +170,7 @@ weir_status added_set_cut(const struct added_set *set, struct pattern_scratch *s
 	weir_status status = WEIR_OK;
 	for (size_t at = 0; at < bytes && set->count > 0;) {
 		const struct added_token *token = token_at(set, text + at, bytes - at);
-		if (token == NULL) {
+		if (!token) {
 			at++;
 			continue;
 		}

@@ -39,7 +39,7 @@ bool token_list_reserve(struct token_list *l, size_t more)
 		return true;
 	const size_t capacity = (l->count + more) * 3 / 2 + 256;
 	uint32_t *larger = realloc(l->ids, capacity * sizeof *larger);
-	if (larger == NULL)
+	if (!larger)
 		return false;
 	l->ids = larger;
 	l->capacity = capacity;
@@ -49,10 +49,10 @@ bool token_list_reserve(struct token_list *l, size_t more)
 struct bpe_scratch *bpe_scratch_create(void)
 {
 	struct bpe_scratch *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return NULL;
 	s->kept = aligned_alloc(64, BPE_KEPT_WORDS * sizeof *s->kept);
-	if (s->kept == NULL) {
+	if (!s->kept) {
 		free(s);
 		return NULL;
 	}
@@ -62,7 +62,7 @@ struct bpe_scratch *bpe_scratch_create(void)
 
 void bpe_scratch_free(struct bpe_scratch *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	free(s->kept);
 	free(s->symbols);
@@ -93,7 +93,7 @@ static weir_status make_room(struct bpe_scratch *s, size_t bytes, weir_error *er
 	free(s->heap);
 	s->symbols = malloc(capacity * sizeof *s->symbols);
 	s->heap = malloc(3 * capacity * sizeof *s->heap);
-	s->symbols_capacity = s->symbols != NULL && s->heap != NULL ? (uint32_t)capacity : 0;
+	s->symbols_capacity = s->symbols && s->heap ? (uint32_t)capacity : 0;
 	return s->symbols_capacity > 0 ? WEIR_OK : out_of_memory(err);
 }
 
@@ -171,7 +171,7 @@ static uint64_t heap_pop(struct bpe_scratch *s)
 static void push_pair(const struct bpe *b, struct bpe_scratch *s, uint32_t left)
 {
 	const struct bpe_merge *m = bpe_find_merge(b, s->symbols[left].id, s->symbols[s->symbols[left].next].id);
-	if (m != NULL)
+	if (m)
 		heap_push(s, (uint64_t)m->rank << 32 | left);
 }
 
@@ -190,7 +190,7 @@ static void merge_word(const struct bpe *b, struct bpe_scratch *s)
 			continue;
 		struct symbol *right = &s->symbols[left->next];
 		const struct bpe_merge *m = bpe_find_merge(b, left->id, right->id);
-		if (m == NULL || m->id != id)
+		if (!m || m->id != id)
 			continue;
 		left->id = id;
 		left->next = right->next;

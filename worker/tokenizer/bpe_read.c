@@ -69,7 +69,7 @@ void bpe_start_of(const struct bpe *b, const char *character, size_t bytes, stru
 	start->ids[0] = string_table_find(b->vocabulary, character, bytes);
 	if (start->ids[0] != STRING_NONE || (b->byte_fallback && byte_tokens(b, character, bytes, start)))
 		return;
-	start->kind = b->unk != NULL ? START_UNKNOWN : START_NOTHING;
+	start->kind = b->unk ? START_UNKNOWN : START_NOTHING;
 	start->count = 0;
 }
 
@@ -117,7 +117,7 @@ static weir_status add_merge(struct bpe *b, const char *left, size_t left_bytes,
 	if (status != WEIR_OK)
 		return status;
 	char *both = malloc(left_bytes + right_bytes + 1);
-	if (both == NULL)
+	if (!both)
 		return out_of_memory(err);
 	memcpy(both, left, left_bytes);
 	memcpy(both + left_bytes, right, right_bytes);
@@ -141,14 +141,14 @@ static weir_status read_merge(struct bpe *b, const struct json_value *v, size_t 
 	size_t left_bytes, right_bytes;
 	const char *left = json_value_text(json_element(v, 0), &left_bytes),
 	           *right = json_value_text(json_element(v, 1), &right_bytes);
-	if (left != NULL && right != NULL && json_length(v) == 2)
+	if (left && right && json_length(v) == 2)
 		return add_merge(b, left, left_bytes, right, right_bytes, rank, err);
 	const char *text = json_value_text(v, &left_bytes);
-	*skip = text != NULL && strncmp(text, "#version", 8) == 0;
-	const char *space = text == NULL ? NULL : memchr(text, ' ', left_bytes);
+	*skip = text && strncmp(text, "#version", 8) == 0;
+	const char *space = !text ? NULL : memchr(text, ' ', left_bytes);
 	if (*skip)
 		return WEIR_OK;
-	if (space == NULL || memchr(space + 1, ' ', left_bytes - (size_t)(space + 1 - text)) != NULL)
+	if (!space || memchr(space + 1, ' ', left_bytes - (size_t)(space + 1 - text)) != NULL)
 		return weir_fail(err, WEIR_E_INVALID, "merge %zu is neither \"LEFT RIGHT\" nor [\"LEFT\", \"RIGHT\"]", rank);
 	return add_merge(b, text, (size_t)(space - text), space + 1, left_bytes - (size_t)(space + 1 - text), rank, err);
 }
@@ -165,7 +165,7 @@ static weir_status read_merges(struct bpe *b, const struct json_value *merges, w
 		b->merges_slots *= 2;
 	b->merges = malloc(b->merges_slots * sizeof *b->merges);
 	b->by_rank = malloc((count + 1) * sizeof *b->by_rank);
-	if (b->merges == NULL || b->by_rank == NULL)
+	if (!b->merges || !b->by_rank)
 		return out_of_memory(err);
 	for (uint32_t i = 0; i < b->merges_slots; i++)
 		b->merges[i].pair = BPE_FREE;
@@ -223,10 +223,10 @@ static weir_status find_words(struct bpe *b, weir_error *err)
 	for (uint32_t id = 0; id < b->vocabulary->ids && status == WEIR_OK; id++) {
 		size_t bytes, n;
 		const char *content = string_table_get(b->vocabulary, id, &bytes);
-		if (content == NULL)
+		if (!content)
 			continue;
 		char *larger = realloc(word, bytes + 1);
-		if (larger == NULL) {
+		if (!larger) {
 			status = out_of_memory(err);
 			break;
 		}

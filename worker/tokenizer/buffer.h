@@ -17,10 +17,10 @@ static inline bool buffer_append(struct buffer *b, const char *data, size_t byte
 {
 	if (bytes > bytes_max || b->size > bytes_max - bytes)
 		return false;
-	if (b->data == NULL || b->size + bytes > b->capacity) {
+	if (!b->data || b->size + bytes > b->capacity) {
 		const size_t capacity = (b->size + bytes) * 3 / 2 + 256;
 		char *larger = (char *)realloc(b->data, capacity);
-		if (larger == NULL)
+		if (!larger)
 			return false;
 		b->data = larger;
 		b->capacity = capacity;

@@ -16,7 +16,7 @@ struct decoder {
 weir_status decoder_create(struct decoder **out, const struct tokenizer *t, bool skip_special, weir_error *err)
 {
 	struct decoder *d = calloc(1, sizeof *d);
-	if (d == NULL || (d->buffer = malloc(t->decoding.longest + 2)) == NULL) {
+	if (!d || !(d->buffer = malloc(t->decoding.longest + 2))) {
 		free(d);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a decoder");
 	}
@@ -34,7 +34,7 @@ void decoder_restart(struct decoder *d)
 
 void decoder_free(struct decoder *d)
 {
-	if (d == NULL)
+	if (!d)
 		return;
 	free(d->buffer);
 	free(d);

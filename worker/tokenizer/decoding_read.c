@@ -44,7 +44,7 @@ static weir_status read_strip(struct decoding_steps *s, const struct json_value 
 {
 	struct decoding_step strip = {.kind = DECODE_STRIP}, *step = NULL;
 	const char *content = json_value_text(json_member(v, "content"), &strip.bytes);
-	if (content == NULL || strip.bytes == 0 || utf8_length(content[0]) != strip.bytes)
+	if (!content || strip.bytes == 0 || utf8_length(content[0]) != strip.bytes)
 		return weir_fail(err, WEIR_E_INVALID, "Strip: \"content\" is not one character");
 	if (!json_value_count(json_member(v, "start"), &strip.start) || !json_value_count(json_member(v, "stop"), &strip.stop))
 		return weir_fail(err, WEIR_E_INVALID, "Strip: \"start\" or \"stop\" is no whole number from 0");
@@ -70,12 +70,12 @@ static weir_status read_metaspace(struct decoding_steps *s, const struct json_va
 	const char *replacement = json_value_text(json_member(v, "replacement"), &bytes);
 	const char *scheme = json_value_text(json_member(v, "prepend_scheme"), NULL);
 	bool prefix;
-	if (replacement == NULL || bytes == 0 || utf8_length(replacement[0]) != bytes)
+	if (!replacement || bytes == 0 || utf8_length(replacement[0]) != bytes)
 		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"replacement\" is not one character");
 	if (s->count > 0)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "Metaspace behind another step is not supported");
 	weir_status status = read_bool(&prefix, v, "add_prefix_space", true, err);
-	if (status == WEIR_OK && prefix && (scheme == NULL || strcmp(scheme, "never") != 0)) {
+	if (status == WEIR_OK && prefix && (!scheme || strcmp(scheme, "never") != 0)) {
 		memcpy(d->first_drops, replacement, bytes);
 		d->first_drops_bytes = (uint32_t)bytes;
 	}
@@ -88,7 +88,7 @@ static weir_status read_metaspace(struct decoding_steps *s, const struct json_va
 	step->content = strdup(" ");
 	step->bytes = 1;
 	s->fused = true; /* later steps cannot know what the first token loses */
-	return step->content != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	return step->content ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
 static weir_status read_member(void *arg, const char *type, const struct json_value *v, weir_error *err)
@@ -166,7 +166,7 @@ static weir_status to_bytes(struct buffer *b, weir_error *err)
 {
 	char *bytes = malloc(b->size);
 	size_t n;
-	if (bytes == NULL)
+	if (!bytes)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	if (bpe_bytes_of(b->data, b->size, bytes, &n)) {
 		memcpy(b->data, bytes, n);
@@ -232,14 +232,14 @@ static weir_status fill_table(struct decoding_steps *s, weir_error *err)
 	d->ids = t->info.vocabulary;
 	d->tokens = malloc(d->ids * sizeof *d->tokens);
 	d->special = calloc(d->ids, sizeof *d->special);
-	if (d->tokens == NULL || d->special == NULL)
+	if (!d->tokens || !d->special)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	memset(d->tokens, 0xff, d->ids * sizeof *d->tokens);
 	weir_status status = WEIR_OK;
 	for (uint32_t id = 0; id < t->model.ids && status == WEIR_OK; id++) {
 		size_t bytes;
 		const char *content = string_table_get(&t->model, id, &bytes);
-		if (content != NULL)
+		if (content)
 			status = put_token(s, id, content, bytes, err);
 	}
 	if (status == WEIR_OK)
@@ -250,7 +250,7 @@ static weir_status fill_table(struct decoding_steps *s, weir_error *err)
 weir_status decoding_read(struct tokenizer *t, const struct json_value *v, weir_error *err)
 {
 	struct decoding_steps s = {.t = t, .scratch = pattern_scratch_create()};
-	weir_status status = s.scratch != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	weir_status status = s.scratch ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	t->decoding.spaces_between = json_is_absent(v);
 	if (status == WEIR_OK)
 		status = read_sequence(v, "decoders", read_member, &s, err);

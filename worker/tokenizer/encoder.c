@@ -37,13 +37,13 @@ static weir_status encode_piece(void *context, const char *text, size_t bytes, w
 weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir_error *err)
 {
 	struct encoder *e = calloc(1, sizeof *e);
-	if (e == NULL)
+	if (!e)
 		return out_of_memory(err);
 	e->t = t;
 	if (!t->info.bytes) {
 		e->patterns = pattern_scratch_create();
 		e->words = bpe_scratch_create();
-		if (e->patterns == NULL || e->words == NULL) {
+		if (!e->patterns || !e->words) {
 			encoder_free(e);
 			return out_of_memory(err);
 		}
@@ -56,7 +56,7 @@ weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir
 
 void encoder_free(struct encoder *e)
 {
-	if (e == NULL)
+	if (!e)
 		return;
 	pattern_scratch_free(e->patterns);
 	bpe_scratch_free(e->words);
@@ -168,7 +168,7 @@ weir_status encoder_run(struct encoder *e, const char *text, size_t bytes, const
 	e->text = text;
 	e->out = out;
 	e->mark = how->marks;
-	e->marks_end = how->marks == NULL ? NULL : how->marks + how->marks_count;
+	e->marks_end = !how->marks ? NULL : how->marks + how->marks_count;
 	if (how->affixes)
 		status = put(out, t->before.ids, t->before.count, err);
 	if (status == WEIR_OK)

@@ -34,7 +34,7 @@ static weir_status compile(struct pattern **out, const char *text, size_t bytes,
 	uint32_t empty = 0;
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	struct pattern *p = calloc(1, sizeof *p);
-	if (p == NULL || context == NULL) {
+	if (!p || !context) {
 		pcre2_compile_context_free(context);
 		free(p);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a pattern");
@@ -42,7 +42,7 @@ static weir_status compile(struct pattern **out, const char *text, size_t bytes,
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 	p->code = pcre2_compile((PCRE2_SPTR)text, bytes, PCRE2_UTF | options, &code, &at, context);
 	pcre2_compile_context_free(context);
-	if (p->code == NULL) {
+	if (!p->code) {
 		pattern_free(p);
 		return fail_compiling(shown, shown_bytes, code, err);
 	}
@@ -87,7 +87,7 @@ weir_status pattern_compile_whole(struct pattern **out, const char *text, size_t
 
 void pattern_free(struct pattern *p)
 {
-	if (p == NULL)
+	if (!p)
 		return;
 	pcre2_code_free(p->code);
 	free(p);
@@ -96,25 +96,25 @@ void pattern_free(struct pattern *p)
 struct pattern_scratch *pattern_scratch_create(void)
 {
 	struct pattern_scratch *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return NULL;
 	s->match = pcre2_match_data_create(1, NULL);
 	s->context = pcre2_match_context_create(NULL);
 	s->stack = pcre2_jit_stack_create(32u << 10, PATTERN_JIT_BYTES, NULL); /* NULL: no JIT here */
-	if (s->match == NULL || s->context == NULL) {
+	if (!s->match || !s->context) {
 		pattern_scratch_free(s);
 		return NULL;
 	}
 	pcre2_set_match_limit(s->context, PATTERN_STEPS_MAX);
 	pcre2_set_heap_limit(s->context, PATTERN_HEAP_KIB_MAX);
-	if (s->stack != NULL)
+	if (s->stack)
 		pcre2_jit_stack_assign(s->context, NULL, s->stack);
 	return s;
 }
 
 void pattern_scratch_free(struct pattern_scratch *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	pcre2_match_data_free(s->match);
 	pcre2_match_context_free(s->context);

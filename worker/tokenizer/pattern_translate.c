@@ -142,7 +142,7 @@ static weir_status put_set(struct translation *t, const char *members, const cha
 {
 	weir_status status = in_class ? WEIR_OK : put_text(t, negated ? "[^" : "[");
 	if (status == WEIR_OK)
-		status = members != NULL ? put_text(t, members) : put_category(t, category);
+		status = members ? put_text(t, members) : put_category(t, category);
 	return status != WEIR_OK || in_class ? status : put_text(t, "]");
 }
 
@@ -176,7 +176,7 @@ static weir_status translate_set(struct translation *t, bool in_class)
 	const bool negated = c == 'S' || c == 'D' || c == 'P';
 	size_t n = 2;
 	const char *members = (c | 32) == 's' ? SPACES : NULL, *category = (c | 32) == 'd' ? "Nd" : NULL;
-	if ((c | 32) == 'p' && (category = category_at(t, &n)) == NULL)
+	if ((c | 32) == 'p' && !(category = category_at(t, &n)))
 		return refuse(t, 12, "which is not a general category of Unicode such as \\p{L} or \\p{Lu}");
 	if (in_class && negated)
 		return refuse(t, n, "a complement inside of a class, which is not supported");
@@ -210,11 +210,11 @@ static weir_status translate_code(struct translation *t)
 static weir_status translate_escape(struct translation *t, bool in_class)
 {
 	const char c = ahead(t, 1);
-	if (c != 0 && strchr("sSdDpP", c) != NULL)
+	if (c != 0 && strchr("sSdDpP", c))
 		return translate_set(t, in_class);
 	if (c == 'u' || c == 'x')
 		return translate_code(t);
-	if (c > ' ' && c < 0x7f && (!is_alphanumeric(c) || strchr("rntf", c) != NULL || (!in_class && strchr("Az", c) != NULL)))
+	if (c > ' ' && c < 0x7f && (!is_alphanumeric(c) || strchr("rntf", c) || (!in_class && strchr("Az", c))))
 		return pass(t, 2);
 	return refuse(t, 2,
 	              "an escape that is not supported: \\s \\S \\d \\D \\p{..} \\P{..} \\r \\n \\t \\f \\A \\z \\x{..} \\uXXXX and "
@@ -272,7 +272,7 @@ weir_status pattern_translate(char **out, size_t *out_bytes, const char *text, s
 	if (bytes > PATTERN_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "a pattern of %zu bytes; at most %u are taken", bytes, PATTERN_BYTES_MAX);
 	struct translation t = {.text = text, .bytes = bytes, .out = malloc(PATTERN_COMPILED_MAX), .err = err};
-	if (t.out == NULL)
+	if (!t.out)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a pattern");
 	weir_status status = WEIR_OK;
 	while (status == WEIR_OK && t.at < bytes) {

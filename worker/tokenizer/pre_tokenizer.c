@@ -56,9 +56,9 @@ static weir_status read_split(struct pre_tokenizer *p, const struct json_value *
 		return status;
 	step->kind = PRE_SPLIT;
 	size_t i = 0;
-	while (behavior != NULL && i < sizeof cuts / sizeof *cuts && strcmp(behavior, cuts[i].name) != 0)
+	while (behavior && i < sizeof cuts / sizeof *cuts && strcmp(behavior, cuts[i].name) != 0)
 		i++;
-	if (behavior == NULL || i == sizeof cuts / sizeof *cuts)
+	if (!behavior || i == sizeof cuts / sizeof *cuts)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "Split: \"behavior\" must be one of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 	step->cut = cuts[i].cut;
@@ -88,17 +88,17 @@ static weir_status read_metaspace(struct pre_tokenizer *p, const struct json_val
 	const char *replacement = json_value_text(json_member(v, "replacement"), &bytes);
 	const char *scheme = json_value_text(json_member(v, "prepend_scheme"), NULL);
 	bool prefix, split;
-	if (replacement == NULL || bytes == 0 || utf8_length(replacement[0]) != bytes)
+	if (!replacement || bytes == 0 || utf8_length(replacement[0]) != bytes)
 		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"replacement\" is not one character");
 	weir_status status = read_bool(&prefix, v, "add_prefix_space", true, err);
 	if (status == WEIR_OK)
 		status = read_bool(&split, v, "split", true, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool first = scheme != NULL && strcmp(scheme, "first") == 0, never = scheme != NULL && strcmp(scheme, "never") == 0;
-	if (scheme != NULL && !first && !never && strcmp(scheme, "always") != 0)
+	const bool first = scheme && strcmp(scheme, "first") == 0, never = scheme && strcmp(scheme, "never") == 0;
+	if (scheme && !first && !never && strcmp(scheme, "always") != 0)
 		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"prepend_scheme\" must be one of always, first, never");
-	if (!prefix && scheme != NULL && !never)
+	if (!prefix && scheme && !never)
 		return weir_fail(err, WEIR_E_INVALID, "Metaspace: \"add_prefix_space\" is false, and \"prepend_scheme\" is not never");
 	status = add_character(p, PRE_REPLACE_SPACES, replacement, bytes, false, err);
 	if (status == WEIR_OK && prefix && !never)
@@ -159,9 +159,9 @@ static weir_status replace_spaces(struct pre_run *r, uint32_t k, const char *tex
 	b->size = 0;
 	for (size_t at = 0; at < bytes && status == WEIR_OK;) {
 		const char *space = memchr(text + at, ' ', bytes - at);
-		const size_t n = (space == NULL ? bytes : (size_t)(space - text)) - at;
+		const size_t n = (!space ? bytes : (size_t)(space - text)) - at;
 		status = put(r, b, text + at, n, err);
-		if (status == WEIR_OK && space != NULL)
+		if (status == WEIR_OK && space)
 			status = put(r, b, step->character, step->bytes, err);
 		at += n + 1;
 	}

@@ -6,9 +6,9 @@
 weir_status read_text(char **out, size_t *bytes, const struct json_value *v, const char *key, weir_error *err)
 {
 	const char *text = json_value_text(json_member(v, key), bytes);
-	if (text == NULL)
+	if (!text)
 		return weir_fail(err, WEIR_E_INVALID, "\"%s\" is missing, or is no text", key);
-	if ((*out = malloc(*bytes + 1)) == NULL)
+	if (!(*out = malloc(*bytes + 1)))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	memcpy(*out, text, *bytes + 1);
 	return WEIR_OK;
@@ -26,10 +26,10 @@ weir_status read_pattern(struct pattern **out, const struct json_value *v, weir_
 	const struct json_value *pattern = json_member(v, "pattern");
 	size_t bytes;
 	const char *text = json_value_text(json_member(pattern, "String"), &bytes);
-	if (text != NULL)
+	if (text)
 		return pattern_literal(out, text, bytes, err);
 	text = json_value_text(json_member(pattern, "Regex"), &bytes);
-	if (text != NULL)
+	if (text)
 		return pattern_compile(out, text, bytes, err);
 	return weir_fail(err, WEIR_E_INVALID, "\"pattern\" is neither {\"String\": TEXT} nor {\"Regex\": TEXT}");
 }
@@ -43,7 +43,7 @@ struct walk {
 static weir_status walk(const struct walk *w, const struct json_value *v, uint32_t depth, weir_error *err)
 {
 	const char *type = json_value_text(json_member(v, "type"), NULL);
-	if (type == NULL)
+	if (!type)
 		return weir_fail(err, WEIR_E_INVALID, "\"type\" is missing, or is no text");
 	if (strcmp(type, "Sequence") != 0)
 		return w->each(w->arg, type, v, err);

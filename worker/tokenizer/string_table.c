@@ -30,7 +30,7 @@ static weir_status grow_slots(struct string_table *t, weir_error *err)
 		return WEIR_OK;
 	const uint32_t old = t->slots_count, count = old == 0 ? 1024 : old * 2;
 	uint32_t *slots = malloc(count * sizeof *slots), *before = t->slots;
-	if (slots == NULL)
+	if (!slots)
 		return out_of_memory(err);
 	memset(slots, 0xff, count * sizeof *slots);
 	t->slots = slots;
@@ -52,7 +52,7 @@ static weir_status grow_places(struct string_table *t, uint32_t id, weir_error *
 		while (capacity <= id)
 			capacity *= 2;
 		struct string_place *larger = realloc(t->places, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return out_of_memory(err);
 		memset(larger + t->ids_capacity, 0xff, (capacity - t->ids_capacity) * sizeof *larger);
 		t->places = larger;
@@ -65,11 +65,11 @@ static weir_status grow_block(struct string_table *t, size_t bytes, weir_error *
 {
 	if (bytes > UINT32_MAX - 1 - t->used)
 		return weir_fail(err, WEIR_E_LIMIT, "a vocabulary of more than 4 GiB of text");
-	if (t->block != NULL && t->used + bytes <= t->capacity)
+	if (t->block && t->used + bytes <= t->capacity)
 		return WEIR_OK;
 	const size_t capacity = (t->used + bytes) * 2 + 4096;
 	char *larger = realloc(t->block, capacity);
-	if (larger == NULL)
+	if (!larger)
 		return out_of_memory(err);
 	t->block = larger;
 	t->capacity = capacity;

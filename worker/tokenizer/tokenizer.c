@@ -76,8 +76,8 @@ static weir_status parse(struct tokenizer **out, const char *text, size_t bytes,
 {
 	struct json *j = NULL;
 	struct tokenizer *t = calloc(1, sizeof *t);
-	weir_status status = t == NULL ? weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer")
-	                               : json_parse_strings(text, bytes, name, &j, err);
+	weir_status status =
+	    !t ? weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer") : json_parse_strings(text, bytes, name, &j, err);
 	if (status == WEIR_OK) {
 		status = tokenizer_read(t, json_root(j), beside, name, err);
 		json_destroy(j);
@@ -107,7 +107,7 @@ static const char *template_text(const struct json_value *config)
 	const struct json_value *v = json_member(config, "chat_template");
 	for (size_t i = 0; json_is_list(v) && i < json_length(v); i++) {
 		const char *name = json_value_text(json_member(json_element(v, i), "name"), NULL);
-		if (name != NULL && strcmp(name, "default") == 0)
+		if (name && strcmp(name, "default") == 0)
 			return json_value_text(json_member(json_element(v, i), "template"), NULL);
 	}
 	return json_value_text(v, NULL);
@@ -116,13 +116,13 @@ static const char *template_text(const struct json_value *config)
 static weir_status take_beside(struct tokenizer *t, const struct tokenizer_beside *beside, weir_error *err)
 {
 	const char *const bos = tokenizer_beside_token(beside, "bos_token"), *const eos = tokenizer_beside_token(beside, "eos_token");
-	const char *template = beside->config != NULL ? template_text(json_root(beside->config)) : NULL;
+	const char *template = beside->config ? template_text(json_root(beside->config)) : NULL;
 	weir_status status = WEIR_OK;
-	if (bos != NULL)
+	if (bos)
 		status = set_end(t, bos, &t->info.bos, &t->info.bos_text, err);
-	if (status == WEIR_OK && eos != NULL)
+	if (status == WEIR_OK && eos)
 		status = set_end(t, eos, &t->info.eos, &t->info.eos_text, err);
-	return status == WEIR_OK && template != NULL ? keep_text(&t->info.chat_template, template, err) : status;
+	return status == WEIR_OK && template ? keep_text(&t->info.chat_template, template, err) : status;
 }
 
 /* Reads the parts of a folder that are not tokens. */
@@ -133,7 +133,7 @@ static weir_status read_folder(struct tokenizer *t, const struct tokenizer_besid
 	weir_status status = take_beside(t, beside, err);
 	if (status == WEIR_OK)
 		status = tokenizer_beside_text(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
-	if (status == WEIR_OK && text != NULL) {
+	if (status == WEIR_OK && text) {
 		free(t->info.chat_template);
 		t->info.chat_template = text;
 	}
@@ -178,7 +178,7 @@ weir_status tokenizer_open(struct tokenizer **out, const char *place, weir_error
 	if (strcmp(place, "bytes") != 0)
 		return open_place(out, place, err);
 	*out = calloc(1, sizeof **out);
-	if (*out == NULL)
+	if (!*out)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
 	take_bytes(*out);
 	return WEIR_OK;
@@ -186,7 +186,7 @@ weir_status tokenizer_open(struct tokenizer **out, const char *place, weir_error
 
 void tokenizer_close(struct tokenizer *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	string_table_free(&t->model);
 	string_table_free(&t->others);
@@ -219,5 +219,5 @@ uint32_t tokenizer_id(const struct tokenizer *t, const char *content, size_t byt
 const char *tokenizer_content(const struct tokenizer *t, uint32_t id, size_t *bytes)
 {
 	const char *content = string_table_get(&t->model, id, bytes);
-	return content != NULL ? content : string_table_get(&t->others, id, bytes);
+	return content ? content : string_table_get(&t->others, id, bytes);
 }

@@ -30,7 +30,7 @@ static weir_status read_file(struct json **out, const char *folder, const char *
 	char path[WEIR_PATH_BYTES_MAX], *text;
 	size_t bytes;
 	weir_status status = tokenizer_beside_text(folder, name, TOKENIZER_FILE_BYTES_MAX, path, &text, &bytes, err);
-	if (status == WEIR_OK && text != NULL)
+	if (status == WEIR_OK && text)
 		status = json_parse(text, bytes, path, out, err);
 	free(text);
 	return status;
@@ -40,7 +40,7 @@ weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder
 {
 	*b = (struct tokenizer_beside){0};
 	weir_status status = read_file(&b->config, folder, "tokenizer_config.json", err);
-	if (status != WEIR_OK || (b->config != NULL && json_member(json_root(b->config), "added_tokens_decoder") != NULL))
+	if (status != WEIR_OK || (b->config && json_member(json_root(b->config), "added_tokens_decoder") != NULL))
 		return status;
 	status = read_file(&b->map, folder, "special_tokens_map.json", err);
 	return status == WEIR_OK ? read_file(&b->added, folder, "added_tokens.json", err) : status;
@@ -56,14 +56,14 @@ void tokenizer_beside_free(struct tokenizer_beside *b)
 
 static const struct json_value *root_of(const struct json *j)
 {
-	return j != NULL ? json_root(j) : NULL;
+	return j ? json_root(j) : NULL;
 }
 
 /* The value in the map, or else in the config. */
 static const struct json_value *member(const struct tokenizer_beside *b, const char *key)
 {
 	const struct json_value *v = json_member(root_of(b->map), key);
-	return v != NULL ? v : json_member(root_of(b->config), key);
+	return v ? v : json_member(root_of(b->config), key);
 }
 
 /* "</s>", or {"content": "</s>"}. */
@@ -84,7 +84,7 @@ static bool class_takes_file(const struct tokenizer *t, const struct json_value 
 {
 	static const char *const plain[] = {"PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"};
 	const char *name = json_value_text(json_member(config, "tokenizer_class"), NULL);
-	bool does = name == NULL || (t->pre.byte_level && strncmp(name, "Llama", strlen("Llama")) == 0);
+	bool does = !name || (t->pre.byte_level && strncmp(name, "Llama", strlen("Llama")) == 0);
 	for (size_t i = 0; i < sizeof plain / sizeof *plain && !does; i++)
 		does = strcmp(name, plain[i]) == 0;
 	return does;
@@ -121,7 +121,7 @@ static weir_status add(struct tokenizer *t, const struct json_value *v, weir_err
 {
 	size_t bytes;
 	const char *text = text_of(v, &bytes);
-	if (text == NULL || string_table_find(&t->added, text, bytes) != STRING_NONE)
+	if (!text || string_table_find(&t->added, text, bytes) != STRING_NONE)
 		return WEIR_OK;
 	t->moved = true;
 	return tokenizer_add(t, text, bytes, json_is_map(v) ? v : NULL, true, err);
@@ -181,7 +181,7 @@ static bool has_role(const struct tokenizer_beside *b, const char *text)
 {
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
 		const char *role = tokenizer_beside_token(b, roles[i]);
-		if (role != NULL && strcmp(role, text) == 0)
+		if (role && strcmp(role, text) == 0)
 			return true;
 	}
 	return false;
@@ -197,7 +197,7 @@ static weir_status add_numbered(struct tokenizer *t, const struct tokenizer_besi
 	if (most > ADDED_TOKENS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "more than %u tokens", ADDED_TOKENS_MAX);
 	c.list = calloc(most + 1, sizeof *c.list);
-	if (c.list == NULL)
+	if (!c.list)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %zu tokens", most);
 	if (json_is_map(described))
 		(void)json_each(described, collect_described, &c);
@@ -206,7 +206,7 @@ static weir_status add_numbered(struct tokenizer *t, const struct tokenizer_besi
 	qsort(c.list, c.count, sizeof *c.list, by_id);
 	for (size_t i = 0; i < c.count && status == WEIR_OK; i++) {
 		const struct numbered *n = &c.list[i];
-		if (n->how != NULL || string_table_find(&t->added, n->text, n->bytes) == STRING_NONE)
+		if (n->how || string_table_find(&t->added, n->text, n->bytes) == STRING_NONE)
 			status = tokenizer_change(t, n->text, n->bytes, n->how, has_role(b, n->text), err);
 	}
 	free(c.list);

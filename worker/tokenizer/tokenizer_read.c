@@ -33,8 +33,8 @@ static weir_status read_vocabulary(struct tokenizer *t, const struct json_value 
 	const char *name = json_is_absent(type) ? "BPE" : json_value_text(type, NULL);
 	if (!json_is_map(model))
 		return weir_fail(err, WEIR_E_INVALID, "it is missing");
-	if (name == NULL || strcmp(name, "BPE") != 0)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "its type is %.60s; only BPE is supported", name == NULL ? "no text" : name);
+	if (!name || strcmp(name, "BPE") != 0)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "its type is %.60s; only BPE is supported", !name ? "no text" : name);
 	if (!json_is_map(vocabulary))
 		return weir_fail(err, WEIR_E_INVALID, "\"vocab\" is missing, or is no map");
 	struct vocabulary_walk w = {.t = t, .err = err};
@@ -51,14 +51,14 @@ static weir_status normalize_token(const struct tokenizer *t, struct added_token
 	struct pattern_scratch *scratch = pattern_scratch_create();
 	const char *made;
 	size_t bytes;
-	weir_status status = scratch == NULL ? weir_fail(err, WEIR_E_MEMORY, "out of memory")
-	                                     : normalizer_run(&t->normalizer, scratch, buffers, token->content, token->bytes,
-	                                                      ADDED_TOKEN_BYTES_MAX, &made, &bytes, err);
+	weir_status status = !scratch ? weir_fail(err, WEIR_E_MEMORY, "out of memory")
+	                              : normalizer_run(&t->normalizer, scratch, buffers, token->content, token->bytes,
+	                                               ADDED_TOKEN_BYTES_MAX, &made, &bytes, err);
 	if (status == WEIR_OK && bytes == 0)
 		status = weir_fail(err, WEIR_E_INVALID, "the token %u is normalized to nothing", token->id);
 	if (status == WEIR_OK && made != token->content) {
 		char *copy = malloc(bytes + 1);
-		if (copy == NULL) {
+		if (!copy) {
 			status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 		} else {
 			memcpy(copy, made, bytes);
@@ -83,7 +83,7 @@ static weir_status assign_id(struct tokenizer *t, const char *content, size_t by
 	if (*id != STRING_NONE)
 		return WEIR_OK;
 	*id = t->others.ids > t->model.count ? t->others.ids : t->model.count;
-	if (string_table_get(&t->model, *id, &taken) != NULL)
+	if (string_table_get(&t->model, *id, &taken))
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "'%.60s' would get the id %u, which in the vocabulary is another token's, as its ids have gaps", content,
 		                 *id);
@@ -111,7 +111,7 @@ static weir_status place_added(struct tokenizer *t, struct added_token token, bo
 {
 	token.bytes = (uint32_t)bytes;
 	token.content = malloc(bytes + 1);
-	if (token.content == NULL)
+	if (!token.content)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	memcpy(token.content, content, bytes);
 	token.content[bytes] = 0;
@@ -162,12 +162,12 @@ weir_status tokenizer_change(struct tokenizer *t, const char *content, size_t by
 	if (status != WEIR_OK)
 		return status;
 	raw = find_added(&t->raw, token.id);
-	has = raw != NULL ? raw : find_added(&t->normalized, token.id);
+	has = raw ? raw : find_added(&t->normalized, token.id);
 	token.special |= special;
 	if (has->single_word == token.single_word && has->lstrip == token.lstrip && has->rstrip == token.rstrip &&
-	    has->special == token.special && normalized == (raw == NULL))
+	    has->special == token.special && normalized == (!raw))
 		return WEIR_OK;
-	struct added_set *set = raw != NULL ? &t->raw : &t->normalized;
+	struct added_set *set = raw ? &t->raw : &t->normalized;
 	free(has->content);
 	*has = set->tokens[--set->count];
 	t->moved = true;
@@ -181,7 +181,7 @@ static weir_status read_added_token(struct tokenizer *t, const struct json_value
 	if (!json_value_count(json_member(v, "id"), &id) || id > UINT32_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "\"id\" is no whole number from 0");
 	const char *content = json_value_text(json_member(v, "content"), &bytes);
-	if (content == NULL)
+	if (!content)
 		return weir_fail(err, WEIR_E_INVALID, "\"content\" is missing, or is no text");
 	if (string_table_find(&t->added, content, bytes) != STRING_NONE)
 		return weir_fail(err, WEIR_E_INVALID, "'%.60s' is there twice", content);
@@ -199,7 +199,7 @@ static weir_status read_added(struct tokenizer *t, const struct json_value *root
 		return weir_fail(err, WEIR_E_INVALID, "it is no list");
 	for (size_t i = 0; i < json_length(list) && status == WEIR_OK; i++)
 		status = read_added_token(t, json_element(list, i), err);
-	if (status == WEIR_OK && beside != NULL)
+	if (status == WEIR_OK && beside)
 		status = tokenizer_beside_add(t, beside, root, err);
 	if (status == WEIR_OK)
 		status = added_set_ready(&t->raw, err);
@@ -231,11 +231,11 @@ static weir_status read_template(struct tokenizer *t, const struct json_value *v
 		const struct json_value *piece = json_element(single, i), *special = json_member(piece, "SpecialToken");
 		const char *name = json_value_text(json_member(special, "id"), NULL);
 		const char *sequence = json_value_text(json_member(json_member(piece, "Sequence"), "id"), NULL);
-		if (sequence != NULL && strcmp(sequence, "A") == 0 && to == &t->before) {
+		if (sequence && strcmp(sequence, "A") == 0 && to == &t->before) {
 			to = &t->behind;
 			continue;
 		}
-		const struct json_value *ids = name == NULL ? NULL : json_member(json_member(specials, name), "ids");
+		const struct json_value *ids = !name ? NULL : json_member(json_member(specials, name), "ids");
 		if (!json_is_list(ids))
 			return weir_fail(err, WEIR_E_INVALID,
 			                 "TemplateProcessing: piece %zu is neither the text nor a token of \"special_tokens\"", i);
@@ -269,7 +269,7 @@ static weir_status read_processor(void *arg, const char *type, const struct json
 
 static weir_status in_part(weir_status status, const char *name, const char *part, weir_error *err)
 {
-	if (status == WEIR_OK || err == NULL)
+	if (status == WEIR_OK || !err)
 		return status;
 	const weir_error inner = *err;
 	return weir_fail(err, status, "%s: %s: %s", name, part, inner.text);
@@ -279,7 +279,7 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
                            const char *name, weir_error *err)
 {
 	weir_error own = {0};
-	err = err == NULL ? &own : err; /* in_part puts the name of the part before the error */
+	err = !err ? &own : err; /* in_part puts the name of the part before the error */
 	const struct json_value *model = json_member(root, "model");
 	weir_status status = in_part(read_vocabulary(t, model, err), name, "model", err);
 	if (status == WEIR_OK)
@@ -288,7 +288,7 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
 		status = in_part(pre_tokenizer_read(&t->pre, json_member(root, "pre_tokenizer"), err), name, "pre_tokenizer", err);
 	if (status == WEIR_OK)
 		status = in_part(bpe_read(&t->bpe, model, &t->model, t->pre.byte_level, err), name, "model", err);
-	if (status == WEIR_OK && beside != NULL)
+	if (status == WEIR_OK && beside)
 		status = in_part(tokenizer_beside_check(t, beside, err), name, "tokenizer_config.json beside it", err);
 	if (status == WEIR_OK)
 		status = in_part(read_added(t, root, beside, err), name, "added_tokens", err);

@@ -111,7 +111,7 @@ static void *generate_thread(void *argument)
 	struct generation *g = argument;
 	char *text = malloc((size_t)BLOCK_ROWS * ROW_BYTES_MAX);
 	pthread_mutex_lock(&g->lock);
-	if (text == NULL)
+	if (!text)
 		g->write_errno = ENOMEM;
 	while (g->write_errno == 0 && g->next_block < g->blocks) {
 		uint64_t block = g->next_block++, first = block * BLOCK_ROWS;
@@ -198,7 +198,7 @@ static weir_status score_truth(const struct generation *g, struct ground_truth *
 {
 	float *scratch = malloc(2 * g->options->rows * sizeof *scratch);
 	struct generate_scores *const parts[] = {&out->train, &out->valid, &out->test, &out->all};
-	weir_status status = scratch == NULL ? WEIR_E_MEMORY : WEIR_OK;
+	weir_status status = !scratch ? WEIR_E_MEMORY : WEIR_OK;
 	for (uint32_t part = 0; part <= PART_ALL && status == WEIR_OK; part++)
 		status = score_part(g, part, scratch, parts[part]);
 	free(scratch);
@@ -261,8 +261,8 @@ static weir_status prepare(struct generation *g, weir_error *err)
 	g->synthetic = synthetic_model_create(o->ids, o->seed);
 	g->logits = malloc(o->rows * sizeof *g->logits);
 	g->outcomes = malloc(o->rows);
-	g->seen = g->synthetic == NULL ? NULL : calloc(synthetic_model_ids(g->synthetic) / 64 + 1, sizeof *g->seen);
-	if (g->seen == NULL || g->logits == NULL || g->outcomes == NULL)
+	g->seen = !g->synthetic ? NULL : calloc(synthetic_model_ids(g->synthetic) / 64 + 1, sizeof *g->seen);
+	if (!g->seen || !g->logits || !g->outcomes)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory generating %s", o->path);
 	for (uint32_t f = 1; f < SYNTHETIC_FIELDS; f++)
 		g->ids_before[f] = g->ids_before[f - 1] + synthetic_model_vocabulary(g->synthetic, f - 1);

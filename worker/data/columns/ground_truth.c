@@ -41,9 +41,9 @@ weir_status ground_truth_write(const struct generate_options *o, const struct gr
 	              (json_int_t)o->split_train, (json_int_t)o->split_valid, (json_int_t)o->split_test, "bayes_auc",
 	              real_or_null(t->all.auc), "bayes_logloss", real_or_null(t->all.logloss), "all", scores_to_json(&t->all),
 	              "train", scores_to_json(&t->train), "valid", scores_to_json(&t->valid), "test", scores_to_json(&t->test));
-	char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(2));
+	char *text = !root ? NULL : json_dumps(root, JSON_INDENT(2));
 	json_decref(root);
-	if (text == NULL)
+	if (!text)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	status = disk_write_file(disk_system(), path, text, strlen(text), err);
 	free(text);
@@ -95,9 +95,9 @@ weir_status ground_truth_read(const char *data_path, const struct generate_optio
 		return status;
 	json_t *root = json_loadb(text, bytes, 0, &bad);
 	free(text);
-	if (root == NULL)
+	if (!root)
 		return weir_fail(err, WEIR_E_PARSE, "%s:%d: %s", path, bad.line, bad.text);
-	if (options != NULL && !belongs_to(root, options))
+	if (options && !belongs_to(root, options))
 		status = weir_fail(err, WEIR_E_STATE, "%s was generated with other options", data_path);
 	*out = (struct ground_truth){.ids = whole_of(root, "ids"),
 	                             .ids_seen = whole_of(root, "ids_seen"),

@@ -74,7 +74,7 @@ static bool alias_build(struct cell *law, double *weights, uint32_t n)
 {
 	/* Small ones grow from the left, large ones from the right. */
 	uint32_t *stack = malloc(n * sizeof *stack);
-	if (stack == NULL)
+	if (!stack)
 		return false;
 	double total = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -147,7 +147,7 @@ static bool field_build(struct synthetic_model *p, uint32_t index)
 	f->law = malloc(n * sizeof *f->law);
 	f->effects = malloc(n * sizeof *f->effects);
 	double *weights = malloc(n * sizeof *weights);
-	bool ok = f->law != NULL && f->effects != NULL && weights != NULL;
+	bool ok = f->law && f->effects && weights != NULL;
 	if (ok) {
 		for (uint32_t i = 0; i < n; i++)
 			total += weights[i] = pow((double)i + 1.0, -s);
@@ -241,7 +241,7 @@ static bool calibrate(struct synthetic_model *p)
 {
 	static const double target[3] = {VARIANCE_FIRST, VARIANCE_SECOND, VARIANCE_THIRD};
 	double *logits = malloc(CALIBRATION_ROWS * sizeof *logits);
-	if (logits == NULL)
+	if (!logits)
 		return false;
 	double sum[3] = {0}, squares[3] = {0}, scale[3];
 	for (int round = 0; round < 2; round++) {
@@ -285,7 +285,7 @@ struct synthetic_model *synthetic_model_create(uint64_t ids, uint64_t seed)
 	_Static_assert(WEIR_GENERATE_IDS_MIN == SYNTHETIC_FIELDS * 512, "512 a field");
 	assert(ids >= WEIR_GENERATE_IDS_MIN && ids <= WEIR_GENERATE_IDS_MAX);
 	struct synthetic_model *p = calloc(1, sizeof *p);
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	p->seed = seed;
 	vocabularies_choose(p, ids);
@@ -308,7 +308,7 @@ struct synthetic_model *synthetic_model_create(uint64_t ids, uint64_t seed)
 
 void synthetic_model_destroy(struct synthetic_model *p)
 {
-	if (p == NULL)
+	if (!p)
 		return;
 	for (uint32_t f = 0; f < SYNTHETIC_FIELDS; f++) {
 		free(p->fields[f].law);

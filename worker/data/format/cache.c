@@ -94,7 +94,7 @@ static weir_status load_all(const struct cache_options *o, struct build *b, stru
 {
 	struct load_range *ranges = calloc(o->sources->count + 1, sizeof *ranges);
 	struct load_options load = o->load;
-	if (ranges == NULL)
+	if (!ranges)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory building the packed cache");
 	for (uint32_t i = 0; i < o->sources->count; i++)
 		ranges[i] = (struct load_range){o->sources->items[i].path, 0, UINT64_MAX};
@@ -158,7 +158,7 @@ weir_status cache_open(struct packed **out, const struct cache_options *o, enum 
 	if (status != WEIR_OK)
 		return status;
 	/* Another process may have built it while this one waited. */
-	if ((*out = open_current(o, &key, file)) == NULL) {
+	if (!(*out = open_current(o, &key, file))) {
 		status = build(o, &key, err);
 		if (status == WEIR_OK)
 			status = part_path(path, o, &key, file, err);

@@ -33,7 +33,7 @@ weir_status chunk_reader_create(struct chunk_reader **out, const struct sources 
                                 weir_error *err)
 {
 	struct chunk_reader *r = calloc(1, sizeof *r);
-	if (r == NULL)
+	if (!r)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading texts");
 	*r = (struct chunk_reader){.sources = sources, .plan_of = plan_of, .context = context, .bytes_max = bytes_max};
 	*out = r;
@@ -42,7 +42,7 @@ weir_status chunk_reader_create(struct chunk_reader **out, const struct sources 
 
 void chunk_reader_free(struct chunk_reader *r)
 {
-	if (r == NULL)
+	if (!r)
 		return;
 	text_close(r->text);
 	free(r->carry);
@@ -54,7 +54,7 @@ static bool reserve(char **data, size_t *capacity, size_t bytes)
 	if (bytes <= *capacity)
 		return true;
 	char *larger = realloc(*data, bytes + bytes / 4);
-	if (larger == NULL)
+	if (!larger)
 		return false;
 	*data = larger;
 	*capacity = bytes + bytes / 4;
@@ -87,7 +87,7 @@ static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, b
 static size_t whole_lines(const struct chunk_reader *r, const struct chunk *c)
 {
 	const char *newline = r->ended || c->size == 0 ? NULL : memrchr(c->data, '\n', c->size);
-	return r->ended ? c->size : newline == NULL ? 0 : (size_t)(newline + 1 - c->data);
+	return r->ended ? c->size : !newline ? 0 : (size_t)(newline + 1 - c->data);
 }
 
 static weir_status read_lines(struct chunk_reader *r, struct chunk *c, weir_error *err)
@@ -133,7 +133,7 @@ weir_status chunk_reader_next(struct chunk_reader *r, struct chunk *c, weir_erro
 	weir_status status = WEIR_OK;
 	c->size = 0;
 	while (status == WEIR_OK && c->size == 0 && r->file < r->sources->count) {
-		if (r->text == NULL) {
+		if (!r->text) {
 			r->at = 0;
 			r->line = 1;
 			r->ended = r->begun = false;

@@ -55,7 +55,7 @@ static bool take_chunk(struct load *l, struct piece *p)
 	p->chunk.size = 0;
 	while (!l->read_done && p->chunk.size == 0 && p->status == WEIR_OK) {
 		const struct load_range *r = &l->ranges[l->range];
-		if (l->text == NULL)
+		if (!l->text)
 			p->status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
 		if (p->status == WEIR_OK)
 			p->status = text_next(l->text, &p->chunk, &p->error);
@@ -125,7 +125,7 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 		rows_clear(&p->rows[i]);
 	for (; at < end; p->lines++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		const size_t n = (size_t)((newline == NULL ? end : newline) - at);
+		const size_t n = (size_t)((!newline ? end : newline) - at);
 		parse_one(o, p, at, parse_line_bytes(at, n));
 		at += n + 1;
 	}
@@ -223,7 +223,7 @@ static void *load_thread(void *argument)
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_init(&p.rows[i], o->parser->fields, o->parser->dense_dim, parser_bags(o->parser));
 	while (take_chunk(l, &p)) {
-		if (p.status == WEIR_OK && p.bad == NULL)
+		if (p.status == WEIR_OK && !p.bad)
 			p.status = weir_fail(&p.error, WEIR_E_MEMORY, "out of memory parsing %s", l->ranges[p.range].path);
 		if (p.status == WEIR_OK)
 			parse_piece(o, &p);
@@ -245,7 +245,7 @@ weir_status load_text(const struct load_options *o, const struct load_range *ran
 	pthread_mutex_init(&l.delivering, NULL);
 	pthread_cond_init(&l.turn_changed, NULL);
 	uint32_t started = 0;
-	while (threads != NULL && started + 1 < o->threads && pthread_create(&threads[started], NULL, load_thread, &l) == 0)
+	while (threads && started + 1 < o->threads && pthread_create(&threads[started], NULL, load_thread, &l) == 0)
 		started++; /* fewer threads are only slower */
 	load_thread(&l);
 	for (uint32_t i = 0; i < started; i++)
@@ -257,7 +257,7 @@ weir_status load_text(const struct load_options *o, const struct load_range *ran
 	pthread_mutex_destroy(&l.delivering);
 	pthread_mutex_destroy(&l.reading);
 	*result = l.result;
-	if (l.status != WEIR_OK && err != NULL)
+	if (l.status != WEIR_OK && err)
 		*err = l.error;
 	return l.status;
 }

@@ -80,7 +80,7 @@ weir_status packed_writer_open(struct packed_writer **out, const char *path, uin
                                uint32_t dense_dim, weir_error *err)
 {
 	struct packed_writer *w = calloc(1, sizeof *w);
-	if (w == NULL)
+	if (!w)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	*w = (struct packed_writer){
 	    .path = strdup(path),
@@ -88,7 +88,7 @@ weir_status packed_writer_open(struct packed_writer **out, const char *path, uin
 	    .at = sizeof(struct header),
 	    .header = {
 	        .magic = PACKED_MAGIC, .version = PACKED_VERSION, .identity = identity, .fields = fields, .dense_dim = dense_dim}};
-	if (w->path == NULL || asprintf(&w->temporary, "%s.tmp", path) < 0) {
+	if (!w->path || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
@@ -128,7 +128,7 @@ static struct entry *index_add(struct packed_writer *w)
 	if (w->header.blocks == w->index_capacity) {
 		uint32_t capacity = w->index_capacity * 2 + 64;
 		struct entry *larger = realloc(w->index, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return NULL;
 		w->index = larger;
 		w->index_capacity = capacity;
@@ -143,7 +143,7 @@ weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *v
 	if (v->count == 0)
 		return WEIR_OK;
 	struct entry *e = index_add(w);
-	if (e == NULL)
+	if (!e)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", w->path);
 	*e = (struct entry){.offset = w->at, .rows = v->count, .keys = (uint32_t)v->keys_count};
 	e->flags = (v->offsets ? FLAG_OFFSETS : 0) | (v->values ? FLAG_VALUES : 0) | (v->weights ? FLAG_WEIGHTS : 0);
@@ -190,7 +190,7 @@ weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, we
 
 void packed_writer_abandon(struct packed_writer *w)
 {
-	if (w == NULL)
+	if (!w)
 		return;
 	unlink(w->temporary);
 	writer_free(w);
@@ -285,7 +285,7 @@ static weir_status read_header(struct packed *p, weir_error *err)
 	                               .one_hot = true};
 	p->first_rows = calloc(h.blocks + 1, sizeof *p->first_rows);
 	p->checked = calloc(h.blocks + 1, sizeof *p->checked);
-	if (p->first_rows == NULL || p->checked == NULL)
+	if (!p->first_rows || !p->checked)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", p->path);
 	return check_index(p, &h, err);
 }
@@ -294,7 +294,7 @@ weir_status packed_open(struct packed **out, const char *path, weir_error *err)
 {
 	struct packed *p = calloc(1, sizeof *p);
 	weir_status status;
-	if (p == NULL || (p->path = strdup(path)) == NULL) {
+	if (!p || !(p->path = strdup(path))) {
 		free(p);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
 	}
@@ -330,7 +330,7 @@ uint32_t packed_block_of(const struct packed *p, uint64_t row, uint64_t *first_r
 static bool offsets_good(const struct rows_view *v)
 {
 	size_t bags = (size_t)v->count * v->fields;
-	if (v->offsets == NULL)
+	if (!v->offsets)
 		return true;
 	bool good = v->offsets[0] == 0 && v->offsets[bags] == v->keys_count;
 	for (size_t i = 0; i < bags; i++)
@@ -372,9 +372,9 @@ weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out
 
 void packed_close(struct packed *p)
 {
-	if (p == NULL)
+	if (!p)
 		return;
-	if (p->base != NULL)
+	if (p->base)
 		munmap((void *)(uintptr_t)p->base, p->size);
 	free(p->first_rows);
 	free((void *)p->checked);

@@ -122,7 +122,7 @@ static enum parsed parse_labelled(const struct parser *p, struct rows *out, cons
 	if (read != PARSED_ROW)
 		return read;
 	const char *bad = stop == end ? "too few columns" : parse_columns(p, out, &tabs, stop + 1, end);
-	return bad != NULL ? parse_bad(why, bad) : append(p, out, label);
+	return bad ? parse_bad(why, bad) : append(p, out, label);
 }
 
 static uint32_t columns_of(const char *line, size_t n)
@@ -140,9 +140,9 @@ static enum parsed parse_unlabelled(const struct parser *p, struct rows *out, co
 {
 	struct tabs tabs = {line, tab_mask(line)};
 	const char *bad = parse_columns(p, out, &tabs, line, line + n);
-	if (bad != NULL && columns_of(line, n) == p->dense_dim + p->fields + 1)
+	if (bad && columns_of(line, n) == p->dense_dim + p->fields + 1)
 		bad = "too many columns: most lines have no label";
-	return bad != NULL ? parse_bad(why, bad) : append(p, out, LABEL_NONE);
+	return bad ? parse_bad(why, bad) : append(p, out, LABEL_NONE);
 }
 
 enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES])

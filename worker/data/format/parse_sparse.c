@@ -30,7 +30,7 @@ static bool word_next(const char **at, const char *end, const char **word, size_
 static const char *entries_end(const char *line, size_t n)
 {
 	const char *comment = memchr(line, '#', n);
-	return comment == NULL ? line + n : comment;
+	return !comment ? line + n : comment;
 }
 
 /* Parses the first word: LABEL or LABEL:WEIGHT. */
@@ -38,10 +38,10 @@ static enum parsed label_word(const struct parser *p, const char *word, size_t n
                               char why[PARSE_WHY_BYTES])
 {
 	const char *colon = memchr(word, ':', n);
-	const size_t sign = *word == '+', bytes = colon == NULL ? n : (size_t)(colon - word);
+	const size_t sign = *word == '+', bytes = !colon ? n : (size_t)(colon - word);
 	*weight = 1.0f;
 	const enum parsed read = parse_label(p, word + sign, bytes - sign, label, why);
-	if (read == PARSED_ROW && colon != NULL && (!parse_real(colon + 1, n - bytes - 1, weight) || *weight < 0))
+	if (read == PARSED_ROW && colon && (!parse_real(colon + 1, n - bytes - 1, weight) || *weight < 0))
 		return parse_bad(why, "the weight after the label is not a finite number of at least 0");
 	return read;
 }
@@ -76,13 +76,13 @@ static const char *parse_entry(bool with_field, const char *word, size_t n, stru
 	const char *const form = with_field ? "an entry is not FIELD:INDEX:VALUE" : "an entry is not INDEX:VALUE";
 	const char *end = word + n, *colon = memchr(word, ':', n);
 	bool large = false;
-	if (colon != NULL && with_field) {
+	if (colon && with_field) {
 		if (!parse_count(word, (size_t)(colon - word), &out->field, &large))
 			return form;
 		word = colon + 1;
 		colon = memchr(word, ':', (size_t)(end - word));
 	}
-	if (colon == NULL || !parse_count(word, (size_t)(colon - word), &out->index, &large))
+	if (!colon || !parse_count(word, (size_t)(colon - word), &out->index, &large))
 		return form;
 	const size_t bytes = (size_t)(end - colon - 1);
 	if (!parse_real(colon + 1, bytes, &out->value))
@@ -201,11 +201,11 @@ enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *l
 static bool is_label(const char *word, size_t n, bool *usual)
 {
 	const char *colon = memchr(word, ':', n);
-	const size_t sign = *word == '+' || *word == '-', bytes = colon == NULL ? n : (size_t)(colon - word);
+	const size_t sign = *word == '+' || *word == '-', bytes = !colon ? n : (size_t)(colon - word);
 	float x = 0, weight;
 	const bool number = parse_real(word + sign, bytes - sign, &x);
 	*usual = number && (x == 0.0f || x == 1.0f);
-	return (number || parse_says_unknown(word, bytes)) && (colon == NULL || parse_real(colon + 1, n - bytes - 1, &weight));
+	return (number || parse_says_unknown(word, bytes)) && (!colon || parse_real(colon + 1, n - bytes - 1, &weight));
 }
 
 struct line_shape parse_sparse_shape(enum data_format format, const char *line, size_t n)
@@ -217,7 +217,7 @@ struct line_shape parse_sparse_shape(enum data_format format, const char *line, 
 	if (!word_next(&at, end, &word, &bytes))
 		return shape;
 	bool usual;
-	const bool is_entry = parse_entry(format == DATA_LIBFFM, word, bytes, &e) == NULL, labelled = is_label(word, bytes, &usual);
+	const bool is_entry = !parse_entry(format == DATA_LIBFFM, word, bytes, &e), labelled = is_label(word, bytes, &usual);
 	if (!is_entry && !labelled)
 		return shape;
 	if (is_entry)
@@ -227,7 +227,7 @@ struct line_shape parse_sparse_shape(enum data_format format, const char *line, 
 		e = (struct entry){.field = fields};
 		if (first && format == DATA_LIBSVM && bytes > 4 && memcmp(word, "qid:", 4) == 0)
 			continue;
-		if (parse_entry(format == DATA_LIBFFM, word, bytes, &e) != NULL)
+		if (parse_entry(format == DATA_LIBFFM, word, bytes, &e))
 			return shape;
 		if (e.field >= fields)
 			fields = e.field + 1;

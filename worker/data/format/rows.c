@@ -32,7 +32,7 @@ static bool grow(void *column, size_t element, size_t elements)
 {
 	void **p = column;
 	void *larger = realloc(*p, element * elements + 64);
-	if (larger == NULL)
+	if (!larger)
 		return false;
 	*p = larger;
 	return true;
@@ -90,11 +90,11 @@ static size_t aligned(size_t bytes)
 /* Returns the batch's memory, grown if needed; NULL when out of memory. */
 static uint8_t *batch_memory(struct batch *b, size_t bytes)
 {
-	if (b->memory != NULL && b->capacity >= bytes)
+	if (b->memory && b->capacity >= bytes)
 		return b->memory;
 	free(b->memory);
 	void *memory = aligned_alloc(64, aligned(bytes + 1));
-	*b = (struct batch){.capacity = memory == NULL ? 0 : bytes, .memory = memory};
+	*b = (struct batch){.capacity = !memory ? 0 : bytes, .memory = memory};
 	return memory;
 }
 
@@ -108,7 +108,7 @@ bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t den
 	size_t values_at = offsets_at + aligned((bags + 1) * sizeof(uint32_t));
 	size_t bytes = values_at + (values ? aligned(keys * sizeof(float)) : 0);
 	uint8_t *base = batch_memory(b, bytes);
-	if (base == NULL)
+	if (!base)
 		return false;
 	*b = (struct batch){.rows = 0,
 	                    .fields = fields,
@@ -129,7 +129,7 @@ bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context)
 {
 	const size_t targets_at = aligned((size_t)rows * context * sizeof(uint32_t));
 	uint8_t *base = batch_memory(b, targets_at + rows * sizeof(uint32_t));
-	if (base == NULL)
+	if (!base)
 		return false;
 	*b = (struct batch){.context = context,
 	                    .tokens = (uint32_t *)base,
@@ -143,7 +143,7 @@ bool batch_reserve_sequences(struct batch *b, uint32_t rows, uint32_t sequence)
 {
 	const size_t targets_at = aligned((size_t)rows * sequence * sizeof(uint32_t));
 	uint8_t *base = batch_memory(b, 2 * targets_at);
-	if (base == NULL)
+	if (!base)
 		return false;
 	*b = (struct batch){.sequence = sequence,
 	                    .tokens = (uint32_t *)base,
@@ -159,12 +159,12 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 	uint32_t *offsets = b->offsets + (size_t)r * fields;
 	uint32_t at = offsets[0];
 	b->labels[r] = v->labels[i];
-	if (b->weights != NULL)
-		b->weights[r] = v->weights != NULL ? v->weights[i] : 1.0f;
-	if (b->dense != NULL)
+	if (b->weights)
+		b->weights[r] = v->weights ? v->weights[i] : 1.0f;
+	if (b->dense)
 		memcpy(b->dense + (size_t)r * v->dense_dim, v->dense + (size_t)i * v->dense_dim, v->dense_dim * sizeof(float));
 	size_t first = (size_t)i * fields, count = fields;
-	if (v->offsets == NULL) {
+	if (!v->offsets) {
 		for (uint32_t f = 1; f <= fields; f++)
 			offsets[f] = at + f;
 	} else {
@@ -176,9 +176,9 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 	}
 	if (count > 0) /* `keys` may be NULL if no row has any */
 		memcpy(b->keys + at, v->keys + first, count * sizeof(uint64_t));
-	if (b->values != NULL) {
+	if (b->values) {
 		for (size_t k = 0; k < count; k++)
-			b->values[at + k] = v->values != NULL ? v->values[first + k] : 1.0f;
+			b->values[at + k] = v->values ? v->values[first + k] : 1.0f;
 	}
 	b->rows++;
 }

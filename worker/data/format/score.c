@@ -69,7 +69,7 @@ size_t score_not_numbers(const float *scores, size_t n)
 weir_status score_auc(const struct scored *s, double *auc)
 {
 	uint64_t *keys = malloc((2 * s->n + 1) * sizeof *keys), *sorted = keys + s->n;
-	if (keys == NULL)
+	if (!keys)
 		return WEIR_E_MEMORY;
 	bool not_a_number = false;
 	for (size_t i = 0; i < s->n; i++) {

@@ -48,9 +48,9 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 		return status;
 	struct source *larger = realloc(s->items, (s->count + 1) * sizeof *larger);
 	char *copy = strdup(path);
-	if (larger != NULL)
+	if (larger)
 		s->items = larger;
-	if (larger == NULL || copy == NULL) {
+	if (!larger || !copy) {
 		free(copy);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory listing data files");
 	}
@@ -126,7 +126,7 @@ static int find(const char *pattern, glob_t *found)
 		return GLOB_NOMATCH;
 	size_t at = 0;
 	for (size_t i = 0; i < stand; i++) {
-		if (strchr("[]{}*?,~\\", pattern[i]) != NULL)
+		if (strchr("[]{}*?,~\\", pattern[i]))
 			escaped[at++] = '\\';
 		escaped[at++] = pattern[i];
 	}

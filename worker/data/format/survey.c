@@ -9,7 +9,7 @@ static void see_lines(struct survey *s, enum data_format format, uint32_t column
 	const char *end = chunk->data + chunk->size;
 	for (const char *at = chunk->data; at < end;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		const size_t n = (size_t)((newline == NULL ? end : newline) - at);
+		const size_t n = (size_t)((!newline ? end : newline) - at);
 		const struct line_shape shape = parse_shape(format, columns, at, n);
 		at += n + 1;
 		if (!shape.is_row)

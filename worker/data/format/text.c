@@ -125,7 +125,7 @@ weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err)
 weir_status text_open(struct text **out, const char *path, uint64_t begin, uint64_t end, weir_error *err)
 {
 	struct text *t = calloc(1, sizeof *t);
-	if (t == NULL)
+	if (!t)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
 	weir_status status = open_kind(path, &t->fd, &t->kind, &t->mark, err);
 	if (status != WEIR_OK) {
@@ -155,11 +155,11 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 
 void text_close(struct text *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	if (t->kind == TEXT_GZIP)
 		inflateEnd(&t->gzip);
-	if (t->lz4 != NULL)
+	if (t->lz4)
 		LZ4F_freeDecompressionContext(t->lz4);
 	close(t->fd);
 	free(t->input);
@@ -302,7 +302,7 @@ static bool keep_carry(struct text *t, const char *data, size_t n)
 {
 	if (n > t->carry_capacity) {
 		char *larger = realloc(t->carry, n);
-		if (larger == NULL)
+		if (!larger)
 			return false;
 		t->carry = larger;
 		t->carry_capacity = n;
@@ -320,7 +320,7 @@ static size_t cut_lines(struct text *t, struct text_chunk *c, bool at_end)
 	if (t->kind == TEXT_PLAIN && t->end != UINT64_MAX && t->at >= t->end) {
 		size_t from = t->end - 1 > first ? (size_t)(t->end - 1 - first) : 0;
 		const char *newline = from < c->size ? memchr(c->data + from, '\n', c->size - from) : NULL;
-		if (newline != NULL) {
+		if (newline) {
 			t->done = true;
 			return (size_t)(newline + 1 - c->data);
 		}
@@ -330,13 +330,13 @@ static size_t cut_lines(struct text *t, struct text_chunk *c, bool at_end)
 		return c->size;
 	}
 	const char *newline = memrchr(c->data, '\n', c->size);
-	return newline == NULL ? 0 : (size_t)(newline + 1 - c->data);
+	return !newline ? 0 : (size_t)(newline + 1 - c->data);
 }
 
 static weir_status drop_first_line(struct text *t, struct text_chunk *c, weir_error *err)
 {
 	const char *newline = memchr(c->data, '\n', c->size);
-	size_t drop = newline == NULL ? c->size : (size_t)(newline + 1 - c->data);
+	size_t drop = !newline ? c->size : (size_t)(newline + 1 - c->data);
 	t->skip = false;
 	memmove(c->data, c->data + drop, c->size - drop + PARSE_SLACK);
 	c->size -= drop;
@@ -352,7 +352,7 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 		free(c->data);
 		c->capacity = CHUNK_BYTES_MAX + PARSE_SLACK;
 		c->data = malloc(c->capacity);
-		if (c->data == NULL) {
+		if (!c->data) {
 			c->capacity = 0;
 			return weir_fail(err, WEIR_E_MEMORY, "out of memory reading %s", t->path);
 		}

@@ -59,7 +59,7 @@ weir_status remote_expand(const char *pattern, remote_visit_fn visit, void *arg,
 	if (!pattern[before])
 		return visit(arg, pattern, err);
 	const char *inside = pattern + before + 1, *close = strchr(inside, '}');
-	if (close == NULL)
+	if (!close)
 		return weir_fail(err, WEIR_E_INVALID, "%.*s: a { without a }", shown(pattern), pattern);
 	uint32_t first, last;
 	int digits;

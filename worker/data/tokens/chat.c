@@ -86,7 +86,7 @@ enum chat_format chat_recognise(const char *jinja)
 
 enum chat_format chat_settle(enum chat_format format, const char *jinja)
 {
-	return format != CHAT_AUTO ? format : jinja == NULL ? CHAT_NONE : chat_recognise(jinja);
+	return format != CHAT_AUTO ? format : !jinja ? CHAT_NONE : chat_recognise(jinja);
 }
 
 /* --- Rendering */
@@ -162,7 +162,7 @@ static bool put_message(struct chat_text *out, const struct chat_message *m, con
 static const char *render_headers(enum chat_format format, const struct chat_message *messages, uint32_t count, const char *bos,
                                   struct chat_text *out)
 {
-	bool good = format == CHAT_CHATML || put_text(out, bos == NULL ? "" : bos);
+	bool good = format == CHAT_CHATML || put_text(out, !bos ? "" : bos);
 	for (uint32_t i = 0; i < count && good; i++) {
 		const struct chat_message m = trimmed(messages[i]);
 		good = format == CHAT_CHATML ? put_message(out, &messages[i], "<|im_start|>", "\n", "<|im_end|>", "\n")
@@ -183,7 +183,7 @@ static const char *check_turns(const struct chat_message *messages, uint32_t cou
 /* Writes the user's content after the system's, without white space around the two. */
 static bool put_instruction(struct chat_text *out, const struct chat_message *system, const struct chat_message *user)
 {
-	if (system == NULL) {
+	if (!system) {
 		const struct chat_message m = trimmed(*user);
 		return put(out, m.content, m.content_bytes);
 	}
@@ -203,10 +203,10 @@ static const char *render_llama2(const struct chat_message *messages, uint32_t c
                                  struct chat_text *out)
 {
 	const struct chat_message *system = count > 0 && is_role(&messages[0], "system") ? messages : NULL;
-	const struct chat_message *turns = messages + (system != NULL);
+	const struct chat_message *turns = messages + (system);
 	count -= system != NULL;
 	const char *why = check_turns(turns, count);
-	if (why != NULL)
+	if (why)
 		return why;
 	bool good = true;
 	for (uint32_t i = 0; i < count && good; i++) {
@@ -228,13 +228,13 @@ static const char *render_alpaca(const struct chat_message *messages, uint32_t c
 	static const char words[] =
 	    "Below is an instruction that describes a task. Write a response that appropriately completes the request.";
 	const struct chat_message *system = count > 0 && is_role(&messages[0], "system") ? messages : NULL;
-	const struct chat_message *turns = messages + (system != NULL);
+	const struct chat_message *turns = messages + (system);
 	count -= system != NULL;
 	const char *why = check_turns(turns, count);
-	if (why != NULL)
+	if (why)
 		return why;
 	const struct chat_message first =
-	    system == NULL ? (struct chat_message){.content = words, .content_bytes = sizeof words - 1} : trimmed(*system);
+	    !system ? (struct chat_message){.content = words, .content_bytes = sizeof words - 1} : trimmed(*system);
 	bool good = put(out, first.content, first.content_bytes);
 	for (uint32_t i = 0; i < count && good; i++) {
 		const struct chat_message m = trimmed(turns[i]);
@@ -260,10 +260,9 @@ const char *chat_render(enum chat_format format, const struct chat_message *mess
 	case CHAT_LLAMA3:
 		return render_headers(format, messages, count, bos, out);
 	case CHAT_LLAMA2:
-		return bos == NULL || eos == NULL ? "llama2 needs a tokenizer with bos and eos"
-		                                  : render_llama2(messages, count, bos, eos, out);
+		return !bos || !eos ? "llama2 needs a tokenizer with bos and eos" : render_llama2(messages, count, bos, eos, out);
 	case CHAT_ALPACA:
-		return eos == NULL ? "alpaca needs a tokenizer with eos" : render_alpaca(messages, count, eos, out);
+		return !eos ? "alpaca needs a tokenizer with eos" : render_alpaca(messages, count, eos, out);
 	default:
 		return "it is a conversation, and no chat format was named (--chat, data.chat), nor is the tokenizer's template one that "
 		       "is known";

@@ -30,7 +30,7 @@ static bool is_empty(const struct json_value *v)
 	const char *text = json_value_text(v, &bytes);
 	if (json_is_absent(v))
 		return true;
-	return text != NULL ? bytes == 0 : (json_is_list(v) || json_is_map(v)) && json_length(v) == 0;
+	return text ? bytes == 0 : (json_is_list(v) || json_is_map(v)) && json_length(v) == 0;
 }
 
 /* Returns whether a member is empty or a weight of 1. */
@@ -44,7 +44,7 @@ static bool says_nothing(const struct json_value *v)
 /* Returns the first of the names with a value in the object; NULL: none has one. */
 static const char *unwritten(const struct json_value *object, const char *const *names)
 {
-	for (; *names != NULL; names++)
+	for (; *names; names++)
 		if (!says_nothing(json_member(object, *names)))
 			return *names;
 	return NULL;
@@ -71,7 +71,7 @@ static void settle(struct conversation *c)
 	size_t at = 0;
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct chat_message *m = &c->messages[i];
-		if (m->content != NULL)
+		if (m->content)
 			continue;
 		m->content = c->text.data + at;
 		at += m->content_bytes + 1;
@@ -87,10 +87,10 @@ static weir_status read_parts(struct conversation *c, struct chat_message *m, co
 		const char *type = json_value_text(json_member(part, "type"), NULL);
 		size_t bytes;
 		const char *text = json_value_text(json_member(part, "text"), &bytes);
-		if (type == NULL)
+		if (!type)
 			return weir_fail(err, WEIR_E_INVALID, "message %u has a part without a \"type\": only parts of \"text\" are taken",
 			                 place);
-		if (strcmp(type, "text") != 0 || text == NULL)
+		if (strcmp(type, "text") != 0 || !text)
 			return weir_fail(err, WEIR_E_INVALID, "message %u has a part of type \"%.24s\": only parts of \"text\" are taken",
 			                 place, type);
 		if (!put(c, text, bytes))
@@ -111,16 +111,16 @@ static weir_status read_message(struct conversation *c, const struct json_value 
 	const char *name = json_value_text(json_member(message, shared ? "from" : "role"), NULL);
 	const struct json_value *content = json_member(message, shared ? "value" : "content");
 	const char *extra = unwritten(message, left_out);
-	if (extra != NULL)
+	if (extra)
 		return weir_fail(err, WEIR_E_INVALID, "message %u has \"%s\", which conversations are not written with", place, extra);
 	m->content = json_value_text(content, &m->content_bytes);
-	if (name == NULL || (m->content == NULL && !json_is_list(content)))
+	if (!name || (!m->content && !json_is_list(content)))
 		return weir_fail(err, WEIR_E_INVALID, "message %u has not both a \"%s\" and a \"%s\" that are texts", place,
 		                 shared ? "from" : "role", shared ? "value" : "content");
 	m->role = role_of(name);
-	if (m->role == NULL)
+	if (!m->role)
 		return weir_fail(err, WEIR_E_INVALID, "message %u is of \"%.24s\"; expected system, user or assistant", place, name);
-	return m->content != NULL ? WEIR_OK : read_parts(c, m, content, place, err);
+	return m->content ? WEIR_OK : read_parts(c, m, content, place, err);
 }
 
 /* A record may have the system's message beside its list. */
@@ -129,9 +129,9 @@ static weir_status read_system(struct conversation *c, const struct json_value *
 	const struct json_value *said = json_member(record, "system");
 	struct chat_message m = {.role = "system"};
 	m.content = json_value_text(said, &m.content_bytes);
-	if (m.content == NULL && !is_empty(said))
+	if (!m.content && !is_empty(said))
 		return weir_fail(err, WEIR_E_INVALID, "its \"system\" is no text");
-	if (m.content != NULL && m.content_bytes > 0)
+	if (m.content && m.content_bytes > 0)
 		c->messages[c->count++] = m;
 	return WEIR_OK;
 }
@@ -161,9 +161,9 @@ static weir_status read_alpaca(struct conversation *c, const struct json_value *
 	const char *instruction = json_value_text(json_member(record, "instruction"), &bytes);
 	const char *input = json_value_text(json_member(record, "input"), &input_bytes);
 	answer.content = json_value_text(json_member(record, "output"), &answer.content_bytes);
-	if (instruction == NULL || answer.content == NULL)
+	if (!instruction || !answer.content)
 		return weir_fail(err, WEIR_E_INVALID, "it has not both an \"instruction\" and an \"output\" that are texts");
-	if (input == NULL && !is_empty(json_member(record, "input")))
+	if (!input && !is_empty(json_member(record, "input")))
 		return weir_fail(err, WEIR_E_INVALID, "its \"input\" is no text");
 	if (input_bytes > 0 && c->count == 0 && format == CHAT_ALPACA)
 		c->messages[c->count++] = (struct chat_message){"system", with_input, sizeof with_input - 1};
@@ -196,7 +196,7 @@ weir_status conversation_read(struct conversation *c, const struct json_value *r
 	const char *extra = unwritten(record, left_out);
 	c->count = 0;
 	c->text.size = 0;
-	if (extra != NULL)
+	if (extra)
 		return weir_fail(err, WEIR_E_INVALID, "it has \"%s\", which conversations are not written with", extra);
 	weir_status status = read_system(c, record, err);
 	if (status == WEIR_OK && json_is_list(messages_of(record)))

@@ -37,7 +37,7 @@ static weir_status make_room(struct corpus *c, const char *path, weir_error *err
 		return WEIR_OK;
 	const uint64_t capacity = c->capacity * 2 + (1u << 20);
 	uint8_t *larger = realloc(c->bytes, capacity);
-	if (larger == NULL)
+	if (!larger)
 		return out_of_memory(err);
 	c->bytes = larger;
 	c->capacity = capacity;
@@ -54,7 +54,7 @@ static weir_status end_span(struct corpus *c, uint64_t begin, weir_error *err)
 	if (c->spans_count == c->spans_capacity) {
 		const uint32_t capacity = c->spans_capacity * 2 + 16;
 		struct span *larger = realloc(c->spans, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return out_of_memory(err);
 		c->spans = larger;
 		c->spans_capacity = capacity;
@@ -95,7 +95,7 @@ weir_status corpus_open(struct corpus **out, const struct sources *sources, uint
 {
 	assert(context > 0 && context <= WEIR_CONTEXT_MAX);
 	struct corpus *c = calloc(1, sizeof *c);
-	if (c == NULL)
+	if (!c)
 		return out_of_memory(err);
 	c->context = context;
 	weir_status status = WEIR_OK;
@@ -112,7 +112,7 @@ weir_status corpus_open(struct corpus **out, const struct sources *sources, uint
 
 void corpus_close(struct corpus *c)
 {
-	if (c == NULL)
+	if (!c)
 		return;
 	free(c->bytes);
 	free(c->spans);

@@ -41,16 +41,16 @@ static weir_status make_room(struct documents *d, weir_error *err)
 	if (d->count == d->capacity) {
 		const size_t capacity = d->capacity * 2 + 64;
 		size_t *ends = realloc(d->ends, capacity * sizeof *ends);
-		d->ends = ends == NULL ? d->ends : ends;
+		d->ends = !ends ? d->ends : ends;
 		bool *masked = realloc(d->masked, capacity * sizeof *masked);
-		d->masked = masked == NULL ? d->masked : masked;
-		if (ends == NULL || masked == NULL)
+		d->masked = !masked ? d->masked : masked;
+		if (!ends || !masked)
 			return out_of_memory(err);
 		d->capacity = capacity;
 	}
 	if (d->ids.count > d->counts_capacity) {
 		uint8_t *counts = realloc(d->counts, d->ids.capacity);
-		if (counts == NULL)
+		if (!counts)
 			return out_of_memory(err);
 		d->counts = counts;
 		d->counts_capacity = d->ids.capacity;
@@ -69,7 +69,7 @@ static weir_status end_document(struct documents *d, size_t first, const struct 
 	weir_status status = make_room(d, err);
 	if (status != WEIR_OK)
 		return status;
-	memset(d->counts + first, marks == NULL, count);
+	memset(d->counts + first, !marks, count);
 	for (size_t i = 0; i + 1 < marks_count; i += 2)
 		memset(d->counts + marks[i].token, 1, marks[i + 1].token - marks[i].token);
 	d->masked[d->count] = marks != NULL;
@@ -82,7 +82,7 @@ static weir_status end_document(struct documents *d, size_t first, const struct 
 weir_status record_encoder_create(struct record_encoder **out, const struct record_options *o, weir_error *err)
 {
 	struct record_encoder *e = calloc(1, sizeof *e);
-	if (e == NULL)
+	if (!e)
 		return out_of_memory(err);
 	e->options = *o;
 	const weir_status status = encoder_create(&e->encoder, o->tokenizer, err);
@@ -96,7 +96,7 @@ weir_status record_encoder_create(struct record_encoder **out, const struct reco
 
 void record_encoder_free(struct record_encoder *e)
 {
-	if (e == NULL)
+	if (!e)
 		return;
 	encoder_free(e->encoder);
 	buffer_free(&e->text);
@@ -122,7 +122,7 @@ static weir_status add(struct record_encoder *e, const char *text, size_t bytes,
 			status = out_of_memory(err);
 	}
 	/* The token that ends a completion belongs to it. */
-	if (status == WEIR_OK && affixes && marks != NULL)
+	if (status == WEIR_OK && affixes && marks)
 		marks[marks_count - 1].token = out->ids.count;
 	if (status == WEIR_OK && bytes == 0)
 		out->ids.count = first; /* only bos and eos of an empty text */
@@ -158,7 +158,7 @@ static weir_status add_chat(struct record_encoder *e, const struct json_value *r
 	if (status != WEIR_OK)
 		return status;
 	const char *why = chat_render(e->options.chat, c->messages, c->count, info->bos_text, info->eos_text, &e->chat);
-	if (why != NULL)
+	if (why)
 		return weir_fail(err, WEIR_E_INVALID, "%s", why);
 	if (e->chat.answers_count == 0)
 		return weir_fail(err, WEIR_E_INVALID, "a conversation in which the assistant says nothing");
@@ -176,11 +176,11 @@ weir_status record_add_line(struct record_encoder *e, const char *line, size_t b
 		return status;
 	const struct json_value *root = json_root(j);
 	const char *text = json_value_text(json_member(root, "text"), &text_bytes);
-	const char *prompt = text != NULL ? NULL : json_value_text(json_member(root, "prompt"), &text_bytes);
+	const char *prompt = text ? NULL : json_value_text(json_member(root, "prompt"), &text_bytes);
 	const char *completion = json_value_text(json_member(root, "completion"), &more_bytes);
-	if (text != NULL)
+	if (text)
 		status = record_add_text(e, text, text_bytes, out, err);
-	else if (prompt != NULL && completion != NULL)
+	else if (prompt && completion)
 		status = add_pair(e, prompt, text_bytes, completion, more_bytes, out, err);
 	else if (conversation_is(root))
 		status = add_chat(e, root, out, err);

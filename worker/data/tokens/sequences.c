@@ -44,14 +44,14 @@ static uint64_t span_end(const struct sequences *s, uint64_t k)
 static weir_status add_tokens(struct sequences *s, uint32_t file, uint64_t at, uint64_t count, bool fresh, weir_error *err)
 {
 	const struct span *last = s->spans_count > 0 ? &s->spans[s->spans_count - 1] : NULL;
-	if (!fresh && last != NULL && last->file == file && last->at + (s->tokens - last->place) == at) {
+	if (!fresh && last && last->file == file && last->at + (s->tokens - last->place) == at) {
 		s->tokens += count;
 		return WEIR_OK;
 	}
 	if (s->spans_count == s->spans_capacity) {
 		const uint64_t capacity = s->spans_capacity * 2 + 64;
 		struct span *larger = realloc(s->spans, capacity * sizeof *larger);
-		if (larger == NULL)
+		if (!larger)
 			return out_of_memory(err);
 		s->spans = larger;
 		s->spans_capacity = capacity;
@@ -129,11 +129,11 @@ weir_status sequences_open(struct sequences **out, const struct sequences_option
 {
 	assert(o->length > 0);
 	struct sequences *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return out_of_memory(err);
 	s->options = *o;
 	s->block = malloc(SEQUENCE_BLOCK_TOKENS * sizeof *s->block);
-	weir_status status = s->block == NULL ? out_of_memory(err) : find_part(s, err);
+	weir_status status = !s->block ? out_of_memory(err) : find_part(s, err);
 	free(s->block);
 	s->block = NULL;
 	if (status == WEIR_OK)
@@ -152,7 +152,7 @@ weir_status sequences_open(struct sequences **out, const struct sequences_option
 
 void sequences_close(struct sequences *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	free(s->spans);
 	free(s->block);
@@ -207,8 +207,8 @@ static weir_status read_tokens(const struct sequences *s, uint64_t place, uint64
 		const struct span *span = &s->spans[k];
 		const uint64_t skip = place + done - span->place, left = span_end(s, k) - span->place - skip;
 		const uint64_t n = left < count - done ? left : count - done;
-		status = token_file_read(s->options.files[span->file], span->at + skip, n, ids + done,
-		                         counts == NULL ? NULL : counts + done, err);
+		status =
+		    token_file_read(s->options.files[span->file], span->at + skip, n, ids + done, !counts ? NULL : counts + done, err);
 		done += n;
 	}
 	return status;

@@ -85,7 +85,7 @@ weir_status token_cache_open(struct token_file **out, const struct token_cache_o
 	if (status != WEIR_OK)
 		return status;
 	/* Another process may have built it while this one waited. */
-	if ((*out = open_current(path, &key)) == NULL) {
+	if (!(*out = open_current(path, &key))) {
 		status = build(o, &key, path, err);
 		if (status == WEIR_OK)
 			status = token_file_open(out, path, err);

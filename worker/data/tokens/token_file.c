@@ -125,7 +125,7 @@ static weir_status read_header(struct token_file *f, weir_error *err)
 		return corrupt(f, err, "the checksum of the checksums is wrong");
 	f->info = token_file_info_of(h);
 	f->checked = calloc(h->checksums + 1u, sizeof *f->checked);
-	if (f->checked == NULL)
+	if (!f->checked)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", f->path);
 	return check_ends(f, err);
 }
@@ -134,7 +134,7 @@ weir_status token_file_open(struct token_file **out, const char *path, weir_erro
 {
 	struct token_file *f = calloc(1, sizeof *f);
 	weir_status status;
-	if (f == NULL || (f->path = strdup(path)) == NULL) {
+	if (!f || !(f->path = strdup(path))) {
 		free(f);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
 	}
@@ -168,7 +168,7 @@ weir_status token_file_read(struct token_file *f, uint64_t first, uint64_t count
 	assert(first <= h->tokens && count <= h->tokens - first);
 	const uint64_t at = sizeof *h + first * h->width;
 	weir_status status = check_blocks(f, at, count * h->width, err);
-	if (status == WEIR_OK && counts != NULL && f->info.masked && count > 0)
+	if (status == WEIR_OK && counts && f->info.masked && count > 0)
 		status = check_blocks(f, h->counted_at + first / 8, (first + count - 1) / 8 - first / 8 + 1, err);
 	if (status != WEIR_OK)
 		return status;
@@ -177,16 +177,16 @@ weir_status token_file_read(struct token_file *f, uint64_t first, uint64_t count
 		ids[i] = h->width == 2 ? get16(f->base + at + i * 2) : get32(f->base + at + i * 4);
 		greatest = ids[i] > greatest ? ids[i] : greatest;
 	}
-	for (uint64_t i = first; counts != NULL && i < first + count; i++)
+	for (uint64_t i = first; counts && i < first + count; i++)
 		counts[i - first] = !f->info.masked || (f->base[h->counted_at + i / 8] >> (i % 8) & 1) != 0;
 	return greatest < h->vocabulary ? WEIR_OK : corrupt(f, err, "it has a token that its vocabulary has not");
 }
 
 void token_file_close(struct token_file *f)
 {
-	if (f == NULL)
+	if (!f)
 		return;
-	if (f->base != NULL)
+	if (f->base)
 		munmap((void *)(uintptr_t)f->base, f->size);
 	free((void *)f->checked);
 	free(f->path);

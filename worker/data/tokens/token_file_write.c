@@ -34,10 +34,10 @@ static weir_status out_of_memory(const struct token_writer *w, weir_error *err)
 
 static void *grown(struct section *s, size_t bytes)
 {
-	if (s->data == NULL || s->size + bytes > s->capacity) {
+	if (!s->data || s->size + bytes > s->capacity) {
 		const size_t capacity = (s->size + bytes) * 2 + 4096;
 		uint8_t *larger = realloc(s->data, capacity);
-		if (larger == NULL)
+		if (!larger)
 			return NULL;
 		s->data = larger;
 		s->capacity = capacity;
@@ -63,7 +63,7 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 {
 	assert(info->vocabulary > 0 && info->vocabulary <= WEIR_VOCABULARY_MAX);
 	struct token_writer *w = calloc(1, sizeof *w);
-	if (w == NULL)
+	if (!w)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	w->fd = -1;
 	w->at = sizeof w->header;
@@ -76,7 +76,7 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 	memcpy(w->header.fingerprint, info->fingerprint, sizeof w->header.fingerprint);
 	w->path = strdup(path);
 	w->block = malloc(TOKEN_FILE_BLOCK);
-	if (w->path == NULL || w->block == NULL || asprintf(&w->temporary, "%s.tmp", path) < 0) {
+	if (!w->path || !w->block || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
@@ -113,7 +113,7 @@ static weir_status end_block(struct token_writer *w, weir_error *err)
 	if (w->block_size == 0)
 		return WEIR_OK;
 	uint8_t *checksum = grown(&w->checksums, sizeof(uint32_t));
-	if (checksum == NULL)
+	if (!checksum)
 		return out_of_memory(w, err);
 	put32(checksum, crc32c(0, w->block, w->block_size));
 	const weir_status status = write_at(w, w->at - w->block_size, w->block, w->block_size, err);
@@ -162,11 +162,11 @@ static weir_status keep_bits(struct token_writer *w, const uint8_t *counts, uint
 {
 	const uint64_t bytes = (first + count + 7) / 8 - w->counted.size;
 	uint8_t *fresh = grown(&w->counted, bytes);
-	if (fresh == NULL)
+	if (!fresh)
 		return out_of_memory(w, err);
 	memset(fresh, 0, bytes);
 	for (uint64_t i = 0; i < count; i++)
-		w->counted.data[(first + i) / 8] |= (uint8_t)((counts == NULL || counts[i] != 0) << ((first + i) % 8));
+		w->counted.data[(first + i) / 8] |= (uint8_t)((!counts || counts[i] != 0) << ((first + i) % 8));
 	return WEIR_OK;
 }
 
@@ -174,8 +174,8 @@ static weir_status keep_bits(struct token_writer *w, const uint8_t *counts, uint
  * count. */
 static weir_status keep_counts(struct token_writer *w, const uint8_t *counts, uint64_t count, weir_error *err)
 {
-	uint64_t counted = counts == NULL ? count : 0;
-	for (uint64_t i = 0; counts != NULL && i < count; i++)
+	uint64_t counted = !counts ? count : 0;
+	for (uint64_t i = 0; counts && i < count; i++)
 		counted += counts[i] != 0;
 	w->header.counted += counted;
 	weir_status status = WEIR_OK;
@@ -199,7 +199,7 @@ weir_status token_writer_add(struct token_writer *w, const uint32_t *ids, const 
 	w->header.tokens += count;
 	w->header.documents++;
 	uint8_t *end = grown(&w->ends, sizeof(uint64_t));
-	if (end == NULL)
+	if (!end)
 		return out_of_memory(w, err);
 	put64(end, w->header.tokens);
 	return WEIR_OK;
@@ -251,7 +251,7 @@ weir_status token_writer_commit(struct token_writer *w, uint64_t bad_records, ui
 
 void token_writer_abandon(struct token_writer *w)
 {
-	if (w == NULL)
+	if (!w)
 		return;
 	unlink(w->temporary);
 	writer_free(w);

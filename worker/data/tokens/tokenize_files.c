@@ -147,7 +147,7 @@ static void encode_lines(const struct tokenizing *z, struct piece *p)
 	uint64_t line = p->chunk.line;
 	for (const char *at = p->chunk.data; at < end && p->status == WEIR_OK; line++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at)), *text = at;
-		size_t bytes = (size_t)((newline == NULL ? end : newline) - at);
+		size_t bytes = (size_t)((!newline ? end : newline) - at);
 		at += bytes + 1;
 		if (is_blank(text, bytes))
 			continue;
@@ -231,8 +231,8 @@ static void *tokenizing_thread(void *argument)
 	const struct tokenize_options *o = z->options;
 	struct piece p = {.bad = calloc(o->bad_line_reports + 1, sizeof *p.bad)};
 	weir_error error = {0};
-	weir_status ready = p.bad == NULL ? weir_fail(&error, WEIR_E_MEMORY, "out of memory for documents")
-	                                  : record_encoder_create(&p.encoder, &o->record, &error);
+	weir_status ready = !p.bad ? weir_fail(&error, WEIR_E_MEMORY, "out of memory for documents")
+	                           : record_encoder_create(&p.encoder, &o->record, &error);
 	while (take_chunk(z, &p)) {
 		p.replaced = p.bad_count = 0;
 		documents_clear(&p.documents);
@@ -259,7 +259,7 @@ static void run_threads(struct tokenizing *z)
 	const uint32_t wanted = z->options->threads;
 	pthread_t *threads = wanted > 1 ? malloc((wanted - 1) * sizeof *threads) : NULL;
 	uint32_t started = 0;
-	while (threads != NULL && started + 1 < wanted && pthread_create(&threads[started], NULL, tokenizing_thread, z) == 0)
+	while (threads && started + 1 < wanted && pthread_create(&threads[started], NULL, tokenizing_thread, z) == 0)
 		started++; /* fewer threads are only slower */
 	tokenizing_thread(z);
 	for (uint32_t i = 0; i < started; i++)
@@ -307,7 +307,7 @@ weir_status tokenize(const struct tokenize_options *o, const char *path, struct 
 	if (z.status == WEIR_OK)
 		return token_writer_commit(z.writer, z.bad_lines, z.replaced, out, err);
 	token_writer_abandon(z.writer);
-	if (err != NULL)
+	if (err)
 		*err = z.error;
 	return z.status;
 }

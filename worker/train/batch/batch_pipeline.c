@@ -62,7 +62,7 @@ weir_status batch_pipeline_create(struct batch_pipeline **out, struct backend *b
                                   const struct batch_pipeline_shape *shape, weir_error *err)
 {
 	struct batch_pipeline *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	s->backend = b;
 	s->model = model;
@@ -73,14 +73,14 @@ weir_status batch_pipeline_create(struct batch_pipeline **out, struct backend *b
 	for (struct set *set = s->sets; set < s->sets + STAGING_SETS; set++) {
 		set->step = b->ops->host_alloc(b, sizeof *set->step);
 		set->squares = b->ops->host_alloc(b, MODEL_TABLES * sizeof *set->squares);
-		whole &= set->step != NULL && set->squares != NULL;
+		whole &= set->step && set->squares != NULL;
 	}
 	return whole ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
 static void release(struct batch_pipeline *s, struct buffer *b)
 {
-	if (b->at != NULL)
+	if (b->at)
 		s->backend->ops->buffer_free(s->backend, b->at);
 	*b = (struct buffer){0};
 }
@@ -94,9 +94,9 @@ static void set_free(struct batch_pipeline *s, struct set *set)
 		release(s, &set->pulled[t]);
 		release(s, &set->gradients[t]);
 	}
-	if (set->step != NULL)
+	if (set->step)
 		s->backend->ops->host_free(s->backend, set->step);
-	if (set->squares != NULL)
+	if (set->squares)
 		s->backend->ops->host_free(s->backend, set->squares);
 	s->backend->ops->free_mark(s->backend, &set->there);
 	s->backend->ops->free_mark(s->backend, &set->computed);
@@ -104,7 +104,7 @@ static void set_free(struct batch_pipeline *s, struct set *set)
 
 void batch_pipeline_destroy(struct batch_pipeline *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	for (uint32_t i = 0; i < STAGING_SETS; i++)
 		set_free(s, &s->sets[i]);
@@ -119,23 +119,23 @@ void batch_pipeline_destroy(struct batch_pipeline *s)
  * reallocate. NULL: out of memory; the failure is remembered. */
 static void *room(struct batch_pipeline *s, struct buffer *b, size_t bytes)
 {
-	if (b->at == NULL || bytes > b->capacity) {
+	if (!b->at || bytes > b->capacity) {
 		release(s, b);
 		const size_t capacity = bytes + bytes / 4 + 1;
 		b->at = s->backend->ops->buffer_alloc(s->backend, capacity);
-		b->capacity = b->at != NULL ? capacity : 0;
+		b->capacity = b->at ? capacity : 0;
 	}
-	s->failed |= b->at == NULL;
+	s->failed |= !b->at;
 	return b->at;
 }
 
 /* The backend's address of the host's data at `from`; NULL for NULL. */
 static const void *copied(struct batch_pipeline *s, struct buffer *b, const void *from, size_t bytes)
 {
-	if (from == NULL || is_host(s))
+	if (!from || is_host(s))
 		return from;
 	void *to = room(s, b, bytes);
-	if (to != NULL)
+	if (to)
 		s->backend->ops->to_device(s->backend, to, from, bytes);
 	return to;
 }
@@ -174,7 +174,7 @@ static void load_cached(struct batch_pipeline *s, const struct model_input *in, 
 /* Loads everything except the flat tables. */
 static void load_batch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
-	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
+	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets ? in->offsets[bags] : 0;
 	struct model_input *to = &s->set->input;
 	to->rows = in->rows;
 	to->unique = in->unique;
@@ -191,7 +191,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
 	to->targets = copied(s, &s->set->parts[TARGETS], in->targets,
 	                     rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));
-	if (cached != NULL)
+	if (cached)
 		load_cached(s, in, cached);
 	else
 		load_parameters(s, in, true);
@@ -255,7 +255,7 @@ static void bring_back(struct batch_pipeline *s, const struct set *set)
 	if (is_host(s))
 		return;
 	ops->to_host_later(s->backend, set->host.loss_sum, set->output.loss_sum, sizeof *set->host.loss_sum);
-	if (set->input.loss_scale != NULL)
+	if (set->input.loss_scale)
 		ops->to_host_later(s->backend, set->host.not_finite, set->output.not_finite, sizeof *set->host.not_finite);
 	if (set->measured > 0)
 		ops->to_host_later(s->backend, set->squares, set->output.squares, set->measured * sizeof *set->squares);

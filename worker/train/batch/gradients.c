@@ -33,7 +33,7 @@ static enum form form_of(const struct backend *b, const weir_table_spec *spec)
 weir_status gradients_create(struct gradients **out, struct backend *b, const struct model *model, weir_error *err)
 {
 	struct gradients *g = calloc(1, sizeof *g);
-	if (g == NULL)
+	if (!g)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	g->backend = b;
 	g->model = model;
@@ -44,7 +44,7 @@ weir_status gradients_create(struct gradients **out, struct backend *b, const st
 		g->form[t] = form_of(b, &spec);
 		g->comes_back[t] = g->form[t] != BY_ENCODER;
 		g->coding[t] = (struct coding){.codec = spec.push.codec, .book = book_known(spec.push.book)};
-		if (g->form[t] == BY_ENCODER && (g->compressors[t] = compressor_create(b, &spec, err)) == NULL) {
+		if (g->form[t] == BY_ENCODER && !(g->compressors[t] = compressor_create(b, &spec, err))) {
 			gradients_destroy(g);
 			return WEIR_E_MEMORY;
 		}
@@ -55,11 +55,11 @@ weir_status gradients_create(struct gradients **out, struct backend *b, const st
 
 void gradients_destroy(struct gradients *g)
 {
-	if (g == NULL)
+	if (!g)
 		return;
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		compressor_destroy(g->compressors[t]);
-	if (g->coded != NULL)
+	if (g->coded)
 		g->backend->ops->buffer_free(g->backend, g->coded);
 	free(g);
 }
@@ -74,7 +74,7 @@ weir_status gradients_register(struct gradients *g, weir_client *client, const u
 	weir_status status = WEIR_OK;
 	for (enum model_table t = 0; t < MODEL_TABLES && status == WEIR_OK; t++) {
 		g->ids[t] = ids[t];
-		if (g->compressors[t] == NULL)
+		if (!g->compressors[t])
 			continue;
 		const weir_encoder encoder = compressor_encoder(g->compressors[t]);
 		encoder.forget(encoder.arg);
@@ -101,11 +101,11 @@ static bool room(struct gradients *g, size_t bytes)
 	const struct backend_ops *ops = g->backend->ops;
 	if (bytes <= g->coded_room)
 		return true;
-	if (g->coded != NULL)
+	if (g->coded)
 		ops->buffer_free(g->backend, g->coded);
 	const size_t room = bytes + bytes / 4;
 	g->coded = ops->buffer_alloc(g->backend, room);
-	g->coded_room = g->coded != NULL ? room : 0;
+	g->coded_room = g->coded ? room : 0;
 	return g->coded != NULL;
 }
 
@@ -117,9 +117,9 @@ struct run {
 /* The next run, from the i-th chunk on; moves *i past it. Returns false at the end. */
 static bool next_run(const struct gradient *from, size_t *i, struct run *run)
 {
-	if (*i >= (from->chunks != NULL ? from->count : 1))
+	if (*i >= (from->chunks ? from->count : 1))
 		return false;
-	if (from->chunks == NULL) {
+	if (!from->chunks) {
 		*i = 1;
 		*run = (struct run){0, from->elements};
 		return true;

@@ -15,7 +15,7 @@ static size_t with_slack(size_t wanted)
 
 static void release(struct backend *b, void *p)
 {
-	if (p != NULL)
+	if (p)
 		b->ops->host_free(b, p);
 }
 
@@ -38,7 +38,7 @@ static bool grow_table(struct minibatch *m, enum model_table t, size_t rows)
 	m->parameters[t] = replace(m->backend, m->parameters[t], bytes);
 	if (m->gradients[t])
 		m->output.gradients[t] = replace(m->backend, m->output.gradients[t], bytes);
-	if (m->parameters[t] == NULL || (m->gradients[t] && m->output.gradients[t] == NULL))
+	if (!m->parameters[t] || (m->gradients[t] && !m->output.gradients[t]))
 		return false;
 	m->unique_capacity[t] = rows;
 	m->input.parameters[t] = m->parameters[t];
@@ -48,11 +48,11 @@ static bool grow_table(struct minibatch *m, enum model_table t, size_t rows)
 weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err)
 {
 	*m = (struct minibatch){.backend = b, .model = model};
-	if (gradients != NULL) {
+	if (gradients) {
 		memcpy(m->gradients, gradients, sizeof m->gradients);
 		m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum);
 		m->output.not_finite = replace(b, NULL, sizeof *m->output.not_finite);
-		if (m->output.loss_sum == NULL || m->output.not_finite == NULL) {
+		if (!m->output.loss_sum || !m->output.not_finite) {
 			minibatch_free(m);
 			return out_of_memory(err);
 		}
@@ -67,7 +67,7 @@ weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model 
 
 void minibatch_free(struct minibatch *m)
 {
-	if (m->backend == NULL)
+	if (!m->backend)
 		return;
 	release(m->backend, m->keys);
 	release(m->backend, m->index);
@@ -89,14 +89,14 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 		m->nnz_capacity = 0;
 		m->keys = replace(b, m->keys, nnz * sizeof *m->keys);
 		m->index = replace(b, m->index, nnz * sizeof *m->index);
-		if (m->keys == NULL || m->index == NULL)
+		if (!m->keys || !m->index)
 			return out_of_memory(err);
 		m->nnz_capacity = nnz;
 	}
 	if (rows > m->rows_capacity) {
 		m->rows_capacity = 0;
 		m->row_offsets = replace(b, m->row_offsets, (rows + 1) * sizeof *m->row_offsets);
-		if (m->row_offsets == NULL)
+		if (!m->row_offsets)
 			return out_of_memory(err);
 		m->rows_capacity = rows;
 	}
@@ -114,9 +114,9 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 		return model_reserve(m->model, batch->rows, m->output.loss_sum != NULL, err);
 	}
 	size_t bags = (size_t)batch->rows * batch->fields, nnz = batch->offsets[bags];
-	weir_status s = reserve(m, batch->rows, nnz, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = reserve(m, batch->rows, nnz, err);
+	if (status != WEIR_OK)
+		return status;
 	size_t unique = m->backend->ops->unique(m->backend, batch->keys, nnz, m->keys, m->index);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (model_table_is_keyed(t) && model_has(m->model, t) && !grow_table(m, t, unique))

@@ -56,7 +56,7 @@ static weir_status make_places(struct row_cache *c, const struct job_row_cache *
 {
 	const size_t bytes = (places * sizeof *c->ways + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 	c->ways = aligned_alloc(HUGE_PAGE_BYTES, bytes);
-	if (c->ways == NULL)
+	if (!c->ways)
 		return weir_fail(err, WEIR_E_MEMORY,
 		                 "no room for the keys of tables.embedding.pull.cache.memory, %.0f MiB of the host's: make it smaller",
 		                 (double)bytes / MIB);
@@ -65,7 +65,7 @@ static weir_status make_places(struct row_cache *c, const struct job_row_cache *
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (c->widths[t] > 0) {
 			c->values[t] = c->backend->ops->buffer_alloc(c->backend, places * c->widths[t] * sizeof(float));
-			if (c->values[t] == NULL)
+			if (!c->values[t])
 				return no_room(c->backend, options, err);
 		}
 	return WEIR_OK;
@@ -75,7 +75,7 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
                              const struct job_row_cache *options, weir_error *err)
 {
 	struct row_cache *c = calloc(1, sizeof *c);
-	if (c == NULL)
+	if (!c)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	c->backend = b;
 	c->max_age = (uint16_t)options->max_age;
@@ -88,29 +88,29 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
 	assert(row_bytes > 0);
 	const uint64_t sets = options->memory_bytes / (row_bytes * ROW_CACHE_WAYS), places = sets * ROW_CACHE_WAYS;
 	assert(sets > 0);
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (places > WEIR_ROW_CACHE_ROWS_MAX)
-		s = weir_fail(
+		status = weir_fail(
 		    err, WEIR_E_LIMIT,
 		    "tables.embedding.pull.cache.memory is %.0f MiB, %llu rows of %llu bytes: expected at most %u rows, %.0f MiB",
 		    (double)options->memory_bytes / MIB, (unsigned long long)places, (unsigned long long)row_bytes,
 		    WEIR_ROW_CACHE_ROWS_MAX, (double)(WEIR_ROW_CACHE_ROWS_MAX * row_bytes) / MIB);
 	c->sets = (uint32_t)sets;
-	if (s == WEIR_OK)
-		s = make_places(c, options, places, err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
+		status = make_places(c, options, places, err);
+	if (status == WEIR_OK)
 		*out = c;
 	else
 		row_cache_destroy(c);
-	return s;
+	return status;
 }
 
 void row_cache_destroy(struct row_cache *c)
 {
-	if (c == NULL)
+	if (!c)
 		return;
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (c->values[t] != NULL)
+		if (c->values[t])
 			c->backend->ops->buffer_free(c->backend, c->values[t]);
 	free(c->ways);
 	free(c->found);
@@ -163,7 +163,7 @@ static inline uint32_t place_of(const struct row_cache *c, const struct way *way
 static uint32_t known_place(struct row_cache *c, uint64_t key)
 {
 	struct way *way = find(set_of(c, hash_u64(key)), key);
-	if (way == NULL)
+	if (!way)
 		return NOWHERE;
 	const uint32_t passed = c->now - way->used;
 	const bool serves = passed <= way->batches_left && way->uses_left > 0;
@@ -225,7 +225,7 @@ static void begin_batch(struct row_cache *c, uint64_t batch)
 
 static void *replace(struct backend *b, void *old, size_t bytes)
 {
-	if (old != NULL)
+	if (old)
 		b->ops->host_free(b, old);
 	return b->ops->host_alloc(b, bytes);
 }
@@ -238,12 +238,12 @@ static weir_status reserve(struct row_cache *c, struct row_cache_batch *out, siz
 		free(c->found);
 		c->found = malloc(2 * capacity * sizeof *c->found);
 		c->new = c->found + capacity;
-		c->capacity = c->found != NULL ? capacity : 0;
+		c->capacity = c->found ? capacity : 0;
 	}
 	if (n >= out->capacity) {
 		out->missing = replace(c->backend, out->missing, capacity * sizeof *out->missing);
 		out->words = replace(c->backend, out->words, WORDS_OF_A_KEY * capacity * sizeof *out->words);
-		out->capacity = out->missing != NULL && out->words != NULL ? capacity : 0;
+		out->capacity = out->missing && out->words ? capacity : 0;
 	}
 	if (n < c->capacity && n < out->capacity)
 		return WEIR_OK;
@@ -291,9 +291,9 @@ weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_
 
 void row_cache_batch_free(struct row_cache_batch *batch)
 {
-	if (batch->cache != NULL && batch->missing != NULL)
+	if (batch->cache && batch->missing)
 		batch->cache->backend->ops->host_free(batch->cache->backend, batch->missing);
-	if (batch->cache != NULL && batch->words != NULL)
+	if (batch->cache && batch->words)
 		batch->cache->backend->ops->host_free(batch->cache->backend, batch->words);
 	*batch = (struct row_cache_batch){0};
 }

@@ -55,11 +55,11 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 		if (!model_has(model, k))
 			continue;
 		weir_table_spec spec;
-		weir_status s = tables_spec(&spec, model, k, length, err);
-		if (s == WEIR_OK)
-			s = weir_table_register(client, &spec, &t->ids[k], err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = tables_spec(&spec, model, k, length, err);
+		if (status == WEIR_OK)
+			status = weir_table_register(client, &spec, &t->ids[k], err);
+		if (status != WEIR_OK)
+			return status;
 		t->sync[k] = spec.mode.kind == WEIR_SYNC;
 		t->keeps[k] = spec.push.feedback || spec.push.rows > 0;
 		t->local |= spec.mode.local_steps > 0;
@@ -74,9 +74,9 @@ weir_status tables_find(struct tables *t, const struct model *model, weir_client
 		if (!model_has(model, k))
 			continue;
 		weir_table_spec ours = model_table_spec(model, k), theirs = {0};
-		weir_status s = weir_table_find(client, ours.name, &theirs, &t->ids[k], err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = weir_table_find(client, ours.name, &theirs, &t->ids[k], err);
+		if (status != WEIR_OK)
+			return status;
 		if (theirs.kind != ours.kind || theirs.width != ours.width || theirs.elements != ours.elements)
 			return weir_fail(err, WEIR_E_EXISTS,
 			                 "table %s of the running job has width %u and %" PRIu64
@@ -91,8 +91,8 @@ weir_status tables_read_flat(const struct tables *t, enum model_table k, weir_cl
 {
 	weir_ticket ticket = 0;
 	const weir_pull_item item = {.table = t->ids[k], .values = out};
-	const weir_status s = weir_pull(client, NULL, &item, 1, NULL, NULL, &ticket, err);
-	return s == WEIR_OK ? weir_wait(client, ticket, -1, err) : s;
+	const weir_status status = weir_pull(client, NULL, &item, 1, NULL, NULL, &ticket, err);
+	return status == WEIR_OK ? weir_wait(client, ticket, -1, err) : status;
 }
 
 size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training,
@@ -157,17 +157,17 @@ static weir_status join_step(const struct tables *t, weir_client *client, const 
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a row of table %u", t->ids[k]);
 	const weir_pull_item item = {.table = t->ids[k], .keys = &key, .rows = 1, .values = values};
 	weir_ticket ticket;
-	weir_status s = weir_pull(client, batch, &item, 1, NULL, NULL, &ticket, err);
-	if (s == WEIR_OK)
-		s = weir_wait(client, ticket, -1, err);
+	weir_status status = weir_pull(client, batch, &item, 1, NULL, NULL, &ticket, err);
+	if (status == WEIR_OK)
+		status = weir_wait(client, ticket, -1, err);
 	free(values);
-	return s;
+	return status;
 }
 
 weir_status tables_push_residuals(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err)
 {
-	weir_status s = join_step(t, client, batch, err);
-	if (s == WEIR_OK || s == WEIR_E_STATE)
-		s = weir_push_residuals(client, batch, err);
-	return s == WEIR_E_DROPPED ? WEIR_OK : s;
+	weir_status status = join_step(t, client, batch, err);
+	if (status == WEIR_OK || status == WEIR_E_STATE)
+		status = weir_push_residuals(client, batch, err);
+	return status == WEIR_E_DROPPED ? WEIR_OK : status;
 }

@@ -181,7 +181,7 @@ static weir_status note_reader(struct trainer *t, bool came, weir_error *err)
 /* Looks up the batch's keys: cached rows are not pulled. */
 static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 {
-	if (t->row_cache == NULL)
+	if (!t->row_cache)
 		return WEIR_OK;
 	const weir_status status = row_cache_look_up(t->row_cache, t->started, s->data.keys, s->data.input.unique, &s->cached, err);
 	minibatch_want(&s->data, s->cached.missing, s->cached.misses);
@@ -255,7 +255,7 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err);
  * others'. */
 static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *err)
 {
-	if (t->local == NULL)
+	if (!t->local)
 		return WEIR_OK;
 	const struct local_sgd_batch b = local_batch_of(t, s);
 	const uint64_t waits_for = local_sgd_waits_for(t->local, &b);
@@ -315,7 +315,7 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 static double weight_of(const struct trainer *t, const struct slot *s)
 {
 	const struct model_input *in = &s->data.input;
-	if (t->local != NULL)
+	if (t->local)
 		return 0;
 	return in->sequence > 0 ? (double)in->counted : (double)in->rows;
 }
@@ -336,13 +336,13 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
 	const struct trained_batch made = {t->backend, t->model, t->pipeline, s->data.input.unique};
-	if (left_out && t->local == NULL)
+	if (left_out && !t->local)
 		return weir_leave_out(t->client, &id, err);
 	if (left_out)
 		trained_zero(&made);
 	if (t->job->train.not_finite == NOT_FINITE_CLIP && trained_clip_not_finite(&made))
 		note_not_finite(t, &id, report, "is clipped", "elements that were not finite are 0");
-	if (t->local != NULL) {
+	if (t->local) {
 		const struct local_sgd_batch b = local_batch_of(t, s);
 		/* It would stay in the table and in its optimizer's moments, so the batch's gradients
 		 * become 0. */
@@ -380,7 +380,7 @@ static void tell_training(const struct trainer *t, const struct slot *s, weir_re
 	if (in->sequence > 0) /* so that the mean over rows is the mean over targets */
 		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : (double)NAN;
 	report->gradient_norm = isfinite(norm) ? norm : 0;
-	report->learning_rate = t->local != NULL ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
+	report->learning_rate = t->local ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
 	report->row_tokens = in->sequence;
 	report->row_least_s = peak > 0 ? model_row_flops(t->model) / peak : 0;
 	report->device_bytes = device_bytes(t);
@@ -407,8 +407,7 @@ static weir_status launch_next(struct trainer *t, weir_error *err)
 	s->step = (struct batch_pipeline_step){.seed = trainer_dropout_seed(t->job, u->pass, u->place, s->item->index),
 	                                       .clip_norm = t->job->train.clip_norm,
 	                                       .loss_scale = t->scale.value};
-	status = batch_pipeline_launch(t->pipeline, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &s->step,
-	                               &s->data.output, err);
+	status = batch_pipeline_launch(t->pipeline, &s->data.input, t->row_cache ? &s->cached : NULL, &s->step, &s->data.output, err);
 	t->launched += status == WEIR_OK;
 	return status;
 }
@@ -418,7 +417,7 @@ static void note_not_replayed(struct trainer *t)
 {
 	struct backend_info info;
 	t->backend->ops->info(t->backend, &info);
-	if (info.not_replayed == NULL || t->not_replayed)
+	if (!info.not_replayed || t->not_replayed)
 		return;
 	t->not_replayed = true;
 	LOG_AT(t->options->logger, LOG_WARN, "ops one by one", "a batch's ops are not one call to the device, which takes longer: %s",
@@ -437,7 +436,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	trainer_metrics_spent(t->metrics.compute, s->launched_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	tell_training(t, s, &report);
-	if (t->row_cache != NULL) {
+	if (t->row_cache) {
 		report.keys = s->data.input.unique;
 		report.keys_cached = s->cached.hits;
 	}
@@ -498,22 +497,22 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 /* One iteration: fill the pipeline, launch one batch, push one, note acknowledged ones. */
 static weir_status turn(struct trainer *t, weir_error *err)
 {
-	weir_status s = units_lease_ahead(&t->units, err);
+	weir_status status = units_lease_ahead(&t->units, err);
 	bool stopping = atomic_load(t->options->stop), more = true;
-	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD &&
+	while (status == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD &&
 	       t->started - t->acknowledged < t->ring_count) {
 		bool idle = t->started == t->acknowledged;
-		s = start_next(t, idle, &more, err);
+		status = start_next(t, idle, &more, err);
 	}
 	bool computes = t->computed < t->started, launches = t->launched < t->started;
-	if (s == WEIR_OK && launches)
-		s = launch_next(t, err);
-	while (s == WEIR_OK && t->launched - t->computed > (launches ? t->goes_on : 0))
-		s = push_next(t, err);
+	if (status == WEIR_OK && launches)
+		status = launch_next(t, err);
+	while (status == WEIR_OK && t->launched - t->computed > (launches ? t->goes_on : 0))
+		status = push_next(t, err);
 	bool full = t->computed - t->acknowledged >= TRAINER_PUSHED;
-	if (s == WEIR_OK)
-		s = acknowledge(t, full || !computes, err);
-	return s == WEIR_OK ? units_close(&t->units, err) : s;
+	if (status == WEIR_OK)
+		status = acknowledge(t, full || !computes, err);
+	return status == WEIR_OK ? units_close(&t->units, err) : status;
 }
 
 /* Releases everything in hand. All that was under way has completed, in whatever way, when this
@@ -525,14 +524,14 @@ static void drop_everything(struct trainer *t)
 		struct slot *s = slot_at(t, t->acknowledged);
 		weir_error ignored = {0};
 		(void)settle(t, s, &ignored);
-		if (s->item != NULL)
+		if (s->item)
 			prefetcher_recycle(t->prefetcher, s->item);
 		s->item = NULL;
 	}
 	t->computed = t->launched = t->started;
-	if (t->local != NULL)
+	if (t->local)
 		local_sgd_forget(t->local, t->client);
-	if (t->row_cache != NULL)
+	if (t->row_cache)
 		row_cache_forget(t->row_cache);
 	prefetcher_flush(t->prefetcher);
 	units_drop(&t->units);
@@ -542,17 +541,17 @@ static void drop_everything(struct trainer *t)
  * for. */
 static weir_status leave_early(struct trainer *t, weir_error *err)
 {
-	weir_status s = WEIR_OK;
-	while (s == WEIR_OK && t->computed < t->launched)
-		s = push_next(t, err);
-	while (s == WEIR_OK && t->acknowledged < t->computed)
-		s = acknowledge(t, true, err);
-	if (s == WEIR_OK)
-		s = units_close(&t->units, err);
-	if (s == WEIR_OK)
-		s = units_leave_nothing(&t->units, err);
+	weir_status status = WEIR_OK;
+	while (status == WEIR_OK && t->computed < t->launched)
+		status = push_next(t, err);
+	while (status == WEIR_OK && t->acknowledged < t->computed)
+		status = acknowledge(t, true, err);
+	if (status == WEIR_OK)
+		status = units_close(&t->units, err);
+	if (status == WEIR_OK)
+		status = units_leave_nothing(&t->units, err);
 	drop_everything(t);
-	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;
+	return status == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : status;
 }
 
 static weir_status open_client(void *trainer, weir_error *err);
@@ -572,18 +571,18 @@ static weir_status train(struct trainer *t, weir_error *err)
 	while (!t->units.finished || units_any(&t->units)) {
 		if (atomic_load(t->options->stop))
 			return leave_early(t, err);
-		weir_status s = turn(t, err);
-		if (s == WEIR_E_CANCELLED && atomic_load(t->options->stop))
+		weir_status status = turn(t, err);
+		if (status == WEIR_E_CANCELLED && atomic_load(t->options->stop))
 			return leave_early(t, err);
-		if (s == WEIR_E_STALE) {
+		if (status == WEIR_E_STALE) {
 			LOG_AT(t->options->logger, LOG_WARN, "taken for dead", "rejoining as a new incarnation: %s", err->text);
 			drop_everything(t);
-			s = weir_rejoin(t->client, err);
+			status = weir_rejoin(t->client, err);
 		}
-		if (s == WEIR_E_GENERATION)
-			s = begin_anew(t, err);
-		if (s != WEIR_OK)
-			return s;
+		if (status == WEIR_E_GENERATION)
+			status = begin_anew(t, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }
@@ -616,11 +615,11 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .security = security.is,
 	};
 	const struct training_length length = training_length_of(t->job, t->dataset);
-	weir_status s = weir_open(&t->client, &options, err);
+	weir_status status = weir_open(&t->client, &options, err);
 	t->joined_ms = clock_ms(clock_system());
-	if (s == WEIR_OK)
-		s = tables_register(&t->tables, t->model, &length, t->client, err);
-	return s == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : s;
+	if (status == WEIR_OK)
+		status = tables_register(&t->tables, t->model, &length, t->client, err);
+	return status == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : status;
 }
 
 static weir_status open_local(struct trainer *t, weir_error *err)
@@ -635,15 +634,15 @@ static weir_status open_local(struct trainer *t, weir_error *err)
 	                                          .fragments = table->mode.fragments,
 	                                          .overlap = table->local.overlap,
 	                                          .merge = table->local.merge};
-	weir_status s = tables_inner(&t->inner, t->job, &length, err);
-	return s == WEIR_OK ? local_sgd_create(&t->local, t->backend, &options, err) : s;
+	weir_status status = tables_inner(&t->inner, t->job, &length, err);
+	return status == WEIR_OK ? local_sgd_create(&t->local, t->backend, &options, err) : status;
 }
 
 /* Batches that a device computes while the one before is pushed. None if a batch must begin with
  * the result of that push, or may not begin before it. */
 static uint32_t goes_on(const struct trainer *t)
 {
-	bool in_turn = t->backend->ops->host_memory || t->local != NULL || t->job->train.pace.batch_ms > 0;
+	bool in_turn = t->backend->ops->host_memory || t->local || t->job->train.pace.batch_ms > 0;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		const weir_mode mode = model_has(t->model, k) ? model_table_spec(t->model, k).mode : (weir_mode){0};
 		in_turn |= mode.kind == WEIR_SYNC || (mode.kind == WEIR_SSP && mode.bound < STAGING_SETS - 1);
@@ -664,55 +663,55 @@ static void make_ring(struct trainer *t)
 
 static weir_status trainer_open(struct trainer *t, weir_error *err)
 {
-	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
-	if (s != WEIR_OK)
-		return s;
-	s = job_fingerprint(t->job, &(struct fingerprint_parts){.items = {t->dataset}}, &t->fingerprint, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
+	if (status != WEIR_OK)
+		return status;
+	status = job_fingerprint(t->job, &(struct fingerprint_parts){.items = {t->dataset}}, &t->fingerprint, err);
+	if (status != WEIR_OK)
+		return status;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	t->places = (struct batch_places){.job = t->job, .dataset = t->dataset};
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
 	const struct backend_options where =
 	    device_options(t->job, t->number, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), true);
 	t->backend = backend_open(&where, err);
-	if (t->backend == NULL)
-		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	if (!t->backend)
+		return err && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	const struct model_data data = model_data_of(info);
-	s = model_create(&t->model, t->backend, t->job, &data, err);
-	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
-		s = open_local(t, err);
+	status = model_create(&t->model, t->backend, t->job, &data, err);
+	if (status == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
+		status = open_local(t, err);
 	const struct batch_pipeline_shape shape = {
 	    .fields = info->fields, .dense_dim = info->dense_dim, .context = info->context, .sequence = info->sequence};
-	if (s == WEIR_OK)
-		s = batch_pipeline_create(&t->pipeline, t->backend, t->model, &shape, err);
-	if (s == WEIR_OK)
-		s = gradients_create(&t->gradients, t->backend, t->model, err);
-	if (s == WEIR_OK && t->local != NULL)
+	if (status == WEIR_OK)
+		status = batch_pipeline_create(&t->pipeline, t->backend, t->model, &shape, err);
+	if (status == WEIR_OK)
+		status = gradients_create(&t->gradients, t->backend, t->model, err);
+	if (status == WEIR_OK && t->local)
 		batch_pipeline_keep(t->pipeline, MODEL_DENSE);
-	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
-		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
+		status = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
+	if (status == WEIR_OK)
 		make_ring(t);
-	for (uint32_t i = 0; i < t->ring_count && s == WEIR_OK; i++)
-		s = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
-	if (s == WEIR_OK)
-		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
+	for (uint32_t i = 0; i < t->ring_count && status == WEIR_OK; i++)
+		status = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
+	if (status == WEIR_OK)
+		status = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
 	t->units = (struct units){
 	    .options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher, .dataset = t->dataset};
-	if (s == WEIR_OK)
-		s = open_client(t, err);
-	if (s == WEIR_OK)
+	if (status == WEIR_OK)
+		status = open_client(t, err);
+	if (status == WEIR_OK)
 		/* Allocations are zeroed before any stream uses them. */
-		s = t->backend->ops->sync(t->backend, err);
+		status = t->backend->ops->sync(t->backend, err);
 	t->backend->ops->choose_stream(t->backend, STREAM_OUT);
-	return s;
+	return status;
 }
 
 static void log_device(const struct trainer *t)
 {
 	struct backend_info i = {0};
-	if (t->backend != NULL)
+	if (t->backend)
 		t->backend->ops->info(t->backend, &i);
 	if (i.memory_budget > 0)
 		LOG_AT(t->options->logger, LOG_INFO, "device used",
@@ -724,13 +723,13 @@ static void log_device(const struct trainer *t)
 /* failed: leaves without order, as a crash would; what is in flight cannot be waited for. */
 static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err)
 {
-	weir_status s = WEIR_OK;
-	if (t->client != NULL && failed)
+	weir_status status = WEIR_OK;
+	if (t->client && failed)
 		weir_abandon(t->client);
-	else if (t->client != NULL)
-		s = weir_close(t->client, err);
+	else if (t->client)
+		status = weir_close(t->client, err);
 	for (uint32_t i = 0; i < t->ring_count; i++) {
-		if (t->ring[i].item != NULL)
+		if (t->ring[i].item)
 			prefetcher_recycle(t->prefetcher, t->ring[i].item);
 		minibatch_free(&t->ring[i].data);
 		row_cache_batch_free(&t->ring[i].cached);
@@ -742,26 +741,26 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	batch_pipeline_destroy(t->pipeline);
 	row_cache_destroy(t->row_cache);
 	model_destroy(t->model);
-	if (t->backend != NULL)
+	if (t->backend)
 		t->backend->ops->destroy(t->backend);
 	batch_places_free(&t->places);
-	if (t->dataset != NULL)
+	if (t->dataset)
 		dataset_close(t->dataset);
 	free(t->fingerprint.text);
-	return s;
+	return status;
 }
 
 weir_status trainer_run(const struct trainer_options *options, weir_error *err)
 {
 	struct trainer t = {
 	    .options = options, .job = options->job, .number = pace_worker(options->name), .began_ms = clock_ms(clock_system())};
-	weir_status s = trainer_metrics_open(&t.metrics, options->metrics, err);
-	if (s == WEIR_OK)
-		s = trainer_open(&t, err);
-	if (s == WEIR_OK)
-		s = train(&t, err);
-	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
+	weir_status status = trainer_metrics_open(&t.metrics, options->metrics, err);
+	if (status == WEIR_OK)
+		status = trainer_open(&t, err);
+	if (status == WEIR_OK)
+		status = train(&t, err);
+	bool failed = status != WEIR_OK && status != WEIR_E_CANCELLED;
 	weir_status closed = trainer_close(&t, failed, failed ? NULL : err);
 	trainer_metrics_close(&t.metrics);
-	return s == WEIR_OK ? closed : s;
+	return status == WEIR_OK ? closed : status;
 }

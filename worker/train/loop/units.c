@@ -26,14 +26,14 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 		if (!all->held[i].used)
 			free_unit = &all->held[i];
 	}
-	if (all->finished || unread >= 2 || free_unit == NULL || atomic_load(all->options->stop) || reader_is_behind(all))
+	if (all->finished || unread >= 2 || !free_unit || atomic_load(all->options->stop) || reader_is_behind(all))
 		return WEIR_OK;
 	weir_unit lease;
-	weir_status s = weir_unit_lease(*all->client, &lease, used > 0 ? 0 : UNITS_POLL_MS, err);
-	if (s == WEIR_E_TIMEOUT)
+	weir_status status = weir_unit_lease(*all->client, &lease, used > 0 ? 0 : UNITS_POLL_MS, err);
+	if (status == WEIR_E_TIMEOUT)
 		return WEIR_OK;
-	if (s != WEIR_OK)
-		return s;
+	if (status != WEIR_OK)
+		return status;
 	if (lease.state == WEIR_UNIT_FINISHED) {
 		all->finished = true;
 		return WEIR_OK;
@@ -47,17 +47,17 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 	    .end_batch = lease.end > 0 ? lease.end : UINT32_MAX,
 	    .wants_content = true,
 	};
-	s = prefetcher_submit(all->prefetcher, &wanted);
-	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
+	status = prefetcher_submit(all->prefetcher, &wanted);
+	return status == WEIR_OK ? status : weir_fail(err, status, "the reader refused a unit");
 }
 
 /* Pushes residuals, so that nothing stays with a worker that may no longer be needed. */
 static weir_status push_residuals(struct units *all, const struct held_unit *u, weir_error *err)
 {
 	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
-	const weir_status s = tables_push_residuals(all->tables, *all->client, &id, err);
-	if (s != WEIR_E_LIMIT)
-		return s;
+	const weir_status status = tables_push_residuals(all->tables, *all->client, &id, err);
+	if (status != WEIR_E_LIMIT)
+		return status;
 	LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
 	       "what was kept back is too much for one push, and stays with this worker: %s", err->text);
 	return WEIR_OK;
@@ -80,13 +80,14 @@ weir_status units_close(struct units *all, weir_error *err)
 		struct held_unit *u = &all->held[i];
 		if (!u->used || !u->read || u->in_ring > 0)
 			continue;
-		weir_status s = WEIR_OK;
+		weir_status status = WEIR_OK;
 		if (u->begun && tables_keep_residuals(all->tables) && is_perhaps_last(all, u))
-			s = push_residuals(all, u, err);
-		if (s == WEIR_OK)
-			s = u->failed ? weir_unit_fail(*all->client, &u->lease, u->why, err) : weir_unit_commit(*all->client, &u->lease, err);
-		if (s != WEIR_OK)
-			return s;
+			status = push_residuals(all, u, err);
+		if (status == WEIR_OK)
+			status =
+			    u->failed ? weir_unit_fail(*all->client, &u->lease, u->why, err) : weir_unit_commit(*all->client, &u->lease, err);
+		if (status != WEIR_OK)
+			return status;
 		u->used = false;
 	}
 	return WEIR_OK;
@@ -105,9 +106,9 @@ static weir_status check_content(const struct units *all, const struct held_unit
 {
 	weir_error why = {0};
 	char unit[DATASET_UNIT_BYTES];
-	const weir_status s = weir_unit_content(*all->client, &u->lease, content, &why);
+	const weir_status status = weir_unit_content(*all->client, &u->lease, content, &why);
 	dataset_describe_unit(all->dataset, u->lease.data_unit, unit);
-	return s == WEIR_OK ? s : weir_fail(err, s, "%s: %s", unit, why.text);
+	return status == WEIR_OK ? status : weir_fail(err, status, "%s: %s", unit, why.text);
 }
 
 weir_status units_note(struct units *all, const struct prefetched *item, bool *usable, weir_error *err)
@@ -122,13 +123,13 @@ weir_status units_note(struct units *all, const struct prefetched *item, bool *u
 		return WEIR_OK;
 	}
 	if (!u->begun) {
-		weir_status s = check_content(all, u, item->content, err);
-		if (s != WEIR_OK)
-			return s;
+		weir_status status = check_content(all, u, item->content, err);
+		if (status != WEIR_OK)
+			return status;
 		u->batches = batches_of(&u->lease, item->batches);
-		s = weir_unit_begin(*all->client, &u->lease, u->batches + tables_keep_residuals(all->tables), err);
-		if (s != WEIR_OK)
-			return s;
+		status = weir_unit_begin(*all->client, &u->lease, u->batches + tables_keep_residuals(all->tables), err);
+		if (status != WEIR_OK)
+			return status;
 		u->begun = true;
 		u->bad_lines = item->bad_lines;
 	}
@@ -159,17 +160,17 @@ weir_status units_leave_nothing(struct units *all, weir_error *err)
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
 		if (all->held[i].used && all->held[i].begun)
 			return push_residuals(all, &all->held[i], err);
-	weir_status s = weir_unit_lease(*all->client, &fresh.lease, LAST_LEASE_MS, err);
-	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED) {
+	weir_status status = weir_unit_lease(*all->client, &fresh.lease, LAST_LEASE_MS, err);
+	if (status != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED) {
 		weir_get_stats(*all->client, &stats);
 		if (stats.residual_norm > 0)
 			LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
 			       "no unit is left whose batch they could be: what was kept back (norm %.3g when last measured) is lost with "
 			       "this worker",
 			       stats.residual_norm);
-		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
+		return status == WEIR_E_TIMEOUT ? WEIR_OK : status;
 	}
 	fresh.batches = batches_of(&fresh.lease, all->options->job->data.unit_batches);
-	s = weir_unit_begin(*all->client, &fresh.lease, fresh.batches + 1, err);
-	return s == WEIR_OK ? push_residuals(all, &fresh, err) : s;
+	status = weir_unit_begin(*all->client, &fresh.lease, fresh.batches + 1, err);
+	return status == WEIR_OK ? push_residuals(all, &fresh, err) : status;
 }

@@ -55,7 +55,7 @@ static void append(struct evaluation *e, const struct job *job, const struct eva
 static weir_status reserve(struct evaluation *e, size_t capacity, weir_error *err)
 {
 	struct evaluated_pass *more = realloc(e->passes, capacity * sizeof *more);
-	if (more == NULL)
+	if (!more)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %zu evaluations", capacity);
 	e->passes = more;
 	e->passes_capacity = (uint32_t)capacity;
@@ -64,12 +64,12 @@ static weir_status reserve(struct evaluation *e, size_t capacity, weir_error *er
 
 weir_status evaluation_add(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass, weir_error *err)
 {
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (e->passes_count == e->passes_capacity)
-		s = reserve(e, 2 * (size_t)e->passes_capacity + 16, err);
-	if (s == WEIR_OK)
+		status = reserve(e, 2 * (size_t)e->passes_capacity + 16, err);
+	if (status == WEIR_OK)
 		append(e, job, pass);
-	return s;
+	return status;
 }
 
 void evaluation_forget(struct evaluation *e, const struct job *job, uint32_t from)
@@ -126,12 +126,12 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 	json_t *root =
 	    json_pack("{s:o, s:o, s:o, s:o, s:o}", "best_pass", best, "chosen_by", chosen_by, "valid",
 	              quality_json(&e->valid, e->has_valid), "test", quality_json(&e->test, e->has_test), "passes", passes);
-	char *text = root != NULL ? json_dumps(root, JSON_INDENT(2)) : NULL;
-	weir_status s = text != NULL ? disk_write_file(disk_system(), path, text, strlen(text), err)
-	                             : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+	weir_status status = text ? disk_write_file(disk_system(), path, text, strlen(text), err)
+	                          : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
 	free(text);
 	json_decref(root);
-	return s;
+	return status;
 }
 
 /* --- Reading */
@@ -177,8 +177,8 @@ static bool take_quality(const json_t *part, struct quality *out)
 static weir_status take(struct evaluation *e, const struct job *job, const json_t *root, const char *path, weir_error *err)
 {
 	const json_t *passes = json_object_get(root, "passes"), *best = json_object_get(root, "best_pass");
-	weir_status s = reserve(e, json_array_size(passes) + 16, err);
-	for (size_t i = 0; i < json_array_size(passes) && s == WEIR_OK; i++) {
+	weir_status status = reserve(e, json_array_size(passes) + 16, err);
+	for (size_t i = 0; i < json_array_size(passes) && status == WEIR_OK; i++) {
 		const json_t *item = json_array_get(passes, i);
 		struct evaluated_pass pass = {
 		    .auc = number_of(item, "auc"), .logloss = number_of(item, "logloss"), .not_numbers = count_of(item, "not_numbers")};
@@ -188,11 +188,11 @@ static weir_status take(struct evaluation *e, const struct job *job, const json_
 	}
 	e->has_best = pass_of(best, &e->best_pass);
 	e->chosen_by = choice_of(json_object_get(root, "chosen_by"));
-	if (s == WEIR_OK && (!json_is_array(passes) || !(e->has_best || json_is_null(best))))
-		s = weir_fail(err, WEIR_E_CORRUPT, "%s: expected passes and best_pass", path);
+	if (status == WEIR_OK && (!json_is_array(passes) || !(e->has_best || json_is_null(best))))
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s: expected passes and best_pass", path);
 	e->has_valid = take_quality(json_object_get(root, "valid"), &e->valid);
 	e->has_test = take_quality(json_object_get(root, "test"), &e->test);
-	return s;
+	return status;
 }
 
 weir_status evaluation_read(struct evaluation *e, const struct job *job, const char *path, weir_error *err)
@@ -202,15 +202,15 @@ weir_status evaluation_read(struct evaluation *e, const struct job *job, const c
 	weir_error why = {0};
 	json_error_t where;
 	*e = (struct evaluation){0};
-	weir_status s = disk_read_file(disk_system(), path, EVALUATION_BYTES_MAX, &text, &bytes, &why);
-	if (s == WEIR_E_NOT_FOUND)
+	weir_status status = disk_read_file(disk_system(), path, EVALUATION_BYTES_MAX, &text, &bytes, &why);
+	if (status == WEIR_E_NOT_FOUND)
 		return WEIR_OK;
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "%s", why.text);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "%s", why.text);
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-	s = root != NULL ? take(e, job, root, path, err)
-	                 : weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
+	status = root ? take(e, job, root, path, err)
+	              : weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
 	json_decref(root);
 	free(text);
-	return s;
+	return status;
 }

@@ -40,9 +40,9 @@ static weir_status open_part(struct evaluator *e, enum split_part part, struct d
  * has. */
 static weir_status open_scorer(struct evaluator *e, weir_error *err)
 {
-	if (e->scorer != NULL)
+	if (e->scorer)
 		return WEIR_OK;
-	const struct dataset_info *info = dataset_get_info(e->valid != NULL ? e->valid : e->test != NULL ? e->test : e->train);
+	const struct dataset_info *info = dataset_get_info(e->valid ? e->valid : e->test ? e->test : e->train);
 	const struct scorer_options options = {.job = e->job,
 	                                       .threads = e->job->train.threads,
 	                                       .turn = e->job->cluster.workers,
@@ -73,13 +73,13 @@ static weir_status save_and_test(struct evaluator *e, uint32_t pass, enum evalua
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	run_path(e, "best.safetensors", path);
 	all->has_best = all->has_valid = all->has_test = false;
-	weir_status s = remember(e, err);
-	if (s == WEIR_OK)
-		s = scorer_save(e->scorer, path, err);
-	if (s == WEIR_OK && e->test != NULL)
-		s = scorer_evaluate(e->scorer, e->test, &all->test, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = remember(e, err);
+	if (status == WEIR_OK)
+		status = scorer_save(e->scorer, path, err);
+	if (status == WEIR_OK && e->test)
+		status = scorer_evaluate(e->scorer, e->test, &all->test, err);
+	if (status != WEIR_OK)
+		return status;
 	all->has_best = true;
 	all->has_valid = e->valid != NULL;
 	all->has_test = e->test != NULL;
@@ -93,37 +93,37 @@ static weir_status save_and_test(struct evaluator *e, uint32_t pass, enum evalua
 static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *q, bool *stop, weir_error *err)
 {
 	struct evaluation *all = &e->evaluation;
-	weir_status s = scorer_evaluate(e->scorer, e->valid, q, err);
+	weir_status status = scorer_evaluate(e->scorer, e->valid, q, err);
 	const struct evaluated_pass evaluated = {.pass = pass, .auc = q->auc, .logloss = q->logloss, .not_numbers = q->not_numbers};
-	if (s == WEIR_OK && q->not_numbers > 0)
+	if (status == WEIR_OK && q->not_numbers > 0)
 		LOG_AT(e->options->logger, LOG_WARN, "scores are no numbers",
 		       "pass=%u: %llu of %llu scores of the validation part are NaN or infinite: the pass has no figures, and is not "
 		       "kept as "
 		       "the best",
 		       pass, (unsigned long long)q->not_numbers, (unsigned long long)q->rows);
-	if (s == WEIR_OK)
-		s = evaluation_add(all, e->job, &evaluated, err);
-	*stop = s == WEIR_OK && evaluation_is_over(all, e->job);
-	return s;
+	if (status == WEIR_OK)
+		status = evaluation_add(all, e->job, &evaluated, err);
+	*stop = status == WEIR_OK && evaluation_is_over(all, e->job);
+	return status;
 }
 
 static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
 	struct quality q = {.auc = NAN, .logloss = NAN, .calibration = NAN};
 	bool stop = false;
-	weir_status s = open_scorer(e, err);
+	weir_status status = open_scorer(e, err);
 	evaluation_forget(&e->evaluation, e->job, unit->pass);
-	if (s == WEIR_OK && e->valid != NULL)
-		s = validate(e, unit->pass, &q, &stop, err);
-	const bool keeps_best = e->valid != NULL && e->job->train.keep_best, ends = stop || unit->last_pass;
+	if (status == WEIR_OK && e->valid)
+		status = validate(e, unit->pass, &q, &stop, err);
+	const bool keeps_best = e->valid && e->job->train.keep_best, ends = stop || unit->last_pass;
 	const bool improves = keeps_best && evaluation_improves(&e->evaluation, e->job, &q);
 	const bool save = improves || (ends && !(keeps_best && e->evaluation.has_best));
-	if (s == WEIR_OK && save)
-		s = save_and_test(e, unit->pass, improves ? evaluation_chooser(e->job, &q) : CHOSEN_AS_LAST, &q, err);
-	if (s == WEIR_OK)
-		s = remember(e, err);
-	if (s != WEIR_OK)
-		return s;
+	if (status == WEIR_OK && save)
+		status = save_and_test(e, unit->pass, improves ? evaluation_chooser(e->job, &q) : CHOSEN_AS_LAST, &q, err);
+	if (status == WEIR_OK)
+		status = remember(e, err);
+	if (status != WEIR_OK)
+		return status;
 	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f saved=%d stop=%d",
 	       unit->pass, q.auc, q.logloss, save, stop);
 	const weir_evaluation verdict = {.pass = unit->pass,
@@ -139,18 +139,18 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
 	weir_error why = {0};
-	weir_status s = evaluate(e, unit, &why);
-	while ((s == WEIR_E_NO_SPACE || s == WEIR_E_MOVED) && !atomic_load(e->options->stop)) {
-		if (s == WEIR_E_NO_SPACE) {
+	weir_status status = evaluate(e, unit, &why);
+	while ((status == WEIR_E_NO_SPACE || status == WEIR_E_MOVED) && !atomic_load(e->options->stop)) {
+		if (status == WEIR_E_NO_SPACE) {
 			LOG_AT(e->options->logger, LOG_ERROR, "disk full", "pass=%u waits for its evaluation, free some space: %s",
 			       unit->pass, why.text);
 			nanosleep(&(struct timespec){.tv_sec = FULL_RETRY_S}, NULL); /* a signal ends it */
 		} else {
 			LOG_AT(e->options->logger, LOG_WARN, "evaluated again", "pass=%u: %s", unit->pass, why.text);
 		}
-		s = evaluate(e, unit, &why);
+		status = evaluate(e, unit, &why);
 	}
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s", why.text);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
 /* --- The job has gone back */
@@ -181,11 +181,11 @@ static weir_status put_best_aside(const struct evaluator *e, weir_error *err)
 	char from[WEIR_PATH_BYTES_MAX + 32], to[WEIR_PATH_BYTES_MAX + 64];
 	run_path(e, "best.safetensors", from);
 	const int n = snprintf(to, sizeof to, "%s/before-g%llu", e->job->run_dir, (unsigned long long)weir_generation(e->client));
-	weir_status s = d->ops->make_dirs(d, to, err);
+	weir_status status = d->ops->make_dirs(d, to, err);
 	snprintf(to + n, sizeof to - (size_t)n, "/best.safetensors");
-	if (s == WEIR_OK && access(from, F_OK) == 0)
-		s = d->ops->rename(d, from, to, err);
-	return s;
+	if (status == WEIR_OK && access(from, F_OK) == 0)
+		status = d->ops->rename(d, from, to, err);
+	return status;
 }
 
 /* Passes unknown to the job belong to the generation that is over. */
@@ -195,12 +195,12 @@ static weir_status open_anew(void *evaluator, weir_error *err)
 	const bool had_best = e->evaluation.has_best;
 	scorer_close(e->scorer); /* its client is gone */
 	e->scorer = NULL;
-	weir_status s = open_client(e, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = open_client(e, err);
+	if (status != WEIR_OK)
+		return status;
 	evaluation_forget(&e->evaluation, e->job, weir_evaluated(e->client));
-	s = remember(e, err);
-	return s == WEIR_OK && had_best && !e->evaluation.has_best ? put_best_aside(e, err) : s;
+	status = remember(e, err);
+	return status == WEIR_OK && had_best && !e->evaluation.has_best ? put_best_aside(e, err) : status;
 }
 
 static weir_status begin_anew(struct evaluator *e, weir_error *err)
@@ -214,21 +214,21 @@ static weir_status serve(struct evaluator *e, weir_error *err)
 {
 	while (!atomic_load(e->options->stop)) {
 		weir_unit unit;
-		weir_status s = weir_unit_lease(e->client, &unit, EVALUATOR_POLL_MS, err);
-		if (s == WEIR_E_TIMEOUT)
+		weir_status status = weir_unit_lease(e->client, &unit, EVALUATOR_POLL_MS, err);
+		if (status == WEIR_E_TIMEOUT)
 			continue;
-		if (s == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
+		if (status == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
 			return WEIR_OK;
-		if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
-			s = evaluate_patiently(e, &unit, err);
-		if (s == WEIR_E_STALE) {
+		if (status == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
+			status = evaluate_patiently(e, &unit, err);
+		if (status == WEIR_E_STALE) {
 			LOG_AT(e->options->logger, LOG_WARN, "taken for dead", "rejoining as a new incarnation: %s", err->text);
-			s = weir_rejoin(e->client, err);
+			status = weir_rejoin(e->client, err);
 		}
-		if (s == WEIR_E_GENERATION)
-			s = begin_anew(e, err);
-		if (s != WEIR_OK)
-			return s;
+		if (status == WEIR_E_GENERATION)
+			status = begin_anew(e, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal");
 }
@@ -237,43 +237,43 @@ static weir_status evaluator_open(struct evaluator *e, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	run_path(e, "evaluation.json", path);
-	weir_status s = evaluation_read(&e->evaluation, e->job, path, err);
-	if (s == WEIR_OK)
-		s = open_part(e, SPLIT_VALID, &e->valid, err);
-	if (s == WEIR_OK)
-		s = open_part(e, SPLIT_TEST, &e->test, err);
-	if (s == WEIR_OK && e->valid == NULL && e->test == NULL)
-		s = dataset_open(&e->train, e->job, SPLIT_TRAIN, e->options->logger, err);
+	weir_status status = evaluation_read(&e->evaluation, e->job, path, err);
+	if (status == WEIR_OK)
+		status = open_part(e, SPLIT_VALID, &e->valid, err);
+	if (status == WEIR_OK)
+		status = open_part(e, SPLIT_TEST, &e->test, err);
+	if (status == WEIR_OK && !e->valid && !e->test)
+		status = dataset_open(&e->train, e->job, SPLIT_TRAIN, e->options->logger, err);
 	const struct fingerprint_parts parts = {.items = {e->train, e->valid, e->test}};
-	if (s == WEIR_OK)
-		s = job_fingerprint(e->job, &parts, &e->fingerprint, err);
-	return s == WEIR_OK ? open_client(e, err) : s;
+	if (status == WEIR_OK)
+		status = job_fingerprint(e->job, &parts, &e->fingerprint, err);
+	return status == WEIR_OK ? open_client(e, err) : status;
 }
 
 static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error *err)
 {
-	weir_status s = WEIR_OK;
+	weir_status status = WEIR_OK;
 	scorer_close(e->scorer);
-	if (e->client != NULL && failed)
+	if (e->client && failed)
 		weir_abandon(e->client);
-	else if (e->client != NULL)
-		s = weir_close(e->client, err);
+	else if (e->client)
+		status = weir_close(e->client, err);
 	struct dataset *parts[] = {e->valid, e->test, e->train};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		if (parts[i] != NULL)
+		if (parts[i])
 			dataset_close(parts[i]);
 	evaluation_free(&e->evaluation);
 	free(e->fingerprint.text);
-	return s;
+	return status;
 }
 
 weir_status evaluator_run(const struct evaluator_options *options, weir_error *err)
 {
 	struct evaluator e = {.options = options, .job = options->job};
-	weir_status s = evaluator_open(&e, err);
-	if (s == WEIR_OK)
-		s = serve(&e, err);
-	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
+	weir_status status = evaluator_open(&e, err);
+	if (status == WEIR_OK)
+		status = serve(&e, err);
+	bool failed = status != WEIR_OK && status != WEIR_E_CANCELLED;
 	weir_status closed = evaluator_close(&e, failed, failed ? NULL : err);
-	return s == WEIR_OK ? closed : s;
+	return status == WEIR_OK ? closed : status;
 }

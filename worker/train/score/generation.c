@@ -57,18 +57,18 @@ static weir_status go_on(struct run *r, uint32_t length, generation_fn fn, void 
 {
 	for (;;) {
 		uint32_t token;
-		weir_status s = sampler_draw(r->sampler, r->logits, &r->rng, &token, err);
-		if (s == WEIR_OK && stops(r->g, token)) {
+		weir_status status = sampler_draw(r->sampler, r->logits, &r->rng, &token, err);
+		if (status == WEIR_OK && stops(r->g, token)) {
 			*end = GENERATION_STOPPED;
 			return WEIR_OK;
 		}
-		if (s == WEIR_OK)
-			s = fn(arg, token, err);
-		if (s != WEIR_OK || r->at + 1 >= length)
-			return s;
-		s = take(r, &token, 1, err);
-		if (s != WEIR_OK)
-			return s;
+		if (status == WEIR_OK)
+			status = fn(arg, token, err);
+		if (status != WEIR_OK || r->at + 1 >= length)
+			return status;
+		status = take(r, &token, 1, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 }
 
@@ -78,27 +78,27 @@ weir_status generation_run(const struct generation *g, const uint32_t *prompt, s
 	const struct transformer_config *c = transformer_config_of(g->transformer);
 	struct backend *b = g->backend;
 	struct run r = {.g = g, .vocabulary = c->vocabulary};
-	weir_status s = check_prompt(g, prompt, count, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = check_prompt(g, prompt, count, err);
+	if (status != WEIR_OK)
+		return status;
 	const uint32_t room = c->context - (uint32_t)count;
 	const uint32_t length = (uint32_t)count + (g->tokens_max < room ? g->tokens_max : room);
 	*end = g->tokens_max <= room ? GENERATION_TOKENS_MAX : GENERATION_POSITIONS;
 	prng_seed(&r.rng, g->seed);
-	s = sampler_create(&r.sampler, c->vocabulary, &g->sampling, err);
-	if (s == WEIR_OK)
-		s = transformer_reserve_decoding(g->transformer, length, err);
+	status = sampler_create(&r.sampler, c->vocabulary, &g->sampling, err);
+	if (status == WEIR_OK)
+		status = transformer_reserve_decoding(g->transformer, length, err);
 	r.logits = malloc(c->vocabulary * sizeof *r.logits);
 	r.tokens = b->ops->buffer_alloc(b, TRANSFORMER_DECODE_ROWS * sizeof *r.tokens);
-	if (s == WEIR_OK && (r.logits == NULL || r.tokens == NULL))
-		s = weir_fail(err, WEIR_E_MEMORY, "out of memory for %u logits", c->vocabulary);
-	if (s == WEIR_OK && g->tokens_max > 0)
-		s = take(&r, prompt, count, err);
-	if (s == WEIR_OK && g->tokens_max > 0)
-		s = go_on(&r, length, fn, arg, end, err);
-	if (r.tokens != NULL)
+	if (status == WEIR_OK && (!r.logits || !r.tokens))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for %u logits", c->vocabulary);
+	if (status == WEIR_OK && g->tokens_max > 0)
+		status = take(&r, prompt, count, err);
+	if (status == WEIR_OK && g->tokens_max > 0)
+		status = go_on(&r, length, fn, arg, end, err);
+	if (r.tokens)
 		b->ops->buffer_free(b, r.tokens);
 	free(r.logits);
 	sampler_free(r.sampler);
-	return s;
+	return status;
 }

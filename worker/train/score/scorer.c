@@ -37,13 +37,13 @@ struct scorer {
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err)
 {
-	assert((options->client != NULL) != (options->path != NULL));
+	assert((options->client) != (options->path));
 	struct scorer *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	s->options = *options;
 	weir_status status = WEIR_OK;
-	if (options->path != NULL) {
+	if (options->path) {
 		status = snapshot_open(&s->snapshot, options->path, err);
 		if (status == WEIR_OK && options->trusted)
 			snapshot_trust(s->snapshot);
@@ -57,16 +57,16 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		}
 	}
 	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
-	if (status == WEIR_OK && (s->backend = backend_open(&where, err)) == NULL)
-		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	if (status == WEIR_OK && !(s->backend = backend_open(&where, err)))
+		status = err && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, &s->options.data, err);
 	/* Adapters do not give it, their model does. */
-	if (status == WEIR_OK && model_transformer(s->model) != NULL)
+	if (status == WEIR_OK && model_transformer(s->model))
 		s->options.data.vocabulary = transformer_config_of(model_transformer(s->model))->vocabulary;
 	if (status == WEIR_OK)
-		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
-		                             : tables_find(&s->tables, s->model, options->client, err);
+		status =
+		    s->snapshot ? snapshot_bind(s->snapshot, s->model, err) : tables_find(&s->tables, s->model, options->client, err);
 	const struct job *job = options->job;
 	const struct batch_pipeline_shape shape = {.fields = s->options.data.fields,
 	                                           .dense_dim = s->options.data.dense_dim,
@@ -85,13 +85,13 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 
 void scorer_close(struct scorer *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	for (size_t i = 0; i < SCORER_RING; i++)
 		minibatch_free(&s->ring[i].data);
 	batch_pipeline_destroy(s->pipeline);
 	model_destroy(s->model);
-	if (s->backend != NULL)
+	if (s->backend)
 		s->backend->ops->destroy(s->backend);
 	snapshot_close(s->snapshot);
 	free(s->scores);
@@ -109,7 +109,7 @@ static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_
 	weir_pull_item items[MODEL_TABLES];
 	size_t all = tables_pull_items(&s->tables, m, PULL_ALL, false, items), count = 0;
 	for (size_t i = 0; i < all; i++)
-		if ((items[i].keys != NULL) == keyed)
+		if ((items[i].keys) == keyed)
 			items[count++] = items[i];
 	return count > 0 ? weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err) : WEIR_OK;
 }
@@ -118,7 +118,7 @@ static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_
 static weir_status load_flat(struct scorer *s, weir_error *err)
 {
 	struct minibatch *first = &s->ring[0].data;
-	if (s->snapshot != NULL) {
+	if (s->snapshot) {
 		snapshot_fill_flat(s->snapshot, first);
 	} else {
 		weir_ticket ticket = 0;
@@ -137,7 +137,7 @@ static weir_status start(struct scorer *s, struct scoring *b, struct prefetched 
 	weir_status status = minibatch_load(&b->data, &item->batch, err);
 	if (status != WEIR_OK)
 		return status;
-	if (s->snapshot == NULL)
+	if (!s->snapshot)
 		return pull(s, &b->data, true, &b->ticket, err);
 	snapshot_fill_rows(s->snapshot, &b->data);
 	return WEIR_OK;
@@ -153,8 +153,8 @@ static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn ro
 	if (status == WEIR_OK && n > s->scores_capacity) {
 		free(s->scores);
 		s->scores = malloc(n * sizeof(float));
-		s->scores_capacity = s->scores != NULL ? n : 0;
-		if (s->scores == NULL)
+		s->scores_capacity = s->scores ? n : 0;
+		if (!s->scores)
 			status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
 	}
 	if (status != WEIR_OK)
@@ -177,11 +177,11 @@ static weir_status submit_units(struct run *r, weir_error *err)
 {
 	while (r->submitted < r->units) {
 		const struct prefetch_unit unit = {.tag = r->submitted, .data_unit = r->submitted, .end_batch = UINT32_MAX};
-		weir_status s = prefetcher_submit(r->prefetcher, &unit);
-		if (s == WEIR_E_BUSY)
+		weir_status status = prefetcher_submit(r->prefetcher, &unit);
+		if (status == WEIR_E_BUSY)
 			return WEIR_OK;
-		if (s != WEIR_OK)
-			return weir_fail(err, s, "the reader refused a unit");
+		if (status != WEIR_OK)
+			return weir_fail(err, status, "the reader refused a unit");
 		r->submitted++;
 	}
 	return WEIR_OK;
@@ -190,23 +190,23 @@ static weir_status submit_units(struct run *r, weir_error *err)
 static weir_status start_next(struct run *r, weir_error *err)
 {
 	struct prefetched *item = NULL;
-	weir_status s = prefetcher_next(r->prefetcher, &item, -1);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "the reader stopped");
+	weir_status status = prefetcher_next(r->prefetcher, &item, -1);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "the reader stopped");
 	r->read += item->last;
 	if (item->status == WEIR_OK && !item->empty)
 		return start(r->scorer, &r->scorer->ring[r->started++ % SCORER_RING], item, err);
-	s = item->status != WEIR_OK ? weir_fail(err, item->status, "%s", item->error.text) : WEIR_OK;
+	status = item->status != WEIR_OK ? weir_fail(err, item->status, "%s", item->error.text) : WEIR_OK;
 	prefetcher_recycle(r->prefetcher, item);
-	return s;
+	return status;
 }
 
 static weir_status finish_next(struct run *r, weir_error *err)
 {
 	struct scoring *b = &r->scorer->ring[r->finished % SCORER_RING];
-	weir_status s = finish(r->scorer, b, r->rows, r->arg, err);
-	if (s != WEIR_OK)
-		return s;
+	weir_status status = finish(r->scorer, b, r->rows, r->arg, err);
+	if (status != WEIR_OK)
+		return status;
 	prefetcher_recycle(r->prefetcher, b->item);
 	b->item = NULL;
 	r->finished++;
@@ -215,15 +215,15 @@ static weir_status finish_next(struct run *r, weir_error *err)
 
 static weir_status run_all(struct run *r, weir_error *err)
 {
-	weir_status s = load_flat(r->scorer, err);
-	while (s == WEIR_OK && (r->read < r->units || r->finished < r->started)) {
-		s = submit_units(r, err);
-		while (s == WEIR_OK && r->read < r->submitted && r->started - r->finished < SCORER_RING)
-			s = start_next(r, err);
-		if (s == WEIR_OK && r->finished < r->started)
-			s = finish_next(r, err);
+	weir_status status = load_flat(r->scorer, err);
+	while (status == WEIR_OK && (r->read < r->units || r->finished < r->started)) {
+		status = submit_units(r, err);
+		while (status == WEIR_OK && r->read < r->submitted && r->started - r->finished < SCORER_RING)
+			status = start_next(r, err);
+		if (status == WEIR_OK && r->finished < r->started)
+			status = finish_next(r, err);
 	}
-	return s;
+	return status;
 }
 
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
@@ -247,7 +247,7 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 		weir_error ignored = {0};
 		if (s->ring[i].ticket != 0)
 			(void)weir_wait(s->options.client, s->ring[i].ticket, -1, &ignored);
-		if (s->ring[i].item != NULL)
+		if (s->ring[i].item)
 			prefetcher_recycle(r.prefetcher, s->ring[i].item);
 		s->ring[i].ticket = 0;
 		s->ring[i].item = NULL;
@@ -266,7 +266,7 @@ struct collected {
 static bool grow(float **column, size_t capacity)
 {
 	float *more = realloc(*column, capacity * sizeof *more);
-	*column = more != NULL ? more : *column;
+	*column = more ? more : *column;
 	return more != NULL;
 }
 
@@ -282,7 +282,7 @@ static weir_status collect(void *arg, const struct batch *batch, const float *pr
 	memcpy(c->labels + c->count, batch->labels, batch->rows * sizeof(float));
 	memcpy(c->probabilities + c->count, probabilities, batch->rows * sizeof(float));
 	for (uint32_t r = 0; r < batch->rows; r++)
-		c->weights[c->count + r] = batch->weights != NULL ? batch->weights[r] : 1.0f;
+		c->weights[c->count + r] = batch->weights ? batch->weights[r] : 1.0f;
 	c->count += batch->rows;
 	return WEIR_OK;
 }
@@ -349,7 +349,7 @@ weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quali
 
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
 {
-	assert(s->options.client != NULL);
+	assert(s->options.client);
 	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim,
 	                     s->options.fingerprint ? s->options.fingerprint : "", err);
 }

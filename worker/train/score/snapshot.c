@@ -69,8 +69,8 @@ static weir_status save_clocks(struct save *s, const struct tables *t, enum mode
 	const weir_table_spec spec = model_table_spec(t->model, k);
 	const uint32_t partitions = weir_partitions(client);
 	weir_table_clock *clocks = calloc(partitions, sizeof *clocks);
-	weir_status status = clocks != NULL ? weir_clocks(client, t->ids[k], clocks, err)
-	                                    : weir_fail(err, WEIR_E_MEMORY, "out of memory for the steps of table %s", spec.name);
+	weir_status status = clocks ? weir_clocks(client, t->ids[k], clocks, err)
+	                            : weir_fail(err, WEIR_E_MEMORY, "out of memory for the steps of table %s", spec.name);
 	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++)
 		if (clocks[i].steps > c->steps)
 			*c = (struct clock_tensors){.steps = clocks[i].steps, .rate = clocks[i].lr};
@@ -104,7 +104,7 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 {
 	const struct layout *layout = model_layout(t->model, k);
 	s->flat[k] = malloc(layout->elements * sizeof(float));
-	if (s->flat[k] == NULL)
+	if (!s->flat[k])
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
 	weir_status status = tables_read_flat(t, k, client, s->flat[k], err);
 	for (uint32_t i = 0; i < layout->count && status == WEIR_OK; i++) {
@@ -146,7 +146,7 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
                           const char *fingerprint, weir_error *err)
 {
 	struct save *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	s->path = path;
 	weir_status status = WEIR_OK;
@@ -209,7 +209,7 @@ static char *folder_fingerprint(const char *folder)
 {
 	static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
 	char path[WEIR_PATH_BYTES_MAX], *out = NULL;
-	for (size_t i = 0; i < sizeof names / sizeof *names && out == NULL; i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names && !out; i++) {
 		struct safetensors *file;
 		weir_error ignored = {0};
 		if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path || access(path, R_OK) != 0 ||
@@ -225,7 +225,7 @@ static char *folder_fingerprint(const char *folder)
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err)
 {
 	struct snapshot *s = calloc(1, sizeof *s);
-	if (s == NULL)
+	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	snprintf(s->path, sizeof s->path, "%s", path);
 	weir_status status = WEIR_OK;
@@ -238,7 +238,7 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 		if (status == WEIR_OK)
 			status = check_aligned(s, err);
 	}
-	if (status == WEIR_OK && s->file == NULL)
+	if (status == WEIR_OK && !s->file)
 		s->fingerprint = folder_fingerprint(path);
 	if (status == WEIR_OK)
 		*out = s;
@@ -249,7 +249,7 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 
 void snapshot_close(struct snapshot *s)
 {
-	if (s == NULL)
+	if (!s)
 		return;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		free(s->index[k].slots);
@@ -264,14 +264,14 @@ void snapshot_close(struct snapshot *s)
 
 bool snapshot_is_folder(const struct snapshot *s)
 {
-	return s->file == NULL;
+	return !s->file;
 }
 
 const char *snapshot_fingerprint(const struct snapshot *s)
 {
-	if (s->file != NULL)
+	if (s->file)
 		return safetensors_metadata(s->file, SAFETENSORS_FINGERPRINT);
-	return s->fingerprint != NULL ? s->fingerprint : "";
+	return s->fingerprint ? s->fingerprint : "";
 }
 
 void snapshot_trust(struct snapshot *s)
@@ -281,7 +281,7 @@ void snapshot_trust(struct snapshot *s)
 
 static uint32_t metadata_number(const struct snapshot *s, const char *key)
 {
-	return s->file != NULL ? (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10) : 0;
+	return s->file ? (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10) : 0;
 }
 
 uint32_t snapshot_fields(const struct snapshot *s)
@@ -294,7 +294,7 @@ uint32_t snapshot_dense_dim(const struct snapshot *s)
 }
 uint32_t snapshot_vocabulary(const struct snapshot *s)
 {
-	return s->file != NULL ? metadata_number(s, "model.vocabulary") : s->config.vocabulary;
+	return s->file ? metadata_number(s, "model.vocabulary") : s->config.vocabulary;
 }
 
 /* A file of a model without full decay has no clocks: its rows keep their initial values. */
@@ -305,7 +305,7 @@ static weir_status bind_clocks(const struct snapshot *s, struct key_index *x, we
 	const struct safetensor *steps = safetensors_find(s->file, name);
 	snprintf(name, sizeof name, "%s.rates", x->spec.name);
 	const struct safetensor *rates = safetensors_find(s->file, name);
-	if (steps == NULL || rates == NULL)
+	if (!steps || !rates)
 		return WEIR_OK;
 	if (steps->type != SAFETENSOR_U64 || rates->type != SAFETENSOR_F32 || steps->dims != 1 || rates->dims != 1 ||
 	    steps->shape[0] != rates->shape[0] || steps->shape[0] == 0 || steps->shape[0] > WEIR_PARTITIONS_MAX)
@@ -315,10 +315,10 @@ static weir_status bind_clocks(const struct snapshot *s, struct key_index *x, we
 	x->rates = rates->data;
 	x->partitions = (uint32_t)steps->shape[0];
 	x->optimizer = optimizer_create(&x->spec.optimizer, err);
-	if (x->optimizer == NULL)
+	if (!x->optimizer)
 		return WEIR_E_INVALID;
 	x->row = malloc((1 + optimizer_slots(x->spec.optimizer.kind)) * x->spec.width * sizeof *x->row);
-	return x->row != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a row of table %s", x->spec.name);
+	return x->row ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a row of table %s", x->spec.name);
 }
 
 static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error *err)
@@ -332,7 +332,7 @@ static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error
 	const struct safetensor *keys = safetensors_find(s->file, name);
 	snprintf(name, sizeof name, "%s.values", x->spec.name);
 	const struct safetensor *values = safetensors_find(s->file, name);
-	if (keys == NULL || values == NULL || keys->type != SAFETENSOR_U64 || values->type != SAFETENSOR_F32 || keys->dims != 1 ||
+	if (!keys || !values || keys->type != SAFETENSOR_U64 || values->type != SAFETENSOR_F32 || keys->dims != 1 ||
 	    values->dims != 2 || values->shape[0] != keys->shape[0] || values->shape[1] != x->spec.width ||
 	    keys->shape[0] >= UINT32_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "%s holds no rows of width %u for table %s: it was saved by another model", s->path,
@@ -345,7 +345,7 @@ static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error
 	x->count = keys->shape[0];
 	x->mask = slots - 1;
 	x->slots = calloc(slots, sizeof *x->slots);
-	if (x->slots == NULL)
+	if (!x->slots)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the keys of %s", s->path);
 	for (uint32_t row = 0; row < keys->shape[0]; row++) {
 		uint64_t slot = hash_u64(x->keys[row]) & x->mask;
@@ -362,8 +362,8 @@ static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error 
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *t = &layout->tensors[i];
 		const struct safetensor *f = safetensors_find(s->file, t->name);
-		if (f == NULL || !safetensor_is_real(f->type) || safetensor_elements(f) != t->elements ||
-		    f->dims != (t->cols > 0 ? 2 : 1) || f->shape[0] != t->rows)
+		if (!f || !safetensor_is_real(f->type) || safetensor_elements(f) != t->elements || f->dims != (t->cols > 0 ? 2 : 1) ||
+		    f->shape[0] != t->rows)
 			return weir_fail(err, WEIR_E_INVALID, "%s holds no tensor %s of shape (%u, %u): it was saved by another model",
 			                 s->path, t->name, t->rows, t->cols);
 	}
@@ -389,7 +389,7 @@ static weir_status check_facts(const struct snapshot *s, const struct model *mod
 static weir_status check_lora(const struct snapshot *s, weir_error *err)
 {
 	const struct transformer *t = model_transformer(s->model);
-	if (t == NULL || transformer_lora_of(t)->rank == 0)
+	if (!t || transformer_lora_of(t)->rank == 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "%s is a folder of adapters, and the job trains none: expected model.lora.from, or model.lora.rank",
 		                 s->path);
@@ -440,14 +440,14 @@ static weir_status bind_folder(struct snapshot *s, weir_error *err)
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)
 {
 	s->model = model;
-	if (s->file == NULL)
+	if (!s->file)
 		return bind_folder(s, err);
 	weir_status status = s->trusted ? WEIR_OK : check_facts(s, model, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
 			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);
 	/* Refuses a head, or adapters, that this model does not have. */
-	if (status == WEIR_OK && model_transformer(model) != NULL)
+	if (status == WEIR_OK && model_transformer(model))
 		status = model_file_check_none_more(s->file, model_layout(model, MODEL_DENSE), s->path, "the job's model", err);
 	return status;
 }
@@ -455,7 +455,7 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 void snapshot_read_flat(const struct snapshot *s, enum model_table k, float *out)
 {
 	const struct layout *layout = model_layout(s->model, k);
-	if (s->file == NULL) {
+	if (!s->file) {
 		model_folder_read(s->folder, 0, layout->elements, out);
 		return;
 	}
@@ -477,7 +477,7 @@ static void fill_initial(const struct key_index *x, uint64_t key, float *out)
 {
 	const size_t width = x->spec.width;
 	init_embedding_row(x->spec.seed, x->table, key, x->spec.segments, out, width);
-	if (x->optimizer == NULL)
+	if (!x->optimizer)
 		return;
 	const uint32_t partition = placement_embedding(x->table, key, x->partitions);
 	const struct optimizer_clock clock = {.steps = x->steps[partition], .lr = x->rates[partition]};
@@ -524,7 +524,7 @@ static weir_status assign_flat(const struct snapshot *s, enum model_table k, uin
 {
 	const struct layout *layout = model_layout(s->model, k);
 	float *flat = malloc(layout->elements * sizeof(float));
-	if (flat == NULL)
+	if (!flat)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
 	snapshot_read_flat(s, k, flat);
 	weir_status status = weir_assign(client, table, NULL, 0, flat, err);

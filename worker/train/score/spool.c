@@ -12,7 +12,7 @@ weir_status spool_open(struct spool *s, struct disk *disk, const char *beside, w
 {
 	char path[WEIR_PATH_BYTES_MAX + 16];
 	*s = (struct spool){.buffer = malloc(BUFFER_BYTES)};
-	if (s->buffer == NULL)
+	if (!s->buffer)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory to write %s", beside);
 	snprintf(path, sizeof path, "%s.spool", beside);
 	(void)disk->ops->remove(disk, path, NULL); /* left by a crash */
@@ -47,7 +47,7 @@ weir_status spool_add(struct spool *s, const void *data, size_t bytes, weir_erro
 
 void spool_close(struct spool *s)
 {
-	if (s->file != NULL)
+	if (s->file)
 		s->file->disk->ops->close(s->file);
 	free(s->buffer);
 	*s = (struct spool){0};
