@@ -1,4 +1,5 @@
-# The packages of `packages.txt`: a target for each that is there, and WEIR_FULL where all are that the programs need.
+# A target for each installed package of `packages.txt`. WEIR_FULL is on if all packages of the
+# programs are installed.
 find_package(PkgConfig)
 if(PkgConfig_FOUND)
   pkg_check_modules(PROTOBUF_C IMPORTED_TARGET libprotobuf-c)
@@ -16,7 +17,8 @@ if(PkgConfig_FOUND)
   pkg_check_modules(UTF8PROC IMPORTED_TARGET libutf8proc)
   pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 endif()
-# grpc.pc names a hundred libraries, over which pkg-config thinks for a second at each of a dozen questions: these two are called.
+# Two libraries by name. grpc.pc names a hundred, and each of a dozen pkg-config queries takes a
+# second over them.
 find_library(GRPC_LIBRARY grpc)
 find_library(GPR_LIBRARY gpr)
 find_path(GRPC_INCLUDE_DIR grpc/grpc.h)

@@ -6,7 +6,8 @@ function(weir_library name)
   target_link_libraries(${name} PRIVATE weir_flags PUBLIC ${A_LIBS} Threads::Threads)
 endfunction()
 
-# weir_program(NAME SOURCES ... LIBS ...): an executable at build/NAME, with mimalloc outside sanitizer builds.
+# weir_program(NAME SOURCES ... LIBS ...): an executable at build/NAME, with mimalloc except in
+# sanitizer builds.
 function(weir_program name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
@@ -19,14 +20,16 @@ function(weir_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH_USE_ORIGIN ON)
 endfunction()
 
-# What `make test` runs, and under sanitizers those labelled `patient` apart, which `make soak` runs.
+# The tests of `make test`. Sanitizer builds leave out those labelled `patient`, which `make soak`
+# runs.
 add_custom_target(weir_tests)
 add_custom_target(weir_patient_tests)
-# The programs of tests/unit that `make check` builds and runs: those without the label `patient`.
+# The programs of tests/unit that `make check` builds and runs: all without the label `patient`.
 add_custom_target(weir_unit_tests)
 
-# weir_test(NAME SOURCES ... LIBS ... LABELS ...): a cmocka test program run by ctest, named after what it tests. Under
-# ThreadSanitizer `weir_tests` builds only those labelled `tsan`: of what threads share, over libraries that are instrumented.
+# weir_test(NAME SOURCES ... LIBS ... LABELS ...): a cmocka test program run by ctest, named after
+# its subject. Under ThreadSanitizer `weir_tests` builds only those labelled `tsan`: tests of shared
+# state over instrumented libraries.
 function(weir_test name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(test_${name} ${A_SOURCES})
@@ -44,6 +47,6 @@ function(weir_test name)
     add_dependencies(weir_unit_tests test_${name})
   endif()
   add_test(NAME ${name} COMMAND test_${name})
-  # A failed assertion leaves threads and streams behind, over which no other test may run.
+  # A failed assertion leaves threads and streams running, and no other test may run beside them.
   set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT CMOCKA_TEST_ABORT=1)
 endfunction()

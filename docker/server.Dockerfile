@@ -1,4 +1,4 @@
-# The parameter server and `weir`, in a root that has nothing else (scripts/image_root.sh).
+# The parameter server and `weir`, in a root without anything else (scripts/image_root.sh).
 #
 #     docker build -f docker/server.Dockerfile -t weir-server .          # `make image` builds all three without Docker
 #     docker run --read-only --cap-drop ALL --security-opt no-new-privileges -v weir:/var/lib/weir -v ./job.yaml:/etc/weir/job.yaml:ro weir-server --job /etc/weir/job.yaml ...

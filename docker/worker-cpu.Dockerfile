@@ -1,4 +1,4 @@
-# The worker and `weir`, on CPUs, in a root that has nothing else (scripts/image_root.sh).
+# The worker and `weir`, on CPUs, in a root without anything else (scripts/image_root.sh).
 #
 #     docker build -f docker/worker-cpu.Dockerfile -t weir-worker-cpu .          # `make image` builds all three without Docker
 #     docker run --read-only --cap-drop ALL --security-opt no-new-privileges -v weir:/var/lib/weir -v ./job.yaml:/etc/weir/job.yaml:ro weir-worker-cpu --job /etc/weir/job.yaml ...

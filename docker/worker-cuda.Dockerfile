@@ -1,4 +1,4 @@
-# The worker and `weir`, on NVIDIA GPUs, in a root that has nothing else (scripts/image_root.sh).
+# The worker and `weir`, on NVIDIA GPUs, in a root without anything else (scripts/image_root.sh).
 #
 #     docker build --build-context cuda=/usr/local/cuda -f docker/worker-cuda.Dockerfile -t weir-worker-cuda .   # the toolkit of this machine
 #     docker run --gpus all --read-only --cap-drop ALL --security-opt no-new-privileges -v weir:/var/lib/weir -v ./job.yaml:/etc/weir/job.yaml:ro weir-worker-cuda --job /etc/weir/job.yaml ...
@@ -11,7 +11,7 @@ RUN scripts/packages.sh run image
 COPY . .
 RUN make bundle
 ARG CUDA_ARCHITECTURES="75;80;86;89;90"
-# The programs are built: a layer that the other images have, too.
+# Builds the programs: a layer that the other images share.
 RUN --mount=type=bind,from=cuda,target=/usr/local/cuda make bundle
 ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=bind,from=cuda,target=/usr/local/cuda scripts/image_root.sh worker-cuda /image

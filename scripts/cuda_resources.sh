@@ -47,8 +47,9 @@ done >"$scratch/all"
 
 echo "# CUDA kernels"
 echo
-echo "Registers of a thread by compute capability; shared memory, stack and spills in bytes, the largest of all. Made by \`scripts/cuda_resources.sh >docs/CUDA-KERNELS.md\` with"
-echo "nvcc $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')."
+echo "Registers of a thread by compute capability. Shared memory, stack and spills are in bytes, the"
+echo "largest of all capabilities. \`scripts/cuda_resources.sh >docs/CUDA-KERNELS.md\` makes this table;"
+echo "this one is of nvcc $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')."
 awk -F'\t' -v capabilities="$*" '
 	function max(a, b) { return a + 0 > b + 0 ? a : b }
 	BEGIN { many = split(capabilities, all, " ") }

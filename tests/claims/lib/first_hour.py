@@ -12,8 +12,10 @@ PAGE = os.path.join(ROOT, "docs/FIRST-HOUR.md")
 COLUMNS, STEP_S = 100, 1800
 HEAD = """# A first hour
 
-What a new user sees, step by step, kept as a terminal showed it. `tests/claims/numbers 5` takes these steps on a machine, and fails where one ends in another way or says
-something else; figures may differ. `python3 tests/claims/lib/first_hour.py --keep` writes this page anew. Of lines that are redrawn in place, the last is shown.
+This page shows each step of a new user as a terminal showed it. Of lines that are redrawn in place,
+it shows the last. `tests/claims/numbers 5` takes these steps on a machine. It fails if a step ends
+in another way or says something else; figures may differ.
+`python3 tests/claims/lib/first_hour.py --keep` writes this page anew.
 """
 
 JOB = """job: mine
@@ -34,27 +36,27 @@ class Step:
 
 
 STEPS = [
-    Step("Get it, and build it: about ten minutes.", "git clone --quiet %s weir && cd weir && make" % ROOT),
-    Step("Own data: one line a row, a label and the ids of its features. Three lines are wrong.", "head -n 3 mine.svm && wc -l < mine.svm"),
-    Step("A job file, written in a hurry.", "cat mine.yaml"),
-    Step("All that is wrong with it is told at once.", "build/weir check mine.yaml", 1),
-    Step("It is corrected, and checked again.",
+    Step("Get Weir and build it. This takes about ten minutes.", "git clone --quiet %s weir && cd weir && make" % ROOT),
+    Step("Use your own data. Each line is a row: a label and the ids of its features. Three lines are wrong.", "head -n 3 mine.svm && wc -l < mine.svm"),
+    Step("Write a job file in a hurry.", "cat mine.yaml"),
+    Step("Check it. Weir reports all mistakes at once.", "build/weir check mine.yaml", 1),
+    Step("Correct the mistakes and check again.",
          "sed -i 's/trian/train/; s/sixteen/16/; s/deepfn/deepfm/' mine.yaml && build/weir check mine.yaml"),
-    Step("What would training do?", "build/weir train --dry-run mine.yaml"),
-    Step("It trains; Ctrl-C stops it. By default nothing is kept to go on from, and the last line says what would.",
+    Step("Ask what training would do.", "build/weir train --dry-run mine.yaml"),
+    Step("Train, and stop with Ctrl-C. By default Weir keeps nothing of it. The last line says what keeps it.",
          "build/weir train mine.yaml", 130, r"pass [3-9]/400|pass [0-9]{2,3}/400"),
-    Step("The same with a log on disk.", "build/weir train mine.yaml --set cluster.log=disk", 130, r"pass [3-9]/400|pass [0-9]{2,3}/400"),
-    Step("A second start does not write over the first.", "build/weir train mine.yaml --set cluster.log=disk", 1),
-    Step("It goes on; fewer passes will do.", "build/weir train --resume mine.yaml --set cluster.log=disk --set train.passes=60"),
-    Step("What is there?", "build/weir runs"),
-    Step("A score for each row.", "build/weir predict mine.yaml --out scores.txt && wc -l < scores.txt"),
-    Step("Of other rows.", "head -n 100 mine.svm > other.svm && build/weir predict mine.yaml --set data.test=other.svm --out other.txt"),
-    Step("Into a pipe, too: what there is to say goes to stderr.", "build/weir predict mine.yaml --set data.test=mine.svm --out - | wc -l"),
-    Step("How good are they?", "build/weir eval mine.yaml --set data.test=mine.svm"),
-    Step("The weights, for elsewhere.", "build/weir export mine.yaml --out mine.safetensors && ls mine.safetensors"),
-    Step("A verb's options.", "build/weir help runs"),
-    Step("A slip of the pen.", "build/weir exprot mine.yaml", 2),
-    Step("Done: the run goes.", "build/weir runs --delete mine && build/weir runs"),
+    Step("Do the same with a log on disk.", "build/weir train mine.yaml --set cluster.log=disk", 130, r"pass [3-9]/400|pass [0-9]{2,3}/400"),
+    Step("Start again. Weir does not overwrite the first run.", "build/weir train mine.yaml --set cluster.log=disk", 1),
+    Step("Go on with the run, with fewer passes.", "build/weir train --resume mine.yaml --set cluster.log=disk --set train.passes=60"),
+    Step("List the runs.", "build/weir runs"),
+    Step("Write a score for each row.", "build/weir predict mine.yaml --out scores.txt && wc -l < scores.txt"),
+    Step("Score other rows.", "head -n 100 mine.svm > other.svm && build/weir predict mine.yaml --set data.test=other.svm --out other.txt"),
+    Step("Write scores into a pipe. Messages go to stderr.", "build/weir predict mine.yaml --set data.test=mine.svm --out - | wc -l"),
+    Step("Measure how good the scores are.", "build/weir eval mine.yaml --set data.test=mine.svm"),
+    Step("Export the weights for other programs.", "build/weir export mine.yaml --out mine.safetensors && ls mine.safetensors"),
+    Step("Show a verb's options.", "build/weir help runs"),
+    Step("Mistype a verb.", "build/weir exprot mine.yaml", 2),
+    Step("Delete the run.", "build/weir runs --delete mine && build/weir runs"),
 ]
 
 
