@@ -237,7 +237,7 @@ void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 		partition_destroy(n->p);
 	else if (n->log)
 		n->log->ops->destroy(n->log);
-	cold_close(n->cold); /* loses what was not flushed */
+	cold_close(n->cold); /* loses unflushed rows */
 	n->p = NULL;
 	n->log = NULL;
 	n->cold = NULL;

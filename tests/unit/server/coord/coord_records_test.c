@@ -51,7 +51,7 @@ struct world {
 	    /* NULL: the server registers no address. Otherwise all servers are server 0, later ones
 	     * with later incarnations. */
 	    *addresses[SERVERS];
-	bool same_incarnation;   /* all have incarnation 1 */
+	bool same_incarnation; /* all have incarnation 1 */
 };
 
 struct counted {

@@ -7,7 +7,8 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
-enum { TIMED_ROWS = ASYNC_DENSE + 1, TIMED_DENSE, SHORT_ROWS, KEY = 10, LAST_CHUNK = 10 /* elements */, TTL_S = 10 };
+/* LAST_CHUNK: elements of the last chunk. */
+enum { TIMED_ROWS = ASYNC_DENSE + 1, TIMED_DENSE, SHORT_ROWS, KEY = 10, LAST_CHUNK = 10, TTL_S = 10 };
 
 struct world {
 	struct clock clock;
@@ -256,7 +257,7 @@ static void a_parked_pull_waits_for_the_commit_of_its_step(void **state)
 	close_world(&w);
 }
 
-/* --- Answers that depend on the tail */
+/* --- Replies that depend on the tail */
 
 static void a_duplicate_waits_for_the_original(void **state)
 {
@@ -624,7 +625,7 @@ static void who_steps_down_answers_all_and_applies_nothing(void **state)
 	close_world(&w);
 }
 
-/* A log whose disk can be full. */
+/* A log on a disk that a test can fill. */
 static struct {
 	struct log_ops ops, memory;
 	bool full;
@@ -649,7 +650,7 @@ static void put_log_on_disk(struct world *w)
 	w->log->ops = &disk.ops;
 }
 
-/* After a full disk every waiting record is checked anew. */
+/* After a full disk every waiting record is checked again. */
 static void a_full_disk_holds_up_what_is_not_appended(void **state)
 {
 	(void)state;
@@ -719,7 +720,7 @@ static void a_full_disk_holds_up_the_epoch_and_who_would_be_told_of_it(void **st
 	close_world(&w);
 }
 
-/* --- The end of the log is cut off */
+/* --- Truncation */
 
 static void what_is_cut_off_has_never_been(void **state)
 {

@@ -44,7 +44,7 @@ struct world {
 	uint32_t cuts;  /* starts that truncated entries */
 	uint32_t waits; /* commits that had to fetch rows from RocksDB */
 	uint64_t epoch;
-	uint64_t committed;            /* the highest index that the partition was told */
+	uint64_t committed;            /* the highest index reported to the partition */
 	uint64_t survived;             /* the last index that the newest start kept */
 	struct kept kept[ENTRIES_MAX]; /* by log index */
 	uint64_t told_stable, told_for_good;
@@ -303,7 +303,7 @@ static void step(struct world *w)
 	}
 }
 
-/* --- The end, and what is left */
+/* --- Crash and comparison */
 
 static void crash_by(struct world *w, enum faulty_crash how)
 {
@@ -462,7 +462,7 @@ static void what_survives_a_crash_is_exact(void **state)
 	assert_in_range(cuts, SEEDS / 4, UINT32_MAX);
 }
 
-/* --- Entries that are not committed, as a replica's log may hold them */
+/* --- Uncommitted entries in a replica's log */
 
 static void on_flushed(void *arg)
 {
@@ -668,8 +668,7 @@ static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it
 	close_world(w);
 }
 
-/* --- After an unfinished snapshot a partition starts anew; the journal may still have its former
- * log */
+/* --- After an unfinished snapshot: the partition starts anew, the journal still has its old log */
 
 static void leave_unfinished(struct world *w)
 {
@@ -693,7 +692,7 @@ static void what_a_log_was_before_it_began_anew_is_not_replayed(void **state)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	leave_unfinished(w);
 	w->epoch++;
-	/* Entries 3 to 5 of the former log are in segments that are not needed any more. */
+	/* Entries 3 to 5 of the former log are in segments that may go. */
 	faulty_disk_keep_removed(w->n.disk);
 	node_start(&w->n);
 	assert_true(w->n.was_unfinished && appended(w) == 0);

@@ -265,7 +265,7 @@ static void assigned_rows_are_what_was_sent(void **state)
 	assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_OK);
 	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 5);
 	assert_int_equal(push_one(&f, 1, 1, 1, 0, 1), WEIR_OK);
-	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 4); /* momentum starts anew */
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 4); /* momentum restarts at 0 */
 	float with_slots[2 * ROW_WIDTH] = {1, 1, 1, 1, 10, 10, 10, 10};
 	rows.values = with_slots;
 	rows.values_count = 2 * ROW_WIDTH;

@@ -230,7 +230,7 @@ static void starts_are_numbered_upwards(void **state)
 	}
 }
 
-/* --- What cannot be used */
+/* --- Unusable folders */
 
 static void a_second_server_on_the_folder_is_refused(void **state)
 {

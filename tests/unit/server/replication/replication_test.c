@@ -79,7 +79,7 @@ static void a_primary_that_is_cut_off_commits_nothing(void **state)
 		assert_true(member_push(p));
 	world_until(w, another_serves, "another primary");
 	assert_int_equal(w->acknowledged, before);
-	assert_true(p->serves); /* it cannot know */
+	assert_true(p->serves); /* it does not know yet */
 	push(w, 10);
 	world_run(w, 2000);
 	assert_int_equal(w->acknowledged, before + 10);

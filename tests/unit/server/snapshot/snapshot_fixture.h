@@ -45,8 +45,8 @@ void load(struct world *w);              /* at times one more operation, if kept
 /* Compares state and rows with a partition that has the same entries. */
 void assert_equal_to_twin(struct world *w, struct partition *p);
 
-/* --- The sender. Tests step it. Its frames are in w->frames. bytes_per_s 0: no limit, and the
- * default window. */
+/* --- The sender. Tests step it. Its frames are in w->frames. */
+/* bytes_per_s 0: no limit. open_sender has the default window. */
 void open_sender(struct world *w, uint64_t bytes_per_s);
 void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes);
 void close_sender(struct world *w);

@@ -141,7 +141,7 @@ static void another_schema_is_refused(void **state)
 	world_destroy(w);
 }
 
-/* A complete snapshot that is of no use any more replaces nothing. */
+/* A complete but stale snapshot replaces nothing. */
 static void a_snapshot_may_come_too_late(void **state)
 {
 	(void)state;

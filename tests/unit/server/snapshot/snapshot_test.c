@@ -25,7 +25,7 @@ static void assert_survives(struct world *w, uint64_t seed)
 	assert_equal_to_twin(w, w->b.p);
 }
 
-/* --- Equal */
+/* --- Equality */
 
 static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
