@@ -197,7 +197,7 @@ static void the_last_of_a_run_is_its_own(void **state)
 	checkpoint_manifest_free(&foreign);
 }
 
-/* Retention goes by generation and step: the writer's clock may be behind. */
+/* Retention goes by generation first: the writer's clock may be behind. */
 static void the_latest_stays_whatever_the_clock_said(void **state)
 {
 	(void)state;
