@@ -1,6 +1,6 @@
 /* llm_logits JOB.yaml WEIGHTS TOKENS OUT: the logits of a job's gpt2 or llama with these weights
  * (any --weights of `weir eval`), with adapters on their base. TOKENS is a safetensors file with
- * "tokens", U64 (sequences, length). OUT gets "logits", F32 (sequences, length, vocabulary). Claim
+ * "tokens", U64 (sequences, length). OUT gets "logits", F32 (sequences, length, vocabulary). Line
  * 6 of tests/claims/llm. */
 #include <stdio.h>
 #include <stdlib.h>
