@@ -1,5 +1,5 @@
-/* Waiting for what nobody tells of: state that the code under test keeps on its own threads, or behind its own locks, is looked at again and again until it is
- * as it should be. What does tell (a condition variable, a callback, a call that blocks) is waited on instead. */
+/* Polls for state that the code under test keeps on its own threads or behind its own locks. Use a
+ * condition variable, a callback or a blocking call instead where the code offers one. */
 #ifndef WEIR_TESTS_AWAIT_H
 #define WEIR_TESTS_AWAIT_H
 
@@ -11,18 +11,19 @@
 #include "tests/cmocka_check.h"
 
 enum {
-	AWAIT_MS_MAX = 120000,    /* for what a quiet machine does in milliseconds */
-	AWAIT_PAUSE_NS = 1000000, /* between two looks */
+	AWAIT_MS_MAX = 120000,    /* a quiet machine needs milliseconds */
+	AWAIT_PAUSE_NS = 1000000, /* between two evaluations */
 };
 
-/* For AWAIT: whether there is time for another look, which is then due. */
+/* For AWAIT: pauses; returns false after the deadline. */
 static inline bool await_next_look(int64_t deadline_ns)
 {
 	nanosleep(&(struct timespec){.tv_nsec = AWAIT_PAUSE_NS}, NULL);
 	return clock_ns(clock_system()) < deadline_ns;
 }
 
-/* Until the condition, which is evaluated again and again, is true. Fails with the message, a format and what belongs to it, if that takes too long. */
+/* Evaluates the condition until it is true. Fails after AWAIT_MS_MAX with the message, a format and
+ * its arguments. */
 #define AWAIT(condition, ...)                                          \
 	do {                                                               \
 		const int64_t await_end_ns_ = deadline_after_ms(AWAIT_MS_MAX); \

@@ -1,4 +1,4 @@
-/* cmocka with what it needs included first. Test programs include this one. */
+/* cmocka and the headers it needs before it. Test programs include this file. */
 #ifndef WEIR_TESTS_CMOCKA_CHECK_H
 #define WEIR_TESTS_CMOCKA_CHECK_H
 
@@ -12,7 +12,7 @@
 
 #include "weir/status.h"
 
-/* A call that must succeed; prints the error's sentence when it does not. err: a weir_error. */
+/* Checks that a call succeeds; prints the error's sentence if not. `err` is a weir_error. */
 #define CHECK_OK(call, err)                                                       \
 	do {                                                                          \
 		weir_status status_ = (call);                                             \
@@ -20,7 +20,7 @@
 			fail_msg("%s: %s: %s", #call, weir_status_name(status_), (err).text); \
 	} while (0)
 
-/* `text` must contain `part`; prints both when it does not. */
+/* Checks that `text` contains `part`; prints both if not. */
 #define CHECK_CONTAINS(text, part)                           \
 	do {                                                     \
 		if (!strstr((text), (part)))                         \

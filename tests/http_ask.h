@@ -1,4 +1,4 @@
-/* Requests to an HTTP server of this process, byte by byte as a test wants them. */
+/* Raw requests to an HTTP server of this process. */
 #ifndef WEIR_TESTS_HTTP_ASK_H
 #define WEIR_TESTS_HTTP_ASK_H
 
@@ -9,7 +9,7 @@
 
 #define HTTP_HEAD " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
-/* A connection to HOST:PORT on loopback, over which `request` has been sent. */
+/* Connects to HOST:PORT on loopback and sends `request`. */
 static inline int http_begin(const char *address, const char *request)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

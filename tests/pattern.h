@@ -1,12 +1,12 @@
-/* Bytes every one of which is known: byte i is start + step * i + (i >> 8), for an odd step. They are written and compared in runs, of which a sanitizer looks at
- * each once, and not at each byte. */
+/* A byte pattern: byte i is start + step * i + (i >> 8), for an odd step. Tests write and compare
+ * it in runs, so that a sanitizer checks each run once instead of each byte. */
 #ifndef WEIR_TESTS_PATTERN_H
 #define WEIR_TESTS_PATTERN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PATTERN_BLOCK = 256 }; /* as many as a byte has values: a block is the wave from somewhere on */
+enum { PATTERN_BLOCK = 256 }; /* the values of a byte: a block is the wave from some offset on */
 
 struct pattern {
 	uint8_t wave[2 * PATTERN_BLOCK];
@@ -22,7 +22,7 @@ static inline void pattern_init(struct pattern *p, uint32_t step)
 	}
 }
 
-/* The bytes from i on, `*run` of them, and no more than `left`. */
+/* The bytes from i on: `*run` of them, at most `left`. */
 static inline const uint8_t *pattern_run(const struct pattern *p, uint64_t start, size_t i, size_t left, size_t *run)
 {
 	const size_t in_block = i % PATTERN_BLOCK, block = i / PATTERN_BLOCK;

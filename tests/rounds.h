@@ -1,5 +1,5 @@
-/* How often a test tries what is random, or the same with other numbers. WEIR_ROUNDS_PART=N asks for one of N rounds: `make test` does so, `make soak` has all of
- * them. What is a case of its own is no round. */
+/* Repetitions of random tests, or of tests with other numbers. WEIR_ROUNDS_PART=N runs one of N
+ * rounds: `make test` sets it, `make soak` runs all. A distinct case is not a round. */
 #ifndef WEIR_TESTS_ROUNDS_H
 #define WEIR_TESTS_ROUNDS_H
 

@@ -1,11 +1,11 @@
-/* What is written to a stream, as a text. */
+/* A stream that collects its text. */
 #ifndef WEIR_TESTS_WRITTEN_H
 #define WEIR_TESTS_WRITTEN_H
 
 #include <stdio.h>
 
 struct written {
-	char *text; /* once it is ended: to be freed */
+	char *text; /* set at the end; the caller frees it */
 	size_t bytes;
 	FILE *out;
 };

@@ -1,4 +1,5 @@
-# Weir computes adapters of some layers or modules as PEFT does, and names the key that leaves tensors out.
+# Weir computes adapters of some layers or modules as PEFT does, and names the key that leaves
+# tensors out.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 make 'llama("l"); gpt2("g")'
@@ -24,7 +25,7 @@ of llama l excluded 6.117673
 of gpt2 g attention 6.828806
 of gpt2 g mlp 6.795386
 
-# They leave as they came.
+# Exports equal the originals.
 write_model_job llama l
 "$WEIR" export "$DIR/job.yaml" --set "model.lora.from=$DIR/layers" --weights "$DIR/layers" --format peft --out "$DIR/again" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export: $(cat "$DIR/export.err")"
 holds "$DIR/again/adapter_config.json" '.target_modules == ["model.layers.1.self_attn.q_proj"]'
@@ -34,7 +35,7 @@ write_model_job llama l
 write_model_job llama whole
 loss_is 6.139243 --weights "$DIR/whole"
 
-# A model and its adapters in one folder are both taken, or refused.
+# A model and its adapters in one folder are both used, or refused.
 cp -r "$DIR/l" "$DIR/both" && cp "$DIR/layers"/* "$DIR/both"
 of llama both both 6.139243
 write_model_job llama both

@@ -1,4 +1,5 @@
-# Batch norm with batches of one row is refused by line and key before training; a last batch of one row is left out, and said.
+# Batch norm with batches of one row is refused with line and key before training. A last batch of
+# one row is skipped, with a message.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v n="$1" 'BEGIN { srand(5); for (i = 0; i < n; i++) print (rand() < 0.4 ? 1 : 0), int(rand() * 6) + 1 ":1", int(rand() * 4) + 11 ":1" }'; }
 rows 65 > "$DIR/train.svm"

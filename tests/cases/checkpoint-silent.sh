@@ -1,4 +1,5 @@
-# A malformed checkpoint.endpoint is refused by line and key; a checkpoint that fails is told by train, status, metrics, the report and the exit status.
+# A malformed checkpoint.endpoint is refused with line and key. A failed checkpoint shows in train,
+# status, metrics, the report and the exit status.
 . "$(dirname "$0")/../integration/lib.sh"
 export AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b
 rows() { awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 400; i++) print (rand() < 0.5 ? 1 : -1), int(rand() * 5) + 1 ":1", int(rand() * 3) + 10 ":1" }'; }
@@ -22,7 +23,7 @@ for endpoint in 127.0.0.1:9 http:// http://127.0.0.1:9/path http://host:port htt
 	told "wrong.yaml:9:" "checkpoint.endpoint: is '$endpoint'; expected" "$DIR/wrong.err"
 done
 
-# Nobody listens at port 9. (A slash at the end is taken.)
+# Nobody listens at port 9. A trailing slash is allowed.
 start_train --http 0
 wait_for 30 "status to tell of a failed checkpoint" status '.checkpoints.failing and .checkpoints.failed > 0 and .checkpoints.written == 0 and (.checkpoints.failure | contains("127.0.0.1:9"))'
 "$WEIR" status --job "$DIR/job.yaml" | grep -q "checkpoints 0 written, .* failed, the last among them: .*127.0.0.1" || fail "status says nothing"
@@ -33,14 +34,14 @@ grep -q "a checkpoint failed: .*127.0.0.1:9.*; training goes on without it" "$DI
 kill -TERM "$TRAIN"
 finish_train 20
 
-# The job's end: the report and the exit status tell.
+# At the end, the report and the exit status show it.
 start_train --fresh --set train.passes=1
 finish_train 40
 [ "$STATUS" != 0 ] || fail "exit status 0, and no checkpoint was written"
 told "the job is finished, and its weights are kept, but its last checkpoint failed" "$DIR/train.err"
 holds "$DIR/report.json" '.finished and .audit.ok and .checkpoints.failing and .checkpoints.written == 0'
 
-# With a place that takes it all is well.
+# With a working place everything succeeds.
 sed -i "/endpoint:/d; s|s3://bucket/a|$DIR/place|" "$DIR/job.yaml"
 start_train --fresh --set train.passes=1
 finish_train 20

@@ -1,4 +1,4 @@
-# Criteo lines that end with CRLF score as the same lines with LF, and so do numbers written as 1.0.
+# Criteo lines with CRLF score the same as with LF, and so do numbers written as 1.0.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 "$WEIR" datagen --rows 300 --ids 13312 --seed 5 --out train.tsv > datagen.out || fail "weir datagen"

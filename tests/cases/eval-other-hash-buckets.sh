@@ -1,4 +1,5 @@
-# Weights are refused by a job whose ids mean something else: the key and both values are named, by every verb that takes weights.
+# A job whose ids have another meaning refuses weights: every verb that takes weights names the key
+# and both values.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 9, 20 + i % 4 }'; }
 rows 300 > "$DIR/train.svm"

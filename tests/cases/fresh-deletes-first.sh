@@ -1,4 +1,5 @@
-# `weir train --fresh` on data without a row to train on is refused, and the earlier run stays whole.
+# `weir train --fresh` on data without a training row is refused, and the earlier run stays
+# complete.
 . "$(dirname "$0")/../integration/lib.sh"
 
 # rows FILE COUNT SEED: libsvm rows whose label follows their first id.
@@ -18,7 +19,7 @@ finish_train 60
 [ -e "$RUN/best.safetensors" ] && [ -d "$RUN/server-0" ] || fail "the first run left nothing"
 before=$(files "$RUN")
 
-# refused WORD...: the data as they are now are refused, and no file of the run has changed.
+# refused WORD...: the current data is refused, and no file of the run changes.
 refused() {
 	start_train --fresh
 	finish_train 30

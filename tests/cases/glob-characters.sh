@@ -1,4 +1,5 @@
-# A name of data that is there as it stands is taken, whatever its characters mean in patterns, and so are patterns in such folders.
+# An existing data file is used under its literal name, even with pattern characters. Patterns also
+# work in folders with such names.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 mkdir 'd[1]' 'e{a,b}'

@@ -1,7 +1,8 @@
-# Each field has its own hash buckets: one bucket is 2 keys of 2 fields and 26 of Criteo's, and as many buckets as ids lose nothing.
+# Each field has its own hash buckets: one bucket gives 2 keys for 2 fields and 26 for Criteo's, and
+# as many buckets as ids lose nothing.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
-# What an id means in one field is the opposite of what it means in the other.
+# An id in one field has the opposite meaning in the other.
 awk 'BEGIN { for (i = 0; i < 1200; i++) { a = (i * 7 + int(i / 40)) % 40; b = (i * 13) % 40; print (a - b > 0), "0:" a ":1", "1:" b ":1" } }' > opposite.ffm
 "$WEIR" datagen --rows 300 --ids 13312 --seed 5 --out click.tsv > datagen.out || fail "weir datagen"
 cat > ffm.yaml <<-JOB
@@ -22,7 +23,7 @@ JOB
 keys() { python3 -c 'import json, struct, sys
 f = open(sys.argv[1], "rb"); n = struct.unpack("<Q", f.read(8))[0]
 print(json.loads(f.read(n))["linear.keys"]["shape"][0])' "$1"; }
-# train JOB BUCKETS: prints how many keys there are then.
+# train JOB BUCKETS: trains and prints the number of keys.
 train() {
 	"$WEIR" train "$1.yaml" --fresh --set data.hash_buckets="$2" --report "$DIR/report.json" > train.out 2> train.err || fail "weir train $1"
 	"$WEIR" export "$1.yaml" --set data.hash_buckets="$2" --out "$1-$2.safetensors" > export.out 2> export.err || fail "weir export $1"

@@ -9,7 +9,7 @@ finish_train 60
 grep -q 'serving address=\[::1\]:[1-9][0-9]*' "$RUN/server-0.log" || fail "server 0 is not at a port of [::1]"
 audited
 
-# A port that is given, for two servers; and one that somebody has is told.
+# A given port works for two servers. A port in use is reported.
 start_train --fresh --set "cluster.listen='[::1]:$(free_ports 2)'"
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS with a port"

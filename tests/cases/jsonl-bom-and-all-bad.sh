@@ -1,4 +1,6 @@
-# A byte order mark is no part of the first record; records in the forms of ShareGPT, Alpaca and content parts, and JSON arrays, are taken; where nothing is left weir tokenize fails and leaves no file.
+# A byte order mark is not part of the first record. Records in the forms of ShareGPT, Alpaca and
+# content parts, and JSON arrays, are read. If no record is valid, weir tokenize fails and leaves no
+# file.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 tokenize() { "$WEIR" tokenize --tokenizer bytes --out o.bin "$@" > tokenize.out 2> tokenize.err; }
@@ -26,7 +28,7 @@ counts bom.txt 1 5
 echo '{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}' > sharegpt.jsonl
 echo '{"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "content": "hello"}]}' > parts.jsonl
 echo '{"instruction": "hi", "input": "", "output": "hello"}' > alpaca.jsonl
-# <|im_start|>user, hi<|im_end|>, <|im_start|>assistant, hello<|im_end|>, each with a newline behind it
+# <|im_start|>user, hi<|im_end|>, <|im_start|>assistant, hello<|im_end|>, each followed by a newline
 for f in sharegpt parts alpaca; do
 	counts $f.jsonl 1 68 --chat chatml
 	nothing "1 bad line, the first at $f.jsonl:1" "no chat format" -- --in $f.jsonl

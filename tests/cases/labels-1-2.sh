@@ -1,7 +1,8 @@
-# Labels other than 0, 1 and -1 are refused by their value and with what to do, or read as data.positive_above says; one class alone is warned of.
+# Labels other than 0, 1 and -1 are refused by value, with the remedy, or read by
+# data.positive_above. Data with a single class causes a warning.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
-# rows LABEL0 LABEL1: 120 rows; the second entry tells the class.
+# rows LABEL0 LABEL1: 120 rows; the second entry decides the class.
 rows() { awk -v no="$1" -v yes="$2" 'BEGIN { for (i = 0; i < 120; i++) { y = i % 3 == 0; print (y ? yes : no), 1 + i % 7 ":1", 20 + y ":1" } }'; }
 rows 1 2 > covtype.svm
 rows 2 5 > ratings.svm
@@ -34,13 +35,13 @@ grep -q "warning: all 120 rows of data.train are positive" train.err || fail "no
 sed 's/ /:0 /' signs.svm > weightless.svm
 "$WEIR" check job.yaml --set data.train=weightless.svm --set data.valid=[] > check.out 2> check.err || fail "rows without weight: $(cat check.err)"
 grep -q "^note   data.train: no row of data.train has a weight above 0: there is nothing to learn" check.out || fail "nobody is told of rows without weight: $(cat check.out)"
-# Of a few rows such labels may be slips; what they leave is looked at.
+# In a few rows such labels may be slips, so the remaining rows are checked.
 head -n 12 covtype.svm > few.svm
 train --set data.train=few.svm --set data.valid=[] && fail "8 rows of one class were taken, and 4 left out"
 told "all 8 rows of few.svm are positive once 4 bad lines are left out" train.err
 train --set data.format=packed --set data.positive_above=1.5 && fail "labels of packed data were to be read"
 told data.positive_above packed train.err
-# What leaves with weights has no labels: an export reads none.
+# Exported weights do not depend on labels: an export reads none.
 start_train --fresh --set data.positive_above=1.5 --set train.passes=1000 --set train.pace.batch_ms=30 --set checkpoint.every_steps=20
 wait_for 30 "a checkpoint" compgen -G "$RUN/checkpoints/ck-*.json" > /dev/null
 cp -r "$RUN/checkpoints" kept

@@ -1,7 +1,7 @@
-# Ids of libsvm have up to 2^64-1, with data.fields and without; larger ones are refused by that limit.
+# libsvm ids reach 2^64-1, with and without data.fields. Larger ones are refused with that limit.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
-# Multiples of 2^64 divided by the golden ratio, and the largest id that there is.
+# Multiples of 2^64 divided by the golden ratio, and the largest id.
 python3 > ids.svm <<-PY
 	for i in range(160):
 	    y = i % 2

@@ -1,4 +1,5 @@
-# Rows with more entries than the first one are not left out: fields: auto counts the longest row, and a longer one elsewhere is refused with data.fields as the remedy.
+# Rows with more entries than the first one are used: fields: auto counts the longest row. A longer
+# row elsewhere is refused with data.fields as the remedy.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 awk 'BEGIN { for (i = 0; i < 90; i++) print i % 2, 1 + i % 2 ":1", 3 + i % 5 ":1" (i % 10 == 9 ? " 9:1 10:1" : "") }' > train.svm

@@ -1,5 +1,5 @@
-# A merged folder says what its weights are of, ties are found under either name, and adapters that
-# compute in other ways are not merged.
+# A merged folder names the origin of its weights, ties are found under either name, and adapters
+# with another computation are not merged.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 merge() { "$WEIR" merge "$@" --replace > "$DIR/out" 2> "$DIR/merge.err" || fail "weir merge $*: $(cat "$DIR/merge.err")"; }
@@ -13,8 +13,8 @@ holds "$DIR/m/config.json" '.torch_dtype == "float32" and .dtype == "float32"'
 merge --method linear "$DIR/a" "$DIR/b" --type F16 --out "$DIR/m"
 holds "$DIR/m/config.json" '.torch_dtype == "float16" and .dtype == "float16"'
 
-# A head that is the embedding: the one name, the other, or both. The losses are those of
-# transformers for the mean, which safetensors.torch made.
+# A tied head under the one name, the other, or both. The losses are those of transformers for the
+# mean, computed with safetensors.torch.
 make 'llama("tied", tie_word_embeddings=True); llama("tied-x", seed="x", tie_word_embeddings=True)
 llama("both-x", seed="x", tie_word_embeddings=True, head="model.embed_tokens.weight")
 import shutil; shutil.copytree("tied-x", "head-x"); shutil.copytree("tied", "head")

@@ -1,4 +1,4 @@
-# What the cases of model folders share; source it behind lib.sh. The expected losses were computed
+# Shared by the cases of model folders; source it after lib.sh. The expected losses were computed
 # once by transformers 5.24 and PEFT 0.21 (fp32, CPU) from the folders that model_folder.py makes,
 # over the same text in sequences of 32.
 make() { (cd "$DIR" && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$CASES python3 -c "from model_folder import *; $1") || fail "cannot make $1"; }
@@ -15,14 +15,14 @@ write_model_job() {
 	JOB
 }
 
-# loss_is LOSS ARGUMENTS...: of `weir eval`
+# loss_is LOSS ARGUMENTS...: the loss of `weir eval`.
 loss_is() {
 	"$WEIR" eval "$DIR/job.yaml" --json "${@:2}" > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval ${*:2}: $(cat "$DIR/eval.err")"
 	holds "$DIR/eval.json" "(.loss - $1 | fabs) < 1e-5"
 	echo "eval ${*:2}: $(json "$DIR/eval.json" .loss), expected $1"
 }
 
-# refused WORDS... -- VERB ARGUMENTS...: it fails, and says all the words.
+# refused WORDS... -- VERB ARGUMENTS...: it fails, and its message has all the words.
 refused() {
 	local words=()
 	while [ "$1" != -- ]; do words+=("$1") && shift; done

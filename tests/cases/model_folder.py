@@ -1,5 +1,5 @@
-# Model folders and folders of adapters as small as they can be, with weights that follow from the
-# tensors' names alone: whoever makes them anew, here or for another library, has the same numbers.
+# Minimal model folders and folders of adapters. The weights follow from the tensors' names alone,
+# so that other libraries can reproduce them.
 #     PYTHONPATH=tests/cases python3 -c 'from model_folder import *; llama("a", rms_norm_eps=1e-5)'
 import json, os, struct, zlib
 
@@ -68,7 +68,8 @@ def shards(folder):  # model.safetensors becomes two files and an index
     os.remove(folder + "/model.safetensors")
 
 
-def llama(folder, bare=False, head="", seed="", **keys):  # head: whose numbers the head has; seed: other numbers for all
+# head: tensor whose numbers the head has; seed: changes all numbers.
+def llama(folder, bare=False, head="", seed="", **keys):
     shapes = {"embed_tokens.weight": [256, 16], "norm.weight": [16]}
     for i in range(2):
         for name in "q_proj", "k_proj", "v_proj", "o_proj":
@@ -91,7 +92,8 @@ def gpt2(folder, bare=False, head="", seed="", **keys):
     write_folder(folder, dict(GPT2, **keys), shapes, "transformer.", bare, head, seed)
 
 
-def adapters(folder, modules, rank=2, **keys):  # modules: {"model.layers.1.self_attn.q_proj": (inputs, outputs)}
+# modules: {"model.layers.1.self_attn.q_proj": (inputs, outputs)}.
+def adapters(folder, modules, rank=2, **keys):
     os.makedirs(folder, exist_ok=True)
     shapes = {}
     for name, (inputs, outputs) in modules.items():
@@ -101,7 +103,8 @@ def adapters(folder, modules, rank=2, **keys):  # modules: {"model.layers.1.self
     write_json(folder + "/adapter_config.json", dict(dict(peft_type="LORA", task_type="CAUSAL_LM", r=rank, lora_alpha=4), **keys))
 
 
-def byte_tokenizer(folder, **keys):  # a byte is a token: the 256 characters of GPT-2's alphabet, in order
+# One token per byte: the 256 characters of GPT-2's alphabet, in order.
+def byte_tokenizer(folder, **keys):
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)

@@ -1,8 +1,9 @@
-# Run folders and data whose names have spaces, quotes, brackets and what means something in URLs work to the end; a comma or a newline, which would part addresses or lines, is refused by name.
+# Run folders and data work with spaces, quotes, brackets and URL characters in their names. A comma
+# or a newline, which would split addresses or lines, is refused by name.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 awk 'BEGIN { for (i = 0; i < 90; i++) print i % 2, 1 + i % 2 ":1", 3 + i % 5 ":1" }' > plain.svm
-# job FOLDER: with data inside of it, of the same name.
+# job FOLDER: with data of the same name inside.
 job() {
 	python3 -c 'import json, sys
 print(json.dumps({"job": "names", "run_dir": sys.argv[1], "cluster": {"servers": 2, "workers": 2, "partitions": 4},
@@ -23,7 +24,8 @@ for name in 'a=b#c?d%e%20&;' "it's \"here\" [x]{y}*" '-rf ~ $HOME back\slash:ün
 	i=$((i + 1))
 done
 mkdir "$DIR/slashes" && cp plain.svm "$DIR/slashes/slashes.svm"
-job "//${DIR#/}//slashes" # two slashes in front would begin a host's name in the address of a socket
+# Two leading slashes would begin a host name in a socket's address.
+job "//${DIR#/}//slashes"
 timeout 60 "$WEIR" train job.yaml --report "$DIR/report.json" > train.out 2> train.err || fail "weir train in //: $(tail -n 1 train.err)"
 audited
 for name in 'a,b' $'a\nb'; do
@@ -31,7 +33,7 @@ for name in 'a,b' $'a\nb'; do
 	job "$DIR/$name"
 	"$WEIR" train job.yaml > train.out 2> train.err && fail "weir train in '$name'"
 	told run_dir train.err
-	# Such data are no matter.
+	# Such data is harmless.
 	"$WEIR" train job.yaml --set run_dir="$RUN" --fresh > train.out 2> train.err || fail "data in '$name': $(tail -n 1 train.err)"
 done
 job "$DIR/a,b"

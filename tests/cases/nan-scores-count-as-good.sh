@@ -1,7 +1,8 @@
-# Scores that are NaN make AUC and logloss undefined, eval and predict fail by their number, and a pass with such is never the best.
+# NaN scores make AUC and logloss undefined, eval and predict fail with their number, and a pass
+# with NaN scores is never the best.
 . "$(dirname "$0")/../integration/lib.sh"
 JOB_AT=(--job "$DIR/job.yaml")
-# rows COUNT SEED VALUE: two fields; the label follows the first.
+# rows COUNT SEED VALUE: two fields; the first decides the label.
 rows() { awk -v n="$1" -v seed="$2" -v value="$3" 'BEGIN { srand(seed); for (i = 0; i < n; i++) {
 	a = int(rand() * 6) + 1; print (rand() < a / 7 ? 1 : 0), a ":" value, int(rand() * 4) + 11 ":" value } }'; }
 rows 200 1 1 > "$DIR/train.svm"
@@ -28,7 +29,8 @@ told "7 of 47 scores of the test part are not numbers" "$DIR/eval.err"
 told "7 of 47 scores" "$DIR/predict.err"
 [ "$(wc -l < "$DIR/p.txt")" = 47 ] && [ "$(grep -c '^nan$' "$DIR/p.txt")" = 7 ] || fail "a line for each row, nan where there is no number"
 
-# Now the validation part has them: every pass is without figures, none is the best, the last weights are kept.
+# With NaN in the validation part, no pass has figures, none is the best, and the last weights are
+# kept.
 rm -rf "$RUN"
 cp "$DIR/test.svm" "$DIR/valid.svm"
 start_train
@@ -38,7 +40,7 @@ holds "$DIR/report.json" '(has("best_pass") | not) and .weights_pass == 3 and .c
 grep -q "7 scores of the validation part.* are no numbers" "$DIR/train.err" || fail "train does not say it while it runs"
 [ -s "$RUN/best.safetensors" ] || fail "no weights are left"
 
-# One class only: there is no AUC, and the logloss chooses.
+# With one class there is no AUC, and the logloss chooses.
 rm -rf "$RUN"
 rows 60 2 1 | sed 's/^0/1/' > "$DIR/valid.svm"
 start_train

@@ -1,4 +1,5 @@
-# A job without a validation part keeps the weights of its last pass, says so before it trains, and export, eval and predict take them.
+# A job without a validation part keeps the weights of its last pass and says so before training.
+# export, eval and predict use them.
 . "$(dirname "$0")/../integration/lib.sh"
 awk 'BEGIN { srand(9); for (i = 0; i < 400; i++) { a = int(rand() * 5) + 1; print (rand() < a / 6 ? 1 : -1), a ":1", int(rand() * 3) + 10 ":1" } }' > "$DIR/train.svm"
 cat > "$DIR/job.yaml" <<-JOB
@@ -11,7 +12,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	train: {passes: 2}
 JOB
 
-# keeps PASS: the weights of that pass are there, and each verb takes them.
+# keeps PASS: the weights of that pass are kept, and each verb uses them.
 keeps() {
 	[ "$STATUS" = 0 ] || fail "exit status $STATUS"
 	grep -q "no validation part chooses the best pass .*: the weights of the last pass are kept" "$DIR/train.err" || fail "it is not said before training"
@@ -27,13 +28,13 @@ start_train
 finish_train 20
 keeps 2
 
-# A split that leaves the validation part without a row: two kinds of lines, which all go to training.
+# A split whose validation part has no row: two kinds of lines, which all go to training.
 awk 'BEGIN { for (i = 0; i < 64; i++) print (i % 2 ? "1 1:1" : "0 1:1") }' > "$DIR/few.svm"
 "$WEIR" train "$DIR/job.yaml" --fresh --set "data.train=$DIR/few.svm" --set data.split.by=crc32 --set data.fields=1 > "$DIR/train.out" 2> "$DIR/train.err" ||
 	fail "a split without a validation row: $(tail -n 1 "$DIR/train.err")"
 grep -q "weights .*the last, as the validation part has no rows" "$DIR/train.out" || fail "the report does not say that there is no row: $(cat "$DIR/train.out")"
 
-# Its log on disk, stopped in the middle and resumed.
+# With its log on disk, stopped in the middle and resumed.
 start_train --fresh --set cluster.log=disk --set train.passes=1000 --set train.pace.batch_ms=20
 wait_for 20 "the second pass" status '.pass > 1'
 stop_train 20
@@ -42,7 +43,7 @@ start_train --resume --set cluster.log=disk --set "train.passes=$PASSES"
 finish_train 20
 keeps "$PASSES"
 
-# A Llama from its text, and adapters of it: generate and export take what is kept.
+# A Llama from its text, and adapters of it: generate and export use the kept weights.
 awk 'BEGIN { srand(5); for (i = 0; i < 600; i++) printf "%s ", substr("ship sails over", 1 + 5 * int(rand() * 3), 5) }' > "$DIR/text.txt"
 sed "/^data:/,\$d" "$DIR/job.yaml" > "$DIR/llama.yaml"
 cat >> "$DIR/llama.yaml" <<-JOB

@@ -1,4 +1,4 @@
-# A job whose batches all have gradients that are no numbers has learnt nothing: that is no success.
+# A job fails if all its batches have NaN gradients, as it learns nothing.
 . "$(dirname "$0")/../integration/lib.sh"
 awk 'BEGIN { for (i = 0; i < 200; i++) printf "%d %d:1e38 %d:-1e38\n", i % 2, 1 + i % 7, 20 + i % 5 }' > "$DIR/huge.svm"
 awk 'BEGIN { for (i = 0; i < 200; i++) printf "%d %d:1 %d:1\n", i % 2, 1 + i % 7, 20 + i % 5 }' > "$DIR/rows.svm"

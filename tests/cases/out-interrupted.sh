@@ -1,4 +1,5 @@
-# A command that a signal ends while it writes leaves nothing half written, beside its output or in TMPDIR, and ends by that signal.
+# A command interrupted by a signal leaves no partial file, beside its output or in TMPDIR, and ends
+# by that signal.
 . "$(dirname "$0")/../integration/lib.sh"
 mkdir "$DIR/out" "$DIR/tmp"
 export TMPDIR=$DIR/tmp

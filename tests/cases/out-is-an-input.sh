@@ -1,4 +1,5 @@
-# An output that is a file which the command reads is refused, by whatever name: data, job files and weights stay what they are.
+# A command refuses an output that is one of its inputs, under any name: data, job files and weights
+# stay unchanged.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 7, 20 + i % 5 }'; }
 rows 200 > "$DIR/train.svm"

@@ -1,4 +1,5 @@
-# An output goes into a device or a FIFO, behind a symbolic link, and to stdout as "-"; none of them becomes a regular file.
+# Output goes into a device or a FIFO, through a symbolic link, and to stdout as "-". None of them
+# becomes a regular file.
 . "$(dirname "$0")/../integration/lib.sh"
 
 export TMPDIR=$DIR/tmp
@@ -9,7 +10,7 @@ ln -s report.json "$DIR/report.link"
 [ -L "$DIR/report.link" ] && [ "$(json "$DIR/report.json" .finished)" = true ] || fail "train --report replaced a link"
 echo "the cat sat on the mat" > "$DIR/text.txt"
 
-# verb OUT: writes the output of that verb; what each writes into a regular file is what must arrive elsewhere.
+# verb OUT: writes the output of that verb. The same bytes as in a regular file must arrive.
 predict() { "$WEIR" predict "$DIR/job.yaml" --out "$1"; }
 export_() { "$WEIR" export "$DIR/job.yaml" --out "$1"; }
 datagen() { "$WEIR" datagen --rows 100 --ids 13312 --seed 4 --out "$1"; }
@@ -22,7 +23,7 @@ for verb in predict export_ datagen tokenize merge; do
 	$verb "$DIR/want" > "$DIR/words" 2> "$DIR/verb.err" || fail "$verb into a file"
 	[ -s "$DIR/want" ] && [ -s "$DIR/words" ] || fail "$verb into a file wrote nothing"
 
-	ln -s target "$DIR/link" # of nothing yet, then of a file
+	ln -s target "$DIR/link" # first to nothing, then to a file
 	for i in 1 2; do $verb "$DIR/link" > /dev/null 2> "$DIR/verb.err" || fail "$verb through a link"; done
 	[ -L "$DIR/link" ] || fail "$verb replaced a symbolic link"
 	same "$DIR/target" "a link's target"
@@ -52,7 +53,8 @@ done
 "$WEIR" train "$DIR/job.yaml" --fresh --report - 2> "$DIR/train.err" > "$DIR/report.json" || fail "weir train --report -"
 [ "$(json "$DIR/report.json" .finished)" = true ] || fail "--report - writes more than the report to stdout"
 [ -z "$(ls "$TMPDIR")" ] || fail "a temporary folder is left"
-for verb in help "help train" "train --help" "bench --help" version "runs $DIR" "runs $DIR --json" "eval $DIR/job.yaml --json" "eval $DIR/job.yaml" "check $DIR/job.yaml"; do # what is printed is lost
+# The output is lost.
+for verb in help "help train" "train --help" "bench --help" version "runs $DIR" "runs $DIR --json" "eval $DIR/job.yaml --json" "eval $DIR/job.yaml" "check $DIR/job.yaml"; do
 	"$WEIR" $verb > /dev/full 2> "$DIR/verb.err" && fail "weir $verb prints onto a full device"
 	told "cannot write stdout" "$DIR/verb.err"
 done

@@ -1,4 +1,5 @@
-# A port for pages that is taken, or is none, is told before the earlier run is touched; runs that never began do not push those that did out of earlier/.
+# A bad or used port for pages is reported before the earlier run is touched. Runs that never began
+# do not displace others in earlier/.
 . "$(dirname "$0")/../integration/lib.sh"
 awk 'BEGIN { for (i = 0; i < 90; i++) print i % 2, 1 + i % 2 ":1", 3 + i % 5 ":1" }' > "$DIR/rows.svm"
 cat > "$DIR/job.yaml" <<-JOB
@@ -32,7 +33,7 @@ kill "$holder"
 wait "$holder" 2> /dev/null
 
 mkdir "$DIR/bin"
-cp "$BUILD/weir" "$BUILD/weir-worker" "$DIR/bin" # and no server
+cp "$BUILD/weir" "$BUILD/weir-worker" "$DIR/bin" # without a server
 for i in 1 2 3 4; do
 	"$DIR/bin/weir" train "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/none.err" && fail "a run without a server"
 done

@@ -1,4 +1,5 @@
-# weir predict scores rows that have no labels, one line of output for each line of input, in order; evaluating them is refused by name, and so is a file without a row.
+# weir predict scores rows without labels: one output line per input line, in order. Evaluating them
+# is refused by name, and so is a file without rows.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 "$WEIR" datagen --rows 400 --ids 13312 --seed 5 --out click.tsv > datagen.out || fail "weir datagen"
@@ -26,7 +27,7 @@ for f in criteo/tsv libsvm/svm libffm/ffm; do
 	told "test.$end has no labels" data.test train.err
 done
 
-# Of the last format: bad lines, blank ones, several files, their places.
+# The last format: bad lines, blank lines, several files, their places.
 sed -e 's/^0:/broken 0:/; 7,$d' test.ffm | sed -n '1,4p' > 1.ffm
 sed -n '5p' test.ffm > second.ffm && printf '\n# end\n0:1:x\n' >> second.ffm
 sed -n '1,4p' test.ffm > first.ffm
@@ -41,7 +42,7 @@ cut -f 2 places.txt | cmp - mixed.txt || fail "--lines changes the scores"
 "$WEIR" predict "$@" --set data.test=1.ffm --out none.txt > predict.out 2> predict.err && fail "a file without a row was scored"
 told "bad lines" "1.ffm:1" predict.err
 ls none.txt* 2> /dev/null && fail "a file of no scores is left"
-# Where every line begins with 1: only the option tells.
+# If every line begins with 1, only the option decides.
 printf '1:1 4:0.5\n1:1 5:0.5\n' > ones.svm
 "$WEIR" train job.yaml --fresh --set data.format=libsvm --set data.train=click.svm --set data.valid=click.svm > train.out 2> train.err || fail "weir train"
 "$WEIR" predict job.yaml --set data.format=libsvm --set data.train=click.svm --set data.test=ones.svm --set data.valid=click.svm --part test --unlabelled --out ones.txt > predict.out 2> predict.err || fail "--unlabelled"

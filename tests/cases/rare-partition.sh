@@ -1,9 +1,10 @@
-# The rate of a push follows the training, not its partition: a rare row learns the same with 1, 16 and 256 partitions, sync and async.
+# The learning rate of a push follows the training, not its partition: a rare row learns the same
+# with 1, 16 and 256 partitions, sync and async.
 . "$(dirname "$0")/../integration/lib.sh"
 
-# 300 rows, one to a batch, all labels 1; id 7 is in the first and in the last alone. The rate of SGD
-# falls linearly from 1 to 0, so the weight of id 7 takes a step of 1 - sigmoid(0) = .5 at rate 1 and
-# one of 1 - sigmoid(.5) = .3775407 at rate 1/300. It ends at .5012585.
+# 300 rows, one per batch, all labels 1; only the first and the last have id 7. The rate of SGD
+# falls linearly from 1 to 0, so the weight of id 7 takes a step of 1 - sigmoid(0) = .5 at rate 1
+# and one of 1 - sigmoid(.5) = .3775407 at rate 1/300. It ends at .5012585.
 awk 'BEGIN { for (i = 0; i < 300; i++) print 1, (i % 299 ? 1000 : 7) ":1" }' > "$DIR/train.svm"
 
 run() { # run MODE PARTITIONS

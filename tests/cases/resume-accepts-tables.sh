@@ -1,4 +1,5 @@
-# A run that goes on keeps the servers' tables, their number and its partitions: what would need others is refused before anything of the run is touched, and a dry run says the same.
+# A resumed run keeps the servers' tables, their number and its partitions. Changes that need others
+# are refused before the run is touched, and a dry run reports the same.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 7, 20 + i % 5 }'; }
 rows 400 > "$DIR/train.svm"
@@ -43,7 +44,8 @@ NEEDS_LENGTH=
 told "--accept tables.dense.optimizer.lr" "train.warm_start" "$DIR/refused.err"
 list | cmp -s - "$DIR/before" || fail "the run was touched by weir restore"
 
-# What no table has to do with is taken, before and after a restore; of a restored run, too, tables stay.
+# Changes that concern no table are accepted, before and after a restore. A restored run also keeps
+# its tables.
 "$WEIR" train --resume "$DIR/job.yaml" --dry-run --set data.seed=2 --accept data.seed > "$DIR/out" 2> "$DIR/accept.err" || fail "a dry run of what is accepted"
 list | cmp -s - "$DIR/before" || fail "the run was touched by a dry run"
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/restore.err" || fail "weir restore"

@@ -1,4 +1,5 @@
-# A run whose best weights are gone, or are no weights, says so before it goes on: a report would name a file that is not there.
+# A run whose best weights are missing or unreadable reports that before it resumes, as its report
+# would name a missing file.
 . "$(dirname "$0")/../integration/lib.sh"
 awk 'BEGIN { for (i = 0; i < 200; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 7, 20 + i % 5 }' > "$DIR/rows.svm"
 cat > "$DIR/job.yaml" <<-JOB
@@ -28,7 +29,7 @@ cp "$RUN/evaluation.json" "$DIR"
 refused evaluation.json
 cp "$DIR/evaluation.json" "$RUN"
 "$WEIR" train --resume "$DIR/job.yaml" --set train.passes=3 > "$DIR/out" 2> "$DIR/resume.err" || fail "the whole run is not resumed"
-rm "$RUN/evaluation.json" "$RUN/best.safetensors" # as it is told
+rm "$RUN/evaluation.json" "$RUN/best.safetensors" # the remedy in the message
 "$WEIR" train --resume "$DIR/job.yaml" --set train.passes=4 --report "$DIR/report.json" > "$DIR/out" 2> "$DIR/resume.err" || fail "it does not go on as told"
 audited
 holds "$DIR/report.json" ".best_pass == 4"

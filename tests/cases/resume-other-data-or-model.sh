@@ -1,4 +1,5 @@
-# A run that is resumed with other data, or as another model, is refused: the keys and both values are named, nothing of it is lost.
+# Resuming a run with other data or another model is refused. The keys and both values are named,
+# and nothing is lost.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v n="$1" -v flip="$2" 'BEGIN { for (i = 1; i <= n; i++) { y = i % 3 == 0; printf "%d %d:1 %d:1\n", flip ? !y : y, 1 + i % 7, 20 + i % 5 } }'; }
 mkdir "$DIR/other" "$DIR/moved"
@@ -31,7 +32,7 @@ refused data.cache auto off --set data.cache=off
 refused data.seed 1 2 --set data.seed=2
 refused train.clip_norm 0 0.5 --set train.clip_norm=0.5
 "$WEIR" train --resume "$DIR/job.yaml" --set data.batch=8 --accept data.batch > "$DIR/refused.err" 2>&1 && fail "resumed with other units"
-told "13 work units" "into 7" "$DIR/refused.err" # and the run is still what it was
+told "13 work units" "into 7" "$DIR/refused.err" # and the run is unchanged
 rm "$RUN/cache"/* # what is cached of the data does not count
 "$WEIR" train --resume "$DIR/job.yaml" --set "train.passes=$PASSES" --set train.pace.batch_ms=0 --set cluster.workers=2 \
 	--set "data.train=$DIR/moved/train.svm" --report "$DIR/report.json" > "$DIR/resume.err" 2>&1 || fail "the same job in another place is not resumed"

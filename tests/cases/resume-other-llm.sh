@@ -1,4 +1,5 @@
-# A language model is resumed, or its weights evaluated, with the same heads, positions, norms, adapters and base alone: others are refused by name.
+# A language model is resumed or evaluated only with the same heads, positions, norms, adapters and
+# base. Others are refused by name.
 . "$(dirname "$0")/../integration/lib.sh"
 awk 'BEGIN { for (i = 0; i < 60; i++) printf "The %dth of many short lines, %d words long.\n", i, i % 7 }' > "$DIR/text.txt"
 cat > "$DIR/job.yaml" <<-JOB
@@ -34,7 +35,7 @@ resumed model.positions --set model.positions=128
 resumed data.sequence --set data.sequence=16
 "$WEIR" eval "$DIR/job.yaml" --weights "$RUN/best.safetensors" --set model.positions=128 --set data.sequence=128 > "$DIR/eval.out" 2> "$DIR/eval.err" ||
 	fail "longer sequences are refused"
-for base in a b; do # two bases of one shape: one as it was trained, the other from another seed
+for base in a b; do # two bases of one shape: as trained, and from another seed
 	"$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/base-$base" --set train.passes=1 --set train.pace.batch_ms=0 \
 		--set "train.seed=$([ $base = a ] && echo 1 || echo 2)" > "$DIR/base.err" 2>&1 || fail "weir train of base $base"
 	"$WEIR" export "$DIR/job.yaml" --set "run_dir=$DIR/base-$base" --set "train.seed=$([ $base = a ] && echo 1 || echo 2)" \

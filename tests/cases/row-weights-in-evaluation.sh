@@ -1,12 +1,14 @@
-# Rows count in AUC, logloss and calibration by their weights, as in training: rows of weight 0 with wrong labels change nothing.
+# AUC, logloss and calibration weight rows as training does: rows of weight 0 with wrong labels
+# change nothing.
 . "$(dirname "$0")/../integration/lib.sh"
-# rows SEED: LABEL and two features; the label follows the first.
+# rows SEED: LABEL and two features; the first decides the label.
 rows() { awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 300; i++) {
 	a = int(rand() * 6) + 1; print (rand() < a / 7 ? 1 : 0), a ":1", int(rand() * 4) + 11 ":1" } }'; }
 rows 1 > "$DIR/train.svm"
 rows 2 > "$DIR/valid.svm"
 rows 3 > "$DIR/plain.svm"
-# The same rows; and each once more with the other label and no weight, and each third one twice, as one of weight 2.
+# The same rows with a copy of each that has the other label and weight 0, and with each third one
+# twice, as one row of weight 2.
 awk '{ w = NR % 3 ? 1 : 2; label = $1; $1 = label ":" w; print; $1 = (1 - label) ":0"; print }' "$DIR/plain.svm" > "$DIR/weighted.svm"
 awk '{ print; if (NR % 3 == 0) print }' "$DIR/plain.svm" > "$DIR/repeated.svm"
 cat > "$DIR/job.yaml" <<-JOB

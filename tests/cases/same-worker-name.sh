@@ -1,4 +1,5 @@
-# The second of two workers that are started with one name is refused by name, and the job goes on with the first to its end.
+# Of two workers started with one name, the second is refused by name, and the job continues with
+# the first to its end.
 . "$(dirname "$0")/../integration/lib.sh"
 
 awk 'BEGIN { srand(3); for (i = 0; i < 400; i++) { a = int(rand() * 9); print (a > 4), a + 1 ":1", int(rand() * 9) + 11 ":1" } }' > "$DIR/train.svm"

@@ -1,4 +1,5 @@
-# Comments, blank lines, qid: and a byte order mark are no content, at the beginning too: nothing is left out, and the scores are those of the bare file.
+# Comments, blank lines, qid: and a byte order mark are ignored, also at the beginning. No row is
+# left out, and the scores are those of the bare file.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 awk 'BEGIN { for (i = 0; i < 100; i++) print i % 2, 1 + i % 2 ":1", 3 + i % 5 ":0.5" }' > bare.svm
@@ -15,7 +16,7 @@ for name in bare noted; do
 	holds report.json ".valid.rows == 100 and .bad_lines == 0"
 	"$WEIR" predict job.yaml --set run_dir="$RUN" --part valid --set data.valid=$name.svm --out $name.txt > predict.out || fail "weir predict of $name.svm"
 done
-# One line of scores for each line of the file.
+# One line of scores per line of the file.
 [ "$(wc -l < noted.txt)" = "$(wc -l < noted.svm)" ] || fail "$(wc -l < noted.txt) lines of scores for $(wc -l < noted.svm) lines"
 [ "$(grep -c . noted.txt)" = 100 ] || fail "$(grep -c . noted.txt) scores, not 100"
 "$WEIR" predict job.yaml --set run_dir="$RUN" --part valid --out again.txt > predict.out || fail "weir predict of bare.svm by the other weights"

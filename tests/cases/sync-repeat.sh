@@ -1,5 +1,6 @@
-# Two synchronous workers and the same seeds give the same file, byte for byte, however fast either of them is; and the same weights when
-# the run is stopped and resumed, or workers, the server or all of it are killed.
+# Two synchronous workers with the same seeds give the same file, byte for byte, however fast either
+# one is. The weights are also the same when the run is stopped and resumed, or when workers, the
+# server or all processes are killed.
 . "$(dirname "$0")/../integration/lib.sh"
 
 awk 'BEGIN { srand(7); for (i = 0; i < 4000; i++) { a = int(rand() * 40); b = int(rand() * 60); print (rand() < (a + b) / 100), a ":1", 100 + b ":1" } }' > "$DIR/train.svm"
@@ -28,13 +29,14 @@ run() { # run NAME SET...
 
 run first
 run again
-# One of them takes three times as long for each batch, as on another machine: the same batches meet.
+# One worker takes three times as long per batch, as on another machine: the same batches meet.
 run slow --set train.pace.batch_ms=2 --set train.pace.slow=one --set train.pace.times=3
 for name in again slow; do
 	cmp "$DIR/run-first/best.safetensors" "$DIR/run-$name/best.safetensors" || fail "run $name learns something else"
 done
 
-# The same rows by key, as those of a server that has begun again lie in another order; all else to the bit.
+# Compares rows by key, as a restarted server stores them in another order; everything else is
+# identical to the bit.
 same_weights() {
 	python3 - "$1" "$2" << 'EOF'
 import json, struct, sys
@@ -57,10 +59,10 @@ sys.exit(bool(different))
 EOF
 }
 
-# steps N: so many have closed.
+# steps N: waits until N steps have closed.
 steps() { status "([.tables[].steps] | max) >= $1"; }
 
-# Until they have ended they hold the locks of their folders.
+# They hold the locks of their folders until they end.
 kill_all() {
 	local p all
 	all=$(left_over)
@@ -74,8 +76,8 @@ kill_all() {
 	done
 }
 
-# Batches last long enough for all of it to happen between the first step and the last of some fifty; one worker is slower, so that the
-# other waits most of the time.
+# Batches last long enough for everything to happen within some fifty steps. One worker is slower,
+# so the other waits most of the time.
 PACE=(--set train.pace.batch_ms=20 --set train.pace.slow=one --set train.pace.times=3)
 for what in stop worker workers server both all; do
 	job $what

@@ -1,4 +1,5 @@
-# After a restore TensorBoard shows one curve: a SessionLog START at the checkpoint's step makes it forget what is beyond.
+# After a restore TensorBoard shows one curve: a SessionLog START at the checkpoint's step makes it
+# drop later points.
 . "$(dirname "$0")/../integration/lib.sh"
 rows() { awk -v seed="$1" 'BEGIN { srand(seed); for (i = 0; i < 400; i++) print (rand() < 0.5 ? 1 : -1), int(rand() * 5) + 1 ":1", int(rand() * 3) + 10 ":1" }'; }
 rows 1 > "$DIR/train.svm"
@@ -14,7 +15,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	checkpoint: {every_steps: 53, keep: 1000}
 JOB
 start_train
-# The first checkpoint lies behind an evaluation, and the curve has points beyond it.
+# The first checkpoint follows an evaluation, and the curve has points after it.
 wait_for 60 "a curve beyond the first checkpoint" status '.checkpoints.written >= 2 and .rows >= 8 * 100'
 stop_train 30
 
@@ -26,7 +27,7 @@ start_train --resume --set "train.passes=$PASSES"
 finish_train 60
 [ "$STATUS" = 0 ] || fail "exit status $STATUS"
 
-# What TensorBoard does: files in the order of their names; a START drops what has its step or a later one.
+# As TensorBoard does: reads files in name order; a START drops points of its step and later ones.
 python3 - "$RUN/events" "$step" <<-'PY' || fail "the curves overlap"
 	import glob, struct, sys
 	def varint(b, i):
@@ -65,7 +66,8 @@ python3 - "$RUN/events" "$step" <<-'PY' || fail "the curves overlap"
 	assert losses == sorted(set(losses)) and len(losses) > 1, losses
 	assert any(s > restored for s in losses), losses
 	valid = [s for s, t in curve if t == b"valid/auc"]
-	assert len(valid) == len(set(valid)) and all(s % 50 == 0 for s in valid) and valid, valid # a pass has 50 batches
+	# A pass has 50 batches.
+	assert len(valid) == len(set(valid)) and all(s % 50 == 0 for s in valid) and valid, valid
 	print(len(losses), "losses and", len(valid), "evaluations after", dropped, "were dropped; starts at", starts)
 PY
 nothing_left

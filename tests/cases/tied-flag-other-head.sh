@@ -1,4 +1,4 @@
-# A head that differs from the embedding counts, even where config.json ties them.
+# A head that differs from the embedding is used, even if config.json ties them.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 make 'llama("none", tie_word_embeddings=True); llama("same", tie_word_embeddings=True, head="model.embed_tokens.weight"); llama("other", tie_word_embeddings=True, head="other")'
@@ -15,7 +15,7 @@ of gpt2 gpt2 6.828872
 of gpt2 gpt2-bare 6.828872
 of gpt2 gpt2-other 6.196564
 
-# Of a head that is the embedding the file may have the head's name alone (safetensors.torch.save_model).
+# A tied head may be in the file under the head's name alone (safetensors.torch.save_model).
 head_only() { # head_only FOLDER EMBEDDING: renames it
 	make "import struct
 b = open('$1/model.safetensors', 'rb').read()
@@ -34,11 +34,11 @@ open("no-embedding/model.safetensors", "wb").write(b.replace(b"model.embed_token
 write_model_job llama no-embedding
 refused "no tensor 'model.embed_tokens.weight'" -- eval "$DIR/job.yaml" --weights "$DIR/no-embedding"
 
-# A head of its own does not go into a model that has none.
+# A separate head does not fit a model without one.
 write_model_job llama none
 refused other "head (tie_word_embeddings) is its own" "the embedding" -- eval "$DIR/job.yaml" --weights "$DIR/other"
 
-# What leaves says what it is, and is the same model.
+# Exports describe themselves, and are the same model.
 write_model_job llama other
 "$WEIR" export "$DIR/job.yaml" --weights "$DIR/other" --format hf --out "$DIR/exported" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export"
 holds "$DIR/exported/config.json" '.tie_word_embeddings == false'

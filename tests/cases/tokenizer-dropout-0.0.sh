@@ -1,4 +1,4 @@
-# A tokenizer takes a "dropout" of 0.0 as 0 and null, and refuses any other number by name.
+# A tokenizer accepts a "dropout" of 0.0, 0 or null, and refuses any other number by name.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 tokenize() { # tokenize DROPOUT

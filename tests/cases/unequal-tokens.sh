@@ -1,9 +1,9 @@
-# Synchronous workers whose batches count unequal tokens, or rows, or rows of unequal weights, learn what one worker with the
-# larger batch does.
+# Synchronous workers whose batches differ in tokens, rows or row weights learn the same as one
+# worker with the larger batch.
 . "$(dirname "$0")/../integration/lib.sh"
 
-# Pairs of short and long completions, so that batches of two have some 4 and some 50 tokens that
-# count; then prompts that are longer than a sequence, so that nothing of theirs counts.
+# Pairs of short and long completions, so that batches of two have between 4 and 50 counted tokens.
+# Then prompts longer than a sequence, which count no token.
 python3 - "$DIR" << 'EOF'
 import json, random, sys
 random.seed(3)
@@ -16,10 +16,11 @@ with open(sys.argv[1] + "/train.jsonl", "w") as out:
                 row = {"prompt": text(90), "completion": "x"}
             out.write(json.dumps(row) + "\n")
 with open(sys.argv[1] + "/train.svm", "w") as out:
-    for i in range(406):  # the last batch of 8 is one of 6; of 4 by two workers, a whole one and one of 2
+    # The last batch of 8 has 6 rows; of batches of 4 by two workers, one is full and one has 2.
+    for i in range(406):
         a, b = random.randrange(30), random.randrange(50)
         out.write("%d %d:1 %d:1\n" % (random.random() < (a + b) / 80, a, 100 + b))
-# Weights from 0 to 30, in runs: batches whose rows all weigh 0 meet others whose rows weigh much.
+# Weights from 0 to 30, in runs: batches whose rows all weigh 0 meet batches of large weight.
 with open(sys.argv[1] + "/weighted.svm", "w") as out:
     for i in range(406):
         a, b = random.randrange(30), random.randrange(50)
@@ -55,8 +56,8 @@ run() { # run JOB WORKERS BATCH
 		fail "training of $1 with $2 workers"
 }
 
-# Sums in another order: some hundred additions of fp32 in each of some fifty steps of rate .1 and
-# gradients below 1 differ by far less than 1e-5. The mean of means differs by more than .01.
+# Only the order of sums differs: some hundred fp32 additions in each of some fifty steps of rate .1
+# and gradients below 1 differ by far less than 1e-5. The mean of means differs by more than .01.
 alike() { # alike JOB WORKERS
 	python3 - "$DIR/run-$1-1/best.safetensors" "$DIR/run-$1-$2/best.safetensors" << 'EOF' || fail "$1: $2 workers learn something else than one"
 import json, struct, sys

@@ -1,4 +1,5 @@
-# Weight decay shrinks matrices, token embeddings among them, and leaves biases and norms alone, unless the job says otherwise; on servers and in local rounds.
+# Weight decay shrinks matrices, including token embeddings, and spares biases and norms, unless the
+# job says otherwise; on servers and in local rounds.
 . "$(dirname "$0")/../integration/lib.sh"
 
 awk 'BEGIN { srand(2); for (i = 0; i < 600; i++) printf "%s ", substr("the cat sat on a mat and so did we all then", 1 + int(rand() * 20), 3 + int(rand() * 9)) }' > "$DIR/train.txt"
@@ -20,7 +21,8 @@ EOF
 	"$WEIR" train "$DIR/job.yaml" "$@" > "$DIR/train.out" 2> "$DIR/train.err" || fail "training ($name)"
 }
 
-# shrunk NAME KIND LEAST MOST: what weight decay has left of the tensors of one dimension, or of two.
+# shrunk NAME KIND LEAST MOST: checks how far weight decay shrank the tensors with one dimension, or
+# two.
 shrunk() {
 	python3 - "$DIR/run-plain/best.safetensors" "$DIR/run-$1/best.safetensors" "${@:2}" << 'EOF' || fail "$1: $2"
 import json, struct, sys

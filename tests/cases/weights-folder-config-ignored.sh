@@ -30,7 +30,7 @@ loss_is 6.828872 --weights "$DIR/g"
 not_of g-eps layer_norm_epsilon 0.1 1e-05
 not_of g-heads n_head 2 4
 
-# The right values, each of its own model.
+# The right values, each for its own model.
 of() { write_model_job "$1" "$2" && loss_is "$3" --weights "$DIR/$2"; }
 of llama heads 6.015393
 of llama eps 6.144859
@@ -39,7 +39,7 @@ of llama linear 6.161438
 of gpt2 g-eps 6.844063
 of gpt2 g-heads 6.797007
 
-# A folder of model.from that is gone, and one that has config.json alone.
+# A folder of model.from that is gone, and one with config.json alone.
 write_model_job llama gone
 refused model.from gone/config.json "what the model is" -- eval "$DIR/job.yaml" --weights "$DIR/a"
 mkdir "$DIR/gone" && cp "$DIR/a/config.json" "$DIR/gone"

@@ -1,9 +1,11 @@
-/* Preloaded into a program (LD_PRELOAD): a disk that goes wrong on command. It concerns files and folders whose path has WEIR_BAD_PATH in it, while the file named by
- * WEIR_BAD_WHEN is there. That file says what goes wrong, one fault a line:
+/* Preloaded into a program (LD_PRELOAD): a disk that fails on command. It affects files and folders
+ * whose path contains WEIR_BAD_PATH, while the file WEIR_BAD_WHEN exists. That file lists the
+ * faults, one per line:
  *
- *   sync EIO         what syncs fails (fsync, fdatasync)
- *   write ENOSPC     what writes or reserves fails (write, pwrite, writev, pwritev, ftruncate to a larger size, fallocate); EDQUOT and EIO likewise
- *   sync 3000        what syncs takes so many milliseconds more */
+ *   sync EIO       syncs fail (fsync, fdatasync)
+ *   write ENOSPC   writes and reservations fail (write, pwrite, writev, pwritev, ftruncate to a
+ *                  larger size, fallocate); also EDQUOT and EIO
+ *   sync 3000      syncs take this many milliseconds more */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +43,7 @@ static bool is_concerned(int fd)
 	return strstr(path, part) != NULL;
 }
 
-/* The word behind `what` in the file; false: nothing is wrong with it. */
+/* Reads the word after `what` in the file; false: there is no fault of this kind. */
 static bool find_fault(const char *what, char fault[16])
 {
 	const char *when = getenv("WEIR_BAD_WHEN");
@@ -61,7 +63,7 @@ static bool find_fault(const char *what, char fault[16])
 	return false;
 }
 
-/* Whether the call fails, with errno set; one that is to be late has waited. */
+/* Whether the call fails, with errno set. A delayed call waits here. */
 static bool goes_wrong(int fd, const char *what)
 {
 	const int kept = errno;

@@ -1,4 +1,5 @@
-/* drop_unsynced TRACE FOLDER SEED: what a machine's death would have taken from a folder whose writer was killed (image.h). Prints the bytes. */
+/* drop_unsynced TRACE FOLDER SEED: removes from the folder of a killed program what the death of
+ * its machine would have lost (image.h). Prints the number of bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 

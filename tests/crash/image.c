@@ -13,11 +13,11 @@
 #include "common/base/limits.h"
 #include "common/base/prng.h"
 
-#define SECTOR       512u /* what a disk writes whole */
-#define SUBSETS_OF   4u   /* up to so many unsynced writes: every subset of them */
-#define SINGLES_MAX  8u   /* of more of them: writes that are lost or kept alone, the last ones */
+#define SECTOR       512u /* bytes that a disk writes atomically */
+#define SUBSETS_OF   4u   /* up to this many unsynced writes: every subset */
+#define SINGLES_MAX  8u   /* beyond: each of the last ones lost or kept alone */
 #define RANDOM_FATES 3u
-#define NAMES_MAX    8u /* unsynced changes of names: every beginning of so many */
+#define NAMES_MAX    8u /* maximum number of unsynced name changes; every prefix of them */
 
 static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void die(const char *format, ...)
@@ -48,7 +48,8 @@ void image_mark(const char *trace_file, const char *text)
 		die("a mark of %u bytes", op.text_bytes);
 	memcpy(whole, &op, sizeof op);
 	memcpy(whole + sizeof op, text, op.text_bytes);
-	const ssize_t bytes = (ssize_t)(sizeof op + op.text_bytes); /* in one write: others append too */
+	/* In one write, as other processes append too. */
+	const ssize_t bytes = (ssize_t)(sizeof op + op.text_bytes);
 	int fd = open(trace_file, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0 || write(fd, whole, (size_t)bytes) != bytes || close(fd) != 0)
 		die("%s: %s", trace_file, strerror(errno));
@@ -71,7 +72,7 @@ struct trace *trace_load(const char *path)
 	}
 	close(fd);
 	for (size_t at = 0; at + sizeof(struct trace_op) <= size;) {
-		struct trace_op *op = must(malloc(sizeof *op)); /* aligned, unlike the bytes */
+		struct trace_op *op = must(malloc(sizeof *op)); /* an aligned copy of the header */
 		memcpy(op, t->bytes + at, sizeof *op);
 		size_t whole = sizeof *op + op->text_bytes + op->data_bytes;
 		if (op->magic != TRACE_MAGIC)
@@ -111,20 +112,22 @@ void image_marks(const struct trace *t, size_t moment, void (*visit)(void *arg, 
 			visit(arg, t->events[i].text);
 }
 
-/* --- What has surely happened at a moment */
+/* --- Effects that are certain at a moment */
 
 #define NO_FILE SIZE_MAX
 
 struct view {
 	size_t moment;
-	size_t *file;   /* (moment) the event its file was first met at: files are told apart by it, inodes are used again */
+	/* (moment) The event at which its file first appeared. It identifies files, as inodes are
+	 * reused. */
+	size_t *file;
 	bool *synced;   /* (moment) */
 	size_t *writes; /* (writes_count) unsynced changes of data, in order */
 	size_t *names;  /* (names_count) unsynced changes of names, in order */
 	size_t writes_count, names_count;
 };
 
-struct known { /* a file or, by its path, a folder */
+struct known { /* a file, or a folder by its path */
 	uint64_t inode;
 	const char *folder;
 	size_t folder_bytes, event;
@@ -178,7 +181,7 @@ static bool is_name(uint32_t kind)
 	       kind == TRACE_MKDIR;
 }
 
-/* The name that a change of names changes last: its folder's sync is what makes it durable. */
+/* The last name that a change affects. A sync of its folder makes the change durable. */
 static const char *changed_name(const struct trace_event *e)
 {
 	return e->text2[0] ? e->text2 : e->text;
@@ -252,8 +255,10 @@ static void view_free(struct view *v)
 enum writes_fate { LOSE_ALL, KEEP_ALL, TEAR_ONE, LOSE_ONE, KEEP_ONE, SUBSET, SOME };
 struct fate {
 	enum writes_fate writes;
-	size_t which; /* TEAR_ONE, LOSE_ONE, KEEP_ONE: number among the unsynced writes; SUBSET: bits of those kept; SOME: seed */
-	size_t names; /* unsynced changes of names that are kept, the first ones */
+	/* TEAR_ONE, LOSE_ONE, KEEP_ONE: number of an unsynced write. SUBSET: bits of the kept writes.
+	 * SOME: seed. */
+	size_t which;
+	size_t names; /* number of unsynced name changes that survive, from the first */
 };
 #define FATES_MAX (2u + NAMES_MAX + (1u << SUBSETS_OF) + SUBSETS_OF + 2 * SINGLES_MAX + RANDOM_FATES)
 
@@ -290,7 +295,7 @@ static size_t list_fates(const struct view *v, struct fate out[FATES_MAX])
 	return v->writes_count <= SUBSETS_OF ? list_few(v, out, n) : list_many(v, out, n);
 }
 
-/* Bytes of write `event` that reach the disk. Changes of size do whole or not at all. */
+/* Bytes of write `event` that reach the disk. A change of size happens completely or not at all. */
 static uint64_t kept_bytes(const struct trace *t, const struct view *v, const struct fate *f, size_t event)
 {
 	const struct trace_op *op = t->events[event].op;
@@ -367,7 +372,7 @@ static void name_put(struct names *n, const char *path, size_t file)
 	n->list[n->count++] = (struct entry){must(strdup(path)), file};
 }
 
-/* Renames a file, or a folder with all that is in it. What is not there (its own creation was lost) stays so. */
+/* Renames a file, or a folder with its content. A name whose creation was lost stays missing. */
 static void name_move(struct names *n, const char *from, const char *to)
 {
 	size_t length = strlen(from);
@@ -400,7 +405,7 @@ static void name_apply(struct names *n, const struct trace_event *e, size_t even
 {
 	size_t at;
 	switch (e->op->kind) {
-	case TRACE_OPEN: /* of one that the trace has seen: it keeps its events */
+	case TRACE_OPEN: /* a file that the trace knows keeps its events */
 		if (name_find(n, e->text) == SIZE_MAX)
 			name_put(n, e->text, event);
 		break;
@@ -511,9 +516,10 @@ void image_build(const struct trace *t, size_t moment, size_t fate, const char *
 	view_free(v);
 }
 
-/* --- Taking away */
+/* --- Dropping unsynced data */
 
-/* The file keeps its unsynced writes up to a point that the seed chooses, or all, or none; of those behind it, it keeps some. */
+/* The file keeps its unsynced writes up to a point that the seed chooses, or all, or none. Of the
+ * later ones it keeps some. */
 static bool survives(uint64_t seed, size_t file, size_t number, size_t of)
 {
 	uint64_t point = prng_mix(seed, file, 0) % (of + 1);
@@ -530,7 +536,8 @@ static void zero(int fd, uint64_t offset, uint64_t bytes)
 	}
 }
 
-/* Files are taken to be appended to only: a lost write leaves zeros, and the file ends where the last kept operation does. */
+/* Assumes files that are only appended to: a lost write leaves zeros, and the file ends with the
+ * last operation kept. */
 static uint64_t drop_from_file(const struct trace *t, const struct view *v, size_t file, const char *path, uint64_t seed)
 {
 	size_t open_count = 0, number = 0;
@@ -546,7 +553,7 @@ static uint64_t drop_from_file(const struct trace *t, const struct view *v, size
 		if (v->file[i] != file || !is_data(op->kind))
 			continue;
 		bool kept = v->synced[i] || survives(seed, file, number++, open_count);
-		if (op->kind == TRACE_RESIZE) { /* a cut cannot be undone: what was there is gone */
+		if (op->kind == TRACE_RESIZE) { /* cannot be undone: the old data is gone */
 			size = content = op->offset;
 		} else if (op->kind == TRACE_WRITE && !kept && op->offset >= content) {
 			zero(fd, op->offset, op->bytes);

@@ -1,8 +1,11 @@
-/* What a machine that dies leaves on its disk. A trace (trace.h), a moment (how many of its operations had happened) and a fate: what of the
- * operations no sync covers has reached the disk.
+/* The disk of a machine that dies. Its content follows from a trace (trace.h), a moment (the number
+ * of completed operations) and a fate: which of the operations that no sync covers reached the
+ * disk.
  *
- * The model is harsher than a journaling file system. Data of a file: everything before its last sync is there; of later writes any subset is,
- * in any order, the last one perhaps torn. Names in a folder: everything before the folder's last sync is there; later changes are lost from some point on. */
+ * The model is harsher than a journaling file system. All of a file's data before its last sync
+ * survives. Of later writes any subset survives, in any order, and the last one may be torn. All
+ * names in a folder before the folder's last sync survive. Later changes of names are lost from
+ * some point on. */
 #ifndef WEIR_IMAGE_H
 #define WEIR_IMAGE_H
 
@@ -14,8 +17,8 @@
 struct trace_event {
 	const struct trace_op *op;
 	const char *text, *text2; /* "" when the operation has none */
-	const uint8_t *data;      /* NULL: only the range is known */
-	uint64_t at;              /* byte of the trace */
+	const uint8_t *data;      /* NULL: the trace has only the range */
+	uint64_t at;              /* offset in the trace */
 };
 
 struct trace {
@@ -24,23 +27,27 @@ struct trace {
 	size_t count;
 };
 
-/* Ends the process with a message when the file is no trace. An operation that is cut off at the end (the program was killed) is left out. */
+/* Loads a trace. An operation that was cut off at the end, when the program was killed, is left
+ * out. Ends the process with a message if the file is not a trace. */
 struct trace *trace_load(const char *path);
 void trace_free(struct trace *t);
 
-/* How many fates image_build knows for the moment after `moment` operations. Of few unsynced writes: every subset, and all with one torn. Of many: all
- * lost, all kept, the last torn, each one lost alone, each one kept alone, some at random. Of unsynced changes of names: every
- * beginning, with all writes; and none, without. Never 0. */
+/* The number of fates for the moment after `moment` operations; never 0. Few unsynced writes: every
+ * subset, and all with one torn. Many: all lost, all kept, the last torn, each one lost alone, each
+ * one kept alone, some random subsets. Unsynced name changes: every prefix with all writes, and
+ * none without writes. */
 size_t image_fates(const struct trace *t, size_t moment);
-/* Makes `folder` (new or empty) what fate `fate` (below image_fates) of that moment leaves. Ends the process when it cannot. */
+/* Fills `folder` (new or empty) with what fate `fate` (below image_fates) of that moment leaves.
+ * Ends the process on failure. */
 void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder);
-/* Appends a mark to the trace that this program, or another, is recorded in. Ends the process when it cannot. */
+/* Appends a mark to the trace of this or another program. Ends the process on failure. */
 void image_mark(const char *trace_file, const char *text);
-/* The marks before the moment: calls visit for each, in order. */
+/* Calls visit for each mark before the moment, in order. */
 void image_marks(const struct trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg);
 
-/* A program under interpose.c was killed and `folder` is as it left it, everything in the page cache included: takes away what was not synced, or a part of
- * it that `seed` chooses. Returns the bytes taken away. The trace may be of ranges only. */
+/* Removes unsynced data, or a part of it that `seed` chooses, from the folder of a killed program
+ * that ran under interpose.c. The folder still has everything from the page cache. Returns the
+ * number of bytes removed. The trace may have ranges only. */
 uint64_t image_drop_unsynced(const struct trace *t, const char *folder, uint64_t seed);
 
 #endif

@@ -1,5 +1,6 @@
-/* The crash model itself: a child under interpose.c writes, syncs and renames; images of every moment then hold what they must, and lose what they
- * may. WEIR_INTERPOSE names the library. */
+/* Tests the crash model. A child under interpose.c writes, syncs and renames. Images of every
+ * moment must keep what the model promises, and lose what it allows. WEIR_INTERPOSE names the
+ * library. */
 #include "tests/crash/image.h"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 static char base[256], folder[300], trace_file[300];
 
-/* --- The child: a log that is appended to and synced now and then, a file that is replaced by rename */
+/* --- The child: appends to a log with some syncs, and replaces a file by rename */
 
 static void need(bool ok, const char *what)
 {
@@ -69,7 +70,7 @@ static int child(void)
 	return 0;
 }
 
-/* Another: two files that exchange their names, the one that is named "spare" being written. */
+/* Another child: two files exchange their names, and the one named "spare" is written. */
 static int exchanging_child(void)
 {
 	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,7 +109,7 @@ static struct trace *record(const char *ranges, const char *mode)
 	return trace_load(trace_file);
 }
 
-/* The fill of block i of a file, '.' for zeros or nothing, '?' for a torn one. */
+/* The fill byte of block i of a file; '.' for zeros or the end, '?' for a torn block. */
 static char fill_of(const char *path, unsigned i)
 {
 	char bytes[BLOCK] = {0};
@@ -158,7 +159,7 @@ static void test_images(void **state)
 				assert_true(fill_of(log, 0) == 'a' && fill_of(log, 1) == 'b');
 			if (m.abcd)
 				assert_true(c == 'c' && d == 'd');
-			assert_true(now == '-' || now == 'n'); /* synced before its name: never half */
+			assert_true(now == '-' || now == 'n'); /* synced before its rename: never torn */
 			if (m.current && !m.abcd && moment < t->count - 2)
 				assert_true(now == 'n');
 			c_kept |= c == 'c' && !m.abcd;
@@ -177,7 +178,7 @@ static void visit_vote(void *arg, const char *text)
 	*(char *)arg = text[0];
 }
 
-/* The name is the old file's or the new one's, both whole. */
+/* The name leads to the old or the new file, and both are whole. */
 static void test_exchanging(void **state)
 {
 	(void)state;

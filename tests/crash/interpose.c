@@ -1,6 +1,7 @@
-/* Preloaded into a program (LD_PRELOAD): records into a trace (trace.h) what it does to the files of one folder. Calls go through unchanged. An
- * operation and its record are made under one lock, so that the trace has the order the file system saw; a sync is recorded
- * once it is over, with the byte of the trace that it began at. */
+/* Preloaded into a program (LD_PRELOAD): records what the program does to the files of one folder
+ * into a trace (trace.h). Calls pass through unchanged. One lock covers an operation and its
+ * record, so the trace has the file system's order. A sync is recorded at its end, with the byte of
+ * the trace at which it began. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@ static struct {
 	bool ready, ranges;
 	int trace;
 	char root[PATH_MAX];
-	const char *skip; /* NULL: nothing */
+	const char *skip; /* NULL: nothing is skipped */
 	size_t root_bytes;
 	struct tracked files[DESCRIPTORS_MAX];
 } it = {.lock = PTHREAD_MUTEX_INITIALIZER, .trace = -1};
@@ -85,7 +86,8 @@ static bool is_skipped(const char *path)
 	return false;
 }
 
-/* The path relative to the root, without doubled slashes and "./"; false when it lies elsewhere. "" is the root itself. */
+/* Returns the path relative to the root, without doubled slashes and "./". "" is the root itself.
+ * False for paths outside. */
 static bool inside(const char *path, char out[PATH_MAX])
 {
 	char whole[2 * PATH_MAX];
@@ -315,7 +317,7 @@ EXPORT int ftruncate64(int fd, off64_t size)
 	return ftruncate(fd, size);
 }
 
-/* With FALLOC_FL_KEEP_SIZE nothing can be seen afterwards. */
+/* With FALLOC_FL_KEEP_SIZE the call has no visible effect. */
 EXPORT int fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
 	pthread_mutex_lock(&it.lock);
@@ -376,7 +378,7 @@ EXPORT int fdatasync(int fd)
 
 /* --- The end */
 
-/* Not between an operation of another thread and its record. */
+/* Keeps the process alive until another thread's operation is recorded. */
 EXPORT _Noreturn void _exit(int status)
 {
 	pthread_mutex_lock(&it.lock);
@@ -384,7 +386,7 @@ EXPORT _Noreturn void _exit(int status)
 	__builtin_unreachable();
 }
 
-/* --- Names that come and go */
+/* --- Creating and removing names */
 
 static int two_names(enum trace_kind kind, const char *from, const char *to, int (*call)(const char *, const char *))
 {
@@ -403,7 +405,7 @@ EXPORT int rename(const char *from, const char *to)
 {
 	return two_names(TRACE_RENAME, from, to, REAL(rename));
 }
-/* By paths as they are; nobody exchanges names in another folder. */
+/* Takes paths as they are, because nobody exchanges names in another folder. */
 static int exchange(const char *from, const char *to)
 {
 	return REAL(renameat2)(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
@@ -440,7 +442,7 @@ EXPORT int rmdir(const char *path)
 {
 	return one_name(TRACE_REMOVE, path, REAL(rmdir));
 }
-EXPORT int remove(const char *path) /* the C library's does not call the two above */
+EXPORT int remove(const char *path) /* the C library's remove does not call the two above */
 {
 	return one_name(TRACE_REMOVE, path, REAL(remove));
 }

@@ -1,6 +1,8 @@
-/* Every crash of a journal that is cut: the operations of journal_history.h on real files, under interpose.c. Then, for every moment of that and every fate
- * (image.h), the journal is opened in the folder that a machine which died then leaves: its channels hold what they held after one of the operations,
- * none that was told to be durable is missing, and the journal goes on from there. WEIR_INTERPOSE names the recording library. */
+/* Every crash of a journal that is cut. A child executes journal_history.h on real files under
+ * interpose.c. For every moment and every fate (image.h), the test opens the journal in the
+ * resulting folder. The channels hold what they held after one of the operations, nothing that was
+ * reported durable is missing, and the journal continues from there. WEIR_INTERPOSE names the
+ * recording library. */
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "tests/crash/image.h"
 #include "tests/unit/server/log/journal_history.h"
 
-enum { GO_ON = 8 /* operations behind a recovery */ };
+enum { GO_ON = 8 /* operations after a recovery */ };
 
 static char base[64], folder[128], trace_file[128];
 
@@ -97,7 +99,8 @@ static void take_mark(void *arg, const char *text)
 }
 
 struct outcomes {
-	uint64_t images, lost, kept; /* lost: without a cut that had been made; kept: with one that was not durable */
+	/* lost: images without a cut that was made; kept: with a cut that was not durable. */
+	uint64_t images, lost, kept;
 };
 
 static uint64_t cuts_after(uint32_t operations)
@@ -136,7 +139,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* The moment behind it has the same folders, and more was told. */
+/* The next moment has the same folders and more reports. */
 static bool is_seen_later(const struct trace *t, size_t moment)
 {
 	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);

@@ -14,7 +14,7 @@
 #include "server/service/server_internal.h"
 #include "state.pb-c.h"
 
-#define MEMORY_BUDGET ((3u << 20) + (64u << 10)) /* RocksDB's least, and room for a few rows */
+#define MEMORY_BUDGET ((3u << 20) + (64u << 10)) /* RocksDB's minimum, and a few rows */
 #define SEGMENT_BYTES (8u << 10)
 #define WAIT_MS       20000
 
@@ -104,7 +104,7 @@ void job_stop(struct job *j)
 	rpc_destroy(j->rpc);
 }
 
-/* --- On the server's loops */
+/* --- Calls on the server's loops */
 
 struct visit {
 	pthread_mutex_t lock;
@@ -148,7 +148,7 @@ static void flush_ledger(void *arg)
 		visit_end(v);
 }
 
-/* Posts what ends `count` times. */
+/* Posts `run`; visit_wait waits for `count` calls of visit_end. */
 static void visit_begin(struct visit *v, struct server *s, struct rpc_loop *loop, void (*run)(void *arg), uint32_t count)
 {
 	*v = (struct visit){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .server = s, .left = count};
@@ -229,7 +229,7 @@ static weir_status train_unit(struct job *j, const weir_unit *u, const struct jo
 		status = weir_unit_commit(j->client, u, err);
 	if (!status && e->committed)
 		e->committed(e->arg, u->pass, u->unit);
-	if (!status && e->flush) { /* all of the ledger's log is durable now, as a snapshot needs it */
+	if (!status && e->flush) { /* makes all of the ledger's log durable, as a snapshot needs it */
 		visit_begin(&flush, j->server, j->server->ledger_loop, flush_ledger, 1);
 		visit_wait(&flush);
 	}
@@ -252,7 +252,7 @@ weir_status job_train(struct job *j, const struct job_events *events, weir_error
 	}
 }
 
-/* --- Looking */
+/* --- Reading values */
 
 weir_status job_read(struct job *j, struct job_values *out, weir_error *err)
 {
@@ -267,7 +267,7 @@ weir_status job_read(struct job *j, struct job_values *out, weir_error *err)
 	return status ? status : weir_wait(j->client, ticket, WAIT_MS, err);
 }
 
-#define PART_ASYNC (1u << 0) /* libweir's parts of this job's batches */
+#define PART_ASYNC (1u << 0) /* libweir's parts of a batch in this job */
 #define PART_SYNC  (1u << 1)
 
 static void set_batch(struct job_applied *a, uint64_t key, uint32_t batch, uint64_t parts)
@@ -282,7 +282,7 @@ static void set_batch(struct job_applied *a, uint64_t key, uint32_t batch, uint6
 	a->stepped[pass][unit][batch] = parts & PART_SYNC;
 }
 
-/* A closed unit has been applied whole: nothing of this job is ever left out. */
+/* A closed unit was applied completely, as this job leaves no batch out. */
 static void set_closed(struct job_applied *a, uint64_t key)
 {
 	for (uint32_t b = 0; b < BATCHES; b++)

@@ -1,10 +1,14 @@
-/* Every crash of a real server: the job of scenario.h runs under interpose.c, dies in the middle, goes on, and ends. Then, for every moment of that
- * and every fate (image.h), a server starts on the folder that a machine which died then leaves: it opens; whatever it had acknowledged is
- * there; its rows are exactly the sums of what its partitions say they have applied; and the job goes on to the exact end. Some of these servers die again
- * while they recover. And with any bit of a folder flipped, a server says which file is damaged, or the bit meant nothing.
+/* Every crash of a real server. The job of scenario.h runs under interpose.c, dies in the middle,
+ * restarts, and ends. For every moment of that and every fate (image.h), a server starts on the
+ * resulting folder. It opens, has everything that it acknowledged, and its rows are exactly the
+ * sums of the batches that its partitions report. The job then continues to the exact end. Some of
+ * these servers die again during recovery. And with any bit of a folder flipped, a server names the
+ * damaged file, or the bit has no effect.
  *
- *   test_crash_server [MOMENTS [BITS [PROCESSES]]]   looks at every MOMENTS-th moment, and flips every BITS-th bit
- * WEIR_INTERPOSE names the recording library. Each folder is opened by a process of its own, so that a crash or a hang is one failure. */
+ *   test_crash_server [MOMENTS [BITS [PROCESSES]]]
+ *
+ * Tests every MOMENTS-th moment, and flips every BITS-th bit. WEIR_INTERPOSE names the recording
+ * library. A process of its own opens each folder, so that a crash or a hang is one failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -25,18 +29,19 @@
 
 #define MOMENTS_DEFAULT   97u
 #define BITS_DEFAULT      9973u
-#define PROCESSES_DEFAULT 6u /* most of the time they wait */
+#define PROCESSES_DEFAULT 6u /* they mostly wait */
 #define PROCESSES_MAX     64u
-#define SECONDS_MAX       60u /* for one folder */
-#define IMAGES_MAX        64u /* of one moment, on average */
+#define SECONDS_MAX       60u /* per folder */
+#define IMAGES_MAX        64u /* per moment, on average */
 #define FLIPS_MIN         12u
 #define FAILURES_SHOWN    20u
 #define PATH_BYTES        512u
-#define FIRST_PUSHES      13u /* of the process that dies, in the middle of its unit */
-#define SECOND_PUSHES     2u  /* of those that die again, */
-#define SECOND_DEATHS     8u  /* after so many of the crashes when all moments are looked at, else one, */
-#define SECOND_EVERY      13u /* at every such moment of theirs at least, as their traces are short */
-#define MARK_BUILT        "built"
+#define FIRST_PUSHES      13u /* pushes before the first death, in the middle of a unit */
+#define SECOND_PUSHES     2u  /* pushes before a second death */
+/* Number of crashes followed by a second death when MOMENTS is 1; else one. */
+#define SECOND_DEATHS 8u
+#define SECOND_EVERY  13u /* maximum stride of moments after it, as those traces are short */
+#define MARK_BUILT    "built"
 
 enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, REFUSED_FOLDER = 11, LOST = 12 };
 
@@ -109,7 +114,8 @@ static int sync_one(const char *path, const struct stat *s, int flag, struct FTW
 	return 0;
 }
 
-/* The folder of an earlier crash, all of it on the disk, and what had been told by then. */
+/* Begins with the folder of an earlier crash, as data that is on disk, and the reports up to
+ * then. */
 static void begin_with(const char *crashed, size_t moment, size_t fate, const char *folder, struct recorder *r)
 {
 	struct trace *t = trace_load(crashed);
@@ -121,7 +127,7 @@ static void begin_with(const char *crashed, size_t moment, size_t fate, const ch
 	trace_free(t);
 }
 
-/* A child of this program: argv is what run_recorded says. */
+/* Runs in a child of this program; run_recorded gives argv. */
 static int run_scenario(char **argv)
 {
 	const char *trace = argv[0], *folder = argv[1];
@@ -145,7 +151,7 @@ static int run_scenario(char **argv)
 	return 0;
 }
 
-/* A server has done all that is to be crashed: a job in which it no longer does proves less than is said. */
+/* Checks that the job still covers journal truncation and compaction. */
 static void check_coverage(const struct trace *t)
 {
 	uint32_t journals = 0, tables = 0;
@@ -160,8 +166,9 @@ static void check_coverage(const struct trace *t)
 		print_and_exit("the job", "no journal was truncated, or nothing was compacted");
 }
 
-/* Runs the job on the folder under the recorder: it dies after so many pushes (0: it goes on to the end). crashed: a trace whose crash, moment and fate, the
- * folder begins with; NULL: with what is there. */
+/* Runs the job on the folder under the recorder. It dies after `pushes` pushes (0: runs to the
+ * end). crashed: a trace whose crash at moment and fate the folder begins with; NULL: the folder as
+ * it is. */
 static void run_recorded(const char *trace, const char *folder, uint32_t pushes, const char *crashed, size_t moment, size_t fate)
 {
 	int status;
@@ -183,9 +190,9 @@ static void run_recorded(const char *trace, const char *folder, uint32_t pushes,
 		print_and_exit("the job", "failed under the recorder");
 }
 
-/* --- What a recovered server holds */
+/* --- Checks of a recovered server */
 
-struct was_told { /* what the trainer had been told before the machine died */
+struct was_told { /* what the trainer was told before the machine died */
 	bool pushed[PASSES][UNITS][BATCHES], committed[PASSES][UNITS];
 	uint32_t pushes;
 };
@@ -242,7 +249,8 @@ static void look(struct job *j, struct job_applied applied[PARTITIONS])
 		job_applied(j, p, &applied[p]);
 }
 
-/* The rows are what the partitions say. Nobody pushes, but a step that the ledger had closed may come to the partitions now: then it is read again. */
+/* The rows match the partitions' reports. Nobody pushes, but partitions may still receive a step
+ * that the ledger had closed; then they are read again. */
 static weir_status check_sums(struct job *j, weir_error *err)
 {
 	struct job_applied before[PARTITIONS], after[PARTITIONS];
@@ -282,7 +290,7 @@ static ProtobufCMessage *ask(struct job *j, struct rpc_channel *channel, enum rp
 	return m;
 }
 
-/* The ledger and the partitions agree on every part, and none came twice. */
+/* The ledger and the partitions agree on every part, and no part was applied twice. */
 static void check_audit(struct job *j)
 {
 	struct rpc_channel *channel = NULL;
@@ -314,7 +322,7 @@ static void check_audit(struct job *j)
 	rpc_loop_destroy(loop);
 }
 
-/* Every batch is in every row once. */
+/* Every row has every batch once. */
 static void check_end(struct job *j)
 {
 	struct job_applied all[PARTITIONS];
@@ -343,7 +351,7 @@ static int check_image(const char *folder, const struct was_told *told)
 	struct job j;
 	weir_error err = {0};
 	need(job_start(&j, &(struct job_options){.folder = folder, .failed = on_failed}, &err), "the server does not start", &err);
-	look(&j, applied); /* before anybody has joined */
+	look(&j, applied); /* before a trainer joins */
 	need(job_join(&j, &err), "join", &err);
 	check_told(told, applied, job_step_partition(&j));
 	need(check_sums(&j, &err), "reading", &err);
@@ -353,7 +361,7 @@ static int check_image(const char *folder, const struct was_told *told)
 	return FINE;
 }
 
-/* --- Folders, each looked at by a process of its own */
+/* --- Folders, each tested by a process of its own */
 
 static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
 {
@@ -388,7 +396,8 @@ static void show(const char *what, const char *path, int status)
 		fprintf(stderr, "%s: %s", what, text);
 }
 
-/* Runs look_at in a child whose words go to a file; its outcome. One that is killed, hangs or says WRONG is shown. */
+/* Runs look_at in a child whose output goes to a file, and returns its outcome. Shows the output if
+ * it is killed, hangs, or returns WRONG. */
 static int in_child(const char *what, const char *words, int (*look_at)(void *arg), void *arg)
 {
 	int status;
@@ -423,20 +432,23 @@ static int look_at_crash(void *arg)
 	return check_image(c->folder, &told);
 }
 
-/* A mark changes no disk: the moment behind it has the same folders, and more was told. */
+/* A mark changes no disk: the next moment has the same folders and more reports. */
 static bool is_seen_later(const struct trace *t, size_t moment)
 {
 	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
 }
 
-/* --- Which folders there are. Many moments and fates leave the same one: it is looked at once, as of the last such moment, when most had been told. */
+/* --- The set of folders
+ *
+ * Many moments and fates leave the same folder. It is tested once, for the last such moment, which
+ * has the most reports. */
 
 struct image {
 	uint64_t hash;
 	uint32_t moment, fate;
 };
 static struct images {
-	struct image *list; /* (count) shared by all processes */
+	struct image *list; /* (count), shared by all processes */
 	size_t count, capacity;
 } images;
 
@@ -456,7 +468,7 @@ static int hash_one(const char *path, const struct stat *s, int flag, struct FTW
 		munmap(bytes, (size_t)s->st_size);
 		close(fd);
 	}
-	hash_of_folder += h; /* files come in any order */
+	hash_of_folder += h; /* a sum, as files come in any order */
 	return 0;
 }
 
@@ -536,12 +548,12 @@ struct worker {
 
 struct flip {
 	struct crash crash;
-	const char *file; /* inside the folder */
+	const char *file; /* relative to the folder */
 	uint64_t bit;
-	bool ends_well; /* the job is over and the server stopped: all of it must be there */
+	bool ends_well; /* the job and the server have ended: all of it must be there */
 };
 
-static const char *damaged; /* name of the file with the flipped bit; one of RocksDB's may show in another of its files */
+static const char *damaged; /* file with the flipped bit; RocksDB may report another of its files */
 static bool in_database;
 
 static _Noreturn void refuse(const weir_error *err)
@@ -550,8 +562,8 @@ static _Noreturn void refuse(const weir_error *err)
 		_exit(REFUSED);
 	if (in_database && strstr(err->text, "Corruption") && strstr(err->text, "/db"))
 		_exit(REFUSED_FOLDER);
-	if (in_database &&
-	    strstr(err->text, "or the database beside it")) /* a MANIFEST that has lost its end opens as an older database */
+	/* A MANIFEST without its end opens as an older database. */
+	if (in_database && strstr(err->text, "or the database beside it"))
 		_exit(REFUSED_FOLDER);
 	fprintf(stderr, "refused without naming %s: %s\n", damaged, err->text);
 	_exit(WRONG);
@@ -626,7 +638,7 @@ static void count_outcome(int outcome)
 		atomic_fetch_add(&sum->refused_folder, 1);
 }
 
-/* Every file has at least FLIPS_MIN of its bits flipped. */
+/* Flips at least FLIPS_MIN bits in every file. */
 static uint64_t stride_of(uint64_t bits, uint64_t every)
 {
 	const uint64_t stride = bits / FLIPS_MIN < every ? bits / FLIPS_MIN : every;
@@ -663,9 +675,9 @@ static void try_flips(const struct worker *w, size_t moment)
 		free(files[i]);
 }
 
-/* --- All of it */
+/* --- The whole test */
 
-/* The moment when the first process had died. */
+/* The moment of the first process's death. */
 static size_t middle_of(const struct trace *t)
 {
 	struct was_told told = {0};
@@ -696,7 +708,7 @@ static void try_bits(const struct worker *w)
 	try_flips(w, middle_of(w->trace));
 }
 
-/* In every process its share; whether all went well. */
+/* Runs a share in every process; true if all succeed. */
 static bool share(struct worker w, void (*run)(const struct worker *w))
 {
 	bool well = true;
@@ -728,7 +740,7 @@ static size_t moment_of_mark(const struct trace *t, const char *text)
 	return moment + 1;
 }
 
-/* A machine dies again, while its server recovers from the crash `first` or soon after. */
+/* The machine dies again, during or soon after the recovery from the crash `first`. */
 static bool try_second_death(struct worker w, const char *crashed, struct image first, uint64_t every)
 {
 	char trace[PATH_BYTES], folder[PATH_BYTES];
@@ -770,7 +782,8 @@ static int test(uint64_t moments, uint64_t bits, uint32_t processes)
 	const struct worker w = {.trace = t, .bits = bits, .processes = processes};
 	bool well = try_crashes(&w, 0, moments);
 	const size_t deaths = moments == 1 && images.count > SECOND_DEATHS ? SECOND_DEATHS : 1;
-	memcpy(firsts, images.list, deaths * sizeof *firsts); /* they lie in the order of their hashes, which is none */
+	/* Random ones, as they are sorted by hash. */
+	memcpy(firsts, images.list, deaths * sizeof *firsts);
 	for (size_t i = 0; i < deaths; i++)
 		well &= try_second_death(w, trace, firsts[i], moments > SECOND_EVERY ? SECOND_EVERY : moments);
 	well &= share(w, try_bits);

@@ -1,10 +1,14 @@
-/* Every crash of what a server has promised: a real server whose pushes are acknowledged from the page cache lives several times under interpose.c, and
- * promises now and then. For every moment of that and every fate (image.h) a server starts on the folder that a machine which died then leaves:
- * no promise that was answered is missing, and a partition that is whole has everything it had ever acknowledged. Where something was lost, and now and
- * then where not, the next start, behind a process that died, and the one after that, behind an orderly end and another boot, find whole what the first one
- * did and nothing else.
+/* Every crash of the vote store. A real server that acknowledges pushes from the page cache lives
+ * several times under interpose.c, and votes now and then. For every moment and every fate
+ * (image.h), a server starts on the resulting folder. No vote that was answered is missing, and a
+ * partition that is whole has everything it ever acknowledged. Then two more starts follow, one
+ * after the death of the process, and one after an orderly end and another boot of the machine.
+ * They must find the same partitions whole as the first. These follow every loss, and some images
+ * without one.
  *
- *   test_crash_votes [MOMENTS]   looks at every MOMENTS-th moment, and at those behind an acknowledgement or an orderly end
+ *   test_crash_votes [MOMENTS]
+ *
+ * Tests every MOMENTS-th moment, and each one after an acknowledgement or an orderly end.
  * WEIR_INTERPOSE names the recording library. */
 #include <ftw.h>
 #include <stdio.h>
@@ -20,8 +24,9 @@
 #include "tests/crash/scenario.h"
 
 enum { MOMENTS_DEFAULT = 97, AGAIN_EVERY = 4 /* fates */, SECONDS_MAX = 60 /* for one start */ };
-enum { BOOT_CRASHED = 8, BOOT_LATER = 9 }; /* of the machine, once it has died */
-/* What a start has found, as an exit code: WHOLE << partition, and LOST if an entry is missing; with FOUND, unlike all others. */
+enum { BOOT_CRASHED = 8, BOOT_LATER = 9 }; /* boots of the machine after it died */
+/* Findings of a start, as an exit code: WHOLE << partition, and LOST if an entry is missing. FOUND
+ * marks the code as one of these. */
 enum { WHOLE = 1, LOST = 1 << PARTITIONS, FOUND = 1 << 5 };
 static_assert((LOST | (LOST - 1)) < FOUND, "an exit code must hold what was found");
 #define ENDED "ended"
@@ -109,7 +114,7 @@ static void vote(struct job *j, uint32_t partition, uint64_t epoch)
 	mark("promised %u %llu", partition, epoch);
 }
 
-/* A push has been acknowledged: what the trainer was told is marked, and one of the partitions promises. */
+/* After an acknowledged push: marks what the trainer was told, and one partition votes. */
 static void on_push(void *arg, uint32_t pass, uint32_t unit, uint32_t batch)
 {
 	struct job *j = arg;
@@ -130,7 +135,7 @@ static int child(const struct life *l)
 	weir_error err = {0};
 	start(&j, folder, l->boot);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
-		if (found_by(&j, p).promised == 0) /* the first start: there never was a primary */
+		if (found_by(&j, p).promised == 0) /* first start: there was no primary before */
 			vote(&j, p, 1);
 		else
 			need(found_by(&j, p).whole, "nothing was lost, and a partition is not whole");
@@ -178,8 +183,9 @@ static void take_mark(void *arg, const char *text)
 	struct was_told *t = arg;
 	uint32_t p;
 	unsigned long long n;
+	/* A client that has just joined begins with 0. */
 	if (sscanf(text, "stored %u %llu", &p, &n) == 2)
-		t->stored[p] = n > t->stored[p] ? n : t->stored[p]; /* a client that has joined begins with 0 */
+		t->stored[p] = n > t->stored[p] ? n : t->stored[p];
 	else if (sscanf(text, "promised %u %llu", &p, &n) == 2)
 		t->promised[p] = n;
 }
@@ -191,7 +197,8 @@ static int look(struct job *j, const struct was_told *told)
 		struct job_applied applied;
 		const struct vote kept = found_by(j, p);
 		job_applied(j, p, &applied);
-		const bool lost = applied.index - 1 < told->stored[p]; /* the last entry is this start's own: its epoch's first */
+		/* The last entry is the first of this start's epoch. */
+		const bool lost = applied.index - 1 < told->stored[p];
 		need(kept.promised >= told->promised[p], "a promise that was answered is gone");
 		need(!kept.whole || !lost, "a partition that has lost entries is whole");
 		found |= kept.whole ? WHOLE << p : 0;
@@ -200,7 +207,8 @@ static int look(struct job *j, const struct was_told *told)
 	return found;
 }
 
-/* What a server finds that starts on the folder, in a process of its own; then it ends in order, or dies. */
+/* Starts a server on the folder in a process of its own and returns its findings. The server then
+ * ends in order, or dies. */
 static int found_in(const char *image, uint8_t boot, const struct was_told *told, bool ends_in_order)
 {
 	int status;
@@ -228,7 +236,7 @@ static int remove_one(const char *path, const struct stat *s, int flag, struct F
 }
 
 struct outcomes {
-	uint64_t images, whole, lost; /* whole: all partitions, of entries that were acknowledged */
+	uint64_t images, whole, lost; /* whole: all partitions; lost: acknowledged entries missing */
 };
 
 static void look_at(const struct trace *t, size_t moment, size_t fate, struct outcomes *all)
@@ -242,7 +250,8 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	const int found = found_in(image, BOOT_CRASHED, &told, false);
 	if (found & LOST || fate % AGAIN_EVERY == 0) {
 		const int again = found_in(image, BOOT_CRASHED, &told, true), later = found_in(image, BOOT_LATER, &told, true);
-		if ((found ^ again) & ~LOST || (found ^ later) & ~LOST) /* what is lost is: they have more entries of their own */
+		/* LOST may differ, as later starts have more entries of their own. */
+		if ((found ^ again) & ~LOST || (found ^ later) & ~LOST)
 			fail_msg("moment %zu, fate %zu: found %x, then %x and %x", moment, fate, found, again, later);
 	}
 	all->images++;
@@ -251,13 +260,13 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* The moment behind it has the same folders, and more was told. */
+/* The next moment has the same folders and more reports. */
 static bool is_seen_later(const struct trace *t, size_t moment)
 {
 	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
 }
 
-/* A push was acknowledged since the operation before, or the server has ended in order. */
+/* The operation before acknowledged a push, or the server ended in order. */
 static bool is_telling(const struct trace *t, size_t moment)
 {
 	bool telling = false;

@@ -1,4 +1,5 @@
-/* What the backend uses of cuBLAS and cuBLASLt, by plain loops. Whoever lets cuBLASLt add up parts of a sum in place gets them in the order of the seed, as atomics would. */
+/* The parts of cuBLAS and cuBLASLt that the backend uses, as plain loops. If a caller lets cuBLASLt
+ * add partial sums in place, their order comes from the seed, as with atomics. */
 #include <math.h>
 
 #include <algorithm>
@@ -7,9 +8,9 @@
 #include "tests/cuda_host/cublasLt.h"
 #include "tests/cuda_host/cuda_host.h"
 
-#define PARTS        4   /* of a long sum */
-#define PART_LEAST   64  /* terms that a part is worth it for */
-#define VECTOR_BYTES 16u /* that an algorithm reads at once, where addresses allow it */
+#define PARTS        4   /* partial sums of a long sum */
+#define PART_LEAST   64  /* minimum number of terms per partial sum */
+#define VECTOR_BYTES 16u /* bytes an algorithm reads at once from aligned addresses */
 
 static bool fails(const char *call)
 {
@@ -27,14 +28,14 @@ static float half_value(uint16_t h)
 	return h >> 15 ? -magnitude : magnitude;
 }
 
-/* To the nearest of 11 bits, ties to even. */
+/* Rounds to 11 bits, ties to even. */
 static float tf32_value(float x)
 {
 	const unsigned bits = __float_as_uint(x);
 	return isfinite(x) ? __uint_as_float((bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu) : x;
 }
 
-/* A factor, by columns. */
+/* A matrix in column order. */
 struct factor {
 	const void *at;
 	cudaDataType type;
@@ -62,8 +63,8 @@ struct product {
 	bool tf32;
 	const float *bias; /* (m) */
 	bool relu;
-	size_t parts;       /* of the sums */
-	bool parts_by_seed; /* their order */
+	size_t parts;       /* number of partial sums */
+	bool parts_by_seed; /* their order comes from the seed */
 };
 
 static void multiply(const product &p)
@@ -88,7 +89,7 @@ static void multiply(const product &p)
 			float *to = &p.C[i + j * p.ldc];
 			float x = p.beta == 0 ? p.alpha * sum : p.alpha * sum + p.beta * *to;
 			x += p.bias != NULL ? p.bias[i] : 0;
-			*to = p.relu && x < 0 ? 0 : x; /* NaN passes */
+			*to = p.relu && x < 0 ? 0 : x; /* passes NaN on */
 		}
 }
 
@@ -159,7 +160,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
 	p.m = (size_t)m, p.n = (size_t)n, p.k = (size_t)k;
 	p.A = factor{A, type_a, ta, (size_t)lda};
 	p.B = factor{B, type_b, tb, (size_t)ldb};
-	p.alpha = *(const float *)alpha, p.beta = *(const float *)beta; /* read when called, like the original */
+	/* Read at the call, as cuBLAS does. */
+	p.alpha = *(const float *)alpha, p.beta = *(const float *)beta;
 	p.C = (float *)C, p.ldc = (size_t)ldc;
 	p.tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
 	p.parts = 1;
@@ -187,7 +189,7 @@ struct cuda_host_preference {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, alignment[4] = {256, 256, 256, 256};
 };
 
-/* What an algorithm is for, and what it takes for granted. */
+/* The problem that an algorithm was chosen for, and its assumptions. */
 struct chosen {
 	uint64_t problem, workspace;
 	uint32_t alignment[4], parts, reduction;
@@ -287,7 +289,7 @@ static bool is_transposed(const cuda_host_matmul *d, int which)
 	return d->op[which] == CUBLAS_OP_T;
 }
 
-/* Of all that an algorithm is chosen by but alignments. */
+/* Hashes all properties that choose an algorithm, except alignments. */
 static uint64_t problem_of(const cuda_host_matmul *d, const cuda_host_layout *a, const cuda_host_layout *b,
                            const cuda_host_layout *c)
 {

@@ -1,4 +1,5 @@
-/* What the backend uses of cuBLASLt, for the CPU. Stands where the toolkit's header of this name does. */
+/* The parts of cuBLASLt that the backend uses, for the CPU. Replaces the toolkit's header of this
+ * name. */
 #ifndef WEIR_TESTS_CUBLASLT_H
 #define WEIR_TESTS_CUBLASLT_H
 

@@ -1,4 +1,5 @@
-/* What the backend uses of cuBLAS, for the CPU. Stands where the toolkit's header of this name does. */
+/* The parts of cuBLAS that the backend uses, for the CPU. Replaces the toolkit's header of this
+ * name. */
 #ifndef WEIR_TESTS_CUBLAS_V2_H
 #define WEIR_TESTS_CUBLAS_V2_H
 
@@ -23,7 +24,7 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes);
 const char *cublasGetStatusName(cublasStatus_t status);
 const char *cublasGetStatusString(cublasStatus_t status);
-/* By columns, as cuBLAS has it. */
+/* Column order, as in cuBLAS. */
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
                             const void *alpha, const void *A, cudaDataType type_a, int lda, const void *B, cudaDataType type_b,
                             int ldb, const void *beta, void *C, cudaDataType type_c, int ldc, cublasComputeType_t compute,

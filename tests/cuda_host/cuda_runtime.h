@@ -1,4 +1,5 @@
-/* What the backend uses of CUDA's runtime and of its device language, for the CPU (cuda_host.h). Stands where the toolkit's header of this name does. */
+/* The parts of CUDA's runtime and device language that the backend uses, for the CPU (cuda_host.h).
+ * Replaces the toolkit's header of this name. */
 #ifndef WEIR_TESTS_CUDA_RUNTIME_H
 #define WEIR_TESTS_CUDA_RUNTIME_H
 
@@ -28,13 +29,14 @@ struct dim3 {
 	constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-/* Of the thread that runs. */
+/* The indices of the current thread. */
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
-/* The block's shared memory for one declaration, full of NaNs when the block begins; `place` tells declarations apart. */
+/* The block's shared memory for one declaration, filled with NaNs at the block's start. `place`
+ * identifies the declaration. */
 void *cuda_host_shared(const void *place, size_t bytes, size_t alignment);
-/* What the launch asked for beyond that. */
+/* The dynamic shared memory that the launch asked for. */
 void *cuda_host_shared_dynamic(void);
 #define CUDA_HOST_SHARED(type, name, dims) \
 	typedef type name##_shared dims;       \
@@ -42,9 +44,10 @@ void *cuda_host_shared_dynamic(void);
 	name##_shared &name = *(name##_shared *)cuda_host_shared(&name##_place, sizeof(name##_shared), alignof(name##_shared))
 
 enum cuda_host_votes { CUDA_HOST_NO_VOTE, CUDA_HOST_COUNT };
-/* Waits for all threads of the block; returns in how many of them `vote` is true. */
+/* Waits for all threads of the block; returns the number of threads with a true `vote`. */
 unsigned cuda_host_barrier(bool vote, const char *file, int line);
-/* Waits for the lanes in mask; in[] of every lane in it. The result holds until the lane's next call. */
+/* Waits for the lanes in mask. Returns the values of all lanes, valid until the lane's next
+ * call. */
 const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *file, int line);
 unsigned cuda_host_lane(void);
 [[noreturn]] void cuda_host_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -122,7 +125,8 @@ static inline int __all_sync(unsigned mask, int vote, CUDA_HOST_HERE)
 	return __ballot_sync(mask, vote, file, line) == mask;
 }
 
-/* PTX's ldmatrix of four matrices, and mma.m16n8k16, whose factors `value` widens: what each lane has, kernels/cuda/mma.h says. */
+/* PTX's ldmatrix of four matrices, and mma.m16n8k16, whose factors `value` widens.
+ * kernels/cuda/mma.h describes each lane's elements. */
 static inline void cuda_host_load_matrices(uint32_t *m, const void *row, bool transposed, CUDA_HOST_HERE)
 {
 	if ((uintptr_t)row % 16 != 0)
@@ -196,8 +200,8 @@ static inline unsigned max(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* One thread runs at a time, and is left at barriers only: plain arithmetic is atomic. Of integers alone: a sum of floats would depend on
- * the order. */
+/* One thread runs at a time and stops only at barriers, so plain arithmetic is atomic. Integers
+ * only: a sum of floats would depend on the order. */
 template <typename T> static inline T atomicAdd(T *at, T v)
 {
 	static_assert(std::is_integral<T>::value, "a sum of floats depends on its order");
@@ -324,12 +328,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* --- Launches */
 
-/* Queues one launch; each thread calls `thread`. */
+/* Queues a launch; each thread calls `thread`. */
 cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
                                    std::function<void()> thread);
-/* Queues what a library does on a stream. */
+/* Queues a library's work on a stream. */
 void cuda_host_queue(cudaStream_t stream, std::function<void()> work);
-/* Aborts unless p is NULL or in device memory. */
+/* Aborts unless p is NULL or points to device memory. */
 void cuda_host_check_pointer(const char *kernel, unsigned argument, const void *p);
 
 template <typename T> static inline void cuda_host_check_argument(const char *kernel, unsigned argument, const T &value)

@@ -1,6 +1,6 @@
-/* A switch saves the registers that a called function must keep, on the stack that is left, and takes them from the one that is entered: some
- * nanoseconds, where swapcontext would call the kernel for the signal mask. Elsewhere than on x86-64 it is swapcontext. AddressSanitizer is told
- * which stack it is on. */
+/* A switch saves the callee-saved registers on the old stack and restores those of the new stack.
+ * That takes nanoseconds, whereas swapcontext calls the kernel for the signal mask. Other
+ * processors than x86-64 use swapcontext. AddressSanitizer is told about each switch. */
 #include "tests/cuda_host/fiber.h"
 
 #include <assert.h>
@@ -21,11 +21,11 @@
 #define GUARD_BYTES ((size_t)4096)
 
 struct fiber {
-	unsigned char *stack; /* (STACK_BYTES), below it a page that nobody may touch */
+	unsigned char *stack; /* (STACK_BYTES), above a guard page */
 	void (*body)(void *);
 	void *argument;
 	bool ended;
-	struct fiber *next; /* released */
+	struct fiber *next; /* next released one */
 #if defined(__x86_64__)
 	void *at;
 #else
@@ -79,7 +79,8 @@ __asm__(".text\n"
 
 static void prepare(struct fiber *f)
 {
-	void **top = (void **)(f->stack + STACK_BYTES) - 2; /* a called function finds its stack 8 bytes off a multiple of 16 */
+	/* The ABI: a function starts 8 bytes off a multiple of 16. */
+	void **top = (void **)(f->stack + STACK_BYTES) - 2;
 	top[0] = (void *)fiber_main;
 	top[1] = NULL;
 	for (int i = 1; i <= REGISTERS_SAVED; i++)
@@ -122,10 +123,10 @@ static void fiber_main(void)
 	f->body(f->argument);
 	f->ended = true;
 #if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(NULL, home_stack, home_bytes); /* this stack is done with */
+	__sanitizer_start_switch_fiber(NULL, home_stack, home_bytes); /* this stack is finished */
 #endif
 	switch_out(f);
-	abort(); /* nobody resumes a fiber that has ended */
+	abort(); /* a finished fiber cannot resume */
 }
 
 static struct fiber *new_fiber(void)

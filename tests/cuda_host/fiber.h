@@ -1,4 +1,4 @@
-/* Contexts with stacks of their own, switched by hand: the threads of an emulated block. */
+/* Contexts with stacks of their own, switched explicitly: the threads of an emulated block. */
 #ifndef WEIR_TESTS_FIBER_H
 #define WEIR_TESTS_FIBER_H
 
@@ -6,14 +6,14 @@
 
 struct fiber;
 
-/* Begins `body` on a stack of its own, and returns when it ends or yields. */
+/* Runs `body` on a new stack; returns when it ends or yields. */
 struct fiber *fiber_begin(void (*body)(void *), void *argument);
-/* Goes on with a fiber that has yielded, until it ends or yields again. */
+/* Resumes a fiber that yielded, until it ends or yields again. */
 void fiber_resume(struct fiber *f);
-/* Back to whoever began or resumed the running fiber. */
+/* Returns to the caller of fiber_begin or fiber_resume. */
 void fiber_yield(void);
 bool fiber_ended(const struct fiber *f);
-/* Its stack may be used by another. */
+/* Releases the stack for reuse. */
 void fiber_release(struct fiber *f);
 
 #endif

@@ -1,5 +1,6 @@
-/* Runs a grid: blocks one after the other, the threads of a block each on a fiber. A thread runs until it waits, at the block's
- * barrier or for lanes of its warp; then the next. In which order, the seed says, anew for each round. */
+/* Runs a grid: one block after another, with each thread of a block on a fiber. A thread runs until
+ * it waits at the block's barrier or for lanes of its warp. The seed orders the threads anew in
+ * each round. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +15,21 @@ extern "C" {
 
 #define THREADS_MAX       1024u
 #define LANES             32u
-#define SHARED_BYTES      ((size_t)48 << 10) /* what a launch may have without asking */
+#define SHARED_BYTES      ((size_t)48 << 10) /* maximum without an opt-in */
 #define SHARED_PLACES_MAX 32u
 #define POISON            0xff
 
 enum wait { READY, AT_BARRIER, AT_EXCHANGE, ENDED };
 
 struct lane_thread {
-	struct fiber *fiber; /* NULL before it begins */
+	struct fiber *fiber; /* NULL before it starts */
 	enum wait wait;
-	const char *file; /* where it waits */
+	const char *file; /* place where it waits */
 	int line;
 	bool vote;
 };
 
-/* Lanes that exchange values: of one mask, at one place. */
+/* Lanes that exchange values, with the same mask and at the same place. */
 struct exchange {
 	unsigned mask, arrived;
 	const char *file;
@@ -36,17 +37,17 @@ struct exchange {
 	uint64_t in[LANES];
 };
 struct warp {
-	struct exchange of[LANES];  /* of different masks; free where nobody has arrived */
-	uint64_t out[LANES][LANES]; /* by lane: what it was given last */
+	struct exchange of[LANES];  /* by mask; free while no lane has arrived */
+	uint64_t out[LANES][LANES]; /* by lane: the values that it got last */
 };
 
 static struct {
 	const char *kernel;
 	const std::function<void()> *thread;
-	unsigned threads, number; /* the one that runs */
+	unsigned threads, number; /* number: the current one */
 	struct lane_thread at[THREADS_MAX];
 	struct warp warps[THREADS_MAX / LANES];
-	unsigned votes; /* of the last barrier */
+	unsigned votes; /* at the last barrier */
 	alignas(128) unsigned char shared[SHARED_BYTES];
 	size_t shared_used, dynamic_at;
 	struct {
@@ -124,7 +125,8 @@ unsigned cuda_host_barrier(bool vote, const char *file, int line)
 	return now.votes;
 }
 
-/* The exchange of this mask that lanes wait in, or a free one: each lane waits in one, so that there are enough. */
+/* Returns the exchange in which lanes with this mask wait, or a free one. As each lane waits in one
+ * exchange, LANES of them suffice. */
 static struct exchange *exchange_of(struct warp *w, unsigned mask)
 {
 	struct exchange *unused = NULL;
@@ -192,7 +194,7 @@ static void run_thread(unsigned number)
 	}
 }
 
-/* A step that shares no divisor with n, so that n steps visit all of n. */
+/* Returns a step coprime to n, so that n steps visit all of n. */
 static unsigned stride_of(unsigned n, unsigned step)
 {
 	for (;; step++) {
@@ -207,7 +209,8 @@ static unsigned stride_of(unsigned n, unsigned step)
 	}
 }
 
-/* One round over those of threads [first, first + n) that are ready, in an order of its own. False when none was. */
+/* Runs the ready ones of threads [first, first + n) once, in a random order. False if none was
+ * ready. */
 static bool run_round(unsigned first, unsigned n)
 {
 	bool ran = false;
@@ -223,8 +226,8 @@ static bool run_round(unsigned first, unsigned n)
 	return ran;
 }
 
-/* Until all threads wait for others. In every other phase, as a coin has it, warps go one after the other as far as they can, so that one may be far
- * ahead of the rest. */
+/* Runs until all threads wait. In random phases, warps run one after another as far as they can, so
+ * that one may be far ahead of the others. */
 static void run_phase(void)
 {
 	const uint64_t seed = prng_u64(&now.order);
@@ -238,7 +241,7 @@ static void run_phase(void)
 		;
 }
 
-/* All wait for each other: at one barrier, or something is wrong. */
+/* All threads must wait at one barrier; anything else is an error. */
 static bool release_barrier(void)
 {
 	const struct lane_thread *first = NULL;

@@ -1,4 +1,4 @@
-/* What the backend uses of CUB, by plain loops. */
+/* The parts of CUB that the backend uses, as plain loops. */
 #include <algorithm>
 #include <vector>
 

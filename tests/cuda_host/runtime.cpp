@@ -1,4 +1,5 @@
-/* The runtime: device memory that only queued work can touch, and a machine that fails as it is told to. Streams are in streams.cpp. */
+/* The runtime: device memory that only queued work can touch, and a machine that fails on command.
+ * Streams are in streams.cpp. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,15 +48,17 @@ bool cuda_host_fails(const char *call)
 	return cuda_host.fail_call != NULL && strcmp(cuda_host.fail_call, call) == 0;
 }
 
-/* --- Device memory: mapped twice. At the addresses that the program sees it is out of reach except while kernels and libraries run; copies and
- * the runtime itself use the other. */
+/* --- Device memory
+ *
+ * It is mapped twice. The addresses that the program sees are accessible only while kernels and
+ * libraries run. Copies and the runtime itself use the other mapping. */
 
 static struct {
-	unsigned char *base;  /* as the program sees it */
-	unsigned char *inner; /* as the runtime does */
-	size_t reach;         /* bytes of it that were ever given out */
+	unsigned char *base;  /* the program's mapping */
+	unsigned char *inner; /* the runtime's mapping */
+	size_t reach;         /* bytes from the start that were ever allocated */
 	unsigned open;
-	std::map<size_t, size_t> given; /* offset: bytes */
+	std::map<size_t, size_t> given; /* offset to bytes */
 	size_t allocated;
 } memory;
 
@@ -109,7 +112,7 @@ size_t cuda_host_allocated(void)
 	return memory.allocated;
 }
 
-/* The lowest gap that is large enough. */
+/* The first gap that is large enough. */
 static bool find_gap(size_t bytes, size_t *at)
 {
 	*at = 0;
@@ -142,7 +145,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 cudaError_t cudaFree(void *p)
 {
 	REFUSED_WHILE_CAPTURING();
-	cuda_host_run_everything(); /* as on a device, where it waits */
+	cuda_host_run_everything(); /* cudaFree waits, as on a device */
 	if (p == NULL)
 		return cudaSuccess;
 	const auto block = memory.given.find((size_t)((unsigned char *)p - memory.base));
@@ -160,7 +163,7 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 	return cudaSuccess;
 }
 
-/* --- Pinned memory: what copies may be queued with. */
+/* --- Pinned memory: required for queued copies */
 
 static std::map<const unsigned char *, size_t> pinned;
 
@@ -204,7 +207,8 @@ const char *cuda_host_uuid(int device)
 	return text;
 }
 
-/* By number, by UUID or how that begins, or by the older name of an instance: MIG-GPU-<its device's UUID>/<number>/0. */
+/* By number, by UUID or its beginning, or by an instance's older name: MIG-GPU-<its device's
+ * UUID>/<number>/0. */
 static bool is_named(int device, const char *name, size_t length)
 {
 	char number[16], older[16];
@@ -216,7 +220,8 @@ static bool is_named(int device, const char *name, size_t length)
 	return length > 0 && (text == number || strncmp(cuda_host_uuid(device), name, length) == 0);
 }
 
-/* The devices that the driver shows, in its order; up to the first name of CUDA_VISIBLE_DEVICES that is none. The driver reads that once; here it is read each time. */
+/* The devices that the driver shows, in its order, up to the first invalid name in
+ * CUDA_VISIBLE_DEVICES. The real driver reads the variable once; this one reads it each time. */
 static std::vector<int> shown()
 {
 	std::vector<int> all;
@@ -302,7 +307,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaGetLastError(void)
 {
-	return cudaSuccess; /* calls return their own */
+	return cudaSuccess; /* calls return their own errors */
 }
 
 #define CODES(X)                                                                                      \

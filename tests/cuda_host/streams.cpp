@@ -1,5 +1,5 @@
-/* Streams, events and graphs. A stream is a queue. Something is done when the host waits, and then it is chosen at random which stream goes on, by one
- * piece of work or by many. */
+/* Streams, events and graphs. A stream is a queue. Work runs only when the host waits. Random
+ * choices then decide which stream runs, and how much of its work. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,17 +18,18 @@ extern "C" {
 #define GRID_Y_MAX        65535u
 
 struct cuda_host_event {
-	size_t number; /* in `moments` */
+	size_t number; /* index in `moments` */
 };
 
-/* Of each event that there ever was: how often it was recorded, and up to which of these its stream has come. */
+/* For each event ever created: how often it was recorded, and how many of these records its stream
+ * has reached. */
 struct moment {
 	uint64_t recorded, reached;
 };
 static std::vector<struct moment> moments;
 
 struct work {
-	std::function<void()> run; /* or else it waits for an event */
+	std::function<void()> run; /* empty: waits for an event */
 	size_t event;
 	uint64_t until;
 };
@@ -43,8 +44,8 @@ struct cuda_host_graph_exec {
 
 struct cuda_host_stream {
 	std::vector<struct work> queue;
-	size_t begun;       /* of them; all are forgotten when the last is done */
-	cudaError_t failed; /* for good, as after a fault of a kernel */
+	size_t begun;       /* number of finished entries; the queue is cleared after the last */
+	cudaError_t failed; /* permanent, as after a kernel's fault */
 	cuda_host_graph *capture;
 	bool capture_failed;
 };
@@ -52,14 +53,14 @@ struct cuda_host_stream {
 static std::vector<cudaStream_t> streams;
 static struct prng order;
 static size_t graph_launches;
-static size_t graphs_under_way; /* launched and not done */
+static size_t graphs_under_way; /* launched and unfinished */
 
 size_t cuda_host_graph_launches(void)
 {
 	return graph_launches;
 }
 
-/* --- Doing what is queued */
+/* --- Running queued work */
 
 static bool can_go_on(const struct cuda_host_stream *s)
 {
@@ -87,7 +88,7 @@ size_t cuda_host_waits(void)
 	return waits;
 }
 
-/* WEIR_CUDA_HOST_TRACE names a file that gets a line for each wait of the host. */
+/* Writes a line to the file that WEIR_CUDA_HOST_TRACE names at each wait of the host. */
 static void trace_wait()
 {
 	static const char *const path = getenv("WEIR_CUDA_HOST_TRACE");
@@ -169,7 +170,8 @@ size_t cuda_host_brought(void)
 	return brought;
 }
 
-/* Copies from ordinary memory are done with it on return, and those to it are complete. */
+/* A copy from ordinary memory has read it on return. A copy to ordinary memory is complete on
+ * return. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	MAY_FAIL("cudaMemcpyAsync");
@@ -259,7 +261,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 	return cudaSuccess;
 }
 
-/* Events of a capture would have to be of it alone: nobody needs them. */
+/* Recording during a capture is not supported, as nobody needs it. */
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	MAY_FAIL("cudaEventRecord");
@@ -344,7 +346,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 	return cudaSuccess;
 }
 
-/* What is under way of it goes on. */
+/* Unfinished launches continue. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
 	delete exec;

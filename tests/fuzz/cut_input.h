@@ -1,5 +1,7 @@
-/* Bytes of which a reader must say the same however they are cut into spans.
- * Input: u8 bytes per span (0: 256), u8 flags (bit 0: make the checksums right; the others are the target's), the bytes. */
+/* Inputs that a reader must read alike however they are cut into spans.
+ *
+ * Input: u8 bytes per span (0: 256), u8 flags (bit 0: repair the checksums; the target defines the
+ * others), the bytes. */
 #ifndef CUT_INPUT_H
 #define CUT_INPUT_H
 
@@ -12,7 +14,8 @@
 
 enum { CUT_INPUT_HEADER = 2, CUT_INPUT_REPAIR = 1 };
 
-/* Calls check with a copy of the bytes, repaired if the input says so; returns 0, as LLVMFuzzerTestOneInput does. */
+/* Calls check with a copy of the bytes, repaired if the input asks for it. Returns 0, as
+ * LLVMFuzzerTestOneInput does. */
 static inline int cut_input(const uint8_t *data, size_t size, void (*repair)(uint8_t *bytes, size_t n),
                             void (*check)(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags))
 {
@@ -29,7 +32,7 @@ static inline int cut_input(const uint8_t *data, size_t size, void (*repair)(uin
 	return 0;
 }
 
-/* An input that has the message's bytes, malloc'ed; m is released. */
+/* Returns an input with the message's bytes, from malloc. Releases m. */
 static inline uint8_t *cut_input_seed(uint8_t cut, uint8_t flags, struct message *m, size_t *size)
 {
 	uint8_t *bytes = pieces_join(m), *seed = malloc(m->bytes + CUT_INPUT_HEADER);

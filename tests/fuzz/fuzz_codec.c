@@ -1,5 +1,8 @@
-/* Rows of each codec of fixed size, of any bytes: every instruction set decodes them alike, also past the caches, and what is called finite is.
- * Input: u8 which coding (bit 7: a long row), u16 elements, then for a fitted book 16 fp32, and the row (zeros behind the last byte). */
+/* Rows of random bytes in each codec of fixed size. Every instruction set decodes them alike, with
+ * and without streaming stores, and rows reported finite are finite.
+ *
+ * Input: u8 coding (bit 7: a long row), u16 elements, for a fitted book 16 fp32, the row (padded
+ * with zeros). */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -12,11 +15,11 @@
 
 #define HEADER       3u
 #define CODINGS      10u
-#define LONG         0x80u /* the row may have more than a tile */
+#define LONG         0x80u /* the row may exceed a tile */
 #define SHORT_MAX    2100u
 #define ELEMENTS_MAX (2u * CODEC_TILE + 1)
 
-/* The last one has a book from the input. False: no book that servers would take. */
+/* The last coding takes its book from the input. Returns false for a book that servers refuse. */
 static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float book[CODEC_BOOK], struct coding *out)
 {
 	static const weir_codec codecs[CODINGS] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,     WEIR_CODEC_INT8,
@@ -41,14 +44,15 @@ static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float b
 	return true;
 }
 
-/* The same bits, or both a NaN: which one is not said. */
+/* The same bits, or both NaN: the payload of a NaN is unspecified. */
 static void expect_alike(const float *a, const float *b, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		assert(memcmp(&a[i], &b[i], sizeof *a) == 0 || (isnan(a[i]) && isnan(b[i])));
 }
 
-/* What is finite can be coded, and is finite again; bf16 alone rounds what is near the limit to infinity. */
+/* Finite rows can be coded, and are finite again. Only bf16 rounds values near its limit to
+ * infinity. */
 static void code_again(const struct coding *c, const float *x, size_t n, bool finite)
 {
 	uint8_t *again = malloc(codec_bytes(c->codec, n));
@@ -78,8 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(in, row, left < bytes ? left : bytes);
 	codec_decode_with(vector_ops_variant(0), &c, in, n, want);
 	const bool finite = codec_all_finite(want, n), known = codec_is_finite_with(vector_ops_variant(0), &c, in, n);
-	assert(known == finite ||
-	       (finite && codec_element_bytes(c.codec) == 0)); /* of a scale that is too large, as nobody writes it */
+	/* With a scale too large for any writer. */
+	assert(known == finite || (finite && codec_element_bytes(c.codec) == 0));
 	for (unsigned v = 1; vector_ops_variant(v); v++) {
 		codec_decode_with(vector_ops_variant(v), &c, in, n, got);
 		expect_alike(got, want, n);
@@ -94,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* A row of each codec: short ones, and of a tile and a bit. */
+/* A row of each codec: short ones, and one slightly longer than a tile. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	float x[ELEMENTS_MAX], book[CODEC_BOOK];

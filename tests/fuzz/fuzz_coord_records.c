@@ -1,5 +1,7 @@
-/* The coordinator's records and keys, which any client of it may have written: refused, or packed again and then read alike.
- * Input: u8 which kind (beyond the last: a key), the record. */
+/* The coordinator's records and keys, which any of its clients may write. They are refused, or
+ * packed again and then read alike.
+ *
+ * Input: u8 kind (beyond the last: a key), the record. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -67,7 +69,7 @@ static void read_key(const uint8_t *bytes, size_t n)
 	uint16_t id = 0;
 	if (n >= 256)
 		return;
-	memcpy(key + sizeof PREFIX - 1, bytes, n); /* behind the prefix, which its watcher asked for */
+	memcpy(key + sizeof PREFIX - 1, bytes, n); /* the watcher only gets keys with the prefix */
 	if (!coord_records_key_read(PREFIX, key, 64, &kind, &id))
 		return;
 	assert(kind < COORD_RECORDS_KINDS);

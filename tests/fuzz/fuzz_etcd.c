@@ -1,5 +1,9 @@
-/* What an etcd answers, in any order and at any time, or what calls itself one: refused, or told as records within the answer; every call is answered once. The transport is here, and
- * timers go off in the order in which they were set. Input: pieces of u8 (what of all that waits is answered; beyond the last: the first timer goes off), u8 status, u16 bytes, the message. */
+/* Answers of an etcd, or of an impostor, in any order and at any time. They are refused, or
+ * reported as records within the answer. Every call is answered once. The transport is simulated
+ * here, and timers fire in the order in which they were set.
+ *
+ * Input: pieces of u8 (index of the waiting request to answer; beyond the last: the first timer
+ * fires), u8 status, u16 bytes, the message. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -18,12 +22,12 @@
 #define PIECES_MAX   64u
 #define WAITING_MAX  256u
 
-/* --- A transport without threads, in the places of the real one's functions */
+/* --- A transport without threads, which replaces the functions of the real one */
 
 struct pending {
 	bool live;
-	struct rpc_stream_handler handler; /* of a stream */
-	rpc_reply_fn done;                 /* of a call */
+	struct rpc_stream_handler handler; /* for a stream */
+	rpc_reply_fn done;                 /* for a call */
 	void *arg;
 	bool cancelled;
 };
@@ -86,7 +90,7 @@ weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, 
 	return WEIR_OK;
 }
 
-/* All that is in progress ends; cancelled streams have only this to hear. */
+/* Ends everything in progress. A cancelled stream only hears of that. */
 void rpc_channel_close(struct rpc_channel *channel)
 {
 	(void)channel;
@@ -152,7 +156,7 @@ void rpc_stream_cancel(struct rpc_stream *stream, weir_status status, const char
 	((struct pending *)(void *)stream)->cancelled = true;
 }
 
-/* --- What the session's owner is told */
+/* --- Callbacks of the session's owner */
 
 static uint32_t answers;
 static volatile uint64_t sum;
@@ -278,7 +282,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* --- Seeds: what an etcd answers to that */
+/* --- Seeds: an etcd's answers */
 
 static uint8_t *put_piece(uint8_t *at, uint8_t which, const ProtobufCMessage *m)
 {
@@ -331,11 +335,12 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	watched.n_events = 2;
 	uint8_t *seed = malloc(4096), *at = put_connection(seed, ttls_s[i]);
 	assert(seed);
-	/* 0: the renewals, 1: the watch, 2 and 3: the read and the transaction */
+	/* 0: the renewals, 1: the watch, 2 and 3: the read and the transaction. */
 	if (i == 6)
 		kv[1].mod_revision = INT64_MAX;
 	at = put_piece(at, 1, &watched.base);
-	if (i == 6) { /* nothing can follow that; 4: the renewals at the other endpoint, where the watch is opened again */
+	/* Ends the stream. 4: the renewals at the other endpoint, where the watch is opened again. */
+	if (i == 6) {
 		Etcdserverpb__WatchResponse ended = ETCDSERVERPB__WATCH_RESPONSE__INIT;
 		Etcdserverpb__LeaseKeepAliveResponse renewed = ETCDSERVERPB__LEASE_KEEP_ALIVE_RESPONSE__INIT;
 		ended.canceled = true;

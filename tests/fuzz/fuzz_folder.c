@@ -1,5 +1,7 @@
-/* What a server finds in its data folder, damaged: PROMISES, TABLES, IDENTITY. Refused, and the file is as it was; or taken, and the next start finds the same.
- * Input: u8 which (bit 7: make the checksum right), the file. */
+/* Damaged files in a server's data folder: PROMISES, TABLES, IDENTITY. A file is refused and left
+ * unchanged, or it is read, and the next start reads the same.
+ *
+ * Input: u8 file (bit 7: repair the checksum), the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -134,7 +136,7 @@ static void check_folder(struct faulty_disk *d, uint8_t kind, const uint8_t *byt
 	const uint64_t epoch = folder_epoch(f);
 	folder_close(f, true);
 	f = open_folder(d, &err);
-	if (epoch == INT64_MAX) { /* there is no next one */
+	if (epoch == INT64_MAX) { /* the last epoch */
 		assert(!f && err.text[0]);
 		return;
 	}
@@ -148,7 +150,7 @@ static void check_folder(struct faulty_disk *d, uint8_t kind, const uint8_t *byt
 
 /* --- Checksums */
 
-/* The document without its checksum, sorted, is what that is of. */
+/* The checksum covers the sorted document without the checksum. */
 static uint8_t *mend_identity(uint8_t *bytes, size_t *n)
 {
 	static const char *const counts[] = {"version", "generation", "index", "servers", "partitions", "epoch"};
@@ -215,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* The last epoch of all. */
+/* The highest possible epoch. */
 static uint8_t *last_epoch(uint8_t *bytes, size_t *n)
 {
 	struct json *j = NULL;

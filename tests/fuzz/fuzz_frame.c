@@ -1,5 +1,7 @@
-/* A frame from a stranger, cut into spans: read whole, twice, alike however it is cut, within its own bytes.
- * Input: cut_input.h, of a frame; the checksum that is made right is its header's. */
+/* A frame from a stranger: read completely, twice, alike however it is cut, and within its own
+ * bytes.
+ *
+ * Input: cut_input.h, with a frame; the repaired checksum is the header's. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -12,7 +14,7 @@
 #include "tests/unit/proto/golden_frames.h"
 #include "tests/unit/proto/pieces.h"
 
-#define VERIFY 2u /* a flag of the input: the records' checksums count */
+#define VERIFY 2u /* a flag of the input: check the records' checksums */
 
 static uint32_t read_stream(struct cursor c, uint32_t digest)
 {
@@ -27,7 +29,7 @@ static uint32_t read_stream(struct cursor c, uint32_t digest)
 	return digest;
 }
 
-/* The keys that the section has, whether or not that is what was written. */
+/* Reads the section's keys, whether or not it has as many as written. */
 static uint32_t read_keys(const struct section *s, uint32_t digest)
 {
 	struct section_keys k;
@@ -43,7 +45,7 @@ static uint32_t read_keys(const struct section *s, uint32_t digest)
 	return digest + (uint32_t)status;
 }
 
-/* Everything the frame says in one number, and how reading it ended. */
+/* Digests everything the frame says, and how reading it ended. */
 static weir_status digest_of(const struct message *m, bool verify, uint32_t *digest, weir_error *err)
 {
 	struct cursor c = cursor_at(m), body;

@@ -1,6 +1,7 @@
-/* Frames of HTTP/2 from a stranger: judged alike however they are cut, and never more of a header
- * block than its limit.
- * Input: the cut (u8), what a client sends. */
+/* HTTP/2 frames from a stranger: judged alike however they are cut, and no header block exceeds its
+ * limit.
+ *
+ * Input: u8 the cut, a client's bytes. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include "common/base/limits.h"
 #include "proto/rpc/h2_scan.h"
 
-/* Bytes that were taken before it was cut off. */
+/* Whether the scan accepts all bytes. */
 static bool scan(struct h2_scan *s, const uint8_t *data, size_t size, size_t cut)
 {
 	const char *why = NULL;

@@ -1,5 +1,7 @@
-/* A heartbeat from a stranger: refused, or read within its bounds, the same however the bytes are cut, and written again as it was.
- * Input: cut_input.h, of a heartbeat. */
+/* A heartbeat from a stranger: refused, or read within its bounds, alike however the bytes are cut,
+ * and written again byte for byte.
+ *
+ * Input: cut_input.h, with a heartbeat. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -27,7 +29,7 @@ static void check_item(const struct heartbeat_item *i, const struct heartbeat_he
 	assert(heartbeat_kind(&i->message) && i->message.from == h->from && i->message.to == h->to && !i->message.epochs);
 }
 
-/* The message that is read from m, written anew; NULL when it is refused. */
+/* Reads m and writes it again; NULL when it is refused. */
 static struct message *again(const struct message *m)
 {
 	struct heartbeat_header h;
@@ -71,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return cut_input(data, size, repair, check);
 }
 
-/* A heartbeat with so many items, of all kinds. */
+/* A heartbeat with `items` items of each kind. */
 static uint8_t *example(uint32_t items, size_t *size)
 {
 	static const enum replica_message_kind kinds[] = {REPLICA_JOIN, REPLICA_ACK, REPLICA_REFUSE, REPLICA_APPEND};

@@ -1,4 +1,6 @@
-/* The job file as a stranger would write it: refused with a sentence, or a job. Input: YAML; behind a 0 byte, one --set. */
+/* The job file of a stranger: refused with a sentence, or a job.
+ *
+ * Input: YAML; after a 0 byte, one --set. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

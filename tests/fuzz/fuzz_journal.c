@@ -1,5 +1,7 @@
-/* A segment of a journal from a stranger: its header, then entries until one is bad; the same however the bytes are cut, within their own bounds.
- * Input: cut_input.h, of a segment. */
+/* A journal segment from a stranger: its header, then entries until one is bad, alike however the
+ * bytes are cut, and within their own bounds.
+ *
+ * Input: cut_input.h, with a segment. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -20,7 +22,7 @@ static uint32_t header_crc(const uint8_t *h, size_t bytes)
 	return crc32c(0, copy, bytes);
 }
 
-/* Makes the checksums of all that is whole right, so that what is behind them is reached. */
+/* Repairs the checksums of all complete entries, so that the code behind the check is reached. */
 static void repair(uint8_t *bytes, size_t size)
 {
 	if (size < JOURNAL_SEGMENT_HEADER_BYTES)
@@ -38,7 +40,7 @@ static void repair(uint8_t *bytes, size_t size)
 	}
 }
 
-/* One entry into the digest; its payload must lie within c. */
+/* Adds one entry to the digest. Its payload must lie within c. */
 static weir_status digest_entry(struct cursor *c, uint32_t version, uint32_t *digest, weir_error *err)
 {
 	static float rates[JOURNAL_RATES_MAX];
@@ -105,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return cut_input(data, size, repair, check);
 }
 
-/* An entry with two rates and a body of `body_bytes`, at `out`; returns its bytes. */
+/* Writes an entry with two rates and a body of `body_bytes` to `out`; returns its bytes. */
 static size_t put_entry(uint8_t *out, uint64_t index, uint32_t body_bytes)
 {
 	struct log_entry e = {.index = index, .committed = index / 2, .rates_count = 2, .body = {.left = body_bytes}};
@@ -128,7 +130,8 @@ static size_t put_cut(uint8_t *out, uint64_t index, bool restart)
 	return h.bytes;
 }
 
-/* A segment with some entries, cuts and a mark; every third is of version 1, which has no cuts. */
+/* A segment with some entries, cuts and a mark. Every third one is of version 1, which has no
+ * cuts. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	if (i >= 8)

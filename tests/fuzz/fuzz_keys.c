@@ -1,5 +1,7 @@
-/* Coded keys from a stranger: refused, or rising and written again as they were; the same however the bytes are cut and however many are asked for at once.
- * Input: u8 bytes per span, u8 keys at once, u16 rows, the index stream. */
+/* Coded keys from a stranger: refused, or rising and written again byte for byte. They are read
+ * alike however the bytes are cut and however many keys one call asks for.
+ *
+ * Input: u8 bytes per span, u8 keys per call, u16 rows, the index stream. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -11,7 +13,7 @@
 
 #define HEAD_BYTES 4u
 
-/* The keys, malloc'ed; NULL: refused. */
+/* Returns the keys from malloc; NULL: refused. */
 static uint64_t *read_keys(const uint8_t *bytes, size_t n, uint32_t rows, size_t cut, size_t step)
 {
 	struct message *m = pieces_of(bytes, n, cut);
@@ -64,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* From eight keys without gaps to some hundred hashes. */
+/* From eight consecutive keys to some hundred hashes. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	if (i >= 16)

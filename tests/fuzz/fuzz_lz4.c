@@ -1,4 +1,6 @@
-/* Sections with packed streams from a stranger: refused, or what comes out is sections without them, the same however the bytes are cut.
+/* Sections with packed streams from a stranger: refused, or unpacked into sections without them,
+ * alike however the bytes are cut.
+ *
  * Input: u8 bytes per span, u8 sections, the sections. */
 #include "tests/fuzz/fuzz.h"
 
@@ -45,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* One section to three, of rows that are zeros but for some. */
+/* One to three sections of rows with few nonzero elements. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	enum { DATA = 1024 };

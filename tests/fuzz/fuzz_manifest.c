@@ -1,5 +1,6 @@
-/* A checkpoint's manifest, damaged: refused, or written again, and that is read and written alike.
- * Input: u8 (bit 0: make the body's hash right), the JSON. */
+/* A checkpoint's damaged manifest: refused, or written again, and then read and written alike.
+ *
+ * Input: u8 (bit 0: repair the body's hash), the JSON. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 #include "common/web/json.h"
 #include "server/checkpoint/checkpoint_manifest.h"
 
-/* A store of one object, of any name. */
+/* A store of one object of any name. */
 struct one_object {
 	struct blob_store base;
 	char *data;
@@ -76,7 +77,7 @@ static weir_status one_list(struct blob_store *self, const char *folder, blob_vi
 static const struct blob_ops ops = {
     .create = one_create, .write = one_write, .commit = one_commit, .read_at = one_read_at, .look = one_look, .list = one_list};
 
-/* The name it bears; the hash of its body is made right, if asked for. */
+/* Returns the name in the manifest. Repairs the hash of the body with `mend`. */
 static void prepare(struct one_object *o, bool mend, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
 {
 	struct json *j = NULL;
@@ -149,7 +150,7 @@ static struct checkpoint_object file_named(const char *name, uint64_t n)
 	return o;
 }
 
-/* Of tables and partitions, and of neither. */
+/* With tables and partitions, and without. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const weir_init_segment normal = {.elements = 8, .kind = WEIR_INIT_NORMAL, .a = 0.01f};

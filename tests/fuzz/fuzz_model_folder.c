@@ -1,6 +1,9 @@
-/* A model folder, or one of adapters, damaged: refused with a sentence, or a model whose weights are all there to be read. Input: u8 (bit 0: there is an index, bit 1: adapters of the
- * first projections, bit 2: a folder of adapters, bit 0: of a Llama), u16 and u16, little-endian, the bytes of config.json, or adapter_config.json, and of the index, then those, then the
- * bytes of the file of weights, "w". */
+/* A damaged folder of a model or of adapters: refused with a sentence, or a model whose weights can
+ * all be read.
+ *
+ * Input: u8 (bit 0: has an index; bit 1: adapters of the first projections; bit 2: a folder of
+ * adapters, where bit 0 means a Llama), u16 bytes of config.json or adapter_config.json, u16 bytes
+ * of the index (both little-endian), the two, then the bytes of the file of weights, "w". */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -15,7 +18,7 @@
 #include "worker/model/transformer.h"
 
 enum { HEADER = 5, HAS_INDEX = 1, OF_LLAMA = 1, ADAPTERS = 2, PEFT = 4 };
-#define ELEMENTS_MAX (1u << 20) /* of a model whose weights are read */
+#define ELEMENTS_MAX (1u << 20) /* maximum size of a model whose weights are read */
 
 static void write_file(const char *path, const uint8_t *data, size_t size)
 {
@@ -44,7 +47,7 @@ static void read_weights(const char *folder, const struct layout *layout, bool p
 	model_folder_close(w);
 }
 
-/* The smallest model of a family, to which adapters can be added. */
+/* The smallest model of a family that takes adapters. */
 static struct transformer_config base_of(bool llama)
 {
 	struct transformer_config c = {.family = llama ? TRANSFORMER_LLAMA : TRANSFORMER_GPT2,
@@ -134,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* --- Seeds: the smallest models, as their layouts say */
+/* --- Seeds: the smallest models, by their layouts */
 
 static const char *const configs[] = {
     "{\"model_type\":\"gpt2\",\"vocab_size\":3,\"n_positions\":2,\"n_layer\":1,\"n_head\":1,\"n_embd\":2}",
@@ -144,7 +147,7 @@ static const char *const configs[] = {
      "\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":2}}"),
 };
 
-/* The bytes at out of a file of `folder`. */
+/* Copies a file of `folder` to out; returns its bytes. */
 static size_t take_file(const char *folder, const char *name, uint8_t *out, size_t most)
 {
 	char path[96];
@@ -157,7 +160,7 @@ static size_t take_file(const char *folder, const char *name, uint8_t *out, size
 	return n;
 }
 
-/* A file of the tensors that a layout says. */
+/* Writes a file with the tensors of the layout. */
 static size_t weights_of(const char *folder, const struct transformer_config *config, bool peft, uint8_t *out, size_t most)
 {
 	static struct layout layout;

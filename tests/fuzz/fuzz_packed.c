@@ -1,4 +1,6 @@
-/* The packed file, damaged: refused, or columns within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
+/* A damaged packed file: refused, or columns within its bytes.
+ *
+ * Input: u8 (bit 0: repair the checksums), the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -27,7 +29,7 @@ static void put_crc(uint8_t *at, const uint8_t *p, size_t n)
 	memcpy(at, &(uint32_t){crc32c(0, p, n)}, 4);
 }
 
-/* As packed.h's diagram says, where header and index lie within the file. */
+/* Finds header and index by the diagram in packed.h. */
 static void mend(uint8_t *file, size_t size)
 {
 	if (size < HEADER_BYTES)
@@ -104,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Files of the writer: one key a bag, and bags with values and weights. */
+/* The writer's files: one key per bag, and bags with values and weights. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const char *const lines[] = {"1 0:1:1 1:2:1", "0 0:3:1 1:4:1", "1:2 0:1:0.5 0:7:1", "0 1:2:1"};

@@ -1,6 +1,7 @@
-/* Lines of training data: each becomes a whole row or nothing. Input: u8 format (and from 3 on
- * what is to be scored), u8 fields, u8 numeric columns (odd: keys are folded to buckets), the
- * lines. */
+/* Lines of training data: each becomes a whole row or nothing.
+ *
+ * Input: u8 format (from 3 on: rows to score), u8 fields, u8 numeric columns (odd: keys are folded
+ * to buckets), the lines. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -41,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rows rows;
 	enum data_format format = formats[data[0] % 3];
 	assert(p);
-	bool criteo = format == DATA_CRITEO; /* the others need their fields known and have no numeric columns */
+	/* The other formats need their number of fields and have no numeric columns. */
+	bool criteo = format == DATA_CRITEO;
 	parser_init(p, format, criteo ? data[1] % 40 : 1 + data[1] % 40u, criteo ? data[2] % 20 : 0, data[2] & 1 ? 1000 : 0);
 	p->every_line = data[0] / 3 % 2 == 1;
 	p->unlabelled = p->every_line && !criteo && data[0] / 6 % 2 == 1;

@@ -1,5 +1,8 @@
-/* Answers that tell differences, from strangers: refused, or what is held is of the version that they say, and nothing else of it changes. Input: u8 (coding), u8 (elements, in
- * units of 37), u8 (bytes of a slice, less 1), then answers, one behind the other. */
+/* Answers with differences from a stranger: refused, or the base has the version that they give,
+ * and nothing else of it changes.
+ *
+ * Input: u8 coding, u8 elements in units of 37, u8 bytes per span less 1, then the answers one
+ * after another. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -61,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* --- Of each coding: a refresh, two differences, and that nothing has changed */
+/* --- For each coding: a refresh, two differences, and an answer without changes */
 
 static uint8_t *put_header(uint8_t *at, uint64_t version, size_t bytes, uint32_t differences)
 {

@@ -1,5 +1,7 @@
-/* Lines of JSONL, or an array of them: each becomes documents or is refused, and an array keeps
- * its length. Input: u8 chat format, the text. */
+/* Lines of JSONL, or an array of them: each becomes a document or is refused, and an array keeps
+ * its length.
+ *
+ * Input: u8 chat format, the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

@@ -1,5 +1,7 @@
-/* A frame of another server's replicas: refused, or read within its bounds, alike however it is cut, and alike once written anew.
- * Input: cut_input.h, of a frame. */
+/* A replication frame from another server: refused, or read within its bounds, alike however it is
+ * cut, and alike after writing it again.
+ *
+ * Input: cut_input.h, with a frame. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -51,7 +53,7 @@ static void repair(uint8_t *b, size_t n)
 	}
 }
 
-/* --- Reading, and writing what was read */
+/* --- Reading, and writing again */
 
 static uint32_t number(uint32_t digest, uint64_t n)
 {
@@ -95,7 +97,7 @@ static void write_again(struct record_writer *w, const struct replica_wire *x)
 	replica_wire_begin(w, x->partition, &x->message);
 	for (uint64_t i = x->message.first; i <= x->message.last; i++) {
 		struct log_entry e = x->entries[i - x->message.first];
-		e.has_payload_crc = false; /* bytes between entries may differ */
+		e.has_payload_crc = false; /* padding between entries may differ */
 		weir_status status = replica_wire_add(w, x->partition, &e);
 		assert(status == WEIR_OK);
 	}
@@ -103,7 +105,7 @@ static void write_again(struct record_writer *w, const struct replica_wire *x)
 	assert(status == WEIR_OK);
 }
 
-/* What the frame says in one number; and, copied, the same written anew (w may be NULL). */
+/* Digests the frame's contents, and writes them again to w, which may be NULL. */
 static weir_status digest_of(const struct message *m, struct record_writer *w, uint32_t *digest)
 {
 	struct cursor c = cursor_at(m);
@@ -134,7 +136,8 @@ static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
 	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
 	const weir_status status = digest_of(one, w, &whole);
 	assert(digest_of(many, NULL, &parts) == status && parts == whole);
-	struct message *written = record_writer_finish(w, replica_frames_uuid, 1, NULL, NULL); /* points into `one` */
+	/* Points into `one`. */
+	struct message *written = record_writer_finish(w, replica_frames_uuid, 1, NULL, NULL);
 	assert(written && digest_of(written, NULL, &anew) == WEIR_OK && anew == whole);
 	message_release(written);
 	message_release(one);

@@ -1,8 +1,15 @@
-/* What servers answer a client: a unit is leased and sealed, tables are pulled, pushed, set and scanned. Each ends, with a sentence if it failed; what is pulled lies within the caller's rows.
- * The server is here. Its frames are whole, as fuzz_frame.c has those that are not; what is in them, and what the ledger says, is the input's.
- * Input: u8 (which of the ledger's answers are the input's: 0 none; 1 that to leasing; 2 that to joining, after which nothing is asked: what it says of times is to be waited for),
- * that answer as u16 bytes and the message, then the servers': 24 bytes (see put_answer), and sections of 16 bytes and their streams. 255 alone: the servers' first
- * answer comes when the client has given them up. */
+/* Servers' answers to a client that leases and seals a unit, and pulls, pushes, sets and scans
+ * tables. Each operation ends, with a sentence if it failed, and pulled data lies within the
+ * caller's rows.
+ *
+ * The server runs here. Its frames are complete; fuzz_frame.c tests damaged ones. The records in
+ * them and the ledger's answers come from the input.
+ *
+ * Input: u8 (which answer of the ledger comes from the input. 0: none; 1: to leasing; 2: to
+ * joining, after which the client asks nothing, as it would have to wait for the times in it), that
+ * answer as u16 bytes and the message, then the servers' answers: 24 bytes (see put_answer), and
+ * sections of 16 bytes and their streams. 255 alone: the servers' first answer comes after the
+ * client gave up. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -21,18 +28,18 @@ enum { PARTITIONS = 2, ROWS_TABLE = 1, DENSE_TABLE = 2, WIDTH = 4, ELEMENTS = 30
 #define SECTION_BYTES 16u
 #define SECTIONS_MAX  3u
 #define ADDRESS       "memory:fuzz"
-#define PATIENCE_MS   10u /* below a pause: nothing is tried again */
+#define PATIENCE_MS   10u /* below one retry pause: nothing is retried */
 #define GUARD         0x5eu
-#define LATE          0xffu /* SAYS goes into it */
+#define LATE          0xffu /* goes into SAYS */
 
-/* --- The input: read by the server's thread, one call or record after the other */
+/* --- The input: the server's thread reads it, one call or record after another */
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t given_up; /* late: no more */
+	pthread_cond_t given_up; /* late: the client gave up */
 	const uint8_t *data;
 	size_t left;
-	enum { NOTHING, LEASE, JOIN, SAYS } said; /* by the ledger */
+	enum { NOTHING, LEASE, JOIN, SAYS } said; /* answers of the ledger that the input gave */
 	bool late;
 } input = {.lock = PTHREAD_MUTEX_INITIALIZER, .given_up = PTHREAD_COND_INITIALIZER};
 
@@ -76,14 +83,14 @@ static struct message *join_reply(void)
 	    .address = ADDRESS, .partitions = PARTITIONS, .patience_ms = PATIENCE_MS, .specs = specs, .specs_count = 2});
 }
 
-/* NULL: the input has no more. */
+/* NULL: the input is used up. */
 static struct message *next_message(void)
 {
 	const uint8_t *n = take(2), *bytes = n ? take(get16(n)) : NULL;
 	return bytes ? pieces_of(bytes, get16(n), (size_t)get16(n) + 1) : NULL;
 }
 
-/* A record as the input has it, which answers r; false: it has no more. */
+/* Writes the input's next answer to r; false: the input is used up. */
 static bool put_answer(struct record_writer *w, const struct record *r)
 {
 	const uint8_t *h = take(ANSWER_BYTES);
@@ -113,7 +120,7 @@ static bool put_answer(struct record_writer *w, const struct record *r)
 	return true;
 }
 
-/* Whether a reader takes every record. */
+/* Whether a reader accepts every record. */
 static bool is_whole(const struct message *frame)
 {
 	struct cursor c = cursor_at(frame), body;
@@ -125,7 +132,7 @@ static bool is_whole(const struct message *frame)
 	return status == WEIR_OK;
 }
 
-/* NULL: the input has no more. What was acknowledged is always there. */
+/* NULL: the input is used up. Acknowledgements need no input. */
 static struct message *answer_record(const struct record *r)
 {
 	struct record_writer *w = record_writer_create();
@@ -283,7 +290,7 @@ static int look_at(void *arg, uint64_t key, const float *values, size_t elements
 	return 0;
 }
 
-/* The server, which was late, may answer. */
+/* Releases the late server. */
 static void stop_waiting(void)
 {
 	pthread_mutex_lock(&input.lock);
@@ -338,9 +345,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* --- Seeds: answers to all of that */
+/* --- Seeds: answers to all operations */
 
-/* A seed: seals that are not stable, then pushes of a later epoch, which no answer to RESUME
+/* A seed with seals that are not stable, then pushes of a later epoch, which no answer to RESUME
  * confirms. */
 #define UNSTABLE 6u
 
@@ -383,7 +390,8 @@ static void put_section(struct out *o, uint16_t table, uint8_t codec, uint32_t r
 	put(o, data, data_bytes);
 }
 
-/* The rows of a partition, counted by their placement, and of the dense table the chunk that it has, as a refresh. */
+/* A partition's rows, counted by their placement, and its chunk of the dense table, as a refresh or
+ * as differences. */
 static void put_pulled(struct out *o, uint32_t partition, bool differences)
 {
 	static const uint64_t keys[KEYS] = {1, 2, 3, 50, 1000};
@@ -419,11 +427,12 @@ static void put_answers(struct out *o, uint32_t i)
 {
 	static const uint8_t bitmap[2] = {0};
 	static const float values[ELEMENTS] = {4, 5, 6};
-	const uint64_t keys[] = {1, i == 3 ? (uint64_t)1 << 48 : 0}; /* a chunk whose first element would be the 2^64th */
+	/* The first element of the last chunk would be number 2^64. */
+	const uint64_t keys[] = {1, i == 3 ? (uint64_t)1 << 48 : 0};
 	const bool unstable = i == UNSTABLE;
 	if (i % SAYS)
 		put_ledger(o, i % SAYS == LEASE ? stub_lease_reply(2) : join_reply());
-	for (uint32_t p = 0; p < PARTITIONS; p++) { /* seals */
+	for (uint32_t p = 0; p < PARTITIONS; p++) { /* answers to seals */
 		put_header(o, 1, 16, 2);
 		if (unstable)
 			put64(o->data + o->n - sizeof(uint64_t), 0);
@@ -431,12 +440,13 @@ static void put_answers(struct out *o, uint32_t i)
 	}
 	for (uint32_t k = 0; k < 2 * PARTITIONS; k++)
 		put_pulled(o, k % PARTITIONS, i < 2);
-	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) { /* pushes, and what is set */
+	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) { /* answers to pushes and sets */
 		put_header(o, 0, 1, 6 + k);
 		if (unstable && k >= PARTITIONS)
 			o->data[o->n - ANSWER_BYTES] = WEIR_E_MOVED;
 	}
-	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) { /* pages, the last of each table */
+	/* Answers to scans, the last page of each table. */
+	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) {
 		put_header(o, 1, 0, 0);
 		if (k < PARTITIONS)
 			put_section(o, ROWS_TABLE, WEIR_CODEC_FP32, 1, WIDTH, keys, sizeof *keys, values, WIDTH * sizeof *values);
@@ -455,7 +465,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	if (i != 5)
 		put_answers(&o, i < 5 ? i % 4 : i);
 	if (i == 4)
-		o.data[1] = WEIR_E_BUSY; /* of a seal, which is not asked again */
+		o.data[1] = WEIR_E_BUSY; /* to a seal, which is not retried */
 	uint8_t *seed = malloc(o.n);
 	assert(seed);
 	memcpy(seed, o.data, o.n);

@@ -1,5 +1,7 @@
-/* Records of a client that asks a partition, one after the other: refused with a sentence or taken, alike however the frame is cut; and two partitions that were asked alike are equal.
- * Input: cut_input.h, of a frame. */
+/* Records of a client that a partition receives one after another: refused with a sentence or
+ * executed, alike however the frame is cut. Two partitions with the same requests end up equal.
+ *
+ * Input: cut_input.h, with a frame. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -69,7 +71,7 @@ static struct partition *new_partition(void)
 	return p;
 }
 
-/* --- Asking */
+/* --- Requests */
 
 struct asked {
 	uint32_t digest, replies;
@@ -107,7 +109,7 @@ static void pull(struct partition *p, const struct record *r, const struct curso
 	message_release(m);
 }
 
-/* As dispatch.c does, of kinds that it lets through. */
+/* As dispatch.c does for the kinds that it admits. */
 static void ask_all(struct partition *p, struct message *m, struct record_writer *w, struct asked *a)
 {
 	struct cursor c = cursor_at(m), body;
@@ -134,7 +136,7 @@ static void ask_all(struct partition *p, struct message *m, struct record_writer
 		case RECORD_CLOSE_STEP:
 		case RECORD_RETIRE:
 			partition_submit(p, &r, &body, m, on_reply, a);
-			if (a->replies == before) /* it waits: for its step, or what is not stable */
+			if (a->replies == before) /* it waits for its step, or for entries to be stable */
 				partition_abandon(p);
 			assert(a->replies == before + 1);
 			break;
@@ -218,7 +220,7 @@ static void add_bytes(struct record_writer *w, const struct record *r, const voi
 	(void)status;
 }
 
-/* Pushes, of steps too, their close, pulls, seals, what is retired and what is assigned. */
+/* Pushes, also of steps, closes, pulls, seals, retirements and assignments. */
 static void write_records(struct record_writer *w, uint32_t i)
 {
 	static const uint32_t batches[][3] = {{1, 3, 0}, {1, 4, 1}};

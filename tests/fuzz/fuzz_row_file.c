@@ -1,4 +1,6 @@
-/* A checkpoint's row file, damaged: refused, or rows within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
+/* A checkpoint's damaged row file: refused, or rows within its bytes.
+ *
+ * Input: u8 (bit 0: repair the checksums), the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -10,7 +12,7 @@
 #include "server/checkpoint/checkpoint_columns.h"
 #include "tests/unit/server/store/row_file_fixture.h"
 
-/* As checkpoint_file.h's diagram says, as far as blocks follow each other. */
+/* Follows the blocks by the diagram in checkpoint_file.h. */
 static void mend(uint8_t *file, size_t size)
 {
 	if (size < CHECKPOINT_FILE_HEADER_BYTES)

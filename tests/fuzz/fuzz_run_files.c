@@ -1,5 +1,7 @@
-/* What a run's programs find in its folder, damaged: run.json, evaluation.json, and the truth of a generated file. Refused with a sentence,
- * or written again, and that is read and written alike. Input: u8 which, the file. */
+/* Damaged files in a run's folder: run.json, evaluation.json, and the ground truth of a generated
+ * file. They are refused with a sentence, or written again, and then read and written alike.
+ *
+ * Input: u8 file, its bytes. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -29,7 +31,7 @@ static void remove_folder(void)
 	(void)rmdir(folder);
 }
 
-/* In `path`. */
+/* Writes to `path`. */
 static void write_file(uint8_t kind, const uint8_t *data, size_t n)
 {
 	static bool made;
@@ -55,7 +57,7 @@ static char *read_file(size_t *n)
 	return text;
 }
 
-/* Reads `path`, and writes it anew if it is taken. */
+/* Reads `path`, and writes it again if it was accepted. */
 static weir_status again(uint8_t kind, weir_error *err)
 {
 	static const struct job job;

@@ -1,5 +1,8 @@
-/* What an S3 server answers, or what calls itself one: names that are listed are names, what is asked next holds nothing but what a query may, and what is read lies within the
- * room for it. Requests end here. Input: u8 (what is asked: 0 to list, 1 to write in parts, 2 to read), then for each answer u8 status, u8 bytes of its ETag, u16 bytes, the ETag, the text. */
+/* Answers of an S3 server, or of an impostor. Listed names are valid names, the next request has
+ * only characters that a query may have, and read data lies within its buffer. Requests end here.
+ *
+ * Input: u8 operation (0: list, 1: write in parts, 2: read), then for each answer u8 status, u8
+ * bytes of its ETag, u16 bytes, the ETag, the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -15,7 +18,7 @@
 #define ANSWERS_MAX   16u
 #define READ_BYTES    100u
 
-/* --- In the places of web_request.c's functions */
+/* --- Replacements of web_request.c's functions */
 
 struct web_service {
 	const uint8_t *data;
@@ -86,7 +89,7 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 	return WEIR_OK;
 }
 
-/* --- What is asked */
+/* --- Operations */
 
 static weir_status visit(void *arg, const char *name, weir_error *err)
 {
@@ -138,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* As Amazon's documentation of each answer shows it. */
+/* As in Amazon's documentation of each answer. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const struct {

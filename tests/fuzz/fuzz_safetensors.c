@@ -1,4 +1,6 @@
-/* A safetensors file, damaged: refused, or tensors that lie within its bytes. Input: the file. */
+/* A damaged safetensors file: refused, or tensors within its bytes.
+ *
+ * Input: the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -47,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Files of the writer, and what it would not write. */
+/* The writer's files, and files that it would not write. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const float weights[6] = {1, 2, 3, 4, 5, 6};

@@ -1,5 +1,8 @@
-/* The values of a section from a stranger: refused, or rows that read alike however the message is cut, and that are known to be finite or not.
- * Input: u8 codec, u8 aux, u8 bytes per span, u8 rows, u16 elements of a row (less 1), u8 (bit 0: what is not finite counts as 0), the section's data. */
+/* A section's values from a stranger: refused, or rows that read alike however the message is cut,
+ * with a correct note of whether each is finite.
+ *
+ * Input: u8 codec, u8 aux, u8 bytes per span, u8 rows, u16 elements per row less 1, u8 (bit 0:
+ * elements that are not finite count as 0), the section's data. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -23,7 +26,7 @@ struct shape {
 
 static uint8_t tile[SECTION_TILE_BYTES];
 
-/* The rows (rows, n), malloc'ed; NULL: refused. finite: (rows). */
+/* Returns the rows (rows, n) from malloc; NULL: refused. finite: (rows). */
 static float *read_rows(const struct shape *shape, const struct message *m, bool *finite)
 {
 	struct section s = shape->section;
@@ -49,7 +52,7 @@ static float *read_rows(const struct shape *shape, const struct message *m, bool
 	return out;
 }
 
-/* One row after the other, the first one skipped; of top-k what was sent. */
+/* Reads one row after another, skipping the first. For top-k, compares the elements sent. */
 static void read_one_by_one(const struct shape *shape, const struct message *m, const float *want)
 {
 	struct section s = shape->section;
@@ -121,7 +124,8 @@ static size_t encode_topk(const float *x, size_t n, weir_values values, uint8_t 
 	return bytes;
 }
 
-/* Two rows of each codec with each aux that it knows; long ones, of more than a tile, of top-k and int8. */
+/* Two rows of each codec with each of its aux values; for top-k and int8 also long rows of more
+ * than a tile. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const struct {

@@ -1,5 +1,8 @@
-/* A snapshot from a stranger: frames until one is refused; what is let through has rows and entries within its bytes. Input: u8 (bit 0: make each frame's
- * checksum and place right), then for each frame its size as u32 and its bytes. */
+/* A snapshot from a stranger: frames until one is refused. Accepted frames have rows and entries
+ * within their bytes.
+ *
+ * Input: u8 (bit 0: repair each frame's checksum and number), then for each frame its size as u32
+ * and its bytes. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -11,7 +14,7 @@
 #include "server/log/journal_format.h"
 #include "tests/unit/server/snapshot/snapshot_frames.h"
 
-/* So that what is behind the checks of a frame by itself is reached. */
+/* Repairs the frame, so that the code behind the checks is reached. */
 static void mend(uint8_t *bytes, size_t n, uint64_t number)
 {
 	if (n < SNAPSHOT_HEADER_BYTES)
@@ -78,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* The small snapshot as it is, and to be mended. */
+/* The small snapshot unchanged, and to be repaired. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	struct message *frames[SMALL_FRAMES];

@@ -1,5 +1,7 @@
-/* What servers find on their disks and in checkpoints: the header of a partition and the state of a ledger. What is taken is written again, and
- * that is taken and written alike. Input: u8 which (even: partition), the bytes. */
+/* A partition's header and a ledger's state, as servers read them from disks and checkpoints.
+ * Accepted state is written again, and then read and written alike.
+ *
+ * Input: u8 kind (even: partition), the bytes. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

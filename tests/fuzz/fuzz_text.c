@@ -1,5 +1,7 @@
-/* Files of text, plain and compressed: lines come whole and once, whatever the bytes are; of a
- * plain file all do, but its mark. Input: u8 where a plain file is cut in two ranges, the file. */
+/* Text files, plain and compressed. Lines come whole and once, whatever the bytes are. A plain file
+ * yields all its bytes except the byte order mark.
+ *
+ * Input: u8 position at which a plain file is cut into two ranges, the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

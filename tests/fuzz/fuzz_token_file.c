@@ -1,4 +1,6 @@
-/* A token file, damaged: refused, or documents and tokens of its vocabulary within its bytes. Input: u8 (bit 0: make the checksums right), the file. */
+/* A damaged token file: refused, or documents and tokens of its vocabulary within its bytes.
+ *
+ * Input: u8 (bit 0: repair the checksums), the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -25,7 +27,7 @@ static void put_crc(uint8_t *at, const uint8_t *p, size_t n)
 	memcpy(at, &(uint32_t){crc32c(0, p, n)}, 4);
 }
 
-/* As token_file.h's diagram says, of files of one block. */
+/* Follows the diagram in token_file.h, for files of one block. */
 static void mend(uint8_t *file, size_t size)
 {
 	if (size < HEADER_BYTES)
@@ -89,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Files of the writer: of 16 and of 32 bits, with bits and without. */
+/* The writer's files: tokens of 16 and of 32 bits, with and without bits per token. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const uint32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};

@@ -1,5 +1,7 @@
-/* A tokenizer.json, damaged: refused with a sentence, or a tokenizer whose ids are below its vocabulary, come out the same again with marks, and decode to
- * something. Input: the file. */
+/* A damaged tokenizer.json: refused with a sentence, or a tokenizer. Its ids are below its
+ * vocabulary, equal with and without marks, and decode to something.
+ *
+ * Input: the file. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

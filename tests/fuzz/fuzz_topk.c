@@ -1,5 +1,7 @@
-/* Records of top-k from strangers: refused, or offsets that rise within the tile, and the bytes that encoding them again gives. Input: u8 (kind of values), u16
- * (elements of the tile, less 1), the record. */
+/* Top-k records from a stranger: refused, or offsets that rise within the tile and give the same
+ * bytes when encoded again.
+ *
+ * Input: u8 kind of values, u16 elements of the tile less 1, the record. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -12,7 +14,7 @@
 #define HEADER 3u
 #define KINDS  (WEIR_VALUES_LOG4 + 1)
 
-/* fp32 and bf16 lose nothing: of numbers that can be selected, the record is what the encoder writes. */
+/* fp32 and bf16 lose nothing: for finite nonzero numbers, the encoder writes the same record again. */
 static void check_again(const uint8_t *record, size_t bytes, size_t n, weir_values values, size_t count, const float *sent)
 {
 	static uint8_t again[32768];
@@ -55,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Of each kind: none, one, all of a few, about 1 in 100, and more than a record takes. */
+/* For each kind: no element, one, all of a few, about 1 in 100, and more than a record takes. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const struct {

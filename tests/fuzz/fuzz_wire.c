@@ -1,6 +1,7 @@
-/* Control messages and envelopes from a stranger. What is taken is packed again, and that is read alike; tables that are read can
- * be made.
- * Input: u8 which message (beyond the last: the envelope), u8 bytes per span, the message. */
+/* Control messages and envelopes from a stranger. An accepted message is packed again and then read
+ * alike. Accepted table descriptors can be built.
+ *
+ * Input: u8 message (beyond the last: the envelope), u8 bytes per span, the message. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -56,7 +57,8 @@ static void check_message(const ProtobufCMessageDescriptor *d, const struct mess
 	check_tables(m);
 	struct message *packed = wire_pack(m);
 	assert(packed);
-	/* It may be refused: shorter than it was, it may take less memory; and protobuf-c keeps a field 0 that it does not read. */
+	/* The packed message may be refused: a shorter message may take less memory, and protobuf-c
+	 * keeps a field 0 that it does not read. */
 	if (wire_unpack(d, packed, &again, &err) == WEIR_OK) {
 		struct message *last = wire_pack(again);
 		assert(last->bytes == packed->bytes && memcmp(last->spans[0].data, packed->spans[0].data, last->bytes) == 0);
@@ -79,7 +81,8 @@ static void check_envelope(const struct message *in)
 	size_t n = frame.left;
 	assert(bytes && n < in->bytes && cursor_read(&frame, bytes, n) == WEIR_OK);
 	struct message *again = wire_wrap_frame(message_copy(bytes, n));
-	assert(again && again->bytes <= in->bytes); /* a length may have been written longer than it needs */
+	/* The input may have lengths in more bytes than needed. */
+	assert(again && again->bytes <= in->bytes);
 	message_release(again);
 	free(bytes);
 }

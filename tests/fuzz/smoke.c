@@ -1,5 +1,8 @@
-/* Runs a fuzz target without libFuzzer: its seeds, then ITERATIONS mutations of them (rounds.h), the same ones in every run.
- *     fuzz_X ITERATIONS         fuzz_X --write FOLDER (the seeds as files, for libFuzzer) */
+/* Runs a fuzz target without libFuzzer: its seeds, then ITERATIONS mutations of them (rounds.h),
+ * the same ones in every run.
+ *
+ *     fuzz_X ITERATIONS
+ *     fuzz_X --write FOLDER    writes the seeds as files for libFuzzer */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,7 @@ struct input {
 	size_t size;
 };
 
-/* The target gets memory of exactly the size, so that sanitizers see an overrun. */
+/* Copies the input to memory of exactly its size, so that sanitizers see an overrun. */
 static void run(const uint8_t *data, size_t size)
 {
 	uint8_t *exact = malloc(size ? size : 1);
@@ -31,8 +34,8 @@ static void run(const uint8_t *data, size_t size)
 
 static const uint64_t edges[] = {0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, UINT64_MAX, 1ull << 63};
 
-/* One edit of b (capacity INPUT_BYTES_MAX): a bit, a byte, an edge value, an end or a piece left out, a piece doubled or taken
- * from another input. Returns the new size. */
+/* One edit of b (capacity INPUT_BYTES_MAX): flips a bit, sets a byte or an edge value, drops an end
+ * or a piece, repeats a piece or takes one from another input. Returns the new size. */
 static size_t edit(uint8_t *b, size_t n, const struct input *other, struct prng *random)
 {
 	size_t at = n ? prng_below(random, n) : 0, span = 1 + prng_below(random, 16);
@@ -102,7 +105,7 @@ static void mutate(const struct input *seeds, uint32_t count, unsigned long iter
 
 int main(int argc, char **argv)
 {
-	struct input seeds[SEEDS_MAX + 1]; /* one more shows that a target has too many */
+	struct input seeds[SEEDS_MAX + 1]; /* one more, to detect a target with too many */
 	uint32_t count = 0;
 	while (count <= SEEDS_MAX && (seeds[count].data = fuzz_seed(count, &seeds[count].size)))
 		count++;

@@ -1,11 +1,12 @@
-# Peers that misbehave while a job trains (tests/abuse/attacker.py): slowly, with too much, with junk, with what was pushed before. The servers stay up, hold no more memory than one peer may have them
-# hold, and let go of it; every push of the job is applied exactly once.
+# Peers misbehave while a job trains (tests/abuse/attacker.py): they are slow, send too much, junk,
+# or old pushes again. The servers stay up, hold at most a peer's memory limit for each peer, and
+# release it. Every push of the job is applied exactly once.
 . "$(dirname "$0")/lib.sh"
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
-GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and some
+GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and slack
 write_job 40
 sed -i 's/batch_ms: 5/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", executors: 1, /' "$DIR/job.yaml"
-ulimit -Sn 128 # fewer than the connections that come, and so many that it may have
+ulimit -Sn 128 # fewer than the connections of the attackers
 start_train
 ulimit -Sn hard
 wait_for 60 "a pass to be over" status ".pass >= 2"
@@ -31,7 +32,8 @@ echo "memory grew by $((most - BEFORE)) KiB at most"
 let_go() { [ "$(descriptors)" -le $((FILES + 2)) ]; }
 wait_for 15 "the server to let go of connections" let_go
 
-# One that answers pings, and never sends the rest of a request, is given up; and it may have so many streams.
+# A peer that answers pings but never completes its request is cut off. The number of its streams is
+# limited.
 python3 - "$ATTACKER" "$AT" <<'PYTHON' || fail "a request that never ends is held for ever, or a peer has all the streams that it wants"
 import sys, time
 sys.argv[1:], path = ["none", sys.argv[2], "0"], sys.argv[1]

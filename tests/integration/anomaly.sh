@@ -1,5 +1,6 @@
-# A learning rate that is far too large: workers name what goes wrong, and at which batch; with train.anomaly.policy: stop they end, and so does the run, saying so. A reader that is
-# given a pipe in which nothing comes is named, too.
+# With a learning rate that is far too large, workers name the anomaly and its batch. With
+# train.anomaly.policy: stop they end, and so does the run, with that message. A reader that waits
+# on a silent pipe is named, too.
 . "$(dirname "$0")/lib.sh"
 write_job 40
 sed -i 's/lr: 3.0e-3/lr: 3.0e-4/' "$DIR/job.yaml"

@@ -1,4 +1,4 @@
-# Broken lines are counted and shown with file and line; too many fail the job.
+# Broken lines are counted and shown with file and line. Too many fail the job.
 . "$(dirname "$0")/lib.sh"
 "$WEIR" datagen --rows 6000 --ids 20000 --seed 4 --out "$DIR/click.tsv" > /dev/null || fail "weir datagen"
 sed -i -e '17s/.*/this is no click/' -e '400s/\t.*//' "$DIR/click.tsv"

@@ -1,4 +1,5 @@
-# Run directories and places for checkpoints that cannot be used are named with the reason; two runs do not share a directory.
+# Unusable run directories and checkpoint places are named with the reason. Two runs cannot share a
+# directory.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 : > "$DIR/file"
@@ -16,8 +17,8 @@ kill -TERM "$first"
 finish_train 12
 nothing_left
 
-# A place for checkpoints that cannot be opened: each that is due fails once, when the coordinator next looks
-# (every 500 ms), not over and over.
+# A checkpoint place that cannot be opened: each due checkpoint fails once, at the coordinator's
+# next check (every 500 ms), not repeatedly.
 rm -rf "$RUN"
 start_train --set checkpoint.dir=s3:///no-bucket --set checkpoint.every_steps=50
 failures() { [ "$(grep -cs "checkpoint failed" "$RUN/server-0.log")" -ge "$1" ]; }

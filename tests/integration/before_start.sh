@@ -1,4 +1,5 @@
-# What cannot work is refused before anything of the earlier run is touched: --fresh deletes only when the new run can begin.
+# Mistakes are refused before the earlier run is touched: --fresh deletes only when the new run can
+# begin.
 . "$(dirname "$0")/lib.sh"
 write_job 1 "log: disk"
 start_train
@@ -6,7 +7,8 @@ finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 "$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
 
-# refused WORD... -- ARGUMENTS...: `weir train` with them fails, says why in its last line, and changes no byte of the run.
+# refused WORD... -- ARGUMENTS...: `weir train` with these arguments fails, gives the reason in its
+# last line, and changes no byte of the run.
 before=$(files "$RUN")
 refused() {
 	local words=()
@@ -34,7 +36,7 @@ refused "no " "use device: cpu" -- --fresh --set device=cuda:999
 refused "device: cpu" -- --fresh --set device=cuda
 nothing_left
 
-# A run that could not be started after all is not in the way of the next one.
+# A run that failed to start does not block the next one.
 rm -r "$RUN/server-0" "$RUN/server-1" "$RUN/worker-0.log"
 mkdir "$RUN/worker-0.log"
 start_train

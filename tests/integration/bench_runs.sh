@@ -1,4 +1,5 @@
-# Every benchmark runs in its quick form and writes JSON with figures and ratios; nothing is left.
+# Every benchmark runs in its quick form, writes JSON with figures and ratios, and leaves nothing
+# behind.
 . "$(dirname "$0")/lib.sh"
 before=$(ls /tmp | grep -c '^weir-bench-')
 for b in store log optim gemm loader pull push "push --no-apply" "push --tls" step "step --set model.kind=deepfm --set tables.dense.push.codec=topk"; do
@@ -8,8 +9,8 @@ for b in store log optim gemm loader pull push "push --no-apply" "push --tls" st
 done
 [ "$(ls /tmp | grep -c '^weir-bench-')" = "$before" ] || fail "folders are left in /tmp"
 
-# On a device a batch is launched before the one in front of it is collected: the host waits with two
-# under way, and more often than at the end of `compute`, once a round.
+# On a device the next batch is launched before the previous one is collected. So the host waits
+# with two in flight, and more often than once per round at the end of `compute`.
 if emulate_device; then
 	WEIR_CUDA_HOST_TRACE=$DIR/trace "$WEIR" bench step --quick --rounds 4 --json --set device=cuda > "$DIR/bench.json" 2> "$DIR/bench.err" || fail "weir bench step on a device: $(cat "$DIR/bench.err")"
 	holds "$DIR/bench.json" "(.results | length) == 6 and all(.results[]; .value > 0)"

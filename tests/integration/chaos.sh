@@ -1,9 +1,10 @@
-# weir train --chaos: servers and workers are killed and stopped while a job with replicas trains, and at the end every push was applied exactly once. Where
-# a server would take all there is of something with it, it is spared, and that is said.
+# weir train --chaos kills and stops servers and workers while a job with replicas trains. At the
+# end every push was applied exactly once. A server that holds the only copy of something is spared,
+# with a message.
 . "$(dirname "$0")/lib.sh"
 write_job 12 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
-start_train --chaos 329 # a server is killed first, then a worker, then another server stands still
+start_train --chaos 329 # kills a server, then a worker, then stops another server
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

@@ -1,7 +1,9 @@
-# Conversations from JSONL to an answer: what users say is noise that nobody can learn, so that a small loss is one over answers alone; training stops when the validation
-# part's loss no longer falls, and the best pass's weights answer a question that was never asked before.
+# Conversations from JSONL to an answer. Users' turns are random noise, so a small loss can only
+# come from answers. Training stops when the validation loss no longer falls, and the best pass's
+# weights answer new questions.
 . "$(dirname "$0")/lib.sh"
-talk() { # talk SEED LINES: the answer to a question of letters up to m is "ship ahoy", else "green sea"
+# talk SEED LINES: the answer to a question of letters up to m is "ship ahoy", to others "green sea"
+talk() {
 	awk -v seed="$1" -v lines="$2" 'BEGIN {
 		srand(seed)
 		for (i = 0; i < lines; i++) {
@@ -27,13 +29,14 @@ start_train
 finish_train 200
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited
-# 100 answers of 9 bytes, and the 10 of <|im_end|>: of all else nothing counts. Were questions' letters counted, 2.6 nats each, it would be more than 1.
+# 100 answers of 9 bytes, each with the 10 bytes of <|im_end|>; nothing else counts. If questions'
+# letters counted, at 2.6 nats each, the loss would exceed 1.
 holds "$DIR/report.json" '.finished and .valid.rows == 1900 and .valid.loss < 0.2'
 holds "$DIR/report.json" '(.passes | length) as $n | $n > 2 and $n < 60'
 holds "$RUN/evaluation.json" '.best_pass < (.passes | length)'
 nothing_left
 
-# Questions that were never asked before: nearly all are answered as they should be, as the loss says.
+# New questions: nearly all answers are correct, as the loss promises.
 right=0
 for i in $(seq 0 9); do
 	question=$(jq -r '.messages[0].content' "$DIR/valid.jsonl" | sed -n "$((i + 1))p")

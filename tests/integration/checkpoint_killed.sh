@@ -1,17 +1,19 @@
-# A server is killed while a checkpoint is written: `weir checkpoint` ends and says so, nothing is published, training goes on, the next one can begin at
-# once, and what the others left goes with it.
+# A server is killed during a checkpoint. `weir checkpoint` ends with a message, nothing is
+# published, training continues, and the next checkpoint can begin at once and removes the
+# leftovers.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk, fsync_interval_ms: 50"
 echo 'checkpoint: {rate: 1MiB}' >> "$DIR/job.yaml"
 sed -i 's/dim: 8/dim: 64/' "$DIR/job.yaml"
 CK=$RUN/checkpoints
 manifests() { find "$CK" -name 'ck-*.json' 2> /dev/null | wc -l; }
-# Server 1 writes a checkpoint that is none of those before.
+# Waits until server 1 writes a new checkpoint.
 begun() { find "$CK" -name 'ck-*.p0001.rows*' 2> /dev/null | grep -vF "${before:-none}" | grep -q .; }
 
 start_train
 wait_for 60 "the first rows" status ".rows >= 20000"
-for name in server-0 server-1; do # with the ledger and the coordinator; one that writes rows only
+# The server with the ledger and the coordinator; a server that only writes rows.
+for name in server-0 server-1; do
 	"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/$name.out" 2> "$DIR/$name.err" &
 	asked=$!
 	wait_for 30 "a checkpoint to begin" begun

@@ -1,5 +1,6 @@
-# A checkpoint of a job that trains; every process killed; restored on 1, 2 and 5 servers, which evaluate alike to the last bit; then trained to
-# its end, each push applied once. With the log in memory and on disk, and a job in synchronous steps.
+# A checkpoint of a job that trains, then every process is killed. The job is restored on 1, 2 and 5
+# servers, which evaluate to identical bits. Then it trains to its end, with each push applied once.
+# With the log in memory and on disk, and with synchronous steps.
 . "$(dirname "$0")/lib.sh"
 
 kill_all() {
@@ -11,7 +12,7 @@ kill_all() {
 
 serving() { [ "$(cat "$DIR"/by-hand/*.log 2> /dev/null | grep -c ' serving ')" = "$1" ]; }
 
-# evaluate N OUT.json: the restored weights on N servers.
+# evaluate N OUT.json: evaluates the restored weights on N servers.
 evaluate() {
 	local n=$1 out=$2 i at="" listed="" pids=""
 	rm -rf "$DIR/by-hand"

@@ -1,4 +1,5 @@
-# Checkpoints on an S3 server (tests/s3/server.py, which checks every signature), every 100 batches: the job is killed and goes on from the last.
+# Checkpoints every 100 batches on an S3 server (tests/s3/server.py checks every signature). The job
+# is killed and continues from the last one.
 . "$(dirname "$0")/lib.sh"
 export AWS_ACCESS_KEY_ID=AKIDWEIRTEST AWS_SECRET_ACCESS_KEY=a/secret+key
 python3 "$(dirname "$0")/../s3/server.py" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" us-west-7 weir-it > "$DIR/port" 2> "$DIR/s3.log" &

@@ -1,5 +1,5 @@
-# Checkpoints that cannot be used: damaged, cut, of a newer version, not there, of a job that runs. Each is refused with a sentence that names
-# the file and says what to do, and nothing is changed.
+# Unusable checkpoints: damaged, truncated, of a newer version, missing, of a running job. Each is
+# refused with a sentence that names the file and the remedy, and nothing changes.
 . "$(dirname "$0")/lib.sh"
 write_job 30
 start_train
@@ -8,8 +8,9 @@ wait_for 60 "the first rows" status ".rows >= 10000"
 CK=$RUN/checkpoints
 NAME=$(basename "$CK"/ck-*.json .json)
 
-# refused WORDS... -- COMMAND...: fails, with all the words in its last line, and changes no byte in the folders KEPT.
-KEPT=("$CK" "$RUN/run.json") # while it trains
+# refused WORDS... -- COMMAND...: fails with all the words in its last line, and changes no byte in
+# the folders KEPT.
+KEPT=("$CK" "$RUN/run.json") # the job trains meanwhile
 refused() {
 	local words=() before
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -43,7 +44,7 @@ head -c $((size / 3)) "$DIR/kept" > "$rows"
 refused p0003.rows "cut short" -- restore latest
 rm "$rows"
 refused p0003.rows -- restore latest
-cp "$(find "$CK" -name '*.p0004.rows')" "$rows" # whole, but another's
+cp "$(find "$CK" -name '*.p0004.rows')" "$rows" # undamaged, but of another partition
 refused p0003.rows -- restore latest
 cp "$DIR/kept" "$rows"
 
@@ -57,7 +58,8 @@ refused "$NAME.json" "damaged" -- restore latest
 cp "$DIR/manifest" "$CK/$NAME.json"
 restore latest > "$DIR/out" 2> "$DIR/out.err" || fail "the whole one is refused: $(tail -n 1 "$DIR/out.err")"
 
-# A restore that is cut off when it has moved one server's folder: no server begins with nothing, and it can be done again.
+# A restore is interrupted after moving one server's folder. No server starts empty, and the restore
+# can be repeated.
 mkdir -p "$RUN/server-0" "$RUN/server-1" "$RUN/before-g3/server-1"
 restore latest > "$DIR/out" 2> "$DIR/out.err" && fail "restored over $RUN/before-g3"
 told "before-g3/server-1 is there already" "$DIR/out.err"
@@ -66,7 +68,7 @@ holds "$RUN/run.json" '.generation == 3 and .restore != ""'
 restore latest > "$DIR/out" 2> "$DIR/out.err" || fail "not restored again: $(tail -n 1 "$DIR/out.err")"
 holds "$RUN/run.json" '.generation == 4'
 
-# A checkpoint that was not finished has no manifest: it is not there.
+# An unfinished checkpoint has no manifest, so it does not exist.
 rm "$CK/$NAME.json"
 refused "holds no checkpoint" -- restore latest
 nothing_left

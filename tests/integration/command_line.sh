@@ -1,10 +1,11 @@
-# The command line as people use it: all mistakes at once, help, checks before a run, job files from pipes, signals and exit statuses, who may read a run's files, runs
-# listed and deleted, pages that other sites' names do not lead to.
+# The command line as people use it: all mistakes at once, help, checks before a run, job files from
+# pipes, signals and exit statuses, permissions of a run's files, listing and deleting runs, pages
+# that refuse the host names of other sites.
 . "$(dirname "$0")/lib.sh"
 cd "$DIR" || exit 1
 write_job 2 "log: disk"
 
-# expect STATUS COMMAND...: its output is in out, its errors in err.
+# expect STATUS COMMAND...: its output goes to out, its errors to err.
 expect() {
 	local want=$1 got
 	shift
@@ -29,7 +30,7 @@ says "did you mean 'train'"
 expect 2 "$WEIR" train "$DIR/job.yaml" --resum
 says "did you mean '--resume'?; \`weir help train\`"
 
-# --- All mistakes at once, in the order of lines
+# --- All mistakes at once, in line order
 cat > "$DIR/bad.yaml" <<-'JOB'
 	job: bad
 	data:
@@ -72,7 +73,7 @@ says "3 things are wrong"
 yes "words, and no row" | head -n 100 > text.svm
 expect 1 "$WEIR" check own.yaml --set data.train=text.svm
 says "^WRONG  data.train: "
-# Labels are looked at as before a training.
+# Labels are checked as before training.
 sed 's/^[01] /1 /; /^not a row/d' own.svm > ones.svm
 expect 0 "$WEIR" check own.yaml --set data.train=ones.svm
 says "^note   data.train: all 300 rows of data.train are positive: there is nothing to tell apart"
@@ -82,7 +83,7 @@ says "^WRONG  data.train: all 300 rows of slip.svm are positive once 1 bad line 
 { yes "2 1:1 11:1" | head -n 300; } > others.svm
 expect 1 "$WEIR" check own.yaml --set data.valid=others.svm
 says "^WRONG  data.valid: .*the label is 2"
-# A sweep tells all mistakes of its job.
+# A sweep reports all mistakes of its job.
 printf 'base: bad.yaml\nout: swept\nruns: [{name: a}]\n' > sweep.yaml
 expect 1 "$WEIR" sweep sweep.yaml
 [ "$(grep -c '^bad.yaml:' err)" = 5 ] || { cat err; fail "a sweep does not tell all mistakes"; }
@@ -142,7 +143,7 @@ wait_for 30 "a look at the job" test "$(code localhost)" != ""
 kill -INT "$TRAIN"
 finish_train 20
 
-# --- Who may read
+# --- Permissions
 [ "$(stat -c %a "$RUN" "$RUN/server-0" "$RUN/cache" "$RUN/worker-0.log" | tr '\n' ' ')" = "700 700 700 600 " ] || { ls -la "$RUN"; fail "others may read the run"; }
 [ -z "$(find "$RUN/cache" -type f ! -perm 600)" ] || fail "others may read the data's cache"
 
@@ -151,7 +152,8 @@ expect 0 "$WEIR" runs "$DIR" --delete run
 expect 0 "$WEIR" runs
 says "^own  *finished"
 expect 1 "$WEIR" runs --delete ../runs
-expect 1 "$WEIR" runs --delete runs/own/ --delete own # as a shell completes it; and no more there
+# With a slash, as a shell completes it; a second --delete finds nothing.
+expect 1 "$WEIR" runs --delete runs/own/ --delete own
 says "holds no run own"
 [ ! -e runs/own ] || fail "runs/own/ is still there"
 nothing_left

@@ -1,5 +1,6 @@
-# On a device a batch computes while the one before is pushed, where the tables' modes allow it: the model is as good, each batch's push is applied once, also of a worker that is taken
-# for dead, or stopped, with batches under way. On an emulated device.
+# On a device a batch computes while the previous one is pushed, if the tables' modes allow it. The
+# model is as good, and each push is applied once, also when a worker is declared dead or stopped
+# with batches in flight. On an emulated device.
 . "$(dirname "$0")/lib.sh"
 emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 # small_job WORKERS PASSES EMBEDDING DENSE
@@ -29,7 +30,7 @@ grep -q "replays=[1-9]" "$RUN/worker-0.log" || fail "no batch was one call: $(gr
 jq -es '(.[0].test.auc - .[1].test.auc | fabs) < 0.02' "$DIR/cpu.json" "$DIR/cuda.json" > /dev/null ||
 	fail "AUC is $(json "$DIR/cpu.json" .test.auc) on the CPU, $(json "$DIR/cuda.json" .test.auc) on the device"
 
-# Where a batch is to begin with what the push of the one before brings, or may not begin before it: one by one.
+# A batch that must see the previous push's result, or must wait for it, does not overlap.
 for mode in 'kind: sync' 'kind: ssp, bound: 0'; do
 	small_job 1 1 "mode: {$mode}" "mode: {$mode}"
 	start_train --fresh --set device=cuda
@@ -39,7 +40,7 @@ for mode in 'kind: sync' 'kind: ssp, bound: 0'; do
 	at_once 1 "$mode"
 done
 
-# A worker sleeps longer than its lease, with batches on the device; then the run is stopped.
+# A worker sleeps past its lease with batches on the device; then the run is stopped.
 small_job 2 200 'mode: {kind: async}, push: {codec: int8}, pull: {cache: {memory: 1MiB}}' 'mode: {kind: async}, push: {codec: topk, density: 0.05}'
 start_train --fresh --set device=cuda
 wait_for 30 "the first rows" status ".rows >= 2000"

@@ -1,5 +1,5 @@
-# scripts/cve.sh: what is open, fixed elsewhere, accepted or not known, by version; bad input is
-# refused. Nothing of the network.
+# scripts/cve.sh reports by version what is open, fixed elsewhere, accepted or unknown, and refuses
+# bad input. Uses no network.
 . "$(dirname "$0")/lib.sh"
 CVE=$(cd "$(dirname "$0")/../../scripts" && pwd)/cve.sh
 package() { printf '{"name": "%s", "versionInfo": "%s", "sourceInfo": "%s"}' "$1" "$2" "$3"; }

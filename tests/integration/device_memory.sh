@@ -1,4 +1,5 @@
-# A model that does not fit train.device_memory, on an emulated device: the run fails and says what was asked for and what to do, and goes on from there with more.
+# A model that exceeds train.device_memory on an emulated device: the run fails with the request and
+# the remedy, and resumes with more memory.
 . "$(dirname "$0")/lib.sh"
 emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 cat > "$DIR/job.yaml" <<-JOB

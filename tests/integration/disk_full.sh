@@ -1,6 +1,7 @@
-# A full disk: a server that is told to end does so at once and leaves its rows to the log; one that starts on it recovers, waits, and goes on by itself
-# when there is room again; and with no room at all pushes and evaluations wait, nobody's lease runs out meanwhile, and training goes on from there. The run
-# directory is a file system of its own, which is made smaller and larger.
+# A full disk. A server that is told to end does so at once and leaves its rows to the log. One that
+# starts recovers, waits, and continues when there is room. Without any room, pushes and evaluations
+# wait, leases are kept, and training then continues. The run directory is a file system of its own,
+# which the test resizes.
 [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null || { echo "needs mounts of its own: skipped"; exit 77; }
 [ "${WEIR_OWN_MOUNTS:-}" ] || WEIR_OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
 . "$(dirname "$0")/lib.sh"
@@ -9,7 +10,7 @@ mkdir "$RUN"
 mount -t tmpfs -o size=4g weir "$RUN" || fail "no tmpfs"
 write_job 400 "log: disk"
 
-# The disk counts as full: rows need 512 MiB and more.
+# The disk counts as full: rows need at least 512 MiB.
 fill() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + 300 * 1024))k "$RUN" || fail "the file system is not made smaller"; }
 servers_said() { grep -qs "$1" "$RUN/server-0.log" && grep -qs "$1" "$RUN/server-1.log"; }
 
@@ -30,10 +31,12 @@ servers_said "room again" && fail "rows are written to a full disk"
 mount -o remount,size=4g "$RUN"
 wait_for 30 "both servers to go on" servers_said "room again"
 
-# --- No room at all: then for what a pass leaves, not for more log. Pushes wait, or the evaluation, and so does everybody; then they go on
-shrink() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + $1))k "$RUN" 2> /dev/null; } # not when more was written meanwhile
+# --- No room for more log, only for what a pass leaves: pushes or the evaluation wait, then
+# continue
+# fails if more was written meanwhile
+shrink() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + $1))k "$RUN" 2> /dev/null; }
 room() { wait_for 10 "the file system to be made smaller" shrink "$1"; }
-held_up() { # hardly a row for twice the length of a lease
+held_up() { # hardly any row for twice the lease time
 	local rows up
 	is_gone "$TRAIN" && fail "a full disk has ended the run: $(tail -n 1 "$DIR/train.err")"
 	status . || return 1
@@ -41,7 +44,8 @@ held_up() { # hardly a row for twice the length of a lease
 	[ -n "$since" ] && [ "$rows" -lt $((from + 1000)) ] || { from=$rows since=$up; return 1; }
 	[ "$up" -gt $((since + 2 * 3001)) ]
 }
-fill # in steps: RocksDB, which no disk may fail in the middle of a flush, is not written to from here on
+# In steps, as the disk must not fail during a RocksDB flush; RocksDB writes nothing from here on.
+fill
 wait_for 30 "both servers to see it" status 'all(.servers[]; .durable.disk_full)'
 for left in 0 2048; do
 	room $left

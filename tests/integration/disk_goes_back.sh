@@ -1,9 +1,11 @@
-# A disk that goes back in time: a server's folder is an older copy of itself, or has lost the end of its log, which was synced. With one copy the server is refused by
-# name, and is refused again; the newest copy goes on. Where its mark has gone back with it, the ledger's log tells, and where the ledger's has, the other server's
-# partitions do: the job fails. Then it goes back to a checkpoint. With replicas the folder is put aside, and what it had is rebuilt from the others.
+# A disk goes back in time: a server's folder is an older copy of itself, or has lost the synced end
+# of its log. With one copy, the server is refused by name, and again at the next start; the newest
+# copy works. If its mark went back too, the ledger's log shows it. If the ledger's went back, the
+# other server's partitions show it. The job fails, and then goes back to a checkpoint. With
+# replicas the folder is put aside, and its data is rebuilt from the others.
 . "$(dirname "$0")/lib.sh"
 
-# train_more ARGUMENTS...: until a unit more is committed, then a clean stop.
+# train_more ARGUMENTS...: trains until another unit is committed, then stops cleanly.
 train_more() {
 	local units
 	start_train "$@"
@@ -16,7 +18,8 @@ train_more() {
 	tail -n 1 "$DIR/train.err" | grep -q "stopped by Terminated" || fail "not stopped: $(tail -n 1 "$DIR/train.err")"
 }
 
-# train_until_killed: until server 1 has marked 8 KiB more of its log, then kill -9 of everything.
+# train_until_killed: trains until server 1 has marked 8 KiB more of its log, then kills everything
+# with -9.
 train_until_killed() {
 	local before
 	before=$(position)
@@ -27,11 +30,11 @@ train_until_killed() {
 	wait_for 10 "its children to be gone" all_gone
 	TRAIN=
 }
-position() { od -An -tu8 -j48 -N8 "$RUN/server-1.mark" | tr -d ' '; } # mark.h
+position() { od -An -tu8 -j48 -N8 "$RUN/server-1.mark" | tr -d ' '; } # the format is in mark.h
 marked() { [ "$(position)" -gt "$1" ]; }
 all_gone() { [ -z "$(left_over)" ]; }
 
-# refused WORD...: `weir train --resume` ends by itself, and the end of what it says has the words.
+# refused WORD...: `weir train --resume` ends by itself, and the end of its output has the words.
 refused() {
 	local word
 	timeout $((20 * PATIENCE)) "$WEIR" train "$DIR/job.yaml" --resume > "$DIR/out" 2> "$DIR/out.err" < /dev/null
@@ -42,7 +45,7 @@ refused() {
 	told=$((told + 1))
 	echo "refused: $(tail -n 5 "$DIR/out.err" | grep -o '[^ ]* [^ ]* has gone back in time.*' | head -n 1 | sed "s,$DIR,DIR,g")"
 }
-# swap COPY SERVER: the disk of that server is that one now; with its mark, where the copy has one.
+# swap COPY SERVER: replaces that server's disk by the copy, including the mark if the copy has one.
 swap() {
 	rm -rf "$RUN/server-$2" && cp -a "$1/server-$2" "$RUN/server-$2" || fail "no copy $1"
 	[ ! -e "$1/server-$2.mark" ] || cp "$1/server-$2.mark" "$RUN/server-$2.mark"
@@ -68,7 +71,7 @@ for again in 1 2; do refused "$RUN/server-1 has gone back in time" "its log ends
 truncate -s 10 "${logs[0]}"
 refused "$RUN/server-1 has gone back in time" "is cut off" "weir restore"
 swap "$DIR/new" 1
-train_more --resume # the newest copy goes on
+train_more --resume # the newest copy works
 swap "$DIR/old-mark" 1
 refused "server 1 has gone back in time" "by the ledger" "weir restore"
 swap "$DIR/new" 1

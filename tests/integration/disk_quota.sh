@@ -1,5 +1,6 @@
-# A disk that refuses writes in the middle of what RocksDB does: a quota that is used up, a device that is full or broken. Either pushes wait and go on by themselves when there
-# is room again, or the server ends at once, naming the folder, and is not started again; never by a bare signal. Each push is applied once in the end.
+# A disk that refuses writes during RocksDB's work: a used-up quota, a full or a broken device.
+# Either pushes wait and continue when there is room, or the server ends at once, names the folder,
+# and is not restarted; never by a bare signal. In the end each push was applied once.
 . "$(dirname "$0")/lib.sh"
 BAD=$BUILD/tests/libweir_bad_disk.so
 [ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
@@ -16,7 +17,7 @@ waits_or_ended() { is_gone "$TRAIN" || grep -q "disk full" "$RUN/server-0.log"; 
 ended() {
 	[ $STATUS = 1 ] || fail "exit status $STATUS"
 	told "server-0" "storage has failed" "weir train --resume" "$@" "$DIR/train.err"
-	# Which of them, chance decides: RocksDB may look at its disk again before its caller is told.
+	# Chance decides which: RocksDB may check its disk again before its caller hears.
 	tail -n 1 "$DIR/train.err" | grep -qE "Input/output error|No space left|quota" || fail "no cause is named: $(tail -n 1 "$DIR/train.err")"
 	grep -q "killed by signal" "$DIR/train.err" && fail "a bare signal: $(grep "killed by signal" "$DIR/train.err")"
 	grep -q "started again" "$DIR/train.err" && fail "a server was started again on a disk that is broken"
@@ -26,8 +27,8 @@ whole() {
 	audited
 	nothing_left
 }
-# refuses WRITES PATH: what became of it is added to `did`. A server that waits may end yet, when
-# RocksDB writes meanwhile.
+# refuses WRITES PATH: adds the outcome to `did`. A waiting server may still end, if RocksDB writes
+# meanwhile.
 refuses() {
 	begin "$2"
 	echo "write $1" > "$DIR/broken"
@@ -49,8 +50,9 @@ refuses EDQUOT server-0/db
 [ -z "${LONG:-}" ] || refuses ENOSPC server-0/
 refuses EIO server-0/db
 
-# An assertion of RocksDB fails, on a thread of its own: the disk. Then one of ours, which is worth another start.
-abort_thread() { # abort_thread PID NAME: the first of its threads whose name begins so
+# A failed assertion of RocksDB on a thread of its own counts as the disk's fault. One of ours
+# allows a restart.
+abort_thread() { # abort_thread PID NAME: the first thread whose name begins with NAME
 	python3 - "$1" "$2" <<-'PY'
 		import ctypes, os, sys
 		pid, name = int(sys.argv[1]), sys.argv[2]

@@ -1,4 +1,5 @@
-# SIGTERM ends a run within 10 s (three times that on a busy machine), cleanly and with status 143; a second one sooner than a drain may take.
+# SIGTERM ends a run cleanly within 10 s (three times that on a busy machine), with status 143. A
+# second one ends it sooner than a drain may take.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train

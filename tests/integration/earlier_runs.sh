@@ -1,4 +1,5 @@
-# What is wrong with the data is said before anything of the earlier run is touched; a new run keeps the results of the ones before, the newest `keep_runs` of them.
+# Mistakes in the data are reported before the earlier run is touched. A new run keeps the results
+# of the newest `keep_runs` earlier ones.
 . "$(dirname "$0")/lib.sh"
 cat > "$DIR/job.yaml" <<-JOB
 	job: it
@@ -45,11 +46,12 @@ for name in best.safetensors evaluation.json report.json run.json events server-
 done
 holds "$RUN/report.json" ".audit.ok"
 
-# Killed in the middle of the move: the next run finishes it.
+# Killed during the move: the next run finishes it.
 mkdir "$RUN/earlier/4.moving"
 mv "$RUN/run.json" "$RUN/best.safetensors" "$RUN/earlier/4.moving"
 train --resume && fail "a run that was half moved away is gone on with"
-touch "$RUN/best.safetensors.tmp" "$RUN/server-1/IDENTITY.tmp" # and so may be a file that was being written
+# Such a kill may leave a half-written file, too.
+touch "$RUN/best.safetensors.tmp" "$RUN/server-1/IDENTITY.tmp"
 train --fresh --set keep_runs=2 || fail "the run after one that was killed"
 [ "$(ls "$RUN/earlier" | xargs)" = "3 4" ] || fail "kept: $(ls "$RUN/earlier" | xargs)"
 for name in best.safetensors evaluation.json run.json events; do [ -e "$RUN/earlier/4/$name" ] || fail "the move was not finished: no $name"; done

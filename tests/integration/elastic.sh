@@ -1,5 +1,6 @@
-# Workers come and go while a job runs: two that nobody told `weir train` of join it and are of use at once; one is asked to leave, and does, the other is killed. Every push is
-# applied exactly once, whoever had a unit first.
+# Workers come and go while a job runs. Two workers that `weir train` does not know join it and help
+# at once. One is asked to leave and does, the other is killed. Every push is applied exactly once,
+# whoever had a unit first.
 . "$(dirname "$0")/lib.sh"
 write_job 24
 start_train --set train.lr_scale=sqrt

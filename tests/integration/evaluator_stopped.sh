@@ -1,5 +1,5 @@
-# The evaluator's first thread is stopped: the evaluator is named, passes go on, and `weir train` ends
-# without it. Every batch is applied once.
+# The evaluator's first thread is stopped. The evaluator is named, passes continue, and `weir train`
+# ends without it. Every batch is applied once.
 . "$(dirname "$0")/lib.sh"
 write_job 3 "progress_timeout_ms: 2000"
 sed -i 's/batch_ms: 0/batch_ms: 10/' "$DIR/job.yaml"
@@ -7,7 +7,7 @@ EVALUATOR='.workers[] | select(.name == "evaluator")'
 start_train
 wait_for 60 "the first evaluation" grep -qs "pass evaluated pass=0" "$RUN/server-0.log"
 victim=$(pid_of evaluator) || fail "the evaluator does not run"
-for ((try = 1; ; try++)); do # a thread that holds its library's lock stops that, too
+for ((try = 1; ; try++)); do # a stopped thread that holds its library's lock stops the library, too
 	[ $try -le 20 ] || fail "the evaluator stood still as a whole, $try times"
 	stop_thread "$victim"
 	wait_for 60 "the evaluator to be taken for dead" status "$EVALUATOR | .live | not"

@@ -1,11 +1,16 @@
-/* A trainer whose gradients are small integers, so that the weights at the end are an exact sum known beforehand: every batch applied exactly
- * once gives it, one missing or doubled does not. SGD with rate 1 adds minus the gradient; fp32 is exact to 2^24.
+/* A trainer whose gradients are small integers, so that the final weights are an exact sum known in
+ * advance. Every batch applied exactly once gives the sum; a missing or doubled one does not. SGD
+ * with rate 1 adds minus the gradient, and fp32 is exact to 2^24.
  *
- *     exact_sum worker LEDGER NAME GATE [UNITS [PUSHES]]    leases, pushes, commits until the job is done
- *     exact_sum check LEDGER [UNITS]                        compares every weight with the sum: exit status 0 when all are equal
+ *     exact_sum worker LEDGER NAME GATE [UNITS [PUSHES]]
+ *         leases, pushes and commits until the job is done
+ *     exact_sum check LEDGER [UNITS]
+ *         compares every weight with the sum; exits 0 when all are equal
  *
- * UNITS of 32 batches, 110. To the file PUSHES goes a line for each push: when it was sent and acknowledged, in milliseconds since 1970. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it is open for reading and
- * writing, so that the job lasts; meanwhile they report progress. Up to there they run as fast as they can. */
+ * UNITS (110) units of 32 batches. The file PUSHES gets a line per push: the times when it was sent
+ * and acknowledged, in milliseconds since 1970. GATE is a FIFO. Workers stop in the middle of each
+ * of the last ten units until it is open for reading and writing, so that the job lasts; meanwhile
+ * they report progress. Before that they run at full speed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -20,7 +25,7 @@
 
 enum {
 	UNITS = 110,
-	UNITS_MAX = 100000 /* fp32 is exact so far */,
+	UNITS_MAX = 100000 /* limit of exact sums in fp32 */,
 	UNITS_GATED = 10,
 	GATE_POLL_MS = 20,
 	BATCHES = 32,
@@ -39,7 +44,7 @@ struct worker {
 	uint32_t units;
 	struct tables tables;
 	const char *gate;
-	FILE *pushes;       /* NULL: nobody asks */
+	FILE *pushes;       /* NULL: not recorded */
 	float dense[DENSE]; /* the gradient */
 };
 
@@ -61,7 +66,7 @@ static int fail(const char *what, const weir_error *e)
 	return EXIT_FAILURE;
 }
 
-/* Distinct keys of a batch, and the one number that all its gradients are. */
+/* Distinct keys of a batch, and the number that all its gradients are equal to. */
 static float batch_keys(uint32_t data_unit, uint32_t batch, uint64_t keys[ROWS])
 {
 	uint64_t seed = prng_mix(11, data_unit, batch);
@@ -108,7 +113,7 @@ static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t bat
 	return s;
 }
 
-/* A pull of nothing, which fails once the unit is lost. */
+/* An empty pull, which fails once the unit is lost. */
 static weir_status check_unit(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
 {
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
@@ -123,7 +128,8 @@ static weir_status wait_at_gate(struct worker *w, const weir_unit *u, uint32_t b
 	const struct timespec pause = {.tv_nsec = GATE_POLL_MS * 1000000l};
 	weir_status s = WEIR_OK;
 	int fd;
-	while ((fd = open(w->gate, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO && s == WEIR_OK) { /* nobody reads */
+	/* No reader yet. */
+	while ((fd = open(w->gate, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO && s == WEIR_OK) {
 		weir_progress(w->client, &(weir_report){.batches = 1});
 		nanosleep(&pause, NULL);
 		s = check_unit(w, u, batch, e);
@@ -171,7 +177,7 @@ static int work(const char *ledger, const char *name, const char *gate, uint32_t
 			break;
 		if (s == WEIR_OK)
 			s = do_unit(&w, &u, &e);
-		if (s == WEIR_E_STALE) /* taken for dead: as somebody new */
+		if (s == WEIR_E_STALE) /* declared dead: rejoin as a new worker */
 			s = weir_rejoin(w.client, &e);
 	}
 	if (s != WEIR_OK) {
@@ -241,7 +247,7 @@ static int check_sums(const char *ledger, uint32_t units)
 	return k.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* The argument, where there is one. 0: it is not a number of units. */
+/* The optional argument. 0: invalid number of units. */
 static uint32_t units_of(const char *argument)
 {
 	char *end;

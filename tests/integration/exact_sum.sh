@@ -1,5 +1,6 @@
-# Integer gradients whose exact sum is known: two servers and three workers as processes, kill -9 of a worker again and again (KILLS, default 5),
-# then one stopped in mid-unit for longer than its lease. The weights must be the sum, to the last bit.
+# Integer gradients with a known exact sum. Two servers and three workers run as processes. A worker
+# is killed with -9 repeatedly (KILLS, default 5), then one is stopped in mid-unit for longer than
+# its lease. The weights must equal the sum to the last bit.
 . "$(dirname "$0")/lib.sh"
 kills=${KILLS:-5}
 mkdir -p "$RUN"
@@ -17,7 +18,7 @@ for i in 0 1; do
 done
 ledger=unix:$RUN/server-0.sock
 JOB_AT=(--at $ledger)
-# await_work NAME: it holds a unit
+# await_work NAME: waits until it holds a unit.
 await_work() { wait_for 20 "$1 to hold a unit" status ".workers[] | select(.name == \"$1\" and .live) | .units_held > 0"; }
 mkfifo "$DIR/gate"
 start_worker() {
@@ -39,7 +40,7 @@ await_work worker-2
 kill -STOP $worker_2
 wait_for 20 "a lease to expire" status ".leases_expired > 0"
 kill -CONT $worker_2
-exec 9<> "$DIR/gate" # the job may end
+exec 9<> "$DIR/gate" # lets the job end
 for i in 0 1 2; do
 	eval "pid=\$worker_$i"
 	wait_for 90 "worker-$i to end" is_gone "$pid"

@@ -1,5 +1,5 @@
-# Weights below memory are exported, too: a synchronous job of one worker, trained under a memory budget that holds a part of its table, exports what the
-# same job exports with all its rows in memory.
+# Exports include rows below memory. A synchronous job of one worker, with a memory budget that
+# holds only a part of its table, exports the same as with all its rows in memory.
 . "$(dirname "$0")/lib.sh"
 write_job 1 "log: disk, flush_interval_ms: 500"
 
@@ -13,7 +13,7 @@ export_under() {
 	rm -r "$RUN"
 }
 
-# rows FILE TENSOR BYTES: its rows of so many bytes, one a line, in an order of their own.
+# rows FILE TENSOR BYTES: prints its rows of BYTES bytes, one per line, sorted.
 rows() {
 	local header offsets
 	header=$(od -An -tu8 -N8 "$1" | tr -d ' ')

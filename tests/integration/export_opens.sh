@@ -1,4 +1,5 @@
-# Python's safetensors opens what `weir export` writes, of a job that runs and of one that has ended, and what it reads are the rows that Weir says.
+# Python's safetensors opens what `weir export` writes, for a running job and a finished one, and
+# reads the rows that Weir reports.
 for PYTHON in python3 /usr/bin/python3 none; do
 	"$PYTHON" -c "import safetensors" 2> /dev/null && break
 done
@@ -6,7 +7,7 @@ done
 . "$(dirname "$0")/lib.sh"
 write_job 30
 
-# opens FILE: all tensors of the model are there, in their shapes, and no byte is left over.
+# opens FILE: it has all tensors of the model in their shapes, and no spare byte.
 opens() {
 	"$PYTHON" - "$1" <<-'PY' || fail "$1 does not open"
 		import struct, sys

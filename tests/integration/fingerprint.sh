@@ -1,5 +1,6 @@
-# What determines results is the same for all who take part in a job, whoever joins and whenever: workers, an evaluator, who takes the weights while it runs, who goes on from a checkpoint. A work unit
-# whose rows have changed stops the worker that reads them.
+# All participants of a job share the settings that determine results, whenever they join: workers,
+# an evaluator, a reader of weights from the running job, a resume from the checkpoint. A work unit
+# whose rows have changed stops the worker that reads it.
 . "$(dirname "$0")/lib.sh"
 rows() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 9, 20 + i % 4 }'; }
 rows 600 > "$DIR/train.svm"
@@ -19,7 +20,7 @@ refused() { # KEY WAS IS COMMAND...
 	told "$key was '$was" "is '$is" "$DIR/refused.err"
 }
 
-# --- While it runs
+# --- During the run
 start_train
 wait_for 20 "a pass" status '.pass >= 2'
 ledger=$(cat "$RUN/ledger.address")
@@ -40,18 +41,19 @@ refused data.hash_buckets 0 100 "$WEIR" eval "$DIR/job.yaml" --weights "$DIR/run
 stop_train 20
 holds "$RUN/checkpoints"/ck-*.json '.body.fingerprint | contains("data.seed=1\n")'
 
-# --- A file that changes under a job: as many bytes, other ids
+# --- A file that changes during a job: the same number of bytes, other ids
 change() { sed 's/ 2:1/ 3:1/' "$DIR/kept.svm" > "$DIR/changed.svm" && mv "$DIR/changed.svm" "$DIR/train.svm"; }
 cp "$DIR/train.svm" "$DIR/kept.svm"
 start_train --resume
 wait_for 20 "it to go on" status ".pass >= $PASSES"
 change
-kill -KILL "$(pid_of worker-0)" # another one takes its place, and reads the file anew
+kill -KILL "$(pid_of worker-0)" # a new worker takes its place and reads the file again
 finish_train 60
 [ $STATUS = 1 ] || fail "exit status $STATUS of a job whose file has changed"
 grep -q "data.train was 'train.svm (" "$RUN/worker-0.log" || fail "the worker does not name the file: $(tail -n 3 "$RUN/worker-0.log")"
 cp "$DIR/kept.svm" "$DIR/train.svm"
-start_train --set "run_dir=$DIR/uncached" --set data.cache=off # units are read from the file each time
+# Reads units from the file each time.
+start_train --set "run_dir=$DIR/uncached" --set data.cache=off
 seen() { "$WEIR" status "$DIR/job.yaml" --set "run_dir=$DIR/uncached" --json > "$DIR/seen.json" 2> /dev/null && jq -e '.pass >= 3' "$DIR/seen.json" > /dev/null; }
 wait_for 20 "a second pass" seen
 change
@@ -96,7 +98,7 @@ for order in "running unsaid" "unsaid running"; do
 	told "unsaid.safetensors carries no fingerprint" "running.safetensors is not known" "$DIR/merge.err"
 done
 
-# --- What an earlier release left
+# --- Files of an earlier release
 rm "$RUN/fingerprint.json"
 "$WEIR" train --resume "$DIR/job.yaml" --set train.clip_norm=0.5 --set "train.passes=$PASSES" > "$DIR/out" 2> "$DIR/old.err" || fail "a run without a fingerprint"
 grep -q "has no fingerprint" "$DIR/old.err" || fail "no warning: $(cat "$DIR/old.err")"

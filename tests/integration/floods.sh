@@ -1,16 +1,16 @@
-# Floods over HTTP/2 (tests/abuse/attacker.py) while a job trains, in plain text and by TLS: the
-# server's memory stays bounded, a peer of another job is refused in the handshake, /metrics counts
-# who was cut, and every push is applied exactly once.
+# Floods over HTTP/2 (tests/abuse/attacker.py) while a job trains, in plain text and over TLS. The
+# server's memory stays bounded, the handshake refuses a peer of another job, /metrics counts cut
+# connections, and every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 SECONDS_EACH=1.5
-GROWTH_KIB=$((128 * 1024)) # an endless header block takes a gigabyte in this time
+GROWTH_KIB=$((128 * 1024)) # an endless header block would take a gigabyte in this time
 ulimit -Sn hard
 certs() { "$WEIR" certs "$@" > "$DIR/certs.out" 2>&1 || fail "weir certs $*: $(cat "$DIR/certs.out")"; }
 anonymous_kib() { awk '/^RssAnon/ { print $2 }' "/proc/$SERVER/status"; }
 counted() { awk -v name="$1" '$1 == name { print $2 }' "$DIR/page"; }
 
-# flood MODE [TLS]: what it did is in $DIR/flood.json
+# flood MODE [TLS]: its result is in $DIR/flood.json.
 flood() {
 	local attacker now
 	TLS=${2:--} python3 "$ATTACKER" "$1" "$AT" $SECONDS_EACH > "$DIR/flood.json" 2> "$DIR/flood.err" &
@@ -25,7 +25,7 @@ flood() {
 	[ $((MOST - BEFORE)) -le $GROWTH_KIB ] || fail "$1: the server's memory grew by $((MOST - BEFORE)) KiB"
 }
 
-# train_on [KEYS]: a job of one server, until it trains
+# train_on [KEYS]: starts a job of one server and waits until it trains.
 train_on() {
 	rm -rf "$DIR/run"
 	write_job 1000 "log: disk, listen: '127.0.0.1:0', executors: 1"

@@ -1,15 +1,15 @@
 # Folders of a run are deleted while it trains. Without the data's cache and the checkpoints it
-# goes on, and the next checkpoint is whole. Without a server's data it ends within seconds, as
-# nothing is durable any more: it names the folder and the way back, which works.
+# continues, and the next checkpoint is complete. Without a server's data it ends within seconds, as
+# nothing is durable any more. It names the folder and the way back, which works.
 . "$(dirname "$0")/lib.sh"
-write_job 1000 "log: disk, flush_interval_ms: 600000" # so that the log alone can notice
+write_job 1000 "log: disk, flush_interval_ms: 600000" # only the log can notice
 echo "checkpoint: {every_steps: 100}" >> "$DIR/job.yaml"
 written() { [ "$(grep -c "checkpoint written" "$RUN/server-0.log")" -gt "$1" ]; }
 start_train
 wait_for 60 "a checkpoint" written 0
 rm -rf "$RUN/cache" "$RUN/checkpoints"
 taken=$(grep -c "checkpoint written" "$RUN/server-0.log")
-kill -KILL "$(pid_of worker-0)" # another reads the data anew
+kill -KILL "$(pid_of worker-0)" # a new worker reads the data again
 wait_for 60 "two more checkpoints" written $((taken + 1))
 wait_for 60 "worker-0 to train again" status '[.workers[] | select(.name == "worker-0" and .live and .rows > 0)] | length > 0'
 "$WEIR" checkpoint verify "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/verify.err" || fail "the latest checkpoint is not whole: $(cat "$DIR/verify.err")"

@@ -1,5 +1,6 @@
-# What is known of the passes lives as long as the run: over the kill of the evaluator, a stop, a resume, a restore. Passes may grow behind the last one. A resume of a finished job, and one
-# that fails, touch nothing and claim no speed. Weights know what model they are of.
+# The record of passes lives as long as the run: across a kill of the evaluator, a stop, a resume, a
+# restore. Passes can be added after the last one. A resume of a finished job, and one that fails,
+# change nothing and report no speed. Weights name their model.
 . "$(dirname "$0")/lib.sh"
 PASSES=12
 write_job $PASSES "log: disk, fsync_interval_ms: 50"
@@ -8,10 +9,10 @@ sed -i 's/lr: 3.0e-3/lr: 2.0e-2/; s/^train: {/&early_stop: {metric: logloss}, /'
 evaluated() { [ -e "$RUN/evaluation.json" ] && jq -e "(.passes | length) >= $1" "$RUN/evaluation.json" > /dev/null; }
 results() { sha256sum "$RUN/evaluation.json" "$RUN/best.safetensors"; }
 
-# Every pass from the first to the last is in the document once, and the best of them is the one whose weights were kept.
+# The document has every pass once, and the best of them is the one whose weights were kept.
 all_passes() { holds "$1" "[.passes[].pass] == [range(1; $2 + 1)] and .best_pass == (.passes | min_by(.logloss) | .pass)"; }
 
-# --- The evaluator is killed, the job stopped, and resumed
+# --- The evaluator is killed, the job stopped and resumed
 start_train
 wait_for 60 "two passes" evaluated 2
 status '.auc > 0.5 and .logloss > 0 and .rows > 0' || fail "the status has other figures: $(cat "$DIR/status.json")"
@@ -29,14 +30,15 @@ finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS of the resumed run"
 audited
 all_passes "$DIR/report.json" $PASSES
-holds "$DIR/report.json" ".samples_per_s * .train_s < 0.8 * .rows" # its own, not those of the run before
-holds "$DIR/report.json" "([.passes[] | has(\"seconds\")] | (first | not) and last and . == sort)" # likewise: of passes whose end it saw
+holds "$DIR/report.json" ".samples_per_s * .train_s < 0.8 * .rows" # its own, not the earlier runs'
+# likewise: only of passes whose end it saw.
+holds "$DIR/report.json" "([.passes[] | has(\"seconds\")] | (first | not) and last and . == sort)"
 holds "$DIR/report.json" "[.passes[] | select(.seconds) | .bytes_pushed] | . == (sort | unique)"
 cp "$DIR/report.json" "$DIR/finished.json"
 "$WEIR" status --job "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/status.err" && fail "a status of a job that has finished"
 told "job it has finished" "last wrote at $(date -u +%Y-)" "take its best weights" "$DIR/status.err"
 
-# --- Resumed once more; and with another model
+# --- Resumed again; and with another model
 kept=$(results)
 start_train --resume
 finish_train 60
@@ -54,20 +56,21 @@ finish_train 60
 holds "$DIR/report.json" '.samples_per_s == 0'
 [ "$kept" = "$(results)" ] || fail "a resume changed the results of a finished job"
 
-# --- Of another model
+# --- Another model
 "$WEIR" eval --job "$DIR/job.yaml" --set model.kind=lr > "$DIR/eval.out" 2> "$DIR/eval.err" && fail "taken: $(cat "$DIR/eval.out")"
 told best.safetensors "model.kind was 'fm'" "is 'lr'" "$DIR/eval.err"
 
-# --- Set back to the checkpoint: later passes are forgotten
+# --- Restored from the checkpoint: later passes are forgotten
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$(tail -n 1 "$DIR/restore.err")"
-holds "$RUN/evaluation.json" '(.passes | length) >= 1 and (.passes | length) < '$PASSES # the second one may not have been told yet
+# The report of the second pass may be missing yet.
+holds "$RUN/evaluation.json" '(.passes | length) >= 1 and (.passes | length) < '$PASSES
 start_train --resume
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS of the restored run"
 audited
 holds "$DIR/report.json" '[.passes[].pass] == [range(1; '$PASSES' + 1)]'
 
-# --- A finished job that is given more passes trains them
+# --- A finished job trains added passes
 start_train --resume --set train.passes=$((PASSES + 2))
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS of the run with more passes"
@@ -76,7 +79,7 @@ all_passes "$DIR/report.json" $((PASSES + 2))
 holds "$DIR/report.json" '.finished and .train_s > 0'
 grep -q "already finished" "$DIR/train.out" && fail "it does not train the passes that it was given"
 
-# --- One that stopped early does not
+# --- A job that stopped early does not
 start_train --resume --set train.passes=1000 --set train.early_stop.patience=1 --accept train.early_stop.patience --set train.early_stop.min_delta=1 --accept train.early_stop.min_delta
 finish_train 60
 stopped=$(json "$DIR/report.json" '.passes | length')

@@ -1,6 +1,6 @@
-# tests/bench/gpu/run.sh rehearsed on the emulated device: each mode runs to its end and has its
-# figures; each one that is killed halfway leaves what it had measured. MODES names some of them;
-# `make test`, which has a part of each test, has the first.
+# Rehearses tests/bench/gpu/run.sh on the emulated device. Each mode runs to its end and has its
+# figures; a mode killed halfway leaves what it had measured. MODES selects some. `make test`, which
+# runs a part of each test, runs the first.
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/tests/emulated/libweir_cuda.so" ] && [ -e "$BUILD/tests/gpu_tests" ] || { echo "no emulated device, or a sanitizer, with which there is no kit: skipped"; exit 77; }
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,8 +14,8 @@ mkdir "$DIR/tmp"
 export WEIR_GPU=emulated TMPDIR=$DIR/tmp
 KIT=$DIR/kit BUILD=$BUILD "$ROOT/scripts/gpu_kit.sh" > "$DIR/kit.err" 2>&1 || fail "no kit was made"
 SCRIPT=$DIR/kit/gpu/run.sh
-# Stand-ins for two tools of a GPU rehearse the steps that call them: the first runs the program, the
-# second says what ncu would.
+# Stand-ins for two GPU tools exercise the steps that call them. The first runs the program, the
+# second prints ncu's output.
 mkdir "$DIR/tools"
 cat > "$DIR/tools/compute-sanitizer" <<-'TOOL'
 	#!/bin/bash
@@ -40,7 +40,7 @@ lines() { cat "$1" 2> /dev/null | wc -l; }
 had() { [ "$(lines "$1")" -ge "$2" ]; } # had FILE LINES
 of_session() { ps -o pid= -s "$1"; }
 
-# whole MODE STEP...: these steps went well, and the table has this mode's figures.
+# whole MODE STEP...: these steps succeeded, and the table has the mode's figures.
 whole() {
 	local mode=$1 step
 	shift
@@ -49,15 +49,15 @@ whole() {
 	for step; do grep -q "^$step .* ok$" "$DIR/$mode/steps.txt" || { cat "$DIR/$mode/log.txt"; fail "$mode: $step did not go well"; }; done
 	[ "$(ls "$DIR/$mode" | wc -l)" -le 8 ] || fail "$mode leaves more than eight files"
 }
-# killed MODE FILE LINES LAST: killed as soon as FILE has so many lines. What was written is there, and
-# in the table made of it; the step LAST has not ended.
+# killed MODE FILE LINES LAST: killed as soon as FILE has LINES lines. The written lines are in the
+# file and in its table, and the step LAST has not ended.
 killed() {
 	local mode=$1 out=$DIR/$1-killed file=$DIR/$1-killed/$2 p
 	setsid bash -c 'AFTER=$1 OUT=$2 LIMIT_S=600 exec "$3" "$4"' rehearsal "$DIR/failures.txt" "$out" "$SCRIPT" "$mode" > "$DIR/$mode-killed.err" 2>&1 &
 	local session=$!
-	disown $session # or the shell would tell of its end
+	disown $session # the shell would report its end
 	wait_for 30 "$mode to write $2" had "$file" "$3"
-	local folders # of weir bench, which is not there any more to remove them
+	local folders # left by the killed weir bench
 	folders=$(for p in $(of_session $session); do command_line "$p"; done | grep -o '/tmp/weir-bench-[A-Za-z0-9]*' | sort -u)
 	while [ -n "$(of_session $session)" ]; do for p in $(of_session $session); do kill -KILL "$p" 2> /dev/null; done; done
 	[ -z "$folders" ] || rm -rf $folders
@@ -68,7 +68,8 @@ killed() {
 	[ "$(lines "$DIR/$mode-killed.table")" -gt "$(lines "$out/steps.txt")" ] || fail "$mode: the table of what was left has no figures"
 	echo "$mode: killed after $(lines "$file") of $(lines "$DIR/$mode/$2") lines of $2, which are there; whole: $(lines "$DIR/$mode/steps.txt") steps"
 }
-# A test that fails is named with its numbers, for `why`, and stops no other step; the status tells.
+# A failed test is named with its numbers, for `why`, and stops no other step. The exit status
+# reports it.
 a_failure_stops_nothing() {
 	printf '#!/bin/sh\nexit 1\n' > "$DIR/kit/tests/test_reruns"
 	run_mode confirm "$DIR/failed"

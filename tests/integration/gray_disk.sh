@@ -1,7 +1,7 @@
-# A disk that works and takes seconds for a sync, with its server's log on it. With replicas the
-# server is named, gives its partitions to others and leaves the in-sync replicas; the job goes on as
-# fast as before, and nobody loses a lease. LONG=1: it is well again, and is in sync again; then the
-# same with one copy, which is named and waited for.
+# A disk that works but takes seconds per sync, with a server's log on it. With replicas the server
+# is named, hands its partitions to others and leaves the ISR; the job keeps its speed, and no lease
+# is lost. LONG=1: the disk recovers and the server is in sync again. Then the same with one copy:
+# the server is named, and the job waits for it.
 . "$(dirname "$0")/lib.sh"
 BAD=$BUILD/tests/libweir_bad_disk.so
 [ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
@@ -9,7 +9,7 @@ SYNC_MS=4000
 begin() { # begin KEYS
 	rm -rf "$RUN" "$DIR/slow"
 	write_job 1000 "$1, ack: disk, fsync_interval_ms: 50"
-	sed -i 's/lease_ms: 3001/lease_ms: 10000/' "$DIR/job.yaml" # 3 s pass before a disk counts as slow
+	sed -i 's/lease_ms: 3001/lease_ms: 10000/' "$DIR/job.yaml" # a disk counts as slow after 3 s
 	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/slow WEIR_BAD_PATH=server-1/journal start_train
 	wait_for 60 "the first rows" status ".rows >= 2000"
 }
@@ -30,7 +30,7 @@ wait_for 30 "server-1 to be left out" left_out
 began=$SECONDS before=$(json "$DIR/status.json" .rows)
 wait_for 60 "4,000 more rows" status ".rows >= $((before + 4000))"
 speed=$((($(json "$DIR/status.json" .rows) - before) / (SECONDS - began + 1)))
-# Two workers have units of 512 rows, and would wait for a sync in each: 256 rows a second.
+# Two workers have units of 512 rows. Waiting for a sync in each would give 256 rows/s.
 [ $speed -ge 400 ] || fail "$speed rows a second: the job waits for a slow disk"
 holds "$DIR/status.json" ".workers_lost == 0 and .leases_expired == 0"
 grep -q "server 1 (.*): its disk is slow: a sync of its log takes" "$DIR/train.err" || fail "weir train does not name it: $(tail -n 3 "$DIR/train.err")"

@@ -1,4 +1,4 @@
-# weir import sets the weights of a job whose servers run, and refuses one that trains.
+# weir import sets the weights of a job whose servers run, and refuses a job that trains.
 . "$(dirname "$0")/lib.sh"
 write_job 2
 start_train

@@ -1,11 +1,12 @@
-# The page of `weir train --http` in a real browser: it draws the run's curves, staleness, partitions and workers, from what the process itself serves and nothing else.
+# The page of `weir train --http` in a real browser. It draws the run's curves, staleness,
+# partitions and workers, and loads only what the process itself serves.
 for CHROMIUM in ${CHROMIUM:-} chromium chromium-browser google-chrome none; do
 	command -v "$CHROMIUM" > /dev/null && break
 done
 [ "$CHROMIUM" != none ] || { echo "there is no Chromium here: skipped"; exit 77; }
 . "$(dirname "$0")/lib.sh"
 write_job 1000
-SHOT=${SHOT:-$DIR/page.png} # a picture of it stays there
+SHOT=${SHOT:-$DIR/page.png} # keeps a screenshot there
 browse() { timeout 60 "$CHROMIUM" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$DIR/browser" --virtual-time-budget=7000 "$@" 2> "$DIR/browser.err"; }
 start_train --http 0
 wait_for 60 "an evaluation" status ".auc > 0.5 and .pass > 3"

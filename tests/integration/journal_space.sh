@@ -1,8 +1,9 @@
-# What servers with their logs on disk leave when a run has ended: rows, and no log. Of two replicas neither waits for the other's end, so that both end cleanly.
-# LONG=1: the log of a run that pushes gigabytes into few rows also stays small while it lasts, with one server killed on the way.
+# Servers with their logs on disk leave rows and no log when a run has ended. Of two replicas
+# neither waits for the other's end, so both end cleanly. LONG=1: the log also stays small during a
+# run that pushes gigabytes into few rows, with one server killed on the way.
 . "$(dirname "$0")/lib.sh"
 LOG_LEFT=$((64 << 10))
-LOG_MOST=$((512 << 20)) # 256 MiB, two segments that are being written or deleted, and a reserved one
+LOG_MOST=$((512 << 20)) # 256 MiB, two segments being written or deleted, and a reserved one
 
 log_bytes() { du -s -B1 "$RUN/server-$1/journal" | cut -f 1; }
 left_little() {

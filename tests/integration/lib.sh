@@ -1,12 +1,13 @@
-# What the integration tests share. A test is `bash TEST.sh BUILD_DIR`: it works in a temporary folder, waits on conditions (never on
-# time alone), and leaves nothing behind: not a file, not a process.
+# Shared by the integration tests. A test is `bash TEST.sh BUILD_DIR`. It works in a temporary
+# folder, waits on conditions (never on time alone), and leaves no file and no process behind.
 set -u
 BUILD=$(cd "$1" && pwd)
 WEIR=$BUILD/weir
 DIR=$(mktemp -d /tmp/weir-it-XXXXXX)
 RUN=$DIR/run
 
-# From here on the programs find an emulated CUDA device, as they look for the backend beside themselves. Fails where it is not built.
+# Makes the programs find an emulated CUDA device from here on, as they look for the backend beside
+# themselves. Fails if the backend is not built.
 emulate_device() {
 	[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || return 1
 	mkdir "$DIR/bin"
@@ -16,8 +17,8 @@ emulate_device() {
 
 command_line() { { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null; }
 
-# Processes of this test's run: all of them name its folder on their command line. (One grep for all, as this is polled; it reads what to look for, so
-# that its own command line does not name the folder.)
+# Processes of this test's run: their command lines name its folder. One grep serves all, as this is
+# polled. It reads the pattern from a file, so its own command line does not name the folder.
 left_over() { grep -lsF -f - /proc/[0-9]*/cmdline <<< "$DIR/" | tr -dc '0-9\n'; }
 
 cleanup() {
@@ -26,7 +27,7 @@ cleanup() {
 	for p in $(left_over); do
 		kill -CONT "$p" 2> /dev/null
 		kill -KILL "$p" 2> /dev/null
-		wait "$p" 2> /dev/null # or the shell would tell of its end
+		wait "$p" 2> /dev/null # the shell would report its end
 	done
 	rm -rf "$DIR"
 }
@@ -40,9 +41,10 @@ fail() {
 	exit 1
 }
 
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds. The seconds are plenty for a quiet machine; a busy one and a sanitizer get more.
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds. The seconds are ample for a quiet
+# machine; a busy one or a sanitizer gets more.
 PATIENCE=5
-STOPPED=143 # the exit status of what SIGTERM has ended
+STOPPED=143 # exit status after SIGTERM
 wait_for() {
 	local until=$((SECONDS + $1 * PATIENCE)) what=$2
 	shift 2
@@ -56,32 +58,33 @@ wait_for() {
 	done
 }
 
-# status EXPRESSION: whether it holds of what the job says about itself, which is left in status.json.
+# status EXPRESSION: whether it holds for the job's status, which is left in status.json.
 JOB_AT=(--job "$DIR/job.yaml")
 status() {
 	"$WEIR" status "${JOB_AT[@]}" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null
 }
 WHOLE='[.ledger, .partitions[] | select((.in_sync | length) == 2)] | length == 9'
 
-# await_status SECONDS EXPRESSION: one process asks all the time, as starting one for each question would take a third of a core.
+# await_status SECONDS EXPRESSION: one process polls, as starting one per question would take a
+# third of a core.
 await_status() {
 	timeout "$1" "$WEIR" status "${JOB_AT[@]}" --json --every-ms 100 2> /dev/null |
 		jq -c -n "first(inputs | select([try ($2) catch false] | any))" > "$DIR/status.json" 2> /dev/null
 	[ -s "$DIR/status.json" ]
 }
 
-# json FILE EXPRESSION: what jq makes of the document.
+# json FILE EXPRESSION: jq's result for the document.
 json() { jq -r "$2" "$1"; }
 
-# holds FILE EXPRESSION: fails the test, showing the document, unless the jq expression is true.
+# holds FILE EXPRESSION: fails the test and shows the document unless the jq expression is true.
 holds() {
 	jq -e "$2" "$1" > /dev/null || { cat "$1"; fail "does not hold: $2"; }
 }
 
-# Every file in these folders with its checksum, but for what is said while running, and who holds a lock.
+# Every file in these folders with its checksum, except logs and locks.
 files() { find "$@" -type f ! -name '*.log' ! -name LOG ! -name LOCK -exec sha256sum {} + 2> /dev/null | sort -k 2; }
 
-# told WORD... FILE: the last line of FILE is a refusal that has all the words; it is shown.
+# told WORD... FILE: the last line of FILE is a refusal with all the words. Shows it.
 told() {
 	local file=${*: -1} last word
 	last=$(tail -n 1 "$file")
@@ -91,7 +94,8 @@ told() {
 	echo "refused: ${last//$DIR/DIR}"
 }
 
-# read_only FOLDER COMMAND...: runs it where nobody, not even root, can write in FOLDER. Replaces the shell it is called in.
+# read_only FOLDER COMMAND...: runs it where nobody, not even root, can write in FOLDER. Replaces
+# the calling shell.
 read_only() {
 	if [ "$(id -u)" = 0 ]; then
 		exec unshare -m bash -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"' "$@"
@@ -102,9 +106,9 @@ read_only() {
 	fi
 }
 
-# A job that trains in seconds. With 4 passes or more something is to happen meanwhile, so a pass takes at least 0.8 s on any machine; with 1000 the job lasts until it is stopped, and
-# leaves the machine time for others (some 4,000 rows a second).
-# write_job [PASSES [EXTRA CLUSTER KEYS]]
+# write_job [PASSES [EXTRA CLUSTER KEYS]]: a job that trains in seconds. With 4 passes or more,
+# tests act meanwhile, so a pass takes at least 0.8 s on any machine. With 1000 the job lasts until
+# it is stopped, and leaves processor time for others (some 4,000 rows/s).
 write_job() {
 	local pace=0
 	[ "${1:-2}" -lt 4 ] || pace=5
@@ -126,8 +130,8 @@ write_job() {
 	JOB
 }
 
-# free_ports COUNT: the first of so many ports in a row that nobody has, below those that the kernel
-# gives to connections: a server that starts again finds its own free.
+# free_ports COUNT: prints the first of COUNT free ports in a row, below the kernel's ephemeral
+# ports, so that a restarted server finds its own port free.
 free_ports() {
 	python3 - "$1" <<-'PY'
 		import random, socket, sys
@@ -142,13 +146,15 @@ free_ports() {
 	PY
 }
 
-# Starts `weir train` in the background: TRAIN is its process, train.out and train.err what it says.
+# Starts `weir train` in the background. TRAIN is its process; train.out and train.err are its
+# output.
 start_train() {
 	"$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" "$@" > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
 	TRAIN=$!
 }
 
-# stop_train SECONDS: a drain; PASSES is then how many passes the run needs to end soon after it is resumed.
+# stop_train SECONDS: drains the run. PASSES is then the number of passes with which a resumed run
+# ends soon.
 stop_train() {
 	status . || fail "no status"
 	PASSES=$(($(json "$DIR/status.json" .pass) + 2))
@@ -165,7 +171,7 @@ finish_train() {
 
 is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null; }
 
-# pid_of NAME: of a child by its --name, or --index for servers.
+# pid_of NAME: of a child by its --name, or by --index for servers.
 pid_of() {
 	local p option=--name value=$1
 	[ "${1#server-}" != "$1" ] && option=--index && value=${1#server-}
@@ -175,9 +181,9 @@ pid_of() {
 	return 1
 }
 
-# stop_thread PID [NAME]: stops the first thread of a process, or the one of that name, until
-# release_thread; its other threads go on. Skips the test where the kernel does not allow it. One at a
-# time.
+# stop_thread PID [NAME]: stops a process's first thread, or the one named NAME, until
+# release_thread. The other threads continue. Skips the test if the kernel does not allow it. Only
+# one at a time.
 stop_thread() {
 	rm -f "$DIR/held" "$DIR/stopped"
 	mkfifo "$DIR/held"
@@ -196,7 +202,8 @@ release_thread() {
 	wait $STOPPER
 }
 
-# sleep_past_lease WORKER: stops it while it holds a unit until its lease has run out, then lets it go on. (A worker between two units holds no lease: another try.)
+# sleep_past_lease WORKER: stops it while it holds a unit until its lease has expired, then resumes
+# it. A worker between two units holds no lease; then it tries again.
 sleep_past_lease() {
 	local victim
 	victim=$(pid_of "$1") || fail "$1 does not run"
@@ -211,7 +218,8 @@ sleep_past_lease() {
 	kill -CONT "$victim"
 }
 
-# told_alike PART: of a language model, `weir eval` says what the report says of that part of the data, and what `weir predict` gives adds up to it.
+# told_alike PART: for a language model, `weir eval` and the report agree on that part of the data,
+# and the output of `weir predict` adds up to it.
 told_alike() {
 	"$WEIR" eval --job "$DIR/job.yaml" --json > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval"
 	jq -es ".[0].rows == .[1].$1.rows and (.[0].loss - .[1].$1.loss | fabs) < 1e-6" "$DIR/eval.json" "$DIR/report.json" > /dev/null ||
@@ -224,7 +232,7 @@ told_alike() {
 
 nothing_left() {
 	[ -z "$(left_over)" ] || fail "processes are left: $(left_over)"
-	local files # what was put aside of a server is as it was killed
+	local files # folders put aside are as the kill left them
 	files=$(find "$RUN" -path '*/before-g*' -prune -o \( -name '*.sock' -o -name '*.tmp' -o -name ledger.address \) -print 2> /dev/null)
 	[ -z "$files" ] || fail "files are left: $files"
 }

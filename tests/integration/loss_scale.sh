@@ -1,8 +1,10 @@
-# train.precision: fp16 on an emulated device: batches whose gradients overflow are left out, each counted as one that is done, the scale of the loss falls until they do
-# not, and training goes on; also where a worker takes steps of its own.
+# train.precision: fp16 on an emulated device. Batches whose gradients overflow are skipped and
+# counted as done, the loss scale falls until none overflows, and training continues, also with
+# local steps of a worker.
 . "$(dirname "$0")/lib.sh"
 emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
-# Values so large that a new model is sure of every row, half of the time wrongly: the gradient of a batch of one row is then 1, and 2^16 of it more than fp16 has.
+# The values are so large that a new model is certain about every row, and wrong for half of them.
+# The gradient of a batch of one row is then 1, and 2^16 times that overflows fp16.
 awk 'BEGIN { srand(3); for (i = 0; i < 200; i++) print (rand() < 0.5) " " int(rand() * 9) ":900 " 20 + int(rand() * 9) ":900 " 40 + int(rand() * 9) ":900" }' > "$DIR/rows.libsvm"
 cat > "$DIR/job.yaml" <<-JOB
 	job: it
@@ -13,7 +15,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	model: {kind: deepfm, dim: 4, hidden: [8]}
 	train: {passes: 1, seed: 1, threads: 1, precision: fp16}
 JOB
-# trains [ARGUMENTS...]: to the end, with batches left out
+# trains [ARGUMENTS...]: trains to the end, with batches skipped.
 trains() {
 	start_train --fresh "$@"
 	finish_train 60
@@ -28,13 +30,13 @@ trains() {
 	nothing_left
 }
 each_halves() { holds "$DIR/report.json" '.loss_scale.last == pow(2; 16 - .loss_scale.skipped)'; }
-trains # of batches that are on the device together, one halves it
+trains # of the batches that are on the device together, one halves the scale
 trains --set 'tables.embedding.mode={kind: sync}' --set 'tables.dense.mode={kind: sync}'
 each_halves
 trains --set 'tables.dense.mode={kind: local, steps: 4, rounds: async, inner: {kind: sgd, lr: 1.0e-3}}' --set 'tables.dense.optimizer={kind: sgd, lr: 1}'
 each_halves
 
-# What is not computed is refused before anything is started.
+# Unsupported settings are refused before anything starts.
 start_train --fresh --set device=auto
 finish_train 60
 [ $STATUS != 0 ] || fail "fp16 was accepted where there is no driver"

@@ -1,6 +1,5 @@
-/* many_names LEDGER COUNT: joins the job at LEDGER as a trainer under COUNT names, one after the
- * other, and leaves each time, as pods that are replaced do. The status is 0 when all could
- * join. */
+/* many_names LEDGER COUNT: joins the job at LEDGER as a trainer under COUNT names, one after
+ * another, and leaves each time, as replaced pods do. Exits 0 if all joins succeed. */
 #include <stdio.h>
 #include <stdlib.h>
 

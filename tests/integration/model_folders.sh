@@ -1,11 +1,12 @@
 # Model folders as people have them: several files of weights, names with and without a prefix, tied
-# heads, old and new words in config.json. Each gives the loss of transformers, or names the key.
+# heads, old and new words in config.json. Each gives the loss of transformers, or is refused with
+# the key.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../cases/model_folder.bash"
 write_model_job llama m
 m() { rm -rf "$DIR/m" && make "llama('m', $1)"; }
 
-# The one file counts, and not the index beside it; the index alone; neither of the other kinds.
+# A single file wins over an index beside it; the index alone; neither of the other kinds.
 make 'llama("b", seed="b"); shards("b")'
 m ''
 cp "$DIR"/b/model-* "$DIR/b/model.safetensors.index.json" "$DIR/m"
@@ -29,7 +30,7 @@ echo '{"peft_type": "LORA", "r": 2, "lora_alpha": 4}' > "$DIR/adapters/adapter_c
 echo "no weights" > "$DIR/adapters/adapter_model.bin"
 refused adapter_model.bin convert -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/adapters" --weights "$DIR/adapters"
 
-# What transformers gives the same config.json, in whatever words.
+# The values of transformers for the same config.json, in any wording.
 taken() { # taken LOSS KEYS
 	m "$2"
 	loss_is "$1" --weights "$DIR/m"
@@ -69,7 +70,7 @@ done <<-'KEYS'
 	model_type is 'mistral'|model_type="mistral"
 KEYS
 
-# A file of weights alone that has a head, or adapters, which the job's model has not.
+# A bare file of weights with a head or adapters that the job's model lacks.
 make 'llama("untied", seed="b"); adapters("two", {"model.layers.%d.self_attn.q_proj" % i: (16, 16) for i in (0, 1)}, target_modules=["q_proj"])
 llama("tied", tie_word_embeddings=True); adapters("one", {"model.layers.1.self_attn.q_proj": (16, 16)}, target_modules=["q_proj"], layers_to_transform=[1])'
 write_model_job llama tied
@@ -77,7 +78,7 @@ refused lm_head.weight "none of this model's" -- eval "$DIR/job.yaml" --weights 
 loss_is 6.251312 --weights "$DIR/tied/model.safetensors"
 refused layers.0.self_attn.q_proj "none of this model's" -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/one" --weights "$DIR/two/adapter_model.safetensors"
 
-# Merged: names with and without their prefix, heads that are the embedding there or not.
+# Merged: names with and without their prefix, with and without tied heads.
 make 'llama("x"); llama("y", seed="b"); llama("y-bare", seed="b", bare=True); tie = dict(tie_word_embeddings=True)
 llama("t", **tie); llama("u", seed="b", **tie); llama("u-head", seed="b", head="model.embed_tokens.weight", bare=True, **tie); llama("u-other", seed="b", head="c", **tie)'
 merge() { "$WEIR" merge --method linear "$DIR/$2" "$DIR/$3" --out "$DIR/$1" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $2 $3: $(cat "$DIR/use.err")"; }
@@ -96,7 +97,8 @@ cmp <(tail -c 256 "$DIR/pp/adapter_model.safetensors") <(tail -c 256 "$DIR/p/ada
 refused lora_alpha 8 4 -- merge --method linear "$DIR/p" "$DIR/p-alpha" --out "$DIR/no"
 refused use_rslora true nothing -- merge --method linear "$DIR/p" "$DIR/p-rs" --out "$DIR/no"
 refused "of adapters" "of a model" -- merge --method linear "$DIR/p" "$DIR/x" --out "$DIR/no"
-echo '{"model_type": "mistral", "sliding_window": 8, "use_cache": true}' > "$DIR/x/config.json" # of what is not computed here, key by key
+# Unsupported features, key by key.
+echo '{"model_type": "mistral", "sliding_window": 8, "use_cache": true}' > "$DIR/x/config.json"
 echo '{"model_type": "mistral", "sliding_window": 4, "use_cache": false}' > "$DIR/y/config.json"
 refused sliding_window 4 8 -- merge --method linear "$DIR/x" "$DIR/y" --out "$DIR/no"
 [ ! -e "$DIR/no" ] || fail "something was written"

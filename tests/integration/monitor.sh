@@ -1,5 +1,6 @@
-# What servers and workers show of themselves, each at its port (metrics.port), and `weir train --http` of the run: the same job, told alike, until a server drains. Every name
-# that the alerts and the dashboard ask for is in one of the pages; a real Prometheus scrapes them and finds nothing to alert about, where one is installed.
+# Servers and workers serve pages at their ports (metrics.port), and `weir train --http` serves the
+# run's. They report the same job alike until a server drains. The pages have every name that the
+# alerts and the dashboard use. A real Prometheus, if installed, scrapes them and raises no alert.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
 SOURCE=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,9 +29,9 @@ get $((PORT + 4)) || fail "the evaluator"
 
 RUN_AT=$(sed -n 's,^.*http://\(127[0-9.:]*\)/ shows it.*$,\1,p' "$DIR/train.err")
 told() { get "${RUN_AT#*:}" && grep -q '^weir_rows_total [1-9]' "$DIR/page-${RUN_AT#*:}"; }
-wait_for 30 "rows on weir train's own page" told # a worker's first progress may have none
+wait_for 30 "rows on weir train's own page" told # a worker's first progress report may have none
 
-# Every series that is asked for exists. (GPUs are not on every machine, and are tested apart.)
+# Every series in use exists. GPUs are tested separately, as few machines have them.
 python3 - "$SOURCE/docker/monitoring" "$DIR" "$SOURCE/docs/OPERATIONS.md" <<-'PY' || fail "names do not agree"
 	import glob, json, re, sys
 	folder, pages, manual = sys.argv[1:]

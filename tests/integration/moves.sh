@@ -1,5 +1,6 @@
-# Partitions of a job with replicas move while it trains: one primary to another server, then all that a server has, then back to equal shares. So does the ledger, and the
-# server that had it at first is stopped for good. Every push is applied exactly once.
+# Partitions of a job with replicas move while it trains: one primary to another server, then all
+# partitions of a server, then back to equal shares. The ledger moves too, and its first server is
+# stopped for good. Every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
@@ -24,7 +25,8 @@ wait_for 10 "server 2 to have nothing" empty
 status '[range(3) as $s | [.partitions[] | select(.primary == $s)] | length] | min >= 2' || fail "primaries are not spread"
 wait_for 10 "all replicas to be in sync" status "$WHOLE"
 
-# Two servers are drained at once, and there is no room for what both have: whoever says last that its server is empty is right, and who gives up says why.
+# Two servers are drained at once, without room for both. A drain that reports an empty server is
+# right, and one that gives up says why.
 drain_too() {
 	"$WEIR" drain "$1" "$DIR/job.yaml" > "$DIR/drain-$1.out" 2> "$DIR/drain-$1.err"
 	echo "$1 $?" >> "$DIR/drains"

@@ -1,11 +1,12 @@
-# Who is who: while a job trains, a second worker of a name that is alive, and a second evaluator, are refused by name and disturb nobody; a worker that was killed has its name
-# again at once. Then, in a job of its own, NAMES (300) names come and go: as many as one likes may.
+# Identities. While a job trains, a second worker with the name of a live one, and a second
+# evaluator, are refused by name and disturb nobody. A killed worker's name is free at once. Then,
+# in a job of its own, NAMES (300) names come and go; their number is unlimited.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
 start_train
 wait_for 30 "the first rows" status ".rows >= 2000 and .pass >= 0"
 LEDGER=unix:$RUN/server-0.sock
-# refused NAME ROLE WORD...: by hand
+# refused NAME ROLE WORD...: started by hand.
 refused() {
 	timeout 60 "$BUILD/weir-worker" --job "$DIR/job.yaml" --ledger "$LEDGER" --name "$1" --role "$2" > "$DIR/hand.out" 2> "$DIR/hand.err" &&
 		fail "$2 $1 takes part"

@@ -1,5 +1,6 @@
-# A value too large to be squared makes a batch's gradients infinite: the batch is left out or clipped, counted, and named in the worker's log, whether its gradients
-# go to the servers or into parameters of the worker's own, and these a device's; the model stays finite.
+# A value too large to square makes a batch's gradients infinite. The batch is skipped or clipped,
+# counted, and named in the worker's log, whether gradients go to the servers or into local
+# parameters, on the CPU or a device. The model stays finite.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN { for (i = 0; i < 6000; i++) print (i * 7919 % 3 == 0) " " i % 50 ":1 " 50 + i % 3 ":1 " 60 + i % 7 ":" (i == 1234 ? "3e38" : "1") }' > "$DIR/rows.libsvm"
 head -n 600 "$DIR/rows.libsvm" > "$DIR/valid.libsvm"
@@ -15,7 +16,8 @@ cat > "$DIR/job.yaml" <<-JOB
 	train: {passes: 2, seed: 1, threads: 1}
 JOB
 LOCAL=(--set 'tables.dense.mode={kind: local, steps: 4, rounds: async, inner: {kind: adam, lr: 1.0e-2}}' --set 'tables.dense.optimizer={kind: sgd, lr: 1}')
-# once POLICY WORD [ARGUMENTS...]: the batch is met in each of two passes, and WORD is in the worker's log
+# once POLICY WORD [ARGUMENTS...]: the batch occurs in each of two passes, and WORD is in the
+# worker's log.
 once() {
 	local policy=$1 word=$2
 	shift 2

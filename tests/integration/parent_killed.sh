@@ -1,4 +1,5 @@
-# kill -9 of `weir train` itself: no process stays, and the status says so, not that a connection failed.
+# kill -9 of `weir train` itself: no process stays, and the status says so, instead of a failed
+# connection.
 . "$(dirname "$0")/lib.sh"
 write_job 50 "log: disk"
 start_train

@@ -1,5 +1,6 @@
-# The documented maximum of partitions on one server; then two servers with two replicas of each of PARTITIONS (300), of which one server is killed, so that the
-# other has them all. The job goes on, and every push is applied exactly once.
+# The documented maximum of partitions on one server. Then two servers with two replicas of each of
+# PARTITIONS (300): one server is killed, the other serves all, the job continues, and every push is
+# applied exactly once.
 . "$(dirname "$0")/lib.sh"
 partitions=${PARTITIONS:-300}
 write_job 1

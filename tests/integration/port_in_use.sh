@@ -1,4 +1,4 @@
-# A port that another program has: the server, its address and the reason are named. Free ports (HOST:0) work.
+# A port in use: the server, its address and the reason are named. Free ports (HOST:0) work.
 . "$(dirname "$0")/lib.sh"
 write_job 1
 "$BUILD/weir-server" --job "$DIR/job.yaml" --set run_dir="$DIR/other" --set cluster.servers=1 --index 0 --listen 127.0.0.1:0 \

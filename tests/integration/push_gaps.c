@@ -1,8 +1,10 @@
-/* A trainer that pushes one row at a time into one partition, as fast as it is acknowledged, and prints when that took long:
+/* A trainer that pushes one row at a time to one partition, each as soon as the last is
+ * acknowledged, and prints the slow ones:
  *
  *     push_gaps LEDGER PARTITION PARTITIONS
  *
- * A line for each push that was not acknowledged within 20 ms: when it was sent and when it was acknowledged, both in milliseconds since 1970. Ends by a signal. */
+ * Prints a line per push that was not acknowledged within 20 ms: the times when it was sent and
+ * acknowledged, in milliseconds since 1970. Ends by a signal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,8 +1,10 @@
-# Folders in which nobody can write: for a run, for a server's data, for checkpoints, for a restore. Each is named, and nothing in it is changed.
+# Folders that nobody can write: for a run, a server's data, checkpoints, a restore. Each is named,
+# and nothing in it changes.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" != 0 ] || unshare -m true 2> /dev/null || { echo "root writes everywhere, and there are no mounts of one's own here: skipped"; exit 77; }
 
-# refused FOLDER WORD... -- COMMAND...: with FOLDER read-only it fails, says why in its last line, and changes no byte in FOLDER.
+# refused FOLDER WORD... -- COMMAND...: with FOLDER read-only it fails, gives the reason in its last
+# line, and changes no byte in FOLDER.
 refused() {
 	local folder=$1 words=() before
 	shift
@@ -19,12 +21,12 @@ write_job 50 "log: disk"
 mkdir "$DIR/locked"
 refused "$DIR/locked" "$DIR/locked" -- "$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/locked"
 
-# --- checkpoints: the job itself goes on
+# --- checkpoints: the job itself continues
 mkdir "$DIR/ck"
 (read_only "$DIR/ck" "$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" --set "checkpoint.dir=$DIR/ck") > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
 TRAIN=$!
 wait_for 60 "the first rows" status ".rows >= 5000"
-# The status shows what the process has, not what is kept free for it, and no row below memory as there is none.
+# The status shows the process's memory without reserves, and no row below memory.
 holds "$DIR/status.json" '.servers | length == 2 and all(.durable | .memory_bytes > 0 and .memory_bytes < 300e6 and .resident_rows > 0 and .cold_rows == 0)'
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/out.err" && fail "a checkpoint in a read-only folder"
 told "$DIR/ck" "$DIR/out.err"
@@ -35,7 +37,7 @@ for p in $TRAIN $(left_over); do kill -KILL "$p" 2> /dev/null; done
 wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
 
-# --- a server's data, with what a killed one has left
+# --- a server's data, left by a killed server
 at=unix:$DIR/by-hand.sock
 refused "$RUN/server-0" "$RUN/server-0" -- "$BUILD/weir-server" --job "$DIR/job.yaml" --index 0 --listen "$at" --servers "$at,$at" \
 	--uuid "$(json "$RUN/run.json" .uuid)" --generation "$(json "$RUN/run.json" .generation)"

@@ -1,13 +1,13 @@
-# The thread that reads a worker's data is stopped, as a dead NFS does: `weir train` names the worker as
-# waiting for data, and its units go to others. It takes no unit until its reader is back; then it trains
-# again.
+# The thread that reads a worker's data is stopped, as by a dead NFS. `weir train` reports that the
+# worker waits for data, and its units go to others. The worker takes no unit until its reader is
+# back, and then trains again.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk, progress_timeout_ms: 2000"
 WORKER='.workers[] | select(.name == "worker-1")'
 start_train --http 0
 wait_for 30 "rows of worker-1" status "$WORKER | .rows >= 500"
 victim=$(pid_of worker-1) || fail "worker-1 does not run"
-for ((try = 1; ; try++)); do # a thread that holds a lock stops others, too
+for ((try = 1; ; try++)); do # a stopped thread that holds a lock stops others, too
 	[ $try -le 20 ] || fail "worker-1 stood still as a whole, $try times"
 	wait_for 20 "worker-1 to hold a unit" status "$WORKER | .live and .units_held > 0"
 	stalls=$(jq "[$WORKER | .stalls] | first" "$DIR/status.json")
@@ -21,7 +21,8 @@ at=$(sed -n 's,^.*http://\(127[0-9.:]*\)/ shows it.*$,\1,p' "$DIR/train.err")
 curl -s "http://$at/status.json" | jq -e "$WORKER | .stalls > 0 and .stall.waits_for_data" > /dev/null || fail "the page does not say so"
 rows=$(jq "[$WORKER | .rows] | first" "$DIR/status.json")
 wait_for 30 "others to go on" status ".rows >= $(($(json "$DIR/status.json" .rows) + 3000))"
-holds "$DIR/status.json" "($WORKER | .units_held) == 0 and ($WORKER | .rows) <= $rows + 512" # batches that had been read may still count
+# Batches that were already read may still count.
+holds "$DIR/status.json" "($WORKER | .units_held) == 0 and ($WORKER | .rows) <= $rows + 512"
 said=$(grep -o "worker-1 (pid.*" "$DIR/train.err" | tail -n 1)
 release_thread
 wait_for 30 "worker-1 to train again" status "$WORKER | .live and .rows > $rows + 512"

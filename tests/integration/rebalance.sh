@@ -1,10 +1,11 @@
-# Servers of a job with replicas end, and do not come back: `weir rebalance` puts what they had on those that live, at once, while their leases last, too; it says what it
-# leaves where it is, and why. `weir train` tells when all copies are there again, whoever is gone. Every push is applied exactly once.
+# Servers of a job with replicas end for good. `weir rebalance` moves their replicas to live servers
+# at once, even during their leases, and lists what it leaves in place, and why. `weir train`
+# reports when all copies exist again, whichever server is gone. Every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
-# How many partitions server $1 has a replica of.
+# Number of partitions with a replica on server $1.
 held() { status . && json "$DIR/status.json" "[.partitions[] | select([.in_sync[].server] | index($1))] | length"; }
 has_none() { [ "$(held $1)" = 0 ]; }
 rebalance() { "$WEIR" rebalance "$DIR/job.yaml" > "$DIR/rebalance.out" 2> "$DIR/rebalance.err" || fail "rebalance: $(cat "$DIR/rebalance.err")"; }
@@ -15,7 +16,7 @@ start_train
 wait_for 30 "the first rows" status ".rows >= 5000"
 wait_for 20 "all replicas to be in sync" status "$WHOLE"
 
-# One that is added takes its share, is killed, and gone for good.
+# An added server takes its share, is killed, and never returns.
 first=$(command_line "$(pid_of server-0)")
 value() { grep -o -- "$1[ =][^ ]*" <<< "$first" | head -n 1 | cut -c $((${#1} + 2))-; }
 "$BUILD/weir-server" --job "$DIR/job.yaml" --index 3 --uuid "$(value --uuid)" --generation 1 --servers "$(value --servers)" --listen "unix:$RUN/server-3.sock" \
@@ -38,7 +39,7 @@ for server in 0 1 2; do
 done
 wait_for 20 "all copies to be told of" told_more
 
-# Then those that the job began with, one after the other.
+# Then the job's first servers, one after another.
 for server in 2 1; do
 	victim=$(pid_of server-$server)
 	kill -TERM "$victim"

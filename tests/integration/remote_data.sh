@@ -1,4 +1,5 @@
-# Data that no worker has: on a web server that is busy, silent and breaks off now and then, and in an S3 bucket. Each worker's machine copies them once; the job trains and tests on all of them.
+# Data that no worker has: on a web server that is sometimes busy, silent or breaks off, and in an
+# S3 bucket. Each worker's machine copies it once. The job trains and tests on all of it.
 . "$(dirname "$0")/lib.sh"
 HERE=$(cd "$(dirname "$0")" && pwd)
 export AWS_ACCESS_KEY_ID=AKIDWEIRTEST AWS_SECRET_ACCESS_KEY=a/secret+key
@@ -14,10 +15,10 @@ trap 'kill -KILL $WEB $S3; wait $WEB $S3 2> /dev/null; cleanup' EXIT
 wait_for 10 "the web server" test -s "$DIR/web.port"
 wait_for 10 "the S3 server" test -s "$DIR/s3.port"
 WEB_AT=http://127.0.0.1:$(cat "$DIR/web.port") S3_AT=http://127.0.0.1:$(cat "$DIR/s3.port")
-# ask URL [FILE]: posts it, and prints the answer
+# ask URL [FILE]: posts it and prints the answer.
 ask() { python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], open(sys.argv[2], "rb").read() if len(sys.argv) > 2 else b"").read().decode())' "$@"; }
 
-# run WHAT PATTERNS [KEYS OF DATA]: all rows are trained on, tested on or left for validation
+# run WHAT PATTERNS [KEYS OF DATA]: every row is trained on, tested on or left for validation.
 run() {
 	write_job 1
 	sed -i "s|  generate: .*|  train: $2\n  split: {by: crc32}${3:+\n  $3}|" "$DIR/job.yaml"
@@ -35,7 +36,7 @@ run web "['$WEB_AT/part-{0..2}.tsv', '$WEB_AT/part-3.tsv.gz']"
 for file in "$DIR"/served/*; do ask "$S3_AT/-/objects/clicks/${file##*/}" "$file" > /dev/null || fail "the bucket is not filled"; done
 run bucket "s3://weir-it/clicks/part-*" "endpoint: '$S3_AT'\n  region: us-west-7"
 
-# What is not there is named, and no worker is started again for it for ever.
+# Missing data is named, and workers are not restarted for it for ever.
 sed -i "s|  train: .*|  train: $WEB_AT/nowhere.tsv|" "$DIR/job.yaml"
 start_train --set "run_dir=$RUN-nowhere"
 finish_train 60

@@ -1,5 +1,6 @@
-# Three servers, two replicas of each partition, the etcd that `weir train` starts: a server is killed in the middle, others go on with its partitions, it comes
-# back, and at the end every push was applied exactly once. Without an etcd there is a sentence, and nothing is touched.
+# Three servers, two replicas of each partition, and the etcd that `weir train` starts. A server is
+# killed in the middle, others take over its partitions, and it returns. At the end every push was
+# applied exactly once. Without an etcd a sentence says so, and nothing is touched.
 . "$(dirname "$0")/lib.sh"
 write_job 10 "replicas: 2"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
@@ -13,7 +14,8 @@ told "cluster.replicas is 2" "etcd is not on PATH" "apt-get install etcd-server"
 told_whole() { grep -c "all 8 partitions, and the ledger, have 2 replicas in sync again" "$DIR/train.err"; }
 whole_again() { [ "$(told_whole)" -gt "$before" ]; }
 
-# With its log in memory the server comes back with nothing, tables least of all; there the one that has the ledger is killed.
+# With its log in memory the server returns empty, even without tables. In this case the ledger's
+# server is killed.
 for log in disk memory; do
 	start_train --fresh --set cluster.log=$log
 	wait_for 30 "the first rows" status ".rows >= 5000"
@@ -29,13 +31,13 @@ for log in disk memory; do
 	finish_train 60
 	[ $STATUS = 0 ] || fail "exit status $STATUS"
 	audited
-	# With its log on disk a server may be back before the others take over.
+	# With its log on disk a server may return before the others take over.
 	holds "$DIR/report.json" ".finished and .servers_lost == 1 and (.partitions_moved > 0 or \"$log\" == \"disk\")"
 	nothing_left
 	grep "server $server had" "$DIR/train.err"
 done
 
-# All of them are ended by hand: that is told at once, and no worker is waited for.
+# All are ended by hand: that is reported at once, and no worker is waited for.
 start_train --fresh --set train.passes=1000
 wait_for 30 "the first rows" status ".rows >= 5000"
 for server in 0 1 2; do

@@ -1,6 +1,7 @@
-# Checkpoints of a job with replicas. Servers die while one is written: first one that only has partitions, then the one that has the ledger; each time
-# `weir checkpoint` brings one home, begun anew if need be, and it is whole. The job then goes back to it with one server fewer, another number of replicas,
-# and a server that comes back without its folder; at the end every push was applied exactly once.
+# Checkpoints of a job with replicas. Servers die during a checkpoint: first one with partitions
+# only, then the ledger's. Each time `weir checkpoint` completes, with a new attempt if necessary.
+# The job then goes back to the checkpoint with one server fewer, another number of replicas, and a
+# server that returns without its folder. At the end every push was applied exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, log: disk, fsync_interval_ms: 50"
 sed -i -e 's/servers: 2/servers: 4/' -e 's/dim: 8/dim: 64/' "$DIR/job.yaml"

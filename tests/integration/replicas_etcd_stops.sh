@@ -1,5 +1,6 @@
-# The etcd of a job with replicas stands still for longer than servers wait for it: pushes go on, and no partition goes anywhere. It is killed: it comes back.
-# Then the run is ended, and goes on from its log: what the etcd had was kept, too.
+# The etcd of a job with replicas is stopped for longer than servers wait for it. Pushes continue,
+# and no partition moves. It is killed, and comes back. Then the run is ended and resumes from its
+# log, for which etcd's data was kept, too.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
@@ -19,7 +20,7 @@ wait_for 20 "pushes to go on" status ".rows >= $((rows + 10000))"
 after=$(primaries)
 [ "$after" = "$before" ] || fail "partitions have moved: $before then $after"
 
-# What cannot be done without it says so at once, and once, and is done when it is back.
+# Calls that need etcd fail at once, with one message, and succeed when it is back.
 to=$(((($(json "$DIR/status.json" '.partitions[0].primary')) + 1) % 3))
 "$WEIR" move 0 $to "$DIR/job.yaml" > "$DIR/move.out" 2> "$DIR/move.err" &
 MOVE=$!
@@ -32,7 +33,7 @@ wait $MOVE || fail "the move: $(tail -n 1 "$DIR/move.err")"
 back() { [ "$(grep -c "coordinator connected" "$RUN/server-0.log")" -gt "$connected" ]; }
 wait_for 20 "a server to hear it again" back
 
-# A server that dies meanwhile is started again, waits, which it says once, and begins when the etcd is back.
+# A server that dies meanwhile is restarted, waits with one message, and begins when etcd is back.
 kill -STOP "$etcd"
 victim=$(pid_of server-2)
 kill -KILL "$victim"
@@ -46,7 +47,7 @@ wait_for 20 "server 2 to begin" again
 wait_for 20 "all replicas to be in sync" status "$WHOLE"
 [ "$(waits)" = 1 ] || fail "it says that it waits $(waits) times"
 
-# It dies: `weir train` starts it again, on what it had.
+# etcd dies: `weir train` restarts it on its data.
 connected=$(grep -c "coordinator connected" "$RUN/server-0.log")
 kill -KILL "$etcd"
 wait_for 20 "its end to be told" grep -q "etcd (pid $etcd) was killed by signal 9 (Killed): it is started again" "$DIR/train.err"
@@ -68,7 +69,7 @@ mv "$RUN/etcd" "$DIR/lost"
 "$WEIR" train "$DIR/job.yaml" --resume > "$DIR/out" 2> "$DIR/lost.err" && fail "it goes on without what its etcd had"
 told "$RUN/etcd is not there" "weir train --fresh" "$DIR/lost.err"
 
-# An etcd that has lost what it had is no better, and only servers can know.
+# An etcd that lost its data does not help, and only servers can know.
 mkdir "$RUN/etcd"
 start_train --resume
 lost() { grep -c "record not there .*partition=ledger .*Bring back its data" "$RUN/server-0.log"; }

@@ -1,5 +1,6 @@
-# What top-k has kept back goes out when a worker is told to end, whether its pushes are waited for by nobody, by a step, or by a round that it is in the middle of: it
-# ends cleanly, the others go on, and every push is applied exactly once.
+# Top-k's residuals are sent when a worker is told to end, whether nobody, a step or an unfinished
+# round waits for its pushes. It ends cleanly, the others continue, and every push is applied
+# exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
 sed -i -e 's/kind: fm, dim: 8/kind: deepfm, dim: 8, hidden: [64]/' -e 's/unit_batches: 8/unit_batches: 32/' "$DIR/job.yaml"

@@ -1,8 +1,10 @@
-# A run is gone on with as a whole, or not at all: not without a server's folder, not with servers that would not read what was kept, not with one copy where there
-# were several, or the reverse, and, with its log in memory, not twice from the same checkpoint.
+# A run resumes as a whole or not at all: not without a server's folder, not with servers that would
+# not read the kept data, not with one copy instead of several or the reverse, and, with its log in
+# memory, not twice from the same checkpoint.
 . "$(dirname "$0")/lib.sh"
 
-# refused WORD... -- ARGUMENTS...: `weir train --resume` with them fails, says why in its last line, and changes no byte of the run.
+# refused WORD... -- ARGUMENTS...: `weir train --resume` with these arguments fails, gives the
+# reason in its last line, and changes no byte of the run.
 refused() {
 	local words=() before
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -14,7 +16,7 @@ refused() {
 	[ "$before" = "$(files "$RUN")" ] || fail "something was changed by: $*"
 }
 
-# --- Its log on disk
+# --- Log on disk
 write_job 1000 "log: disk"
 start_train
 wait_for 60 "the first rows" status ".rows >= 2000"
@@ -36,10 +38,10 @@ wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
 rm -r "$RUN"
 
-# --- Several copies of everything. More or fewer of them are no other run; one is.
+# --- Several copies of everything. Another number above one is the same run; one copy is not.
 write_job 1000 "log: disk, replicas: 2"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
-# ends_resumed ARGUMENTS...: goes on, trains more, and is stopped.
+# ends_resumed ARGUMENTS...: resumes, trains more, and is stopped.
 ends_resumed() {
 	start_train --resume "$@"
 	wait_for 60 "its first look" status ".rows >= 1"
@@ -59,7 +61,8 @@ refused "has 2 replicas of each partition, and cluster.replicas is 1" "set it to
 ends_resumed --set cluster.replicas=3
 holds "$RUN/run.json" '.replicas == 3'
 refused "has 3 replicas of each partition, and cluster.replicas is 1" -- --set cluster.replicas=1
-jq 'del(.replicas)' "$RUN/run.json" > "$DIR/earlier.json" && mv "$DIR/earlier.json" "$RUN/run.json" # as an earlier version writes it
+# As an earlier version writes it.
+jq 'del(.replicas)' "$RUN/run.json" > "$DIR/earlier.json" && mv "$DIR/earlier.json" "$RUN/run.json"
 ends_resumed
 holds "$RUN/run.json" '.servers == 3 and (.replicas // 0) == 0'
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
@@ -67,7 +70,7 @@ ends_resumed --set cluster.replicas=1
 holds "$RUN/run.json" '.replicas == 1'
 rm -r "$RUN"
 
-# --- In memory: what was trained since the checkpoint is lost, so the next try is another generation
+# --- Log in memory: training since the checkpoint is lost, so the next attempt is a new generation
 write_job 1000
 start_train
 wait_for 60 "the first rows" status ".rows >= 2000"

@@ -1,6 +1,7 @@
-# A job whose partitions have replicas goes back to its last checkpoint: by itself when both replicas of a partition are killed that have their logs in memory; on
-# command when the last full log was on a machine that does not come back. Training goes on by itself, and at the end every push of the new generation was applied
-# exactly once. Without a checkpoint that is said, by the servers and at the end of the run.
+# A job with replicas goes back to its last checkpoint: by itself when both replicas of a partition
+# with logs in memory are killed; on command when the last full log was on a machine that does not
+# return. Training continues by itself, and at the end every push of the new generation was applied
+# exactly once. Without a checkpoint, the servers and the end of the run say so.
 . "$(dirname "$0")/lib.sh"
 write_job 12 "replicas: 2, fsync_interval_ms: 50"
 sed -i -e 's/servers: 2/servers: 3/' "$DIR/job.yaml"
@@ -11,7 +12,7 @@ take_checkpoint() {
 	name=$(json "$DIR/checkpoint.json" .name)
 }
 said_lost() { grep -qs "$1" "$RUN"/server-*.log; }
-# find_pair: `both` are then the two servers that have partition 7.
+# find_pair: sets `both` to the two servers that have partition 7.
 find_pair() {
 	wait_for 30 "two replicas" status '.partitions[7].in_sync | length == 2'
 	both=$(json "$DIR/status.json" '.partitions[7].in_sync[].server')
@@ -42,7 +43,7 @@ ls -d "$RUN"/before-g2/server-* > /dev/null || fail "nothing was put aside"
 nothing_left
 grep -h "goes back to" "$DIR/train.err"
 
-# --- On command: server b, which alone is in sync, loses its folder and does not come back
+# --- On command: server b, the only one in sync, loses its folder and does not return
 start_train --fresh --set cluster.log=disk --set train.passes=1000
 wait_for 30 "the first rows" status ".rows >= 3000"
 wait_for 30 "all replicas to be in sync" status "$WHOLE"

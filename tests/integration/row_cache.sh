@@ -1,6 +1,7 @@
-# tables.embedding.pull.cache: a worker pulls as many rows less as it says that its cache had, and trains to the same AUC; on an emulated device, too.
+# tables.embedding.pull.cache: a worker pulls fewer rows, by the number of its cache hits, and
+# trains to the same AUC; also on an emulated device.
 . "$(dirname "$0")/lib.sh"
-# train NAME EXTRA...: one worker and one server on the CPU, and the report in NAME.json
+# train NAME EXTRA...: one worker and one server on the CPU; the report is in NAME.json.
 train() {
 	local name=$1
 	shift
@@ -22,9 +23,10 @@ train() {
 }
 CACHE=(--set "tables.embedding.pull.cache={memory: 1MiB, max_age: 8, max_uses: 4}")
 
-# Rows that one keyed table was asked for, by the bytes that both were: they have the same keys and messages, and 8 values or 1.
+# Rows requested from one keyed table, computed from the bytes of two tables with the same keys and
+# messages, but 8 values or 1.
 pulled_rows='[.tables[] | {(.name): .pull_plain_bytes}] | add | (.embedding - .linear) / 4 / (8 - 1)'
-# saves PLAIN CACHED: of the rows that are asked for, those of the evaluator, too, the hits are fewer
+# saves PLAIN CACHED: the requested rows, including the evaluator's, shrink by the hits.
 saves() {
 	jq -es "(.[0] | $pulled_rows) - (.[1] | $pulled_rows) == .[1].row_cache.hits" "$DIR/$1.json" "$DIR/$2.json" > /dev/null ||
 		fail "$1 pulled $(json "$DIR/$1.json" "$pulled_rows") rows, $2 $(json "$DIR/$2.json" "$pulled_rows"): $(jq -c .row_cache "$DIR/$2.json")"
@@ -44,7 +46,7 @@ emulate_device || { nothing_left; exit 0; }
 train device "${CACHE[@]}" --set device=cuda
 grep -q "device=cuda" "$RUN/worker-0.log" || fail "the worker's log does not say that it computed on a CUDA device"
 saves plain device
-jq -es '.[0].row_cache == .[1].row_cache' "$DIR/cached.json" "$DIR/device.json" > /dev/null || # keys decide alone
+jq -es '.[0].row_cache == .[1].row_cache' "$DIR/cached.json" "$DIR/device.json" > /dev/null || # only keys matter
 	fail "the cache had $(jq -c .row_cache "$DIR/cached.json") on the CPU, $(jq -c .row_cache "$DIR/device.json") on the device"
 start_train --fresh --set tables.embedding.pull.cache.memory=900GiB --set device=cuda
 finish_train 60

@@ -1,4 +1,5 @@
-# The run directory is deleted, or moved away, while a job trains: the run ends within seconds and says which folder it was, whatever its processes were about to write.
+# The run directory is deleted or moved while a job trains. The run ends within seconds and names
+# the folder, whatever its processes were about to write.
 . "$(dirname "$0")/lib.sh"
 for log in memory disk; do
 	write_job 1000 "log: $log"

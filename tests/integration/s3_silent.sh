@@ -1,4 +1,5 @@
-# An S3 endpoint that takes connections and never answers: a verb ends within a minute and names the endpoint.
+# An S3 endpoint that accepts connections and never answers: a verb ends within a minute and names
+# the endpoint.
 . "$(dirname "$0")/lib.sh"
 python3 -c 'import socket
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(64); print(s.getsockname()[1], flush=True); taken = []

@@ -1,11 +1,12 @@
-# Two processes are one server: one too many while the first one lives, which is refused; and one that takes the place of a server that stands still, which ends by itself
-# when it wakes up: what it has is old, and the coordinator's records speak of the other.
+# Two processes claim to be one server. The second is refused while the first lives. If it replaces
+# a stopped server, that one ends by itself when it wakes up: its state is old, and the
+# coordinator's records name the other.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 done_so_far() { wait_for 10 "a status" status . && jq '.pass * .units + .committed' "$DIR/status.json"; }
 
-# second COMMAND...: server 1 once more, with a folder and an address of its own
+# second COMMAND...: starts server 1 again, with a folder and an address of its own.
 second() {
 	local uuid coord
 	uuid=$(jq -r .uuid "$RUN/run.json")

@@ -1,9 +1,11 @@
-# log: memory, and a server that is killed and started again by hand: it has nothing any more. Every worker ends at once, saying which server and why, and so
-# does one that comes later; whoever starts all of it anew trains as if nothing had been.
+# log: memory, and a server that is killed and restarted by hand, empty. Every worker ends at once
+# and names the server and the reason, and so does a worker that joins later. After a restart of
+# everything, training works as in a new run.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 mkdir "$RUN"
-"$WEIR" datagen --rows 20000 --ids 20000 --seed 3 --out "$RUN/generated.tsv" > /dev/null || fail "no data" # as `weir train` would
+# As `weir train` would.
+"$WEIR" datagen --rows 20000 --ids 20000 --seed 3 --out "$RUN/generated.tsv" > /dev/null || fail "no data"
 ledger=unix:$RUN/server-0.sock
 JOB_AT=(--at $ledger)
 serve() {

@@ -1,5 +1,5 @@
-# kill -9 of a server (log: memory): everything ends within WITHIN seconds (10; unless told, three times that, for busy machines), and the message names the
-# server and what to do.
+# kill -9 of a server (log: memory): everything ends within WITHIN seconds (default 10, or three
+# times that for busy machines), and the message names the server and the remedy.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train

@@ -1,5 +1,6 @@
-# All servers stand still for longer than a lease and than their silence takes to be noticed (log: memory; a paused machine): workers wait, none ends, and none loses its lease, as the
-# ledger could hear nobody.
+# All servers pause (log: memory; a paused machine) for longer than a lease and than the time in
+# which their silence is noticed. Workers wait, none ends, and none loses its lease, as the ledger
+# could not hear them.
 . "$(dirname "$0")/lib.sh"
 write_job 1000
 start_train

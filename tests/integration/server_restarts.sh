@@ -1,7 +1,9 @@
-# Servers with their log on disk: killed at any time they come back, and the audit is exact. A folder belongs to one server of one job.
+# Servers with their log on disk recover from kills at any time, and the audit is exact. A folder
+# belongs to one server of one job.
 . "$(dirname "$0")/lib.sh"
 
-# serve NAME ARGUMENTS...: a server by hand; its ready line in NAME.ready, what it says in NAME.err, its process in SERVER.
+# serve NAME ARGUMENTS...: starts a server by hand; its ready line is in NAME.ready, its log in
+# NAME.err, its process in SERVER.
 serve() {
 	local name=$1
 	shift
@@ -10,7 +12,8 @@ serve() {
 	SERVER=$!
 }
 
-# refused NAME WORD...: that server ends with status 1 and a line that has all the words, and no byte in the folders KEPT is changed.
+# refused NAME WORD...: that server ends with status 1 and a line that has all the words, and
+# changes no byte in the folders KEPT.
 refused() {
 	local name=$1
 	shift
@@ -21,12 +24,12 @@ refused() {
 	[ "$before" = "$(files "${KEPT[@]}")" ] || fail "something was changed by $name"
 }
 
-# --- A folder of a server that serves
+# --- The folder of a running server
 write_job 1
 serve first
 first=$SERVER
 wait_for 20 "the first server" grep -q READY "$DIR/first.ready"
-KEPT=("$RUN/server-0/IDENTITY") # the rest is the first server's to change
+KEPT=("$RUN/server-0/IDENTITY") # the first server may change the rest
 before=$(files "${KEPT[@]}")
 serve second
 refused second "$RUN/server-0/LOCK" "pid $first"
@@ -52,7 +55,7 @@ serve newer
 refused newer "$RUN/server-0/IDENTITY" "version 2" "use a newer Weir"
 cp "$DIR/identity" "$RUN/server-0/IDENTITY"
 
-# --- that has lost its name
+# --- without its name
 mv "$RUN/server-0/IDENTITY" "$DIR/identity"
 before=$(files "${KEPT[@]}")
 serve nameless
@@ -60,7 +63,7 @@ refused nameless "$RUN/server-0" "its IDENTITY is missing"
 mv "$DIR/identity" "$RUN/server-0/IDENTITY"
 before=$(files "${KEPT[@]}")
 
-# --- that does not know what it has promised
+# --- without its votes
 cp -r "$RUN" "$DIR/whole"
 printf 'x' | dd of="$RUN/server-0/PROMISES" bs=1 seek=80 conv=notrunc status=none
 KEPT=("$RUN/server-0/PROMISES" "$RUN/server-0/journal" "$RUN/server-0/db")
@@ -77,7 +80,7 @@ mv "$DIR/whole" "$RUN"
 KEPT=("$RUN")
 before=$(files "${KEPT[@]}")
 
-# --- that has another server's log
+# --- with another server's log
 write_job 1 "log: disk"
 mv "$RUN" "$DIR/kept"
 start_train
@@ -95,14 +98,14 @@ rm -r "$RUN"
 mv "$DIR/kept" "$RUN"
 before=$(files "${KEPT[@]}")
 
-# --- that it cannot make
+# --- that it cannot create
 serve nowhere --set run_dir=/proc/weir
 refused nowhere /proc/weir
 mkdir "$DIR/blocked" && touch "$DIR/blocked/server-0"
 serve blocked --set run_dir="$DIR/blocked"
 refused blocked "$DIR/blocked/server-0"
 
-# --- Killed while they train: first one that has rows only, then the one with the ledger
+# --- Killed during training: first a server with rows only, then the ledger's
 rm -rf "$RUN"
 write_job 8 "log: disk, fsync_interval_ms: 50"
 start_train

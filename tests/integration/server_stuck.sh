@@ -1,7 +1,7 @@
-# An executor of a server is stopped while its other threads go on, as a lock or a disk that hangs does.
-# The server's log, `weir train`, /metrics and /readyz name it. With one copy of its partitions workers
-# wait for it, name it in their logs, and lose no lease; with replicas other servers take over. When the
-# thread goes on, so does the job, and the audit holds. REPLICAS (1)
+# A server's executor is stopped while its other threads continue, as by a hung lock or disk. The
+# server's log, `weir train`, /metrics and /readyz name it. With one copy of its partitions, workers
+# wait, name it in their logs, and lose no lease; with replicas other servers take over. When the
+# thread continues, so does the job, and the audit holds. REPLICAS (1)
 . "$(dirname "$0")/lib.sh"
 replicas=${REPLICAS:-1}
 [ "$replicas" = 1 ] || command -v etcd > /dev/null || { echo "skipped: no etcd"; exit 77; }

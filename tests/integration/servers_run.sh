@@ -1,5 +1,6 @@
-# While servers that were started by hand run, no verb takes their folders away or deletes them: restore and train are refused, and say which server it is. With the log in memory a
-# server has no folder: then its address tells.
+# While servers started by hand run, no verb moves or deletes their folders: restore and train are
+# refused and name the server. With the log in memory a server has no folder; then its address shows
+# that it runs.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
 echo "checkpoint: {dir: $DIR/checkpoints}" >> "$DIR/job.yaml"
@@ -9,7 +10,7 @@ wait_for 30 "the first rows" status ".rows >= 2000"
 stop_train 20
 
 servers=unix:$RUN/server-0.sock,unix:$RUN/server-1.sock
-begin() { # begin [ARGUMENTS...]: both servers, by hand
+begin() { # begin [ARGUMENTS...]: both servers by hand
 	for i in 0 1; do
 		"$BUILD/weir-server" --job "$DIR/job.yaml" --index $i --servers $servers --ready-fd 3 "$@" 3> "$DIR/ready-$i" 2>> "$DIR/server.err" &
 		eval "server_$i=$!"

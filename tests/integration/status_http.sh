@@ -1,7 +1,8 @@
-# What `weir status --http` serves of a job that runs: numbers that are those of `weir status`, and in a form that Prometheus takes.
+# The page of `weir status --http` for a running job: it has the numbers of `weir status`, in a form
+# that Prometheus reads.
 . "$(dirname "$0")/lib.sh"
 write_job 1000
-# get PATH: into page, its code into code
+# get PATH: the page goes to page, its status to code.
 get() {
 	python3 - "$AT$1" > "$DIR/page" 2> "$DIR/code" <<-'PY'
 		import sys, urllib.error, urllib.request

@@ -1,10 +1,10 @@
-/* Stops one thread of a process, as a debugger does, while its other threads go on. From outside it
- * looks like a hung GPU, a dead NFS or a deadlock.
+/* Stops one thread of a process, as a debugger does, while its other threads continue. From outside
+ * this looks like a hung GPU, a dead NFS or a deadlock.
  *
  *     stop_thread PID [NAME]    the first thread, or the one of that name (/proc/PID/task/TID/comm)
  *
- * Prints "stopped TID" once the thread stands still, and lets it go on when standard input ends. Exit
- * status: 0 the thread goes on, 1 it has ended meanwhile, 2 wrong use or no such thread, 77 the kernel
+ * Prints "stopped TID" once the thread has stopped, and resumes it at the end of standard input.
+ * Exit status: 0 the thread resumed, 1 it has ended, 2 wrong use or no such thread, 77 the kernel
  * does not allow it. */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool has_name(const char *pid, const char *tid, const char *name)
 	return strcmp(text, name) == 0;
 }
 
-/* 0: there is no such thread. */
+/* 0: no such thread. */
 static pid_t find_thread(const char *pid, const char *name)
 {
 	char path[64];
@@ -55,8 +55,8 @@ static bool stops(pid_t thread)
 	return ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0 && waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);
 }
 
-/* Waits until standard input ends. False: the thread has ended; its process waits for us to see
- * that. */
+/* Waits for the end of standard input. False: the thread has ended, and its process needs us to
+ * reap it. */
 static bool waits(pid_t thread)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -1,4 +1,5 @@
-# A sweep of two runs with two seeds is killed midway and goes on: what was finished is kept, what was cut off runs again, and what comes of it is whole.
+# A sweep of two runs with two seeds is killed midway and resumes. Finished runs are kept,
+# interrupted ones run again, and the result is complete.
 . "$(dirname "$0")/lib.sh"
 write_job 2
 OUT=$DIR/out
@@ -24,7 +25,7 @@ ended_with() { # ended_with STATUS
 	[ $STATUS = "$1" ] || { cat "$DIR/sweep.err"; fail "exit status $STATUS, not $1"; }
 }
 
-# Killed while the third of the four trains: nothing of it goes on.
+# Killed while the third of four trains: none of its processes stay.
 start_sweep
 wait_for 100 "the third run" said "[3/4] int8, seed 1: begun"
 "$WEIR" sweep "$DIR/sweep.yaml" > /dev/null 2> "$DIR/second.err" && fail "two sweeps at once"
@@ -37,7 +38,7 @@ wait_for 20 "all to end" nobody_left
 holds "$OUT/results.json" '(.runs[0].seeds | length) == 2 and (.runs[1].seeds | length) == 0'
 first=$(sha256sum "$OUT"/fp32-?.json)
 
-# It goes on. The note of one that was finished, and its report, are as they were.
+# It resumes. The note and the report of a finished run are unchanged.
 start_sweep
 ended_with 0
 said "[1/4] fp32, seed 1: kept, test auc 0." && said "[2/4] fp32, seed 2: kept" || fail "finished runs are not kept"
@@ -58,7 +59,8 @@ for plot in "$OUT"/metric-{bytes,seconds}.svg; do
 	[ "$(grep -c '<polyline ' "$plot")" = 6 ] && grep -q '>int8</text>' "$plot" || fail "not a plot: $(cat "$plot")"
 done
 
-# Nothing is left to do, until a run's set changes: then that one's are run again, and no other's. One that fails ends the sweep, by name.
+# Nothing is left to do until a run's set changes; then only that run repeats. A failing run ends
+# the sweep, by name.
 start_sweep
 ended_with 0
 said "begun" && fail "a finished sweep was run again"
@@ -78,7 +80,7 @@ told "1 of 3 runs failed" "$DIR/sweep.err"
 said "[3/3] good, seed 2: finished" || fail "it did not go on"
 holds "$OUT/results.json" '[.runs[].seeds | length] == [1, 0, 1]'
 
-# A stop is passed on; the base's text counts, too.
+# A stop is passed on. The base's text counts, too.
 sed -i 's/passes: 2/passes: 400/' "$DIR/job.yaml"
 start_sweep
 wait_for 20 "the first run's servers" pid_of server-0 > /dev/null

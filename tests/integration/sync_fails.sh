@@ -1,13 +1,14 @@
-# A disk whose fsync fails, under the log and under RocksDB: the server stops at once and is not started again, the last line names the file, and the run goes on
-# from what was durable once the disk works, each push applied once.
+# A disk whose fsync fails, under the log and under RocksDB. The server stops at once and is not
+# restarted, the last line names the file, and once the disk works the run resumes from its durable
+# state, with each push applied once.
 . "$(dirname "$0")/lib.sh"
 BAD=$BUILD/tests/libweir_bad_disk.so
 [ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
 
-# The boot of the machine since which the log in that server's folder is known to be there.
+# The boot of the machine since which that server's log is known to be in its folder.
 boot_of() { od -An -v -tx1 -j32 -N16 "$RUN/$1/PROMISES" | tr -d ' \n'; }
 
-# fails_under PATH: the syncs of what has PATH in its name fail in the middle of training.
+# fails_under PATH: syncs of files with PATH in their name fail during training.
 fails_under() {
 	rm -rf "$RUN" "$DIR/broken"
 	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/broken WEIR_BAD_PATH=$1 start_train

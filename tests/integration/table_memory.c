@@ -1,9 +1,10 @@
-/* What registering tables costs the servers of a job.
+/* The cost of registering tables on a job's servers.
  *
- *     table_memory LEDGER TABLES    of a job with one server whose memory cannot hold them: dense tables of 2^40 elements, which must be refused, under TABLES
- *                                   names; then as many small tables under the same names, half of them dense, which must be taken
+ *     table_memory LEDGER TABLES
  *
- * Prints what the first refusal says. */
+ * First registers dense tables of 2^40 elements under TABLES names in a job with one server that
+ * cannot hold them. All must be refused. Then registers as many small tables under the same names,
+ * half of them dense. All must be accepted. Prints the first refusal. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-# A table costs a server memory when rows come, not when it is registered: dense tables of 2^40 elements are refused as often as somebody asks, whether logs are in
-# memory or on disk, and TABLES (256) small ones in PARTITIONS (64) partitions cost little; then a server whose log is on disk starts again.
+# A table costs a server memory when rows arrive, not at registration. Dense tables of 2^40 elements
+# are refused every time, with logs in memory or on disk. TABLES (256) small ones in PARTITIONS (64)
+# partitions cost little. Then a server whose log is on disk restarts.
 . "$(dirname "$0")/lib.sh"
 tables=${TABLES:-256} partitions=${PARTITIONS:-64}
 mkdir -p "$RUN"

@@ -1,11 +1,12 @@
-# TensorBoard reads the events of a run and of what went on with it: losses, an AUC for each pass, bytes that only grow.
+# TensorBoard reads the events of a run and of its resumptions: losses, an AUC per pass, byte counts
+# that only grow.
 for PYTHON in ${PYTHON:-} python3 /usr/bin/python3 none; do
 	"$PYTHON" -c "import tensorboard" 2> /dev/null && break
 done
 [ "$PYTHON" != none ] || { echo "no Python here has the module tensorboard: skipped"; exit 77; }
 . "$(dirname "$0")/lib.sh"
 write_job 3
-start_train --set "train.pace={batch_ms: 30}" # a pass takes longer than it takes to see one
+start_train --set "train.pace={batch_ms: 30}" # a pass lasts long enough to be seen
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 "$PYTHON" - "$RUN/events" "$DIR/report.json" <<-'PY' || fail "TensorBoard does not read the run's events"

@@ -1,7 +1,9 @@
-# A model of text from its file to its report: it learns what its bytes' frequencies cannot tell; then it is evaluated, predicted with, exported and begun with.
-# With the text of WEIR_DATA, where there is one, it takes a few more steps.
+# A text model from its file to its report. It learns more than byte frequencies; then it is
+# evaluated, used to predict, exported, and used as a start. With the text of WEIR_DATA, if present,
+# it takes a few more steps.
 . "$(dirname "$0")/lib.sh"
-# Eight words in an order that the one before decides as a rule: 2.5 nats a byte by frequency, well below one with a context.
+# Eight words, mostly in an order that the previous word decides: 2.5 nats per byte by frequency,
+# well below one with context.
 awk 'BEGIN {
 	srand(5); split("ship sails over the wide green evening sea", w, " ")
 	for (i = 0; i < 30000; i++) { at = rand() < 0.8 ? at % 8 + 1 : int(rand() * 8) + 1; printf "%s%s", w[at], i % 9 == 8 ? "\n" : " " }
@@ -35,7 +37,7 @@ told_alike test
 [ "$(wc -l < "$DIR/scores.txt")" = "$(json "$DIR/report.json" .test.rows)" ] || fail "not a line for each byte"
 "$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
 
-# Weights as exported are a beginning: one pass more from them starts far below where chance does.
+# Exported weights are a start: one more pass begins far below chance.
 start_train --set run_dir="$RUN-2" --set train.warm_start="$DIR/model.safetensors" --set train.passes=1
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS with the exported weights"
@@ -49,5 +51,6 @@ if [ -r "$text" ]; then
 	start_train --fresh --set train.passes=1
 	finish_train 100
 	[ $STATUS = 0 ] || fail "exit status $STATUS on $text"
-	holds "$DIR/report.json" '.test.loss > 1.5 and .test.loss < 2.9' # of its bytes' frequencies alone: 3.3
+	# Byte frequencies alone give 3.3.
+	holds "$DIR/report.json" '.test.loss > 1.5 and .test.loss < 2.9'
 fi

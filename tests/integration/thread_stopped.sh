@@ -1,7 +1,7 @@
-# A worker's compute thread is stopped while its library goes on, as a hung device or a debugger does.
-# Its unit goes to others; the log, `weir status` and /metrics name host, process and unit; the weights
-# are the exact sum. Once the thread goes on, the worker is told that it was taken for dead, and works
-# again.
+# A worker's compute thread is stopped while its library continues, as by a hung device or a
+# debugger. Its unit goes to others. The log, `weir status` and /metrics name host, process and
+# unit. The weights are the exact sum. Once the thread continues, the worker learns that it was
+# declared dead, and works again.
 . "$(dirname "$0")/lib.sh"
 mkdir -p "$RUN"
 PORT=$(free_ports 1)
@@ -23,8 +23,8 @@ start_worker() {
 }
 WORKER='.workers[] | select(.name == "worker-1")'
 
-# A thread that holds its library's lock, or its allocator's, stops the whole worker, whose lease then
-# expires: another try.
+# If the thread holds its library's or its allocator's lock, the whole worker stops and its lease
+# expires: try again.
 start_worker 1
 for ((try = 1; ; try++)); do
 	[ $try -le 20 ] || fail "all of its threads stood still, $try times"
@@ -45,7 +45,7 @@ grep -q "worker-1 *STALLED on .*, pid $worker_1," "$DIR/status.txt" && grep -q "
 curl -s "http://127.0.0.1:$PORT/metrics" > "$DIR/page"
 grep -q "^weir_worker_stalled_timestamp_seconds{worker=\"worker-1\",host=\".*\",pid=\"$worker_1\",pass=\"1\",unit=\"$(jq .unit <<< "$unit")\"} 1" "$DIR/page" || { cat "$DIR/page"; fail "/metrics does not name it"; }
 
-exec 9<> "$DIR/gate" # the job may end
+exec 9<> "$DIR/gate" # lets the job end
 for i in 0 2; do start_worker $i; done
 for i in 0 2; do
 	eval "pid=\$worker_$i"

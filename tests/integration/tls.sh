@@ -1,13 +1,16 @@
-# A job by mutual TLS, end to end: two servers with replicas and two workers on loopback. Who has no certificate, or another authority's, job's or role's, or one that has expired, is told
-# so; files are replaced by those of another authority while it trains, and it goes on; keys are in no log. Then a short job whose etcd speaks TLS, too.
+# A job with mutual TLS: two servers with replicas and two workers on loopback. A peer without a
+# certificate, or with one of another authority, job or role, or an expired one, is refused with
+# that reason. Files are replaced by another authority's while it trains, and it continues. No log
+# has a key. Then a short job whose etcd also uses TLS.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, listen: '127.0.0.1:0'"
 cat >> "$DIR/job.yaml" <<-JOB
 	security: {certificate: '$DIR/certs/{role}.crt', key: '$DIR/certs/{role}.key', ca: $DIR/certs/ca.crt, reload_s: 1}
 JOB
 certs() { "$WEIR" certs "$@" >> "$DIR/certs.out" 2> "$DIR/certs.err" || fail "weir certs $*"; }
-issue() { certs issue --dir "$DIR/$1" --job "$2" --role "$3" "${@:4}"; } # issue FOLDER JOB ROLE [OPTION...]
-authority() { # authority FOLDER JOB: with a certificate for each role
+# issue FOLDER JOB ROLE [OPTION...]
+issue() { certs issue --dir "$DIR/$1" --job "$2" --role "$3" "${@:4}"; }
+authority() { # authority FOLDER JOB: creates a certificate for each role
 	certs init --dir "$DIR/$1"
 	for role in server worker admin; do issue "$1" "$2" $role; done
 }
@@ -68,7 +71,7 @@ wait_for 20 "the servers to take up their files" status ". != null"
 rows=$(json "$DIR/status.json" .rows)
 wait_for 30 "pushes to go on" status ".rows > $rows + 2000"
 holds "$DIR/status.json" ".workers_lost == 0"
-kill -KILL "$(pid_of worker-0)" # another connects
+kill -KILL "$(pid_of worker-0)" # a new worker connects
 wait_for 60 "a worker with the new certificate to train" status '[.workers[] | select(.name == "worker-0" and .live and .rows > 0)] | length > 0'
 wait_for 30 "all replicas to be in sync" status "$WHOLE"
 stop_train 20

@@ -1,4 +1,4 @@
-# weir tokenize: what it makes of files, and what it says of those that it cannot.
+# weir tokenize: its output files, and its messages about files that it refuses.
 . "$(dirname "$0")/lib.sh"
 tokenize() { "$WEIR" tokenize --tokenizer bytes "$@" > "$DIR/out" 2> "$DIR/tokenize.err"; }
 

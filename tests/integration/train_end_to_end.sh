@@ -1,4 +1,5 @@
-# A tiny generated job from its file to its report; then its weights are evaluated, predicted with and exported; a second run reuses the data.
+# A tiny generated job from its file to its report. Its weights are then evaluated, used to predict,
+# and exported. A second run reuses the data.
 . "$(dirname "$0")/lib.sh"
 write_job 2
 start_train

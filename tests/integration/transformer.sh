@@ -1,5 +1,6 @@
-# Transformers from a text's bytes to a report: a GPT-2 and a Llama learn what bytes' frequencies cannot tell; one is evaluated, exported, and is then a model folder to
-# begin with, to evaluate and to train adapters of, which are exported in their model and alone, and begun with again.
+# Transformers from a text's bytes to a report: a GPT-2 and a Llama learn more than byte
+# frequencies. One is evaluated and exported. The exported model folder is a start for training,
+# evaluation and adapters, which are exported in their model and alone, and used as a start again.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {
 	srand(5); split("ship sails over the wide green evening sea", w, " ")
@@ -14,7 +15,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	data: {format: tokens, tokenizer: bytes, sequence: 24, train: $DIR/train.txt, valid: $DIR/valid.txt, batch: 8, unit_batches: 8}
 	model: {kind: gpt2, layers: 2, heads: 2, width: 32, dropout: 0.05}
 	tables: {dense: {optimizer: {kind: adamw, lr: 3.0e-3, weight_decay: 0.01}}}
-	train: {passes: 8, threads: 1, clip_norm: 1} # by then a busy machine's staleness no longer tells
+	train: {passes: 8, threads: 1, clip_norm: 1} # with this many passes, a busy machine's staleness no longer matters
 JOB
 start_train --set 'tables.dense.optimizer.schedule={kind: linear, warmup: 20, min: 0.9}' --set train.peak_flops=1.0e10
 finish_train 100
@@ -25,7 +26,8 @@ holds "$DIR/report.json" '.valid.loss > 0.1 and .valid.loss < 1.1 and (.valid.pe
 holds "$DIR/report.json" '.samples_per_s > 0 and (.tokens_per_s - 24 * .samples_per_s | fabs) < 1e-6 * .tokens_per_s'
 grep -q "samples/s of 24 tokens, .* tokens/s" "$DIR/train.out" || fail "the report does not say the speed in tokens"
 grep -q "nats a token" "$DIR/train.out" || fail "the report does not say the loss"
-# What it says of its steps follows from the job: each batch is a step of the schedule, and a token takes 6 operations for each weight, and attention's.
+# The step figures follow from the job: each batch is a step of the schedule, and a token takes 6
+# operations per weight, plus attention's.
 N=$((($(stat -c %s "$RUN/best.safetensors") - 8 - $(od -An -tu8 -N8 "$RUN/best.safetensors")) / 4))
 holds "$DIR/report.json" '.tables[0].steps as $n | $n == 8 * (.rows / 64 | ceil) and (.learning_rate - 3e-3 * (1 - 0.1 * ($n - 21) / ($n - 20)) | fabs) < 1e-9'
 holds "$DIR/report.json" "(.mfu - (6 * $N + 12 * 2 * 32 * 24) * .tokens_per_s / 2e10 | fabs) < 1e-6 * .mfu and .gradient_norm > 0 and .gradient_norm < 100"
@@ -35,8 +37,8 @@ nothing_left
 
 told_alike valid
 
-# What was learnt, looked at: the likeliest words follow one another as they do in the text.
-generate() { # generate WHOSE OPTIONS...: the text goes to $DIR/said
+# The model has learnt the order: its likeliest words follow one another as in the text.
+generate() { # generate WHOSE OPTIONS...: writes the text to $DIR/said
 	"$WEIR" generate "$@" --prompt "ship sails over" --max-tokens 12 > "$DIR/said" 2> "$DIR/said.err" || fail "weir generate: $(cat "$DIR/said.err")"
 }
 generate "$DIR/job.yaml" --temperature 0 && cp "$DIR/said" "$DIR/greedy"
@@ -62,7 +64,8 @@ loss_of() { # loss_of JOB [ARGUMENTS...]
 }
 near() { awk -v a="$1" -v b="$2" -v within="$3" 'BEGIN { d = a - b; exit !(d < within && d > -within) }' || fail "$1 and $2 are further apart than $3"; }
 
-# The folder has what the file has, and is the same model; in several files, too, and near it in bf16.
+# The folder has the weights of the file and is the same model; also in several files, and nearly so
+# in bf16.
 best=$(json "$DIR/eval.json" .loss)
 export_to file.safetensors "$DIR/job.yaml"
 cmp "$DIR/file.safetensors" "$RUN/best.safetensors" || fail "the file is not the best weights"
@@ -89,12 +92,14 @@ start_train_of() { # start_train_of JOB [ARGUMENTS...]
 }
 start_train_of "$DIR/from.yaml" --set 'tables.dense={optimizer: {kind: nesterov, lr: 0.5}, mode: {kind: local, steps: 4, inner: {lr: 1.0e-6}}}'
 holds "$DIR/report.json" "(.valid.loss - $best | fabs) < 0.02" # where it was left
-holds "$DIR/report.json" '(.learning_rate - 1e-6 | fabs) < 1e-12 and .tables[0].learning_rate == 0.5' # the worker's own, and the outer one
+# The worker's own, and the outer one.
+holds "$DIR/report.json" '(.learning_rate - 1e-6 | fabs) < 1e-12 and .tables[0].learning_rate == 0.5'
 sed -e "s#from: $DIR/model#&, lora: {rank: 4, alpha: 6, targets: [c_attn, c_fc, c_proj]}#; s/lr: 3.0e-3/lr: 2.0e-3/" "$DIR/from.yaml" > "$DIR/lora.yaml"
 start_train_of "$DIR/lora.yaml"
 holds "$DIR/report.json" ".valid.loss < $best + 0.02"
 
-# In their model the adapters say what they say beside it, and alone they are weights to evaluate, to import and to begin with.
+# Adapters inside their model equal adapters beside it. Alone they are weights to evaluate, import
+# and start from.
 lora=$(loss_of "$DIR/lora.yaml")
 export_to merged "$DIR/lora.yaml" --format hf
 near "$(loss_of "$DIR/job.yaml" --weights "$DIR/merged")" "$lora" 1e-5
@@ -116,7 +121,8 @@ told "is a folder of adapters, and the job trains none" "$DIR/use.err"
 "$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
 told "model.lora.alpha was '6' and is '8'" "$DIR/use.err"
 
-# Folders are merged into a folder of their kind, and what is there stays, whole, unless it is to go: an index of several files, too.
+# Folders are merged into a folder of their kind. An existing output, also an index of several
+# files, stays whole unless it may be replaced.
 merge_to() { "$WEIR" merge --out "$DIR/$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $*: $(cat "$DIR/use.err")"; }
 merge_to soup --method linear --weights 1,0 "$DIR/model" "$DIR/merged"
 near "$(loss_of "$DIR/job.yaml" --weights "$DIR/soup")" "$best" 1e-6
@@ -131,7 +137,7 @@ merge_to pieces --method linear --weights 0,1 "$DIR/pieces" "$DIR/merged" --repl
 near "$(loss_of "$DIR/job.yaml" --weights "$DIR/pieces")" "$lora" 1e-5
 [ ! -e "$DIR/pieces/model.safetensors.index.json" ] || fail "an index of what is gone"
 
-# A model folder says what its job says, with no job at all; adapters are in the model that they are of.
+# A model folder works without a job; adapters name their model.
 generate "$DIR/model" --tokenizer bytes --temperature 0
 cmp -s "$DIR/said" "$DIR/greedy" || fail "the folder says '$(cat "$DIR/said")', the job '$(cat "$DIR/greedy")'"
 generate "$DIR/lora.yaml" --weights "$DIR/adapters" --temperature 0
@@ -150,14 +156,14 @@ sed -e 's/kind: gpt2, layers: 2, heads: 2/kind: llama, layers: 2, heads: 4, kv_h
 start_train_of "$DIR/llama.yaml"
 holds "$DIR/report.json" '.finished and .model == "llama" and .valid.loss > 0.1 and .valid.loss < 1.1'
 
-# A job that runs says how, and is exported, too, all of its servers' parts.
+# A running job can also be exported, from all its servers.
 sed -i -e 's/passes: 3/passes: 1000/' "$DIR/llama.yaml"
 cp "$DIR/llama.yaml" "$DIR/job.yaml"
 start_train --fresh
 wait_for 60 "a first pass, and all figures of its steps" status '.pass > 1 and .mfu > 0 and .gradient_norm > 0 and .learning_rate > 0 and .tables[0].steps > 0'
 holds "$DIR/status.json" '(.tokens_per_s - 24 * .samples_per_s | fabs) < 1e-6 * .tokens_per_s and (.perplexity - (.loss | exp) | fabs) < 1e-9 and .gradient_norm > 0'
 holds "$DIR/status.json" '(.learning_rate - 3e-3 | fabs) < 1e-9 and .tables[0].steps > 0'
-tells() { # in words, too
+tells() { # without --json, too
 	"$WEIR" status "${JOB_AT[@]}" > "$DIR/said" && grep -q "^trained .*, perplexity " "$DIR/said" && grep -q "^speed .* tokens/s, MFU .* %$" "$DIR/said" &&
 		grep -q "^gradient .* learning rate 0.003$" "$DIR/said"
 }
@@ -169,7 +175,8 @@ export_to running "$DIR/llama.yaml" --format hf
 kill -TERM "$TRAIN"
 finish_train 60
 
-# A checkpoint, by its name or as the latest in its folder, says what a folder made of it says, and is not what scores.
+# A checkpoint, by name or as the latest in its folder, gives the same as a folder exported from it,
+# and is refused for scoring.
 kept=$RUN/checkpoints/$(json "$DIR/checkpoint.json" .name)
 export_to kept "$DIR/llama.yaml" --weights "$kept" --format hf
 near "$(loss_of "$DIR/llama.yaml" --weights "$DIR/kept")" "$(json "$DIR/status.json" .loss)" 0.3

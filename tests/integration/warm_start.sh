@@ -1,5 +1,5 @@
-# The weights of one run are another's beginning: exported, imported by train.warm_start, they score the same before any training moves them; a file of
-# another model is refused by name.
+# The weights of one run start another: exported, then imported by train.warm_start, they score the
+# same before training. A file of another model is refused by name.
 . "$(dirname "$0")/lib.sh"
 write_job 2
 start_train
@@ -15,9 +15,9 @@ audited
 jq -es '.[0].test.auc - .[1].test.auc | fabs < 1e-5' "$DIR/first.json" "$DIR/report.json" > /dev/null ||
 	fail "the first run scored $(jq -c .test "$DIR/first.json"), the one started from it $(jq -c .test "$DIR/report.json")"
 
-# A run that is killed before its import is done imports again when it is resumed, and then no more.
+# A run killed before its import is done imports again when resumed, and never after that.
 still=(--set cluster.log=disk --set tables.embedding.optimizer.lr=1e-30 --set tables.dense.optimizer.lr=1e-30 --set train.passes=1)
-for ((tries = 0; ; tries++)); do # on a busy machine the import may be over when the kill comes
+for ((tries = 0; ; tries++)); do # on a busy machine the import may end before the kill
 	rm -rf "$RUN"
 	start_train --set "train.warm_start=$DIR/model.safetensors" "${still[@]}"
 	until [ -e "$RUN/server-0/IDENTITY" ]; do kill -0 "$TRAIN" || fail "the run did not begin"; done

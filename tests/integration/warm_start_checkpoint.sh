@@ -1,5 +1,5 @@
-# A run begins with the weights of a checkpoint, by its name and as the latest in its folder: it scores as the restored job does. The checkpoint is an
-# incremental one, so that rows come twice.
+# A run starts from the weights of a checkpoint, by name and as the latest in its folder, and scores
+# as the restored job does. The checkpoint is incremental, so rows occur twice.
 . "$(dirname "$0")/lib.sh"
 write_job 60
 start_train
@@ -12,7 +12,7 @@ finish_train 30
 mv "$RUN" "$DIR/first"
 NAME=$(json "$DIR/second.json" .name)
 
-# What the checkpoint scores: restored by a server that nobody trains with.
+# The checkpoint's score: restored on a server without training.
 "$WEIR" restore "$DIR/job.yaml" --from "$NAME" --set "checkpoint.dir=$DIR/first/checkpoints" > /dev/null 2>&1 || fail "not restored"
 cp "$DIR/first/generated.tsv" "$RUN"
 mkdir "$DIR/by-hand"

@@ -1,4 +1,5 @@
-# kill -9 of a worker in the middle: it is said, the worker comes back, the run ends, and every push is applied exactly once.
+# kill -9 of a worker in the middle: a message says so, the worker restarts, the run ends, and every
+# push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 16
 start_train

@@ -1,4 +1,5 @@
-# SIGSTOP of a worker for longer than its lease, then SIGCONT: its work is done by others, its late pushes are refused.
+# SIGSTOP of a worker for longer than its lease, then SIGCONT: others do its work, and its late
+# pushes are refused.
 . "$(dirname "$0")/lib.sh"
 write_job 20
 start_train

@@ -1,4 +1,4 @@
-# Verbs, options and keys that are not there: status 2 or 1, the word, and the nearest one.
+# Unknown verbs, options and keys: status 2 or 1, the word, and the nearest valid one.
 . "$(dirname "$0")/lib.sh"
 write_job 1
 expect() { # expect STATUS TEXT ARGUMENTS...
@@ -14,7 +14,7 @@ expect 0 "weir 0." version
 for words in "help --help" "help -h" "help help" "--help --help"; do
 	expect 0 "usage: weir VERB" $words
 done
-# An output that cannot be written is named as it was given.
+# An output that cannot be written is named as given.
 echo text > "$DIR/in.txt"
 expect 1 "weir datagen: cannot create $DIR/none/x: No such file" datagen --rows 100 --out "$DIR/none/x"
 expect 1 "weir tokenize: cannot create $DIR/none/x: No such file" tokenize --tokenizer bytes --in "$DIR/in.txt" --out "$DIR/none/x"
@@ -48,7 +48,7 @@ expect 1 "nothing.yaml" train "$DIR/nothing.yaml"
 expect 2 "PARTITION is a number, from 0 on, or ledger, not 'first'" move first 1 "$DIR/job.yaml"
 expect 2 "SERVER is a number, from 0 on, not 'ledger'" move ledger ledger "$DIR/job.yaml"
 
-# A server says at once what is wrong with its words, before it waits for the etcd that is not there.
+# A server reports mistakes in its arguments at once, before it waits for a missing etcd.
 expect_server() { # expect_server STATUS TEXT ARGUMENTS...
 	local status=$1 text=$2
 	shift 2

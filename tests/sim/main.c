@@ -1,7 +1,9 @@
 /* simulator [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]
  *
- * Runs jobs from seed N on (default 1), each in a world of its own, until COUNT of them or S seconds are over, in J processes. The first one runs twice: its
- * trace must be the same. --first ends at the first violation. --trace shows what happens, in one process. Prints figures last; exits 0 when nothing was violated. */
+ * Runs jobs from seed N on (default 1), each in a world of its own, for COUNT seeds or S seconds,
+ * in J processes. The first seed runs twice and must repeat its trace. --first ends at the first
+ * violation. --trace prints events and uses one process. Prints figures at the end; exits 0 without
+ * violations. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +15,14 @@
 
 #include "tests/sim/job/job.h"
 
-enum { JOBS_MAX = 64, KINDS = SIM_REPLICAS_MAX * 4 /* of jobs: by replicas, log, mode */ };
+enum { JOBS_MAX = 64, KINDS = SIM_REPLICAS_MAX * 4 /* kinds of jobs: by replicas, log and mode */ };
 
 struct plan {
 	uint64_t seed, seeds;
 	double seconds;
 	uint32_t jobs;
 	bool trace, first;
-	const struct totals *totals; /* (jobs) which processes share */
+	const struct totals *totals; /* (jobs), shared by the processes */
 };
 
 static bool parse_seeds(struct plan *p, const char *text)
@@ -69,16 +71,18 @@ static bool parse(struct plan *p, int argc, char **argv)
 static double now(void)
 {
 	struct timespec t;
-	timespec_get(&t, TIME_UTC); /* the machine's own: no seam is here */
+	timespec_get(&t, TIME_UTC); /* the machine's own clock: no seam here */
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- Figures, which processes share */
+/* --- Figures, shared by the processes */
 
 struct totals {
 	struct result sum;
-	uint64_t runs, violations, replicated, durable, lost, exact, first; /* first: seed of a violation, the lowest; 0: none */
-	uint64_t seed;                                                      /* that runs now, or next */
+	/* first: lowest seed with a violation; 0: none. */
+	uint64_t runs, violations, replicated, durable, lost, exact, first;
+	/* The seed that runs now or next. */
+	uint64_t seed;
 	double simulated_s, slowest_s;
 	bool combinations[KINDS][1u << FAULTS];
 };
@@ -196,7 +200,7 @@ static void complain(const struct result *r)
 	        (unsigned long long)r->seed);
 }
 
-/* Runs the seed twice. */
+/* Runs the seed twice and compares. */
 static bool repeats(uint64_t seed)
 {
 	static struct result first, second;
@@ -225,7 +229,7 @@ static bool is_over(const struct plan *p, const struct totals *t, double start)
 	return t->seed - p->seed >= p->seeds || now() - start >= p->seconds || (p->first && is_violated(p));
 }
 
-/* Every jobs-th seed, from t->seed on. */
+/* Runs every jobs-th seed from t->seed on. */
 static void run(const struct plan *p, struct totals *t, double start)
 {
 	static struct result r;
@@ -239,7 +243,7 @@ static void run(const struct plan *p, struct totals *t, double start)
 	}
 }
 
-/* In a process of its own: if it meets an assertion, the run that follows says so. */
+/* Runs in a process of its own. If it hits an assertion, the run that follows reports it. */
 static bool repeats_apart(uint64_t seed)
 {
 	int status = 0;
@@ -259,7 +263,8 @@ static pid_t start_process(const struct plan *p, struct totals *t, double start)
 	return pid;
 }
 
-/* One that ends otherwise than well has met an assertion: a violation, and another goes on behind that seed. False: none could be started. */
+/* A process that ends abnormally hit an assertion. That counts as a violation, and another process
+ * continues after its seed. Returns false if no process could start. */
 static bool run_processes(const struct plan *p, struct totals *shared, double start)
 {
 	pid_t pids[JOBS_MAX] = {0};
@@ -299,8 +304,8 @@ int main(int argc, char **argv)
 	struct plan p;
 	if (!parse(&p, argc, argv))
 		return 2;
-	struct totals *shared =
-	    mmap(NULL, p.jobs * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeroed */
+	/* Zeroed. */
+	struct totals *shared = mmap(NULL, p.jobs * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED) {
 		fprintf(stderr, "simulator: %s\n", strerror(errno));
 		return 2;

@@ -1,5 +1,6 @@
-/* A file has the bytes that are read (live), those that the device has (kept), and the changes between them that no sync has carried over, in
- * order. A crash makes kept bytes of some of the changes, and reads them from then on. Names work the same way. */
+/* A file has the live bytes, which reads see, the kept bytes, which the device has, and the ordered
+ * changes between them that no sync has carried over. A crash applies some of the changes to the
+ * kept bytes; reads see those from then on. Names work the same way. */
 #include "tests/unit/faulty_disk.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ struct bytes {
 	size_t size;
 };
 
-/* A write, or a change of size (data NULL). */
+/* A write, or a change of size if `data` is NULL. */
 struct change {
 	uint64_t at; /* offset; or the new size */
 	struct bytes written;
@@ -43,9 +44,10 @@ struct faulty_disk {
 	struct disk disk;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	struct file **files; /* all there ever were: handles of earlier ages know them */
+	struct file **files; /* all files ever made: handles from before a crash refer to them */
 	uint32_t file_count;
-	struct names live, kept, changes;                           /* changes: in order; file NULL: unlinked */
+	/* changes: in order; file NULL: unlinked */
+	struct names live, kept, changes;
 	uint64_t steps, syncs, power_off_at, full_at, fail_sync_at; /* 0: never */
 	uint64_t age;                                               /* crashes so far */
 	bool hold, held, keep_removed, in_place, cannot_exchange;
@@ -54,7 +56,7 @@ struct faulty_disk {
 struct handle {
 	struct disk_file base;
 	struct file *file;
-	uint64_t age; /* works while it is the disk's */
+	uint64_t age; /* the handle works while the disk has the same age */
 	bool locks;
 	char path[256];
 };
@@ -131,7 +133,7 @@ static void append_name(struct names *n, const char *path, struct file *f)
 	added->file = f;
 }
 
-/* path means f from now on; NULL: nothing. */
+/* Binds path to f; NULL unbinds it. */
 static void set_name(struct names *n, const char *path, struct file *f)
 {
 	struct name *old = find(n, path);
@@ -163,7 +165,8 @@ static bool is_in(const char *path, const char *directory)
 	return strncmp(path, directory, length) == 0 && path[length] == '/' && !strchr(path + length + 1, '/');
 }
 
-/* The first `keep` changes in the directory (NULL: anywhere) last; all of the directory's are then no changes any more. */
+/* Makes the first `keep` pending changes of the directory's names durable and drops its others.
+ * NULL: of all directories. */
 static void settle_names(struct faulty_disk *d, const char *directory, uint32_t keep)
 {
 	uint32_t left = 0;
@@ -185,7 +188,7 @@ static void settle_parent(struct faulty_disk *d, const char *path)
 	settle_names(d, directory, UINT32_MAX);
 }
 
-/* --- Faults. With lock. */
+/* --- Faults. The caller holds the lock. */
 
 enum step { STEP_DONE, STEP_POWER, STEP_FULL };
 
@@ -197,7 +200,7 @@ static enum step take_step(struct faulty_disk *d, bool needs_space)
 	return needs_space && d->full_at && d->steps >= d->full_at ? STEP_FULL : STEP_DONE;
 }
 
-/* Whether nothing works any more. */
+/* Returns true while the power is off. */
 static bool is_off(const struct faulty_disk *d)
 {
 	return d->power_off_at && d->steps >= d->power_off_at;
@@ -210,7 +213,7 @@ static weir_status fail_step(enum step step, const char *doing, const char *path
 	return weir_fail(err, WEIR_E_IO, "cannot %s %s: the faulty disk is gone", doing, path);
 }
 
-/* The handle's file, with lock; NULL when it was opened before a crash. */
+/* The handle's file, with the lock held; NULL if a crash came after the open. */
 static struct file *enter(struct handle *h)
 {
 	struct faulty_disk *d = disk_of(h->base.disk);
@@ -287,7 +290,8 @@ static weir_status write_locked(struct handle *h, struct file *f, uint64_t offse
 	if (!f || is_off(d))
 		return fail_step(STEP_POWER, "write", h->path, err);
 	enum step step = take_step(d, !d->in_place || offset + bytes > f->live.size);
-	size_t done = step == STEP_FULL ? bytes / 2 : bytes; /* what is written as the power goes is torn by the crash */
+	/* the crash tears a write during which the power goes */
+	size_t done = step == STEP_FULL ? bytes / 2 : bytes;
 	place(&f->live, offset, data, done);
 	note(f, offset, data, done);
 	return step == STEP_DONE ? WEIR_OK : fail_step(step, "write", h->path, err);
@@ -438,7 +442,7 @@ static weir_status faulty_exchange(struct disk *self, const char *from, const ch
 		return leave(d, weir_fail(err, a && b ? WEIR_E_IO : WEIR_E_NOT_FOUND, "cannot exchange %s", to));
 	struct file *f = a->file, *g = b->file;
 	enum step step = take_step(d, false);
-	if (step != STEP_DONE) /* before or after, never one of the two */
+	if (step != STEP_DONE) /* a rename happens whole or not at all */
 		return leave(d, fail_step(step, "exchange", to, err));
 	change_name(d, to, f);
 	change_name(d, from, g);
@@ -677,14 +681,14 @@ void faulty_disk_await_held_sync(struct faulty_disk *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* Where a sector that has lost its way lands: in some write of the file that is not synced either. */
+/* The target of a misdirected sector: an unsynced write of the same file. */
 static uint64_t astray(const struct file *f, struct prng *random)
 {
 	const struct change *other = &f->changes[prng_below(random, f->count)];
 	return other->at + prng_below(random, other->written.size / SECTOR_BYTES + 1) * SECTOR_BYTES;
 }
 
-/* Each sector of a write lasts or does not, in `odds` of 4 cases. */
+/* Each sector of a write lasts in `odds` of 4 cases. */
 static void keep_some(struct file *f, uint64_t odds, bool may_stray, struct prng *random)
 {
 	for (uint32_t i = 0; i < f->count; i++) {
@@ -715,7 +719,8 @@ void faulty_disk_crash(struct faulty_disk *d, enum faulty_crash how, uint64_t se
 		d->files[i]->locked = false;
 	if (how != CRASH_PROCESS) {
 		const bool some = how != CRASH_UNSYNCED;
-		const uint64_t odds = some ? prng_below(&random, 5) : 0; /* from nothing to everything */
+		/* from 0, nothing lasts, to 4, everything lasts */
+		const uint64_t odds = some ? prng_below(&random, 5) : 0;
 		settle_names(d, NULL, some ? (uint32_t)prng_below(&random, d->changes.count + 1) : 0);
 		copy_names(&d->live, &d->kept);
 		for (uint32_t i = 0; i < d->file_count; i++) {

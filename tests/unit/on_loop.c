@@ -6,7 +6,7 @@
 
 static void await(sem_t *s)
 {
-	while (sem_wait(s) != 0) /* a signal came */
+	while (sem_wait(s) != 0) /* a signal interrupts the wait */
 		;
 }
 

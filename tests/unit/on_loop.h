@@ -1,4 +1,4 @@
-/* What belongs to a loop is looked at, and changed, by tasks on that loop's thread. */
+/* Runs a test's tasks on a loop's thread, which owns the loop's state. */
 #ifndef WEIR_TESTS_ON_LOOP_H
 #define WEIR_TESTS_ON_LOOP_H
 
@@ -6,10 +6,10 @@
 
 struct rpc_loop;
 
-/* Runs it there; returns once it has run. Not from the loop itself. */
+/* Runs the task there and returns after it. Not to be called from the loop itself. */
 void on_loop(struct rpc_loop *loop, void (*run)(void *arg), void *arg);
 
-/* A loop that stands still from hold to release. */
+/* A loop that is blocked from hold to release. */
 struct held_loop {
 	sem_t held, released, gone;
 };

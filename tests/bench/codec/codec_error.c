@@ -1,5 +1,6 @@
-/* codec_error [elements]: the relative squared error of every codec on three distributions, beside what its definition leaves out in float64 with exact
- * scales, and beside figures of others. Exits 0 only where none is more than TOLERANCE times its limit. */
+/* codec_error [elements]: the relative squared error of every codec on three distributions. Beside
+ * it, the error of the codec's definition in float64 with exact scales, and published figures.
+ * Exits 0 only if no error exceeds TOLERANCE times its limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@
 #define SEED      7
 #define TOLERANCE 1.1
 
-/* A way of coding. figures: relative squared errors that were measured elsewhere with scales of 16 or 32 bits, 0 where there are none: the limit is then what
- * is measured here in float64. To add one whose bytes are no function of its elements' number, give it an error function of its own. */
+/* A coding. figures: relative squared errors measured elsewhere with scales of 16 or 32 bits. 0:
+ * none; the limit is then the error of the definition in float64. A codec whose size does not
+ * follow from its number of elements needs an error function of its own. */
 struct entry {
 	const char *name;
 	weir_codec codec;
@@ -49,7 +51,7 @@ static bool tell(const struct entry *e, enum distribution kind, double ours, dou
 	return holds;
 }
 
-/* Of the elements that are sent: a hundredth, in whole tiles. */
+/* The error over the elements sent: a hundredth, in whole tiles. */
 static bool measure_topk(const struct entry *e, enum distribution kind, const float *x, size_t n)
 {
 	const size_t whole = n / CODEC_TILE * CODEC_TILE;
@@ -62,7 +64,7 @@ static bool measure_topk(const struct entry *e, enum distribution kind, const fl
 	return tell(e, kind, got.coded, got.reference, TOLERANCE * (e->figures[kind] > 0 ? e->figures[kind] : got.reference));
 }
 
-/* Whether it holds. */
+/* Returns whether the error is within its limit. */
 static bool measure(const struct entry *e, enum distribution kind, const float *x, size_t n)
 {
 	if (e->codec == WEIR_CODEC_TOPK)
@@ -72,7 +74,7 @@ static bool measure(const struct entry *e, enum distribution kind, const float *
 	struct coding c = {.codec = e->codec, .book = e->codec != WEIR_CODEC_INT4 ? NULL : segmented ? fitted : book_known(e->book)};
 	if (segmented)
 		book_fit(x, n, fitted);
-	/* A fitted book may not be worse than the one it began with. */
+	/* A fitted book must not be worse than its starting point. */
 	const struct coding plain = {.codec = e->codec, .book = segmented ? book_known(WEIR_BOOK_NF4) : c.book};
 	const double reference = reference_error(&plain, x, n), figure = e->figures[kind], ours = coded_error(&c, x, n);
 	const double limit = (figure > 0 ? figure : reference) * (segmented ? 1 : TOLERANCE);

@@ -38,7 +38,7 @@ double relative_error(const float *x, const float *y, size_t n)
 	return error / all;
 }
 
-/* --- Values of a codec, rising, that x / scale goes to the nearest of */
+/* --- A codec's values in rising order, for rounding x / scale to the nearest */
 
 struct levels {
 	double value[512];
@@ -113,7 +113,7 @@ static double sign_error(const float *x, size_t n)
 	return error;
 }
 
-/* fp16, bf16: `mantissa` bits, normal numbers from 2^low. */
+/* fp16, bf16: `mantissa` bits; normal numbers start at 2^low. */
 static double rounding_error(float x, int mantissa, int low)
 {
 	int exponent;

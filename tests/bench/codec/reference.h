@@ -1,4 +1,5 @@
-/* What a codec's definition leaves out, in plain float64: blocks, the exact scale, the nearest value. Beside it, what the codec leaves out. */
+/* The error of a codec's definition in plain float64, with its blocks, the exact scale and the
+ * nearest value; and the error of the codec itself. */
 #ifndef WEIR_CODEC_REFERENCE_H
 #define WEIR_CODEC_REFERENCE_H
 
@@ -12,14 +13,15 @@ enum distribution { DIST_NORMAL, DIST_LAPLACE, DIST_SCALED, DISTRIBUTIONS };
 extern const char *const distribution_names[DISTRIBUTIONS];
 #define SCALED_RUN 4096 /* elements that share a factor */
 
-/* n numbers: standard normal; Laplace, by its inverse distribution; normal times exp(m), m standard normal for each run. x (n) */
+/* Draws x (n): standard normal; Laplace, by its inverse distribution; normal times exp(m), with m
+ * standard normal per run. */
 void distribution_draw(enum distribution kind, struct prng *r, float *x, size_t n);
 void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n);
 
 /* Sum of (x - y)^2 over sum of x^2. */
 double relative_error(const float *x, const float *y, size_t n);
 double reference_error(const struct coding *c, const float *x, size_t n);
-/* Coded and decoded as rows of WEIR_CHUNK elements. */
+/* The error after encoding and decoding x as rows of WEIR_CHUNK elements. */
 double coded_error(const struct coding *c, const float *x, size_t n);
 
 #endif

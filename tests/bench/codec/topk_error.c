@@ -6,7 +6,7 @@
 
 #include "kernels/topk.h"
 
-#define SENT_OF 100 /* one of so many */
+#define SENT_OF 100 /* one element of 100 is sent */
 
 /* --- The definitions (topk.h) */
 
@@ -48,8 +48,6 @@ static double record_reference(weir_values values, const float *x, size_t n)
 	}
 	return error;
 }
-
-/* --- */
 
 struct topk_error topk_error_of(weir_values values, float *x, size_t n)
 {

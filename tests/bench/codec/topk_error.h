@@ -1,4 +1,5 @@
-/* What the values of top-k leave out of the elements that it sends, and what their definition does, in float64. */
+/* The error of top-k's values over the elements sent, and the error of their definition in
+ * float64. */
 #ifndef WEIR_TOPK_ERROR_H
 #define WEIR_TOPK_ERROR_H
 
@@ -6,9 +7,9 @@
 #include "weir/table.h"
 
 struct topk_error {
-	double coded, reference; /* squared error over the squares of what is sent */
+	double coded, reference; /* squared error over the sum of the sent elements' squares */
 };
-/* Of the largest hundredth of x (n, whole tiles), which becomes the residual. */
+/* Sends the largest hundredth of x (n, whole tiles). x becomes the residual. */
 struct topk_error topk_error_of(weir_values values, float *x, size_t n);
 
 #endif

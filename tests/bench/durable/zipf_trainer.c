@@ -1,10 +1,13 @@
-/* A worker whose data is made up: a DLRM of 26 categories, embeddings of width 16 by Adagrad, whose keys follow Zipf's law over one table of any number of rows; for
- * measuring servers whose table is larger than their memory. Minibatches, tables and model are the real worker's.
+/* A worker with generated data, to measure servers whose table exceeds their memory. The model is a
+ * DLRM of 26 categories with embeddings of width 16 under Adagrad. Keys follow Zipf's law over one
+ * table of any number of rows. Batches, tables and model are the real worker's.
  *
- *   zipf_trainer LEDGER ROWS load                        assigns rows 1 to ROWS
- *   zipf_trainer LEDGER ROWS train SECONDS [EXPONENT]    trains; pulls run two batches ahead, pushes two behind
+ *   zipf_trainer LEDGER ROWS load                      assigns rows 1 to ROWS
+ *   zipf_trainer LEDGER ROWS train SECONDS [EXPONENT]  trains; pulls run two batches ahead, pushes
+ *                                                      two behind
  *
- * Prints one JSON object: samples and distinct rows a second, of the second half of the time; look-ups and, batch by batch, distinct keys of all of it. */
+ * Prints one JSON object: samples and distinct rows per second in the second half of the time, and
+ * over all of it lookups and distinct keys per batch. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +30,8 @@
 #define WIDTH        16u
 #define UNIT_BATCHES 128u
 #define UNITS        (1u << 14)
-#define RING         5u /* batches under way */
-#define AHEAD        2u /* of them pulled before their turn */
+#define RING         5u /* batches in flight */
+#define AHEAD        2u /* batches pulled ahead */
 #define LOAD_ROWS    16384u
 #define ZIPF_DEFAULT 1.15
 #define FIRST_SEED   2u
@@ -55,7 +58,7 @@ struct trainer {
 	struct tables tables;
 	struct prng prng;
 	uint64_t rows;
-	double zipf; /* the exponent, not 1 */
+	double zipf; /* the exponent, except 1 */
 	struct slot ring[RING];
 	uint64_t samples, keys;
 };
@@ -75,14 +78,14 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Neighbours in rank are no neighbours in key. */
+/* Spreads neighbouring ranks over distant keys. */
 static uint64_t key_of(uint64_t rank)
 {
 	uint64_t x = rank * 0x9e3779b97f4a7c15u;
 	return x ^ x >> 32;
 }
 
-/* By inversion of the continuous law: rank 1 to rows. */
+/* Inverts the continuous law; returns a rank from 1 to rows. */
 static uint64_t zipf_rank(struct trainer *t)
 {
 	const double top = pow((double)t->rows + 1, 1 - t->zipf);
@@ -149,8 +152,9 @@ static void load(struct trainer *t)
 	const double begun = now();
 	for (uint64_t at = 0; at < t->rows; at += LOAD_ROWS) {
 		const size_t n = t->rows - at < LOAD_ROWS ? (size_t)(t->rows - at) : LOAD_ROWS;
+		/* The most frequent keys come last, so that they stay in memory. */
 		for (size_t i = 0; i < n; i++)
-			keys[i] = key_of(t->rows - at - i); /* the most frequent last: memory begins with them */
+			keys[i] = key_of(t->rows - at - i);
 		for (size_t i = 0; i < n * WIDTH; i++)
 			values[i] = (float)prng_unit(&t->prng) * 0.02f - 0.01f;
 		check(weir_assign(t->client, t->tables.ids[MODEL_EMBEDDING], keys, n, values, &e), &e, "assign");
@@ -164,7 +168,8 @@ static void train_unit(struct trainer *t)
 	weir_unit unit;
 	check(weir_unit_lease(t->client, &unit, -1, &e), &e, "lease");
 	check(weir_unit_begin(t->client, &unit, UNIT_BATCHES, &e), &e, "begin");
-	prng_seed(&t->prng, FIRST_SEED + unit.unit); /* keys are the unit's: no run repeats those of the run before */
+	/* Keys follow from the unit, so that a run does not repeat another run's keys. */
+	prng_seed(&t->prng, FIRST_SEED + unit.unit);
 	for (uint32_t b = unit.watermark; b < UNIT_BATCHES + AHEAD; b++) {
 		if (b < UNIT_BATCHES) {
 			struct slot *next = &t->ring[b % RING];

@@ -1,16 +1,16 @@
-/* Codecs and top-k. Bytes of an element are those that have to move: with error feedback the gradient
- * read, the residual read and written, 12; with a velocity (DGC) that too, 20; exactly, in two
- * passes, 16 and what is sent. A codec's codes are counted: int8 with feedback moves 13. Those of
- * top-k are not: 1 % is at most .06 of a byte an element. Each call of a measurement has a gradient
- * and a residual of its own, as they were. */
+/* Codecs and top-k. The bytes per element are those that must move. With error feedback: the
+ * gradient read, the residual read and written, 12 bytes. With a velocity (DGC): that too, 20.
+ * Exact selection in two passes: 16, and the elements sent. A codec's codes count: int8 with
+ * feedback moves 13. Codes of top-k do not: 1 % of the elements is at most .06 bytes per element.
+ * Each call of a measurement has its own fresh gradient and residual. */
 #include <stdlib.h>
 
 #include "kernels/book.h"
 #include "tests/bench/gpu/bench_gpu.h"
 
-#define SETS_ELEMENTS  ((size_t)256 << 20) /* of all sets together, if each has no more than half of them */
+#define SETS_ELEMENTS  ((size_t)256 << 20) /* all sets together, if each has at most half of them */
 #define SETS_MAX       16
-#define ONE_IN         100 /* elements are sent */
+#define ONE_IN         100 /* one element of 100 is sent */
 #define MOMENTUM       0.9f
 #define FEEDBACK_BYTES 12.0
 #define DGC_BYTES      20.0
@@ -20,14 +20,14 @@ struct rows {
 	struct gpu_bench *g;
 	size_t n;
 	unsigned sets;
-	float *pristine; /* (n): residuals and velocities to begin with */
+	float *pristine; /* (n): initial residuals and velocities */
 	float *grad[SETS_MAX], *residual[SETS_MAX], *velocity[SETS_MAX];
 	uint8_t *out;              /* room for any records or codes */
 	uint32_t *ends, *selected; /* (tiles) */
 	float threshold, threshold_dgc;
 };
 
-/* A way to code them. */
+/* A way to encode. */
 struct way {
 	struct rows *r;
 	struct coding coding;
@@ -90,7 +90,7 @@ static struct topk_row row_of(const struct rows *r, unsigned call, bool dgc)
 	                         .n = r->n};
 }
 
-/* --- What is measured */
+/* --- Subjects */
 
 static void run_topk(void *arg, unsigned call)
 {
@@ -112,7 +112,7 @@ static void run_exact(void *arg, unsigned call)
 	struct backend *b = w->r->g->b;
 	struct topk_row row = row_of(w->r, call, false);
 	float threshold = w->r->threshold;
-	weir_error err = {0}; /* a failure is kept, and told by the next sync */
+	weir_error err = {0}; /* the next sync reports a failure */
 	b->ops->topk_accumulate(b, &row);
 	if (b->ops->topk_threshold(b, row.residual, row.n, row.n / ONE_IN, &threshold, &err) != WEIR_OK)
 		return;
@@ -156,7 +156,7 @@ static bool measure(struct way *w, const char *name, double bytes_each, void (*r
 	return gpu_measure(w->r->g, &s);
 }
 
-/* --- Thresholds, as a step before would have left them */
+/* --- Thresholds, as an earlier step leaves them */
 
 static bool find_threshold(struct rows *r, bool dgc, float *out)
 {
@@ -172,7 +172,7 @@ static bool find_threshold(struct rows *r, bool dgc, float *out)
 	return false;
 }
 
-/* What the last call has sent. */
+/* Prints how much the last call sent. */
 static void tell_density(const struct rows *r)
 {
 	const struct backend_ops *ops = r->g->b->ops;
@@ -241,7 +241,7 @@ void bench_compression(struct gpu_bench *g, size_t n)
 	weir_error err = {0};
 	if (rows_open(&r, g, n) && g->b->ops->sync(g->b, &err) == WEIR_OK) {
 		if (bench_topk(&r))
-			(void)bench_codecs(&r); /* what fails is told, and the status is the backend's */
+			(void)bench_codecs(&r); /* failures are printed, and the backend keeps the status */
 	} else {
 		(void)g->b->ops->sync(g->b, &err);
 		printf("rows of %zu elements: left out: %s\n", n, err.text);

@@ -1,6 +1,6 @@
-/* Copies between the host and the device, and within the device: the ceilings of all else. Host
- * memory is pinned, as a worker's is, or any. Bytes: once each over the bus; within the device
- * read and written. */
+/* Copies between host and device, and within the device: the upper limit of all other speeds. Host
+ * memory is pinned, as a worker's is, or pageable. Bytes count once over the bus. Within the
+ * device, reads and writes count. */
 #include <stdlib.h>
 
 #include "tests/bench/gpu/bench_gpu.h"
@@ -59,7 +59,7 @@ static bool copies_open(struct copies *c, struct gpu_bench *g)
 	c->any = malloc(c->bytes);
 	if (c->here == NULL || c->there == NULL || c->pinned == NULL || c->any == NULL)
 		return false;
-	g->b->ops->to_host(g->b, c->pinned, c->here, c->bytes); /* numbers, and pages that are there */
+	g->b->ops->to_host(g->b, c->pinned, c->here, c->bytes); /* fills the pages with numbers */
 	g->b->ops->to_host(g->b, c->any, c->here, c->bytes);
 	return true;
 }
@@ -78,7 +78,7 @@ void bench_copies(struct gpu_bench *g)
 	static const struct {
 		const char *name;
 		void (*run)(void *arg, unsigned call);
-		double times; /* that each byte moves */
+		double times; /* moves per byte */
 	} ways[] = {{"copy, pinned to device", pinned_to_device, 1},
 	            {"copy, any memory to device", any_to_device, 1},
 	            {"copy, device to pinned", device_to_pinned, 1},

@@ -1,11 +1,11 @@
 /* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick]
  *           [copies | compression | model | text]...
  *
- * What the backend's ops take on a device, the bytes that they have to move, and what share that is
- * of a copy's speed in the same run. N in units of 2^20 (16,64,256). FILE gets a line for each figure
- * as it is measured, behind what it has: name, n, seconds, bytes, share of a copy, FLOPs, separated
- * by tabs. --check: the status says whether compression is as fast as it should be. --quick: little
- * of everything, also of an emulated device. */
+ * Measures the time of the backend's ops on a device, the bytes that they must move, and the share
+ * of a copy's speed in the same run. N is in units of 2^20 (16,64,256). Each figure is appended to
+ * FILE at once, as a line separated by tabs: name, n, seconds, bytes, share of a copy, FLOPs.
+ * --check: the exit status tells whether compression meets its targets. --quick: a small version of
+ * everything, also for an emulated device. */
 #include "tests/bench/gpu/bench_gpu.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define COPY_BYTES     ((size_t)512 << 20)
 #define CALLS_MAX      1000
 #define MIB            ((size_t)1 << 20)
-#define POOL           MIB /* normal numbers, of which all are made */
+#define POOL           MIB /* normal numbers, from which all data is made */
 #define SIZES_MAX      8
 #define SKIPPED        77
 #define QUICK_ELEMENTS (2 * (size_t)CODEC_TILE + 77)
@@ -60,7 +60,7 @@ void gpu_free(struct gpu_bench *g, void *p)
 		g->b->ops->buffer_free(g->b, p);
 }
 
-/* From a pool, at another place for each tile: made once, as long as that takes. */
+/* Copies from a pool at another offset for each tile: generating all numbers would take long. */
 float *gpu_normal(struct gpu_bench *g, size_t n, uint64_t seed)
 {
 	const size_t pool = g->quick ? 2 * CODEC_TILE : POOL + CODEC_TILE;
@@ -86,7 +86,7 @@ static bool settled(struct gpu_bench *g, weir_error *err)
 	return g->b->ops->sync(g->b, err) == WEIR_OK;
 }
 
-/* Seconds of a call; < 0: it failed. */
+/* Seconds per call; < 0: failure. */
 static double measure(struct gpu_bench *g, const struct gpu_subject *s, unsigned calls, weir_error *err)
 {
 	if (s->reset != NULL)
@@ -99,7 +99,8 @@ static double measure(struct gpu_bench *g, const struct gpu_subject *s, unsigned
 	return settled(g, err) ? (now_s() - start) / calls : -1;
 }
 
-/* Calls for a measurement that is long enough; the first ones take memory and load kernels. 0: it failed. */
+/* The number of calls for a long enough measurement. The first calls allocate memory and load
+ * kernels. 0: failure. */
 static unsigned calls_for(struct gpu_bench *g, const struct gpu_subject *s, weir_error *err)
 {
 	const unsigned most = s->calls_max > 0 ? s->calls_max : CALLS_MAX;
@@ -137,7 +138,7 @@ static void show(const struct gpu_result *r)
 	fflush(stdout);
 }
 
-/* Flushed: whoever ends this program has what it measured. */
+/* Flushes, so that killing the program loses no figure. */
 static void write_result(struct gpu_bench *g, const struct gpu_result *r)
 {
 	if (g->out == NULL)

@@ -1,5 +1,6 @@
-/* The ops of a DLRM step (26 tables, dim 128, batch 65,536), and those of the other click models on as many rows. Bytes of an op are its inputs read once and its outputs
- * written once. Ids follow a power law, as those of clicks do. */
+/* The ops of a DLRM step (26 tables, dim 128, batch 65,536), and those of the other click models on
+ * as many rows. An op's bytes are its inputs read once and its outputs written once. Ids follow a
+ * power law, as in click data. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ enum {
 	DIM = 128,
 	VECTORS = FIELDS + 1,
 	PAIRS = VECTORS * (VECTORS - 1) / 2,
-	IDS = 40000, /* of a field */
+	IDS = 40000, /* per field */
 	HIDDEN = 1024,
 	CROSS = 1024,
 	FM_DIM = 16,
@@ -29,8 +30,8 @@ struct step {
 	float *x, *dx;             /* (rows, VECTORS, DIM) */
 	float *y, *dy, *z;         /* (rows, HIDDEN) */
 	float *pairs;              /* (rows, DIM + PAIRS) */
-	float *small[SMALLS];      /* (rows) each, of HIDDEN at least */
-	size_t m, n, k;            /* of a matrix product */
+	float *small[SMALLS];      /* (rows) each, at least HIDDEN of them */
+	size_t m, n, k;            /* dimensions of a matrix product */
 };
 
 static void gather(void *arg, unsigned call)
@@ -152,7 +153,7 @@ static void weight_product(void *arg, unsigned call)
 
 /* --- A batch */
 
-/* id = range * u^4 of each field; rows of the table in order of first use, as a batch has them. */
+/* id = range * u^4 per field. Rows of the table are in order of first use, as in a real batch. */
 static bool make_index(struct step *s)
 {
 	uint64_t *keys = malloc(s->uses * sizeof *keys), *distinct = malloc(s->uses * sizeof *distinct);
@@ -209,7 +210,7 @@ static void step_close(struct step *s)
 		gpu_free(s->g, s->small[i]);
 }
 
-/* --- What is measured */
+/* --- Subjects */
 
 static void bench_ops(struct step *s)
 {
@@ -247,7 +248,7 @@ static void bench_ops(struct step *s)
 	}
 }
 
-/* Layers of the towers: forward, the gradient of what comes in, that of the weights. */
+/* Layers of the towers: forward, gradient of the input, gradient of the weights. */
 static void bench_products(struct step *s)
 {
 	static const size_t layers[][2] = {{13, 512}, {512, 256}, {256, 128}, {479, 1024}, {1024, 1024}, {1024, 512}};

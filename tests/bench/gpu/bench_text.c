@@ -1,7 +1,7 @@
-/* The embeddings of a GPT-2 step: 16 sequences of 1,024 tokens, 50,257 of them in the vocabulary,
- * 768 columns. Backward once with tokens that follow a power law, and once with one token in every
- * second row, as padding or a very frequent word is: that must cost about the same. Bytes: each row
- * of `x` and of a token that occurs is read or written once for each time that it has to be. */
+/* The embeddings of a GPT-2 step: 16 sequences of 1,024 tokens, a vocabulary of 50,257, 768
+ * columns. The backward pass runs with tokens that follow a power law, and with one token in every
+ * second row, like padding or a very frequent word. Both must cost about the same. Bytes: each row
+ * of `x`, and of each token that occurs, counts once per necessary read or write. */
 #include <stdlib.h>
 
 #include "common/base/prng.h"
@@ -103,7 +103,7 @@ void bench_text(struct gpu_bench *g)
 	struct text t;
 	weir_error err = {0};
 	if (text_open(&t, g) && g->b->ops->sync(g->b, &err) == WEIR_OK) {
-		/* what fails is told, and the status is the backend's */
+		/* Failures are printed, and the backend keeps the status. */
 		(void)(measure(&t, "embed backward", false, 2, 2, add_gradient) &&
 		       measure(&t, "embed backward, half of one token", true, 2, 2, add_gradient) &&
 		       measure(&t, "embed", false, 1, 1, look_up));

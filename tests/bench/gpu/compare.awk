@@ -1,11 +1,11 @@
-# awk -f compare.awk peers.tsv bench.tsv: one table of both, for what both have measured and what
-# bench_gpu has alone. -v least=N: exits with 1 unless all that both have measured takes PyTorch at
-# least N times as long, and there is something.
+# awk -f compare.awk peers.tsv bench.tsv: one table of the subjects that both measured, and of those
+# that only bench_gpu measured. -v least=N: exits 1 unless there are common subjects and PyTorch takes
+# at least N times as long for each.
 BEGIN {
 	FS = "\t"
 	printf "%-34s %11s %11s %10s %10s %12s %8s\n", "", "elements", "us", "GB/s", "of a copy", "PyTorch us", "times"
 }
-NF == 4 { # of several ways the fastest
+NF == 4 { # the fastest of several ways
 	if (!(($1, $2) in peer) || $3 < peer[$1, $2])
 		peer[$1, $2] = $3
 	next

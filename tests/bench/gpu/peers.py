@@ -27,7 +27,7 @@ class Bench:
     def __init__(self, args):
         self.device, self.quick, self.ways = torch.device(args.device), args.quick, args.ways
         self.out = open(args.out, "a") if args.out else None
-        self.ids = 100 if args.quick else 40000  # of a field
+        self.ids = 100 if args.quick else 40000  # per field
 
     def wait(self):
         if self.device.type == "cuda":
@@ -63,7 +63,7 @@ class Bench:
                 continue
             try:
                 self.keep(name, n, measure(function), how)
-            except Exception as e:  # a compiler may refuse what runs as it is written
+            except Exception as e:  # a compiler may refuse code that runs uncompiled
                 self.wait_after_failure(e, f"{name}, {how}")
 
     def wait_after_failure(self, e, what):
@@ -76,7 +76,8 @@ def compiled(function):
     return torch.compile(function) if hasattr(torch, "compile") else function
 
 
-# --- Compression with error feedback. Each takes gradient, residual and velocity, and changes the latter two in place.
+# --- Compression with error feedback. Each function takes gradient, residual and velocity, and updates
+# the latter two in place.
 
 
 def quantised(values):
@@ -126,7 +127,7 @@ def compression(b):
 
         for name, function in [("top-k 1 % int8", topk_int8), ("top-k 1 % int8, DGC", topk_dgc), ("int8 with feedback", dense_int8)]:
             ways = {"as written": function}
-            if function is dense_int8:  # of topk there is nothing to fuse but what is cheap
+            if function is dense_int8:  # topk has only cheap parts to fuse
                 ways["torch.compile"] = compiled(function)
             b.measure(name, n, ways, lambda f: b.calls(lambda i: f(grad, residual[i], velocity[i], n // 100), 2 if b.quick else 5, sets, restore))
 
@@ -195,7 +196,7 @@ def dlrm(b):
     for how in ("as written", "torch.compile"):
         if not b.wants(how == "torch.compile"):
             continue
-        run = compiled(dense) if how == "torch.compile" else dense  # compiled once: it takes long
+        run = compiled(dense) if how == "torch.compile" else dense  # compiled once, as that takes long
         for what, update in [("", True), (", without the update", False)]:
             for precision, name in [("highest", "fp32"), ("high", "tf32")]:
                 if hasattr(torch, "set_float32_matmul_precision"):
@@ -250,7 +251,7 @@ class GPT2(nn.Module):
 
 def gpt2(b):
     rows, length = (2, 16) if b.quick else (16, 1024)
-    vocabulary, shape = (512, (1024, 2, 2, 32)) if b.quick else (50304, (1024, 12, 12, 768))  # 50257 rounded up, which tensor cores like
+    vocabulary, shape = (512, (1024, 2, 2, 32)) if b.quick else (50304, (1024, 12, 12, 768))  # 50257 rounded up for the tensor cores
     if hasattr(torch, "set_float32_matmul_precision"):
         torch.set_float32_matmul_precision("high")
     tokens, targets = (torch.randint(min(vocabulary, 50257), (rows, length), device=b.device) for _ in range(2))

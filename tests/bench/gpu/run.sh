@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh MODE: what a GPU is lent for, in four modes, each within its time. README.md is the guide.
+# run.sh MODE: the measurements on a borrowed GPU, in four modes with a time limit each. README.md is the
+# guide.
 #
 #   truth    5 min   copy speeds, GPU tests, compute-sanitizer, compression beside a copy, GPT-2
 #   why      6 min   failures again, alone and checked; ncu on kernels; one backend beside another
@@ -9,24 +10,24 @@
 #
 #   KIT       folder or archive of `make gpu-kit` (the one this script is in, else the archive in
 #             build/gpu-kit)
-#   OUT       folder for what is found (build/gpu-out/MODE); at most eight files
+#   OUT       folder for the results (build/gpu-out/MODE); at most eight files
 #   AFTER     why: the failures.txt to run again (that of the last truth or confirm here)
 #   LIMIT_S   seconds in all, instead of the mode's
-#   WEIR_GPU=emulated   the same in small, of a kit for the emulated device: a rehearsal
+#   WEIR_GPU=emulated   a small rehearsal with a kit for the emulated device
 #
-# Each figure is written as it is measured, each step as it ends, and the table after each step: a
-# run that is killed has lost nothing. A step that fails, or takes too long, stops no other. Exits
-# with 0, with 1 where something failed, with 77 where there is no GPU.
+# Each figure is written at once, each step when it ends, and the table after each step, so that a
+# killed run loses nothing. A step that fails or takes too long does not stop the others. Exits 0, 1
+# after a failure, or 77 without a GPU.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -x "$here/../bin/weir" ]; then root=$(cd "$here/.." && pwd) results=$root/gpu-out; else root=$(cd "$here/../../.." && pwd) results=$root/build/gpu-out; fi
 python=${PYTHON:-python3}
 PATH="$PATH:/usr/local/cuda/bin"
 emulated=0 patience=1
-[ "${WEIR_GPU:-}" != emulated ] || emulated=1 patience=5 # of a machine that may be slow, and busy
+[ "${WEIR_GPU:-}" != emulated ] || emulated=1 patience=5 # the machine may be slow and busy
 full() { [ $emulated = 0 ]; }
 
-# --- What is measured. Every function is a step: it runs in a process of its own.
+# --- Steps. Each function runs in a process of its own.
 
 machine() {
 	date -u '+%Y-%m-%d %H:%M UTC'
@@ -36,7 +37,7 @@ machine() {
 	for tool in nvcc compute-sanitizer ncu; do command -v $tool > /dev/null || echo "no $tool"; done
 	echo "$(nproc) cores"
 }
-# Backend and tests, which the kit lacks.
+# Builds the backend and the tests that the kit lacks.
 complete() {
 	[ -x "$root/scripts/gpu_kit.sh" ] || { echo "the kit has no backend or no tests, and the sources are not here: make it where nvcc is"; return 1; }
 	"$root/scripts/gpu_kit.sh" kernels "$kit"
@@ -54,7 +55,7 @@ tests() { # tests TOOL... [-- TEST...]
 	TESTS="$*" FAILURES=$OUT/failures.txt LIMIT_S=$((80 * patience)) "$here/tests.sh" "$kit/tests" "${tools[@]}"
 }
 sanitizer() { JOBS=6 tests memcheck racecheck initcheck synccheck -- compression embedding replay; }
-gpt2() { # gpt2 STEPS: 16 x 1024 tokens a step
+gpt2() { # gpt2 STEPS: 16 x 1024 tokens per step
 	if full; then set -- 16 1024 "$1" bf16; else set -- 2 16 "$1" bf16 small; fi
 	"$kit/tests/bench_llm" cuda 1 "$@" 2>> "$OUT/gpt2.txt"
 }
@@ -88,11 +89,11 @@ again() {
 	done < <(sort -u "$AFTER")
 	return $status
 }
-# What one kernel does with the device: time, memory, occupancy.
+# Profiles one kernel: time, memory, occupancy.
 KERNELS=${KERNELS:-topk_tile_kernel encode_kernel encode_rows_kernel topk_decode_kernel accumulate_kernel gather_kernel short_segments_kernel chunks_kernel dots_kernel dots_backward_kernel}
 KERNELS_TEXT=${KERNELS_TEXT:-tensor_attention_kernel tensor_queries_backward_kernel tensor_keys_backward_kernel cross_entropy_kernel norm_backward_kernel}
 METRICS=gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
-profile_one() { # profile_one KERNEL COMMAND...: the clocks stay as they are
+profile_one() { # profile_one KERNEL COMMAND...: does not lock the clocks
 	local kernel=$1
 	shift
 	ncu --clock-control none --kernel-name "$kernel" --launch-skip 1 --launch-count 2 --kill yes --metrics "$METRICS" --csv "$@" < /dev/null > "$kit/ncu.csv" 2> "$kit/ncu.err"
@@ -108,7 +109,7 @@ profile() {
 	for kernel in $KERNELS_TEXT; do profile_one "$kernel" "$kit/tests/bench_llm" cuda 1 "${text[@]}" || status=1; done
 	return $status
 }
-# One backend and another in turn. Where the kit has no other the same one runs twice: that is noise.
+# Two backends in turn. If the kit has only one, it runs twice, which shows the noise.
 ab() {
 	local round side quick=(--elements 64) other=$kit/lib/other/libweir_cuda.so
 	full || quick=(--quick)
@@ -120,16 +121,16 @@ ab() {
 	done
 }
 
-# --- What it says
+# --- The table
 
-of_steps() { # of_steps FILE: samples a second of each subject, the median of its rounds; round 0 warms up
+of_steps() { # of_steps FILE: median samples/s of each subject over its rounds; round 0 warms up
 	sort -t "$(printf '\t')" -k2,2 -k3,3g "$1" | awk -F'\t' '
 		function tell() { if (n) printf "%-34s %12.0f samples/s\n", name, value[int((n + 1) / 2)] }
 		$2 != name { tell(); name = $2; n = 0 }
 		$1 > 0 { value[++n] = $3 }
 		END { tell() }'
 }
-# of_peers NAME UNIT OURS: each way of PyTorch's, and what Weir's speed is of the fastest
+# of_peers NAME UNIT OURS: each of PyTorch's ways, and Weir's speed relative to the fastest
 of_peers() {
 	[ -s "$OUT/peers.tsv" ] || return
 	awk -F'\t' -v name="$1" -v unit="$2" -v ours="$3" '
@@ -184,10 +185,10 @@ table() {
 	[ ! -s "$OUT/failures.txt" ] || { printf '\nNot clean (tool, test, seed):\n'; sort -u "$OUT/failures.txt"; }
 }
 
-# --- Steps
+# --- Running steps
 
 failed=0
-# one NAME SECONDS FUNCTION [ARGUMENTS...]: within that time and what is left in all
+# one NAME SECONDS FUNCTION [ARGUMENTS...]: limited by SECONDS and by the total time left
 one() {
 	local name=$1 limit=$(($2 * patience)) left=$((LIMIT_S - SECONDS)) status=0 start=$SECONDS said from
 	shift 2
@@ -211,7 +212,7 @@ one() {
 	[ ! -s "$OUT/failures.txt" ] || [ "$mode" = why ] || cp "$OUT/failures.txt" "$results"
 }
 
-# The limits of the steps, and 15 s for `machine`, fit the time of the mode, except in peers.
+# The steps' limits, and 15 s for `machine`, add up to the mode's time, except in peers.
 truth() {
 	one copies 20 bench copies
 	one tests 100 tests plain
@@ -224,7 +225,7 @@ why() {
 	one ncu 140 profile
 	one ab 90 ab
 }
-peers() { # last what takes longest, and may never end: it gets what is left
+peers() { # the longest step comes last and gets the time left, as it may never end
 	one peers-dlrm 90 peer dlrm plain
 	one step-fp32 60 step_of fp32
 	one step-tf32 60 step_of tf32
@@ -273,10 +274,10 @@ fi
 LIMIT_S=${LIMIT_S:-$((limit * patience))}
 export OUT=${OUT:-$results/$mode} AFTER=${AFTER:-$results/failures.txt}
 mkdir -p "$results" "$OUT" && OUT=$(cd "$OUT" && pwd) || exit 1
-rm -f "$OUT"/*.tsv "$OUT"/*.txt "$OUT"/ncu.csv # of another run
+rm -f "$OUT"/*.tsv "$OUT"/*.txt "$OUT"/ncu.csv # from another run
 : > "$OUT/steps.txt"
 
-export kit=$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu-XXXXXX") # a copy: kits are read only, and this one is completed
+export kit=$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu-XXXXXX") # a copy to complete, as kits are read-only
 trap 'rm -rf "$kit"' EXIT
 given=${KIT:-}
 [ -n "$given" ] || [ ! -x "$root/bin/weir" ] || given=$root
@@ -286,7 +287,7 @@ case $given in
 *.tar.gz) tar -C "$kit" --strip-components=1 -xzf "$given" || exit 1 ;;
 *) cp -r "$given/." "$kit" || exit 1 ;;
 esac
-# PyTorch's packages have cuBLAS where the toolkit has not.
+# Without the toolkit, cuBLAS comes from PyTorch's packages.
 cublas=$("$python" -c 'import glob, importlib.util as u
 spec = u.find_spec("nvidia")
 print(*[f[: f.rindex("/")] for p in (spec.submodule_search_locations if spec else []) for f in glob.glob(p + "/*/lib/libcublas.so.*")][:1])' 2> /dev/null)
@@ -294,7 +295,7 @@ print(*[f[: f.rindex("/")] for p in (spec.submodule_search_locations if spec els
 
 one machine 15 machine
 cat "$OUT/log.txt"
-is_complete || { LIMIT_S=240 one complete 240 complete; SECONDS=0; } # a mode has its time after that
+is_complete || { LIMIT_S=240 one complete 240 complete; SECONDS=0; } # not part of the mode's time
 "$mode"
 echo
 cat "$OUT/table.txt"

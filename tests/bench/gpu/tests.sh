@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# tests.sh FOLDER [TOOL...]: the tests of a GPU that lie in FOLDER, by path, JOBS (4) at once:
-# each under every TOOL, which is `plain` (the default) or one of compute-sanitizer's: memcheck,
-# racecheck, initcheck, synccheck.
+# tests.sh FOLDER [TOOL...]: runs the GPU tests of FOLDER, JOBS (4) at once, each under every TOOL:
+# `plain` (the default) or a tool of compute-sanitizer: memcheck, racecheck, initcheck, synccheck.
 #
-#   TESTS     some of them, as "embedding replay"; all are in FOLDER/gpu_tests, which the build writes
-#   LIMIT_S   seconds for each (600)
-#   FAILURES  a file that gets a line "TOOL TEST SEED" for each that is not clean, as soon as it ends
+#   TESTS     a selection, such as "embedding replay"; the build lists all in FOLDER/gpu_tests
+#   LIMIT_S   seconds per test (600)
+#   FAILURES  file that gets a line "TOOL TEST SEED" for each failure at once
 #
-# Prints a line for each as it ends. Exits with 1 where one is not clean, with 77 where there is no
-# device, or no compute-sanitizer.
+# Prints a line per test when it ends. Exits 1 after a failure, 77 without a device or without
+# compute-sanitizer.
 set -eu
 folder=$(cd "$1" && pwd)
 shift
@@ -27,7 +26,7 @@ export WEIR_TEST_SEED=${WEIR_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d '
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-one() { # one LOGS FOLDER TOOL TEST. What memory is refused for is a test's own business.
+one() { # one LOGS FOLDER TOOL TEST: tests check failed allocations themselves
 	local status=0 log=$1/$3-$4 start=$SECONDS run=()
 	[ "$3" = plain ] || run=(compute-sanitizer --tool "$3" --error-exitcode 99 --report-api-errors no --print-limit 5)
 	timeout --kill-after=5 "$LIMIT_S" "${run[@]}" "$2/test_$4" > "$log" 2>&1 || status=$?

@@ -1,7 +1,7 @@
-/* Codecs, one thread, 64 Mi elements that lie in memory. Bytes moved are of fp32 and of codes:
- * encoding with feedback reads the gradient and the residual and writes the residual (12 bytes of
- * an element) and the codes; decoding writes 4 and reads the codes. Compared with a copy's reads and
- * writes. */
+/* Codecs on one thread, 64 Mi elements in memory. The bytes moved are those of fp32 and of codes.
+ * Encoding with feedback reads the gradient, reads and writes the residual (12 bytes per element),
+ * and writes the codes. Decoding reads the codes and writes 4 bytes. Compared with a copy's reads
+ * and writes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "tests/bench/kernels/bench.h"
 
 #define ELEMENTS       ((size_t)64 << 20)
-#define FEEDBACK_BYTES 12.0 /* beside the codes */
+#define FEEDBACK_BYTES 12.0 /* in addition to the codes */
 
 struct coded {
 	const struct vector_ops *ops;

@@ -1,6 +1,7 @@
-/* bench_kernels [threads | codecs]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers,
- * codecs and initial values on one thread (a server's executor is one); sgemm and the backend's ops on `threads` (default:
- * all). `codecs`: of these alone, which takes a gigabyte of memory. */
+/* bench_kernels [threads | codecs]: speeds of the kernels, relative to memcpy and sgemm in the same
+ * run. Optimizers, codecs and initial values run on one thread, as in a server's executor. sgemm
+ * and the backend's ops run on `threads` (default: all). `codecs`: only the codecs, which takes a
+ * gigabyte of memory. */
 #include "tests/bench/kernels/bench.h"
 
 #include <stdio.h>
@@ -135,7 +136,7 @@ static struct limits_measured bench_limits(uint32_t threads)
 	return limits;
 }
 
-/* --- The search for NaN, and initial values */
+/* --- The scan for NaN, and initial values */
 
 struct flat {
 	float *x;
@@ -216,7 +217,8 @@ static void bench_dense(const struct limits_measured *limits)
 		char what[64];
 		snprintf(what, sizeof what, "dense %s, from memory", rules[i].name);
 		double speed = (double)LARGE / bench_seconds(dense_once, &d);
-		double bytes = 4 * (3 + 2 * optimizer_slots(spec.kind)); /* gradient read; value and slots read and written */
+		/* Reads the gradient; reads and writes the value and the slots. */
+		double bytes = 4 * (3 + 2 * optimizer_slots(spec.kind));
 		bench_print(what, speed / 1e9, "G elements/s", speed * bytes / (2 * limits->copy_bytes_per_s), "memcpy's traffic");
 		optimizer_destroy(d.o);
 	}

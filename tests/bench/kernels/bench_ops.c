@@ -1,4 +1,5 @@
-/* The backend's ops on the shapes of a click model: 4,096 rows, 39 categorical fields, dim 16, hidden layers of 400. */
+/* The backend's ops on the shapes of a click model: 4,096 rows, 39 categorical fields, dim 16,
+ * hidden layers of 400. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ struct batch {
 	uint64_t seed;
 };
 
-/* Ids with a power law, as click data has: id = range * u^4 per field. */
+/* Ids follow a power law, as in click data: id = range * u^4 per field. */
 static void make_keys(struct batch *t)
 {
 	struct prng rng;

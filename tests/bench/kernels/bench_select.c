@@ -1,6 +1,6 @@
 #include "tests/bench/kernels/bench_select.h"
 
-#define FEW 16 /* elements that are sorted by insertion */
+#define FEW 16 /* maximum number of elements for insertion sort */
 
 static void swap(float *a, float *b)
 {
@@ -15,7 +15,8 @@ static float median_of(float a, float b, float c)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Falling order. Elements equal to the pivot end either side, so that equal ones do not make it slow. */
+/* Descending order. The scans stop at elements equal to the pivot, so that many equal elements do
+ * not make it quadratic. */
 float quick_select(float *x, size_t n, size_t k)
 {
 	size_t low = 0, high = n; /* the k-th is in [low, high) */

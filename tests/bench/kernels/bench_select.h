@@ -1,4 +1,5 @@
-/* What the exact threshold of top-k is compared with. Each puts x (n) out of order and returns its k-th largest, k from 1. */
+/* Baselines for top-k's exact threshold. Each reorders x (n) and returns its k-th largest element,
+ * with k from 1. */
 #ifndef WEIR_BENCH_SELECT_H
 #define WEIR_BENCH_SELECT_H
 
@@ -8,8 +9,10 @@
 extern "C" {
 #endif
 
-float quick_select(float *x, size_t n, size_t k);       /* as std::nth_element does it: the median of three, Hoare's partition */
-float nth_element_select(float *x, size_t n, size_t k); /* it, where there is a C++ compiler */
+/* The algorithm of std::nth_element: median of three, Hoare's partition. */
+float quick_select(float *x, size_t n, size_t k);
+/* std::nth_element itself, if there is a C++ compiler. */
+float nth_element_select(float *x, size_t n, size_t k);
 
 #ifdef __cplusplus
 }

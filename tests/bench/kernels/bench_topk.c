@@ -1,5 +1,6 @@
-/* bench_topk [--check]: top-k of 64 Mi elements on one core, and int8 of all of them, in every variant, against limits measured in the same run. --check: the status
- * says whether the targets are met by the best variant. What has a ratio is measured in turn with its limit, RUNS times each. */
+/* bench_topk [--check]: top-k of 64 Mi elements on one core, and int8 of all of them, in every
+ * variant, relative to limits measured in the same run. --check: the exit status tells whether the
+ * best variant meets the targets. Each measurement alternates with its limit, RUNS times. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,26 +14,27 @@
 #include "kernels/vector.h"
 #include "tests/bench/kernels/bench_select.h"
 
-#define ELEMENTS      ((size_t)64 << 20)
-#define HUGE_PAGE     ((size_t)2 << 20)
-#define RUNS          5
-#define ONE_IN        100              /* elements are sent */
-#define PASS_BYTES    12.0             /* per element: gradient and residual read, residual written; codes add theirs */
-#define TILE_ROOM     (2 * CODEC_TILE) /* bytes, whatever is sent of a tile */
+#define ELEMENTS  ((size_t)64 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define RUNS      5
+#define ONE_IN    100 /* one element of 100 is sent */
+/* Per element: gradient and residual read, residual written; codes come on top. */
+#define PASS_BYTES    12.0
+#define TILE_ROOM     (2 * CODEC_TILE) /* bytes, for any number of elements sent */
 #define TOPK_TARGET   0.6
 #define INT8_TARGET   0.5
 #define APPLY_TARGET  5e9
 #define SELECT_TARGET 5
 
 struct bench {
-	float *grad, *residual, *pristine; /* pristine: the residual to begin with */
+	float *grad, *residual, *pristine; /* pristine: the initial residual */
 	uint8_t *records;
-	size_t *starts; /* of records */
+	size_t *starts; /* of the records */
 	size_t tiles;
 	float threshold;
 };
 
-/* Of this thread: what else runs takes a share of the memory, but no time. */
+/* CPU time of this thread, so that other processes cost memory bandwidth but no time. */
 static double now_s(void)
 {
 	struct timespec t;
@@ -49,7 +51,7 @@ static void *allocate(size_t bytes)
 		fprintf(stderr, "bench_topk: no memory for %zu bytes\n", bytes);
 		exit(1);
 	}
-	madvise(p, size, MADV_HUGEPAGE); /* advice: without it the same, more slowly */
+	madvise(p, size, MADV_HUGEPAGE); /* optional: only speed depends on it */
 	return memset(p, 0, bytes);
 }
 
@@ -65,7 +67,8 @@ static double median(double *runs)
 	return runs[RUNS / 2];
 }
 
-/* Normal numbers from a pool, at another place for each tile: made once, as long as that takes. */
+/* Copies normal numbers from a pool at another offset for each tile: generating all would take
+ * long. */
 static void fill(float *x, size_t n, uint64_t seed)
 {
 	enum { POOL = 1 << 20 };
@@ -80,8 +83,8 @@ static void fill(float *x, size_t n, uint64_t seed)
 
 /* --- Encoding against a copy */
 
-/* STREAM's copy (McCalpin 1995): a tile at a time, by ordinary stores, or as a whole, past the caches where the C library does so. Bytes read and written per
- * second. */
+/* STREAM's copy (McCalpin 1995): a tile at a time with ordinary stores, or all at once, where the C
+ * library may bypass the caches. Returns bytes read and written per second. */
 static double copy_speed(const float *from, float *to, size_t piece)
 {
 	const double start = now_s();
@@ -91,7 +94,7 @@ static double copy_speed(const float *from, float *to, size_t piece)
 	return 2.0 * sizeof *to * (double)ELEMENTS / (now_s() - start);
 }
 
-/* Returns the bytes that are sent. */
+/* Returns the number of bytes sent. */
 typedef size_t (*encode_fn)(struct bench *b, const struct vector_ops *ops, weir_values values, uint64_t *selected);
 
 static size_t encode_topk(struct bench *b, const struct vector_ops *ops, weir_values values, uint64_t *selected)
@@ -256,7 +259,8 @@ int main(int argc, char **argv)
 			const double ratio = bench_encode(&b, encode_topk, ops, (weir_values)values, codings[values]);
 			encode = ops == vector_ops_best() ? fmin(encode, ratio) : encode;
 		}
-		int8 = bench_encode(&b, encode_int8, ops, WEIR_VALUES_INT8, "all, int8"); /* the last variant is the best */
+		/* The last variant is the best. */
+		int8 = bench_encode(&b, encode_int8, ops, WEIR_VALUES_INT8, "all, int8");
 	}
 	for (int values = 0; values <= WEIR_VALUES_LOG4; values++)
 		apply = fmin(apply, bench_apply(&b, WEIR_OPT_SGD, "SGD", (weir_values)values, names[values]));

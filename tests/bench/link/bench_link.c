@@ -1,4 +1,6 @@
-/* What replication puts on the wire, and how fast: entries of one size appended at a primary, committed when both followers have them.
+/* The bytes and the speed of replication: entries of one size are appended at a primary and commit
+ * when both followers have them.
+ *
  *     bench_link [memory|unix] [BODY_BYTES] [MIB] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "tests/unit/server/replica/replica_node.h"
 #include "tests/unit/server/replication/replica_frames.h"
 
-#define AHEAD_BYTES (32u << 20) /* appended and not committed */
+#define AHEAD_BYTES (32u << 20) /* appended but not committed */
 
 struct batch {
 	struct node *node;
@@ -28,7 +30,7 @@ static void append_batch(void *arg)
 	}
 }
 
-/* Nobody asks for committed entries of followers. */
+/* Followers' committed entries have no reader. */
 static void release(void *arg)
 {
 	struct node *n = arg;
@@ -76,7 +78,7 @@ int main(int argc, char **argv)
 	struct replica_links_stats sum = {0}, back = {0};
 	uint64_t appended = 0;
 	for (uint32_t p = 0; p < NODE_PARTITIONS; p++)
-		appended += w.nodes[0].commit[p] - 1; /* the first says that an epoch begins */
+		appended += w.nodes[0].commit[p] - 1; /* the first entry only begins the epoch */
 	for (uint16_t i = 1; i < NODES; i++) {
 		const struct replica_links_stats s = replica_links_get_stats(w.nodes[0].links, i),
 		                                 b = replica_links_get_stats(w.nodes[i].links, 0);

@@ -1,8 +1,9 @@
-/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]: training steps (forward,
- * backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
- * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median
- * step, and the same of each part that can be told apart. Standard error gets a line for each
- * step as it ends. */
+/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]
+ *
+ * Training steps (forward, backward, AdamW of all weights) of a model with the shape of GPT-2's
+ * 124M, random weights and tokens. `small`: a model small enough for a rehearsal. Prints one line
+ * of JSON: tokens/s of the median step, and of each part that can be timed separately. Prints a
+ * line per step to standard error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static double now(struct run *r)
 	return (double)clock_ns(clock_system()) / 1e9;
 }
 
-/* Of all threads: what a busy machine does not change. */
+/* CPU time of all threads, which a busy machine does not change. */
 static double processor_seconds(void)
 {
 	struct timespec t;

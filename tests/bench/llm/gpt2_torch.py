@@ -43,7 +43,7 @@ def main():
         loss.backward()
         optimizer.step()
         value = loss.item()
-        if step >= 2:  # memory and kernels are there
+        if step >= 2:  # memory is allocated and kernels are loaded
             times.append(time.perf_counter() - began)
             processor.append(time.process_time() - processor_began)
     step = statistics.median(times)

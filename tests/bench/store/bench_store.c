@@ -1,5 +1,5 @@
-/* How fast rows are found and changed, as a ratio to what the memory allows: a bare hash gather with the same prefetching, and memcpy. Prints one
- * line per measurement. usage: bench_store [ROWS] */
+/* bench_store [ROWS]: speed of finding and changing rows, relative to the limits of the memory: a
+ * bare hash gather with the same prefetching, and memcpy. Prints one line per measurement. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static uint64_t key_of(uint64_t i)
 	return hash_u64(i + 1);
 }
 
-/* --- The bare gather: slots and rows in two arrays, nothing else */
+/* --- The bare gather: slots and rows in two arrays */
 
 struct bare {
 	uint64_t mask;
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	struct store_table *plain = fill(s, WEIR_OPT_SGD, 0, rows), *adagrad = fill(s, WEIR_OPT_ADAGRAD, 1, rows);
 	float *out = calloc(BATCH * WIDTH, sizeof *out);
 	double best[WHATS] = {0};
-	for (uint32_t i = 0; i < REPEAT; i++) /* interleaved: what disturbs one disturbs all */
+	for (uint32_t i = 0; i < REPEAT; i++) /* interleaved, so that disturbances affect all */
 		for (enum what w = BARE; w < WHATS; w++) {
 			double rate = run(w, &b, plain, adagrad, rows, out);
 			best[w] = rate > best[w] ? rate : best[w];

@@ -1,6 +1,8 @@
 #!/bin/sh
-# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds those of replica_ (only those
-# whose names begin so), within so many seeds. The simulator (build/tests/sim) finds those of sim_, once it is built from a tree that has one of them.
+# check.sh SOURCE               checks that every planted bug applies to the source tree
+# check.sh SOURCE SEEDS [NAME]  and that the explorer finds each replica_ bug within SEEDS seeds
+#
+# NAME limits the check to bugs whose names begin with it. find.sh checks the sim_ bugs.
 set -eu
 source=$1 seeds=${2:-0} only=${3:-replica_}
 bugs=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,5 @@
-/* All of it is the world's memory. What comes back to a process waits in its session's inbox, which its thread empties in a turn. */
+/* The whole store is in the world's memory. An answer waits in the inbox of its session. The
+ * session's thread empties the inbox in a turn. */
 #include "tests/sim/coord/coord_sim.h"
 
 #include <stdio.h>
@@ -8,18 +9,18 @@
 #include "tests/sim/net/network.h"
 
 enum { NODES_MAX = 64 };
-#define LATE_NS   (4 * SIM_S)    /* a late request is late by */
-#define POLL_NS   (100 * SIM_MS) /* what cannot be told now is tried again after */
+#define LATE_NS   (4 * SIM_S)    /* maximum delay of a late request */
+#define POLL_NS   (100 * SIM_MS) /* retry interval of calls whose outcome is unknown */
 #define TRACE_TXN 32
 
 struct session;
 
 struct call {
 	struct session *session;
-	struct call *next; /* of its session's, while it is not answered */
+	struct call *next; /* in its session's list, until it is answered */
 	bool is_txn, ended;
-	char name[WEIR_COORD_KEY_BYTES_MAX]; /* of a read */
-	struct coord_guard *guards;          /* (guards_count), with keys of their own, as the changes have */
+	char name[WEIR_COORD_KEY_BYTES_MAX]; /* the key or prefix of a read */
+	struct coord_guard *guards;          /* (guards_count), owns the keys, as do the changes */
 	struct coord_change *changes;        /* (changes_count) */
 	uint32_t guards_count, changes_count;
 	coord_done_fn done;
@@ -32,7 +33,7 @@ struct watch {
 	struct watch *next;
 	struct session *session;
 	char name[WEIR_COORD_KEY_BYTES_MAX];
-	uint64_t told, visible; /* revisions up to which it has been told, may be told */
+	uint64_t told, visible; /* revisions that it was told, and that it may be told */
 	struct coord_watch_handler handler;
 	void *arg;
 	bool stopped, fell_behind, missed;
@@ -55,9 +56,10 @@ struct session {
 	struct callback_executor run_on;
 	struct coord_handler handler;
 	void *arg;
-	int64_t lease_ns, expires_ns, renewed_ns; /* the last two are the store's, and the session's knowledge of it */
+	/* The last two: as the store knows them, as the session knows them. */
+	int64_t lease_ns, expires_ns, renewed_ns;
 	enum coord_state state;
-	bool ended, lost; /* its lease: at the store, and as it has been told */
+	bool ended, lost; /* the lease, as the store knows it and as the session was told */
 	bool closed, posted;
 	struct call *calls;
 	struct watch *watches;
@@ -69,13 +71,14 @@ static struct {
 	struct coord_mood mood;
 	bool down;
 	uint64_t revision, leases;
-	struct coord_record *records; /* (count), by key */
+	struct coord_record *records; /* (count), sorted by key */
 	uint32_t count, capacity;
-	struct coord_record *history; /* (history_count), by revision; keys and values stay for ever */
+	/* (history_count), sorted by revision; keys and values are never freed. */
+	struct coord_record *history;
 	uint32_t history_count, history_capacity;
 	struct session *sessions;
 	bool frozen[NODES_MAX];        /* by node */
-	uint32_t under_way[NODES_MAX]; /* transactions of it */
+	uint32_t under_way[NODES_MAX]; /* unfinished transactions of the node */
 	void (*observe)(void *arg, const struct coord_record *record);
 	void *observe_arg;
 } co;
@@ -85,7 +88,7 @@ void coord_sim_begin(struct node *at, const struct coord_mood *mood)
 	memset(&co, 0, sizeof co);
 	co.at = at;
 	co.mood = *mood;
-	co.revision = 1; /* as etcd's first */
+	co.revision = 1; /* etcd also begins at 1 */
 }
 
 void coord_sim_calm(void)
@@ -157,7 +160,7 @@ static void remember(const struct coord_record *r)
 		co.observe(co.observe_arg, r);
 }
 
-/* Part of revision co.revision. */
+/* Adds one change to revision co.revision. */
 static void apply(const char *key, const void *value, size_t bytes, uint64_t lease)
 {
 	struct coord_record *old = find(key);
@@ -176,7 +179,7 @@ static void apply(const char *key, const void *value, size_t bytes, uint64_t lea
 		remember(&r);
 }
 
-/* --- What a process is told */
+/* --- Notifications */
 
 static bool is_there(const struct session *s)
 {
@@ -202,7 +205,7 @@ static void give(struct session *s, const struct item *what)
 	machine_for(NULL);
 }
 
-static bool reaches(const struct session *s) /* the store */
+static bool reaches(const struct session *s) /* the session's node reaches the store */
 {
 	return !co.down && !network_is_cut(s->node, co.at);
 }
@@ -294,7 +297,7 @@ static void txn_at_store(const struct call *c, struct coord_answer *a)
 		apply_changes(c);
 }
 
-/* Whether or not anybody waits for it still. */
+/* Runs whether or not the caller still waits. */
 static void on_arrived(void *arg)
 {
 	struct call *c = arg;
@@ -453,7 +456,7 @@ static void end_call(struct call *c)
 	c->done(c->arg, &c->answer);
 }
 
-/* What that revision changed of what it follows, from history[*i] on. */
+/* Reports the changes of one revision to keys that the watch follows, from history[*i] on. */
 static void tell_revision(struct watch *w, uint32_t *i)
 {
 	struct coord_record records[WEIR_COORD_TXN_MAX];
@@ -486,7 +489,7 @@ static void tell_loss(struct session *s)
 	for (struct call *c = s->calls, *next; c; c = next) {
 		next = c->next;
 		if (c->ended)
-			continue; /* it is in the inbox */
+			continue; /* already in the inbox */
 		c->ended = true;
 		c->answer = (struct coord_answer){.status = WEIR_E_STALE, .text = "the lease is lost"};
 		end_call(c);
@@ -558,7 +561,7 @@ static void on_expiry(void *arg)
 		world_after(s->expires_ns - world_now(), on_expiry, s);
 }
 
-/* One round of the keepalive, as if it took no time. */
+/* One round of the keepalive, without travel time. */
 static void keep_alive(void *arg)
 {
 	struct session *s = arg;
@@ -623,7 +626,7 @@ weir_status coord_sim_open(struct coord **out, const struct callback_executor *r
 	return WEIR_OK;
 }
 
-/* --- Faults, and what checkers ask */
+/* --- Faults, and queries by checkers */
 
 void coord_sim_down(bool down)
 {

@@ -1,6 +1,6 @@
-/* A store is the machine's: by node and path it outlives processes. It has the pairs as they are
- * read (live), as they are on disk (kept), and the writes in between, each whole or not at all,
- * of which a crash keeps the first few. A copy is of what is on disk. */
+/* A store belongs to a machine: node and path name it, and it outlives processes. It holds the
+ * pairs as readers see them (live), the pairs on disk (kept), and the writes between the two. A
+ * write is atomic. A crash keeps a prefix of the writes. A copy has the pairs on disk. */
 #include "tests/sim/disk/cold_sim.h"
 
 #include <stdlib.h>
@@ -18,13 +18,13 @@ struct key {
 
 struct pair {
 	struct key key;
-	uint8_t *bytes; /* NULL, in a list of changes: removed */
+	uint8_t *bytes; /* NULL in a list of changes: removed */
 	size_t count;
-	uint64_t write; /* in a list of changes: which one it is of */
+	uint64_t write; /* in a list of changes: number of the write */
 };
 
 struct pairs {
-	struct pair *of; /* sorted by key, but for changes: in order */
+	struct pair *of; /* sorted by key; changes are in order of writes */
 	uint32_t count, capacity;
 };
 
@@ -33,11 +33,11 @@ struct store {
 	struct node *node;
 	char path[256];
 	struct pairs live, kept, changes;
-	struct pairs old, newest; /* a copy; what there was before it was put in place */
+	struct pairs old, newest; /* a copy; the pairs before the copy replaced them */
 	uint64_t writes;
 };
 
-struct cold { /* of a process */
+struct cold { /* belongs to a process */
 	struct store *store;
 };
 
@@ -59,7 +59,7 @@ static int compare(const struct key *a, const struct key *b)
 	return a->key == b->key ? 0 : a->key < b->key ? -1 : 1;
 }
 
-/* The first that is not below k. */
+/* Returns the first index whose key is not below k. */
 static uint32_t lower(const struct pairs *p, const struct key *k)
 {
 	uint32_t low = 0, high = p->count;
@@ -102,7 +102,7 @@ static uint8_t *copy_bytes(const void *data, size_t count)
 	return copy;
 }
 
-/* data NULL: removes it. */
+/* NULL data removes the pair. */
 static void set(struct pairs *p, const struct key *k, const void *data, size_t count)
 {
 	const uint32_t at = lower(p, k);
@@ -114,7 +114,7 @@ static void set(struct pairs *p, const struct key *k, const void *data, size_t c
 		insert(p, at, &(struct pair){.key = *k, .bytes = copy_bytes(data, count), .count = count});
 }
 
-/* Keeps the list's own memory. */
+/* Keeps the array for reuse. */
 static void clear(struct pairs *p)
 {
 	for (uint32_t i = 0; i < p->count; i++)
@@ -138,7 +138,7 @@ static void write_pair(struct store *s, const struct key *k, const void *data, s
 	       &(struct pair){.key = *k, .bytes = data ? copy_bytes(data, count) : NULL, .count = count, .write = s->writes});
 }
 
-/* The changes of the writes below `until` are on disk; of the others there is nothing to be said any more. */
+/* Moves changes of writes below `until` to disk and discards the others. */
 static void settle(struct store *s, uint64_t until)
 {
 	for (uint32_t i = 0; i < s->changes.count && s->changes.of[i].write < until; i++)
@@ -148,7 +148,7 @@ static void settle(struct store *s, uint64_t until)
 
 static void on_death(void *arg, struct node *n, enum node_death how)
 {
-	(void)arg, (void)how; /* there is no log: what is in memory goes with the process */
+	(void)arg, (void)how; /* without a log, memory goes with the process */
 	for (struct store *s = all.stores; s; s = s->next) {
 		if (s->node != n)
 			continue;
@@ -270,7 +270,8 @@ weir_status cold_get_header(struct cold *c, uint32_t partition, uint8_t **out, s
 	return WEIR_OK;
 }
 
-/* What was written before it began is kept when it returns; a crash meanwhile decides by itself. */
+/* Writes made before the flush begins are on disk when it returns. After a crash in between, chance
+ * decides. */
 weir_status cold_flush(struct cold *c, weir_error *err)
 {
 	(void)err;

@@ -1,4 +1,5 @@
-/* Every operation is the machine's: done at once and whole, whatever thread asked for it; only syncs take time. */
+/* Every operation belongs to the machine. It completes at once and as a whole, whichever thread
+ * asks. Only syncs take time. */
 #include "tests/sim/disk/disk_sim.h"
 
 #include "tests/unit/faulty_disk.h"
@@ -6,18 +7,19 @@
 struct disk_sim {
 	struct disk disk;
 	struct disk_mood mood;
-	bool astray; /* the next crash is */
+	bool astray; /* the next crash misdirects sectors */
 	struct node *node;
 	struct faulty_disk *faulty;
-	struct faulty_disk *old, *newest; /* a copy, and the disk before it went back to it; NULL: none was made */
-	struct disk *below;               /* of `faulty`: its interface */
+	/* A copy, and the disk before it went back to the copy; NULL without a copy. */
+	struct faulty_disk *old, *newest;
+	struct disk *below; /* the interface of `faulty` */
 	struct handle *handles;
 };
 
-struct handle { /* the world's memory: a process that dies leaves it open */
+struct handle { /* in the world's memory, as a dying process leaves it open */
 	struct disk_file base;
 	struct disk_file *below;
-	struct handle *next, **at; /* *at is this one */
+	struct handle *next, **at; /* *at points to this handle */
 };
 
 static struct disk_sim *disk_of(struct disk *d)
@@ -29,7 +31,7 @@ static struct disk_file *below(struct disk_file *f)
 	return ((struct handle *)f)->below;
 }
 
-/* CALL runs for the machine, and its status is the result. */
+/* Runs CALL as the machine; its status is the result. */
 #define AT_THE_MACHINE(CALL)              \
 	do {                                  \
 		machine_enter();                  \
@@ -121,7 +123,7 @@ static weir_status sim_truncate(struct disk_file *f, uint64_t bytes, weir_error 
 	AT_THE_MACHINE(below(f)->disk->ops->truncate(below(f), bytes, err));
 }
 
-/* The bytes become durable somewhere between its beginning and its end. */
+/* The bytes become durable at some moment between the start and the end of the sync. */
 static weir_status sim_sync(struct disk_file *f, weir_error *err)
 {
 	const struct disk_mood *m = &disk_of(f->disk)->mood;
@@ -304,7 +306,7 @@ void disk_sim_remember(struct disk_sim *d)
 	machine_leave();
 }
 
-/* `*from` takes the place of what it is. */
+/* Replaces the disk's content by *from. */
 static void become(struct disk_sim *d, struct faulty_disk **from)
 {
 	d->faulty = *from;

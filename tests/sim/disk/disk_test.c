@@ -1,4 +1,4 @@
-/* A node's disk: what its processes find again. */
+/* A node's disk: what survives the death of a process or a machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,8 @@ struct story {
 	struct disk_sim *disk;
 	enum node_death how;
 	bool wrote;
-	uint32_t kept, lost, strange; /* blocks after a crash that were never synced */
+	/* Number of blocks that a crash kept or lost, and of blocks nobody wrote. */
+	uint32_t kept, lost, strange;
 	int64_t sync_ns;
 };
 
@@ -39,7 +40,7 @@ static void write_block(struct disk_file *f, uint32_t i, uint8_t value)
 	assert_int_equal(f->disk->ops->write_at(f, (uint64_t)i * BLOCK, block, sizeof block, &err), WEIR_OK);
 }
 
-/* All blocks are 1 and synced; then all are 2 + i, and not. */
+/* Writes 1 to all blocks and syncs, then 2 + i without a sync. */
 static void write_all(void *arg)
 {
 	struct story *s = arg;
@@ -96,7 +97,7 @@ static void crash(void *arg)
 	disk_sim_destroy(s->disk);
 }
 
-/* The story of `seeds` crashes; stray: sectors may be misdirected. */
+/* Sums over `seeds` crashes. stray: the crash may misdirect sectors. */
 static struct story crashes(uint32_t seeds, enum node_death how, bool stray)
 {
 	struct story sum = {0};

@@ -8,7 +8,7 @@
 #include "tests/sim/world/heap.h"
 
 #define LOOK_NS  (50 * SIM_MS)
-#define LIMIT_NS (8 * 3600 * SIM_S) /* after that it will not end */
+#define LIMIT_NS (8 * 3600 * SIM_S) /* a job that takes longer never ends */
 #define CHECK_NS (60 * SIM_S)
 
 void hour_fail(struct hour *h, const char *format, ...)
@@ -22,7 +22,8 @@ void hour_fail(struct hour *h, const char *format, ...)
 	world_note("FAILURE: %s", h->failure);
 }
 
-/* --- Failures: when a machine fails follows from the seed and the machine alone, whatever the job does. */
+/* --- Failures: the seed and the machine alone decide when a machine fails, whatever the job
+ * does. */
 
 static void fail(void *machine);
 
@@ -113,7 +114,7 @@ static void run(void *arg)
 		thread_sleep(LOOK_NS);
 	*p->result =
 	    (struct result){.took_ns = world_now(), .servers_failed = h->servers_failed, .workers_failed = h->workers_failed};
-	h->failures.per_s = 0; /* what is down comes back, and nothing else fails */
+	h->failures.per_s = 0; /* machines that are down return; no new failures */
 	if (!all_finished(h))
 		hour_fail(h, "the job does not end");
 	if (!h->failure[0])

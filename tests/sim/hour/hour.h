@@ -1,9 +1,10 @@
-/* An hour of a job on many machines of which some fail: production servers and clients in a simulated world in which work takes as long as it was measured to take.
- * Machines fail by a Poisson process; another one takes the place of each, with nothing on its disk. How much longer does the job take?
+/* An hour of a job on many machines, some of which fail. Production servers and clients run in a
+ * simulated world in which work takes its measured time. Machines fail by a Poisson process. An
+ * empty machine replaces each one. The program reports how much longer the job takes.
  *
- *   main.c      a job without failures and with them, from each seed; what it comes to
- *   hour.c      one job: the machines, their failures, the end
- *   server.c    a server's process, and what it takes to serve
+ *   main.c      runs each seed without failures and with them; prints figures
+ *   hour.c      one job: machines, failures, end
+ *   server.c    a server's process, and the time its work takes
  *   worker.c    a worker's process, and the check of its sums */
 #ifndef WEIR_SIM_HOUR_H
 #define WEIR_SIM_HOUR_H
@@ -18,36 +19,37 @@ enum {
 	MACHINES = SERVERS + WORKERS,
 	REPLICAS = 2,
 	PARTITIONS = 20,
-	BATCHES = 16, /* of a unit */
-	KEYS = 100,   /* of a batch: nearly all partitions have some */
+	BATCHES = 16, /* per unit */
+	KEYS = 100,   /* per batch: nearly every partition has some */
 	KEY_SPACE = 2000,
 	WIDTH = 4,
 	DENSE = 300
 };
 
-/* What things take, in simulated time. */
+/* Durations in simulated time. */
 struct costs {
-	int64_t compute_ns;       /* a batch, of its worker */
-	int64_t pull_ns, push_ns; /* the part of it that one partition has, of an executor: looked up; applied */
-	int64_t delay_ns;         /* a packet, at most */
-	int64_t coordinator_ns;   /* a message to the coordinator or from it, at most */
-	int64_t sync_ns;          /* an fsync, at most */
-	int64_t copy_ns;          /* all that a server has, from the others to one that is in its place */
+	int64_t compute_ns; /* a worker's time per batch */
+	/* An executor's time per partition's share of a batch: lookup; apply. */
+	int64_t pull_ns, push_ns;
+	int64_t delay_ns;       /* maximum, per packet */
+	int64_t coordinator_ns; /* maximum, per message to or from the coordinator */
+	int64_t sync_ns;        /* maximum, per fsync */
+	int64_t copy_ns;        /* sending all data of a server to its replacement */
 };
 
 struct failures {
-	double per_s;        /* of one machine */
-	int64_t replaced_ns; /* later another one is there */
+	double per_s;        /* rate of one machine */
+	int64_t replaced_ns; /* time until the replacement starts */
 };
 
 struct machine {
 	struct hour *hour;
 	struct node *node;
-	uint32_t index; /* among servers, or among workers */
-	uint32_t life;  /* how many there were in its place before */
+	uint32_t index; /* index among servers or among workers */
+	uint32_t life;  /* number of machines before it in its place */
 	bool is_server, finished;
 	struct prng failures;
-	struct disk_sim *disk; /* a server's */
+	struct disk_sim *disk; /* servers only */
 	char name[16], address[32];
 };
 
@@ -61,7 +63,7 @@ struct hour {
 	char ledger[REPLICAS * 32];
 	uint32_t servers_failed, workers_failed;
 	bool checked;
-	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
+	char failure[WEIR_ERROR_TEXT_BYTES]; /* "" without a failure */
 };
 
 struct result {
@@ -69,14 +71,15 @@ struct result {
 	uint32_t servers_failed, workers_failed;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
-/* units of BATCHES batches, from when the machines start until the last worker has heard that there are no more. */
+/* Executes `units` units of BATCHES batches, from the machines' start until the last worker hears
+ * that no units are left. */
 void hour_run(struct result *out, uint64_t seed, uint32_t units, const struct costs *costs, const struct failures *failures,
               bool verbose);
 
-/* The first one is kept. */
+/* Keeps the first failure. */
 void hour_fail(struct hour *h, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* First threads of processes; arg is a machine, of check_main the hour. */
+/* First threads of processes. arg is a machine; for check_main it is the hour. */
 void server_main(void *machine);
 void worker_main(void *machine);
 void check_main(void *hour);

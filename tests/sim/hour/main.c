@@ -1,8 +1,11 @@
-/* hour [--seeds A..B] [--minutes M] [--compute-us N] [--pull-us N] [--push-us N] [--delay-us N] [--copy-s N] [--per-cent P] [--trace]
+/* hour [--seeds A..B] [--minutes M] [--compute-us N] [--pull-us N] [--push-us N] [--delay-us N]
+ *      [--copy-s N] [--per-cent P] [--trace]
  *
- * From each seed (default 1..3) a job that takes 20 workers and 10 servers M simulated minutes (default 60) without failures, then the same with failures: 5 % of
- * the machines in 10 minutes, each replaced after 30 s. Prints what it takes for each seed; exits 0 when every weight is exact and every job with failures took
- * at most P per cent longer (default 8). The other figures say what work takes: replicated_4.sh has them measured. */
+ * For each seed (default 1..3): a job that takes 20 workers and 10 servers M simulated minutes
+ * (default 60) without failures, then the same job with failures. 5 % of the machines fail in 10
+ * minutes, and each is replaced after 30 s. Prints the time of each seed. Exits 0 when every weight
+ * is exact and every job with failures takes at most P per cent longer (default 8). The other
+ * options give the durations of work, as replicated_4.sh measures them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +21,9 @@ struct arguments {
 	bool trace;
 };
 
-/* Of the DeepFM job in docs/BENCHMARKS.md, with batches of 8 x 2,048 examples, of which a core does some 20,000 in a second: 40 MB of rows and as much of gradients, in
- * 20 parts, at 3 GB/s. A server has 4 GB, sent at 200 MB/s. */
+/* The DeepFM job of docs/BENCHMARKS.md with batches of 8 x 2,048 examples. A core computes about
+ * 20,000 examples per second. A batch has 40 MB of rows and 40 MB of gradients in 20 parts, at 3
+ * GB/s. A server has 4 GB, sent at 200 MB/s. */
 static const struct costs measured = {.compute_ns = 1000 * SIM_MS,
                                       .pull_ns = 7 * SIM_MS / 10,
                                       .push_ns = 7 * SIM_MS / 10,
@@ -86,17 +90,17 @@ static bool parse(struct arguments *a, int argc, char **argv)
 static double now_s(void)
 {
 	struct timespec t;
-	timespec_get(&t, TIME_UTC); /* the machine's own: no seam is here */
+	timespec_get(&t, TIME_UTC); /* the machine's own clock: no seam here */
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* What a batch takes its worker, without anybody in its way. */
+/* A worker's time per batch without contention. */
 static double batch_s(const struct costs *c)
 {
 	return (double)(c->compute_ns + c->pull_ns + c->push_ns * REPLICAS + 3 * c->delay_ns) * 1e-9;
 }
 
-/* What the failures of one seed cost, in per cent of the time without. Negative: something went wrong, and was said. */
+/* The cost of one seed's failures in per cent. Negative after an error, which is printed. */
 static double run(const struct arguments *a, uint64_t seed)
 {
 	static struct result without, with;
@@ -117,7 +121,7 @@ static double run(const struct arguments *a, uint64_t seed)
 	       (unsigned long long)seed, units * BATCHES, (double)without.took_ns * 1e-9, (double)with.took_ns * 1e-9,
 	       with.servers_failed, with.workers_failed, cost, now_s() - start);
 	fflush(stdout);
-	return cost < 0 ? 0 : cost; /* chance may have made it quicker */
+	return cost < 0 ? 0 : cost; /* chance can make the job with failures faster */
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* A server's process: what weir-server's main does, with its log in memory and what it promises on a simulated disk; and the time that work takes it. */
+/* A server's process: does the work of weir-server's main. Its log is in memory, its votes are on a
+ * simulated disk, and work takes time. */
 #include "server/service/server.h"
 
 #include <stdio.h>
@@ -11,9 +12,9 @@
 
 enum { EXECUTORS = 2 };
 
-static struct costs costs; /* the same for all servers, and known before any starts */
+static struct costs costs; /* equal for all servers, set before any starts */
 
-/* --- What takes time, on the partition's executor (-Wl,--wrap) */
+/* --- Work that takes time on the partition's executor (-Wl,--wrap) */
 
 weir_status __real_partition_apply(struct partition *p, const struct log_entry *e);
 weir_status __wrap_partition_apply(struct partition *p, const struct log_entry *e);
@@ -48,7 +49,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct call
 	return coord_sim_open(out, session, options, err);
 }
 
-/* What all servers have, of which each has a share, is sent within copy_ns. */
+/* The rate at which a server's share of all data is sent within copy_ns. */
 static uint64_t copy_bytes_per_s(const struct costs *c)
 {
 	const uint64_t bytes = (KEY_SPACE * WIDTH + DENSE) * sizeof(float) * REPLICAS / SERVERS;
@@ -62,7 +63,8 @@ static weir_status start(struct machine *m, weir_error *err)
 	uint32_t placed[PARTITIONS];
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		placed[p] = placement_server(p, SERVERS);
-	snprintf(folder, sizeof folder, "data-%u", m->life); /* a machine in its place begins with nothing */
+	/* A replacement begins with an empty folder. */
+	snprintf(folder, sizeof folder, "data-%u", m->life);
 	const struct ledger_options ledger = {.clock = clock_system(),
 	                                      .entropy = entropy_system(),
 	                                      .generation = 1,

@@ -1,5 +1,5 @@
-/* A worker's process: libweir as a trainer uses it. Its gradients are whole numbers, so that what each weight is in the end says whether every batch was
- * applied once. */
+/* A worker's process: uses libweir as a trainer does. Gradients are whole numbers, so that the
+ * final weights show whether every batch was applied exactly once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +9,13 @@
 struct worker {
 	struct machine *machine;
 	weir_client *client;
-	uint32_t rows, dense; /* tables */
-	/* Read and written by the client as long as the process is there. */
+	uint32_t rows, dense; /* table ids */
+	/* Buffers of the client, valid as long as the process lives. */
 	uint64_t keys[KEYS];
 	float pulled_rows[KEYS * WIDTH], pulled_dense[DENSE], pushed_rows[KEYS * WIDTH], pushed_dense[DENSE];
 };
 
-/* What a batch adds to its rows' elements and to all dense ones. */
+/* The amount that a batch adds to each element of its rows and to all dense elements. */
 static float batch_value(uint32_t data_unit, uint32_t batch)
 {
 	return (float)(1 + (data_unit * 7 + batch * 3) % 11);

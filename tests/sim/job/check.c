@@ -1,5 +1,6 @@
-/* What must hold when the job has ended: each batch counts once, as the ledger, the partitions and every element say. It knows what trainers do
- * (batch_keys, batch_value) and nothing of what went wrong. */
+/* Checks at the end of the job: each batch counts once, in the ledger, in the partitions and in
+ * every element. The checks know what trainers do (batch_keys, batch_value), and nothing of the
+ * faults. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,11 @@ enum { ASK_MS = 60000, AUDITS = 100 };
 struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, quarantined;
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
-	uint64_t partitions; /* that have a primary */
+	uint64_t partitions; /* partitions that have a primary */
 	bool finished;
 };
 
-/* NULL: it failed; E_MOVED, if that may be, is no failure. */
+/* Returns NULL on failure. With may_move, E_MOVED is not a failure. */
 static ProtobufCMessage *ask(struct job *job, weir_client *c, const char *address, bool may_move, enum rpc_method method,
                              const ProtobufCMessageDescriptor *type)
 {
@@ -123,7 +124,7 @@ static void compare(struct job *job, const float *rows, const float *dense)
 		if (rows[i] != s.rows[i / WIDTH])
 			job_fail(job, "row %u is %g, expected %g", i / WIDTH, (double)rows[i], (double)s.rows[i / WIDTH]);
 	if (job->mode.kind == WEIR_SYNC && job->trainers > 1)
-		return; /* a step applies the mean of its members' gradients, and who they are is chance */
+		return; /* a step applies the mean of its members' gradients, and membership is random */
 	for (uint32_t i = 0; i < DENSE; i++)
 		if (dense[i] != s.dense)
 			job_fail(job, "dense[%u] is %g, expected %g", i, (double)dense[i], (double)s.dense);
@@ -131,7 +132,7 @@ static void compare(struct job *job, const float *rows, const float *dense)
 
 static float rows[KEY_SPACE * WIDTH], dense[DENSE];
 
-/* Every element from the primaries' memory, where it is all. */
+/* Reads every element from the stores of the primaries. */
 static void read_stores(struct job *job)
 {
 	const float *row;
@@ -144,7 +145,8 @@ static void read_stores(struct job *job)
 		for (uint64_t key = 0; key < KEY_SPACE; key++)
 			if (store_find(embedding, key, &row))
 				memcpy(rows + key * WIDTH, row, WIDTH * sizeof *row);
-		if (placement_dense(1, 0, PARTITIONS) == p && store_find(chunks, 0, &row)) /* there is one chunk */
+		/* The table has one chunk. */
+		if (placement_dense(1, 0, PARTITIONS) == p && store_find(chunks, 0, &row))
 			memcpy(dense, row, sizeof dense);
 	}
 	compare(job, rows, dense);
@@ -174,7 +176,7 @@ static void check_sums(struct job *job, weir_client *c)
 		compare(job, rows, dense);
 }
 
-/* A partition that moves meanwhile is counted by nobody, or by both; it is asked for again. */
+/* While a partition moves, neither server or both may count it. The audit then asks again. */
 static struct audit take_audit(struct job *job, weir_client *c)
 {
 	struct audit a = {0};

@@ -1,14 +1,14 @@
-/* What goes wrong. Every fault ends by itself, later than it began and not in the order they began. */
+/* Injects faults. Every fault ends by itself, and faults may end in any order. */
 #include "tests/sim/coord/coord_sim.h"
 #include "tests/sim/disk/cold_sim.h"
 #include "tests/sim/job/job.h"
 
-#define LAST_NS  (7 * SIM_S) /* a fault lasts; most of them */
+#define LAST_NS  (7 * SIM_S) /* usual maximum duration of a fault */
 #define MOST_NS  (1 * SIM_S)
 #define JUMP_NS  (100 * SIM_S)
 #define SKEW_PPM 20000
 
-/* Something that ends later. */
+/* A fault that ends later. */
 struct lasting {
 	struct job *job;
 	struct actor *actor;
@@ -120,7 +120,8 @@ static void take_down(struct job *job)
 	later((struct lasting){.job = job, .from = job->coordinator}, end_down);
 }
 
-/* A machine that crashes takes the end of its log, which others must have; a process one that is in memory. */
+/* A machine crash loses the end of a server's log, so other replicas must have it. A process crash
+ * loses a log in memory. */
 static void crash(struct job *job, struct actor *a, enum node_death how)
 {
 	const bool loses = job->replicas > 1 && (how == DEATH_MACHINE || !job->durable);
@@ -136,7 +137,7 @@ static void misdirect(struct job *job, struct actor *a)
 	crash(job, a, DEATH_MACHINE);
 }
 
-/* Its machine comes back without anything that it had. Its clock may be behind its former start
+/* The machine returns with an empty disk. Its clock may be behind its former start
  * (last_start.h). */
 static void lose_disk(struct job *job, struct actor *a)
 {
@@ -160,8 +161,7 @@ struct mark actor_mark(const struct actor *a)
 	return mark_is_below(&own, &coordinated) ? coordinated : own;
 }
 
-/* A copy is made of its disk, or the one that was made is put in its place; where its mark
- * cannot tell, nobody could. */
+/* Copies the disk, or puts the copy in its place. Skips disks whose rollback no mark could show. */
 static void go_back(struct job *job, struct actor *a)
 {
 	if (a->gone || a->is_old || !actor_server(a))
@@ -195,7 +195,7 @@ void actor_mend_disk(struct actor *a)
 	invariants_lost_disk(a);
 }
 
-/* Its partitions have enough other replicas to go on without it for ever. */
+/* Removes a server for good. Its partitions have enough other replicas without it. */
 static void lose_server(struct job *job, struct actor *a)
 {
 	uint32_t gone = 1;

@@ -1,10 +1,15 @@
-/* What must hold at every moment of partitions with replicas (DESIGN, section 3), whatever goes wrong. It looks over the shoulder of production code: the linker
- * hands the calls that are wrapped here to this file, which calls the real ones. It knows nothing of the faults.
+/* Invariants of replicated partitions that hold at every moment, whatever the faults. The linker
+ * routes the wrapped calls of production code to this file, which checks them and calls the real
+ * functions. This file knows nothing of the faults.
  *
- *   an index is committed once, by its primary, with one content               every in-sync replica that is whole has what is committed
- *   an epoch begins once, behind everything that is committed, with an entry   nothing is answered that is not committed
- *   equal applied index, equal state and rows                                  an epoch that was acknowledged in is never forgotten
- *   no partition is lost while a replica has its whole log                     who is read in place of a primary is no older than is allowed */
+ *   - an index is committed once, by its primary, with one content
+ *   - every in-sync replica with a whole log has all committed entries
+ *   - an epoch begins once, after all committed entries, with an entry of its own
+ *   - a server answers only for committed entries
+ *   - equal applied index, equal state and rows
+ *   - a server never forgets an epoch in which it acknowledged
+ *   - no partition is lost while a replica has its whole log
+ *   - a replica that answers reads is no staler than allowed */
 #include <string.h>
 
 #include "common/base/hash.h"
@@ -21,14 +26,14 @@
 
 enum { EPOCHS_MAX = 4096 };
 
-struct fact { /* of a committed entry, or of what has been applied up to it */
+struct fact { /* a committed entry, or the state once it is applied */
 	uint64_t epoch, entry;
-	uint64_t state; /* 0: not known */
+	uint64_t state; /* 0: unknown */
 	int64_t committed_ns;
 };
 
-struct history {        /* of a partition */
-	struct fact *facts; /* (count): entries 1 to count are committed */
+struct history {        /* one partition */
+	struct fact *facts; /* (count): committed entries 1 to count */
 	uint64_t count, capacity;
 	uint64_t begun[EPOCHS_MAX]; /* (begun_count) */
 	uint32_t begun_count;
@@ -37,9 +42,9 @@ struct history {        /* of a partition */
 static struct {
 	struct job *job; /* NULL: partitions have one copy */
 	struct history of[PARTITIONS];
-	bool ledger_served; /* ever */
-	uint64_t acknowledged[SERVERS_MAX]
-	                     [PARTITIONS]; /* the highest epoch that a replica has acknowledged in, in any life of its server */
+	bool ledger_served; /* at any time */
+	/* Highest epoch that a replica acknowledged in, over all lives of its server. */
+	uint64_t acknowledged[SERVERS_MAX][PARTITIONS];
 } in;
 
 void invariants_begin(struct job *job)
@@ -127,7 +132,8 @@ static void commit_again(const struct actor *a, const struct partition *p, const
 		         (unsigned long long)e->epoch);
 }
 
-/* What comes to be committed; what is applied already was, or is of a snapshot: its state says. */
+/* Checks entries that become committed. Applied entries were checked earlier, or came in a snapshot,
+ * whose state is compared. */
 static void look_at_entries(const struct actor *a, struct partition *p, uint64_t index)
 {
 	struct log *log = partition_log(p);
@@ -211,7 +217,7 @@ static void look_at_state(const struct actor *a, struct partition *p)
 {
 	const uint64_t applied = partition_applied(p);
 	struct history *h = &in.of[partition_id(p)];
-	/* A start knows tables from its folder before their entries come. */
+	/* A start reads tables from its folder before their entries arrive. */
 	const bool has_tables = store_table(partition_store(p), 0) && store_table(partition_store(p), 1);
 	if (!applied || applied > h->count || partition_is_replaying(p) || !has_tables)
 		return;
@@ -223,7 +229,7 @@ static void look_at_state(const struct actor *a, struct partition *p)
 	f->state = state;
 }
 
-/* --- Looking over shoulders */
+/* --- Wrapped calls */
 
 void __real_partition_commit_to(struct partition *p, uint64_t index);
 void __wrap_partition_commit_to(struct partition *p, uint64_t index);
@@ -273,7 +279,7 @@ void __wrap_partition_begin(struct partition *p, uint64_t epoch)
 	__real_partition_begin(p, epoch);
 }
 
-/* A replica in sync answers a pull with what was committed r->c ms ago, at least, as far as its clock knows. */
+/* A replica in sync must answer a pull with a state that is at most r->c ms old by its clock. */
 weir_status __wrap_follow_pull(struct partition *p, const struct record *r)
 {
 	const weir_status status = __real_follow_pull(p, r);
@@ -331,7 +337,8 @@ struct replication *__wrap_replication_create(const struct replication_options *
 	return __real_replication_create(o, found);
 }
 
-/* Who is asked late whether its new folder is in place of one that was lost cannot tell: where nothing was committed, nothing is lost but the job's beginning. */
+/* A server that is asked late cannot tell whether its empty folder replaces a lost one. If nothing
+ * was committed, only the job's beginning is lost. */
 static void note_lost(const char *event, const char *line)
 {
 	uint32_t p = PARTITIONS;
@@ -356,7 +363,7 @@ void __wrap_logger_write(struct logger *l, enum log_level level, struct log_site
 		note_lost(event, line);
 }
 
-/* --- In the end */
+/* --- At the end */
 
 void invariants_compare(struct job *job)
 {

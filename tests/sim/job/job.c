@@ -1,4 +1,4 @@
-/* One run: what this seed's job and world are like, its processes, its faults, and its end. */
+/* One run: the seed's job and world, its processes, its faults, and its end. */
 #include "tests/sim/job/job.h"
 
 #include <stdarg.h>
@@ -9,11 +9,13 @@
 #include "tests/sim/disk/cold_sim.h"
 #include "tests/sim/world/heap.h"
 
-#define FAULTS_NS  (10 * SIM_S)
-#define LIMIT_NS   (150 * SIM_S) /* after that nothing is wrong any more: leases and patience are well below */
+#define FAULTS_NS (10 * SIM_S)
+/* Every timeout and lease is well below this; a run must end within it. */
+#define LIMIT_NS   (150 * SIM_S)
 #define RESTART_NS (3 * SIM_S)
-#define SETTLE_NS  (10 * SIM_S)   /* once everything has healed, partitions have primaries and all their replicas within */
-#define QUIET_NS   (600 * SIM_MS) /* who was silent before that has been noticed */
+/* Time in which partitions regain a primary and all replicas after the last fault. */
+#define SETTLE_NS (10 * SIM_S)
+#define QUIET_NS  (600 * SIM_MS) /* time in which a silent peer is noticed */
 
 void job_fail(struct job *job, const char *format, ...)
 {
@@ -53,7 +55,7 @@ void actor_kill(struct actor *a, enum node_death how)
 	node_kill(a->node, how);
 	a->boots += how == DEATH_MACHINE;
 	if (a->is_server && (how == DEATH_MACHINE || !a->job->durable || !a->serves))
-		records_lost_log(a); /* a folder that was not finished is no better */
+		records_lost_log(a); /* an unfinished folder counts as lost */
 	if (a->gone)
 		return;
 	a->job->lasting++;
@@ -78,7 +80,7 @@ _Noreturn void actor_exit(struct actor *a, const char *why)
 	struct exit *e = world_alloc(sizeof *e);
 	*e = (struct exit){a, node_life(a->node)};
 	world_note("ends: %s", why);
-	node_pause(a->node); /* none of its threads goes any further */
+	node_pause(a->node); /* stops all its threads */
 	world_after(0, bury, e);
 	for (;;)
 		thread_sleep(SIM_S);
@@ -114,7 +116,7 @@ static void add_actor(struct job *job, bool is_server, uint32_t index)
 		         a->address);
 }
 
-/* --- What this seed is like */
+/* --- The seed's job */
 
 static uint32_t choose_faults(const struct job *job)
 {
@@ -144,7 +146,7 @@ static void choose_replicas(struct job *job)
 	job->read_staleness_entries = (uint64_t)world_between(0, 50);
 }
 
-/* Of the dense table. Without a draw of its own, so that a seed goes on being what it was. */
+/* Mode of the dense table. Draws no random number, so that seeds keep their meaning. */
 static weir_mode choose_mode(bool synchronous)
 {
 	const uint64_t r = prng_mix(world_seed(), 0x6d6f6465u, 0);
@@ -169,7 +171,8 @@ static void choose(struct job *job)
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
 	job->compute_ns = world_between(1, world_chance(0.5) ? 20 : 200) * SIM_MS;
-	job->stall_every = prng_mix(world_seed(), 0x7374616cu, 0) % 3 ? 0 : 20; /* no draw of its own either */
+	/* Draws no random number either. */
+	job->stall_every = prng_mix(world_seed(), 0x7374616cu, 0) % 3 ? 0 : 20;
 	job->fsync_ms = (uint32_t)world_between(2, world_chance(0.7) ? 100 : 2000);
 	job->flush_ms = (uint32_t)world_between(20, 1000);
 	job->faults = choose_faults(job);
@@ -211,14 +214,14 @@ static bool all_finished(const struct job *job)
 	return true;
 }
 
-/* Too long, and what was missing. */
+/* Reports that the job did not settle, and what was missing. */
 static void fail_to_settle(struct job *job, const char *since, const char *why)
 {
 	settled_tell(job);
 	job_fail(job, "%.0f s after %s %s", SETTLE_NS / 1e9, since, why);
 }
 
-/* A moment's look at partitions with replicas. */
+/* Checks replicated partitions once. */
 static void look(struct job *job)
 {
 	char why[WEIR_ERROR_TEXT_BYTES];
@@ -231,7 +234,7 @@ static void look(struct job *job)
 		fail_to_settle(job, "all was well", why);
 }
 
-/* Until all trainers have finished, or have had every chance to. */
+/* Waits until all trainers finish, or until they should have. */
 static void await_end(struct job *job)
 {
 	const int64_t limit_ns = world_now() + LIMIT_NS;
@@ -249,7 +252,7 @@ static void await_end(struct job *job)
 		job_fail(job, "the job has not ended %.0f s after everything had healed", LIMIT_NS / 1e9);
 }
 
-/* Nothing comes any more: all replicas are level, stay so, and are equal. */
+/* Waits until all replicas are level and stay so, then compares them. */
 static void await_level(struct job *job)
 {
 	char why[WEIR_ERROR_TEXT_BYTES];

@@ -1,12 +1,18 @@
-/* A job in a simulated world: production servers and the production client in processes of their own, trainers that push whole numbers under SGD with rate 1,
- * and everything that can go wrong. Every element's final value says how often each batch was applied; what it must be is computed apart. Partitions have one copy,
- * or replicas on several servers, which share a coordinator (coord_sim.h).
+/* A job in a simulated world. Production servers and the production client run in processes of
+ * their own. Trainers push whole numbers under SGD with rate 1, and any fault may occur. The final
+ * value of an element shows how often each batch was applied; the checks compute the expected value
+ * separately. Partitions have one copy, or replicas on several servers, which share a coordinator
+ * (coord_sim.h).
  *
- *   job.c        one run: the cast, the faults, the end        check.c       what must hold at the end
- *   server.c     a server's process                            invariants.c  what must hold at every moment of partitions with replicas
- *   operator.c   who moves partitions
- *   trainer.c    a trainer's                                   settled.c     that they have primaries and all their replicas again
- *   faults.c     what goes wrong, for a while                  records.c     what the coordinator says of them, and whose loss they survive */
+ *   job.c        one run: cast, faults, end
+ *   server.c     a server's process
+ *   trainer.c    a trainer's process
+ *   operator.c   a process that moves partitions
+ *   faults.c     injects faults
+ *   check.c      checks at the end
+ *   invariants.c checks at every moment, for replicated partitions
+ *   settled.c    checks that partitions have a primary and all replicas again
+ *   records.c    the coordinator's records, and which losses they survive */
 #ifndef WEIR_SIM_JOB_H
 #define WEIR_SIM_JOB_H
 
@@ -34,7 +40,7 @@ enum {
 	DENSE = 300
 };
 
-/* The kinds of faults; a seed has some of them. */
+/* Kinds of faults. A seed enables some of them. */
 #define SIM_FAULT_MAP(X)                                           \
 	X(CUT, "a way is cut, in one direction")                       \
 	X(PART, "a way is cut, in both directions")                    \
@@ -66,60 +72,65 @@ enum fault {
 struct actor {
 	struct job *job;
 	struct node *node;
-	uint32_t index; /* among servers, or among trainers */
+	uint32_t index; /* index among servers or among trainers */
 	bool is_server, finished;
-	bool gone;                  /* for good */
-	uint32_t boots;             /* of its machine */
-	uint64_t incarnation;       /* that the coordinator gave out last */
-	struct server *server;      /* of its process, once it serves */
-	uint64_t serves;            /* the life of the node in which it does */
-	struct disk_sim *disk;      /* a server's, where something is on disk */
-	struct disk_sim *mark_disk; /* another, for its mark; NULL: it keeps none */
-	struct mark copied;         /* how far `disk` was when it was copied; generation 0: never */
-	bool is_old;                /* that copy is in its place, and its mark says so */
-	bool refused;               /* and the server has said so */
+	bool gone;                  /* removed for good */
+	uint32_t boots;             /* starts of its machine */
+	uint64_t incarnation;       /* the last one that the coordinator gave out */
+	struct server *server;      /* server of its process, once it serves */
+	uint64_t serves;            /* life of the node in which it serves */
+	struct disk_sim *disk;      /* servers with data on disk only */
+	struct disk_sim *mark_disk; /* disk of its mark; NULL: it keeps none */
+	struct mark copied;         /* how far `disk` was when copied; generation 0: never copied */
+	bool is_old;                /* the copy is in place, and the mark tells */
+	bool refused;               /* and the server refused to start */
 	char name[32], address[32];
-	weir_error end; /* why its process ended by itself */
+	weir_error end; /* reason why its process ended by itself */
 };
 
-/* In the world's memory: no process owns it. */
+/* In the world's memory; no process owns it. */
 struct job {
 	uint32_t servers, trainers, passes, executors;
 	uint32_t replicas, min_isr;
 	uint64_t backlog_bytes, catch_up_bytes_per_s;
-	struct node *coordinator; /* NULL: there is one copy of everything */
+	struct node *coordinator; /* NULL: partitions have one copy */
 	bool durable;
-	weir_mode mode;             /* of the dense table */
-	weir_pull_coding pull;      /* alike. Differences of small whole numbers are exact as bf16 */
-	int64_t compute_ns;         /* for a batch: at most */
-	uint32_t stall_every;       /* one in so many batches hangs for a while; 0: none */
+	weir_mode mode;             /* mode of the dense table */
+	weir_pull_coding pull;      /* differences of small whole numbers are exact as bf16 */
+	int64_t compute_ns;         /* maximum, per batch */
+	uint32_t stall_every;       /* one in this many batches hangs for a while; 0: none */
 	uint32_t ack;               /* enum partition_ack */
-	uint32_t read_staleness_ms; /* 0: only primaries are read */
+	uint32_t read_staleness_ms; /* 0: only primaries answer reads */
 	uint64_t read_staleness_entries;
 	uint32_t fsync_ms, flush_ms;
-	uint32_t faults;             /* bits */
-	uint32_t lasting;            /* faults under way, and processes that will be back */
-	int64_t pause_ns;            /* between them: at most */
-	int64_t heal_ns;             /* when there are no more new ones */
-	int64_t healed_ns;           /* when all were over */
-	int64_t settled_ns;          /* when every partition was last seen with a primary and all its replicas */
-	int64_t slowest_ns;          /* the longest time without progress since healed_ns */
+	uint32_t faults;   /* bits */
+	uint32_t lasting;  /* current faults, and processes that will restart */
+	int64_t pause_ns;  /* maximum time between faults */
+	int64_t heal_ns;   /* time after which no fault begins */
+	int64_t healed_ns; /* time at which the last fault ended */
+	/* Time at which every partition was last seen with a primary and all replicas. */
+	int64_t settled_ns;
+	int64_t slowest_ns;          /* longest time without progress since healed_ns */
 	struct actor cast[CAST_MAX]; /* servers first */
 	uint32_t cast_count;
 	const char *addresses[SERVERS_MAX];
-	char ledger[SERVERS_MAX * 32]; /* where trainers look for it: of several servers, where it has replicas */
-	uint32_t done[FAULTS];         /* how often each was committed */
-	uint64_t failovers;            /* a partition has got another primary */
-	uint64_t starts, pushes;       /* of processes; of batches that a trainer saw acknowledged */
-	uint64_t computed, stalls;     /* batches so far; those that stood still, */
-	uint64_t stalled;              /* for which a trainer was taken for dead */
-	uint64_t reads, moves;         /* pulls that another replica than the primary answered; requests to move a partition */
-	bool is_lost;        /* it has to begin anew: nothing was ever committed in some partition, and no full log is left there */
-	bool checked, exact; /* the end was; the sums were part of it */
-	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
+	/* Addresses where trainers look for the ledger: all servers, if replicated. */
+	char ledger[SERVERS_MAX * 32];
+	uint32_t done[FAULTS]; /* number of faults of each kind */
+	uint64_t failovers;    /* changes of a partition's primary */
+	/* Starts of processes; batches whose push a trainer saw acknowledged. */
+	uint64_t starts, pushes;
+	uint64_t computed, stalls; /* computed batches; of these, batches that hung, */
+	uint64_t stalled;          /* and batches whose trainer was declared dead */
+	/* Pulls answered by another replica than the primary; requests to move a partition. */
+	uint64_t reads, moves;
+	/* It must start over: a partition has no committed entry and no whole log left. */
+	bool is_lost;
+	bool checked, exact;                 /* the final checks ran; they included the sums */
+	char failure[WEIR_ERROR_TEXT_BYTES]; /* "" without a failure */
 };
 
-/* What a run came to. */
+/* Outcome of a run. */
 struct result {
 	uint64_t seed, hash, events;
 	int64_t took_ns, slowest_ns;
@@ -130,70 +141,79 @@ struct result {
 };
 void job_run(struct result *out, uint64_t seed, bool verbose);
 
-/* The first failure is kept. */
+/* Keeps the first failure. */
 void job_fail(struct job *job, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* First threads of processes; arg is an actor. */
 void server_main(void *actor);
 void trainer_main(void *actor);
-/* The same of a process that asks for partitions to be moved, job->moves of them; nobody waits for it. arg: the job. */
+/* First thread of a process that asks for job->moves moves of partitions and waits for none of
+ * them. arg: the job. */
 void operator_main(void *job);
-/* On one of its threads: the process ends, and is started again after a while. Does not return. */
+/* Called on one of the actor's threads: ends the process, which restarts later. Does not return. */
 _Noreturn void actor_exit(struct actor *a, const char *why);
-/* Kills it; unless everything is over it is started again. Not on its own threads. */
+/* Kills the actor. It restarts unless the run is over. Not to be called on its own threads. */
 void actor_kill(struct actor *a, enum node_death how);
 
-/* What batch `batch` of a unit does: its keys (KEYS, distinct), and what it adds to each of their elements and to every dense one. */
+/* A batch's keys (KEYS, distinct), and the amount that it adds to each of their elements and to
+ * every dense element. */
 void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys);
 float batch_value(uint32_t data_unit, uint32_t batch);
 
-/* On a thread of its own: commits faults until job->heal_ns; returns when all of them are over. */
+/* Injects faults until job->heal_ns on a thread of its own; returns when all have ended. */
 void faults_run(struct job *job);
 
-/* Once all trainers have finished, in a process of its own. */
+/* Runs in a process of its own after all trainers have finished. */
 void check_main(void *job);
 
 /* --- Partitions with replicas */
 
-struct actor *job_server(struct job *job, uint32_t index); /* its actor */
-/* Its server, while its process is there and serves; else NULL. */
+struct actor *job_server(struct job *job, uint32_t index); /* the server's actor */
+/* The actor's server while its process serves, else NULL. */
 struct server *actor_server(const struct actor *a);
-/* How far what is on its disk goes at most, synced or not. Its server is there. */
+/* The furthest state that its disk may have, synced or not. Its server must run. */
 struct mark actor_written(const struct actor *a);
-/* How far its disk is known to have been: its own mark, or the coordinator's. */
+/* The furthest state that its disk is known to have had: by its own mark, or by the
+ * coordinator's. */
 struct mark actor_mark(const struct actor *a);
-/* Its disk is old, and it was refused: the newest copy is put back or, where others have all
- * that it had, an empty one. The node is down. */
+/* Repairs an old disk that was refused. Puts the newest copy back or, if others have all of its
+ * data, an empty disk. The node must be down. */
 void actor_mend_disk(struct actor *a);
 
 #define MARK_PATH "marks/server.mark" /* on an actor's mark_disk */
 
-void records_begin(struct job *job); /* behind coord_sim_begin */
-/* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
+void records_begin(struct job *job); /* call before coord_sim_begin */
+/* The coordinator's current record of a partition or of the ledger (PARTITIONS). NULL before the
+ * first. */
 const struct replica_record *records_get(uint32_t partition);
-const struct assignment *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
-struct mark records_mark(const struct actor *server);        /* generation 0: none as yet */
-/* Since when the server has been in sync; INT64_MAX: it is not. */
+/* The assignment; the ledger has none. */
+const struct assignment *records_wanted(uint32_t partition);
+struct mark records_mark(const struct actor *server); /* generation 0: none yet */
+/* The time since which the server is in sync; INT64_MAX: it is not. */
 int64_t records_in_sync_since(uint32_t partition, uint16_t server);
-void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */
-void records_lost_log(const struct actor *server);       /* the end of its log may be gone, or all of it */
-/* Whether, if its log were lost now, each of its partitions would have everything in another replica that may become primary. */
+void records_heard(uint32_t partition, uint16_t server); /* its process told others what it has */
+/* The end of its log, or all of it, may be lost. */
+void records_lost_log(const struct actor *server);
+/* Whether, if the server lost its log now, each of its partitions would have another complete
+ * replica that may become primary. */
 bool records_survive(const struct job *job, const struct actor *server);
 
-/* Whether each of its partitions has enough others in sync to go on without it for ever. */
+/* Whether each of its partitions has enough other in-sync replicas to continue without it for
+ * good. */
 bool records_spare(const struct actor *server);
 
 void invariants_begin(struct job *job);
 void invariants_end(void);
-void invariants_lost_disk(const struct actor *server); /* and all that it had promised */
-/* Those that can be looked at any time, on the main thread. */
+void invariants_lost_disk(const struct actor *server); /* with its votes */
+/* Checks that may run at any time, on the main thread. */
 void invariants_look(struct job *job);
 void invariants_compare(struct job *job);          /* at the end: replicas are equal */
-uint64_t invariants_committed(uint32_t partition); /* how many entries */
+uint64_t invariants_committed(uint32_t partition); /* number of entries */
 
-/* Whether each partition and the ledger have a primary that serves, and all the replicas that can be are in sync and level. still: nothing comes any more, and what
- * is committed is on all their disks. If not: what is missing. */
+/* Whether each partition and the ledger have a primary that serves, with all possible replicas in
+ * sync and level. still: no requests arrive, and all committed entries are on all disks. On false,
+ * `why` says what is missing. */
 bool settled_all(struct job *job, bool still, char *why, size_t bytes);
-void settled_tell(struct job *job); /* notes it all */
+void settled_tell(struct job *job); /* prints all of it */
 
 #endif

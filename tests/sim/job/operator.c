@@ -1,5 +1,5 @@
-/* Whoever moves partitions while the job trains: a process that asks some server now and then, as `weir move` and `weir rebalance` do. What becomes of it the
- * servers bring about by themselves. */
+/* A process that moves partitions while the job trains. It asks some server now and then, as `weir
+ * move` and `weir rebalance` do. The servers carry the move out by themselves. */
 #include "proto/rpc/rpc.h"
 #include "proto/wire/wire.h"
 #include "server/partition/partition.h"
@@ -19,7 +19,7 @@ static uint16_t some_host(const struct assignment *r)
 	return r->hosts.ids[world_between(0, r->hosts.count - 1)];
 }
 
-/* One host is to be another server, or the hosts stay; one of them is to be primary, or whoever is. */
+/* Replaces at most one server of the assignment, and prefers one of them as primary or none. */
 static struct assignment choose(const struct job *job, uint32_t partition)
 {
 	struct assignment next = *records_wanted(partition);

@@ -1,5 +1,7 @@
-/* The partitions' records as the coordinator has them, and for each replica whether its log is whole: whether nothing is missing of what it ever acknowledged. One
- * that has lost its log is whole again when it speaks as one that is in sync; that the primary has taken it back in may be what it said before it lost it. */
+/* The partitions' records in the coordinator, and for each replica whether its log is whole: it has
+ * every entry that it ever acknowledged. A replica that lost its log is whole again once it reports
+ * itself in sync. The primary's word does not count, as it may rest on what the replica said before
+ * the loss. */
 #include <string.h>
 
 #include "common/base/key_partition.h"
@@ -8,16 +10,16 @@
 #include "tests/sim/coord/coord_sim.h"
 #include "tests/sim/job/job.h"
 
-enum { RECORDS = PARTITIONS + 1 /* the ledger's is the last */ };
+enum { RECORDS = PARTITIONS + 1 /* the last one is the ledger's */ };
 
 static struct {
 	struct replica_record of[RECORDS];
 	bool whole[RECORDS][SERVERS_MAX];
-	int64_t since_ns[RECORDS][SERVERS_MAX]; /* in sync */
+	int64_t since_ns[RECORDS][SERVERS_MAX]; /* time since which the server is in sync */
 	bool known[RECORDS];
 	struct assignment wanted[PARTITIONS];
 	struct mark marks[SERVERS_MAX];
-	uint64_t last_start[SERVERS_MAX]; /* the incarnation */
+	uint64_t last_start[SERVERS_MAX]; /* its incarnation */
 } records;
 
 const struct replica_record *records_get(uint32_t partition)
@@ -49,7 +51,7 @@ static void on_wanted(struct job *job, uint16_t p, const struct coord_record *r)
 	           records.wanted[p].hosts.ids[0], records.wanted[p].primary);
 }
 
-/* A start says so again in each of its sessions. */
+/* A process reports the same start in each of its sessions. */
 static void on_start(struct job *job, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -62,7 +64,7 @@ static void on_start(struct job *job, uint16_t server, const struct coord_record
 		         (unsigned long long)before);
 }
 
-/* False: it is another key. */
+/* Returns false for any other key. */
 static bool take_mark(struct job *job, const uint8_t uuid[16], const struct coord_record *r)
 {
 	char key[WEIR_COORD_KEY_BYTES_MAX];
@@ -141,7 +143,7 @@ void records_lost_log(const struct actor *server)
 		records.whole[p][server->index] = false;
 }
 
-/* Whether another replica in sync has everything. */
+/* Whether another in-sync replica has every entry. */
 static bool has_another(const struct job *job, uint32_t p, uint32_t server)
 {
 	const struct replica_record *r = &records.of[p];
@@ -166,7 +168,7 @@ bool records_spare(const struct actor *server)
 bool records_survive(const struct job *job, const struct actor *server)
 {
 	if (coord_sim_under_way(server->node))
-		return false; /* it may yet be alone */
+		return false; /* it may become the only one */
 	for (uint32_t p = 0; p < RECORDS; p++)
 		if (!records.known[p] ||
 		    (member_set_has(&records.of[p].isr, (uint16_t)server->index) && !has_another(job, p, server->index)))

@@ -1,4 +1,4 @@
-/* A server's process: what weir-server's main does, over the simulated disk and network. */
+/* A server's process: does the work of weir-server's main over the simulated disk and network. */
 #include "server/service/server.h"
 
 #include "common/base/key_partition.h"
@@ -10,7 +10,7 @@
 
 enum { LEASE_MS = 6000, PATIENCE_MS = 30000, SEGMENT_BYTES = 1 << 15, BUDGET_BYTES = 64 << 20 };
 
-/* --- Journals, of those that are there */
+/* --- Journals of running servers */
 
 static const struct journal *journals[SERVERS_MAX];
 
@@ -46,7 +46,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct call
 	return coord_sim_open(out, session, options, err);
 }
 
-/* As incarnation_take, of a coordinator that answers. */
+/* As incarnation_take does with a coordinator that answers. */
 static uint64_t take_incarnation(struct actor *a)
 {
 	const uint64_t wall_ms = (uint64_t)(clock_system()->ops->wall_ns(clock_system()) / 1000000);

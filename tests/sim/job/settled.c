@@ -1,5 +1,6 @@
-/* Whether partitions and the ledger have what they are to have once everything has healed: a primary that serves, and all the replicas that can be, in sync and level
- * with it. If not, what is missing. */
+/* After all faults have ended, checks that each partition and the ledger have a primary that
+ * serves, with all possible replicas in sync and level with it. Otherwise it says what is
+ * missing. */
 #include <string.h>
 
 #include "server/cluster/roles.h"
@@ -14,7 +15,7 @@ static struct replication *driver_of(const struct server *s, uint32_t id)
 	return id == PARTITIONS ? s->ledger_replication : roles_replication(s, (uint16_t)id);
 }
 
-/* NULL: its process is not there, or does not know the partition yet. */
+/* NULL: its process is down, or does not know the partition yet. */
 static const struct replica *replica_of(const struct actor *a, uint32_t id)
 {
 	const struct server *s = actor_server(a);
@@ -28,7 +29,7 @@ static const char *name_of(uint32_t id, char *out, size_t bytes)
 	return out;
 }
 
-/* Its disk was slow, so it is left out for a while. */
+/* The primary leaves it out for a while because its disk was slow. */
 static bool is_slow(const struct replica *primary, uint16_t server)
 {
 	for (uint32_t i = 0; i < primary->peers_count; i++)
@@ -37,7 +38,7 @@ static bool is_slow(const struct replica *primary, uint16_t server)
 	return false;
 }
 
-/* NULL: it has everything that is committed, as far as that is known here. */
+/* NULL: it has every committed entry that this server knows of. */
 static const char *lacks(const struct actor *a, const struct replica *primary, uint32_t id)
 {
 	const struct server *s = actor_server(a);
@@ -47,7 +48,7 @@ static const char *lacks(const struct actor *a, const struct replica *primary, u
 		return is_slow(primary, (uint16_t)a->index) ? NULL : "is not in sync";
 	if (id == PARTITIONS)
 		return NULL;
-	if (!s->partitions[id]) /* started anew, without a log: it has not read yet that it is to have it */
+	if (!s->partitions[id]) /* it started without a log and has not read its assignment yet */
 		return "does not know of it";
 	return partition_applied(s->partitions[id]) == invariants_committed(id) ? NULL : "is not level";
 }
@@ -87,7 +88,7 @@ bool settled_all(struct job *job, bool still, char *why, size_t bytes)
 	return true;
 }
 
-/* --- For who reads a trace */
+/* --- For readers of a trace */
 
 static void tell_peers(const struct replica *r)
 {

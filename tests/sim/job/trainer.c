@@ -1,4 +1,5 @@
-/* A trainer's process: libweir as a worker uses it. Whatever it cannot go on after ends the process, and it begins again. */
+/* A trainer's process: uses libweir as a worker does. An error that it cannot recover from ends the
+ * process, and it starts again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,15 @@ struct trainer {
 	struct actor *actor;
 	weir_client *client;
 	uint32_t rows, dense;
-	/* What the client reads and writes: there as long as the process, for a failed operation may still be under way. */
+	/* Buffers of the client. They live as long as the process, because a failed operation may still
+	 * be in flight. */
 	float pulled_rows[KEYS * WIDTH], pulled_dense[DENSE], pushed_rows[KEYS * WIDTH], pushed_dense[DENSE];
 	uint64_t keys[KEYS];
-	/* What values are at least, since this incarnation began: nothing that it was told of is ever undone for it. */
+	/* Lower bounds of values since this incarnation began: an acknowledged push is never undone for
+	 * its worker. */
 	float least_rows[KEY_SPACE], least_dense;
-	/* What it has read below that in this unit. It counts if the unit is committed: who has lost it may have pulled what another attempt had pushed for it. */
+	/* A value that this unit read below its bound. It is an error only if the unit commits: after
+	 * losing the unit, the worker may have counted another attempt's pushes. */
 	char amiss[160];
 };
 
@@ -54,7 +58,8 @@ static weir_status add_table(struct trainer *t, const char *name, uint32_t width
 	return weir_table_register(t->client, &spec, id, err);
 }
 
-/* Where acknowledged means committed, whoever answers a pull has applied what this worker has pushed, and with it all that it had read before it did. */
+/* Where acknowledged means committed, any replica that answers a pull has applied this worker's
+ * pushes, and everything that the worker had read before them. */
 static bool remembers(const struct trainer *t)
 {
 	return t->actor->job->replicas > 1 && t->actor->job->ack != PARTITION_ACK_PRIMARY;
@@ -76,7 +81,7 @@ static void check_pulled(struct trainer *t, const uint64_t *keys)
 	check_value(t, "chunk", 0, t->pulled_dense[0], t->least_dense);
 }
 
-/* The batch whose push brings what came of this one's round. */
+/* The batch whose push carries the result of this batch's round. */
 static uint32_t round_end(const weir_unit *u, uint32_t batch)
 {
 	if (!u->local_steps)
@@ -108,7 +113,8 @@ static weir_status pull(struct trainer *t, const weir_unit *u, const weir_batch 
 	return status;
 }
 
-/* The batch is behind what was pulled for it. Of an attempt that comes later, parts that are applied already are not pushed again, and nothing is promised of them. */
+/* The batch is included in later pulls. A later attempt does not push parts again that are already
+ * applied, so nothing is guaranteed for them. */
 static void note_pushed(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, float dense)
 {
 	if (id->attempt > 1)
@@ -125,7 +131,7 @@ static void forget_pushed(struct trainer *t)
 	t->least_dense = 0;
 }
 
-/* What this batch pushes to the dense table; 0: nothing, another of its round does. */
+/* The amount this batch pushes to the dense table. 0: another batch of the round pushes it. */
 static float dense_value(const weir_unit *u, uint32_t batch)
 {
 	float sum = 0;
@@ -145,12 +151,13 @@ static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t 
 		t->pushed_dense[i] = -dense;
 	const weir_push_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pushed_rows},
 	                                {.table = t->dense, .values = t->pushed_dense}};
-	const weir_push_options options = {.place = 1 + id->batch, .weight = 1 + id->batch}; /* of its unit: no schedule is here */
+	/* Place within the unit, as no schedule is used. */
+	const weir_push_options options = {.place = 1 + id->batch, .weight = 1 + id->batch};
 	weir_status status = weir_push(t->client, id, items, dense != 0 ? 2 : 1, &options, NULL, NULL, &ticket, err);
 	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
 }
 
-/* Sometimes it hangs for a while, as a device or a disk may; its library goes on. */
+/* Sometimes hangs for a while, as a device or a disk may; the library keeps working. */
 static void compute(struct job *job)
 {
 	const uint64_t r = prng_mix(world_seed(), 0x7374616cu, ++job->computed);
@@ -172,7 +179,7 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	weir_status status = pull(t, u, &id, keys, err);
 	compute(t->actor->job);
 	if (!status && world_chance(0.5))
-		status = pull(t, u, &id, keys, err); /* what others have pushed meanwhile */
+		status = pull(t, u, &id, keys, err); /* sees pushes of others since the first pull */
 	if (!status)
 		status = push(t, &id, keys, value, dense, err);
 	if (!status)
@@ -181,7 +188,7 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	return status;
 }
 
-/* One unit. WEIR_E_CLOSED: there are no more. */
+/* Executes one unit. WEIR_E_CLOSED: no units are left. */
 static weir_status run_unit(struct trainer *t, weir_error *err)
 {
 	weir_unit u = {0};
@@ -247,7 +254,8 @@ void trainer_main(void *actor)
 		actor_exit(actor, err.text);
 	t->actor->finished = true;
 	world_note("has finished");
-	(void)weir_close(t->client, &err); /* where the ledger cannot be reached it hears by the lease's end */
+	/* A ledger that cannot be reached notices by the lease's end. */
+	(void)weir_close(t->client, &err);
 	rpc_destroy(rpc);
 	free(t);
 }

@@ -1,15 +1,16 @@
-/* Packets on their way, connections and their keepalive, listeners. Everything here is the machines' and the wires': it runs in events, or on a thread that
- * hands something over. */
+/* Packets in flight, connections and their keepalive, listeners. This code belongs to machines and
+ * wires: it runs in events, or on a thread that hands something over. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/net/internal.h"
 
 enum { NODES_MAX = 64 };
-#define PING_NS      (500 * SIM_MS)
-#define PATIENCE_NS  ((WEIR_DEAD_PEER_MS - 1000) * SIM_MS) /* as the real transport's keepalive */
+#define PING_NS (500 * SIM_MS)
+/* Keepalive time of the real transport. */
+#define PATIENCE_NS  ((WEIR_DEAD_PEER_MS - 1000) * SIM_MS)
 #define CONNECT_NS   (WEIR_CONNECT_ATTEMPT_MS * SIM_MS)
-#define RESEND_NS    (200 * SIM_MS) /* what stalled goes on within this */
+#define RESEND_NS    (200 * SIM_MS) /* maximum delay of stalled packets once the way is open */
 #define TRACE_PACKET 16
 
 struct listener {
@@ -25,7 +26,7 @@ static struct {
 	struct listener *listeners;
 	struct connection *connections;
 	struct packet *stalled;
-	bool cut[NODES_MAX][NODES_MAX]; /* from, to */
+	bool cut[NODES_MAX][NODES_MAX]; /* [from][to] */
 	struct network_count count;
 } net;
 
@@ -173,7 +174,7 @@ static void run_packet(void *arg)
 		packet_free(p);
 }
 
-/* Hands it to the end's loop; the task for it is the receiving process's memory. */
+/* Posts it to the end's loop. The task is in memory of the receiving process. */
 static void packet_post(struct packet *p, void (*run)(void *packet))
 {
 	const struct flow_end *e = &p->flow->end[p->to];
@@ -210,7 +211,7 @@ static bool is_cut_to(const struct connection *c, enum side to)
 	return a && b && a != b && net.cut[node_index(a)][node_index(b)];
 }
 
-struct signal { /* a reset, a ping, an answer to one */
+struct signal { /* a reset, a ping, or the answer to a ping */
 	struct connection *connection;
 	enum side to;
 };
@@ -232,13 +233,14 @@ static void reset_arrives(void *arg)
 	connection_die(s.connection, s.to, false);
 }
 
-/* Whether the process at that side still is the one of this connection. */
+/* Whether the process at that side is still the one of this connection. */
 static bool is_there(const struct connection *c, enum side side)
 {
 	return !c->dead[side] && c->node[side] && node_is_up(c->node[side]) && node_life(c->node[side]) == c->life[side];
 }
 
-/* Something came for a side that is gone, or not there yet, and is lost: so is the connection. The machine, when it is on, says so. */
+/* A packet for a side that is dead or not there yet is lost, and the connection breaks. If the
+ * machine is on, it tells the peer. */
 static void answer_for_nobody(struct connection *c, enum side side)
 {
 	c->dead[side] = true;
@@ -274,7 +276,7 @@ static void keep_alive(struct connection *c, enum side side)
 	if (!is_there(c, side))
 		return;
 	if (node_is_paused(c->node[side]))
-		c->heard_ns[side] = world_now(); /* a process that stood still has heard nothing, and knows why */
+		c->heard_ns[side] = world_now(); /* a stopped process heard nothing, and knows why */
 	if (world_now() - c->heard_ns[side] > (c->accepted ? PATIENCE_NS : CONNECT_NS)) {
 		net.count.silences++;
 		connection_die(c, side, c->accepted);
@@ -322,7 +324,7 @@ void connection_leave(struct connection *c)
 
 /* --- Packets that arrive */
 
-/* The first of a flow at a server: it is let in, or the client hears that nobody is there. */
+/* Admits the first packet of a flow at a server, or tells the client that nobody listens. */
 static void admit(struct packet *p)
 {
 	struct connection *c = p->flow->connection;
@@ -356,7 +358,7 @@ static void deliver(struct packet *p)
 		packet_post(p, run_packet);
 }
 
-/* Puts it among those that came before their turn, and delivers those whose turn it is. */
+/* Queues packets that arrive out of turn and delivers those in turn. */
 static void in_order(struct packet *p)
 {
 	struct flow_end *e = &p->flow->end[p->to];

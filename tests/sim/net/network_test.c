@@ -1,4 +1,5 @@
-/* Connections under faults: what stalls goes on, what breaks is told to both ends in time, and nothing is lost or out of order before. */
+/* Connections under faults: stalled data continues, both ends hear of a broken connection in time,
+ * and nothing is lost or reordered before that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +16,13 @@
 
 #define DEAD_NS (WEIR_DEAD_PEER_MS * SIM_MS)
 
-/* One client that sends numbers to one server, which sends them back. In the world's memory. */
+/* A client sends numbers to a server, which echoes them. In the world's memory. */
 struct talk {
 	struct node *client, *server;
 	struct rpc_loop *loop;
 	struct rpc_stream *stream;
 	uint64_t sent, heard, back, disorder;
-	bool server_closed, closed, ends; /* ends: the client sends no more */
+	bool server_closed, closed, ends; /* ends: the client stops sending */
 	weir_status status, server_status;
 	int64_t closed_ns, server_closed_ns;
 	char text[WEIR_ERROR_TEXT_BYTES];
@@ -134,7 +135,7 @@ static struct talk *talk_begin(uint32_t window)
 	return t;
 }
 
-/* Everything that was sent has come back, and the stream lives. */
+/* All numbers came back, and the stream lives. */
 static void assert_whole(struct talk *t)
 {
 	t->ends = true;
@@ -144,7 +145,7 @@ static void assert_whole(struct talk *t)
 	assert_true(t->disorder == 0);
 }
 
-/* Both ends have been told, the client with this text, at most within_ns after since_ns. */
+/* Both ends heard of the break, at most within_ns after since_ns, the client with this text. */
 static void assert_broken(struct talk *t, int64_t since_ns, int64_t within_ns, const char *text)
 {
 	assert_true(t->closed && t->server_closed);
@@ -157,7 +158,7 @@ static void assert_broken(struct talk *t, int64_t since_ns, int64_t within_ns, c
 	assert_true(t->disorder == 0);
 }
 
-/* --- Cuts: ways (bit 0: to the server, bit 1: back) for so long */
+/* --- Cuts: of some ways (bit 0: to the server, bit 1: back), for some time */
 
 struct cut {
 	uint32_t ways;
@@ -189,8 +190,8 @@ static void fall_silent(void *arg)
 {
 	struct talk *t = talk_begin(4);
 	const int64_t begin = cut_for(t, arg);
-	assert_broken(t, begin, DEAD_NS, ""); /* or a reset: the other end may have noticed first */
-	assert_true(t->heard < t->sent);      /* what was under way is lost */
+	assert_broken(t, begin, DEAD_NS, ""); /* or a reset, if the other end noticed first */
+	assert_true(t->heard < t->sent);      /* data in flight is lost */
 }
 
 static void run(uint64_t seed, void (*fn)(void *arg), void *arg)
@@ -214,7 +215,7 @@ static void test_a_long_cut_breaks_in_time(void **state)
 			run(seed, fall_silent, &(struct cut){ways, 20 * SIM_S});
 }
 
-/* --- Processes that stop and die */
+/* --- Processes that stop or die */
 
 static void stop_shortly(void *arg)
 {
@@ -304,7 +305,7 @@ static void test_processes_stop_and_die(void **state)
 	}
 }
 
-/* --- Calls that are late */
+/* --- Late calls */
 
 enum { CALLS = 60 };
 
@@ -346,7 +347,7 @@ static void be_late(void *arg)
 	node_start(client, call_many, late);
 	while (late->answered + late->timed_out + late->other < CALLS)
 		thread_sleep(10 * SIM_MS);
-	thread_sleep(SIM_S); /* the last answers come to nobody */
+	thread_sleep(SIM_S); /* nobody waits for the last answers */
 }
 
 static void test_calls_may_be_late(void **state)

@@ -1,5 +1,6 @@
-/* The transport: loops, servers, channels and unary calls over the network (stream.c has the streams). It does what rpc_memory.c does, with ends that live in
- * processes of their own, and messages that are copied from one to the other. */
+/* The transport: loops, servers, channels and unary calls over the network; streams are in
+ * stream.c. It corresponds to rpc_memory.c, except that the two ends are in different processes,
+ * and messages are copied between them. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static void sim_server_close(struct rpc_server *server)
 	listener_remove(server);
 }
 
-/* Nothing to cut: each end of a stream was told to close. */
+/* Nothing to cut: each stream end was told to close. */
 static void sim_server_cut(struct rpc_server *server)
 {
 	(void)server;
@@ -100,7 +101,7 @@ static void sim_server_free(struct rpc_server *server)
 
 struct sim_channel {
 	struct rpc_channel base;
-	struct connection *connection; /* the last one; NULL before the first */
+	struct connection *connection; /* the latest; NULL before the first */
 };
 
 static struct rpc_channel *sim_channel_create(struct rpc *rpc)
@@ -142,7 +143,7 @@ struct attempt {
 	struct rpc_timer deadline;
 };
 
-/* Ends it and frees it. */
+/* Ends the attempt and frees it. */
 static void attempt_end(struct attempt *a, weir_status status, const char *text, bool silent, struct message *reply)
 {
 	struct rpc_client_call *call = a->call;
@@ -258,7 +259,7 @@ bool server_admit(struct rpc_server *server, struct packet *p)
 	}
 	p->slot = &server->slots[s->next_slot++ % server->slots_count];
 	if (p->kind == PACKET_OPEN)
-		f->end[SERVER].loop = p->slot->loop; /* a call's end hears nothing more */
+		f->end[SERVER].loop = p->slot->loop; /* a call's end gets no more packets */
 	machine_for(f->connection->node[SERVER]);
 	rpc_loop_post(p->slot->loop, p->kind == PACKET_OPEN ? stream_begin : take_request, p);
 	machine_for(NULL);

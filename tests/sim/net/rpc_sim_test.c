@@ -1,4 +1,5 @@
-/* The suite of rpc_conformance.c over the simulated network, in several worlds: from one message under way at a time to many, with packets in any order. */
+/* Runs the suite of rpc_conformance.c over the simulated network, in several worlds: from one
+ * message in flight at a time to many, with packets in any order. */
 #include <stdio.h>
 
 #include "tests/sim/net/network.h"

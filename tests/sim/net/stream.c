@@ -1,5 +1,7 @@
-/* Streams: each end is an object of its own process. A sender has up to `window` messages under way; the receiver says when it has taken one, so that one that
- * has paused stops its peer. What has arrived waits in the inbox; an orderly end waits there behind the messages that came before it, a cancellation does not. */
+/* Streams. Each end is an object of its own process. A sender has up to `window` messages in
+ * flight. The receiver reports each message it takes, so a paused receiver stops its peer. Arrived
+ * messages wait in the inbox. An orderly end waits behind the messages before it; a cancellation
+ * does not wait. */
 #include <stdlib.h>
 
 #include "tests/sim/net/internal.h"
@@ -9,8 +11,8 @@ struct sim_stream {
 	struct flow *flow;
 	enum side side;
 	bool reading;       /* may deliver the next message */
-	bool delivering;    /* is in advance() */
-	bool sent_owed;     /* the base waits to hear that its message was sent */
+	bool delivering;    /* inside advance() */
+	bool sent_owed;     /* the base still waits for on_sent of its message */
 	uint32_t under_way; /* messages that the peer has not taken */
 	struct packet *first, **last;
 };
@@ -31,7 +33,8 @@ struct rpc_stream *sim_stream_create(struct rpc_channel *channel)
 	struct sim_stream *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
-	init(s, flow_create(RPC_PUSH_STREAM, channel->loop, s, deliver), CLIENT); /* its method is told when it starts */
+	/* The start sets the method. */
+	init(s, flow_create(RPC_PUSH_STREAM, channel->loop, s, deliver), CLIENT);
 	s->reading = true;
 	return &s->base;
 }
@@ -155,7 +158,7 @@ static struct packet *pop(struct sim_stream *s)
 	return p;
 }
 
-/* Delivers what may be. */
+/* Delivers all messages that may be delivered now. */
 static void advance(struct sim_stream *s)
 {
 	s->delivering = true;

@@ -1,13 +1,13 @@
-/* What must hold, whatever the faults. */
+/* The invariants, independent of the faults. */
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "tests/sim/replica/explorer.h"
 
-/* What was ever committed, by index, and what was acknowledged. */
+/* Entries that were ever committed, by index, and whether they were acknowledged. */
 struct committed {
 	struct entry entry;
-	uint64_t state; /* after it */
+	uint64_t state; /* after the entry */
 	bool acknowledged;
 };
 struct history {
@@ -18,7 +18,9 @@ struct history {
 	uint32_t begun_count[PARTITIONS];
 	uint64_t healed[PARTITIONS]; /* `last` when the faults ended */
 	uint32_t losses
-	    [PARTITIONS]; /* of a log's end, since the generation began: crashes that may have taken it, and replicas that have begun anew */
+	    /* Possible losses of a log's end in this generation: crashes and restarts with an empty
+	     * log. */
+	    [PARTITIONS];
 };
 
 struct history *history_create(void)
@@ -53,7 +55,7 @@ void check_rewound(struct sim *s, uint32_t partition)
 	struct history *h = s->history;
 	memset(h->of[partition], 0, sizeof h->of[partition]);
 	h->last[partition] = h->healed[partition] = 0;
-	h->losses[partition] = h->begun_count[partition] = 0; /* its epochs begin at 1 again */
+	h->losses[partition] = h->begun_count[partition] = 0; /* epochs restart at 1 */
 }
 
 static bool copy_is_whole(const struct copy *c)
@@ -66,7 +68,7 @@ static bool entry_equal(const struct entry *a, const struct entry *b)
 	return a->epoch == b->epoch && a->value == b->value;
 }
 
-/* Whether the copy has everything that was ever committed, in its log or applied. */
+/* Whether the copy has every entry that was ever committed, in its log or applied. */
 static bool has_committed(const struct sim *s, const struct copy *c, uint32_t partition, uint64_t *missing)
 {
 	const struct history *h = s->history;
@@ -78,7 +80,7 @@ static bool has_committed(const struct sim *s, const struct copy *c, uint32_t pa
 	return true;
 }
 
-/* The same, looked at only where it ends. */
+/* The same, but checks only the last entry. */
 static bool has_last_committed(const struct sim *s, const struct copy *c, uint32_t partition)
 {
 	const uint64_t last = s->history->last[partition];
@@ -86,7 +88,7 @@ static bool has_last_committed(const struct sim *s, const struct copy *c, uint32
 	       (last <= c->disk.last && entry_equal(&c->disk.log[last], &s->history->of[partition][last].entry));
 }
 
-/* Committed is in the log of every in-sync replica that is whole. */
+/* The log of every in-sync replica that is whole has all committed entries. */
 static void check_in_sync(struct sim *s, uint32_t partition)
 {
 	const struct replica_record *n = &s->partitions[partition].record;
@@ -166,7 +168,7 @@ void check_begin(struct sim *s, uint16_t node, uint32_t partition, uint64_t epoc
 	if (c->disk.promised < epoch)
 		sim_fail(s, "partition %u: server %u begins epoch %llu and has promised %llu", partition, node, (unsigned long long)epoch,
 		         (unsigned long long)c->disk.promised);
-	/* A primary whose epoch is over already can do no harm, and need not have what later ones have committed. */
+	/* A primary whose epoch has ended is harmless, and may lack later committed entries. */
 	if (s->partitions[partition].record.epoch == epoch && !has_committed(s, c, partition, &missing))
 		sim_fail(s, "partition %u: server %u begins epoch %llu without entry %llu, which is %s", partition, node,
 		         (unsigned long long)epoch, (unsigned long long)missing,
@@ -210,7 +212,7 @@ void check_crashed(struct sim *s, uint32_t partition)
 	s->history->losses[partition]++;
 }
 
-/* It is not whole any more; what it had is counted as lost where it counted for something, in the ISR up to now. */
+/* The replica is no longer whole. Its log counts as a loss if it had all committed entries. */
 void check_reset(struct sim *s, uint16_t node, uint32_t partition)
 {
 	const struct copy *c = &s->nodes[node].copies[partition];

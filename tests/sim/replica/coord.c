@@ -1,4 +1,5 @@
-/* The records. A request may take long, be lost on its way there, or carried out when nobody waits for its answer any more. */
+/* The coordinator's records. A request may take long, get lost on its way, or execute after the
+ * caller gave up. */
 #include "tests/sim/replica/explorer.h"
 
 #define PATIENCE_US 1000000
@@ -53,7 +54,7 @@ void coord_tell(struct sim *s, uint32_t partition)
 	}
 }
 
-/* On the coordinator, whether or not the server that asked still lives. */
+/* Runs at the coordinator, whether or not the server that asked still lives. */
 void coord_on_request(struct sim *s, const struct event *e)
 {
 	struct partition_sim *p = &s->partitions[e->partition];

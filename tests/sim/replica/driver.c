@@ -1,4 +1,4 @@
-/* What the server does around the state machine: it carries out actions, and tells of their ends. */
+/* The server's part around the state machine: executes actions and reports when they end. */
 #include <stdlib.h>
 
 #include "tests/sim/replica/explorer.h"
@@ -97,7 +97,7 @@ static void truncate_above(struct sim *s, uint16_t node, uint32_t partition, uin
 
 static void reset(struct copy *c)
 {
-	c->disk.lossy = true; /* before anything of it goes */
+	c->disk.lossy = true; /* set before the log is cut */
 	c->disk.first = 1;
 	c->disk.last = c->disk.durable = c->disk.base = c->disk.base_state = 0;
 	c->disk.base_epochs.count = 0;
@@ -133,7 +133,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 		check_sent(s, node, partition, &a->message);
 		net_send(s, node, a->member, partition, &a->message, NULL);
 		break;
-	case REPLICA_DO_SHIP: /* after the list */
+	case REPLICA_DO_SHIP: /* shipped after the list */
 		break;
 	case REPLICA_DO_STORE:
 		if (disk_full(s, node))
@@ -174,7 +174,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 	case REPLICA_DO_SNAPSHOT:
 		net_snapshot(s, node, a->member, partition);
 		break;
-	case REPLICA_DO_FETCH: /* snapshots come without being offered */
+	case REPLICA_DO_FETCH: /* snapshots arrive unasked */
 		break;
 	case REPLICA_DO_LOST:
 		check_lost(s, node, partition);
@@ -193,7 +193,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 	}
 }
 
-/* Tells of entries that STORE and BEGIN have put into the log, one run of an epoch after the other. */
+/* Reports entries that STORE and BEGIN put into the log, one run per epoch. */
 static void tell_stored(struct sim *s, uint16_t node, uint32_t partition, uint64_t from)
 {
 	struct copy *c = &s->nodes[node].copies[partition];
@@ -243,7 +243,7 @@ void driver_push(struct sim *s, uint16_t node, uint32_t partition, uint32_t coun
 	driver_run(s, node, partition, NULL);
 }
 
-/* Of the applied entries. */
+/* The epochs of the applied entries. */
 static void epochs_of(const struct copy *c, struct epochs *out)
 {
 	*out = c->disk.base_epochs;
@@ -251,7 +251,7 @@ static void epochs_of(const struct copy *c, struct epochs *out)
 		epochs_begin(out, c->disk.log[i].epoch, i);
 }
 
-/* Rows and header go to disk; the log may lose what nobody needs, and sometimes more. */
+/* Writes rows and header to disk. Drops log entries that nobody needs, and sometimes more. */
 void driver_flush(struct sim *s, uint16_t node, uint32_t partition)
 {
 	struct copy *c = &s->nodes[node].copies[partition];

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* --- Chance */
+/* --- Random choices */
 
 bool sim_chance(struct sim *s, double p)
 {
@@ -86,7 +86,7 @@ static struct event take(struct sim *s)
 	return first;
 }
 
-/* The event is where the queue keeps it: filled in before anything else is scheduled. */
+/* The event stays inside the queue: fill it in before scheduling another one. */
 struct event *sim_schedule(struct sim *s, int64_t delay_us, enum event_kind kind, uint16_t node)
 {
 	return put(s, &(struct event){.at_us = s->now_us + delay_us, .sequence = s->sequence++, .kind = kind, .node = node});
@@ -103,7 +103,7 @@ static void event_release(struct event *e)
 
 /* --- Events */
 
-/* On a partition of a server that is up. */
+/* Handles an event of a partition on a server that is up. */
 static void to_copy(struct sim *s, const struct event *e)
 {
 	struct node *n = &s->nodes[e->node];
@@ -154,7 +154,7 @@ static bool concerns_partition(const struct event *e)
 	return concerns_server(e) && e->kind != EVENT_TICK && e->kind != EVENT_HEARTBEAT && e->kind != EVENT_CRASH;
 }
 
-/* Whether it means anything to anybody still. */
+/* Whether its addressee still exists. */
 static bool is_current(const struct sim *s, const struct event *e)
 {
 	const struct node *n = &s->nodes[e->node];
@@ -203,7 +203,7 @@ static void step(struct sim *s)
 	s->now_us = e.at_us;
 	if (!s->healed && s->now_us >= s->heal_us)
 		faults_heal(s);
-	if (concerns_server(&e) && paused_until > s->now_us) { /* it comes when the process goes on */
+	if (concerns_server(&e) && paused_until > s->now_us) { /* postponed until the process resumes */
 		e.at_us = paused_until;
 		put(s, &e);
 		return;

@@ -1,4 +1,4 @@
-/* What goes wrong, and what is asked meanwhile. Each run has its own mixture, so that the rare ones meet. */
+/* Faults, pushes and moves. Each run mixes them in its own way, so that rare ones coincide. */
 #include "tests/sim/replica/explorer.h"
 
 #define FAULT_US  40000
@@ -11,7 +11,7 @@ static double sometimes(struct sim *s, double odds, double p)
 	return sim_chance(s, odds) ? p * prng_unit(&s->random) : 0;
 }
 
-/* Which kinds this run may meet. */
+/* The kinds that this run may meet. */
 static uint32_t faults_mask(const struct mood *m)
 {
 	const bool kinds[FAULT_KINDS] = {m->loss > 0,
@@ -43,7 +43,7 @@ static uint16_t any_node(struct sim *s)
 	return (uint16_t)prng_below(&s->random, NODES);
 }
 
-/* Where faults strike few, that share partitions, they meet more often. */
+/* Faults meet more often when they strike few servers that share partitions. */
 static uint16_t any_struck(struct sim *s)
 {
 	return (uint16_t)((s->mood.struck_from + prng_below(&s->random, s->mood.struck)) % NODES);
@@ -77,7 +77,8 @@ void faults_choose(struct sim *s)
 	                   .burst = sim_chance(s, 0.5) ? (uint32_t)sim_between(s, 2, BURST_MAX) : 1,
 	                   .memory_log = sim_chance(s, 0.15),
 	                   .sync_store = sim_chance(s, 0.15)};
-	/* One that loses its log again and again, others that stop, full disks, and changes of the record that come late. */
+	/* A mixture: one server loses its log repeatedly, others stop, disks fill up, and changes of
+	 * records come late. */
 	if (sim_chance(s, 0.3)) {
 		m->frail = any_node(s);
 		m->crash = 0.05 + 0.15 * prng_unit(&s->random);
@@ -104,7 +105,7 @@ void faults_crash(struct sim *s, uint16_t node)
 	sim_schedule(s, sim_between(s, 1000, sim_chance(s, 0.5) ? 200000 : 3000000), EVENT_START, node);
 }
 
-/* Whatever made it crash may still be there. */
+/* The cause of the crash may persist. */
 void faults_start(struct sim *s, uint16_t node)
 {
 	if (s->nodes[node].up)
@@ -130,7 +131,7 @@ static void fill_one(struct sim *s)
 	sim_note(s, "server %u: disk full until %.3f s", node, (double)s->nodes[node].full_until / 1e6);
 }
 
-/* Links break and heal one by one, so that they come back in no order. */
+/* Links break and heal one by one, so that they recover in any order. */
 static void change_link(struct sim *s)
 {
 	const uint16_t from = any_struck(s), to = any_struck(s);
@@ -146,7 +147,7 @@ static void change_link(struct sim *s)
 	sim_note(s, "link %u to %u is %s", from, to, s->cut[from][to] ? "cut" : "whole");
 }
 
-/* Its primary has asked for it on behalf of who it was. */
+/* Crashes the server, so that the primary's request is about a former incarnation. */
 bool faults_at_growth(struct sim *s, uint16_t added)
 {
 	const struct node *n = &s->nodes[added];
@@ -156,7 +157,7 @@ bool faults_at_growth(struct sim *s, uint16_t added)
 	return true;
 }
 
-/* And what it lacks is on its way for long. */
+/* Delays the entries that the follower lacks. */
 void faults_at_establish(struct sim *s, uint16_t primary, uint16_t follower)
 {
 	if (!s->healed && sim_chance(s, s->mood.spite * 0.5))
@@ -184,7 +185,7 @@ static void move_one(struct sim *s)
 	}
 }
 
-/* Another server gets a replica. */
+/* Moves a replica to another server. */
 static void host_one(struct sim *s)
 {
 	const uint32_t partition = (uint32_t)prng_below(&s->random, PARTITIONS);

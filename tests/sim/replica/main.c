@@ -1,5 +1,8 @@
-/* replica_explorer [--seed N] [--seeds COUNT] [--seconds S] [--trace]: runs seeds N, N + 1, ... and says what they met. Exits 1 at the first that breaks
- * an invariant, with the seed that shows it again. Without arguments: what `make test` runs, a few seconds, and that a seed repeats itself. */
+/* replica_explorer [--seed N] [--seeds COUNT] [--seconds S] [--trace]
+ *
+ * Runs seeds N, N + 1, ... and prints figures. Exits 1 at the first violation, with the seed that
+ * repeats it. Without arguments it runs a few seconds and checks that a seed repeats itself, as in
+ * `make test`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +41,8 @@ static bool parse(struct plan *p, int argc, char **argv)
 /* Sums over all runs. */
 struct totals {
 	uint64_t events, commits, begins, crashes, snapshots, truncations, moves, rewinds;
-	uint32_t combinations;       /* of kinds of faults */
-	bool met[1u << FAULT_KINDS]; /* by combination */
+	uint32_t combinations;       /* number of combinations of fault kinds */
+	bool met[1u << FAULT_KINDS]; /* [combination] */
 };
 
 static void add(struct totals *t, const struct sim *s)

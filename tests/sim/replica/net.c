@@ -1,4 +1,4 @@
-/* Messages on their way: lost, late, twice, out of order, in one direction only. */
+/* Messages in flight: lost, late, repeated, out of order, in one direction only. */
 #include <stdlib.h>
 
 #include "tests/sim/replica/explorer.h"

@@ -1,4 +1,4 @@
-/* A server: what it finds when it starts, what is left when it dies. */
+/* A server: its state at a start and after a crash. */
 #include "tests/sim/replica/explorer.h"
 
 static void found(const struct sim *s, const struct disk_copy *d, struct replica_found *out)
@@ -64,7 +64,7 @@ static void disk_clear(struct disk_copy *d, bool lossy)
 	d->lossy = lossy;
 }
 
-/* The machine goes: of what was not synced, a part is left. */
+/* A machine crash keeps only a part of the unsynced data. */
 static void copy_lose(struct sim *s, uint32_t partition, struct disk_copy *d)
 {
 	if (s->mood.memory_log) {
@@ -113,7 +113,7 @@ void partition_rewind(struct sim *s, uint32_t partition)
 	s->count.rewinds++;
 	check_rewound(s, partition);
 	p->record.revision++;
-	p->record.epoch = 0; /* of the new generation */
+	p->record.epoch = 0; /* new generation */
 	p->record.primary = MEMBER_NONE;
 	p->record.isr.count = 0;
 	for (uint16_t i = 0; i < NODES; i++) {

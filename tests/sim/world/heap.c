@@ -1,4 +1,5 @@
-/* Memory that dies with its process: what a node's threads allocate is noted, and freed when the node is killed. What they free in time is forgotten. */
+/* Memory that dies with its process. Records the allocations of a node's threads, and frees them
+ * when the node is killed. */
 #include <jansson.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include "tests/sim/world/internal.h"
 
 struct piece {
-	uintptr_t at;  /* 0: the slot was never used; GONE: it was */
-	size_t mapped; /* by pages_map; 0: by malloc */
+	uintptr_t at;  /* 0: the slot was never used; GONE: it is free again */
+	size_t mapped; /* size of a pages_map block; 0: from malloc */
 	struct node *owner;
 };
 #define GONE 1u
@@ -111,7 +112,8 @@ static void heap_kill(void *arg, struct node *n, enum node_death how)
 
 void heap_begin(void)
 {
-	json_set_alloc_funcs(__wrap_malloc, __wrap_free); /* a library that is not linked here asks the system by itself */
+	/* --wrap does not reach calls inside a shared library. */
+	json_set_alloc_funcs(__wrap_malloc, __wrap_free);
 	node_watch_deaths(heap_kill, NULL);
 }
 
@@ -159,7 +161,7 @@ static void own_free(void *data, void *p)
 	__wrap_free(p);
 }
 
-/* The library would free by itself what we allocated. */
+/* The library would free our allocations with its own free(). */
 void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator)
 {
 	static ProtobufCAllocator own = {.alloc = own_alloc, .free = own_free};

@@ -1,4 +1,4 @@
-/* Machines: each has clocks of its own, entropy of its own, and a process at a time. */
+/* Machines. Each has its own clocks and entropy, and at most one process at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct node *node_create(const char *name)
 	struct node *n = world_alloc(sizeof *n);
 	snprintf(n->name, sizeof n->name, "%s", name);
 	n->index = nodes.count;
-	n->mono_ns = world_between(1, 100000) * SIM_S; /* up since */
+	n->mono_ns = world_between(1, 100000) * SIM_S; /* time since boot */
 	n->since_ns = world_now();
 	n->wall_offset_ns = WALL_BEGIN_NS + world_between(-500, 500) * SIM_MS - n->mono_ns;
 	prng_seed(&n->entropy, prng_mix(world_seed(), n->index, 1));

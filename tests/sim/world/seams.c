@@ -1,5 +1,6 @@
-/* What production code calls of pthreads, clocks and entropy, when the linker sends it here (-Wl,--wrap). A lock and a condition keep what they need in the
- * caller's own pthread_mutex_t and pthread_cond_t, for which all zeros (the static initialisers) is a good beginning. */
+/* Replacements of pthreads, clocks and entropy, which the linker puts in place of production code's
+ * calls (-Wl,--wrap). A lock or condition keeps its state in the caller's pthread_mutex_t or
+ * pthread_cond_t. All zeros (the static initialisers) are a valid initial state. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,8 +22,8 @@ struct condition {
 _Static_assert(sizeof(struct lock) <= sizeof(pthread_mutex_t), "it is kept there");
 _Static_assert(sizeof(struct condition) <= sizeof(pthread_cond_t), "it is kept there");
 
-#define EVENT_OWNER UINT64_MAX /* of a lock that an event holds */
-#define YIELD_NS    50000      /* that sched_yield takes */
+#define EVENT_OWNER UINT64_MAX /* owner of a lock taken in an event */
+#define YIELD_NS    50000      /* duration of sched_yield */
 
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
 int __wrap_pthread_join(pthread_t id, void **result);
@@ -77,7 +78,10 @@ int __wrap_pthread_setname_np(pthread_t id, const char *name)
 	return 0;
 }
 
-/* --- Locks. That of a thread which was killed is free: it can only be one that processes share here and would not elsewhere. */
+/* --- Locks
+ *
+ * A killed thread's lock counts as free. Such a lock is shared by simulated processes, which real
+ * processes would not share. */
 
 static struct lock *lock_of(pthread_mutex_t *mutex)
 {
@@ -209,7 +213,9 @@ int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
 	return 0;
 }
 
-/* --- Time and entropy. A thread that asks others to go first lets time pass, too: what it looks at again and again may be an event away. */
+/* --- Time and entropy
+ *
+ * A yield lets time pass, because the thread may poll for the result of an event. */
 
 int __wrap_sched_yield(void)
 {
@@ -251,7 +257,7 @@ pid_t __wrap_getpid(void)
 	return n ? (pid_t)node_pid(n) : 1;
 }
 
-/* All machines share one, as no two processes have the same pid. */
+/* All machines share one, as pids are unique in a world. */
 uint64_t __wrap_process_pid_namespace(void)
 {
 	return 1;

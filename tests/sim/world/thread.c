@@ -1,5 +1,6 @@
-/* Simulated threads: stacks that the scheduler, on the program's own, switches to one at a time. A thread that waits gives its turn back; among those that
- * can run the seed chooses; when none can, the next event runs and time moves to it. */
+/* Simulated threads. Each has a stack, and the scheduler, on the program's stack, switches to one
+ * at a time. A thread that waits gives up its turn. The seed chooses among the ready threads. If no
+ * thread is ready, the next event runs, and time advances to it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -19,19 +20,19 @@ enum { THREADS_MAX = 1u << 16, STACK_BYTES = 1 << 20, STACKS_KEPT = 64 };
 enum state { STATE_READY, STATE_WAITS, STATE_OVER };
 
 struct thread {
-	uint64_t id; /* 1 and more; also its place in `threads` */
+	uint64_t id; /* from 1; also its place in `threads` */
 	struct node *node;
 	enum state state;
-	ucontext_t context; /* how it begins; then, */
-	jmp_buf place;      /* where it goes on */
+	ucontext_t context; /* initial context; */
+	jmp_buf place;      /* place to resume */
 	bool begun;
 	uint8_t *stack;
-	void *sanitizer; /* AddressSanitizer's own stack, while the thread does not run */
+	void *sanitizer; /* AddressSanitizer's fake stack while the thread does not run */
 	int saved_errno;
 	void *(*fn)(void *arg);
 	void *arg, *result;
-	const void *object; /* that it waits for */
-	uint64_t waits;     /* so far: the clock wakes the wait that it was set for only */
+	const void *object; /* object that it waits for */
+	uint64_t waits;     /* number of waits so far: a timer wakes only its own wait */
 	bool timed_out;
 	uint32_t machine; /* depth of machine_enter */
 };
@@ -46,12 +47,14 @@ static struct {
 	void *sanitizer;
 	const void *scheduler_stack;
 	size_t scheduler_stack_bytes;
-	uint8_t *stacks[STACKS_KEPT]; /* free ones */
+	uint8_t *stacks[STACKS_KEPT]; /* free stacks */
 	uint32_t stacks_count;
-	struct node *event_node; /* machine_for */
+	struct node *event_node; /* set by machine_for */
 } s;
 
-/* --- Stacks. One that is given back may hold what the sanitizer poisoned. */
+/* --- Stacks
+ *
+ * A returned stack may have bytes that the sanitizer poisoned. */
 
 static uint8_t *stack_take(void)
 {
@@ -76,7 +79,10 @@ static void stack_give(uint8_t *stack)
 		munmap(stack, STACK_BYTES);
 }
 
-/* --- Switching. swapcontext asks the kernel for the signal mask each time; nobody here has one of his own. */
+/* --- Switching
+ *
+ * setjmp saves a system call: swapcontext sets the signal mask each time, and no thread here has
+ * one of its own. */
 
 static void change_stack(jmp_buf *from, jmp_buf *to)
 {
@@ -158,7 +164,9 @@ struct thread *thread_create(struct node *n, void *(*fn)(void *arg), void *arg)
 	t->context.uc_stack.ss_size = STACK_BYTES;
 	makecontext(&t->context, thread_main, 0);
 	t->context.uc_stack =
-	    (stack_t){0}; /* nobody reads it but AddressSanitizer, which would wipe its notes about the stack at each switch */
+	    /* Only AddressSanitizer reads it. It would clear its notes about the stack at each
+	     * switch. */
+	    (stack_t){0};
 	make_ready(t);
 	return t;
 }
@@ -307,7 +315,7 @@ void threads_kill(struct node *n)
 	}
 }
 
-/* One of those that can run, by chance; NULL: none can. */
+/* Chooses a random ready thread; NULL: none is ready. */
 static struct thread *choose(void)
 {
 	uint32_t able = 0;

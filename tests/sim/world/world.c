@@ -1,4 +1,4 @@
-/* Time and what happens in it: a heap of events ordered by time, then by a number that the seed draws. */
+/* Time and events: a heap ordered by time, then by a number that the seed draws. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct event {
 	void *arg;
 };
 
-struct block { /* before what world_alloc returns */
+struct block { /* header of a block that world_alloc returns */
 	struct block *prev, *next;
 };
 _Static_assert(sizeof(struct block) == 16, "what follows it is aligned");
@@ -28,7 +28,7 @@ static struct {
 	struct block blocks;
 } w;
 
-/* --- Memory of the world. posix_memalign is nobody's seam: it is the system's own. */
+/* --- Memory of the world: posix_memalign is not wrapped, so it is the system's own. */
 
 void *world_alloc(size_t bytes)
 {
@@ -60,7 +60,7 @@ static void blocks_free(void)
 		world_free(w.blocks.next + 1);
 }
 
-/* --- Chance, and the trace */
+/* --- Random choices, and the trace */
 
 struct prng *world_random(void)
 {

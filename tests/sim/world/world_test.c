@@ -1,4 +1,5 @@
-/* Time, threads, nodes: that production code gets from the world what it would get from a system, and that a seed says it all. */
+/* Time, threads, nodes: the world behaves as a system would towards production code, and the seed
+ * alone decides. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -99,7 +100,8 @@ static void wait_an_hour(void *arg)
 	pthread_mutex_unlock(&lock);
 	pthread_cond_destroy(&never);
 	assert_in_range(clock_ns(clock_system()) - end, 0, 1000);
-	assert_in_range(world_now(), 3500 * SIM_S, 3700 * SIM_S); /* the node's clock runs a little too fast */
+	/* The node's clock runs slightly fast. */
+	assert_in_range(world_now(), 3500 * SIM_S, 3700 * SIM_S);
 }
 
 static void skewed_hour(void *arg)
@@ -131,7 +133,8 @@ struct ticking {
 static void tick(void *arg)
 {
 	struct ticking *t = arg;
-	t->memory = malloc(1 << 20); /* nobody frees it but the node's death: LeakSanitizer would tell */
+	/* Only the node's death frees it; LeakSanitizer would report a leak. */
+	t->memory = malloc(1 << 20);
 	memset(t->memory, 1, 1 << 20);
 	for (;;) {
 		thread_sleep(10 * SIM_MS);

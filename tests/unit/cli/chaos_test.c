@@ -1,4 +1,5 @@
-/* The list of a seed, who is spared, and what is done to real processes: shell scripts stand where servers and workers would. */
+/* The event list of a seed, the spared servers, and the signals to real processes. Shell scripts
+ * stand in for servers and workers. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static void a_seed_gives_one_list(void **state)
 			assert_true(kinds[i][k] > EVENTS / 8);
 }
 
-/* Which servers are killed in a long list. */
+/* The servers that a long list kills. */
 static uint32_t killed_servers(uint32_t replicas, enum log_place log)
 {
 	const struct job job = job_of(replicas, log);
@@ -144,7 +145,7 @@ static void close_scene(struct scene *s)
 	free(s);
 }
 
-/* The letter that the process has in /proc, once it is the wanted one. */
+/* The state letter of the process in /proc, as soon as it is the wanted one. */
 static char state_of(pid_t pid, char wanted)
 {
 	char path[64], letter = 0;
@@ -160,7 +161,7 @@ static char state_of(pid_t pid, char wanted)
 	return letter;
 }
 
-/* Time passes until the next event has happened, and is told by whom it hit. */
+/* Advances time until the next event has hit a child, and returns that child. */
 static struct child *await_event(struct scene *s, struct chaos_event *e)
 {
 	*e = s->chaos.next;
@@ -170,7 +171,7 @@ static struct child *await_event(struct scene *s, struct chaos_event *e)
 	return supervisor_child(s->supervisor, e->whom == CHAOS_SERVER ? e->index : SERVERS + e->index);
 }
 
-/* A seed whose list begins so. */
+/* A seed whose list begins with this event. */
 static uint64_t seed_of(enum chaos_whom whom, enum chaos_act act)
 {
 	const struct job job = job_of(2, JOB_LOG_DISK);
@@ -207,7 +208,7 @@ static void who_stands_still_goes_on_in_time(void **state)
 	const struct child *hit = await_event(s, &e);
 	assert_int_equal(state_of(hit->pid, 'T'), 'T');
 	assert_true(chaos_is_pausing(&s->chaos));
-	s->chaos.next_ms = INT64_MAX; /* nobody else */
+	s->chaos.next_ms = INT64_MAX; /* no other event */
 	(void)chaos_tick(&s->chaos, &s->seen, s->now_ms, s->now_ms + e.pause_ms - 1);
 	assert_true(chaos_is_pausing(&s->chaos));
 	(void)chaos_tick(&s->chaos, &s->seen, s->now_ms, s->now_ms + e.pause_ms);
@@ -254,7 +255,7 @@ static void a_server_is_left_alone_until_all_are_well(void **state)
 	s->servers[0] = (struct overview_server){.answered = true, .uptime_ms = WEIR_CHILD_STEADY_MS - 1};
 	assert_false(is_hit(s, 1));
 	s->servers[0].uptime_ms++;
-	assert_false(is_hit(s, 0)); /* seen before it began */
+	assert_false(is_hit(s, 0)); /* hit before the event began */
 	assert_int_equal(chaos_tick(&s->chaos, NULL, 1, s->chaos.next_ms), WEIR_SERVER_NONE);
 	assert_int_equal(chaos_tick(&s->chaos, &s->seen, 1, s->chaos.next_ms - 1), WEIR_SERVER_NONE);
 	assert_true(is_hit(s, 1));

@@ -1,4 +1,4 @@
-/* What is known of a job at the end of each pass, from looks at it that come when they come. */
+/* The points of a job's curve, one per pass, from polls at arbitrary times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,9 +38,9 @@ static void test_passes_that_are_complete(void **state)
 	(void)state;
 	struct overview s = at(JOB_RUNNING, 2, 0);
 	assert_int_equal(curve_complete(&s), 2);
-	s.state = JOB_EVALUATING; /* all of its units are committed */
+	s.state = JOB_EVALUATING; /* all of the pass's units are committed */
 	assert_int_equal(curve_complete(&s), 3);
-	s.units = 0; /* nobody has said yet what there is to do */
+	s.units = 0; /* the ledger does not know the units yet */
 	assert_int_equal(curve_complete(&s), 2);
 	s.state = JOB_FINISHED;
 	assert_int_equal(curve_complete(&s), 3);
@@ -55,7 +55,7 @@ static void test_bytes_are_those_at_the_rows_of_the_pass(void **state)
 	assert_int_equal(c.count, 0);
 	curve_look(&c, &a, &b, 4);
 	is_at(&c, 1, 4, 1000);
-	curve_look(&c, &b, &d, 9); /* two passes at once */
+	curve_look(&c, &b, &d, 9); /* two passes between two polls */
 	is_at(&c, 2, 9, 2000);
 	is_at(&c, 3, 9, 3000);
 	assert_int_equal(c.count, 3);
@@ -77,7 +77,7 @@ static void test_what_is_told_late_is_waited_for(void **state)
 	curve_look(&c, &d, &e, 4);
 	is_at(&c, 2, 3, 2000);
 	assert_int_equal(c.told, 2);
-	curve_end(&c, &e); /* units were given up: of the last pass there were fewer rows */
+	curve_end(&c, &e); /* some units were given up: the last pass has fewer rows */
 	is_at(&c, 3, 4, 2900);
 	curve_free(&c);
 }
@@ -92,10 +92,11 @@ static void test_rows_that_were_told_before_the_pass_was_complete(void **state)
 	curve_look(&c, &a, &b, 2);
 	is_at(&c, 1, 2, 1000);
 	curve_look(&c, &b, &d, 3);
-	curve_look(&c, &d, &e, 4); /* lost work was done again */
+	curve_look(&c, &d, &e, 4); /* lost work is done again */
 	is_at(&c, 2, 4, 2100);
 	curve_free(&c);
-	const struct overview first = at(JOB_FINISHED, 0, 1000); /* all was over before the first look */
+	/* the job ends before the first poll */
+	const struct overview first = at(JOB_FINISHED, 0, 1000);
 	curve_look(&c, NULL, &first, 7);
 	is_at(&c, 1, 7, 1000);
 	curve_free(&c);
@@ -104,7 +105,7 @@ static void test_rows_that_were_told_before_the_pass_was_complete(void **state)
 static void test_a_job_that_goes_back_makes_its_passes_again(void **state)
 {
 	(void)state;
-	struct curve c = {.known = 1}; /* resumed: the first pass is of an earlier run */
+	struct curve c = {.known = 1}; /* a resumed run: the first pass belongs to an earlier one */
 	const struct overview a = at(JOB_RUNNING, 1, 1500), b = at(JOB_RUNNING, 3, 3500), back = at(JOB_RUNNING, 2, 2100),
 	                      again = at(JOB_EVALUATING, 2, 3000);
 	curve_look(&c, NULL, &a, 1);

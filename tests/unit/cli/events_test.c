@@ -1,4 +1,4 @@
-/* What TensorBoard will find: records whose checksums hold, and the scalars of a job as it was looked at. */
+/* The event files that TensorBoard reads: valid checksums, and the scalars of the polled job. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +24,9 @@ enum { FILE_BYTES_MAX = 1 << 16, EVENTS_MAX = 16 };
 struct fixture {
 	char folder[64], path[512];
 	struct events events;
-	Weir__Tensorboard__Event *read[EVENTS_MAX]; /* (count) but for starts of sessions, */
+	Weir__Tensorboard__Event *read[EVENTS_MAX]; /* (count) without session starts */
 	size_t count;
-	int64_t starts[EVENTS_MAX]; /* (starts_count) of which these are the steps */
+	int64_t starts[EVENTS_MAX]; /* (starts_count) the steps of the session starts */
 	size_t starts_count;
 };
 
@@ -65,7 +65,7 @@ static void read_events(struct fixture *f, const uint8_t *bytes, size_t n)
 	}
 }
 
-/* Closes the one file there is, and reads it. */
+/* Closes the only event file and reads it. */
 static void read_back(struct fixture *f)
 {
 	static uint8_t bytes[FILE_BYTES_MAX];
@@ -91,7 +91,7 @@ static void teardown(struct fixture *f)
 	CHECK_OK(run_dir_remove(f->folder, &err), err);
 }
 
-/* NaN: there is none. */
+/* NaN if the event lacks the tag. */
 static double value_of(const Weir__Tensorboard__Event *e, const char *tag)
 {
 	for (size_t i = 0; e->summary && i < e->summary->n_value; i++)
@@ -141,7 +141,8 @@ static void losses_are_means_since_the_look_before(void **state)
 	read_back(&f);
 	assert_int_equal(f.count, 3);
 	assert_true(value_of(f.read[1], "train/loss") == (double)0.7f);
-	assert_true(isnan(value_of(f.read[1], "train/samples_per_s"))); /* since when is not known */
+	/* no earlier poll to compute the speed from */
+	assert_true(isnan(value_of(f.read[1], "train/samples_per_s")));
 	assert_true(value_of(f.read[1], "workers/live") == 2 && value_of(f.read[1], "bytes/pushed") == 5e6);
 	assert_true(value_of(f.read[2], "train/loss") == 0.5);
 	assert_true(value_of(f.read[2], "train/samples_per_s") == 1000);
@@ -157,7 +158,7 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	setup(&f);
 	struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
 	look(&f, &s, 1700000001000);
-	s.evaluated_batches = 8; /* the trainers did not wait */
+	s.evaluated_batches = 8; /* the trainers went on during the evaluation */
 	s.auc = 0.75;
 	s.logloss = 0.5;
 	look(&f, &s, 1700000001001);
@@ -170,7 +171,7 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	look(&f, &s, 1700000001004);
 	s.language = false;
 	s.evaluated_batches = 24;
-	s.auc = s.logloss = NAN; /* scores that were no numbers: no point */
+	s.auc = s.logloss = NAN; /* NaN scores give no point */
 	look(&f, &s, 1700000001005);
 	read_back(&f);
 	assert_int_equal(f.count, 4);
@@ -203,7 +204,8 @@ static void a_language_model_has_curves_of_its_own(void **state)
 	teardown(&f);
 }
 
-/* The job has gone back to a checkpoint: fewer rows than before are no loss, and what was beyond it is to be forgotten. */
+/* After a rewind the row count falls. This is no loss of rows; TensorBoard must forget the steps
+ * beyond the checkpoint. */
 static void a_job_that_goes_back_begins_a_session(void **state)
 {
 	(void)state;
@@ -221,17 +223,18 @@ static void a_job_that_goes_back_begins_a_session(void **state)
 	look(&f, &s, 1700000004000);
 	read_back(&f);
 	assert_int_equal(f.starts_count, 2);
-	assert_int_equal(f.starts[0], 10); /* others may have trained before this run */
+	assert_int_equal(f.starts[0], 10); /* earlier runs may have trained before */
 	assert_int_equal(f.starts[1], 5);
 	const Weir__Tensorboard__Event *again = f.read[f.count - 2], *last = f.read[f.count - 1];
-	assert_true(value_of(again, "valid/auc") == 0.75); /* it was forgotten, too */
+	assert_true(value_of(again, "valid/auc") == 0.75); /* written again after the rewind */
 	assert_int_equal(again->step, 5);
 	assert_true(isnan(value_of(last, "train/loss")));
 	assert_int_equal(last->step, 5);
 	teardown(&f);
 }
 
-/* A resumed run finds the last evaluation where it was; one before the START is in an earlier file. */
+/* A resumed run polls the last evaluation again. An evaluation before the START is in an earlier
+ * file. */
 static void an_evaluation_of_an_earlier_file_is_not_written_again(void **state)
 {
 	(void)state;
@@ -250,10 +253,10 @@ static void an_evaluation_of_an_earlier_file_is_not_written_again(void **state)
 	s.batches = 101;
 	s.evaluated_batches = 100;
 	look(&f, &s, 1700000001001);
-	s.generation = 2; /* back to batch 100, whose evaluation is forgotten */
+	s.generation = 2; /* back to batch 100; its evaluation is forgotten */
 	s.batches = 100;
 	look(&f, &s, 1700000001002);
-	s.generation = 3; /* back to 105: the evaluation at 100 stands */
+	s.generation = 3; /* back to batch 105; the evaluation at 100 stands */
 	s.batches = 105;
 	look(&f, &s, 1700000001003);
 	read_back(&f);

@@ -13,7 +13,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* A job that trains 100 rows a second, at a loss of 0.5, seen after so many seconds. */
+/* A job that trains 100 rows a second at a loss of 0.5, polled after `seconds`. */
 static struct overview after(uint64_t seconds)
 {
 	return (struct overview){.generation = 1,
@@ -35,7 +35,7 @@ static void points_are_of_the_time_between_looks(void **state)
 {
 	(void)state;
 	look(10);
-	assert_int_equal(h.points_count, 0); /* nothing is known of the time before */
+	assert_int_equal(h.points_count, 0); /* a first poll has no earlier one to compare with */
 	look(12);
 	look(15);
 	assert_int_equal(h.points_count, 2);
@@ -95,7 +95,7 @@ static void nothing_trained_has_no_loss(void **state)
 	assert_true(h.points[0].rows_per_s == 0);
 }
 
-/* A batch whose loss is no number is no batch without loss. */
+/* A batch with a NaN loss still counts as a batch. */
 static void rows_without_a_loss_are_left_out_of_the_mean(void **state)
 {
 	(void)state;
@@ -119,7 +119,7 @@ static void evaluations_are_kept_once(void **state)
 	for (int64_t ms = 2000; ms < 5000; ms += 1000)
 		history_note(&h, &s, ms);
 	assert_int_equal(h.evaluations_count, 1);
-	s.batches = 1000; /* the trainers are in the next pass but one already */
+	s.batches = 1000; /* the trainers are already in the third pass */
 	s.evaluated_batches = 938;
 	s.auc = NAN;
 	for (int64_t ms = 6000; ms < 9000; ms += 1000)
@@ -131,7 +131,7 @@ static void evaluations_are_kept_once(void **state)
 	history_put(j, &h);
 	char *text = json_text(j);
 	CHECK_CONTAINS(text, "\"auc\":");
-	CHECK_CONTAINS(text, "null"); /* and no NaN, which is no JSON */
+	CHECK_CONTAINS(text, "null"); /* JSON has no NaN */
 	assert_int_equal(json_list_length(j, "evaluations"), 2);
 	assert_int_equal(json_list_length(j, "curve"), 6);
 	free(text);

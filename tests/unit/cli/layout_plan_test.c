@@ -1,4 +1,5 @@
-/* Plans of moves: what they leave where, how many they are, and that no partition ever has fewer replicas. */
+/* Plans of moves: the resulting layout, the number of moves, and that no partition ever loses
+ * replicas. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ struct scene {
 	struct layout_plan plan;
 };
 
-/* The replicas of partitions lie on the first `used` servers, evenly. */
+/* The partitions' replicas are spread evenly over the first `used` servers. */
 static struct scene *scene_open(uint32_t servers, uint32_t used, uint32_t replicas)
 {
 	struct scene *s = calloc(1, sizeof *s);
@@ -57,7 +58,7 @@ static void plan_rebalance(struct scene *s)
 	CHECK_OK(layout_plan_rebalance(&s->plan, &s->now, &err), err);
 }
 
-/* What the servers make of a plan. */
+/* Applies a plan as the servers do. */
 static void carry_out(struct scene *s)
 {
 	struct layout *l = &s->now;
@@ -69,7 +70,8 @@ static void carry_out(struct scene *s)
 		p->hosts = p->in_sync = g->hosts;
 		for (uint32_t k = 0; k < g->missing.count; k++)
 			member_set_remove(&p->in_sync, g->missing.ids[k]);
-		if (g->primary == MEMBER_NONE && !member_set_has(&p->in_sync, p->primary)) /* another one is by itself */
+		/* the election of another primary is automatic */
+		if (g->primary == MEMBER_NONE && !member_set_has(&p->in_sync, p->primary))
 			p->primary = p->in_sync.ids[0];
 		else if (g->primary != MEMBER_NONE)
 			p->primary = g->primary;
@@ -96,13 +98,13 @@ static void a_move_takes_the_primarys_place(void **state)
 	(void)state;
 	struct scene *s = scene_open(3, 3, 2);
 	weir_error err = {0};
-	plan_move(s, 0, 2); /* of 0 and 1 */
+	plan_move(s, 0, 2); /* away from servers 0 and 1 */
 	assert_int_equal(s->plan.count, 1);
 	assert_true(s->plan.goals[0].primary == 2 && member_set_has(&s->plan.goals[0].hosts, 1));
 	carry_out(s);
 	plan_move(s, 0, 2);
 	assert_int_equal(s->plan.count, 0);
-	plan_move(s, 0, 1); /* a replica */
+	plan_move(s, 0, 1); /* for a replica */
 	assert_true(s->plan.goals[0].primary == 1 && member_set_equal(&s->plan.goals[0].hosts, &s->now.partitions[0].hosts));
 	assert_int_equal(layout_plan_move(&s->plan, &s->now, PARTITIONS, 1, &err), WEIR_E_NOT_FOUND);
 	s->now.lives[0] = false;
@@ -146,7 +148,8 @@ static void added_servers_get_their_share_in_few_moves(void **state)
 	carry_out(s);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_loads(s, i, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4, PARTITIONS / 4 - 1, PARTITIONS / 4 + 1);
-	assert_in_range(s->plan.count, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4 + 3); /* replicas that must move; a few roles */
+	/* the replicas that must move, and a few roles */
+	assert_in_range(s->plan.count, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4 + 3);
 	plan_rebalance(s);
 	assert_int_equal(s->plan.count, 0);
 	scene_close(s);
@@ -168,7 +171,7 @@ static void the_ledger_moves_like_a_partition(void **state)
 	(void)state;
 	struct scene *s = scene_open(4, 4, 2);
 	weir_error err = {0};
-	plan_move(s, LAYOUT_LEDGER, 3); /* of 0 and 1 */
+	plan_move(s, LAYOUT_LEDGER, 3); /* away from servers 0 and 1 */
 	assert_int_equal(s->plan.count, 1);
 	carry_out(s);
 	assert_true(s->now.ledger.primary == 3 && member_set_has(&s->now.ledger.hosts, 1) &&
@@ -186,13 +189,13 @@ static void the_ledger_moves_like_a_partition(void **state)
 static void a_drained_server_gives_the_ledger_away(void **state)
 {
 	(void)state;
-	for (uint16_t server = 0; server < 2; server++) { /* its primary; a replica */
+	for (uint16_t server = 0; server < 2; server++) { /* 0: its primary; 1: a replica */
 		struct scene *s = scene_open(3, 3, 2);
 		plan_drain(s, server);
 		assert_int_equal(s->plan.goals[s->plan.count - 1].partition, LAYOUT_LEDGER);
 		carry_out(s);
 		assert_false(member_set_has(&s->now.ledger.hosts, server));
-		plan_rebalance(s); /* which has partitions again, and not the ledger */
+		plan_rebalance(s); /* server 0 or 1 has partitions again, but not the ledger */
 		carry_out(s);
 		assert_loads(s, server, PARTITIONS * 2 / 3, PARTITIONS * 2 / 3, PARTITIONS / 3 - 1, PARTITIONS / 3 + 1);
 		assert_false(member_set_has(&s->now.ledger.hosts, server));
@@ -209,7 +212,8 @@ static void the_ledger_leaves_servers_that_are_gone(void **state)
 	assert_int_equal(s->plan.left[s->plan.left_count - 1].partition, LAYOUT_LEDGER);
 	carry_out(s);
 	assert_true(s->now.ledger.primary == 2 &&
-	            s->now.ledger.hosts.count == 3); /* there is one to take the place of one of the two */
+	            /* a third server can take the place of one of them */
+	            s->now.ledger.hosts.count == 3);
 	assert_true(member_set_has(&s->now.ledger.hosts, 3) && member_set_has(&s->now.ledger.hosts, 1));
 	s->now.lives[0] = true;
 	plan_rebalance(s);
@@ -219,9 +223,9 @@ static void the_ledger_leaves_servers_that_are_gone(void **state)
 	scene_close(s);
 }
 
-/* --- Servers that are gone */
+/* --- Dead servers */
 
-/* It has lost its lease. told: the others have noticed. */
+/* The server has lost its lease. told: the others have noticed. */
 static void end_server(struct layout *l, uint16_t server, bool told)
 {
 	l->lives[server] = false;
@@ -242,7 +246,7 @@ static uint32_t living(const struct layout *l, const struct member_set *of)
 	return n;
 }
 
-/* As many of its replicas as can be are on servers that live. */
+/* As many of the partition's replicas as possible are on living servers. */
 static void assert_revived(const struct scene *s, uint32_t partition, uint32_t servers_living)
 {
 	const struct layout *l = &s->now;
@@ -258,7 +262,8 @@ static void assert_revived(const struct scene *s, uint32_t partition, uint32_t s
 	assert_int_equal(left ? left->servers.count : 0, l->replicas - living(l, &p->hosts));
 }
 
-/* Whoever dies, and whether the others know or not: what is left is even, and a second plan has nothing to do. */
+/* For every set of dead servers, noticed or not: the layout becomes even, and a second plan is
+ * empty. */
 static void replicas_leave_servers_that_are_gone(void **state)
 {
 	(void)state;
@@ -312,12 +317,12 @@ static void nothing_goes_to_servers_that_do_not_answer(void **state)
 	(void)state;
 	struct scene *s = scene_open(4, 3, 2);
 	weir_error err = {0};
-	s->now.silent[3] = true; /* one that was added */
+	s->now.silent[3] = true; /* the added server */
 	plan_rebalance(s);
 	assert_int_equal(s->plan.count, 0);
 	assert_int_equal(layout_plan_move(&s->plan, &s->now, 0, 3, &err), WEIR_E_NOT_FOUND);
 	s->now.silent[3] = false;
-	s->now.silent[0] = true; /* what it has stays, in sync or not */
+	s->now.silent[0] = true; /* its replicas stay, in sync or not */
 	member_set_remove(&s->now.partitions[0].in_sync, 0);
 	s->now.partitions[0].primary = 1;
 	plan_rebalance(s);

@@ -1,4 +1,5 @@
-/* Options of verbs: every kind, both spellings, and errors that name the word and the nearest option. */
+/* Options of verbs: every kind, both spellings, and errors that name the option and the nearest
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Plots are well-formed SVG, equal to the byte to a golden one, and seen on white and on black. */
+/* Plots are well-formed SVG, equal a golden file byte for byte, and are readable on white and
+ * black. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include "cli/core/plot.h"
 #include "common/system/disk.h"
 
-/* --- Enough of XML for what a plot has: tags, attributes in double quotes, text, the five entities. */
+/* --- The XML subset of a plot: tags, attributes in double quotes, text, the five entities. */
 
 enum { DEPTH_MAX = 16, TAG_BYTES_MAX = 32, FILE_BYTES_MAX = 1 << 20 };
 
@@ -88,7 +89,7 @@ static void read_close_tag(struct xml *x)
 	assert_int_equal(*x->at++, '>');
 }
 
-/* Returns how many elements there are. */
+/* Returns the number of elements. */
 static unsigned well_formed(const char *text)
 {
 	static const char declaration[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -134,7 +135,7 @@ static struct plot small(struct plot_line lines[3])
 	                     .lines_count = 3};
 }
 
-/* WEIR_GOLDEN_WRITE=1 writes it anew. */
+/* WEIR_GOLDEN_WRITE=1 rewrites the golden file. */
 static void test_a_small_plot_is_the_golden_one(void **state)
 {
 	(void)state;
@@ -160,7 +161,7 @@ static void test_it_is_well_formed_and_has_all_there_is(void **state)
 	char *text = plot_svg(&p);
 	assert_true(well_formed(text) > 20);
 	assert_int_equal(count(text, "<polyline "), 3);
-	assert_int_equal(count(text, "<circle "), 5); /* none of the faint line */
+	assert_int_equal(count(text, "<circle "), 5); /* the faint line has no points */
 	assert_int_equal(count(text, ">fp32</text>"), 1);
 	assert_int_equal(count(text, ">int8 &amp; &lt;top-k&gt;</text>"), 1);
 	assert_int_equal(count(text, "a &lt; b"), 2);
@@ -171,7 +172,7 @@ static void test_it_is_well_formed_and_has_all_there_is(void **state)
 	free(text);
 }
 
-/* The vertical lines of the grid, which are as many as the ticks of the x axis. */
+/* The vertical grid lines, one per tick of the x axis. */
 static unsigned x_ticks(const double *x, uint32_t n, bool log)
 {
 	static const double y[] = {1, 2, 3};
@@ -225,7 +226,7 @@ static void test_points_that_cannot_be_shown_are_left_out(void **state)
 	free(text);
 }
 
-/* Beyond the colours that there are, lines are dashed: no two are drawn alike. */
+/* After the palette's last colour, lines are dashed: no two look alike. */
 static void test_lines_can_be_told_apart(void **state)
 {
 	(void)state;
@@ -238,7 +239,8 @@ static void test_lines_can_be_told_apart(void **state)
 	const struct plot p = {.title = "", .x_label = "", .y_label = "", .lines = lines, .lines_count = LINES};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	const char *at = strstr(text, "<path "); /* the axes; the legend's follow */
+	/* the first path is the axes; the legend's paths follow */
+	const char *at = strstr(text, "<path ");
 	for (uint32_t i = 0; i < LINES; i++) {
 		at = strstr(at + 1, "<path ");
 		assert_non_null(at);

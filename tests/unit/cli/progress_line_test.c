@@ -1,4 +1,4 @@
-/* The live line: what it says, that it fits, and what becomes of it off a terminal. */
+/* The progress line: its contents, its width, and its plain form when the output is no terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,17 +45,17 @@ static void test_the_line_says_everything(void **state)
 	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_null(strstr(line, "auc"));
 	s.evaluated_batches = 1000;
-	s.auc = 0; /* the worst there is, and an AUC */
+	s.auc = 0; /* the worst possible AUC is still one */
 	progress_line_format(line, sizeof line, &l, &s, 300);
 	assert_non_null(strstr(line, "auc 0.0000"));
-	s.auc = NAN; /* of one class */
+	s.auc = NAN; /* undefined: all rows have one label */
 	s.logloss = 1.875;
 	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
 	s.language = true;
 	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
-	s.row_tokens = 100; /* of a language model */
+	s.row_tokens = 100; /* a language model */
 	s.row_least_s = 1e-5;
 	s.gradient_norm = 0.75;
 	s.tables = (struct overview_table[]){{.name = "dense", .learning_rate = 3e-4}};
@@ -63,7 +63,7 @@ static void test_the_line_says_everything(void **state)
 	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(
 	    strstr(line, "valid 1.8750, perplexity 6.521, 1.2 M tokens/s, MFU 6.17 %, gradient norm 0.75, lr 0.0003, pushed"));
-	s.inner_rate = 1e-3; /* of the workers' own steps */
+	s.inner_rate = 1e-3; /* local SGD */
 	progress_line_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "gradient norm 0.75, lr 0.001, pushed"));
 	s.gradient_norm = 0;
@@ -98,7 +98,7 @@ static void test_the_bar_and_the_rest_are_of_the_whole_run(void **state)
 		progress_line_format(line, sizeof line, &l, &s, 300);
 		line[strlen(cases[i].line)] = '\0';
 		assert_string_equal(line, cases[i].line);
-		progress_line_format(line, sizeof line, &l, &s, 0); /* of a plain line neither */
+		progress_line_format(line, sizeof line, &l, &s, 0); /* a plain line omits it too */
 		assert_null(strstr(line, " left"));
 	}
 }
@@ -108,18 +108,18 @@ static void test_the_rest_is_told_by_what_this_run_has_done(void **state)
 	(void)state;
 	FILE *out = tmpfile();
 	struct progress_line l;
-	struct overview s = half_way(); /* as a run that is resumed finds it */
+	struct overview s = half_way(); /* the first poll of a resumed run */
 	progress_line_init(&l, out, "xterm");
 	progress_line_show(&l, &s, 1000, true);
 	assert_true(l.left_s == 0);
-	s.committed = 70; /* an eighth of the job in 10 s: three eighths are left */
+	s.committed = 70; /* an eighth of the job in 10 s; three eighths are left */
 	progress_line_show(&l, &s, 11000, true);
 	assert_float_equal(l.left_s, 30, 1e-9);
-	s.pass = 0; /* it goes back to a checkpoint */
+	s.pass = 0; /* a rewind */
 	s.committed = 0;
 	progress_line_show(&l, &s, 12000, true);
 	assert_true(l.left_s == 0);
-	s.committed = 24; /* a tenth in 2 s */
+	s.committed = 24; /* a tenth of the job in 2 s */
 	progress_line_show(&l, &s, 14000, true);
 	assert_float_equal(l.left_s, 18, 1e-9);
 	fclose(out);
@@ -167,7 +167,8 @@ static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
 	s.rows += 5000;
 	s.loss_rows += 5000;
 	s.loss_sum += 1000;
-	progress_line_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false); /* too early */
+	/* before the plain line's interval has passed */
+	progress_line_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false);
 	progress_line_show(&l, &s, 1000 + LIVE_PLAIN_MS, false);
 	progress_line_note(&l, "worker-%d is gone", 1);
 	progress_line_end(&l);

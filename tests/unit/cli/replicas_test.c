@@ -1,4 +1,4 @@
-/* What is said of partitions that go on at other servers. */
+/* The messages about partitions that fail over to other servers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static void close_scene(struct scene *s)
 	free(s);
 }
 
-/* What the next look says, at a time. */
+/* The message of the next poll, at `now_ms`. */
 static const char *look(struct scene *s, int64_t now_ms)
 {
 	fflush(s->out);
@@ -130,7 +130,7 @@ static void where_the_ledger_goes_on_is_said_once(void **state)
 	close_scene(s);
 }
 
-/* One that was added has gone for good; what it had was moved away before, or after. */
+/* An added server is gone for good. Its replicas were moved away before, or move after. */
 static void a_server_without_copies_is_not_missed(void **state)
 {
 	(void)state;
@@ -145,7 +145,7 @@ static void a_server_without_copies_is_not_missed(void **state)
 	for (uint32_t p = 0; p < PARTITIONS; p++) {
 		assert_string_equal(look(s, 1000 + p), "");
 		place(s, p, p % 2, 2, REPLICAS);
-		if (p % 2) /* behind it is the one that is gone */
+		if (p % 2) /* the dead server is the one behind */
 			s->partitions[p].in_sync[1] = 0;
 	}
 	assert_non_null(strstr(look(s, 2000), "all 6 partitions, and the ledger, have 2 replicas in sync again\n"));
@@ -153,7 +153,7 @@ static void a_server_without_copies_is_not_missed(void **state)
 	close_scene(s);
 }
 
-/* Its primary has not noticed yet. */
+/* The primary has not noticed yet. */
 static void a_copy_that_does_not_answer_does_not_count(void **state)
 {
 	(void)state;
@@ -162,14 +162,14 @@ static void a_copy_that_does_not_answer_does_not_count(void **state)
 	replicas_lost(&s->replicas, 1, 100);
 	answer(s, 1, false);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
-		place(s, p, p % SERVERS ? 2 : 0, 1, REPLICAS); /* 1 is a replica of some, primary of none */
+		place(s, p, p % SERVERS ? 2 : 0, 1, REPLICAS); /* server 1 has replicas and no primary */
 	assert_string_equal(look(s, 250), "");
 	answer(s, 1, true);
 	assert_string_equal(look(s, 500), "all 6 partitions, and the ledger, have 2 replicas in sync again\n");
 	close_scene(s);
 }
 
-/* The server that had it before may not have heard of it. */
+/* The old primary may not know of the new one yet. */
 static void an_older_epoch_moves_nothing(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* The audit finds every kind of disagreement, and the JSON report holds what docs/REPORT.md promises. */
+/* The audit finds every kind of disagreement, and the JSON report matches docs/REPORT.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { PARTITIONS = 3 };
 
-/* Three partitions that agree; sums wrap around. */
+/* Three partitions that agree with the ledger; their sums wrap around. */
 static struct overview agreeing(struct overview_partition p[PARTITIONS])
 {
 	for (unsigned i = 0; i < PARTITIONS; i++)
@@ -244,7 +244,7 @@ static void test_report_as_json(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* A model of text has its loss, in nats and in bits, and none of the figures of clicks. */
+/* A language model has its loss, in nats and in bits, and none of the click metrics. */
 static void test_report_of_a_text(void **state)
 {
 	(void)state;
@@ -298,7 +298,7 @@ static void test_report_of_a_text(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* One of tokens has their speed, what that is of what the devices could do, and how the last steps were. */
+/* A job on tokens has its speed, its share of the devices' peak, and the last steps' statistics. */
 static void test_report_of_tokens(void **state)
 {
 	(void)state;
@@ -346,7 +346,8 @@ static void test_report_of_tokens(void **state)
 	unlink(path);
 }
 
-/* Figures that are undefined are said to be so, with the number of scores that make them so, and no pass is the best by them. */
+/* The report names undefined metrics with the number of scores behind them. No pass is best by
+ * them. */
 static void test_figures_that_are_undefined_are_told(void **state)
 {
 	(void)state;
@@ -386,7 +387,8 @@ static void test_figures_that_are_undefined_are_told(void **state)
 	unlink(path);
 }
 
-/* The figures of a job that was finished before are those of its training; its speed is not this run's. */
+/* The report of a job that had finished before has the training's metrics. Its speed is not this
+ * run's. */
 static void test_a_run_that_trained_nothing_has_no_speed(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Supervision of real processes: small shell scripts stand where the servers and workers would. */
+/* Supervision of real processes. Small shell scripts stand in for servers and workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A program in the fixture's folder that runs `script`; $1 is its first argument. */
+/* Adds a program in the fixture's folder that runs `script`. $1 is its first argument. */
 static struct child *add(struct fixture *f, enum child_role role, const char *name, const char *script)
 {
 	char path[160];
@@ -71,7 +71,7 @@ static struct child *wait_end(struct fixture *f)
 	return c;
 }
 
-/* The last argument is the ready descriptor: sh gets it as $2 of `--ready-fd N`. */
+/* The last argument is the ready descriptor: sh gets N of `--ready-fd N` as $2. */
 #define READY "echo \"READY unix:/tmp/x.sock\" >&$2\n"
 
 static void test_ready_line_gives_the_address(void **state)
@@ -122,7 +122,7 @@ static void test_a_killed_child_comes_back_and_a_failed_one_is_explained(void **
 {
 	struct fixture *f = *state;
 	char text[256];
-	/* The first life waits to be killed, the second fails of its own. */
+	/* The first process waits to be killed; the second fails by itself. */
 	struct child *c = add(f, CHILD_TRAINER, "worker-0",
 	                      "if [ -e \"$0.again\" ]; then echo 'broken file' >&2; exit 1; fi\n: > \"$0.again\"; exec sleep 60");
 	assert_int_equal(child_start(f->supervisor, c, false, &f->err), WEIR_OK);
@@ -191,7 +191,7 @@ static void test_a_deaf_child_is_killed(void **state)
 	assert_true(child_killed(c));
 }
 
-/* The kernel kills the children of a supervisor that dies without a word. */
+/* The kernel kills the children of a supervisor that dies suddenly. */
 static void test_children_die_with_their_parent(void **state)
 {
 	struct fixture *f = *state;
@@ -213,12 +213,12 @@ static void test_children_die_with_their_parent(void **state)
 	close(fds[1]);
 	assert_int_equal(read(fds[0], &grandchild, sizeof grandchild), sizeof grandchild);
 	assert_int_equal(waitpid(parent, NULL, 0), parent);
-	/* Nobody writes to the pipe any more: the end comes when the grandchild, which inherited nothing else of it, is gone too. */
+	/* The read ends once the grandchild is gone too: nothing else holds the pipe's other end. */
 	assert_int_equal(read(fds[0], &byte, 1), 0);
 	int64_t deadline = clock_ms(clock_system()) + PATIENCE_MS;
 	char path[64], stat_text[256] = "";
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)grandchild);
-	for (;;) { /* gone, or a zombie that whoever adopted it has not reaped yet */
+	for (;;) { /* the process is gone, or a zombie that its new parent has not reaped yet */
 		FILE *in = fopen(path, "r");
 		if (!in)
 			break;

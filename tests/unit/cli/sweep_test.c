@@ -1,4 +1,4 @@
-/* The file of a sweep is checked to the key, and what its runs came to is put together over seeds. */
+/* A sweep's file is checked key by key, and its results are aggregated over seeds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,8 @@ static void test_a_file_gives_what_is_to_be_run(void **state)
 	                 WEIR_OK);
 	sweep_sets(s, &s->runs[0], 1, &sets);
 	assert_int_equal(sets.count, 4);
-	assert_string_equal(sets.items[0], "train.passes=3"); /* the run's own comes later, and wins */
+	/* the run's own setting comes later and wins */
+	assert_string_equal(sets.items[0], "train.passes=3");
 	assert_string_equal(sets.items[1], "model.dim=4");
 	sweep_free(s);
 }
@@ -132,7 +133,7 @@ static void test_jobs_are_checked_before_the_first_begins(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *job, *rest, *said[2]; /* none: it is good */
+		const char *job, *rest, *said[2]; /* no sentence: the file is valid */
 	} cases[] = {
 	    {"job: j\ndata: {generate: {rows: 100}}\n", "runs: [{name: a}, {name: b, set: [model.dim=4]}]\n", {NULL}},
 	    {"job: j\ndata: {generate: {rows: 100}}\n",
@@ -210,7 +211,7 @@ static void test_a_result_is_read_from_a_report(void **state)
 	assert_true(r.known && r.value == 0.75 && r.train_s == 2.5);
 	assert_int_equal(r.bytes_pushed, 100);
 	assert_int_equal(r.bytes_pulled, 200);
-	assert_int_equal(r.points_count, 1); /* nobody saw the end of the first pass */
+	assert_int_equal(r.points_count, 1); /* no poll saw the end of the first pass */
 	assert_int_equal(r.points[0].pass, 2);
 	assert_int_equal(r.points[0].rows, 10);
 	assert_int_equal(r.points[0].bytes_pushed, 60);
@@ -227,7 +228,7 @@ static void test_a_result_is_read_from_a_report(void **state)
 	unlink(path);
 }
 
-/* Two seeds of three runs; of the last one only the first is known, of the second run all figures are alike. */
+/* Three runs of two seeds. The last run has only its first seed; the second has equal metrics. */
 static struct sweep compared(struct sweep_result results[6])
 {
 	static struct sweep_point points[6] = {{1, 2, 100, 500, 500, 0.5},   {2, 4, 200, 1000, 1000, 0.75},
@@ -326,8 +327,10 @@ static void test_results_are_written(void **state)
 	static const char *const plots[] = {"metric-bytes.svg", "metric-seconds.svg"};
 	for (unsigned i = 0; i < 2; i++) {
 		read_text(dir, plots[i], &text);
-		assert_int_equal(count(text, "<polyline "), 5 + 3);   /* seeds, and runs */
-		assert_int_equal(count(text, "<circle "), 1 + 1 + 1); /* the pass that all seeds have */
+		/* one line per seed, and one per run */
+		assert_int_equal(count(text, "<polyline "), 5 + 3);
+		/* the last pass that all seeds have */
+		assert_int_equal(count(text, "<circle "), 1 + 1 + 1);
 		assert_int_equal(count(text, ">topk</text>"), 1);
 		free(text);
 	}

@@ -1,4 +1,5 @@
-/* Objects in a directory and on an S3 server: one contract, both places. The S3 server is tests/s3/server.py, which checks every signature. */
+/* Objects in a directory and on an S3 server: one contract for both. The S3 server is
+ * tests/s3/server.py, which checks every signature. */
 #include "common/web/blob.h"
 
 #include <errno.h>
@@ -84,7 +85,7 @@ static void what_is_written_is_read_whole_and_in_ranges(void **state)
 	}
 }
 
-/* In pieces of odd sizes; on S3 as a multipart upload. */
+/* Writes in pieces of odd sizes; on S3, this is a multipart upload. */
 static weir_status write_large(struct blob_store *s, const char *name, const uint8_t *data, bool commit, weir_error *err)
 {
 	struct blob_writer *w;
@@ -149,7 +150,7 @@ static weir_status see(void *arg, const char *name, weir_error *err)
 	return WEIR_OK;
 }
 
-/* More than a page of the server. */
+/* More objects than one page of the server's listing. */
 static void a_folder_lists_its_own_objects(void **state)
 {
 	(void)state;
@@ -201,7 +202,8 @@ static void a_server_that_is_down_for_a_moment_is_asked_again(void **state)
 	free(data);
 }
 
-/* The completion of a multipart upload is done, and its answer is lost: asked again, the server knows no such upload. */
+/* The upload's completion succeeds and its answer is lost. A second completion finds no such
+ * upload. */
 static void an_upload_whose_completion_is_not_heard_of_is_there(void **state)
 {
 	(void)state;
@@ -215,7 +217,7 @@ static void an_upload_whose_completion_is_not_heard_of_is_there(void **state)
 	free(data);
 }
 
-/* Of an object in one request, and of one in parts. */
+/* Once for an object in one request, once for one in parts. */
 static void what_a_server_takes_and_does_not_keep_is_not_written(void **state)
 {
 	(void)state;
@@ -286,7 +288,7 @@ static void a_read_only_directory_is_named(void **state)
 	(void)state;
 	struct blob_store *s;
 	weir_error err = {0};
-	if (geteuid() == 0) /* nothing is read-only to root but what no one may write */
+	if (geteuid() == 0) /* file permissions do not stop root */
 		CHECK_OK(blob_open(&s, &(struct blob_options){.place = "/proc/weir"}, &err), err);
 	else
 		CHECK_OK(blob_open(&s, &(struct blob_options){.place = "/weir-checkpoints"}, &err), err);

@@ -1,4 +1,4 @@
-/* certificate.h: what is issued is what it says, and every other file is refused with a sentence that names it. */
+/* certificate.h: issued certificates hold their names; a bad file is refused by its name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static void one_that_is_issued_says_who_it_is(void **state)
 	assert_int_equal(c.who.role, ROLE_WORKER);
 	assert_string_equal(c.who.name, "w7");
 	assert_in_range(certificate_seconds_left(c.certificate, strlen(c.certificate)), 1, 60);
-	for (size_t cut = 0; cut + 40 < strlen(c.certificate); cut += 7) /* behind that nothing is missed but the end's dashes */
+	/* a longer cut removes only dashes of the end line */
+	for (size_t cut = 0; cut + 40 < strlen(c.certificate); cut += 7)
 		assert_int_equal(certificate_seconds_left(c.certificate, cut), 0);
 	assert_int_equal(certificate_seconds_left(c.key, strlen(c.key)), 0);
 	certificates_free(&c);
@@ -96,7 +97,7 @@ static void one_that_has_expired_is_refused_with_its_time(void **state)
 	expect_refused(&f.security, WEIR_E_INVALID, "expired on 20");
 }
 
-/* Beyond 2049 times are written otherwise. */
+/* X.509 writes years from 2050 on in another format. */
 static void how_long_is_told(void **state)
 {
 	static const uint64_t lives[] = {1000, 90 * 86400, 40ull * 365 * 86400};

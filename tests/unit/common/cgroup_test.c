@@ -1,4 +1,4 @@
-/* Limits of control groups, of made up machines. */
+/* Limits of control groups on made-up machines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@ struct machine {
 #define SYS "sys/fs/cgroup"
 
 static const struct machine machines[] = {
-    /* A container's own view of version 2; one of the whole tree; the limit of a group around it. */
+    /* A container's own view of version 2; a view of the whole tree; the limit of an enclosing
+     * group. */
     {{{"proc/self/cgroup", "0::/\n"}, {SYS "/cpu.max", "250000 100000\n"}, {SYS "/memory.max", "1073741824\n"}}, 3, 1 << 30},
     {{{"proc/self/cgroup", "0::/pods/a\n"},
       {SYS "/pods/a/cpu.max", "max 100000\n"},
@@ -32,7 +33,7 @@ static const struct machine machines[] = {
       {SYS "/pods/a/memory.max", "16384\n"}},
      2,
      8192},
-    /* Version 1: the machine's tree, and a container that has its own group as the root. */
+    /* Version 1: the machine's tree, and a container whose root is its own group. */
     {{{"proc/self/cgroup", "5:cpuacct,cpu:/docker/x\n3:memory:/docker/x\n0::/\n"},
       {SYS "/cpuacct,cpu/docker/x/cpu.cfs_quota_us", "150000\n"},
       {SYS "/cpuacct,cpu/docker/x/cpu.cfs_period_us", "100000\n"},

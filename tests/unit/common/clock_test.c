@@ -1,4 +1,4 @@
-/* The system's clock, and one of a test's own behind the same interface. */
+/* The system clock, and a test's own clock behind the same interface. */
 #include "common/base/clock.h"
 #include "tests/cmocka_check.h"
 

@@ -1,4 +1,5 @@
-/* Every variant this CPU has, against known vectors and a bit-by-bit reference on random lengths and alignments. */
+/* Every variant of this CPU against known vectors and a bit-by-bit reference, on random lengths and
+ * alignments. */
 #include "common/base/crc32c.h"
 
 #include <stdlib.h>

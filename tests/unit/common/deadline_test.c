@@ -1,4 +1,3 @@
-/* Waiting until a deadline. */
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "tests/cmocka_check.h"

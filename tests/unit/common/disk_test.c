@@ -1,4 +1,4 @@
-/* Files of the machine: reading, writing, atomic replacement, clear errors. */
+/* Files on the real disk: reading, writing, atomic replacement, clear errors. */
 #include "common/system/disk.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void a_file_is_read_and_written_at_offsets(void **state)
 	d->ops->close(f);
 }
 
-/* The system says that all went well, and nobody will ever read it. */
+/* fsync succeeds, but no name leads to the bytes. */
 static void what_is_synced_to_a_deleted_file_is_not_durable(void **state)
 {
 	(void)state;
@@ -93,7 +93,7 @@ static void a_whole_file_is_replaced_and_read_back(void **state)
 static void a_copy_is_equal(void **state)
 {
 	(void)state;
-	enum { BYTES = (5 << 20) / 2 + 3 }; /* some blocks and a part of one */
+	enum { BYTES = (5 << 20) / 2 + 3 }; /* several blocks and a part of one */
 	struct disk *d = disk_system();
 	weir_error err = {0};
 	char from[256], to[256], *bytes = malloc(BYTES), *copy;
@@ -163,7 +163,7 @@ static void a_file_that_is_rewritten_keeps_the_space_of_two(void **state)
 	}
 	CHECK_OK(d->ops->exchange(d, spare, path, &err), err);
 	CHECK_OK(disk_read_file(d, path, 100, &text, &bytes, &err), err);
-	assert_string_equal(text, "d"); /* the one before */
+	assert_string_equal(text, "d"); /* the text before the exchange */
 	free(text);
 	assert_int_equal(d->ops->exchange(d, in_folder("nothing"), path, &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "cannot exchange");
@@ -240,7 +240,7 @@ static void space_is_reserved_and_given_back(void **state)
 	CHECK_OK(d->ops->sync(f, &err), err);
 	d->ops->drop_cache(f);
 	CHECK_OK(d->ops->size(f, &size, &err), err);
-	assert_true(size == 1 << 20 || size == 4); /* where nothing can be reserved */
+	assert_true(size == 1 << 20 || size == 4); /* 4: a file system that cannot reserve space */
 	CHECK_OK(d->ops->truncate(f, 8, &err), err);
 	CHECK_OK(d->ops->read_at(f, 0, out, sizeof out, &got, &err), err);
 	assert_memory_equal(out, "weir\0\0\0\0", 8);

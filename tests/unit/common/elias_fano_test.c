@@ -1,4 +1,5 @@
-/* Rising numbers: bytes worked out by hand, round trips of every shape through any cut, and damage. */
+/* Sorted numbers: bytes computed by hand, round trips of every shape through any cut, and
+ * damage. */
 #include "common/base/elias_fano.h"
 
 #include <stdlib.h>
@@ -107,7 +108,8 @@ static void round_trip(struct prng *r, const struct shape *s, const uint64_t *nu
 	free(memory);
 }
 
-/* 2 bits and the logarithm of the mean gap, rounded down, and then what that rounding leaves: less than one more each. */
+/* A number takes 2 bits plus the logarithm of the mean gap, rounded down; the rounding costs less
+ * than one bit more. */
 static void check_size(const struct shape *s)
 {
 	const uint64_t each = s->count ? s->most / s->count : 0;
@@ -140,7 +142,7 @@ static void every_shape_comes_back(void **state)
 	free(numbers);
 }
 
-/* Else they are what the numbers that come out are written as. */
+/* Damaged bytes are refused, or the decoded numbers encode to the same bytes. */
 static bool is_refused(const uint8_t *bytes, size_t n, const struct shape *s)
 {
 	uint64_t back[64];

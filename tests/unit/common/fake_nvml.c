@@ -1,4 +1,5 @@
-/* As much of NVML as gpu.c calls: one device that tells everything, one that is not supported in some of it, one that cannot be had. */
+/* The functions of NVML that gpu.c calls. One device reports everything, one lacks some figures,
+ * one cannot be opened. */
 #include <stdio.h>
 #include <string.h>
 

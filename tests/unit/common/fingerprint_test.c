@@ -1,4 +1,4 @@
-/* Fingerprints: texts of lines KEY=VALUE that are compared key by key. */
+/* Fingerprints: lines of KEY=VALUE, compared key by key. */
 #include "common/base/fingerprint.h"
 #include "tests/cmocka_check.h"
 
@@ -48,7 +48,7 @@ static void differences_are_named(void **state)
 	CHECK_CONTAINS(err.text, "--accept KEY");
 }
 
-/* As many as there is room for, and how many there are beyond them. */
+/* The message lists as many keys as fit, then counts the rest. */
 static void many_differences_are_counted(void **state)
 {
 	(void)state;

@@ -1,11 +1,12 @@
-/* Golden values: hashes are in files and on the wire, so they must never change. */
+/* Golden values: files and the wire contain hashes, so they must never change. */
 #include "common/base/hash.h"
 #include "tests/cmocka_check.h"
 
 static void bytes_hash_as_xxh3_does(void **state)
 {
 	(void)state;
-	assert_true(hash_bytes("", 0, 0) == 0x2d06800538d394c2ull); /* XXH3_64bits of nothing, from its specification */
+	/* XXH3_64bits of the empty input, from its specification */
+	assert_true(hash_bytes("", 0, 0) == 0x2d06800538d394c2ull);
 	assert_true(hash_bytes("weir", 4, 0) != hash_bytes("weir", 4, 1));
 	assert_true(hash_bytes("weir", 4, 0) != hash_bytes("wier", 4, 0));
 }
@@ -20,11 +21,11 @@ static void the_128_bit_form_is_canonical(void **state)
 	assert_memory_equal(out, of_nothing, 16);
 }
 
-/* hash_u64 undone: its steps are invertible, so no two words collide. */
+/* The inverse of hash_u64: each step is invertible, so no two words collide. */
 static uint64_t unhash_u64(uint64_t x)
 {
 	uint64_t inverse = 1;
-	for (int i = 0; i < 6; i++) /* Newton: twice as many good bits each time */
+	for (int i = 0; i < 6; i++) /* Newton's iteration doubles the good bits */
 		inverse *= 2 - 0xd6e8feb86659fd93ull * inverse;
 	x ^= x >> 32;
 	x *= inverse;

@@ -51,7 +51,7 @@ static void test_refuses_addresses(void **state)
 	}
 }
 
-/* What a request gets whose Host is this. */
+/* The reply's code for a request with this Host. */
 static unsigned code_for(const struct http_server *s, const char *host)
 {
 	char request[256], reply[4096];
@@ -91,7 +91,8 @@ static void test_answers_by_its_own_names_alone(void **state)
 	assert_int_equal(code_for(s, NULL), 200);
 	http_server_stop(s);
 	assert_int_equal(http_server_start(&s, "0.0.0.0:0", none, page, NULL, &err), WEIR_OK);
-	assert_int_equal(code_for(s, "10.0.0.1:80"), 200); /* a name leads to us, a number is us */
+	/* DNS rebinding needs a name; a number is safe */
+	assert_int_equal(code_for(s, "10.0.0.1:80"), 200);
 	assert_int_equal(code_for(s, "evil.example"), 403);
 	http_server_stop(s);
 }
@@ -102,7 +103,7 @@ static void test_serves_ipv6(void **state)
 	struct http_server *s;
 	weir_error err = {0};
 	if (http_server_start(&s, "[::1]:0", none, page, NULL, &err) == WEIR_E_IO)
-		skip(); /* no IPv6 here */
+		skip(); /* no IPv6 on this machine */
 	assert_int_equal(err.status, WEIR_OK);
 	assert_ptr_equal(strstr(http_server_address(s), "[::1]:"), http_server_address(s));
 	http_server_stop(s);
@@ -135,7 +136,7 @@ static void test_a_head_that_is_too_long(void **state)
 	free(request);
 }
 
-/* Who only holds connections open makes room for who asks. */
+/* A new connection closes the oldest one that is idle. */
 static void test_the_oldest_connection_makes_room(void **state)
 {
 	(void)state;
@@ -148,7 +149,7 @@ static void test_the_oldest_connection_makes_room(void **state)
 		slow[i] = http_begin(http_server_address(s), "GET /met");
 	http_ask(http_server_address(s), "GET /metrics" HTTP_HEAD "\r\n", reply, sizeof reply);
 	assert_ptr_equal(strstr(reply, "HTTP/1.1 200"), reply);
-	http_end(slow[0], reply, sizeof reply); /* it has been closed */
+	http_end(slow[0], reply, sizeof reply); /* the server has closed it */
 	assert_null(strstr(reply, " 200 "));
 	assert_int_equal(write(slow[WEIR_HTTP_CONNECTIONS_MAX - 1], "rics" HTTP_HEAD "\r\n", strlen("rics" HTTP_HEAD "\r\n")),
 	                 strlen("rics" HTTP_HEAD "\r\n"));

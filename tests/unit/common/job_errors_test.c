@@ -1,4 +1,5 @@
-/* Every mistake in a job file is refused with a sentence that says where, which key, what it was and what was expected. */
+/* Every mistake in a job file gives a sentence with the place, the key, the value and the expected
+ * value. */
 #include "common/job/job.h"
 
 #include <stdio.h>
@@ -385,7 +386,7 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_LIMIT,
      {"cluster.coord: names more than 8 endpoints"}},
-    /* What would be said in plain text, and to whom. */
+    /* Secrets and coordinators over plain text. */
     {BASE "cluster: {servers: 2, replicas: 2, coord: 'etcd://127.0.0.1:1,10.0.0.1:2379'}\n",
      NULL,
      WEIR_E_INVALID,
@@ -429,7 +430,7 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_INVALID,
      {"train.device_memory: is '1MiB'; expected a size such as 512MiB or 4GiB, from 64MiB to 1024TiB, or auto"}},
-    /* What does not go together. */
+    /* Keys that exclude each other. */
     {BASE "device: gpu\n", NULL, WEIR_E_INVALID, {"device: is 'gpu'; expected auto, cpu, cuda, cuda:N"}},
     {"job: 'a/b'\ndata: {train: a}\n", NULL, WEIR_E_INVALID, {"bad.yaml:1:6: job: is 'a/b'; expected a name"}},
     {BASE "cluster: {coord: dynamic}\n",
@@ -600,7 +601,7 @@ static void every_mistake_is_told(void **state)
 	}
 }
 
-/* parts: of the sentences, one after the other; nothing else is told. */
+/* Asserts that the sentences are exactly these parts, in order. */
 static void assert_tells(const char *text, const char *const *sets, uint32_t sets_count, const char *const *parts, uint32_t count)
 {
 	weir_error err = {0};

@@ -1,4 +1,5 @@
-/* config/: reference.yaml has every key of the schema with its default and no other; every job file there is good. */
+/* config/: reference.yaml has exactly the schema's keys, each with its default; every job file
+ * there is valid. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void every_file_is_a_good_job(void **state)
 	globfree(&files);
 }
 
-/* Removes the pointers, which differ from one reading to the next. */
+/* Clears the pointers, which differ between two parsed jobs. */
 static void forget_lists(struct job *job)
 {
 	char ***lists[] = {&job->cluster.servers_at, &job->data.train, &job->data.valid, &job->data.test};
@@ -48,13 +49,13 @@ static void the_reference_gives_the_defaults(void **state)
 	assert_int_equal(reference->data.train_count, 1);
 	forget_lists(reference);
 	forget_lists(defaults);
-	/* Both structs began as zeros, so that padding is equal too. */
+	/* Both structs start as zeros, so padding is equal too. */
 	assert_memory_equal(reference, defaults, sizeof *reference);
 	job_free(reference);
 	job_free(defaults);
 }
 
-/* The other way round holds because the file parses: a key that the schema does not have is an error. */
+/* The reverse holds because the file parses: a key outside the schema is an error. */
 static void the_reference_has_every_key(void **state)
 {
 	(void)state;
@@ -69,7 +70,8 @@ static void the_reference_has_every_key(void **state)
 	const struct key *keys = job_schema(&count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (keys[i].type == KEY_LATER)
-			CHECK_CONTAINS(text, strrchr(keys[i].path, '.') + 1); /* in a comment */
+			/* some keys are only in a comment */
+			CHECK_CONTAINS(text, strrchr(keys[i].path, '.') + 1);
 		else if (!r->raws[i].given)
 			fail_msg("config/reference.yaml lacks %s", keys[i].path);
 	}

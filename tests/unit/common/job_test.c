@@ -1,4 +1,5 @@
-/* What a good job file means: defaults, values of every kind, --set, references to the environment. */
+/* The meaning of a valid job file: defaults, values of every kind, --set, references to the
+ * environment. */
 #include "common/job/job.h"
 
 #include <stdio.h>
@@ -64,18 +65,19 @@ static void transformers_read_tokens(void **state)
 	assert_string_equal(job->train.warm_start, "");
 	job_free(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, recompute: layers}\n", NULL, 0);
-	assert_string_equal(job->train.warm_start, "/m"); /* all of its weights are trained */
+	/* full training: the start comes from the base model */
+	assert_string_equal(job->train.warm_start, "/m");
 	assert_int_equal(job->model.recompute, RECOMPUTE_LAYERS);
 	job_free(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {rank: 8, targets: [q_proj, "
 	            "up_proj]}}\n",
 	            NULL, 0);
-	assert_string_equal(job->train.warm_start, ""); /* adapters begin as they do */
+	assert_string_equal(job->train.warm_start, ""); /* new adapters start as their initialization */
 	assert_true(job->model.lora.rank == 8 && job->model.lora.targets_count == 2);
 	assert_string_equal(job->model.lora.targets[1], "up_proj");
 	job_free(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {from: /a}}\n", NULL, 0);
-	assert_string_equal(job->train.warm_start, "/a"); /* or as others left them */
+	assert_string_equal(job->train.warm_start, "/a"); /* or from other adapters */
 	job_free(job);
 }
 
@@ -235,7 +237,7 @@ static void sets_take_quotes_lists_and_maps(void **state)
 	assert_string_equal(job->data.train[1], "c.tsv");
 	assert_int_equal(job->model.kind, MODEL_LR);
 	assert_int_equal(job->model.dim, 4);
-	assert_float_equal(job->model.init_std, 0.5f, 0); /* a map sets the keys that it has */
+	assert_float_equal(job->model.init_std, 0.5f, 0); /* a map sets only its own keys */
 	assert_int_equal(job->model.hidden_count, 0);
 	assert_int_equal(job->train.passes, 3);
 	assert_string_equal(job->run_dir, "runs/#1");
@@ -282,7 +284,7 @@ static void references_are_replaced_from_the_environment(void **state)
 	assert_string_equal(job->data.train[2], "c");
 	assert_int_equal(job->model.dim, 12);
 	job_free(job);
-	/* A value that is overridden needs no environment. */
+	/* An overridden value needs no environment. */
 	const char *sets[] = {"data.train=x"};
 	job = parse("job: x\ndata: {train: '${WEIR_TEST_UNSET}/y'}\n", sets, 1);
 	assert_string_equal(job->data.train[0], "x");
@@ -319,7 +321,7 @@ static void each_table_has_its_own_mode(void **state)
 	job_free(job);
 }
 
-/* What is off is as if it were not there, whatever else the file says of it. */
+/* `off` wins over the other keys of the section. */
 static void a_cache_of_rows_can_be_turned_off(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* JSON value by value: what is there, what is not, keys that are no paths, strings with zero bytes. */
+/* JSON value by value: present and absent keys, keys with dots, strings with zero bytes. */
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
@@ -73,7 +73,7 @@ static void members_come_in_order_until_one_says_enough(void **state)
 	json_destroy(k);
 }
 
-/* Python writes whole numbers of any length: tokenizer_config.json has such a one. */
+/* Python writes integers of any length; some tokenizer_config.json files have one. */
 static void whole_numbers_may_be_long(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Lines for people and for machines, levels, the rate limit, threads. */
+/* Log lines as text and as JSON, levels, the rate limit, threads. */
 #include "common/system/logger.h"
 
 #include <pthread.h>

@@ -54,7 +54,7 @@ struct cut {
 	struct message *m;
 };
 
-/* The same bytes in spans of random sizes, empty ones among them. */
+/* The same bytes in spans of random sizes, some empty. */
 static void cut_make(struct cut *c, uint64_t seed)
 {
 	struct prng r;
@@ -152,7 +152,7 @@ static void a_taken_part_ends_where_it_should(void **state)
 	message_release(c.m);
 }
 
-/* Writers put a byte each before their release; the one that frees must see all of them. */
+/* Each holder writes a byte before its release; the thread that frees must see all bytes. */
 enum { HOLDERS = 8 };
 
 struct shared {

@@ -98,7 +98,7 @@ static void the_exposition_of_a_histogram_is_cumulative(void **state)
 	CHECK_CONTAINS(text, "weir_push_seconds_bucket{server=\"0\",le=\"+Inf\"} 3\n");
 	CHECK_CONTAINS(text, "weir_push_seconds_count{server=\"0\"} 3\n");
 	CHECK_CONTAINS(text, "weir_push_seconds_sum{server=\"0\"} 1125901.9068");
-	/* Counts never fall from one bucket to the next. */
+	/* Cumulative counts never fall from one bucket to the next. */
 	unsigned long long before = 0;
 	int buckets = 0;
 	for (char *at = text; (at = strstr(at, "_bucket{")); buckets++) {
@@ -135,7 +135,7 @@ static void updates_from_many_threads_all_count(void **state)
 	pthread_t threads[4];
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, record, &load), 0);
-	char *text = text_of(load.m); /* while they record */
+	char *text = text_of(load.m); /* while the threads record */
 	assert_non_null(text);
 	free(text);
 	for (int i = 0; i < 4; i++)

@@ -1,5 +1,4 @@
-/* Where an output goes that a person names: to new files, behind links, into what is no regular
- * file. */
+/* The output path that a user names: new files, symbolic links, special files. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -54,7 +53,7 @@ static void a_link_stays_and_its_file_is_written(void **state)
 	(void)state;
 	weir_error err = {0};
 	const char *link = in_dir("link"), *to_link = in_dir("to-link"), *file = in_dir("file");
-	assert_int_equal(symlink("file", link), 0); /* to nothing yet */
+	assert_int_equal(symlink("file", link), 0); /* a dangling link */
 	assert_int_equal(symlink(link, to_link), 0);
 	assert_int_equal(put(to_link, "one", &err), WEIR_OK);
 	assert_has(file, "one");
@@ -67,7 +66,7 @@ static void a_link_stays_and_its_file_is_written(void **state)
 	assert_int_equal(chmod(file, 0600), 0);
 	assert_int_equal(put(link, "three", &err), WEIR_OK);
 	assert_int_equal(stat(file, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600); /* what was private stays so */
+	assert_int_equal(st.st_mode & 07777, 0600); /* a private file stays private */
 }
 
 static void *read_fifo(void *out)
@@ -144,7 +143,7 @@ static void a_failure_writes_nothing(void **state)
 	close(fd);
 }
 
-/* A writer that tells what it could not write, as `format` has it of its path. */
+/* The writer fails with this sentence; `format` takes the path. */
 static void assert_told(const char *name, const char *format, const char *text)
 {
 	struct output o;

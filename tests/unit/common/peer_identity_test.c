@@ -1,4 +1,4 @@
-/* principal.c: who a certificate's URI names, and who it does not. address.c: what stays on this machine. */
+/* peer_identity.c: the identity in a certificate's URI. address.c: loopback addresses. */
 #include "common/base/peer_identity.h"
 
 #include <string.h>

@@ -6,11 +6,11 @@
 
 #include "tests/cmocka_check.h"
 
-/* The state after seeding and xoshiro's own step are part of what makes a run repeatable: fixed here for good. */
+/* Runs must be repeatable, so the seeding and xoshiro's step can never change. */
 static void the_stream_of_a_seed_is_fixed(void **state)
 {
 	(void)state;
-	/* xoshiro256++ from state {1, 2, 3, 4}: the first outputs of the authors' own code. */
+	/* xoshiro256++ from state {1, 2, 3, 4}: the first outputs of the authors' code. */
 	struct prng r = {{1, 2, 3, 4}};
 	static const uint64_t want[] = {41943041ull, 58720359ull, 3588806011781223ull, 3591011842654386ull, 9228616714210784205ull};
 	for (int i = 0; i < 5; i++)
@@ -83,7 +83,7 @@ static void normals_invert_the_distribution_function(void **state)
 {
 	(void)state;
 	for (int i = 0; i <= 5200; i++) {
-		/* Down to 2^-53 from the middle, in both tails. */
+		/* Down to 2^-53 from either end, in both tails. */
 		double p = i < 4000 ? (i + 0.5) / 8000 : ldexp(0.77, -(i - 3999) / 24 - 1);
 		uint64_t step = (uint64_t)(p * 0x1p52);
 		double exact = ((double)step + 0.5) * 0x1p-52;
@@ -146,7 +146,7 @@ static void permute_depends_on_the_seed_and_scatters(void **state)
 		same += to == prng_permute(2, N, i);
 		next += i > 0 && to == prng_permute(1, N, i - 1) + 1;
 	}
-	assert_true(fixed < 10 && same < 10 && next < 10); /* about one of each is expected */
+	assert_true(fixed < 10 && same < 10 && next < 10); /* the expected count is about one each */
 }
 
 static void entropy_differs(void **state)

@@ -1,4 +1,4 @@
-/* What the system says of this process and of its machine. */
+/* Facts about this process and its machine, from the system. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ static void memory_that_is_used_counts(void **state)
 	(void)state;
 	enum { BYTES = 64 << 20 };
 	const uint64_t before = process_memory();
-	volatile char *memory = malloc(BYTES); /* volatile: what nobody reads would not be written */
+	/* volatile keeps the compiler from dropping the writes */
+	volatile char *memory = malloc(BYTES);
 	assert_non_null(memory);
 	for (size_t i = 0; i < BYTES; i += 4096)
 		memory[i] = 1;

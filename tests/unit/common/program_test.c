@@ -1,4 +1,4 @@
-/* Programs found on a PATH, and what is said of those that are not. */
+/* Programs on a PATH, and the error for a missing one. */
 #include "common/system/program.h"
 
 #include <stdio.h>

@@ -59,7 +59,7 @@ void s3_server_stop(struct s3_server *s)
 	}
 }
 
-/* One unsigned request to its own controls; the answer's body. */
+/* Sends one unsigned request to the server's controls; returns the answer's body. */
 static void ask(const struct s3_server *s, const char *request, char *answer, size_t bytes)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(s->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,4 +1,4 @@
-/* tests/s3/server.py, or web.py, as a process of a test. */
+/* tests/s3/server.py or web.py as a child process of a test. */
 #ifndef WEIR_TESTS_S3_SERVER_H
 #define WEIR_TESTS_S3_SERVER_H
 
@@ -18,11 +18,11 @@ struct s3_server {
 	char endpoint[64];
 };
 bool s3_server_start(struct s3_server *s);
-bool web_server_start(struct s3_server *s, const char *folder); /* web.py */
+bool web_server_start(struct s3_server *s, const char *folder); /* runs web.py */
 void s3_server_stop(struct s3_server *s);
-/* Of the requests that follow, `count` fail as server.py says, after `after` others. */
+/* After `after` more requests, `count` requests fail in the way `what` of server.py. */
 void s3_server_fail(const struct s3_server *s, const char *what, uint32_t count, uint32_t after);
-uint32_t s3_server_uploads(const struct s3_server *s); /* multipart uploads that are open */
-uint64_t web_server_sent(const struct s3_server *s);   /* bytes since the last time */
+uint32_t s3_server_uploads(const struct s3_server *s); /* open multipart uploads */
+uint64_t web_server_sent(const struct s3_server *s);   /* bytes since the last call */
 
 #endif

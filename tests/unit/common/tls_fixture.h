@@ -1,4 +1,4 @@
-/* Authorities and certificates for tests, in a folder of their own. */
+/* Test certificate authorities and their certificates, in temporary folders. */
 #ifndef TLS_FIXTURE_H
 #define TLS_FIXTURE_H
 
@@ -7,14 +7,15 @@
 struct tls_folder {
 	char path[64];
 };
-void tls_folder_make(struct tls_folder *f); /* with an authority of a day */
+void tls_folder_make(struct tls_folder *f); /* the authority lasts one day */
 void tls_folder_remove(struct tls_folder *f);
-/* Two of them; a group's set-up and tear-down. */
+/* Two authorities, with a test group's set-up and tear-down. */
 extern struct tls_folder mine, other;
 int tls_folders_make(void **state);
 int tls_folders_remove(void **state);
 
-/* A certificate of a folder's authority, and the paths that it takes to use it; `trusted`'s authority is believed. */
+/* A certificate of a folder's authority and the paths to use it. The holder trusts `trusted`'s
+ * authority. */
 struct tls_files {
 	char certificate[144], key[144], ca[144];
 	weir_security security;

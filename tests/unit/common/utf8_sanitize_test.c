@@ -1,4 +1,4 @@
-/* Text that others chose, made fit to be shown. */
+/* Foreign text, sanitized for a terminal. */
 #include "common/base/utf8_sanitize.h"
 
 #include <stdlib.h>
@@ -21,10 +21,12 @@ static void what_cannot_be_shown_is_marked(void **state)
 	    {"\x1b[2J\n\t\x7f", "?[2J???"},
 	    {"\xc2\x9b"
 	     "31m",
-	     "?31m"},                                     /* what begins a command in C1 */
-	    {"\xff \xc3 \xe2\x82 \xc0\x80", "? ? ?? ??"}, /* no byte of UTF-8's, cut, too long a form */
-	    {"\xed\xa0\x80", "???"},                      /* a surrogate */
-	    {"\xf0\x9f\x99", "???"},                      /* the end is no character's part */
+	     /* the C1 code that starts a control sequence */
+	     "?31m"},
+	    /* an invalid byte, truncated sequences, an overlong form */
+	    {"\xff \xc3 \xe2\x82 \xc0\x80", "? ? ?? ??"},
+	    {"\xed\xa0\x80", "???"}, /* a surrogate */
+	    {"\xf0\x9f\x99", "???"}, /* a truncated sequence at the end */
 	};
 	char out[64];
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

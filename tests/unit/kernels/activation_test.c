@@ -1,4 +1,4 @@
-/* Activations against float64, their slopes against finite differences. */
+/* Activations against float64; their slopes against finite differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static void try_backward(struct backend *b, struct prng *rng)
 				want[i] = dy[i] * reference_slope(x[i], (enum activation)act);
 				want_bias[i % n] += want[i];
 			}
-			if (act != ACT_GELU) /* GELU's backward takes its input */
+			if (act != ACT_GELU) /* GELU's backward takes its input, others their output */
 				b->ops->bias_act(b, y, NULL, rows, n, (enum activation)act);
 			b->ops->bias_act_backward(b, dx, dy, y, dbias, rows, n, (enum activation)act);
 			check_close("dx", dx, want, rows * n, 1e-5, 1e-6);
@@ -101,15 +101,15 @@ static void try_extremes(struct backend *b, struct prng *rng)
 		float y[N];
 		memcpy(y, z, sizeof z);
 		b->ops->bias_act(b, y, NULL, 1, N, (enum activation)act);
-		for (size_t i = 0; i + 3 < N; i++) /* the finite ones */
+		for (size_t i = 0; i + 3 < N; i++) /* without the three special ones at the end */
 			assert_true(fabs((double)y[i] - reference_act(z[i], (enum activation)act)) <= 1e-6 * fabs((double)z[i]) + 2e-7);
 		assert_true(isnan(y[N - 1]));
 	}
 }
 
-/* A result that is NaN has a gradient that is NaN, whatever comes in, and a gradient that is NaN
- * passes where the slope is not 0; nothing else is NaN. One kernel has rows of which four elements
- * are moved at once, and one has the bias's gradient. */
+/* A NaN result has a NaN gradient for any incoming gradient. A NaN gradient passes where the slope
+ * is nonzero. No other element is NaN. One kernel moves four elements at once; one sums the bias's
+ * gradient. */
 static void try_nan(struct backend *b, struct prng *rng)
 {
 	static const size_t shapes[][2] = {{1, 1}, {5, 3}, {6, 8}, {301, 129}};

@@ -1,5 +1,6 @@
-/* Causal attention and rotary positions: against float64 from the definitions, gradients against finite differences, shapes at and beside the blocks'
- * edges, groups of query heads, scores far out. */
+/* Causal attention and rotary positions: against float64 from the definitions, gradients against
+ * finite differences, shapes at and beside the blocks' edges, groups of query heads, extreme
+ * scores. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,10 +15,11 @@
 
 struct sample {
 	struct attention_shape s;
-	size_t rows, width, row; /* of qkv; of out */
+	size_t rows, width, row; /* tokens; width of qkv; width of out */
 	float *qkv, *out, *log_sums, *dout, *dqkv;
 	double *qkv64, *out64, *log_sums64, *dout64, *dqkv64;
-	double *out_size, *dqkv_size; /* the sums of what was added, without signs: what rounding a factor of it may do */
+	/* sums of the terms' magnitudes: the effect of rounding a factor */
+	double *out_size, *dqkv_size;
 };
 
 static struct sample sample_of(struct prng *rng, struct attention_shape s, double spread)
@@ -30,7 +32,7 @@ static struct sample sample_of(struct prng *rng, struct attention_shape s, doubl
 	a.dqkv = poisoned_floats(a.rows * a.width);
 	a.qkv64 = to_doubles(a.qkv, a.rows * a.width);
 	a.dout64 = to_doubles(a.dout, a.rows * a.row);
-	a.out64 = to_doubles(a.dout, a.rows * a.row); /* room, as all below */
+	a.out64 = to_doubles(a.dout, a.rows * a.row); /* as scratch, here and below */
 	a.out_size = to_doubles(a.dout, a.rows * a.row);
 	a.log_sums64 = malloc((a.rows * s.heads + 1) * sizeof *a.log_sums64);
 	a.dqkv64 = to_doubles(a.qkv, a.rows * a.width);
@@ -61,7 +63,7 @@ static struct head head_of(const struct sample *a, size_t sequence, size_t h)
 	return (struct head){rows + h * s->dim, k, k + s->kv_heads * s->dim};
 }
 
-/* p (t + 1) = the weights of token t; returns ln of the sum of exponents. */
+/* p (t + 1) = the weights of token t. Returns the logarithm of the sum of exponentials. */
 static double weights_of(const struct sample *a, const struct head *h, size_t t, double *p)
 {
 	double most = -INFINITY, sum = 0;
@@ -99,7 +101,8 @@ static void reference(struct sample *a)
 	free(p);
 }
 
-/* dqkv64 by the chain rule, from the weights themselves. What is rounded of a score's gradient is that itself, and before it the output that it is made of. */
+/* dqkv64 by the chain rule, from the weights. A score's gradient is rounded itself, and so is the
+ * output that it depends on. */
 static void reference_backward(struct sample *a)
 {
 	const struct attention_shape *s = &a->s;
@@ -146,7 +149,8 @@ static void run(struct backend *b, struct sample *a)
 	b->ops->attention_backward(b, a->dqkv, a->dout, a->out, a->log_sums, a->qkv, &a->s);
 }
 
-/* What a backend's precision may leave out of a factor, for each unit of it: attention rounds its factors to 16 bits or not at all. */
+/* A backend's relative rounding of a factor: attention rounds its factors to 16 bits or not at
+ * all. */
 static double unit_of(const struct backend *b)
 {
 	struct backend_info info;
@@ -159,7 +163,8 @@ static void check_near(const char *what, const float *got, const double *want, c
 {
 	for (size_t i = 0; i < n; i++) {
 		const double bound =
-		    relative * fabs(want[i]) + absolute + unit * (size[i] + 0.01); /* the least numbers of fp16 are that far apart */
+		    /* the spacing of fp16's smallest numbers */
+		    relative * fabs(want[i]) + absolute + unit * (size[i] + 0.01);
 		if (!(fabs((double)got[i] - want[i]) <= bound))
 			fail_msg("%s[%zu] is %.9g, expected %.9g within %.2g", what, i, (double)got[i], want[i], bound);
 	}
@@ -176,7 +181,8 @@ static void check_all(struct backend *b, struct sample *a, double relative, doub
 	check_near("dqkv", a->dqkv, a->dqkv64, a->dqkv_size, a->rows * a->width, relative, 4 * absolute, unit);
 }
 
-/* Blocks are of 64 on the CPU; of 32, 16 and 8 on a device, by the heads' size; of 128 and 64 on its tensor cores, for heads of at most 128. */
+/* Block sizes: 64 on the CPU; 32, 16 or 8 on a device, by head size; 128 and 64 on its tensor
+ * cores, for heads of at most 128. */
 static const struct attention_shape shapes[] = {
     {1, 1, 1, 1, 1, 1.0f, 0},   {2, 1, 3, 1, 5, 0.5f, 0},   {1, 2, 2, 2, 16, 0.25f, 0},  {0, 7, 2, 1, 8, 1.0f, 0},
     {3, 9, 4, 2, 6, 0.4f, 0},   {1, 31, 2, 1, 33, 0.2f, 0}, {2, 33, 2, 2, 32, 0.2f, 0},  {1, 64, 1, 1, 20, 0.2f, 0},
@@ -184,7 +190,7 @@ static const struct attention_shape shapes[] = {
     {1, 130, 1, 1, 4, 0.5f, 0}, {5, 3, 8, 1, 2, 0.7f, 0},   {1, 20, 2, 1, 64, 0.1f, 0},  {1, 20, 1, 1, 128, 0.1f, 0},
 };
 
-/* What is given becomes exact where factors have 16 bits: scores are then those of fp32. */
+/* Makes inputs exact in 16-bit factors, so that scores equal those of fp32. */
 static float in_eight_bits(float x)
 {
 	int exponent;
@@ -231,11 +237,12 @@ static void try_differences(struct backend *b, struct prng *rng)
 	free(want);
 }
 
-/* Scores of some hundred: weights of nearly 1 and of nearly 0, among them a block whose scores lie far below those before. */
+/* Scores of several hundred: weights near 1 and near 0. One block's scores are far below those of
+ * earlier blocks. */
 static void try_far_out(struct backend *b, struct prng *rng)
 {
 	struct sample a = sample_of(rng, (struct attention_shape){1, 150, 2, 1, 4, 1.0f, 0}, 12);
-	for (size_t t = 64; t < 128; t++) /* keys opposite to all queries' first element */
+	for (size_t t = 64; t < 128; t++) /* keys opposite to the first element of all queries */
 		a.qkv64[t * a.width + 8] = a.qkv[t * a.width + 8] = -90;
 	for (size_t t = 0; t < 150; t++)
 		a.qkv64[t * a.width] = a.qkv[t * a.width] = 12;
@@ -248,7 +255,8 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	sample_free(&a);
 }
 
-/* What comes later is not seen: it changes no bit of what comes before, nor of another sequence. A NaN is not lost where it is seen. */
+/* Causality: a later token changes no bit of earlier outputs, or of another sequence. A NaN reaches
+ * every output that sees it. */
 static void try_later_tokens(struct backend *b, struct prng *rng)
 {
 	struct sample a = sample_of(rng, (struct attention_shape){2, 70, 2, 1, 8, 0.3f, 0}, 1);
@@ -271,7 +279,7 @@ static void try_later_tokens(struct backend *b, struct prng *rng)
 	sample_free(&a);
 }
 
-/* Queries of the last tokens alone: what they are answered among all. */
+/* Queries of the last tokens alone give the same outputs as among all tokens. */
 static void try_last_tokens(struct backend *b, struct prng *rng)
 {
 	static const size_t cases[][2] = {{1, 0}, {70, 69}, {70, 64}, {70, 1}, {70, 70}, {130, 65}, {33, 31}};

@@ -1,4 +1,3 @@
-/* Opening backends, and their memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +75,7 @@ static void an_unknown_device_is_refused(void **state)
 	}
 }
 
-/* Nothing is computed in another precision than was asked for. */
+/* A backend refuses a precision that it does not have. */
 static void the_cpu_refuses_what_it_does_not_compute(void **state)
 {
 	(void)state;
@@ -92,7 +91,7 @@ static void the_cpu_refuses_what_it_does_not_compute(void **state)
 		o.device = "auto";
 		struct backend *b = backend_open(&o, &err);
 		assert_int_equal(backend_check(&o, NULL), b != NULL ? WEIR_OK : WEIR_E_UNSUPPORTED);
-		if (b != NULL) { /* there is a device here */
+		if (b != NULL) { /* this machine has a device */
 			b->ops->destroy(b);
 			continue;
 		}

@@ -71,8 +71,12 @@ static void try_forward(struct backend *b, struct prng *rng)
 	static const struct {
 		size_t rows, n;
 		double offset;
-	} cases[] = {
-	    {2, 1, 0}, {1, 3, 0}, {513, 65, 0}, {100, 400, 0}, {1000, 7, 1000}}; /* the last: a mean far above the deviation */
+	} cases[] = {/* the last one: a mean far above the deviation */
+	             {2, 1, 0},
+	             {1, 3, 0},
+	             {513, 65, 0},
+	             {100, 400, 0},
+	             {1000, 7, 1000}};
 	for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
 		struct layer l = layer_create(rng, cases[s].rows, cases[s].n, cases[s].offset);
 		const size_t rows = l.rows, n = l.n;
@@ -88,7 +92,7 @@ static void try_forward(struct backend *b, struct prng *rng)
 				want[r * n + j] = l.gamma[j] * (x[r * n + j] - c.mean) * inv_std + l.beta[j];
 		}
 		check_close("y", l.y, want, rows * n, 1e-5, cases[s].offset != 0 ? 5e-4 : 5e-6);
-		/* the given statistics: none of the batch's own */
+		/* with the given statistics, not the batch's */
 		for (size_t j = 0; j < n; j++) {
 			l.mean[j] = 0.25f;
 			l.inv_std[j] = 2;

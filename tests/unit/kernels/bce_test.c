@@ -1,4 +1,4 @@
-/* Binary cross-entropy on logits: losses, gradients, and logits far out. */
+/* Binary cross-entropy on logits: losses, gradients, extreme logits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,8 @@ static void try_rows(struct backend *b, struct prng *rng)
 			if (!(fabs(got - loss) <= 1e-9 * (1 + loss)))
 				fail_msg("loss is %.12g, expected %.12g", got, loss);
 			check_close("dlogit", dlogit, want, n, 1e-6, 1e-9);
-			b->ops->bce(b, NULL, dlogit, z, label, weighted ? weight : NULL, n, 0.25f); /* nobody wants the loss */
+			/* without the loss */
+			b->ops->bce(b, NULL, dlogit, z, label, weighted ? weight : NULL, n, 0.25f);
 			for (size_t i = 0; i < n; i++)
 				want[i] *= 2;
 			check_close("dlogit alone", dlogit, want, n, 1e-6, 1e-9);

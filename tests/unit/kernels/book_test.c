@@ -1,4 +1,5 @@
-/* Code books: what they hold, and that a fitted one is at least as good as any other, on whatever it is fitted to. */
+/* Code books: their values, and that a fitted book has at most the error of any other on the data
+ * that it fits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,7 @@ static double error_with(const float *book, const float *x, size_t n)
 	return coded_error(&(struct coding){.codec = WEIR_CODEC_INT4, .book = book}, x, n);
 }
 
-/* Numbers around a few values that are far from those of NF4. */
+/* Numbers around a few values far from those of NF4. */
 static void fill_lumps(float *x, size_t n)
 {
 	static const float lumps[5] = {-1, -0.11f, 0.05f, 0.052f, 0.6f};
@@ -58,7 +59,7 @@ static void fill_lumps(float *x, size_t n)
 static void a_fitted_book_is_better_than_those_that_are_known(void **state)
 {
 	(void)state;
-	/* of NF4's error: what is left of it at most */
+	/* the remaining share of NF4's error, at most */
 	static const double left[DISTRIBUTIONS + 2] = {1, 0.97, 1, 0.97, 0.1};
 	float *x = malloc(N * sizeof *x), book[CODEC_BOOK];
 	for (int kind = 0; kind < DISTRIBUTIONS + 2; kind++) {
@@ -79,7 +80,7 @@ static void a_fitted_book_is_better_than_those_that_are_known(void **state)
 	free(x);
 }
 
-/* The same from n numbers and from a few of many: only some blocks are looked at. */
+/* book_fit samples the blocks of many numbers; on a part its book is within 2 % of the best. */
 static void a_sample_of_blocks_is_enough(void **state)
 {
 	(void)state;
@@ -107,7 +108,7 @@ static void anything_gives_a_book(void **state)
 			check_book(book);
 			free(x);
 		}
-	/* two points beside each other, as near as floats are */
+	/* two adjacent floats */
 	float x[64], book[CODEC_BOOK];
 	for (size_t i = 0; i < 64; i++)
 		x[i] = i % 3 == 0 ? 0.25f : nextafterf(0.25f, i % 3 == 1 ? 0 : 1);

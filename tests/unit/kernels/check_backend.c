@@ -17,7 +17,7 @@
 #include "tests/unit/kernels/mirror.h"
 
 #define THREADS_MOST 3
-#define ORDERS       3 /* of an emulated device's threads */
+#define ORDERS       3 /* thread orders of an emulated device */
 #define SKIPPED      77
 
 struct backend *unmirrored(struct backend *b)
@@ -79,7 +79,7 @@ static void on_the_emulated_device(uint64_t seed, enum compute_precision precisi
 }
 #endif
 
-/* The device that was asked for; NULL where it is there, but not of this precision. */
+/* Opens WEIR_TEST_DEVICE; NULL if the device lacks this precision. */
 static struct backend *open_asked_for(enum compute_precision precision)
 {
 	weir_error err = {0};

@@ -1,27 +1,30 @@
-/* Running a test on every backend of this machine, and gradients by finite differences. Include after cmocka. */
+/* Runs a test on every backend of this machine; gradients by finite differences. Include after
+ * cmocka. */
 #ifndef WEIR_TESTS_CHECK_BACKEND_H
 #define WEIR_TESTS_CHECK_BACKEND_H
 
 #include "kernels/cpu/cpu.h"
 #include "tests/unit/kernels/check.h"
 
-/* Runs fn with numbers from the same seed (WEIR_TEST_SEED in the environment makes others of it) on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with some orders of its threads (rounds.h); prints
- * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */
+/* Runs fn on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with
+ * several thread orders (rounds.h), or only on the device of WEIR_TEST_DEVICE, such as "cuda". Each
+ * run has random numbers from the same seed; WEIR_TEST_SEED in the environment changes it. A
+ * failure prints the backend. Ops take host arrays on every backend (mirror.h). */
 typedef void (*backend_test)(struct backend *b, struct prng *rng);
 void on_every_backend(uint64_t seed, backend_test fn);
-/* The same with each precision that a backend has (backend_info). */
+/* The same with every precision of a backend (backend_info). */
 void on_every_precision(uint64_t seed, backend_test fn);
-/* The same, but of the CPU's backends alone, for what only they have. Nothing where WEIR_TEST_DEVICE is set. */
+/* The same on the CPU's backends only. Does nothing if WEIR_TEST_DEVICE is set. */
 void on_every_cpu_backend(uint64_t seed, backend_test fn);
 static inline bool is_cpu(const struct backend *b)
 {
 	return b->ops->name[0] == 'c' && b->ops->name[1] == 'p';
 }
 
-/* What fn is given, but with the ops of the backend itself, which on a device take its buffers alone. */
+/* The backend of fn without the mirror: on a device, its ops take device buffers only. */
 struct backend *unmirrored(struct backend *b);
 
-/* gradient (n) of loss at x (n) by central differences in float64. x is restored. */
+/* The gradient (n) of loss at x (n) by central differences in float64. Restores x. */
 typedef double (*loss_fn)(void *context);
 void numeric_gradient(loss_fn loss, void *context, double *x, size_t n, double *gradient);
 

@@ -62,7 +62,7 @@ static float one_input(enum inputs kind, struct prng *rng, size_t i)
 		return -0.3f;
 	case DENORMAL:
 		return sign * float_from((uint32_t)prng_below(rng, 1u << 23));
-	case TINY: /* about where a scale would be subnormal */
+	case TINY: /* near the magnitude where a scale becomes subnormal */
 		return sign * (float)prng_unit(rng) * float_from((uint32_t)(1 + i / 64 % 24) << 23);
 	case HUGE_ONES:
 		return sign * (i % 5 ? 0x1.fffffep127f * (float)prng_unit(rng) : 0x1.fffffep127f);

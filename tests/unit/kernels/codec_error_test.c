@@ -1,4 +1,4 @@
-/* What codecs leave out: within a tenth of their definitions in float64; and what error feedback makes of it. */
+/* Coding errors: within a tenth of their float64 definitions; and the effect of error feedback. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static double ulp_of(float x)
 	return (double)nextafterf(fabsf(x), INFINITY) - fabs((double)x);
 }
 
-/* Nothing is lost: what was sent and what is kept are what there was, but for the last bit. */
+/* The decoded number and the residual sum to the input, except for the last bit. */
 static void what_is_decoded_and_the_residual_are_the_sum(void **state)
 {
 	(void)state;
@@ -87,7 +87,7 @@ static void what_is_decoded_and_the_residual_are_the_sum(void **state)
 		}
 }
 
-/* Of many pushes the sum arrives: what is missing in the end is the last residual, however coarse the codes. */
+/* Over many pushes the sum arrives: the difference is the last residual, for any codec. */
 static void with_feedback_the_sum_of_many_pushes_arrives(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Codecs against float64: rounding, saturation, scales, special numbers, and every code there and back. */
+/* Codecs against float64: rounding, saturation, scales, special numbers, round trips of every
+ * code. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +14,11 @@
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/check_codec.h"
 
-/* A format of few bits, and a row of it: fp8's with a number in front that makes the scale 1. */
+/* A format of few bits and one row of it. fp8's row starts with a number that makes the scale 1. */
 struct format {
 	weir_codec codec;
 	int mantissa, low;
-	uint32_t codes; /* finite ones of a sign, from 0 up */
+	uint32_t codes; /* finite codes of one sign, from 0 up */
 	double most;
 };
 static const struct format formats[] = {
@@ -27,7 +28,8 @@ static const struct format formats[] = {
 };
 #define FORMATS (sizeof formats / sizeof *formats)
 
-/* The nearest finite code to a magnitude, of two the even one; beyond the last it is the last. */
+/* The nearest finite code to a magnitude; a tie goes to the even one. Beyond the last code, the
+ * last one. */
 static uint32_t nearest(const struct format *f, double magnitude)
 {
 	uint32_t low = 0, high = f->codes - 1;
@@ -43,7 +45,7 @@ static uint32_t nearest(const struct format *f, double magnitude)
 	return below < above || (below == above && low % 2 == 0) ? low : high;
 }
 
-/* What a format's code of x is, by the codec: the scale of its block is 1. */
+/* The codec's code for x, in a block of scale 1. */
 static uint32_t coded(const struct vector_ops *ops, const struct format *f, float x)
 {
 	struct coding c = {.codec = f->codec};
@@ -99,12 +101,14 @@ static void fp16_saturates_and_keeps_special_numbers(void **state)
 		const struct format *f = &formats[0];
 		assert_int_equal(coded(ops, f, 65504), 0x7bff);
 		assert_int_equal(coded(ops, f, 65519), 0x7bff);
-		assert_int_equal(coded(ops, f, 65520), 0x7bff); /* IEEE 754 rounds it to infinity */
+		/* IEEE 754 rounds it to infinity; the codec saturates */
+		assert_int_equal(coded(ops, f, 65520), 0x7bff);
 		assert_int_equal(coded(ops, f, -0x1.fffffep127f), 0xfbff);
 		assert_int_equal(coded(ops, f, INFINITY), 0x7c00);
 		assert_int_equal(coded(ops, f, -INFINITY), 0xfc00);
 		assert_int_equal(coded(ops, f, float_from(0x7fc00000)), 0x7e00);
-		assert_int_equal(coded(ops, f, float_from(0xff800001)), 0xfe00); /* a payload that is cut off stays a NaN */
+		/* a NaN stays a NaN although its payload is cut off */
+		assert_int_equal(coded(ops, f, float_from(0xff800001)), 0xfe00);
 		assert_int_equal(coded(ops, f, float_from(0x7f802000)), 0x7e01);
 	}
 }
@@ -144,7 +148,7 @@ static void check_fp8(const struct format *f, uint32_t code, float got, float wa
 		fail_msg("%s: %02x is %a, expected %a", codec_name(f->codec), code, (double)got, (double)want);
 }
 
-/* Of each scale a few: all codes are what they say, and are coded as themselves. */
+/* For several values of each scale: every code decodes to its value and encodes to itself. */
 static void every_fp8_survives_a_round_trip(void **state)
 {
 	(void)state;
@@ -205,7 +209,7 @@ static void a_scale_is_the_least_that_covers_its_block(void **state)
 			float x[2] = {ldexpf(1 + (float)prng_unit(&rng), (int)prng_below(&rng, 200) - 90)};
 			x[1] = -x[0] * (float)prng_unit(&rng);
 			double want = (double)x[0] / largest_code(c.codec), got = (double)scale_of(&c, x, 2);
-			/* within the rounding of the quotient to fp32 */
+			/* within fp32's rounding of the quotient */
 			if (!(got >= want * (1 - 0x1p-24) && got <= want * (1 + 0x1p-7) * (1 + 0x1p-24)))
 				fail_msg("%s: the scale of %a is %a, expected %a rounded up", name, (double)x[0], got, want);
 		}
@@ -276,7 +280,8 @@ static void int4_is_the_nearest_of_its_book(void **state)
 		float *x = random_floats(&rng, N, -1, 1);
 		for (size_t i = 0; i < N; i += CODEC_INT4_BLOCK)
 			x[i] = 1;
-		for (size_t j = 0; j + 1 < CODEC_BOOK; j++) { /* in the middle: the first of two; beside it: the nearer */
+		/* at the midpoint the first of two; beside it the nearer one */
+		for (size_t j = 0; j + 1 < CODEC_BOOK; j++) {
 			float middle = (book[j] + book[j + 1]) * 0.5f;
 			x[1 + j] = middle;
 			x[CODEC_INT4_BLOCK + 1 + j] = nextafterf(middle, 1);
@@ -293,7 +298,8 @@ static void int4_is_the_nearest_of_its_book(void **state)
 				if (back[i] != book[best])
 					fail_msg("%s: %a became %a, nearest is %a", vector_ops_variant(v)->name, (double)x[i], (double)back[i],
 					         (double)book[best]);
-				for (size_t j = 0; j < CODEC_BOOK; j++) /* by rounding of the middle alone another may be nearer */
+				/* the rounded midpoint alone could select another point */
+				for (size_t j = 0; j < CODEC_BOOK; j++)
 					assert_true(fabs((double)x[i] - (double)back[i]) <= fabs((double)x[i] - (double)book[j]) + 0x1p-24);
 			}
 			free(wire);

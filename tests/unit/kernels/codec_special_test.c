@@ -1,5 +1,6 @@
-/* What is special, in every codec: all zero, all equal, denormal, NaN, infinity, nothing at all. Before a push is coded codec_all_finite refuses what is not finite: that is
- * looked at here as a sender and as a receiver of each codec would. */
+/* Special rows in every codec: all zeros, equal elements, denormals, NaN, infinity, no elements.
+ * codec_all_finite refuses non-finite numbers before a push is coded; these tests check it as a
+ * sender and as a receiver. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +22,7 @@
 static const size_t sizes[] = {1, 2, 63, 64, 65, 256, 257, 1024, 1025, CODEC_TILE, CODEC_TILE + 1};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* coding_at's, and int4 with a book that was fitted. */
+/* The codings of coding_at, then int4 with a fitted book. */
 static bool every_coding_at(unsigned i, struct coding *out, const char **name)
 {
 	static const float lumps[] = {-1, -0.11f, 0.05f, 0.052f, 0.6f};
@@ -39,7 +40,8 @@ static bool every_coding_at(unsigned i, struct coding *out, const char **name)
 	return true;
 }
 
-/* How far a codec may be from one number that all elements have, as a part of it: half a step of its codes, and the rounding of its scale. */
+/* A codec's largest relative error when all elements are equal: half a step of its codes, plus the
+ * rounding of its scale. */
 static float equal_error(weir_codec codec)
 {
 	switch (codec) {
@@ -61,14 +63,14 @@ static float equal_error(weir_codec codec)
 	return 0x1p-7f;
 }
 
-/* Whether a decoded number may stand for x, which all its neighbours are like. */
+/* Returns true if `decoded` is an acceptable code of x, whose neighbours are similar. */
 static bool is_near(enum inputs kind, weir_codec codec, float x, float decoded)
 {
 	if (kind == ZEROS)
 		return decoded == 0;
 	if (kind == EQUAL)
 		return fabsf(decoded - x) <= equal_error(codec) * fabsf(x);
-	return codec == WEIR_CODEC_FP32 ? decoded == x : fabsf(decoded) <= 2 * FLT_MIN; /* denormal */
+	return codec == WEIR_CODEC_FP32 ? decoded == x : fabsf(decoded) <= 2 * FLT_MIN; /* denormals */
 }
 
 static void check_row(const struct coding *c, const char *name, enum inputs kind, size_t n)
@@ -127,7 +129,8 @@ static void nothing_at_all(void **state)
 static const uint32_t not_finite[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0xffffffff};
 #define NOT_FINITE (sizeof not_finite / sizeof *not_finite)
 
-/* A sender sees them, whatever comes next to them; where a codec's elements are numbers themselves, a receiver does too. */
+/* A sender detects non-finite numbers beside any neighbours; a receiver detects them if the codec's
+ * elements are numbers. */
 static void nan_and_infinity_are_seen(void **state)
 {
 	(void)state;
@@ -158,7 +161,7 @@ static void nan_and_infinity_are_seen(void **state)
 		}
 }
 
-/* A scale from a stranger that is NaN or infinite, in each block, is told before anything is decoded. */
+/* Decoding refuses a NaN or infinite scale in any block before it writes output. */
 static void scales_that_are_not_finite_are_seen(void **state)
 {
 	(void)state;
@@ -179,7 +182,7 @@ static void scales_that_are_not_finite_are_seen(void **state)
 		for (size_t b = 0; b < (N + block - 1) / block; b++)
 			for (size_t k = 0; k < NOT_FINITE; k++) {
 				uint8_t kept[2], bad[2] = {(uint8_t)(k == 4 ? 1 : not_finite[k] >> 16), (uint8_t)(not_finite[k] >> 24)};
-				bad[0] |= (uint8_t)(k == 4 ? 0x80 : 0); /* the NaN whose payload a bf16 cuts off */
+				bad[0] |= (uint8_t)(k == 4 ? 0x80 : 0); /* a NaN that loses its payload in bf16 */
 				memcpy(kept, bytes + 2 * b, 2);
 				memcpy(bytes + 2 * b, bad, 2);
 				if (codec_is_finite(&c, bytes, N))
@@ -204,11 +207,12 @@ static size_t code_topk(float value, weir_values values, float threshold, float 
 	return topk_encode(grad, residual, NULL, TILE, threshold, values, record, selected);
 }
 
-/* NaN and infinity, as they may be sent: of fp32 and bf16 an element, of the others what all elements are multiples of. Refused, or seen. record: all of a
- * tile is in it. */
+/* NaN and infinity as a peer could send them: an element of fp32 and bf16; in the other codecs, the
+ * scale of all elements. The record has the whole tile. Each is refused or detected. */
 static void strangers_numbers_are_seen(uint8_t *record, size_t bytes, weir_values values)
 {
-	static const size_t from_end[] = {4, 2, 4 + TILE, 8 + TILE / 2}; /* by kind; of log4 the least, then the most */
+	/* by kind; log4 has the smallest, then the largest */
+	static const size_t from_end[] = {4, 2, 4 + TILE, 8 + TILE / 2};
 	uint8_t *at = record + bytes - from_end[values], kept[8];
 	const size_t width = values == WEIR_VALUES_BF16 ? 2 : 4, places = values == WEIR_VALUES_LOG4 ? 2 : 1;
 	weir_error err;
@@ -262,7 +266,7 @@ static void top_k_of_what_is_special(void **state)
 	}
 }
 
-/* One element, of which nothing, something or all is sent. */
+/* One element; none, some or all of it is sent. */
 static void top_k_of_one_element(void **state)
 {
 	(void)state;

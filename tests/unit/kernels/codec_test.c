@@ -1,4 +1,5 @@
-/* Codecs: names, sizes, tiles, bytes as they were for good, bf16, any alignment, the search for NaN. Rounding of the others is in test_codec_rounding.c. */
+/* Codecs: names, sizes, tiles, golden bytes, bf16, any alignment, the search for NaN.
+ * codec_rounding_test.c tests the rounding of the others. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,7 +94,7 @@ static void sizes_are_those_of_the_parts(void **state)
 	(void)state;
 	static const struct {
 		weir_codec codec;
-		size_t bytes[6]; /* of 0, 1, 3, 1025, a tile, a tile and 65 elements */
+		size_t bytes[6]; /* of rows of 0, 1, 3, 1025, a tile, a tile and 65 elements */
 	} sizes[] = {
 	    {WEIR_CODEC_FP32, {0, 4, 12, 4100, 65536, 65796}},         {WEIR_CODEC_BF16, {0, 2, 6, 2050, 32768, 32898}},
 	    {WEIR_CODEC_FP16, {0, 2, 6, 2050, 32768, 32898}},          {WEIR_CODEC_INT8, {0, 3, 5, 1035, 16512, 16512 + 67}},
@@ -106,7 +107,7 @@ static void sizes_are_those_of_the_parts(void **state)
 			assert_int_equal(codec_bytes(sizes[k].codec, elements[e]), sizes[k].bytes[e]);
 }
 
-/* A row is its tiles, each coded by itself, one behind the other. */
+/* A row is its tiles, coded one by one, in order. */
 static void a_row_is_its_tiles(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Codecs: every variant gives the same bytes, and the same residuals to the last bit, as the plain one; what any bytes decode to. */
+/* Codecs: every variant gives the plain variant's bytes and residuals, bit for bit. Any bytes
+ * decode alike. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ static const size_t sizes[] = {1,    2,    3,    7,    8,    9,    15,   16,    
                                63,   64,   65,   127,  129,  255,  256,  257,   300,   1000,  1023,
                                1024, 1025, 1111, 4095, 4096, 4097, 5555, 16383, 16384, 16385, 33001};
 #define SIZES          (sizeof sizes / sizeof *sizes)
-#define ALL_KINDS_MOST 1200 /* elements: with a tile or more, of two kinds of inputs alone */
+#define ALL_KINDS_MOST 1200 /* elements; longer rows have only two kinds of inputs */
 
 static void check_same_bytes(const char *what, const char *variant, size_t n, const uint8_t *got, const uint8_t *want,
                              size_t bytes)
@@ -52,7 +53,7 @@ static void coded_free(struct coded *c)
 	free(c->back);
 }
 
-/* The residual is the rounded difference, of the very numbers that the receiver gets. */
+/* The residual is the rounded difference to the receiver's numbers. */
 static void check_residual(const char *what, const struct coded *c, const float *x, const float *residual, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -100,7 +101,7 @@ static void every_variant_gives_the_same_bytes_and_residuals(void **state)
 				snprintf(what, sizeof what, "%s of %s", name, inputs_name((enum inputs)kind));
 				float *x = inputs_make((enum inputs)kind, &rng, n), *residual = inputs_make((enum inputs)kind, &rng, n);
 				for (size_t j = 0; j < n; j++)
-					residual[j] *= 0x1p-26f; /* a huge sum stays finite */
+					residual[j] *= 0x1p-26f; /* keeps a huge sum finite */
 				check_variants(&c, what, x, NULL, n);
 				check_variants(&c, what, x, residual, n);
 				free(x);
@@ -108,7 +109,7 @@ static void every_variant_gives_the_same_bytes_and_residuals(void **state)
 			}
 }
 
-/* Numbers that are equal, or both NaN. */
+/* Each pair is equal or both NaN. */
 static void check_same_numbers(const char *what, const float *got, const float *want, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -151,14 +152,14 @@ static void any_bytes_decode_alike_and_finite_ones_are_known(void **state)
 	assert_true(taken > 20);
 }
 
-/* One bad scale or code, anywhere, and nothing else. */
+/* One bad scale or code, at any place. */
 static void a_single_nonfinite_scale_or_code_is_found(void **state)
 {
 	(void)state;
 	enum { N = 20000 };
 	static const struct {
 		weir_codec codec;
-		uint16_t scales[4], fine; /* bad scales; the largest good one */
+		uint16_t scales[4], fine; /* bad scales; the largest valid one */
 		uint8_t codes[3];
 	} bad[] = {
 	    {WEIR_CODEC_INT8, {0x7c00, 0x7f80, 0xff80, 0x7fc0}, 0x7bff, {0}},
@@ -196,7 +197,7 @@ static void a_single_nonfinite_scale_or_code_is_found(void **state)
 	free(x);
 }
 
-/* Into memory past the caches, at any place of it: the same numbers, and none beyond. */
+/* Non-temporal stores, at any offset: the same numbers, and none beyond the end. */
 static void cold_decoding_is_decoding(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* The compressor over a device's memory against the one over the host's: the same bytes and residuals, push after push, of every codec. On the emulated device, or where
- * WEIR_TEST_DEVICE is set on that one. */
+/* The compressor on device memory against the one on host memory: equal bytes and residuals, push
+ * after push, for every codec. Runs on the emulated device, or on WEIR_TEST_DEVICE. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 #define GUARD   0xa5
 enum { CHUNKS = 3, ELEMENTS = (CHUNKS - 1) * WEIR_CHUNK + 3001, ROOM = WEIR_CHUNK * 5, GUARDS = 16 };
 
-/* A compressor, and gradients where it reads them. */
+/* A compressor, and its gradients in its own memory. */
 struct side {
 	struct backend *backend;
 	struct compressor *compressor;
@@ -102,7 +102,7 @@ static void close_pair(struct pair *p)
 	free(p->gradient);
 }
 
-/* Normal numbers, each run of them of another size; of chunks that are not wanted there is no gradient. */
+/* Normal numbers; each run has its own scale. Unselected chunks have no gradient. */
 static void draw(struct pair *p)
 {
 	float size = 0;
@@ -150,7 +150,7 @@ static void check_stats(struct pair *p)
 	assert_true(fabs(device.error_sum - host.error_sum) <= 1e-12 * fabs(host.error_sum));
 }
 
-/* The push of what was drawn; chunks in an order of their own, as parts are. */
+/* Pushes the drawn gradients. The chunks come in the order of parts. */
 static void push(struct pair *p, unsigned number)
 {
 	weir_error err = {0};
@@ -170,7 +170,7 @@ static void push(struct pair *p, unsigned number)
 	d->encoder.end(d->encoder.arg);
 }
 
-/* One push of so many brings all chunks; of the others the servers have some already. */
+/* One push of every `all_in` has all chunks; the servers have some chunks of the others already. */
 static void choose_chunks(struct pair *p, unsigned number, unsigned all_in)
 {
 	for (size_t i = 0; i < CHUNKS; i++)
@@ -214,7 +214,8 @@ static void every_codec_makes_the_same_bytes(void **state)
 	}
 }
 
-/* Over an exact threshold and a measurement that are due, by way of those that follow from the last one; then some of what is kept back goes, and all of it. */
+/* Passes through due exact thresholds, due measurements and the corrected thresholds between. Then
+ * some of the kept residual is flushed, then all. */
 static void many_pushes_later_it_is_still_the_same(void **state)
 {
 	(void)state;
@@ -254,7 +255,7 @@ static void many_pushes_later_it_is_still_the_same(void **state)
 	close_pair(&p);
 }
 
-/* Of more blocks than are looked at: every other one, with and without the elements behind the last. */
+/* More blocks than the sample: every other block, with and without elements behind the last. */
 static void a_book_is_fitted_to_the_same_sample(void **state)
 {
 	(void)state;

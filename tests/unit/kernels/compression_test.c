@@ -1,4 +1,5 @@
-/* Compression ops: on every backend, a GPU's among them, the bytes, the residuals and the numbers of codec.h and topk.h to the last bit. */
+/* Compression ops on every backend, GPUs included: the bytes, residuals and numbers of codec.h and
+ * topk.h, bit for bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 #define VALUES_COUNT 4u
 
 static const size_t sizes[] = {1, 7, 9, 65, 257, 1000, 1025, 2049, 16384, 2 * 16384 + 77};
-#define KINDS 2 /* of inputs for a size: normal, and another one each time */
+#define KINDS 2 /* kinds of inputs per size: normal, and a different one each time */
 
 static enum inputs kind_at(size_t size, size_t i)
 {
@@ -77,7 +78,7 @@ static void try_codecs(struct backend *b, struct prng *rng)
 			float *x = inputs_make(kind, rng, n), *residual = inputs_make(kind, rng, n);
 			struct coding c;
 			const char *name;
-			for (size_t i = 0; i < n; i++) { /* so that their sums are finite */
+			for (size_t i = 0; i < n; i++) { /* keeps their sums finite */
 				x[i] *= 0.5f;
 				residual[i] *= 0.25f;
 			}
@@ -97,7 +98,7 @@ static void codecs_make_the_same_bytes(void **state)
 	on_every_backend(501, try_codecs);
 }
 
-/* What is coded without an input is the residual, as with zeros. */
+/* Coding without an input codes the residual, as an input of zeros does. */
 static void nothing_added_is_zeros_added(void **state)
 {
 	(void)state;
@@ -161,7 +162,7 @@ static void rows_are_coded_each_on_its_own(void **state)
 	on_every_backend(508, try_rows);
 }
 
-/* Casts keep what is not a number. */
+/* Casts keep NaN and infinity. */
 static void try_specials(struct backend *b, struct prng *rng)
 {
 	(void)rng;
@@ -180,7 +181,7 @@ static void casts_keep_what_is_no_number(void **state)
 	on_every_backend(502, try_specials);
 }
 
-/* Any codes and scales decode to the same numbers. */
+/* Every backend decodes any codes and scales to the same numbers. */
 static void try_any_bytes(struct backend *b, struct prng *rng)
 {
 	enum { N = 16384 + 1111 };
@@ -222,7 +223,7 @@ static size_t records_max(size_t n, weir_values values)
 
 struct row {
 	size_t n;
-	float *grad, *residual, *velocity; /* velocity: NULL, no momentum */
+	float *grad, *residual, *velocity; /* velocity: NULL without momentum */
 	float scale;
 };
 
@@ -250,7 +251,7 @@ static struct topk_row row_of(const struct row *r)
 	                         .n = r->n};
 }
 
-/* A record after the other, by topk.h. Returns their bytes. */
+/* Encodes record after record with topk.h. Returns their bytes. */
 static size_t encode_expected(struct row *r, float threshold, weir_values values, uint8_t *out, uint32_t *ends,
                               uint32_t *selected)
 {
@@ -307,7 +308,7 @@ static void check_topk(struct backend *b, const struct row *given, float thresho
 	free(want_back);
 }
 
-/* Shares of the elements that reach the threshold: one, few, so many that a record is full, all. */
+/* Selected shares of the elements: one, few, enough to fill a record, all. */
 static void check_densities(struct backend *b, const struct row *given, size_t combination)
 {
 	static const double shares[] = {0, 0.01, 0.3, 1};
@@ -321,7 +322,7 @@ static void check_densities(struct backend *b, const struct row *given, size_t c
 		check_topk(b, given, exact > TOPK_THRESHOLD_MIN ? exact : TOPK_THRESHOLD_MIN,
 		           (weir_values)((s + combination) % VALUES_COUNT));
 	}
-	check_topk(b, given, FLT_MAX, (weir_values)(combination % VALUES_COUNT)); /* none, as a rule */
+	check_topk(b, given, FLT_MAX, (weir_values)(combination % VALUES_COUNT)); /* usually none */
 	free(acc);
 }
 

@@ -1,4 +1,5 @@
-/* Softmax cross-entropy: losses and gradients against float64, gradients against differences, logits far out. */
+/* Softmax cross-entropy: losses and gradients against float64, gradients against differences,
+ * extreme logits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +45,6 @@ static void sample_free(struct sample *s)
 	free(s->losses64);
 }
 
-/* From the definition. */
 static double reference(struct sample *s, double scale)
 {
 	double all = 0;
@@ -114,7 +114,7 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	assert_true(fabs((double)losses[2] - log(3)) < 1e-6);
 	assert_true(dz[0] == 0 && dz[3] == 1 && dz[5] == -1);
 	assert_true(dz[1] < 1e-30f && dz[2] < 1e-30f);
-	/* Nothing that is not finite is lost, wherever it stands. */
+	/* A non-finite logit at any place shows in the loss. */
 	for (uint32_t at = 0; at < 21; at++) {
 		float bad[21] = {0};
 		const uint32_t target = 20;
@@ -125,7 +125,7 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	}
 }
 
-/* Rows of the classifier lie `stride` apart, and some have no target. */
+/* The classifier's rows lie `stride` apart; some have no target. */
 static void try_classifier(struct backend *b, struct prng *rng)
 {
 	static const size_t rows[] = {0, 1, 3, 65, 130}, classes[] = {1, 17, 300, 1000};

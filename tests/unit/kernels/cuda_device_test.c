@@ -1,12 +1,15 @@
-/* Which device of a machine is taken, and what is said where it cannot be, on the emulated runtime. */
+/* The choice of a device on a machine, and the message if it is unusable, on the emulated
+ * runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
 #include "tests/cuda_host/cuda_host.h"
 
-enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };                            /* of cudaComputeMode */
-enum { OUT_OF_MEMORY = 2, SYSTEM_NOT_READY = 802, MPS_CLIENTS_MAX = 808 }; /* of cudaError_t */
+/* values of cudaComputeMode */
+enum { PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
+/* values of cudaError_t */
+enum { OUT_OF_MEMORY = 2, SYSTEM_NOT_READY = 802, MPS_CLIENTS_MAX = 808 };
 
 #define INSTANCE "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
 #define UUID(n)  "00000000-0000-0000-0000-00000000000" #n
@@ -19,7 +22,7 @@ static int ordinary_machine(void **state)
 	return 0;
 }
 
-/* Opens and closes it. */
+/* Opens the device, checks the choice, and closes it. */
 static void check_taken(const char *device, uint32_t turn, const char *expected)
 {
 	const struct backend_options o = {.device = device, .turn = turn};
@@ -99,7 +102,7 @@ static void workers_take_devices_in_turn(void **state)
 	check_taken("cuda", 5, "cuda:0 (emulated device)");
 }
 
-/* The driver shows a process one instance. */
+/* The driver shows a process only one instance. */
 static void a_mig_instance_is_a_device(void **state)
 {
 	(void)state;
@@ -112,7 +115,7 @@ static void a_mig_instance_is_a_device(void **state)
 	setenv("CUDA_VISIBLE_DEVICES", "MIG-" UUID(2), 1);
 	check_taken("cuda:MIG-" UUID(2), 0, "cuda:0 (" INSTANCE ")");
 	check_refused("cuda:MIG-" UUID(0), "no device");
-	/* an older name, which is not its UUID, of the one that is shown */
+	/* a legacy name, different from the UUID, of the shown instance */
 	setenv("CUDA_VISIBLE_DEVICES", "MIG-GPU-1234/2/0", 1);
 	check_taken("cuda:MIG-GPU-1234/2/0", 0, "cuda:0 (" INSTANCE ")");
 	check_refused("cuda:MIG-GPU-1234/1/0", "no device");
@@ -147,7 +150,7 @@ static void a_device_that_others_have_is_refused(void **state)
 	check_taken("cuda", 0, "cuda:0 (emulated device)");
 	cuda_host.taken = true;
 	check_refused("cuda", "cuda:0 (emulated device) is in exclusive-process mode, and another process has it");
-	/* a check takes nothing, and so is told nothing */
+	/* a check allocates nothing, so it cannot detect this */
 	CHECK_OK(weir_backend_cuda_check(&(struct backend_options){.device = "cuda"}, &err), err);
 	cuda_host_reset();
 	cuda_host.memory_taken = (size_t)200 << 20;

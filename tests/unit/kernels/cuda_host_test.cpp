@@ -1,4 +1,5 @@
-/* The emulated device itself: that it does what a device does, and that it shows what a device would hide. */
+/* The emulated device itself: it behaves as a device does, and exposes errors that a device
+ * hides. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -116,7 +117,8 @@ static void overtaking_kernel(unsigned *out)
 		__syncthreads();
 		for (unsigned i = 0; i < 5; i++)
 			__syncwarp();
-		out[thread_number()] &= value[0] == round; /* a barrier is missing: the first warp may be in its next round */
+		/* a barrier is missing: the first warp may already be in the next round */
+		out[thread_number()] &= value[0] == round;
 	}
 }
 
@@ -136,7 +138,7 @@ static void a_warp_may_be_far_ahead_of_another(void **state)
 static void lanes_kernel(unsigned *out)
 {
 	const unsigned lane = threadIdx.x % 32;
-	const unsigned mask = lane < 16 ? 0xffffu : 0xffff0000u; /* two halves that go their own ways */
+	const unsigned mask = lane < 16 ? 0xffffu : 0xffff0000u; /* two halves that diverge */
 	unsigned sum = lane;
 	for (int step = 8; step > 0; step /= 2)
 		sum += __shfl_xor_sync(mask, sum, step);
@@ -253,7 +255,8 @@ static void add_kernel(unsigned *to, const unsigned *from)
 	to[thread_number()] += from[thread_number()];
 }
 
-/* One stream copies numbers there, another adds them up; `waits`: for the copy. Whether the sums are right. */
+/* One stream copies numbers in, another adds them; `waits`: it waits for the copy. Returns true if
+ * the sums are right. */
 static bool adds_up(uint64_t seed, bool waits)
 {
 	struct device d;
@@ -296,7 +299,7 @@ static void a_missing_wait_shows(void **state)
 		assert_true(adds_up(seed, true));
 		wrong += !adds_up(seed, false);
 	}
-	assert_true(wrong > 0 && wrong < 12); /* and a lucky order hides it */
+	assert_true(wrong > 0 && wrong < 12); /* a lucky order hides the race */
 }
 
 static void an_event_is_reached_and_no_more(void **state)
@@ -310,7 +313,7 @@ static void an_event_is_reached_and_no_more(void **state)
 	assert_int_equal(cudaHostAlloc(&pinned, 2 * sizeof(unsigned), cudaHostAllocDefault), cudaSuccess);
 	unsigned *here = (unsigned *)pinned;
 	here[0] = here[1] = 5;
-	assert_int_equal(cudaEventSynchronize(first), cudaSuccess); /* never recorded: done */
+	assert_int_equal(cudaEventSynchronize(first), cudaSuccess); /* never recorded: counts as done */
 	cudaMemsetAsync(d.memory, 0, sizeof d.host, d.stream);
 	cudaMemcpyAsync(&here[0], d.memory, sizeof *here, cudaMemcpyDeviceToHost, d.stream);
 	cudaEventRecord(first, d.stream);
@@ -346,10 +349,10 @@ static void graphs_do_again_what_was_captured(void **state)
 	cudaGraphDestroy(graph);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(cudaGraphLaunch(exec, d.stream), cudaSuccess);
-	cudaGraphExecDestroy(exec); /* what is under way goes on */
+	cudaGraphExecDestroy(exec); /* a running graph continues */
 	cudaMemcpyAsync(d.host, d.memory, sizeof d.host, cudaMemcpyDeviceToHost, d.stream);
 	for (unsigned i = 0; i < N; i++)
-		assert_int_equal(d.host[i], 6); /* and nothing while it was captured */
+		assert_int_equal(d.host[i], 6); /* not run while captured */
 	cudaFree(ones);
 	device_close(&d);
 }
@@ -384,9 +387,9 @@ static void a_capture_refuses_what_a_graph_cannot_have(void **state)
 	device_close(&d);
 }
 
-/* --- What ends a program: each in a process of its own. */
+/* --- Errors that end the program, each in its own process. */
 
-/* Runs `body` in a child; returns how it ended, and what it said. */
+/* Runs `body` in a child. Returns its exit status and its output. */
 static int outcome(void (*body)(struct device *d), char *said, size_t bytes)
 {
 	int ends[2];
@@ -394,7 +397,7 @@ static int outcome(void (*body)(struct device *d), char *said, size_t bytes)
 	const pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		const int signals[] = {SIGSEGV, SIGABRT}; /* the library that runs the tests would take them */
+		const int signals[] = {SIGSEGV, SIGABRT}; /* cmocka would catch them */
 		for (int s : signals)
 			signal(s, SIG_DFL);
 		dup2(ends[1], STDERR_FILENO);

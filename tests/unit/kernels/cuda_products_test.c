@@ -1,4 +1,5 @@
-/* How the CUDA backend uses cuBLASLt, on the emulated device: algorithms are asked for once for each shape, kept within a bound, and do without where there are none. */
+/* The CUDA backend's use of cuBLASLt on the emulated device: it selects an algorithm once per
+ * shape, keeps a bounded number, and works without any. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 #include "tests/unit/kernels/check_backend.h"
 #include "tests/unit/kernels/mirror.h"
 
-enum { PLANS_MAX = 256 }; /* CUDA_PLANS_MAX of kernels/cuda/cuda.h */
+enum { PLANS_MAX = 256 }; /* equals CUDA_PLANS_MAX of kernels/cuda/cuda.h */
 
 static int ordinary_machine(void **state)
 {
@@ -43,9 +44,10 @@ static void an_algorithm_is_asked_for_once(void **state)
 	for (int i = 0; i < 3; i++)
 		b->ops->linear(b, x + 4096, &l, x, ACT_RELU);
 	assert_int_equal(cuda_host.heuristics, 1);
-	b->ops->linear(b, x + 4096, &l, NULL, ACT_RELU); /* another epilogue */
+	b->ops->linear(b, x + 4096, &l, NULL, ACT_RELU); /* a different epilogue */
 	assert_int_equal(cuda_host.heuristics, 2);
-	const struct linear odd_x = {x + 1, x, 8, 16, 4}, odd_W = {x, x + 1, 8, 16, 4}; /* other alignments */
+	/* different alignments */
+	const struct linear odd_x = {x + 1, x, 8, 16, 4}, odd_W = {x, x + 1, 8, 16, 4};
 	b->ops->linear(b, x + 4096, &odd_x, NULL, ACT_RELU);
 	b->ops->linear(b, x + 4096, &odd_W, NULL, ACT_RELU);
 	b->ops->linear(b, x + 4097, &l, NULL, ACT_RELU);
@@ -59,7 +61,7 @@ static void an_algorithm_is_asked_for_once(void **state)
 	b->ops->destroy(b);
 }
 
-/* More shapes than are kept: the oldest go, and come again. */
+/* More shapes than the bound: the oldest are evicted, and selected again when they return. */
 static void algorithms_are_kept_within_a_bound(void **state)
 {
 	(void)state;
@@ -72,7 +74,7 @@ static void algorithms_are_kept_within_a_bound(void **state)
 			b->ops->linear(b, x + 65536, &l, NULL, ACT_NONE);
 		}
 	assert_int_equal(cuda_host.heuristics, 2 * (PLANS_MAX + 10));
-	for (size_t rows = PLANS_MAX; rows <= PLANS_MAX + 10; rows++) { /* these are there */
+	for (size_t rows = PLANS_MAX; rows <= PLANS_MAX + 10; rows++) { /* these are cached */
 		const struct linear l = {x, x, rows, 2, 1};
 		b->ops->linear(b, x + 65536, &l, NULL, ACT_NONE);
 	}
@@ -112,7 +114,7 @@ static void without_an_algorithm_it_is_done_in_passes(void **state)
 	}
 }
 
-/* A long sum is cut in parts, whose order must not be left to chance. */
+/* Split sums have a fixed order. */
 static void no_sum_depends_on_the_order_of_its_parts(void **state)
 {
 	(void)state;
@@ -157,7 +159,8 @@ static void a_failure_names_the_call(void **state)
 	CHECK_CONTAINS(
 	    err.text, "cuda:0 (emulated device): cublasLtMatmul: the GPU program failed to execute (CUBLAS_STATUS_EXECUTION_FAILED)");
 	CHECK_CONTAINS(err.text, "use device: cpu");
-	b->ops->gemm(b, false, false, (size_t)1 << 31, 1, 1, 1, x, 1, x, 1, 0, x, 1); /* nothing after it is begun */
+	/* no later op starts */
+	b->ops->gemm(b, false, false, (size_t)1 << 31, 1, 1, 1, x, 1, x, 1, 0, x, 1);
 	b->ops->destroy(b);
 	b = open_device(COMPUTE_FP32);
 	x = b->ops->buffer_alloc(b, 16);

@@ -1,5 +1,5 @@
-/* The CUDA backend on the emulated device: what it says where there is no device or it fails, its budget of memory, and that no result depends on the order
- * in which threads and blocks run. */
+/* The CUDA backend on the emulated device: errors without a device and on failure, its memory
+ * budget, and results that do not depend on the order of threads and blocks. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/kernels/mirror.h"
 #include "tests/unit/kernels/op_cases.h"
 
-/* Of cudaError_t. */
+/* Values of cudaError_t. */
 enum { OUT_OF_MEMORY = 2, INSUFFICIENT_DRIVER = 35, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701 };
 
 static int ordinary_machine(void **state)
@@ -56,7 +56,7 @@ static struct backend *open_device(void)
 	return b;
 }
 
-/* Every call that making a backend needs, failing: nothing is left behind. */
+/* Each call of the backend's construction fails in turn. Nothing leaks. */
 static void a_backend_that_cannot_be_made_names_the_call(void **state)
 {
 	(void)state;
@@ -92,7 +92,7 @@ static void a_failure_is_kept_until_it_is_told(void **state)
 			check_contains(err.text, cases[i].told);
 			check_contains(err.text, cases[i].text);
 			check_contains(err.text, "use device: cpu");
-			cuda_host_reset(); /* what has failed stays failed */
+			cuda_host_reset(); /* a failure is permanent */
 		}
 		assert_false(b->ops->all_finite(b, x, 64));
 		assert_null(b->ops->buffer_alloc(b, 1));
@@ -101,7 +101,7 @@ static void a_failure_is_kept_until_it_is_told(void **state)
 	}
 }
 
-/* Keys are what is pulled and pushed by: there is no batch without them. */
+/* Pulls and pushes need keys, so the host finds the distinct keys after a failure. */
 static void keys_are_found_by_the_host_after_a_failure(void **state)
 {
 	(void)state;
@@ -125,7 +125,7 @@ static void keys_are_found_by_the_host_after_a_failure(void **state)
 	b->ops->destroy(b);
 }
 
-/* A mark that is awaited tells what failed on any stream. */
+/* Waiting for a mark reports failures of any stream. */
 static void a_mark_tells_what_has_failed(void **state)
 {
 	(void)state;
@@ -172,11 +172,11 @@ static void add_one(void *arg)
 	const struct run *r = arg;
 	float got[64];
 	r->b->ops->axpy(r->b, r->x, 1, r->x + 64, 64);
-	if (r->reads_back) /* which no run may */
+	if (r->reads_back) /* a run must not read back */
 		r->b->ops->to_host(r->b, got, r->x, sizeof got);
 }
 
-/* Runs `add_one` `times` times; returns why it is not replayed. */
+/* Runs `add_one` `times` times; returns the reason why it is not replayed. */
 static const char *run_again(struct run *r, unsigned times)
 {
 	struct backend *b = r->b;
@@ -197,14 +197,14 @@ static const char *run_again(struct run *r, unsigned times)
 
 static void run_open(struct run *r, bool reads_back)
 {
-	memset(r, 0, sizeof *r); /* it is its own key */
+	memset(r, 0, sizeof *r); /* the run is its own key */
 	r->b = open_device();
 	r->x = r->b->ops->buffer_alloc(r->b, 128 * sizeof *r->x);
 	r->reads_back = reads_back;
 	r->b->ops->fill(r->b, r->x + 64, 1, 64);
 }
 
-/* It is issued op by op, and what failed is known. */
+/* The ops run one by one; the reason is recorded. */
 static void a_run_that_cannot_be_one_call_is_done_all_the_same(void **state)
 {
 	(void)state;
@@ -220,7 +220,7 @@ static void a_run_that_cannot_be_one_call_is_done_all_the_same(void **state)
 		check_contains(why, calls[i]);
 		check_contains(why, "out of memory (cudaErrorMemoryAllocation)");
 		cuda_host_reset();
-		(void)run_again(&r, 3); /* not tried again */
+		(void)run_again(&r, 3); /* no second attempt */
 		assert_int_equal(cuda_host_graph_launches(), before);
 		r.b->ops->destroy(r.b);
 	}
@@ -248,7 +248,7 @@ static void a_run_that_is_one_call_fails_as_an_op_does(void **state)
 	cuda_host_reset();
 	assert_int_equal(r.b->ops->sync(r.b, &err), WEIR_E_INTERNAL);
 	check_contains(err.text, "cudaGraphLaunch");
-	r.b->ops->replay(r.b, &r, sizeof r, add_one, &r); /* nothing, as any op */
+	r.b->ops->replay(r.b, &r, sizeof r, add_one, &r); /* does nothing, as any op after a failure */
 	r.b->ops->destroy(r.b);
 }
 
@@ -260,7 +260,8 @@ static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 	weir_error err = {0};
 	void *half = b->ops->buffer_alloc(b, (size_t)30 << 20);
 	assert_non_null(half);
-	assert_null(b->ops->buffer_alloc(b, (size_t)40 << 20)); /* 90 % are the budget, 32 MiB are cuBLAS's */
+	/* the budget is 90 %; cuBLAS takes 32 MiB */
+	assert_null(b->ops->buffer_alloc(b, (size_t)40 << 20));
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
 	check_contains(
 	    err.text,
@@ -268,7 +269,7 @@ static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 	check_contains(err.text, "train.device_memory is the budget: raise it, make data.batch smaller, or use device: cpu");
 	assert_int_equal(b->ops->sync(b, &err), WEIR_OK);
 	assert_null(b->ops->buffer_alloc(b, SIZE_MAX / 2));
-	/* what is given back serves others, also of another size */
+	/* free memory serves other requests, of other sizes too */
 	b->ops->buffer_free(b, half);
 	void *other = b->ops->buffer_alloc(b, (size_t)40 << 20);
 	assert_non_null(other);
@@ -278,7 +279,7 @@ static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 	assert_int_equal(cuda_host_allocated(), 0);
 }
 
-/* Within the budget, but other programs have taken the device's memory since. */
+/* Within the budget, but other programs have taken the device's memory. */
 static void memory_that_others_have_is_told_of_them(void **state)
 {
 	(void)state;
@@ -304,7 +305,7 @@ static void the_budget_is_what_the_job_says(void **state)
 	b->ops->info(b, &info);
 	assert_string_equal(info.device, "cuda:0 (emulated device)");
 	assert_int_equal(info.memory_budget, budget);
-	assert_int_equal(info.memory_used, (size_t)32 << 20); /* cuBLAS's */
+	assert_int_equal(info.memory_used, (size_t)32 << 20); /* cuBLAS's workspace */
 	void *x = b->ops->buffer_alloc(b, (size_t)40 << 20), *y = b->ops->buffer_alloc(b, (size_t)8 << 20);
 	assert_non_null(x);
 	assert_non_null(y);
@@ -312,7 +313,7 @@ static void the_budget_is_what_the_job_says(void **state)
 	b->ops->buffer_free(b, x);
 	b->ops->info(b, &info);
 	assert_int_equal(info.memory_used, (size_t)40 << 20);
-	assert_int_equal(info.memory_held, budget); /* for whoever wants it next */
+	assert_int_equal(info.memory_held, budget); /* kept for the next allocation */
 	assert_int_equal(info.memory_used_most, budget);
 	b->ops->destroy(b);
 	b = create((uint64_t)300 << 20, &err);
@@ -330,7 +331,8 @@ static void an_op_without_memory_fails_for_good(void **state)
 	float *x = b->ops->buffer_alloc(b, n * sizeof *x);
 	assert_non_null(x);
 	weir_error err = {0};
-	b->ops->cross_entropy(b, NULL, NULL, NULL, x, (const uint32_t *)x, n, 1, 1); /* 40 MiB for the losses */
+	/* 40 MiB of scratch for the losses */
+	b->ops->cross_entropy(b, NULL, NULL, NULL, x, (const uint32_t *)x, n, 1, 1);
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
 	check_contains(err.text, "out of memory");
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);

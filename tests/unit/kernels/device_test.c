@@ -1,4 +1,5 @@
-/* Which backend a name opens. Beside this program lies a libweir_cuda.so of the emulated device, so that `cuda` opens here. */
+/* The backend that a name opens. This program's folder has a libweir_cuda.so of the emulated
+ * device, so `cuda` opens here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void a_device_that_is_not_there_is_refused_with_what_to_do(void **state)
 	CHECK_CONTAINS(err.text, "expected auto, cpu, cuda, cuda:N, cuda:GPU-... or cuda:MIG-...");
 }
 
-/* Whether a file of this name is mapped. */
+/* Returns true if a file of this name is mapped. */
 static bool is_mapped(const char *name)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -61,7 +62,8 @@ static bool is_mapped(const char *name)
 	return found;
 }
 
-/* What the CUDA runtime in it has told the driver and exit() to call must not go away. */
+/* The CUDA runtime registers callbacks with the driver and with exit(), so the library must stay
+ * loaded. */
 static void the_library_stays_once_it_was_opened(void **state)
 {
 	(void)state;

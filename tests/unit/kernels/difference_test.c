@@ -1,4 +1,5 @@
-/* Differences: both sides come to the same bits, differences lead to the value as far as the codec can tell, and what is no difference is refused. */
+/* Pull differences: both sides get the same bits, the values converge to the codec's precision, and
+ * invalid differences are refused. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static double farthest(size_t n)
 	return most;
 }
 
-/* In memory of exactly its bytes, so that sanitizers see what is written or read beyond. */
+/* In memory of exactly the needed bytes, so that sanitizers detect an overrun. */
 static enum difference_outcome step(const weir_pull_coding *c, struct difference_fit *fit, size_t n)
 {
 	weir_error err = {0};
@@ -59,7 +60,7 @@ static enum difference_outcome step(const weir_pull_coding *c, struct difference
 	return made;
 }
 
-/* Random values near each other; a tenth of the differences are zero. */
+/* Random values near each other; a tenth of them are equal. */
 static void draw(struct prng *random, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -92,7 +93,8 @@ static void differences_lead_to_the_value(void **state)
 static void one_difference_takes_most_of_it(void **state)
 {
 	(void)state;
-	static const double left[] = {0.01, 0.01, 0.01, 0.07, 0.14, 0.2, 0.35, 0.2}; /* of the farthest, at most */
+	/* the largest remaining error, as a share of the earlier one */
+	static const double left[] = {0.01, 0.01, 0.01, 0.07, 0.14, 0.2, 0.35, 0.2};
 	struct prng random;
 	prng_seed(&random, 12);
 	for (size_t c = 0; c < sizeof left / sizeof *left; c++) {
@@ -128,7 +130,7 @@ static void topk_brings_what_has_changed_and_no_more(void **state)
 	for (uint32_t i = 0; i < CODEC_TILE; i++)
 		value[i] += (float)(i + 1);
 	assert_int_equal(difference_make(&c, &fit, value, reference, CODEC_TILE, work, out, &bytes), DIFFERENCE_MADE);
-	assert_int_equal(count_of(out), 164); /* a hundredth, rounded: the last ones */
+	assert_int_equal(count_of(out), 164); /* a hundredth, rounded; the last ones */
 	assert_true(reference[CODEC_TILE - 164] == value[CODEC_TILE - 164]);
 	assert_true(reference[CODEC_TILE - 165] == 0);
 }
@@ -204,7 +206,7 @@ static void what_is_no_difference_is_refused(void **state)
 	}
 }
 
-/* Planning reckons with it. */
+/* Planning uses the estimate. */
 static void what_is_expected_is_about_what_comes(void **state)
 {
 	(void)state;
@@ -222,7 +224,7 @@ static void what_is_expected_is_about_what_comes(void **state)
 	}
 }
 
-/* What a difference is in each codec whose tiles have fixed sizes; the fitted book is one that was fitted before. */
+/* The difference in each codec with fixed tile sizes; the fitted book is a fixed one. */
 static void golden_bytes(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Dropout: the right share, the same mask for the same seed, independent ones for others. */
+/* Dropout: the rate, equal masks for equal seeds, independent masks for different seeds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static void try_share(struct backend *b, struct prng *rng)
 		check_same_bits("the same mask everywhere", again, x, N);
 		single->ops->destroy(single);
 		float *fewer = ones();
-		drop(b, fewer, N - 1, rates[r], 99, 3); /* a length that is moved in vectors */
+		drop(b, fewer, N - 1, rates[r], 99, 3); /* a length that vector code handles */
 		check_same_bits("the same mask for fewer", fewer, x, N - 1);
 		assert_true(fewer[N - 1] == 1);
 		free(fewer);
@@ -60,7 +60,7 @@ static void try_share(struct backend *b, struct prng *rng)
 static void try_seeds(struct backend *b, struct prng *rng)
 {
 	(void)rng;
-	/* masks of neighbouring seeds agree on half of the elements, and so do those of neighbouring salts */
+	/* masks of neighbouring seeds, or of neighbouring salts, agree on half of the elements */
 	for (uint64_t seed = 0; seed < 8; seed++) {
 		float *x = ones(), *y = ones();
 		size_t equal = 0;
@@ -74,7 +74,7 @@ static void try_seeds(struct backend *b, struct prng *rng)
 	}
 }
 
-/* Parts of a mask are the whole one's, on both sides of where the seed of a stretch begins. */
+/* Parts of a mask equal the whole mask, on both sides of a seed boundary. */
 static void try_parts(struct backend *b, struct prng *rng)
 {
 	enum { LENGTH = 20001 };

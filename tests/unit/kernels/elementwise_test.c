@@ -81,7 +81,8 @@ static void try_sums(struct backend *b, struct prng *rng)
 		assert_true(fabs(got - want) <= 1e-12 * want);
 		assert_true(got == squares_of(b, x, n));
 		struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
-		assert_true(!is_cpu(b) || got == squares_of(single, x, n)); /* whatever the threads and the instruction set */
+		/* for any number of threads and any instruction set */
+		assert_true(!is_cpu(b) || got == squares_of(single, x, n));
 		single->ops->destroy(single);
 		struct backend *plain = backend_plain();
 		assert_true(!is_cpu(b) || got == squares_of(plain, x, n));
@@ -115,7 +116,8 @@ static void try_unscale(struct backend *b, struct prng *rng)
 			uint32_t not_finite = 77;
 			for (size_t i = 0; i < 4; i++) {
 				x[i] = random_floats(rng, lengths[s][i], -1e5, 1e5);
-				if (bad > 0 && lengths[s][i] > 0 && i == s % 3) /* the last one of its array, or any */
+				/* the last element of its array, or any */
+				if (bad > 0 && lengths[s][i] > 0 && i == s % 3)
 					x[i][bad == 1 ? lengths[s][i] - 1 : prng_below(rng, lengths[s][i])] = prng_below(rng, 2) ? NAN : -INFINITY;
 				want[i] = copy_floats(x[i], lengths[s][i]);
 				for (size_t k = 0; k < lengths[s][i]; k++)

@@ -1,4 +1,4 @@
-/* Token and position embeddings: the look-up, and its gradient, added in the order that backend.h
+/* Token and position embeddings: look-up, and gradient in the order of sums that backend.h
  * promises, bit for bit. */
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static struct sample sample_of(struct prng *rng, struct sample s)
 	s.positions = random_floats(rng, s.length * s.width, -1, 1);
 	s.dout = random_floats(rng, s.rows * s.width, -1, 1);
 	s.tokens = malloc((s.rows + 1) * sizeof *s.tokens);
-	for (size_t r = 0; r < s.rows; r++) /* often the last, and one token very often */
+	for (size_t r = 0; r < s.rows; r++) /* often the last token, and one token very often */
 		s.tokens[r] = r % 3 == 0 ? (uint32_t)s.vocabulary - 1 : (uint32_t)prng_below(rng, s.vocabulary);
 	return s;
 }
@@ -61,10 +61,11 @@ static void try_forward(struct backend *b, struct prng *rng)
 	}
 }
 
-#define ROWS_IN_ORDER_ON_DEVICE 256u /* of a token; a device adds more in runs of so many */
+/* of a token; a device adds more rows in runs of this length */
+#define ROWS_IN_ORDER_ON_DEVICE 256u
 
-/* dtable += the rows of each token in runs of `run` rows, each in row order: the first goes on from
- * dtable's value, the sums of the others follow in order. */
+/* dtable += the rows of each token, in row order within runs of `run` rows. The first run continues
+ * dtable's value; the other runs' sums follow in order. */
 static void add_in_runs(const struct sample *s, float *dtable, size_t run)
 {
 	for (size_t token = 0; token < s->vocabulary; token++)
@@ -115,8 +116,7 @@ static void try_backward(struct backend *b, struct prng *rng)
 	}
 }
 
-/* One token in every second row, and beside it tokens of about as many rows as a device adds one
- * after the other. */
+/* One token in every second row, and tokens with about as many rows as a device adds in one run. */
 static void try_a_popular_token(struct backend *b, struct prng *rng)
 {
 	static const size_t widths[] = {3, 8};
@@ -141,11 +141,11 @@ static void try_a_popular_token(struct backend *b, struct prng *rng)
 	}
 }
 
-/* A token that is none: a device says so by NaN, and adds its gradient nowhere. */
+/* An invalid token: a device returns NaN and drops its gradient. */
 static void try_no_token(struct backend *b, struct prng *rng)
 {
 	(void)rng;
-	if (is_cpu(b)) /* asserts */
+	if (is_cpu(b)) /* the CPU asserts */
 		return;
 	float table[] = {1, 2, 3, 4}, out[6], dtable[4] = {0}, dout[] = {1, 1, 1, 1, 1, 1};
 	const uint32_t tokens[] = {1, 2, 0xffffffffu};

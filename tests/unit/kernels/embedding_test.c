@@ -1,4 +1,4 @@
-/* Look-up, its gradient, and distinct keys. */
+/* Look-up, its gradient, distinct keys. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static struct bags random_bags(struct prng *rng, size_t count, size_t unique, si
 	s.offsets[0] = 0;
 	for (size_t i = 0; i < count; i++) {
 		const uint32_t most = kind == MANY_HOT ? 11 : 3;
-		uint32_t size = kind == ONE_HOT ? 1 : kind == ALL_EMPTY ? 0 : (uint32_t)prng_below(rng, most + 1); /* with empty bags */
+		/* empty bags included */
+		uint32_t size = kind == ONE_HOT ? 1 : kind == ALL_EMPTY ? 0 : (uint32_t)prng_below(rng, most + 1);
 		s.offsets[i + 1] = s.offsets[i] + size;
 	}
 	s.uses = s.offsets[count];
@@ -48,7 +49,7 @@ static void free_bags(struct bags *s)
 
 static const size_t widths[] = {1, 2, 15, 16, 17, 33, 64};
 
-/* A device adds longer rows in parts of so many uses. */
+/* A device adds longer rows in parts of this many uses. */
 #define IN_ORDER_ON_DEVICE 256
 
 static void check_rerun(struct backend *b, const struct bags *s, const float *weight, const float *dout, const float *drows)
@@ -104,7 +105,7 @@ static void try_pooling(struct backend *b, struct prng *rng)
 			}
 }
 
-/* So many that a device gives several to a thread: the bits of one thread. */
+/* So many bags that a device gives several to a thread: the bits equal one thread's. */
 static void try_many_bags(struct backend *b, struct prng *rng)
 {
 	static const size_t sizes[][2] = {{175003, 3}, {132003, 16}}; /* bags, width */
@@ -125,7 +126,8 @@ static void try_many_bags(struct backend *b, struct prng *rng)
 	single->ops->destroy(single);
 }
 
-/* One row used a hundred thousand times, and beside it rows of about as many uses as a device adds one after the other. */
+/* A row with a hundred thousand uses, and rows with about as many uses as a device adds in one
+ * run. */
 static void try_a_popular_row(struct backend *b, struct prng *rng)
 {
 	enum { POPULAR = 100000 };
@@ -163,7 +165,7 @@ static void try_a_popular_row(struct backend *b, struct prng *rng)
 	free(drows);
 }
 
-/* What is not finite stays where it is used, and what comes before the first bag is nobody's. */
+/* NaN and infinity stay in the bags that use them. Uses before the first bag belong to no bag. */
 static void try_ends(struct backend *b, struct prng *rng)
 {
 	(void)rng;
@@ -176,18 +178,19 @@ static void try_ends(struct backend *b, struct prng *rng)
 	assert_true(out[0] == 2 && isnan(out[1]) && out[2] == 2 && out[3] == 2);
 	for (size_t j = 0; j < WIDTH; j++)
 		assert_true(out[WIDTH + j] == 0);
-	assert_true(isnan(out[8]) && out[9] == INFINITY && isnan(out[10]) && out[11] == -INFINITY); /* inf * 0 and inf - inf */
+	/* inf * 0 and inf - inf */
+	assert_true(isnan(out[8]) && out[9] == INFINITY && isnan(out[10]) && out[11] == -INFINITY);
 	const float dout[BAGS * WIDTH] = {1, 2, 3, 4, NAN, NAN, NAN, NAN, 1, 0, -1, 1};
 	const uint32_t from_zero[BAGS + 1] = {0, 1, 1, 3};
 	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, from_zero, index + 2, weight + 2, BAGS, 3);
 	for (size_t j = 0; j < WIDTH; j++) {
-		assert_true(drows[j] == 0); /* nobody uses it */
+		assert_true(drows[j] == 0); /* unused */
 		assert_true(drows[WIDTH + j] == dout[j] && drows[3 * WIDTH + j] == dout[2 * WIDTH + j]);
 	}
 	assert_true(drows[8] == INFINITY && isnan(drows[9]) && drows[10] == -INFINITY && drows[11] == INFINITY);
 }
 
-/* n of the numbers below `most`, each at most once, in any order. */
+/* n of the numbers below `most`, distinct, in any order. */
 static uint32_t *some_of(struct prng *rng, size_t n, size_t most)
 {
 	uint32_t *all = malloc((most + 1) * sizeof *all);
@@ -202,7 +205,7 @@ static uint32_t *some_of(struct prng *rng, size_t n, size_t most)
 	return all;
 }
 
-/* Whatever bits the rows have, and nothing beside them. */
+/* Copies rows of any bits, and writes nothing beside them. */
 static void check_copy(struct backend *b, struct prng *rng, size_t n, size_t width, bool to_some, bool from_some)
 {
 	const size_t out_rows = n + 1 + prng_below(rng, n + 1), in_rows = n + prng_below(rng, n + 1) + 1;
@@ -245,7 +248,7 @@ static void try_unique(struct backend *b, struct prng *rng)
 			uint64_t *keys = malloc((n + 1) * sizeof *keys), *distinct = malloc((n + 1) * sizeof *distinct);
 			uint32_t *index = malloc((n + 1) * sizeof *index);
 			for (size_t i = 0; i < n; i++)
-				keys[i] = prng_below(rng, ranges[r]); /* 0 is a key like any other */
+				keys[i] = prng_below(rng, ranges[r]); /* 0 is a valid key */
 			const size_t count = b->ops->unique(b, keys, n, distinct, index);
 			size_t seen = 0;
 			for (size_t i = 0; i < n; i++) {
@@ -254,7 +257,7 @@ static void try_unique(struct backend *b, struct prng *rng)
 				assert_true(distinct[index[i]] == keys[i]);
 			}
 			assert_int_equal(count, seen);
-			/* no key twice: looking them up again gives 0, 1, 2, ... */
+			/* keys are distinct: looking them up again gives 0, 1, 2, ... */
 			uint64_t *again = malloc((count + 1) * sizeof *again);
 			assert_int_equal(b->ops->unique(b, distinct, count, again, index), count);
 			assert_memory_equal(distinct, again, count * sizeof *again);

@@ -1,4 +1,4 @@
-/* sgemm: the library of this build and our own kernel, all transpositions, odd shapes, strides. */
+/* sgemm: this build's library and our own kernel; all transpositions, odd shapes, strides. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,13 +24,13 @@ typedef __typeof__(cpu_gemm) gemm_op;
 
 enum { SEED = 31, SHAPES = sizeof shapes / sizeof *shapes, TRANSPOSITIONS = 4 };
 
-/* What float64 makes of a shape and transposition, (m, n) each, and its bound. The numbers depend on the seed alone, so that this serves each instruction set, number of
- * threads, and both kernels. */
+/* The float64 result (m, n) of a shape and transposition, and its error bound. The inputs depend on
+ * the seed alone, so each instruction set, thread count and kernel shares the result. */
 static struct delta_base {
 	double *want, *bound;
 } references[SHAPES][TRANSPOSITIONS];
 
-/* C = alpha op(A) op(B) + beta C in float64, and the size of what was added, which bounds the error. */
+/* C = alpha op(A) op(B) + beta C in float64, and the sum of magnitudes, which bounds the error. */
 static void reference_gemm(const struct gemm_args *g, const float *before, double *want, double *bound)
 {
 	for (size_t i = 0; i < g->m; i++)
@@ -68,7 +68,7 @@ static void check_gemm(struct backend *b, gemm_op *op, const struct gemm_args *g
 	for (size_t i = 0; i < g->m; i++) {
 		check_same_bits("gemm again", again + i * g->ldc, C + i * g->ldc, g->n);
 		for (size_t j = g->n; j < g->ldc; j++)
-			assert_true(C[i * g->ldc + j] == 77); /* between the rows nothing is written */
+			assert_true(C[i * g->ldc + j] == 77); /* the gaps between rows stay unwritten */
 	}
 	free(again);
 }
@@ -77,7 +77,8 @@ static void try_shapes(struct backend *b, struct prng *rng, gemm_op *op)
 {
 	for (size_t s = 0; s < SHAPES; s++)
 		for (size_t trans = 0; trans < TRANSPOSITIONS; trans++) {
-			const size_t kind = (s + trans) % 3; /* of alpha and beta: each meets each transposition */
+			/* of alpha and beta; each kind meets each transposition */
+			const size_t kind = (s + trans) % 3;
 			struct gemm_args g = {.trans_a = trans & 1,
 			                      .trans_b = trans & 2,
 			                      .m = shapes[s].m,

@@ -1,4 +1,4 @@
-/* Initial values: pure functions of their coordinates, with the distribution they promise. */
+/* Initial values: pure functions of their coordinates, with the promised distribution. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void rows_differ_by_seed_table_key_and_element(void **state)
 	assert_true(other[0] != base[0]);
 }
 
-/* Rows that were never pushed are stored nowhere: their bits must never change. */
+/* Rows without a push are not stored anywhere, so their bits must never change. */
 static void values_are_the_recorded_bits(void **state)
 {
 	(void)state;
@@ -99,7 +99,7 @@ static void embedding_columns_are_not_correlated(void **state)
 	assert_true(fabs(neighbour / N) < 4 / sqrt(N));
 }
 
-/* A chunk is read alone: any cut of the flat space gives the same numbers. */
+/* Chunks are read one by one: any cut of the flat space gives the same numbers. */
 static void a_dense_table_can_be_cut_anywhere(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* FM, cross and dot interaction: forward against float64, backward against finite differences of it. */
+/* FM, cross and dot interaction: forward against float64, backward against finite differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,12 @@ struct shape {
 
 static const struct shape shapes[] = {{1, 1, 1}, {3, 2, 5}, {4, 10, 16}, {2, 27, 17}, {3, 33, 3}, {1, 35, 16}, {1, 3, 130}};
 
-/* The sum of an op's outputs, weighted, as a function of its input in float64. */
+/* The weighted sum of an op's outputs as a function of its input, in float64. */
 struct context {
 	struct shape shape;
 	double *x;
 	const float *dout;
-	bool first; /* of dots: each row's first vector is an output, too, and comes apart from the others */
+	bool first; /* dots: each row's first vector is also an output, in a separate array */
 };
 
 static double fm_row(const double *x, size_t fields, size_t dim)
@@ -58,7 +58,7 @@ static void try_fm(struct backend *b, struct prng *rng)
 		struct context c = {shapes[s], xd, dout};
 		numeric_gradient(fm_loss, &c, xd, n, gradient);
 		for (size_t i = 0; i < n; i++)
-			gradient[i] += start[i]; /* it adds */
+			gradient[i] += start[i]; /* the op adds */
 		b->ops->fm_backward(b, dx, dout, sum, x, rows, fields, dim);
 		check_close("fm_backward", dx, gradient, n, 1e-5, 1e-5);
 		free(x);
@@ -73,7 +73,7 @@ static void try_fm(struct backend *b, struct prng *rng)
 	}
 }
 
-/* out (rows, [dim +] pairs), or NULL; returns the loss. */
+/* out (rows, [dim +] pairs), or NULL. Returns the loss. */
 static double dots(const struct context *c, double *out)
 {
 	const size_t fields = c->shape.fields, dim = c->shape.dim;
@@ -104,7 +104,7 @@ static double dots_loss(void *context)
 	return dots(context, NULL);
 }
 
-/* Its gradient, by the chain rule: what finite differences take too long for. */
+/* The gradient by the chain rule, for shapes that are slow by finite differences. */
 static void dots_gradient(const struct context *c, double *gradient)
 {
 	const size_t fields = c->shape.fields, dim = c->shape.dim;
@@ -124,7 +124,7 @@ static void dots_gradient(const struct context *c, double *gradient)
 	}
 }
 
-/* The vectors of `from` (rows, fields, dim): each row's first in one array, the others in another; and back. */
+/* Splits `from` (rows, fields, dim) into each row's first vector and the others, or joins them. */
 static void part_first(const struct shape *s, float *from, float *first, float *others, bool back)
 {
 	const size_t row = s->fields * s->dim, rest = row - s->dim;
@@ -228,7 +228,8 @@ static void try_cross(struct backend *b, struct prng *rng)
 	}
 }
 
-/* All that the ops make of x (rows, fields, dim) and of a gradient per pair: out has what each row has got, one row behind the other, `each` of them. */
+/* All outputs of the ops on x (rows, fields, dim) and a gradient per pair: out has `each` numbers
+ * per row. */
 static void all_of(struct backend *b, const float *x, const float *dpairs, struct shape s, float *out, size_t each)
 {
 	const size_t width = s.fields * s.dim, pairs = s.fields * (s.fields - 1) / 2, n = s.rows * width;
@@ -256,7 +257,7 @@ static void all_of(struct backend *b, const float *x, const float *dpairs, struc
 		free(parts[i].made);
 }
 
-/* An example that is not finite does nothing to the others, bit for bit. */
+/* A non-finite example changes no bit of the others. */
 static void try_not_finite(struct backend *b, struct prng *rng)
 {
 	const struct shape s = {.rows = 5, .fields = 7, .dim = 12};

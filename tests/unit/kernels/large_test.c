@@ -1,4 +1,5 @@
-/* Arrays beyond four gigabytes, on a device that has room for them: places are counted in 64 bits. WEIR_TEST_DEVICE names it; skipped where there is none. */
+/* Arrays beyond 4 GiB, on a device with enough memory: offsets need 64 bits. WEIR_TEST_DEVICE names
+ * the device; skipped without it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +16,16 @@
 #include "tests/unit/kernels/check.h"
 
 #define SKIPPED  77
-#define ELEMENTS (((size_t)1 << 30) + 2 * CODEC_TILE + 77) /* 4 GiB and some */
+#define ELEMENTS (((size_t)1 << 30) + 2 * CODEC_TILE + 77) /* a little over 4 GiB */
 #define POOL     ((size_t)64 * CODEC_TILE)
 #define WIDTH    ((size_t)128)
 #define UNIQUE   ((size_t)1000)
 #define BAGS     (ELEMENTS / WIDTH + 1)
 
 static struct backend *b;
-static float *pool, *there; /* (POOL), (POOL) on the device */
+static float *pool, *there; /* (POOL), host; (POOL), device */
 
-/* What a tile of a large array holds is a piece of the pool. */
+/* Each tile of a large array is a piece of the pool. */
 static const float *tile_of(const float *base, size_t tile)
 {
 	return base + tile * 7919 % (POOL - CODEC_TILE) / 4 * 4;
@@ -37,7 +38,7 @@ static void check_sync(void)
 		fail_msg("%s", err.text);
 }
 
-/* NULL: the device has no room, which is told and no failure. */
+/* NULL without a failure if the device lacks memory; prints it. */
 static void *room(size_t bytes)
 {
 	void *p = b->ops->buffer_alloc(b, bytes);
@@ -61,7 +62,7 @@ static void fill_tiles(float *x, size_t n)
 		b->ops->copy(b, x + at, tile_of(there, at / CODEC_TILE), codec_tile_elements(n, at));
 }
 
-/* The first, the last, and those on both sides of four gigabytes. */
+/* The first tile, the last one, and those on both sides of 4 GiB. */
 static const size_t tiles_seen[] = {0, ((size_t)1 << 30) / CODEC_TILE - 1, ((size_t)1 << 30) / CODEC_TILE, ELEMENTS / CODEC_TILE};
 #define SEEN (sizeof tiles_seen / sizeof *tiles_seen)
 
@@ -140,7 +141,7 @@ static void top_k_reaches_beyond_four_gigabytes(void **state)
 	free(host_ends);
 }
 
-/* Each bag looks up one row, bag i row i mod UNIQUE; sums of ones are exact. */
+/* Each bag looks up one row: bag i has row i mod UNIQUE. Sums of ones are exact. */
 static void look_ups_reach_beyond_four_gigabytes(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Layer norm and RMS norm: outputs against float64, gradients against finite differences, what is added to what was there. */
+/* Layer norm and RMS norm: outputs against float64, gradients against finite differences, and
+ * gradients added to earlier ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #define EPS 1e-5
 
 struct layer {
-	bool centred; /* layer norm */
+	bool centred; /* true: layer norm */
 	size_t rows, n;
 	float *x, *gamma, *beta, *dy, *dx, *dgamma, *dbeta;
 	float *y, *mean, *inv;
@@ -117,7 +118,7 @@ static double loss(void *context)
 	return sum;
 }
 
-/* What a gradient must have become: what it was, and the numeric one. */
+/* Checks a gradient: the earlier value plus the numeric gradient. */
 static void check_added(const char *what, const float *got, const float *was, struct context *c, double *x, size_t n)
 {
 	double *want = malloc((n + 1) * sizeof *want);

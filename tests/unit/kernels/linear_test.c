@@ -1,5 +1,6 @@
-/* The products of a layer, and any product in every precision, against float64. Factors are rounded here as the precision says, by other means than the backend's; what remains
- * is the rounding of fp32 sums. A device may cut the factors of tf32 off instead of rounding them: there the bound is that of 10 bits. */
+/* A layer's products, and any product in every precision, against float64. The tests round factors
+ * as the precision says, by independent code; the rest is the rounding of fp32 sums. A device may
+ * truncate tf32 factors instead of rounding them, so the bound there is that of 10 bits. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static enum compute_precision precision_of(const struct backend *b)
 	return info.precision;
 }
 
-/* To the nearest of so many bits, ties to even, with least exponent `low` of normal numbers. */
+/* Rounds to this many bits, ties to even; `low` is the least exponent of normal numbers. */
 static double rounded(double x, int bits, int low)
 {
 	int exponent;
@@ -42,9 +43,9 @@ static double factor(double x, enum compute_precision precision)
 	}
 }
 
-/* One of the sums that a product is made of. */
+/* One sum of a product. */
 struct sum {
-	double value, size; /* size: of what was added, which bounds the error */
+	double value, size; /* size: the sum of magnitudes, which bounds the error */
 	size_t terms;
 };
 
@@ -99,7 +100,8 @@ static void check_linear(struct backend *b, const struct linear *l, const float 
 			for (size_t i = 0; i < l->in; i++)
 				add_product(&s, l->x[r * l->in + i], l->W[o * l->in + i], precision);
 			const double z = s.value + (bias != NULL ? (double)bias[o] : 0);
-			/* no slope is above 1.13; that of the activation's own rounding is the test of activations */
+			/* no slope exceeds 1.13; the tests of activations cover the activation's own
+			 * rounding */
 			const double bound = 1.2 * bound_of(&s, precision) + 2e-6 * (fabs(z) + 1);
 			check_sum("y", r, o, y[r * l->out + o], act_of(z, act), bound);
 		}
@@ -150,7 +152,7 @@ static void check_backward(struct backend *b, const struct linear *l, const floa
 static void try_backward(struct backend *b, struct prng *rng)
 {
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-		for (int kind = 0; kind < 4; kind++) { /* of dx: all of it, added to, some columns, none */
+		for (int kind = 0; kind < 4; kind++) { /* dx: whole, accumulated, some columns, none */
 			const size_t rows = shapes[s].rows, in = shapes[s].in, out = shapes[s].out;
 			const size_t columns = kind == 2 ? (in + 1) / 2 : in;
 			const float beta = kind == 1 ? 1 : 0;
@@ -225,7 +227,7 @@ static void try_products(struct backend *b, struct prng *rng)
 		}
 }
 
-/* One factor at a time, with 1: what a product makes of it is how it is rounded. */
+/* One factor times 1 shows how the product rounds it. */
 static void try_factors(struct backend *b, struct prng *rng)
 {
 	static const float edges[] = {0,         -0.0f,      1.0f,     1.00390625f, 1.01171875f, 1.00048828125f, 1.00146484375f,
@@ -245,12 +247,12 @@ static void try_factors(struct backend *b, struct prng *rng)
 	for (size_t i = 0; i < N; i++) {
 		const double want = factor(x[i], precision), off = precision == COMPUTE_TF32 ? TF32_UNIT * fabs((double)x[i]) : 0;
 		if (precision != COMPUTE_TF32 || !isfinite(x[i]) ||
-		    fabs((double)x[i]) < 1e38) /* near the end it may be rounded to infinity */
+		    fabs((double)x[i]) < 1e38) /* near the largest number, rounding may give infinity */
 			check_sum("factor", i, 0, y[i], want, off + (precision == COMPUTE_TF32 ? FLT_MIN : 0));
 	}
 }
 
-/* What is not finite in a sum is seen behind ReLU, and in every sum that it is a factor of. */
+/* A non-finite number in a sum passes ReLU, and reaches every sum that has it as a factor. */
 static void try_not_finite(struct backend *b, struct prng *rng)
 {
 	enum { ROWS = 40, IN = 30, OUT = 20 };
@@ -275,7 +277,7 @@ static void try_not_finite(struct backend *b, struct prng *rng)
 	free(dz);
 }
 
-/* Where the NaN of a layer comes from. */
+/* The source of the layer's NaN. */
 enum nan_source { NAN_IN_X, NAN_IN_W, NAN_IN_BIAS, NAN_OF_INFINITIES, NAN_SOURCES };
 
 static void plant_nan(enum nan_source source, size_t row, size_t column, const struct linear *l, float *x, float *W, float *bias)
@@ -315,7 +317,8 @@ static void check_nan_passes(struct backend *b, struct prng *rng, const struct s
 	      *dbias = poisoned_floats(out);
 	const struct linear l = {x, W, rows, in, out};
 	plant_nan(source, row, column, &l, x, W, bias);
-	for (size_t i = 0; i < rows * out; i++) /* poison is NaN, which is what is looked for */
+	/* the poison is NaN too, so the check would not detect it */
+	for (size_t i = 0; i < rows * out; i++)
 		y[i] = dz[i] = -1;
 	b->ops->linear(b, y, &l, has_bias ? bias : NULL, ACT_RELU);
 	b->ops->bias_act_backward(b, dz, dy, y, dbias, rows, out, ACT_RELU);
@@ -341,7 +344,7 @@ static void check_nan_passes(struct backend *b, struct prng *rng, const struct s
 	free(dbias);
 }
 
-/* Each shape has an algorithm of its own, whose end adds the bias and takes the maximum. */
+/* Each shape selects its own algorithm; its epilogue adds the bias and takes the maximum. */
 static void try_nan_through_relu(struct backend *b, struct prng *rng)
 {
 	static const struct shape nan_shapes[] = {{3, 7, 5}, {64, 33, 16}, {17, 600, 9}, {16, 64, 128}, {2, 2, 1}};

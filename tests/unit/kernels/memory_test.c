@@ -1,4 +1,5 @@
-/* A backend's memory: zeroed, copied whole, in the order in which copies and ops were issued, and refused with a sentence where there is too little. */
+/* A backend's memory: zeroed, copied whole, ordered with ops, and refused with a sentence when it
+ * is exhausted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static void try_copies(struct backend *b, struct prng *rng)
 {
 	static const size_t sizes[] = {1, 63, 256, 1000, 4 * MIB - 1, 4 * MIB, 13 * MIB + 5};
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-		for (int again = 0; again < 2; again++) { /* the second time it has been used */
+		for (int again = 0; again < 2; again++) { /* the second time, the memory is a reused one */
 			const size_t n = sizes[s];
 			unsigned char *from = malloc(n), *to = malloc(n), *there = b->ops->buffer_alloc(b, n);
 			assert_true(from != NULL && to != NULL && there != NULL);
@@ -70,7 +71,7 @@ static void try_pinned(struct backend *b, struct prng *rng)
 		assert_true(host[i] == 0);
 	fill_random(rng, host, n);
 	b->ops->to_device(b, there + from, host + from, n - from);
-	check_sync(b); /* from here on the memory may be used again */
+	check_sync(b); /* from here on the memory may be reused */
 	b->ops->to_host(b, back + from, there + from, n - from);
 	assert_memory_equal(back + from, host + from, n - from);
 	b->ops->to_host(b, back, there, from);
@@ -88,7 +89,8 @@ static void copies_of_host_memory_are_whole(void **state)
 	on_every_backend(712, try_pinned);
 }
 
-/* A buffer is written, used and written again without waiting: each op sees what was copied before it, and no copy what is copied after it. */
+/* Writes, uses and rewrites a buffer without waiting. Each op sees earlier copies; no copy back
+ * sees later ones. */
 static void try_order(struct backend *given, struct prng *rng)
 {
 	enum { N = 3000, TIMES = 20 };
@@ -119,7 +121,7 @@ static void copies_and_ops_run_in_the_order_of_their_calls(void **state)
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-/* AddressSanitizer ends the process at what malloc refuses, unless it is told otherwise. */
+/* By default AddressSanitizer ends the process on an allocation that malloc refuses. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -138,7 +140,7 @@ static void try_too_much(struct backend *b, struct prng *rng)
 		assert_non_null(strstr(err.text, "out of memory"));
 		assert_non_null(strstr(err.text, "use device: cpu"));
 	}
-	check_sync(b); /* told once; what there is can still be had */
+	check_sync(b); /* reported once; smaller allocations still work */
 	void *some = b->ops->buffer_alloc(b, MIB);
 	assert_non_null(some);
 	b->ops->buffer_free(b, some);

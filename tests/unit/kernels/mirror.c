@@ -1,5 +1,5 @@
-/* An array that an op has twice (in place) is one buffer on the device too: arrays are known by their address. Memory ops (buffer_alloc and so
- * on) are the device's own. */
+/* An array that an op has twice (in place) is one buffer on the device too: its address identifies
+ * it. Memory ops (buffer_alloc and others) are the device's own. */
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "tests/unit/kernels/mirror.h"
 
 #define ARRAYS_MAX  16
-#define GUARD_BYTES ((size_t)256) /* also keeps the alignment of what lies between */
+#define GUARD_BYTES ((size_t)256) /* also keeps the alignment of the array between them */
 #define GUARD       0x5a
 
 struct array {
@@ -42,7 +42,7 @@ static void check_device(struct mirror *m)
 		fail_msg("%s", err.text);
 }
 
-/* The array's place on the device; NULL for NULL. */
+/* The array's address on the device; NULL for NULL. */
 static void *there(struct mirror *m, const void *host, size_t bytes)
 {
 	const struct backend_ops *ops = m->device->ops;
@@ -77,7 +77,7 @@ static uint32_t *words(struct mirror *m, const uint32_t *host, size_t n)
 	return there(m, host, n * sizeof *host);
 }
 
-/* Arrays come back, and with them what was written beside them. */
+/* Copies arrays back, together with stray writes beside them. */
 static void back(struct mirror *m)
 {
 	const struct backend_ops *ops = m->device->ops;
@@ -92,7 +92,8 @@ static void back(struct mirror *m)
 				fail_msg("array %zu of an op, of %zu bytes: byte %td was written", i, a->bytes,
 				         (ptrdiff_t)j - (ptrdiff_t)GUARD_BYTES);
 		if (a->bytes > 0 &&
-		    memcmp(now, a->host, a->bytes) != 0) /* a constant, which may lie where nobody can write, is as it was */
+		    /* an unchanged constant may lie in read-only memory */
+		    memcmp(now, a->host, a->bytes) != 0)
 			memcpy(a->host, now, a->bytes);
 		free(whole);
 		ops->buffer_free(m->device, a->buffer);
@@ -174,7 +175,7 @@ static weir_status mirror_await_mark(struct backend *b, const struct backend_mar
 	return mirror(b)->device->ops->await_mark(mirror(b)->device, m, err);
 }
 
-/* Each op is copied there and back on its own, which no run can hold. */
+/* Every op copies its arrays, and a run cannot contain copies. */
 static void mirror_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg)
 {
 	(void)b, (void)key, (void)bytes;
@@ -185,7 +186,7 @@ static void mirror_forget_replays(struct backend *b)
 	mirror(b)->device->ops->forget_replays(mirror(b)->device);
 }
 
-/* --- Ops. RUN(m, op, ...) issues it on the device and brings the arrays back. */
+/* --- Ops. RUN(m, op, ...) runs the op on the device and copies the arrays back. */
 
 #define RUN(m, op, ...)                                 \
 	do {                                                \
@@ -199,7 +200,8 @@ static void mirror_forget_replays(struct backend *b)
 		return result_;                                                \
 	} while (0)
 
-/* Elements from the first to the last of a matrix with a stride: beyond the last row's end nothing need be there. */
+/* Elements from the first to the last of a strided matrix. Memory beyond the last row's end need
+ * not exist. */
 static size_t strided(size_t rows, size_t columns, size_t stride)
 {
 	return rows == 0 || columns == 0 ? 0 : (rows - 1) * stride + columns;
@@ -366,7 +368,7 @@ static void mirror_scatter_sum(struct backend *b, float *drows, size_t unique, s
 	RUN(m, scatter_sum, to, unique, width, from, words(m, offsets, bags + 1), which, by, bags, uses);
 }
 
-/* Rows up to the last of those that are named. */
+/* Rows up to the largest index. */
 static size_t rows_of(const uint32_t *index, size_t n)
 {
 	size_t rows = index == NULL ? n : 0;
@@ -387,7 +389,7 @@ static void mirror_copy_rows(struct backend *b, float *out, const uint32_t *to, 
 
 static size_t mirror_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
 {
-	struct mirror *m = mirror(b); /* of host memory on every backend */
+	struct mirror *m = mirror(b); /* host memory on every backend */
 	return m->device->ops->unique(m->device, keys, n, unique_keys, index);
 }
 
@@ -534,7 +536,7 @@ static void mirror_update(struct backend *b, const struct optimizer_step *step, 
 	RUN(m, update, &there_step, to, to_slots, floats(m, grad, n), n);
 }
 
-/* --- Compression. Bytes of an output are as many as there is room for. */
+/* --- Compression. The bytes of an output are its capacity. */
 
 static void mirror_encode(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n,
                           uint8_t *out)
@@ -762,7 +764,7 @@ struct backend *mirror_of(struct backend *device)
 	                              BACKEND_OPS(MIRROR_ENTRY)
 #undef MIRROR_ENTRY
 	};
-	/* an op that is new must be here too */
+	/* a new op needs a mirror here */
 	for (size_t i = offsetof(struct backend_ops, destroy) / sizeof(void *); i < sizeof m->ops / sizeof(void *); i++)
 		assert_true(((void *const *)&m->ops)[i] != NULL);
 	return &m->base;

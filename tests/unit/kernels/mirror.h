@@ -1,13 +1,15 @@
-/* A backend that takes host arrays, over one whose memory is a device's: each op copies its arrays to buffers of the device, runs there, and copies
- * them back. So that every test of ops is also one of a device. Beyond either end of each buffer lie guards, which no op may change. */
+/* A backend that takes host arrays, over one with device memory. Each op copies its arrays to
+ * device buffers, runs there, and copies them back, so every test of ops also tests a device.
+ * Guards surround each buffer; no op may change them. */
 #ifndef WEIR_TESTS_MIRROR_H
 #define WEIR_TESTS_MIRROR_H
 
 #include "kernels/backend.h"
 
-/* Takes over `device`, which is destroyed with it. Its name is the device's. Fails the test where the device reports a failure. */
+/* Takes ownership of `device`. Has the device's name. Fails the test if the device reports a
+ * failure. */
 struct backend *mirror_of(struct backend *device);
-/* The device that `b`, of mirror_of, is over: still `b`'s. */
+/* The device under `b`, a backend of mirror_of. `b` keeps ownership. */
 struct backend *mirror_device(struct backend *b);
 
 #endif

@@ -58,7 +58,7 @@ static void embeddings(struct backend *b, struct prng *rng, float *out)
 	uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets), *index = malloc(BAGS * sizeof *index);
 	for (uint32_t i = 0; i <= BAGS; i++)
 		offsets[i] = i;
-	for (size_t i = 0; i < BAGS; i++) /* rows of every length, most of the uses are of a few */
+	for (size_t i = 0; i < BAGS; i++) /* rows of every length; most uses are of a few rows */
 		index[i] = (uint32_t)prng_below(rng, 1 + prng_below(rng, UNIQUE));
 	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
 	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS, BAGS);
@@ -69,7 +69,7 @@ static void embeddings(struct backend *b, struct prng *rng, float *out)
 	free(weight);
 }
 
-/* A matrix product, whose order of sums is the library's. */
+/* A matrix product; the library chooses the order of its sums. */
 static void products(struct backend *b, struct prng *rng, float *out)
 {
 	enum { M = 70, N = 65, K = 300 };
@@ -85,7 +85,7 @@ static void compressed(struct backend *b, struct prng *rng, float *out)
 	enum { N = CODEC_TILE + 777, TILES = 2 };
 	const struct coding int8 = {.codec = WEIR_CODEC_INT8};
 	float *grad = random_floats(rng, N, -1, 1), *residual = random_floats(rng, N, -1, 1);
-	uint8_t *bytes = calloc(codec_bytes(WEIR_CODEC_FP32, N), 2); /* room for either */
+	uint8_t *bytes = calloc(codec_bytes(WEIR_CODEC_FP32, N), 2); /* large enough for either codec */
 	uint32_t ends[TILES], selected[TILES];
 	float threshold = 0;
 	weir_error err = {0};

@@ -1,4 +1,5 @@
-/* Ops whose results would differ from run to run if they depended on which thread comes first: sums, sorts, compaction. Include after cmocka. */
+/* Ops whose results could depend on the order of threads: sums, sorts, compaction. Include after
+ * cmocka. */
 #ifndef WEIR_TESTS_OP_CASES_H
 #define WEIR_TESTS_OP_CASES_H
 
@@ -6,7 +7,8 @@
 
 #define OP_CASE_RESULTS 60000u
 
-/* Runs the i-th case on inputs from rng, and writes all that it computes to out (OP_CASE_RESULTS, zeroed by the caller). False: there are no more. */
+/* Runs the i-th case on inputs from rng and writes all results to out (OP_CASE_RESULTS, zeroed by
+ * the caller). Returns false after the last case. */
 bool op_case_run(unsigned i, struct backend *b, struct prng *rng, float *out);
 
 #endif

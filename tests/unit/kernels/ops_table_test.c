@@ -1,5 +1,5 @@
-/* Every op of backend.h is in the CPU's table and in that of the CUDA library that the argument names (default: the emulated device's, of this build). A library is
- * only opened: no device is needed. */
+/* Every op of backend.h is in the CPU's table and in that of the CUDA library, by default this
+ * build's emulated one; the argument names another. Opening a library needs no device. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static const char *library_path;
 
 struct named_op {
 	const char *name;
-	size_t at; /* of its pointer in the table */
+	size_t at; /* offset of its pointer in the table */
 };
 static const struct named_op ops[] = {
 #define NAMED_OP(op) {#op, offsetof(struct backend_ops, op)},
@@ -37,7 +37,7 @@ static void check_table(const struct backend_ops *table, const char *whose)
 	print_message("%s: %d ops, none missing\n", whose, OPS);
 }
 
-/* What has been added to the table is in BACKEND_OPS too. */
+/* A new op of the table must be in BACKEND_OPS too. */
 static void the_list_of_ops_is_the_whole_table(void **state)
 {
 	(void)state;

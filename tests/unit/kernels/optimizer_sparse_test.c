@@ -1,4 +1,4 @@
-/* Rules on some elements of a row: the bits of the rule on these, and no others touched. */
+/* Rules on some elements of a row: the rule's bits on them; other elements stay. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void first_row(struct row *row, const weir_optimizer *spec)
 	optimizer_init_slots(spec, row->x + WIDTH, WIDTH);
 }
 
-/* About one of `every` offsets, rising. */
+/* About one of `every` offsets, ascending. */
 static size_t random_offsets(struct prng *r, uint64_t every, uint16_t *offsets, float *grad)
 {
 	size_t count = 0;
@@ -61,7 +61,7 @@ static size_t random_offsets(struct prng *r, uint64_t every, uint16_t *offsets, 
 	return count;
 }
 
-/* Element by element through the dense rule. */
+/* Element by element with the dense rule. */
 static void push_one_by_one(const struct optimizer *o, const struct optimizer_scalars *s, struct row *row, size_t first,
                             const uint16_t *offsets, const float *grad, size_t count)
 {
@@ -105,7 +105,7 @@ static void the_bits_are_those_of_the_rule(void **state)
 			for (unsigned push = 0; optimizer_is_elementwise(o) && push < PUSHES; push++) {
 				const struct optimizer_scalars s = {.lr = 0.05f / (float)(push + 1), .grad_scale = push % 2 ? 0.5f : 1};
 				const size_t count = random_offsets(&r, densities[push], offsets, grad), first = firsts[push % 3];
-				memcpy(wire + 1, grad, count * sizeof *grad); /* as it lies in a message */
+				memcpy(wire + 1, grad, count * sizeof *grad); /* unaligned, as in a message */
 				push_one_by_one(plain, &s, &want, first, offsets, grad, count);
 				push_sparse(o, &s, &got, first, offsets, (const float *)(const void *)(wire + 1), count);
 				check_same_bits(vector_ops_variant(v)->name, got.x, want.x, PLANES * WIDTH);

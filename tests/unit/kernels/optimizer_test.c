@@ -1,4 +1,4 @@
-/* Update rules against float64 references, across variants, alignments and ways of cutting a row. */
+/* Update rules against float64 references, across variants, alignments and cuts of a row. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static weir_optimizer spec_of(weir_optimizer_kind kind)
 	                        .window = 4};
 }
 
-/* --- The same rules in float64, written from the papers, on whole rows. */
+/* --- The same rules in float64, from the papers, on whole rows. */
 
 struct delta_base {
 	double value[WIDTH_MAX], a[WIDTH_MAX], b[WIDTH_MAX], accumulator;
@@ -199,7 +199,8 @@ static void every_rule_follows_its_paper(void **state)
 		}
 }
 
-/* Every variant, an unaligned gradient, and (where allowed) a row cut into runs: all give the bits of the plain loop. */
+/* Every variant, an unaligned gradient, and, where allowed, a row cut into runs: all give the plain
+ * loop's bits. */
 static void variants_and_cuts_give_the_same_bits(void **state)
 {
 	(void)state;
@@ -246,8 +247,9 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 		}
 }
 
-/* The bits themselves, by FNV-1a over value and slots after PUSHES pushes: replicas on other machines, built by other compilers,
- * must get them too. They change only if a rule changes, which old logs do not survive. */
+/* FNV-1a of value and slots after PUSHES pushes. Replicas on other machines, built by other
+ * compilers, must get the same bits. They may change only with a rule, and old logs do not survive
+ * that. */
 static void results_are_the_recorded_bits(void **state)
 {
 	(void)state;
@@ -293,7 +295,8 @@ static void a_nan_spoils_its_own_element_only(void **state)
 		grad[7] = NAN;
 		struct row row = row_create(&spec, value, 20);
 		push(o, &(struct optimizer_scalars){.lr = 0.1f, .grad_scale = 1}, &row, 20, grad);
-		for (size_t i = 0; i < 20; i++) /* one accumulator for the row: no clean elements then */
+		/* one accumulator for the whole row, so no element stays clean */
+		for (size_t i = 0; i < 20; i++)
 			assert_int_equal(isnan(row.data[i]) != 0, i == 7 || kind == WEIR_OPT_ROW_ADAGRAD);
 		free(row.data);
 		optimizer_destroy(o);
@@ -368,7 +371,8 @@ static void average_is_the_mean_of_a_window(void **state)
 static void adam_corrects_its_bias_far_out(void **state)
 {
 	(void)state;
-	/* With fresh slots one push of g moves the value by lr * (1-b1) g c1 / (sqrt((1-b2) g^2 c2) + eps), whatever the step count. */
+	/* With fresh slots, one push of g moves the value by lr * (1-b1) g c1 / (sqrt((1-b2) g^2 c2) +
+	 * eps), for any step count. */
 	static const uint32_t steps[] = {0, 1, 9, 1022, 1023, 1024, 5000, 1000000, UINT32_MAX - 1, UINT32_MAX};
 	weir_optimizer spec = spec_of(WEIR_OPT_ADAM);
 	spec.l2 = 0;
@@ -388,7 +392,8 @@ static void adam_corrects_its_bias_far_out(void **state)
 	optimizer_destroy(o);
 }
 
-/* Steps without the row, taken at once or in two goes, are the rule with a gradient of zero: its bits, on every variant. */
+/* Missed steps, applied at once or in two parts, equal the rule with zero gradients: the same bits
+ * on every variant. */
 static void catching_up_is_stepping_without_a_gradient(void **state)
 {
 	(void)state;
@@ -410,7 +415,8 @@ static void catching_up_is_stepping_without_a_gradient(void **state)
 			push(o, &scalars, &got, WIDTH, grad);
 			for (unsigned t = 0; t < BEHIND; t++)
 				push(base, &scalars, &want, WIDTH, none);
-			const size_t parts[] = {1, 1 + BEHIND / 3, 1 + BEHIND, 1}; /* the last: a clock behind the row changes nothing */
+			/* the last one: a clock behind the row changes nothing */
+			const size_t parts[] = {1, 1 + BEHIND / 3, 1 + BEHIND, 1};
 			for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
 				optimizer_catch_up(o, &(struct optimizer_clock){.steps = parts[p], .lr = spec.lr}, &got.state, got.data,
 				                   got.data + WIDTH, WIDTH);
@@ -444,13 +450,13 @@ static void a_row_far_behind_takes_a_limited_number_of_steps(void **state)
 	optimizer_destroy(o);
 }
 
-/* A row of a dense table is taken run by run, each as a row of its own would be, with weight decay or without. */
+/* A dense table's row has runs. Each run acts as a row of its own, with or without weight decay. */
 static void weight_decay_leaves_out_what_it_is_told(void **state)
 {
 	(void)state;
 	enum { WIDTH = 100, RUNS = 4 };
 	static const weir_init_segment segments[] = {
-	    {.elements = 50}, /* of the row before */
+	    {.elements = 50}, /* belongs to the previous row */
 	    {.elements = 10}, {.elements = 7, .undecayed = true},  {.elements = 20},
 	    {.elements = 20}, {.elements = 13, .undecayed = true}, {.elements = 31, .undecayed = true}};
 	static const size_t ends[RUNS] = {9, 16, 56, 100}; /* the row begins at element 51 */

@@ -1,4 +1,4 @@
-/* The thread pool: every part once, always by the same thread, in any number of rounds. */
+/* The thread pool: runs every part once, always on the same thread, in any number of rounds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Runs of ops that are done again: whatever their buffers hold, their results are those of the ops. On a device all but the first time are one call. */
+/* Replayed runs of ops: their results equal those of the ops, for any buffer contents. On a device
+ * every run after the first is one call. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 
 enum { ROWS = 37, IN = 20, OUT = 12, RUNS = 5 };
 
-/* y = dropout(relu(x W^T + bias)), its gradient into dw, and the sum of its squares. */
+/* y = dropout(relu(x W^T + bias)), its gradient into dw, and its sum of squares. */
 struct layer {
 	struct backend *b;
 	size_t rows;
@@ -93,7 +94,7 @@ static struct key key_of(const struct layer *l)
 	return (struct key){l->x, l->rows};
 }
 
-/* The same ops as a run and one by one, with what is in the buffers. */
+/* The same ops as a run and one by one, on the same buffer contents. */
 static void check_run(struct layer *l)
 {
 	struct results got, want;
@@ -148,7 +149,7 @@ static void what_buffers_hold_may_differ_from_run_to_run(void **state)
 	on_every_backend(731, try_again_and_again);
 }
 
-/* Of more kinds than are remembered: those that come back are. */
+/* More kinds of runs than the limit: recent ones are replayed. */
 static void try_many(struct backend *given, struct prng *rng)
 {
 	struct backend *b = unmirrored(given);
@@ -163,7 +164,7 @@ static void try_many(struct backend *given, struct prng *rng)
 		check_run(&l);
 	}
 	assert_int_equal(replays_of(b), b->ops->host_memory ? 0 : 2 * RUNS);
-	l.rows = 1; /* forgotten since */
+	l.rows = 1; /* evicted since */
 	check_run(&l);
 	assert_int_equal(replays_of(b), b->ops->host_memory ? 0 : 2 * RUNS);
 	layer_close(&l);
@@ -176,7 +177,7 @@ static void runs_that_were_long_ago_are_forgotten(void **state)
 	on_every_backend(732, try_many);
 }
 
-/* Scratch memory moves when an op outside needs more, and runs are made anew. */
+/* Scratch memory moves when an op outside needs more; runs are then recorded again. */
 static void try_growth(struct backend *given, struct prng *rng)
 {
 	enum { MANY = 20000 };

@@ -1,4 +1,4 @@
-/* The same inputs give the same bits, again and again, also when other work has just gone over the same memory. */
+/* Equal inputs give equal bits on every run, also after other work has used the same memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

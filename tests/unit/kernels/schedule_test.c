@@ -1,4 +1,3 @@
-/* Schedules at their landmarks. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Streams and marks: what is ordered by marks is in order, whatever a device does first, and what is not ordered does not disturb. On the CPU the same calls do the same. */
+/* Streams and marks: marked work runs in order, whatever a device runs first; unmarked work does
+ * not interfere. On the CPU the same calls have the same effect. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,11 +28,11 @@ static void await(struct backend *b, const struct backend_mark *m)
 		fail_msg("%s", err.text);
 }
 
-/* --- A pipeline as training has it: in, compute, out, two batches under way. */
+/* --- A training pipeline: in, compute, out, two batches in flight. */
 
 struct set {
-	float *there, *result;  /* (N), the device's */
-	float *host, *back;     /* (N), of host_alloc */
+	float *there, *result;  /* (N), device */
+	float *host, *back;     /* (N), from host_alloc */
 	double *sum, *sum_back; /* of squares */
 	struct backend_mark in, computed, out;
 };
@@ -55,7 +56,7 @@ static void set_close(struct backend *b, struct set *s)
 		b->ops->buffer_free(b, buffers[i]);
 		b->ops->host_free(b, hosts[i]);
 		b->ops->free_mark(b, marks[i]);
-		b->ops->free_mark(b, marks[i]); /* nothing, then */
+		b->ops->free_mark(b, marks[i]); /* NULL is allowed */
 	}
 }
 
@@ -124,9 +125,9 @@ static void a_pipeline_of_batches_keeps_them_apart(void **state)
 	on_every_backend(721, try_pipeline);
 }
 
-/* --- Memory that streams share */
+/* --- Memory shared by streams */
 
-/* A buffer is given back while one stream has not used it yet, and taken by another: that one waits. */
+/* One stream frees a buffer before its use has finished; another allocates it and waits. */
 static void try_taken_again(struct backend *given, struct prng *rng)
 {
 	struct backend *b = unmirrored(given);
@@ -165,7 +166,7 @@ static void a_buffer_is_taken_again_when_all_streams_are_done_with_it(void **sta
 	on_every_backend(722, try_taken_again);
 }
 
-/* Ops with scratch memory of their own, side by side. */
+/* Ops with scratch memory, concurrently. */
 static void try_scratch(struct backend *given, struct prng *rng)
 {
 	enum { MANY = 10000, TIMES = 8 };
@@ -226,7 +227,7 @@ static void try_marks(struct backend *given, struct prng *rng)
 	double *host = b->ops->host_alloc(b, sizeof *host), *there = b->ops->buffer_alloc(b, sizeof *there);
 	float *x = b->ops->buffer_alloc(b, N * sizeof *x);
 	assert_true(host != NULL && there != NULL && x != NULL);
-	await(b, &never); /* of nothing: done */
+	await(b, &never); /* never recorded: done */
 	b->ops->follow_mark(b, &never);
 	b->ops->set_mark(b, &moved);
 	for (unsigned i = 1; i <= 3; i++) {
@@ -235,7 +236,7 @@ static void try_marks(struct backend *given, struct prng *rng)
 		b->ops->to_host_later(b, host, there, sizeof *host);
 		b->ops->set_mark(b, &moved);
 		await(b, &moved);
-		await(b, &moved); /* again: it is done */
+		await(b, &moved); /* recorded again: done */
 		assert_true(*host == (double)i * i * N);
 	}
 	b->ops->free_mark(b, &moved);

@@ -1,4 +1,5 @@
-/* What lies inside a transformer's feed-forward part: SwiGLU and GELU against float64, their gradients against finite differences. */
+/* A transformer's feed-forward part: SwiGLU and GELU against float64, their gradients against
+ * finite differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +59,7 @@ static void try_swiglu(struct backend *b, struct prng *rng)
 	}
 }
 
-/* A gate far out is 0 or itself. */
+/* A gate with an extreme input gives 0 or the input. */
 static void try_far_out(struct backend *b, struct prng *rng)
 {
 	(void)rng;

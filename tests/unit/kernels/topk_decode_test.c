@@ -1,5 +1,5 @@
-/* What a stranger may send as a record of top-k: refused, each kind of damage by itself; and of a small tile every record there is.
- *     test_topk_decode [ROUNDS]: how many records are damaged at random */
+/* Hostile top-k records: each kind of damage alone is refused; a small tile has every possible
+ * record. test_topk_decode [ROUNDS]: the number of randomly damaged records */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 static uint32_t damages;
 
-/* In memory of exactly `left` bytes, so that sanitizers see what is read beyond. */
+/* In memory of exactly `left` bytes, so that sanitizers detect a read beyond. */
 static weir_status check_exactly(const uint8_t *record, size_t left, size_t n, weir_values values)
 {
 	weir_error err = {0};
@@ -55,7 +55,7 @@ static weir_status check_exactly(const uint8_t *record, size_t left, size_t n, w
 	return status;
 }
 
-/* A record of every `every`-th element of a tile of n; returns its bytes. */
+/* A record of every `every`-th element of a tile of n. Returns its bytes. */
 static size_t example(size_t n, size_t every, weir_values values, uint8_t *record)
 {
 	static float residual[CODEC_TILE];
@@ -79,7 +79,8 @@ static void every_shorter_record_is_refused(void **state)
 	}
 }
 
-enum { N = 1000, EVERY = 100, SENT = N / EVERY }; /* low_bits: floor(log2(999 / 10)) = 6: 60 bits; 10 + 15 of gaps */
+/* low_bits: floor(log2(999 / 10)) = 6: 60 bits; gaps: 10 + 15 bits */
+enum { N = 1000, EVERY = 100, SENT = N / EVERY };
 enum { LOW_AT = 4, HIGH_AT = LOW_AT + 8, VALUES_AT = HIGH_AT + 4 };
 
 static void refused(const char *what, weir_values values, size_t at, uint8_t value)
@@ -164,7 +165,7 @@ static void numbers_that_are_not_finite_are_told(void **state)
 	}
 }
 
-/* Of all bits that offsets of a tile of 5 to 9 could have, as many are taken as there are sets of so many offsets. */
+/* Of all bit strings for offsets in tiles of 5 to 9, exactly one per set of offsets is accepted. */
 static void as_many_records_as_there_are_sets(void **state)
 {
 	(void)state;
@@ -176,7 +177,7 @@ static void as_many_records_as_there_are_sets(void **state)
 			uint32_t taken = 0;
 			sets = sets * (n - count + 1) / count;
 			assert_true(l.low_bytes <= 4 && l.high_bytes == 4);
-			/* A bit more of each than there is. */
+			/* One bit more of each than the record has. */
 			const uint32_t lows = l.low_bits * (uint32_t)count, highs = (uint32_t)count + ((uint32_t)(n - 1) >> l.low_bits);
 			for (uint32_t low = 0; low < (lows > 0 ? 2u << lows : 1); low++)
 				for (uint32_t high = 0; high < 2u << highs; high++) {

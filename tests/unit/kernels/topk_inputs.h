@@ -1,4 +1,4 @@
-/* What the tests of top-k share. */
+/* Shared by the tests of top-k. */
 #ifndef WEIR_TESTS_TOPK_INPUTS_H
 #define WEIR_TESTS_TOPK_INPUTS_H
 
@@ -7,7 +7,7 @@
 
 #include "tests/bench/codec/reference.h"
 
-/* The k-th largest magnitude, by sorting; k from 1. */
+/* The k-th largest magnitude by sorting; k starts at 1. */
 float kth_magnitude(const float *x, size_t n, size_t k);
 
 #endif

@@ -1,5 +1,5 @@
-/* Encoding of top-k: golden bytes; random tiles against the definition, in every variant; inputs at the ends of fp32; and what the codes cost.
- *     test_topk [SEEDS]: how many random tiles */
+/* Top-k encoding: golden bytes; random tiles against the definition, in every variant; inputs at
+ * the ends of fp32; code sizes and errors. test_topk [SEEDS]: the number of random tiles */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static const char *const kind_names[KINDS] = {
 
 /* --- Golden bytes */
 
-/* Elements of exact values that differ in sign, magnitude and place. */
+/* Elements of exact values with different signs, magnitudes and places. */
 static void golden_tile(float *x, size_t n, size_t every)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -43,14 +43,14 @@ static void golden_tile(float *x, size_t n, size_t every)
 }
 
 static const struct golden_case {
-	size_t n, every; /* elements of the tile; of which each `every`-th is selected */
+	size_t n, every; /* elements of the tile; every `every`-th is selected */
 	float threshold;
 } golden_cases[] = {
-    {CODEC_TILE, 1, 4},        /* none */
+    {CODEC_TILE, 1, 4},        /* selects none */
     {1, 1, 1},                 /* one of one */
-    {CODEC_TILE, 10000, 1},    /* one */
-    {100, 14, 1},              /* an odd number, of a short tile */
-    {37, 1, 1},                /* all */
+    {CODEC_TILE, 10000, 1},    /* selects one */
+    {100, 14, 1},              /* an odd count, in a short tile */
+    {37, 1, 1},                /* selects all */
     {CODEC_TILE, 1000, 1},     /* 16 */
     {CODEC_TILE - 1, 1500, 1}, /* 10 */
 };
@@ -91,7 +91,7 @@ struct tile {
 	float factor, threshold;
 	float grad[CODEC_TILE + 1], residual[CODEC_TILE], velocity[CODEC_TILE];
 	/* By definition: */
-	float acc[CODEC_TILE], sum[CODEC_TILE]; /* and the velocity before any is sent */
+	float acc[CODEC_TILE], sum[CODEC_TILE]; /* sum: also the velocity before any is sent */
 	size_t reach, sent;
 	uint16_t offsets[CODEC_TILE];
 };
@@ -103,7 +103,7 @@ struct coded {
 	uint32_t selected;
 };
 
-/* Lengths near all that is special about them, and any. */
+/* Lengths near every special one, and random lengths. */
 static size_t random_length(struct prng *r)
 {
 	static const size_t edges[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 1023, 1024, 1025, CODEC_TILE - 1, CODEC_TILE};
@@ -133,7 +133,7 @@ static void random_tile(struct tile *t, uint64_t seed)
 		t->sum[i] = t->has_grad ? t->factor * t->velocity[i] + t->grad[i] : t->velocity[i];
 		t->acc[i] = !t->has_grad ? t->residual[i] : t->residual[i] + (t->has_momentum ? t->sum[i] : t->grad[i]);
 	}
-	/* About 1 in 100, or any share up to all. */
+	/* About 1 in 100, or any share. */
 	const size_t k = prng_below(&r, 2) ? 1 + t->n / 100 : 1 + (size_t)prng_below(&r, t->n);
 	t->threshold = kth_magnitude(t->acc, t->n, k);
 	t->threshold = t->threshold > 0 ? t->threshold : TOPK_THRESHOLD_MIN;
@@ -166,7 +166,7 @@ static double ulp(double x)
 	return ldexp(1, (fabs(x) > FLT_MIN ? ilogb(x) : ilogb(FLT_MIN)) - 23);
 }
 
-/* What was not sent is acc to the bit, what was sent and the residual are acc. */
+/* Unsent elements equal acc to the bit; sent ones plus residual equal acc. */
 static void check_coded(const struct tile *t, const struct coded *c)
 {
 	uint16_t offsets[TOPK_TILE_COUNT_MAX];
@@ -221,7 +221,7 @@ static void every_variant_follows_the_definition(void **state)
 	print_message("%u random tiles\n", seeds);
 }
 
-/* What an exact threshold does to the residual first, for any length. */
+/* The exact threshold accumulates into the residual first, for any length. */
 static void accumulating_first_is_the_same(void **state)
 {
 	(void)state;
@@ -269,7 +269,7 @@ static void a_tile_without_elements_is_a_header(void **state)
 	}
 }
 
-/* A tile of equal elements goes in four records, the first elements first, and nothing is lost. */
+/* A tile of equal elements takes four records, in order of elements, and loses nothing. */
 static void what_has_no_room_waits(void **state)
 {
 	(void)state;
@@ -285,7 +285,7 @@ static void what_has_no_room_waits(void **state)
 				                 &selected);
 				assert_int_equal(selected, left);
 				assert_int_equal(count_of(record), TOPK_TILE_COUNT_MAX);
-				/* int8 rounds 3 / 127 and codes 127 of it: what is left is below the threshold. */
+				/* int8 rounds 3 / 127 and codes 127 of it: the remainder is below the threshold. */
 				for (size_t i = 0; i < CODEC_TILE; i++)
 					assert_true(i < CODEC_TILE - left + TOPK_TILE_COUNT_MAX ? fabsf(residual[i]) < 1e-6f
 					                                                        : fabsf(residual[i]) == 3);
@@ -293,7 +293,7 @@ static void what_has_no_room_waits(void **state)
 		}
 }
 
-/* Encodes x and demands that decoded + residual is x, all finite. */
+/* Encodes x and checks that decoded + residual is x, all finite. */
 static void survives(const float *x, size_t n, float threshold)
 {
 	float residual[64], dense[64];
@@ -332,11 +332,12 @@ static void tiny_and_huge_numbers_stay_finite(void **state)
 	survives(both, 7, FLT_MIN);
 	survives(both, 7, 1e-10f);
 	survives(equal, 3, 1);
-	for (float x = FLT_MAX; x > FLT_MAX * 0.99999f; x = nextafterf(x, 0)) /* where 127 * (x / 127) may be infinite */
+	/* where 127 * (x / 127) may overflow */
+	for (float x = FLT_MAX; x > FLT_MAX * 0.99999f; x = nextafterf(x, 0))
 		survives(&x, 1, 1);
 }
 
-/* Gradients below the least threshold add up until they reach it. */
+/* Gradients below the least threshold accumulate until they reach it. */
 static void denormals_add_up(void **state)
 {
 	(void)state;
@@ -351,9 +352,9 @@ static void denormals_add_up(void **state)
 	}
 }
 
-/* --- What the codes cost */
+/* --- Coding errors */
 
-/* Squared error over the squares of what is sent, where the largest 1 of 100 of a table are. */
+/* Squared error relative to the sent squares, for the largest 1 in 100 of a table. */
 static double error_of_values(enum distribution d, weir_values values, uint32_t tiles)
 {
 	struct prng r;

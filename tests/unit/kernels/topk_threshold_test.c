@@ -1,5 +1,5 @@
-/* Thresholds of top-k: the exact one against a sort, whatever the sample says, and the corrected one over a run whose gradients drift.
- *     test_topk_threshold [SEEDS]: how many random tables */
+/* Top-k thresholds: the exact one against a sort, for any sample, and the corrected one on drifting
+ * gradients. test_topk_threshold [SEEDS]: the number of random tables */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/topk_inputs.h"
 
-#define LARGE      ((size_t)1 << 20) /* enough for a sample */
+#define LARGE      ((size_t)1 << 20) /* large enough to be sampled */
 #define SEEDS      100u
 #define SAMPLE     65536u /* as in topk_threshold.c */
 #define RUN        4u
 #define RANKS      8u
 #define MISS_WORST 1.5
-#define MISS_MEAN  0.14 /* of k, on average; 0.03 are of the count, a random number about 655 */
+#define MISS_MEAN  0.14 /* relative to k; 0.03 of it is the noise of a sampled count of about 655 */
 
 static uint32_t seeds;
 
@@ -31,7 +31,7 @@ static float at_least_the_minimum(float x)
 	return x > TOPK_THRESHOLD_MIN ? x : TOPK_THRESHOLD_MIN;
 }
 
-/* In every variant. */
+/* Checks every variant. */
 static void check_threshold(const char *what, const float *x, size_t n, size_t k, float want)
 {
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
@@ -107,7 +107,7 @@ static void the_exact_threshold_of_tables_that_are_not_random(void **state)
 	free(x);
 }
 
-/* Where the sample looks, and nowhere else, elements are large: fewer than k reach what it takes for a bound. */
+/* Only sampled elements are large: fewer than k elements reach the sample's bound. */
 static void a_sample_that_misleads_costs_time_only(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void a_sample_that_misleads_costs_time_only(void **state)
 			x[at + i] += 10;
 	const size_t k = SAMPLE + SAMPLE / 8;
 	check_threshold("large where the sample looks", x, LARGE, k, kth_magnitude(x, LARGE, k));
-	/* The other way round: what was collected has no room. */
+	/* The reverse: more elements are collected than fit. */
 	for (size_t i = 0; i < LARGE; i++)
 		x[i] = fabsf(x[i]) > 5 ? 1e-3f : 2 + x[i];
 	check_threshold("small where the sample looks", x, LARGE, 5000, kth_magnitude(x, LARGE, 5000));
@@ -152,7 +152,7 @@ static void a_correction_is_a_bounded_step(void **state)
 	struct topk_tracker t;
 	topk_tracker_init(&t);
 	t.threshold = 1;
-	for (unsigned push = 0; push < 1000; push++) /* nothing to select, for long */
+	for (unsigned push = 0; push < 1000; push++) /* a long time without a selected element */
 		topk_track(&t, 0, 1000);
 	assert_true(t.threshold == TOPK_THRESHOLD_MIN && t.is_exact_due);
 	for (unsigned push = 0; push < 1000; push++)
@@ -160,7 +160,7 @@ static void a_correction_is_a_bounded_step(void **state)
 	assert_true(t.threshold > 1 && t.threshold <= FLT_MAX && t.is_exact_due);
 }
 
-/* The gain falls while the miss changes its sign, and rises while it does not. */
+/* The gain falls while the miss alternates its sign, and rises while it does not. */
 static void the_gain_follows_the_signs(void **state)
 {
 	(void)state;
@@ -208,17 +208,18 @@ static void exact_thresholds_are_due(void **state)
 }
 
 struct tracking {
-	double mean, late, worst; /* misses over k; late and worst: without the first STEPS / 5, in which residuals fill */
-	uint32_t exact;           /* steps with an exact threshold */
+	/* misses over k; late and worst leave out the first STEPS / 5, in which residuals fill */
+	double mean, late, worst;
+	uint32_t exact; /* steps with an exact threshold */
 	bool has_jumps;
 };
 
 #define STEPS       1000u
 #define TABLE_TILES 4u
 #define TABLE       (TABLE_TILES * CODEC_TILE)
-#define DRIFT       0.05 /* standard deviation of the step by which the gradients' scale (its logarithm) walks */
+#define DRIFT       0.05 /* standard deviation of the random walk of the gradients' log scale */
 
-/* What is selected of acc = gradient + residual; where it is no exact threshold, in the same pass. */
+/* The selected elements of acc = gradient + residual. Without an exact threshold it is one pass. */
 static uint64_t push(struct topk_tracker *t, const float *grad, float *residual, size_t k)
 {
 	static uint8_t record[32768];
@@ -237,7 +238,8 @@ static uint64_t push(struct topk_tracker *t, const float *grad, float *residual,
 	return selected;
 }
 
-/* A table whose gradients have a scale that walks at random. pool (2 * TABLE): what they are cut from, and in part the same at each step; times scales (TABLE). */
+/* A table with gradients of a randomly walking scale. pool (2 * TABLE): the source of gradients,
+ * partly the same at each step; times scales (TABLE). */
 static void track(enum distribution d, const float *pool, const float *scales, float steady, struct tracking *result)
 {
 	static float grad[TABLE], residual[TABLE];
@@ -257,7 +259,7 @@ static void track(enum distribution d, const float *pool, const float *scales, f
 			grad[i] = factor * scales[i] * (from[i] + steady * pool[i]);
 		const bool exact = t.is_exact_due;
 		const uint64_t selected = push(&t, grad, residual, k);
-		assert_true(!exact || (selected >= k && selected <= k + 2)); /* equal magnitudes are few */
+		assert_true(!exact || (selected >= k && selected <= k + 2)); /* equal magnitudes are rare */
 		topk_track(&t, selected, k);
 		const double miss = fabs((double)selected - (double)k) / (double)k;
 		result->exact += exact;

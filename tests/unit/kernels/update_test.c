@@ -1,4 +1,5 @@
-/* Update rules on dense tensors: on every backend, a GPU's among them, value, slots and accumulators of optimizer_apply's to the last bit. */
+/* Update rules on dense tensors: on every backend, GPUs included, values, slots and accumulators
+ * equal optimizer_apply's bit for bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 #include "tests/unit/kernels/check_backend.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define STEPS    6 /* more than a window, and than half of another */
+#define STEPS    6 /* more than a window, and more than half of the next */
 
 static const size_t sizes[] = {0, 1, 15, 1003, WEIR_CHUNK + 19, 2 * WEIR_CHUNK + 1024};
 
@@ -35,7 +36,7 @@ static weir_optimizer spec_of(weir_optimizer_kind kind)
 	                        .window = 4};
 }
 
-/* --- A tensor: as rows of optimizer_apply, or as what the op takes */
+/* --- A tensor: as rows of optimizer_apply, or as the op's arrays */
 
 struct tensor {
 	struct row_state *states; /* (rows) */
@@ -129,7 +130,7 @@ static void every_rule_gives_the_bits_of_rows(void **state)
 	on_every_backend(601, try_rules);
 }
 
-/* Arrays that begin at any float. */
+/* Arrays that start at any float. */
 static void try_offsets(struct backend *b, struct prng *rng)
 {
 	enum { N = 1004, MORE = 3 };
@@ -160,7 +161,7 @@ static void arrays_begin_at_any_float(void **state)
 	on_every_backend(602, try_offsets);
 }
 
-/* What is not a number stays where it is; where a row is reduced, in its row. */
+/* A NaN stays in its element, or in its row if the rule reduces the row. */
 static void try_nan(struct backend *b, struct prng *rng)
 {
 	enum { N = WEIR_CHUNK + 40 };

@@ -76,7 +76,7 @@ static void test_numbers(void **state)
 	free(text);
 }
 
-/* The evaluator is one of those who may. */
+/* The evaluator is among the stuck workers. */
 static void test_who_does_not_move_is_named(void **state)
 {
 	struct overview_worker some[] = {
@@ -137,7 +137,7 @@ static void test_numbers_of_a_language_model(void **state)
 	free(text);
 }
 
-/* Workers may tell what is no number; the sign that printf shows of it would be no number to Prometheus. */
+/* A worker may report NaN or infinity. Prometheus does not accept printf's "-nan". */
 static void test_what_is_no_number(void **state)
 {
 	(void)state;
@@ -153,7 +153,7 @@ static void test_what_is_no_number(void **state)
 	workers[0].residual_norm = 0;
 }
 
-/* Each name has its header once, before its samples; names end as their types ask. */
+/* Each name has one header, before its samples, and the ending of its type. */
 static void test_headers(void **state)
 {
 	(void)state;
@@ -198,7 +198,6 @@ static void test_workers_are_bounded(void **state)
 	free(s.workers);
 }
 
-/* A server without the ledger tells of itself alone. */
 static void test_alone(void **state)
 {
 	(void)state;

@@ -1,15 +1,15 @@
-/* What coord.h promises, over each coordinator: test_coord_conformance memory|etcd. */
+/* The contract of coord.h, on each coordinator: test_coord_conformance memory|etcd. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
 #include "tests/unit/proto/coord_fixture.h"
 
-#define LEASE_MS 6000 /* longer than any pause of a busy machine that is not part of a test */
+#define LEASE_MS 6000 /* longer than any pause of a busy machine */
 
 static bool over_etcd;
 
-/* A world with `count` sessions that are connected. */
+/* A world with `count` connected sessions. */
 static void open_connected(struct world *w, uint32_t count)
 {
 	world_open(w, over_etcd);
@@ -38,7 +38,8 @@ static void a_record_is_made_changed_and_deleted_as_guarded(void **state)
 	assert_int_equal(a.records[0].lease, 0);
 	assert_true(a.revision >= first);
 
-	assert_int_equal(put_text(s, "/t/k", "again", 0, false, &a), 0); /* it is there: told what it is */
+	/* the record exists: the answer has its value */
+	assert_int_equal(put_text(s, "/t/k", "again", 0, false, &a), 0);
 	assert_int_equal(a.status, WEIR_OK);
 	assert_int_equal(a.count, 1);
 	assert_string_equal(a.records[0].value, "one");
@@ -55,7 +56,8 @@ static void a_record_is_made_changed_and_deleted_as_guarded(void **state)
 	assert_int_equal(a.count, 0);
 	assert_int_equal(put_text(s, "/t/k", "ghost", second, false, &a), 0);
 	assert_int_equal(a.count, 0);
-	assert_int_equal(put_text(s, "/t/k", NULL, ANY, false, &a), gone); /* nothing to delete, nothing changes */
+	/* deleting a missing record changes nothing */
+	assert_int_equal(put_text(s, "/t/k", NULL, ANY, false, &a), gone);
 	world_close(&w);
 }
 
@@ -76,7 +78,7 @@ static void a_transaction_is_all_or_nothing(void **state)
 	txn_now(s, &txn, &a);
 	assert_int_equal(a.status, WEIR_OK);
 	assert_false(a.applied);
-	assert_int_equal(a.count, 2); /* the guarded ones that exist */
+	assert_int_equal(a.count, 2); /* the guarded records that exist */
 	assert_string_equal(a.records[0].key, "/t/x");
 	assert_string_equal(a.records[1].key, "/t/y");
 	read_now(s, "/t/", &a);
@@ -93,7 +95,7 @@ static void a_transaction_is_all_or_nothing(void **state)
 	assert_string_equal(a.records[0].value, "X");
 	assert_string_equal(a.records[1].key, "/t/z");
 	assert_int_equal(a.records[1].value_bytes, 0);
-	assert_string_equal(a.records[1].value, ""); /* empty is not deleted */
+	assert_string_equal(a.records[1].value, ""); /* an empty value is not a deletion */
 	assert_int_equal(a.records[0].mod_revision, revision);
 	assert_int_equal(a.records[1].mod_revision, revision);
 	world_close(&w);
@@ -192,7 +194,8 @@ static void a_watch_tells_each_change_once_in_order(void **state)
 	open_connected(&w, 2);
 	struct session *s = &w.sessions[0], *other = &w.sessions[1];
 	uint64_t from = put_text(s, "/t/k", "before", ANY, false, &a) + 1;
-	uint64_t k = put_text(s, "/t/k", "first", ANY, false, &a); /* before the watch, and part of it */
+	/* before the watch, and in its first answer */
+	uint64_t k = put_text(s, "/t/k", "first", ANY, false, &a);
 	watch_begin(s, "/t/", from, &all);
 	watch_begin(s, "/t/k", k + 1, &one);
 	put_text(other, "/elsewhere", "x", ANY, false, &a);
@@ -248,7 +251,8 @@ static void a_watch_may_be_stopped_from_inside_it_and_at_once(void **state)
 	assert_int_equal(brief.calls, 0);
 }
 
-/* A counter that one session raises while its coordinator is killed under it; another session watches: each value once. */
+/* One session increments a counter while its coordinator is killed and restarted; a watch of
+ * another session sees each value once. */
 static void a_watch_survives_restarts_without_a_gap_or_a_repetition(void **state)
 {
 	(void)state;
@@ -273,7 +277,7 @@ static void a_watch_survives_restarts_without_a_gap_or_a_repetition(void **state
 			kills++;
 		}
 		answer_wait(&pending);
-		read_now(writer, "/t/counter", &a); /* whatever came of it */
+		read_now(writer, "/t/counter", &a); /* the outcome of the lost call is unknown */
 		assert_int_equal(a.status, WEIR_OK);
 		assert_int_equal(a.count, 1);
 		value = atoi(a.records[0].value);
@@ -303,8 +307,9 @@ static void a_compacted_watch_says_that_it_missed_something(void **state)
 	watched_wait(&watched, 1);
 
 	session_part(reader);
-	read_now(writer, "/t/k", &a);                   /* it has found its way back */
-	put_text(writer, "/t/k", NULL, ANY, false, &a); /* the one change missed is the compacted revision, and a deletion */
+	read_now(writer, "/t/k", &a); /* the session has reconnected */
+	/* the only missed change is a deletion, at the compacted revision */
+	put_text(writer, "/t/k", NULL, ANY, false, &a);
 	world_compact(&w, a.revision);
 	session_rejoin(reader);
 	watched_wait_missed(&watched);
@@ -350,7 +355,7 @@ static void a_paused_session_loses_its_lease_and_is_told_once(void **state)
 	int64_t gone = world_now_ns(&w);
 	session_stall(paused, false);
 	read_start(paused, "/t/kept", 20000, &late);
-	answer_wait(&late); /* before or after it learns of its loss */
+	answer_wait(&late); /* before or after the session learns of the loss */
 	assert_true(late.status == WEIR_OK || late.status == WEIR_E_STALE);
 	while (put_text(paused, "/t/zombie", "boo", ANY, true, &a) == 0 && a.status != WEIR_E_STALE)
 		assert_true(a.status == WEIR_E_UNAVAILABLE || a.status == WEIR_E_TIMEOUT);
@@ -365,7 +370,8 @@ static void a_paused_session_loses_its_lease_and_is_told_once(void **state)
 	assert_int_equal(a.status, WEIR_E_STALE);
 	CHECK_CONTAINS(a.refused.text, "lease");
 	read_now(other, "/t/", &a);
-	assert_string_equal(a.records[0].key, "/t/kept"); /* and no zombie */
+	/* the paused session's writes do not appear */
+	assert_string_equal(a.records[0].key, "/t/kept");
 	uint32_t heard = deaf.count;
 	put_text(other, "/t/last", "1", ANY, false, &a);
 	watched_wait(&seen, 2);
@@ -451,7 +457,7 @@ static void an_absent_coordinator_is_a_state_and_never_a_hang(void **state)
 	assert_int_equal(leased.status, WEIR_OK);
 	read_now(s, "/t/early", &brief);
 	assert_int_equal(brief.count, 1);
-	assert_int_not_equal(brief.records[0].lease, 0); /* asked for before there was a lease */
+	assert_int_not_equal(brief.records[0].lease, 0); /* the call waited for the lease */
 	world_close(&w);
 }
 

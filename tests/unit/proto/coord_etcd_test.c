@@ -1,4 +1,4 @@
-/* What coord_etcd.h promises beyond coord.h: endpoints, and etcd's own ways. */
+/* The parts of coord_etcd.h beyond coord.h: endpoints, and behaviour of etcd itself. */
 #include "proto/coord/coord_etcd.h"
 
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ static void a_url_that_is_none_is_refused(void **state)
 	rpc_destroy(rpc);
 }
 
-/* A socket that connections are made to, and nothing ever reads. */
+/* A socket that accepts connections and never reads. */
 static int black_hole(uint16_t *port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -68,7 +68,7 @@ static void endpoints_that_refuse_or_are_silent_are_passed_over(void **state)
 	snprintf(w.endpoints, sizeof w.endpoints, "127.0.0.1:%u,127.0.0.1:%u,%s", free_port(), silent_port, w.process.address);
 	struct session *s = session_open(&w, 1000);
 	session_wait_state(s, COORD_CONNECTED);
-	assert_int_equal(s->states, 1); /* never away: one of three answers */
+	assert_int_equal(s->states, 1); /* never away: one endpoint of three answers */
 	assert_int_not_equal(put_text(s, "/t/k", "v", 0, true, &a), 0);
 	read_now(direct, "/t/k", &a);
 	assert_int_equal(a.count, 1);
@@ -76,7 +76,7 @@ static void endpoints_that_refuse_or_are_silent_are_passed_over(void **state)
 	close(silent);
 }
 
-/* etcd comes back at the session's other endpoint, and then at the first again. */
+/* etcd comes back at the session's other endpoint, and then at the first one again. */
 static void a_session_moves_to_the_endpoint_that_answers(void **state)
 {
 	(void)state;
@@ -118,7 +118,8 @@ static void a_lease_that_another_ended_is_told_by_the_first_refusal(void **state
 	static struct answer a;
 	char body[64];
 	world_open(&w, true);
-	struct session *s = session_open(&w, 10 * WORLD_PATIENCE_MS); /* its next renewal is not waited for */
+	/* found before the next renewal is due */
+	struct session *s = session_open(&w, 10 * WORLD_PATIENCE_MS);
 	session_wait_state(s, COORD_CONNECTED);
 	put_text(s, "/t/alive", "yes", 0, true, &a);
 	read_now(s, "/t/alive", &a);
@@ -136,7 +137,7 @@ static void a_lease_that_another_ended_is_told_by_the_first_refusal(void **state
 	world_close(&w);
 }
 
-/* Its lease may have been granted to an attempt that was given up, or not: the next one finds out. */
+/* An abandoned attempt may have obtained the lease. The next attempt finds out. */
 static void a_session_opened_in_silence_gets_its_lease(void **state)
 {
 	(void)state;
@@ -155,11 +156,12 @@ static void a_session_opened_in_silence_gets_its_lease(void **state)
 	world_close(&w);
 }
 
-/* More than one message may hold: a read is refused, a watch has missed it; both go on with less. */
+/* The records exceed a message. A read is refused and a watch reports a gap; both work with fewer
+ * records. */
 static void more_than_one_message_holds_is_said(void **state)
 {
 	(void)state;
-	enum { ROUNDS = 3 }; /* of the largest transaction: 512 KiB each */
+	enum { ROUNDS = 3 }; /* of the largest transaction, 512 KiB each */
 	struct world w;
 	static struct answer a;
 	static struct watched watched;
@@ -174,7 +176,7 @@ static void more_than_one_message_holds_is_said(void **state)
 	put_text(writer, "/t/k", "1", ANY, false, &a);
 	watched_wait(&watched, 1);
 	session_part(reader);
-	read_now(writer, "/t/k", &a); /* it has found its way back */
+	read_now(writer, "/t/k", &a); /* the session has reconnected */
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < WEIR_COORD_TXN_MAX; i++) {
 			snprintf(keys[i], sizeof keys[i], "/t/large/%u/%u", round, i);

@@ -89,7 +89,7 @@ int64_t world_now_ns(const struct world *w)
 	return w->etcd ? clock_ns(clock_system()) : w->now_ns;
 }
 
-/* In memory: runs what is posted, and lets time pass when nothing is. */
+/* In memory: runs posted tasks, and advances time when no task is left. */
 static void simulate(struct world *w)
 {
 	unsigned ran = 0;

@@ -1,5 +1,5 @@
-/* A coordinator and sessions with it, for tests that run over each kind: in memory, on simulated time, or a real etcd. Every waiting ends when
- * what is waited for has happened, or fails the test after WORLD_PATIENCE_MS. */
+/* A coordinator and its sessions, for tests that run on each kind: in memory on simulated time, or
+ * a real etcd. Every wait ends with its condition, or fails the test after WORLD_PATIENCE_MS. */
 #ifndef COORD_FIXTURE_H
 #define COORD_FIXTURE_H
 
@@ -14,8 +14,8 @@
 #define WORLD_SESSIONS_MAX 4
 #define TOLD_MAX           512
 
-struct told {                                      /* a record, copied */
-	char key[WEIR_COORD_KEY_BYTES_MAX], value[64]; /* value cut; "(deleted)" of a deletion */
+struct told {                                      /* a copy of a record */
+	char key[WEIR_COORD_KEY_BYTES_MAX], value[64]; /* value: cut; "(deleted)" for a deletion */
 	size_t value_bytes;
 	uint64_t mod_revision, lease;
 };
@@ -23,21 +23,21 @@ struct told {                                      /* a record, copied */
 struct session {
 	struct world *world;
 	struct coord *coord;
-	/* Guarded by the world's lock. */
+	/* The world's lock guards these fields. */
 	enum coord_state state;
-	uint32_t states; /* changes of it */
+	uint32_t states; /* changes of `state` */
 	char text[WEIR_ERROR_TEXT_BYTES];
 	uint32_t losses;
 	int64_t held_until_ns;
 	bool stalled, still;
-	/* Its thread: a loop, or whoever waits. */
+	/* The session's thread: a loop, or the waiting thread. */
 	struct rpc_loop *loop;
 	struct task_queue *tasks;
 };
 
 struct world {
-	bool etcd;           /* or in memory */
-	char endpoints[600]; /* of etcd, as sessions opened from now on are told; "": the one it has */
+	bool etcd;           /* false: in memory */
+	char endpoints[600]; /* endpoints of etcd for new sessions; "": the current address */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct session sessions[WORLD_SESSIONS_MAX];
@@ -49,42 +49,46 @@ struct world {
 	int64_t now_ns;
 };
 
-void world_open(struct world *w, bool etcd); /* the coordinator is there */
-void world_close(struct world *w);           /* with its sessions */
-void world_down(struct world *w);            /* etcd is killed -9 */
+void world_open(struct world *w, bool etcd); /* the coordinator runs */
+void world_close(struct world *w);           /* closes the sessions too */
+void world_down(struct world *w);            /* kills etcd with SIGKILL */
 void world_up(struct world *w);
-void world_silent(struct world *w, bool silent); /* etcd is stopped, and goes on */
+void world_silent(struct world *w, bool silent); /* stops or continues etcd */
 void world_compact(struct world *w, uint64_t revision);
 int64_t world_now_ns(const struct world *w);
-/* Until condition(arg), which is called with the lock held. `what` it is, for the failure. */
+/* Waits until condition(arg), which runs with the lock held. `what` names it in the failure. */
 void world_wait(struct world *w, bool (*condition)(void *arg), void *arg, const char *what);
 
 struct session *session_open(struct world *w, uint32_t lease_ms);
 void session_wait_state(struct session *s, enum coord_state state);
 void session_close(struct session *s);
-void session_stall(struct session *s, bool stalled); /* its process is paused: its thread runs nothing */
-void session_part(struct session *s);                /* loses its connection, and does not look for another */
+/* pauses the session's process: its thread runs nothing */
+void session_stall(struct session *s, bool stalled);
+/* loses its connection and does not reconnect */
+void session_part(struct session *s);
 void session_rejoin(struct session *s);
-void on_session(struct session *s, void (*fn)(void *arg), void *arg); /* runs it on the session's thread and waits */
+/* runs fn on the session's thread and waits */
+void on_session(struct session *s, void (*fn)(void *arg), void *arg);
 
 struct answer {
 	struct session *session;
-	uint32_t done; /* times */
+	uint32_t done; /* number of answers */
 	weir_status status;
 	char text[WEIR_ERROR_TEXT_BYTES];
 	bool applied;
 	uint64_t revision;
 	struct told records[TOLD_MAX];
 	uint32_t count;
-	weir_error refused; /* by the call itself; then it is done, too */
+	weir_error refused; /* set by the call itself; then `done` is set too */
 };
-/* The *_start ones return at once; the others wait for the answer. */
+/* The *_start functions return at once; the others wait for the answer. */
 void read_start(struct session *s, const char *name, uint32_t timeout_ms, struct answer *a);
 void read_now(struct session *s, const char *name, struct answer *a);
 void txn_start(struct session *s, const struct coord_txn *txn, uint32_t timeout_ms, struct answer *a);
 void txn_now(struct session *s, const struct coord_txn *txn, struct answer *a);
 void answer_wait(struct answer *a);
-/* One change: guarded unless revision is ANY; a NULL value deletes. The revision of it, 0 when it was not applied. */
+/* One change: guarded unless revision is ANY; a NULL value deletes. Returns its revision, or 0 if
+ * it was not applied. */
 #define ANY UINT64_MAX
 uint64_t put_text(struct session *s, const char *key, const char *value, uint64_t revision, bool leased, struct answer *a);
 
@@ -93,7 +97,7 @@ struct watched {
 	struct coord_watch *watch;
 	struct told events[TOLD_MAX];
 	uint32_t count, calls, missed;
-	bool stop_at_once; /* from inside its first callback */
+	bool stop_at_once; /* from inside the watch's first callback */
 };
 void watch_begin(struct session *s, const char *name, uint64_t revision, struct watched *w);
 void watch_end(struct watched *w);

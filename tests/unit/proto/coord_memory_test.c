@@ -1,4 +1,4 @@
-/* The faults of coord_memory.h, at exact times; and sessions on threads of their own. */
+/* The faults of coord_memory.h at exact times, and sessions on their own threads. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +21,13 @@ static void run(struct world *w)
 	}
 }
 
-/* Lets time pass as a simulator does: from one moment when something is due to the next. */
+/* Advances time as a simulator does, from one due event to the next. */
 static void pass(struct world *w, int64_t ms)
 {
 	int64_t end = w->now_ns + ms * MS;
 	run(w);
 	for (int64_t due; (due = coord_memory_due_ns(w->memory)) <= end;) {
-		assert_true(due > w->now_ns); /* what was due is done */
+		assert_true(due > w->now_ns); /* no due event is left */
 		w->now_ns = due;
 		run(w);
 	}
@@ -62,7 +62,7 @@ static void answers_and_events_come_after_the_delay(void **state)
 	pass(&w, 0);
 	read_start(&w.sessions[1], "/t/k", 1000, &quick);
 	pass(&w, 0);
-	assert_int_equal(quick.count, 1); /* applied when it was asked */
+	assert_int_equal(quick.count, 1); /* applied at the time of the call */
 	pass(&w, 49);
 	assert_int_equal(slow.done + watched.count, 0);
 	pass(&w, 1);
@@ -105,7 +105,7 @@ static void a_cut_session_loses_its_lease_and_learns_it_later(void **state)
 	struct session *s = &w.sessions[0];
 	watch_begin(&w.sessions[1], "/t/", 2, &seen);
 	put_start(s, "v", true, 1000, &mine);
-	pass(&w, LEASE_MS / 3); /* renewed now */
+	pass(&w, LEASE_MS / 3); /* renewed just now */
 	int64_t renewed = w.now_ns;
 	coord_memory_cut(s->coord, true);
 	pass(&w, LEASE_MS - 1);
@@ -206,7 +206,7 @@ static void a_lease_is_lost_on_command(void **state)
 	world_close(&w);
 }
 
-/* --- Threads: each raises one counter by compare and swap, and watches it. */
+/* --- Threads: each increments one counter by compare and swap, and watches it. */
 
 enum { THREADS = 4, RAISES = 100 };
 

@@ -1,4 +1,5 @@
-/* A server process to be killed or stopped: echoes streams, parks LEASE, prints its address. */
+/* A server process for tests that kill or stop it: echoes streams, parks LEASE, prints its
+ * address. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -41,6 +42,6 @@ int main(int argc, char **argv)
 	printf("%s\n", rpc_server_address(server));
 	fflush(stdout);
 	char byte;
-	ssize_t n = read(STDIN_FILENO, &byte, 1); /* until the test closes the pipe, or dies */
+	ssize_t n = read(STDIN_FILENO, &byte, 1); /* until the test closes the pipe or dies */
 	return n < 0;
 }

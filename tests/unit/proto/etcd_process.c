@@ -71,7 +71,7 @@ void etcd_process_start(struct etcd_process *p)
 	int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
-	/* Leases of a second and a quick start; one member has nobody to hear from late. */
+	/* Leases of one second and a quick election, which is safe with a single member. */
 	execl(p->program, "etcd", "--name", "weir", "--data-dir", data, "--listen-client-urls", client, "--advertise-client-urls",
 	      client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
 	      "--heartbeat-interval", "50", "--election-timeout", "250", "--logger", "zap", "--log-outputs", "stderr", (char *)NULL);
@@ -91,7 +91,8 @@ void etcd_process_stop(struct etcd_process *p, bool stop)
 {
 	assert_int_equal(kill(p->pid, stop ? SIGSTOP : SIGCONT), 0);
 	if (stop)
-		assert_int_equal(waitpid(p->pid, NULL, WUNTRACED), p->pid); /* every thread of it */
+		/* waits until every thread has stopped */
+		assert_int_equal(waitpid(p->pid, NULL, WUNTRACED), p->pid);
 }
 
 void etcd_process_post(const struct etcd_process *p, const char *path, const char *body)

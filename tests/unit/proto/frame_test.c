@@ -1,4 +1,5 @@
-/* The bulk frame: golden bytes, round trips through any cut into spans, and every kind of damage. */
+/* The bulk frame: golden bytes, round trips through any cut into spans, and every kind of
+ * damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include "tests/unit/proto/golden_frames.h"
 #include "tests/unit/proto/pieces.h"
 
-/* Everything that a frame says, as one hash: two frames that parse alike have the same. The first failure ends it. */
+/* A hash of everything in a frame: equal frames have equal hashes. Stops at the first failure. */
 static weir_status parse(const struct message *m, uint32_t *digest, weir_error *err)
 {
 	struct cursor c = cursor_at(m);
@@ -168,7 +169,8 @@ static void test_corruption_of_every_byte(void **state)
 	}
 }
 
-/* Replaces 32-bit words of the record or section headers with hostile ones, with and without the record's crc made right again. */
+/* Replaces 32-bit words of the record or section headers with hostile ones, with and without a
+ * corrected crc. */
 static void test_hostile_sizes(void **state)
 {
 	(void)state;
@@ -189,7 +191,7 @@ static void test_hostile_sizes(void **state)
 			uint32_t digest;
 			weir_status status = parse(p, &digest, &err);
 			assert_true(status == WEIR_OK || strlen(err.text) > 0);
-			/* The record's size and its section's stream sizes must be refused, whatever they say but the truth. */
+			/* Any wrong record size or stream size must be refused. */
 			size_t record = FRAME_HEADER_BYTES, section = record + RECORD_HEADER_BYTES;
 			if (at == record || at == section + 16 || at == section + 20)
 				assert_int_not_equal(status, WEIR_OK);
@@ -260,7 +262,8 @@ static void test_writer_borrows_and_releases(void **state)
 	record_writer_destroy(w);
 }
 
-/* The same bytes whether the writer reads the data for the checksum or is told theirs: long, odd, and too short to be borrowed. */
+/* The writer reads the data for the checksum, or takes a given one: equal bytes, for long, odd, and
+ * too short runs to borrow. */
 static void test_writer_lend_equals_borrow(void **state)
 {
 	(void)state;
@@ -296,8 +299,8 @@ static void test_writer_lend_equals_borrow(void **state)
 	record_writer_destroy(w);
 }
 
-/* A section put together from a copied head and borrowed runs, long and short, is the one with the same bytes in one piece; only what is in front of
- * crc_from is read. */
+/* A section of a copied head and borrowed runs has the bytes of the same section in one piece. The
+ * writer reads only the bytes before crc_from. */
 static void test_writer_lend_pieces_equals_add(void **state)
 {
 	(void)state;
@@ -341,7 +344,7 @@ static void test_writer_lend_pieces_equals_add(void **state)
 	record_writer_destroy(w);
 }
 
-/* That a lent checksum is used at all: a wrong one is found by the reader. */
+/* The writer uses the given checksum: the reader detects a wrong one. */
 static void test_writer_trusts_what_is_lent(void **state)
 {
 	(void)state;
@@ -416,7 +419,7 @@ static uint8_t *record_bytes(const struct message *m, uint32_t i, size_t *bytes)
 	}
 }
 
-/* Any records of a frame, whatever the spans that they lie in, come out as they went in, and keep what they borrow. */
+/* A cut frame keeps any of its records, in any spans, and holds references to borrowed bytes. */
 static void test_a_cut_frame_has_the_same_records(void **state)
 {
 	(void)state;
@@ -425,7 +428,8 @@ static void test_a_cut_frame_has_the_same_records(void **state)
 	const uint64_t keys[2] = {5, 6};
 	const uint8_t uuid[16] = {9, 9};
 	struct record_writer *w = record_writer_create();
-	for (uint32_t i = 0; i < RECORDS; i++) { /* small ones share a span; of large ones the values are a span of their own */
+	/* small records share a span; a large one's values have their own */
+	for (uint32_t i = 0; i < RECORDS; i++) {
 		const uint32_t bytes = i % 2 ? sizeof values : 8;
 		struct section s = {.table = 1, .rows = 2, .width = 1, .index_bytes = 16, .data_bytes = bytes};
 		record_writer_begin(w, &(struct record){.kind = RECORD_PUSH, .partition = (uint16_t)i, .request_id = i + 1});

@@ -95,7 +95,7 @@ static void close_step(struct record_writer *w)
 	end(w);
 }
 
-/* Small numbers, hashes, and numbers without gaps. */
+/* Small numbers, hashes, and consecutive numbers. */
 static void coded_keys(struct record_writer *w)
 {
 	static const uint64_t small[8] = {103, 105, 109, 116, 118, 120, 127, 153};

@@ -1,4 +1,4 @@
-/* Writes tests/golden/frame_*.hex anew: only when the format is changed on purpose. */
+/* Rewrites tests/golden/frame_*.hex. Run it only for a deliberate change of the format. */
 #include <stdio.h>
 
 #include "tests/unit/proto/golden_frames.h"

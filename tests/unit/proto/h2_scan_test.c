@@ -1,5 +1,5 @@
-/* Frames of HTTP/2 that a server can afford, and those that it cannot: by kind and rate, however
- * they are cut. What gRPC's own client sends at its busiest is always afforded. */
+/* HTTP/2 frames that a server accepts and refuses, by kind and rate, for any cut. The busiest gRPC
+ * client is always accepted. */
 #include "proto/rpc/h2_scan.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const uint32_t rates[H2_KINDS] = {
 struct flow {
 	struct h2_scan scan;
 	int64_t now_ns;
-	size_t cut; /* bytes that are handed over at once */
+	size_t cut; /* bytes per call */
 	const char *why;
 };
 
@@ -61,7 +61,8 @@ static bool flow_frame(struct flow *f, uint8_t kind, uint8_t flags, uint32_t pay
 	return taken;
 }
 
-/* A kind as it is sent: one that is no kind of RFC 9113, and DATA that is next to nothing. */
+/* Sends one frame of a kind. Includes an unknown kind of RFC 9113, and DATA that is almost
+ * empty. */
 static bool send_kind(struct flow *f, enum h2_kind kind)
 {
 	if (kind == H2_SMALL)
@@ -79,13 +80,13 @@ static void a_kind_has_its_rate(void **state)
 			continue;
 		flow_begin(&f, 7);
 		assert_true(flow_take(&f, preface, H2_PREFACE_BYTES));
-		for (uint32_t second = 0; second < 3; second++) /* as fast as it may, for as long as one likes */
+		for (uint32_t second = 0; second < 3; second++) /* the allowed rate is fine for any time */
 			for (uint32_t i = 0; i < rates[kind]; i++) {
 				f.now_ns += SECOND_NS / rates[kind];
 				if (!send_kind(&f, kind))
 					fail_msg("%u %s a second are cut: %s", rates[kind], names[kind], f.why);
 			}
-		uint32_t taken = 0; /* and at once */
+		uint32_t taken = 0; /* a burst is fine too */
 		while (taken < 2 * rates[kind] + 200 && send_kind(&f, kind))
 			taken++;
 		if (taken >= 2 * rates[kind] + 200)
@@ -113,7 +114,7 @@ static void a_header_block_has_an_end(void **state)
 
 		flow_begin(&f, cut);
 		assert_true(flow_take(&f, preface, H2_PREFACE_BYTES));
-		for (uint32_t i = 0; i < 100; i++) /* each is counted alone */
+		for (uint32_t i = 0; i < 100; i++) /* each kind has its own count */
 			assert_true(flow_frame(&f, H2_HEADERS, 0, 2000) && flow_frame(&f, H2_CONTINUATION, END_HEADERS, 2000));
 		assert_int_equal(f.scan.blocks, 100);
 		assert_true(flow_frame(&f, H2_HEADERS, 0, 10));
@@ -122,14 +123,15 @@ static void a_header_block_has_an_end(void **state)
 	}
 }
 
-/* A frame in front of which a length lies does not end the block early. */
+/* A payload that looks like a header does not end the block early. */
 static void no_payload_is_taken_for_a_header(void **state)
 {
 	(void)state;
 	struct flow f;
 	uint8_t frame[H2_HEADER_BYTES + 1000] = {0, 1000 >> 8, 1000 & 0xff, H2_DATA};
 	for (size_t i = 0; i < 1000; i++)
-		frame[H2_HEADER_BYTES + i] = H2_SETTINGS; /* whoever lost its place would count them */
+		/* a scanner that loses its position counts these as headers */
+		frame[H2_HEADER_BYTES + i] = H2_SETTINGS;
 	for (size_t cut = 1; cut <= sizeof frame; cut++) {
 		flow_begin(&f, cut);
 		assert_true(flow_take(&f, preface, H2_PREFACE_BYTES));

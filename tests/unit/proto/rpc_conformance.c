@@ -1,4 +1,4 @@
-/* What rpc.h promises, over any transport. */
+/* The contract of rpc.h, over any transport. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void test_deadline(void **state)
 	assert_true(seconds_now() - before >= 0.09);
 	assert_non_null(strstr(err.text, "Lease"));
 	assert_non_null(strstr(err.text, rpc_channel_address(f.channel)));
-	service_release(&f.node.service); /* an answer that nobody waits for */
+	service_release(&f.node.service); /* an answer without a waiting caller */
 	assert_int_equal(call(f.channel, RPC_STATUS, 10, 5000, &reply, &err), WEIR_OK);
 	message_release(reply);
 	fixture_close(&f);
@@ -145,12 +145,14 @@ static void begin_more(void *arg, weir_status status, const char *text, struct m
 	(void)status;
 	(void)text;
 	(void)reply;
-	rpc_loop_post(l->loop, dawdle, NULL); /* whoever does not wait for the two behind it has time to free the channel */
+	/* leaves a caller that does not wait for the two tasks behind it time to free the channel */
+	rpc_loop_post(l->loop, dawdle, NULL);
 	probe_open(&l->probe, l->channel, l->loop, RPC_PUSH_STREAM, 0, small, SMALLS);
 	(void)rpc_call_start(l->channel, RPC_STATUS, pattern_message(1, 10), 60000, outcome_done, &l->outcome);
 }
 
-/* What begins while the last of what there was ends has not reached the loop yet when that looks whether anything is left. */
+/* A call starts as the last one ends. It has not reached the loop yet when the loop checks for
+ * remaining calls. */
 static void test_close_waits_for_what_begins(void **state)
 {
 	(void)state;
@@ -208,7 +210,7 @@ static void test_thousand_messages_interleaved(void **state)
 	fixture_close(&f);
 }
 
-/* In one turn of the loop: between two, the stream may have ended. */
+/* Both in one turn of the loop: the stream cannot end in between. */
 static void finish_then_send(void *arg)
 {
 	struct probe *p = arg;
@@ -234,7 +236,7 @@ static void test_finish_sends_what_is_queued(void **state)
 	fixture_close(&f);
 }
 
-/* All of a server's streams at once over one channel: each one's messages come back on it, in their order. */
+/* All methods' streams at once over one channel. Each stream gets its own messages, in order. */
 static void test_streams_of_several_methods(void **state)
 {
 	(void)state;
@@ -258,7 +260,8 @@ static void test_streams_of_several_methods(void **state)
 	fixture_close(&f);
 }
 
-/* A method that the service does not offer, and one that no server of ours knows: both are refused with a reason, and others go on. */
+/* A method that the service does not offer and an unknown method: both are refused with a reason;
+ * others continue. */
 static void test_stream_not_offered(void **state)
 {
 	(void)state;
@@ -344,7 +347,8 @@ static void test_pause_stops_the_sender(void **state)
 	struct rpc_stream *stream;
 	while (!(stream = atomic_load(&f.node.service.paused)))
 		(void)sched_yield();
-	/* The server has paused at its first message: calls go on, and no other message is delivered meanwhile. */
+	/* The server paused at its first message. Calls continue; no other message of the stream
+	 * arrives. */
 	for (int i = 0; i < 50; i++) {
 		struct message *reply;
 		weir_error err = {0};
@@ -438,7 +442,7 @@ static void test_retry_finds_a_late_server(void **state)
 	struct outcome o = {0};
 	weir_error err = {0};
 	if (strcmp(transport, "tcp") == 0)
-		skip(); /* its address would have to be known before it is bound */
+		skip(); /* the test needs the address before the bind */
 	fixture_open(&f, transport);
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	fixture_address(&f, address, sizeof address);
@@ -446,7 +450,7 @@ static void test_retry_finds_a_late_server(void **state)
 	assert_int_equal(rpc_channel_open(&c, f.rpc, f.loop, address, &err), WEIR_OK);
 	assert_int_equal(rpc_call_start(c, RPC_STATUS, pattern_message(1, 10), 5000, outcome_done, &o), WEIR_OK);
 	struct host late;
-	struct outcome other = {0}; /* by when this has failed, so has the first attempt */
+	struct outcome other = {0}; /* when this call has failed, so has the first attempt */
 	assert_int_equal(rpc_call_start(c, RPC_STATUS, pattern_message(1, 10), 50, outcome_done, &other), WEIR_OK);
 	while (atomic_load(&other.count) == 0)
 		(void)sched_yield();
@@ -530,7 +534,8 @@ static void test_address_in_use(void **state)
 	assert_non_null(strstr(err.text, address));
 	assert_null(s);
 	struct message *reply;
-	assert_int_equal(call(f.channel, RPC_STATUS, 10, 5000, &reply, &err), WEIR_OK); /* the first one lives on */
+	/* the first server still runs */
+	assert_int_equal(call(f.channel, RPC_STATUS, 10, 5000, &reply, &err), WEIR_OK);
 	message_release(reply);
 	fixture_close(&f);
 }
@@ -568,7 +573,7 @@ static void test_loop_posts_and_timers(void **state)
 	rpc_loop_after(f.loop, 60, run_numbered, &t[0]);
 	rpc_loop_after(f.loop, 1, run_numbered, &t[1]);
 	rpc_loop_after(f.loop, 30, run_numbered, &t[2]);
-	rpc_loop_after(f.loop, 3600000, run_numbered, &t[0]); /* dropped with the loop */
+	rpc_loop_after(f.loop, 3600000, run_numbered, &t[0]); /* destroyed with the loop */
 	while (atomic_load(&order.done) < POSTS || atomic_load(&timed.done) < 3)
 		(void)sched_yield();
 	assert_true(seconds_now() - before >= 0.059);
@@ -578,14 +583,14 @@ static void test_loop_posts_and_timers(void **state)
 	free(n);
 }
 
-/* --- Memory runs out: our own allocations fail one at a time (the linker's --wrap); gRPC's do not. */
+/* --- Out of memory: our allocations fail one at a time (the linker's --wrap); gRPC's do not. */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 
-static atomic_int mallocs_left, callocs_left; /* the one that counts down to 0 fails */
+static atomic_int mallocs_left, callocs_left; /* the allocation that reaches 0 fails */
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -596,7 +601,8 @@ void *__wrap_calloc(size_t count, size_t bytes)
 	return atomic_fetch_sub(&callocs_left, 1) == 1 ? NULL : __real_calloc(count, bytes);
 }
 
-/* Whichever allocation fails, the call ends with E_MEMORY or is tried again, and the next one goes through. */
+/* For each failed allocation, the call ends with E_MEMORY or is retried, and the next call
+ * succeeds. */
 static void test_unary_when_memory_runs_out(void **state)
 {
 	(void)state;
@@ -632,7 +638,7 @@ static void test_stream_when_memory_runs_out(void **state)
 	fixture_open(&f, transport);
 	atomic_store(&callocs_left, 1);
 	assert_int_equal(rpc_stream_open(&stream, f.channel, RPC_PUSH_STREAM, &unused, NULL, &err), WEIR_E_MEMORY);
-	if (strcmp(f.transport, "memory") != 0) { /* whose ends are one allocation */
+	if (strcmp(f.transport, "memory") != 0) { /* both ends are one allocation there */
 		atomic_store(&callocs_left, 2);
 		probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
 		assert_int_equal(probe_wait_closed(&p), WEIR_E_UNAVAILABLE);

@@ -1,4 +1,5 @@
-/* A server that is killed or stopped: calls and streams end with E_UNAVAILABLE within WEIR_DEAD_PEER_MS, naming the address and the method. */
+/* A killed or stopped server: calls and streams end with E_UNAVAILABLE within WEIR_DEAD_PEER_MS.
+ * The error names the address and the method. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -81,7 +82,7 @@ static void result_wait(struct result *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* A live stream, a parked call, then the signal; then a call to what is dead. */
+/* A live stream and a parked call, then the signal, then a call to the dead server. */
 static void lose_peer(const char *listen, int signal)
 {
 	static const size_t sizes[] = {1000};
@@ -169,7 +170,7 @@ static void test_stopped_tcp(void **state)
 	lose_peer("127.0.0.1:0", SIGSTOP);
 }
 
-/* Nothing more goes through, pings neither; but whoever cancels the stream need not wait for the peer. */
+/* The connection is full, for pings too. A cancelled stream does not wait for the peer. */
 static void cancel_when_full(const char *listen)
 {
 	static const size_t sizes[] = {1 << 20};
@@ -194,7 +195,7 @@ static void cancel_when_full(const char *listen)
 	assert_int_equal(probe_wait_closed(&p), WEIR_E_CANCELLED);
 	assert_true(seconds_now() - before < WEIR_DEAD_PEER_MS * 1e-3);
 	rpc_channel_close(channel);
-	child_end(&child); /* until then the kernel has some of a message, and gRPC the rest */
+	child_end(&child); /* until here the kernel has a part of a message, and gRPC the rest */
 	rpc_loop_destroy(loop);
 	rpc_destroy(rpc);
 }
@@ -210,7 +211,8 @@ static void test_cancelled_when_full(void **state)
 	cancel_when_full("127.0.0.1:0");
 }
 
-/* A killed server leaves its socket behind; the next one takes it over, but never from a live one. */
+/* A killed server leaves its socket behind. The next server takes it over, but never from a live
+ * one. */
 static void test_stale_socket_is_taken_over(void **state)
 {
 	(void)state;

@@ -21,7 +21,7 @@ double seconds_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- Messages whose every byte is known */
+/* --- Messages with a known pattern */
 
 static struct pattern pattern;
 
@@ -188,7 +188,7 @@ void fixture_close(struct fixture *f)
 	host_stop(&f->node, 0);
 	rpc_loop_destroy(f->loop);
 	rpc_destroy(f->rpc);
-	assert_int_equal(rmdir(f->directory), 0); /* the sockets are gone */
+	assert_int_equal(rmdir(f->directory), 0); /* the sockets are removed */
 }
 
 /* --- Probes */

@@ -1,5 +1,6 @@
-/* A slow network: turns in the buckets to the nanosecond, then messages over both transports: never faster than the rate and the latency say, and as
- * fast as they say within bounds that hold on a busy machine. */
+/* A slow network: bookings in the buckets to the nanosecond, then messages over both transports.
+ * They never exceed the rate or beat the latency, and they reach them within bounds that hold on a
+ * busy machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "proto/rpc/rpc_shape.h"
 #include "tests/unit/proto/rpc_fixture.h"
 
-#define MB_S 1000000ull /* megabits a second, as bits */
+#define MB_S 1000000ull /* megabits a second, in bits */
 #define MS   1000000ll
 
 /* --- Arithmetic */
@@ -25,7 +26,7 @@ static void test_wire_bytes(void **state)
 	(void)state;
 	assert_int_equal(shape_wire_bytes(0), 5 + 9 + 90);
 	assert_int_equal(shape_wire_bytes(100), 100 + 5 + 9 + 90);
-	assert_int_equal(shape_wire_bytes(1448 - 14), 1448 + 90); /* one packet, full */
+	assert_int_equal(shape_wire_bytes(1448 - 14), 1448 + 90); /* one full packet */
 	assert_int_equal(shape_wire_bytes(1448 - 13), 1449 + 2 * 90);
 	assert_int_equal(shape_wire_bytes(1 << 20), (1 << 20) + 5 + 65 * 9 + 725 * 90);
 }
@@ -38,10 +39,10 @@ static void test_turns(void **state)
 	assert_int_equal(shape_span_ns(3, 1), 2666666667ll);
 	assert_int_equal(shape_span_ns(0, 1000000), 0);
 	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 1 * MS), 1 * MS + 100000);
-	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 0), 1 * MS + 200000); /* behind it */
+	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 0), 1 * MS + 200000); /* queued behind it */
 	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 9 * MS), 9 * MS + 100000);
 	assert_int_equal(b.free_ns, 9 * MS + 100000);
-	assert_int_equal(shape_book(&b, 0, 1250, 5 * MS), 5 * MS); /* no rate: nobody waits */
+	assert_int_equal(shape_book(&b, 0, 1250, 5 * MS), 5 * MS); /* no rate: no wait */
 	assert_int_equal(b.free_ns, 9 * MS + 100000);
 }
 
@@ -54,11 +55,11 @@ static void test_pieces(void **state)
 	assert_int_equal(shape_piece_bytes(0), 65536);
 }
 
-/* --- Machines: a server, and clients with a card each */
+/* --- Machines: a server, and clients with a network card each */
 
 enum { CLIENTS = 3 };
 struct machines {
-	struct fixture f; /* rpc and addresses alone */
+	struct fixture f; /* only its rpc and addresses are in use */
 	struct host server;
 	struct rpc_loop *loops[CLIENTS];
 	struct rpc_channel *channels[CLIENTS];
@@ -101,7 +102,8 @@ static void ask(struct rpc_channel *channel, size_t bytes)
 	message_release(reply);
 }
 
-/* Sends `messages` of `bytes` on each of `streams` echoing streams, one of each client; returns the seconds until all echoes are back. */
+/* Sends `messages` of `bytes` on each of `streams` echoing streams, one per client. Returns the
+ * seconds until all echoes are back. */
 static double echo(struct machines *m, uint32_t streams, uint32_t messages, size_t bytes)
 {
 	struct probe probes[CLIENTS];
@@ -133,7 +135,7 @@ static double wire_seconds(uint64_t rate, uint32_t messages, size_t bytes)
 	return (double)messages * (double)shape_wire_bytes(bytes) * 8 / (double)rate;
 }
 
-#define BURST_S 0.005 /* what may go early at the few places a message passes */
+#define BURST_S 0.005 /* the early bytes at the few points that a message passes */
 
 static double echo_without_limit(const char *transport, uint32_t messages, size_t bytes)
 {
@@ -144,7 +146,7 @@ static double echo_without_limit(const char *transport, uint32_t messages, size_
 	return taken;
 }
 
-/* Both ways at once: a full-duplex card echoes at its rate. */
+/* Both directions at once: a full-duplex card echoes at its rate. */
 static void check_rate(const char *transport, uint64_t rate, uint32_t messages, size_t bytes, bool is_slow)
 {
 	struct machines m;
@@ -153,7 +155,7 @@ static void check_rate(const char *transport, uint64_t rate, uint32_t messages, 
 	printf("[          ] %s, %u messages of %zu bytes: %.3f s, at least %.3f s\n", transport, messages, bytes, taken, least);
 	assert_true(taken >= least - BURST_S);
 	machines_stop(&m);
-	if (is_slow) /* so that little else takes as long: what this machine needs for the messages themselves, under sanitizers and beside others, is no fault of the rate's */
+	if (is_slow) /* a slow rate dominates the time: sanitizers and a busy machine add little */
 		assert_true(taken < 2 * least + 2 || taken < 2 * least + 4 * echo_without_limit(transport, messages, bytes));
 }
 
@@ -178,7 +180,7 @@ static void test_senders_share_the_receiver(void **state)
 	struct machines m;
 	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 100 * MB_S});
 	const double taken = echo(&m, CLIENTS, 10, 100000), all = wire_seconds(100 * MB_S, CLIENTS * 10, 100000);
-	assert_true(taken >= all - BURST_S); /* though each alone needs a third of it */
+	assert_true(taken >= all - BURST_S); /* each alone needs a third of it */
 	machines_stop(&m);
 }
 
@@ -189,7 +191,7 @@ static void test_unary_calls_count(void **state)
 	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 100 * MB_S});
 	const double before = seconds_now();
 	for (int i = 0; i < 3; i++)
-		ask(m.channels[0], 500000); /* there and back, one after the other */
+		ask(m.channels[0], 500000); /* there and back, one at a time */
 	assert_true(seconds_now() - before >= wire_seconds(100 * MB_S, 6, 500000) - 6 * BURST_S);
 	machines_stop(&m);
 }
@@ -202,7 +204,7 @@ static void check_latency(const char *transport)
 	const double before = seconds_now();
 	ask(m.channels[0], 10);
 	assert_true(seconds_now() - before >= 0.040);
-	/* A hundred at once are under way together: one after the other would be 4 s. */
+	/* A hundred messages are in flight at once; one at a time would take 4 s. */
 	const double taken = echo(&m, 1, 100, 1000);
 	assert_true(taken >= 0.040);
 	assert_true(taken < 2);
@@ -216,7 +218,7 @@ static void test_latency(void **state)
 	check_latency("unix");
 }
 
-/* What is small comes through while much is under way on other streams: it waits for a piece of each, not for all of it. */
+/* A small message overtakes bulk on other streams: it waits for one piece of each stream. */
 static void test_small_ones_pass(void **state)
 {
 	(void)state;
@@ -227,14 +229,14 @@ static void test_small_ones_pass(void **state)
 	ask(m.channels[0], 1);
 	probe_open(&bulk, m.channels[0], m.loops[0], RPC_PUSH_STREAM, 1, &much, 1);
 	probe_open(&beat, m.channels[0], m.loops[0], RPC_HEARTBEAT, 1, &little, 1);
-	probe_send(&bulk, 3); /* a second of it */
+	probe_send(&bulk, 3); /* a second of traffic */
 	for (uint32_t i = 1; i <= 3; i++) {
 		beat.received = 0;
 		probe_send(&beat, 1);
 		probe_wait_received(&beat, 1);
 	}
 	pthread_mutex_lock(&bulk.lock);
-	assert_int_equal(bulk.received, 0); /* the first is back after two thirds of a second */
+	assert_int_equal(bulk.received, 0); /* the first echo takes two thirds of a second */
 	pthread_mutex_unlock(&bulk.lock);
 	probe_wait_received(&bulk, 3);
 	assert_int_equal(bulk.wrong, 0);
@@ -261,7 +263,7 @@ static void resume_now(void *arg)
 	rpc_stream_resume(atomic_load(&s->paused));
 }
 
-/* A receiver that takes nothing more stops its sender, whatever the network could carry meanwhile. */
+/* A receiver that pauses stops its sender, whatever the network's rate. */
 static void test_a_receiver_that_pauses(void **state)
 {
 	(void)state;
@@ -274,7 +276,7 @@ static void test_a_receiver_that_pauses(void **state)
 	probe_open(&p, m.channels[0], m.loops[0], RPC_PULL_STREAM, 1, &bytes, 1);
 	probe_send(&p, SENT);
 	for (int i = 0; i < 50 || !atomic_load(&m.server.service.paused); i++)
-		ask(m.channels[0], 10); /* 2 ms at least */
+		ask(m.channels[0], 10); /* at least 2 ms */
 	struct look l = {.stream = p.stream};
 	on_loop(m.loops[0], look_now, &l);
 	assert_int_equal(atomic_load(&m.server.service.messages), 1);

@@ -1,4 +1,5 @@
-/* gRPC by TLS: who is believed, who may call what, what others are told, and files that are replaced while it runs. */
+/* gRPC over TLS: trusted peers, permitted calls, refusal messages, and certificate files replaced
+ * at run time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #define CALL_MS 3000u
 
-/* A process: a transport of its own, with one certificate or none. */
+/* A process: a transport with one certificate or none. */
 struct process {
 	struct tls_files files;
 	struct fixture f;
@@ -34,7 +35,7 @@ static void process_begin(struct process *p, const weir_security *s)
 	assert_non_null(p->f.loop);
 }
 
-/* As uri says, vouched for by `by`, believing `trusted`. */
+/* The identity `uri`, with a certificate of `by`, trusting `trusted`. */
 static void process_as(struct process *p, const char *uri, const struct tls_folder *by, const struct tls_folder *trusted)
 {
 	tls_issue(&p->files, by, trusted, uri, 3600);
@@ -91,7 +92,7 @@ static weir_status call_over(struct rpc_channel *channel, struct rpc_loop *loop,
 	return status;
 }
 
-/* Over a connection of its own. */
+/* Makes a call over a new connection. */
 static weir_status call_once(struct process *from, const char *address, enum rpc_method method, weir_error *err)
 {
 	struct rpc_channel *channel;
@@ -115,7 +116,7 @@ static void expect_call(struct process *from, const struct process *to, enum rpc
 	check_outcome(method, call_once(from, address_of(to), method, &err), status, err.text, part);
 }
 
-/* --- Whom a server serves */
+/* --- Clients that a server accepts */
 
 static void each_role_calls_what_is_its_own(void **state)
 {
@@ -187,7 +188,8 @@ static void others_are_told_why_not(void **state)
 	process_end(&server);
 }
 
-/* Who has the authorities' certificates both, and one of the wrong one: its own check passes, the server's does not. */
+/* The client trusts both authorities and has a certificate of the wrong one. Its own check passes;
+ * the server's does not. */
 static void a_stranger_is_refused_by_the_server(void **state)
 {
 	struct process server, from;
@@ -231,7 +233,7 @@ static void another_jobs_server_is_not_believed(void **state)
 	process_end(&server);
 }
 
-/* One that believes the server for its host, as it would an etcd. */
+/* The client trusts the server by its host name, as it trusts an etcd. */
 static void another_job_is_refused_by_the_server_itself(void **state)
 {
 	const struct certificate_order order = {
@@ -295,9 +297,9 @@ static void plain_text_stays_on_this_machine(void **state)
 	rpc_destroy(p.f.rpc);
 }
 
-/* --- Files that are replaced */
+/* --- Replaced files */
 
-/* The files of that name in `to` become those of `from`. */
+/* Overwrites the file `name` of `to` with the one of `from`. */
 static void replace(const struct tls_folder *to, const struct tls_folder *from, const char *name)
 {
 	char a[128], b[128];
@@ -309,7 +311,8 @@ static void replace(const struct tls_folder *to, const struct tls_folder *from, 
 	}
 }
 
-/* A file that is empty for a while changes nothing. Then everybody changes to another authority, and what is open goes on. */
+/* A temporarily empty file changes nothing. Then all processes switch to another authority; open
+ * streams continue. */
 static void replaced_files_serve_what_connects_from_then_on(void **state)
 {
 	static const size_t sizes[] = {1000};
@@ -345,8 +348,10 @@ static void replaced_files_serve_what_connects_from_then_on(void **state)
 	AWAIT(call_once(&late, address_of(&server), RPC_MAP, &err) == WEIR_OK, "the server does not take up its files: %s", err.text);
 	AWAIT(call_once(&worker, address_of(&server), RPC_MAP, &err) == WEIR_OK, "the worker does not take up its files: %s",
 	      err.text);
-	CHECK_OK(stream_once(channel, worker.f.loop, RPC_PUSH_STREAM, &err), err); /* over the channel's next connection, */
-	probe_send(&open, 2);                                                      /* and over that which it had */
+	/* over the channel's next connection */
+	CHECK_OK(stream_once(channel, worker.f.loop, RPC_PUSH_STREAM, &err), err);
+	/* and over its old one */
+	probe_send(&open, 2);
 	probe_wait_received(&open, 3);
 
 	process_end(&late);
@@ -358,7 +363,8 @@ static void replaced_files_serve_what_connects_from_then_on(void **state)
 	tls_folder_remove(&here);
 }
 
-/* A stream and a call over a connection of its own, with a certificate of two seconds, which a machine that has no time may take to open them. */
+/* Opens a stream and a call on a new connection, with a certificate of two seconds. Returns false
+ * if a busy machine takes longer. */
 static bool opens_in_time(struct process *brief, const char *address, struct rpc_channel **channel, struct probe *open)
 {
 	static const size_t sizes[] = {1000};
@@ -380,7 +386,8 @@ static bool opens_in_time(struct process *brief, const char *address, struct rpc
 	return false;
 }
 
-/* Streams that it has opened end with a certificate, and connections that it has made are worth nothing, until another one is shown. */
+/* Expiry ends a client's streams, and its connections are useless until it has a new
+ * certificate. */
 static void what_is_open_ends_with_its_certificate(void **state)
 {
 	struct process server, brief;

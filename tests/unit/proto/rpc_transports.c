@@ -3,7 +3,7 @@
 
 #include "tests/unit/proto/rpc_fixture.h"
 
-/* "slow-" before a name: over a network slow enough that messages wait, and fast enough for the suite. */
+/* Prefix "slow-": a network slow enough that messages queue, and fast enough for the suite. */
 struct rpc *fixture_rpc(const char *transport)
 {
 	const struct rpc_network slow = {.rate_bits_per_s = 2000000000, .latency_ms = 2};

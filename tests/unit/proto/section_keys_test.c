@@ -1,4 +1,4 @@
-/* The keys of a section: which way they are written, what that costs, and that nothing else is read. */
+/* A section's keys: the chosen encoding, its cost, and the refusal of other bytes. */
 #include "proto/frame/section_keys.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { KEYS_MAX = 3000, STREAM_MAX = 8 * KEYS_MAX + 64 };
 
-/* A section whose index stream lies in `bytes`, in spans of `cut`. Release s->index.message. */
+/* A section with an index stream of `bytes` in spans of `cut`. Release s->index.message. */
 static struct section section_of(uint8_t codec, uint32_t rows, const uint8_t *bytes, size_t n, size_t cut)
 {
 	struct message *m = pieces_of(bytes, n, cut);
@@ -21,7 +21,7 @@ static void release(const struct section *s)
 	message_release((struct message *)(uintptr_t)s->index.message);
 }
 
-/* Writes the keys, in exactly the bytes that were planned. */
+/* Writes the keys and checks the planned size. */
 static struct section written(const uint64_t *keys, uint32_t rows, uint8_t *bytes)
 {
 	struct section s = {.rows = rows};
@@ -62,7 +62,8 @@ static void bytes_by_hand(void **state)
 {
 	(void)state;
 	static const uint64_t keys[] = {103, 105, 109, 116, 118, 120, 127, 153};
-	/* base 103, most 153 - 103 - 7 = 43: left are 0 1 4 10 11 12 18 43, their low two bits and the rest */
+	/* base 103, most 153 - 103 - 7 = 43. The rest is 0 1 4 10 11 12 18 43: their low two bits, then
+	 * the high bits. */
 	static const uint8_t expected[] = {0x11, 103, 43, 0x84, 0xe3, 0, 0, 0x6b, 0x05, 0x02, 0};
 	uint8_t bytes[STREAM_MAX];
 	const struct section s = written(keys, 8, bytes);
@@ -83,7 +84,7 @@ static uint64_t up_to(struct prng *r, uint64_t most)
 	return most == UINT64_MAX ? prng_u64(r) : prng_below(r, most + 1);
 }
 
-/* Rising and distinct; at most rows, and all within [from, from + range]. */
+/* Sorted and distinct; at most `rows` keys in [from, from + range]. */
 static uint32_t draw(struct prng *r, uint64_t from, uint64_t range, uint32_t rows, uint64_t *keys)
 {
 	uint32_t n = 0;
@@ -114,7 +115,7 @@ static void any_rising_keys_come_back(void **state)
 		come_back(&r, keys, n, s.index_codec);
 		assert_true(s.index_bytes <= 8 * n && (s.index_codec == INDEX_RAW) == (s.index_bytes == 8 * n));
 	}
-	for (uint32_t i = 0; i < KEYS_MAX; i++) /* without gaps, up to the largest key there is */
+	for (uint32_t i = 0; i < KEYS_MAX; i++) /* consecutive, up to the largest key */
 		keys[i] = UINT64_MAX - (KEYS_MAX - 1 - i);
 	come_back(&r, keys, KEYS_MAX, INDEX_ELIAS_FANO);
 	struct section s = {.rows = KEYS_MAX};
@@ -132,18 +133,18 @@ static void others_stay_raw(void **state)
 	come_back(&r, equal, 8, INDEX_RAW);
 	come_back(&r, falls, 8, INDEX_RAW);
 	come_back(&r, one, 1, INDEX_RAW);
-	come_back(&r, far, 3, INDEX_RAW); /* coded they would take more */
+	come_back(&r, far, 3, INDEX_RAW); /* the coded form would be larger */
 	come_back(&r, NULL, 0, INDEX_RAW);
 }
 
-/* A little more than the logarithm of how many such sets there are. */
+/* A little more than the logarithm of the number of such sets. */
 static void keys_cost_what_they_must(void **state)
 {
 	(void)state;
 	static const struct {
 		uint64_t range;
 		uint32_t rows;
-		double bits_max; /* per key, the two numbers in front and padding included */
+		double bits_max; /* per key, with the two leading numbers and padding */
 	} cases[] = {{1u << 20, 200, 15.2}, {1u << 20, 3000, 10.5}, {5381, 60, 10.7}, {UINT64_MAX, 200, 59.4}, {1u << 12, 3000, 2.1}};
 	static uint64_t keys[KEYS_MAX];
 	struct prng r;
@@ -158,7 +159,8 @@ static void keys_cost_what_they_must(void **state)
 	}
 }
 
-/* Refused as corrupt, or what it reads as is written so. */
+/* Returns true if the bytes are corrupt; otherwise the keys that they give encode to the same
+ * bytes. */
 static bool is_refused(const uint8_t *bytes, size_t n, uint32_t rows, size_t cut)
 {
 	static uint64_t back[KEYS_MAX];

@@ -1,4 +1,4 @@
-/* Packed streams: what comes out is what went in, however it is cut, and nothing else is taken. */
+/* Packed streams: round trips for any cut, and refusal of other bytes. */
 #include "proto/frame/section_lz4.h"
 
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static void put(struct sent *s, const struct section *h, const void *index, cons
 	s->r.bytes = (uint32_t)(RECORD_HEADER_BYTES + s->size);
 }
 
-/* A section whose streams are packed as the flags say, and one that is not. One element of ten is not zero. */
+/* Writes a section with packed streams, as the flags say, and an unpacked one. One element of ten
+ * is nonzero. */
 static void send(struct sent *s, uint16_t flags)
 {
 	struct prng random;
@@ -61,7 +62,7 @@ static void send(struct sent *s, uint16_t flags)
 	put(s, &(struct section){.table = 3, .rows = 1, .width = 3, .index_bytes = 8, .data_bytes = 12}, s->keys, s->values);
 }
 
-/* Unpacks what lies in slices of `cut` bytes. */
+/* Unpacks slices of `cut` bytes. */
 static weir_status unpack(const struct sent *s, size_t cut, struct record *out, struct message **m, weir_error *err)
 {
 	struct message *in = pieces_of(s->bytes, s->size, cut);
@@ -97,7 +98,8 @@ static void what_was_packed_comes_out(void **state)
 	assert_in_range(packed.size, 1, plain.size / 2);
 }
 
-/* A block that a person wrote: 64 zeros are one of them, 58 more by a copy from one back, and the five that a block must end with. */
+/* A block by hand: 64 zeros are one literal, a copy of 58 from one back, and the five literals that
+ * must end a block. */
 static void the_bytes_are_those_of_lz4(void **state)
 {
 	(void)state;
@@ -146,7 +148,7 @@ static void damage_is_refused(void **state)
 	static struct sent s;
 	uint8_t *const length = s.bytes + SECTION_HEADER_BYTES + INDEX_BYTES;
 	send(&s, SECTION_LZ4_DATA);
-	length[0]++; /* one byte more than there are */
+	length[0]++; /* one byte too many */
 	refused(&s, WEIR_E_CORRUPT, "are not 25601 packed ones");
 	length[0] = 0xff;
 	length[1]--;
@@ -156,7 +158,7 @@ static void damage_is_refused(void **state)
 		length[i] ^= 0xff; /* the block */
 	refused(&s, WEIR_E_CORRUPT, "packed ones");
 	send(&s, SECTION_LZ4_DATA);
-	length[3] = 0xff; /* far more than LZ4 can make of it: refused before there is memory for it */
+	length[3] = 0xff; /* more than LZ4 can pack into the block: refused before any allocation */
 	refused(&s, WEIR_E_CORRUPT, "cannot be 427");
 	memset(length, 0, 4);
 	refused(&s, WEIR_E_CORRUPT, "cannot be 0");
@@ -168,7 +170,7 @@ static void damage_is_refused(void **state)
 	refused(&s, WEIR_E_CORRUPT, "a stream of 0 bytes");
 }
 
-/* Sections that are small as they come, and together more than a frame can carry. */
+/* Sections that are small when packed and exceed a frame together. */
 static void a_record_is_no_more_than_a_frame_carries(void **state)
 {
 	(void)state;

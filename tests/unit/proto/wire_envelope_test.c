@@ -1,4 +1,4 @@
-/* Data{frame}: the envelope that protobuf would write, around a frame that is not copied. */
+/* Data{frame}: the envelope as protobuf writes it, around a frame that is not copied. */
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
@@ -22,7 +22,7 @@ static uint8_t *pattern(size_t n)
 	return p;
 }
 
-/* A frame of two spans, which frees its bytes and counts. */
+/* A frame of two spans that counts its release. */
 static struct message *frame_of(size_t n)
 {
 	uint8_t *p = pattern(n);
@@ -48,7 +48,7 @@ static void wrapping_copies_nothing_and_protobuf_agrees(void **state)
 		assert_ptr_equal(m->spans[1].data, first);
 		assert_ptr_equal(m->spans[2].data, second);
 		uint8_t *bytes = pieces_join(m);
-		if (sizes[i]) { /* proto3 leaves an empty field out; ours is there and says 0 */
+		if (sizes[i]) { /* proto3 omits an empty field; we write it with size 0 */
 			assert_int_equal(m->bytes, packed->bytes);
 			assert_memory_equal(bytes, packed->spans[0].data, m->bytes);
 		} else {
@@ -87,7 +87,7 @@ static void the_frame_is_found_however_it_is_cut(void **state)
 			check_inside(p, expected, sizes[i]);
 			message_release(p);
 		}
-		/* One cut at every place, with an empty span in between. */
+		/* One cut at every place, with an empty span between. */
 		for (size_t at = 0; at <= m->bytes && sizes[i] < 1000; at++) {
 			const struct span spans[] = {{bytes, at}, {bytes + at, 0}, {bytes + at, m->bytes - at}};
 			struct message *p = message_create(spans, 3, NULL, NULL);

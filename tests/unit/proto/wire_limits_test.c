@@ -1,6 +1,6 @@
-/* Every control message fits at the documented maximum of all it carries: with everything as
- * large as it may be, and with everything there but empty, where a few bytes become a whole
- * struct. Messages are made from their descriptors. */
+/* Every control message fits the documented maximum of its contents: with every field at its
+ * largest, and with every field present but empty, where a few bytes become a whole struct. The
+ * tests build messages from descriptors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { FULL, EMPTY };
 
 struct filler {
 	int how;
-	uint32_t segments; /* left for the tables of this message */
+	uint32_t segments; /* remaining for this message's tables */
 };
 
 static void fill(struct filler *f, struct bytes *b, const ProtobufCMessageDescriptor *d);
@@ -34,7 +34,7 @@ static size_t elements_of(struct filler *f, const ProtobufCMessageDescriptor *d,
 		f->segments -= (uint32_t)n;
 	}
 	if (strcmp(d->name, "weir.v1.WorkerStatus") == 0 && is_histogram(field))
-		n = 0; /* a job of so many workers has none */
+		n = 0; /* a job with so many workers has none */
 	return n;
 }
 
@@ -76,7 +76,7 @@ static void put_value(struct filler *f, struct bytes *b, const ProtobufCMessageD
 	case PROTOBUF_C_TYPE_ENUM:
 		bytes_varint(b, 1);
 		break;
-	case PROTOBUF_C_TYPE_UINT32: /* servers, partitions */
+	case PROTOBUF_C_TYPE_UINT32: /* server or partition ids */
 		bytes_varint(b, field->label == PROTOBUF_C_LABEL_REPEATED ? UINT16_MAX : UINT32_MAX);
 		break;
 	default:
@@ -149,7 +149,7 @@ static void a_message_fits_at_its_largest(void **state)
 		}
 }
 
-/* The bytes of one element, tag and length included. */
+/* The bytes of one element with tag and length. */
 static size_t bytes_of(const ProtobufCMessageDescriptor *d, uint32_t segments)
 {
 	struct filler f = {.how = FULL, .segments = segments};
@@ -168,7 +168,8 @@ static void elements_are_no_larger_than_is_assumed(void **state)
 	                WIRE_SEGMENT_BYTES + 8); /* its elements are below 2^40 */
 	assert_in_range(bytes_of(&weir__v1__partition_status__descriptor, 0), 1, WIRE_PARTITION_BYTES);
 	assert_in_range(bytes_of(&weir__v1__table_status__descriptor, 0), 1, WIRE_TABLE_STATUS_BYTES);
-	assert_in_range(bytes_of(&weir__v1__batch_id__descriptor, 0), 1, WIRE_BATCH_BYTES + 4); /* units and batches are below 2^22 */
+	/* units and batches are below 2^22 */
+	assert_in_range(bytes_of(&weir__v1__batch_id__descriptor, 0), 1, WIRE_BATCH_BYTES + 4);
 	assert_in_range(bytes_of(&weir__v1__part_totals__descriptor, 0), 1, WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES);
 	assert_in_range(bytes_of(&weir__v1__partition_scrub__descriptor, 0), 1, WIRE_SCRUB_BYTES);
 	assert_in_range(bytes_of(&weir__v1__partition_layout__descriptor, 0), 1, WIRE_SCRUB_BYTES);
@@ -177,7 +178,7 @@ static void elements_are_no_larger_than_is_assumed(void **state)
 	                WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * WIRE_PLACE_BYTES + 64);
 }
 
-/* A repeated field without a row could carry nothing. */
+/* Every repeated field needs a row, or its limit would be 0. */
 static void check_rows(const ProtobufCMessageDescriptor *d)
 {
 	for (unsigned i = 0; i < d->n_fields; i++) {

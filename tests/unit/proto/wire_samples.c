@@ -62,7 +62,7 @@ static enum wire_type wire_type_of(const ProtobufCFieldDescriptor *f)
 	}
 }
 
-/* A scalar that is not 0, and a finite number where it is one. */
+/* A nonzero scalar; a finite number for floating-point fields. */
 static void scalar(struct bytes *b, const ProtobufCFieldDescriptor *f, uint64_t h)
 {
 	float f32 = 0.5f + (float)(h & 0xffff);
@@ -81,7 +81,7 @@ static void scalar(struct bytes *b, const ProtobufCFieldDescriptor *f, uint64_t 
 		bytes_varint(b, f->type == PROTOBUF_C_TYPE_UINT32 ? (uint32_t)h | 1 : h | 1);
 }
 
-/* What stands behind a field's tag and length. */
+/* The bytes after a field's tag and length. */
 static void delimited(struct bytes *b, const ProtobufCFieldDescriptor *f, uint64_t seed, size_t text, size_t count)
 {
 	struct bytes inner = {0};

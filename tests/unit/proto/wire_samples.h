@@ -1,10 +1,11 @@
-/* Control messages as bytes, written from their descriptors by an encoder of our own: what protobuf-c must read, and write back alike. */
+/* Control messages as bytes, written from descriptors by an independent encoder: protobuf-c must
+ * parse them and write them back alike. */
 #ifndef WIRE_SAMPLES_H
 #define WIRE_SAMPLES_H
 
 #include "proto/wire/wire.h"
 
-/* Every message that is a request or a reply by itself. */
+/* Every message that is a request or a reply. */
 /* clang-format off */
 #define CONTROL_MESSAGE_MAP(X) \
 	X(weir__v1__create_table_request) X(weir__v1__create_table_reply) X(weir__v1__register_table_request) X(weir__v1__register_table_reply) \
@@ -26,10 +27,11 @@ struct bytes {
 };
 void bytes_put(struct bytes *b, const void *data, size_t n);
 void bytes_varint(struct bytes *b, uint64_t v);
-/* Every field of the message and of those in it, canonical (proto3: by number, nothing that is 0, scalars packed); `seed` chooses values;
- * strings are `text` bytes long and repeated fields have `count` elements, in inner messages at most 3. */
+/* Every field of the message and of nested ones, canonical (proto3: by number, no zeros, packed
+ * scalars). `seed` chooses values; strings have `text` bytes; repeated fields have `count`
+ * elements, or at most 3 in nested messages. */
 void sample_message(struct bytes *b, const ProtobufCMessageDescriptor *d, uint64_t seed, size_t text, size_t count);
-/* The one field. */
+/* Only this field. */
 void sample_field(struct bytes *b, const ProtobufCFieldDescriptor *f, uint64_t seed, size_t text, size_t count);
 
 #endif

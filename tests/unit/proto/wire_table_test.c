@@ -1,4 +1,4 @@
-/* Tables on the wire: they come back as they were, differences are named, and descriptions that make no sense are refused by name. */
+/* Tables on the wire: round trips, named differences, and invalid descriptions refused by name. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 static const weir_init_segment segments[] = {
     {70000, WEIR_INIT_NORMAL, 0.01f}, {100, WEIR_INIT_ZERO, 0}, {30, WEIR_INIT_CONSTANT, 2}, {200, WEIR_INIT_UNIFORM, 0.5f}};
 
-/* Every field has a value of its own. */
+/* Every field has a distinct value. */
 static weir_table_spec dense_table(void)
 {
 	return (weir_table_spec){
@@ -60,7 +60,7 @@ static weir_table_spec embedding_table(void)
 	                         .segments = row_segment};
 }
 
-/* Through the wire: made, packed, unpacked, read. */
+/* Packs, unpacks and reads the table. */
 static weir_status travel(const weir_table_spec *in, weir_table_spec *out, uint32_t *id, weir_error *err)
 {
 	struct wire_table t;
@@ -145,7 +145,7 @@ static void each_difference_is_named(void **state)
 	}
 }
 
-/* --- Descriptions that make no sense */
+/* --- Invalid descriptions */
 
 static void refused(const weir_table_spec *spec, weir_status status, const char *part)
 {
@@ -252,12 +252,12 @@ static void hostile_values_are_refused_by_name(void **state)
 	refused(&t, WEIR_E_INVALID, "a nan");
 	t.segments = bad[2];
 	t.segments_count = 2;
-	refused(&t, WEIR_E_INVALID, "segment 1 goes beyond"); /* sums do not wrap */
+	refused(&t, WEIR_E_INVALID, "segment 1 goes beyond"); /* the sum does not wrap */
 	memset(t.name, 'a', sizeof t.name);
 	refused(&t, WEIR_E_INVALID, "1 to 63 of");
 }
 
-/* What only the wire can say. */
+/* Values that only the wire can carry. */
 static void hostile_messages_are_refused(void **state)
 {
 	(void)state;
@@ -283,7 +283,7 @@ static void hostile_messages_are_refused(void **state)
 	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "no optimizer");
 	t.table.optimizer = &t.optimizer;
-	t.optimizer.schedule = NULL; /* a constant */
+	t.optimizer.schedule = NULL; /* a constant rate */
 	CHECK_OK(wire_table_read(&t.table, &out, &id, &err), err);
 	assert_int_equal(out.optimizer.schedule.kind, WEIR_SCHEDULE_CONSTANT);
 	free((void *)(uintptr_t)out.segments);
@@ -291,7 +291,7 @@ static void hostile_messages_are_refused(void **state)
 	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_LIMIT);
 	CHECK_CONTAINS(err.text, "2049 segments");
 	t.table.n_segments = 4;
-	t.table.kind = 77; /* refused by wire_table_check: nothing to free */
+	t.table.kind = 77; /* wire_table_check refused it: nothing to free */
 	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_INVALID);
 	assert_null(out.segments);
 	wire_table_free(&t);

@@ -1,4 +1,5 @@
-/* Control messages: what goes in comes out, what is too large is refused by name, and no bytes make it crash or allocate beyond its cap. */
+/* Control messages: round trips, limits with the field's name, and no bytes that crash or allocate
+ * beyond a cap. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #include "tests/unit/proto/pieces.h"
 #include "tests/unit/proto/wire_samples.h"
 
-/* What our code has asked of malloc since the counter was set to 0 (the linker's --wrap): an upper bound of what it held. */
+/* Bytes that our code has requested from malloc since the last reset (the linker's --wrap): an
+ * upper bound of its memory. */
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
 static size_t malloc_bytes;
@@ -60,7 +62,7 @@ static void every_message_comes_back(void **state)
 		}
 }
 
-/* Values, by hand, for a message with every sort of field. */
+/* A message with every kind of field, by hand. */
 static void fields_hold_what_was_sent(void **state)
 {
 	(void)state;
@@ -160,7 +162,7 @@ static size_t bound_of(const ProtobufCMessageDescriptor *d, const ProtobufCField
 	return f->type == PROTOBUF_C_TYPE_BYTES ? 16 : 768;
 }
 
-/* The one field, so large: taken, or refused by its name. */
+/* The field with this size is accepted, or refused by its name. */
 static void check_field(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f, size_t text, size_t count,
                         bool fits)
 {
@@ -182,7 +184,8 @@ static void check_field(const ProtobufCMessageDescriptor *d, const ProtobufCFiel
 	free(b.data);
 }
 
-/* Every string, bytes and repeated field of d and of the messages in it. Returns how many. */
+/* Checks every string, bytes and repeated field of d and of nested messages. Returns their
+ * count. */
 static uint32_t check_limits(const ProtobufCMessageDescriptor *d)
 {
 	uint32_t checked = 0;
@@ -234,8 +237,8 @@ static void a_limit_inside_is_named(void **state)
 
 /* --- Memory */
 
-/* Two bytes become a struct of two hundred: what is larger than a reply is refused for its size,
- * all else for what it would take to read. */
+/* Two bytes can become a struct of two hundred. Oversized messages are refused for their size,
+ * others for their parsed size. */
 static void empty_messages_are_refused_before_they_fill_the_heap(void **state)
 {
 	(void)state;
@@ -245,7 +248,7 @@ static void empty_messages_are_refused_before_they_fill_the_heap(void **state)
 		ProtobufCMessage *m;
 		weir_error err = {0};
 		while (b.size < sizes[i])
-			bytes_put(&b, "\x42", 2); /* LedgerStatus.workers, of 0 bytes */
+			bytes_put(&b, "\x42", 2); /* LedgerStatus.workers, 0 bytes each */
 		struct message *in = message_copy(b.data, b.size);
 		malloc_bytes = 0;
 		assert_int_equal(wire_unpack(&weir__v1__ledger_status__descriptor, in, &m, &err), WEIR_E_LIMIT);
@@ -293,7 +296,7 @@ static void cut_or_flipped_bytes_never_crash(void **state)
 		sample_message(&b, d, i, 8, 3);
 		for (size_t n = 0; n < b.size; n++) {
 			if (unpack(d, &(struct bytes){b.data, n, 0}, 50, &m, &err) == WEIR_OK)
-				wire_free(m); /* cut between two fields */
+				wire_free(m); /* the cut is between two fields */
 			else
 				refused++;
 			b.data[n] ^= (uint8_t)(1u << prng_u64(&random) % 8);
@@ -301,7 +304,7 @@ static void cut_or_flipped_bytes_never_crash(void **state)
 				wire_free(m);
 			else
 				refused++;
-			b.data[n] ^= (uint8_t)(prng_u64(&random) % 2); /* damage adds up */
+			b.data[n] ^= (uint8_t)(prng_u64(&random) % 2); /* damage accumulates */
 		}
 		free(b.data);
 	}

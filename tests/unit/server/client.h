@@ -1,4 +1,5 @@
-/* A bare client of the wire for service tests: one stream, requests by frame, replies collected until asked for. */
+/* A bare client for service tests: one stream, requests as frames. It collects the replies until
+ * the test reads them. */
 #ifndef TEST_CLIENT_H
 #define TEST_CLIENT_H
 
@@ -10,7 +11,7 @@
 
 struct answer {
 	struct record record;
-	uint8_t *data; /* of its first section */
+	uint8_t *data; /* of the first section */
 	uint32_t bytes;
 };
 
@@ -29,19 +30,20 @@ struct client {
 
 void client_open(struct client *c, struct rpc *rpc, const char *address, enum rpc_method stream);
 void client_close(struct client *c);
-/* Another stream on the same channel, after the first has closed. */
+/* Opens another stream on the same channel after the first one has closed. */
 void client_reopen(struct client *c, enum rpc_method stream);
-/* Sends a frame (taken over). */
+/* Takes ownership of the frame. */
 void client_send(struct client *c, struct message *frame);
-uint32_t client_answers(struct client *c); /* how many have come */
-/* Waits until `count` answers have come in all; fails the test when the stream closes before. Answers stay until client_close. */
+uint32_t client_answers(struct client *c); /* replies received so far */
+/* Waits for `count` replies in all. Fails the test if the stream closes before. Replies live until
+ * client_close. */
 void client_wait(struct client *c, uint32_t count);
 weir_status client_wait_closed(struct client *c);
-/* The answer to a request id (and partition, unless ALL). */
+/* Returns the reply to a request. `partition` may be ALL. */
 const struct answer *client_answer(struct client *c, uint64_t request_id, uint32_t partition);
 /* Pauses or resumes reading. */
 void client_pause(struct client *c, bool pause);
-/* A unary call; *reply may be NULL. */
+/* A unary call. `reply` may be NULL. */
 weir_status client_call(struct client *c, enum rpc_method method, const ProtobufCMessage *request,
                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 

@@ -4,7 +4,7 @@
 
 #define FOLDER_BYTES 64
 
-void folder_create(char out[FOLDER_BYTES]); /* empty, of a new name */
-void folder_remove(const char *folder);     /* with all that is in it */
+void folder_create(char out[FOLDER_BYTES]); /* empty, with a new name */
+void folder_remove(const char *folder);     /* with everything in it */
 
 #endif

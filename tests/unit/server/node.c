@@ -8,7 +8,8 @@
 #include "server/store/cold.h"
 #include "tests/cmocka_check.h"
 
-enum { SEGMENT_BYTES = 4 << 20 }; /* the disk has each as a whole in memory, and every start begins one */
+/* The faulty disk holds whole segments in memory, and every start begins one. */
+enum { SEGMENT_BYTES = 4 << 20 };
 
 void node_init(struct node *n, struct task_queue *loop, const struct clock *clock, const struct node_options *options)
 {
@@ -33,7 +34,7 @@ void node_free(struct node *n)
 
 static void on_failed(void *arg, const weir_error *err)
 {
-	(void)arg, (void)err; /* a crash under way */
+	(void)arg, (void)err; /* a crash is in progress */
 }
 
 void node_add_tables(struct partition *p)
@@ -160,7 +161,7 @@ static void load_rows(struct node *n)
 		store_expect_cold(partition_store(n->p));
 }
 
-/* The partition is a new one. */
+/* Starts the log and the database anew, after an unfinished snapshot. */
 static void begin_anew(struct node *n)
 {
 	weir_error err = {0};
@@ -228,7 +229,7 @@ void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 	if (n->p)
 		partition_abandon(n->p);
 	if (n->options.pool_bytes)
-		(void)journal_close(n->journal, NULL); /* it cannot: the disk is gone */
+		(void)journal_close(n->journal, NULL); /* it fails: the disk has crashed */
 	n->journal = NULL;
 	while (task_queue_run(n->loop, false) > 0)
 		;
@@ -236,7 +237,7 @@ void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 		partition_destroy(n->p);
 	else if (n->log)
 		n->log->ops->destroy(n->log);
-	cold_close(n->cold); /* loses what was not flushed */
+	cold_close(n->cold); /* loses unflushed rows */
 	n->p = NULL;
 	n->log = NULL;
 	n->cold = NULL;
@@ -251,7 +252,7 @@ struct partition *node_make_room(struct node *n)
 		partition_close(n->p);
 		while (task_queue_run(n->loop, false) > 0)
 			;
-		partition_destroy(n->p); /* nothing of it is under way */
+		partition_destroy(n->p); /* no work is in progress */
 		n->p = NULL;
 	} else if (n->log) {
 		n->log->ops->destroy(n->log);
@@ -266,7 +267,7 @@ void node_adopt(struct node *n, struct partition *p)
 	n->p = p;
 }
 
-/* --- What a partition must be equal to */
+/* --- The expected partition */
 
 static void count_reply(void *arg, const struct partition_reply *reply)
 {

@@ -13,7 +13,7 @@ static void draw_values(struct prng *random, float *out, uint32_t n)
 		out[i] = (float)below(random, 100) - 50;
 }
 
-/* As a client would send them. Returns how many there are without those that come twice. */
+/* Sorts the keys as a client does and removes duplicates. Returns the new count. */
 static uint32_t in_order(uint64_t *keys, uint32_t n)
 {
 	uint32_t distinct = 0;

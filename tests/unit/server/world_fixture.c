@@ -95,7 +95,8 @@ void world_restart(struct world *w, uint32_t i)
 	world_start(w, i);
 }
 
-/* With the partitions that servers are primaries of: which those are. */
+/* Registers the tables with the partitions that servers are primaries of. Returns those
+ * partitions. */
 static uint32_t register_with_primaries(struct world *w)
 {
 	uint32_t known = 0;
@@ -104,7 +105,8 @@ static uint32_t register_with_primaries(struct world *w)
 	return known;
 }
 
-/* With every partition, at whichever server is its primary. Who is started later learns of them from the others. */
+/* Registers the tables with each partition's primary. Servers that start later learn them from
+ * others. */
 static void register_tables(struct world *w)
 {
 	uint32_t known = 0;
@@ -197,7 +199,7 @@ static void send_push(struct world *w, uint32_t partition)
 	                                                                  : cluster_frame(&r, CLUSTER_ASYNC, key, g, true));
 }
 
-/* The answer to a request; E_UNAVAILABLE: none will come. */
+/* Waits for the reply to a request. E_UNAVAILABLE: the stream closed. */
 static weir_status await_status(struct client *c, uint64_t id)
 {
 	weir_status status = WEIR_E_UNAVAILABLE;
@@ -235,7 +237,7 @@ uint32_t world_other_host(const struct world *w, uint32_t partition, uint32_t se
 	return server;
 }
 
-/* Whether it is done, whichever attempt did it; else it is the other host's turn. */
+/* Returns whether an attempt succeeded. Otherwise the next attempt goes to the other server. */
 static bool settle(struct world *w, uint32_t partition)
 {
 	struct attempt *a = &w->attempts[partition];
@@ -248,7 +250,7 @@ static bool settle(struct world *w, uint32_t partition)
 	return false;
 }
 
-/* How many are not done yet, and so have been sent again. */
+/* Repeats the pushes that are not done. Returns their number. */
 static uint32_t settle_all(struct world *w)
 {
 	uint32_t waiting = 0;
@@ -282,7 +284,7 @@ void world_push_batches(struct world *w, uint32_t count)
 		world_push_batch(w, WORLD_SERVERS);
 }
 
-/* --- What is there */
+/* --- Inspection */
 
 void world_add_status(struct world *w, uint32_t server, struct world_totals *t)
 {

@@ -1,4 +1,5 @@
-/* Row files of a checkpoint: what is written is read, bit for bit at fp32; what is damaged is refused by name. */
+/* Row files of a checkpoint: fp32 rows come back bit for bit. The error for a damaged file names
+ * the file. */
 #include "server/checkpoint/checkpoint_file.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Reads the file in memory to its end. The first error, or OK and in *rows how many there were. */
+/* Reads the file in memory to its end and counts its rows. Returns the first error. */
 static weir_status read_all(const struct row_file *f, const struct checkpoint_file_info *expected, uint64_t *rows,
                             weir_error *err)
 {
@@ -81,14 +82,14 @@ static void random_files_come_back_bit_for_bit(void **state)
 	}
 }
 
-/* Bytes of a block's rows at a precision, and how far the values may be off: half a step of it. */
+/* Values may be off by half a step of the precision. */
 static void narrower_values_are_near_and_smaller(void **state)
 {
 	(void)state;
 	static const struct {
 		enum row_precision values, slots;
-		double off;   /* of a value, as a share of the largest in its row */
-		double share; /* of the bytes at fp32, at most */
+		double off;   /* largest error of a value, relative to the largest value in its row */
+		double share; /* largest size, relative to the size at fp32 */
 	} cases[] = {{ROWS_FP32, ROWS_FP32, 0, 1.0},
 	             {ROWS_BF16, ROWS_FP32, 1.0 / 256, 0.80},
 	             {ROWS_BF16, ROWS_BF16, 1.0 / 256, 0.60},

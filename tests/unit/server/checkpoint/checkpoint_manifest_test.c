@@ -1,4 +1,5 @@
-/* Manifests: read back as written, the latest found, old ones let go with the files that only they name. */
+/* Checkpoint manifests: reading back, the latest of a run, retention of manifests and of the files
+ * that only old manifests name. */
 #include "server/checkpoint/checkpoint_manifest.h"
 
 #include <stdio.h>
@@ -38,7 +39,7 @@ static struct checkpoint_object put_file(const uint8_t owner[16], const char *na
 	return o;
 }
 
-/* A checkpoint of two partitions and a table; its rows files are `base`'s and one of its own. */
+/* A checkpoint of two partitions and a table. Its row files are `base` and one of its own. */
 static void write_checkpoint(const uint8_t owner[16], int64_t when_ms, uint64_t generation, const struct checkpoint_object *base,
                              struct checkpoint_manifest *out)
 {
@@ -129,10 +130,12 @@ static void the_latest_is_of_the_last_generation(void **state)
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	weir_error err = {0};
 	write_checkpoint(uuid, 1800000009000, 2, NULL, &old);
-	write_checkpoint(uuid, 1800000005000, 3, NULL, &new); /* earlier by the clock: a machine whose clock goes wrong */
+	/* The clock of the machine may be wrong: the newer generation has the earlier time. */
+	write_checkpoint(uuid, 1800000005000, 3, NULL, &new);
 	CHECK_OK(checkpoint_latest(store, "demo", name, &err), err);
 	assert_string_equal(name, new.name);
-	assert_int_equal(checkpoint_latest(store, "demo2", name, &err), WEIR_E_NOT_FOUND); /* whose place it also is */
+	/* demo2 shares the folder and has no checkpoint. */
+	assert_int_equal(checkpoint_latest(store, "demo2", name, &err), WEIR_E_NOT_FOUND);
 	checkpoint_manifest_free(&old);
 	checkpoint_manifest_free(&new);
 }
@@ -143,17 +146,18 @@ static void files_go_when_no_manifest_names_them(void **state)
 	struct checkpoint_manifest first, second, third, foreign;
 	weir_error err = {0};
 	write_checkpoint(uuid, 1800000100000, 4, NULL, &first);
-	write_checkpoint(uuid, 1800000200000, 4, &first.partitions[0].rows[0], &second); /* builds on a file of the first */
+	/* Refers to a file of the first. */
+	write_checkpoint(uuid, 1800000200000, 4, &first.partitions[0].rows[0], &second);
 	write_checkpoint(uuid, 1800000300000, 4, NULL, &third);
 	write_checkpoint(other, 1800000050000, 1, NULL, &foreign);
 	const struct checkpoint_object unfinished = put_file(uuid, "ck-20990101T000000.000Z-abcdef01", "p0000.rows", "half");
 	CHECK_OK(checkpoint_retain(store, uuid, 2, NULL, third.name, &err), err);
 	assert_true(!manifest_is_there(&first) && manifest_is_there(&second) && manifest_is_there(&third));
-	assert_true(is_there(first.partitions[0].rows[0].name)); /* the second names it */
+	assert_true(is_there(first.partitions[0].rows[0].name)); /* the second refers to it */
 	assert_false(is_there(first.partitions[1].rows[0].name));
 	assert_false(is_there(first.ledger.name));
-	assert_true(manifest_is_there(&foreign) && is_there(foreign.ledger.name)); /* another job's */
-	assert_true(is_there(unfinished.name));                                    /* being written by another */
+	assert_true(manifest_is_there(&foreign) && is_there(foreign.ledger.name)); /* of another job */
+	assert_true(is_there(unfinished.name));                                    /* unfinished */
 	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, NULL, &err), err);
 	assert_true(!manifest_is_there(&second) && manifest_is_there(&third));
 	assert_false(is_there(first.partitions[0].rows[0].name));
@@ -164,7 +168,7 @@ static void files_go_when_no_manifest_names_them(void **state)
 	checkpoint_manifest_free(&foreign);
 }
 
-/* Another run may have the same place, even the same name; a later generation's is not for one that is behind. */
+/* Two runs may share a folder and a name. A server that is behind ignores later generations. */
 static void the_last_of_a_run_is_its_own(void **state)
 {
 	(void)state;
@@ -183,7 +187,7 @@ static void the_last_of_a_run_is_its_own(void **state)
 	checkpoint_manifest_free(&found);
 	assert_int_equal(checkpoint_last_of_run(store, run, 1, &found, &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "holds no checkpoint of this run");
-	/* What a generation began with stays, however old. */
+	/* The checkpoint that a generation started from stays, however old. */
 	CHECK_OK(checkpoint_retain(store, run, 1, old.name, NULL, &err), err);
 	assert_true(manifest_is_there(&old) && is_there(old.partitions[0].rows[0].name) && manifest_is_there(&new));
 	CHECK_OK(checkpoint_retain(store, run, 1, NULL, NULL, &err), err);
@@ -193,7 +197,7 @@ static void the_last_of_a_run_is_its_own(void **state)
 	checkpoint_manifest_free(&foreign);
 }
 
-/* Retention goes by what a checkpoint is of: the clock of whoever wrote it may be behind. */
+/* Retention goes by generation first: the writer's clock may be behind. */
 static void the_latest_stays_whatever_the_clock_said(void **state)
 {
 	(void)state;
@@ -219,7 +223,7 @@ static void one_that_is_not_there_is_told_with_the_last_that_is(void **state)
 	assert_int_equal(checkpoint_manifest_read(store, "ck-a b", &m, &err), WEIR_E_INVALID);
 }
 
-/* Whatever becomes of its bytes, a manifest is refused with its name in the sentence, and nothing leaks. */
+/* The error names the manifest. */
 static void a_damaged_manifest_is_refused(void **state)
 {
 	(void)state;
@@ -230,9 +234,10 @@ static void a_damaged_manifest_is_refused(void **state)
 	write_checkpoint(uuid, 1800001000000, 5, NULL, &m);
 	snprintf(file, sizeof file, "%s.json", m.name);
 	CHECK_OK(blob_get(store, file, 1 << 20, &text, &bytes, &err), err);
-	for (size_t at = 0; at < bytes; at += 13) { /* each is synced: not all of them */
+	/* Every 13th byte only, because each write is fsynced. */
+	for (size_t at = 0; at < bytes; at += 13) {
 		char kept = text[at];
-		text[at] = kept == '7' ? '8' : '7'; /* in a number it is another number */
+		text[at] = kept == '7' ? '8' : '7'; /* changes a number to another number */
 		CHECK_OK(blob_put(store, file, text, bytes, &err), err);
 		err = (weir_error){0};
 		weir_status status = checkpoint_manifest_read(store, m.name, &back, &err);

@@ -1,4 +1,5 @@
-/* The row files that a server writes for a checkpoint, whole and as a delta on it: the same rows give the same bytes, as they always did. */
+/* The row files that a server writes for a checkpoint, whole and as a delta. Equal rows give equal
+ * bytes, in every release. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ static void close_world(struct world *w)
 	folder_remove(w->folder);
 }
 
-/* The next batch: rows of one partition, some of which it has already, and now and then a dense chunk. */
+/* Pushes the next batch: rows of one partition, some of them old, and at times a dense chunk. */
 static void push(struct world *w)
 {
 	enum { ROWS = 40 };
@@ -98,7 +99,7 @@ static void begin_take(struct world *w, const char *name, const char *previous)
 	wire_free(m);
 }
 
-/* Its reply, when it is done. */
+/* Polls until the checkpoint is done. Returns the last reply. */
 static ProtobufCMessage *end_take(struct world *w, const char *name)
 {
 	Weir__V1__JobId job = cluster_job(RECORDS_GENERATION);
@@ -117,7 +118,8 @@ static ProtobufCMessage *end_take(struct world *w, const char *name)
 	}
 }
 
-/* Hash of the hashes of the newest row file of each partition; *files, *rows: how many there are. */
+/* Returns the hash over the hashes of each partition's newest row file. Counts the files and the
+ * newest files' rows. */
 static uint64_t take(struct world *w, const char *name, const char *previous, size_t *files, uint64_t *rows)
 {
 	begin_take(w, name, previous);

@@ -1,5 +1,6 @@
-/* Servers that start while their coordinator is away. One with single copies needs its answer: it asks again until it has it, and gives up in the end. One with
- * replicas serves without partitions until it hears it. */
+/* Servers that start while the coordinator is unreachable. A server with single copies needs the
+ * coordinator's answer: it retries, and gives up after a limit. A server with replicas starts
+ * without partitions until the coordinator answers. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -21,12 +22,12 @@ struct scene {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by the lock: */
-	uint32_t reads; /* asked for */
-	uint32_t until; /* so many it is away */
+	uint32_t reads; /* reads that the server sent */
+	uint32_t until; /* reads after which the coordinator answers */
 	bool over;
 };
 
-/* --- A coordinator that counts what it is asked */
+/* --- A coordinator that counts reads */
 
 struct counted {
 	struct coord base, *real;
@@ -76,7 +77,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct call
 	return status;
 }
 
-/* Its deadlines pass, and at last it comes. */
+/* Lets time pass in the coordinator, and ends its outage after `until` reads. */
 static void *run_clockwork(void *arg)
 {
 	struct scene *s = arg;
@@ -196,7 +197,7 @@ static void replicas_wait_for_it(void **state)
 	weir_error err = {0};
 	scene_open(&s, UINT32_MAX);
 	CHECK_OK(start(&s, 2, 0, &err), err);
-	await_reads(&s, READS); /* again and again */
+	await_reads(&s, READS); /* it retries */
 	assert_false(server_is_coordinated(s.server));
 	let_come(&s);
 	AWAIT(server_is_coordinated(s.server), "the server has not heard the coordinator");

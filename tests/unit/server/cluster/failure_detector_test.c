@@ -1,4 +1,5 @@
-/* Hearts of servers that beat for each other: one message for a pair and a tick, whatever it carries; who is silent; what is refused. */
+/* Failure detectors that exchange heartbeats: one message per pair of servers and tick, detection
+ * of silence, messages that a receiver refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@
 
 enum { SERVERS = 3, PARTITIONS = 40, SENT_MAX = 16, GOT_MAX = HEARTBEAT_KINDS * (PARTITIONS + 1) };
 
-/* A server as its heart sees it. */
+/* A server with its failure detector. */
 struct host {
 	struct failure_detector *detector;
 	struct message *sent[SENT_MAX]; /* (sent_count) */
@@ -21,8 +22,8 @@ struct host {
 	struct heartbeat_item got[GOT_MAX]; /* (got_count) */
 	uint32_t got_count;
 	bool silent[SERVERS];
-	uint32_t reports; /* of silence, and of its end */
-	bool answers;     /* each item by one of its own */
+	uint32_t reports; /* calls of on_silence */
+	bool answers;     /* replies to each item with an item */
 };
 
 static void on_send(void *arg, uint16_t to, struct message *m)
@@ -92,7 +93,7 @@ static void receive_well(struct host *h, const struct message *m)
 	CHECK_OK(failure_detector_receive(h->detector, m, &err), err);
 }
 
-/* What `h` sends to `to` in one beat. One reference. */
+/* Beats once. Returns the heartbeat from `h` to `to`, as one reference. */
 static struct message *beat_to(struct host *h, uint16_t to)
 {
 	struct message *found = NULL;
@@ -165,7 +166,7 @@ static void all_partitions_share_one_message(void **state)
 		assert_int_equal(b.got[i].partition, p == PARTITIONS ? JOURNAL_LEDGER : p);
 		assert_message(&b.got[i].message, &sent);
 	}
-	m = beat_to(&a, 1); /* nothing is said twice */
+	m = beat_to(&a, 1); /* an item is sent once */
 	assert_int_equal(m->bytes, HEARTBEAT_HEADER_BYTES);
 	receive_well(&b, m);
 	message_release(m);
@@ -183,13 +184,13 @@ static void the_newest_of_a_kind_is_sent(void **state)
 	struct replica_message m = {.kind = REPLICA_ACK, .to = 1, .epoch = 3, .last = 7, .gap = true};
 	failure_detector_add(a.detector, 5, &m);
 	m.to = 2;
-	failure_detector_add(a.detector, 5, &m); /* another server's */
+	failure_detector_add(a.detector, 5, &m); /* for another server */
 	m = (struct replica_message){.kind = REPLICA_ACK, .to = 1, .epoch = 3, .last = 9};
 	failure_detector_add(a.detector, 5, &m);
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 1);
 	assert_int_equal(b.got[0].message.last, 9);
-	assert_true(b.got[0].message.gap); /* still to be asked for */
+	assert_true(b.got[0].message.gap); /* the gap of the replaced ACK remains */
 	failure_detector_add(a.detector, 5, &m);
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 2);
@@ -201,7 +202,7 @@ static void the_newest_of_a_kind_is_sent(void **state)
 	carry(&a, &b, 1);
 	assert_int_equal(b.got_count, 3);
 	assert_int_equal(b.got[2].message.epoch, 4);
-	assert_false(b.got[2].message.gap); /* that was of epoch 3 */
+	assert_false(b.got[2].message.gap); /* the gap belonged to epoch 3 */
 	host_stop(&a);
 	host_stop(&b);
 }
@@ -251,7 +252,7 @@ static void a_server_is_silent_after_the_limit(void **state)
 	for (uint32_t i = 1; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
 		failure_detector_tick(b.detector);
 	assert_int_equal(b.reports, 0);
-	carry(&a, &b, 1); /* one was heard in time */
+	carry(&a, &b, 1); /* server 0 is heard in time */
 	failure_detector_tick(b.detector);
 	assert_true(!b.silent[0] && b.silent[2] && !b.silent[1]);
 	for (uint32_t i = 2; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
@@ -259,19 +260,20 @@ static void a_server_is_silent_after_the_limit(void **state)
 	assert_int_equal(b.reports, 1);
 	failure_detector_tick(b.detector);
 	assert_true(b.silent[0] && b.reports == 2);
-	failure_detector_tick(b.detector); /* says so once */
+	failure_detector_tick(b.detector); /* reports once */
 	assert_int_equal(b.reports, 2);
 	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), WEIR_HEARTBEAT_SILENT_TICKS + 1);
 	carry(&a, &b, 1);
 	assert_true(!b.silent[0] && b.reports == 3);
 	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 0);
-	failure_detector_heard(b.detector, 2); /* by another stream */
+	failure_detector_heard(b.detector, 2); /* over another stream */
 	assert_true(!b.silent[2] && b.reports == 4);
 	host_stop(&a);
 	host_stop(&b);
 }
 
-/* It may have to find a server that was started again: who was not heard yet has more time, and who was heard has not. */
+/* A server not heard yet may have to find this server after a restart. So it has more time than one
+ * that was heard. */
 static void a_server_that_was_not_heard_yet_has_more_time(void **state)
 {
 	(void)state;
@@ -296,7 +298,8 @@ static void a_server_that_was_not_heard_yet_has_more_time(void **state)
 	host_stop(&b);
 }
 
-/* A process that was stopped finds what has come meanwhile before, or just behind, the one tick that it has missed. */
+/* A process that was stopped misses one tick. The others' heartbeats wait in its sockets and arrive
+ * next to that tick. */
 static void a_pause_is_one_tick(void **state)
 {
 	(void)state;
@@ -313,7 +316,8 @@ static void a_pause_is_one_tick(void **state)
 	host_stop(&b);
 }
 
-/* Its ticks come in time; what it says to itself comes late, and so does what others say. */
+/* The ticks come in time, but the server's own heartbeats are late, and so may be those of
+ * others. */
 static void who_does_not_hear_itself_counts_nobody(void **state)
 {
 	(void)state;
@@ -333,7 +337,7 @@ static void who_does_not_hear_itself_counts_nobody(void **state)
 		failure_detector_tick(b.detector);
 	assert_true(!b.silent[0] && b.reports == 3);
 	assert_int_equal(heartbeat_silent(failure_detector_silences(b.detector), 0), 0);
-	failure_detector_lost_itself(b.detector); /* it has no way to itself any more, and goes by its ticks */
+	failure_detector_lost_itself(b.detector); /* the path to itself is lost: ticks count */
 	for (uint32_t i = 0; i < WEIR_HEARTBEAT_SILENT_TICKS; i++)
 		failure_detector_tick(b.detector);
 	assert_true(b.silent[0] && !b.silent[1] && b.reports == 4);
@@ -349,7 +353,7 @@ static void a_server_that_does_not_beat_counts_others(void **state)
 	for (uint32_t i = 0; i < WEIR_HEARTBEAT_SILENT_TICKS; i++) {
 		failure_detector_tick(a.detector);
 		failure_detector_tick(b.detector);
-		carry(&a, &b, 1); /* b is stuck, and does not beat */
+		carry(&a, &b, 1); /* b is stuck and sends no heartbeat */
 	}
 	assert_true(a.silent[1] && !b.silent[0]);
 	host_stop(&a);
@@ -358,7 +362,7 @@ static void a_server_that_does_not_beat_counts_others(void **state)
 
 /* --- Starts */
 
-/* A heartbeat of server 0 to server 1, by what it says. One reference. */
+/* A heartbeat from server 0 to server 1. Returns one reference. */
 static struct message *beat_of(struct heartbeat_header h, const struct heartbeat_item *items)
 {
 	struct message *m = heartbeat_pack(&h, items);
@@ -400,7 +404,8 @@ static void a_former_start_is_refused(void **state)
 	host_stop(&b);
 }
 
-/* One has begun with a copy of the other's folder, or with none and a clock that is behind. */
+/* The second process started on a copy of the folder, or on an empty folder with its clock
+ * behind. */
 static void a_second_process_of_one_incarnation_is_refused(void **state)
 {
 	(void)state;
@@ -454,7 +459,7 @@ static void what_is_not_for_us_is_refused(void **state)
 
 /* --- Bytes */
 
-/* A heartbeat with an item of each kind; its bytes, malloc'ed. */
+/* Returns the bytes of a heartbeat with one item of each kind. The caller frees them. */
 static uint8_t *example(size_t *size)
 {
 	struct heartbeat_item items[HEARTBEAT_KINDS];
@@ -550,19 +555,19 @@ static void what_makes_no_sense_is_refused(void **state)
 		uint8_t value;
 		weir_status status;
 	} cases[] = {{8, HEARTBEAT_VERSION + 1, WEIR_E_VERSION},
-	             {12, HEARTBEAT_KINDS + 1, WEIR_E_CORRUPT}, /* more items than there are */
+	             {12, HEARTBEAT_KINDS + 1, WEIR_E_CORRUPT}, /* more items than the message has */
 	             {12, HEARTBEAT_KINDS - 1, WEIR_E_CORRUPT},
-	             {15, 0xff, WEIR_E_CORRUPT}, /* more than there may be */
-	             {56, 1, WEIR_E_CORRUPT},    /* from itself, with items */
+	             {15, 0xff, WEIR_E_CORRUPT}, /* more items than the limit */
+	             {56, 1, WEIR_E_CORRUPT},    /* from server 1 to itself, with items */
 	             {57, 1, WEIR_E_CORRUPT},    /* from server 256 */
-	             {60, 2, WEIR_E_CORRUPT},    /* a flag that there is not */
+	             {60, 2, WEIR_E_CORRUPT},    /* an unknown flag */
 	             {ITEM, 0, WEIR_E_CORRUPT},  /* partition 0xff00 */
 	             {ITEM + 2, 0, WEIR_E_CORRUPT},
 	             {ITEM + 2, HEARTBEAT_KINDS + 1, WEIR_E_CORRUPT},
-	             {ITEM + 3, 1, WEIR_E_CORRUPT}, /* a gap, of a JOIN */
+	             {ITEM + 3, 1, WEIR_E_CORRUPT}, /* a JOIN with a gap */
 	             {ACK + 3, 2, WEIR_E_CORRUPT},
 	             {ACK + 4, 1, WEIR_E_CORRUPT},
-	             {APPEND + 24, 1, WEIR_E_CORRUPT}}; /* with entries */
+	             {APPEND + 24, 1, WEIR_E_CORRUPT}}; /* an APPEND with entries */
 	static struct host b;
 	size_t n;
 	uint8_t *bytes = example(&n);

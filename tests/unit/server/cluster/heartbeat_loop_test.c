@@ -1,5 +1,7 @@
-/* Hearts of whole servers over the in-memory transport, each with a loop that really ticks: who is there is heard, who is gone, paused or stuck is silent, and who
- * is in trouble itself takes nobody for dead. Waits are for conditions; silence of a server that lives is waited for as long as it takes on a busy machine. */
+/* Failure detectors of whole servers over the in-memory transport, with loops that tick in real
+ * time. A running server is heard. A server that is gone, paused or stuck is silent. A server in
+ * trouble reports no other as silent. The tests wait for conditions, so a busy machine only makes
+ * them slower. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -105,7 +107,7 @@ static bool is_silent(const struct cluster *c, uint32_t of, uint32_t other)
 	return silent_for(c, of, other) >= WEIR_HEARTBEAT_SILENT_TICKS;
 }
 
-/* Until server `of` takes `other` for silent, or for alive. */
+/* Waits until server `of` takes `other` for silent or for alive. */
 static void await(const struct cluster *c, uint32_t of, uint32_t other, bool silent)
 {
 	AWAIT(is_silent(c, of, other) == silent, "server %u takes server %u for %s", of, other, silent ? "alive" : "silent");
@@ -123,7 +125,7 @@ static void look_at_peer(void *arg)
 	p->incarnation = failure_detector_get_peer(p->h->detector, p->id).incarnation;
 }
 
-/* The start of the other that the server has heard last; 0: none. */
+/* Returns the incarnation of `other` that server `of` heard last. 0: none. */
 static uint64_t heard_start(const struct cluster *c, uint32_t of, uint32_t other)
 {
 	struct peer p = {.h = c->servers[of]->detector, .id = (uint16_t)other};
@@ -180,7 +182,7 @@ static void who_dies_is_silent_and_is_heard_in_its_next_start(void **state)
 	end(&c);
 }
 
-/* Its stream is cut again and again: a new one is there before anybody takes it for dead. */
+/* A new stream is up before another server reports silence. */
 static void cut_stream(void *arg)
 {
 	struct heartbeat_link *k = arg;
@@ -198,14 +200,15 @@ static void a_stream_that_is_cut_is_replaced(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		rpc_loop_post(h->loop, cut_stream, &h->links[1]);
 		const uint32_t until =
-		    silent_for(&c, 1, 1) + 2 * WEIR_HEARTBEAT_SILENT_TICKS; /* nobody hears itself: these are its ticks */
+		    /* The entry of a server for itself is never reset: it counts ticks. */
+		    silent_for(&c, 1, 1) + 2 * WEIR_HEARTBEAT_SILENT_TICKS;
 		AWAIT(silent_for(&c, 1, 1) >= until, "the heart of server 1 has stopped at tick %u", silent_for(&c, 1, 1));
 		assert_false(is_silent(&c, 1, 0));
 	}
 	end(&c);
 }
 
-/* The heart's thread stands still, as the process would: the others notice; it notices nobody's silence, as it has not ticked. */
+/* A paused detector does not tick, so it reports nobody. The other servers report it. */
 static void who_is_paused_is_silent_and_deposes_nobody(void **state)
 {
 	(void)state;
@@ -223,7 +226,8 @@ static void who_is_paused_is_silent_and_deposes_nobody(void **state)
 	end(&c);
 }
 
-/* An executor hangs, and with it, maybe, what others say: the heart beats on for a while, counts nothing, and falls silent. */
+/* The others' messages may hang with the executor. The detector beats on for a while, counts no
+ * ticks, and then falls silent. */
 static void who_is_stuck_is_silent_and_deposes_nobody(void **state)
 {
 	(void)state;
@@ -245,7 +249,7 @@ static void who_is_stuck_is_silent_and_deposes_nobody(void **state)
 	}
 }
 
-/* The ledger's loop counts, too: the server that has it serves nobody without. */
+/* The server with the ledger is of no use while the ledger's loop hangs. */
 static void who_has_a_stuck_ledger_is_silent(void **state)
 {
 	(void)state;
@@ -281,7 +285,7 @@ static void who_ends_in_order_is_silent_before_it_is_gone(void **state)
 	begin(&c, SERVERS);
 	await_all(&c);
 	const int64_t begun_ms = clock_ms(clock_system());
-	server_drain(c.servers[1], 60000); /* streams of other servers do not keep it */
+	server_drain(c.servers[1], 60000); /* other servers' streams do not delay the end */
 	assert_true(clock_ms(clock_system()) - begun_ms < 60000);
 	await(&c, 0, 1, true);
 	await(&c, 2, 1, true);
@@ -296,7 +300,7 @@ static void *drain_one(void *server)
 	return NULL;
 }
 
-/* Each closes its streams to the others, which wait for just that. */
+/* Each server closes its streams to the others, which wait for that. */
 static void servers_that_end_together_do_not_wait_for_each_other(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Loops that hang are named while they do; ticks that did not happen count for nobody. */
+/* A hanging loop is reported while it hangs. Ticks that the process missed do not count. */
 #include "tests/cmocka_check.h"
 
 #include "common/base/limits.h"
@@ -6,7 +6,7 @@
 
 enum { EXECUTORS = 3, LEDGER = EXECUTORS, LOOPS, STUCK_TICKS = WEIR_STUCK_MS / WEIR_HEARTBEAT_TICK_MS };
 
-/* A tick after which all have run but `hangs` (LOOPS: none). */
+/* Ticks after all loops but `hangs` have run. LOOPS: all have run. */
 static uint32_t tick(struct loop_watch *w, uint32_t hangs)
 {
 	for (uint32_t i = 0; i < LOOPS; i++)
@@ -40,7 +40,6 @@ static void a_loop_that_hangs_is_named(void **state)
 	}
 }
 
-/* The slowest of two is named. */
 static void of_two_the_one_that_hangs_for_longer_is_named(void **state)
 {
 	struct loop_watch *w = loop_watch_create(NULL, EXECUTORS, true);
@@ -58,7 +57,7 @@ static void of_two_the_one_that_hangs_for_longer_is_named(void **state)
 	assert_true(loop_watch_stuck(w, name, &ms));
 	assert_string_equal(name, "exec-2");
 	assert_int_equal(ms, 2 * WEIR_STUCK_MS);
-	(void)tick(w, 1); /* the first goes on */
+	(void)tick(w, 1); /* executor 2 runs again */
 	assert_true(loop_watch_stuck(w, name, &ms));
 	assert_string_equal(name, "exec-1");
 	loop_watch_destroy(w);

@@ -1,4 +1,5 @@
-/* The records of partitions in the coordinator: their bytes, who is asked how often, what is told to whom, and that a session that is lost is replaced. */
+/* Records in the coordinator: their bytes, the number of calls, the notices to replicas, and the
+ * replacement of a lost session. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -16,11 +17,11 @@ enum { PARTITIONS = 64, SERVERS = 2 };
 
 struct world;
 
-/* A replica that asks. */
+/* A replica that reads and changes its partition's record. */
 struct asker {
 	struct coord_records_client client;
-	uint32_t reads, changes, told; /* answers */
-	bool known;                    /* the last answer was a record, this one: */
+	uint32_t reads, changes, told; /* calls of the three callbacks */
+	bool known;                    /* the last answer had this record: */
 	struct replica_record record;
 	struct replica_record learned;
 };
@@ -30,15 +31,15 @@ struct server {
 	struct task_queue *loop;
 	struct coord *coord;
 	struct coord_records *records;
-	uint32_t sessions, ranges, txns; /* opened; calls that the coordinator got */
+	uint32_t sessions, ranges, txns; /* sessions opened; calls that the coordinator received */
 	bool ended;
 	struct asker askers[PARTITIONS];
 	struct replica_record seen[PARTITIONS];
-	struct assignment placed; /* of whatever partition, told last */
+	struct assignment placed; /* the last notice, of any partition */
 	uint64_t caught_up;
-	struct rewind_record next; /* told last */
-	uint32_t nexts;            /* times that it was told of one */
-	uint32_t displaced;        /* times that it was told to end */
+	struct rewind_record next; /* the last notice */
+	uint32_t nexts;            /* notices of a next generation */
+	uint32_t displaced;        /* notices that another process took the place */
 };
 
 struct world {
@@ -47,11 +48,12 @@ struct world {
 	struct coord_memory *coordinator;
 	struct server servers[SERVERS];
 	const char
-	    *addresses[SERVERS]; /* NULL: others are told nothing. Else all are server 0, the later ones in later incarnations */
-	bool same_incarnation;   /* but for these */
+	    /* NULL: the server registers no address. Otherwise all servers are server 0, later ones
+	     * with later incarnations. */
+	    *addresses[SERVERS];
+	bool same_incarnation; /* all have incarnation 1 */
 };
 
-/* A session that counts its calls. */
 struct counted {
 	struct coord base;
 	struct coord *real;
@@ -186,7 +188,7 @@ static int64_t now_ns(const struct clock *c)
 	return ((const struct world *)(const void *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
 }
 
-/* One that hosts nothing has no askers. */
+/* `hosts` false: the server has no replicas. */
 static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first)
 {
 	struct server *s = &w->servers[i];
@@ -257,7 +259,7 @@ static void settle(struct world *w, int64_t ms)
 	}
 }
 
-/* Both are server 0; the first one has been heard of before the second one begins. */
+/* Two processes are server 0. The first one is registered when the second one starts. */
 static struct world *open_twins(const char *first, const char *second, bool same_incarnation)
 {
 	struct world *w = create_world();
@@ -418,12 +420,12 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(coord_records_unpack(newer, sizeof newer, 1, &read, NULL), WEIR_E_VERSION);
 	assert_int_equal(coord_records_unpack(cut, sizeof cut, 1, &read, NULL), WEIR_E_CORRUPT);
 	assert_int_equal(coord_records_unpack("", 0, 1, &read, NULL), WEIR_E_CORRUPT);
-	assert_refused(record_of(1, 1, 2), WEIR_E_CORRUPT); /* not in sync */
+	assert_refused(record_of(1, 1, 2), WEIR_E_CORRUPT); /* the primary is not in sync */
 	assert_refused(record_of(1, 1ull << 32, 0), WEIR_E_CORRUPT);
 	r.min_isr = 0;
 	assert_refused(r, WEIR_E_CORRUPT);
 	r = record_of(1, 1, 0);
-	r.isr.ids[1] = 0; /* twice */
+	r.isr.ids[1] = 0; /* a duplicate */
 	assert_refused(r, WEIR_E_CORRUPT);
 	r.isr.ids[1] = WEIR_SERVERS_MAX;
 	assert_refused(r, WEIR_E_CORRUPT);
@@ -480,7 +482,7 @@ static void a_change_by_another_teaches(void **state)
 	struct world *w = open_world(true);
 	struct asker *a = &w->servers[0].askers[3], *b = &w->servers[1].askers[3];
 	const struct replica_record first = read_one(w, a);
-	const uint32_t told = b->told; /* of that one */
+	const uint32_t told = b->told;
 	coord_memory_freeze(w->servers[1].coord, true);
 	struct replica_record next = record_of(first.revision, 1, 0);
 	coord_records_change(&a->client, &next);
@@ -532,7 +534,7 @@ static void what_a_watch_has_missed_is_read(void **state)
 	settle(w, 10);
 	assert_int_equal(b->learned.revision, a->record.revision);
 	const struct replica_record after = record_of(a->record.revision, 2, 1);
-	coord_records_change(&a->client, &after); /* and it watches again */
+	coord_records_change(&a->client, &after); /* the watch works again */
 	settle(w, 10);
 	assert_int_equal(b->learned.epoch, 2);
 	close_world(w);
@@ -550,7 +552,8 @@ static void a_lost_lease_is_replaced(void **state)
 	coord_memory_expire(s->coord);
 	settle(w, 50);
 	assert_int_equal(s->sessions, 2);
-	assert_true(s->askers[4].reads == 1 && !s->askers[4].known); /* it was under way */
+	/* It was in progress when the lease ended. */
+	assert_true(s->askers[4].reads == 1 && !s->askers[4].known);
 	coord_records_change(&w->servers[1].askers[3].client, &next);
 	settle(w, 20);
 	assert_int_equal(s->askers[3].learned.epoch, 1);
@@ -626,7 +629,8 @@ static weir_status place(struct world *w, struct server *s, uint16_t partition, 
 	return p.change.status;
 }
 
-/* Of two who change the same the second is told so, and everybody knows of the first one's. */
+/* The second of two changes from the same revision is refused. Every server learns the first
+ * one. */
 static void hosts_are_changed_by_one_at_a_time(void **state)
 {
 	(void)state;
@@ -642,7 +646,7 @@ static void hosts_are_changed_by_one_at_a_time(void **state)
 	close_world(w);
 }
 
-/* A server that hosts none of the partitions sees what becomes of them all, and from when on it has. */
+/* A server without replicas learns every record, and up to which revision it has seen them. */
 static void every_record_is_seen_by_all(void **state)
 {
 	(void)state;
@@ -699,7 +703,7 @@ static void the_next_generation_is_these_bytes(void **state)
 	CHECK_OK(coord_records_unpack_next(bytes, sizeof bytes, 7, &read, &err), err);
 	assert_true(same_next(&read, &r));
 	assert_int_equal(coord_records_unpack_next(bytes, sizeof bytes, 8, &read, &err),
-	                 WEIR_E_CORRUPT); /* it follows none that is as high */
+	                 WEIR_E_CORRUPT); /* generation 8 cannot follow itself */
 	assert_int_equal(coord_records_unpack_next(nothing, sizeof nothing, 7, &read, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "generation 8 cannot follow generation 7");
 	assert_int_equal(coord_records_unpack_next(newer, sizeof newer, 7, &read, &err), WEIR_E_VERSION);
@@ -728,7 +732,7 @@ static void a_generation_is_followed_by_one_other(void **state)
 	const struct rewind_record first = next_of(8, "ck-first"), second = next_of(8, "ck-second");
 	settle(w, 100);
 	assert_int_equal(w->servers[0].nexts, 0);
-	say_next(&w->servers[0], &x[0], &first, &done[0]); /* at the same time */
+	say_next(&w->servers[0], &x[0], &first, &done[0]); /* both at once */
 	say_next(&w->servers[1], &x[1], &second, &done[1]);
 	settle(w, 100);
 	assert_true(done[0] && done[1]);
@@ -758,12 +762,13 @@ static void nobody_knows_what_follows_while_the_coordinator_is_away(void **state
 	settle(w, 100);
 	say_next(&w->servers[0], &x, &next, &done);
 	settle(w, 100);
-	assert_true(done && (x.status == WEIR_OK || x.status == WEIR_E_EXISTS)); /* the first may have arrived */
+	/* The first attempt may have succeeded. */
+	assert_true(done && (x.status == WEIR_OK || x.status == WEIR_E_EXISTS));
 	assert_true(same_next(&w->servers[1].next, &next));
 	close_world(w);
 }
 
-/* One that opens its session later reads it. */
+/* A session that opens later reads the record. */
 static void what_follows_is_read_by_whoever_comes_later(void **state)
 {
 	(void)state;
@@ -772,7 +777,7 @@ static void what_follows_is_read_by_whoever_comes_later(void **state)
 	bool done;
 	const struct rewind_record next = next_of(8, "ck");
 	settle(w, 100);
-	coord_memory_freeze(w->servers[1].coord, true); /* its watch hears nothing */
+	coord_memory_freeze(w->servers[1].coord, true); /* its watch receives nothing */
 	say_next(&w->servers[0], &x, &next, &done);
 	settle(w, 100);
 	assert_true(done && w->servers[0].nexts > 0);
@@ -793,7 +798,7 @@ static void a_second_process_elsewhere_is_refused(void **state)
 	close_world(w);
 }
 
-/* Both found the same last start on record, and were quick. */
+/* Both processes read the same last start, and both chose the next incarnation. */
 static void a_second_process_elsewhere_is_refused_in_the_same_incarnation_too(void **state)
 {
 	(void)state;
@@ -803,7 +808,7 @@ static void a_second_process_elsewhere_is_refused_in_the_same_incarnation_too(vo
 	close_world(w);
 }
 
-/* Neither has heard of the other before it says that it is there. */
+/* Neither process has learned of the other when it registers. */
 static void of_two_processes_at_once_one_is_refused(void **state)
 {
 	(void)state;
@@ -827,7 +832,7 @@ static void a_later_start_takes_the_place(void **state)
 	close_world(w);
 }
 
-/* It was told of nothing: it stood still. */
+/* The first process is paused, so it gets no notice of its successor. */
 static void who_was_replaced_changes_nothing(void **state)
 {
 	(void)state;
@@ -876,7 +881,7 @@ static void note_marking(struct coord_records_marking *m)
 	*(bool *)m->arg = true;
 }
 
-/* What becomes of it. */
+/* Moves the mark and returns the result. */
 static weir_status mark(struct world *w, struct server *s, uint64_t position)
 {
 	bool done = false;
@@ -919,12 +924,12 @@ static void a_mark_is_moved_by_the_last_start_alone(void **state)
 	settle(w, 100);
 	assert_int_equal(mark(w, first, 10), WEIR_OK);
 	assert_int_equal(mark(w, first, 20), WEIR_OK);
-	coord_memory_freeze(first->coord, true); /* it will not hear of the other */
+	coord_memory_freeze(first->coord, true); /* it receives no notice of the second process */
 	open_server(w, 1, false, false);
 	settle(w, 100);
 	assert_int_equal(mark(w, first, 30), WEIR_E_UNAVAILABLE);
 	assert_int_equal(marked(w, second), 20);
-	assert_int_equal(mark(w, second, 40), WEIR_E_UNAVAILABLE); /* it learns that there is one */
+	assert_int_equal(mark(w, second, 40), WEIR_E_UNAVAILABLE); /* it learns of the existing mark */
 	assert_int_equal(mark(w, second, 40), WEIR_OK);
 	assert_int_equal(marked(w, second), 40);
 	coord_memory_down(w->coordinator, true);

@@ -1,5 +1,6 @@
-/* What the ledger says and when: over a journal on a faulty disk, no reply is sent before what it may speak of is durable, nothing that was
- * said is forgotten by a crash, and while the disk is full nobody is answered and nobody's lease expires. */
+/* The ledger's replies over a journal on a faulty disk. A reply waits until everything it may
+ * depend on is durable, so a crash forgets nothing that a worker was told. While the disk is full,
+ * no request gets a reply and no lease expires. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +24,15 @@ struct world {
 	struct journal *journal;
 	struct ledger *ledger;
 	struct ledger_log *log;
-	struct log *entries;        /* log's */
+	struct log *entries;        /* owned by log */
 	struct cold_writer *writer; /* NULL: no snapshots */
-	uint64_t tail;              /* entries that are not committed, as the next start should find; it cuts them off */
+	uint64_t tail;              /* uncommitted entries that the next start finds and truncates */
 	uint64_t epoch;
 	uint32_t worker;
 	uint64_t incarnation;
 };
 
-struct call { /* a request, and what is known of its reply */
+struct call { /* A request, and the state of its reply. */
 	struct world *w;
 	bool made, sent;
 	weir_status status;
@@ -143,7 +144,7 @@ static void world_close(struct world *w)
 	faulty_disk_destroy(w->disk);
 }
 
-/* --- Requests, as forward.c makes them */
+/* --- Requests, as ledger_rpc.c makes them */
 
 static void send_now(void *arg)
 {
@@ -214,7 +215,7 @@ static void a_reply_waits_for_the_fsync_of_what_it_says(void **state)
 	struct world w;
 	struct call joined, first, second;
 	world_open(&w);
-	join(&w, &joined); /* makes the journal's first segment */
+	join(&w, &joined); /* creates the journal's first segment */
 	await(&w, &joined);
 	faulty_disk_hold_syncs(w.disk, true);
 	lease(&w, &first, 1);
@@ -240,7 +241,7 @@ static void a_request_that_changes_nothing_waits_for_what_was_before(void **stat
 	faulty_disk_hold_syncs(w.disk, true);
 	lease(&w, &leased, 1);
 	faulty_disk_await_held_sync(w.disk);
-	lease(&w, &repeated, 1); /* tells of the same unit */
+	lease(&w, &repeated, 1); /* gets the same unit */
 	assert_int_equal(repeated.unit, leased.unit);
 	(void)task_queue_run(w.loop, false);
 	assert_false(leased.sent || repeated.sent);
@@ -271,7 +272,8 @@ static void what_was_said_survives_every_crash(void **state)
 		stop(&w);
 		start(&w);
 		struct call next;
-		lease(&w, &next, 9); /* the incarnation is known, and every unit it was told of is still its own */
+		/* The worker's incarnation is known, and all its units are still leased to it. */
+		lease(&w, &next, 9);
 		assert_int_equal(next.status, WEIR_OK);
 		assert_true(said == UINT32_MAX || next.unit > said);
 		await(&w, &next);
@@ -279,7 +281,7 @@ static void what_was_said_survives_every_crash(void **state)
 	}
 }
 
-/* What may still be cut off is not even read. */
+/* Recovery does not even parse entries that may be truncated. */
 static void what_is_not_committed_is_not_merged(void **state)
 {
 	(void)state;
@@ -300,7 +302,7 @@ static void what_is_not_committed_is_not_merged(void **state)
 	stop(&w);
 	w.tail = 1;
 	start(&w);
-	lease(&w, &next, 2); /* entries with its index, behind the cut */
+	lease(&w, &next, 2); /* entries with the truncated entry's index, behind the cut */
 	await(&w, &next);
 	assert_int_equal(next.status, WEIR_OK);
 	assert_true(w.entries->ops->last(w.entries) > last);
@@ -310,7 +312,7 @@ static void what_is_not_committed_is_not_merged(void **state)
 	world_close(&w);
 }
 
-/* by_request: a request finds space again before a tick does. */
+/* by_request: a request finds the free space before a tick does. */
 static void fill_and_make_room(bool by_request)
 {
 	struct world w;
@@ -319,16 +321,17 @@ static void fill_and_make_room(bool by_request)
 	join(&w, &joined);
 	await(&w, &joined);
 	faulty_disk_full_at(w.disk, faulty_disk_steps(w.disk) + 1);
-	for (uint64_t i = 1; !ledger_log_is_blocked(w.log); i++) /* what is reserved may still be written */
+	/* The reserved space may still be written. */
+	for (uint64_t i = 1; !ledger_log_is_blocked(w.log); i++)
 		lease(&w, &leased, i);
 	lease(&w, &other, 1000);
 	assert_true(other.made && !other.sent && !leased.sent);
 	w.now_ms += 10 * LEASE_MS;
-	ledger_log_tick(w.log, w.now_ms); /* the server does not tick the ledger now */
+	ledger_log_tick(w.log, w.now_ms); /* the server does not tick the blocked ledger */
 	assert_true(ledger_log_is_blocked(w.log));
 	faulty_disk_make_room(w.disk);
 	if (by_request)
-		ledger_log_commit(w.log); /* of one that speaks for no worker */
+		ledger_log_commit(w.log); /* a request that concerns no worker */
 	else
 		ledger_log_tick(w.log, w.now_ms);
 	assert_false(ledger_log_is_blocked(w.log));
@@ -337,7 +340,7 @@ static void fill_and_make_room(bool by_request)
 	ledger_tick(w.ledger);
 	ledger_log_commit(w.log);
 	lease(&w, &other, 1001);
-	assert_int_equal(other.status, WEIR_OK); /* a whole term again */
+	assert_int_equal(other.status, WEIR_OK); /* leases got a whole term again */
 	await(&w, &other);
 	world_close(&w);
 }
@@ -349,7 +352,8 @@ static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **
 	fill_and_make_room(true);
 }
 
-/* In a busy job there is hardly a moment in which all of the log is durable: a snapshot does not wait for one, but for what it says. */
+/* In a busy job some of the log is nearly always not durable. A snapshot waits only until its own
+ * entries are. */
 static void a_snapshot_of_a_busy_ledger_waits_for_its_own_entries_only(void **state)
 {
 	(void)state;

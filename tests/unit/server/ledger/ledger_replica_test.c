@@ -1,5 +1,6 @@
-/* The ledger on three servers, from seeds: workers lease and commit units of two passes while the primary changes at random moments, with what it had decided and
- * not committed. What a worker was told holds ever after, each unit counts once, and equal logs give equal ledgers. */
+/* The ledger on three servers, from seeds. Workers lease and commit units of two passes. The
+ * primary changes at random moments, with decisions that are not committed yet. A reply that a
+ * worker got stays true, each unit counts once, and equal logs give equal ledgers. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +17,19 @@ struct node {
 	struct world *world;
 	struct ledger *ledger;
 	struct ledger_log *log;
-	struct log *entries; /* log's */
+	struct log *entries; /* owned by log */
 };
 
 enum asks { JOINS, LEASES, COMMITS, FINISHED };
-/* It repeats what it asks until it is answered. */
+/* Repeats a request until it has the reply. */
 struct worker {
 	struct world *world;
 	char name[16];
 	enum asks asks;
-	bool waits; /* for an answer that is held */
+	bool waits; /* the ledger holds the reply */
 	uint32_t id, pass, unit, attempt;
 	uint64_t incarnation, sequence;
-	/* The answer, as made. */
+	/* The reply as the ledger made it. */
 	weir_status status;
 	enum asks then;
 };
@@ -41,7 +42,7 @@ struct world {
 	struct worker workers[WORKERS];
 	uint32_t primary;
 	uint64_t epoch, committed;
-	uint32_t told; /* commits of which a worker was told */
+	uint32_t told; /* commits that a worker has a reply to */
 };
 
 static uint8_t uuid[16] = "ledger replicas";
@@ -54,7 +55,7 @@ static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = no
 
 static void on_appended(void *arg, uint64_t index)
 {
-	(void)arg, (void)index; /* shipped when the seed says so */
+	(void)arg, (void)index; /* ship() sends the entries */
 }
 
 static void on_failed(void *arg, const weir_error *err)
@@ -121,7 +122,8 @@ static uint64_t up_to(struct world *w, uint64_t from, uint64_t to)
 	return from + prng_u64(&w->random) % (to - from + 1);
 }
 
-/* Some followers get some entries; what two nodes of three have is committed, and some hear of it. */
+/* Ships random prefixes to the followers. Commits the entries that two of three nodes have. Tells
+ * some followers. */
 static void ship(struct world *w)
 {
 	const uint64_t end = last(w, w->primary);
@@ -140,7 +142,8 @@ static void ship(struct world *w)
 			ledger_log_commit_to(w->nodes[i].log, last(w, i) < w->committed ? last(w, i) : w->committed);
 }
 
-/* The one that has most takes over: all of its tail is committed before it serves. Others cut off what they have beyond that. */
+/* The follower with the longest log takes over and commits all of it before it serves. The others
+ * truncate what they have beyond it. */
 static void change_primary(struct world *w)
 {
 	const uint32_t before = w->primary;
@@ -189,7 +192,7 @@ static void told(void *arg)
 		k->world->told++;
 	if (k->asks == LEASES && !k->status && k->then == COMMITS)
 		k->sequence++;
-	assert_int_equal(k->status, WEIR_OK); /* nobody is taken for dead */
+	assert_int_equal(k->status, WEIR_OK); /* no worker expires */
 	k->asks = k->then;
 }
 
@@ -282,7 +285,7 @@ static void commit(struct ledger *l, struct worker *k)
 	ledger_commit(l, &q, on_commit, k);
 }
 
-/* Asks, or asks again. */
+/* Sends the worker's request, or repeats it. */
 static void ask(struct world *w, struct worker *k)
 {
 	static void (*const how[])(struct ledger * l, struct worker * k) = {[JOINS] = join, [LEASES] = lease, [COMMITS] = commit};
@@ -324,7 +327,7 @@ static void tick(struct world *w)
 	ledger_log_commit(n->log);
 	for (uint32_t i = 0; i < NODES; i++) {
 		if (prng_u64(&w->random) % 8 == 0)
-			(void)ledger_log_flush(w->nodes[i].log, NULL, NULL); /* what it is made anew of */
+			(void)ledger_log_flush(w->nodes[i].log, NULL, NULL); /* step_down starts from it */
 		ledger_log_tick(w->nodes[i].log, w->now_ms);
 	}
 }

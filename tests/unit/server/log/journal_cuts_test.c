@@ -1,6 +1,7 @@
-/* A journal that is cut (journal_history.h), on a disk that fails at every step of its life: power cuts that lose, tear and reorder, before, in and behind
- * every cut, and a full disk. Whatever happened, recovery finds what the log held after one of the operations: a cut with all that was appended
- * behind it, or neither. */
+/* A journal with cuts (journal_history.h) on a disk that fails at every step: power cuts that lose,
+ * tear and reorder writes before, in and behind every cut, and a full disk. Recovery always finds
+ * the log as it was after one of the operations: with a cut and all entries behind it, or with
+ * neither. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static weir_status go_on(struct journal *j, struct history *h, weir_error *err)
 	return status;
 }
 
-/* To the end, and that is there when the journal is opened again. */
+/* Runs the history to its end. A reopened journal must hold it. */
 static void end_well(struct faulty_disk *d, struct journal *j, struct history *h)
 {
 	weir_error err = {0};
@@ -64,7 +65,8 @@ static uint64_t steps_of_a_life(void)
 	return steps;
 }
 
-/* The power goes at `step`, and again `again` steps into the recovery (0: it does not); then all goes well. */
+/* The power fails at `step`, and again `again` steps into the recovery (0: it does not). Then all
+ * works. */
 static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 {
 	struct faulty_disk *d = faulty_disk_create();
@@ -93,7 +95,8 @@ static void power_cuts_at_every_step(void **state)
 	uint64_t steps = steps_of_a_life();
 	assert_true(steps > 100);
 	for (uint64_t step = 1; step <= steps; step++)
-		for (uint64_t seed = 0; seed < 2 + rounds(10); seed++) /* the first two are the kinds of crash that are not random */
+		/* The first two seeds stand for the crashes that are not random. */
+		for (uint64_t seed = 0; seed < 2 + rounds(10); seed++)
 			die_at(step, 0, seed);
 }
 
@@ -112,7 +115,7 @@ static void a_full_disk_at_every_step(void **state)
 {
 	(void)state;
 	uint64_t steps = steps_of_a_life(), refused = 0;
-	for (uint64_t step = 3; step <= steps; step++) { /* the lock's file is there */
+	for (uint64_t step = 3; step <= steps; step++) { /* the lock file exists from step 3 on */
 		struct faulty_disk *d = faulty_disk_create();
 		struct history h = history_new();
 		struct journal *j;
@@ -176,7 +179,7 @@ static void refuse_flip(struct faulty_disk *d, const char *path, uint64_t at, co
 	faulty_disk_flip(d, path, at, at % 8);
 }
 
-/* All but the last mark, which nothing vouches for. */
+/* All but the last mark: the journal has no record of it. */
 static void a_flipped_bit_is_named(void **state)
 {
 	(void)state;
@@ -201,7 +204,7 @@ static void a_flipped_bit_is_named(void **state)
 		for (uint64_t at = i; at < bytes; at += STRIDE)
 			refuse_flip(d, names.paths[i], at, &h);
 	}
-	CHECK_OK(begin(d, &j, &h, &err), err); /* nothing was changed */
+	CHECK_OK(begin(d, &j, &h, &err), err); /* the journal is unchanged */
 	end_well(d, j, &h);
 	faulty_disk_destroy(d);
 }

@@ -1,5 +1,6 @@
-/* The journal on a disk that fails, at every step of a small scenario: power cuts that lose, tear and reorder, full disks, failed fsyncs, flipped bits.
- * Whatever happened, recovery hands over what was told to be durable, in order, right to the bit, or says what is damaged. */
+/* The journal on a disk that fails at every step of a small scenario: power cuts that lose, tear
+ * and reorder writes, full disks, failed fsyncs, flipped bits. Recovery returns all entries that
+ * were reported durable, in order and bit for bit, or names the damage. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,10 +13,10 @@
 
 enum { BODY = 900, SEGMENT = 4096, SCENARIO = 24 };
 
-/* What the outside knows of a journal's life. */
+/* What the caller knows of a journal. */
 struct life {
 	uint64_t appended[FIXTURE_CHANNELS];  /* accepted */
-	uint64_t durable[FIXTURE_CHANNELS];   /* told to be */
+	uint64_t durable[FIXTURE_CHANNELS];   /* reported durable */
 	uint64_t truncated[FIXTURE_CHANNELS]; /* not needed below */
 };
 
@@ -45,7 +46,8 @@ static weir_status append_next(struct journal *j, struct life *life, uint32_t c,
 	return status;
 }
 
-/* SCENARIO appends over the channels, syncs now and then, truncations behind them. Stops at the first error. */
+/* Appends SCENARIO entries over the channels, with syncs at times and truncations behind them.
+ * Stops at the first error. */
 static weir_status live(struct journal *j, struct life *life, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -62,7 +64,8 @@ static weir_status live(struct journal *j, struct life *life, weir_error *err)
 	return status;
 }
 
-/* Opens and replays; on success all that was durable is there, and nothing that was never appended. */
+/* Opens and replays. On success, all durable entries are there, and no entry that was never
+ * appended. */
 static weir_status recover(struct faulty_disk *d, struct journal **j, struct life *life, weir_error *err)
 {
 	struct fixture_seen seen = fixture_seen_new(BODY);
@@ -78,7 +81,8 @@ static weir_status recover(struct faulty_disk *d, struct journal **j, struct lif
 		if (seen.count && seen.last[c])
 			assert_int_equal(seen.first[c], life->truncated[c]);
 		assert_true(seen.channels[c].last >= life->durable[c]);
-		assert_true(seen.channels[c].last <= life->appended[c] + 1); /* the one that was being written may be whole */
+		/* An entry in progress may be whole. */
+		assert_true(seen.channels[c].last <= life->appended[c] + 1);
 		life->appended[c] = life->durable[c] = seen.channels[c].last;
 	}
 	return status;
@@ -96,7 +100,6 @@ static void close_well(struct journal *j)
 	CHECK_OK(journal_close(j, &err), err);
 }
 
-/* The machine goes down now. */
 static void crash(struct faulty_disk *d, struct journal *j, struct life *life, enum faulty_crash how, uint64_t seed)
 {
 	note_durable(j, life);
@@ -119,7 +122,8 @@ static uint64_t steps_of_a_life(void)
 	return steps;
 }
 
-/* A life that ends at `step`, a crash, a recovery that may end at its step `again` (0: it does not), and a life after that. */
+/* The power fails at `step`, and again at step `again` of the recovery (0: it does not). Then all
+ * works. */
 static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 {
 	struct faulty_disk *d = faulty_disk_create();
@@ -160,7 +164,8 @@ static void power_cuts_at_every_step(void **state)
 	uint64_t steps = steps_of_a_life();
 	assert_true(steps > 50);
 	for (uint64_t step = 1; step <= steps; step++)
-		for (uint64_t seed = 0; seed < 2 + rounds(18); seed++) /* the first two are the kinds of crash that are not random */
+		/* The first two seeds stand for the crashes that are not random. */
+		for (uint64_t seed = 0; seed < 2 + rounds(18); seed++)
 			die_at(step, 0, seed);
 }
 
@@ -175,7 +180,7 @@ static void power_cuts_during_recovery(void **state)
 		}
 }
 
-/* A log of one channel whose last entry is cut at every byte, then appended to. */
+/* The last entry of a log with one channel is cut at every byte. Then appends follow. */
 static void a_torn_tail_at_every_byte(void **state)
 {
 	(void)state;
@@ -209,7 +214,7 @@ static void a_torn_tail_at_every_byte(void **state)
 		close_well(j);
 		faulty_disk_destroy(d);
 		if (none)
-			break; /* the last entry is gone, and the one before it is torn */
+			break; /* the last entry is gone, the one before it is torn */
 	}
 }
 
@@ -217,7 +222,7 @@ static void a_full_disk_at_every_step(void **state)
 {
 	(void)state;
 	uint64_t steps = steps_of_a_life(), refused = 0;
-	for (uint64_t step = 3; step <= steps; step++) { /* the lock's file is there */
+	for (uint64_t step = 3; step <= steps; step++) { /* the lock file exists from step 3 on */
 		struct faulty_disk *d = faulty_disk_create();
 		struct life life = new_life();
 		struct journal *j;
@@ -228,7 +233,8 @@ static void a_full_disk_at_every_step(void **state)
 		weir_status status = live(j, &life, &err);
 		if (status != WEIR_OK) {
 			assert_int_equal(status, WEIR_E_NO_SPACE);
-			assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_NO_SPACE); /* still */
+			/* The disk stays full. */
+			assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_NO_SPACE);
 			journal_get_stats(j, &stats);
 			assert_true(stats.full >= 2);
 			refused++;
@@ -306,9 +312,9 @@ static void a_failed_sync_is_final(void **state)
 	assert_int_equal(life.durable[0], 1);
 	assert_int_equal(journal_close(j, &err), WEIR_E_IO);
 	assert_int_equal(failure.count, 1);
-	assert_int_equal(faulty_disk_syncs(d), syncs); /* never tried again */
+	assert_int_equal(faulty_disk_syncs(d), syncs); /* the journal does not retry fsync */
 
-	/* The cache still has the second entry; the device does not, and that is what counts. */
+	/* The page cache still has the second entry, the device does not. Only the device counts. */
 	faulty_disk_crash(d, CRASH_PROCESS, 0);
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0], 1);
@@ -335,7 +341,7 @@ static void a_failed_write_is_final(void **state)
 	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_IO);
 	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, "the journal has failed: cannot write journal/00000001.wal");
-	CHECK_OK(journal_wait(j, &err), err); /* what was accepted is durable */
+	CHECK_OK(journal_wait(j, &err), err); /* accepted entries are durable */
 	assert_int_equal(journal_close(j, &err), WEIR_E_IO);
 	faulty_disk_crash(d, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
@@ -356,7 +362,8 @@ static uint64_t file_bytes(struct faulty_disk *d, const char *path)
 	return bytes;
 }
 
-/* A life without truncation that ends when all is durable and the mark behind it is written. entries_end: of the last segment. */
+/* A journal without truncations. All entries are durable, and the mark behind them is written.
+ * entries_end: of the last segment. */
 static struct faulty_disk *durable_journal(struct life *life, uint32_t *segments, uint64_t *entries_end)
 {
 	struct faulty_disk *d = faulty_disk_create();
@@ -403,7 +410,7 @@ static void a_flipped_bit_is_named(void **state)
 			faulty_disk_flip(d, path, at, at % 8);
 		}
 	}
-	struct journal *j; /* nothing was changed: it still opens */
+	struct journal *j; /* the journal is unchanged and still opens */
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0] + life.appended[1] + life.appended[2], SCENARIO);
 	close_well(j);

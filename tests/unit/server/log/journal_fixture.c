@@ -43,7 +43,7 @@ struct log_entry fixture_entry(uint32_t c, uint64_t index, uint64_t cuts, size_t
 	return e;
 }
 
-/* The entry's body cut into pieces of 100 bytes, as slices from a network would be. */
+/* Cuts the entry's body into slices of 100 bytes, as from a network. */
 static struct message *in_pieces(const struct message *whole)
 {
 	enum { PIECE = 100, PIECES_MAX = 2000 };

@@ -1,5 +1,5 @@
-/* Entries whose content is a function of their channel, their index and how often their channel had been cut, so that whoever reads one back can
- * tell that it is right. */
+/* Entries whose content follows from channel, index and the number of earlier cuts of the channel.
+ * So a test can check each entry that it reads. */
 #ifndef WEIR_TESTS_JOURNAL_FIXTURE_H
 #define WEIR_TESTS_JOURNAL_FIXTURE_H
 
@@ -11,23 +11,25 @@ extern const uint16_t fixture_channels[FIXTURE_CHANNELS]; /* two partitions and 
 
 #define FIXTURE_INDEX_MAX 1024u
 
-/* Entry `index` of channel c, appended after so many cuts, with a body of up to body_bytes_max bytes; its message has one reference. */
+/* Entry `index` of channel c, appended after `cuts` cuts, with a body of up to body_bytes_max
+ * bytes. Its message has one reference. */
 struct log_entry fixture_entry(uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, float rates[4]);
-/* The body comes in several spans. */
+/* Appends the entry with a body in several spans. */
 weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, weir_error *err);
 
-/* What a replay handed over, by channel. */
+/* The result of a replay, by channel. */
 struct fixture_seen {
-	size_t body_bytes_max;                                    /* in: as the entries were made with */
-	bool all_committed;                                       /* in: entries are of version 1 */
+	size_t body_bytes_max;                                    /* in: of the entries */
+	bool all_committed;                                       /* in: the entries have version 1 */
 	struct journal_channel channels[FIXTURE_CHANNELS];        /* in and out of journal_replay */
-	uint64_t first[FIXTURE_CHANNELS], last[FIXTURE_CHANNELS]; /* what cuts have left; 0: nothing */
-	uint8_t cuts[FIXTURE_CHANNELS][FIXTURE_INDEX_MAX];        /* by index: those before the entry was appended */
-	uint64_t count;                                           /* of entries, void ones too */
+	uint64_t first[FIXTURE_CHANNELS], last[FIXTURE_CHANNELS]; /* entries that cuts left; 0: none */
+	/* By index: the number of cuts before the entry. */
+	uint8_t cuts[FIXTURE_CHANNELS][FIXTURE_INDEX_MAX];
+	uint64_t count; /* entries, with void ones */
 };
-/* Nothing truncated or flushed. */
+/* For a journal without truncations and flushes. */
 struct fixture_seen fixture_seen_new(size_t body_bytes_max);
-/* Replays; each entry must be right and follow the one before it (asserts). */
+/* Replays, and asserts that each entry is right and follows the one before it. */
 weir_status fixture_replay(struct journal *j, struct fixture_seen *seen, weir_error *err);
 
 #endif

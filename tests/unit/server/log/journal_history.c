@@ -10,7 +10,7 @@ enum kind { APPEND, CUT, RESTART, WAIT, FLUSH };
 struct operation {
 	enum kind kind;
 	uint32_t c;
-	uint64_t index; /* APPEND, CUT, RESTART: of the channel's next entry (behind it: APPEND) */
+	uint64_t index; /* APPEND: of the new entry; CUT, RESTART: of the next one */
 };
 
 struct history history_new(void)
@@ -26,7 +26,7 @@ static uint64_t draw(const struct history *h, uint32_t what, uint64_t below)
 	return prng_mix(6, h->done, what) % below;
 }
 
-/* A cut voids nothing that a flush covers. */
+/* A cut never voids an entry that a flush covers. */
 static struct operation next_of(const struct history *h)
 {
 	const uint32_t c = h->done % FIXTURE_CHANNELS;
@@ -104,7 +104,7 @@ void history_forget(const struct history *h, struct journal *j)
 		journal_truncate_below(j, fixture_channels[c], h->channels[c].needed);
 }
 
-/* Whether what is seen is what the channel held; below `needed` nothing was asked for. */
+/* Whether the replay matches the channel. It asked for no entry below `needed`. */
 static bool is_seen(const struct history_channel *l, uint64_t needed, const struct fixture_seen *seen, uint32_t c)
 {
 	const uint64_t first = l->first > needed ? l->first : needed;
@@ -142,7 +142,7 @@ weir_status history_replay(struct history *h, struct journal *j, weir_error *err
 	free(seen);
 	if (status != WEIR_OK)
 		return status;
-	for (uint32_t c = 0; c < FIXTURE_CHANNELS; c++) /* the journal may hold less by now */
+	for (uint32_t c = 0; c < FIXTURE_CHANNELS; c++) /* the journal may have dropped more since */
 		then.channels[c].needed = h->channels[c].needed;
 	then.durable = then.done;
 	*h = then;

@@ -1,5 +1,4 @@
-/* What a journal leaves on the disk: as little as recovery needs, while it runs and when it has
- * ended cleanly. */
+/* The space of a journal on disk: only what recovery needs, while it runs and after a clean end. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -10,7 +9,8 @@
 #include "tests/unit/faulty_disk.h"
 #include "tests/unit/server/log/journal_fixture.h"
 
-enum { BODY = 3000, SEGMENT = 16 << 10, ENTRIES = 60 /* of several segments */, LARGE_BODY = 64 << 10 };
+/* ENTRIES fill several segments. */
+enum { BODY = 3000, SEGMENT = 16 << 10, ENTRIES = 60, LARGE_BODY = 64 << 10 };
 
 /* segment_bytes 0: the default. */
 static struct journal *start(struct faulty_disk *d, uint64_t segment_bytes, struct fixture_seen *seen)
@@ -55,18 +55,17 @@ static void end(struct journal *j)
 	CHECK_OK(journal_close(j, &err), err);
 }
 
-/* A flush covers the channel's entries up to `last`; so it was when it is replayed. */
+/* A flush covers the channel's entries up to `last` before the replay. */
 static void flushed(struct fixture_seen *seen, uint32_t c, uint64_t last)
 {
 	seen->channels[c].first = last + 1;
 	seen->channels[c].flushed = last;
 }
 
-/* The segment files. */
 struct files {
 	struct disk *disk;
 	uint64_t bytes;
-	uint64_t oldest, newest; /* numbers */
+	uint64_t oldest, newest; /* file numbers */
 };
 
 static weir_status note_file(void *arg, const char *name)
@@ -117,7 +116,8 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 	end(j);
 	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 
-	for (uint64_t last = ENTRIES; last < ENTRIES + 3; last++) { /* the first time nothing is appended, and nothing is added */
+	/* First round: no append, and the files do not grow. */
+	for (uint64_t last = ENTRIES; last < ENTRIES + 3; last++) {
 		struct fixture_seen seen = fixture_seen_new(BODY);
 		flushed(&seen, 0, last > ENTRIES ? last - 1 : last);
 		flushed(&seen, 2, 3);
@@ -125,7 +125,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 		assert_int_equal(seen.channels[0].last, last > ENTRIES ? last - 1 : last);
 		assert_int_equal(seen.channels[2].last, 3);
 		assert_int_equal(seen.count, 0);
-		assert_true(journal_position(j) >= position); /* never repeats */
+		assert_true(journal_position(j) >= position); /* positions never repeat */
 		if (last > ENTRIES)
 			append(j, 0, 0, last, last);
 		journal_truncate_below(j, fixture_channels[0], last + 1);
@@ -135,7 +135,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* No entry is left that would show it. */
+/* After a clean end no entry remains that shows the mismatch. */
 static void a_database_behind_a_clean_end_is_refused(void **state)
 {
 	(void)state;
@@ -170,7 +170,7 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 	wait_durable(j);
 	const uint64_t bytes = files_of(d).bytes;
 	journal_truncate_below(j, fixture_channels[0], 2 * ENTRIES + 1);
-	end(j); /* channel 1's entry is in the middle */
+	end(j); /* the entry of channel 1 is in the middle */
 	assert_true(files_of(d).oldest > 1 && files_of(d).bytes < bytes * 3 / 4);
 	flushed(&seen, 0, 2 * ENTRIES);
 	j = start(d, SEGMENT, &seen);
@@ -179,8 +179,7 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* Else a partition that has moved away would keep its log here for as long as it does not come
- * back. */
+/* Otherwise a partition that moved away would keep its log here until it returns. */
 static void what_a_restart_voids_keeps_no_segment(void **state)
 {
 	(void)state;
@@ -193,7 +192,7 @@ static void what_a_restart_voids_keeps_no_segment(void **state)
 	wait_durable(j);
 	journal_truncate_below(j, fixture_channels[1], 21);
 	await_one_segment(j);
-	restart(j, 0, 500); /* behind a snapshot, whose entries never were in this log */
+	restart(j, 0, 500); /* behind a snapshot: this log never had its entries */
 	append(j, 1, 0, 21, 40);
 	wait_durable(j);
 	journal_truncate_below(j, fixture_channels[1], 41);
@@ -208,7 +207,7 @@ static void what_a_restart_voids_keeps_no_segment(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* The void entries are needed until the restart is durable: without it they would be the log. */
+/* The void entries are needed until the restart is durable: a crash may still lose the restart. */
 static void a_restart_that_may_be_lost_voids_nothing_yet(void **state)
 {
 	(void)state;
@@ -248,7 +247,7 @@ static void recovery_finds_what_a_restart_has_voided(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* A job that does little reserves little; one that does much seldom begins a file. */
+/* An idle job reserves little space. A busy job rarely starts a file. */
 static void segments_grow(void **state)
 {
 	(void)state;
@@ -261,13 +260,14 @@ static void segments_grow(void **state)
 		for (weir_error err = {0}; files_of(d).newest < number; last++)
 			CHECK_OK(fixture_append(j, 0, last + 1, 0, LARGE_BODY, &err), err);
 		assert_in_range(files_of(d).bytes, before + begun - 2 * LARGE_BODY * (number > 1),
-		                before + begun); /* the one before was cut to its end */
+		                /* The segment before is cut to its end. */
+		                before + begun);
 	}
 	end(j);
 	faulty_disk_destroy(d);
 }
 
-/* On a full disk a clean end gives back what it can, and is a clean end. */
+/* On a full disk a clean end still frees the space it can. */
 static void a_full_disk_lets_a_journal_end(void **state)
 {
 	(void)state;
@@ -289,7 +289,7 @@ static void a_full_disk_lets_a_journal_end(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* The power goes at every step of a clean end: whatever is left is a journal that recovers. */
+/* The power fails at every step of a clean end. The journal must recover. */
 static void a_clean_end_may_be_cut_off_anywhere(void **state)
 {
 	(void)state;

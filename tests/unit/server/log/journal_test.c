@@ -1,4 +1,5 @@
-/* The journal on a disk that works: round trips, channels and threads, group commit, truncation, locks, versions. */
+/* The journal on a working disk: round trips, channels and threads, group commit, truncation,
+ * locks, versions. */
 #include "server/log/journal.h"
 
 #include <inttypes.h>
@@ -33,7 +34,7 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
-/* durable_known: it was durable up to there. */
+/* durable_known: the position up to which the journal was durable. */
 static weir_status open_known(struct disk *disk, uint64_t durable_known, struct journal **j, weir_error *err)
 {
 	char directory[128];
@@ -99,7 +100,7 @@ static void what_is_appended_is_replayed(void **state)
 	}
 }
 
-/* Of a journal that is known to have been durable up to a position. */
+/* Replays a journal that was durable up to `known`. */
 static weir_status replay_known(struct disk *disk, uint64_t known, weir_error *err)
 {
 	struct journal *j;
@@ -132,8 +133,8 @@ static void cut_last_file(struct disk *disk, uint64_t bytes)
 	disk->ops->close(file);
 }
 
-/* A torn tail was never synced; what was synced and is missing shows by who remembers how much
- * that was. */
+/* A torn tail was never synced. Synced entries that are missing show only if another place keeps
+ * the durable position. */
 static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
 {
 	(void)state;
@@ -147,9 +148,9 @@ static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
 	const uint64_t synced = journal_durable_position(j);
 	append(j, 0, 4, 5);
 	assert_int_equal(journal_durable_position(j), synced);
-	faulty_disk_crash(f, CRASH_UNSYNCED, 1); /* entries 4 and 5 go */
+	faulty_disk_crash(f, CRASH_UNSYNCED, 1); /* entries 4 and 5 are lost */
 	CHECK_OK(replay_known(disk, synced, &err), err);
-	for (int i = 0; i < 2; i++) { /* and it is so again: nothing was changed */
+	for (int i = 0; i < 2; i++) { /* twice, because the check changes nothing */
 		assert_int_equal(replay_known(disk, synced + (64u << 10), &err), WEIR_E_STALE);
 		CHECK_CONTAINS(err.text, "its log ends at position");
 	}
@@ -158,7 +159,7 @@ static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
 	assert_int_equal(open_known(disk, synced, &j, &err), WEIR_E_STALE);
 	CHECK_CONTAINS(err.text, "is cut off: it has 10 bytes");
 	faulty_disk_destroy(f);
-	f = faulty_disk_create(); /* nothing is left of it */
+	f = faulty_disk_create(); /* an empty disk */
 	assert_int_equal(replay_known(faulty_disk_interface(f), 1, &err), WEIR_E_STALE);
 	faulty_disk_destroy(f);
 }
@@ -166,7 +167,7 @@ static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
 struct appender {
 	struct journal *j;
 	uint32_t c;
-	_Atomic uint64_t told; /* by the watcher */
+	_Atomic uint64_t told; /* durable index that the watcher got */
 	pthread_t thread;
 };
 
@@ -229,7 +230,7 @@ static void one_sync_serves_all_that_wait(void **state)
 	struct journal *j = reopen(faulty_disk_interface(disk), &seen);
 	struct journal_stats stats;
 	pthread_t waiting[FIXTURE_CHANNELS];
-	append(j, 0, 1, 1); /* the segment is begun */
+	append(j, 0, 1, 1); /* creates the segment */
 	uint64_t syncs = faulty_disk_syncs(disk);
 	faulty_disk_hold_syncs(disk, true);
 	journal_sync(j);
@@ -274,7 +275,7 @@ static uint64_t segments_of(struct journal *j)
 	return stats.segments;
 }
 
-/* Bytes of the only segment so far. */
+/* Bytes of the only segment. */
 static uint64_t journal_end(struct journal *j)
 {
 	struct journal_stats stats;
@@ -297,7 +298,8 @@ static void segments_go_when_no_channel_needs_them(void **state)
 	assert_true(segments >= 4);
 	journal_truncate_below(j, fixture_channels[0], 31);
 	assert_true(journal_is_kept_by(j, fixture_channels[0]) && journal_is_kept_by(j, fixture_channels[1]));
-	assert_int_equal(segments_of(j), segments); /* the other channel's only entry is in the oldest one */
+	/* The oldest segment has the other channel's only entry. */
+	assert_int_equal(segments_of(j), segments);
 	journal_truncate_below(j, fixture_channels[1], 2);
 	assert_false(journal_is_kept_by(j, fixture_channels[1]));
 	while (segments_of(j) == segments)
@@ -398,7 +400,7 @@ static void a_restart_begins_anywhere(void **state)
 	assert_true(seen.channels[0].restarted && seen.channels[1].restarted && seen.channels[2].restarted);
 	close_well(j);
 
-	/* What a flush from before it shows is not held against it. */
+	/* A restart is not an error when a flush covers more than the log has. */
 	weir_error err = {0};
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
@@ -413,7 +415,7 @@ static void a_restart_begins_anywhere(void **state)
 	assert_int_equal(seen.channels[2].last, 1);
 }
 
-/* Its first entries are gone, and nobody asks for them: it begins anew. */
+/* The first entries of a void channel are gone. Replay does not ask for them. */
 static void a_void_channel_is_restarted(void **state)
 {
 	(void)state;
@@ -428,7 +430,8 @@ static void a_void_channel_is_restarted(void **state)
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].is_void = true;
-	seen.channels[0].first = seen.channels[0].flushed = 60; /* else it would be missed */
+	/* Otherwise replay would miss the entries. */
+	seen.channels[0].first = seen.channels[0].flushed = 60;
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.first[0] == 0 && seen.cuts[0][50] == 0);
 	assert_true(seen.first[1] == 1 && seen.last[1] == 3);
@@ -453,11 +456,11 @@ static void the_durable_index_goes_back_only_by_a_cut(void **state)
 	faulty_disk_hold_syncs(disk, true);
 	journal_sync(j);
 	faulty_disk_await_held_sync(disk);
-	cut(j, 0, 4); /* 4 is being synced; the new 4 is not */
+	cut(j, 0, 4); /* the old entry 4 is being synced, the new one is not */
 	append_after(j, 0, 1, 4, 5);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 2);
 	faulty_disk_hold_syncs(disk, false);
-	while (journal_durable(j, fixture_channels[1]) == 0) /* published behind channel 0's */
+	while (journal_durable(j, fixture_channels[1]) == 0) /* published after channel 0 */
 		sched_yield();
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 3);
 	CHECK_OK(journal_wait(j, &err), err);
@@ -465,7 +468,8 @@ static void the_durable_index_goes_back_only_by_a_cut(void **state)
 	cut(j, 0, 2);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 1);
 	restart(j, 0, 9);
-	assert_int_equal(journal_durable(j, fixture_channels[0]), 0); /* not even that it restarts */
+	/* Not even the restart is durable. */
+	assert_int_equal(journal_durable(j, fixture_channels[0]), 0);
 	CHECK_OK(journal_wait(j, &err), err);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 8);
 	restart(j, 0, 4);
@@ -489,7 +493,7 @@ static void wait_at_gate(void *ctx, uint16_t channel, uint64_t durable)
 		sched_yield();
 }
 
-/* The end of a segment makes entries durable, which are cut off before anybody is told so. */
+/* The end of a segment makes entries durable. A cut voids them before the watcher runs. */
 static void what_is_cut_before_it_is_told_is_never_told(void **state)
 {
 	(void)state;
@@ -541,7 +545,7 @@ static void void_entries_keep_no_segment(void **state)
 	close_well(j);
 }
 
-/* The cut, and what follows it, are all that is left of a channel whose void entries have gone. */
+/* The cut and the entries behind it are all that remains of a channel with void entries. */
 static void a_journal_may_begin_with_a_cut(void **state)
 {
 	(void)state;
@@ -589,7 +593,7 @@ static void a_restart_is_needed_again_from_its_first_entry(void **state)
 	close_well(j);
 }
 
-/* Voided entries and their cut in different segments. */
+/* The void entries and their cut are in different segments. */
 static void cuts_reach_over_segments(void **state)
 {
 	(void)state;
@@ -608,7 +612,7 @@ static void cuts_reach_over_segments(void **state)
 		assert_int_equal(seen.cuts[0][i], i > 40 ? 2 : i > 10 ? 1 : 0);
 }
 
-/* A header of the file at `offset` is changed by hand, and its checksum made right. */
+/* Changes the header of an entry in the file at `offset`, and repairs its checksum. */
 static void patch_entry(const char *name, uint64_t offset, size_t at, uint64_t n)
 {
 	char path[256];
@@ -701,7 +705,7 @@ static void entries_of_a_strange_partition_are_refused(void **state)
 	close_well(j);
 }
 
-/* A child holds the journal until its end of the pipe is closed. */
+/* A child process holds the journal until the parent closes the pipe. */
 static pid_t hold_in_child(int ready, int go)
 {
 	pid_t child = fork();
@@ -738,7 +742,7 @@ static void another_process_has_it(void **state)
 	}
 }
 
-/* Writes number n at offset `at` of a segment's header and makes its checksum right. */
+/* Writes n at offset `at` of a segment's header, and repairs its checksum. */
 static void patch_header(const char *name, size_t at, uint32_t n)
 {
 	char path[256];
@@ -771,7 +775,7 @@ static void files_of_others_are_refused(void **state)
 	assert_int_equal(open_on(disk_system(), &j, &err), WEIR_E_VERSION);
 	CHECK_CONTAINS(err.text, "journal/00000002.wal: format version 3, this program reads versions 1 to 2; use a newer Weir");
 	patch_header("00000002.wal", 8, 2);
-	patch_header("00000002.wal", 32, 0); /* nobody's: its name is four bytes, then zeros */
+	patch_header("00000002.wal", 32, 0); /* belongs to nobody: a name of four bytes, then zeros */
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
 	CHECK_OK(journal_close(j, &err), err);
 	patch_header("00000002.wal", 32, 77);
@@ -797,7 +801,7 @@ static void an_entry_too_large_is_refused(void **state)
 	struct log_entry e = {.index = 1, .message = m, .body = cursor_at(m)};
 	e.body.left = WEIR_ENTRY_BYTES_MAX - JOURNAL_ENTRY_HEADER_BYTES - RECORD_HEADER_BYTES + 1;
 	assert_int_equal(journal_append(j, 0, &e, &err), WEIR_E_LIMIT);
-	e.body.left--; /* larger than a segment here */
+	e.body.left--; /* now it fits, but it is larger than a segment here */
 	CHECK_OK(journal_append(j, 0, &e, &err), err);
 	message_release(m);
 	close_well(j);
@@ -850,7 +854,8 @@ static weir_status restore_cut(void *ctx, uint16_t channel, const struct journal
 	return log_disk_restore_cut(ctx, c, err);
 }
 
-/* The journal of one channel, whose log begins at `first`, into *l; the status of the replay. */
+/* Opens the journal of one channel with a log from `first` on into *l. Returns the status of the
+ * replay. */
 static weir_status restore(struct journal **j, struct log **l, uint64_t first, weir_error *err)
 {
 	CHECK_OK(open_on(disk_system(), j, err), *err);
@@ -875,8 +880,8 @@ static uint32_t payload_crc(const struct log_entry *e)
 	return journal_payload_crc(&unknown, &h, head, journal_put_head(head, &unknown));
 }
 
-/* The checksum that the journal computes stays with the entry; one that comes with an entry is written as it is, so that a wrong one is found when it is
- * read. */
+/* The log stores the checksum that came with the entry, or computes one. A wrong checksum that came
+ * with an entry shows when the entry is read. */
 static void an_entry_keeps_its_checksum(void **state)
 {
 	(void)state;
@@ -932,7 +937,7 @@ static void the_log_on_disk_is_cut_and_restored(void **state)
 	assert_non_null(l);
 	append_to_log(l, 1, 10, 0);
 	assert_log(l, 1, 10, 7);
-	CHECK_OK(l->ops->truncate_above(l, 10, &err), err); /* nothing */
+	CHECK_OK(l->ops->truncate_above(l, 10, &err), err); /* nothing to cut */
 	CHECK_OK(l->ops->truncate_above(l, 8, &err), err);
 	assert_log(l, 1, 8, 7);
 	assert_null(l->ops->get(l, 9));
@@ -948,7 +953,7 @@ static void the_log_on_disk_is_cut_and_restored(void **state)
 	l->ops->destroy(l);
 	close_well(j);
 
-	CHECK_OK(restore(&j, &l, 11, &err), err); /* a flush covers what was cut, and more */
+	CHECK_OK(restore(&j, &l, 11, &err), err); /* a flush covers the cut entries, and more */
 	assert_log(l, 11, 11, 10);
 	CHECK_OK(l->ops->restart(l, 40, &err), err);
 	assert_log(l, 40, 39, 39);
@@ -974,7 +979,8 @@ static void what_could_not_be_appended_was_not_committed(void **state)
 	struct log *l = log_disk_create(j, 0, 1);
 	append_to_log(l, 1, 2, 0);
 	faulty_disk_full_at(disk, 1);
-	struct log_entry e = fixture_entry(0, 3, 0, BODY, rates); /* says that it is committed itself */
+	/* The entry says that it is committed itself. */
+	struct log_entry e = fixture_entry(0, 3, 0, BODY, rates);
 	assert_int_equal(l->ops->append(l, &e, &err), WEIR_E_NO_SPACE);
 	message_release(e.message);
 	assert_log(l, 1, 2, 2);
@@ -995,7 +1001,7 @@ static void a_cut_of_what_is_committed_is_refused(void **state)
 	weir_error err = {0};
 	struct log *l;
 	struct journal *j = reopen(disk_system(), &seen);
-	append(j, 0, 1, 10); /* 7 is committed, says 10 */
+	append(j, 0, 1, 10); /* entry 10 says that 7 is committed */
 	cut(j, 0, 7);
 	close_well(j);
 	assert_int_equal(restore(&j, &l, 1, &err), WEIR_E_CORRUPT);
@@ -1004,7 +1010,7 @@ static void a_cut_of_what_is_committed_is_refused(void **state)
 	close_well(j);
 }
 
-/* The file's bytes as hexadecimal text, 16 a line; malloc'ed. */
+/* Returns the file's bytes as hexadecimal text, 16 in a line. The caller frees it. */
 static char *file_as_hex(struct disk *disk, const char *path)
 {
 	char *bytes;
@@ -1019,7 +1025,7 @@ static char *file_as_hex(struct disk *disk, const char *path)
 	return text;
 }
 
-/* Makes a segment of the bytes that a golden file has as hexadecimal text. */
+/* Writes a segment from the hexadecimal text of a golden file. */
 static void lay_golden(const char *golden, const char *name)
 {
 	char path[256], *text;
@@ -1067,7 +1073,8 @@ static void a_journal_of_version_1_is_read_and_goes_on(void **state)
 	close_well(j);
 }
 
-/* A partition's entry, the ledger's, their cuts, an entry behind one, and the mark behind all. */
+/* A partition's entry, the ledger's, their cuts, an entry behind one cut, and the mark behind
+ * all. */
 static void the_bytes_are_those_of_the_format(void **state)
 {
 	(void)state;
@@ -1100,7 +1107,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_log_that_lost_its_synced_end_has_gone_back),
-	    IN_FOLDER(another_process_has_it), /* first: it forks */
+	    IN_FOLDER(another_process_has_it), /* first, because it forks */
 	    IN_FOLDER(what_is_appended_is_replayed),
 	    IN_FOLDER(threads_append_to_their_channels),
 	    IN_FOLDER(one_sync_serves_all_that_wait),

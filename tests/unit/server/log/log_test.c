@@ -1,4 +1,4 @@
-/* The memory log behind log.h. */
+/* The log in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void a_log_is_cut(void **state)
 		append(l, i);
 	assert_int_equal(l->ops->committed(l), 50);
 	l->ops->release_below(l, 11);
-	assert_int_equal(l->ops->truncate_above(l, 60, NULL), WEIR_OK); /* nothing to do */
+	assert_int_equal(l->ops->truncate_above(l, 60, NULL), WEIR_OK); /* nothing to cut */
 	assert_int_equal(l->ops->truncate_above(l, 50, NULL), WEIR_OK);
 	assert_int_equal(released, 15);
 	assert_int_equal(l->ops->last(l), 50);
@@ -96,7 +96,7 @@ static void a_log_is_cut(void **state)
 	assert_int_equal(released, 80);
 }
 
-/* Appends an entry whose body is the last `bytes` of a message that holds more. */
+/* Appends an entry whose body is the last `bytes` of a larger message. */
 static void append_part(struct log *l, uint64_t index, size_t bytes)
 {
 	static uint8_t content[WEIR_LOG_COPY_BYTES_MAX + 100];
@@ -133,7 +133,7 @@ static void an_entry_that_stays_lets_its_message_go(void **state)
 		append_part(l, i + 1, bytes[i]);
 		for (int again = 0; again < 2; again++) {
 			l->ops->compact(l, i + 1);
-			assert_int_equal(released, i < 3 ? i + 1 : 3); /* the last is large */
+			assert_int_equal(released, i < 3 ? i + 1 : 3); /* the last body is large */
 			check_part(l, i + 1, bytes[i]);
 		}
 	}

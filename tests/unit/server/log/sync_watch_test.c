@@ -1,5 +1,5 @@
-/* A disk is slow after long syncs in a row, and for a while; never after a short one, or a single
- * long one that is short of the limit. */
+/* A disk counts as slow after several long syncs in a row, and for a while after. One short sync
+ * ends the row. A single sync counts only beyond the limit. */
 #include "server/log/sync_watch.h"
 
 #include "common/base/limits.h"
@@ -7,7 +7,7 @@
 
 static const int64_t ms = 1000000;
 
-/* The process runs for so long: ticks come. */
+/* Ticks for run_ms of process time. */
 static void run_for(struct sync_watch *w, int64_t *now, uint32_t run_ms)
 {
 	for (uint32_t i = 0; i < run_ms / WEIR_HEARTBEAT_TICK_MS; i++)
@@ -15,7 +15,7 @@ static void run_for(struct sync_watch *w, int64_t *now, uint32_t run_ms)
 	*now += run_ms * ms;
 }
 
-/* A sync that takes so long, just before `now`. */
+/* A sync that took took_ms ends at `now`. */
 static void sync_takes(struct sync_watch *w, int64_t *now, uint32_t took_ms)
 {
 	sync_watch_begin(w, *now);
@@ -28,13 +28,13 @@ static void long_syncs_in_a_row_make_it_slow(void **state)
 	(void)state;
 	struct sync_watch w = {0};
 	int64_t now = 5;
-	for (uint32_t i = 0; i < 100; i++) /* short ones, however many */
+	for (uint32_t i = 0; i < 100; i++) /* any number of short syncs */
 		sync_takes(&w, &now, WEIR_SYNC_LONG_MS - 1);
 	assert_false(sync_watch_is_slow(&w, now));
 	for (uint32_t took = 0; took + WEIR_SYNC_LONG_MS < WEIR_SYNC_SLOW_MS; took += WEIR_SYNC_LONG_MS)
 		sync_takes(&w, &now, WEIR_SYNC_LONG_MS);
 	assert_false(sync_watch_is_slow(&w, now));
-	sync_takes(&w, &now, 1); /* the row is broken */
+	sync_takes(&w, &now, 1); /* a short sync ends the row */
 	sync_takes(&w, &now, WEIR_SYNC_SLOW_MS - 1);
 	assert_false(sync_watch_is_slow(&w, now));
 	sync_takes(&w, &now, WEIR_SYNC_LONG_MS);
@@ -63,7 +63,7 @@ static void one_that_does_not_end_does_too(void **state)
 	assert_int_equal(sync_watch_ms(&w, now), 100000);
 }
 
-/* SIGSTOP, a debugger, a machine that is suspended: amid a sync, and on a disk that is well. */
+/* A pause (SIGSTOP, a debugger, a suspended machine) during a sync, on a healthy disk. */
 static void a_process_that_was_paused_has_no_slow_disk(void **state)
 {
 	(void)state;
@@ -78,7 +78,7 @@ static void a_process_that_was_paused_has_no_slow_disk(void **state)
 		sync_watch_end(&w, now);
 		assert_false(sync_watch_is_slow(&w, now));
 	}
-	sync_watch_begin(&w, now); /* it goes on with a sync that does take long */
+	sync_watch_begin(&w, now); /* after the pause the sync does take long */
 	now += 60000 * ms;
 	run_for(&w, &now, WEIR_SYNC_SLOW_MS);
 	assert_true(sync_watch_is_slow(&w, now));

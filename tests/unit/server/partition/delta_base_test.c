@@ -1,4 +1,5 @@
-/* What trainers hold of a table: when a version is made, who gets what, and that nothing but numbers that are held in common comes of it. */
+/* The delta base of a table: when it makes a version, which replies are differences and which are
+ * values, and how it treats numbers that no difference can reach. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ struct answer {
 	uint32_t bytes, differences;
 };
 
-/* Asks for chunk 1; the answer must be as long as was said. body (the bytes behind its header) may be NULL. */
+/* Asks for chunk 1. Checks the announced length of the answer. body (the bytes behind its header)
+ * may be NULL. */
 static struct answer ask(struct world *w, uint64_t held, uint8_t **body)
 {
 	const struct delta_base_chunk c = {.number = 1, .value = w->value, .meta = w->meta.version ? &w->meta : NULL, .n = N};
@@ -97,7 +99,7 @@ static void who_holds_nothing_gets_the_values(void **state)
 	assert_int_equal(a.bytes, sizeof w.value);
 	assert_memory_equal(body, w.value, sizeof w.value);
 	free(body);
-	check_answer(&w, 1, 1, false, 0); /* nothing has changed */
+	check_answer(&w, 1, 1, false, 0); /* no change */
 	check_answer(&w, 0, 1, true, 0);
 	assert_int_equal(delta_base_version(w.r, 0), 0); /* the other chunk */
 	teardown(&w);
@@ -111,12 +113,12 @@ static void a_version_is_made_with_a_push_and_told_in_differences(void **state)
 	check_answer(&w, 0, 1, true, 0);
 	push(&w);
 	check_answer(&w, 1, 2, false, 1);
-	check_answer(&w, 1, 2, false, 1); /* another one who is as far: the same bytes, nothing is made */
+	check_answer(&w, 1, 2, false, 1); /* the same bytes for another reader; no new version */
 	push(&w);
 	push(&w);
-	check_answer(&w, 2, 3, false, 1); /* both pushes */
+	check_answer(&w, 2, 3, false, 1); /* of both pushes */
 	check_answer(&w, 1, 3, false, 2);
-	check_answer(&w, 4, 3, true, 0); /* a version that is not yet: of nobody */
+	check_answer(&w, 4, 3, true, 0); /* a future version: nobody has it */
 	check_answer(&w, UINT64_MAX, 3, true, 0);
 	teardown(&w);
 }
@@ -132,7 +134,8 @@ static void some_pushes_make_one_version(void **state)
 	check_answer(&w, 1, 1, false, 0);
 	push(&w);
 	check_answer(&w, 1, 2, false, 1);
-	push(&w); /* one alone: told to who has asked in vain often enough */
+	/* One push alone: a reader gets it after enough vain requests. */
+	push(&w);
 	check_answer(&w, 2, 2, false, 0);
 	check_answer(&w, 1, 2, false, 1);
 	check_answer(&w, 2, 2, false, 0);
@@ -175,7 +178,7 @@ static void what_the_ring_has_no_room_for_is_told_as_a_whole(void **state)
 	check_answer(&w, 11 - kept, 11, false, kept);
 	check_answer(&w, 11 - kept - 1, 11, true, 0);
 	teardown(&w);
-	/* Small ones: so many, and no more. */
+	/* Small differences: the ring has a maximum number of them. */
 	setup(&w, (weir_pull_coding){.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .density = 0.0003f});
 	check_answer(&w, 0, 1, true, 0);
 	for (uint64_t held = 1; held <= 100; held++) {
@@ -215,11 +218,11 @@ static void what_is_not_finite_arrives_as_it_is(void **state)
 		check_answer(&w, version - 1, version, true, 0);
 	}
 	push(&w);
-	w.value[17] = 0.25f; /* from there, too, no difference leads */
+	w.value[17] = 0.25f; /* no difference leads away from infinity either */
 	check_whole_is_exact(&w, version, version + 1);
 	push(&w);
 	check_answer(&w, version + 1, version + 2, false, 1);
-	w.value[3] = FLT_MAX; /* a difference of twice that would be infinite */
+	w.value[3] = FLT_MAX; /* a difference of twice FLT_MAX would be infinite */
 	push(&w);
 	check_answer(&w, version + 2, version + 3, false, 1);
 	for (uint64_t held = version + 3, next; (next = ask(&w, held, NULL).version) != held; held = next)
@@ -243,13 +246,13 @@ static void values_too_small_for_a_difference_end_the_asking(void **state)
 	w.value[5] = FLT_TRUE_MIN;
 	w.meta.version++;
 	w.meta.count++;
-	check_answer(&w, 1, 1, false, 0); /* it has no code */
+	check_answer(&w, 1, 1, false, 0); /* the difference has no code */
 	check_answer(&w, 1, 1, false, 0);
 	check_answer(&w, 0, 1, true, 0);
 	teardown(&w);
 }
 
-/* Weights that are imported, say: the row is another, and no push was counted. */
+/* As for imported weights: the row changes, but no push counts. */
 static void what_is_assigned_is_told_at_once(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Full decay in a partition: what pulls and scans show are the bits of a dense loop that steps every row at every push, whether a row was
- * pushed often, seldom or never; and reading changes nothing. */
+/* Full decay in a partition. Pulls and scans show the bits of a dense loop that steps every row at
+ * every push, whether a row is pushed often, rarely or never. Reading changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void dense_open(struct dense *d, const weir_table_spec *spec)
 		init_embedding_row(spec->seed, TABLE, key, &normal, d->rows[key], ROW_WIDTH);
 }
 
-/* gradients (KEYS, ROW_WIDTH): zero where a key is not pushed. */
+/* gradients (KEYS, ROW_WIDTH): zero for keys without a push. */
 static void dense_step(struct dense *d, const float *gradients)
 {
 	const struct optimizer_scalars scalars = {.lr = d->lr, .grad_scale = 1};
@@ -64,11 +64,11 @@ static void dense_step(struct dense *d, const float *gradients)
 	}
 }
 
-/* --- Batches: a third of the keys, and some never */
+/* --- Batches: a third of the keys; some keys never */
 
 struct gradients {
 	uint64_t keys[KEYS];
-	float values[KEYS * ROW_WIDTH]; /* of the keys */
+	float values[KEYS * ROW_WIDTH]; /* (count, ROW_WIDTH) */
 	float all[KEYS * ROW_WIDTH];
 	uint32_t count;
 };
@@ -87,7 +87,6 @@ static void gradients_draw(struct gradients *g, struct prng *rng, bool elsewhere
 	}
 }
 
-/* Rows [first, end) of the batch, as one of its parts. */
 static void push_part(struct fixture *f, const struct gradients *g, uint32_t batch, uint32_t part, uint32_t first, uint32_t end,
                       weir_mode_kind mode)
 {
@@ -103,7 +102,8 @@ static void push_part(struct fixture *f, const struct gradients *g, uint32_t bat
 		assert_int_equal(fixture_push(f, &r, &rows, 1), WEIR_OK);
 }
 
-/* A batch in two parts, which are one step. One that has no rows here is a step nevertheless. */
+/* Pushes a batch in two parts, which are one step. A batch without rows in this partition is a
+ * step, too. */
 static void push(struct fixture *f, const struct gradients *g, uint32_t batch, weir_mode_kind mode)
 {
 	const uint64_t step = batch + 1;
@@ -115,7 +115,7 @@ static void push(struct fixture *f, const struct gradients *g, uint32_t batch, w
 
 /* --- Reading */
 
-/* The keys (where there are any) and values of the one section that `w` holds. */
+/* Reads the keys (if any) and values of the only section in `w`. */
 static uint32_t read_section(struct record_writer *w, uint64_t *keys, float *values)
 {
 	struct message *m = records_finish(w);
@@ -133,7 +133,7 @@ static uint32_t read_section(struct record_writer *w, uint64_t *keys, float *val
 	return s.rows;
 }
 
-/* pushed: batches, as the reader knows. */
+/* pushed: the number of batches that the reader knows of. */
 static void expect_pull(struct fixture *f, const struct dense *d, uint32_t pushed)
 {
 	uint64_t keys[KEYS], none;
@@ -174,7 +174,8 @@ static void open_with(struct fixture *f, const weir_table_spec *spec)
 		fail_msg("%s", err.text);
 }
 
-/* Two partitions with the same entries, of which one is read in between: it must not show. seldom: most batches have their rows in other partitions. */
+/* Two partitions get the same entries. Reading one of them in between changes nothing. seldom: most
+ * batches have their rows in other partitions. */
 static void check(weir_optimizer_kind kind, float l2, weir_mode_kind mode, bool seldom)
 {
 	const weir_table_spec spec = full_decay(kind, l2, mode);
@@ -226,7 +227,7 @@ static void an_assigned_row_goes_on_from_where_the_table_is(void **state)
 {
 	(void)state;
 	const weir_table_spec spec = full_decay(WEIR_OPT_ADAM, 0.05f, WEIR_ASYNC);
-	const uint64_t assigned[] = {1, KEYS - 1}; /* one that was pushed, one that was not */
+	const uint64_t assigned[] = {1, KEYS - 1}; /* one with pushes, one without */
 	const float values[2 * ROW_WIDTH] = {5, 6, 7, 8, -1, -2, -3, -4};
 	const struct rows rows = {
 	    .table = TABLE, .width = ROW_WIDTH, .count = 2, .keys = assigned, .values = values, .values_count = 2 * ROW_WIDTH};

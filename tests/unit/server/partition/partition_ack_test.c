@@ -1,4 +1,5 @@
-/* When a partition that has replicas answers, on each rung of the ladder. The test is the driver: it says what is committed, stable and on disks. */
+/* When a partition with replicas replies, for each acknowledgement mode. The test is the driver: it
+ * reports what is committed, stable and on disk. */
 #include <math.h>
 
 #include "tests/cmocka_check.h"
@@ -10,10 +11,10 @@ struct world {
 	struct fixture f;
 	struct log *log;
 	uint64_t appended, stable, on_disks;
-	uint64_t stable_soon; /* what is stable once somebody has looked */
+	uint64_t stable_soon; /* the stable index after the next query */
 };
 
-/* A record, and what it was told. */
+/* A record and its reply. */
 struct asked {
 	struct built built;
 	bool told;
@@ -50,7 +51,7 @@ static void count_sync(struct log *l)
 	synced.syncs++;
 }
 
-/* Primary of epoch 1, whose first entry is committed and safe. */
+/* Becomes the primary of epoch 1. The first entry is committed and safe. */
 static void open_world(struct world *w, enum partition_ack ack)
 {
 	*w = (struct world){.log = log_memory_create()};
@@ -83,7 +84,7 @@ static void close_world(struct world *w)
 	fixture_close(&w->f);
 }
 
-/* The driver's news, as replication.c tells it: a commit first. */
+/* Reports progress as replication.c does: the commit first. */
 static void settle(struct world *w, uint64_t committed, uint64_t stable, uint64_t on_disks)
 {
 	w->stable = stable;
@@ -110,7 +111,7 @@ static void ask(struct world *w, struct asked *a, struct record r, const struct 
 	partition_submit(w->f.p, &a->built.record, &a->built.body, a->built.frame, on_reply, a);
 }
 
-/* Of v to row KEY; step 0: of an asynchronous table. */
+/* Pushes v to row KEY. step 0: to an asynchronous table. */
 static void push(struct world *w, struct asked *a, uint32_t part, uint64_t step, float v)
 {
 	struct one_row x;
@@ -152,14 +153,14 @@ static void primary_answers_what_is_in_its_log(void **state)
 	assert_told(&second, WEIR_OK, 3, 1);
 	assert_true(row(&w) == 0);
 	push(&w, &again, 1, 0, 1);
-	assert_false(again.told); /* what became of the first is not known yet */
+	assert_false(again.told); /* the result of the original is not known yet */
 	settle(&w, 3, 2, 0);
 	assert_true(row(&w) == -2);
 	assert_told(&again, WEIR_E_DUPLICATE, 3, 2);
 	close_world(&w);
 }
 
-/* Those of steps, those with a NaN, and all that is no push. */
+/* Pushes of steps, pushes with a NaN, and all records that are not pushes. */
 static void primary_answers_nothing_else_before_it_is_applied(void **state)
 {
 	(void)state;
@@ -194,7 +195,7 @@ static void who_resumes_is_told_when_it_is_stable(void **state)
 	close_world(&w);
 }
 
-/* As a journal's thread does, whose fsync ends while the answer is made. */
+/* A journal's thread can finish an fsync while the reply is being made. */
 static void who_resumes_is_not_told_less_than_it_waited_for(void **state)
 {
 	(void)state;
@@ -211,7 +212,8 @@ static void who_resumes_is_not_told_less_than_it_waited_for(void **state)
 	close_world(&w);
 }
 
-/* It was never committed, another primary wrote something else there, and this one is primary again. */
+/* The entry was never committed, and another primary wrote a different one. Now this partition is
+ * primary again. */
 static void who_resumes_is_told_at_once_what_a_failover_has_taken(void **state)
 {
 	(void)state;
@@ -284,7 +286,7 @@ static void disk_answers_a_push_when_it_is_on_disks(void **state)
 	struct asked first, second, again;
 	open_world(&w, PARTITION_ACK_DISK);
 	push(&w, &first, 0, 0, 1);
-	assert_true(synced.syncs > 0); /* it does not wait for the background's */
+	assert_true(synced.syncs > 0); /* its own sync, not that of the background */
 	push(&w, &second, 1, 0, 1);
 	settle(&w, 3, 3, 1);
 	assert_true(row(&w) == -2);
@@ -300,7 +302,7 @@ static void disk_answers_a_push_when_it_is_on_disks(void **state)
 	close_world(&w);
 }
 
-/* Nobody waits for its acknowledgement but the primary's clients. */
+/* Only the primary's clients wait for the follower's acknowledgement. */
 static void a_follower_writes_at_once_what_is_to_be_on_disks(void **state)
 {
 	(void)state;

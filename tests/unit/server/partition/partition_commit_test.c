@@ -1,4 +1,5 @@
-/* Entries between the log and the rows: what a partition says and does while they are not committed. The test is the one who decides when they are. */
+/* A partition's replies and rows while entries are not committed. The test decides when they
+ * are. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,27 +7,28 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
-enum { TIMED_ROWS = ASYNC_DENSE + 1, TIMED_DENSE, SHORT_ROWS, KEY = 10, LAST_CHUNK = 10 /* elements */, TTL_S = 10 };
+/* LAST_CHUNK: elements of the last chunk. */
+enum { TIMED_ROWS = ASYNC_DENSE + 1, TIMED_DENSE, SHORT_ROWS, KEY = 10, LAST_CHUNK = 10, TTL_S = 10 };
 
 struct world {
 	struct clock clock;
 	int64_t now_ns;
 	struct fixture f;
 	struct log *log;
-	bool holds, full; /* full: the disk beside the log */
+	bool holds, full; /* full: of the disk next to the log */
 	uint64_t appended;
 	uint32_t answers;
 };
 
-/* A record, and what it was told. */
+/* A record and its reply. */
 struct asked {
 	struct world *w;
 	struct built built;
-	uint32_t answer; /* the how-manieth it was; 0: it waits */
+	uint32_t answer; /* the number of the reply, from 1; 0: no reply yet */
 	weir_status status;
 	uint64_t applied, stable, epoch;
 	uint32_t staleness, bitmap_bits;
-	uint64_t parts; /* SEAL: of batch 0 */
+	uint64_t parts; /* of batch 0, for SEAL */
 };
 
 static int64_t now_ns(const struct clock *c)
@@ -117,7 +119,6 @@ static void ask(struct world *w, struct asked *a, struct record r, const struct 
 	submit(w, a, records_build(&r, rows, rows ? 1 : 0));
 }
 
-/* A push of 1 to row KEY of ASYNC_ROWS. */
 static void push(struct world *w, struct asked *a, uint32_t unit, uint32_t attempt, uint32_t part)
 {
 	struct one_row x;
@@ -148,14 +149,14 @@ static void close_step(struct world *w, struct asked *a, uint64_t step, uint32_t
 	submit(w, a, records_build_close(step, ids, 1, 1));
 }
 
-/* The record is this entry, and waits for it. */
+/* Checks that the record became this entry and waits. */
 static void assert_entry(const struct asked *a, uint64_t index)
 {
 	assert_int_equal(a->answer, 0);
 	assert_int_equal(a->w->appended, index);
 }
 
-/* An epoch begins, and all is committed. */
+/* Begins an epoch and commits everything. */
 static void begin(struct world *w, uint64_t epoch)
 {
 	partition_begin(w->f.p, epoch);
@@ -163,7 +164,7 @@ static void begin(struct world *w, uint64_t epoch)
 	assert_int_equal(partition_epoch(w->f.p), epoch);
 }
 
-/* It has become no entry, and waits. */
+/* Checks that the record became no entry and waits. */
 static void assert_waits(const struct asked *a, uint64_t appended)
 {
 	assert_entry(a, appended);
@@ -219,7 +220,8 @@ static void entries_are_applied_and_answered_in_order_as_far_as_they_are_committ
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(a[i].answer, i + 1);
 		assert_int_equal(a[i].applied, i + 1);
-		assert_int_equal(a[i].stable, i + 1); /* though the log has more, as safely */
+		/* Only up to the entry itself, although the log has more. */
+		assert_int_equal(a[i].stable, i + 1);
 		assert_told(&a[i], WEIR_OK);
 	}
 	close_world(&w);
@@ -255,7 +257,7 @@ static void a_parked_pull_waits_for_the_commit_of_its_step(void **state)
 	close_world(&w);
 }
 
-/* --- Answers that depend on the tail */
+/* --- Replies that depend on the tail */
 
 static void a_duplicate_waits_for_the_original(void **state)
 {
@@ -267,7 +269,7 @@ static void a_duplicate_waits_for_the_original(void **state)
 		push(&w, &a[i], 1, 1, i);
 	push(&w, &same, 1, 1, 1);
 	assert_waits(&same, 3);
-	push(&w, &higher, 1, 2, 1); /* its attempt counts for nothing: the part is there */
+	push(&w, &higher, 1, 2, 1); /* the higher attempt does not help: the part is applied */
 	assert_waits(&higher, 3);
 	push(&w, &other, 1, 1, 3);
 	assert_entry(&other, 4);
@@ -294,10 +296,11 @@ static void a_seal_holds_up_older_attempts(void **state)
 	open_world(&w, true);
 	push(&w, &pushed, 1, 1, 5);
 	seal(&w, &sealed, 1, 2);
-	assert_entry(&sealed, 2); /* behind the push, of which it will tell */
+	assert_entry(&sealed, 2); /* behind the push, because the reply includes it */
 	push(&w, &older, 1, 1, 6);
 	assert_waits(&older, 2);
-	ask(&w, &again, (struct record){.kind = RECORD_SEAL, .pass = 1, .unit = 1, .attempt = 2, .batch = 7}, NULL); /* of no batch */
+	/* Without a batch. */
+	ask(&w, &again, (struct record){.kind = RECORD_SEAL, .pass = 1, .unit = 1, .attempt = 2, .batch = 7}, NULL);
 	assert_waits(&again, 2);
 	push(&w, &newer, 1, 2, 6);
 	assert_entry(&newer, 3);
@@ -309,7 +312,7 @@ static void a_seal_holds_up_older_attempts(void **state)
 	assert_true(sealed.parts == 1ull << 5 && again.parts == 1ull << 5);
 	assert_told(&sealed, WEIR_OK);
 	assert_told(&again, WEIR_OK);
-	seal(&w, &late, 2, 1); /* of an attempt that is in the tail */
+	seal(&w, &late, 2, 1); /* the attempt is in the tail */
 	assert_entry(&late, 5);
 	partition_commit_to(w.f.p, 5);
 	assert_true(late.parts == 1ull << 6);
@@ -319,7 +322,7 @@ static void a_seal_holds_up_older_attempts(void **state)
 	close_world(&w);
 }
 
-/* A push raises its unit's attempt, too. */
+/* A push raises its unit's attempt, as a seal does. */
 static void a_push_of_a_higher_attempt_holds_up_older_ones(void **state)
 {
 	(void)state;
@@ -362,7 +365,7 @@ static void a_retirement_holds_up_what_it_covers(void **state)
 	assert_told(&below, WEIR_E_DUPLICATE);
 	assert_told(&sealed, WEIR_E_DUPLICATE);
 	assert_told(&above, WEIR_OK);
-	assert_told(&again, WEIR_OK); /* nothing was left to retire */
+	assert_told(&again, WEIR_OK); /* nothing left to retire */
 	assert_int_equal(w.appended, 2);
 	ask(&w, &one, (struct record){.kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | 9}, NULL);
 	push(&w, &of_one, 9, 1, 0);
@@ -371,7 +374,7 @@ static void a_retirement_holds_up_what_it_covers(void **state)
 	assert_told(&one, WEIR_OK);
 	assert_told(&of_one, WEIR_E_DUPLICATE);
 	retire(&w, &more, 7);
-	push(&w, &closed, 4, 1, 0); /* nothing can change that */
+	push(&w, &closed, 4, 1, 0); /* the unit is closed for good */
 	assert_told(&closed, WEIR_E_DUPLICATE);
 	partition_commit_to(w.f.p, 4);
 	assert_told(&more, WEIR_OK);
@@ -390,7 +393,7 @@ static void a_close_holds_up_pushes_of_steps_and_the_next_close(void **state)
 	assert_told(&a, WEIR_OK);
 	assert_told(&b, WEIR_OK);
 	close_step(&w, &closed, 1, 0, 1);
-	push_sync(&w, &dropped, 1, 1); /* known here, but as what will the close decide */
+	push_sync(&w, &dropped, 1, 1); /* the part is known, but the close decides its result */
 	assert_waits(&dropped, 3);
 	push(&w, &asynchronous, 2, 1, 0);
 	assert_entry(&asynchronous, 4);
@@ -436,7 +439,7 @@ static void a_client_resumes_when_what_it_was_told_is_applied(void **state)
 
 /* --- Entries made as if the tail were applied */
 
-/* A push of the batch at `place` in the training, counted from 1. */
+/* A push of the batch at `place` in the training, from 1. */
 static struct record push_at(uint32_t place, uint32_t batch, uint32_t part)
 {
 	struct record r = push_record(1, 1, batch, part, 0);
@@ -463,8 +466,8 @@ static void push_timed(struct world *w, struct asked *a, uint32_t place, uint32_
 	ask(w, a, push_at(place, 2, part), &rows);
 }
 
-/* The rate halves with every place: how much each push moved its row tells at which step it was taken to be. All parts of a batch are at one, whatever
- * came before them, and whether that is committed. */
+/* The rate halves with every place, so a row's value shows the place at which a push was applied.
+ * All parts of a batch use one place, whatever is committed before them. */
 static void rates_and_staleness_are_those_of_a_commit_at_once(void **state)
 {
 	(void)state;
@@ -493,7 +496,8 @@ static void rates_and_staleness_are_those_of_a_commit_at_once(void **state)
 		store_read_chunk(store_table(partition_store(w[k].f.p), TIMED_DENSE), 0, values[k][1]);
 		store_read_chunk(store_table(partition_store(w[k].f.p), TIMED_DENSE), 1, values[k][2]);
 	}
-	assert_true(values[0][0][0] == -1.8125f && values[1][0][0] == -1.8125f); /* 1 + 1/4 + 1/2 + 1/16 */
+	/* 1 + 1/4 + 1/2 + 1/16 */
+	assert_true(values[0][0][0] == -1.8125f && values[1][0][0] == -1.8125f);
 	assert_true(values[0][1][0] == -1.5f && values[1][1][0] == -1.5f);
 	assert_true(values[0][2][0] == -1.5f && values[1][2][0] == -1.5f);
 	for (uint32_t i = 0; i < PUSHES; i++) {
@@ -506,7 +510,7 @@ static void rates_and_staleness_are_those_of_a_commit_at_once(void **state)
 		close_world(&w[k]);
 }
 
-/* The look sees rows that are expired; the push before the entry is not applied yet. */
+/* The check sees expired rows. The push before the entry is not applied yet. */
 static void a_row_that_the_tail_touches_is_not_evicted(void **state)
 {
 	(void)state;
@@ -605,10 +609,10 @@ static void who_steps_down_answers_all_and_applies_nothing(void **state)
 	push(&w, &late, 1, 1, 2);
 	assert_told(&late, WEIR_E_MOVED);
 	assert_int_equal(w.appended, 2);
-	partition_commit_to(w.f.p, 1); /* the new primary says so; nobody is left to be told */
+	partition_commit_to(w.f.p, 1); /* the new primary reports it; no reply is due */
 	assert_true(row(&w) == -1 && partition_applied(w.f.p) == 1);
 	partition_serve(w.f.p);
-	push(&w, &again, 1, 1, 1); /* its client asks again, and its first entry is in the tail still */
+	push(&w, &again, 1, 1, 1); /* its client retries, and the first entry is still in the tail */
 	assert_waits(&again, 2);
 	push(&w, &new, 1, 1, 2);
 	assert_entry(&new, 3);
@@ -621,7 +625,7 @@ static void who_steps_down_answers_all_and_applies_nothing(void **state)
 	close_world(&w);
 }
 
-/* A log whose disk can be full. */
+/* A log on a disk that a test can fill. */
 static struct {
 	struct log_ops ops, memory;
 	bool full;
@@ -646,7 +650,7 @@ static void put_log_on_disk(struct world *w)
 	w->log->ops = &disk.ops;
 }
 
-/* Whatever a record was to become while the disk was full, it is looked at anew. */
+/* After a full disk every waiting record is checked again. */
 static void a_full_disk_holds_up_what_is_not_appended(void **state)
 {
 	(void)state;
@@ -667,12 +671,12 @@ static void a_full_disk_holds_up_what_is_not_appended(void **state)
 	assert_waits(&behind, 2);
 	partition_tick(w.f.p, 1);
 	assert_true(partition_get_counters(w.f.p)->disk_full);
-	partition_commit_to(w.f.p, 2); /* what the log has is not held up */
+	partition_commit_to(w.f.p, 2); /* the log's entries still commit */
 	assert_told(&held, WEIR_OK);
 	disk.full = false;
 	partition_tick(w.f.p, 2);
 	assert_false(partition_get_counters(w.f.p)->disk_full);
-	assert_int_equal(w.appended, 5); /* and an eviction of the partition's own */
+	assert_int_equal(w.appended, 5); /* and an eviction by the partition itself */
 	partition_commit_to(w.f.p, 5);
 	assert_told(&first, WEIR_OK);
 	assert_told(&evicted, WEIR_OK);
@@ -705,18 +709,18 @@ static void a_full_disk_holds_up_the_epoch_and_who_would_be_told_of_it(void **st
 	assert_false(partition_get_counters(w.f.p)->disk_full);
 	assert_told(&resumed, WEIR_OK);
 	assert_told(&pushed, WEIR_OK);
-	assert_int_equal(pushed.applied, 4); /* the epoch's own entry is before it */
+	assert_int_equal(pushed.applied, 4); /* behind the epoch's own entry */
 	assert_true(resumed.epoch == 2 && pushed.epoch == 2);
 	disk.full = true;
 	partition_begin(w.f.p, 3);
-	partition_step_down(w.f.p); /* it will never begin */
+	partition_step_down(w.f.p); /* epoch 3 never begins */
 	disk.full = false;
 	partition_tick(w.f.p, 3);
 	assert_int_equal(w.appended, 4);
 	close_world(&w);
 }
 
-/* --- The end of the log is cut off */
+/* --- Truncation */
 
 static void what_is_cut_off_has_never_been(void **state)
 {
@@ -749,17 +753,19 @@ static void what_is_cut_off_has_never_been(void **state)
 	push(&w, &kept, 1, 1, 0);
 	assert_waits(&kept, 6);
 	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .resume = {3, 1}}, NULL);
-	assert_told(&resumed, WEIR_E_STALE); /* there is an entry of that number, but another */
+	assert_told(&resumed, WEIR_E_STALE); /* the log has another entry with this index */
 	partition_commit_to(w.f.p, 6);
 	assert_told(&again, WEIR_OK);
 	assert_told(&sealed, WEIR_OK);
 	assert_told(&timed, WEIR_OK);
 	assert_told(&kept, WEIR_E_DUPLICATE);
-	assert_true(row(&w) == -2 && fixture_row(&w.f, TIMED_ROWS, KEY) == -1); /* at the first step's rate */
+	/* At the rate of the first place. */
+	assert_true(row(&w) == -2 && fixture_row(&w.f, TIMED_ROWS, KEY) == -1);
 	close_world(&w);
 }
 
-/* Entries as another primary would have shipped them: an epoch's first, and a push of 1 to row KEY. */
+/* Appends entries as another primary ships them: an epoch's first entry, and a push of 1 to row
+ * KEY. */
 static void put_behind(struct world *w, struct log_entry e)
 {
 	weir_error err = {0};
@@ -796,7 +802,7 @@ static void another_primarys_entries_come_in_the_place_of_what_is_cut_off(void *
 		push(&w, &a[i], 1, 1, i);
 	partition_commit_to(w.f.p, 2);
 	assert_told(&a[0], WEIR_OK);
-	partition_begin(w.f.p, 2); /* nobody else will know of it */
+	partition_begin(w.f.p, 2); /* the other replicas never see epoch 2 */
 	partition_step_down(w.f.p);
 	assert_told(&a[1], WEIR_E_MOVED);
 	assert_told(&a[2], WEIR_E_MOVED);
@@ -807,7 +813,7 @@ static void another_primarys_entries_come_in_the_place_of_what_is_cut_off(void *
 	assert_true(row(&w) == -3 && partition_epoch(w.f.p) == 3);
 	begin(&w, 4);
 	partition_serve(w.f.p);
-	push(&w, &again, 1, 1, 1); /* that was not cut off */
+	push(&w, &again, 1, 1, 1); /* this entry was not truncated */
 	assert_told(&again, WEIR_E_DUPLICATE);
 	push(&w, &again, 1, 1, 7);
 	assert_told(&again, WEIR_E_DUPLICATE);
@@ -857,7 +863,7 @@ static void what_waits_at_the_end_is_told_so(void **state)
 	assert_told(&duplicate, WEIR_E_UNAVAILABLE);
 }
 
-/* Tables are registered with each server by itself: one of them may come later than the entry. */
+/* Tables are registered with each server separately, so an entry may arrive before its table. */
 static void an_entry_of_a_table_that_is_not_here_is_not_taken(void **state)
 {
 	(void)state;
@@ -877,7 +883,7 @@ static void an_entry_of_a_table_that_is_not_here_is_not_taken(void **state)
 	close_world(&w);
 }
 
-/* A header that is flushed names the tables that are known; a restart must find them all. */
+/* A flushed header names the known tables, and a restart must find all of them. */
 static void a_table_is_known_when_it_is_kept(void **state)
 {
 	(void)state;
@@ -922,7 +928,7 @@ static void paused_records_wait_for_what_becomes_of_the_partition(void **state)
 	assert_waits(&pushed, 2);
 	partition_commit_to(w.f.p, 2);
 	assert_told(&before, WEIR_OK);
-	partition_serve(w.f.p); /* the move did not come about */
+	partition_serve(w.f.p); /* the move failed */
 	assert_entry(&pushed, 3);
 	partition_pause(w.f.p);
 	seal(&w, &sealed, 1, 2);

@@ -1,4 +1,5 @@
-/* Pulls of what has changed, as a partition answers them: who is told differences, who the values, and what is refused. */
+/* Pulls of changes from a partition: who gets differences, who gets values, and which requests are
+ * refused. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ static void open_world(struct fixture *f, weir_codec codec)
 	CHECK_OK(partition_add_table(f->p, CODED_ROWS, &rows, &err), err);
 }
 
-/* One to every element of chunk 0. */
+/* Pushes 1 to every element of chunk 0. */
 static void push_chunk(struct fixture *f, uint32_t batch)
 {
 	static float minus_one[WEIR_CHUNK];
@@ -56,7 +57,7 @@ struct asked {
 	uint32_t held_bytes;
 };
 
-/* The answer, a record of one section; free it. */
+/* A record of one section. The caller frees it. */
 struct answer {
 	struct message *whole;
 	struct record record;
@@ -165,7 +166,7 @@ static void who_says_what_it_holds_is_told_the_rest(void **state)
 		assert_int_equal(p.bytes, 0);
 	}
 	message_release(a.whole);
-	q.held[0][0] = origin + 1; /* of a reference that is gone */
+	q.held[0][0] = origin + 1; /* of a delta base that is gone */
 	a = pull(&f, &q);
 	p = next_part(&a, &first);
 	assert_int_equal(p.version, 2);
@@ -188,7 +189,7 @@ static void who_asks_for_values_gets_them(void **state)
 	float value;
 	open_world(&f, WEIR_CODEC_INT8);
 	struct asked q = of_chunks(1);
-	struct answer a = pull(&f, &q); /* somebody holds them as they were */
+	struct answer a = pull(&f, &q); /* now a reader holds these values */
 	message_release(a.whole);
 	push_chunk(&f, 0);
 	q.codec = WEIR_CODEC_FP32;
@@ -203,7 +204,7 @@ static void who_asks_for_values_gets_them(void **state)
 	fixture_close(&f);
 }
 
-/* A version that is made for the second of them must not change what was planned for the first. */
+/* The version made for the second request does not change the plan for the first. */
 static void a_chunk_that_is_asked_for_twice_is_answered_twice(void **state)
 {
 	(void)state;
@@ -279,7 +280,7 @@ static void who_is_no_primary_tells_values(void **state)
 	assert_int_equal(a.section.codec, WEIR_CODEC_FP32);
 	assert_int_equal(a.section.data_bytes, WEIR_CHUNK * sizeof(float));
 	message_release(a.whole);
-	partition_serve(f.p); /* it is again: what was held before it was not is nothing any more */
+	partition_serve(f.p); /* primary again: the versions from before are void */
 	q.held[0][0] = origin;
 	q.held[0][1] = 1;
 	a = pull(&f, &q);

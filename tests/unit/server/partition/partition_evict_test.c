@@ -1,5 +1,5 @@
-/* Which keys get a row and which rows go: admission at exactly the count, chance that a replay draws again, time to live and score on a clock that
- * the test turns, and a push that comes between the look and the entry. */
+/* Admission and eviction of rows: admission at the exact count, random admission that a replay
+ * repeats, time to live and score on a test clock, and a push between check and entry. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -104,11 +104,12 @@ static void the_push_that_makes_the_count_is_the_first_with_effect(void **state)
 	assert_int_equal(counters(&w)->unadmitted, 2);
 	const float *row;
 	assert_int_equal(store_find(table(&w), 7, &row)->count, 4);
-	assert_int_equal(partition_get_counters(w.f.p)->parts_applied, 4); /* a part without effect is a part applied */
+	/* A part without effect is applied, too. */
+	assert_int_equal(partition_get_counters(w.f.p)->parts_applied, 4);
 	fixture_close(&w.f);
 }
 
-/* Rows that have effect and rows that have none, in one push. */
+/* One push has rows with effect and rows without. */
 static void a_push_may_have_effect_in_part(void **state)
 {
 	(void)state;
@@ -166,7 +167,8 @@ static void chance_has_its_rate_and_a_replay_draws_the_same(void **state)
 	const float *row;
 	while (store_find(table(&w[0]), unknown, &row))
 		unknown++;
-	for (uint32_t i = 0; !store_find(table(&w[0]), unknown, &row); i++) { /* each push draws anew */
+	/* Each push draws again. */
+	for (uint32_t i = 0; !store_find(table(&w[0]), unknown, &row); i++) {
 		assert_true(i < 200);
 		push(&w[0], unknown);
 	}
@@ -184,7 +186,7 @@ static void sure_chance_admits_all(void **state)
 
 /* --- Eviction */
 
-/* A whole round of looks and more. */
+/* Runs more than one full round of checks. */
 static void look(struct world *w)
 {
 	for (uint32_t i = 0; i < 8; i++)
@@ -213,7 +215,7 @@ static void rows_go_when_their_time_is_over(void **state)
 	assert_value(&w, 3, -0.5f);
 	assert_int_equal(partition_applied(w.f.p), before + 1);
 	assert_int_equal(counters(&w)->evicted, 2);
-	push(&w, 1); /* it begins anew */
+	push(&w, 1); /* the row starts anew */
 	assert_stored(&w, 1, 1);
 	fixture_close(&w.f);
 }
@@ -227,11 +229,13 @@ static void the_score_halves(void **state)
 	assert_int_equal(eviction_score(UINT32_MAX, 310, 10), 1);
 	assert_int_equal(eviction_score(UINT32_MAX, 320, 10), 0);
 	assert_false(
-	    eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 109)); /* within a half-life none goes */
+	    /* No row goes within a half-life. */
+	    eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 109));
 	assert_true(eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 110));
 	assert_false(eviction_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 129));
 	assert_true(eviction_expired(&rule, &(struct row_meta){.count = 8, .last_push_s = 100}, 130));
-	assert_false(eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 5)); /* a clock set back */
+	/* The clock was set back. */
+	assert_false(eviction_expired(&rule, &(struct row_meta){.count = 1, .last_push_s = 100}, 5));
 }
 
 static void rows_go_by_score(void **state)
@@ -254,7 +258,7 @@ static void rows_go_by_score(void **state)
 	fixture_close(&w.f);
 }
 
-/* The entry is made of what is so then, not of what the look saw. */
+/* The entry goes by the state at its own time, not by the check's. */
 static void a_key_pushed_after_the_look_stays(void **state)
 {
 	(void)state;
@@ -271,7 +275,7 @@ static void a_key_pushed_after_the_look_stays(void **state)
 	assert_stored(&w, 1, 0);
 	assert_value(&w, 2, -1.5f);
 	const uint64_t applied = partition_applied(w.f.p);
-	assert_int_equal(fixture_submit(&w.f, &seen), WEIR_OK); /* nothing is left of it: no entry */
+	assert_int_equal(fixture_submit(&w.f, &seen), WEIR_OK); /* no key remains, so no entry */
 	assert_int_equal(partition_applied(w.f.p), applied);
 	records_free(&seen);
 	fixture_close(&w.f);

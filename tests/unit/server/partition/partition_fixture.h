@@ -1,4 +1,4 @@
-/* One partition with four tables, and what it answered last. */
+/* One partition with four tables, and its last reply. */
 #ifndef TEST_PARTITION_FIXTURE_H
 #define TEST_PARTITION_FIXTURE_H
 
@@ -23,7 +23,8 @@ struct fixture_options {
 	bool staleness_rate; /* of ASYNC_ROWS */
 };
 void fixture_open(struct fixture *f, const struct fixture_options *options);
-void fixture_add_tables(struct fixture *f, const struct fixture_options *options); /* to f->p; fixture_open does */
+/* To f->p; fixture_open calls it. */
+void fixture_add_tables(struct fixture *f, const struct fixture_options *options);
 void fixture_close(struct fixture *f);
 weir_status fixture_submit(struct fixture *f, const struct built *b);
 /* Builds, submits, frees. */

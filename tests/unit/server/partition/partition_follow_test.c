@@ -1,4 +1,4 @@
-/* Pulls of a replica that is not primary. The test is its primary and its clock. */
+/* Pulls from a replica that is not primary. The test plays the primary and the clock. */
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
@@ -40,7 +40,7 @@ static void open_world(struct world *w)
 	partition_step_down(w->f.p);
 }
 
-/* Its primary ships a push of 1 to row KEY. */
+/* The primary ships a push of 1 to row KEY. */
 static void ship(struct world *w)
 {
 	static const float rate = 1;
@@ -60,7 +60,7 @@ static void ship(struct world *w)
 	records_free(&b);
 }
 
-/* The loop's tick, with what the hearts say. */
+/* A tick of the loop with the failure detector's state. */
 static void tick(struct world *w, int64_t heard_ms)
 {
 	partition_follow(w->f.p, heard_ms);
@@ -112,7 +112,7 @@ static void who_may_not_ask_a_replica_is_sent_on(void **state)
 	(void)state;
 	struct world w;
 	open_world(&w);
-	check_pull(&w, 0, STALENESS_MS, WEIR_E_NOT_CURRENT); /* nobody knows it to be in sync */
+	check_pull(&w, 0, STALENESS_MS, WEIR_E_NOT_CURRENT); /* nobody knows that it is in sync */
 	tick(&w, w.now_ms);
 	check_pull(&w, 0, STALENESS_MS, WEIR_OK);
 	check_pull(&w, 0, 0, WEIR_E_MOVED);
@@ -137,7 +137,7 @@ static void who_has_not_heard_its_primary_says_nothing(void **state)
 	fixture_close(&w.f);
 }
 
-/* A client that pushed it, or saw more elsewhere. */
+/* The client pushed the entry, or saw a newer state elsewhere. */
 static void what_the_client_knows_of_is_waited_for(void **state)
 {
 	(void)state;
@@ -166,7 +166,8 @@ static void what_the_client_knows_of_is_waited_for(void **state)
 	fixture_close(&w.f);
 }
 
-/* Its primary may have committed what this one has and has not been told of. */
+/* The primary may have committed entries that this replica has but does not know to be
+ * committed. */
 static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
 {
 	(void)state;
@@ -174,17 +175,17 @@ static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
 	struct pull q;
 	open_world(&w);
 	tick(&w, w.now_ms);
-	check_pull(&w, 0, STALENESS_MS, WEIR_OK); /* level */
+	check_pull(&w, 0, STALENESS_MS, WEIR_OK); /* up to date */
 	ship(&w);
 	w.now_ms += STALENESS_MS;
 	tick(&w, w.now_ms);
-	check_pull(&w, 0, STALENESS_MS, WEIR_OK); /* as it was then */
+	check_pull(&w, 0, STALENESS_MS, WEIR_OK); /* as of the last tick */
 	ship(&w);
 	w.now_ms++;
 	tick(&w, w.now_ms);
 	pull(&w, &q, 0, STALENESS_MS);
 	assert_false(q.over);
-	partition_commit_to(w.f.p, 1); /* all that it had when it was asked last: it is one millisecond old */
+	partition_commit_to(w.f.p, 1); /* all entries of the last tick: they are 1 ms old */
 	end(&q, WEIR_OK);
 	w.now_ms += STALENESS_MS;
 	tick(&w, w.now_ms);

@@ -1,4 +1,4 @@
-/* Coded keys in a partition: they do what the same keys do raw, and those of a stranger are refused. */
+/* Coded keys in a partition: same effect as raw keys. Damaged codes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct sent {
 	struct rows rows;
 };
 
-/* Rows of a table whose keys can be coded. */
+/* Draws rows with keys that can be coded. */
 static void draw(struct prng *r, uint16_t table, uint64_t gap_max, struct sent *s)
 {
 	uint64_t key = prng_below(r, 100);
@@ -45,7 +45,7 @@ static struct section first_section(const struct built *b)
 	return s;
 }
 
-/* The same record to both, its keys coded for the first and raw for the second. */
+/* Pushes a record to both partitions, with coded keys to the first and raw keys to the second. */
 static weir_status push_both(struct fixture f[2], const struct record *r, struct sent *s)
 {
 	weir_status status[2];
@@ -89,7 +89,7 @@ static void coded_keys_do_what_raw_ones_do(void **state)
 	fixture_close(&f[1]);
 }
 
-/* The values of an answer of ROWS rows. */
+/* Pulls the values of ROWS rows. */
 static void pull(struct fixture *f, const struct sent *s, bool raw, float *out)
 {
 	const struct rows asked = {.table = ASYNC_ROWS, .width = ROW_WIDTH, .count = ROWS, .keys = s->keys, .raw = raw};
@@ -131,7 +131,7 @@ static void a_pull_of_coded_keys_answers_in_their_order(void **state)
 	fixture_close(&f);
 }
 
-/* A record of 8 rows whose keys are these bytes. */
+/* Submits a record of 8 rows with these key bytes. */
 static weir_status submit_index(struct fixture *f, const struct record *r, uint16_t table, uint8_t codec, const void *index,
                                 uint32_t bytes)
 {
@@ -179,7 +179,8 @@ static void damaged_keys_are_refused(void **state)
 			refused++;
 		}
 	}
-	assert_in_range(refused, 50, 8 * sizeof good - 1); /* another base, for one, is as good */
+	/* Some changes give valid keys, such as another base. */
+	assert_in_range(refused, 50, 8 * sizeof good - 1);
 	const struct record push = push_record(2, 1, 0, 0, 0);
 	assert_int_equal(submit_index(&f, &push, ASYNC_ROWS, INDEX_ELIAS_FANO, good, sizeof good - 1), WEIR_E_CORRUPT);
 	assert_int_equal(submit_index(&f, &push, ASYNC_ROWS, INDEX_DELTA, good, sizeof good), WEIR_E_UNSUPPORTED);
@@ -189,7 +190,7 @@ static void damaged_keys_are_refused(void **state)
 	fixture_close(&f);
 }
 
-/* --- Keys that come twice */
+/* --- Duplicate keys */
 
 static struct rows rows_of(uint16_t table, const uint64_t *keys, uint32_t count)
 {
@@ -202,7 +203,7 @@ static struct rows rows_of(uint16_t table, const uint64_t *keys, uint32_t count)
 	                     .values_count = (size_t)count * ROW_WIDTH};
 }
 
-/* What says no names the table and the key, and has changed nothing. */
+/* The error names the table and the key. The record changes nothing. */
 static void refused(struct fixture *f, const struct record *r, const struct rows *rows, uint32_t sections, uint64_t key,
                     const char *says)
 {
@@ -223,7 +224,8 @@ static void a_key_that_comes_twice_is_refused_by_name(void **state)
 	struct fixture f;
 	fixture_open(&f, &momentum);
 	const struct record first = push_record(1, 1, 0, 0, 0), second = push_record(1, 1, 1, 0, 0);
-	for (uint32_t order = 0; order < 2; order++) /* that rise but for it, and that do not */
+	/* With rising keys apart from the duplicate, and with unsorted keys. */
+	for (uint32_t order = 0; order < 2; order++)
 		for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
 			for (uint32_t k = 0; k < ROWS; k++)
 				keys[k] = order == 0 ? 1 + k : (k * 7919ull) % 100003;
@@ -245,7 +247,6 @@ static void a_key_that_comes_twice_is_refused_by_name(void **state)
 	fixture_close(&f);
 }
 
-/* Keys are of their table. */
 static void a_key_may_come_in_two_tables(void **state)
 {
 	(void)state;

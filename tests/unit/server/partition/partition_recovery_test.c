@@ -1,8 +1,10 @@
-/* A partition with its log in a journal on a disk that loses what was not synced, and its rows in RocksDB under a small memory budget: random records,
- * flushes and crashes, by seed. After every recovery it is equal, bit for bit, to a partition in memory that was given the entries that survived; and
- * everything that was said to be stable has survived. Some tables admit keys by count or chance, and lose rows again. In half of the runs entries are committed
- * late, a few at a time, and after a crash the end of what is not committed may be cut off: they become the same entries, and have the same effect, as those of
- * the other partition, where each is committed at once. */
+/* A partition with its log in a journal on a disk that loses unsynced writes, and its rows in
+ * RocksDB under a small memory budget. Random records, flushes and crashes follow from a seed.
+ * After every recovery it equals, bit for bit, a partition in memory that applied the surviving
+ * entries, and every entry that was reported stable survives. Some tables admit keys by count or
+ * chance, and evict rows. In half of the runs entries are committed late, a few at a time, and a
+ * crash may be followed by a truncation of uncommitted entries. The effect is still that of the
+ * other partition, where each entry is committed at once. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -38,22 +40,22 @@ struct world {
 	struct node n;
 	bool ack_disk;
 	bool holds;     /* entries are committed late */
-	bool follows;   /* another is primary: no epoch begins here */
-	uint32_t cuts;  /* starts that cut entries off */
-	uint32_t waits; /* commits that found rows below */
+	bool follows;   /* another server is primary: no epoch begins here */
+	uint32_t cuts;  /* starts that truncated entries */
+	uint32_t waits; /* commits that had to fetch rows from RocksDB */
 	uint64_t epoch;
-	uint64_t committed;            /* the highest index that was told to be */
-	uint64_t survived;             /* the last index that the newest start found, and did not cut off */
+	uint64_t committed;            /* the highest index reported to the partition */
+	uint64_t survived;             /* the last index that the newest start kept */
 	struct kept kept[ENTRIES_MAX]; /* by log index */
 	uint64_t told_stable, told_for_good;
-	uint64_t acknowledged, acknowledged_epoch; /* to an imagined client, as RESUME has it */
+	uint64_t acknowledged, acknowledged_epoch; /* to an imaginary client, as in RESUME */
 	uint32_t recoveries_with_loss;
 };
 
-struct ticket { /* a record whose reply has not come */
+struct ticket { /* A record without a reply yet. */
 	struct world *w;
 	struct built built;
-	bool *replied; /* NULL: nobody waits for that */
+	bool *replied; /* NULL: no code waits for it */
 };
 
 static int64_t now_ns(const struct clock *c)
@@ -108,7 +110,7 @@ static void begin(struct world *w)
 		commit_all(w);
 }
 
-/* A machine that loses a cut has what was cut off again. */
+/* Waits until the cut is durable: a crash that loses the cut brings the entries back. */
 static void cut_above(struct world *w, uint64_t index)
 {
 	weir_error err = {0};
@@ -123,7 +125,7 @@ static uint32_t below(struct world *w, uint32_t n)
 	return (uint32_t)prng_below(&w->random, n);
 }
 
-/* Another primary, who would have all that was committed, does not have the rest. */
+/* Another primary has all committed entries, but not all of the rest. */
 static void cut_some(struct world *w)
 {
 	const uint64_t last = appended(w), least = w->committed < last ? w->committed : last;
@@ -168,7 +170,7 @@ static void start(struct world *w)
 		cut_some(w);
 	w->survived = appended(w);
 	forget_above(w, w->survived);
-	if (w->holds) /* the primary of the next epoch says so */
+	if (w->holds) /* as the primary of the next epoch reports */
 		commit_all(w);
 	w->committed = partition_applied(w->n.p);
 }
@@ -195,7 +197,8 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	free(t);
 }
 
-/* One at a time up to its entry, so that it is known which entry is whose; its reply may come later. */
+/* Waits until the record is an entry or has its reply, so the test knows which entry belongs to
+ * it. */
 static void submit(struct world *w, struct built built)
 {
 	struct partition *p = w->n.p;
@@ -207,7 +210,7 @@ static void submit(struct world *w, struct built built)
 	*t = (struct ticket){.w = w, .built = built, .replied = &replied};
 	partition_submit(p, &t->built.record, &t->built.body, t->built.frame, on_reply, t);
 	if (!replied && appended(w) == before)
-		commit(w, before); /* it may wait for any of them */
+		commit(w, before); /* the record may wait for any of them */
 	while (!replied && appended(w) == before)
 		(void)task_queue_run(w->loop, true);
 	if (!replied)
@@ -225,7 +228,8 @@ static struct record next_record(struct world *w, uint8_t kind, bool sync)
 	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), sync);
 	r.kind = kind;
 	if (kind == RECORD_PUSH)
-		r.status = 1 + below(w, 40); /* its place in the training: where it is in the log does not matter */
+		/* The place in the training. It does not depend on the position in the log. */
+		r.status = 1 + below(w, 40);
 	return r;
 }
 
@@ -241,7 +245,7 @@ static void push_dense(struct world *w, uint16_t table)
 	submit(w, random_dense(&w->random, &r, table));
 }
 
-/* What is not committed yet might make an entry that has no effect. */
+/* Commits first: an uncommitted record could make the eviction an entry without effect. */
 static void evict(struct world *w, uint16_t table)
 {
 	commit_all(w);
@@ -299,14 +303,14 @@ static void step(struct world *w)
 	}
 }
 
-/* --- The end, and what is left */
+/* --- Crash and comparison */
 
 static void crash_by(struct world *w, enum faulty_crash how)
 {
 	node_stop(&w->n, how, prng_u64(&w->random));
 }
 
-/* Entries at the end that will survive, and are not known to be committed. */
+/* Appends entries that survive the crash and are not known to be committed. */
 static void leave_tail(struct world *w)
 {
 	weir_error err = {0};
@@ -332,7 +336,7 @@ static Weir__V1__PartitionState *unpack_state(const struct partition *p)
 	return (Weir__V1__PartitionState *)unpacked;
 }
 
-/* Everything of a partition but its rows; and its epochs, where others than itself have begun some. */
+/* The state of a partition without its rows, and, with `follows`, without its epochs. */
 static struct message *state_of(const struct world *w, const struct partition *p)
 {
 	if (!w->follows)
@@ -346,7 +350,7 @@ static struct message *state_of(const struct world *w, const struct partition *p
 	return m;
 }
 
-/* As a pull would. What leaves memory for it, and what comes, is told to the loop. */
+/* Fetches a row as a pull does. Evictions and fetches post to the loop. */
 static void fetch(struct world *w, struct store_table *t, uint64_t key)
 {
 	do
@@ -376,7 +380,7 @@ static void assert_equal_to_twin(struct world *w)
 	partition_destroy(twin);
 }
 
-/* What a client that was told of entries up to w->acknowledged is told now. */
+/* Checks the reply to a client that resumes at w->acknowledged. */
 static void assert_resume_is_right(struct world *w, uint64_t last_before)
 {
 	const bool lost = w->acknowledged > w->survived;
@@ -387,7 +391,7 @@ static void assert_resume_is_right(struct world *w, uint64_t last_before)
 	assert_int_equal(status, lost ? WEIR_E_STALE : WEIR_OK);
 	assert_int_equal(f.reply.epoch, w->epoch);
 	records_free(&b);
-	if (lost) /* then it begins anew */
+	if (lost) /* the client starts anew */
 		w->acknowledged = w->acknowledged_epoch = 0;
 	w->recoveries_with_loss += w->survived < last_before;
 }
@@ -458,7 +462,7 @@ static void what_survives_a_crash_is_exact(void **state)
 	assert_in_range(cuts, SEEDS / 4, UINT32_MAX);
 }
 
-/* --- Entries that are not committed, as a replica's log may hold them */
+/* --- Uncommitted entries in a replica's log */
 
 static void on_flushed(void *arg)
 {
@@ -483,7 +487,7 @@ static struct world *open_world(bool follows)
 	return w;
 }
 
-/* A push as another replica's primary would have sent it. */
+/* Appends a push as another replica's primary sends it. */
 static void append_entry(struct world *w, uint64_t committed, uint64_t key)
 {
 	static const float rate = 1;
@@ -527,25 +531,25 @@ static void what_is_not_committed_is_kept_and_not_applied(void **state)
 	struct world *w = open_world(true);
 	for (uint64_t i = 1; i <= 10; i++)
 		append_entry(w, i, i);
-	die_and_start(w, 10, 0); /* as a single copy has it */
+	die_and_start(w, 10, 0); /* with 10 known to be committed, as in a single copy */
 	for (uint64_t i = 11; i <= 15; i++)
 		append_entry(w, 10, 1);
 	die_and_start(w, 10, 5);
 	append_entry(w, 12, 2);
-	die_and_start(w, 12, 4); /* 16 tells of 12 */
+	die_and_start(w, 12, 4); /* entry 16 carries commit 12 */
 	cut_above(w, 13);
 	die_and_start(w, 12, 1);
 	append_entry(w, 13, 3);
 	append_entry(w, 13, 4);
-	die_and_start(w, 13, 2); /* 14 and 15 are new ones */
+	die_and_start(w, 13, 2); /* entries 14 and 15 are new */
 	append_entry(w, 16, 5);
 	append_entry(w, 0, 6);
 	die_and_start(w, 16, 1);
 
 	flush(w);
-	die_and_start(w, 16, 1); /* the header alone says so */
+	die_and_start(w, 16, 1); /* the header alone shows it */
 	cut_above(w, 16);
-	begin(w); /* in the place of what was cut off */
+	begin(w); /* in place of the truncated entries */
 	push_rows(w, ASYNC_ROWS, RECORD_PUSH);
 	die_and_start(w, 18, 0);
 	close_world(w);
@@ -599,9 +603,9 @@ static void where_epochs_began_is_what_the_log_says(void **state)
 	assert_epochs(w, {1, 1}, {2, 5});
 	flush(w);
 	restart(w, CRASH_PROCESS);
-	assert_int_equal(w->n.replayed, 0); /* the header alone says so */
+	assert_int_equal(w->n.replayed, 0); /* the header alone shows it */
 	assert_epochs(w, {1, 1}, {2, 5}, {3, 6});
-	restart(w, CRASH_UNSYNCED); /* the third has never begun */
+	restart(w, CRASH_UNSYNCED); /* epoch 3 has never begun */
 	assert_epochs(w, {1, 1}, {2, 5}, {4, 6});
 	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	weir_error err = {0};
@@ -611,7 +615,7 @@ static void where_epochs_began_is_what_the_log_says(void **state)
 	close_world(w);
 }
 
-/* Every start begins a segment. */
+/* Every start creates a segment. */
 static void cut_newest_segment(struct world *w, uint64_t bytes)
 {
 	struct disk *disk = faulty_disk_interface(w->n.disk);
@@ -643,7 +647,7 @@ static void an_epoch_whose_first_entry_is_torn_has_not_begun(void **state)
 	close_world(w);
 }
 
-/* As a server wrote them that had no entries for that. */
+/* Older servers wrote no entry for the start of an epoch. */
 static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it(void **state)
 {
 	(void)state;
@@ -651,7 +655,7 @@ static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it
 	for (uint64_t i = 1; i <= 3; i++)
 		append_entry(w, i, i);
 	die_and_start(w, 3, 0);
-	die_and_start(w, 3, 0); /* it wrote nothing */
+	die_and_start(w, 3, 0); /* the start wrote nothing */
 	append_entry(w, 4, 4);
 	append_entry(w, 5, 5);
 	die_and_start(w, 5, 0);
@@ -664,7 +668,7 @@ static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it
 	close_world(w);
 }
 
-/* --- A partition whose snapshot was not finished begins anew; the journal may still have what it was before */
+/* --- After an unfinished snapshot: the partition starts anew, the journal still has its old log */
 
 static void leave_unfinished(struct world *w)
 {
@@ -688,7 +692,8 @@ static void what_a_log_was_before_it_began_anew_is_not_replayed(void **state)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	leave_unfinished(w);
 	w->epoch++;
-	faulty_disk_keep_removed(w->n.disk); /* entries 3 to 5 of the former log are in segments that nobody needs any more */
+	/* Entries 3 to 5 of the former log are in segments that may go. */
+	faulty_disk_keep_removed(w->n.disk);
 	node_start(&w->n);
 	assert_true(w->n.was_unfinished && appended(w) == 0);
 	begin(w);
@@ -701,7 +706,7 @@ static void what_a_log_was_before_it_began_anew_is_not_replayed(void **state)
 	close_world(w);
 }
 
-/* Its first entries are of the same indices, and no flush tells of them. */
+/* The first entries have the same indices, and no flush covers them. */
 static void nor_is_it_where_nothing_is_flushed(void **state)
 {
 	(void)state;
@@ -721,7 +726,7 @@ static void nor_is_it_where_nothing_is_flushed(void **state)
 	close_world(w);
 }
 
-/* Rows that nobody wants any more are found where they are: in RocksDB. */
+/* Expired rows are found in RocksDB, too. */
 static void rows_below_memory_go_too(void **state)
 {
 	(void)state;

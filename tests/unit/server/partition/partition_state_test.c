@@ -1,4 +1,5 @@
-/* A partition's header: golden bytes, a round trip, and bytes that cannot be; and what epochs say about acknowledged entries. */
+/* A partition's header: golden bytes, a round trip, and bytes that are refused. Epochs tell which
+ * acknowledged entries a log holds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static void push(struct fixture *f, uint16_t table, uint32_t unit, uint32_t batc
 	assert_int_equal(fixture_push(f, &r, &rows, 1), WEIR_OK);
 }
 
-/* Something of everything: open units, closed ones, a step that has closed, parts that wait for the next, a dropped batch. */
+/* Opens a partition with open and closed units, a closed step, parts that wait for the next step,
+ * and a dropped batch. */
 static void open_example(struct fixture *f)
 {
 	fixture_open(f, &adagrad);
@@ -82,7 +84,7 @@ static void a_header_round_trips(void **state)
 	if (partition_state_import(f.p, g->spans[0].data, g->bytes, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(partition_applied(f.p), 9);
-	assert_int_equal(partition_state_needs(f.p), 6); /* the part that waits */
+	assert_int_equal(partition_state_needs(f.p), 6); /* the waiting part */
 	assert_int_equal(partition_steps_closed(f.p), 1);
 	assert_int_equal(partition_get_counters(f.p)->parts_applied, 3);
 	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 1);
@@ -94,7 +96,7 @@ static void a_header_round_trips(void **state)
 	fixture_close(&f);
 }
 
-/* Replicas learn of it at different times: it is known from when its entry is in the log. */
+/* Replicas learn of a table at different times. It counts from its entry in the log on. */
 static void a_table_that_is_only_known_leaves_no_trace(void **state)
 {
 	(void)state;
@@ -113,7 +115,7 @@ static void a_table_that_is_only_known_leaves_no_trace(void **state)
 	fixture_close(&f);
 }
 
-/* As a restored checkpoint has none, and what a server wrote that never began one. */
+/* A restored checkpoint has no epochs. Neither has the header of a server that never began one. */
 static void epochs_begin_behind_a_header_without_them(void **state)
 {
 	(void)state;
@@ -174,20 +176,20 @@ static void epochs_tell_what_a_restart_has_lost(void **state)
 	epochs_begin(&e, 1, 1);
 	assert_true(epochs_hold(&e, 1, 200, 200));
 	assert_false(epochs_hold(&e, 1, 201, 200));
-	epochs_begin(&e, 2, 151); /* 151 to 200 were lost */
+	epochs_begin(&e, 2, 151); /* entries 151 to 200 are lost */
 	assert_true(epochs_hold(&e, 1, 150, 180));
-	assert_false(epochs_hold(&e, 1, 151, 180)); /* there is an entry of that number, but another */
+	assert_false(epochs_hold(&e, 1, 151, 180)); /* the log has another entry with this index */
 	assert_true(epochs_hold(&e, 2, 180, 180));
-	assert_false(epochs_hold(&e, 3, 1, 180)); /* from the future */
-	epochs_begin(&e, 5, 181);                 /* 3 and 4 left nothing */
+	assert_false(epochs_hold(&e, 3, 1, 180)); /* a future epoch */
+	epochs_begin(&e, 5, 181);                 /* epochs 3 and 4 left no entry */
 	assert_true(epochs_hold(&e, 3, 180, 190));
 	assert_false(epochs_hold(&e, 4, 181, 190));
-	epochs_begin(&e, 5, 300); /* has begun already */
+	epochs_begin(&e, 5, 300); /* a repetition */
 	assert_int_equal(e.count, 3);
 	for (uint64_t epoch = 6; epoch < 6 + WEIR_EPOCHS_KEPT; epoch++)
 		epochs_begin(&e, epoch, 200);
 	assert_int_equal(e.count, WEIR_EPOCHS_KEPT);
-	assert_false(epochs_hold(&e, 5, 10, 500)); /* forgotten: nobody can know */
+	assert_false(epochs_hold(&e, 5, 10, 500)); /* the epoch is forgotten, so the answer is no */
 	assert_true(epochs_hold(&e, 6, 199, 500));
 }
 

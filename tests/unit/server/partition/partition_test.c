@@ -1,4 +1,4 @@
-/* Identities, the log and asynchronous tables of one partition. */
+/* One partition: dedup, the log and asynchronous tables. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,12 +60,13 @@ static void what_it_must_have_is_compared_with_what_it_has(void **state)
 	assert_true(partition_has_parts(f.p, 0, 0));
 	assert_false(partition_has_parts(f.p, 1, fingerprint(1, 0, 0)));
 	assert_int_equal(push_one(&f, 1, 1, 0, 0, 1), WEIR_OK);
-	assert_false(partition_has_parts(f.p, 2, closed)); /* one is missing */
+	assert_false(partition_has_parts(f.p, 2, closed)); /* one part is missing */
 	assert_int_equal(push_one(&f, 1, 1, 0, 63, 1), WEIR_OK);
 	assert_true(partition_has_parts(f.p, 2, closed));
-	assert_false(partition_has_parts(f.p, 2, closed + 1)); /* as many, but others */
+	/* The count is right, the fingerprint is not. */
+	assert_false(partition_has_parts(f.p, 2, closed + 1));
 	assert_int_equal(push_one(&f, 2, 1, 0, 0, 1), WEIR_OK);
-	assert_true(partition_has_parts(f.p, 2, closed)); /* and one of a unit that is open */
+	assert_true(partition_has_parts(f.p, 2, closed)); /* and one part of an open unit */
 	assert_int_equal(partition_closed_low(f.p), 0);
 	assert_int_equal(fixture_retire(&f, 1, 2), WEIR_OK);
 	assert_int_equal(partition_closed_low(f.p), dedup_key(1, 2));
@@ -87,11 +88,12 @@ static void a_seal_refuses_older_attempts_and_tells_what_is_there(void **state)
 	assert_int_equal(push_one(&f, 7, 2, 2, 3, 1), WEIR_E_DUPLICATE);
 	assert_int_equal(push_one(&f, 7, 2, 2, 4, 1), WEIR_OK);
 	uint64_t applied = partition_applied(f.p);
-	assert_int_equal(fixture_seal(&f, 1, 7, 2), WEIR_OK); /* repeated: the same answer, no entry */
+	/* A repetition: the same reply, no entry. */
+	assert_int_equal(fixture_seal(&f, 1, 7, 2), WEIR_OK);
 	assert_int_equal(partition_applied(f.p), applied);
 	assert_int_equal(f.bitmap[2], 0x18);
 	assert_int_equal(fixture_seal(&f, 1, 7, 1), WEIR_E_STALE);
-	assert_int_equal(fixture_seal(&f, 1, 99, 2), WEIR_OK); /* nothing came yet */
+	assert_int_equal(fixture_seal(&f, 1, 99, 2), WEIR_OK); /* no part arrived yet */
 	assert_int_equal(f.reply.bitmap_bits, 0);
 	assert_int_equal(push_one(&f, 99, 1, 0, 0, 1), WEIR_E_STALE);
 	assert_int_equal(partition_get_counters(f.p)->stale_refused, 4);
@@ -125,7 +127,7 @@ static void a_closed_unit_is_never_unknown(void **state)
 		assert_int_equal(push_one(&f, unit, 1, 1, 0, 1), unit < 2 || unit == 4 ? WEIR_E_DUPLICATE : WEIR_OK);
 	assert_int_equal(fixture_seal(&f, 1, 4, 9), WEIR_E_DUPLICATE);
 	uint64_t applied = partition_applied(f.p);
-	assert_int_equal(fixture_retire(&f, 1, 1), WEIR_OK); /* nothing new: no entry */
+	assert_int_equal(fixture_retire(&f, 1, 1), WEIR_OK); /* no change: no entry */
 	assert_int_equal(fixture_retire_one(&f, 1, 4), WEIR_OK);
 	assert_int_equal(partition_applied(f.p), applied);
 	assert_int_equal(fixture_retire(&f, 2, 0), WEIR_OK);
@@ -135,7 +137,7 @@ static void a_closed_unit_is_never_unknown(void **state)
 	fixture_close(&f);
 }
 
-/* One unit that takes long holds the low-water mark while others close above it. */
+/* A slow unit holds the low-water mark while other units close above it. */
 static void the_closed_set_has_a_limit_that_the_low_water_mark_relieves(void **state)
 {
 	(void)state;
@@ -161,12 +163,12 @@ static void staleness_is_counted_per_table(void **state)
 	assert_int_equal(h->count, 5);
 	for (uint64_t tau = 0; tau < 5; tau++)
 		assert_int_equal(h->bucket[histogram_bucket_of(tau)], 1);
-	assert_null(partition_staleness(f.p, ASYNC_DENSE)); /* of no push */
+	assert_null(partition_staleness(f.p, ASYNC_DENSE)); /* no push */
 	assert_null(partition_staleness(f.p, 77));
 	fixture_close(&f);
 }
 
-/* Of five pushes that were computed from the same values the rates are 1, 1, 1/2, 1/3 and 1/4 of the table's. */
+/* Five pushes computed from the same values have 1, 1, 1/2, 1/3 and 1/4 of the table's rate. */
 static void a_stale_push_has_a_smaller_rate_where_the_table_says_so(void **state)
 {
 	(void)state;
@@ -182,7 +184,8 @@ static void a_stale_push_has_a_smaller_rate_where_the_table_says_so(void **state
 	fixture_close(&f);
 }
 
-/* What the sender says, within what makes sense, is in the entry's rates: replicas and replays need not know why. */
+/* The sender's factor, within limits, goes into the entry's rates: replicas and replays need not
+ * know its reason. */
 static void a_push_may_scale_its_rates(void **state)
 {
 	(void)state;
@@ -229,7 +232,7 @@ static void a_push_that_is_not_finite_is_refused_whole_and_done(void **state)
 	assert_int_equal(push_values(&f, 0, NAN), WEIR_E_NOT_FINITE);
 	assert_non_null(strstr(f.text, "async_dense"));
 	assert_int_equal(push_values(&f, 1, -INFINITY), WEIR_E_NOT_FINITE);
-	assert_int_equal(partition_applied(f.p), 2); /* logged outcomes */
+	assert_int_equal(partition_applied(f.p), 2); /* refused pushes are entries */
 	assert_int_equal(push_values(&f, 0, 1), WEIR_E_DUPLICATE);
 	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 0 && fixture_dense(&f, ASYNC_DENSE, 0) == 0);
 	assert_int_equal(partition_get_counters(f.p)->nonfinite_refused, 2);
@@ -262,7 +265,7 @@ static void assigned_rows_are_what_was_sent(void **state)
 	assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_OK);
 	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 5);
 	assert_int_equal(push_one(&f, 1, 1, 1, 0, 1), WEIR_OK);
-	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 4); /* momentum began anew */
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 4); /* momentum restarts at 0 */
 	float with_slots[2 * ROW_WIDTH] = {1, 1, 1, 1, 10, 10, 10, 10};
 	rows.values = with_slots;
 	rows.values_count = 2 * ROW_WIDTH;
@@ -274,7 +277,7 @@ static void assigned_rows_are_what_was_sent(void **state)
 	fixture_close(&f);
 }
 
-/* Of codecs whose elements are numbers, too: it is refused before it is an entry. */
+/* Also for numeric codecs: the record is refused before it is an entry. */
 static void a_section_with_an_aux_that_its_codec_has_not_is_refused(void **state)
 {
 	(void)state;
@@ -369,7 +372,8 @@ static void a_table_registered_twice_must_be_the_same(void **state)
 	fixture_close(&f);
 }
 
-/* bf16, straddling slices, many rows of several optimizers: two partitions fed the same records hold the same bytes. */
+/* bf16, odd slices, many rows, several optimizers: two partitions with the same records hold the
+ * same bytes. */
 static void the_same_entries_make_the_same_rows(void **state)
 {
 	(void)state;
@@ -405,7 +409,8 @@ static void the_same_entries_make_the_same_rows(void **state)
 			                            .values_count = DENSE_ELEMENTS}};
 			struct record push = push_record(1, 1, batch, 0, 0);
 			assert_int_equal(fixture_push(&f[0], &push, sections, 2), WEIR_OK);
-			/* The second gets the same record in other slices, its keys now and then not coded. */
+			/* The second partition gets the record in other slices, and at times without coded
+			 * keys. */
 			sections[0].raw = batch % 3 == 0;
 			struct built b = records_build(&push, sections, 2);
 			struct message *other = records_slice(b.frame, 333);

@@ -1,4 +1,5 @@
-/* Values of sections out of messages in odd slices: the same as from whole bytes, and what is not right is refused. */
+/* Values of sections from messages in odd slices: equal to those from whole bytes. Invalid sections
+ * are refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +22,8 @@ struct fixture {
 	weir_values values;
 	uint64_t aux;
 	size_t n;           /* elements of a row */
-	uint8_t *bytes;     /* (BYTES_MAX) as they are sent: a book where there is one, then rows */
-	size_t count, head; /* bytes of all, and of the book */
+	uint8_t *bytes;     /* (BYTES_MAX) as sent: a codebook if the codec has one, then rows */
+	size_t count, head; /* bytes of everything, and of the codebook */
 	size_t starts[ROWS + 1];
 	float *expected; /* (ROWS, n) */
 	struct message *message;
@@ -91,7 +92,7 @@ static void setup(struct fixture *f, weir_codec codec, uint32_t kind, size_t n)
 	if (codec == WEIR_CODEC_TOPK)
 		f->values = (weir_values)kind;
 	if (codec == WEIR_CODEC_INT4 && !(f->coding.book = book_known((weir_book)kind))) {
-		memcpy(f->bytes, book_known(WEIR_BOOK_LOG), sizeof f->book); /* any will do */
+		memcpy(f->bytes, book_known(WEIR_BOOK_LOG), sizeof f->book); /* any codebook works */
 		f->coding.book = book_known(WEIR_BOOK_LOG);
 		f->count = f->head = sizeof f->book;
 	}
@@ -190,7 +191,7 @@ static void what_is_sent_of_a_tile_is_read_alone(void **state)
 	teardown(&f);
 }
 
-/* --- What is not right */
+/* --- Invalid sections */
 
 static void refused(struct fixture *f, weir_status expected, const char *part)
 {
@@ -258,11 +259,12 @@ static void a_book_that_is_no_book_is_refused(void **state)
 static void what_is_not_finite_is_found_and_clipped(void **state)
 {
 	(void)state;
-	static const uint16_t infinite = 0x7f80; /* a bf16 */
+	static const uint16_t infinite = 0x7f80; /* in bf16 */
 	struct fixture f;
 	float out[1000];
 	setup(&f, WEIR_CODEC_INT8, 0, 1000);
-	memcpy(f.bytes + f.starts[1] + 2, &infinite, sizeof infinite); /* the second scale of the second row */
+	/* The second scale of the second row. */
+	memcpy(f.bytes + f.starts[1] + 2, &infinite, sizeof infinite);
 	message_release(f.message);
 	make_message(&f, f.count);
 	struct section_values v = open_section(&f);
@@ -281,7 +283,7 @@ static void what_is_not_finite_is_found_and_clipped(void **state)
 static void the_row_behind_one_that_is_not_finite_is_looked_at(void **state)
 {
 	(void)state;
-	static const uint16_t infinite = 0x7f80; /* a bf16 */
+	static const uint16_t infinite = 0x7f80; /* in bf16 */
 	for (size_t row = 0; row < 3; row++) {
 		struct fixture f;
 		setup(&f, WEIR_CODEC_INT4, WEIR_BOOK_NF4, LONG_ROW);

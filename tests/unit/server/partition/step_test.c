@@ -1,4 +1,4 @@
-/* Synchronous steps: waiting, closing, dropping, parked pulls. */
+/* Synchronous steps: parts that wait, closes, dropped batches, parked pulls. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,11 +29,12 @@ static void a_step_applies_the_mean_once_closed(void **state)
 	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
 	assert_int_equal(push_sync(&f, 1, 10, 4, 1), WEIR_OK);
 	assert_int_equal(push_sync(&f, 2, 20, 8, 1), WEIR_OK);
-	assert_int_equal(push_sync(&f, 1, 10, 4, 1), WEIR_E_DUPLICATE); /* it waits */
+	assert_int_equal(push_sync(&f, 1, 10, 4, 1), WEIR_E_DUPLICATE); /* the part waits */
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == 0);
 	assert_int_equal(partition_get_counters(f.p)->parts_applied, 0);
 	assert_int_equal(fixture_seal(&f, 1, 1, 2), WEIR_OK);
-	assert_true(f.bitmap[0] == 1 && f.bitmap[1] == 1 && f.bitmap[2] == 1); /* waiting parts are there */
+	/* Waiting parts count as present. */
+	assert_true(f.bitmap[0] == 1 && f.bitmap[1] == 1 && f.bitmap[2] == 1);
 	const uint32_t ids[3][3] = {{1, 1, 1}, {1, 1, 0}, {1, 1, 2}};
 	assert_int_equal(fixture_close_step(&f, 1, ids, 3, 0), WEIR_OK);
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -(5.0f * (1.0f / 3)));
@@ -44,7 +45,7 @@ static void a_step_applies_the_mean_once_closed(void **state)
 	fixture_close(&f);
 }
 
-/* By what its close says. */
+/* The close carries the factor. */
 static void a_step_may_scale_its_rates(void **state)
 {
 	(void)state;
@@ -73,7 +74,8 @@ static weir_status close_weighed(struct fixture *f, uint64_t step, const uint32_
 	return status;
 }
 
-/* Batches that counted 1 and 25 tokens: the mean is that of the 26, also of a row that one of them has alone. What counts nothing, or is dropped, is not in it. */
+/* Batches that counted 1 and 25 tokens: the mean is over the 26 tokens, also for a row that only
+ * one batch has. Batches that count 0, and dropped ones, have no weight. */
 static void the_mean_is_weighed_by_what_batches_counted(void **state)
 {
 	(void)state;
@@ -94,7 +96,8 @@ static void the_mean_is_weighed_by_what_batches_counted(void **state)
 	fixture_close(&f);
 }
 
-/* Rows of other partitions have taken the step, too: a row that was in none of them stays at its value, whatever the step's number. */
+/* A step also advances partitions without rows in it: such a row keeps its value, whatever the
+ * step's number. */
 static void a_step_is_one_of_every_synchronous_table(void **state)
 {
 	(void)state;
@@ -103,7 +106,8 @@ static void a_step_is_one_of_every_synchronous_table(void **state)
 	fixture_open(&f, &sgd);
 	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
 	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
-	assert_int_equal(fixture_close_step(&f, 2, more, 1, 0), WEIR_OK); /* whose rows are in other partitions */
+	/* Their rows are in other partitions. */
+	assert_int_equal(fixture_close_step(&f, 2, more, 1, 0), WEIR_OK);
 	assert_int_equal(partition_table_clock(f.p, SYNC_ROWS).steps, 2);
 	assert_int_equal(partition_table_clock(f.p, SYNC_DENSE).steps, 2);
 	assert_int_equal(partition_table_clock(f.p, ASYNC_ROWS).steps, 0);
@@ -139,8 +143,9 @@ static void a_dropped_batch_is_done_and_changes_nothing(void **state)
 	const uint32_t ids[3][3] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}};
 	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 2), WEIR_OK);
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -1);
-	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED); /* dropped before it came: logged, counted */
-	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED); /* and again: only answered */
+	/* Dropped before it came: logged and counted. */
+	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED);
+	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED); /* a repetition: only a reply */
 	assert_int_equal(push_sync(&f, 1, 10, 100, 1), WEIR_E_DROPPED);
 	const struct partition_counters *c = partition_get_counters(f.p);
 	assert_int_equal(c->parts_applied, 1);
@@ -151,14 +156,16 @@ static void a_dropped_batch_is_done_and_changes_nothing(void **state)
 	fixture_close(&f);
 }
 
-/* A batch has one step. What comes later (another attempt computed what the first had refused) can be in none, and must not wait for ever. */
+/* A batch has one step. A later part, from another attempt that computed what the first had
+ * refused, belongs to no step, and must not wait forever. */
 static void a_part_that_comes_after_its_step_is_dropped(void **state)
 {
 	(void)state;
 	struct fixture f;
 	fixture_open(&f, &sgd);
 	const uint32_t ids[1][3] = {{1, 1, 0}};
-	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK); /* included, without parts here */
+	/* included, without parts here. */
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
 	assert_int_equal(push_sync(&f, 0, 10, 100, 2), WEIR_E_DROPPED);
 	assert_int_equal(push_sync(&f, 0, 10, 100, 2), WEIR_E_DUPLICATE);
 	assert_int_equal(fixture_close_step(&f, 2, ids, 1, 0), WEIR_OK);
@@ -191,7 +198,8 @@ static void parts_that_wait_when_their_unit_closes_are_dropped(void **state)
 	fixture_close(&f);
 }
 
-/* Half of it would be applied at once and half wait: a checkpoint in between would have it half. */
+/* Half of a mixed part would be applied at once, and half would wait: a checkpoint in between would
+ * hold half a part. */
 static void a_part_is_synchronous_or_not(void **state)
 {
 	(void)state;
@@ -208,7 +216,8 @@ static void a_part_is_synchronous_or_not(void **state)
 	fixture_close(&f);
 }
 
-/* A batch re-leased after its worker died may be included in a later step than it was first pushed for. */
+/* A batch that is leased again after its worker died may be in a later step than its first push
+ * asked for. */
 static void a_waiting_part_belongs_to_its_batch(void **state)
 {
 	(void)state;
@@ -314,7 +323,8 @@ static void a_parked_pull_wakes_with_its_step_or_its_deadline(void **state)
 	assert_int_equal(fixture_close_step(&f, 2, NULL, 0, 0), WEIR_OK);
 	assert_true(w[2].calls == 1 && w[2].status == WEIR_OK);
 	fixture_close(&f);
-	assert_true(w[3].calls == 1 && w[3].status == WEIR_E_NOT_CURRENT); /* never left hanging */
+	/* A parked pull always ends. */
+	assert_true(w[3].calls == 1 && w[3].status == WEIR_E_NOT_CURRENT);
 }
 
 static void a_refused_sync_push_does_not_wait(void **state)
@@ -326,7 +336,8 @@ static void a_refused_sync_push_does_not_wait(void **state)
 	const uint32_t ids[1][3] = {{1, 1, 0}};
 	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == 0);
-	assert_int_equal(partition_get_counters(f.p)->parts_applied, 1); /* counted when it was refused, not again */
+	/* Counted once, when it was refused. */
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 1);
 	fixture_close(&f);
 }
 

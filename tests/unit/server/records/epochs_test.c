@@ -1,4 +1,4 @@
-/* How far two logs are the same, from where their epochs begin. */
+/* The common prefix of two logs, from the first entries of their epochs. */
 #include "tests/cmocka_check.h"
 
 #include "server/records/epochs.h"
@@ -32,19 +32,19 @@ static void a_follower_that_is_behind_keeps_all(void **state)
 static void what_another_primary_wrote_is_cut_off(void **state)
 {
 	(void)state;
-	/* epoch 1 went on to 14 here, and ended at 10 there */
+	/* here epoch 1 went on to 14, there it ended at 10 */
 	assert_int_equal(common(EPOCHS({1, 1}, {2, 11}), EPOCHS({1, 1}), 14), 10);
-	/* epoch 2 was here only */
+	/* epoch 2 is only here */
 	assert_int_equal(common(EPOCHS({1, 1}, {3, 11}), EPOCHS({1, 1}, {2, 9}), 20), 8);
 	assert_int_equal(common(EPOCHS({3, 1}), EPOCHS({2, 1}), 5), 0);
-	/* epoch 3 is the primary's own, 2 was never here, 1 was followed by it */
+	/* epoch 3 is only in the primary's log, epoch 2 only in ours: they share epoch 1 */
 	assert_int_equal(common(EPOCHS({1, 1}, {2, 6}, {4, 9}), EPOCHS({1, 1}, {3, 4}), 12), 3);
 }
 
 static void the_newest_epoch_of_the_primary_has_no_end(void **state)
 {
 	(void)state;
-	/* However late its epochs come: what the follower has of epoch 2 came from it. */
+	/* The log has epoch 2 from this primary, however many entries follow. */
 	assert_int_equal(common(EPOCHS({1, 1}, {2, 11}), EPOCHS({1, 1}, {2, 11}), 1000), 1000);
 }
 

@@ -1,4 +1,4 @@
-/* A server's low-water mark: its order, and its file. */
+/* A server's mark: order and file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void what_was_written_is_read(void **state)
 	(void)state;
 	struct faulty_disk *f = faulty_disk_create();
 	struct disk *d = make_folder(f);
-	assert_int_equal(read_as(d, &owner).generation, 0); /* there is no file */
+	assert_int_equal(read_as(d, &owner).generation, 0); /* the file does not exist */
 	write_well(d, &some);
 	faulty_disk_crash(f, CRASH_UNSYNCED, 1);
 	const struct mark m = read_as(d, &owner);
@@ -78,7 +78,7 @@ static void what_was_written_is_read(void **state)
 	faulty_disk_destroy(f);
 }
 
-/* With its bytes in tests/golden. */
+/* The golden bytes are in tests/golden. */
 static void what_is_no_mark_is_refused(void **state)
 {
 	(void)state;

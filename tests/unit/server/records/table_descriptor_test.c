@@ -1,5 +1,4 @@
-/* What tables cost that hold nothing, or little, yet: a server may have 1,024 of them in 1,024
- * partitions. */
+/* The cost of tables with few or no rows: a server may have 1,024 tables in 1,024 partitions. */
 #include "server/records/table_descriptor.h"
 
 #include <malloc.h>
@@ -39,11 +38,11 @@ static void equal_descriptions_are_one(void **state)
 	assert_ptr_not_equal(a->spec.segments, spec.segments);
 	CHECK_OK(table_descriptor_get(NULL, 3, &spec, &own, &err), err);
 	assert_ptr_not_equal(own, a);
-	spec.optimizer.lr = 2e-3f; /* of another job, say: a partition that began anew */
+	spec.optimizer.lr = 2e-3f; /* as in a later job with the same partition */
 	CHECK_OK(table_descriptor_get(&all, 3, &spec, &other, &err), err);
 	assert_ptr_not_equal(other, a);
 	assert_true(a->spec.optimizer.lr == 1e-3f && other->spec.optimizer.lr == 2e-3f);
-	table_descriptors_destroy(&all); /* those who have one keep it */
+	table_descriptors_destroy(&all); /* holders keep their descriptor */
 	assert_string_equal(a->spec.name, "table-1");
 	table_descriptor_release(a);
 	table_descriptor_release(b);
@@ -109,7 +108,7 @@ static void remove_all(struct stores *s)
 	table_descriptors_destroy(&s->all);
 }
 
-/* About a kilobyte each, and no mapping: the kernel lets a process have 65,530. */
+/* A table costs about a kilobyte and no mapping: Linux limits a process to 65,530 mappings. */
 static void a_table_without_rows_costs_little(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* A start and its end: which of its replicas a server takes for whole, and what it says of a folder that it cannot use. */
+/* Starts and ends of a server: which replicas it takes for whole, and its errors for a folder that
+ * it cannot use. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@ enum { PARTITIONS = 3, BOOT_1 = 1, BOOT_2 = 2 };
 #define FOLDER   "folder"
 #define PROMISES FOLDER "/PROMISES"
 
-/* --- A clock that stands still */
+/* --- A clock that does not advance */
 
 static int64_t now_ms = 1000;
 
@@ -35,7 +36,7 @@ static const struct clock test_clock = {.ops = &clock_ops};
 
 struct scene {
 	struct faulty_disk *faulty;
-	struct replica_identity_options o; /* of a server whose folder is on that disk, on the machine's first boot */
+	struct replica_identity_options o; /* of a server on that disk, in the machine's first boot */
 };
 
 static void scene_open(struct scene *s)
@@ -75,7 +76,7 @@ static void remove_file(struct scene *s, const char *path)
 	CHECK_OK(s->o.disk->ops->remove(s->o.disk, path, &err), err);
 }
 
-/* A start that is well. */
+/* Opens the identity and begins the start. */
 static weir_status start(struct replica_identity *s, const struct replica_identity_options *o, weir_error *err)
 {
 	weir_status status = replica_identity_open(s, o, err);
@@ -88,7 +89,7 @@ static void open_well(struct replica_identity *s, const struct replica_identity_
 	CHECK_OK(start(s, o, &err), err);
 }
 
-/* Refused with that sentence, and nothing stays open. */
+/* Checks the refusal's status and text. Everything is closed again. */
 static void refuse(const struct replica_identity_options *o, weir_status status, const char *where, const char *says)
 {
 	struct replica_identity s;
@@ -137,7 +138,7 @@ static void promise_well(struct replica_identity *s, uint16_t partition, struct 
 	CHECK_OK(c.write.status, c.write.err);
 }
 
-/* A start of that kind finds its replicas whole, or not, and ends. */
+/* A start that finds its replicas whole or not, and ends. */
 static void live(const struct replica_identity_options *o, bool whole, bool clean)
 {
 	struct replica_identity s;
@@ -146,7 +147,8 @@ static void live(const struct replica_identity_options *o, bool whole, bool clea
 	replica_identity_close(&s, clean);
 }
 
-/* The first start: of no replica is it known yet that there never was a primary, then of all. */
+/* The first start: at first no replica is whole. Then all are, because their partitions never had a
+ * primary. */
 static void begin(const struct replica_identity_options *o, bool clean)
 {
 	struct replica_identity s;
@@ -176,7 +178,7 @@ static void a_new_folder_has_no_whole_replicas(void **state)
 	struct scene *s = *state;
 	live(&s->o, false, true);
 	begin(&s->o, false);
-	live(&s->o, true, false); /* the machine is still up */
+	live(&s->o, true, false); /* the machine has not restarted */
 }
 
 static void cut_the_power(struct scene *s, bool clean)
@@ -185,7 +187,7 @@ static void cut_the_power(struct scene *s, bool clean)
 	faulty_disk_crash(s->faulty, CRASH_UNSYNCED, 1);
 	s->o.machine_boot[0] = BOOT_2;
 	live(&s->o, clean, true);
-	live(&s->o, clean, true); /* what was lost does not come back */
+	live(&s->o, clean, true); /* lost entries do not come back */
 }
 
 static void after_a_power_cut_no_replica_is_whole(void **state)
@@ -228,7 +230,7 @@ static void starts_are_numbered_upwards(void **state)
 	}
 }
 
-/* --- What cannot be used */
+/* --- Unusable folders */
 
 static void a_second_server_on_the_folder_is_refused(void **state)
 {
@@ -252,7 +254,8 @@ static void replicas_whose_promises_are_gone_are_not_whole(void **state)
 	live(&s->o, false, true);
 }
 
-/* Refused for what has happened to it; without its promises it is a folder of which no replica is whole. */
+/* The folder is refused after some damage. Without the vote store it is a folder without whole
+ * replicas. */
 static void refuse_spoilt(struct scene *s, weir_status status, const char *where, const char *says)
 {
 	refuse(&s->o, status, where, says);
@@ -289,7 +292,7 @@ static void vote_store_of_another_server_are_refused(void **state)
 	refuse_spoilt(s, WEIR_E_STATE, PROMISES, "is of another job, generation or server");
 }
 
-/* The disk is full at one of a start's steps. False: there were not as many. */
+/* The disk is full at step `later` of a start. False: the start has fewer steps. */
 static bool fill_disk(uint32_t later)
 {
 	struct scene s;
@@ -304,7 +307,7 @@ static bool fill_disk(uint32_t later)
 		assert_int_equal(status, WEIR_E_NO_SPACE);
 		CHECK_CONTAINS(err.text, FOLDER "/");
 		faulty_disk_make_room(s.faulty);
-		live(&s.o, true, true); /* on the same boot: nothing was lost */
+		live(&s.o, true, true); /* in the same boot: nothing is lost */
 	}
 	scene_close(&s);
 	return status != WEIR_OK;
@@ -361,7 +364,7 @@ static void a_start_counts_once_it_has_begun(void **state)
 	struct replica_identity identity;
 	weir_error err = {0};
 	assert_int_equal(epoch_after(&s->o, 0), 1);
-	for (int i = 0; i < 3; i++) { /* something is found to be wrong before */
+	for (int i = 0; i < 3; i++) { /* an error ends the start before it begins */
 		CHECK_OK(replica_identity_open(&identity, &s->o, &err), err);
 		assert_int_equal(folder_epoch(identity.folder), 2);
 		replica_identity_close(&identity, true);
@@ -375,11 +378,11 @@ static void a_folder_that_has_not_seen_the_last_start_is_refused(void **state)
 	assert_int_equal(epoch_after(&s->o, 0), 1);
 	assert_int_equal(epoch_after(&s->o, 1), 2);
 	s->o.start.epoch_known = 2;
-	assert_int_equal(epoch_after(&s->o, 2), 3); /* its newest copy */
+	assert_int_equal(epoch_after(&s->o, 2), 3); /* the newest copy of the folder */
 	s->o.start.epoch_known = 5;
-	for (int i = 0; i < 5; i++) /* it gets no newer by being tried */
+	for (int i = 0; i < 5; i++) /* attempts do not change the folder */
 		refuse(&s->o, WEIR_E_STALE, "its last start was 3", "start 5 of this server has run");
-	s->o.path = "new"; /* in place of it */
+	s->o.path = "new"; /* a new folder replaces it */
 	assert_int_equal(epoch_after(&s->o, 0), 6);
 	assert_int_equal(epoch_after(&s->o, 6), 7);
 }
@@ -393,16 +396,16 @@ static uint64_t incarnation_of(const struct replica_identity_options *o)
 	return incarnation;
 }
 
-/* Its folder is lost, and its clock is behind: what the coordinator gave it counts. */
+/* The folder is lost and the clock is behind: the coordinator's incarnation counts. */
 static void a_start_has_the_incarnation_that_it_was_given(void **state)
 {
 	struct scene *s = *state;
 	const uint64_t wall_ms = (uint64_t)now_ms;
-	assert_int_equal(incarnation_of(&s->o), wall_ms); /* it was given none */
+	assert_int_equal(incarnation_of(&s->o), wall_ms); /* no incarnation given */
 	s->o.path = "new";
 	s->o.incarnation_least = wall_ms + 5001;
 	assert_int_equal(incarnation_of(&s->o), wall_ms + 5001);
-	s->o.incarnation_least = wall_ms + 1; /* no start is earlier than one that its folder knows */
+	s->o.incarnation_least = wall_ms + 1; /* the start follows the one that its folder knows */
 	assert_int_equal(incarnation_of(&s->o), wall_ms + 5002);
 	s->o.path = "newer";
 	assert_int_equal(incarnation_of(&s->o), wall_ms + 1);
@@ -420,7 +423,7 @@ static void a_folder_is_there_once_it_was_opened(void **state)
 	assert_true(there);
 }
 
-/* --- Going back */
+/* --- Rewind */
 
 static weir_status set_aside(const struct replica_identity_options *o, const char *aside, uint64_t generation, bool *done,
                              weir_error *err)
@@ -448,21 +451,22 @@ static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 	folder_create(folder);
 	snprintf(path, sizeof path, "%s/server-1", folder);
 	snprintf(aside, sizeof aside, "%s/before-g2/server-1", folder);
-	o.disk = disk_system(); /* which renames folders */
+	o.disk = disk_system(); /* the real disk can rename folders */
 	o.path = path;
-	set_aside_well(&o, aside, 2, false); /* there is none */
+	set_aside_well(&o, aside, 2, false); /* the folder does not exist */
 	open_well(&s, &o);
-	assert_int_equal(set_aside(&o, aside, 2, &done, &err), WEIR_E_BUSY); /* in use */
+	assert_int_equal(set_aside(&o, aside, 2, &done, &err), WEIR_E_BUSY); /* the folder is in use */
 	replica_identity_close(&s, false);
-	set_aside_well(&o, aside, 1, false); /* it is ours */
+	set_aside_well(&o, aside, 1, false); /* the folder has our generation */
 	set_aside_well(&o, aside, 2, true);
 	o.who.generation = 2;
-	begin(&o, true); /* a new one in its place */
+	begin(&o, true); /* a new folder in its place */
 	set_aside_well(&o, aside, 2, false);
-	assert_int_equal(set_aside(&o, aside, 3, &done, &err), WEIR_E_EXISTS); /* never over another */
+	/* Never replaces another folder. */
+	assert_int_equal(set_aside(&o, aside, 3, &done, &err), WEIR_E_EXISTS);
 	CHECK_CONTAINS(err.text, "before-g2/server-1 is there already");
 	o.who.uuid[0]++;
-	set_aside_well(&o, aside, 3, false); /* another job's: the start refuses it */
+	set_aside_well(&o, aside, 3, false); /* of another job: the start refuses it */
 	folder_remove(folder);
 }
 

@@ -11,7 +11,7 @@
 
 const uint8_t node_uuid[16] = "replica nodes";
 
-/* --- A replica, driven: every action at once, in order; then what came of them */
+/* --- A replica's driver: runs actions at once, in order, and then reports their results */
 
 static void tell_later(struct node_replica *v, struct node_event e)
 {

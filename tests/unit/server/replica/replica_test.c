@@ -1,4 +1,5 @@
-/* One replica, step by step: what it asks for, and what it refuses. That it all holds together is the explorer's (tests/sim/replica). */
+/* One replica, step by step: its actions and its refusals. The explorer (tests/sim/replica) tests
+ * the whole protocol. */
 #include "tests/cmocka_check.h"
 
 #include "server/replica/replica.h"
@@ -52,14 +53,14 @@ static void tick(struct fixture *f)
 	replica_tick(f->r, &f->heartbeat, &f->out);
 }
 
-/* The coordinator has answered. */
+/* The coordinator's answer to a read. */
 static void read_record(struct fixture *f, struct replica_record n)
 {
 	f->out.count = 0;
 	replica_read(f->r, &n, &f->out);
 }
 
-/* The proposed record has come to pass. */
+/* The coordinator accepts the proposed record. */
 static void change(struct fixture *f)
 {
 	struct replica_record n = find(f, REPLICA_DO_CHANGE)->record;
@@ -75,7 +76,7 @@ static void receive(struct fixture *f, struct replica_message m)
 	replica_receive(f->r, &m, &f->out);
 }
 
-/* Primary of epoch 1 with the members of `isr` (bits) in sync, its first entry stored. */
+/* Primary of epoch 1 with the members of `isr` (bits) in sync. Its first entry is stored. */
 static void become_primary_of(struct fixture *f, uint16_t min_isr, uint16_t isr)
 {
 	start(f, &(struct replica_found){.whole = true});
@@ -104,7 +105,7 @@ static void acknowledge(struct fixture *f, uint16_t from, uint64_t incarnation, 
 	receive(f, (struct replica_message){.kind = REPLICA_ACK, .from = from, .epoch = 1, .incarnation = incarnation, .last = last});
 }
 
-/* A learner, whose heart is heard. */
+/* A learner joins, and its heartbeat is heard. */
 static void join(struct fixture *f, uint16_t from)
 {
 	receive(f, (struct replica_message){.kind = REPLICA_JOIN, .from = from, .incarnation = 1});
@@ -121,7 +122,7 @@ static void an_entry_is_committed_when_all_in_sync_have_it(void **state)
 	struct replica_batch b;
 	become_primary(&f, 1);
 	assert_null(find(&f, REPLICA_DO_COMMIT));
-	assert_false(replica_batch(f.r, 2, &b)); /* logs are not compared yet */
+	assert_false(replica_batch(f.r, 2, &b)); /* the logs are not compared yet */
 	acknowledge(&f, 2, 1, 0);
 	assert_true(replica_batch(f.r, 2, &b));
 	assert_int_equal(b.first, 1);
@@ -135,7 +136,7 @@ static void an_entry_is_committed_when_all_in_sync_have_it(void **state)
 	replica_destroy(f.r);
 }
 
-/* Nothing else may come that would tell: `ack: disk` waits for it. */
+/* With `ack: disk`, no other message may report that the entry is on disk. */
 static void what_is_on_disk_is_asked_for_again(void **state)
 {
 	(void)state;
@@ -182,19 +183,19 @@ static void a_silent_member_leaves_before_commits_go_on(void **state)
 		assert_null(find(&f, REPLICA_DO_CHANGE));
 		tick(&f);
 	}
-	assert_non_null(find(&f, REPLICA_DO_READ)); /* first it looks again */
+	assert_non_null(find(&f, REPLICA_DO_READ)); /* it reads the record again first */
 	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2));
 	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 1);
 	assert_int_equal(replica_commit(f.r), 0);
 	change(&f);
 	assert_int_equal(replica_commit(f.r), 1);
-	assert_int_equal(replica_stable(f.r), 0); /* one replica holds it, and not on disk */
+	assert_int_equal(replica_stable(f.r), 0); /* one replica has it, and not on disk */
 	replica_durable(f.r, 1, &f.out);
 	assert_int_equal(replica_stable(f.r), 1);
 	replica_destroy(f.r);
 }
 
-/* It answers, and would be heard; but commits should not wait for its disk. */
+/* A slow member answers and is heard. Commits should still not wait for its disk. */
 static void a_slow_member_leaves_and_comes_back_when_it_is_well(void **state)
 {
 	(void)state;
@@ -204,12 +205,12 @@ static void a_slow_member_leaves_and_comes_back_when_it_is_well(void **state)
 	f.heartbeat.slow[2] = true;
 	heartbeat_heard(&f.heartbeat, 2);
 	tick(&f);
-	assert_non_null(find(&f, REPLICA_DO_READ)); /* first it looks again */
+	assert_non_null(find(&f, REPLICA_DO_READ)); /* it reads the record again first */
 	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2));
 	assert_false(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 2));
 	change(&f);
 	replica_stored(f.r, 1, 2, &f.out);
-	assert_int_equal(replica_commit(f.r), 2); /* without it */
+	assert_int_equal(replica_commit(f.r), 2); /* without the slow member */
 	for (uint32_t i = 0; i < 3; i++) {
 		join(&f, 2);
 		acknowledge(&f, 2, 1, 2);
@@ -238,7 +239,7 @@ static void a_slow_member_stays_where_min_isr_needs_it(void **state)
 	replica_destroy(f.r);
 }
 
-/* It took over with less than min_isr in sync, and nobody but a slow learner can make that enough. */
+/* The primary took over with less than min_isr in sync. Only a slow learner can make up for it. */
 static void a_slow_learner_is_let_in_where_min_isr_needs_it(void **state)
 {
 	(void)state;
@@ -260,7 +261,8 @@ static void a_slow_primary_gives_way(void **state)
 	struct fixture f;
 	become_primary(&f, 1);
 	acknowledge(&f, 2, 1, 1);
-	f.heartbeat.slow[SELF] = f.heartbeat.slow[2] = true; /* to one that is no better it does not */
+	/* It does not give way to another slow server. */
+	f.heartbeat.slow[SELF] = f.heartbeat.slow[2] = true;
 	heartbeat_heard(&f.heartbeat, 2);
 	tick(&f);
 	assert_null(find(&f, REPLICA_DO_PAUSE));
@@ -277,7 +279,7 @@ static void a_slow_primary_gives_way(void **state)
 	replica_destroy(f.r);
 }
 
-/* Cut off from all, it may yet be heard by the coordinator. */
+/* A primary that is cut off from all others may still reach the coordinator. */
 static void who_hears_nobody_proposes_nothing(void **state)
 {
 	(void)state;
@@ -325,7 +327,8 @@ static void commits_wait_for_a_learner_before_it_is_proposed(void **state)
 	replica_destroy(f.r);
 }
 
-/* It was started again, its log may be shorter, and its JOIN is late: what it acknowledged before lets it in no more. */
+/* The member restarted, its log may be shorter, and its JOIN is late. Its earlier acknowledgements
+ * do not count. */
 static void who_has_left_is_compared_anew(void **state)
 {
 	(void)state;
@@ -369,7 +372,7 @@ static void a_learner_without_a_heart_is_not_let_in(void **state)
 	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 3, .incarnation = 1});
 	acknowledge(&f, 3, 1, 1);
 	heartbeat_heard(&f.heartbeat, 3);
-	tick(&f); /* it has nothing more to say */
+	tick(&f); /* the learner has no more news */
 	assert_true(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 3));
 	replica_destroy(f.r);
 }
@@ -390,7 +393,7 @@ static void a_change_that_nobody_knows_about_keeps_all_counted(void **state)
 	}
 	replica_stored(f.r, 1, 2, &f.out);
 	acknowledge(&f, 2, 1, 2);
-	assert_int_equal(replica_commit(f.r), 1); /* 3 is silent, and may be in sync by now */
+	assert_int_equal(replica_commit(f.r), 1); /* 3 is silent, and may be in sync already */
 	replica_destroy(f.r);
 }
 
@@ -406,11 +409,13 @@ static void who_holds_up_commits_by_a_change_that_nobody_knows_about_is_ruled_ou
 	replica_changed(f.r, NULL, &f.out);
 	replica_stored(f.r, 1, 2, &f.out);
 	acknowledge(&f, 2, 1, 2);
-	for (uint32_t i = 0; i < options.silent_ticks; i++) { /* it asks for the record, and 3 falls silent */
+	/* The primary asks for the record, and 3 falls silent. */
+	for (uint32_t i = 0; i < options.silent_ticks; i++) {
 		heartbeat_heard(&f.heartbeat, 2);
 		tick(&f);
 	}
-	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2)); /* not carried out, or not yet */
+	/* The change failed, or is still in progress. */
+	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2));
 	assert_int_equal(replica_commit(f.r), 1);
 	const struct replica_record *same = &find(&f, REPLICA_DO_CHANGE)->record;
 	assert_int_equal(same->revision, 2);
@@ -444,14 +449,14 @@ static void a_move_waits_for_all_to_be_committed(void **state)
 	replica_destroy(f.r);
 }
 
-/* Nothing would ever be committed, and the move never end. */
+/* Otherwise entries would never commit, and the move would never end. */
 static void a_move_waits_for_who_brings_enough_in_sync(void **state)
 {
 	(void)state;
 	struct fixture f;
 	become_primary(&f, 2);
 	acknowledge(&f, 2, 1, 1);
-	struct replica_record n = record_of(3, 1, SELF, 3, 1 << 1 | 1 << 2); /* a third has left */
+	struct replica_record n = record_of(3, 1, SELF, 3, 1 << 1 | 1 << 2); /* a third one has left */
 	f.out.count = 0;
 	replica_learn(f.r, &n, &f.out);
 	replica_stored(f.r, 1, 2, &f.out);
@@ -470,7 +475,7 @@ static void a_move_waits_for_who_brings_enough_in_sync(void **state)
 	replica_destroy(f.r);
 }
 
-/* Member 0 as a learner whose next entry has left the log. */
+/* Member 0 joins as a learner. The log no longer has its next entry. */
 static void teach(struct fixture *f)
 {
 	become_primary(f, 1);
@@ -485,7 +490,7 @@ static void teach(struct fixture *f)
 	acknowledge(f, 0, 5, 0);
 }
 
-/* However few entries that are; and it stays known while the snapshot is on its way. */
+/* However few entries the learner lacks. The primary remembers it while the snapshot is sent. */
 static void who_needs_a_snapshot_is_not_waited_for(void **state)
 {
 	(void)state;
@@ -517,12 +522,12 @@ static void who_is_silent_is_not_heard(void **state)
 	struct fixture f;
 	teach(&f);
 	assert_true(replica_hears(f.r, 2));
-	assert_false(replica_hears(f.r, 3)); /* nobody */
+	assert_false(replica_hears(f.r, 3)); /* unknown */
 	for (uint32_t i = 0; i < options.silent_ticks; i++) {
 		heartbeat_heard(&f.heartbeat, 0);
 		tick(&f);
 	}
-	assert_false(replica_hears(f.r, 2)); /* in sync still */
+	assert_false(replica_hears(f.r, 2)); /* still in sync */
 	assert_true(replica_hears(f.r, 0));
 	replica_destroy(f.r);
 }
@@ -534,9 +539,10 @@ static void what_a_snapshot_brought_is_shipped_behind(void **state)
 	struct replica_batch b;
 	teach(&f);
 	assert_false(replica_batch(f.r, 0, &b));
-	assert_int_equal(replica_needs(f.r), 4); /* of who is being sent one, nothing */
+	/* The learner with a snapshot in progress needs no entries. */
+	assert_int_equal(replica_needs(f.r), 4);
 	acknowledge(&f, 0, 5, 2);
-	assert_true(replica_batch(f.r, 0, &b)); /* its session need not be over */
+	assert_true(replica_batch(f.r, 0, &b)); /* the snapshot's session may still be open */
 	assert_int_equal(b.first, 3);
 	assert_int_equal(replica_needs(f.r), 3);
 	f.out.count = 0;
@@ -558,7 +564,7 @@ static void a_snapshot_that_ends_without_use_is_begun_again(void **state)
 	tick(&f);
 	assert_int_equal(find(&f, REPLICA_DO_SNAPSHOT)->member, 0);
 	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 0, .incarnation = 6});
-	acknowledge(&f, 0, 6, 0); /* which that one was not for */
+	acknowledge(&f, 0, 6, 0); /* the former snapshot was for another incarnation */
 	assert_int_equal(find(&f, REPLICA_DO_SNAPSHOT)->member, 0);
 	assert_int_equal(replica_incarnation_of(f.r, 0), 6);
 	replica_destroy(f.r);
@@ -570,7 +576,8 @@ static void a_member_is_told_to_begin_anew(void **state)
 	struct fixture f;
 	become_primary(&f, 1);
 	f.out.count = 0;
-	assert_int_equal(replica_rebuild(f.r, 2, &f.out), WEIR_E_STATE); /* whose log is not compared yet */
+	/* Its log is not compared yet. */
+	assert_int_equal(replica_rebuild(f.r, 2, &f.out), WEIR_E_STATE);
 	acknowledge(&f, 2, 9, 1);
 	f.out.count = 0;
 	assert_int_equal(replica_rebuild(f.r, 3, &f.out), WEIR_E_STATE);
@@ -589,7 +596,7 @@ static void a_wrong_primary_leaves_and_begins_anew(void **state)
 	f.out.count = 0;
 	assert_int_equal(replica_rebuild(f.r, SELF, &f.out), WEIR_OK);
 	assert_non_null(find(&f, REPLICA_DO_STEP_DOWN));
-	assert_null(find(&f, REPLICA_DO_RESET)); /* while it may be the last that has something */
+	assert_null(find(&f, REPLICA_DO_RESET)); /* not while it may be the last one with the entries */
 	assert_non_null(find(&f, REPLICA_DO_READ));
 	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1 | 1 << 2));
 	const struct replica_record n = find(&f, REPLICA_DO_CHANGE)->record;
@@ -612,7 +619,7 @@ static void a_primary_alone_in_sync_stays(void **state)
 	acknowledge(&f, 2, 1, 1);
 	f.out.count = 0;
 	assert_int_equal(replica_rebuild(f.r, SELF, &f.out), WEIR_OK);
-	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left meanwhile */
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left */
 	assert_null(find(&f, REPLICA_DO_LOST));
 	assert_true(replica_is_whole(f.r));
 	tick(&f);
@@ -648,7 +655,7 @@ static void the_last_one_that_has_less_than_it_had_is_lost(void **state)
 	acknowledge(&f, 2, 1, 1);
 	f.out.count = 0;
 	replica_distrust(f.r, &f.out);
-	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left meanwhile */
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left */
 	assert_non_null(find(&f, REPLICA_DO_LOST));
 	replica_destroy(f.r);
 }
@@ -739,7 +746,7 @@ static void only_an_offer_of_use_is_taken(void **state)
 	receive(&f, offer);
 	const struct replica_action *a = find(&f, REPLICA_DO_FETCH);
 	assert_true(a->member == 2 && a->message.session == 77 && a->message.epoch == 4);
-	offer.last = 5; /* it is there */
+	offer.last = 5; /* the log has these entries */
 	receive(&f, offer);
 	assert_null(find(&f, REPLICA_DO_FETCH));
 	offer = good;
@@ -747,11 +754,11 @@ static void only_an_offer_of_use_is_taken(void **state)
 	receive(&f, offer);
 	assert_null(find(&f, REPLICA_DO_FETCH));
 	offer = good;
-	offer.first = 6; /* its log goes on behind ours */
+	offer.first = 6; /* the snapshot's log starts behind ours */
 	receive(&f, offer);
 	assert_null(find(&f, REPLICA_DO_FETCH));
 	offer = good;
-	offer.incarnation = 2; /* for who it was before */
+	offer.incarnation = 2; /* for the former incarnation */
 	receive(&f, offer);
 	assert_null(find(&f, REPLICA_DO_FETCH));
 	replica_destroy(f.r);
@@ -764,7 +771,7 @@ static void a_wrong_follower_leaves_and_begins_anew(void **state)
 	struct replica_found found = found_log(5);
 	struct replica_message rebuild = {.kind = REPLICA_REBUILD, .from = 2, .epoch = 4, .incarnation = 2};
 	follow(&f, &found);
-	receive(&f, rebuild); /* for who it was before */
+	receive(&f, rebuild); /* for the former incarnation */
 	assert_null(find(&f, REPLICA_DO_READ));
 	rebuild.incarnation = options.incarnation;
 	receive(&f, rebuild);
@@ -772,7 +779,8 @@ static void a_wrong_follower_leaves_and_begins_anew(void **state)
 	assert_non_null(find(&f, REPLICA_DO_READ));
 	receive(&f, (struct replica_message){
 	                .kind = REPLICA_APPEND, .from = 2, .epoch = 4, .incarnation = 3, .first = 6, .last = 6, .commit = 5});
-	assert_null(sent(&f, REPLICA_ACK, 2)); /* nothing that counts */
+	/* No acknowledgement, so it counts for no commit. */
+	assert_null(sent(&f, REPLICA_ACK, 2));
 	read_record(&f, record_of(9, 4, 2, 1, 1 << 1 | 1 << 2));
 	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 1);
 	change(&f);
@@ -801,7 +809,7 @@ static void what_begins_anew_is_whole_when_it_is_brought_up(void **state)
 	epochs_begin(&epochs, 4, 6);
 	f.out.count = 0;
 	replica_installed(f.r, 4, 18, 19, 18, &epochs, &f.out);
-	assert_int_equal(replica_commit(f.r), 19); /* of which the primary had told */
+	assert_int_equal(replica_commit(f.r), 19); /* as the primary had reported */
 	assert_int_equal(sent(&f, REPLICA_ACK, 2)->last, 19);
 	assert_false(replica_is_whole(f.r)); /* entry 20 may have been acknowledged */
 	receive(&f, (struct replica_message){
@@ -812,7 +820,7 @@ static void what_begins_anew_is_whole_when_it_is_brought_up(void **state)
 	replica_destroy(f.r);
 }
 
-/* Its primary was told of them later than they were committed, or has forgotten it in a restart. */
+/* Its primary learned of the commit late, or forgot it in a restart. */
 static void who_lacks_what_former_epochs_left_is_not_whole(void **state)
 {
 	(void)state;
@@ -833,13 +841,14 @@ static void who_lacks_what_former_epochs_left_is_not_whole(void **state)
 	assert_false(replica_is_whole(f.r)); /* entry 5 may have been acknowledged */
 	const struct replica_record late = record_of(10, 4, 2, 1, 1 << SELF | 1 << 2);
 	f.out.count = 0;
-	replica_learn(f.r, &late, &f.out); /* what its primary asked for on behalf of its former incarnation */
+	replica_learn(f.r, &late, &f.out); /* the primary's request for the former incarnation */
 	read_record(&f, late);
 	assert_false(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, SELF));
 	replica_destroy(f.r);
 }
 
-/* Its log is emptied by and by, and goes on saying what of it was on disk. */
+/* A log that is to be discarded is emptied in the background. It may still report that entries are
+ * durable. */
 static void what_is_to_go_is_not_on_disk(void **state)
 {
 	(void)state;
@@ -859,7 +868,7 @@ static void only_ticks_that_ran_depose_a_primary(void **state)
 	struct fixture f;
 	struct replica_found found = found_log(5);
 	follow(&f, &found);
-	for (uint32_t i = 0; i < 100; i++) { /* a minute may pass between two of them */
+	for (uint32_t i = 0; i < 100; i++) { /* any time may pass between two ticks */
 		heartbeat_heard(&f.heartbeat, 2);
 		for (uint32_t k = 1; k < options.silent_ticks; k++) {
 			tick(&f);
@@ -867,7 +876,7 @@ static void only_ticks_that_ran_depose_a_primary(void **state)
 		}
 	}
 	tick(&f);
-	assert_non_null(find(&f, REPLICA_DO_READ)); /* first it looks again */
+	assert_non_null(find(&f, REPLICA_DO_READ)); /* it reads the record again first */
 	read_record(&f, record_of(9, 4, 2, 1, 1 << 1 | 1 << 2));
 	const struct replica_action *a = find(&f, REPLICA_DO_CHANGE);
 	assert_int_equal(a->record.primary, SELF);
@@ -900,7 +909,7 @@ static void not_whole_leaves_before_it_says_anything(void **state)
 	replica_destroy(f.r);
 }
 
-/* Its folder was lost, or it is late: nobody can tell. */
+/* The folder may be lost or late. The replica cannot tell which. */
 static void an_empty_log_is_a_full_one_only_where_there_was_no_primary(void **state)
 {
 	(void)state;
@@ -931,7 +940,8 @@ static void the_last_in_sync_that_is_not_whole_is_a_loss(void **state)
 	start(&f, &found);
 	tick(&f);
 	read_record(&f, alone);
-	assert_null(find(&f, REPLICA_DO_LOST)); /* who it was may have asked for another one to be in sync */
+	/* Its former process may have asked to add another member. */
+	assert_null(find(&f, REPLICA_DO_LOST));
 	assert_memory_equal(&find(&f, REPLICA_DO_CHANGE)->record, &alone, sizeof alone);
 	change(&f);
 	read_record(&f, record_of(10, 1, SELF, 1, 1 << 1));
@@ -953,7 +963,7 @@ static void another_that_got_in_sync_meanwhile_has_it_all(void **state)
 	tick(&f);
 	read_record(&f, record_of(9, 1, SELF, 1, 1 << 1));
 	f.out.count = 0;
-	replica_changed(f.r, &both, &f.out); /* by what it had asked for before it was started again */
+	replica_changed(f.r, &both, &f.out); /* on request of the former process */
 	read_record(&f, both);
 	assert_null(find(&f, REPLICA_DO_LOST));
 	const struct replica_record *next = &find(&f, REPLICA_DO_CHANGE)->record;
@@ -975,7 +985,8 @@ static void alone_goes_on_with_what_it_has(void **state)
 	assert_non_null(f.r);
 	tick(&f);
 	read_record(&f, record_of(9, 1, SELF, 1, 1 << 1));
-	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.epoch, 2); /* what was said in epoch 1 may be lost */
+	/* Promises of epoch 1 may be lost. */
+	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.epoch, 2);
 	change(&f);
 	f.out.count = 0;
 	replica_promised(f.r, 2, &f.out);

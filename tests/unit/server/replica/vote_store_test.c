@@ -1,5 +1,5 @@
-/* The file of promises: what is answered with OK is found again, whatever happens to the disk; who may have lost the end of its log is not whole; a damaged
- * file is refused by name. */
+/* The vote store: a promise reported OK is found again after any disk fault. A replica that may
+ * have lost the end of its log is not whole. The error for a damaged file names the file. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -74,13 +74,13 @@ static void submit(struct vote_store *p, struct call *c, uint16_t partition, uin
 	vote_store_submit(p, &c->write);
 }
 
-/* What a round of the tests promises in a slot: it grows, and `whole` changes. */
+/* The promise of round `round` in a slot. It grows, and `whole` changes. */
 static struct vote promise_of(uint32_t slot, uint64_t round)
 {
 	return (struct vote){.promised = round * 100 + slot, .whole = (round + slot) % 3 != 0};
 }
 
-/* Promises in all slots, in one write. */
+/* Promises in all slots, with one write. */
 static weir_status promise_round(struct vote_store *p, uint64_t round, weir_error *err)
 {
 	struct call calls[SLOTS];
@@ -111,7 +111,7 @@ static void assert_found(const struct vote_store *p, uint64_t round, bool kept_w
 	}
 }
 
-/* --- What is kept */
+/* --- Kept promises */
 
 static void new_replicas_have_promised_nothing(void **state)
 {
@@ -120,7 +120,8 @@ static void new_replicas_have_promised_nothing(void **state)
 	struct vote_store *p = open_new(d);
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		assert_int_equal(vote_store_found(p, partition_of(i)).promised, 0);
-		assert_false(vote_store_found(p, partition_of(i)).whole); /* maybe the file was lost, and who knows what with it */
+		/* The former file may be lost, with other data. */
+		assert_false(vote_store_found(p, partition_of(i)).whole);
 	}
 	assert_false(vote_store_write(p));
 	vote_store_close(p, true);
@@ -188,7 +189,7 @@ static void what_is_queued_is_written_by_the_close(void **state)
 	}
 }
 
-/* While one write is held up, all that comes waits for the next one, together. */
+/* Requests during a write wait for the next write and share it. */
 static void what_comes_during_a_write_shares_the_next(void **state)
 {
 	(void)state;
@@ -254,7 +255,7 @@ static void only_who_has_its_log_is_whole(void **state)
 	} cases[] = {
 	    {VOTE_LOG_CACHED, VOTE_LOG_CACHED, true, false, true},   {VOTE_LOG_CACHED, VOTE_LOG_CACHED, false, true, true},
 	    {VOTE_LOG_CACHED, VOTE_LOG_CACHED, false, false, false}, {VOTE_LOG_SYNCED, VOTE_LOG_CACHED, false, false, true},
-	    {VOTE_LOG_CACHED, VOTE_LOG_SYNCED, false, false, false}, /* what was acknowledged before did not wait */
+	    {VOTE_LOG_CACHED, VOTE_LOG_SYNCED, false, false, false}, /* earlier ones did not wait */
 	    {VOTE_LOG_MEMORY, VOTE_LOG_MEMORY, true, true, false},   {VOTE_LOG_MEMORY, VOTE_LOG_SYNCED, true, true, false},
 	    {VOTE_LOG_SYNCED, VOTE_LOG_MEMORY, true, true, false},
 	};
@@ -287,7 +288,8 @@ static void a_boot_that_is_not_known_is_no_same_boot(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* The machine goes down; the next process dies at once, and leaves a machine that is up and a log without its end. */
+/* The machine goes down, and the next process dies at once. Its end looks better: the machine is
+ * up, but the log still lacks its end. */
 static void a_second_end_that_looks_better_makes_nobody_whole(void **state)
 {
 	(void)state;
@@ -301,7 +303,7 @@ static void a_second_end_that_looks_better_makes_nobody_whole(void **state)
 		vote_store_close(p, clean);
 		p = open_well(&second);
 		assert_found(p, 1, false);
-		promise_well(p, 2); /* some have been brought up since */
+		promise_well(p, 2); /* replicas became whole since */
 		vote_store_close(p, false);
 		p = open_well(&second);
 		assert_found(p, 2, true);
@@ -344,7 +346,7 @@ static void a_full_disk_stops_no_promise(void **state)
 	for (uint64_t round = 1; round <= 5; round++)
 		promise_well(p, round);
 	vote_store_close(p, false);
-	p = open_well(&o); /* nor a start */
+	p = open_well(&o); /* a start works, too */
 	assert_found(p, 5, true);
 	promise_well(p, 6);
 	vote_store_close(p, true);
@@ -354,7 +356,7 @@ static void a_full_disk_stops_no_promise(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* On a file system that copies what is overwritten. */
+/* On a file system that copies overwritten data. */
 static void on_a_full_disk_nothing_is_promised_until_there_is_room(void **state)
 {
 	(void)state;
@@ -364,7 +366,8 @@ static void on_a_full_disk_nothing_is_promised_until_there_is_room(void **state)
 	faulty_disk_cannot_exchange(d);
 	struct vote_store *p = open_new(d), *refused;
 	promise_well(p, 1);
-	for (uint64_t later = 1; later <= 3; later++) { /* making, writing, renaming the file */
+	/* The steps are: create, write and rename the file. */
+	for (uint64_t later = 1; later <= 3; later++) {
 		faulty_disk_full_at(d, faulty_disk_steps(d) + later);
 		assert_int_equal(promise_round(p, 2, &err), WEIR_E_NO_SPACE);
 		CHECK_CONTAINS(err.text, FILE_NAME);
@@ -395,7 +398,7 @@ static void a_full_disk_leaves_the_last_promise(void **state)
 	promise_well(p, 1);
 	faulty_disk_full_at(d, 1);
 	assert_int_equal(promise_round(p, 2, &err), WEIR_E_NO_SPACE);
-	vote_store_close(p, true); /* the mark of an orderly end does not fit either */
+	vote_store_close(p, true); /* the mark of a clean end does not fit either */
 	faulty_disk_make_room(d);
 	p = open_well(&o);
 	assert_found(p, 1, true);
@@ -430,14 +433,14 @@ static void a_failed_sync_is_final(void **state)
 enum { LIVES = 3, ROUNDS = 4 };
 
 struct history {
-	uint64_t tried, answered; /* rounds, over all lives; the last one answered with OK */
-	uint64_t lost;            /* rounds up to this one were promised before the machine died */
-	bool closing;             /* an orderly end has begun */
-	bool maybe_clean;         /* when the machine died */
-	uint64_t incarnation;     /* the highest that a start was told */
+	uint64_t tried, answered; /* rounds over all lives; the last round reported OK */
+	uint64_t lost;            /* highest round promised before the last machine crash */
+	bool closing;             /* a clean end is in progress */
+	bool maybe_clean;         /* whether a clean end was in progress at the machine crash */
+	uint64_t incarnation;     /* the highest of all starts */
 };
 
-/* A round is there as a whole: the last one that was answered, or a later one. */
+/* A round is found as a whole: the last one reported OK, or a later one. */
 static uint64_t round_found(const struct vote_store *p, const struct history *h)
 {
 	const uint64_t round = vote_store_found(p, 0).promised / 100;
@@ -463,7 +466,7 @@ static void check_found(const struct vote_store *p, struct history *h)
 	h->answered = h->tried = round;
 }
 
-/* One start, as far as the disk lets it. */
+/* One start and its end, as far as the disk works. */
 static weir_status live(struct faulty_disk *d, const char *machine_boot, struct history *h)
 {
 	const struct vote_store_options o = options_on(d, machine_boot);
@@ -504,7 +507,8 @@ static void power_off(struct faulty_disk *d, enum faulty_crash how, uint64_t see
 	faulty_disk_crash(d, how, seed);
 }
 
-/* The process dies, or the machine, at `step`, and again `again` steps behind (0: it does not); then all goes well. */
+/* The process or the machine dies at `step`, and again `again` steps later (0: it does not). Then
+ * all works. */
 static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 {
 	static const char *const boots[] = {"boot 0", "boot 1", "boot 2"};
@@ -521,7 +525,8 @@ static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 		faulty_disk_power_off_at(d, faulty_disk_steps(d) + again);
 		while (live(d, boots[boot], &h) == WEIR_OK)
 			;
-		power_off(d, CRASH_PROCESS, seed, &h); /* which leaves the machine up: what the first took is not back */
+		/* The machine stays up, but data lost in the first crash stays lost. */
+		power_off(d, CRASH_PROCESS, seed, &h);
 	}
 	for (uint32_t i = 0; i < LIVES; i++)
 		assert_int_equal(live(d, boots[boot], &h), WEIR_OK);
@@ -575,7 +580,7 @@ static void replace_file(struct faulty_disk *d, const uint8_t *bytes, size_t n)
 	CHECK_OK(disk_write_file(faulty_disk_interface(d), FILE_NAME, bytes, n, &err), err);
 }
 
-/* It is refused, says what and where, and the file is left as it is. */
+/* The error names the file and the problem. The file stays as it is. */
 static void refuse(struct faulty_disk *d, weir_status status, const char *says)
 {
 	const struct vote_store_options o = options_on(d, BOOT_1);
@@ -626,11 +631,11 @@ static void a_file_of_another_length_is_refused(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* Two files of which one begins and the other ends: no write of ours leaves that. */
+/* The beginning of one file and the end of another. No write of ours leaves such a file. */
 static void a_torn_file_is_refused(void **state)
 {
 	(void)state;
-	enum { INCARNATION_ENDS = 56, EVERY = 8 }; /* what is in front of it is the same in both */
+	enum { INCARNATION_ENDS = 56, EVERY = 8 }; /* both files have the same bytes before */
 	uint8_t before[FILE_BYTES], after[FILE_BYTES], torn[FILE_BYTES];
 	struct faulty_disk *d = disk_with_votes();
 	const struct vote_store_options o = options_on(d, BOOT_1);
@@ -652,7 +657,7 @@ static void a_torn_file_is_refused(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* The file with a field of its header changed, and its checksum right. */
+/* Changes a field of the file's header and repairs the checksum. */
 static void change_field(struct faulty_disk *d, size_t at, uint8_t value)
 {
 	uint8_t bytes[FILE_BYTES];
@@ -684,7 +689,7 @@ static void what_is_not_ours_is_refused(void **state)
 	}
 }
 
-/* What follows would not be larger. */
+/* The next incarnation would not be larger. */
 static void the_last_of_all_incarnations_is_refused(void **state)
 {
 	(void)state;

@@ -113,11 +113,12 @@ static void put(struct record_writer *w, enum replica_message_kind kind)
 	(void)status;
 }
 
-/* Returns the message that the frame then points into: that of the long entry. */
+/* Returns the message that the frame points into, that of the long entry. */
 static struct message *put_entries(struct record_writer *w)
 {
 	struct message *held = NULL;
-	static const size_t bodies[3] = {24, 0, 700}; /* only the last is long enough to be referenced */
+	/* Only the last is long enough to be referenced instead of copied. */
+	static const size_t bodies[3] = {24, 0, 700};
 	struct replica_message m = replica_frames_message(REPLICA_APPEND, NULL);
 	float rates[REPLICA_FRAMES_RATES];
 	m.first = 61;

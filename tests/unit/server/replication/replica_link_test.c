@@ -1,5 +1,6 @@
-/* Links between servers that replicate: what is appended at the primary comes to every follower, byte for byte, whatever happens to the streams; what a server
- * refuses; and that nobody is sent more than it takes. test_replica_link memory|unix. */
+/* Links between servers that replicate. Every entry of the primary reaches every follower, byte for
+ * byte, despite cut streams. A server refuses invalid frames. A sender respects its receiver's
+ * credit. test_replica_link memory|unix. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,13 @@
 
 static const char *transport;
 
-/* --- Loading, and comparing */
+/* --- Load, and comparison of logs */
 
 struct load {
 	struct node *node;
 	uint16_t partition;
 	uint32_t count;
-	size_t bytes; /* of each; 0: of many sizes */
+	size_t bytes; /* of each entry; 0: various sizes */
 };
 
 static void append_now(void *arg)
@@ -37,7 +38,7 @@ static void append_now(void *arg)
 	}
 }
 
-/* So many entries into every partition. */
+/* Appends `count` entries to every partition. */
 static void append_all(struct node_world *w, uint32_t count, size_t bytes)
 {
 	for (uint16_t p = 0; p < NODE_PARTITIONS; p++) {
@@ -87,7 +88,7 @@ static void assert_entry(const struct log_entry *a, const struct log_entry *b)
 	free(y);
 }
 
-/* Nothing changes any more. */
+/* Call when no appends are in progress. */
 static void assert_logs_equal(struct node_world *w)
 {
 	for (uint32_t p = 0; p < NODE_PARTITIONS; p++)
@@ -140,13 +141,13 @@ static void entries_arrive_at_both_followers(void **state)
 		const uint32_t times = rounds(4), each = 30;
 		for (uint32_t i = 0; i < times; i++)
 			append_all(&w, each, 0);
-		append_all(&w, 1, WEIR_ENTRY_BYTES_MAX - 256); /* hardly fits a frame */
+		append_all(&w, 1, WEIR_ENTRY_BYTES_MAX - 256); /* only just fits a frame */
 		wait_all(&w);
 		for (uint16_t i = 1; i < NODES; i++) {
 			const struct asked a = ask(&w.nodes[0], i);
 			assert_int_equal(a.stats.connects, 1);
 			assert_true(a.stats.entries >= NODE_PARTITIONS * (times * each + 2));
-			assert_true(a.stats.frames < a.stats.entries); /* they go together */
+			assert_true(a.stats.frames < a.stats.entries); /* entries share frames */
 		}
 		assert_logs_equal(&w);
 		world_close(&w);
@@ -199,7 +200,7 @@ static void entries_survive_messages_lost_and_repeated(void **state)
 	world_close(&w);
 }
 
-/* --- A follower that does not take them */
+/* --- A follower that stops reading */
 
 struct gate {
 	pthread_mutex_t lock;
@@ -229,22 +230,24 @@ static void a_slow_follower_is_not_sent_more_than_it_takes(void **state)
 	(void)state;
 	static struct node_world w;
 	struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-	const size_t entry = 256 << 10, each = 64, all = NODE_PARTITIONS * each * entry; /* four times the credit */
+	/* `all` is four times the credit. */
+	const size_t entry = 256 << 10, each = 64, all = NODE_PARTITIONS * each * entry;
 	assert_true(all >= 4 * WEIR_REPLICA_CREDIT_BYTES);
 	begin(&w, true);
 	rpc_loop_post(w.nodes[2].home, stand_at, &gate);
 	append_all(&w, each, entry);
 	for (uint16_t p = 0; p < NODE_PARTITIONS; p++)
-		node_wait_stored(&w.nodes[1], p, last_of(&w, p)); /* the other one has all */
+		node_wait_stored(&w.nodes[1], p, last_of(&w, p)); /* the other follower has everything */
 	struct asked slow;
 	do
 		slow = ask(&w.nodes[0], 2);
 	while (slow.stats.bytes < WEIR_REPLICA_CREDIT_BYTES || slow.room);
-	assert_true(slow.stats.bytes < all / 2); /* the credit, and what the transport holds */
+	assert_true(slow.stats.bytes < all / 2); /* the credit, and what the transport buffers */
 	assert_int_equal(w.nodes[2].stored[0], 1);
 	gate_open(&gate);
 	wait_all(&w);
-	while (ask(&w.nodes[0], 2).rooms == 0) /* it comes when the last frame is gone, which may be behind its arrival */
+	/* The callback follows the last frame, so it may come after the entries arrived. */
+	while (ask(&w.nodes[0], 2).rooms == 0)
 		;
 	assert_logs_equal(&w);
 	world_close(&w);
@@ -257,7 +260,7 @@ static void a_server_that_comes_late_is_found(void **state)
 	(void)state;
 	static struct node_world w;
 	world_open(&w, transport, false, 1 << 0 | 1 << 1);
-	node_wait_stored(&w.nodes[1], 0, 1); /* the primary has begun, and waits for all */
+	node_wait_stored(&w.nodes[1], 0, 1); /* the primary has begun and waits for all followers */
 	assert_false(ask(&w.nodes[0], 2).room);
 	node_start(&w.nodes[2]);
 	world_wait_serving(&w);
@@ -276,14 +279,14 @@ static void a_server_that_moves_is_found(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		node_stop_server(&w.nodes[1]);
 		append_all(&w, 10, 0);
-		node_start(&w.nodes[1]); /* elsewhere */
+		node_start(&w.nodes[1]); /* at another address */
 		wait_all(&w);
 	}
 	assert_logs_equal(&w);
 	world_close(&w);
 }
 
-/* Its former process stands still: it has its sockets, reads none, and so ends no stream. */
+/* The former process is paused: it keeps its sockets, does not read them, and ends no stream. */
 static void a_server_that_moves_from_one_that_stands_still_is_found(void **state)
 {
 	(void)state;
@@ -298,7 +301,7 @@ static void a_server_that_moves_from_one_that_stands_still_is_found(void **state
 	struct rpc_server *former = n->server;
 	struct rpc_loop *door = n->door;
 	n->door = n->home;
-	node_start(n); /* elsewhere */
+	node_start(n); /* at another address */
 	wait_all(&w);
 	assert_logs_equal(&w);
 	gate_open(&gate);
@@ -308,7 +311,7 @@ static void a_server_that_moves_from_one_that_stands_still_is_found(void **state
 	world_close(&w);
 }
 
-/* --- What goes together */
+/* --- Messages that replace each other */
 
 static struct replica_message from_2_to_1(enum replica_message_kind kind, uint64_t last)
 {
@@ -325,12 +328,12 @@ static void acknowledge_often(void *arg)
 	replica_links_send(arg, 3, &m);
 	m.gap = false;
 	m.durable = 7;
-	replica_links_send(arg, 3, &m); /* about the same end of the log: the gap is there still */
+	replica_links_send(arg, 3, &m); /* about the same end of the log, so the gap remains */
 	m = from_2_to_1(REPLICA_JOIN, 0);
 	replica_links_send(arg, 3, &m);
 }
 
-/* Of a thousand acknowledgements in one turn the newest goes. */
+/* Of a thousand acknowledgements in one turn, only the newest is sent. */
 static void acknowledgements_take_each_others_place(void **state)
 {
 	(void)state;
@@ -360,7 +363,7 @@ static void acknowledgements_take_each_others_place(void **state)
 	world_close(&w);
 }
 
-/* --- What is refused */
+/* --- Refusals */
 
 /* A client that opens a link by hand. */
 struct hand {
@@ -411,7 +414,7 @@ static struct message *frame_of(const struct replica_message *list, uint32_t cou
 	return m;
 }
 
-/* Sends a frame to node 1, which must end the stream. */
+/* Sends a frame to node 1 and checks that it ends the stream. */
 static void refused(struct node_world *w, struct message *frame, weir_status status, const char *why)
 {
 	static const struct rpc_stream_handler handler = {.message = hand_message, .closed = hand_closed};
@@ -443,7 +446,7 @@ static struct message *frame_of_a_client(void)
 	return m;
 }
 
-/* A frame whose byte `at` is another. */
+/* Returns a frame with byte `at` changed. */
 static struct message *spoiled(size_t at)
 {
 	const struct replica_message m = from_2_to_1(REPLICA_JOIN, 0);
@@ -475,7 +478,7 @@ static void a_stream_that_is_none_of_a_replicas_is_ended(void **state)
 	two[0].from = 3;
 	refused(&w, frame_of(two, 1, 0, node_uuid, NODE_GENERATION), WEIR_E_INVALID, "from server 3");
 	assert_int_equal(ask(&w.nodes[1], 0).received, 0);
-	two[0].from = 0; /* the stream is server 0's, then: what came before is good */
+	two[0].from = 0; /* now the stream belongs to server 0, and the first message is valid */
 	refused(&w, frame_of(two, 2, 0, node_uuid, NODE_GENERATION), WEIR_E_INVALID, "from server 2 on a stream from server 0");
 	assert_int_equal(ask(&w.nodes[1], 0).received, 1);
 	world_close(&w);

@@ -1,4 +1,4 @@
-/* What replicas say to each other on the wire: what is written is read, and nothing else is. */
+/* The wire format between replicas: round trips, and the refusal of everything else. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static struct cursor opened(const struct message *frame)
 	return c;
 }
 
-/* The first record of a frame. */
+/* Reads the first record of a frame. */
 static weir_status read_one(const struct message *frame, struct replica_wire **out, weir_error *err)
 {
 	struct cursor c = opened(frame);
@@ -97,7 +97,7 @@ static void the_ledger_has_replicas_too(void **state)
 	message_release(frame);
 }
 
-/* However the frame's bytes are cut. */
+/* With any slicing of the frame's bytes. */
 static void entries_are_read_as_they_were_written(void **state)
 {
 	(void)state;
@@ -109,7 +109,7 @@ static void entries_are_read_as_they_were_written(void **state)
 		struct replica_wire *x;
 		weir_error err = {0};
 		CHECK_OK(read_one(frame, &x, &err), err);
-		message_release(frame); /* x holds on to it */
+		message_release(frame); /* x holds a reference */
 		assert_int_equal(x->message.first, 61);
 		assert_int_equal(x->message.last, 63);
 		for (uint32_t e = 0; e < 3; e++) {
@@ -174,7 +174,8 @@ static void a_long_entry_is_not_copied(void **state)
 	message_release(e.message);
 }
 
-/* The journal's checksum goes along: the writer does not read the bytes, so the reader finds a wrong one. */
+/* The writer copies the journal's checksum and does not read the bytes. So the reader finds a wrong
+ * one. */
 static void the_checksum_of_the_journal_is_believed_and_checked(void **state)
 {
 	(void)state;
@@ -204,7 +205,7 @@ static void the_checksum_of_the_journal_is_believed_and_checked(void **state)
 	message_release(e.message);
 }
 
-/* An entry as large as a log takes fits a frame and a message; a larger one no log takes. */
+/* The largest entry that a log takes fits a frame and a message. The log refuses larger ones. */
 static void the_largest_entry_fits(void **state)
 {
 	(void)state;
@@ -235,14 +236,14 @@ static void the_largest_entry_fits(void **state)
 	l->ops->destroy(l);
 }
 
-/* --- Bytes that no replica sends, under checksums that are right */
+/* --- Invalid bytes with valid checksums */
 
 static struct section plain(size_t bytes)
 {
 	return (struct section){.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
 }
 
-/* Reading a frame of this record must fail with that sentence. data NULL: without section. */
+/* Reading a frame with this record must fail with this text. data NULL: no section. */
 static void refuse(const struct record *r, const struct section *s, const void *data, weir_status expected, const char *why)
 {
 	struct record_writer *w = record_writer_create();
@@ -261,7 +262,7 @@ static void refuse(const struct record *r, const struct section *s, const void *
 	message_release(frame);
 }
 
-/* Of a kind, as it should be. */
+/* A valid record of a kind. */
 static struct record good(uint8_t kind)
 {
 	struct record r = {.kind = kind, .partition = PARTITION, .request_id = 3, .replica.route = 2 | 9u << 16};
@@ -290,7 +291,7 @@ static void a_record_must_go_from_one_server_to_another(void **state)
 		}
 }
 
-/* Sets one of the fields that some kinds have not; whether that is wrong. */
+/* Sets a field that only some kinds have. Returns whether the record is invalid now. */
 static bool spoil(struct record *r, uint32_t field)
 {
 	const bool join = r->kind == RECORD_REPLICA_JOIN, ack = r->kind == RECORD_REPLICA_ACK;
@@ -364,7 +365,7 @@ static void what_a_kind_needs_must_be_there(void **state)
 	r.replica.index = UINT64_MAX;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "no index");
 	r = good(RECORD_REPLICA_ACK);
-	r.unit = 11; /* commit; last is 10 */
+	r.unit = 11; /* commit, above last, which is 10 */
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "more than there is");
 	r.unit = 0;
 	r.attempt = 1; /* durable: 2^32 */
@@ -442,7 +443,7 @@ static void epochs_must_rise_to_their_own(void **state)
 
 enum { BODY = 40, ENTRY_BYTES_OF_BODY = JOURNAL_ENTRY_HEADER_BYTES + RECORD_HEADER_BYTES + BODY };
 
-/* The header and bytes of entry 8 of epoch 3, without rates, for tests to spoil. */
+/* The header and bytes of entry 8 of epoch 3, without rates. Tests change them. */
 static struct journal_entry_header entry_bytes(uint8_t out[ENTRY_BYTES_OF_BODY])
 {
 	struct log_entry e = replica_frames_entry(8, 3, BODY, NULL);
@@ -481,7 +482,7 @@ static void an_entry_must_fit_its_place(void **state)
 	n.channel = PARTITION + 1;
 	refuse_entry(&n, "another partition's");
 	n = h;
-	n.epoch = 5; /* the message's is 4 */
+	n.epoch = 5; /* that of the message is 4 */
 	refuse_entry(&n, "epoch that cannot be there");
 	n.epoch = 0;
 	refuse_entry(&n, "epoch that cannot be there");

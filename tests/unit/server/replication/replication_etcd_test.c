@@ -1,5 +1,5 @@
-/* A single copy whose roles are in a real etcd, with production's threads: every start begins an epoch of its own, also one that is killed; and while etcd is
- * away, what is pushed is committed as before. */
+/* A single copy with its records in a real etcd and production's threads. Every start begins a new
+ * epoch, also after a kill. While etcd is unreachable, pushes still commit. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -27,11 +27,11 @@ struct single {
 	struct vote_store *votes;
 	struct replication *x;
 	struct heartbeat heartbeat;
-	uint64_t last, committed, epoch; /* of the log, which is nothing but these */
+	uint64_t last, committed, epoch; /* of the log, which consists of these numbers */
 	bool serves, ended, ticking;
 };
 
-/* --- The subject: a log that is all on disk */
+/* --- The driver's subject: a log that is always durable */
 
 static void append(struct single *s)
 {
@@ -65,7 +65,7 @@ static uint64_t durable(const void *subject)
 	return ((const struct single *)subject)->last;
 }
 
-/* --- Life */
+/* --- Start and stop */
 
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
@@ -96,7 +96,7 @@ static void tick_later(void *arg)
 	callback_executor_post(&run_on, tick, s);
 }
 
-/* Until it holds; time passes as long as it takes. */
+/* Waits for a condition, with simulated time. */
 static void await(struct single *s, bool (*holds)(const struct single *s))
 {
 	while (!holds(s)) {

@@ -1,5 +1,7 @@
-/* The driver of replicas, with the authority and the promises that it uses: members reach a primary, commit, and go on when one dies; no answer of a coordinator
- * that is cut off, late or stale makes two primaries; a full disk is waited for. The protocol itself is the explorer's (tests/sim/replica). */
+/* The driver of replicas, with coord_records and the vote store. Members elect a primary, commit,
+ * and go on when one dies. A coordinator's answer that is lost, late or stale never makes two
+ * primaries. A full disk only delays. The explorer (tests/sim/replica) tests the protocol
+ * itself. */
 #include "tests/cmocka_check.h"
 
 #include "tests/unit/server/replication/replication_world.h"
@@ -20,14 +22,14 @@ static struct world *three_that_serve(uint16_t min_isr)
 	return w;
 }
 
-/* --- Several */
+/* --- Several members */
 
 static void three_members_reach_a_primary_and_commit(void **state)
 {
 	(void)state;
 	struct world *w = three_that_serve(2);
 	push(w, 100);
-	assert_int_equal(w->acknowledged, 0); /* the others do not have them yet */
+	assert_int_equal(w->acknowledged, 0); /* the others do not have the entries yet */
 	world_until(w, all_are_equal, "equal logs");
 	assert_int_equal(w->acknowledged, 100);
 	assert_int_equal(w->committed, 101); /* and the epoch's first entry */
@@ -43,7 +45,7 @@ static void the_log_goes_on_when_the_primary_dies(void **state)
 	world_until(w, all_are_equal, "equal logs");
 	for (uint32_t round = 0; round < 6; round++) {
 		struct member *p = world_primary(w);
-		push(w, 20); /* some are on their way, perhaps */
+		push(w, 20); /* some may be in progress */
 		world_run(w, round);
 		member_crash(w, p->id, round % 2);
 		world_until(w, one_serves, "another primary");
@@ -77,7 +79,7 @@ static void a_primary_that_is_cut_off_commits_nothing(void **state)
 		assert_true(member_push(p));
 	world_until(w, another_serves, "another primary");
 	assert_int_equal(w->acknowledged, before);
-	assert_true(p->serves); /* it cannot know */
+	assert_true(p->serves); /* it does not know yet */
 	push(w, 10);
 	world_run(w, 2000);
 	assert_int_equal(w->acknowledged, before + 10);
@@ -95,7 +97,7 @@ static bool all_follow_epoch_two(struct world *w)
 	return true;
 }
 
-/* The answer to the change that makes one primary never comes: it finds out by reading. */
+/* The answer to the change that elects a primary is lost. The member finds out by reading. */
 static void a_change_whose_answer_is_lost_counts_once(void **state)
 {
 	(void)state;
@@ -104,14 +106,14 @@ static void a_change_whose_answer_is_lost_counts_once(void **state)
 	member_crash(w, p->id, false);
 	for (uint16_t i = 0; i < 3; i++)
 		if (i != p->id) {
-			coord_memory_delay(w->members[i].coord, 999); /* reads come through */
+			coord_memory_delay(w->members[i].coord, 999); /* reads work */
 			coord_memory_freeze(w->members[i].coord, true);
 		}
-	world_run(w, 1000); /* both read */
+	world_run(w, 1000); /* both have read */
 	for (uint16_t i = 0; i < 3; i++)
 		if (i != p->id)
 			coord_memory_delay(w->members[i].coord, 5000);
-	world_run(w, 3000); /* both have asked to be it, and heard nothing */
+	world_run(w, 3000); /* both have proposed themselves and got no answer */
 	assert_int_equal(w->begun_count, 1);
 	for (uint16_t i = 0; i < 3; i++)
 		if (i != p->id)
@@ -124,7 +126,7 @@ static void a_change_whose_answer_is_lost_counts_once(void **state)
 	world_destroy(w);
 }
 
-/* --- One */
+/* --- One member */
 
 static void a_single_copy_begins_an_epoch_at_every_start(void **state)
 {
@@ -141,7 +143,7 @@ static void a_single_copy_begins_an_epoch_at_every_start(void **state)
 	world_destroy(w);
 }
 
-/* A coordinator that remembers nothing, as one in this process does. */
+/* The coordinator forgets everything, as one in this process does. */
 static void a_record_that_is_new_is_no_older_than_what_was_promised(void **state)
 {
 	(void)state;
@@ -189,8 +191,7 @@ static void a_full_disk_is_waited_for(void **state)
 	world_destroy(w);
 }
 
-/* What the former primary has alone cannot be cut off, nor can it promise: it takes part in nothing until there is space. */
-/* Or another crash would find one in sync that does not know that it is whole. */
+/* Otherwise another crash would leave a member in sync that does not know that it is whole. */
 static void who_is_whole_gets_in_sync_once_that_is_on_disk(void **state)
 {
 	(void)state;
@@ -212,6 +213,8 @@ static void who_is_whole_gets_in_sync_once_that_is_on_disk(void **state)
 	world_destroy(w);
 }
 
+/* The former primary has entries that only it has. On a full disk it can neither truncate them nor
+ * promise, so it takes part in nothing until there is space. */
 static void the_end_of_a_log_is_cut_off_once_there_is_space(void **state)
 {
 	(void)state;
@@ -229,7 +232,7 @@ static void the_end_of_a_log_is_cut_off_once_there_is_space(void **state)
 	memset(w->cut, 0, sizeof w->cut);
 	coord_memory_cut(p->coord, false);
 	world_run(w, 2000);
-	assert_int_equal(p->refusals, 0); /* it has not promised */
+	assert_int_equal(p->refusals, 0); /* it has not promised yet */
 	faulty_disk_make_room(p->disk);
 	world_run(w, 3000);
 	assert_true(p->refusals > 1);
@@ -241,7 +244,7 @@ static void the_end_of_a_log_is_cut_off_once_there_is_space(void **state)
 	world_destroy(w);
 }
 
-/* --- Everything at once */
+/* --- All faults */
 
 static void a_fault(struct world *w)
 {
@@ -265,7 +268,8 @@ static void a_fault(struct world *w)
 		break;
 	case 4:
 		if (m->up)
-			coord_memory_delay(m->coord, (uint32_t)prng_below(&w->random, 1600)); /* longer than it is waited for, some */
+			/* Some delays exceed the timeout. */
+			coord_memory_delay(m->coord, (uint32_t)prng_below(&w->random, 1600));
 		break;
 	case 5:
 		if (m->up)
@@ -295,7 +299,7 @@ static void push_somewhere(struct world *w)
 {
 	for (uint16_t i = 0; i < 3; i++)
 		for (uint64_t n = prng_below(&w->random, 5); n > 0; n--)
-			(void)member_push(&w->members[i]); /* whoever takes it for its own */
+			(void)member_push(&w->members[i]); /* every member that takes itself for primary */
 }
 
 static bool one_serves_or_it_is_lost(struct world *w)
@@ -309,7 +313,7 @@ static bool all_are_equal_or_it_is_lost(struct world *w)
 }
 
 struct outcome {
-	uint32_t begun, lost; /* epochs; runs in which the last full log was lost with its machine */
+	uint32_t begun, lost; /* epochs; runs that lost the last full log with its machine */
 	uint64_t acknowledged;
 };
 

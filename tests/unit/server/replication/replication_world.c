@@ -10,7 +10,7 @@
 #define TIMEOUT_MS  1000
 #define LEASE_MS    3000
 
-/* --- What must hold */
+/* --- Invariants */
 
 static bool same_entry(const struct log_entry *a, const struct log_entry *b)
 {
@@ -39,7 +39,7 @@ static void check_begin(struct world *w, const struct member *m, uint64_t epoch)
 		assert_false(w->was_acknowledged[i]);
 }
 
-/* --- The subject: a log */
+/* --- The driver's subject: a log */
 
 static bool is_full(struct member *m)
 {
@@ -334,7 +334,7 @@ void member_start(struct world *w, uint16_t id)
 {
 	struct member *m = &w->members[id];
 	assert_false(m->up);
-	faulty_disk_make_room(m->disk); /* it does not start on a full one */
+	faulty_disk_make_room(m->disk); /* it does not start on a full disk */
 	m->full = false;
 	m->up = true;
 	m->loop = task_queue_create();
@@ -359,7 +359,8 @@ static void forget_above(struct world *w, uint64_t index)
 	memset(&w->was_acknowledged[index + 1], 0, (ENTRIES_MAX - index) * sizeof *w->was_acknowledged);
 }
 
-/* Nothing of the process is left: not what is queued on its loop, not what its promises would write. */
+/* Ends the process: the work queued on its loop and the pending writes of its vote store are
+ * lost. */
 void member_crash(struct world *w, uint16_t id, bool machine)
 {
 	struct member *m = &w->members[id];
@@ -379,7 +380,7 @@ void member_crash(struct world *w, uint16_t id, bool machine)
 		m->durable = m->last;
 		m->machine_lost = true;
 	}
-	if (w->alone) /* clients are told what is lost */
+	if (w->alone) /* clients learn of the loss */
 		forget_above(w, m->last);
 }
 

@@ -1,5 +1,6 @@
-/* What a scrub hashes: partitions with equal logs have equal hashes, whatever of them is in memory, below or on its way, also behind a restart, and while they go
- * on changing; a wrong bit changes them. */
+/* The hashes of a scrub. Partitions with equal logs have equal hashes, wherever their rows are: in
+ * memory, in RocksDB or in between, after a restart, and while records arrive. A wrong bit changes
+ * the hash. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ struct world {
 	struct clock clock;
 	int64_t now_ns;
 	struct task_queue *loop;
-	struct node a, b; /* with little memory; all in memory */
+	struct node a, b; /* a: little memory; b: everything in memory */
 	struct scrub_reader *reader;
 };
 
@@ -39,7 +40,7 @@ static uint32_t below(struct world *w, uint32_t n)
 	return (uint32_t)prng_below(&w->random, n);
 }
 
-/* --- The same records into both */
+/* --- Load on both partitions */
 
 static void on_reply(void *arg, const struct partition_reply *reply)
 {
@@ -53,7 +54,7 @@ static void submit_to(struct world *w, struct partition *p, const struct built *
 	partition_submit(p, &b->record, &b->body, b->frame, on_reply, &replied);
 	while (!replied) {
 		if (w->a.journal)
-			journal_sync(w->a.journal); /* a reply may wait for what it says to be durable */
+			journal_sync(w->a.journal); /* a reply may wait until its entry is durable */
 		(void)task_queue_run(w->loop, true);
 	}
 }
@@ -106,7 +107,7 @@ static void step(struct world *w)
 		push_rows(w, SYNC_ROWS, 24, KEYS);
 		break;
 	default:
-		push_rows(w, ASYNC_ROWS, MANY_ROWS, MANY_KEYS); /* more than fit */
+		push_rows(w, ASYNC_ROWS, MANY_ROWS, MANY_KEYS); /* more than memory holds */
 	}
 }
 
@@ -176,7 +177,7 @@ static void assert_equal_state(const struct world *w)
 	message_release(b);
 }
 
-/* --- Life */
+/* --- Start and stop */
 
 static struct world *open_world(uint64_t seed)
 {
@@ -190,7 +191,7 @@ static struct world *open_world(uint64_t seed)
 	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = 0});
 	node_start(&w->a);
 	node_start(&w->b);
-	for (uint64_t chunk = 0; chunk < WIDE_CHUNKS; chunk++) /* most of the memory */
+	for (uint64_t chunk = 0; chunk < WIDE_CHUNKS; chunk++) /* they fill most of the memory */
 		push_chunk(w, chunk);
 	return w;
 }
@@ -206,7 +207,7 @@ static void close_world(struct world *w)
 	free(w);
 }
 
-/* Recovers what it had. */
+/* Restarts a, which recovers from disk. */
 static void restart(struct world *w)
 {
 	node_stop(&w->a, CRASH_PROCESS, 1);
@@ -245,7 +246,7 @@ static void equal_logs_give_equal_hashes(void **state)
 		}
 		close_world(w);
 	}
-	assert_true(left > 0); /* rows were below memory */
+	assert_true(left > 0); /* rows were in RocksDB */
 }
 
 static void slices_have_all_rows_between_them(void **state)

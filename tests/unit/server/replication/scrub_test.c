@@ -1,4 +1,5 @@
-/* Servers whose replicas compare what they have: equal ones are found equal whatever dies meanwhile, and one with a wrong value is found, named and mended. */
+/* Servers that compare their replicas. Equal replicas compare as equal while servers die. A replica
+ * with a wrong value is found, named and repaired. */
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
 #include "tests/unit/on_loop.h"
@@ -51,7 +52,7 @@ static struct result scrub_in_sync(struct world *w)
 	return scrub_all(w);
 }
 
-/* Of all partitions and replicas: some may just be moving. */
+/* Repeats the scrub until it covers all partitions and replicas: a replica may be moving. */
 static struct result await_scrub(struct world *w)
 {
 	struct result r;
@@ -73,14 +74,14 @@ static void poke(void *arg)
 	row[3] += 1;
 }
 
-/* One value of one row, behind everybody's back. */
+/* Changes one value of one row, without a record. */
 static void spoil(struct world *w, uint32_t server, uint32_t partition)
 {
 	struct server *s = w->servers[server];
 	on_loop(server_executor(s, partition)->loop, poke, s->partitions[partition]);
 }
 
-/* Whether some line has all of these. */
+/* Whether a line contains all of these. */
 static bool find_line(struct world *w, const char *a, const char *b, const char *c, char line[LINE_BYTES])
 {
 	bool found = false;
@@ -105,7 +106,7 @@ static void check_line(struct world *w, uint32_t partition, uint32_t server)
 		fail_msg("no line names partition %u and server %u", partition, server);
 }
 
-/* By and by, or because somebody asks. */
+/* In the background, or on command. */
 static void await_differ(struct world *w)
 {
 	AWAIT((w->setting.scrub_interval_ms ? world_totals(w).differ : scrub_all(w).differ) > 0, "not found in %u comparisons",
@@ -149,7 +150,8 @@ static void a_wrong_value_is_found_and_mended(const struct world_setting *settin
 	const uint32_t partition = 4;
 	world_push_batches(w, 60);
 	struct world_totals t = await_in_sync(w);
-	const uint32_t server = (t.primary[partition] + replica) % WORLD_SERVERS; /* a host of it, as placement.h has them */
+	/* A server with a replica, as key_partition.h places them. */
+	const uint32_t server = (t.primary[partition] + replica) % WORLD_SERVERS;
 	spoil(w, server, partition);
 	await_differ(w);
 	check_line(w, partition, replica ? server : (server + 1) % WORLD_SERVERS);

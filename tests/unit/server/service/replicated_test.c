@@ -1,4 +1,5 @@
-/* Servers whose partitions have replicas on one another: pushes of integers while servers die and come back; at the end every one that was answered is there, once. */
+/* Servers with replicated partitions. Pushes of integers go on while servers die and come back. At
+ * the end every push with a reply counts exactly once. */
 #include <stdlib.h>
 
 #include "common/base/key_partition.h"
@@ -13,9 +14,9 @@
 
 enum { REPLICAS = 2, BATCHES = 60, KEYS = WORLD_KEYS };
 
-/* --- What is there */
+/* --- Reading the result */
 
-/* From one server; E_MOVED: another has the partition, as the next one to be asked may. */
+/* Pulls from one server. E_MOVED: asks the next server from then on. */
 static weir_status try_pull(struct world *w, uint32_t *server, uint32_t partition, uint64_t key, float *value)
 {
 	struct client c;
@@ -35,7 +36,7 @@ static weir_status try_pull(struct world *w, uint32_t *server, uint32_t partitio
 	return status;
 }
 
-/* A busy machine may move a partition at any time. */
+/* A busy machine may move a partition at any time, so a pull may take several attempts. */
 static float pull(struct world *w, uint32_t partition, uint64_t key)
 {
 	uint32_t *server = &w->attempts[partition].server;
@@ -48,7 +49,7 @@ static float pull(struct world *w, uint32_t partition, uint64_t key)
 	return value;
 }
 
-/* A replica's state and rows, taken on its own thread. */
+/* The state and rows of a replica, copied on its own thread. */
 struct copy {
 	struct partition *partition;
 	uint64_t applied;
@@ -78,7 +79,7 @@ static void copy_replica(struct world *w, uint32_t partition, uint32_t i, struct
 	on_loop(server_executor(s, partition)->loop, take_copy, c);
 }
 
-/* Of one that lives. */
+/* Of a running server. */
 static void check_chunks(struct world *w, float sum)
 {
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
@@ -92,7 +93,7 @@ static void check_chunks(struct world *w, float sum)
 		}
 }
 
-/* In every partition that has a replica still. */
+/* In every partition with a running replica. */
 static void check_all(struct world *w)
 {
 	const uint32_t alive = world_count_alive(w);
@@ -113,7 +114,7 @@ static void check_all(struct world *w)
 	check_chunks(w, dense);
 }
 
-/* False: one of them has not applied as much as the other, as yet. */
+/* False: one of the replicas still lags. */
 static bool compare_replicas(struct world *w, uint32_t partition)
 {
 	struct copy a, b;
@@ -123,7 +124,7 @@ static bool compare_replicas(struct world *w, uint32_t partition)
 	if (level) {
 		assert_int_equal(a.state->bytes, b.state->bytes);
 		assert_memory_equal(a.state->spans[0].data, b.state->spans[0].data, a.state->bytes);
-		if (!w->setting.memory_bytes) /* else a row may be below on one of them */
+		if (!w->setting.memory_bytes) /* otherwise a row may be in RocksDB */
 			assert_memory_equal(a.rows, b.rows, sizeof a.rows);
 	}
 	message_release(a.state);
@@ -131,7 +132,6 @@ static bool compare_replicas(struct world *w, uint32_t partition)
 	return level;
 }
 
-/* Equal logs give equal bytes. */
 static void check_replicas_are_equal(struct world *w)
 {
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
@@ -177,7 +177,7 @@ static void with_several_executors(void **state)
 	every_push_counts_once_whoever_dies(3);
 }
 
-/* It lives, takes records, and reaches everybody; only its heart has stopped. */
+/* The server runs, takes records, and reaches all others. Only its heartbeats have stopped. */
 static void who_is_taken_for_dead_is_primary_no_more(void **state)
 {
 	(void)state;
@@ -206,7 +206,7 @@ static bool is_ready(struct world *w, uint32_t server)
 	return is;
 }
 
-/* Whatever it lacks is sent slowly. */
+/* Catching up is slow here. */
 static void who_is_not_in_sync_is_not_ready(void **state)
 {
 	(void)state;
@@ -228,7 +228,7 @@ static void who_is_not_in_sync_is_not_ready(void **state)
 	world_close(w);
 }
 
-/* While it lives, and stays in sync. */
+/* The server runs and stays in sync. */
 static void who_leaves_hands_over(void **state)
 {
 	(void)state;
@@ -246,7 +246,7 @@ static void who_leaves_hands_over(void **state)
 	world_close(w);
 }
 
-/* Each role goes once, and stays where it comes to. */
+/* Each role moves once and stays at its new server. */
 static void who_leave_together_come_to_an_end(void **state)
 {
 	(void)state;
@@ -278,14 +278,14 @@ static void each_server_dies_and_takes_over_again(bool on_disk)
 	world_close(w);
 }
 
-/* With nothing but what it has promised. */
+/* The server has only its vote store. */
 static void a_server_without_its_log_is_brought_up(void **state)
 {
 	(void)state;
 	each_server_dies_and_takes_over_again(false);
 }
 
-/* Which may have an end that nobody committed. */
+/* The log may end with uncommitted entries. */
 static void a_server_with_its_log_goes_on_from_it(void **state)
 {
 	(void)state;
@@ -294,7 +294,7 @@ static void a_server_with_its_log_goes_on_from_it(void **state)
 
 /* --- Snapshots */
 
-/* A replica, looked at on its own thread. */
+/* The state of a replica, read on its own thread. */
 struct look {
 	struct partition *partition;
 	uint64_t first, durable; /* of its log */
@@ -319,7 +319,7 @@ static struct look look_at(struct server *s, uint32_t partition)
 	return l;
 }
 
-/* Though nothing else would write them there for an hour. */
+/* Otherwise nothing would be written to disk for an hour. */
 static void on_disk_pushes_are_answered_from_all_disks(void **state)
 {
 	(void)state;
@@ -329,7 +329,8 @@ static void on_disk_pushes_are_answered_from_all_disks(void **state)
 		(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
 		world_push_batches(w, BATCHES);
 	} while (world_totals(w).in_sync <
-	         REPLICAS * CLUSTER_PARTITIONS); /* on a busy machine one may have been left out meanwhile */
+	         /* A busy machine may drop a replica. */
+	         REPLICAS * CLUSTER_PARTITIONS);
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
 		for (uint32_t i = 0; i < REPLICAS; i++)
 			assert_true(look_at(w->servers[placement_replica(p, i, WORLD_SERVERS)], p).durable >= w->batches);
@@ -337,7 +338,7 @@ static void on_disk_pushes_are_answered_from_all_disks(void **state)
 	world_close(w);
 }
 
-/* Nobody has the beginning of a log any more: who has nothing needs a snapshot. */
+/* Waits until the beginning of every log is gone, so an empty replica needs a snapshot. */
 static void await_trimmed(struct world *w)
 {
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
@@ -346,7 +347,8 @@ static void await_trimmed(struct world *w)
 				AWAIT(look_at(w->servers[i], p).first > 1, "partition %u of server %u still has its first entry", p, i);
 }
 
-/* A server loses everything, for so long that it is of no use to send it the log; and is then the only one left. */
+/* A server loses its data and is away until the logs no longer reach back. Later it is the only one
+ * left. */
 static void who_lost_everything_is_brought_up(const struct world_setting *setting, uint32_t lost)
 {
 	struct world *w = world_open(setting);
@@ -406,19 +408,19 @@ static uint64_t count_rows(struct world *w, uint32_t server)
 	return rows;
 }
 
-/* A server that has lost everything has so many rows again, of all that it is to have. */
+/* Waits until a server that lost its data has rows_min rows, of all its replicas. */
 static void await_rows(struct world *w, uint32_t server, uint64_t rows_min)
 {
 	uint64_t rows;
 	AWAIT((rows = count_rows(w, server)) >= rows_min, "server %u has %llu rows", server, (unsigned long long)rows);
 }
 
-/* Who is brought up dies in the midst of it, or whoever sends it what it needs. */
+/* During a snapshot its receiver or its sender dies. */
 static void a_snapshot_is_cut_short(const struct world_setting *setting, uint32_t first, uint32_t last)
 {
 	static const struct {
 		uint32_t lost, dies;
-		uint64_t rows; /* that it has then; of 40 */
+		uint64_t rows; /* rows received at that time, of 40 */
 	} cuts[] = {{0, 0, 0}, {1, 1, 3}, {2, 2, 15}, {0, 0, 30}, {1, 2, 0}, {2, 0, 4}, {0, 1, 20}};
 	struct world *w = world_open(setting);
 	world_push_batches(w, BATCHES);

@@ -82,7 +82,7 @@ Weir__V1__JobId cluster_job(uint64_t generation)
 	return job;
 }
 
-/* *partitions: a bit for each that has it then. */
+/* *partitions: one bit for each partition that has the table now. */
 static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind mode, uint32_t width, uint32_t *partitions,
                                   weir_error *err)
 {

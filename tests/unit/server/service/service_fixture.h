@@ -1,4 +1,4 @@
-/* Servers over the in-memory transport, with one embedding table and one synchronous one. */
+/* Servers over the in-memory transport, with one embedding table and one synchronous table. */
 #ifndef TEST_SERVICE_FIXTURE_H
 #define TEST_SERVICE_FIXTURE_H
 
@@ -18,22 +18,25 @@ struct cluster {
 };
 
 void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
-/* The same over a transport that the cluster takes over, at addresses of the caller's. */
+/* The same over a transport that the cluster takes ownership of, at the given addresses. */
 void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *places, uint32_t servers, uint32_t executors);
 void cluster_close(struct cluster *k);
 const char *cluster_address(uint32_t server);
 uint64_t cluster_process_id(uint32_t server);
-/* Registers the tables through a client of that server. A bit for each partition that has them then: those that it is primary of. */
+/* Registers the tables through a client of a server. Returns one bit for each partition that has
+ * them now, those that the server is primary of. */
 uint32_t cluster_register(struct client *c);
-uint32_t cluster_register_embeddings(struct client *c); /* without the dense table, which stays in memory */
+/* Without the dense table, which needs memory. */
+uint32_t cluster_register_embeddings(struct client *c);
 weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);
-/* The i-th key that lives in a partition. */
+/* The i-th key that belongs to a partition. */
 uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i);
-/* The job the servers serve, or a generation of it. */
+/* A generation of the servers' job. */
 Weir__V1__JobId cluster_job(uint64_t generation);
-/* One row of CLUSTER_WIDTH; NULL values: its key only. */
+/* One row of CLUSTER_WIDTH. values NULL: the key only. */
 struct rows cluster_row(uint16_t table, const uint64_t *key, const float *values);
-/* A frame of one record with one row of CLUSTER_WIDTH times v (or keys only, when push is false). */
+/* A frame of one record with one row whose CLUSTER_WIDTH elements are v. push false: the key
+ * only. */
 struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a server takes on a data stream, by the role of the certificate at its other end. */
+/* The records that a server takes on a data stream, by the role in the client's certificate. */
 #include <stdio.h>
 
 #include "tests/cmocka_check.h"
@@ -16,7 +16,7 @@ static struct rpc *transport_as(struct tls_files *files, const char *uri)
 	return rpc;
 }
 
-/* A record of each kind; what it says is of no unit or step that exists. */
+/* Sends a record of a kind and returns the reply's status. Its unit and step do not exist. */
 static weir_status answer_to(struct client *c, uint8_t kind, uint64_t id)
 {
 	const struct record r = {.kind = kind, .request_id = id, .pass = 1, .unit = 1, .attempt = 1};

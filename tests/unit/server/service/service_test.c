@@ -1,4 +1,5 @@
-/* The service over the in-memory transport: several clients, executors and servers at once; requests that are wrong. */
+/* The service over the in-memory transport: several clients, executors and servers at once; invalid
+ * requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static struct record push_of(uint32_t unit, uint32_t batch, uint32_t partition, 
 	                       .batch = batch};
 }
 
-/* Servers, and a client on a stream of the last that has registered the tables. */
+/* Servers, and a client with a stream to the last one. It has registered the tables. */
 static void begin(struct cluster *k, struct client *c, uint32_t servers, uint32_t executors, enum rpc_method stream)
 {
 	cluster_open(k, servers, executors);
@@ -63,7 +64,7 @@ static ProtobufCMessage *server_status(struct client *c)
 	return m;
 }
 
-/* --- Integer gradients: the sum applied equals the sum acknowledged */
+/* --- Integer gradients: the applied sum equals the acknowledged sum */
 
 enum { PUSHERS = 4, BATCHES = 150 };
 struct pusher {
@@ -91,7 +92,7 @@ static void *push_integers(void *arg)
 		}
 		struct message *frame = records_finish(w);
 		record_writer_destroy(w);
-		if (batch % 10 == 0) /* the same frame twice: refused as duplicates */
+		if (batch % 10 == 0) /* the same frame twice: one is refused as a duplicate */
 			client_send(&push, message_retain(frame));
 		client_send(&push, frame);
 		if (batch % 25 == 0)
@@ -157,7 +158,7 @@ static void integers_sum_up_with_three_executors(void **state)
 	concurrent_integer_gradients_sum_up_exactly(3);
 }
 
-/* --- Requests that are wrong */
+/* --- Invalid requests */
 
 static void a_stream_beyond_its_credit_is_cut_off(void **state)
 {
@@ -165,7 +166,8 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 	struct cluster k;
 	struct client c;
 	begin(&k, &c, 1, 1, RPC_PULL_STREAM);
-	for (uint32_t frame = 0; frame < 2; frame++) { /* pulls that wait for a step: 600 fit, 1,200 do not */
+	/* Pulls that wait for a step: 600 fit the credit, 1,200 do not. */
+	for (uint32_t frame = 0; frame < 2; frame++) {
 		struct record_writer *w = record_writer_create();
 		uint64_t key = cluster_key(CLUSTER_SYNC, 0, 0);
 		struct rows rows = cluster_row(CLUSTER_SYNC, &key, NULL);
@@ -178,12 +180,12 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 	}
 	assert_int_equal(client_wait_closed(&c), WEIR_E_LIMIT);
 	assert_non_null(strstr(c.text, "stream credit exceeded: 600 requests"));
-	client_reopen(&c, RPC_PULL_STREAM); /* the server lives on */
+	client_reopen(&c, RPC_PULL_STREAM); /* the server goes on */
 	assert_true(pull_one(&c, 0, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 0, 0), 1) == 0);
 	end(&k, &c);
 }
 
-/* A server without replicas has nobody to talk to. */
+/* A server without replicas has no peers. */
 static void streams_between_servers_are_refused(void **state)
 {
 	(void)state;
@@ -202,7 +204,7 @@ static void streams_between_servers_are_refused(void **state)
 	end(&k, &c);
 }
 
-/* A copy of a frame with one byte changed. */
+/* Copies a frame and changes one byte. */
 static struct message *spoil(struct message *frame, size_t at)
 {
 	uint8_t *data;
@@ -228,13 +230,15 @@ static void corrupt_bytes_are_refused_and_the_server_lives_on(void **state)
 	assert_int_equal(client_answer(&c, 77, 2)->record.status, WEIR_E_CORRUPT);
 	assert_non_null(strstr((const char *)client_answer(&c, 77, 2)->data, "crc"));
 	r.request_id = 78;
-	client_send(&c, cluster_frame(&r, CLUSTER_ASYNC, key, -5, true)); /* sent again, whole */
+	client_send(&c, cluster_frame(&r, CLUSTER_ASYNC, key, -5, true)); /* repeated, undamaged */
 	client_wait(&c, 2);
 	assert_int_equal(client_answer(&c, 78, 2)->record.status, WEIR_OK);
-	client_send(&c, spoil(cluster_frame(&r, CLUSTER_ASYNC, key, -5, true), 8)); /* the frame's own header */
+	/* The frame's own header. */
+	client_send(&c, spoil(cluster_frame(&r, CLUSTER_ASYNC, key, -5, true), 8));
 	assert_int_equal(client_wait_closed(&c), WEIR_E_CORRUPT);
 	client_reopen(&c, RPC_PUSH_STREAM);
-	client_send(&c, spoil(cluster_frame(&r, CLUSTER_ASYNC, key, -5, true), FRAME_HEADER_BYTES + 2)); /* the record's length */
+	/* The record's length. */
+	client_send(&c, spoil(cluster_frame(&r, CLUSTER_ASYNC, key, -5, true), FRAME_HEADER_BYTES + 2));
 	assert_int_equal(client_wait_closed(&c), WEIR_E_CORRUPT);
 	client_reopen(&c, RPC_PULL_STREAM);
 	assert_true(pull_one(&c, 2, CLUSTER_ASYNC, key, 80) == 5);
@@ -258,7 +262,8 @@ static void another_generation_is_refused_naming_both(void **state)
 	assert_non_null(strstr(c.text, "generation 3"));
 	client_reopen(&c, RPC_PUSH_STREAM);
 	client_send(&c, record_writer_finish(w, records_uuid, RECORDS_GENERATION + 4, NULL, NULL));
-	assert_int_equal(client_wait_closed(&c), WEIR_E_UNAVAILABLE); /* the server is behind, and will be there */
+	/* The server is behind and will catch up. */
+	assert_int_equal(client_wait_closed(&c), WEIR_E_UNAVAILABLE);
 	assert_non_null(strstr(c.text, "generation 7"));
 	client_reopen(&c, RPC_PUSH_STREAM);
 	client_send(&c, record_writer_finish(w, (const uint8_t *)"another-job-uuid", RECORDS_GENERATION, NULL, NULL));
@@ -295,10 +300,12 @@ static void misdirected_records_are_refused_one_by_one(void **state)
 	record_writer_destroy(w);
 	client_wait(&c, 5);
 	assert_int_equal(client_answer(&c, 1, 0xffff)->record.status, WEIR_E_MOVED);
-	assert_int_equal(client_answer(&c, 1, 0xffff)->record.scan_reply.cursor, 0); /* which has it */
+	/* The server that has it. */
+	assert_int_equal(client_answer(&c, 1, 0xffff)->record.scan_reply.cursor, 0);
 	assert_non_null(strstr((const char *)client_answer(&c, 1, 0xffff)->data, "partition 2 is not on server 1"));
 	assert_int_equal(client_answer(&c, 2, 0xffff)->record.status, WEIR_OK);
-	assert_int_equal(client_answer(&c, 3, 0xffff)->record.status, WEIR_E_NOT_FOUND); /* the key lives elsewhere */
+	/* The key belongs to another partition. */
+	assert_int_equal(client_answer(&c, 3, 0xffff)->record.status, WEIR_E_NOT_FOUND);
 	assert_int_equal(client_answer(&c, 4, 0xffff)->record.status, WEIR_E_INVALID);
 	assert_int_equal(client_answer(&c, 5, 0xffff)->record.status, WEIR_E_INVALID);
 	end(&k, &c);
@@ -394,7 +401,7 @@ static void a_sync_pull_waits_for_its_step(uint32_t executors)
 	memcpy(&value, client_answer(&pull, 2, 5)->data, sizeof value);
 	assert_true(value == 3);
 	q.request_id = 4;
-	q.pull.step_least = 2; /* nobody closes it */
+	q.pull.step_least = 2; /* no close for it follows */
 	client_send(&pull, cluster_frame(&q, CLUSTER_SYNC, key, 0, false));
 	client_wait(&pull, 2);
 	assert_int_equal(client_answer(&pull, 4, 5)->record.status, WEIR_E_NOT_CURRENT);
@@ -415,7 +422,7 @@ static void a_sync_pull_waits_on_another_executor(void **state)
 	a_sync_pull_waits_for_its_step(4);
 }
 
-/* --- Partitions that are elsewhere */
+/* --- Partitions on other servers */
 
 static void step_down(void *partition)
 {
@@ -430,7 +437,7 @@ static void assert_moved(const struct answer *a, uint32_t server, uint64_t epoch
 	assert_int_equal(a->record.moved.revision, revision);
 }
 
-/* Whoever waits and whoever comes is told where it is, as far as that is known. */
+/* Waiting and new requests are answered with the partition's new server, if known. */
 static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 {
 	struct cluster k;
@@ -447,7 +454,8 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	client_wait(&push, 1);
 	rpc_loop_post(server_executor(s, 5)->loop, step_down, s->partitions[5]);
 	client_wait(&pull, 1);
-	assert_moved(client_answer(&pull, 1, 5), WEIR_SERVER_NONE, 0, 1); /* it does not know where */
+	/* The new server is not known. */
+	assert_moved(client_answer(&pull, 1, 5), WEIR_SERVER_NONE, 0, 1);
 	partition_map_set(s->map, 5, (struct partition_place){.server = 0, .epoch = 7});
 	partition_map_advance(s->map, 33);
 	parked.request_id = 3;
@@ -455,7 +463,7 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
 	client_wait(&pull, 2);
 	assert_moved(client_answer(&pull, 3, 5), 0, 7, 33);
-	r.request_id = 4; /* even one that was applied: the new primary says so */
+	r.request_id = 4; /* even an applied push, because only the new primary may reply */
 	client_send(&push, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 5, 0), 1, true));
 	client_wait(&push, 2);
 	assert_moved(client_answer(&push, 4, 5), 0, 7, 33);
@@ -471,7 +479,7 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	record_writer_destroy(w);
 	client_wait(&push, 2 + 1 + 4 + 1);
 	assert_moved(client_answer(&push, 5, 5), 0, 7, 33);
-	for (uint32_t p = 1; p < CLUSTER_PARTITIONS; p += 2) /* all that are here: the others are not spoken of */
+	for (uint32_t p = 1; p < CLUSTER_PARTITIONS; p += 2) /* all partitions of this server */
 		if (p != 5)
 			assert_int_equal(client_answer(&push, 6, p)->record.status, WEIR_OK);
 	assert_int_equal(client_answer(&push, 7, 0xffff)->record.status, WEIR_OK);
@@ -503,7 +511,7 @@ static void a_partition_that_has_moved_is_not_scanned(void **state)
 	weir_error err = {0};
 	q.job = &job;
 	q.table = CLUSTER_ASYNC;
-	q.partition = 2; /* of the other server */
+	q.partition = 2; /* on the other server */
 	assert_int_equal(client_call(&c, RPC_SCAN, &q.base, NULL, NULL, &err), WEIR_E_MOVED);
 	q.partition = CLUSTER_PARTITIONS;
 	assert_int_equal(client_call(&c, RPC_SCAN, &q.base, NULL, NULL, &err), WEIR_E_NOT_FOUND);
@@ -540,7 +548,7 @@ static void every_server_tells_where_partitions_are(void **state)
 	end(&k, &c);
 }
 
-/* Of one partition an older epoch is not believed; of all of them, the map is as new as it was said to be. */
+/* An older epoch of a partition is ignored. The map as a whole is as new as its latest report. */
 static void a_servers_map_does_not_go_back(void **state)
 {
 	(void)state;
@@ -565,7 +573,7 @@ static void a_servers_map_does_not_go_back(void **state)
 static void a_client_that_does_not_read_gets_everything_later(void **state)
 {
 	(void)state;
-	enum { PULLS = 200 }; /* of 2 chunks, 512 KiB each: 100 MiB */
+	enum { PULLS = 200 }; /* of 2 chunks, 512 KiB each: 100 MiB in all */
 	struct cluster k;
 	struct client c;
 	begin(&k, &c, 1, 1, RPC_PULL_STREAM);
@@ -685,7 +693,8 @@ static void unary_calls_do_what_streams_do(void **state)
 	end(&k, &c);
 }
 
-/* The status of a server, asked until the call comes in on a loop that runs. NULL: none does. */
+/* The status of a server. Repeats the call until it arrives on a loop that runs. NULL: no loop
+ * runs. */
 static ProtobufCMessage *status_over_some_loop(struct cluster *k)
 {
 	enum { CALLS = 4, ANSWER_MS = 500 };
@@ -704,7 +713,7 @@ static ProtobufCMessage *status_over_some_loop(struct cluster *k)
 	return m;
 }
 
-/* With one copy of everything, too, where no heart beats. */
+/* Also with single copies, which send no heartbeats. */
 static void while_a_thread_hangs_the_status_says_so(void **state)
 {
 	(void)state;
@@ -787,7 +796,8 @@ static void a_drained_server_ends_its_streams(void **state)
 	struct cluster k;
 	struct client c;
 	begin(&k, &c, 1, 2, RPC_PUSH_STREAM);
-	Weir__V1__StatusRequest nothing = WEIR__V1__STATUS_REQUEST__INIT; /* a health check has an empty body too */
+	/* A health check has an empty body, too. */
+	Weir__V1__StatusRequest nothing = WEIR__V1__STATUS_REQUEST__INIT;
 	ProtobufCMessage *m;
 	weir_error err = {0};
 	assert_int_equal(

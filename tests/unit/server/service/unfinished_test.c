@@ -1,4 +1,5 @@
-/* A server that starts on a folder in which a partition's snapshot was not finished: that partition is a new one, the others are as they were. */
+/* A server starts on a folder with the unfinished snapshot of one partition. That partition starts
+ * anew, the others keep their data. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,7 +94,7 @@ static void expect(struct world *w, float others, float unfinished)
 		assert_true(pull(w, p) == (p == UNFINISHED ? unfinished : others));
 }
 
-/* As a server leaves it that has died while it received one. */
+/* Leaves the folder of a server that died while it received a snapshot. */
 static void begin_snapshot(const struct world *w)
 {
 	char path[FOLDER_BYTES + 8];
@@ -115,7 +116,7 @@ static void an_unfinished_partition_begins_anew(void **state)
 	cluster_register(&w.push);
 	push_all(&w, 0);
 	push_all(&w, 1);
-	stop(&w); /* all of it is flushed */
+	stop(&w); /* flushes everything */
 	start(&w);
 	expect(&w, 2, 2);
 	push_all(&w, 2);

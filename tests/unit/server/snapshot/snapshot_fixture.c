@@ -23,9 +23,9 @@ uint32_t below(struct world *w, uint32_t n)
 
 /* --- Load on the primary */
 
-struct ticket { /* a record whose reply has not come */
+struct ticket { /* A record without a reply yet. */
 	struct built built;
-	bool *replied; /* NULL: nobody waits for that */
+	bool *replied; /* NULL: no code waits for it */
 };
 
 static void on_reply(void *arg, const struct partition_reply *reply)
@@ -38,7 +38,7 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	free(t);
 }
 
-/* Until it is an entry, which is then applied; or is answered. */
+/* Waits until the record is an entry, or has its reply. */
 static void submit(struct world *w, struct built built)
 {
 	struct partition *p = w->a.p;
@@ -148,7 +148,7 @@ static void on_pull_ready(void *arg, weir_status status)
 	*(bool *)arg = true;
 }
 
-/* The row is in memory, or stored nowhere. */
+/* Waits until the row is in memory, or is not stored. */
 static void fetch_row(struct world *w, struct partition *p, uint16_t table, uint64_t key)
 {
 	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1, .keys = &key};
@@ -181,7 +181,7 @@ void assert_equal_to_twin(struct world *w, struct partition *p)
 	partition_destroy(twin);
 }
 
-/* --- The snapshot's two ends */
+/* --- Sender and receiver */
 
 static void note_end(struct world *w, bool *ended, weir_status *as, weir_status status, const char *text)
 {
@@ -375,7 +375,7 @@ void end_receiver_well(struct world *w)
 	assert_equal_to_twin(w, w->b.p);
 }
 
-/* Time goes on with the load, and who is silent for long is given up. */
+/* Time passes with the load. A peer that stays silent is given up. */
 static void be_heard(struct world *w)
 {
 	snapshot_send_received(w->sender, w->session, snapshot_receiver_received(w->receiver));
@@ -390,7 +390,8 @@ static void take_frame(struct world *w)
 	be_heard(w);
 }
 
-/* It is asked whether its log has become durable, and lets the sender know that it is there. Then it waits for its disk. */
+/* Lets the receiver check whether its log is durable and show the sender that it lives. Then waits
+ * for the disk. */
 static void tick_receiver(struct world *w)
 {
 	snapshot_receiver_durable(w->receiver);
@@ -446,7 +447,7 @@ void replay_tail(struct world *w, uint64_t last)
 	for (uint64_t i = to->ops->last(to) + 1; i <= last; i++) {
 		weir_error err = {0};
 		const struct log_entry *e = from->ops->get(from, i);
-		assert_non_null(e); /* kept for the learner */
+		assert_non_null(e); /* the primary keeps it for the learner */
 		CHECK_OK(to->ops->append(to, e, &err), err);
 		partition_commit_to(w->b.p, i);
 		while (partition_applied(w->b.p) < i)

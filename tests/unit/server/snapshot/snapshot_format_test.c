@@ -1,4 +1,4 @@
-/* Snapshots as bytes: as they are drawn, and what a reader does not let through. */
+/* Snapshots as bytes: golden bytes, and frames that the reader refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ static void init(struct snapshot_reader *r)
 	assert_int_equal(snapshot_reader_init(r, small_uuid, SMALL_GENERATION, SMALL_PARTITION, SMALL_PARTITIONS), WEIR_OK);
 }
 
-/* Frames in the order of `places`; the status of the last, those before are let through. */
+/* Reads frames in the order of `places`. All but the last must be accepted. Returns the status of
+ * the last. */
 static weir_status read_in_order(struct message *const *frames, const uint32_t *places, uint32_t n, weir_error *err)
 {
 	struct snapshot_reader r;
@@ -95,7 +96,7 @@ static void what_was_written_is_read(void **state)
 	release(frames, SMALL_FRAMES);
 }
 
-/* Two frames whose own checksums are right, but which were not sent. */
+/* Two frames have valid checksums, but other content than was sent. */
 static void the_end_knows_what_was_sent(void **state)
 {
 	(void)state;
@@ -124,20 +125,29 @@ static struct message *renumbered(const struct message *m, uint64_t number)
 	return snapshot_make(&f, bytes, n);
 }
 
-/* Numbers that follow each other do not make up for kinds that do not. */
+/* Consecutive numbers do not make up for a wrong order of kinds. */
 static void kinds_come_in_order(void **state)
 {
 	(void)state;
 	static const uint32_t wrong[][SMALL_FRAMES] = {
-	    {SMALL_TABLE},                                                                       /* no BEGIN */
-	    {SMALL_BEGIN, SMALL_BEGIN},                                                          /* two */
-	    {SMALL_BEGIN, SMALL_STATE},                                                          /* no TABLE */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_TABLE},                                             /* more than announced */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE},                                /* more bytes than announced */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_ROWS},                                 /* fewer */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ENTRY, SMALL_ROWS},  /* rows behind entries */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ENTRY, SMALL_ENTRY}, /* more than announced */
-	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ROWS, SMALL_STUBS, SMALL_END}, /* no ENTRY */
+	    /* No BEGIN. */
+	    {SMALL_TABLE},
+	    /* Two BEGIN. */
+	    {SMALL_BEGIN, SMALL_BEGIN},
+	    /* No TABLE. */
+	    {SMALL_BEGIN, SMALL_STATE},
+	    /* More tables than announced. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_TABLE},
+	    /* More bytes than announced. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE},
+	    /* Fewer bytes than announced. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_ROWS},
+	    /* Rows behind entries. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ENTRY, SMALL_ROWS},
+	    /* More entries than announced. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ENTRY, SMALL_ENTRY},
+	    /* No ENTRY. */
+	    {SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ROWS, SMALL_STUBS, SMALL_END},
 	};
 	static const uint32_t counts[] = {1, 2, 2, 3, 4, 4, 6, 6, 7};
 	struct message *frames[SMALL_FRAMES];

@@ -1,4 +1,4 @@
-/* A small snapshot, the same every time: two rows, a stub, and an entry that a step waits for. */
+/* A fixed small snapshot: two rows, a stub, and an entry that a step waits for. */
 #ifndef TEST_SNAPSHOT_FRAMES_H
 #define TEST_SNAPSHOT_FRAMES_H
 
@@ -11,8 +11,8 @@ enum { SMALL_BEGIN, SMALL_TABLE, SMALL_STATE, SMALL_STATE_REST, SMALL_ROWS, SMAL
 #define SMALL_SESSION    77u
 extern const uint8_t small_uuid[16];
 
-void small_frames(struct message *out[SMALL_FRAMES]); /* the caller's */
-/* A copy with the byte at `at` of its payload changed, and its checksum made right again. */
+void small_frames(struct message *out[SMALL_FRAMES]); /* owned by the caller */
+/* Copies m, changes the byte at `at` of its payload, and repairs its checksum. */
 struct message *small_changed(const struct message *m, size_t at);
 
 #endif

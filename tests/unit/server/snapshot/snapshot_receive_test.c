@@ -1,4 +1,5 @@
-/* What the receiver of a snapshot refuses: flipped bits, the wrong frames, what is not for it or comes too late. */
+/* The frames that the receiver of a snapshot refuses: flipped bits, wrong frames, frames for
+ * another receiver, frames that come too late. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static void take(struct world *w, struct message *frame)
 	snapshot_receiver_take(w->receiver, cursor_at(frame));
 }
 
-/* Gives n frames to a new learner in memory, which has not ended before the last; how it ended. */
+/* Gives n frames to a new learner in memory. It must not end before the last. Returns how it
+ * ended. */
 static weir_status feed(struct world *w, struct message *const *frames, uint32_t n)
 {
 	begin_receiver(w);
@@ -62,7 +64,7 @@ static void a_flipped_bit_is_refused(void **state)
 	world_destroy(w);
 }
 
-/* With frame number `in_place` in the place of number i. */
+/* Gives frame number `in_place` in the place of number i. */
 static void refuse_frame(struct world *w, uint32_t i, uint32_t in_place)
 {
 	struct message *wrong[FRAMES_MAX];
@@ -77,15 +79,15 @@ static void frames_come_in_order(void **state)
 	(void)state;
 	struct world *w = record(42, 150);
 	for (uint32_t i = 0; i < w->recorded_count; i++) {
-		if (i + 1 < w->recorded_count) /* one is left out */
+		if (i + 1 < w->recorded_count) /* a frame is missing */
 			refuse_frame(w, i, i + 1);
-		if (i > 0) /* one comes twice */
+		if (i > 0) /* a frame comes twice */
 			refuse_frame(w, i, i - 1);
 	}
 	world_destroy(w);
 }
 
-/* The first frame, by a learner of other options. */
+/* Gives the first frame to a learner with other options. */
 static void refuse_first(struct world *w, const struct snapshot_receiver_options *o, weir_status status, const char *says)
 {
 	create_receiver(w, o);
@@ -139,7 +141,7 @@ static void another_schema_is_refused(void **state)
 	world_destroy(w);
 }
 
-/* What is of no use any more when all of it has come replaces nothing. */
+/* A complete but stale snapshot replaces nothing. */
 static void a_snapshot_may_come_too_late(void **state)
 {
 	(void)state;
@@ -165,7 +167,7 @@ static void leave_after_end(void *arg, uint64_t next)
 	w->receiver = NULL;
 }
 
-/* Who destroys a receiver hears of it no more, but what it has installed is there. */
+/* A destroyed receiver calls no more, but the partition that it installed stays. */
 static void a_receiver_may_be_destroyed_by_whom_it_calls(void **state)
 {
 	(void)state;

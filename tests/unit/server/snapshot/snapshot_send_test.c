@@ -1,4 +1,5 @@
-/* The sender of snapshots: connections cut at every frame, who hangs up, who steps down, the pace; and with a thread of its own. */
+/* The sender of snapshots: connections cut at every frame, receivers that hang up, primaries that
+ * step down, the pace, and a sender with its own thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ static void a_connection_may_be_cut_at_every_frame(void **state)
 	world_destroy(w);
 }
 
-/* What is kept can be asked for again, and nothing else; a second connection takes over from the first. */
+/* The sender repeats only the frames that it keeps. A second connection takes over from the
+ * first. */
 static void only_frames_that_are_kept_are_sent_again(void **state)
 {
 	(void)state;
@@ -71,7 +73,7 @@ static void a_sender_that_hears_nothing_gives_up(void **state)
 	turn(w);
 	cut_connection(w);
 	w->now_ns += (int64_t)(WEIR_SNAPSHOT_PATIENCE_MS - 1) * 1000000;
-	attach_well(w); /* just in time, and heard again */
+	attach_well(w); /* just in time: the sender hears the receiver again */
 	w->now_ns += (int64_t)(WEIR_SNAPSHOT_PATIENCE_MS - 1) * 1000000;
 	turn(w);
 	assert_false(w->send_ended);
@@ -98,7 +100,7 @@ static void who_steps_down_sends_no_more(void **state)
 	assert_int_equal(w->sink_status, WEIR_E_CANCELLED);
 	CHECK_CONTAINS(w->text, "another server is its primary");
 	end_receiver(w);
-	begin_session(w); /* the store can begin another at once */
+	begin_session(w); /* the store can begin another snapshot at once */
 	begin_receiver(w);
 	drop_frames(w);
 	attach_well(w);
@@ -127,7 +129,7 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 	world_destroy(w);
 }
 
-/* --- Who hangs up */
+/* --- Receivers that hang up */
 
 static void who_has_hung_up_is_told_no_more(void **state)
 {
@@ -137,7 +139,7 @@ static void who_has_hung_up_is_told_no_more(void **state)
 	begin_sending(w);
 	turn(w);
 	snapshot_send_abort(w->sender, 0, "another server is its primary");
-	cut_connection(w); /* before the session has ended */
+	cut_connection(w); /* before the session ends */
 	turn_until_send_ends(w);
 	assert_false(w->sink_ended);
 	world_destroy(w);
@@ -165,7 +167,7 @@ static void who_has_all_may_hang_up(void **state)
 
 /* --- The pace */
 
-/* No more is on its way, or kept, than the window has room for. */
+/* Frames in flight and kept frames never exceed the window. */
 static void who_acknowledges_nothing_gets_a_window(void **state)
 {
 	(void)state;
@@ -212,7 +214,7 @@ static void the_pace_is_kept(void **state)
 	world_destroy(w);
 }
 
-/* One of several learners, that only counts. */
+/* One of several learners. It only counts. */
 struct counting {
 	uint64_t session, frames, bytes;
 	bool ended;
@@ -297,11 +299,11 @@ static void sessions_share_the_pace(void **state)
 	world_destroy(w);
 }
 
-/* --- With a thread of its own */
+/* --- A sender with its own thread */
 
 struct posted {
 	struct world *w;
-	struct message *frame; /* NULL: the sink's end */
+	struct message *frame; /* NULL: the end of the stream */
 };
 
 static void arrive(void *arg)
@@ -334,7 +336,8 @@ static void post_sink_end(void *arg, weir_status status, const char *text)
 	post_arrival(arg, NULL);
 }
 
-/* The sender's thread against the partition's, which goes on; sometimes it steps down, or the server stops. */
+/* The sender's thread runs beside the partition's. At times the primary steps down, or the server
+ * stops. */
 static void a_sender_has_a_thread(void **state)
 {
 	(void)state;
@@ -364,7 +367,7 @@ static void a_sender_has_a_thread(void **state)
 		} else {
 			end_receiver(w);
 		}
-		snapshot_sender_close(w->sender); /* which has no steps */
+		snapshot_sender_close(w->sender); /* this sender has no steps */
 		snapshot_sender_destroy(w->sender);
 		w->sender = NULL;
 		world_destroy(w);

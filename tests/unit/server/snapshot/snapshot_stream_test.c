@@ -1,4 +1,5 @@
-/* A snapshot over streams, whose connections break again and again; and streams that ask for what is not there. */
+/* A snapshot over streams whose connections break again and again. Streams that ask for unknown
+ * sessions. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -11,14 +12,14 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/records.h"
 
-#define CHUNKS     40u /* 10 MiB: more than a window */
+#define CHUNKS     40u /* 10 MiB, more than a window */
 #define CHUNK_TICK 10u /* ms */
 
 enum { TABLE = 1 };
 
 struct world {
 	struct rpc *rpc;
-	struct rpc_loop *loops[2]; /* the primary's, the learner's */
+	struct rpc_loop *loops[2]; /* the primary's and the learner's */
 	struct rpc_server *server;
 	struct rpc_channel *channel;
 	struct partition *from, *into;
@@ -28,14 +29,16 @@ struct world {
 	uint64_t session;
 	struct snapshot_receiver *receiver;
 	struct snapshot_fetch *fetch;
-	struct rpc_stream *stream;    /* the primary's loop: the last one opened */
-	_Atomic uint32_t streams;     /* opened ever */
-	uint32_t cut_streams;         /* the learner's loop: as many when the last one was cut off */
-	uint64_t cut_every, cut_last; /* the same: frames */
+	struct rpc_stream *stream;    /* the last one opened; of the primary's loop */
+	_Atomic uint32_t streams;     /* opened in all */
+	uint32_t cut_streams;         /* number of streams at the last cut; of the learner's loop */
+	uint64_t cut_every, cut_last; /* number of frames; of the learner's loop */
 	bool falls_silent,
-	    is_silent;            /* the same: says nothing before it is cut off, which takes longer than the primary's patience */
+	    /* Of the learner's loop. It says nothing before the cut, for longer than the primary's
+	     * patience. */
+	    is_silent;
 	struct clock clock;       /* the learner's */
-	_Atomic int64_t ahead_ns; /* of the system's */
+	_Atomic int64_t ahead_ns; /* ahead of the system's clock */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by lock. */
@@ -52,7 +55,7 @@ static int64_t learner_now_ns(const struct clock *c)
 }
 static const struct clock_ops learner_clock = {.monotonic_ns = learner_now_ns, .wall_ns = learner_now_ns};
 
-/* --- Things done on a loop, and waited for */
+/* --- Work on a loop that the test waits for */
 
 struct errand {
 	struct world *w;
@@ -202,7 +205,7 @@ static void on_progress(void *arg, uint64_t next)
 		snapshot_fetch_tick(w->fetch);
 }
 
-/* The primary is told so until it has ended: the stream may be cut off just now. */
+/* Reports to the primary until it has ended, because the stream may just be cut. */
 static void on_received(void *arg, weir_status status, const char *text)
 {
 	struct world *w = arg;
@@ -261,7 +264,7 @@ static void end_learner(struct world *w)
 	snapshot_receiver_destroy(w->receiver);
 }
 
-/* window_bytes: 0: as it is by default. */
+/* window_bytes 0: the default. */
 static void open_world_with(struct world *w, size_t window_bytes)
 {
 	static const struct rpc_service handlers = {.stream_open = on_open};
@@ -324,12 +327,13 @@ static void close_world(struct world *w)
 	free(w);
 }
 
-/* Cut off after each cut_every frames; 0: never. */
+/* Cuts the stream after each cut_every frames. 0: never. */
 static void send_all(uint64_t cut_every, bool falls_silent, uint32_t streams_least)
 {
 	struct world *w = malloc(sizeof *w);
 	static float row[WEIR_CHUNK];
-	open_world_with(w, falls_silent ? 1 : 0); /* one frame at a time: then nothing comes while it is silent */
+	/* One frame at a time, so that no frame comes during the silence. */
+	open_world_with(w, falls_silent ? 1 : 0);
 	w->cut_every = cut_every;
 	w->falls_silent = falls_silent;
 	run_on(w, 1, begin_learner);
@@ -357,7 +361,8 @@ static void it_goes_on_over_other_streams(void **state)
 	send_all(3, false, 3);
 }
 
-/* Whoever was connected until now has not been lost for long, however little there was to say. */
+/* The learner was connected until now, so it has not been lost for long, although it sent
+ * nothing. */
 static void it_goes_on_after_a_silence(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* A partition under load, sent to another server: equal at the snapshot's entry, and with the log's entries behind it equal again; also of learners that crash at
- * every frame, and of replicas that begin anew. */
+/* A snapshot of a partition under load to another server. The copies are equal at the snapshot's
+ * entry, and again after the log's entries behind it. Learners crash at every frame. Replicas start
+ * over. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void restart_learner(struct world *w, enum faulty_crash how, uint64_t see
 	node_start(&w->b);
 }
 
-/* What the learner has, with the power cut now. */
+/* Checks the learner's data after a power cut at this moment. */
 static void assert_survives(struct world *w, uint64_t seed)
 {
 	const uint64_t last = partition_applied(w->b.p);
@@ -24,13 +25,14 @@ static void assert_survives(struct world *w, uint64_t seed)
 	assert_equal_to_twin(w, w->b.p);
 }
 
-/* --- Equal */
+/* --- Equality */
 
 static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
 	struct world *w = world_create(seed, a_pool, b_pool);
 	steps(w, 150 + below(w, 100));
-	struct partition_pin tail = {.first = partition_applied(w->a.p) + 1}; /* as the driver has it for its peers */
+	/* As the driver pins it for its peers. */
+	struct partition_pin tail = {.first = partition_applied(w->a.p) + 1};
 	open_sender(w, 0);
 	const uint64_t at = partition_applied(w->a.p);
 	begin_both(w);
@@ -52,7 +54,7 @@ static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 	assert_int_equal(partition_applied(w->b.p), partition_applied(w->a.p));
 	assert_equal_to_twin(w, w->b.p);
 	assert_equal_to_twin(w, w->a.p);
-	if (b_pool) { /* and it survives */
+	if (b_pool) { /* and it survives a crash */
 		weir_error err = {0};
 		CHECK_OK(journal_wait(w->b.journal, &err), err);
 		assert_survives(w, seed);
@@ -68,7 +70,8 @@ static void a_learner_is_equal(void **state)
 		send_under_load(seed, POOL_BYTES, POOL_BYTES);
 }
 
-/* The entries that an open step waits for are sent, with what lies between them: the first of an epoch has no message. */
+/* A snapshot includes the entries that an open step waits for, and all entries between them. The
+ * first entry of an epoch has no message. */
 static void an_epoch_may_begin_within_an_open_step(void **state)
 {
 	(void)state;
@@ -90,7 +93,7 @@ static void places_may_differ(void **state)
 	send_under_load(13, POOL_BYTES, 0);
 }
 
-/* Of rows that may be ahead of what is applied, the entries come too. */
+/* Rows may be ahead of the applied index, so the snapshot includes the log's entries. */
 static void what_the_log_has_comes_along(void **state)
 {
 	(void)state;
@@ -129,7 +132,8 @@ static void what_the_log_has_comes_along(void **state)
 
 /* --- Crashes of the learner */
 
-/* In the middle of a snapshot, which ends with it; then it starts again. */
+/* Crashes the learner in the middle of a snapshot and ends the snapshot. Then the learner starts
+ * again. */
 static void crash_learner(struct world *w, enum faulty_crash how, uint64_t seed)
 {
 	end_receiver(w);
@@ -139,7 +143,7 @@ static void crash_learner(struct world *w, enum faulty_crash how, uint64_t seed)
 	node_start(&w->b);
 }
 
-/* When `frames` have been taken, or while the last steps are under way. True: the snapshot was over before. */
+/* Crashes after `frames` frames, or during the last steps. True: the snapshot ended before. */
 static bool crash_at(struct world *w, uint64_t frames)
 {
 	open_sender(w, 0);
@@ -168,7 +172,7 @@ static void a_learner_that_crashes_begins_again(void **state)
 		crashes++;
 		if (was_over)
 			break;
-		if (frames % 3 == 0) { /* it has something again to lose */
+		if (frames % 3 == 0) { /* gives it data to lose */
 			send_whole(w);
 			assert_equal_to_twin(w, w->b.p);
 		}
@@ -190,7 +194,8 @@ static void power_cut_in_the_last_steps(void **state)
 		begin_both(w);
 		while (!w->frames_count || snapshot_receiver_next(w->receiver) < 8)
 			turn(w);
-		CHECK_OK(cold_flush(w->b.cold, &err), err); /* what was written until then will be found */
+		/* A restart will find everything written so far. */
+		CHECK_OK(cold_flush(w->b.cold, &err), err);
 		while (!w->receive_ended && snapshot_receiver_next(w->receiver) < w->frames_count)
 			turn(w);
 		for (uint32_t i = 0; i < waits && !w->receive_ended; i++)
@@ -205,7 +210,7 @@ static void power_cut_in_the_last_steps(void **state)
 	world_destroy(w);
 }
 
-/* --- A replica that begins anew */
+/* --- A replica that starts over */
 
 static enum partition_reset_stage go_on(struct partition_reset *r, bool *done)
 {
@@ -217,7 +222,7 @@ static enum partition_reset_stage go_on(struct partition_reset *r, bool *done)
 	return r->stage;
 }
 
-/* Until it has come so far; false: to its end. */
+/* Runs up to a stage. False: to the end. */
 static bool reset_until(struct world *w, struct partition_reset *r, enum partition_reset_stage stage)
 {
 	bool done = false;
@@ -227,7 +232,7 @@ static bool reset_until(struct world *w, struct partition_reset *r, enum partiti
 	return !done;
 }
 
-/* As its learner does: the partition is the same, and so is its log. */
+/* As the learner does it: partition and log stay the same objects. */
 static void fill_in_place(struct world *w)
 {
 	open_sender(w, 0);
@@ -255,7 +260,7 @@ static void begin_anew(uint32_t b_pool)
 	struct partition_pin tail = {.first = partition_applied(w->b.p) + 1};
 	partition_pin(w->a.p, &tail);
 	steps(w, 40);
-	replay_tail(w, partition_applied(w->a.p)); /* rows that no flush has seen */
+	replay_tail(w, partition_applied(w->a.p)); /* rows that are not flushed */
 	partition_unpin(w->a.p, &tail);
 	assert_false(reset_until(w, &r, RESET_IDLE));
 	assert_int_equal(partition_applied(w->b.p), 0);
@@ -277,7 +282,7 @@ static void a_replica_begins_anew(void **state)
 	begin_anew(POOL_BYTES);
 }
 
-/* However far it has come, and whatever is behind that is lost: it has nothing. */
+/* A crash at any stage loses the entries written since, and the replica is empty. */
 static void a_crash_while_it_begins_anew(void **state)
 {
 	(void)state;
@@ -300,8 +305,8 @@ static void a_crash_while_it_begins_anew(void **state)
 	world_destroy(w);
 }
 
-/* Killed when it is empty, it is empty again, although its journal still has the entries from
- * before. */
+/* A replica that is killed when it is empty stays empty, although its journal still has the former
+ * entries. */
 static void what_a_reset_log_has_left_stays_void(void **state)
 {
 	(void)state;
@@ -310,7 +315,7 @@ static void what_a_reset_log_has_left_stays_void(void **state)
 	steps(w, 40);
 	struct partition_pin all = {.first = 1};
 	partition_pin(w->a.p, &all);
-	replay_tail(w, partition_applied(w->a.p)); /* from the log alone */
+	replay_tail(w, partition_applied(w->a.p)); /* only the log has them */
 	assert_int_equal(partition_applied(w->b.p), partition_applied(w->a.p));
 	faulty_disk_keep_removed(w->b.disk);
 	assert_false(reset_until(w, &r, RESET_IDLE));

@@ -1,4 +1,5 @@
-/* What lies below: rows and headers come back as written, damage is named and never served, a full disk is waited out. */
+/* Rows in RocksDB: rows and headers come back as written, damage is named and never served, a full
+ * disk only delays. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -100,7 +101,7 @@ static void rows_come_back_as_written(void **state)
 	folder_remove(folder);
 }
 
-/* As a restore does: rows of every table right behind the removal, in the same memtable. */
+/* As in a restore: rows of every table follow the removal at once, in the same memtable. */
 static void a_removed_partition_takes_rows_again(void **state)
 {
 	(void)state;
@@ -159,7 +160,7 @@ static void a_scan_is_in_order_and_a_snapshot_stays(void **state)
 	assert_int_equal(cold_scan_next(scan, &row, &err), WEIR_E_NOT_FOUND);
 	cold_scan_destroy(scan);
 	cold_snapshot_destroy(s);
-	CHECK_OK(cold_scan_create(&scan, c, NULL, 2, 0, &err), err); /* another table: none */
+	CHECK_OK(cold_scan_create(&scan, c, NULL, 2, 0, &err), err); /* another table has no rows */
 	assert_int_equal(cold_scan_next(scan, &row, &err), WEIR_E_NOT_FOUND);
 	cold_scan_destroy(scan);
 	cold_close(c);
@@ -216,7 +217,7 @@ static void flip(const char *path, long at)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* How reading everything goes; right or wrong, no wrong row may come. */
+/* Reads everything. Returns the first error. No wrong row may come. */
 static weir_status read_all(const char *folder, weir_error *err)
 {
 	const struct cold_options o = {.path = folder, .threads = 1};
@@ -264,7 +265,8 @@ static void a_flipped_bit_is_named_and_never_served(void **state)
 		}
 		flip(path, at);
 	}
-	assert_true(noticed > FLIPS * 8 / 10); /* the rest lay in what reading does not need */
+	/* The other bits are in parts that a read does not need. */
+	assert_true(noticed > FLIPS * 8 / 10);
 	assert_int_equal(read_all(folder, &err), WEIR_OK);
 	folder_remove(folder);
 }
@@ -280,7 +282,7 @@ static void count_done(struct cold_write *w)
 	last_status = w->status;
 }
 
-static bool private_mounts; /* of this process, before it had other threads */
+static bool private_mounts; /* this process has its own mounts, made before its first thread */
 
 static bool mount_small(const char *folder)
 {
@@ -297,7 +299,7 @@ static void fill_disk(const char *path)
 	fclose(f);
 }
 
-/* RocksDB does not survive a flush that finds no space: it must not be asked for one. */
+/* RocksDB does not survive a flush without space, so the writer must not ask for one. */
 static void what_was_written_before_the_disk_filled_is_not_flushed(void **state)
 {
 	(void)state;
@@ -368,8 +370,8 @@ static void a_full_disk_is_waited_out(void **state)
 	folder_remove(folder);
 }
 
-/* Flushes that were asked for together are one, behind all that was queued with them; so they
- * cost no file and no fsync each. */
+/* Flushes requested together are one flush, behind all writes queued with them. So they do not cost
+ * a file and an fsync each. */
 static void flushes_that_wait_together_are_one(void **state)
 {
 	(void)state;
@@ -399,10 +401,11 @@ static void flushes_that_wait_together_are_one(void **state)
 	assert_int_equal(last_status, WEIR_OK);
 	char newest[FOLDER_BYTES + 300];
 	table_file(folder, newest, sizeof newest);
-	assert_in_range(strtoul(strrchr(newest, '/') + 1, NULL, 10), 1, FLUSHES / 2); /* RocksDB numbers all files it makes */
+	/* RocksDB numbers all files that it creates. */
+	assert_in_range(strtoul(strrchr(newest, '/') + 1, NULL, 10), 1, FLUSHES / 2);
 	cold_writer_destroy(w);
 	cold_close(c);
-	c = open_at(folder); /* as after a crash: there is no log beside the files */
+	c = open_at(folder); /* as after a crash: the files have no log beside them */
 	for (uint32_t i = 0; i < FLUSHES; i++) {
 		uint8_t *bytes;
 		size_t n;

@@ -23,7 +23,7 @@ void row_file_folder_remove(struct row_file_folder *f)
 {
 	blob_close(f->store);
 	int status = rmdir(f->path);
-	assert(status == 0); /* every file was removed */
+	assert(status == 0); /* all files are removed */
 }
 
 weir_status row_file_read(void *arg, uint64_t offset, void *out, size_t bytes, size_t *got, weir_error *err)

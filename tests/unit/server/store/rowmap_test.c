@@ -22,7 +22,8 @@ static void random_changes_equal_an_array(void **state)
 	prng_seed(&r, 3);
 	rowmap_init(&m, NULL);
 	for (uint32_t i = 0; i < 2000000; i++) {
-		const uint64_t id = prng_below(&r, i < 1000000 ? IDS : IDS / 16), key = id << 40; /* low bits all equal */
+		/* All low bits are equal. */
+		const uint64_t id = prng_below(&r, i < 1000000 ? IDS : IDS / 16), key = id << 40;
 		assert_int_equal(find(&m, key), rows[id] - 1);
 		if (!rows[id]) {
 			assert_int_equal(rowmap_insert(&m, key, i), WEIR_OK);
@@ -51,7 +52,7 @@ static void memory_is_charged_to_the_pool(void **state)
 	struct rowmap m;
 	rowmap_init(&m, &pool);
 	assert_int_equal(find(&m, 7), ROWMAP_NONE);
-	assert_int_equal(memory_budget_used(&pool), 0); /* before the first key it takes nothing */
+	assert_int_equal(memory_budget_used(&pool), 0); /* no memory before the first key */
 	for (uint64_t key = 0; key < 10000; key++)
 		assert_int_equal(rowmap_insert(&m, key, key), WEIR_OK);
 	assert_true(memory_budget_used(&pool) >= 4 * ROWMAP_SEGMENT_BYTES);

@@ -1,5 +1,7 @@
-/* The store under a memory budget, over a real RocksDB, against a plain model: random records (pulls, pushes, counts of keys that have no row yet, removals), evictions, fetches, flushes and
- * snapshots, by seed. The model is an array of rows; whatever leaves memory and comes back must be equal to it. */
+/* The store under a memory budget, over a real RocksDB, against a model. Random records (pulls,
+ * pushes, counts of keys without a row, removals), evictions, fetches, flushes and snapshots follow
+ * from a seed. The model is an array of rows. Rows that leave memory and come back must equal
+ * it. */
 #include <stdlib.h>
 
 #include "common/base/prng.h"
@@ -15,8 +17,8 @@
 #define WIDTH       5u
 #define FLOATS      (2 * WIDTH) /* value and Adagrad's accumulator */
 #define RECORD_MAX  32u
-#define BUDGET_ROWS 300u /* of both tables */
-#define ROW_BYTES   97u  /* 64 of value and slots, tail, flags */
+#define BUDGET_ROWS 300u /* of both tables together */
+#define ROW_BYTES   97u  /* 64 for value and slots, then tail and flags */
 #define STUB_BYTES  33u
 #define STEPS       250u
 #define SEEDS       200u
@@ -24,7 +26,7 @@
 static const weir_init_segment normal = {.elements = WIDTH, .kind = WEIR_INIT_NORMAL, .a = 0.5f};
 
 struct model_row {
-	bool stored, stub; /* stub: its row is the initial one */
+	bool stored, stub; /* stub: the row has its initial value */
 	struct row_meta meta;
 	float row[FLOATS];
 };
@@ -40,9 +42,8 @@ struct record {
 	uint64_t ticket;
 };
 
-/* A snapshot. */
 struct view {
-	struct store_snapshot *snapshot; /* NULL: none is in progress */
+	struct store_snapshot *snapshot; /* NULL: no snapshot is in progress */
 	uint64_t floor;
 	struct cold_snapshot *below;
 	model expected, emitted;
@@ -64,15 +65,16 @@ struct world {
 	uint64_t index, durable; /* of the log */
 	/* A flush. */
 	struct cold_write header;
-	uint64_t header_index, header_at; /* what the header says; that of the last one in RocksDB */
+	/* Index in the header; the same for the last header in RocksDB. */
+	uint64_t header_index, header_at;
 	bool flushing;
 	struct view views[STORE_SNAPSHOTS_MAX];
-	/* A scan of table 0: rows stored since its first page, and rows met. */
-	struct prng scan_prng; /* its own: what else happens does not depend on it */
+	/* A scan of table 0: rows stored since its first page, and rows found. */
+	struct prng scan_prng; /* its own, so that other operations do not depend on it */
 	bool scanning, kept[KEYS], met[KEYS];
 	struct store_place place;
 	weir_status failed;
-	uint32_t asked; /* times that the writer has asked whether the server stops */
+	uint32_t asked; /* calls of the writer's stop callback */
 };
 
 static uint64_t key_of(uint64_t id)
@@ -169,12 +171,12 @@ static void remove_rows(struct world *w, const struct record *r)
 		keys[i] = key_of(r->ids[i]);
 		model_initial(r->table, r->ids[i], &w->rows[r->table][r->ids[i]]);
 		if (r->table == 0)
-			w->kept[r->ids[i]] = w->met[r->ids[i]] = false; /* another row, if it comes again */
+			w->kept[r->ids[i]] = w->met[r->ids[i]] = false; /* a later row is a new one */
 	}
 	assert_int_equal(store_remove(w->tables[r->table], keys, r->count, w->index), WEIR_OK);
 }
 
-/* False: it waits. */
+/* False: the record waits. */
 static bool try_record(struct world *w, struct record *r)
 {
 	uint64_t keys[RECORD_MAX];
@@ -241,12 +243,12 @@ static void random_record(struct world *w)
 	uint64_t id = prng_below(&w->prng, KEYS);
 	for (size_t i = 0; i < n; i++) {
 		id += 1 + (prng_below(&w->prng, 2) ? 0 : prng_below(&w->prng, KEYS / RECORD_MAX - 1));
-		r->ids[r->count++] = id % KEYS; /* a walk of less than KEYS: distinct */
+		r->ids[r->count++] = id % KEYS; /* a walk shorter than KEYS gives distinct ids */
 	}
 	submit(w, r);
 }
 
-/* --- What is in RocksDB */
+/* --- Rows in RocksDB */
 
 static void check_below(struct world *w)
 {
@@ -292,7 +294,7 @@ static void begin_flush(struct world *w)
 
 static uint64_t id_of(uint64_t key)
 {
-	return key * 0xf1de83e19937733dull; /* the inverse of key_of's factor */
+	return key * 0xf1de83e19937733dull; /* the inverse of the factor in key_of */
 }
 
 static void take(struct view *v, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count)
@@ -330,7 +332,7 @@ static void begin_snapshot(struct world *w, struct view *v, const struct store_s
 	assert_int_equal(store_snapshot_begin(&v->snapshot, w->store, o, &v->below, NULL), WEIR_OK);
 }
 
-/* Another one, of those that can be in progress at once. */
+/* Begins another snapshot, if fewer than the maximum are in progress. */
 static void begin_any_snapshot(struct world *w)
 {
 	struct view *v = w->views;
@@ -349,7 +351,7 @@ static void begin_any_snapshot(struct world *w)
 	assert_null(below);
 }
 
-/* Adds what the view of RocksDB has and compares the whole with the model as it was. */
+/* Adds the rows in the view of RocksDB, and compares everything with the model at that time. */
 static void check_snapshot(struct world *w, struct view *v)
 {
 	struct cold_scan *scan;
@@ -435,7 +437,7 @@ static void go_on_scan(struct world *w)
 		check_scan(w);
 }
 
-/* --- Life */
+/* --- Start and stop */
 
 static bool stops_at_the_third_time(void *arg)
 {
@@ -452,7 +454,7 @@ static void services_start(struct world *w, bool full)
 	assert_non_null(w->fetch = cold_fetch_create(w->cold, 1, NULL));
 }
 
-/* Its memory comes with the first key, and is not part of the budget here. */
+/* The index gets memory with its first key. The budget here does not include it. */
 static void begin_index(struct store_table *t)
 {
 	assert_int_equal(rowmap_insert(&t->map, 0, 0), WEIR_OK);
@@ -539,7 +541,8 @@ static void check_budget(const struct world *w)
 	uint64_t bytes = 0;
 	for (uint32_t t = 0; t < TABLES; t++)
 		bytes += store_table_rows(w->tables[t]) * ROW_BYTES + store_table_stubs(w->tables[t]) * STUB_BYTES;
-	/* Beyond it: one record's new rows, what is on its way, segments of the maps, and the few stubs that each table may always have. */
+	/* Beyond the budget: new rows of one record, rows in flight, segments of the maps, and a few
+	 * stubs that each table may always have. */
 	assert_true(bytes <= (BUDGET_ROWS + 2 * RECORD_MAX) * ROW_BYTES + TABLES * 4 * RECORD_MAX * STUB_BYTES);
 	assert_int_equal(w->failed, WEIR_OK);
 }
@@ -576,7 +579,7 @@ static void step(struct world *w)
 	store_balance(w->store);
 	task_queue_run(w->loop, false);
 	check_budget(w);
-	if (w->parked && prng_below(&w->prng, 3)) { /* a worker's credits: it does not send for ever */
+	if (w->parked && prng_below(&w->prng, 3)) { /* as a worker that runs out of credit */
 		while (w->parked) {
 			set_durable(w, w->index);
 			if (w->parked)
@@ -606,7 +609,7 @@ static void random_records_equal_a_model(void **state)
 	assert_true(got_back > seeds * BUDGET_ROWS / 2);
 }
 
-/* What a flush left is the whole state: another store over the same folder has every row. */
+/* A flush leaves the whole state: a new store on the same folder has every row. */
 static void a_flushed_store_comes_back(void **state)
 {
 	(void)state;
@@ -639,7 +642,7 @@ static void a_flushed_store_comes_back(void **state)
 	}
 }
 
-/* Wants them as the replay of the next entry does. */
+/* Requests the rows as the replay of the next entry does. */
 static void replay_wants(struct world *w, const struct record *r)
 {
 	uint64_t keys[RECORD_MAX];
@@ -663,7 +666,8 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 	for (uint32_t i = 0; i < STEPS; i++)
 		step(w);
 	settle(w);
-	for (uint32_t i = 0; i < 4 * KEYS / RECORD_MAX; i++) { /* two pushes to every row: three times the budget */
+	/* Two pushes to every row, three times the budget. */
+	for (uint32_t i = 0; i < 4 * KEYS / RECORD_MAX; i++) {
 		struct record r = {.kind = PUSH, .table = 0, .count = RECORD_MAX};
 		for (uint64_t k = 0; k < RECORD_MAX; k++)
 			r.ids[k] = (i * RECORD_MAX + k) % KEYS;
@@ -686,7 +690,7 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 	world_free(w);
 }
 
-/* Until the server is asked to stop: then the replay fails, and says why. */
+/* If the server is asked to stop, the replay fails with the reason. */
 static void a_replay_waits_for_space(void **state)
 {
 	(void)state;
@@ -715,7 +719,7 @@ static void apply(struct world *w, struct record *r)
 		task_queue_run(w->loop, true);
 }
 
-/* A record that keeps all stubs of its table gets its row, though no stub can make room. */
+/* A record that needs all stubs of its table still gets its row, although no stub can go. */
 static void stubs_that_are_kept_hold_up_nobody(void **state)
 {
 	(void)state;
@@ -768,7 +772,7 @@ static void nothing_is_written_before_it_is_durable(void **state)
 		store_balance(w->store);
 		task_queue_run(w->loop, false);
 	}
-	assert_true(w->flushing); /* it waits */
+	assert_true(w->flushing); /* the flush waits */
 	assert_int_equal(w->durable, stop);
 	check_below(w);
 	set_durable(w, w->index);
@@ -785,7 +789,8 @@ static void an_error_below_reaches_the_owner(void **state)
 	world_start(w, 3);
 	settle(w);
 	world_stop(w);
-	const struct cold_options options = {.path = w->folder, .read_only = true}; /* every write to it fails */
+	/* Every write to it fails. */
+	const struct cold_options options = {.path = w->folder, .read_only = true};
 	assert_int_equal(cold_open(&w->cold, &options, NULL), WEIR_OK);
 	const struct cold_writer_options writer = {.cold = w->cold};
 	assert_non_null(w->writer = cold_writer_create(&writer, NULL));
@@ -802,7 +807,8 @@ static void an_error_below_reaches_the_owner(void **state)
 	float *row;
 	struct row_meta *meta;
 	const uint64_t key = key_of(2);
-	assert_int_equal(store_upsert(w->tables[1], &key, 1, &row, &meta), WEIR_OK); /* the row is still here */
+	/* The row is still in memory. */
+	assert_int_equal(store_upsert(w->tables[1], &key, 1, &row, &meta), WEIR_OK);
 	assert_memory_equal(row, w->rows[1][2].row, sizeof w->rows[1][2].row);
 	world_free(w);
 }
@@ -830,7 +836,7 @@ static void a_snapshot_works_without_anything_below(void **state)
 	assert_null(v->below);
 	assert_int_equal(store_snapshot_next(v->snapshot, 10, &more), WEIR_OK);
 	assert_true(more);
-	r.ids[0] = 2 * RECORD_MAX; /* a new row, and the others change */
+	r.ids[0] = 2 * RECORD_MAX; /* a new row; the others change */
 	assert_true(try_record(w, &r));
 	while (more)
 		assert_int_equal(store_snapshot_next(v->snapshot, 10, &more), WEIR_OK);
@@ -857,7 +863,8 @@ static void note_removed(void *arg, struct row_batch b)
 	row_batch_free(&b);
 }
 
-/* A snapshot begins while the writer is busy with many removals: RocksDB's view has none of them, so all are emitted. */
+/* The snapshot begins while the writer is busy with removals. The view of RocksDB has none of them
+ * yet, so the snapshot has all the rows. */
 static void removals_under_way_are_in_a_snapshot(void **state)
 {
 	(void)state;
@@ -896,10 +903,11 @@ static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 	assert_non_null(strstr(err.text, "table second"));
 	assert_non_null(strstr(err.text, "cluster.memory_budget"));
 	spec.elements = WEIR_CHUNK;
-	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT); /* 3 and 1 do not fit: a row has its tail */
+	/* 3 and 1 do not fit, because a row has a tail. */
+	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT);
 	store_destroy(s);
 
-	pool = (struct memory_budget){.limit = 1 << 20}; /* coded pulls take twice as much again */
+	pool = (struct memory_budget){.limit = 1 << 20}; /* coded pulls need twice as much again */
 	s = store_create(&(struct store_options){.pool = &pool});
 	spec.elements = 2 * WEIR_CHUNK;
 	spec.pull.codec = WEIR_CODEC_INT8;

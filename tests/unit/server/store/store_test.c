@@ -1,4 +1,4 @@
-/* store.h against a plain reference, and its promises about initial rows, dense chunks and scans. */
+/* store.h against a reference, and its guarantees for initial rows, dense chunks and scans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static struct store_table *add_dense(struct store *s, uint32_t id, uint64_t elem
 	return t;
 }
 
-/* Random upserts and gathers; the reference holds what every key's row must be. */
+/* Random upserts and gathers against a reference with every key's row. */
 static void rows_equal_a_reference_map(void **state)
 {
 	(void)state;
@@ -71,7 +71,7 @@ static void rows_equal_a_reference_map(void **state)
 			assert_int_equal(store_upsert(t, keys, n, rows, metas), WEIR_OK);
 			for (size_t i = 0; i < n; i++) {
 				if (!stored[ids[i]])
-					assert_true(rows[i][WIDTH] == 0.25f); /* Adagrad's first accumulator */
+					assert_true(rows[i][WIDTH] == 0.25f); /* Adagrad's initial accumulator */
 				stored[ids[i]] = true;
 				assert_int_equal((uintptr_t)rows[i] % 64, 0);
 				rows[i][round % WIDTH] += 1;
@@ -150,7 +150,7 @@ static void many_rows_survive_growth(void **state)
 	static struct row_meta *metas[BLOCK];
 	for (uint64_t base = 0; base < ROWS; base += BLOCK) {
 		for (uint64_t i = 0; i < BLOCK; i++)
-			keys[i] = (base + i) << 20; /* low bits all equal */
+			keys[i] = (base + i) << 20; /* all low bits are equal */
 		assert_int_equal(store_upsert(t, keys, BLOCK, rows, metas), WEIR_OK);
 		for (uint64_t i = 0; i < BLOCK; i++)
 			rows[i][0] = (float)(base + i);
@@ -202,7 +202,7 @@ static void a_chunk_keeps_what_is_written(void **state)
 	assert_int_equal(store_upsert(t, &chunk, 1, &row, &meta), WEIR_OK);
 	for (size_t i = 0; i < 3; i++)
 		row[i] = (float)i + 1;
-	assert_true(row[3] == 0 && row[5] == 0); /* momentum's slot */
+	assert_true(row[3] == 0 && row[5] == 0); /* the momentum slot */
 	store_read_chunk(t, 1, out);
 	assert_true(out[0] == 1 && out[1] == 2 && out[2] == 3);
 	assert_int_equal(store_table_rows(t), 1);

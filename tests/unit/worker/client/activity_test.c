@@ -1,5 +1,5 @@
-/* libweir's stopwatch, by a fake clock: it runs while a unit is held and nobody else has to act
- * first. */
+/* libweir's idle clock, on a fake clock: it runs while the worker holds a unit and waits for
+ * nobody. */
 #include "tests/cmocka_check.h"
 
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int64_t now_ns(const struct clock *c)
 }
 static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
-/* It holds a unit of eight batches. */
+/* A trainer that holds a unit of eight batches. */
 static struct trainer *begin(weir_role role)
 {
 	static struct trainer t;
@@ -52,7 +52,7 @@ static Weir__V1__Activity told(const struct trainer *t)
 	return a;
 }
 
-/* The loop runs for so long. Returns the idle time. */
+/* The loop runs for `ms`. Returns the idle time. */
 static uint64_t go_on(struct trainer *t, int64_t ms)
 {
 	for (int64_t until = t->now_ms + ms; t->now_ms < until;) {
@@ -71,7 +71,7 @@ static void between_two_moves_the_stopwatch_runs(void **state)
 	assert_int_equal(go_on(t, 100), 0);
 	assert_int_equal(told(t).longest_ms, 3000);
 	assert_int_equal(go_on(t, 1000), 1000);
-	activity_batch_begins(&t->client, &t->batches[0]); /* the same once more is no move */
+	activity_batch_begins(&t->client, &t->batches[0]); /* a repetition is no progress */
 	assert_int_equal(go_on(t, 1000), 2000);
 	assert_int_equal(told(t).batches, 0);
 	activity_batch_ends(&t->client);
@@ -89,7 +89,8 @@ static void progress_of_batches_is_a_move_and_other_numbers_are_none(void **stat
 	(void)go_on(t, 3000);
 	weir_progress(&t->client, &(weir_report){.loss_scale = 2, .device_bytes = 9});
 	assert_int_equal(go_on(t, 1000), 4000);
-	weir_progress(&t->client, &(weir_report){.batches = 1, .rows = 64}); /* a step of a round, which pushes at its end */
+	/* a step of a round, which pushes only at its end */
+	weir_progress(&t->client, &(weir_report){.batches = 1, .rows = 64});
 	assert_int_equal(go_on(t, 1000), 900);
 }
 
@@ -100,14 +101,14 @@ static void who_holds_nothing_is_not_idle(void **state)
 	t->client.units = NULL;
 	assert_int_equal(go_on(t, 90000), 0);
 	assert_int_equal(told(t).longest_ms, 0);
-	t->client.leasing = true; /* it may hold what has just been granted, and its thread does not take */
+	t->client.leasing = true; /* a lease may have been granted that the program has not taken yet */
 	assert_int_equal(go_on(t, 90000), 90000);
 	t->client.leasing = false;
 	assert_int_equal(go_on(t, 100), 0);
 	assert_int_equal(told(t).longest_ms, 0);
 }
 
-/* Who waits is not idle; once it need not wait any more, it is. */
+/* A waiting trainer is not idle; its clock runs again when the wait ends. */
 #define WAITS(t, begins, ends)                             \
 	do {                                                   \
 		const uint64_t before = go_on(t, 1000);            \
@@ -125,10 +126,14 @@ static void who_waits_for_a_server_is_not_idle(void **state)
 	static struct parcel push;
 	struct request pull = {0};
 	(void)state;
-	WAITS(t, t->link.push.first = &push, t->link.push.first = NULL); /* it has it, or is gone: a failover, a frozen min_isr */
-	WAITS(t, t->link.pull.first = &push, t->link.pull.first = NULL); /* parked there, as a step is not applied yet */
-	WAITS(t, t->link.pull.queue_first = &pull, t->link.pull.queue_first = NULL); /* no stream, or no credit */
-	WAITS(t, t->client.activity.calls++, t->client.activity.calls--);            /* of any kind, also of the ledger */
+	/* the server is slow or dead: a failover, too few replicas in sync */
+	WAITS(t, t->link.push.first = &push, t->link.push.first = NULL);
+	/* parked at the server until a step is applied */
+	WAITS(t, t->link.pull.first = &push, t->link.pull.first = NULL);
+	/* no stream or no credit */
+	WAITS(t, t->link.pull.queue_first = &pull, t->link.pull.queue_first = NULL);
+	/* any other call, also to the ledger */
+	WAITS(t, t->client.activity.calls++, t->client.activity.calls--);
 }
 
 static void who_waits_for_the_ledger_is_not_idle(void **state)
@@ -136,7 +141,8 @@ static void who_waits_for_the_ledger_is_not_idle(void **state)
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
 	struct message *report = message_copy("x", 1);
-	WAITS(t, t->client.unreported = report, t->client.unreported = NULL); /* it is gone, or its disk is full */
+	/* the ledger is dead, or its disk is full */
+	WAITS(t, t->client.unreported = report, t->client.unreported = NULL);
 	message_release(report);
 }
 
@@ -149,8 +155,7 @@ static void who_waits_for_a_step_is_not_idle(void **state)
 	WAITS(t, t->client.steps.closes_in_flight = 1, t->client.steps.closes_in_flight = 0);
 }
 
-/* A pull of batch `wants` waits for clocks, with so many batches begun of which the first
- * `through` are through. */
+/* A pull of batch `wants` waits for clocks; the batches below `through` of those begun are done. */
 static void wait_for_clocks(struct trainer *t, uint32_t bound, uint32_t wants, uint32_t through)
 {
 	memset(t->batches, 0, sizeof t->batches);
@@ -165,7 +170,7 @@ static void wait_for_clocks(struct trainer *t, uint32_t bound, uint32_t wants, u
 	t->client.clocks.waiting = &t->operation;
 }
 
-/* Others are slower; or it is itself the slowest: what it waits for is its own batch. */
+/* A worker waits for slower ones. The slowest waits for its own batch, so it is idle. */
 static void who_waits_for_slower_workers_is_not_idle_but_who_waits_for_itself_is(void **state)
 {
 	static const struct {
@@ -188,7 +193,7 @@ static void time_in_which_the_process_did_not_run_is_not_idle(void **state)
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
 	(void)go_on(t, 1000);
-	t->now_ms += 600000; /* SIGSTOP, a suspended machine */
+	t->now_ms += 600000; /* SIGSTOP, or a suspended machine */
 	activity_tick(&t->client);
 	assert_int_equal(told(t).idle_ms, 1000);
 	assert_int_equal(told(t).still_ms, 601000);
@@ -214,12 +219,12 @@ static void an_evaluator_moves_by_reading(void **state)
 	assert_int_equal(go_on(t, 5000), 5000);
 	activity_reads(&t->client);
 	assert_int_equal(go_on(t, 1000), 900);
-	activity_move(&t->client); /* there is nothing to evaluate */
+	activity_move(&t->client); /* no pass to evaluate */
 	assert_int_equal(go_on(t, 1000), 900);
 	assert_int_equal(told(t).longest_ms, 5000);
 	t = begin(WEIR_TRAINER);
 	(void)go_on(t, 5000);
-	activity_reads(&t->client); /* a trainer that only looks on does not move */
+	activity_reads(&t->client); /* a trainer's read is no progress */
 	assert_int_equal(go_on(t, 1000), 6000);
 }
 
@@ -230,7 +235,7 @@ static void what_it_says_of_its_data_is_told(void **state)
 	assert_false(told(t).waits_for_data);
 	weir_waits_for_data(&t->client, 1);
 	assert_true(told(t).waits_for_data);
-	assert_int_equal(go_on(t, 5000), 5000); /* it is idle all the same */
+	assert_int_equal(go_on(t, 5000), 5000); /* its idle clock runs all the same */
 	weir_waits_for_data(&t->client, 0);
 	assert_false(told(t).waits_for_data);
 }

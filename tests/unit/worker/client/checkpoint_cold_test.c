@@ -1,4 +1,5 @@
-/* Checkpoints of servers most of whose rows are on disk only. Not under ThreadSanitizer, which does not see what RocksDB does with its locks. */
+/* Checkpoints of servers with most rows on disk only. Not run under ThreadSanitizer, which does not
+ * see RocksDB's locks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,8 @@
 #include "tests/await.h"
 #include "tests/unit/worker/client/checkpoint_fixture.h"
 
-/* Servers with memory for the dense table alone: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
+/* Servers with memory for the dense table only: a checkpoint reads rows back from RocksDB while
+ * they are evicted and admitted. */
 static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 {
 	(void)state;
@@ -20,7 +22,7 @@ static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 	struct cluster c;
 	struct trainer t;
 	struct taker taker = {.count = 0};
-	char last[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the finished job: most of its rows are on disk only */
+	char last[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the finished job: most rows are on disk only */
 	pthread_t thread;
 	weir_error err = {0};
 	place_make(&place);
@@ -48,8 +50,8 @@ static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 	place_remove(&place);
 }
 
-/* Copies a folder that a server uses, as a kill would leave it: again until no file has changed
- * meanwhile. RocksDB removes files, and the server tries its disk, at any time. */
+/* Copies a server's folder as a kill leaves it; retries until no file changes meanwhile. RocksDB
+ * removes files and the server probes its disk at any time. */
 static void copy_of_one_moment(const char *from, const char *to)
 {
 	char command[1024];
@@ -64,7 +66,7 @@ static void copy_of_one_moment(const char *from, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* A restored server that is killed before its first push: what its folder holds then is all of what was restored. */
+/* A restored server dies before its first push. Its folder has everything that was restored. */
 static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
 {
 	(void)state;
@@ -90,7 +92,7 @@ static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
 	copy_of_one_moment(data.folder, killed.folder);
 	cluster_stop(&c);
 	restored.folder = killed.folder;
-	restored.rows_at_start = KEY_SPACE / 8; /* the others come when the survivor wants them */
+	restored.rows_at_start = KEY_SPACE / 8; /* the rest are admitted as the survivor reads them */
 	cluster_start(&c, &restored);
 	const uint64_t resident = cluster_audit(&c).resident_rows;
 	assert_true(resident > 0 && resident < KEY_SPACE / 2);
@@ -105,7 +107,7 @@ static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
 	place_remove(&place);
 }
 
-/* In place of the checkpoint's ledger: one whose pass has so many units, all of them done. */
+/* Replaces the checkpoint's ledger by one with a pass of `units` finished units. */
 static void replace_ledger(const struct place *place, const char *name, uint32_t units)
 {
 	struct blob_store *store;
@@ -145,7 +147,7 @@ static void replace_ledger(const struct place *place, const char *name, uint32_t
 	free(all);
 }
 
-/* The ledger of a long pass is more than an entry of the log may have: it is restored all the same, and answers. */
+/* A long pass's ledger exceeds a log entry. The restore works all the same. */
 static void the_ledger_of_a_long_pass_is_restored(void **state)
 {
 	(void)state;

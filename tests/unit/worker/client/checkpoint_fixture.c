@@ -43,7 +43,7 @@ void asker_close(struct asker *a)
 	rpc_loop_destroy(a->loop);
 }
 
-/* The next door, where nobody is behind this one that has the ledger. */
+/* Tries the next server if this one does not have the ledger. */
 static bool knock(struct asker *a, const Weir__V1__CheckpointRequest *q, struct message **reply)
 {
 	weir_error err = {0};

@@ -1,5 +1,6 @@
-/* Checkpoints of a job whose pushes are whole numbers: whichever moment one is of, and on however many servers it is restored, the job ends with every
- * batch applied once. Over the in-memory transport, so that threads and memory are checked too. */
+/* Checkpoints of a job with integer pushes. From a checkpoint of any moment, restored on any number
+ * of servers, the job ends with every batch applied once. The in-memory transport lets sanitizers
+ * check threads and memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ static void every_moment_restores(weir_mode mode, enum row_precision values)
 	cluster_start(&c, &(struct cluster_options){.servers = 2, .executors = 2, .lease_ms = 3001, .checkpoint = &place.options});
 	asker_open(&taker.asker, &c);
 	trainer_open(&a, &c, "mortal", mode);
-	assert_ok(train(&a, 15, &err), &err); /* it holds a unit, in the middle of it */
+	assert_ok(train(&a, 15, &err), &err); /* in the middle of a unit */
 	asker_take(&taker.asker, taker.names[taker.count++]);
 	trainer_abandon(&a);
 	trainer_open(&b, &c, "survivor", mode);
@@ -53,7 +54,7 @@ static void synchronous_jobs_restore_exactly(void **state)
 	every_moment_restores((weir_mode){WEIR_SYNC}, ROWS_FP32);
 }
 
-/* What a job has restored and not touched since is in its next checkpoint. */
+/* The next checkpoint includes restored data that the job has not touched. */
 static void what_was_restored_is_in_the_next_checkpoint(void **state)
 {
 	(void)state;
@@ -91,13 +92,13 @@ static void a_job_may_end_while_a_checkpoint_is_written(void **state)
 		struct asker a;
 		weir_error err = {0};
 		place_make(&place);
-		place.options.bytes_per_s = 1 << 20; /* slow: it is under way when the servers end */
+		place.options.bytes_per_s = 1 << 20; /* slow, so that it is running when the servers end */
 		cluster_start(&c, &(struct cluster_options){.executors = 2, .checkpoint = &place.options});
 		trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 		assert_ok(train(&t, UINT32_MAX, &err), &err);
 		asker_open(&a, &c);
 		wire_free(&asker_ask(&a, true)->base);
-		for (uint32_t i = 0; i < 8 * round; i++) /* so many calls later */
+		for (uint32_t i = 0; i < 8 * round; i++) /* ends after this many calls */
 			wire_free(&asker_ask(&a, false)->base);
 		asker_close(&a);
 		trainer_close(&t);

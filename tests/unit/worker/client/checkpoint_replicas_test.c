@@ -1,5 +1,6 @@
-/* Checkpoints of a job of whole numbers whose ledger and partitions have replicas: of moments when servers die and the ledger moves, restored with replicas and
- * without, by servers of which one then loses all it had. Every batch counts once. */
+/* Checkpoints of an integer job with replicas of ledger and partitions. Servers die and the ledger
+ * moves meanwhile; restored jobs have replicas or not, and one server then loses its data. Every
+ * batch counts once. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ enum { SERVERS = 3, PARTITIONS = 6 };
 
 struct scene {
 	struct cluster cluster;
-	char folder[FOLDER_BYTES]; /* of logs on disk; "": they are in memory */
+	char folder[FOLDER_BYTES]; /* of logs on disk; "": logs are in memory */
 };
 
 static void scene_open(struct scene *s, const struct place *place, uint32_t replicas, bool on_disk, const char *restore)
@@ -47,7 +48,7 @@ static void scene_close(struct scene *s)
 		folder_remove(s->folder);
 }
 
-/* --- Handing the ledger over */
+/* --- Moving the ledger */
 
 struct handover {
 	struct server *server;
@@ -90,7 +91,7 @@ static void finish_restored(const struct place *place, const char *name, uint32_
 		folder_remove(path);
 		cluster_start_server(&s.cluster, 1);
 		cluster_await_in_sync(&s.cluster, replicas);
-		cluster_kill_server(&s.cluster, 0); /* others go on with what they were brought */
+		cluster_kill_server(&s.cluster, 0); /* the other servers have the restored data */
 	}
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
 	assert_sums(&t);
@@ -144,7 +145,7 @@ static void with_logs_in_memory_any_moment_restores(void **state)
 
 /* --- The ledger moves */
 
-/* How many there are whose names have this in them, of checkpoints or of their files. */
+/* The number of files whose names contain `part`, of checkpoints or their files. */
 static uint32_t count_files(const struct place *place, const char *part)
 {
 	uint32_t count = 0;
@@ -175,7 +176,7 @@ static void who_has_the_ledger_no_more_publishes_nothing(void **state)
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	weir_error err = {0};
 	place_make(&place);
-	place.options.bytes_per_s = 128 << 10; /* slow: the ledger moves meanwhile */
+	place.options.bytes_per_s = 128 << 10; /* slow, so that the ledger moves meanwhile */
 	scene_open(&s, &place, 2, false, NULL);
 	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
 	assert_ok(train(&t, 15, &err), &err);
@@ -188,9 +189,10 @@ static void who_has_the_ledger_no_more_publishes_nothing(void **state)
 	AWAIT(begin_handover(s.cluster.servers[from], (uint16_t)(1 - from)), "server %u keeps the ledger", from);
 	AWAIT(cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r) != from, "server %u still has the ledger", from);
 	assert_int_equal(count_files(&place, ".json"), 0);
-	asker_take(&a, name); /* the new one's */
+	asker_take(&a, name); /* a checkpoint of the new ledger */
 	assert_int_equal(count_files(&place, ".json"), 1);
-	assert_int_equal(count_files(&place, "ck-"), count_files(&place, name)); /* what the former one had begun is gone */
+	/* the former ledger's unfinished checkpoint is removed */
+	assert_int_equal(count_files(&place, "ck-"), count_files(&place, name));
 	asker_close(&a);
 	scene_close(&s);
 	finish_restored(&place, name, 2, false, false);

@@ -1,4 +1,5 @@
-/* Single chunks of a dense table, pushed and pulled: the others keep values, optimizer slots, residuals, and the caller's memory. */
+/* Pushes and pulls of single chunks of a dense table: other chunks keep their values, optimizer
+ * slots and residuals, and the caller's memory stays. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,7 @@ static void those_that_are_named_and_no_others(void **state)
 		expect(&f, chunk, chunk % 2 ? (float)(chunk + 1) : 0);
 	CHECK_OK(push(&f, (const uint64_t[]){0}, 1, &err), err);
 	CHECK_OK(push(&f, (const uint64_t[]){0, 1, 2, 3}, CHUNKS, &err), err);
-	CHECK_OK(push(&f, (const uint64_t[]){0}, 0, &err), err); /* none */
+	CHECK_OK(push(&f, (const uint64_t[]){0}, 0, &err), err); /* no chunks */
 	for (uint64_t chunk = 0; chunk < CHUNKS; chunk++)
 		fill(f.weights, chunk, 77);
 	CHECK_OK(pull(&f, (const uint64_t[]){0, 3}, 2, &err), err);
@@ -140,14 +141,14 @@ static void numbers_that_do_not_rise_or_do_not_exist(void **state)
 		assert_int_equal(pull(&f, wrong[i].chunks, wrong[i].count, &err), WEIR_E_INVALID);
 		CHECK_CONTAINS(err.text, "rising");
 	}
-	CHECK_OK(push(&f, NULL, 0, &err), err); /* the same batch: nothing of it was sent */
+	CHECK_OK(push(&f, NULL, 0, &err), err); /* the batch can be pushed again: nothing was sent */
 	CHECK_OK(pull(&f, NULL, 0, &err), err);
 	for (uint64_t chunk = 0; chunk < CHUNKS; chunk++)
 		expect(&f, chunk, 1);
 	teardown(&f);
 }
 
-/* What lies in the memory of chunks that are not named is nobody's business, whatever the codec. */
+/* The client never reads the memory of unnamed chunks, with any codec. */
 static void only_named_chunks_must_be_finite(void **state)
 {
 	(void)state;
@@ -200,7 +201,7 @@ static void encoded_bytes_are_of_the_whole_table(void **state)
 		expect(&f, 1, 0);
 		expect(&f, 2, 3);
 		expect(&f, 3, 4);
-		item.encoded_bytes = bytes / 2; /* of the two chunks alone, as one might think */
+		item.encoded_bytes = bytes / 2; /* wrong: the bytes of the two chunks only */
 		assert_int_equal(push_item(&f, &item, &err), WEIR_E_INVALID);
 		CHECK_CONTAINS(err.text, "encoded bytes");
 		teardown(&f);
@@ -208,7 +209,7 @@ static void encoded_bytes_are_of_the_whole_table(void **state)
 	}
 }
 
-/* A worker keeps what these leave out, so that it has to see the values. */
+/* Residuals need the values, so the client refuses encoded bytes. */
 static void codecs_with_residuals_take_values_only(void **state)
 {
 	(void)state;
@@ -238,7 +239,7 @@ static void slots_of_the_others_stand_still(void **state)
 	CHECK_OK(push(&f, (const uint64_t[]){1}, 1, &err), err);
 	CHECK_OK(pull(&f, NULL, 0, &err), err);
 	expect(&f, 0, 1 + 1.5f + 1.75f + 1.875f);
-	expect(&f, 1, 1 + 1.5f); /* as if the three had not been */
+	expect(&f, 1, 1 + 1.5f); /* the refused pushes had no effect */
 	expect(&f, 2, 1);
 	teardown(&f);
 }
@@ -261,7 +262,7 @@ static double missing(const struct fixture *f, uint64_t chunk, const float *push
 	return sqrt(error / all);
 }
 
-/* Chunk 1 is pushed once; much later, after pushes of chunk 0 alone, what was left out of it arrives. */
+/* Chunk 1 is pushed once. After pushes of chunk 0 alone, its residual arrives. */
 static void residual_waits(const struct feedback *x)
 {
 	struct fixture f;
@@ -307,8 +308,8 @@ static void residuals_of_the_others_wait(void **state)
 		residual_waits(&cases[i]);
 }
 
-/* Bytes that pushes take, of all chunks or of each of three in turn, over those of their elements. Counted from just before
- * a threshold that is exact again, when every chunk has a residual. */
+/* Bytes of the pushes, of all chunks or of each of three in turn, per byte of their elements.
+ * Counting starts just before an exact threshold, when every chunk has a residual. */
 static double topk_share(bool in_turn)
 {
 	struct fixture f;
@@ -332,7 +333,7 @@ static double topk_share(bool in_turn)
 	return (double)(after.bytes_pushed - before.bytes_pushed) / (elements * sizeof(float));
 }
 
-/* The density is of what is pushed: chunks that come in turn bring as much as all of them at once. */
+/* Density is a share of the pushed chunks: chunks in turn send as much as all at once. */
 static void top_k_of_a_chunk_is_of_that_chunk(void **state)
 {
 	(void)state;

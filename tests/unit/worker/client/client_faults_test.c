@@ -1,4 +1,4 @@
-/* Streams that break, servers that go away, workers that die in the middle of a step. */
+/* Broken streams, dead servers, workers that die in mid-step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "tests/rounds.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
-/* Cuts random streams of a client every few milliseconds, CUTS times. On the client's own loop. */
+/* Cuts random streams of a client every few milliseconds, CUTS times. Runs on the client's loop. */
 enum { CUTS = 40 };
 struct saboteur {
 	weir_client *client;
@@ -36,7 +36,7 @@ static void cut_one(void *arg)
 	rpc_loop_after(s->client->loop, 1 + (uint32_t)prng_below(&s->random, 8), cut_one, s);
 }
 
-/* A server that is gone is known within 9 s, on a machine three times slower. */
+/* Three times the 9 s in which a dead server is detected, for a slow machine. */
 enum { LOST_MS = 27000 };
 
 static void test_broken_streams_lose_and_repeat_nothing(void **state)
@@ -81,14 +81,14 @@ static void test_a_server_that_goes_away_ends_operations_and_is_named(void **sta
 	assert_non_null(strstr(err.text, "memory:1"));
 	assert_non_null(strstr(err.text, "pulling batch 1 of unit"));
 	before = clock_ms(clock_system());
-	assert_int_equal(run_batch(&t, &u, 2, &err), WEIR_E_UNAVAILABLE); /* known by now */
+	assert_int_equal(run_batch(&t, &u, 2, &err), WEIR_E_UNAVAILABLE); /* detected by now */
 	assert_in_range(clock_ms(clock_system()) - before, 0, WEIR_DEAD_PEER_MS - 1);
 	trainer_close(&t);
 	c.servers_count = 1;
 	cluster_stop(&c);
 }
 
-/* An evaluator between passes asks the servers for nothing: it must notice all the same. */
+/* An evaluator between passes makes no requests; it detects a dead server all the same. */
 static void test_a_server_that_goes_away_is_noticed_by_who_only_waits(void **state)
 {
 	(void)state;

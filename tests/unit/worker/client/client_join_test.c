@@ -1,6 +1,5 @@
-/* libweir and the names of workers: who finds its name taken waits exactly as long as the holder
- * may be dead. Real server cores in one process, so that all clients have one pid, which is
- * alive: silence alone tells who is dead. */
+/* Names of workers: a newcomer with a taken name waits exactly until the holder must be dead. All
+ * clients are in this process, so every pid is alive and only silence shows a death. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -55,8 +54,8 @@ static void test_a_live_worker_keeps_its_name(void **state)
 	cluster_stop(&c);
 }
 
-/* The ledger's server and a worker die together, and both come back; the worker asks first. That
- * the ledger has been silent for a while tells nothing of the holder. */
+/* The ledger's server and a worker die together and both return; the worker joins first. The
+ * ledger's own downtime does not count as the holder's silence. */
 static void test_a_ledger_that_comes_back_has_not_heard_from_the_dead(void **state)
 {
 	(void)state;
@@ -81,7 +80,7 @@ static void test_a_ledger_that_comes_back_has_not_heard_from_the_dead(void **sta
 	folder_remove(folder);
 }
 
-/* A client in another language need not tell its pid. */
+/* A client in another language may send no pid. */
 static void test_a_dead_holder_without_a_pid_is_waited_for(void **state)
 {
 	(void)state;

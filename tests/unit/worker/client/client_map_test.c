@@ -1,4 +1,5 @@
-/* Partitions move while trainers work: every batch counts once, wherever it was when its partition left, and a partition that nobody has ends in an error. */
+/* Partitions move while trainers work: every batch counts once, wherever it was when its partition
+ * moved. A partition without a server ends in an error. */
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +18,11 @@
 #include "tests/unit/worker/client/integer_trainer.h"
 #include "tests/unit/worker/client/mover.h"
 
-/* What takes the patience of a client, on a machine three times slower. */
+/* Three times a client's patience, for a slow machine. */
 enum { PATIENCE_TEST_MS = 3 * (WEIR_DEAD_PEER_MS + 4000) };
 enum { TRAINERS = 2 };
 
-/* How often the client has moved something, or has tried anew where it was. */
+/* How often the client has moved a request or retried it. */
 static uint64_t changes(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -36,7 +37,7 @@ static void await_changes(weir_client *c, uint64_t count)
 	      (unsigned long long)count);
 }
 
-/* What nobody has for a while on a busy machine is not given up. */
+/* Lengthens the patience: on a busy machine a partition may have no server for a while. */
 static void be_patient(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -44,7 +45,7 @@ static void be_patient(weir_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* --- Somebody moves partitions about */
+/* --- Moving partitions */
 
 struct traffic {
 	struct mover mover;
@@ -71,8 +72,8 @@ static uint64_t changes_of_all(const struct traffic *t)
 	return sum;
 }
 
-/* Each move comes when something has been pushed since the last; now and then nobody has the partition until clients have tried so many times in vain, or hears
- * of it from the right server only. */
+/* A move starts when something was pushed since the last. Sometimes the partition has no server
+ * until clients have made several attempts, or only the right server knows of the move. */
 static void move_one(struct traffic *t, struct prng *random)
 {
 	struct cluster *c = t->mover.cluster;
@@ -121,7 +122,7 @@ static void train_while_moving(uint64_t seed, weir_mode mode)
 	pthread_join(traffic.id, NULL);
 	assert_true(traffic.moves > 10);
 	assert_true(changes_of_all(&traffic) > 10);
-	assert_int_equal(cluster_audit(&c).workers_lost, 0); /* nobody noticed more than a pause */
+	assert_int_equal(cluster_audit(&c).workers_lost, 0); /* no worker noticed more than a pause */
 	assert_audit(&c);
 	if (mode.kind == WEIR_ASYNC)
 		assert_sums(&trainers[0].trainer);
@@ -168,7 +169,7 @@ static void scene_close(struct scene *s)
 	cluster_stop(&s->cluster);
 }
 
-/* The batch is through once its partition has a server again; until then the client asks about. */
+/* The batch ends once its partition has a server again; until then the client asks for the map. */
 struct batch_thread {
 	pthread_t id;
 	struct scene *scene;
@@ -206,7 +207,7 @@ static void test_a_partition_is_found_where_only_its_new_primary_knows(void **st
 	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
 	mover_take(&s.mover, 4);
 	batch_start(&b, &s, 1);
-	await_changes(s.trainer.client, 3); /* it has asked, and tried where it was, more than once */
+	await_changes(s.trainer.client, 3); /* the client has asked and retried several times */
 	mover_give(&s.mover, 4, 2);
 	mover_tell(&s.mover, 2);
 	batch_end(&b);
@@ -219,7 +220,7 @@ static void test_a_partition_is_found_where_only_its_new_primary_knows(void **st
 	scene_close(&s);
 }
 
-/* Failover: the server that had them is gone; what it had acknowledged, and no more, is on another. */
+/* Failover: another server has exactly the acknowledged state of the dead one's partitions. */
 static void test_partitions_of_a_dead_server_are_found_on_another(void **state)
 {
 	(void)state;
@@ -245,7 +246,7 @@ static void test_partitions_of_a_dead_server_are_found_on_another(void **state)
 	scene_close(&s);
 }
 
-/* RESUME: what the new primary lacks of what the old one has acknowledged is told before anything else. */
+/* RESUME: the client first resends what the old primary acknowledged and the new one lacks. */
 static void test_what_a_new_primary_lacks_is_told(void **state)
 {
 	(void)state;
@@ -264,7 +265,7 @@ static void test_what_a_new_primary_lacks_is_told(void **state)
 	cluster_stop(&s.cluster);
 }
 
-/* What the client was told of the partition last is not stable, as far as it knows. */
+/* The client takes the partition's last answers for unstable. */
 static void forget_stable(weir_client *c, uint32_t partition)
 {
 	pthread_mutex_lock(&c->lock);
@@ -273,7 +274,8 @@ static void forget_stable(weir_client *c, uint32_t partition)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Its primary loses its role and gets it back, in an epoch of its own, while the client has nothing under way that would be refused. */
+/* The primary loses its role and gets it back in a new epoch, while no request is in flight that
+ * would be refused. */
 static void come_back_unnoticed(struct scene *s, uint32_t partition, void (*leave)(struct mover *m, uint32_t partition))
 {
 	weir_error err = {0};
@@ -304,8 +306,9 @@ static void test_what_a_primary_has_lost_unnoticed_is_told(void **state)
 	cluster_stop(&s.cluster);
 }
 
-/* What was told in a later epoch counts when what was before it is known to be there, and is asked about in its turn: else nobody would hear that it is stable.
- * Here it is an entry that the partition does not have, and that is what is heard. */
+/* An answer of a later epoch counts once the earlier ones are known to be there, and the client
+ * then asks about it too; otherwise it would never hear that it is stable. Here the partition lacks
+ * that entry, and the client hears so. */
 static void test_what_was_told_later_is_asked_about_too(void **state)
 {
 	(void)state;
@@ -364,7 +367,8 @@ static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **
 	for (uint32_t batch = 0; batch < 3; batch++)
 		assert_ok(run_batch(&first, &u, batch, &err), &err);
 	trainer_abandon(&first);
-	AWAIT(cluster_audit(&c).leases_expired > 0, "the lease has not run out"); /* the next unit that is leased is that one */
+	/* the ledger leases that unit next */
+	AWAIT(cluster_audit(&c).leases_expired > 0, "the lease has not run out");
 	threads_open(&second, 1, &c, (weir_mode){WEIR_ASYNC});
 	mover_take(&m, 1);
 	mover_take(&m, 2);
@@ -383,7 +387,8 @@ static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **
 	cluster_stop(&c);
 }
 
-/* An evaluator between passes asks nobody for anything: it must learn all the same that a server which is gone does not matter any more. */
+/* An evaluator between passes makes no requests. It still learns that a dead server has no
+ * partitions any more. */
 static void test_who_only_waits_does_not_mind_a_server_without_partitions(void **state)
 {
 	(void)state;
@@ -430,7 +435,7 @@ static void test_a_scan_finds_a_partition_that_has_moved(void **state)
 	scene_close(&s);
 }
 
-enum { WIDE_ROWS = 24 }; /* so wide that each of two partitions has pages */
+enum { WIDE_ROWS = 24 }; /* wide enough for several pages in each of two partitions */
 
 struct scan {
 	struct mover mover;
@@ -469,10 +474,10 @@ static void test_a_scan_does_not_follow_a_partition_between_two_pages(void **sta
 	cluster_stop(&c);
 }
 
-/* --- A server that gets more than it has credit for */
+/* --- A server beyond its credit */
 
-enum { MANY_PARTITIONS = 96, MANY_KEYS = 1024, CROWDED = 2 /* the server */ };
-enum { AHEAD = 24 }; /* batches: of each server 768 requests, more than half of the credit */
+enum { MANY_PARTITIONS = 96, MANY_KEYS = 1024, CROWDED = 2 /* CROWDED: a server */ };
+enum { AHEAD = 24 }; /* batches: 768 requests for each server, more than half of the credit */
 
 struct many {
 	sem_t done;
@@ -489,7 +494,8 @@ static void many_done(void *arg, weir_ticket ticket, weir_status status, const c
 	sem_post(&m->done);
 }
 
-/* The crowded server is to have more requests than it has credit for, and has been sent half of those at least. */
+/* Returns true once more requests than its credit are for the crowded server and at least half of
+ * it has been sent. */
 static bool is_crowded(weir_client *c, uint32_t *sent)
 {
 	pthread_mutex_lock(&c->lock);
@@ -539,7 +545,7 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 	assert_in_range(sent, 1, WEIR_STREAM_CREDIT_REQUESTS);
 	held_loop_release(&held);
 	for (uint32_t batch = 0; batch < AHEAD; batch++)
-		while (sem_wait(&many.done) != 0) /* a signal came */
+		while (sem_wait(&many.done) != 0) /* a signal interrupts the wait */
 			;
 	assert_int_equal(atomic_load(&many.failed), 0);
 	trainer_abandon(&t);
@@ -566,7 +572,7 @@ static void test_a_partition_that_nobody_has_is_an_error_in_time(void **state)
 	scene_close(&s);
 }
 
-/* --- What is believed */
+/* --- Order of map entries */
 
 static Weir__V1__PartitionMap map_of(uint64_t revision, char **servers, uint32_t *server, uint64_t *epoch)
 {
@@ -603,11 +609,12 @@ static void test_an_older_claim_changes_nothing(void **state)
 	weir_client *c = s.trainer.client;
 	assert_int_equal(c->map.places[0].server, 0);
 	assert_int_equal(place_after(c, 5, 1, 3), 1);
-	assert_int_equal(place_after(c, 4, 2, 3), 1); /* of the same epoch, an older revision */
+	assert_int_equal(place_after(c, 4, 2, 3), 1); /* same epoch, older revision */
 	assert_int_equal(place_after(c, 5, 2, 3), 1);
-	assert_int_equal(place_after(c, 9, 2, 2), 1);                /* of an older epoch, whatever its revision */
-	assert_int_equal(place_after(c, 4, 2, 4), 2);                /* a newer epoch: its server has seen less of the others */
-	assert_int_equal(place_after(c, 6, WEIR_SERVER_NONE, 5), 2); /* where it was last */
+	assert_int_equal(place_after(c, 9, 2, 2), 1); /* older epoch, newer revision */
+	/* newer epoch, older revision: its server knows less of the others */
+	assert_int_equal(place_after(c, 4, 2, 4), 2);
+	assert_int_equal(place_after(c, 6, WEIR_SERVER_NONE, 5), 2); /* its last server */
 	assert_int_equal(place_after(c, 6, 0, 5), 0);
 	scene_close(&s);
 }

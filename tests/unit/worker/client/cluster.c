@@ -189,7 +189,7 @@ void cluster_displace(weir_client *trainer)
 	dataset.units = trainer->options.dataset_units;
 	join.wire_version = FRAME_VERSION;
 	join.name = trainer->name;
-	join.client = trainer->token; /* a name changes hands at once between joins of one client */
+	join.client = trainer->token; /* a name may change hands at once between joins of one client */
 	join.dataset = &dataset;
 	ProtobufCMessage *joined = ask_as(trainer, RPC_JOIN, &join.base, &weir__v1__join_reply__descriptor);
 	const Weir__V1__JoinReply *r = (const Weir__V1__JoinReply *)joined;
@@ -220,7 +220,7 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 	return id;
 }
 
-/* NULL: E_MOVED. */
+/* NULL for E_MOVED. */
 static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const char *address, enum rpc_method method,
                              const ProtobufCMessageDescriptor *type)
 {
@@ -243,7 +243,7 @@ static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const cha
 	return reply;
 }
 
-/* Of whichever server has it now; NULL: none. */
+/* Asks the server that has the ledger; NULL if none does. */
 static ProtobufCMessage *ask_ledger(struct cluster *c, struct rpc_loop *loop)
 {
 	ProtobufCMessage *m = NULL;

@@ -1,4 +1,4 @@
-/* A whole job in one process: server cores over rpc_memory, for tests of libweir. */
+/* A whole job in one process for tests of libweir: server cores over rpc_memory. */
 #ifndef WEIR_CLUSTER_H
 #define WEIR_CLUSTER_H
 
@@ -8,58 +8,65 @@
 #define CLUSTER_SERVERS_MAX 4u
 
 struct cluster_options {
-	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 60000, 1, 1, 0 */
-	const struct checkpoint_options *checkpoint;                           /* server_options' */
+	/* 0 means 2, 8, 60000, 1, 1, 0 */
+	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip;
+	/* as in server_options */
+	const struct checkpoint_options *checkpoint;
 	const char *restore;
-	const struct rewind_record *rewound; /* the same, and the next two */
+	const struct rewind_record *rewound; /* as in server_options, also the next two */
 	void (*succeeded)(void *arg, const struct rewind_record *next);
 	void *succeeded_arg;
-	uint64_t generation; /* 0: 1 */
-	const char *folder;  /* of what servers write; NULL: their logs are in memory */
+	uint64_t generation; /* 0 means 1 */
+	const char *folder;  /* the servers' data; NULL: logs are in memory */
 	uint64_t memory_budget_bytes, rows_at_start;
-	uint32_t replicas;      /* 0: 1 */
-	uint64_t backlog_bytes; /* server_options' */
-	uint32_t ack;           /* server_options' */
-	bool ack_sent;          /* these: ledger_options' */
+	uint32_t replicas;      /* 0 means 1 */
+	uint64_t backlog_bytes; /* as in server_options */
+	uint32_t ack;           /* as in server_options */
+	bool ack_sent;          /* these: as in ledger_options */
 	uint32_t read_staleness_ms;
 	uint64_t read_staleness_entries;
 	uint32_t rate_rule, workers, progress_timeout_ms;
 };
 
 struct cluster {
-	struct cluster_options options; /* what they point to must last as long as servers are started */
+	struct cluster_options options; /* pointers in it must outlive the servers */
 	uint64_t boots;                 /* starts of servers so far */
 	struct rpc *rpc;
-	struct server *servers[CLUSTER_SERVERS_MAX];    /* NULL: dead */
-	struct coord_memory *coordinator;               /* where there are replicas */
-	struct faulty_disk *votes[CLUSTER_SERVERS_MAX]; /* what servers have promised, where there are replicas and no folder */
+	struct server *servers[CLUSTER_SERVERS_MAX]; /* NULL: dead */
+	struct coord_memory *coordinator;            /* jobs with replicas */
+	/* vote stores of a job with replicas and no folder */
+	struct faulty_disk *votes[CLUSTER_SERVERS_MAX];
 	uint32_t servers_count, partitions;
-	uint32_t added; /* servers beyond those */
+	uint32_t added; /* servers beyond the initial ones */
 };
 
 void cluster_start(struct cluster *c, const struct cluster_options *options);
 void cluster_stop(struct cluster *c);
 void cluster_kill_server(struct cluster *c, uint32_t i);
-/* After server_destroy: another process, with what its folder holds. Or one that is added to a job with replicas: i beyond its servers. */
+/* Starts the server after server_destroy as a new process on its folder. An index beyond the
+ * initial servers adds a server to a job with replicas. */
 void cluster_start_server(struct cluster *c, uint32_t i);
-/* Both at once. */
+/* Kills and starts the server. */
 void cluster_restart(struct cluster *c, uint32_t i);
-/* What a dead server has promised is gone. */
+/* Deletes a dead server's vote store. */
 void cluster_lose_votes(struct cluster *c, uint32_t i);
-/* A trainer of a dataset of `units`. name must last as long as the client. */
+/* A trainer of a dataset of `units`. `name` must outlive the client. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
-/* The ledger takes this trainer for dead, and its name is free. The trainer learns of it by its
- * next call. */
+/* The ledger declares this trainer dead and frees its name. The trainer learns of it from its next
+ * call. */
 void cluster_displace(weir_client *trainer);
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);
 
-/* What the ledger says each partition took, and what the partitions say. */
+/* The ledger's record of each partition's parts, and the partitions' own. */
 struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, workers_lost, workers_stalled, leases_expired, steps_closed,
 	    batches_dropped, duplicates;
-	uint64_t units_quarantined, resident_rows;                               /* resident: in memory, where servers have folders */
-	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint; /* expected: of skipped units too */
-	uint32_t committed, servers;                                             /* units of this pass; that the ledger tells of */
+	/* resident: in memory, of servers with folders */
+	uint64_t units_quarantined, resident_rows;
+	/* expected: includes skipped units */
+	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
+	/* committed units of this pass; servers that the ledger lists */
+	uint32_t committed, servers;
 	bool finished;
 };
 struct audit cluster_audit(struct cluster *c);

@@ -1,4 +1,4 @@
-/* What the replicas of a job in one process (cluster.h) know of themselves, asked on their own threads, and waiting for it. */
+/* The state of replicas in a cluster (cluster.h), read on their own threads, and waits for it. */
 #ifndef WEIR_CLUSTER_REPLICAS_H
 #define WEIR_CLUSTER_REPLICAS_H
 
@@ -6,15 +6,15 @@
 #include "tests/unit/worker/client/cluster.h"
 
 struct cluster_replica {
-	bool serves;               /* as the primary; only then: */
-	struct member_set in_sync; /* who is, by its record */
+	bool serves;               /* as the primary; only then is this set: */
+	struct member_set in_sync; /* from its partition record */
 };
-/* partition: or JOURNAL_LEDGER. Where the server has no replica of it, that serves nothing. */
+/* partition: or JOURNAL_LEDGER. A server without a replica gives one that does not serve. */
 struct cluster_replica cluster_replica(const struct cluster *c, uint32_t server, uint16_t partition);
 uint32_t cluster_await_primary(const struct cluster *c, uint16_t partition, struct cluster_replica *out);
-/* Until every partition and the ledger have so many replicas in sync. */
+/* Waits until every partition and the ledger have this many replicas in sync. */
 void cluster_await_in_sync(const struct cluster *c, uint32_t replicas);
-/* Until nobody counts on a server that has died. */
+/* Waits until a dead server is in no set of replicas in sync. */
 void cluster_await_dropped(const struct cluster *c, uint16_t server);
 
 #endif

@@ -1,5 +1,6 @@
-/* Compressed pulls through a whole job in one process: trainers that pull get the same numbers, which become the weights; who does not train gets the weights; and a server
- * that dies, or a pull that overtakes another, changes none of it. */
+/* Compressed pulls in a whole job: trainers that pull agree on numbers that converge to the
+ * weights; other readers get the weights. A dead server or a pull that overtakes another changes
+ * nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct trainer {
 	weir_client *client;
 	uint32_t table;
 	weir_unit unit;
-	uint32_t batch; /* the next */
+	uint32_t batch; /* the next one */
 	float *values;  /* (ELEMENTS) */
 };
 
@@ -85,7 +86,7 @@ static weir_batch batch_of(const struct trainer *t)
 	return (weir_batch){.pass = t->unit.pass, .unit = t->unit.unit, .batch = t->batch, .attempt = t->unit.attempt};
 }
 
-/* To one element in `every`. */
+/* Pushes to one element in `every`. */
 static void push(struct fixture *f, uint32_t trainer, uint32_t every)
 {
 	struct trainer *t = &f->trainers[trainer];
@@ -124,7 +125,7 @@ static uint64_t bytes_pulled(const struct trainer *t)
 	return s.bytes_pulled;
 }
 
-/* What a batch of the trainer would be computed from; returns the bytes that came. */
+/* Pulls what a batch would be computed from; returns the received bytes. */
 static uint64_t pull(struct trainer *t)
 {
 	const uint64_t before = bytes_pulled(t);
@@ -150,7 +151,7 @@ static void check_same(const struct fixture *f)
 	assert_memory_equal(f->trainers[0].values, f->trainers[1].values, ELEMENTS * sizeof(float));
 }
 
-/* Pulls until nothing is left to tell. */
+/* Pulls until no differences are left. */
 static void settle(struct fixture *f, double resolution)
 {
 	pull_weights(f, &f->trainers[0]);
@@ -165,7 +166,8 @@ static void settle(struct fixture *f, double resolution)
 
 struct expected {
 	weir_pull_coding coding;
-	double error, bits; /* of one pull behind a push: farthest from the weights, in units of the farthest step; bits an element */
+	/* of one pull behind a push: largest error, in units of the largest step; bits per element */
+	double error, bits;
 	double resolution;
 };
 
@@ -177,7 +179,8 @@ static void differences_arrive(const struct expected *x)
 	struct trainer *a = &f.trainers[0], *b = &f.trainers[1];
 	(void)pull(a);
 	pull_weights(&f, a);
-	assert_memory_equal(a->values, f.weights, ELEMENTS * sizeof(float)); /* the first comes as it is */
+	/* the first pull is exact */
+	assert_memory_equal(a->values, f.weights, ELEMENTS * sizeof(float));
 	(void)pull(b);
 	const uint64_t nothing = pull(b);
 	assert_true(nothing < 1000 || x->coding.codec == WEIR_CODEC_FP32);
@@ -218,7 +221,7 @@ static void what_changes_comes_in_few_bytes(void **state)
 		differences_arrive(&codecs[i]);
 }
 
-/* Each with memory of its own, asked before the one before it is answered. */
+/* Each has its own memory and starts before the previous one is answered. */
 static void pulls_in_flight_together_agree(void **state)
 {
 	(void)state;
@@ -279,7 +282,7 @@ static void rows_of_embeddings_come_as_int8(void **state)
 	teardown(&f);
 }
 
-/* The table's chunks are at other servers then, which have told nobody anything. */
+/* The table's chunks fail over to servers that have sent no base yet. */
 static void who_held_what_a_dead_server_told_is_told_anew(void **state)
 {
 	(void)state;
@@ -301,7 +304,7 @@ static void who_held_what_a_dead_server_told_is_told_anew(void **state)
 	assert_true(cluster_await_primary(&f.cluster, partition, &after) != primary);
 	for (uint32_t i = 0; i < 4; i++) {
 		const uint64_t bytes = pull(&f.trainers[0]);
-		assert_true(i > 0 || bytes >= WEIR_CHUNK * sizeof(float)); /* as a whole, and that once */
+		assert_true(i > 0 || bytes >= WEIR_CHUNK * sizeof(float)); /* one whole pull, once */
 		assert_true(i == 0 || bytes < WEIR_CHUNK * sizeof(float));
 		(void)pull(&f.trainers[1]);
 		check_same(&f);
@@ -311,7 +314,7 @@ static void who_held_what_a_dead_server_told_is_told_anew(void **state)
 	teardown(&f);
 }
 
-/* Replicas that are not primary tell values, and no client takes them for what it holds. */
+/* A replica that is not primary sends values, and no client takes them for a base. */
 static void values_of_other_replicas_are_not_what_is_held(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Compressed pushes through a whole job in one process: what comes of them, and that what is left out comes later. */
+/* Compressed pushes in a whole job: the result, and that residuals arrive later. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ struct fixture {
 	uint32_t table;
 	weir_unit unit;
 	float *gradient, *weights; /* (ELEMENTS) */
-	double *sum;               /* (ELEMENTS) of all gradients */
+	double *sum;               /* (ELEMENTS), sum of all gradients */
 	struct prng random;
 };
 
@@ -57,7 +57,7 @@ static void teardown(struct fixture *f)
 	free(f->sum);
 }
 
-/* SGD at rate 1 from zero: weights are the negative sum of what arrives. */
+/* SGD at rate 1 from zero: weights are the negative sum of the pushes. */
 static void add_table(struct fixture *f, weir_table_kind kind, const weir_compression *push)
 {
 	const weir_init_segment zero = {.elements = kind == WEIR_DENSE ? ELEMENTS : WIDTH, .kind = WEIR_INIT_ZERO};
@@ -97,7 +97,7 @@ static void pull(struct fixture *f, const uint64_t *keys, size_t rows)
 	CHECK_OK(weir_wait(f->client, ticket, -1, &err), err);
 }
 
-/* Normal numbers, each run of a thousand of another size. */
+/* Normal numbers; each run of a thousand has its own scale. */
 static void draw_gradient(struct fixture *f, size_t n)
 {
 	double size = 0;
@@ -118,7 +118,7 @@ static double rms(const double *x, size_t n)
 	return sqrt(sum / (double)n);
 }
 
-/* How far the weights are from where all gradients would have brought them, over the size of the sum. */
+/* The distance of the weights from the sum of all gradients, relative to its size. */
 static double missing(struct fixture *f, size_t n)
 {
 	double *error = malloc(n * sizeof *error);
@@ -132,8 +132,10 @@ static double missing(struct fixture *f, size_t n)
 
 struct expected {
 	weir_compression push;
-	double first, last; /* of the sum is missing at most after the gradients, and before DRAINS pushes of zeros are over */
-	double bits;        /* per element, at most, of all pushes */
+	/* missing share of the sum, at most: after the gradients, and before DRAINS pushes of zeros
+	 * end */
+	double first, last;
+	double bits; /* per element, over all pushes, at most */
 };
 
 static void arrives(const struct expected *x)
@@ -218,7 +220,7 @@ static void rows_of_embeddings_arrive(void **state)
 	}
 }
 
-/* Most of it zeros, as of layers behind a ReLU: runs of dead units, and single ones. */
+/* Mostly zeros, as behind a ReLU: runs of dead units and single ones. */
 static void draw_mostly_zeros(struct fixture *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -227,7 +229,7 @@ static void draw_mostly_zeros(struct fixture *f, size_t n)
 	}
 }
 
-/* What four pushes come to, in weights, and their bytes. */
+/* The weights after four pushes, and their bytes. */
 static uint64_t packed_push(const weir_compression *push_as, weir_table_kind kind, bool zeros, float *weights)
 {
 	const size_t n = kind == WEIR_DENSE ? ELEMENTS : ROWS * WIDTH;
@@ -260,7 +262,7 @@ static void zeros_are_packed_and_noise_is_not(void **state)
 	static const struct {
 		weir_table_kind kind;
 		weir_compression push;
-		double share; /* of the bytes without, at most */
+		double share; /* of the bytes without packing, at most */
 	} cases[] = {
 	    {WEIR_DENSE, {.codec = WEIR_CODEC_FP32}, 0.2},     {WEIR_DENSE, {.codec = WEIR_CODEC_BF16}, 0.25},
 	    {WEIR_DENSE, {.codec = WEIR_CODEC_INT8}, 0.35},    {WEIR_EMBEDDING, {.codec = WEIR_CODEC_FP32}, 0.4},
@@ -300,16 +302,16 @@ static void a_trial_decides(void **state)
 			assert_int_equal(pack_stream(&t, noise, BYTES, out), 0);
 			due++;
 		}
-	assert_int_equal(due, 4); /* the first two, the 65th and the 129th */
+	assert_int_equal(due, 4); /* pushes 1, 2, 65 and 129 */
 	assert_true(pack_is_due(&t, BYTES));
 	assert_in_range(pack_stream(&t, zeros, BYTES, out), 1, BYTES / 100);
-	assert_true(pack_is_due(&t, BYTES)); /* since it paid */
+	assert_true(pack_is_due(&t, BYTES)); /* packing saved bytes */
 	assert_int_equal(pack_stream(&t, noise, BYTES, out), 0);
 	assert_false(pack_is_due(&t, BYTES));
 	assert_false(pack_is_due(&(struct pack_trial){0}, PACK_BYTES_MIN - 1));
 }
 
-/* The tables of sign and of top-k that an embedding cannot have, and one that a person might ask for. */
+/* Sign and top-k tables that an embedding cannot have, and a plausible mistake. */
 static void tables_that_cannot_be_are_refused(void **state)
 {
 	(void)state;
@@ -341,7 +343,7 @@ static struct compressor *open_compressor(const weir_compression *push)
 	return c;
 }
 
-/* Codes the chunks that are wanted; returns the bytes. */
+/* Codes the wanted chunks; returns the bytes. */
 static size_t code(struct compressor *c, const float *gradient, const bool wanted[2], uint8_t *out)
 {
 	const weir_encoder e = compressor_encoder(c);
@@ -375,7 +377,7 @@ static void what_is_not_wanted_leaves_no_residual(void **state)
 	struct compressor *c = open_compressor(&push);
 	for (size_t i = 0; i < WEIR_CHUNK; i++)
 		gradient[i] = 1;
-	assert_true(code(c, gradient, second, out) > 0); /* all of it zeros */
+	assert_true(code(c, gradient, second, out) > 0); /* all zeros */
 	s = stats_of(c);
 	assert_true(s.residual_norm == 0);
 	assert_int_equal(code(c, gradient, none, out), 0);
@@ -410,7 +412,7 @@ static void who_was_taken_for_dead_forgets(void **state)
 	compressor_destroy(c);
 }
 
-/* Before a worker leaves: nothing is missing any more, and nothing is kept back. */
+/* A leaving worker flushes its residuals: nothing is missing, and nothing is kept. */
 static void what_is_kept_back_goes_out_in_full(void **state)
 {
 	(void)state;
@@ -436,7 +438,8 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 			weir_get_stats(f.client, &before);
 			CHECK_OK(weir_push_residuals(f.client, &b, &err), err);
 			weir_get_stats(f.client, &after);
-			assert_int_equal(after.parts_pushed > before.parts_pushed, batch == GRADIENTS); /* then there is none */
+			/* a part only while a residual is left */
+			assert_int_equal(after.parts_pushed > before.parts_pushed, batch == GRADIENTS);
 		}
 		pull(&f, NULL, 0);
 		assert_true(missing(&f, ELEMENTS) < 1e-6);
@@ -444,7 +447,7 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 	}
 }
 
-/* A quarter of the rows takes a quarter of the bytes, and with the residuals nothing is missing. */
+/* A quarter of the rows takes a quarter of the bytes; with the residuals nothing is missing. */
 static void rows_that_weigh_less_come_later(void **state)
 {
 	(void)state;
@@ -478,7 +481,8 @@ static void rows_that_weigh_less_come_later(void **state)
 		fail_msg("%llu bytes, of all rows %llu", (unsigned long long)bytes[1], (unsigned long long)bytes[0]);
 }
 
-/* Every fourth token matters, whatever its gradient: these alone arrive, across parts and partitions, and the others with the residuals. */
+/* Every fourth token has a score, whatever its gradient. Only these arrive at first, across parts
+ * and partitions; the others come with the residuals. */
 static void tokens_with_the_greatest_scores_come_first(void **state)
 {
 	(void)state;
@@ -503,7 +507,8 @@ static void tokens_with_the_greatest_scores_come_first(void **state)
 		if (i % 4 == 0)
 			assert_true(sent && f.weights[i * WIDTH] == -f.gradient[i * WIDTH]);
 	}
-	assert_in_range(arrived, ROWS / 2, ROWS / 2 + f.cluster.partitions); /* each part of a push has its share, rounded up */
+	/* each part sends its share, rounded up */
+	assert_in_range(arrived, ROWS / 2, ROWS / 2 + f.cluster.partitions);
 	const weir_batch b = {.pass = f.unit.pass, .unit = f.unit.unit, .batch = 1, .attempt = f.unit.attempt};
 	CHECK_OK(weir_push_residuals(f.client, &b, &err), err);
 	pull(&f, keys, ROWS);
@@ -529,12 +534,13 @@ static void scores_that_cannot_be_are_refused(void **state)
 		    .table = f.table, .keys = dense ? NULL : keys, .rows = dense ? 0 : 2, .values = f.gradient, .scores = scores};
 		assert_int_equal(push_item(&f, 0, &item, &err), WEIR_E_INVALID);
 		assert_non_null(strstr(err.text, dense ? "a dense table has none" : "the score of row 1"));
-		push(&f, 0, item.keys, item.rows); /* nothing was sent: the batch is still to be pushed */
+		push(&f, 0, item.keys, item.rows); /* nothing was sent: the batch can still be pushed */
 		teardown(&f);
 	}
 }
 
-/* A gradient beyond the norm is coded as one that the caller has scaled down, with and without momentum, in pushes with an exact threshold and with one that is not. */
+/* A gradient beyond the norm is coded as one that the caller has scaled, with and without momentum,
+ * in pushes with an exact threshold and with a corrected one. */
 static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 {
 	(void)state;
@@ -554,7 +560,7 @@ static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 		prng_seed(&random, 8);
 		for (int step = 0; step < 4; step++) {
 			double norm = 0;
-			const float size = step == 2 ? 1e-3f : 1; /* below the norm: as it is */
+			const float size = step == 2 ? 1e-3f : 1; /* below the norm: unchanged */
 			for (size_t i = 0; i < SMALL; i++) {
 				gradient[i] = size * (float)prng_normal(&random);
 				norm += (double)gradient[i] * (double)gradient[i];

@@ -1,5 +1,5 @@
-/* Tables whose pushes the trainer codes itself: by an encoder, whose gradients libweir never reads (on the emulated device, where there is one, that would end the
- * test), and rows of embeddings that come coded. */
+/* Tables whose pushes the trainer codes: by an encoder, whose gradients libweir never reads (on the
+ * emulated device a read would end the test), and coded rows of embeddings. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,12 +19,12 @@ struct fixture {
 	weir_client *client;
 	uint32_t table;
 	weir_unit unit;
-	uint32_t batch; /* the next */
+	uint32_t batch; /* the next one */
 	struct prng random;
 	float *gradient, *weights; /* (ELEMENTS) */
-	struct backend *backend;   /* of the encoder */
+	struct backend *backend;   /* the encoder's */
 	struct compressor *compressor;
-	float *there; /* (ELEMENTS) the backend's memory */
+	float *there; /* (ELEMENTS), the backend's memory */
 };
 
 static struct backend *open_backend(void)
@@ -89,7 +89,7 @@ static void draw(struct fixture *f, size_t n)
 	f->backend->ops->to_device(f->backend, f->there, f->gradient, n * sizeof *f->gradient);
 }
 
-/* Of the next batch; what is refused has not been pushed. */
+/* Pushes the next batch; a refused batch is not pushed. */
 static weir_status push(struct fixture *f, const weir_push_item *item, weir_error *err)
 {
 	const weir_batch b = {.pass = f->unit.pass, .unit = f->unit.unit, .batch = f->batch, .attempt = f->unit.attempt};
@@ -110,7 +110,7 @@ static void pull(struct fixture *f, const uint64_t *keys, size_t rows)
 	CHECK_OK(weir_wait(f->client, ticket, -1, &err), err);
 }
 
-/* Some pushes and what was kept back: weights (ELEMENTS) after either, and the stats. */
+/* Several pushes and a flush: weights (ELEMENTS) after each of both, and the stats. */
 static void train(const weir_compression *spec, bool own, float *weights, float *all, weir_stats *stats)
 {
 	struct fixture f;
@@ -163,9 +163,9 @@ static void an_encoder_of_the_trainer_does_what_libweir_does(void **state)
 	}
 }
 
-/* --- What goes wrong */
+/* --- Failures */
 
-/* An encoder whose `begin` fails, and what libweir has asked of it. */
+/* An encoder whose `begin` fails; counts libweir's calls. */
 struct failing {
 	weir_encoder real;
 	bool fails;
@@ -238,7 +238,7 @@ static void what_an_encoder_refuses_is_not_sent(void **state)
 	assert_int_equal(push(&f, &item, &err), WEIR_E_NOT_FINITE);
 	CHECK_CONTAINS(err.text, "push to table table: the gradient has a NaN or an infinity");
 	assert_int_equal(e.begun, 0);
-	f.batch++; /* it has had its outcome */
+	f.batch++; /* the batch has its outcome */
 
 	e.fails = true;
 	draw(&f, ELEMENTS);
@@ -287,7 +287,7 @@ static void an_encoder_comes_first_and_once_and_is_whole(void **state)
 	}
 }
 
-/* --- Rows that come coded */
+/* --- Coded rows */
 
 static void rows_may_come_coded(void **state)
 {
@@ -306,7 +306,7 @@ static void rows_may_come_coded(void **state)
 	for (uint64_t i = 0; i < ROWS; i++)
 		keys[i] = (ROWS - i) * i * 977;
 	for (uint64_t i = 0; i < ROWS; i++)
-		keys[i] += i << 40; /* distinct */
+		keys[i] += i << 40; /* makes keys distinct */
 	for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
 		for (int coded = 0; coded < 2; coded++) {
 			const struct coding coding = {.codec = specs[s].codec, .book = book_known(specs[s].book)};
@@ -351,7 +351,8 @@ static void coded_rows_that_are_not_finite_are_refused(void **state)
 		uint8_t *rows = calloc(1, bytes);
 		assert_non_null(rows);
 		const weir_push_item item = {.table = f.table, .keys = keys, .rows = 2, .encoded = rows, .encoded_bytes = bytes};
-		rows[bytes / 2] = 0x80; /* of the second row the first number of 16 bits, a scale but of bf16: infinity */
+		/* the second row's first 16-bit number, a scale in all codecs but bf16: infinity */
+		rows[bytes / 2] = 0x80;
 		rows[bytes / 2 + 1] = 0x7f;
 		assert_int_equal(push(&f, &item, &err), WEIR_E_NOT_FINITE);
 		f.batch++;
@@ -362,7 +363,7 @@ static void coded_rows_that_are_not_finite_are_refused(void **state)
 	}
 }
 
-/* Which rows go the client chooses by their values. */
+/* The client selects rows by value, so it needs values. */
 static void rows_that_wait_for_their_turn_come_as_values(void **state)
 {
 	(void)state;

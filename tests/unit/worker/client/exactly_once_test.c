@@ -1,5 +1,6 @@
-/* Exactly once, proved by integers: every batch adds known whole numbers to known rows under SGD with rate 1, so every element's final value says
- * how often each batch was applied; and the audit of ledger against partitions must agree. */
+/* Exactly once, shown by integers: every batch adds known integers to known rows under SGD at rate
+ * 1, so final values show how often each batch was applied. The audit of ledger against partitions
+ * must agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ static void test_in_rounds_too(void **state)
 	two_trainers_apply_every_batch_once((weir_mode){.kind = WEIR_SSP, .local_steps = 4});
 }
 
-/* Who comes next finds the round that was begun as it was before, whatever of the others is applied. */
+/* The next worker finds the begun round as it was, whichever other batches are applied. */
 static void a_worker_that_dies_in_mid_unit_is_replaced_exactly(weir_mode mode)
 {
 	struct cluster c;

@@ -1,5 +1,5 @@
-/* Trainers that do not move, with real servers and libweir: they lose their units; those who
- * wait for a server or for them do not. */
+/* Idle trainers with real servers and libweir lose their units. Workers that wait for a server or
+ * for those trainers keep theirs. */
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
@@ -44,7 +44,7 @@ static weir_batch batch_of(const weir_unit *u, uint32_t batch)
 	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 }
 
-/* Rows of every partition. */
+/* Rows in every partition. */
 static const uint64_t *keys(void)
 {
 	static uint64_t all[KEYS];
@@ -55,7 +55,7 @@ static const uint64_t *keys(void)
 
 static weir_status pull(weir_client *w, const weir_unit *u, uint32_t batch, uint32_t table, weir_ticket *ticket, weir_error *err)
 {
-	static float values[UNITS][KEYS * WIDTH]; /* pulls of two trainers may be in flight at once */
+	static float values[UNITS][KEYS * WIDTH]; /* two trainers may have pulls in flight at once */
 	const weir_pull_item item = {.table = table, .keys = keys(), .rows = KEYS, .values = values[u->unit]};
 	const weir_batch id = batch_of(u, batch);
 	assert_true(u->unit < UNITS);
@@ -70,7 +70,7 @@ static weir_status push(weir_client *w, const weir_unit *u, uint32_t batch, uint
 	return weir_push(w, &id, &item, 1, NULL, NULL, NULL, ticket, err);
 }
 
-/* ticket: which `started` has filled. */
+/* ticket: set by the `started` call. */
 static void done(weir_client *w, weir_status started, const weir_ticket *ticket, weir_error *err)
 {
 	CHECK_OK(started, *err);
@@ -93,7 +93,7 @@ static void work_off(weir_client *w, uint32_t table)
 	}
 }
 
-/* A program leases units and never begins one: they go to others though libweir keeps it alive. */
+/* A program leases units and begins none: they go to others, although libweir renews the lease. */
 static void a_hoard_of_units_goes_to_others(void **state)
 {
 	struct cluster c;
@@ -109,7 +109,8 @@ static void a_hoard_of_units_goes_to_others(void **state)
 	const struct audit a = cluster_audit(&c);
 	assert_true(a.finished && a.workers_stalled == 1 && a.workers_lost == 1 && a.leases_expired == WEIR_UNITS_HELD_MAX);
 	assert_int_equal(a.applied, a.expected);
-	(void)weir_unit_begin(hoarder, &first, BATCHES, NULL); /* its library may not have been told yet */
+	/* its library may not know of the loss yet */
+	(void)weir_unit_begin(hoarder, &first, BATCHES, NULL);
 	assert_int_equal(weir_unit_commit(hoarder, &first, &err), WEIR_E_STALE);
 	CHECK_OK(weir_rejoin(hoarder, &err), err);
 	CHECK_OK(weir_close(hoarder, &err), err);
@@ -117,7 +118,7 @@ static void a_hoard_of_units_goes_to_others(void **state)
 	cluster_stop(&c);
 }
 
-/* An executor hangs: pushes and pulls wait, for longer than any worker may be idle. */
+/* An executor hangs: pushes and pulls wait longer than a worker may be idle. */
 static void who_waits_for_a_server_is_not_idle(void **state)
 {
 	struct cluster c;
@@ -144,7 +145,7 @@ static void who_waits_for_a_server_is_not_idle(void **state)
 	cluster_stop(&c);
 }
 
-/* Of two workers one has begun a batch that the other waits for, and does not go on. */
+/* One of two workers stops after it has begun a batch that the other waits for. */
 static void the_one_that_others_wait_for_is_idle(weir_mode mode)
 {
 	struct cluster c;
@@ -156,13 +157,15 @@ static void the_one_that_others_wait_for_is_idle(weir_mode mode)
 	(void)cluster_table(b, "rows", WEIR_EMBEDDING, WIDTH, mode);
 	const weir_unit ua = begun(a), ub = begun(b);
 	done(b, pull(b, &ub, 0, table, &ticket, &err), &ticket, &err);
-	for (uint32_t batch = 0; batch < 2; batch++) { /* within a bound; in steps b is alone in the first */
+	/* within the bound; for steps, b alone is in the first one */
+	for (uint32_t batch = 0; batch < 2; batch++) {
 		done(a, pull(a, &ua, batch, table, &ticket, &err), &ticket, &err);
 		done(a, push(a, &ua, batch, table, &ticket, &err), &ticket, &err);
 		if (cluster_audit(&c).workers_stalled)
 			break;
 	}
-	done(a, pull(a, &ua, 2, table, &ticket, &err), &ticket, &err); /* which b lets wait, until it is taken for dead */
+	/* waits for b until the ledger declares b dead */
+	done(a, pull(a, &ua, 2, table, &ticket, &err), &ticket, &err);
 	const struct audit s = cluster_audit(&c);
 	assert_int_equal(s.workers_stalled, 1);
 	assert_int_equal(s.workers_lost, 1);

@@ -10,7 +10,7 @@
 
 #include "common/base/prng.h"
 
-/* The keys of a batch (KEYS, distinct) and what it adds to each. */
+/* A batch's keys (KEYS, distinct) and the number that it adds to each. */
 static void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
 {
 	for (uint64_t i = 0; i < KEYS; i++)
@@ -63,7 +63,7 @@ static weir_batch batch_id(const weir_unit *u, uint32_t batch)
 	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 }
 
-/* The last batch of this one's round: the only one that pushes to the dense table, for all of them. */
+/* The last batch of this one's round: only it pushes to the dense table, for the whole round. */
 static uint32_t round_end(const weir_unit *u, uint32_t batch)
 {
 	if (!u->local_steps)
@@ -80,7 +80,7 @@ static float round_value(const weir_unit *u, uint32_t batch)
 	return sum;
 }
 
-/* What a round begins with is pulled as of the batch that pushes what has come of it. */
+/* A round starts with a pull for the batch that pushes its result. */
 static weir_status pull_round(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
 	const weir_batch id = batch_id(u, round_end(u, batch));

@@ -1,4 +1,4 @@
-/* Keys in any order, as callers have them: each row comes from and goes to its place, and what goes over the wire is small. */
+/* Keys in any order: each row goes to and comes from its place, with few bytes on the wire. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void pull(struct fixture *f, size_t rows)
 	assert_ok(weir_wait(f->client, ticket, PATIENCE_MS, &err), &err);
 }
 
-/* From 60,000 rows of 40 bytes: each partition's are cut into parts. */
+/* 60,000 rows of 40 bytes, enough for several parts per partition. */
 static void rows_keep_their_places(uint64_t gap)
 {
 	struct fixture f;
@@ -78,7 +78,7 @@ static void rows_keep_their_places(uint64_t gap)
 	assert_ok(weir_assign(f.client, f.table, f.keys, ROWS, f.values, &err), &err);
 	shuffle(&r, f.keys, ROWS);
 	for (size_t i = 0; i < ROWS; i += 3)
-		f.keys[i] = f.keys[prng_below(&r, ROWS)]; /* some twice and more */
+		f.keys[i] = f.keys[prng_below(&r, ROWS)]; /* some keys occur several times */
 	memset(f.values, 0, ROWS * ROW_WIDTH * sizeof *f.values);
 	pull(&f, ROWS);
 	for (size_t i = 0; i < ROWS * ROW_WIDTH; i++)
@@ -99,7 +99,7 @@ static void large_numbers_keep_their_places(void **state)
 	rows_keep_their_places(UINT64_MAX / ROWS - 1);
 }
 
-/* One of 16 keys or so, spread over the partitions: some 6 bits of each, and 4 for the value. */
+/* About one of 16 keys, spread over the partitions: about 6 bits per key and 4 per value. */
 static void a_key_costs_a_byte_or_so(void **state)
 {
 	(void)state;
@@ -122,7 +122,8 @@ static void a_key_costs_a_byte_or_so(void **state)
 	teardown(&f);
 }
 
-/* A key has one gradient: two of them would be two steps, or their sum, as the partition happens to take them. Nothing is sent, and the batch may be pushed. */
+/* A duplicate key would be two steps or one step with the sum, by how parts are cut. Nothing is
+ * sent; the batch can still be pushed. */
 static void a_key_that_is_there_twice_is_refused(void **state)
 {
 	(void)state;
@@ -144,7 +145,7 @@ static void a_key_that_is_there_twice_is_refused(void **state)
 	assert_ok(weir_push(f.client, &id, items, 1, NULL, NULL, NULL, &ticket, &err), &err);
 	assert_ok(weir_wait(f.client, ticket, PATIENCE_MS, &err), &err);
 	pull(&f, 4);
-	assert_true(f.values[2] == 7 || f.values[2] == -7); /* once, at a rate of 1 */
+	assert_true(f.values[2] == 7 || f.values[2] == -7); /* once, at rate 1 */
 	teardown(&f);
 }
 

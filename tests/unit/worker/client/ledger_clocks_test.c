@@ -1,5 +1,7 @@
-/* Clocks of the ledger (bounded staleness): cases, and a model check over a million batches of workers of random and changing speed, who also die, pause between units,
- * join, and see the ledger begin anew from its log. No batch begins more than `bound` ahead of the slowest worker, and somebody can always go on. */
+/* The ledger's clocks (bounded staleness): cases, and a model check over a million batches. Workers
+ * have random and changing speeds, die, pause between units and join; the ledger restarts from its
+ * log. No batch begins more than `bound` ahead of the slowest worker, and some worker can always
+ * continue. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,13 +15,14 @@
 #include "tests/rounds.h"
 #include "tests/unit/worker/client/ledger_fixture.h"
 
-enum { WORKERS = 6, UNITS = 100000, BATCHES = 2000000 /* of all bounds together, some are begun and lost */ };
+/* BATCHES: of all bounds together; some are begun and lost. */
+enum { WORKERS = 6, UNITS = 100000, BATCHES = 2000000 };
 
 struct worker {
 	struct joined joined;
 	struct leased unit;
 	bool holds, waits, slow;
-	bool counts; /* it has begun a batch since it got a unit when it had none */
+	bool counts; /* it has begun a batch since its last unit from an empty hand */
 	uint64_t begun, finished, limit;
 	bool placed;
 	int64_t shift;
@@ -31,7 +34,7 @@ struct world {
 	struct worker workers[WORKERS];
 	uint32_t bound;
 	uint64_t batches;
-	int64_t lead; /* largest seen */
+	int64_t lead; /* largest so far */
 };
 
 static void enter(struct world *w, uint32_t i)
@@ -69,7 +72,7 @@ static void on_clock(void *arg, const ProtobufCMessage *m)
 	struct worker *k = arg;
 	const Weir__V1__ClockReply *r = (const Weir__V1__ClockReply *)m;
 	k->status = (weir_status)r->status->code;
-	k->waits = k->waits && k->status == WEIR_E_CANCELLED; /* a newer one took its place */
+	k->waits = k->waits && k->status == WEIR_E_CANCELLED; /* a newer request replaced it */
 	if (k->status != WEIR_OK)
 		return;
 	k->placed = true;
@@ -93,7 +96,7 @@ static void ask(struct world *w, uint32_t i, uint64_t wants)
 	ledger_clock(w->f.ledger, &q, on_clock, k);
 }
 
-/* Begins the next batch if it may; what the ledger has allowed is looked at from outside. */
+/* Begins the next batch if allowed, and checks the ledger's decision independently. */
 static bool begin(struct world *w, uint32_t i)
 {
 	struct worker *k = &w->workers[i];
@@ -130,18 +133,18 @@ static void test_nobody_runs_ahead(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w, 2, 2, 1);
-	assert_true(begin(&w, 0)); /* worker 1 counts from its own first batch on */
+	assert_true(begin(&w, 0)); /* worker 1 counts from its own first batch */
 	finish(&w, 0);
 	for (int n = 0; n < 3; n++) {
 		assert_true(begin(&w, 0));
 		finish(&w, 0);
 	}
-	assert_true(begin(&w, 1)); /* beside worker 0, who has finished four */
+	assert_true(begin(&w, 1)); /* level with worker 0, which has finished four */
 	for (int n = 0; n < 3; n++) {
 		assert_true(begin(&w, 0));
 		finish(&w, 0);
 	}
-	assert_false(begin(&w, 0)); /* three ahead of worker 1, who has finished none */
+	assert_false(begin(&w, 0)); /* three ahead of worker 1, which has finished none */
 	assert_true(w.workers[0].waits);
 	finish(&w, 1);
 	assert_false(w.workers[0].waits);
@@ -184,17 +187,17 @@ static void test_the_dead_and_the_idle_hold_nobody_up(void **state)
 	assert_int_equal(fixture_progress(&w.f, &w.workers[0].joined, NULL, 0), WEIR_OK);
 	assert_int_equal(fixture_progress(&w.f, &w.workers[1].joined, NULL, 0), WEIR_OK);
 	w.f.now_ms += 200;
-	ledger_tick(w.f.ledger); /* worker 2 is dead */
+	ledger_tick(w.f.ledger); /* worker 2 is declared dead */
 	w.workers[2].holds = false;
 	assert_true(w.workers[0].waits);
 	assert_int_equal(fixture_commit(&w.f, &w.workers[1].joined, &w.workers[1].unit, 1), WEIR_OK);
-	w.workers[1].holds = w.workers[1].placed = false; /* worker 1 holds nothing any more */
+	w.workers[1].holds = w.workers[1].placed = false; /* worker 1 has no unit any more */
 	assert_false(w.workers[0].waits);
 	for (int n = 0; n < 100; n++) {
 		assert_true(begin(&w, 0));
 		finish(&w, 0);
 	}
-	lease(&w, 1); /* comes back: beside worker 0, not 100 behind */
+	lease(&w, 1); /* it returns level with worker 0, not 100 behind */
 	w.workers[1].finished = w.workers[1].begun = 1;
 	assert_true(begin(&w, 1));
 	assert_true(begin(&w, 0));
@@ -205,7 +208,7 @@ static void test_the_dead_and_the_idle_hold_nobody_up(void **state)
 	fixture_close(&w.f);
 }
 
-/* As from a snapshot of its log. Whoever waited asks again. */
+/* Restores the ledger from a snapshot of its log. Waiting workers ask again. */
 static void begin_anew(struct world *w)
 {
 	struct message *m;
@@ -238,14 +241,14 @@ static void test_a_ledger_that_begins_hears_everybody_first(void **state)
 		finish(&w, i);
 		assert_true(begin(&w, i));
 		finish(&w, i);
-		assert_false(begin(&w, i)); /* worker 0 has not finished its first */
+		assert_false(begin(&w, i)); /* worker 0 has not finished its first batch */
 	}
 	begin_anew(&w);
 	assert_true(w.workers[1].waits);
 	assert_true(w.workers[2].waits);
 	enter(&w, 3);
 	lease(&w, 3);
-	assert_false(begin(&w, 3)); /* where the slowest is, nobody knows yet */
+	assert_false(begin(&w, 3)); /* the slowest worker's clock is unknown yet */
 	finish(&w, 0);
 	for (uint32_t i = 1; i < 4; i++)
 		assert_false(w.workers[i].waits);
@@ -283,18 +286,18 @@ static void turn_of(struct world *w, uint32_t i)
 		k->slow = !k->slow;
 	if (k->slow && !chance(w, 8))
 		return;
-	if (chance(w, 5000)) { /* dies, and comes back as another incarnation */
+	if (chance(w, 5000)) { /* dies, and returns as another incarnation */
 		enter(w, i);
 		lease(w, i);
 	} else if (!k->holds) {
 		if (chance(w, 50))
 			lease(w, i);
-	} else if (k->begun == k->finished && chance(w, 60)) { /* its unit is through */
+	} else if (k->begun == k->finished && chance(w, 60)) { /* its unit is finished */
 		const struct leased before = k->unit;
 		if (k->waits)
 			return;
 		const bool another = chance(w, 2);
-		if (!another) { /* it gets a new place when it comes back */
+		if (!another) { /* it gets a new clock when it returns */
 			k->placed = false;
 			k->limit = k->begun;
 		}
@@ -321,7 +324,7 @@ static void run(uint32_t bound, uint64_t batches, uint64_t seed)
 			begin_anew(&w);
 		check_somebody_can(&w);
 	}
-	assert_int_equal(w.lead, bound); /* it is reached, and not passed */
+	assert_int_equal(w.lead, bound); /* reached and not exceeded */
 	printf("bound %u: %llu batches begun, none more than %lld ahead of the slowest worker\n", bound,
 	       (unsigned long long)w.batches, (long long)w.lead);
 	fixture_close(&w.f);

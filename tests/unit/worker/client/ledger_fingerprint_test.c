@@ -1,4 +1,5 @@
-/* What determines results: the ledger keeps it as the first who joined said it, refuses others by the keys' names, and knows what each data unit held. */
+/* The job's fingerprint: the ledger keeps the first worker's, refuses different ones with the names
+ * of the keys, and records the content of each data unit. */
 #include <string.h>
 
 #include "tests/cmocka_check.h"
@@ -51,7 +52,8 @@ static void a_key_that_one_side_has_is_not_compared(void **state)
 	struct fixture f;
 	fixture_open(&f, &options, 1);
 	assert_int_equal(join(&f, "none", TRAINER, NULL).status, WEIR_OK);
-	assert_int_equal(join(&f, "o", OBSERVER, "data.seed=9\n").status, WEIR_OK); /* says nothing of the job */
+	/* an observer has no fingerprint */
+	assert_int_equal(join(&f, "o", OBSERVER, "data.seed=9\n").status, WEIR_OK);
 	assert_int_equal(join(&f, "e", EVALUATOR, "data.valid=v\n").status, WEIR_OK);
 	assert_int_equal(join(&f, "a", TRAINER, "data.seed=1\n").status, WEIR_OK);
 	CHECK_CONTAINS(join(&f, "b", TRAINER, "data.seed=1\ndata.valid=w\n").text, "data.valid was 'v' and is 'w'");
@@ -100,12 +102,12 @@ static void other_examples_are_refused(void **state)
 	assert_int_equal(fixture_commit(&f, &a, &u, 2), WEIR_E_INVALID);
 	f.content = 77;
 	assert_int_equal(fixture_commit(&f, &a, &u, 2), WEIR_OK);
-	for (uint32_t i = 1; i < UNITS; i++) { /* short ones: what they hold comes with the commit */
+	for (uint32_t i = 1; i < UNITS; i++) { /* short units: the content comes with the commit */
 		u = fixture_lease(&f, &a, 0);
 		f.content = 100 + u.data_unit;
 		assert_int_equal(fixture_commit(&f, &a, &u, 1), WEIR_OK);
 	}
-	for (uint32_t i = 0; i < UNITS; i++) { /* the next pass is told */
+	for (uint32_t i = 0; i < UNITS; i++) { /* the next pass reports contents */
 		u = fixture_lease(&f, &a, 0);
 		assert_int_equal(u.pass, 1);
 		assert_int_equal(u.content, u.data_unit ? 100 + u.data_unit : 77);
@@ -128,7 +130,7 @@ static void take_over(struct fixture *from, struct fixture *to, bool all)
 	message_release(m);
 }
 
-/* The log and a snapshot carry both; data that are accepted make all contents unknown. */
+/* The log and snapshots contain both. Accepting other data makes all contents unknown. */
 static void it_is_in_the_log_and_in_snapshots(void **state)
 {
 	(void)state;
@@ -144,7 +146,7 @@ static void it_is_in_the_log_and_in_snapshots(void **state)
 	assert_int_equal(fixture_progress(&f, &a, &u, 1), WEIR_OK);
 	take_over(&f, &follower, false);
 	take_over(&f, &restored, true);
-	f.now_ms = follower.now_ms = restored.now_ms += 10000; /* its lease is over everywhere */
+	f.now_ms = follower.now_ms = restored.now_ms += 10000; /* every ledger ends its lease */
 	struct fixture *all[] = {&f, &follower, &restored};
 	for (int i = 0; i < 3; i++) {
 		ledger_tick(all[i]->ledger);

@@ -138,7 +138,7 @@ static void on_status_field(void *arg, const ProtobufCMessage *m)
 	*(weir_status *)arg = (weir_status)r->status->code;
 }
 
-/* Totals of n batches with one part in each partition. */
+/* Totals of n batches, with one part in each partition each. */
 struct made_totals {
 	Weir__V1__PartTotals message;
 	uint64_t count[FIXTURE_PARTITIONS];

@@ -1,4 +1,4 @@
-/* Workers that are heard and do not move lose their units and are named; those that wait for
+/* Workers that report and make no progress lose their units and are named. Workers that wait for
  * others keep theirs. */
 #include "tests/cmocka_check.h"
 
@@ -19,12 +19,12 @@ static const struct ledger_options by_itself = {.lease_ms = LEASE_MS, .passes = 
                                    by_job = {.lease_ms = LEASE_MS, .passes = 2, .progress_timeout_ms = TIMEOUT_MS},
                                    gated = {.lease_ms = LEASE_MS, .passes = 2, .progress_timeout_ms = TIMEOUT_MS, .gate = true};
 
-/* tells: those who join tell whether they move. */
+/* tells: joining workers report idle times. */
 static void begin(struct fixture *f, const struct ledger_options *options, bool tells)
 {
 	fixture_open(f, options, 1);
 	f->tells_activity = tells;
-	f->now_ms += 3600000; /* a machine that has been up for long */
+	f->now_ms += 3600000; /* the machine has been up for long */
 	ledger_renew_all(f->ledger);
 }
 
@@ -48,7 +48,7 @@ static struct leased granted(struct fixture *f, const struct joined *w)
 	return u;
 }
 
-/* Heard with so much idle time, a tick later it lives or does not. */
+/* Reports this idle time, ticks, and returns true if the worker is still alive. */
 static bool lives(struct fixture *f, const struct joined *w, uint64_t idle_ms, uint64_t longest_ms, uint64_t batches)
 {
 	if (fixture_tell(f, w, idle_ms, longest_ms, batches) == WEIR_E_STALE)
@@ -94,12 +94,12 @@ static void its_units_go_to_others_and_it_is_named(void **state)
 	assert_non_null(strstr(refused.text, "cluster.progress_timeout_ms"));
 
 	const struct joined c = fixture_join(&f, "a", TRAINER, 7, UNITS);
-	assert_true(fixture_worker(&f, &c).has_stall);  /* it was, */
+	assert_true(fixture_worker(&f, &c).has_stall);  /* it stalled, */
 	assert_false(fixture_worker(&f, &c).stall.now); /* and is back */
 	fixture_close(&f);
 }
 
-/* A pod that hangs is replaced by one of another name. */
+/* A hung pod may be replaced by one of another name. */
 static void who_does_not_come_back_is_not_named_for_ever(void **state)
 {
 	struct fixture f;
@@ -157,7 +157,7 @@ static void who_holds_nothing_may_rest(void **state)
 	fixture_close(&f);
 }
 
-/* Units wait behind the one that it computes, for as long as that takes. */
+/* Units wait behind the one in computation, for any time. */
 static void units_behind_one_that_moves_are_not_idle(void **state)
 {
 	struct fixture f;
@@ -174,7 +174,8 @@ static void units_behind_one_that_moves_are_not_idle(void **state)
 	fixture_close(&f);
 }
 
-/* However often: the unit is not to blame. Ordinary losses of its holders still count. */
+/* A unit is not at fault for idle holders, however many. Ordinary losses of its holders still
+ * count. */
 static void a_unit_is_not_given_up_because_its_holders_do_not_move(void **state)
 {
 	struct fixture f;
@@ -217,7 +218,7 @@ static void who_has_stalled_gets_one_unit_until_it_finishes_something(void **sta
 	fixture_close(&f);
 }
 
-/* --- Clients that do not tell */
+/* --- Clients without idle times */
 
 static weir_status heard(struct fixture *f, const struct joined *w)
 {
@@ -226,7 +227,7 @@ static weir_status heard(struct fixture *f, const struct joined *w)
 	return status;
 }
 
-/* For ms, renewing its lease. False: it was taken for dead. */
+/* Renews the lease for `ms`. Returns false if the worker is declared dead. */
 static bool lives_on(struct fixture *f, const struct joined *w, int64_t ms)
 {
 	for (int64_t until = f->now_ms + ms; f->now_ms < until; pass_ms(f, 900))
@@ -241,7 +242,7 @@ static void of_who_does_not_tell_the_watermark_counts(void **state)
 	(void)state;
 	begin(&f, &by_itself, false);
 	const struct joined a = fixture_join(&f, "a", TRAINER, 7, UNITS);
-	assert_true(lives_on(&f, &a, 2 * WEIR_IDLE_FIRST_MS)); /* it holds nothing */
+	assert_true(lives_on(&f, &a, 2 * WEIR_IDLE_FIRST_MS)); /* it holds no unit */
 	const struct leased u = granted(&f, &a);
 	for (uint32_t watermark = 1; watermark < 4; watermark++) {
 		assert_true(lives_on(&f, &a, WEIR_IDLE_FIRST_MS - 5000));
@@ -276,7 +277,7 @@ static void step(struct fixture *f, const struct joined *w, const struct leased 
 	ledger_step(f->ledger, &q, on_answer, answers);
 }
 
-/* Of two workers in one step, the one that has done its part waits; the other does not move. */
+/* Of two workers in a step, the one that is done waits; the other is idle. */
 static void who_waits_for_a_step_waits_for_others(void **state)
 {
 	struct fixture f;
@@ -288,8 +289,8 @@ static void who_waits_for_a_step_waits_for_others(void **state)
 	const struct leased ua = granted(&f, &a), ub = granted(&f, &b);
 	step(&f, &a, &ua, 0, false, &first);
 	step(&f, &b, &ub, 0, false, &second);
-	step(&f, &a, &ua, 1, true, &first); /* both are in the second step, */
-	step(&f, &a, &ua, 2, true, &first); /* of which b has not done its part: parked */
+	step(&f, &a, &ua, 1, true, &first); /* both are in the second step */
+	step(&f, &a, &ua, 2, true, &first); /* b has not done its part: parked */
 	const uint32_t answered = first;
 	for (int64_t until = f.now_ms + 4 * TIMEOUT_MS; f.now_ms < until && fixture_worker(&f, &b).live;) {
 		assert_int_equal(heard(&f, &a), WEIR_OK);
@@ -299,7 +300,7 @@ static void who_waits_for_a_step_waits_for_others(void **state)
 	assert_true(fixture_worker(&f, &a).live);
 	assert_false(fixture_worker(&f, &b).live);
 	assert_true(fixture_worker(&f, &b).stall.now);
-	assert_true(first > answered); /* what it waited for is over */
+	assert_true(first > answered); /* its wait ended */
 	fixture_close(&f);
 }
 
@@ -339,7 +340,7 @@ static void who_waits_for_the_slowest_waits_for_others(void **state)
 	fixture_close(&f);
 }
 
-/* A ledger that begins anew knows nothing of the time before. */
+/* A restored ledger starts to count anew. */
 static void another_ledger_begins_to_count(void **state)
 {
 	struct fixture f;
@@ -366,7 +367,7 @@ static void complete_pass(struct fixture *f, const struct joined *w)
 	}
 }
 
-/* Both are heard, the evaluator says that it has been idle for so long. */
+/* Both report; the evaluator reports this idle time. */
 static void go_on(struct fixture *f, const struct joined *trainer, const struct joined *evaluator, int64_t ms, uint64_t idle_ms)
 {
 	for (int64_t until = f->now_ms + ms; f->now_ms < until; pass_ms(f, 500)) {
@@ -381,11 +382,11 @@ static void a_pass_goes_on_without_an_evaluator_that_does_not_move(void **state)
 	(void)state;
 	begin(&f, &gated, true);
 	const struct joined e = fixture_join(&f, "e", EVALUATOR, 0, 0), a = fixture_join(&f, "a", TRAINER, 7, 2);
-	go_on(&f, &a, &e, 10 * TIMEOUT_MS, 3 * TIMEOUT_MS); /* nobody waits for it yet */
+	go_on(&f, &a, &e, 10 * TIMEOUT_MS, 3 * TIMEOUT_MS); /* no pass waits for it yet */
 	assert_true(fixture_worker(&f, &e).live);
 	complete_pass(&f, &a);
 	assert_int_equal(lease(&f, &e).state, EVALUATE);
-	go_on(&f, &a, &e, 10 * TIMEOUT_MS, TIMEOUT_MS - 1); /* it takes its time, and moves */
+	go_on(&f, &a, &e, 10 * TIMEOUT_MS, TIMEOUT_MS - 1); /* slow, but it makes progress */
 	assert_true(fixture_worker(&f, &e).live);
 	assert_int_equal(lease(&f, &a).state, MUST_WAIT);
 	go_on(&f, &a, &e, 1000, TIMEOUT_MS);
@@ -396,11 +397,12 @@ static void a_pass_goes_on_without_an_evaluator_that_does_not_move(void **state)
 	assert_int_equal(lease(&f, &a).state, MUST_WAIT);
 	go_on(&f, &a, &e, WEIR_GATE_PATIENCE_MS + 1000, TIMEOUT_MS);
 	assert_int_equal(granted(&f, &a).pass, 1);
-	assert_int_equal(fixture_gate(&f, &e, 0, true), WEIR_E_STALE); /* what it says now counts for nothing */
+	/* its verdict no longer counts */
+	assert_int_equal(fixture_gate(&f, &e, 0, true), WEIR_E_STALE);
 	fixture_close(&f);
 }
 
-/* One that lives and never asks what there is to do holds a pass up just as well. */
+/* A live evaluator that never asks for work also holds up a pass. */
 static void nor_without_one_that_never_asks(void **state)
 {
 	struct fixture f;

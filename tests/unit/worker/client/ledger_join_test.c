@@ -1,5 +1,5 @@
-/* Who may join the ledger: names are one live worker's, ids are given again when nothing names
- * them, a job has one evaluator, and one peer does not take all places. */
+/* Rules for joining: a name has one live worker, an id is reused when nothing refers to it, a job
+ * has one evaluator, and a peer cannot take all places. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void names_are_not_used_up(void **state)
 		assert_int_equal(fixture_leave(&f, &w, NULL), WEIR_OK);
 	}
 	assert_int_equal(fixture_status(&f).workers, WEIR_WORKERS_GONE_KEPT + 2);
-	struct leased u = fixture_lease(&f, &stays, 0); /* who lives has kept its id */
+	struct leased u = fixture_lease(&f, &stays, 0); /* a living worker keeps its id */
 	assert_int_equal(fixture_commit(&f, &stays, &u, 1), WEIR_OK);
 	fixture_close(&f);
 }
@@ -61,7 +61,7 @@ static void all_places_may_be_taken_at_once(void **state)
 	fixture_close(&f);
 }
 
-/* The commit of who is gone is not the newcomer's, though it has its id. */
+/* A dead worker's commit does not count for the newcomer with its id. */
 static void an_id_that_is_given_again_brings_nothing(void **state)
 {
 	(void)state;
@@ -97,9 +97,10 @@ static void the_open_step_keeps_its_members_places(void **state)
 	struct leased a = fixture_lease(&f, &slow, 0), b = fixture_lease(&f, &done, 0);
 	fixture_step(&f, &slow, &a, 0, true); /* alone in the first step */
 	fixture_step(&f, &done, &b, 0, true);
-	fixture_step(&f, &slow, &a, 1, true); /* both in the second */
+	fixture_step(&f, &slow, &a, 1, true); /* both in the second step */
 	fixture_step(&f, &done, &b, 0, false);
-	assert_int_equal(fixture_leave(&f, &done, NULL), WEIR_OK); /* what it has done counts without it */
+	/* its finished batch counts without it */
+	assert_int_equal(fixture_leave(&f, &done, NULL), WEIR_OK);
 	for (uint32_t i = 0; i < 2 * WEIR_WORKERS_GONE_KEPT; i++) {
 		struct joined w = join_as(&f, "pod-%u", i);
 		assert_int_not_equal(w.worker, done.worker);
@@ -165,20 +166,20 @@ static void a_process_that_is_gone_is_replaced_at_once(void **state)
 	f.newcomer.pid_namespace = 55;
 	f.newcomer.peer = &here;
 	assert_int_equal(newcomer(&f, 7, 100).status, WEIR_OK);
-	f.newcomer.gone_pid = 101; /* another's */
+	f.newcomer.gone_pid = 101; /* a different process */
 	assert_int_equal(newcomer(&f, 8, 200).status, WEIR_E_EXISTS);
 	f.newcomer.gone_pid = 100;
-	f.newcomer.pid_namespace = 56; /* where 100 is somebody else */
+	f.newcomer.pid_namespace = 56; /* in another pid namespace, 100 is another process */
 	assert_int_equal(newcomer(&f, 8, 200).status, WEIR_E_EXISTS);
 	f.newcomer.pid_namespace = 55;
-	f.newcomer.peer = &elsewhere; /* who says so is not on that machine */
+	f.newcomer.peer = &elsewhere; /* the report comes from another machine */
 	assert_int_equal(newcomer(&f, 8, 200).status, WEIR_E_EXISTS);
 	f.newcomer.peer = &here;
 	assert_int_equal(newcomer(&f, 8, 200).status, WEIR_OK);
 	fixture_close(&f);
 }
 
-/* Who is refused leaves nothing behind, not even the dataset of a first trainer. */
+/* A refused join leaves nothing, not even a first trainer's dataset. */
 static void a_refusal_changes_nothing(void **state)
 {
 	(void)state;
@@ -230,7 +231,7 @@ static void a_job_has_one_evaluator(void **state)
 	CHECK_CONTAINS(second.text, "the job has a live evaluator, e (pid 0 on here)");
 	assert_int_equal(fixture_leave(&f, &e, NULL), WEIR_OK);
 	assert_int_equal(fixture_join(&f, "second", EVALUATOR, 0, 0).status, WEIR_OK);
-	f.now_ms += options.lease_ms; /* silent for longer than gives a name away, but its lease holds */
+	f.now_ms += options.lease_ms; /* silent longer than a name is kept, but its lease is live */
 	ledger_tick(f.ledger);
 	assert_int_equal(fixture_join(&f, "third", EVALUATOR, 0, 0).status, WEIR_E_EXISTS);
 	f.now_ms++;
@@ -266,7 +267,8 @@ static void a_verdict_is_of_a_pass_that_waits_for_it(void **state)
 	fixture_open(&f, &(struct ledger_options){.lease_ms = 4000, .passes = 3, .gate = true}, 1);
 	struct joined w = fixture_join(&f, "w", TRAINER, 1, 1), e = fixture_join(&f, "e", EVALUATOR, 0, 0);
 	struct leased u = fixture_lease(&f, &w, 0);
-	assert_int_equal(fixture_verdict(&f, &e, 0, 0.9, 0.1, true), WEIR_E_STATE); /* it is not complete */
+	/* the pass is not complete */
+	assert_int_equal(fixture_verdict(&f, &e, 0, 0.9, 0.1, true), WEIR_E_STATE);
 	assert_int_equal(fixture_commit(&f, &w, &u, 1), WEIR_OK);
 	assert_int_equal(fixture_verdict(&f, &w, 0, 0.9, 0.1, true), WEIR_E_DENIED);
 	static const double wrong[][2] = {{1.01, 0.1}, {-0.1, 0.1}, {INFINITY, 0.1}, {0.9, -1}, {0.9, INFINITY}, {NAN, -INFINITY}};
@@ -275,10 +277,12 @@ static void a_verdict_is_of_a_pass_that_waits_for_it(void **state)
 	assert_int_equal(fixture_verdict(&f, &e, 0, 0.9, 0.1, false), WEIR_OK);
 	u = fixture_lease(&f, &w, 0);
 	assert_int_equal(u.pass, 1);
-	assert_int_equal(fixture_verdict(&f, &e, 0, 0.1, 9, true), WEIR_OK); /* as a repeat, it changes nothing */
+	/* a repeated verdict changes nothing */
+	assert_int_equal(fixture_verdict(&f, &e, 0, 0.1, 9, true), WEIR_OK);
 	assert_int_equal(fixture_lease(&f, &w, 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	assert_int_equal(fixture_commit(&f, &w, &u, 1), WEIR_OK);
-	assert_int_equal(fixture_verdict(&f, &e, 1, NAN, NAN, false), WEIR_OK); /* nothing was validated */
+	/* an evaluation without validation rows */
+	assert_int_equal(fixture_verdict(&f, &e, 1, NAN, NAN, false), WEIR_OK);
 	assert_int_equal(fixture_lease(&f, &w, 0).pass, 2);
 	fixture_close(&f);
 }
@@ -325,7 +329,7 @@ static void joins_from_one_address_have_a_pace(void **state)
 		assert_int_equal(fixture_leave(&f, &w, NULL), WEIR_OK);
 	}
 	struct joined w = join_as(&f, "pod-%u", WEIR_JOINS_BURST);
-	assert_int_equal(w.status, WEIR_E_UNAVAILABLE); /* its client tries again */
+	assert_int_equal(w.status, WEIR_E_UNAVAILABLE); /* its client retries */
 	CHECK_CONTAINS(w.text, "too many joins from 10.0.0.1");
 	f.now_ms += 1000 / WEIR_JOINS_PER_S + 1;
 	assert_int_equal(join_as(&f, "pod-%u", WEIR_JOINS_BURST).status, WEIR_OK);

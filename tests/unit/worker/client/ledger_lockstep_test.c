@@ -1,5 +1,5 @@
-/* Synchronous steps over a stop, a crash and a ledger's move: a job has the steps of one that nothing happened to, and
- * waits for nobody without end. */
+/* Synchronous steps across a stop, a crash and a move of the ledger: the job has the steps of an
+ * undisturbed one, and never waits forever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct answer {
 };
 
 struct world {
-	struct fixture ledgers[2], *f; /* f: the one that is asked */
+	struct fixture ledgers[2], *f; /* f: the current one */
 	struct joined worker[WORKERS];
 	struct leased unit[WORKERS];
 	struct answer answer[WORKERS];
@@ -72,7 +72,7 @@ static void on_step(void *arg, const ProtobufCMessage *m)
 	}
 }
 
-/* Batch `done` is done, and `ready` is ready; below 0: none. */
+/* Batch `done` is done and `ready` is ready; a negative number means none. */
 static void step(struct world *w, uint32_t i, int done, int ready)
 {
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
@@ -91,7 +91,7 @@ static void step(struct world *w, uint32_t i, int done, int ready)
 	ledger_step(w->f->ledger, &q, on_step, &w->answer[i]);
 }
 
-/* Step 1 has closed, and step 2 is open with batch 1 of both units. */
+/* Step 1 is closed; step 2 is open with batch 1 of both units. */
 static void begin_step_2(struct world *w)
 {
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -102,7 +102,7 @@ static void begin_step_2(struct world *w)
 		assert_int_equal(w->answer[i].step, 2);
 }
 
-/* As after a start: another ledger with what the log of this one holds. */
+/* Another ledger takes over with this one's log. */
 static void move_ledger(struct world *w)
 {
 	struct fixture *before = w->f;
@@ -124,11 +124,11 @@ static void test_the_batch_of_one_that_dies_keeps_its_seat(void **state)
 	world_open(&w, 0);
 	begin_step_2(&w);
 	step(&w, 0, 1, 2);
-	join(&w, 1); /* it was killed */
+	join(&w, 1); /* it was killed and returns */
 	assert_false(w.answer[0].come);
 	assert_true(lease(&w, 1));
 	assert_int_equal(w.unit[1].unit, 1);
-	step(&w, 1, -1, 0); /* its first batch has had its step: it waits for nobody */
+	step(&w, 1, -1, 0); /* its first batch was in a step: it waits for nobody */
 	assert_true(w.answer[1].come);
 	assert_int_equal(w.answer[1].step, 0);
 	step(&w, 1, -1, 1);
@@ -150,7 +150,7 @@ static void test_nobody_takes_the_units_of_one_that_is_replaced(void **state)
 	world_open(&w, 0);
 	assert_int_equal(fixture_leave(w.f, &w.worker[1], NULL), WEIR_OK);
 	step(&w, 0, -1, 0);
-	assert_false(w.answer[0].come); /* no step opens without it, */
+	assert_false(w.answer[0].come); /* no step opens without it */
 	assert_false(lease(&w, 0));     /* and nobody gets its units */
 	w.unit[0].unit = 0;
 	join(&w, 1);
@@ -184,7 +184,7 @@ static void test_one_that_has_gone_for_good_is_not_waited_for_without_end(void *
 	fixture_close(w.f);
 }
 
-/* All are there again, and one of them does nothing. */
+/* All workers are back, and one does nothing. */
 static void test_a_seat_that_nobody_takes_is_given_up(void **state)
 {
 	(void)state;
@@ -198,7 +198,7 @@ static void test_a_seat_that_nobody_takes_is_given_up(void **state)
 	w.f->now_ms += WEIR_STEP_PATIENCE_MS - 1;
 	ledger_tick(w.f->ledger);
 	assert_false(w.answer[0].come);
-	w.f->now_ms += 1 + WEIR_STEP_PATIENCE_MS; /* and as long for the step after it */
+	w.f->now_ms += 1 + WEIR_STEP_PATIENCE_MS; /* and as long before the next step */
 	ledger_tick(w.f->ledger);
 	w.f->now_ms += WEIR_STEP_PATIENCE_MS;
 	ledger_tick(w.f->ledger);
@@ -207,7 +207,7 @@ static void test_a_seat_that_nobody_takes_is_given_up(void **state)
 	fixture_close(w.f);
 }
 
-/* Who executes the unit is past the batch: nobody else will bring it. */
+/* The unit's holder is past the batch: nobody will push it. */
 static void test_a_seat_that_is_passed_by_is_given_up(void **state)
 {
 	(void)state;
@@ -237,7 +237,7 @@ static void test_backup_workers_wait_for_nobody(void **state)
 	fixture_close(w.f);
 }
 
-/* All have gone, and the ledger with them: the open step has the batches that it had, each with its own worker. */
+/* All workers and the ledger stop. The open step keeps its batches, each with its own worker. */
 static void test_a_resumed_job_has_the_steps_that_it_would_have_had(void **state)
 {
 	(void)state;
@@ -246,9 +246,9 @@ static void test_a_resumed_job_has_the_steps_that_it_would_have_had(void **state
 	begin_step_2(&w);
 	move_ledger(&w);
 	join(&w, 0);
-	assert_false(lease(&w, 0)); /* the other that the log names is dead */
+	assert_false(lease(&w, 0)); /* the log names another worker, which is dead */
 	join(&w, 1);
-	assert_true(lease(&w, 1)); /* whoever asks first */
+	assert_true(lease(&w, 1)); /* in order of requests */
 	assert_int_equal(w.unit[1].unit, 1);
 	assert_true(lease(&w, 0));
 	assert_int_equal(w.unit[0].unit, 0);
@@ -286,7 +286,8 @@ static void test_a_resumed_job_goes_on_with_fewer_in_the_end(void **state)
 	fixture_close(w.f);
 }
 
-/* A failover of the ledger: who lives goes on soon, also where fewer live than the job is meant for. */
+/* A failover of the ledger: the living workers continue soon, even if fewer than planned are
+ * left. */
 static void test_a_ledger_elsewhere_does_not_wait_for_long(void **state)
 {
 	(void)state;
@@ -306,7 +307,8 @@ static void test_a_ledger_elsewhere_does_not_wait_for_long(void **state)
 	fixture_close(w.f);
 }
 
-/* The ledger dies, and with it a worker of which it has logged that it has gone, or that it has come again. */
+/* The ledger dies together with a worker; its log already says that the worker has left or
+ * rejoined. */
 static void test_one_that_dies_with_the_ledger_is_replaced(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Servers' low-water marks in the ledger: which report a disk that has gone back makes, what the
- * job comes to, and what of it the log keeps. */
+/* Servers' low-water marks in the ledger: which report shows a disk that went back, the outcome for
+ * the job, and what the log keeps of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct told {
 	weir_status status;
 	char text[WEIR_ERROR_TEXT_BYTES];
 	size_t totals;
-	uint64_t parts, fingerprint; /* of the first */
+	uint64_t parts, fingerprint; /* of the first partition */
 };
 
 static void on_reply(void *arg, const ProtobufCMessage *m)
@@ -37,7 +37,7 @@ static struct told ask(struct fixture *f, Weir__V1__MarkRequest q)
 	return t;
 }
 
-/* Server 1 says so. */
+/* A report of server 1. */
 static struct told report(struct fixture *f, uint64_t epoch, uint64_t began, uint64_t position)
 {
 	Weir__V1__MarkRequest q = WEIR__V1__MARK_REQUEST__INIT;
@@ -59,15 +59,15 @@ static void a_disk_that_is_honest_goes_on(void **state)
 	(void)state;
 	fixture_open(&f, &options, 1);
 	assert_int_equal(report(&f, 1, 0, 100).status, WEIR_OK);
-	assert_int_equal(report(&f, 1, 0, 100).status, WEIR_OK); /* again */
+	assert_int_equal(report(&f, 1, 0, 100).status, WEIR_OK); /* a repetition */
 	assert_int_equal(report(&f, 1, 0, 900).status, WEIR_OK);
-	assert_int_equal(report(&f, 2, 900, 950).status, WEIR_OK);   /* started again, with all of it */
-	assert_int_equal(report(&f, 4, 1000, 1000).status, WEIR_OK); /* one start was not heard of */
+	assert_int_equal(report(&f, 2, 900, 950).status, WEIR_OK);   /* restarted with its whole log */
+	assert_int_equal(report(&f, 4, 1000, 1000).status, WEIR_OK); /* one start never reported */
 	assert_goes_on(&f);
 	fixture_close(&f);
 }
 
-/* A verdict may be on a report that came late. The job fails once the server has said it again. */
+/* A verdict may come from a delayed report. The job fails once the server confirms it. */
 static void say_again(struct fixture *f, const struct told *t)
 {
 	Weir__V1__MarkRequest q = WEIR__V1__MARK_REQUEST__INIT;
@@ -88,7 +88,7 @@ static void a_report_that_comes_late_changes_nothing(void **state)
 	fixture_open(&f, &options, 1);
 	assert_int_equal(report(&f, 3, 500, 1000).status, WEIR_OK);
 	assert_int_equal(report(&f, 3, 500, 700).status, WEIR_E_STALE);
-	assert_int_equal(report(&f, 2, 100, 500).status, WEIR_E_STALE); /* of the process before */
+	assert_int_equal(report(&f, 2, 100, 500).status, WEIR_E_STALE); /* from the previous process */
 	assert_int_equal(report(&f, 3, 500, 1000).status, WEIR_OK);
 	assert_goes_on(&f);
 	fixture_close(&f);
@@ -102,7 +102,8 @@ static void fails(uint64_t epoch, uint64_t began, uint64_t position)
 	const struct told t = report(&f, epoch, began, position);
 	assert_non_null(strstr(t.text, "server 1 has gone back in time"));
 	say_again(&f, &t);
-	assert_int_equal(report(&f, 9, 2000, 2000).status, WEIR_OK); /* a later report does not bring the job back */
+	/* a later report does not revive the job */
+	assert_int_equal(report(&f, 9, 2000, 2000).status, WEIR_OK);
 	assert_non_null(strstr(fixture_status(&f).failure, t.text));
 	fixture_close(&f);
 }
@@ -110,14 +111,14 @@ static void fails(uint64_t epoch, uint64_t began, uint64_t position)
 static void a_disk_that_went_back_fails_the_job(void **state)
 {
 	(void)state;
-	fails(2, 400, 1200); /* an old copy, that was started */
-	fails(3, 400, 450);  /* as often as the newest */
+	fails(2, 400, 1200); /* an old copy of the folder was started */
+	fails(3, 400, 450);  /* with as many starts as the newest */
 	fails(3, 500, 999);
-	fails(4, 999, 1100); /* the end of its log is missing */
+	fails(4, 999, 1100); /* its log lacks the end */
 }
 
-/* Units that were closed stay so: a partition that knows of more than the ledger shows that the
- * ledger's log is the old one. */
+/* Closed units stay closed: if a partition knows of later attempts than the ledger, the ledger has
+ * an old log. */
 static void a_ledger_that_went_back_fails_the_job(void **state)
 {
 	struct fixture f;
@@ -155,7 +156,7 @@ static void partitions_are_told_what_they_must_have(void **state)
 	struct told t = ask(&f, q);
 	assert_true(t.status == WEIR_OK && t.totals == 1 && t.parts == 5);
 	assert_int_equal(t.fingerprint, fixture_status(&f).fingerprint[2]);
-	q.n_partitions = 2; /* the other is none */
+	q.n_partitions = 2; /* the second one is invalid */
 	assert_int_equal(ask(&f, q).status, WEIR_E_INVALID);
 	assert_goes_on(&f);
 	q.n_partitions = 1;
@@ -188,11 +189,11 @@ static void the_log_has_them_until_another_generation(void **state)
 	merge(restored.ledger, m);
 	assert_int_equal(ledger_export_changes(f.ledger, &m, &err), WEIR_OK);
 	assert_null(m);
-	assert_int_equal(report(&f, 3, 500, 1000).status, WEIR_OK); /* nothing new: no entry */
+	assert_int_equal(report(&f, 3, 500, 1000).status, WEIR_OK); /* nothing new: no log entry */
 	assert_int_equal(ledger_export_changes(f.ledger, &m, &err), WEIR_OK);
 	assert_null(m);
 	assert_int_equal(report(&restored, 4, 900, 1100).status, WEIR_E_STALE);
-	/* What a checkpoint brings into the next generation says nothing of that one's folders. */
+	/* A checkpoint's marks say nothing about the next generation's folders. */
 	static const char *const servers[] = {"memory:0", "memory:1"};
 	struct ledger_options o = options;
 	o.clock = &f.clock;

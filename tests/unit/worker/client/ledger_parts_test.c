@@ -1,5 +1,6 @@
-/* Units that are cut towards the end of a pass: each batch is in one part, whoever takes how much and dies, and slow workers get less. And how much faster the job learns while more
- * trainers live than it was meant for. */
+/* Units cut towards the end of a pass: each batch is in one part, whichever workers take and lose
+ * it, and slow workers get smaller parts. Also the learning rate scale while more trainers live
+ * than the job is meant for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@ enum { UNITS = 12, BATCHES = 16, WORKERS = 3 };
 static const struct ledger_options options = {.lease_ms = 1000, .passes = 2, .shuffle = true, .seed = 5};
 
 struct pass {
-	struct fixture f, follower; /* which is told what each request has changed */
+	struct fixture f, follower; /* the follower applies each request's changes */
 	struct joined worker[WORKERS];
 	uint64_t sequence[WORKERS];
 	uint32_t done[UNITS][BATCHES]; /* by place in the pass */
@@ -79,14 +80,14 @@ static struct leased lease(struct pass *p, uint32_t i)
 	return u;
 }
 
-/* Executes and commits it. */
+/* Executes and commits the unit. */
 static void finish(struct pass *p, uint32_t i, const struct leased *u)
 {
 	const uint32_t end = u->end ? u->end : BATCHES;
 	assert_in_range(u->place, 0, UNITS - 1);
 	assert_in_range(end, u->watermark + 1, BATCHES);
 	assert_true(p->data_unit[u->place] == UINT32_MAX ||
-	            p->data_unit[u->place] == u->data_unit); /* rows of a part are its unit's */
+	            p->data_unit[u->place] == u->data_unit); /* a part's rows are its unit's */
 	p->data_unit[u->place] = u->data_unit;
 	p->parts += u->unit >= UNITS;
 	for (uint32_t b = u->watermark; b < end; b++)
@@ -108,7 +109,7 @@ static void ignore(void *arg, const ProtobufCMessage *m)
 	(void)m;
 }
 
-/* It says that it has done so many batches in two seconds. */
+/* The worker reports this many batches in two seconds. */
 static void report_speed(struct pass *p, uint32_t i, uint64_t batches)
 {
 	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
@@ -134,7 +135,7 @@ static void a_pass_ends_in_parts_and_has_each_batch_once(void **state)
 		const uint32_t size = (u.end ? u.end : BATCHES) - u.watermark;
 		last = size;
 		if (granted < UNITS - 2 * WORKERS)
-			assert_int_equal(size, BATCHES); /* the beginning of the pass is whole */
+			assert_int_equal(size, BATCHES); /* units at the start of the pass are whole */
 		finish(&p, i, &u);
 		struct replica_identity s = fixture_status(&p.f);
 		assert_int_equal(s.units, UNITS);
@@ -147,7 +148,7 @@ static void a_pass_ends_in_parts_and_has_each_batch_once(void **state)
 	close_pass(&p);
 }
 
-/* One that does a quarter as many batches a second gets a quarter as many at once. */
+/* A worker with a quarter of the speed gets a quarter of the batches at once. */
 static void a_slow_worker_gets_smaller_parts(void **state)
 {
 	(void)state;
@@ -156,11 +157,12 @@ static void a_slow_worker_gets_smaller_parts(void **state)
 	open_pass(&p, &options);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		held[i] = lease(&p, i);
-	p.f.now_ms += 500; /* a window of speed is longer than the lease: several reports */
+	p.f.now_ms += 500; /* a speed window is longer than the lease: several reports */
 	for (uint32_t turn = 0; turn < 5; turn++, p.f.now_ms += 500)
 		for (uint32_t i = 0; i < WORKERS; i++)
 			report_speed(&p, i, i == 0 ? 10 : 40);
-	for (uint32_t n = 0; n < 4; n++) { /* eight are free, of which three workers keep eight thirds each as a share: whole ones */
+	/* eight units are free and three workers have a share of eight thirds each: whole units */
+	for (uint32_t n = 0; n < 4; n++) {
 		struct leased u = lease(&p, 1);
 		finish(&p, 1, &u);
 	}
@@ -179,7 +181,8 @@ static void a_slow_worker_gets_smaller_parts(void **state)
 	close_pass(&p);
 }
 
-/* A part that its worker dies with goes to another one as it is; and a ledger that is made of the first one's state goes on with the same parts. */
+/* A dead worker's part goes to another one unchanged. A ledger restored from the first one's state
+ * continues with the same parts. */
 static void parts_outlive_workers_and_ledgers(void **state)
 {
 	(void)state;
@@ -190,7 +193,7 @@ static void parts_outlive_workers_and_ledgers(void **state)
 		struct leased u = lease(&p, 0);
 		finish(&p, 0, &u);
 	}
-	while (lost.unit < UNITS) { /* a part beyond the dataset's units */
+	while (lost.unit < UNITS) { /* parts have numbers beyond the dataset's units */
 		if (lost.attempt)
 			finish(&p, 1, &lost);
 		lost = lease(&p, 1);
@@ -201,7 +204,7 @@ static void parts_outlive_workers_and_ledgers(void **state)
 	p.worker[1] = fixture_join(&p.f, "worker-1", TRAINER, 7, UNITS);
 
 	follow(&p);
-	struct ledger *first = p.f.ledger; /* the follower takes over */
+	struct ledger *first = p.f.ledger; /* the follower becomes the ledger */
 	p.f.ledger = p.follower.ledger;
 	p.follower.ledger = first;
 	ledger_record_changes(p.f.ledger);
@@ -243,13 +246,14 @@ static void units_stay_whole_where_parts_would_do_no_good(void **state)
 {
 	(void)state;
 	struct pass p;
-	open_pass(&p, &options); /* whose batches meet in steps: with whom would be a matter of speed */
+	/* steps combine batches: parts by speed would make them depend on timing */
+	open_pass(&p, &options);
 	assert_int_equal(fixture_table(&p.f, "dense", (weir_mode){.kind = WEIR_SYNC}), WEIR_OK);
 	assert_whole(&p);
 	open_pass(&p, &options);
 	assert_int_equal(fixture_table(&p.f, "dense", (weir_mode){.kind = WEIR_ASYNC, .local_steps = 4, .fragments = 1}), WEIR_OK);
 	assert_whole(&p);
-	open_pass(&p, &options); /* for one alone */
+	open_pass(&p, &options); /* for a single worker */
 	for (uint32_t i = 1; i < WORKERS; i++) {
 		assert_int_equal(fixture_leave(&p.f, &p.worker[i], NULL), WEIR_OK);
 		p.worker[i] = (struct joined){0};
@@ -272,7 +276,8 @@ static float rate_with(uint32_t rule, uint32_t meant_for, uint32_t trainers)
 		snprintf(name, sizeof name, "worker-%u", i);
 		last = fixture_join(&f, name, TRAINER, 7, UNITS);
 	}
-	(void)fixture_join(&f, "evaluator", WEIR__V1__ROLE__EVALUATOR, 0, 0); /* does not count */
+	/* the evaluator does not count */
+	(void)fixture_join(&f, "evaluator", WEIR__V1__ROLE__EVALUATOR, 0, 0);
 	const struct leased u = fixture_lease(&f, &last, 1);
 	assert_int_equal(u.state, GRANTED);
 	fixture_close(&f);
@@ -282,7 +287,7 @@ static float rate_with(uint32_t rule, uint32_t meant_for, uint32_t trainers)
 static void rates_go_with_the_trainers_that_live(void **state)
 {
 	(void)state;
-	assert_true(rate_with(LEDGER_RATE_AS_IT_IS, 2, 6) == 0); /* as they are */
+	assert_true(rate_with(LEDGER_RATE_AS_IT_IS, 2, 6) == 0); /* unscaled */
 	assert_true(rate_with(LEDGER_RATE_LINEAR, 2, 2) == 0);
 	assert_true(rate_with(LEDGER_RATE_LINEAR, 2, 6) == 3);
 	assert_true(rate_with(LEDGER_RATE_LINEAR, 8, 2) == 0.25f);
@@ -302,7 +307,7 @@ static void trainers_that_leave_or_die_count_no_more(void **state)
 	assert_true(lease(&p, 0).rate_scale == 2);
 	p.f.now_ms += 900;
 	assert_int_equal(fixture_progress(&p.f, &p.worker[0], NULL, 0), WEIR_OK);
-	p.f.now_ms += 200; /* worker-2 has not been heard for longer than a lease */
+	p.f.now_ms += 200; /* worker-2 is silent for longer than a lease */
 	ledger_tick(p.f.ledger);
 	assert_true(lease(&p, 0).rate_scale == 0);
 	close_pass(&p);

@@ -1,4 +1,4 @@
-/* Rounds by speed (DyLU): how many local steps a lease gives, by what workers have reported and when. */
+/* Rounds by speed (DyLU): the local steps of a lease, from the workers' reports and their times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,8 @@ static void world_open(struct world *w, uint32_t workers, bool by_speed)
 		enter(w);
 }
 
-/* Another unit for the worker, of which it commits what it had; returns the steps of its rounds. */
+/* Leases another unit to the worker, which commits its previous one; returns the steps of its
+ * rounds. */
 static uint32_t next_unit(struct world *w, uint32_t i)
 {
 	if (w->unit[i].attempt)
@@ -66,13 +67,13 @@ static void report(struct world *w, uint32_t i, uint64_t batches)
 	assert_int_equal(status, WEIR_OK);
 }
 
-/* A window in which each worker does so many batches a second. */
+/* A window in which each worker does this many batches a second. */
 static void pass_window(struct world *w, const uint64_t *per_second)
 {
 	for (uint32_t tenth = 1; tenth <= 20; tenth++) {
 		w->f.now_ms += WINDOW_MS / 20;
 		for (uint32_t i = 0; i < w->count; i++)
-			report(w, i, tenth % 10 ? 0 : per_second[i]); /* what a second brought */
+			report(w, i, tenth % 10 ? 0 : per_second[i]); /* a second's batches */
 	}
 }
 
@@ -90,12 +91,12 @@ static void rounds_are_in_proportion(void **state)
 	(void)state;
 	struct world w;
 	world_open(&w, 3, true);
-	expect_rounds(&w, (const uint32_t[]){STEPS, STEPS, STEPS}); /* nothing is known */
+	expect_rounds(&w, (const uint32_t[]){STEPS, STEPS, STEPS}); /* no speed is known */
 	pass_window(&w, (const uint64_t[]){1, 2, 4});
 	expect_rounds(&w, (const uint32_t[]){2, 4, 8});
 	pass_window(&w, (const uint64_t[]){1, 2, 4});
 	expect_rounds(&w, (const uint32_t[]){2, 4, 8});
-	enter(&w); /* nobody knows how fast this one is */
+	enter(&w); /* the speed of this one is unknown */
 	assert_int_equal(next_unit(&w, 3), STEPS);
 	fixture_close(&w.f);
 }
@@ -153,7 +154,7 @@ static void who_has_left_does_not_count(void **state)
 	fixture_close(&w.f);
 }
 
-/* Half of what was known stays with each window. */
+/* Each window halves the weight of earlier ones. */
 static void a_change_of_speed_is_followed(void **state)
 {
 	(void)state;
@@ -162,9 +163,9 @@ static void a_change_of_speed_is_followed(void **state)
 	expect_rounds(&w, (const uint32_t[]){STEPS, STEPS});
 	pass_window(&w, (const uint64_t[]){4, 4});
 	expect_rounds(&w, (const uint32_t[]){STEPS, STEPS});
-	pass_window(&w, (const uint64_t[]){1, 4}); /* 2.5 of 4 */
+	pass_window(&w, (const uint64_t[]){1, 4}); /* 2.5 against 4 */
 	expect_rounds(&w, (const uint32_t[]){5, STEPS});
-	pass_window(&w, (const uint64_t[]){1, 4}); /* 1.75 of 4 */
+	pass_window(&w, (const uint64_t[]){1, 4}); /* 1.75 against 4 */
 	expect_rounds(&w, (const uint32_t[]){3, STEPS});
 	fixture_close(&w.f);
 }
@@ -184,12 +185,13 @@ static void time_without_a_unit_is_not_slowness(void **state)
 		report(&w, 1, 4 * WINDOW_MS / 1000);
 	}
 	assert_int_equal(next_unit(&w, 0), STEPS / 2);
-	pass_window(&w, (const uint64_t[]){2, 4}); /* nor is what came before the unit part of its first window */
+	/* the time before a unit does not count in its first window */
+	pass_window(&w, (const uint64_t[]){2, 4});
 	assert_int_equal(next_unit(&w, 0), STEPS / 2);
 	fixture_close(&w.f);
 }
 
-/* Also where batches take longer than a window, and as long as anybody trains. */
+/* Also for batches that take longer than a window, while a worker trains. */
 static void the_job_s_speed_is_told(void **state)
 {
 	(void)state;
@@ -210,7 +212,7 @@ static void the_job_s_speed_is_told(void **state)
 	fixture_close(&w.f);
 }
 
-/* Whoever executes it again must cut it alike. */
+/* Another attempt must cut the unit alike. */
 static void every_attempt_of_a_unit_has_the_same_rounds(void **state)
 {
 	(void)state;
@@ -221,7 +223,7 @@ static void every_attempt_of_a_unit_has_the_same_rounds(void **state)
 	expect_rounds(&w, (const uint32_t[]){2, STEPS});
 	const struct leased slow = w.unit[0];
 	assert_int_equal(fixture_leave(&w.f, &w.joined[0], NULL), WEIR_OK);
-	assert_int_equal(next_unit(&w, 1), 2); /* the one that was given back */
+	assert_int_equal(next_unit(&w, 1), 2); /* the abandoned unit */
 	assert_int_equal(w.unit[1].unit, slow.unit);
 	assert_int_equal(w.unit[1].attempt, slow.attempt + 1);
 	assert_int_equal(next_unit(&w, 1), STEPS);

@@ -1,5 +1,5 @@
-/* The ledger's state as its log keeps it: whatever is asked of a ledger, one fed with what each request changed, and one fed with a snapshot and what
- * came after it, are equal to it. */
+/* The ledger's state as its log keeps it: after any requests, a ledger that replays the changes and
+ * one that starts from a snapshot plus later changes equal the original. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct world {
 	bool has_unit[WORKERS];
 	uint32_t batch[WORKERS];
 	uint32_t answers; /* to polls */
-	uint64_t changes; /* requests that changed something */
+	uint64_t changes; /* requests that changed the state */
 	struct prng random;
 };
 
@@ -65,7 +65,7 @@ static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)
 	ready.unit = done.unit = w->unit[i].unit;
 	done.batch = w->batch[i];
 	ready.batch = has_done ? ++w->batch[i] : w->batch[i];
-	Weir__V1__BatchWeight weight = WEIR__V1__BATCH_WEIGHT__INIT; /* the mean of a step is weighed */
+	Weir__V1__BatchWeight weight = WEIR__V1__BATCH_WEIGHT__INIT; /* weights a step's mean */
 	weight.value = (double)(1 + prng_below(&w->random, 99));
 	q.job = fixture_job();
 	q.worker = w->worker[i].worker;
@@ -169,7 +169,7 @@ static void merge(struct ledger *l, const struct message *m)
 		fail_msg("%s", err.text);
 }
 
-/* Takes what the last request changed to the others. */
+/* Applies the last request's changes to the other ledgers. */
 static void follow(struct world *w)
 {
 	struct message *m;
@@ -228,8 +228,8 @@ static void a_ledger_fed_with_the_changes_is_equal(void **state)
 	}
 }
 
-/* Partitions may have reduced a step by the weights that its close told them, so whoever reads it tells the same, to the
- * bit: scaled once more, some of these would be another float. */
+/* Partitions may have reduced a step by a close's weights, so another reader must get the same
+ * floats. A second scaling would change some of them. */
 static void a_close_that_is_read_has_the_weights_that_were_told(void **state)
 {
 	(void)state;
@@ -316,7 +316,7 @@ static void a_state_that_cannot_be_is_refused(void **state)
 			fixture_open(&f, &options, 1);
 			weir_status status = ledger_merge(f.ledger, bytes, m->bytes, NULL, &err);
 			refused += status != WEIR_OK;
-			if (status == WEIR_OK) { /* then it can be used */
+			if (status == WEIR_OK) { /* then the ledger must be usable */
 				f.now_ms += 5000;
 				ledger_tick(f.ledger);
 			}

@@ -1,5 +1,5 @@
-/* Steps of the ledger: lockstep, backup workers, deaths, and a model check over random schedules: every step closes once, in a fixed order, and every
- * batch that counts was reported done. */
+/* Steps of the ledger: lockstep, backup workers, deaths, and a model check over random schedules.
+ * Every step closes once, in a fixed order, and every included batch was reported done. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ struct answer {
 	uint32_t closes;
 	uint64_t first_close, last_close;
 	uint32_t included, excluded; /* of the last close */
-	float weights[WORKERS];      /* of those included; 0: all are 1 */
+	float weights[WORKERS];      /* of the included batches; 0: all are 1 */
 };
 
 struct world {
@@ -31,8 +31,8 @@ struct world {
 	struct joined worker[WORKERS];
 	struct leased unit[WORKERS];
 	struct answer answer[WORKERS];
-	uint32_t batch[WORKERS]; /* the one it is at */
-	double weight[WORKERS];  /* of its batches; below 0: they push nothing */
+	uint32_t batch[WORKERS]; /* the current batch */
+	double weight[WORKERS];  /* of its batches; negative: they push nothing */
 	bool member[WORKERS];
 	uint64_t closed; /* steps seen closed */
 	uint64_t included;
@@ -48,7 +48,7 @@ static void open_for(struct world *w, uint32_t workers, uint32_t backup, uint64_
 		snprintf(name, sizeof name, "worker-%u", i);
 		w->worker[i] = fixture_join(&w->f, name, WEIR__V1__ROLE__TRAINER, 1, UNITS);
 	}
-	for (uint32_t i = 0; i + 1 < meant_for; i++) /* until the last one asks, too */
+	for (uint32_t i = 0; i + 1 < meant_for; i++) /* no answer until the last worker asks */
 		assert_int_equal(fixture_lease(&w->f, &w->worker[i], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	for (uint32_t k = 0; k < workers; k++) {
 		const uint32_t i = meant_for ? workers - 1 - k : k;
@@ -90,7 +90,7 @@ static void on_step(void *arg, const ProtobufCMessage *m)
 	}
 }
 
-/* Reports the batch before done (when a member) and the next one ready. */
+/* Reports the previous batch done, if it is a member, and the next one ready. */
 static void step(struct world *w, uint32_t i, bool ready)
 {
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
@@ -148,7 +148,7 @@ static void test_a_backup_worker_lets_the_slowest_be_dropped(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		step(&w, i, true);
 	step(&w, 0, true);
-	step(&w, 0, true); /* step 2 = all three; two of them are enough */
+	step(&w, 0, true); /* step 2 has all three; two are enough */
 	step(&w, 1, true);
 	assert_int_equal(w.answer[0].step, 3);
 	assert_int_equal(w.answer[1].step, 3);
@@ -175,7 +175,7 @@ static void test_a_member_that_dies_leaves_the_step_to_the_rest(void **state)
 	step(&w, 0, true);
 	step(&w, 1, true);
 	assert_false(w.answer[0].come);
-	w.f.now_ms += 900; /* 0 and 1 renew, 2 is silent */
+	w.f.now_ms += 900; /* 0 and 1 renew their leases, 2 is silent */
 	assert_int_equal(fixture_progress(&w.f, &w.worker[0], NULL, 0), WEIR_OK);
 	assert_int_equal(fixture_progress(&w.f, &w.worker[1], NULL, 0), WEIR_OK);
 	w.f.now_ms += 200;
@@ -193,8 +193,8 @@ static void test_done_without_ready_waits_for_the_close(void **state)
 	world_open(&w, 2, 0, 1);
 	step(&w, 0, true);
 	step(&w, 1, true);
-	step(&w, 0, true);  /* step 2 = both */
-	step(&w, 0, false); /* done, the unit is through */
+	step(&w, 0, true);  /* step 2 has both */
+	step(&w, 0, false); /* done; the unit is finished */
 	assert_false(w.answer[0].come);
 	step(&w, 1, false);
 	assert_true(w.answer[0].come);
@@ -203,7 +203,7 @@ static void test_done_without_ready_waits_for_the_close(void **state)
 	fixture_close(&w.f);
 }
 
-/* Says that worker i, which is in no step, is ready for a batch of its unit. */
+/* Worker i, outside any step, reports a batch of its unit ready. */
 static void ready(struct world *w, uint32_t i, uint32_t batch)
 {
 	w->member[i] = false;
@@ -211,7 +211,8 @@ static void ready(struct world *w, uint32_t i, uint32_t batch)
 	step(w, i, true);
 }
 
-/* A batch that was closed and is executed again (its worker died before the watermark passed it) must not count in another mean. */
+/* A batch is closed and executed again, because its worker died before the watermark passed it. It
+ * must not count in a second mean. */
 static void test_a_batch_is_in_one_close_only(void **state)
 {
 	(void)state;
@@ -219,7 +220,7 @@ static void test_a_batch_is_in_one_close_only(void **state)
 	world_open(&w, 2, 0, 1);
 	ready(&w, 0, 1);
 	assert_int_equal(w.answer[0].step, 1);
-	step(&w, 0, true); /* batch 1 is done and closed, 2 is in step 2 */
+	step(&w, 0, true); /* batch 1 is done and closed; 2 is in step 2 */
 	assert_int_equal(w.answer[0].last_close, 1);
 	struct leased before = w.unit[0];
 	w.worker[0] = fixture_join(&w.f, "worker-0", WEIR__V1__ROLE__TRAINER, 1, UNITS);
@@ -239,7 +240,8 @@ static void test_a_batch_is_in_one_close_only(void **state)
 	fixture_close(&w.f);
 }
 
-/* Done, then dead: its seat stays in the open step, and whoever executes the batch again waits for that step to close. */
+/* A worker dies after its batch is done. Its seat stays in the open step; the next holder of the
+ * batch waits for that step to close. */
 static void test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(void **state)
 {
 	(void)state;
@@ -247,8 +249,8 @@ static void test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(
 	world_open(&w, 3, 0, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		step(&w, i, true);
-	step(&w, 0, true); /* step 2 = all three */
-	step(&w, 2, true); /* done with its batch 1, which is in step 2 */
+	step(&w, 0, true); /* step 2 has all three */
+	step(&w, 2, true); /* its batch 1, in step 2, is done */
 	w.worker[2] = fixture_join(&w.f, "worker-2", WEIR__V1__ROLE__TRAINER, 1, UNITS);
 	w.unit[2] = fixture_lease(&w.f, &w.worker[2], 0);
 	ready(&w, 2, 1);
@@ -269,9 +271,9 @@ static void test_a_unit_given_up_leaves_its_step(void **state)
 	world_open(&w, 2, 0, 1);
 	for (uint32_t i = 0; i < 2; i++)
 		step(&w, i, true);
-	step(&w, 0, true); /* step 2 = both */
+	step(&w, 0, true); /* step 2 has both */
 	step(&w, 0, true);
-	assert_false(w.answer[0].come); /* worker 1 is not done, and never will be */
+	assert_false(w.answer[0].come); /* worker 1 never finishes */
 	assert_int_equal(fixture_fail(&w.f, &w.worker[1], &w.unit[1], "cannot be read"), WEIR_OK);
 	assert_int_equal(w.answer[0].step, 3);
 	assert_int_equal(w.answer[0].included, 1);
@@ -281,7 +283,8 @@ static void test_a_unit_given_up_leaves_its_step(void **state)
 	fixture_close(&w.f);
 }
 
-/* What a worker has done in the open step counts when it leaves; what it has not is executed again by another. */
+/* A leaving worker's finished batch of the open step counts. Another worker executes its unfinished
+ * one again. */
 static void test_what_is_done_counts_without_who_leaves(void **state)
 {
 	(void)state;
@@ -291,7 +294,7 @@ static void test_what_is_done_counts_without_who_leaves(void **state)
 		world_open(&w, 2, 0, 1);
 		for (uint32_t i = 0; i < 2; i++)
 			step(&w, i, true);
-		step(&w, 0, true); /* step 2 = both */
+		step(&w, 0, true); /* step 2 has both */
 		step(&w, 0, true);
 		assert_false(w.answer[0].come);
 		batch.unit = w.unit[1].unit;
@@ -304,7 +307,8 @@ static void test_what_is_done_counts_without_who_leaves(void **state)
 	}
 }
 
-/* 1 and 25 tokens make a mean of 26. Where all count alike, nothing is said; who pushes nothing has no part. */
+/* 1 and 25 tokens give a mean over 26. With equal weights the close has none; a batch without a
+ * push has no part. */
 static void test_a_close_says_how_much_each_batch_counts(void **state)
 {
 	(void)state;
@@ -312,7 +316,7 @@ static void test_a_close_says_how_much_each_batch_counts(void **state)
 	world_open(&w, 3, 0, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		step(&w, i, true);
-	step(&w, 0, true); /* step 2 = all three */
+	step(&w, 0, true); /* step 2 has all three */
 	const double weights[][3] = {{1, 25, 1}, {7, 7, 7}, {5, -1, 15}, {-1, -1, -1}};
 	const float want[][3] = {{3 * 1 / 27.0f, 3 * 25 / 27.0f, 3 * 1 / 27.0f}, {0}, {0.75f, 0, 2.25f}, {0}};
 	for (size_t s = 0; s < sizeof want / sizeof *want; s++) {
@@ -329,7 +333,7 @@ static void test_a_close_says_how_much_each_batch_counts(void **state)
 	fixture_close(&w.f);
 }
 
-/* --- Lockstep: of a job that is meant for so many workers */
+/* --- Lockstep: a job meant for a fixed number of workers */
 
 static void lockstep_open(struct world *w, uint32_t workers, uint32_t joined, uint32_t units)
 {
@@ -358,16 +362,17 @@ static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
 	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	w.worker[2] = fixture_join(&w.f, "worker-2", WEIR__V1__ROLE__TRAINER, 1, UNITS);
-	lease(&w, 2, 2); /* whoever is first */
+	lease(&w, 2, 2); /* the order does not matter */
 	lease(&w, 2, 5);
 	lease(&w, 0, 0);
 	lease(&w, 2, 8);
 	lease(&w, 1, 1);
 	lease(&w, 0, 3);
 	assert_int_equal(fixture_leave(&w.f, &w.worker[1], NULL), WEIR_OK);
-	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT); /* another may come for it */
+	/* another worker may come for it */
+	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	w.f.now_ms += WEIR_STEP_REPLACE_MS;
-	lease(&w, 0, 4); /* two are left: even and odd ones */
+	lease(&w, 0, 4); /* two workers are left: even and odd units */
 	lease(&w, 2, 1);
 	fixture_close(&w.f);
 }
@@ -380,16 +385,16 @@ static void test_a_step_waits_for_all_who_have_work(void **state)
 	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	lease(&w, 0, 0);
 	step(&w, 0, true);
-	assert_false(w.answer[0].come); /* 1 has asked, and has nothing yet */
+	assert_false(w.answer[0].come); /* worker 1 has asked and waits */
 	lease(&w, 1, 1);
 	step(&w, 1, true);
 	assert_int_equal(w.answer[0].step, 1);
 	assert_int_equal(w.answer[1].step, 1);
 	step(&w, 0, true);
-	step(&w, 1, false); /* its unit is through */
+	step(&w, 1, false); /* its unit is finished */
 	assert_false(w.answer[0].come);
 	assert_int_equal(fixture_commit(&w.f, &w.worker[1], &w.unit[1], 1), WEIR_OK);
-	assert_int_equal(w.answer[0].step, 2); /* alone: the third unit is its own, too */
+	assert_int_equal(w.answer[0].step, 2); /* alone: it also gets the third unit */
 	assert_int_equal(w.answer[0].included, 2);
 	fixture_close(&w.f);
 }
@@ -418,11 +423,11 @@ static void test_nobody_is_waited_for_without_end(void **state)
 	assert_int_equal(w.answer[0].step, 4);
 	assert_int_equal(w.answer[1].step, 4);
 	step(&w, 0, true);
-	assert_false(w.answer[0].come); /* it is back: the step waits for it to be done */
+	assert_false(w.answer[0].come); /* it is back: the step waits for it */
 	fixture_close(&w.f);
 }
 
-/* A trainer that has asked and wants no more keeps its units from nobody for long. */
+/* A trainer that asked once and asks no more soon frees its units for others. */
 static void test_units_of_who_wants_no_more_go_to_others(void **state)
 {
 	(void)state;
@@ -437,7 +442,7 @@ static void test_units_of_who_wants_no_more_go_to_others(void **state)
 	fixture_close(&w.f);
 }
 
-/* Random turns, deaths and rejoins; nobody may wait for ever and no step may close twice. */
+/* Random turns, deaths and rejoins: nobody waits forever, and no step closes twice. */
 static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 {
 	struct world w;
@@ -447,7 +452,8 @@ static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 		step(&w, i, true);
 	for (uint32_t event = 0; event < 10000; event++) {
 		uint32_t i = (uint32_t)prng_below(&w.f.random, WORKERS);
-		if (prng_below(&w.f.random, 200) == 0) { /* replaced by a new incarnation, which gets the unit or another */
+		/* replaced by a new incarnation, which gets this unit or another */
+		if (prng_below(&w.f.random, 200) == 0) {
 			char name[16];
 			snprintf(name, sizeof name, "worker-%u", i);
 			w.worker[i] = fixture_join(&w.f, name, WEIR__V1__ROLE__TRAINER, 1, UNITS);
@@ -455,7 +461,7 @@ static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 				fail_msg("a long poll of the older incarnation was not answered");
 			w.unit[i] = fixture_lease(&w.f, &w.worker[i], 0);
 			if (w.unit[i].state != WEIR__V1__LEASE_STATE__UNIT)
-				break; /* quarantined too often: the job is over */
+				break; /* too many quarantined units: the job failed */
 			w.member[i] = false;
 			step(&w, i, true);
 		} else if (w.answer[i].come) {
@@ -469,7 +475,7 @@ static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 		uint32_t moving = 0;
 		for (uint32_t j = 0; j < WORKERS; j++)
 			moving += w.answer[j].come;
-		assert_true(moving > 0); /* somebody can always go on */
+		assert_true(moving > 0); /* some worker can always continue */
 	}
 	struct replica_identity s = fixture_status(&w.f);
 	assert_true(s.steps > 100);

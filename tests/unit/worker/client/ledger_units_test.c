@@ -1,5 +1,5 @@
-/* Units of the ledger against a model: whatever workers do and however they die, each unit is committed exactly once, attempts only
- * grow, no unit has two live holders, and every pass finishes. */
+/* The ledger's units against a model, with any requests and deaths: each unit is committed once,
+ * attempts only grow, a unit has at most one live holder, and every pass ends. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 enum { NAMES = 6, UNITS = 300, PASSES = 3, BATCHES = 5, HELD = 4 };
 
-/* What one incarnation believes. It may be dead without knowing. */
+/* The beliefs of an incarnation, which may be dead without knowing. */
 struct actor {
 	struct joined joined;
 	struct leased held[HELD];
@@ -34,7 +34,7 @@ struct actor {
 
 struct model {
 	uint32_t attempt[PASSES][UNITS], commits[PASSES][UNITS], watermark[PASSES][UNITS];
-	uint64_t holder[PASSES][UNITS]; /* incarnation */
+	uint64_t holder[PASSES][UNITS]; /* as incarnations */
 	uint64_t sum[FIXTURE_PARTITIONS];
 	uint32_t granted;
 };
@@ -122,7 +122,8 @@ static void actor_commit(struct world *w, struct actor *a)
 	if (status == WEIR_E_STALE)
 		return;
 	assert_int_equal(status, WEIR_OK);
-	assert_int_equal(fixture_commit(&w->f, &a->joined, &u, BATCHES), WEIR_OK); /* a repeat changes nothing */
+	/* a repetition changes nothing */
+	assert_int_equal(fixture_commit(&w->f, &a->joined, &u, BATCHES), WEIR_OK);
 	assert_int_equal(u.attempt, w->model.attempt[u.pass][u.unit]);
 	assert_int_equal(++w->model.commits[u.pass][u.unit], 1);
 	for (uint32_t p = 0; p < FIXTURE_PARTITIONS; p++)
@@ -134,7 +135,7 @@ static void actor_commit(struct world *w, struct actor *a)
 static void actor_leave(struct world *w, int i)
 {
 	if (fixture_leave(&w->f, &w->now[i].joined, NULL) == WEIR_OK) {
-		assert_int_equal(fixture_leave(&w->f, &w->now[i].joined, NULL), WEIR_OK); /* a repeat */
+		assert_int_equal(fixture_leave(&w->f, &w->now[i].joined, NULL), WEIR_OK); /* a repetition */
 		w->now[i].heard_ms = INT64_MIN / 2;
 		w->now[i].held_count = 0;
 	}
@@ -149,12 +150,12 @@ static void random_event(struct world *w)
 		actor_join(w, i);
 	else if (what < 5)
 		actor_leave(w, i);
-	else if (what < 8) { /* a zombie wakes up */
+	else if (what < 8) { /* a stale incarnation wakes up */
 		struct actor *z = &w->zombie[i];
 		if (z->joined_once && z->held_count)
 			assert_int_equal(fixture_commit(&w->f, &z->joined, &z->held[0], BATCHES), WEIR_E_STALE);
 	} else if (what < 12)
-		w->f.now_ms += w->lease_ms + 1; /* everybody pauses */
+		w->f.now_ms += w->lease_ms + 1; /* every worker pauses */
 	else if (what < 300)
 		actor_lease(w, a);
 	else if (what < 600)
@@ -167,7 +168,7 @@ static void random_event(struct world *w)
 		ledger_tick(w->f.ledger);
 }
 
-/* Everyone lives from here on: the job must end. */
+/* All workers live from here on: the job must end. */
 static void finish(struct world *w)
 {
 	for (int round = 0; round < 10000 && fixture_status(&w->f).state != JOB_FINISHED; round++) {
@@ -265,7 +266,8 @@ static void test_a_unit_that_keeps_failing_fails_the_job_and_says_which(void **s
 	assert_int_equal(u.state, JOB_FAILED);
 	assert_int_equal(u.status, WEIR_E_STATE);
 	assert_non_null(strstr(u.text, "unit 0 of pass 0"));
-	assert_non_null(strstr(u.text, "day_0.gz: bad?[2J? magic")); /* people are shown it */
+	/* the sentence is shown to users */
+	assert_non_null(strstr(u.text, "day_0.gz: bad?[2J? magic"));
 	fixture_close(&f);
 }
 
@@ -279,7 +281,8 @@ static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
 		struct leased u = fixture_lease(&f, &w, 0);
 		assert_int_equal(fixture_fail(&f, &w, &u, "broken"), WEIR_OK);
 	}
-	struct leased skipped = fixture_lease(&f, &w, 0); /* once more, to be sealed and counted */
+	/* leased once more, to be sealed and counted */
+	struct leased skipped = fixture_lease(&f, &w, 0);
 	assert_int_equal(skipped.unit, 0);
 	assert_true(skipped.skip && skipped.sealed);
 	struct leased u = fixture_lease(&f, &w, 0);
@@ -287,7 +290,7 @@ static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
 	assert_false(u.skip);
 	assert_int_equal(fixture_commit(&f, &w, &u, 1), WEIR_OK);
 	assert_int_equal(fixture_lease(&f, &w, 0).state, MUST_WAIT);
-	w = fixture_join(&f, "w", TRAINER, 1, 2); /* who was to count it is gone */
+	w = fixture_join(&f, "w", TRAINER, 1, 2); /* the worker that was to count it is dead */
 	skipped = fixture_lease(&f, &w, 0);
 	assert_true(skipped.skip);
 	assert_int_equal(fixture_commit(&f, &w, &skipped, 2), WEIR_OK);
@@ -361,7 +364,7 @@ static void test_the_gate_holds_the_next_pass_until_the_evaluation(void **state)
 	fixture_close(&f);
 }
 
-/* A verdict stands at the end of its pass, whatever the trainers have reported, and done, since. */
+/* A verdict is recorded at its pass's end, whatever the trainers have reported since. */
 static void test_an_evaluation_stands_at_the_end_of_its_pass(void **state)
 {
 	(void)state;
@@ -414,7 +417,7 @@ static void test_another_dataset_is_refused_with_both_named(void **state)
 	fixture_close(&f);
 }
 
-/* A name is in messages, on pages, and a label of series. */
+/* Names appear in messages, on pages and in metric labels. */
 static void test_a_name_is_of_plain_letters(void **state)
 {
 	(void)state;
@@ -504,7 +507,7 @@ static void on_loss(void *arg, const ProtobufCMessage *m)
 	*(double *)arg = ((const Weir__V1__LedgerStatus *)m)->totals->loss_sum;
 }
 
-/* Of a batch whose worker tells what is none, the sums have nothing; of those that follow they have all. */
+/* A batch with a NaN is left out of the sums; later batches count. */
 static void test_what_is_no_number_is_in_no_sum(void **state)
 {
 	(void)state;
@@ -539,7 +542,7 @@ static void test_what_the_dead_held_back_is_told(void **state)
 	f.now_ms += 900;
 	report_residual(&f, &b, 4);
 	f.now_ms += 200;
-	ledger_tick(f.ledger); /* a is lost */
+	ledger_tick(f.ledger); /* a is declared dead */
 	assert_norms(&f, 4, 3);
 	report_residual(&f, &b, 0);
 	assert_int_equal(fixture_leave(&f, &b, NULL), WEIR_OK);

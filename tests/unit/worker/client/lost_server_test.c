@@ -1,4 +1,5 @@
-/* Servers whose log is in memory, and which come back with nothing: whoever knew them is told so at once, by name, and so is whoever comes later. */
+/* Servers with logs in memory return empty. Clients that know them, and later ones, get an error
+ * with the server's name at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,14 +12,14 @@
 
 static const weir_mode asynchronous = {WEIR_ASYNC};
 
-/* E_LOST, and the text says which server and why. */
+/* E_LOST; the sentence names the server and the reason. */
 static void assert_lost(weir_status status, const weir_error *err, const char *server)
 {
 	if (status != WEIR_E_LOST || !strstr(err->text, server) || !strstr(err->text, "cluster.log: memory"))
 		fail_msg("%s: %s", weir_status_name(status), err->text);
 }
 
-/* A report has been answered that was made after now. */
+/* Waits for the answer to a report made after this call. */
 static void wait_for_report(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -44,7 +45,7 @@ static void test_who_trains_is_told(void **state)
 		assert_ok(run_batch(&t, &u, 0, &err), &err);
 		cluster_restart(&c, lost);
 		assert_lost(run_batch(&t, &u, 1, &err), &err, name);
-		assert_lost(run_batch(&t, &u, 2, &err), &err, name); /* and for ever */
+		assert_lost(run_batch(&t, &u, 2, &err), &err, name); /* the error is permanent */
 		assert_lost(weir_unit_commit(t.client, &u, &err), &err, name);
 		assert_lost(weir_unit_lease(t.client, &u, PATIENCE_MS, &err), &err, name);
 		assert_lost(weir_rejoin(t.client, &err), &err, name);
@@ -53,7 +54,7 @@ static void test_who_trains_is_told(void **state)
 	}
 }
 
-/* Of what it was told nothing is lost; the next batch would find rows as they were at first. */
+/* None of this client's pushes are lost; its next batch would find rows in their initial state. */
 static void test_who_has_sent_nothing_is_told(void **state)
 {
 	(void)state;
@@ -105,7 +106,7 @@ static weir_status try_to_train(struct cluster *c, const char *name, weir_error 
 	                              .segments = &(weir_init_segment){.elements = WIDTH, .kind = WEIR_INIT_ZERO}};
 	if (!status)
 		status = weir_table_register(t.client, &spec, &t.embedding, err);
-	for (uint64_t key = 0; key < KEYS && !status; key++) { /* of all partitions */
+	for (uint64_t key = 0; key < KEYS && !status; key++) { /* in all partitions */
 		float row[WIDTH];
 		weir_ticket ticket;
 		weir_pull_item pull = {.table = t.embedding, .keys = &key, .rows = 1, .values = row};
@@ -118,7 +119,7 @@ static weir_status try_to_train(struct cluster *c, const char *name, weir_error 
 	return status;
 }
 
-/* All that had known the server are gone; the ledger has been told by them. */
+/* All clients of the server are gone; they have told the ledger. */
 static void test_who_comes_later_is_told(void **state)
 {
 	(void)state;
@@ -138,7 +139,7 @@ static void test_who_comes_later_is_told(void **state)
 	cluster_stop(&c);
 }
 
-/* The ledger is lost with its server; the others have rows of the job that it knew. */
+/* The ledger is lost with its server; other servers still have rows of the job. */
 static void test_who_comes_to_a_new_ledger_is_told(void **state)
 {
 	(void)state;
@@ -150,7 +151,7 @@ static void test_who_comes_to_a_new_ledger_is_told(void **state)
 	trainer_abandon(&t);
 	cluster_restart(&c, 0);
 	assert_lost(try_to_train(&c, "second", &err), &err, "server 0 was started again");
-	cluster_restart(&c, 0); /* which may have been told of server 1 */
+	cluster_restart(&c, 0); /* it may have been told of server 1 */
 	cluster_restart(&c, 1);
 	assert_ok(try_to_train(&c, "third", &err), &err);
 	cluster_stop(&c);

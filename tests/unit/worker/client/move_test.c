@@ -1,5 +1,5 @@
-/* Partitions, and the ledger, move between servers while clients push whole numbers into them: nothing is lost, nothing counts twice, and a move is no more than a pause, whoever
- * dies in the middle of it. */
+/* Partitions and the ledger move between servers while clients push integers. Nothing is lost or
+ * counted twice, and a move is only a pause, whoever dies during it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ enum {
 	QUIET_MS = 60000
 };
 
-/* --- Pushing, one batch after the other */
+/* --- Pushing, one batch at a time */
 
 struct push {
 	int64_t from_ns, to_ns;
@@ -38,12 +38,12 @@ struct pusher {
 	uint32_t table;
 	pthread_t id;
 	struct push *pushes; /* (PUSHES_MAX) */
-	float sum;           /* pushed into every key */
+	float sum;           /* pushed to every key */
 	weir_error err;
 	pthread_mutex_t lock;
 	pthread_cond_t pushed;
-	/* Guarded by the lock: */
-	uint32_t count; /* of what is in `pushes` */
+	/* The lock guards these: */
+	uint32_t count; /* of `pushes` */
 	bool stop, ended;
 	weir_status status;
 };
@@ -144,7 +144,7 @@ static void start_pushing(struct world *w)
 	assert_int_equal(pthread_create(&p->id, NULL, pusher_main, p), 0);
 }
 
-/* A few pushes more than there are: whatever has moved was pushed into since. */
+/* Waits for a few more pushes, so that every move has pushes after it. */
 static void await_pushes(struct world *w, uint32_t count)
 {
 	struct pusher *p = &w->pusher;
@@ -157,7 +157,7 @@ static void await_pushes(struct world *w, uint32_t count)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* All were answered, and every key has the sum of all, once. */
+/* Asserts that all pushes were answered and that every key has their sum, once. */
 static void stop_pushing(struct world *w)
 {
 	struct pusher *p = &w->pusher;
@@ -196,7 +196,7 @@ static const struct layout *look(struct world *w)
 	return &w->layout;
 }
 
-/* The ledger comes behind the partitions. */
+/* Partition i's layout; the ledger follows the partitions. */
 static const struct layout_partition *look_at(struct world *w, uint32_t i)
 {
 	return layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
@@ -215,7 +215,7 @@ static bool are_whole(const struct layout *l)
 	return whole;
 }
 
-/* Every partition, and the ledger, has a primary, and all replicas in sync. */
+/* Waits until every partition and the ledger have a primary and all replicas in sync. */
 static void await_whole(struct world *w)
 {
 	AWAIT(are_whole(look(w)), "some partition has no primary, or not all its replicas");
@@ -232,7 +232,7 @@ static void start_server(struct world *w, uint32_t server)
 	await_life(w, server, true);
 }
 
-/* All replicas are in sync, and pushed into. */
+/* All replicas are in sync and have pushes. */
 static struct world *open_world(uint32_t executors, const char *folder)
 {
 	struct world *w = calloc(1, sizeof *w);
@@ -296,7 +296,7 @@ static void count_here(void *arg)
 	}
 }
 
-/* What a server has of all partitions; it may have been taken before the server has deleted what has moved away. */
+/* Counts the partitions on a server. It may not have deleted the moved ones yet. */
 static uint32_t partitions_held(struct server *s)
 {
 	struct holding h = {.partitions = 0};
@@ -321,7 +321,7 @@ static void drain(struct world *w, uint32_t server)
 	await_held(w->cluster.servers[server], 0);
 }
 
-/* A server without a replica of it. */
+/* A server without a replica of the partition. */
 static uint32_t absent(const struct layout *l, uint32_t partition)
 {
 	uint32_t server = 0;
@@ -330,7 +330,7 @@ static uint32_t absent(const struct layout *l, uint32_t partition)
 	return server;
 }
 
-/* --- What a move costs */
+/* --- Cost of a move */
 
 static int by_size(const void *a, const void *b)
 {
@@ -338,7 +338,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The slowest push that was under way between the two moments. */
+/* The slowest push in flight between the two times. */
 static int64_t slowest(struct pusher *p, int64_t from_ns, int64_t to_ns)
 {
 	const uint32_t count = pushes_so_far(p);
@@ -360,7 +360,7 @@ static void print_times(const char *what, int64_t *ns, uint32_t count)
 
 /* --- Tests */
 
-/* Each partition to the server that has no replica of it, again and again. */
+/* Each partition moves to the server without a replica of it, again and again. */
 static void partitions_move_while_they_are_pushed_into(void **state)
 {
 	(void)state;
@@ -376,7 +376,8 @@ static void partitions_move_while_they_are_pushed_into(void **state)
 	}
 	print_times("longest push", pauses, MOVES);
 	print_times("all", whole, MOVES);
-	assert_true(pauses[MOVES - 1] < (int64_t)10000 * 1000000); /* a busy machine may take long; not for ever */
+	/* a generous bound for a busy machine */
+	assert_true(pauses[MOVES - 1] < (int64_t)10000 * 1000000);
 	close_world(w);
 }
 
@@ -408,7 +409,7 @@ static void a_drained_server_has_nothing(void **state)
 	close_world(w);
 }
 
-/* It knows nothing but who the others are; its tables and its share come from them. */
+/* It knows only the other servers, and gets its tables and its share from them. */
 static void an_added_server_takes_its_share(void **state)
 {
 	(void)state;
@@ -421,7 +422,7 @@ static void an_added_server_takes_its_share(void **state)
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		primaries += look(w)->partitions[p].primary == SERVERS;
 	assert_true(primaries > 0);
-	assert_int_equal(cluster_audit(&w->cluster).servers, SERVERS + 1); /* who audits the job asks it too */
+	assert_int_equal(cluster_audit(&w->cluster).servers, SERVERS + 1); /* the audit includes it */
 	close_world(w);
 }
 
@@ -437,7 +438,7 @@ static void look_at_ledger(void *arg)
 	x->is_here = log->ops->last(log) > 0;
 }
 
-/* Whether there is anything of it on this server. */
+/* Returns true if the server has any part of the ledger. */
 static bool ledger_is_here(struct server *s)
 {
 	struct ledger_look x = {.server = s};
@@ -450,7 +451,8 @@ static void await_ledger(struct server *s, bool is_here)
 	AWAIT(ledger_is_here(s) == is_here, "%s has %s of the ledger", s->name, is_here ? "nothing" : "something");
 }
 
-/* To a replica, to servers that have none, to one that was added, and home again; each has nothing of it once it has gone on. */
+/* To a replica, to servers without one, to an added one, and back. Each deletes its copy once the
+ * ledger has moved on. */
 static void the_ledger_moves(void **state)
 {
 	(void)state;
@@ -462,19 +464,19 @@ static void the_ledger_moves(void **state)
 		assert_int_equal(look(w)->ledger.primary, way[i]);
 		for (uint16_t server = 0; server <= SERVERS; server++)
 			await_ledger(w->cluster.servers[server], member_set_has(&w->layout.ledger.hosts, server));
-		await_pushes(w, 2 * UNIT_PUSHES); /* units are committed, and leased */
+		await_pushes(w, 2 * UNIT_PUSHES); /* units are committed and leased */
 	}
 	rebalance(w);
-	assert_int_equal(look(w)->ledger.primary, 0); /* it stays */
+	assert_int_equal(look(w)->ledger.primary, 0); /* the primary stays */
 	close_world(w);
 }
 
-/* --- Whoever dies */
+/* --- Deaths during moves */
 
-enum { ROUNDS = 4, STEP_MS = 100 }; /* each a little later in what it disturbs */
-enum { SILENT_MS = 1500 };          /* more than servers wait for the coordinator's answer */
+enum { ROUNDS = 4, STEP_MS = 100 }; /* each round kills a little later */
+enum { SILENT_MS = 1500 };          /* longer than servers wait for the coordinator's answer */
 
-/* Begins it, and looks on for so long; it may be done by then. */
+/* Begins the move and watches it for `ms`; it may be done by then. */
 static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_t ms)
 {
 	weir_error err = {0};
@@ -484,7 +486,7 @@ static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_
 		fail_msg("partition %u to server %u: %s", partition, to, err.text);
 }
 
-/* After so long the victim dies, and is started again, once the move is over if it does not go there. */
+/* The victim dies after `ms` and restarts; after the move if it is not its target. */
 static void move_meanwhile_kill(struct world *w, uint32_t partition, uint32_t to, uint32_t ms, uint32_t victim)
 {
 	begin_move(w, partition, to, ms);
@@ -496,7 +498,8 @@ static void move_meanwhile_kill(struct world *w, uint32_t partition, uint32_t to
 	await_whole(w);
 }
 
-/* A partition whose primary is `from`, to a server that has no replica of it, and is `to` unless that is MEMBER_NONE. */
+/* Chooses a partition with primary `from`, and a target without a replica of it: `to`, unless that
+ * is MEMBER_NONE. */
 static bool choose(struct world *w, uint32_t from, uint32_t to, uint32_t *partition, uint32_t *target)
 {
 	const struct layout *l = look(w);
@@ -510,7 +513,8 @@ static bool choose(struct world *w, uint32_t from, uint32_t to, uint32_t *partit
 	return false;
 }
 
-/* Server 1 is the source of the moves, or their target, and dies a little later in each. The ledger's primary is server 0. */
+/* Server 1 is the source or the target of the moves, and dies a little later in each. Server 0 has
+ * the ledger. */
 static void moves_outlive(struct world *w, bool source)
 {
 	for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -539,7 +543,7 @@ static void moves_outlive_their_target(void **state)
 	close_world(w);
 }
 
-/* What has moved to it is there after a restart, what has moved away is not. */
+/* After a restart the server has partitions that moved to it, and none that moved away. */
 static void moved_partitions_are_on_disk(void **state)
 {
 	(void)state;
@@ -552,7 +556,8 @@ static void moved_partitions_are_on_disk(void **state)
 	folder_remove(folder);
 }
 
-/* The ledger moves to a server without it, and this one dies on the way, or that which it comes from. Nothing of it was lost, on disk neither. */
+/* The ledger moves to a server without a replica; that server or the source dies on the way.
+ * Nothing is lost, on disk either. */
 static void moves_of_the_ledger_outlive(const char *folder, bool source)
 {
 	struct world *w = open_world(1, folder);
@@ -583,7 +588,7 @@ static void the_moved_ledger_is_on_disk(void **state)
 	}
 }
 
-/* Whoever has been drained may end for good; one more may then die, and one that has come back takes its share. */
+/* A drained server may end for good; then another may die, and a returning one takes its share. */
 static void the_first_server_is_not_missed(void **state)
 {
 	(void)state;
@@ -607,7 +612,7 @@ static void the_first_server_is_not_missed(void **state)
 	close_world(w);
 }
 
-/* What it had is on those that live, at once; when it has come back it gets a share. */
+/* The living servers take over its replicas at once. A returning server gets a share. */
 static void a_server_that_is_gone_is_replaced(void **state)
 {
 	(void)state;
@@ -621,7 +626,8 @@ static void a_server_that_is_gone_is_replaced(void **state)
 		assert_true(p->hosts.count == REPLICAS && !member_set_has(&p->hosts, 1));
 	}
 	await_pushes(w, SOME_PUSHES);
-	cluster_kill_server(&w->cluster, 2); /* nobody is left to take its place, which is no reason to wait */
+	/* no server is left to take its place, so there is nothing to wait for */
+	cluster_kill_server(&w->cluster, 2);
 	rebalance(w);
 	assert_true(w->plan.count == 0 && w->plan.left_count == PARTITIONS + 1 && !w->plan.left[0].is_lost);
 	cluster_start_server(&w->cluster, 1);
@@ -635,7 +641,7 @@ static void a_server_that_is_gone_is_replaced(void **state)
 	close_world(w);
 }
 
-/* Requests of servers run into their deadlines meanwhile. */
+/* Meanwhile requests of servers reach their deadlines. */
 static bool time_has_come(struct coord_memory *m, int64_t ns)
 {
 	coord_memory_run(m);
@@ -666,7 +672,7 @@ struct late {
 	uint32_t times;
 };
 
-/* The coordinator is back once it has been said that it is away. */
+/* The coordinator returns once its absence has been reported. */
 static void bring_back(void *arg, const char *why)
 {
 	struct late *x = arg;
@@ -692,14 +698,14 @@ static void an_absent_coordinator_is_told_of_once(void **state)
 	close_world(w);
 }
 
-/* --- What a drain does not do alone */
+/* --- A drain with interference */
 
 struct giver {
 	struct world *world;
 	uint32_t to, times;
 };
 
-/* Another hand puts a partition on the server when the drain has moved the last one away. */
+/* Another operator places a partition on the server after the drain has moved the last one away. */
 static void give_back(void *arg, const struct layout_goal *g, uint32_t left)
 {
 	struct giver *x = arg;

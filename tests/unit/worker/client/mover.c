@@ -7,7 +7,7 @@
 #include "tests/unit/on_loop.h"
 #include "tests/unit/worker/client/partition_copy.h"
 
-/* On the loop that owns the server's partitions. */
+/* Runs it on the loop that owns the server's partitions. */
 static void run_on(struct server *s, void (*run)(void *arg), void *arg)
 {
 	assert(s->options.executors == 1);

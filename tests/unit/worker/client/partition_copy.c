@@ -46,7 +46,7 @@ static void copy_tables(struct partition *from, struct partition *to)
 			check(partition_add_table(to, id, from->tables[id]->spec, &err), &err);
 }
 
-/* The entries whose pushes wait in an open step. */
+/* The entries of pushes that wait in an open step. */
 static struct log *copy_log(const struct partition *from)
 {
 	struct log *log = log_memory_create(), *source = from->options.log;
@@ -63,7 +63,7 @@ struct partition *partition_copy(struct partition *from, uint64_t epoch)
 	struct partition_options options = from->options;
 	weir_error err = {0};
 	options.log = NULL;
-	options.appended = NULL; /* nobody drives it: what is in its log is committed */
+	options.appended = NULL; /* no replication: entries in its log count as committed */
 	options.durable = NULL;
 	struct message *state = partition_state_export(from);
 	struct partition *to = partition_create(&options, &err);

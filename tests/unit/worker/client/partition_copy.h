@@ -1,4 +1,4 @@
-/* What a replica of a partition would have. */
+/* The state that a replica of a partition would have. */
 #ifndef WEIR_PARTITION_COPY_H
 #define WEIR_PARTITION_COPY_H
 
@@ -6,8 +6,8 @@
 
 struct partition;
 
-/* All of it, as it is now, in a partition of its own with its log in memory, in an epoch of its own. On the loop that owns it; its rows and log are
- * in memory. */
+/* A copy of the partition's current state, with its log in memory, in a new epoch. Call it on the
+ * loop that owns the partition; its rows and log must be in memory. */
 struct partition *partition_copy(struct partition *from, uint64_t epoch);
 
 #endif

@@ -1,5 +1,6 @@
-/* What a trainer holds against what a server tells: whatever is asked, lost, repeated or overtaken in between, both have the same numbers, or the chunk is asked for again.
- *     test_pulled_base [ROUNDS]: random walks of each codec */
+/* A trainer's delta base against a server's: with any requests, losses, repetitions and reordering,
+ * both have the same numbers or the chunk is pulled whole. test_pulled_base [ROUNDS]: random walks
+ * per codec */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static const weir_pull_coding codings[] = {
 };
 #define CODINGS (sizeof codings / sizeof *codings)
 
-/* The last chunk of a table of two, which the tests are about. */
+/* The tests use the last chunk of a table of two. */
 struct world {
 	weir_table_spec spec;
 	struct delta_base *r;
@@ -79,7 +80,7 @@ static void push(struct world *w)
 	w->meta.count++;
 }
 
-/* Another primary. */
+/* Another server becomes primary. */
 static void fail_over(struct world *w)
 {
 	reference_destroy(w->r);
@@ -89,7 +90,7 @@ static void fail_over(struct world *w)
 
 struct answer {
 	uint64_t origin;
-	struct message *m; /* NULL: none */
+	struct message *m; /* NULL: lost */
 };
 
 static struct answer ask(struct world *w, struct pulled_base_version v)
@@ -131,7 +132,7 @@ static void pull(struct world *w, uint32_t client)
 	check_equal(w, client);
 }
 
-/* --- One by one */
+/* --- Single cases */
 
 static void answers_that_overlap_are_taken_once(void **state)
 {
@@ -148,7 +149,7 @@ static void answers_that_overlap_are_taken_once(void **state)
 	struct answer second = ask(&w, before);
 	CHECK_OK(take(&w, 0, &second, &err), err);
 	check_equal(&w, 0);
-	CHECK_OK(take(&w, 0, &first, &err), err); /* all of it is in already */
+	CHECK_OK(take(&w, 0, &first, &err), err); /* its content is already applied */
 	check_equal(&w, 0);
 	assert_int_equal(pulled_base_version(w.held[0], 1).version, 3);
 	close_world(&w);
@@ -162,7 +163,7 @@ static void an_older_refresh_changes_nothing(void **state)
 	open_world(&w, &codings[2], 2);
 	struct answer old = ask(&w, (struct pulled_base_version){0});
 	push(&w);
-	pull(&w, 1); /* nobody held the newest one: none was made by asking */
+	pull(&w, 1); /* no client held the newest version, so the request made none */
 	pull(&w, 0);
 	push(&w);
 	pull(&w, 0);
@@ -182,22 +183,24 @@ static void what_does_not_fit_is_asked_for_again(void **state)
 	push(&w);
 	pull(&w, 1);
 	push(&w);
-	struct answer beyond = ask(&w, pulled_base_version(w.held[1], 1)); /* from 2 to 3, and 0 holds 1 */
+	/* from 2 to 3, while client 0 has 1 */
+	struct answer beyond = ask(&w, pulled_base_version(w.held[1], 1));
 	assert_int_equal(take(&w, 0, &beyond, &err), WEIR_E_NOT_CURRENT);
 	assert_int_equal(pulled_base_version(w.held[0], 1).version, 0);
 	pull(&w, 0);
-	/* Of what another primary has made. */
+	/* A difference from another primary. */
 	struct answer late = ask(&w, (struct pulled_base_version){.origin = w.origin, .version = 2});
 	fail_over(&w);
 	pull(&w, 0);
 	assert_int_equal(take(&w, 0, &late, &err), WEIR_E_NOT_CURRENT);
 	pull(&w, 0);
-	struct answer same = ask(&w, pulled_base_version(w.held[0], 1)); /* "it is held already": by another */
+	/* "already held", meant for another client */
+	struct answer same = ask(&w, pulled_base_version(w.held[0], 1));
 	pulled_base_begin(w.held[0], 1);
 	assert_int_equal(pulled_base_version(w.held[0], 1).version, 0);
 	assert_int_equal(take(&w, 0, &same, &err), WEIR_E_NOT_CURRENT);
 	pull(&w, 0);
-	pulled_base_begin(w.held[0], 1); /* told again: nothing */
+	pulled_base_begin(w.held[0], 1); /* a repetition without news */
 	check_equal(&w, 0);
 	close_world(&w);
 }
@@ -258,7 +261,7 @@ static void damaged_answers_are_refused(void **state)
 	put32(bytes + 8, 4 + LAST);
 	put32(bytes + 16, LAST);
 	bad(&w, bytes, 20 + LAST, "a difference of 900 bytes, 900 elements take 908");
-	put64(bytes, 1); /* nothing new, and more bytes than none */
+	put64(bytes, 1); /* nothing new, but with bytes */
 	put32(bytes + 8, 8);
 	put32(bytes + 12, 1);
 	put32(bytes + 16, 0);
@@ -286,7 +289,8 @@ static void receive(struct world *w, uint32_t client, struct answer *in_flight)
 		check_equal(w, client);
 }
 
-/* Pushes, questions and answers of several clients with several questions each under way, in any order; some answers are lost, and now and then a primary. */
+/* Random pushes, requests and answers of several clients with several requests in flight. Some
+ * answers are lost, and now and then the primary changes. */
 static void walk(const weir_pull_coding *coding, uint64_t seed)
 {
 	struct world w;
@@ -321,7 +325,7 @@ static void walk(const weir_pull_coding *coding, uint64_t seed)
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		for (uint32_t k = 0; k < IN_FLIGHT; k++)
 			message_release(in_flight[i][k].m);
-	/* No more pushes: who goes on pulling comes to the weights. */
+	/* Without further pushes, pulls converge to the weights. */
 	uint32_t quiet = 0;
 	for (uint64_t last = 0; quiet < 8; quiet = pulled_base_version(w.held[0], 1).version == last ? quiet + 1 : 0) {
 		last = pulled_base_version(w.held[0], 1).version;

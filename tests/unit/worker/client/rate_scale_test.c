@@ -1,4 +1,5 @@
-/* Of a job that is meant for one trainer, three take steps three times as long: by the ledger's word, from the trainer's push, or a step's close, to the rows. */
+/* Three trainers of a job meant for one take steps three times as long: the ledger's factor goes
+ * from a trainer's push, or a step's close, to the rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ static void wait_for(weir_client *c, weir_ticket ticket)
 		fail_msg("%s", err.text);
 }
 
-/* A batch whose gradients are 1; returns the value that it was computed from. */
+/* A batch with gradients of 1. Returns the pulled value. */
 static float batch(struct trainer *t, uint32_t number)
 {
 	const weir_batch id = {.pass = t->unit.pass, .unit = t->unit.unit, .batch = number, .attempt = t->unit.attempt};

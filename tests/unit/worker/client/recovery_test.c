@@ -1,5 +1,5 @@
-/* What is left half done, and by whom it is finished: answers that are lost, batches refused or given up after parts of them were applied, steps
- * whose members are gone. Every test ends with the sums and the audit. */
+/* Half-done work and its completion: lost answers, batches refused or given up after some of their
+ * parts were applied, steps with dead members. Every test ends with the sums and the audit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 static const weir_mode asynchronous = {WEIR_ASYNC}, synchronous = {WEIR_SYNC};
 
-/* From now on the ledger does not answer this client, until `mute` is given back to unmute. */
+/* The ledger stops answering this client until unmute gets the result of `mute`. */
 static struct rpc_channel *mute(struct trainer *t, struct cluster *c)
 {
 	struct rpc_channel *ledger = t->client->ledger.doors[0]->channel, *nobody = NULL;
@@ -34,7 +34,7 @@ static void unmute(struct trainer *t, struct rpc_channel *ledger)
 	rpc_channel_close(nobody);
 }
 
-/* Two more reports have been answered: what the client knew before is known to the ledger. */
+/* Waits for two reports: the ledger then knows what the client knew before. */
 static void wait_for_progress(struct trainer *t)
 {
 	weir_client *c = t->client;
@@ -45,7 +45,7 @@ static void wait_for_progress(struct trainer *t)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* A push of batch that the client refuses: nothing of it is sent. */
+/* Pushes a batch that the client refuses: nothing is sent. */
 static void refuse_push(struct trainer *t, const weir_unit *u, uint32_t batch)
 {
 	weir_error err = {0};
@@ -70,7 +70,7 @@ static void test_a_commit_that_is_tried_again_counts_its_parts_once(void **state
 	struct rpc_channel *ledger = mute(&t, &c);
 	assert_int_equal(weir_unit_commit(t.client, &u, &err), WEIR_E_UNAVAILABLE);
 	unmute(&t, ledger);
-	wait_for_progress(&t); /* and what is reported meanwhile is what lies below the watermark */
+	wait_for_progress(&t); /* reports cover only batches below the watermark */
 	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
 	finish_by(&t, &c);
 	trainer_close(&t);
@@ -94,7 +94,7 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 	weir_unit u;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&t, &c, "worker", asynchronous);
-	/* The request that weir_unit_lease sends, and an answer that it never sees. */
+	/* The request of weir_unit_lease, with a lost answer. */
 	Weir__V1__LeaseRequest q = WEIR__V1__LEASE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	atomic_bool answered = false;
@@ -118,7 +118,8 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 	cluster_stop(&c);
 }
 
-/* Attempt 1 has applied a batch; attempt 2 computes a NaN for it. What is applied stays, and is accounted for. */
+/* Attempt 1 has applied a batch; attempt 2 computes a NaN for it. The applied parts stay and are in
+ * the audit. */
 static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **state)
 {
 	(void)state;
@@ -129,7 +130,8 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&a, &c, "worker", asynchronous);
 	trainer_lease(&a, &u);
-	assert_ok(run_batch(&a, &u, 1, &err), &err); /* not batch 0: the watermark cannot pass it */
+	/* batch 0 is missing, so the watermark cannot pass */
+	assert_ok(run_batch(&a, &u, 1, &err), &err);
 	cluster_displace(a.client);
 	trainer_open(&b, &c, "worker", asynchronous);
 	trainer_lease(&b, &v);
@@ -147,7 +149,8 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 	cluster_stop(&c);
 }
 
-/* Bytes that are encoded already can be checked by the servers only. Their refusal is an outcome: the batch is done without effect. */
+/* Only servers can check encoded bytes. Their refusal is an outcome: the batch is done without
+ * effect. */
 static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 {
 	(void)state;
@@ -173,8 +176,8 @@ static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 	cluster_stop(&c);
 }
 
-/* All parts of a batch are acknowledged, but they wait in a step that is still open when the worker dies: the batch must be executed again, or
- * nobody would have it take part in a step. */
+/* All parts of a batch are acknowledged but wait in an open step when the worker dies. The batch
+ * must be executed again, or it would be in no step. */
 static void test_the_watermark_waits_for_the_step(void **state)
 {
 	(void)state;
@@ -197,7 +200,8 @@ static void test_the_watermark_waits_for_the_step(void **state)
 	cluster_stop(&c);
 }
 
-/* Batch 0 was closed, batch 1 is under way when the worker dies before a report. Both are executed again, and count once. */
+/* Batch 0 is closed and batch 1 in flight when the worker dies before a report. Both are executed
+ * again and count once. */
 static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
 {
 	(void)state;
@@ -218,13 +222,14 @@ static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
 	finish_unit(&b, &v);
 	finish_by(&b, &c);
 	assert_sums(&b);
-	assert_int_equal(cluster_audit(&c).steps_closed, UNITS * BATCHES); /* each batch in one step */
+	/* each batch is in one step */
+	assert_int_equal(cluster_audit(&c).steps_closed, UNITS * BATCHES);
 	trainer_abandon(&a);
 	trainer_close(&b);
 	cluster_stop(&c);
 }
 
-/* A close that was lost with everything in flight when the worker became stale is told again after it has rejoined. */
+/* A stale worker lost a close with everything in flight. It is sent again after the rejoin. */
 static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 {
 	(void)state;
@@ -238,7 +243,8 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 	trainer_lease(&t, &u);
 	assert_ok(run_batch(&t, &u, 0, &err), &err);
 	pthread_mutex_lock(&t.client->lock);
-	t.client->steps.closes_sent = 1; /* the close of step 1 will be taken for sent, and no server gets it */
+	/* the client believes that it sent the close of step 1; no server gets it */
+	t.client->steps.closes_sent = 1;
 	pthread_mutex_unlock(&t.client->lock);
 	weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = 1, .attempt = u.attempt};
 	weir_pull_item item = {.table = t.dense, .values = t.values};
@@ -258,7 +264,7 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 	cluster_stop(&c);
 }
 
-/* A worker that took a seat for a batch that it cannot push would hold the step open. */
+/* A seat for a batch that the worker cannot push would hold the step open. */
 static void test_a_batch_that_is_not_held_gets_no_step(void **state)
 {
 	(void)state;
@@ -269,7 +275,7 @@ static void test_a_batch_that_is_not_held_gets_no_step(void **state)
 	cluster_start(&c, &(struct cluster_options){0});
 	trainer_open(&t, &c, "worker", synchronous);
 	assert_ok(weir_unit_lease(t.client, &u, -1, &err), &err);
-	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE); /* not begun */
+	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE); /* the unit is not begun */
 	assert_ok(weir_unit_begin(t.client, &u, BATCHES, &err), &err);
 	assert_int_equal(run_batch(&t, &u, BATCHES, &err), WEIR_E_STATE);
 	finish_unit(&t, &u);
@@ -280,7 +286,7 @@ static void test_a_batch_that_is_not_held_gets_no_step(void **state)
 	cluster_stop(&c);
 }
 
-/* A worker that gives up a unit of which a batch is in the open step holds nobody up, though it lives on. */
+/* A living worker gives up a unit with a batch in the open step, and holds nobody up. */
 static void test_a_unit_given_up_holds_no_step_open(void **state)
 {
 	(void)state;
@@ -301,7 +307,7 @@ static void test_a_unit_given_up_holds_no_step_open(void **state)
 	cluster_stop(&c);
 }
 
-/* allow_skip: what a unit had put into the partitions before it was given up is in the audit, apart. */
+/* allow_skip: parts of a skipped unit are in the audit, separately. */
 static void give_up(const weir_mode mode)
 {
 	struct cluster c;

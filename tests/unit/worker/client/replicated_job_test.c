@@ -1,4 +1,5 @@
-/* A job whose partitions have replicas loses servers while trainers work: every batch counts once, and nobody is told of more than a pause. */
+/* A job with replicas loses servers while trainers work: every batch counts once, and workers
+ * notice only a pause. */
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -15,7 +16,8 @@
 #include "tests/unit/worker/client/integer_trainer.h"
 
 enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2, STALENESS_MS = 2000 };
-#define ENOUGH_BYTES ((uint64_t)UNITS * BATCHES * DENSE * sizeof(float) / 4) /* a quarter of the job's */
+/* a quarter of the job's bytes */
+#define ENOUGH_BYTES ((uint64_t)UNITS * BATCHES * DENSE * sizeof(float) / 4)
 
 static uint64_t bytes_pushed(const struct cluster *c)
 {
@@ -31,7 +33,7 @@ struct killer {
 	pthread_t id;
 };
 
-/* In the midst of the job's work. */
+/* Kills servers in the middle of the job. */
 static void *killer_main(void *arg)
 {
 	const struct killer *k = arg;
@@ -40,7 +42,8 @@ static void *killer_main(void *arg)
 	return NULL;
 }
 
-/* options: but for what all have in common. Who dies before replicas are in sync takes their partitions along. */
+/* options: without the common ones. A server that dies before replicas are in sync takes its
+ * partitions with it. */
 static void servers_open(struct cluster *c, struct cluster_options options)
 {
 	options.servers = SERVERS;
@@ -50,7 +53,7 @@ static void servers_open(struct cluster *c, struct cluster_options options)
 	cluster_await_in_sync(c, options.replicas);
 }
 
-/* Pulls that replicas have answered which are not primary. */
+/* Pulls answered by replicas that are not primary. */
 static uint64_t reads_elsewhere(const struct cluster *c, uint32_t table)
 {
 	uint64_t sum = 0;
@@ -83,7 +86,7 @@ static void train_while_a_server_dies(uint32_t server, struct cluster_options op
 	cluster_stop(&c);
 }
 
-/* The first one has the ledger, too. */
+/* The first server also has the ledger. */
 static void asynchronous_pushes_outlive_their_server(void **state)
 {
 	(void)state;
@@ -104,7 +107,7 @@ static void three_replicas_outlive_a_server(void **state)
 	train_while_a_server_dies(2, (struct cluster_options){.replicas = 3}, (weir_mode){WEIR_ASYNC});
 }
 
-/* The others have its partitions, or soon will. */
+/* The other servers have its partitions, or soon will. */
 static void tables_are_registered_while_a_server_is_dead(void **state)
 {
 	(void)state;
@@ -120,7 +123,7 @@ static void tables_are_registered_while_a_server_is_dead(void **state)
 	cluster_stop(&c);
 }
 
-/* --- What a primary alone has */
+/* --- State that only a primary has */
 
 static void stop_replication(void *arg)
 {
@@ -131,7 +134,7 @@ static void stop_replication(void *arg)
 			replication_stop(roles_replication(s, p));
 }
 
-/* From here on it ships nothing and commits nothing; that it is alive is still heard. */
+/* The server ships and commits nothing from here on, but its heartbeats continue. */
 static void cut_off(struct server *s)
 {
 	for (uint32_t i = 0; i < s->options.executors; i++)
@@ -150,7 +153,7 @@ static void await_pushes(weir_client *c)
 	AWAIT(pushes_in_flight(c) == 0, "%llu pushes are in flight", (unsigned long long)pushes_in_flight(c));
 }
 
-/* A push is answered that its primary alone has, and so is gone when it dies. */
+/* A push is answered when only its primary has it, and is lost when the primary dies. */
 static void what_a_primary_alone_had_is_done_again(struct cluster_options options)
 {
 	enum { PRIMARY = 1 };
@@ -205,7 +208,7 @@ static void reads_from_all_replicas_outlive_a_server(void **state)
 	                          (weir_mode){WEIR_SYNC});
 }
 
-/* Value 0 of a row. */
+/* Reads value 0 of a row. */
 static float read_row(struct trainer *t, uint64_t key)
 {
 	float row[WIDTH];
@@ -217,7 +220,7 @@ static float read_row(struct trainer *t, uint64_t key)
 	return row[0];
 }
 
-/* A key of the embedding table in a partition that the server begins as primary of. */
+/* A key of the embedding table in a partition that starts with its primary on this server. */
 static uint64_t key_at(const struct trainer *t, uint32_t server)
 {
 	uint64_t key = 0;
@@ -226,7 +229,8 @@ static uint64_t key_at(const struct trainer *t, uint32_t server)
 	return key;
 }
 
-/* One row, which each batch changes by 1, is read at once, from one replica after another, while its primary dies. */
+/* Each batch changes a row by 1. The row is read at once, from each replica in turn, while its
+ * primary dies. */
 static void who_has_pushed_reads_it_everywhere(void **state)
 {
 	(void)state;
@@ -240,7 +244,8 @@ static void who_has_pushed_reads_it_everywhere(void **state)
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 	const uint64_t key = key_at(&t, PRIMARY);
 	for (uint32_t unit = 0; unit < UNITS; unit++) {
-		while (reads_elsewhere(&c, t.embedding) <= unit) /* replicas are in sync, and their streams open */
+		/* replicas are in sync and their streams are open */
+		while (reads_elsewhere(&c, t.embedding) <= unit)
 			(void)read_row(&t, key);
 		trainer_lease(&t, &u);
 		for (uint32_t batch = 0; batch < BATCHES; batch++) {
@@ -262,7 +267,7 @@ static void who_has_pushed_reads_it_everywhere(void **state)
 	cluster_stop(&c);
 }
 
-/* Whether the server answers pulls of it as one of its replicas. */
+/* The number of pulls of the partition that this server has answered as a replica. */
 static uint64_t reads_at(const struct cluster *c, uint32_t server, uint32_t partition, uint32_t table)
 {
 	return atomic_load(&partition_table_get_counters(c->servers[server]->partitions[partition], table)->pulls);
@@ -274,7 +279,8 @@ static void stand_still(void *arg)
 		;
 }
 
-/* The server stands still, with its heart beating, while a replica of it has reads to answer: they go to the primary, and it is told. */
+/* A replica hangs with reads to answer, and its heartbeats continue: the reads go to the
+ * primary. */
 static void a_replica_that_does_not_answer_leaves_reads_to_the_primary(void **state)
 {
 	(void)state;
@@ -306,7 +312,7 @@ static void a_replica_that_does_not_answer_leaves_reads_to_the_primary(void **st
 	sem_destroy(&go);
 }
 
-/* A replica that has started again has rows on its disk alone, and reads them from there. */
+/* A restarted replica has rows on disk only, and reads them there. */
 static void rows_below_memory_are_read_from_replicas(void **state)
 {
 	(void)state;
@@ -327,7 +333,7 @@ static void rows_below_memory_are_read_from_replicas(void **state)
 	cluster_restart(&c, RESTARTED);
 	assert_true(cluster_audit(&c).resident_rows < resident - KEY_SPACE / SERVERS);
 	trainer_open(&reader, &c, "reader", (weir_mode){WEIR_ASYNC});
-	const uint32_t partition = 0; /* its replicas begin on servers 0 and 1 */
+	const uint32_t partition = 0; /* its replicas start on servers 0 and 1 */
 	while (reads_at(&c, RESTARTED, partition, reader.embedding) < 10)
 		assert_sums(&reader);
 	trainer_close(&reader);

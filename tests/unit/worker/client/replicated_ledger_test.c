@@ -1,4 +1,5 @@
-/* A job loses the server that has its ledger, again and again or for good, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
+/* A job loses the ledger's server, repeatedly or for good, while trainers work. Every batch counts
+ * once, in one step, and workers notice only a pause. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ enum { PASSES = 3, DEATHS = 4, UNITS_BETWEEN = PASSES * UNITS / (DEATHS + 1) };
 
 struct scene {
 	struct cluster cluster;
-	char folder[FOLDER_BYTES]; /* of logs on disk; "": they are in memory */
+	char folder[FOLDER_BYTES]; /* of logs on disk; "": logs are in memory */
 	struct trainer_thread trainers[TRAINERS];
 };
 
@@ -34,7 +35,7 @@ static void scene_open(struct scene *s, uint32_t replicas, uint64_t backlog_byte
 	threads_open(s->trainers, TRAINERS, &s->cluster, mode);
 }
 
-/* The job is done, every batch counted once, and no trainer was taken for dead. */
+/* Asserts that the job is finished, every batch counted once, and no trainer was declared dead. */
 static void scene_close(struct scene *s, weir_mode mode)
 {
 	const struct audit a = cluster_audit(&s->cluster);
@@ -53,12 +54,12 @@ static void scene_close(struct scene *s, weir_mode mode)
 struct deaths {
 	struct scene scene;
 	uint32_t replicas;
-	uint32_t seen[SERVERS]; /* how often each died */
+	uint32_t seen[SERVERS]; /* deaths by server */
 	pthread_t id;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	/* Guarded by the lock: */
-	uint32_t begun, allowed; /* units: so many may be begun before the next death is over */
+	/* The lock guards these: */
+	uint32_t begun, allowed; /* units: how many may begin before the next death is over */
 };
 
 static void take_turn(void *arg)
@@ -101,14 +102,14 @@ static void *deaths_main(void *arg)
 		const uint32_t server = cluster_await_primary(c, JOURNAL_LEDGER, &ledger);
 		d->seen[server]++;
 		cluster_kill_server(c, server);
-		(void)cluster_await_primary(c, JOURNAL_LEDGER, &ledger); /* another one */
+		(void)cluster_await_primary(c, JOURNAL_LEDGER, &ledger); /* another server has it */
 		cluster_start_server(c, server);
 	}
 	let_train_to_the_end(d);
 	return NULL;
 }
 
-/* Not the test's own thread: what fails here ends it. */
+/* Runs outside the test's own thread, where a failure ends the process. */
 static void drain(struct cluster *c, uint32_t server)
 {
 	struct layout_asker *asker = NULL;
@@ -131,7 +132,8 @@ static void drain(struct cluster *c, uint32_t server)
 	free(plan);
 }
 
-/* Server 0 gives away what it has, the ledger too, and ends for good; then so does whoever has the ledger after it. */
+/* Server 0 is drained of everything, the ledger included, and ends for good; so does the ledger's
+ * next server. */
 static void *departures_main(void *arg)
 {
 	struct deaths *d = arg;
@@ -172,7 +174,8 @@ static void train_while_the_ledger_dies(uint32_t replicas, uint64_t backlog_byte
 {
 	struct deaths d = {.replicas = replicas};
 	train_through(&d, backlog_bytes, on_disk, mode, deaths_main);
-	assert_in_range(d.seen[0], 1, DEATHS - 1); /* it has moved, and moved again */
+	/* the ledger moved at least once, and not only from server 0 */
+	assert_in_range(d.seen[0], 1, DEATHS - 1);
 }
 
 static void the_ledger_outlives_its_servers(void **state)
@@ -189,7 +192,8 @@ static void steps_outlive_the_ledgers_servers(void **state)
 		train_while_the_ledger_dies(replicas, 0, true, (weir_mode){WEIR_SYNC});
 }
 
-/* What others keep of their logs is not enough for who was away: it gets a snapshot, into nothing or into what it has on disk. */
+/* The other servers' backlogs do not reach back far enough, so a returning server gets a snapshot,
+ * into an empty folder or its old one. */
 static void who_was_away_gets_a_snapshot(void **state)
 {
 	(void)state;
@@ -197,14 +201,14 @@ static void who_was_away_gets_a_snapshot(void **state)
 	train_while_the_ledger_dies(3, 1, true, (weir_mode){WEIR_SYNC});
 }
 
-/* backlog_bytes 1: the new replica of the ledger begins with a snapshot. */
+/* backlog_bytes 1: the ledger's new replica starts from a snapshot. */
 static void a_drained_server_is_not_missed(void **state)
 {
 	(void)state;
 	for (uint32_t on_disk = 0; on_disk < 2; on_disk++) {
 		struct deaths d = {.replicas = 2};
 		train_through(&d, on_disk ? 1 : 0, on_disk, (weir_mode){on_disk ? WEIR_ASYNC : WEIR_SYNC}, departures_main);
-		assert_int_equal(d.seen[0], 1); /* it had the ledger, another one then */
+		assert_int_equal(d.seen[0], 1); /* server 0 had the ledger, then another one */
 	}
 }
 

@@ -1,4 +1,5 @@
-/* A push that is sent again is the same bytes, whatever its codec keeps back: the server, which is the test, takes some records, and hangs up on others. */
+/* A resent push has the same bytes with any residuals. The test is the server: it accepts some
+ * records and disconnects on others. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const weir_compression codings[TABLES] = {
     {.codec = WEIR_CODEC_FP8_E5M2, .lz4 = WEIR_LZ4_AUTO, .feedback = true},
 };
 
-/* One record, every time that it came; only the server's thread writes. */
+/* A record each time that it arrived; only the server's thread writes. */
 struct seen {
 	uint16_t partition, part;
 	uint32_t batch, times, bytes, crc;
@@ -74,7 +75,7 @@ static void answer(struct world *w, struct rpc_stream *stream, const struct reco
 	record_writer_destroy(writer);
 }
 
-/* What comes behind a record on which it hangs up is not looked at. */
+/* Disconnects on a record; records behind it are not read. */
 static bool hangs_up(struct world *w, const struct record *r)
 {
 	if (r->kind != RECORD_PUSH || w->hang_ups >= rounds(HANG_UPS) || prng_below(&w->random, HANG_UP_ONE_IN))

@@ -1,5 +1,6 @@
-/* A job of whole numbers goes back to a checkpoint: because both replicas of its partitions have lost their logs, or because it is asked to, once. Who trained in the
- * generation before is told so; in the next one every batch counts once. */
+/* An integer job rewinds to a checkpoint, because both replicas of its partitions lost their logs
+ * or because a user asks once. Workers of the old generation get an error; in the new one every
+ * batch counts once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ struct scene {
 	struct cluster cluster;
 	pthread_mutex_t lock;
 	pthread_cond_t told_more;
-	/* Guarded by the lock: */
-	uint32_t told; /* servers that were */
+	/* The lock guards these: */
+	uint32_t told; /* servers that know of the rewind */
 	struct rewind_record next;
 };
 
@@ -36,7 +37,7 @@ static void on_succeeded(void *arg, const struct rewind_record *next)
 {
 	struct scene *s = arg;
 	pthread_mutex_lock(&s->lock);
-	if (s->told) { /* all are told the same */
+	if (s->told) { /* all servers get the same record */
 		assert_string_equal(s->next.checkpoint, next->checkpoint);
 		assert_string_equal(s->next.why, next->why);
 	}
@@ -54,7 +55,7 @@ static uint32_t told(struct scene *s)
 	return n;
 }
 
-/* What the servers were told, once n of them were. */
+/* Waits until n servers know of the rewind; returns their record. */
 static struct rewind_record await_told(struct scene *s, uint32_t n)
 {
 	pthread_mutex_lock(&s->lock);
@@ -89,7 +90,7 @@ static void scene_close(struct scene *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* What processes do that begin anew, once all are told: nothing is left but what the record says, and the coordinator. */
+/* All processes restart with only the record and the coordinator. */
 static void begin_anew(struct scene *s)
 {
 	struct cluster *c = &s->cluster;
@@ -112,14 +113,14 @@ static void take(struct scene *s, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
 	asker_close(&a);
 }
 
-/* --- Asking */
+/* --- Requests */
 
 static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t generation, const char *checkpoint,
                                 weir_status expected, const char *says)
 {
 	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
 	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
-	uint8_t uuid[16] = {0}; /* the cluster's */
+	uint8_t uuid[16] = {0}; /* the cluster's id */
 	char address[16];
 	struct rewind_record out = {0};
 	struct rpc_channel *channel;
@@ -157,8 +158,8 @@ struct starter {
 	struct scene *scene;
 	struct rpc_loop *loop;
 	bool ends;
-	FILE *lines;    /* what it says; NULL: nobody reads it */
-	uint32_t calls; /* to ask whether it is to end, since it has said that it waits */
+	FILE *lines;    /* its log lines; NULL: discarded */
+	uint32_t calls; /* calls of asked_to_end since it said that it waits */
 };
 
 enum { CALLS = 50 };
@@ -175,12 +176,13 @@ static uint32_t times_said(FILE *lines, const char *what)
 	return n;
 }
 
-/* A session in memory, which is opened and closed on its own thread, behind one that is on the caller's, as with etcd. */
+/* A session in memory, opened and closed on its own thread, behind one on the caller's thread, as
+ * for etcd. */
 struct session {
 	struct coord base, *real;
 	const struct starter *starter;
 	const struct coord_options *options;
-	weir_status status; /* of its opening */
+	weir_status status; /* of the open */
 	weir_error *err;
 };
 
@@ -226,7 +228,8 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return x->status;
 }
 
-/* Where its lines are read, the coordinator comes some time after it was said that it is waited for. */
+/* If its lines are read, the coordinator returns some time after the line that says it is
+ * awaited. */
 static bool asked_to_end(void *arg)
 {
 	struct starter *s = arg;
@@ -240,7 +243,7 @@ static bool asked_to_end(void *arg)
 	return s->ends;
 }
 
-/* What a server finds that is told to serve a generation. */
+/* What a server finds when it is told to serve a generation. */
 static weir_status follow_and_say(struct scene *s, uint64_t generation, const char *restore, bool ends, FILE *lines,
                                   struct rewind_record *last, weir_error *err)
 {
@@ -294,7 +297,8 @@ static void by_itself_when_no_full_log_is_left(void **state)
 	CHECK_CONTAINS(next.why, " was lost: no server has a full log of it any more");
 	begin_anew(&s);
 	assert_int_equal(train(&t, UINT32_MAX, &err), WEIR_E_GENERATION);
-	assert_int_equal(weir_rejoin(t.client, &err), WEIR_E_GENERATION); /* not as the same client */
+	/* the same client cannot rejoin */
+	assert_int_equal(weir_rejoin(t.client, &err), WEIR_E_GENERATION);
 	trainer_abandon(&t);
 	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
 	assert_int_equal(weir_generation(t.client), 2);
@@ -305,7 +309,7 @@ static void by_itself_when_no_full_log_is_left(void **state)
 	scene_close(&s);
 }
 
-/* --- A folder that is gone */
+/* --- A lost folder */
 
 static bool is_told_and_serves_nothing(struct scene *s)
 {
@@ -316,7 +320,8 @@ static bool is_told_and_serves_nothing(struct scene *s)
 	return false;
 }
 
-/* What server 0 was the last to have is not there: it must not go on as if there had been nothing. */
+/* Server 0 was the last one with some entries, and they are gone: it must not start as if they had
+ * never existed. */
 static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 {
 	(void)state;
@@ -350,7 +355,7 @@ static bool is_lost(const struct scene *s, char lost[WEIR_ERROR_TEXT_BYTES])
 	return lost[0] != '\0';
 }
 
-/* Then there is nothing to be done, which whoever asks the server is told. */
+/* Then nothing can be done; the server's error says so. */
 static void without_a_checkpoint_it_is_lost_for_good(void **state)
 {
 	(void)state;
@@ -377,7 +382,8 @@ static void without_a_checkpoint_it_is_lost_for_good(void **state)
 	scene_close(&s);
 }
 
-/* While the coordinator is away nobody knows which generation to serve: a server that starts waits, says so once, and goes on. */
+/* Without the coordinator a starting server does not know its generation: it waits, says so once,
+ * and continues. */
 static void who_starts_waits_for_the_coordinator(void **state)
 {
 	(void)state;
@@ -422,7 +428,7 @@ static uint64_t incarnation_of(struct scene *s, uint16_t server, uint64_t least)
 	return incarnation;
 }
 
-/* Whatever its clock says, and whether or not the former start came to anything. */
+/* Incarnations grow whatever the clock says, and whether or not the previous start succeeded. */
 static void a_start_is_above_all_before_it(void **state)
 {
 	(void)state;
@@ -431,13 +437,13 @@ static void a_start_is_above_all_before_it(void **state)
 	scene_open(&s);
 	assert_int_equal(incarnation_of(&s, 1, 1000), 1000);
 	assert_int_equal(incarnation_of(&s, 1, 1000), 1001); /* within the same ms */
-	assert_int_equal(incarnation_of(&s, 1, 900), 1002);  /* the clock was set back */
+	assert_int_equal(incarnation_of(&s, 1, 900), 1002);  /* the clock went back */
 	assert_int_equal(incarnation_of(&s, 1, 5000), 5000);
-	assert_int_equal(incarnation_of(&s, 0, 700), 700); /* another server's */
+	assert_int_equal(incarnation_of(&s, 0, 700), 700); /* a different server */
 	assert_int_equal(incarnation_of(&s, 1, 1), 5001);
 	coord_memory_down(s.cluster.coordinator, true);
 	assert_int_equal(take_incarnation(&s, 1, 1, true, NULL, &incarnation), WEIR_E_CANCELLED);
-	FILE *lines = tmpfile(); /* it waits until the coordinator is there */
+	FILE *lines = tmpfile(); /* it waits for the coordinator */
 	assert_non_null(lines);
 	assert_int_equal(take_incarnation(&s, 1, 1, false, lines, &incarnation), WEIR_OK);
 	assert_int_equal(incarnation, 5002);
@@ -467,10 +473,11 @@ static void on_command_and_once(void **state)
 	(void)ask(&s, 0, 2, "", WEIR_E_UNAVAILABLE, "from generation 2");
 	assert_int_equal(told(&s), 0);
 	assert_string_equal(ask(&s, 1, 1, first, WEIR_OK, "").checkpoint, first);
-	assert_string_equal(ask(&s, 2, 1, "", WEIR_E_EXISTS, first).checkpoint, first); /* whoever asks, and for whatever */
+	/* any later request gets the first one's answer */
+	assert_string_equal(ask(&s, 2, 1, "", WEIR_E_EXISTS, first).checkpoint, first);
 	(void)await_told(&s, SERVERS);
 
-	struct asker a; /* nothing of this generation is published any more */
+	struct asker a; /* this generation publishes no more checkpoints */
 	asker_open(&a, &s.cluster);
 	asker_begin(&a);
 	assert_int_equal(asker_await_end(&a), WEIR_E_GENERATION);
@@ -478,13 +485,14 @@ static void on_command_and_once(void **state)
 
 	CHECK_OK(follow(&s, 1, NULL, false, &last, &err), err);
 	assert_true(last.generation == 2 && strcmp(last.checkpoint, first) == 0);
-	CHECK_OK(follow(&s, 2, first, false, &last, &err), err); /* as it was told already */
+	CHECK_OK(follow(&s, 2, first, false, &last, &err), err); /* the same answer as before */
 	assert_true(last.generation == 2 && strcmp(last.checkpoint, first) == 0);
 	CHECK_OK(follow(&s, 2, NULL, false, &last, &err), err);
 	assert_string_equal(last.checkpoint, first);
 	assert_int_equal(follow(&s, 2, second, false, &last, &err), WEIR_E_STATE);
 	CHECK_CONTAINS(err.text, "generation 2 of the job began with checkpoint");
-	CHECK_OK(follow(&s, 3, second, false, &last, &err), err); /* a job that was restored, or begun, above all that */
+	/* a job that was restored or begun, above all of those */
+	CHECK_OK(follow(&s, 3, second, false, &last, &err), err);
 	assert_int_equal(last.generation, 0);
 	coord_memory_down(s.cluster.coordinator, true);
 	assert_int_equal(follow(&s, 1, NULL, true, &last, &err), WEIR_E_CANCELLED);
@@ -492,7 +500,7 @@ static void on_command_and_once(void **state)
 
 	begin_anew(&s);
 	assert_string_equal(ask(&s, 0, 1, "", WEIR_E_EXISTS, "it was asked for").checkpoint,
-	                    first); /* whose answer was lost asks again */
+	                    first); /* a client with a lost answer asks again */
 	trainer_open(&t, &s.cluster, "after", (weir_mode){WEIR_ASYNC});
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
 	assert_sums(&t);

@@ -1,4 +1,4 @@
-/* Which rows of a push are sent, and that those that are not come later. */
+/* The choice of a push's rows, and that the other rows come later. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static struct row_sparsifier *open_rows(uint32_t width, float share)
 	return k;
 }
 
-/* A piece: keys rise, some come twice, values lie elsewhere. */
+/* A section: ascending keys, some of them twice; values in another order. */
 struct section_plan {
 	uint64_t keys[PIECE];
 	uint32_t order[PIECE];
@@ -55,11 +55,11 @@ static double norm_of(const double *row)
 	return sqrt(sum);
 }
 
-/* Sent and kept together are all gradients; of a piece the greatest go out. */
+/* Sent and kept rows sum to all gradients; the largest rows of a section are sent. */
 static void what_is_kept_comes_later(void **state)
 {
 	(void)state;
-	static double owed[KEYS][WIDTH]; /* gradients so far, less what was sent */
+	static double owed[KEYS][WIDTH]; /* gradients so far, minus the sent ones */
 	static struct section_plan p;
 	struct row_sparsifier *k = open_rows(WIDTH, 0.25f);
 	struct prng random;
@@ -116,11 +116,11 @@ static void what_is_kept_comes_later(void **state)
 }
 
 struct scored {
-	uint64_t keys[2];  /* of the rows that are to be sent */
+	uint64_t keys[2];  /* of the rows to be sent */
 	float first, last; /* their values */
 };
 
-/* Every push is the same; so many must send what is expected of them. */
+/* Repeats the same push; each must send the expected rows. */
 static void push_scored(struct row_sparsifier *k, const struct rows *all, const struct scored *expected, size_t pushes)
 {
 	weir_error err = {0};
@@ -135,23 +135,24 @@ static void push_scored(struct row_sparsifier *k, const struct rows *all, const 
 	row_sparsifier_destroy(k);
 }
 
-/* The greatest scores go out whatever their gradients are, and what a row has scored since it was sent adds up: its turn comes. */
+/* The highest scores are sent, whatever the gradients. A row's scores accumulate until it is
+ * sent. */
 static void scores_choose(void **state)
 {
 	(void)state;
 	enum { TOKENS = 5 };
 	const uint64_t keys[TOKENS] = {10, 20, 30, 40, 50};
 	const uint32_t order[TOKENS] = {4, 3, 2, 1, 0};
-	const float scores[TOKENS] = {0, .4f, .3f, 1, .1f}; /* of 50, 40, 30, 20, 10 */
+	const float scores[TOKENS] = {0, .4f, .3f, 1, .1f}; /* for keys 50, 40, 30, 20, 10 */
 	const struct scored expected[] = {{{20, 40}, 1, 1}, {{20, 30}, 1, 2}, {{20, 40}, 1, 2}};
 	float values[TOKENS * WIDTH];
 	for (uint32_t i = 0; i < TOKENS * WIDTH; i++)
-		values[i] = i < WIDTH ? 1000 : 1; /* 50's is by far the greatest */
+		values[i] = i < WIDTH ? 1000 : 1; /* key 50 has by far the largest gradient */
 	const struct rows all = {.keys = keys, .order = order, .values = values, .scores = scores, .count = TOKENS};
 	push_scored(open_rows(WIDTH, 0.375f), &all, expected, 3);
 }
 
-/* Of equal ones no more go out than the share, the first by key; the scores of one key count together. */
+/* Of equal scores only the share is sent, lowest keys first. The scores of one key add up. */
 static void equal_scores_keep_to_the_share(void **state)
 {
 	(void)state;

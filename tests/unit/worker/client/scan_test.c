@@ -1,4 +1,5 @@
-/* Scans while servers go away and come back. Not under ThreadSanitizer, which does not see what RocksDB does with its locks. */
+/* Scans while servers die and return. Not run under ThreadSanitizer, which does not see RocksDB's
+ * locks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 #include "tests/unit/worker/client/integer_trainer.h"
 
-/* So wide that a page has few rows, so many that each partition has pages: partition 0 is server 0's, 1 is server 1's. */
+/* Few rows per page and several pages per partition. Partition 0 is server 0's, 1 is server 1's. */
 enum { ROWS = 24, ELEMENTS = WEIR_ROW_WIDTH_MAX, PARTITIONS = 2 };
 
 struct fixture {
@@ -18,8 +19,8 @@ struct fixture {
 	struct cluster cluster;
 	weir_client *client;
 	uint32_t table;
-	uint32_t server;     /* away, or to be started again */
-	uint32_t seen[ROWS]; /* how often */
+	uint32_t server;     /* the server to kill, or to start again */
+	uint32_t seen[ROWS]; /* times seen */
 	uint32_t rows;
 	bool waits;
 };
@@ -82,7 +83,7 @@ static void expect_scan(struct fixture *f)
 	assert_scanned(f);
 }
 
-/* --- A server that is another one between two pages */
+/* --- A server restarts between two pages */
 
 static int restart_at_first_row(void *arg, uint64_t key, const float *values, size_t elements)
 {
@@ -99,7 +100,7 @@ static void test_a_place_in_the_rows_of_a_former_start_means_nothing(void **stat
 	struct fixture f;
 	weir_error err = {0};
 	setup(&f);
-	f.server = 0; /* whose partition is the first to be scanned */
+	f.server = 0; /* it has the first scanned partition */
 	assert_int_equal(weir_scan(f.client, f.table, 0, restart_at_first_row, &f, &err), WEIR_E_MOVED);
 	assert_non_null(strstr(err.text, "table wide"));
 	assert_non_null(strstr(err.text, "scan it again"));
@@ -108,9 +109,9 @@ static void test_a_place_in_the_rows_of_a_former_start_means_nothing(void **stat
 	teardown(&f);
 }
 
-/* --- A server that is away for a while */
+/* --- A server is down for a while */
 
-/* Brings the server back once the client says that it waits. */
+/* Starts the server again when the client logs that it waits. */
 static void on_log(void *arg, weir_log_level level, const char *line)
 {
 	struct fixture *f = arg;

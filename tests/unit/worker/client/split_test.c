@@ -1,4 +1,4 @@
-/* Rows of an item by partition, and in each in the order of their keys. */
+/* Rows of an item by partition, each sorted by key. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum { ROWS_MAX = 20000, TABLE = 5, SHAPES = 9 };
 
-/* Keys as jobs have them, and as only a test would. */
+/* Keys as in jobs, and extreme ones. */
 static uint64_t draw(struct prng *r, uint32_t shape, size_t i)
 {
 	switch (shape) {
@@ -18,7 +18,7 @@ static uint64_t draw(struct prng *r, uint32_t shape, size_t i)
 	case 1:
 		return prng_below(r, 5000);
 	case 2:
-		return (uint64_t)prng_below(r, 40) << 48 | prng_below(r, 300); /* fields */
+		return (uint64_t)prng_below(r, 40) << 48 | prng_below(r, 300); /* fields in high bits */
 	case 3:
 		return UINT64_MAX - i;
 	case 4:
@@ -28,7 +28,7 @@ static uint64_t draw(struct prng *r, uint32_t shape, size_t i)
 	case 6:
 		return prng_below(r, 2) ? UINT64_MAX : 0;
 	case 7:
-		return (uint64_t)1 << prng_below(r, 64); /* every round finds one bit more */
+		return (uint64_t)1 << prng_below(r, 64); /* each round of the sort finds one more bit */
 	default:
 		return prng_below(r, 8) ? 1 + prng_below(r, 3) : prng_u64(r);
 	}

@@ -1,6 +1,8 @@
-/* Bounded staleness through real clients and servers: what a worker reads for its n-th batch has at least what every other one pushed in its first n - 1 - bound, and
- * at most what it may have pushed by then. Worker i adds 1 to its own element of each table with every batch, so that both can be read off. With bound 0 that is what
- * synchronous steps guarantee: everything of the batch before, and nothing of the one after. Workers stall at random. */
+/* Bounded staleness with real clients and servers. A worker's n-th read includes at least what each
+ * other one pushed in its first n - 1 - bound batches, and at most what it may have pushed by then.
+ * Worker i adds 1 to its own element of each table per batch, so a read shows both. With bound 0
+ * this is the guarantee of synchronous steps: all of the previous batch, none of the next. Workers
+ * stall at random. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ enum { WORKERS = 4, TABLES = 3, BATCHES = 1500, STALL_EVERY = 100, STALL_US = 30
 
 struct shared {
 	pthread_barrier_t barrier;
-	int64_t shift[WORKERS]; /* of the worker's n-th batch the ledger's number is shift + n */
+	int64_t shift[WORKERS]; /* the ledger's number of the worker's n-th batch is shift + n */
 	uint32_t bound, batches;
 };
 
@@ -26,8 +28,8 @@ struct worker {
 	weir_client *client;
 	pthread_t thread;
 	uint32_t index, tables[TABLES];
-	int64_t lead;    /* batches that it was ahead of what it had read of another one, at most */
-	uint64_t behind; /* reads that had not all that there could be of another one */
+	int64_t lead;    /* batches ahead of what it read of another worker, at most */
+	uint64_t behind; /* reads that lacked possible pushes of another worker */
 	char failure[200];
 };
 
@@ -61,13 +63,13 @@ static void look(struct worker *w, int64_t n, const float *values)
 			if (has < (due < all ? due : all) || has > may || (j == w->index && has != n - 1))
 				snprintf(w->failure, sizeof w->failure, "batch %lld reads %lld batches of worker %u, expected %lld to %lld",
 				         (long long)n, (long long)has, j, (long long)due, (long long)may);
-			if (has < all && lead > w->lead) /* who is through is waited for no more */
+			if (has < all && lead > w->lead) /* nobody waits for a finished worker */
 				w->lead = lead;
 			w->behind += has < all && lead > 0;
 		}
 }
 
-/* Returns false once something has failed. */
+/* Returns false after a failure. */
 static bool run_batch(struct worker *w, const weir_unit *u, uint32_t batch, bool check)
 {
 	float values[TABLES * WORKERS], add[WORKERS] = {0};
@@ -108,7 +110,7 @@ static void *train(void *arg)
 		status = weir_unit_begin(w->client, &u, s->batches, &err);
 	if (status != WEIR_OK)
 		say(w, "unit", status, &err);
-	bool well = status == WEIR_OK && run_batch(w, &u, 0, false); /* then the ledger has placed it */
+	bool well = status == WEIR_OK && run_batch(w, &u, 0, false); /* then the ledger has its clock */
 	pthread_mutex_lock(&w->client->lock);
 	s->shift[w->index] = w->client->clocks.shift;
 	pthread_mutex_unlock(&w->client->lock);
@@ -153,7 +155,7 @@ static void keeps_to(uint32_t bound)
 	              s.batches * WORKERS, WORKERS, (long long)lead,
 	              100.0 * (double)behind / (TABLES * WORKERS * WORKERS * (double)s.batches));
 	assert_true(lead <= bound);
-	assert_true(bound == 0 || lead > 0); /* or nothing was tried */
+	assert_true(bound == 0 || lead > 0); /* otherwise the test had no effect */
 	const struct audit a = cluster_audit(&c);
 	assert_int_equal(a.applied, a.expected);
 	assert_int_equal(a.twice, 0);
@@ -175,7 +177,7 @@ static void a_bound_is_kept(void **state)
 	keeps_to(10);
 }
 
-/* Waits until the ledger has answered that so many batches are through. How many may begin by that. */
+/* Waits until the ledger has acknowledged `finished` batches; returns how many may begin. */
 static uint64_t told(weir_client *c, uint64_t finished)
 {
 	pthread_mutex_lock(&c->lock);
@@ -186,7 +188,8 @@ static uint64_t told(weir_client *c, uint64_t finished)
 	return limit;
 }
 
-/* A ledger that takes over grants nobody anything until it has heard of everybody: also of a worker that has told the old one all, and waits for nothing. */
+/* A new ledger grants nothing until it has heard of every worker, also of one that told the old
+ * ledger everything and waits for nothing. */
 static void who_waits_for_nothing_tells_another_ledger(void **state)
 {
 	enum { PAIR = 2, EACH = 5 };
@@ -209,11 +212,12 @@ static void who_waits_for_nothing_tells_another_ledger(void **state)
 		assert_true(run_batch(&w[before[i]], &u[before[i]], done[before[i]], false));
 		(void)told(w[before[i]].client, ++done[before[i]]);
 	}
-	/* Worker 1 began beside the other when that was through with one, and was then through with one itself. */
+	/* Worker 1 started level with the other when that had finished one, then finished one
+	 * itself. */
 	assert_int_equal(told(w[0].client, 3), 4);
 	cluster_await_in_sync(&c, 2);
 	cluster_kill_server(&c, cluster_await_primary(&c, JOURNAL_LEDGER, &ledger));
-	for (uint32_t i = 0; i < PAIR; i++) { /* the first one waits for what the other has to tell */
+	for (uint32_t i = 0; i < PAIR; i++) { /* the first one waits for the other's report */
 		for (uint32_t batch = done[i]; batch < EACH; batch++)
 			if (!run_batch(&w[i], &u[i], batch, false))
 				fail_msg("worker %u: %s", i, w[i].failure);

@@ -1,5 +1,7 @@
-/* Three synchronous workers without backup are one process that goes through the batches of each step in the order of their units, adds up the gradients and takes the optimizer's
- * step with their mean: equal bit for bit at fp32, dense tables and rows. Whose batches are in a step is the ledger's to say: all three workers' but for the first and last. */
+/* Three synchronous workers without backup equal one process that takes each step's batches in
+ * order of units, sums their gradients and applies the optimizer to the mean: bit for bit at fp32,
+ * for dense tables and rows. The ledger decides a step's batches: those of all three workers,
+ * except in the first and last steps. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,21 +25,21 @@ enum {
 
 static const weir_optimizer adam = {.kind = WEIR_OPT_ADAM, .lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f};
 
-/* Keys of a batch (KEYS, distinct): some are those of other workers, too. */
+/* A batch's keys (KEYS, distinct); other workers have some of them too. */
 static void batch_keys(uint32_t unit, uint32_t batch, uint64_t *keys)
 {
 	for (uint64_t i = 0; i < KEYS; i++)
 		keys[i] = prng_permute(prng_mix(5, unit, batch), ROWS, i);
 }
 
-/* Of an element that has come to x. */
+/* The gradient of an element with the value x. */
 static float gradient(float x, uint32_t unit, uint32_t batch, uint64_t element)
 {
 	const float noise = (float)(prng_mix(unit, batch, element) >> 40) * 0x1p-24f - 0.5f;
 	return x - (float)(element % 13) / 13 + 0.3f * noise;
 }
 
-/* --- The one process */
+/* --- The single process */
 
 struct loop {
 	float dense[ELEMENTS], slots[2 * ELEMENTS], rows[ROWS][3 * WIDTH]; /* rows: value, then slots */
@@ -90,7 +92,7 @@ struct worker {
 	weir_client *client;
 	weir_unit unit;
 	uint32_t dense, rows;
-	uint64_t step[BATCHES]; /* in which it was */
+	uint64_t step[BATCHES]; /* the step that had the batch */
 	pthread_t thread;
 	float values[ELEMENTS], gradient[ELEMENTS];
 };
@@ -144,7 +146,8 @@ static void run_batch(struct worker *w, uint32_t batch)
 	batch_keys(unit, batch, keys);
 	pull(w, &id, keys, KEYS, rows);
 	pthread_mutex_lock(&w->client->lock);
-	w->step[batch] = batch_find(w->client, &id, NULL, &err)->step; /* others' steps may have closed since */
+	/* other workers' steps may have closed since */
+	w->step[batch] = batch_find(w->client, &id, NULL, &err)->step;
 	pthread_mutex_unlock(&w->client->lock);
 	for (uint64_t i = 0; i < ELEMENTS; i++)
 		w->gradient[i] = gradient(w->values[i], unit, batch, i);
@@ -178,7 +181,7 @@ static void expect_equal(struct worker *w, const struct loop *l)
 		assert_memory_equal(rows + (size_t)i * WIDTH, l->rows[i], WIDTH * sizeof *rows);
 }
 
-/* What all workers have done, one step after the other. How many of them had all three. */
+/* Replays all workers' steps in order; returns how many had all three. */
 static uint32_t go_through(struct loop *l, const struct optimizer *o, const struct worker *workers, uint64_t steps)
 {
 	uint32_t whole = 0;
@@ -204,14 +207,14 @@ static void three_workers_are_one_loop(void **state)
 	struct optimizer *o = optimizer_create(&adam, &err);
 	assert_true(workers && loop && o);
 	cluster_start(&c, &(struct cluster_options){0});
-	for (uint32_t i = 0; i < WORKERS; i++) /* each has its unit before any of them pushes */
+	for (uint32_t i = 0; i < WORKERS; i++) /* each has its unit before the first push */
 		worker_open(&workers[i], &c, names[i]);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		pthread_join(workers[i].thread, NULL);
 	struct audit a;
-	do /* the last step is closed behind the last push */
+	do /* the last step closes after the last push */
 		a = cluster_audit(&c);
 	while (a.applied < a.expected);
 	assert_int_equal(a.batches_dropped, 0);

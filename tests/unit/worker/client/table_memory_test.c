@@ -1,14 +1,14 @@
-/* Dense tables and the servers' memory: one that cannot stay there is refused before anything of
- * it is, whether logs are in memory or on disk, wherever it is asked for. What was refused is in
- * nobody's way afterwards. */
+/* Dense tables and the servers' memory: a table that does not fit is refused before any part of it
+ * exists, with logs in memory or on disk, at every entry point. A refused table takes no memory,
+ * name or id. */
 #include "proto/wire/wire.h"
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/folder.h"
 #include "tests/unit/worker/client/cluster.h"
 
 #define BUDGET (64ull << 20)
-#define CHUNKS_FIT \
-	((BUDGET >> 18) - 1) /* of 256 KiB and a little more, without optimizer state, on one server that has them all */
+/* Chunks of 256 KiB and a little more, without optimizer state, all on one server. */
+#define CHUNKS_FIT ((BUDGET >> 18) - 1)
 
 static weir_table_spec dense_spec(const char *name, uint64_t elements, weir_init_segment *zero)
 {
@@ -50,18 +50,18 @@ static void close_client(weir_client *c)
 	CHECK_OK(weir_close(c, &err), err);
 }
 
-/* The job's budget, to the last chunk. */
+/* Uses up the job's budget, to the last chunk. */
 static void fill(struct cluster *c, uint64_t chunks)
 {
 	weir_client *w = cluster_trainer(c, "w", 1);
 	refused(w, "largest", WEIR_TABLE_ELEMENTS_MAX);
 	refused(w, "largest", (chunks + 1) * WEIR_CHUNK);
-	taken(w, "largest", (chunks - 2) * WEIR_CHUNK); /* the name is not used up */
+	taken(w, "largest", (chunks - 2) * WEIR_CHUNK); /* the refused name is free */
 	refused(w, "second", 3 * WEIR_CHUNK);
 	taken(w, "second", WEIR_CHUNK);
-	taken(w, "third", 1000); /* a chunk, too */
+	taken(w, "third", 1000); /* one chunk too */
 	refused(w, "fourth", 1);
-	taken(w, "largest", (chunks - 2) * WEIR_CHUNK); /* as another worker does it */
+	taken(w, "largest", (chunks - 2) * WEIR_CHUNK); /* the same request as another worker's */
 	cluster_table(w, "rows", WEIR_EMBEDDING, 8, (weir_mode){WEIR_ASYNC});
 	close_client(w);
 }
@@ -92,7 +92,7 @@ static void on_disk_and_after_a_restart(void **state)
 	folder_remove(folder);
 }
 
-/* Two servers have twice the room. */
+/* Two servers have twice the memory. */
 static void on_two_servers(void **state)
 {
 	(void)state;
@@ -105,7 +105,7 @@ static void on_two_servers(void **state)
 	cluster_stop(&c);
 }
 
-/* But not if each has a replica of everything, as the one that is left when the other dies has. */
+/* But not with replicas: after a death the survivor has everything. */
 static void on_two_replicas(void **state)
 {
 	(void)state;
@@ -118,7 +118,7 @@ static void on_two_replicas(void **state)
 	cluster_stop(&c);
 }
 
-/* Who knows the protocol may leave the ledger out. */
+/* A client may skip the ledger and ask a server. */
 static weir_status ask_server(weir_client *c, uint32_t id, const char *name, uint64_t elements, weir_error *err)
 {
 	Weir__V1__RegisterTableRequest q = WEIR__V1__REGISTER_TABLE_REQUEST__INIT;
@@ -146,15 +146,15 @@ static void of_a_server_alone(const char *folder)
 	weir_error err = {0};
 	cluster_start(&c, &(struct cluster_options){.servers = 1, .partitions = 8, .memory_budget_bytes = BUDGET, .folder = folder});
 	weir_client *w = cluster_trainer(&c, "w", 1);
-	for (uint32_t id = 0; id < 17; id++) { /* from 4 TiB down to 64 MiB, and what belongs to them */
+	for (uint32_t id = 0; id < 17; id++) { /* from 4 TiB down to 64 MiB, with their slots */
 		assert_int_equal(ask_server(w, id, "huge", WEIR_TABLE_ELEMENTS_MAX >> id, &err), WEIR_E_LIMIT);
 		CHECK_CONTAINS(err.text, "more than cluster.memory_budget");
 	}
 	close_client(w);
 	if (folder)
-		cluster_restart(&c, 0); /* it would not start with what it has no room for */
+		cluster_restart(&c, 0); /* it would not start if its tables exceeded the memory */
 	w = cluster_trainer(&c, "w", 1);
-	taken(w, "large", CHUNKS_FIT / 2 * WEIR_CHUNK); /* id 0: nothing is left of what was refused */
+	taken(w, "large", CHUNKS_FIT / 2 * WEIR_CHUNK); /* id 0: refused tables took no id */
 	close_client(w);
 	cluster_stop(&c);
 }

@@ -1,5 +1,6 @@
-/* Everything at once, by seed: trainers die in mid-unit, give units up, refuse gradients, are replaced under their own name while they go on, and
- * lose their streams. The job must end, and the ledger and the partitions must agree on every part. */
+/* Everything at once, by seed: trainers die in mid-unit, give units up, refuse gradients, are
+ * replaced under their own name while they continue, and lose their streams. The job must end, and
+ * ledger and partitions must agree on every part. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,16 +15,18 @@
 #include "tests/rounds.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
-enum { SEEDS = 2, ACTORS = 3, EVENTS = 25 }; /* misfortunes of one actor; then it works to the end */
+/* EVENTS: misfortunes of one actor, which then works to the end */
+enum { SEEDS = 2, ACTORS = 3, EVENTS = 25 };
 
 struct actor {
 	pthread_t id;
 	struct cluster *cluster;
 	weir_mode mode;
-	char name[16]; /* outlives the clients, whose log lines begin with it */
+	char name[16]; /* outlives the clients, which log with it */
 	uint32_t events, given_up;
 	struct prng random;
-	struct trainer trainer, ghost; /* ghost: an older incarnation of this process, stopped but for its loop */
+	/* ghost: an older incarnation of this process, stopped except for its loop */
+	struct trainer trainer, ghost;
 	bool has_ghost;
 	weir_unit ghost_unit;
 	weir_error err;
@@ -44,7 +47,7 @@ static void actor_open(struct actor *a)
 	trainer_open(&a->trainer, a->cluster, a->name, a->mode);
 }
 
-/* The trainer is replaced while it holds a unit; when the ghost moves again it must do no harm. */
+/* The trainer is replaced while it holds a unit; its ghost then continues and must do no harm. */
 static void haunt(struct actor *a, const weir_unit *u)
 {
 	if (a->has_ghost) {
@@ -103,7 +106,7 @@ static weir_status work(struct actor *a)
 			if (s == WEIR_OK)
 				s = run_batch(&a->trainer, &u, b, &a->err);
 			if (s == WEIR_E_NOT_FINITE)
-				s = WEIR_OK; /* left out */
+				s = WEIR_OK; /* skipped */
 			a->trainer.not_finite = false;
 		}
 		if (s == WEIR_OK)

@@ -1,4 +1,5 @@
-/* The packed cache: built once by many, rebuilt when stale or damaged, clear when it cannot be. */
+/* The packed cache: concurrent builders make it once; a stale or damaged one is rebuilt; an
+ * impossible one is a clear error. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@ static uint64_t rows_of(const struct job *job)
 	return rows;
 }
 
-/* Files matching folder/pattern; the first one's inode and time of change. */
+/* The number of files that match folder/pattern, and the first one's inode and modification
+ * time. */
 static size_t files(const struct folder *f, const char *pattern, struct stat *first)
 {
 	char path[256];
@@ -52,7 +54,7 @@ static void current_cache_is_reused_and_a_changed_source_rebuilds(void **state)
 	write_bytes(*state, "a.tsv", text, (size_t)(strchr(text, '\n') - text) + 1, path);
 	assert_int_equal(rows_of(job), 1);
 	assert_int_equal(files(*state, "a/*.packed", NULL), 1);
-	/* Another file of the same size and time. */
+	/* Another file of the same size and modification time. */
 	static const struct timespec same[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
 	write_bytes(*state, "a.tsv", text, n, path);
 	assert_int_equal(utimensat(AT_FDCWD, path, same, 0), 0);
@@ -66,7 +68,7 @@ static void current_cache_is_reused_and_a_changed_source_rebuilds(void **state)
 	job->data.bad_lines_max = 0;
 	*middle = '\n';
 	write_bytes(*state, "a.tsv", text, (size_t)(strchr(text, '\n') - text) + 1, path);
-	job->data.hash_buckets = 100; /* other settings stand beside it */
+	job->data.hash_buckets = 100; /* other settings have their own cache */
 	assert_int_equal(rows_of(job), 1);
 	assert_int_equal(files(*state, "a/*.packed", NULL), 2);
 	assert_int_equal(files(*state, "a/*.tmp", NULL), 0);
@@ -137,13 +139,14 @@ static void unwritable_folder_is_a_clear_error(void **state)
 	struct dataset *d;
 	write_bytes(*state, "d.svm", "1 1:1\n", 6, path);
 	struct job *job = job_of(*state, DATA_LIBSVM, path);
-	snprintf(job->data.cache, sizeof job->data.cache, "%s/cache", path); /* below a file: no user may make it */
+	/* below a file, where no user can make a folder */
+	snprintf(job->data.cache, sizeof job->data.cache, "%s/cache", path);
 	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, path);
 	job_of_free(job);
 }
 
-/* A limit on file size stands for a full disk: the same error path, and no device needed. */
+/* A limit on file size acts as a full disk: the same error path without a device. */
 static void full_disk_is_a_clear_error_and_leaves_nothing(void **state)
 {
 	size_t n;

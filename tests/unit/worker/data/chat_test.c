@@ -1,4 +1,5 @@
-/* Conversations become the texts that Jinja makes of them, answers are marked, and templates are told by their text. */
+/* Conversations become the texts that Jinja renders, with marked answers. A template is recognized
+ * by its text. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,7 +79,8 @@ static void other_templates_are_not_taken_for_known_ones(void **state)
 	assert_int_equal(chat_recognise(other), CHAT_NONE);
 	snprintf(other, sizeof other, "x%s", chatml);
 	assert_int_equal(chat_recognise(other), CHAT_NONE);
-	for (size_t i = 0; i < sizeof chatml - 1; i++) { /* any of its characters left out, but one of two spaces */
+	/* without any one of its characters, except one of two spaces */
+	for (size_t i = 0; i < sizeof chatml - 1; i++) {
 		memcpy(other, chatml, i);
 		memcpy(other + i, chatml + i + 1, sizeof chatml - i - 1);
 		assert_int_equal(chat_recognise(other), CHAT_NONE);

@@ -1,4 +1,4 @@
-/* Pieces of files are whole lines that make up the files, whatever they aim at; each says where it begins. */
+/* Chunks are whole lines that make up the file, for any target size; each knows its offset. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,7 +87,7 @@ static void a_line_that_is_too_long_is_named(void **state)
 	sources_free(&sources);
 }
 
-/* The lines of a file without those that are blank, and without blanks around them. */
+/* The nonblank lines of a file, without surrounding blanks. */
 static char *lines_of(const char *path, size_t bytes)
 {
 	char *patterns[] = {(char *)(uintptr_t)path}, *all;
@@ -119,9 +119,9 @@ static void an_array_of_records_is_lines(void **state)
 	} cases[] = {{"[{\"a\": 1}, {\"b\": [1, {\"c\": 2}]}]\n", "{\"a\":1}\n{\"b\":[1,{\"c\":2}]}\n\n"},
 	             {"\xef\xbb\xbf \n[\n  {\n \"a\": \"x],\\\"[\" \r\n},\n\"y\"\n]", "\n{\"a\":\"x],\\\"[\"}\n\"y\"\n"},
 	             {"[{\"a\": \"\\\\\"}, 3]", "{\"a\":\"\\\\\"}\n3\n"},
-	             {"[[1, 2], 3", "[1,2]\n3"}, /* not closed: what there is */
+	             {"[[1, 2], 3", "[1,2]\n3"}, /* unclosed: the elements so far */
 	             {"[]", "\n"},
-	             {"[1]]}[2,3]", "1\n\n}2\n3\n"}, /* no array; still nothing is lost but brackets */
+	             {"[1]]}[2,3]", "1\n\n}2\n3\n"}, /* no array: only brackets are lost */
 	             {"{\"a\": 1},\n[{}]\n", "{\"a\":1},\n[{}]\n"}};
 	char path[256];
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,4 +1,4 @@
-/* What data are, by their content: samples of files, and hashes of the examples of each unit. */
+/* Content hashes: samples of files, and the examples of each unit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,6 @@ static void content_of(const struct folder *f, const char *pattern, char out[WEI
 	sources_free(&s);
 }
 
-/* A file that is read whole: every byte counts. */
 static void every_byte_of_a_small_file_counts(void **state)
 {
 	const struct folder *f = *state;
@@ -39,16 +38,16 @@ static void every_byte_of_a_small_file_counts(void **state)
 		assert_string_not_equal(first, now);
 		bytes[places[i]] = 'x';
 	}
-	write_bytes(f, "small", bytes, sizeof bytes, path); /* its time is another */
+	write_bytes(f, "small", bytes, sizeof bytes, path); /* another modification time */
 	content_of(f, "small", now);
 	assert_string_equal(first, now);
 }
 
-/* Of many files some blocks are read: the head, the middle and the tail of each. */
+/* The hash of many files reads the head, the middle and the tail of each. */
 static void head_middle_and_tail_of_each_file_count(void **state)
 {
 	const struct folder *f = *state;
-	enum { FILES = 1400, BYTES = 5 * WEIR_CONTENT_BLOCK_BYTES }; /* three blocks of each */
+	enum { FILES = 1400, BYTES = 5 * WEIR_CONTENT_BLOCK_BYTES }; /* three blocks are read of each */
 	static const size_t places[] = {0, 2 * WEIR_CONTENT_BLOCK_BYTES + MIDDLE, BYTES - 1};
 	char *bytes = malloc(BYTES), path[256], name[32], first[WEIR_FINGERPRINT_VALUE_BYTES], now[WEIR_FINGERPRINT_VALUE_BYTES];
 	memset(bytes, 'x', BYTES);
@@ -111,7 +110,8 @@ static struct dataset *open_train(const struct job *job)
 	return d;
 }
 
-/* However its rows are shuffled, a unit holds the same; another label, number or key is another content, of its unit alone. */
+/* A unit's hash does not depend on the order of rows. Another label, number or key changes only its
+ * own unit's hash. */
 static void a_units_examples_count_in_any_order(void **state)
 {
 	const struct folder *f = *state;
@@ -122,7 +122,7 @@ static void a_units_examples_count_in_any_order(void **state)
 	struct dataset *d = open_train(job);
 	uint64_t before[8] = {0};
 	const uint32_t units = dataset_get_info(d)->units;
-	assert_int_equal(units, 4); /* of 32 rows */
+	assert_int_equal(units, 4); /* 32 rows each */
 	for (uint32_t i = 0; i < units; i++) {
 		before[i] = content_of_unit(d, i, 0);
 		assert_int_equal(before[i], content_of_unit(d, i, 77));
@@ -155,7 +155,8 @@ static void examples_of_texts_count(void **state)
 	job->data.context = 8;
 	struct dataset *d = open_train(job);
 	const uint64_t before = content_of_unit(d, 0, 0), shuffled = content_of_unit(d, 0, 5);
-	assert_int_equal(shuffled, content_of_unit(d, 0, 6)); /* the same examples from all over the text */
+	/* the same examples, taken from all over the text */
+	assert_int_equal(shuffled, content_of_unit(d, 0, 6));
 	dataset_close(d);
 	text[12] = '!';
 	write_bytes(f, "words.txt", text, sizeof text, path);

@@ -1,4 +1,5 @@
-/* Text as examples: where contexts end, what each part has, orders that repeat and visit everything once. */
+/* Text as examples: the ends of contexts, the parts' examples, and orders that are repeatable and
+ * complete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 enum { CONTEXT = 5, BLOCKS = 40, BYTES = BLOCKS * CORPUS_BLOCK_BYTES - 1000 };
 
-/* No two positions of it have the same context. */
+/* No two of its positions have equal contexts. */
 static char *random_text(size_t bytes)
 {
 	char *text = malloc(bytes);
@@ -41,7 +42,8 @@ static struct dataset *open_part(const struct job *job, enum split_part part)
 	return d;
 }
 
-/* Context and target of each example, CONTEXT + 1 bytes, in the order of units and batches; *count of them. */
+/* Context and target of each example, CONTEXT + 1 bytes, in order of units and batches; *count
+ * examples. */
 static uint8_t *all_examples(struct dataset *d, uint64_t order_seed, size_t *count)
 {
 	const struct dataset_info *info = dataset_get_info(d);
@@ -68,7 +70,8 @@ static uint8_t *all_examples(struct dataset *d, uint64_t order_seed, size_t *cou
 	return out;
 }
 
-/* A part of the text from its definition: an example for every stretch of CONTEXT + 1 bytes all of whose blocks are of the part and neighbours. */
+/* A part of the text by definition: an example for every CONTEXT + 1 bytes whose blocks are
+ * adjacent and all in the part. */
 static uint8_t *expected_examples(const char *text, enum split_part part, size_t *count)
 {
 	uint8_t *out = malloc((size_t)BYTES * (CONTEXT + 1)), *at = out;
@@ -109,7 +112,7 @@ static void parts_are_what_crc32_says_and_no_context_leaves_its_own(void **state
 		free(got);
 		free(expected);
 	}
-	assert_true(all < BYTES - CONTEXT); /* what reaches across is in none */
+	assert_true(all < BYTES - CONTEXT); /* an example across parts is in none */
 	job_of_free(job);
 	free(text);
 }
@@ -187,7 +190,8 @@ static void a_shuffle_repeats_and_visits_every_example_once(void **state)
 	free(text);
 }
 
-/* Units are exact, and a shuffled one has examples of every tenth of the text in like numbers. */
+/* Units have exact sizes. A shuffled one has about equally many examples of each tenth of the
+ * text. */
 static void a_shuffled_unit_is_from_the_whole_text(void **state)
 {
 	char path[256], *text = random_text(BYTES);
@@ -222,7 +226,7 @@ static void a_shuffled_unit_is_from_the_whole_text(void **state)
 	free(text);
 }
 
-/* Coprime to any number there is. */
+/* The step must be coprime to any number of examples. */
 static void any_number_of_examples_is_visited(void **state)
 {
 	char path[256];

@@ -1,4 +1,4 @@
-/* Datasets: the same rows whatever the container, every row in exactly one unit, orders that repeat. */
+/* Datasets: the same rows from any container, every row in exactly one unit, repeatable orders. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of a dump, sorted; cuts the dump up. */
+/* The sorted lines of a dump; modifies the dump. */
 static char **sorted_lines(char *dump, size_t n)
 {
 	char **lines = calloc(n + 1, sizeof *lines), *rest = dump;
@@ -200,7 +200,7 @@ static void bad_lines_are_counted_named_and_limited(void **state)
 	CHECK_CONTAINS(log, "bad.libsvm:2");
 	CHECK_CONTAINS(log, "bad.libsvm:4");
 
-	job->data.bad_lines_max = 1; /* the cache knows its bad lines */
+	job->data.bad_lines_max = 1; /* the cache records its bad lines */
 	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_LIMIT);
 	snprintf(job->data.cache, sizeof job->data.cache, "%s/other", ((struct folder *)*state)->path);
 	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_LIMIT);

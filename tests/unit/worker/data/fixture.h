@@ -1,4 +1,5 @@
-/* What the data tests share: a temporary folder, files of every compression, jobs made by hand, datasets read as text. */
+/* Shared by the data tests: a temporary folder, files of every compression, jobs made in code,
+ * datasets as text. */
 #ifndef WEIR_TESTS_DATA_FIXTURE_H
 #define WEIR_TESTS_DATA_FIXTURE_H
 
@@ -10,21 +11,24 @@
 struct folder {
 	char path[128];
 };
-int folder_setup(void **state); /* *state: a struct folder, removed with all in it by teardown */
+/* *state: a struct folder; teardown removes the folder and its contents */
+int folder_setup(void **state);
 int folder_teardown(void **state);
 
-/* Writes `path_out` = folder/name; returns path_out. */
+/* Writes the file folder/name; returns path_out. */
 char *write_bytes(const struct folder *f, const char *name, const void *data, size_t n, char path_out[256]);
 char *write_compressed(const struct folder *f, const char *name, enum text_kind kind, const void *data, size_t n,
                        char path_out[256]);
-/* Criteo lines of a fixed pseudo-random content; *bytes their length. malloc'ed. */
+/* Criteo lines of fixed pseudo-random content, malloc'ed; *bytes is their length. */
 char *criteo_text(uint32_t lines, uint64_t seed, size_t *bytes);
 
-/* A job over one pattern, cache in folder/cache; batch 8, units of 4 batches. Freed with job_of_free. */
+/* A job over one pattern with its cache in folder/cache, batches of 8, units of 4 batches. Free
+ * with job_of_free. */
 struct job *job_of(const struct folder *f, enum data_format format, const char *pattern);
 void job_of_free(struct job *job);
 
-/* Every row of a dataset, in order of unit and batch: one line a row, its columns in hexadecimal. malloc'ed. */
+/* Every row of a dataset in order of unit and batch: one row a line, columns in hexadecimal.
+ * malloc'ed. */
 char *dataset_dump(struct dataset *d, uint64_t order_seed);
 char *batch_dump(const struct batch *b);
 uint64_t count_rows(const char *dump);

@@ -1,4 +1,4 @@
-/* The Frappe log, when the test data is there: its size, its split, its shape. */
+/* The Frappe log, if the test data are installed: its size, split and shape. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <stdio.h>

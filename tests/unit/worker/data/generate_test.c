@@ -1,4 +1,4 @@
-/* Generated data: reproducible, of the announced shape, and its truth is the truth. */
+/* Generated data: reproducible, with the requested shape and a correct ground truth. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <fcntl.h>
@@ -179,7 +179,7 @@ static void errors_are_clear(void **state)
 	CHECK_CONTAINS(err.text, o.path);
 	assert_int_equal(ground_truth_read(path, &truth, &err), WEIR_E_NOT_FOUND);
 	o.path = path;
-	CHECK_OK(generate_criteo(&o, &truth, &err), err); /* the smallest there is */
+	CHECK_OK(generate_criteo(&o, &truth, &err), err); /* the smallest possible data */
 	assert_int_equal(truth.all.rows, 10);
 }
 

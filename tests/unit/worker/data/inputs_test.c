@@ -1,5 +1,5 @@
-/* What a dataset makes of files as people have them: other labels, no labels, comments, longer
- * rows, names with the characters of patterns. */
+/* Unusual but valid input files: other labels, no labels, comments, longer rows, names with pattern
+ * characters. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <math.h>
@@ -16,7 +16,6 @@ static struct job *job_with(const struct folder *f, enum data_format format, con
 	return job;
 }
 
-/* With a cache and without. */
 static void set_cache(struct job *job, bool on)
 {
 	snprintf(job->data.cache, sizeof job->data.cache, "%s", on ? "auto" : "off");
@@ -61,7 +60,7 @@ static void other_labels_are_refused_by_value(void **state)
 
 	for (char *label = text; (label = strstr(label, "2 1:1 2")) != NULL; label++)
 		*label = '0';
-	text[0] = '7'; /* one of 60 may be a slip */
+	text[0] = '7'; /* one of 60 may be a typing error */
 	job = job_with(*state, DATA_LIBSVM, "slip.svm", text);
 	CHECK_OK(open_labels(job, &labels, &err), err);
 	assert_int_equal(labels.bad_lines, 1);
@@ -156,7 +155,7 @@ static void ends_of_lines_comments_and_marks_are_no_rows(void **state)
 	free(first);
 }
 
-/* A line goes to the same part, whichever way it ends. */
+/* A line is in the same part with either line end. */
 static void crlf_does_not_change_the_split(void **state)
 {
 	size_t n, m = 0;
@@ -201,7 +200,7 @@ static void fields_are_those_of_the_longest_line(void **state)
 	job->data.valid_count = 1;
 	struct dataset *d;
 	CHECK_OK(dataset_open(&d, job, SPLIT_VALID, NULL, &err), err);
-	assert_int_equal(dataset_get_info(d)->fields, 4); /* the training part's */
+	assert_int_equal(dataset_get_info(d)->fields, 4); /* those of the training part */
 	dataset_close(d);
 
 	write_bytes(*state, "valid.svm", "1 1:1 2:1\n0 1:1 2:1 3:1 4:1 5:1\n", 32, path);
@@ -225,7 +224,7 @@ static void a_file_without_rows_has_no_fields(void **state)
 	job_of_free(job);
 }
 
-/* --- What is to be scored */
+/* --- Rows to score */
 
 static void data_without_labels_are_only_scored(void **state)
 {

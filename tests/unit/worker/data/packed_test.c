@@ -1,4 +1,4 @@
-/* The packed file: what goes in comes out, and every damaged byte is noticed. */
+/* The packed file: round trips, and detection of every damaged byte. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <stdio.h>
@@ -35,7 +35,6 @@ static void write_sample(const char *path)
 	free(p);
 }
 
-/* Opens and reads every block. */
 static weir_status read_all(const char *path, weir_error *err)
 {
 	struct packed *p;

@@ -1,4 +1,4 @@
-/* One line of each format to one row, and every way a line can be bad. */
+/* Each format's line to a row, and every kind of bad line. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static struct parser *parser_of(enum data_format format, uint32_t fields, uint32
 
 static char why[PARSE_WHY_BYTES];
 
-/* Parses from a buffer of exactly the promised slack, so that a sanitizer sees any read beyond. */
+/* Parses from a buffer with exactly the promised slack, so that a sanitizer detects any read
+ * beyond. */
 static enum parsed parse_as(const struct parser *p, struct rows *rows, const char *line)
 {
 	size_t n = strlen(line);
@@ -28,7 +29,7 @@ static enum parsed parse_as(const struct parser *p, struct rows *rows, const cha
 	return parsed;
 }
 
-/* NULL: a row; else what is wrong with the line. */
+/* Returns NULL for a row, else the line's error. */
 static const char *parse(const struct parser *p, struct rows *rows, const char *line)
 {
 	return parse_as(p, rows, line) == PARSED_ROW ? NULL : why;
@@ -53,13 +54,13 @@ static void criteo_line_gives_logs_and_distinct_keys(void **state)
 	assert_true(rows.keys[0] == rows.keys[4]);
 	assert_true(rows.keys[0] != rows.keys[2]); /* the same token in another field */
 	assert_true(rows.keys[1] != rows.keys[5]);
-	/* golden: the key is part of the packed format and of checkpoints */
+	/* golden: packed files and checkpoints contain keys */
 	assert_true(rows.keys[0] == hash_u64(0x3436653164663836ull + 0x9e3779b97f4a7c15ull * 9));
 	rows_free(&rows);
 	free(p);
 }
 
-/* The number of bits. */
+/* Counts the bits. */
 static int seen_of(uint64_t bits)
 {
 	return __builtin_popcountll(bits);
@@ -97,7 +98,7 @@ static void hash_buckets_take_ids_modulo(void **state)
 	const uint64_t keys[] = {7, 107, 215, 7, 7, 15};
 	assert_memory_equal(rows.keys, keys, sizeof keys);
 	rows_free(&rows);
-	rows_init(&rows, WEIR_FIELDS_MAX, 0, true); /* the last key that there is */
+	rows_init(&rows, WEIR_FIELDS_MAX, 0, true); /* the largest key */
 	assert_null(parse(most, &rows, "1 4095:4503599627370495:1"));
 	assert_true(rows.keys[0] == UINT64_MAX);
 	rows_free(&rows);
@@ -304,7 +305,7 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	CHECK_CONTAINS(why, "set data.fields to 4 or more");
 	assert_int_equal(parse_as(ffm, &rows, "1 0:5:1 6:7:1"), PARSED_BEYOND);
 	CHECK_CONTAINS(why, "set data.fields to 7 or more");
-	svm->every_line = true; /* the model's fields stand */
+	svm->every_line = true; /* as the model has fixed its fields */
 	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1"), PARSED_BAD);
 	assert_int_equal(rows.count + rows.keys_count, 0);
 	rows_free(&rows);
@@ -312,8 +313,7 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	free(ffm);
 }
 
-/* What weir predict reads: whether there is a label, and which, does not change the rest of the
- * row. */
+/* For weir predict, a row is the same with any label or without one. */
 static void rows_to_score_need_no_label(void **state)
 {
 	(void)state;
@@ -350,7 +350,7 @@ static void rows_to_score_need_no_label(void **state)
 	rows_free(&first);
 }
 
-/* Else each of its columns would be taken for its neighbour. */
+/* Otherwise each column would shift to its neighbour's place. */
 static void a_column_more_or_less_is_no_label(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Prefetching: the same batches as reading directly, bounded, flushed and stopped at any moment. */
+/* Prefetching: the same batches as direct reads, bounded, and safe to flush or stop at any time. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static char *direct_dump(struct dataset *d, const struct prefetched *item)
 
 static void batches_come_in_order_of_submission(void **state)
 {
-	struct data d = data_open(state, 150); /* 5 units, the last of 3 batches */
+	struct data d = data_open(state, 150); /* 5 units; the last has 3 batches */
 	struct prefetcher *p;
 	weir_error err = {0};
 	CHECK_OK(prefetcher_create(&p, d.dataset, 2, &err), err);

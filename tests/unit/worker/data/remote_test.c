@@ -1,4 +1,5 @@
-/* Data on a web server and in an S3 bucket: copied once, whole, and again when they have changed, whatever servers do meanwhile; what cannot be is named. */
+/* Data on a web server and in an S3 bucket: copied once, whole, and again after a change, despite
+ * any server faults. Errors name the file. */
 #include "worker/data/remote/remote.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static weir_status find(struct sources *out, const char *pattern, weir_error *er
 	return sources_find(out, patterns, 1, SOURCES_BY_PATH, &o, err);
 }
 
-/* `name` on the web server. */
+/* Finds `name` on the web server. */
 static weir_status find_on_web(struct sources *out, const char *name, weir_error *err)
 {
 	char address[256];
@@ -95,7 +96,8 @@ static void what_is_served_is_copied_once(void **state)
 	CHECK_OK(find_on_web(&s, "one.txt", &err), err);
 	assert_int_equal(s.count, 1);
 	assert_copy(&s.items[0], "1 2:3\n", 6);
-	assert_string_equal(strrchr(s.items[0].path, '/'), "/one.txt"); /* all workers' copies are called alike */
+	/* every worker's copy has the same name */
+	assert_string_equal(strrchr(s.items[0].path, '/'), "/one.txt");
 	(void)web_server_sent(&web);
 	CHECK_OK(find_on_web(&again, "one.txt", &err), err);
 	assert_string_equal(again.items[0].path, s.items[0].path);
@@ -112,7 +114,7 @@ static void another_object_of_that_name_is_another_copy(void **state)
 	weir_error err = {0};
 	put_file("changes.txt", "old\n", 4);
 	CHECK_OK(find_on_web(&before, "changes.txt", &err), err);
-	put_file("changes.txt", "new\n", 4); /* of the same size */
+	put_file("changes.txt", "new\n", 4); /* the same size as before */
 	CHECK_OK(find_on_web(&after, "changes.txt", &err), err);
 	assert_copy(&after.items[0], "new\n", 4);
 	assert_copy(&before.items[0], "old\n", 4);
@@ -120,7 +122,7 @@ static void another_object_of_that_name_is_another_copy(void **state)
 	sources_free(&after);
 }
 
-/* A server that breaks off, is busy, or says nothing. What had come is not asked for again. */
+/* A server disconnects, is busy, or stalls. A retry continues behind the received bytes. */
 static void a_copy_goes_on_where_it_broke_off(void **state)
 {
 	(void)state;
@@ -132,7 +134,7 @@ static void a_copy_goes_on_where_it_broke_off(void **state)
 		snprintf(name, sizeof name, "large-%u.bin", i);
 		put_file(name, large, LARGE_BYTES);
 		(void)web_server_sent(&web);
-		s3_server_fail(&web, fails[i], 2, 2); /* behind HEAD and the first range */
+		s3_server_fail(&web, fails[i], 2, 2); /* after HEAD and the first range */
 		CHECK_OK(find_on_web(&s, name, &err), err);
 		assert_copy(&s.items[0], large, LARGE_BYTES);
 		assert_int_equal(web_server_sent(&web), LARGE_BYTES);
@@ -140,7 +142,7 @@ static void a_copy_goes_on_where_it_broke_off(void **state)
 	}
 }
 
-/* Its process was killed: the next one finds a part. */
+/* A killed process leaves a partial copy; the next one continues it. */
 static void a_copy_that_was_left_goes_on(void **state)
 {
 	(void)state;
@@ -162,7 +164,7 @@ static void a_copy_that_was_left_goes_on(void **state)
 	sources_free(&s);
 }
 
-/* Between two ranges of it. */
+/* The file changes between two ranges. */
 static void what_is_replaced_meanwhile_is_no_copy(void **state)
 {
 	(void)state;
@@ -207,7 +209,8 @@ static void braces_make_several_of_one(void **state)
 	CHECK_OK(find_on_web(&s, "day-{09..9}.{a,b}.txt", &err), err);
 	assert_int_equal(s.count, 2);
 	sources_free(&s);
-	assert_int_equal(find_on_web(&s, "day-{08..12}.a.txt", &err), WEIR_E_NOT_FOUND); /* one is not there */
+	/* one file is missing */
+	assert_int_equal(find_on_web(&s, "day-{08..12}.a.txt", &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "day-12.a.txt");
 	assert_int_equal(find_on_web(&s, "day-{1..99999}", &err), WEIR_E_LIMIT);
 	assert_int_equal(find_on_web(&s, "day-{1..2", &err), WEIR_E_INVALID);
@@ -257,7 +260,7 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 	                       .place = "s3://weir-test/clicks", .endpoint = s3.endpoint, .region = S3_REGION, .credentials = &c},
 	                   &err),
 	         err);
-	for (uint32_t i = 0; i < 10; i++) { /* more than a page */
+	for (uint32_t i = 0; i < 10; i++) { /* more than one page */
 		char name[32];
 		snprintf(name, sizeof name, "day-%u.gz", i);
 		CHECK_OK(blob_put(store, name, name, strlen(name), &err), err);

@@ -1,4 +1,4 @@
-/* Text files in ranges and compressions: every line exactly once, damage told. */
+/* Text files in ranges and compressions: every line exactly once, and damage is an error. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "common/base/limits.h"
 
-/* All lines of a range, as the chunks give them. malloc'ed. */
+/* All lines of a range, concatenated from its chunks. malloc'ed. */
 static char *read_range(const char *path, uint64_t begin, uint64_t end)
 {
 	struct text *t;
@@ -118,7 +118,7 @@ static void gzip_members_follow_one_another(void **state)
 	free(got);
 }
 
-/* Two members, and what follows them. */
+/* Writes two members and a tail. */
 static void write_with_tail(const struct folder *f, const char *name, const void *tail, size_t n, char path[256])
 {
 	write_compressed(f, name, TEXT_GZIP, "one\n", 4, path);
@@ -142,8 +142,8 @@ static bool has_garbage(const char *path)
 	return garbage;
 }
 
-/* As gunzip has it: zeros are padding, other bytes are ignored, and a member that begins must be
- * whole. */
+/* As gunzip: zeros are padding, other bytes are ignored, and a member that starts must be
+ * complete. */
 static void what_follows_gzip_members(void **state)
 {
 	static char zeros[600000], late[600000];
@@ -191,7 +191,7 @@ static void a_byte_order_mark_is_no_text(void **state)
 			free(got);
 		}
 	}
-	write_bytes(*state, "mark", texts[0], strlen(texts[0]), path); /* in ranges, too */
+	write_bytes(*state, "mark", texts[0], strlen(texts[0]), path); /* also in ranges */
 	for (uint64_t cut = 1; cut < 11; cut++) {
 		char *a = read_range(path, 0, cut), *b = read_range(path, cut, UINT64_MAX);
 		if (strlen(a) + strlen(b) != 8 || strncmp(a, texts[0] + 3, strlen(a)) != 0)
@@ -232,7 +232,7 @@ static void what_is_no_text_is_named(void **state)
 	}
 }
 
-/* A line of as many bytes as a line may have, and of one more, which the parsers refuse. */
+/* A line of the maximum length, and one a byte longer, which the parsers refuse. */
 static void a_long_line_is_whole(void **state)
 {
 	char path[256];

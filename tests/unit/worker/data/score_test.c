@@ -1,4 +1,3 @@
-/* Scores against their definitions. */
 #include "tests/unit/worker/data/fixture.h"
 
 #include <math.h>
@@ -69,7 +68,7 @@ static void logloss_and_calibration(void **state)
 	assert_true(isnan(score_calibration(&(struct scored){y + 1, p, NULL, 1})));
 }
 
-/* A score that is no number makes every figure NaN, wherever it stands and however little it weighs; an infinite logit has its place. */
+/* A NaN score makes every metric NaN, at any place and weight. An infinite logit has a rank. */
 static void a_score_that_is_no_number_makes_all_nan(void **state)
 {
 	(void)state;
@@ -90,7 +89,7 @@ static void a_score_that_is_no_number_makes_all_nan(void **state)
 	assert_true(auc == 1);
 }
 
-/* A weight of k is k equal rows: the figures of the rows written out are those of the weighted ones. */
+/* A weight of k equals k copies of the row. */
 static void a_row_counts_by_its_weight(void **state)
 {
 	(void)state;

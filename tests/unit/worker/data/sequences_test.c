@@ -1,4 +1,4 @@
-/* Sequences of token files, held against their definition; then as the dataset of a job. */
+/* Sequences of token files against their definition, and as the dataset of a job. */
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { FILES = 3, VOCABULARY = 70000 };
 
-/* What the files have, in memory. */
+/* The files' contents, in memory. */
 struct files {
 	char paths[FILES][256];
 	struct token_file *opened[FILES];
@@ -27,7 +27,7 @@ struct files {
 	uint8_t *counts[FILES];
 };
 
-/* Documents of one token and more; some longer than several blocks. */
+/* Documents of one token and more, some of them longer than several blocks. */
 static void make_files(struct files *f, const struct folder *folder, bool masked)
 {
 	struct prng r;
@@ -66,7 +66,8 @@ static void free_files(struct files *f)
 	}
 }
 
-/* The part by its definition: all its tokens one behind the other, and where a stretch begins that stands alone when documents are apart. */
+/* A part by definition: all its tokens concatenated, and the starts of stretches when documents are
+ * separate. */
 struct part {
 	uint32_t *ids;
 	uint8_t *counts;
@@ -118,7 +119,7 @@ static void part_free(struct part *p)
 	free(p->begins);
 }
 
-/* Sequence i is to be the tokens from `begin` on, within `end`. */
+/* Asserts that sequence i has the tokens from `begin` on, within `end`. */
 static void expect_sequence(const struct sequences *s, uint64_t i, const struct part *p, uint64_t begin, uint64_t end,
                             uint32_t length)
 {
@@ -219,7 +220,7 @@ static struct dataset *opened(const struct job *job, enum split_part part)
 	return d;
 }
 
-/* Every sequence: its tokens and its targets. In the order of units and batches; *count of them. */
+/* The tokens and targets of every sequence, in order of units and batches; *count sequences. */
 static uint32_t *all_sequences(struct dataset *d, uint64_t order_seed, size_t *count)
 {
 	const struct dataset_info *info = dataset_get_info(d);
@@ -293,7 +294,7 @@ static void a_shuffle_repeats_and_visits_every_sequence_once(void **state)
 	free_files(&files);
 }
 
-/* Texts that a job names become a token file in its cache, once for as long as they stay the same. */
+/* A job's text files become a token file in its cache, once until they change. */
 static void texts_are_tokenized_into_the_cache(void **state)
 {
 	const struct folder *f = *state;
@@ -325,7 +326,7 @@ static void texts_are_tokenized_into_the_cache(void **state)
 		globfree(&found);
 	}
 	assert_int_equal(first.st_ino, second.st_ino);
-	/* Another file of the same size and time. */
+	/* Another file of the same size and modification time. */
 	char other[sizeof lines];
 	memcpy(other, lines, sizeof lines);
 	*strstr(other, "efg") = 'x';

@@ -1,4 +1,4 @@
-/* Token files: what is written is read, any damage is told, and the bytes are the golden ones. */
+/* Token files: round trips, detection of damage, golden bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ struct example {
 	uint8_t *counts;
 };
 
-/* masked: some tokens do not count, with an even seed of later documents alone. */
+/* masked: some tokens do not count; an even seed masks only later documents. */
 static struct example example_of(uint32_t vocabulary, uint64_t documents, uint64_t longest, bool masked, uint64_t seed)
 {
 	struct prng r;
@@ -117,7 +117,7 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(access(strcat(path, ".tmp"), F_OK), -1);
 }
 
-/* Reads all there is; any failure. */
+/* Reads everything; returns the first failure. */
 static weir_status read_whole(const char *path, weir_error *err)
 {
 	struct token_file *f;
@@ -175,7 +175,7 @@ static void a_file_that_cannot_be_made_is_named(void **state)
 	token_writer_abandon(NULL);
 }
 
-/* Sixteen bytes a line, in hexadecimal. */
+/* Hexadecimal text, sixteen bytes a line. */
 static char *hex_of(const uint8_t *bytes, size_t n)
 {
 	char *out = malloc(n * 3 + 1), *at = out;
@@ -185,7 +185,8 @@ static char *hex_of(const uint8_t *bytes, size_t n)
 	return out;
 }
 
-/* WEIR_GOLDEN_WRITE=1 writes it anew: only when the format is changed on purpose. */
+/* WEIR_GOLDEN_WRITE=1 rewrites the golden file. Use it only for a deliberate change of the
+ * format. */
 static void the_bytes_are_the_golden_ones(void **state)
 {
 	static const char golden_path[] = GOLDEN_DIR "/token_file.hex";

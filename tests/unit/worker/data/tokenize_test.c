@@ -1,4 +1,5 @@
-/* Files of text become token files: which tokens count, bad lines and bad bytes, and the same file by any number of threads. */
+/* Text files become token files: counted tokens, bad lines and bytes, and the same file from any
+ * number of threads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static void run_end(struct run *r)
 	tokenizer_close(r->tokenizer);
 }
 
-/* The document's text, or with `counted` that of the tokens that count alone. */
+/* The document's text, or with `counted` only that of the counted tokens. */
 static char *text_of(const struct run *r, uint64_t document, bool counted)
 {
 	struct token_file *f;
@@ -130,13 +131,13 @@ static void prompts_and_questions_do_not_count(void **state)
 	expect_text(&r, 2, "<|begin_of_text|>x<|end_of_text|>", "x<|end_of_text|>");
 	expect_text(&r, 3, "<|begin_of_text|>only<|end_of_text|>", "<|end_of_text|>");
 	char *all = text_of(&r, 4, true);
-	assert_string_equal(all, "Hello "); /* the byte 0 ends it here */
+	assert_string_equal(all, "Hello "); /* the zero byte ends the C string here */
 	assert_string_equal(all + 7, ".<|eot_id|>two<|eot_id|>");
 	free(all);
 	run_end(&r);
 }
 
-/* One record in several forms: the text and what counts of it. */
+/* One conversation in several record forms: its text and the counted part. */
 static void conversations_come_in_several_forms(void **state)
 {
 	const struct folder *f = *state;
@@ -169,7 +170,7 @@ static void conversations_come_in_several_forms(void **state)
 	run_end(&r);
 }
 
-/* Alpaca's own words, those of an input too. */
+/* Alpaca's published wording, also with an input. */
 static void alpaca_is_written_as_it_was_published(void **state)
 {
 	const struct folder *f = *state;
@@ -195,8 +196,7 @@ static void alpaca_is_written_as_it_was_published(void **state)
 	run_end(&r);
 }
 
-/* A file of this one line has nothing in it: refused with the line's reason, and what was there
- * stays. */
+/* A file of this line gives no document: refused with the line's reason; the old output stays. */
 static void expect_nothing(const struct folder *f, const char *name, const char *line, const char *why)
 {
 	char path[256];
@@ -251,7 +251,8 @@ static void what_is_not_written_is_refused_by_name(void **state)
 	expect_nothing(*state, "empty.txt", "", "there is no text in");
 }
 
-/* "four." is one piece with what stands before it, whose merges reach across: the token that does counts. */
+/* "four." is one word with the text before it, and merges cross the boundary: the token across
+ * counts. */
 static void a_token_of_both_counts(void **state)
 {
 	const struct folder *f = *state;
@@ -318,7 +319,7 @@ static void invalid_utf8_is_named_by_file_and_byte_or_replaced(void **state)
 	run_end(&r);
 }
 
-/* Some megabytes of lines in several files. */
+/* Several files with a few megabytes of lines. */
 static void make_files(const struct folder *f)
 {
 	struct prng p;

@@ -1,4 +1,4 @@
-/* Adapters as PEFT keeps them: what is written comes back, and what cannot be computed is refused by name. */
+/* Adapters in PEFT's format: round trips, and a named refusal of unsupported ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -70,7 +70,8 @@ static void adapters_come_back(void **state)
 		assert_true(adapter_folder_is(folder) && !adapter_folder_is(work));
 		CHECK_OK(adapter_folder_read(folder, &lora, &err), err);
 		assert_true(lora.rank == RANK && memcmp(&lora.alpha, &alphas[i], sizeof *alphas) == 0);
-		assert_true(lora.dropout > 0.2f && lora.dropout < 0.3f); /* whoever trains chooses it */
+		/* the trainer chooses the dropout */
+		assert_true(lora.dropout > 0.2f && lora.dropout < 0.3f);
 		for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
 			assert_int_equal(lora.targets[t], t == LORA_v_proj);
 		CHECK_OK(adapter_folder_open(&w, folder, &layout, &err), err);
@@ -168,8 +169,8 @@ static void what_cannot_be_computed_is_named(void **state)
 #undef LORA
 }
 
-/* "0.q_proj 2.v_proj": of the first three layers, what PEFT's check_target_module_exists says of
- * the same keys. */
+/* "0.q_proj 2.v_proj": the modules of the first three layers for which PEFT's
+ * check_target_module_exists is true. */
 static void modules_are_chosen_as_peft_does(void **state)
 {
 	(void)state;
@@ -183,13 +184,14 @@ static void modules_are_chosen_as_peft_does(void **state)
 	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": 1, \"layers_pattern\": \"h\"", "", false},
 	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": 1, \"layers_pattern\": \"(blocks|model\\\\.layers)\"",
 	     "1.self_attn.q_proj ", false},
-	    {"\"target_modules\": [\"attn.q_proj\", \"proj\"]", "", false}, /* whole parts of names */
+	    /* matches whole parts of names */
+	    {"\"target_modules\": [\"attn.q_proj\", \"proj\"]", "", false},
 	    {"\"target_modules\": [\"1.mlp.up_proj\", \"model.layers.2.self_attn.o_proj\"]", "1.mlp.up_proj 2.self_attn.o_proj ",
 	     false},
 	    {"\"target_modules\": [\"model.layers.2.self_attn.o_proj\"], \"layers_to_transform\": [0]", "2.self_attn.o_proj ", false},
 	    {"\"target_modules\": \"model.layers.[01].self_attn.[qk]_proj\"",
 	     "0.self_attn.q_proj 0.self_attn.k_proj 1.self_attn.q_proj 1.self_attn.k_proj ", false},
-	    {"\"target_modules\": \"q_proj\"", "", false}, /* the whole name */
+	    {"\"target_modules\": \"q_proj\"", "", false}, /* matches the whole name */
 	    {"\"target_modules\": \".*(?<!mlp)\\\\.(?P<x>v)_proj\", \"exclude_modules\": \".*\\\\.0\\\\..*\"",
 	     "1.self_attn.v_proj 2.self_attn.v_proj ", false},
 	    {"\"target_modules\": \"all-linear\", \"exclude_modules\": [\"mlp.up_proj\", \"gate_proj\", \"down_proj\", \"o_proj\", "

@@ -15,10 +15,10 @@ struct run {
 	struct safetensors *vectors;
 	const struct safetensor *tokens, *targets; /* (steps, sequences, length) */
 	size_t elements;
-	float *weights, *gradients, *slots; /* the backend's */
-	uint32_t *batch;                    /* the backend's: tokens, then targets */
-	double *loss;                       /* the backend's */
-	float *host;                        /* (the most of elements and a batch's logits) */
+	float *weights, *gradients, *slots; /* backend memory */
+	uint32_t *batch;                    /* backend memory: tokens, then targets */
+	double *loss;                       /* backend memory */
+	float *host;                        /* (maximum of the elements and a batch's logits) */
 	FILE *details;
 };
 
@@ -44,17 +44,19 @@ static size_t rows_of(const struct run *r)
 	return (size_t)(r->tokens->shape[1] * r->tokens->shape[2]);
 }
 
-/* Element `i` of those of `t` that the file has of n: all, or of each n-th part its last. */
+/* The i-th element of `t` in the file, which has all elements, or the last one of each n-th
+ * part. */
 static size_t entry_at(const struct safetensor *t, size_t i, size_t n)
 {
 	const size_t entries = safetensor_elements(t);
 	return entries == n ? i : (i + 1) * n / entries - 1;
 }
 
-/* Adam makes steps of equal size from gradients of any: where all that an element has had is 0 but for rounding (GPT-2's key biases, which add the same to all scores of a
- * query; what cancels out in the first batch that has it), it is rounding that is stepped by, on both sides. `least`: the vectors' tensor of that name. */
-#define NOISE \
-	1e-5f /* of a tensor's largest gradient; fp32's rounding is 6e-8 of each of the terms that a gradient is the sum of */
+/* Adam's steps do not depend on the gradient's size. Some elements have gradients of 0 plus
+ * rounding: GPT-2's key biases add the same to all scores of a query, and sums cancel in an
+ * element's first batch. There both sides step by rounding. `least`: the vectors' tensor of that
+ * name. */
+#define NOISE 1e-5f /* of a tensor's largest gradient; fp32 rounds each term by 6e-8 */
 
 static bool is_noise(const struct safetensor *least, size_t i)
 {
@@ -81,7 +83,8 @@ static const struct safetensor *vector_of(const struct run *r, const char *kind,
 	return safetensors_find(r->vectors, name);
 }
 
-/* The error of got (n) against tensor `kind``tensor` of the file, and of its norm where that is there. NaN where it is not there. */
+/* The error of got (n) against the file's tensor `kind``tensor`, and of its norm if the file has
+ * it. NaN without the tensor. */
 static double error_of(const struct run *r, const char *kind, const char *tensor, const float *got, size_t n)
 {
 	char name[SAFETENSORS_NAME_BYTES];
@@ -104,7 +107,7 @@ static double error_of(const struct run *r, const char *kind, const char *tensor
 			continue;
 		}
 		const double off = fabs((double)got[entry_at(t, i, n)] - (double)want);
-		worst = !(off <= worst) ? off : worst; /* NaN, too */
+		worst = !(off <= worst) ? off : worst; /* also true for NaN */
 	}
 	double error = worst / most;
 	snprintf(name, sizeof name, "norm.%s%s", kind, tensor);
@@ -124,7 +127,7 @@ static double error_of(const struct run *r, const char *kind, const char *tensor
 	return error;
 }
 
-/* The worst over all tensors of a flat space of the backend. */
+/* The largest error over all tensors of a flat space in backend memory. */
 static double worst_of(const struct run *r, const char *kind, const float *flat, char *name)
 {
 	double worst = 0;
@@ -140,7 +143,7 @@ static double worst_of(const struct run *r, const char *kind, const float *flat,
 	return worst;
 }
 
-/* Batch `step`; returns how many of its targets have a loss. */
+/* Loads batch `step`; returns the number of targets with a loss. */
 static size_t load_batch(const struct run *r, size_t step, struct token_batch *out)
 {
 	const size_t rows = rows_of(r);

@@ -1,5 +1,6 @@
-/* llm_parity MODEL VECTORS [DEVICE [PRECISION]]: how far the model folder MODEL is here from what PyTorch made of it in fp32 (llm_parity.h), tensor by tensor, then one line of JSON.
- * Ends with 0 where all is within what llm_parity.h has for the precision. */
+/* llm_parity MODEL VECTORS [DEVICE [PRECISION]]: the distance of the model folder MODEL from
+ * PyTorch's fp32 results (llm_parity.h), per tensor, then a line of JSON. Exits with 0 if all
+ * errors are within the precision's tolerances. */
 #include <stdlib.h>
 #include <string.h>
 

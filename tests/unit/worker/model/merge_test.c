@@ -1,4 +1,4 @@
-/* Merged weights are what their definitions say, and models of different kinds are not merged. */
+/* Merged weights follow their definitions; models of different kinds are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,7 @@ static void merged_free(struct merged *x)
 	safetensors_close(x->out);
 }
 
-/* The greatest distance of the result's matrix from sum over the models of factor * model. */
+/* The largest difference between the result's matrix and the sum over models of factor * model. */
 static double distance(const struct merged *x, const double factors[MODELS])
 {
 	static float got[ELEMENTS];
@@ -142,7 +142,7 @@ static void a_mean_by_weights(void **state)
 	merged_free(&x);
 }
 
-/* Along the arc the norm stays what it is between two of equal norm; the ends are the models. */
+/* Two models of equal norm: the norm is constant along the arc, and its ends are the models. */
 static void along_the_arc(void **state)
 {
 	(void)state;
@@ -174,7 +174,7 @@ static void what_was_learnt_since(void **state)
 	merged_free(&x);
 }
 
-/* Of half floats, too, and into them. */
+/* Also from and to half floats. */
 static void elements_of_any_type(void **state)
 {
 	(void)state;
@@ -186,7 +186,7 @@ static void elements_of_any_type(void **state)
 	assert_int_equal(safetensors_find(x.out, "layer.weight")->type, SAFETENSOR_F16);
 	assert_int_equal(safetensors_find(x.out, "layer.bias")->type, SAFETENSOR_F16);
 	const double off = distance(&x, (const double[]){0.5, 0.5, 0});
-	assert_true(off > 1e-4 && off < 0.02); /* a bf16 has eight bits */
+	assert_true(off > 1e-4 && off < 0.02); /* a bf16 has eight significant bits */
 	merged_free(&x);
 	const struct merge far = {.method = MERGE_TASK, .count = 2, .weights = {1, 1e6}, .type = SAFETENSOR_F16};
 	assert_int_equal(merge(&x, far, 0, &err), WEIR_E_INVALID);

@@ -1,4 +1,5 @@
-/* Model folders: what config.json may say, and what is said of one that cannot be used; the tensors of model.safetensors. */
+/* Model folders: supported config.json files, errors for others, and the tensors of
+ * model.safetensors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,7 +165,8 @@ static void what_cannot_be_computed_is_named(void **state)
 	    "{\"model_type\": \"llama\", \"vocab_size\": 9, \"max_position_embeddings\": 4, \"num_hidden_layers\": 1, "
 	    "\"num_attention_heads\": 5, \"hidden_size\": 12, \"intermediate_size\": 4}",
 	    "{\"model_type\": \"llama\", \"vocab_size\": 9, \"max_position_embeddings\": 4, \"num_hidden_layers\": 1, "
-	    "\"num_attention_heads\": 4, \"hidden_size\": 12, \"intermediate_size\": 4}", /* heads of 3 */
+	    /* the head size, 3, is odd */
+	    "\"num_attention_heads\": 4, \"hidden_size\": 12, \"intermediate_size\": 4}",
 	};
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct transformer_config c;
@@ -174,7 +176,7 @@ static void what_cannot_be_computed_is_named(void **state)
 	}
 }
 
-/* Short, middling and long waves of Llama 3.1's, by its published formula in double. */
+/* Short, medium and long waves of Llama 3.1, by the published formula in double. */
 static void frequencies_are_scaled_as_llama_3_1_does(void **state)
 {
 	(void)state;
@@ -225,7 +227,9 @@ static void weights_are_found_by_either_name(void **state)
 	(void)state;
 	const struct layout layout = small_layout();
 	static const enum safetensor_type masks[] = {SAFETENSOR_F32, SAFETENSOR_U8,
-	                                             SAFETENSOR_BOOL}; /* as the library had them in turn */
+	                                             /* the library's versions differ in the masks'
+	                                              * type */
+	                                             SAFETENSOR_BOOL};
 	for (int i = 0; i < 6; i++) {
 		const int shorter = i % 2;
 		struct safetensor tensors[] = {
@@ -252,14 +256,14 @@ static void weights_are_found_by_either_name(void **state)
 	}
 }
 
-/* config.json ties the head; what the file has decides. */
+/* config.json ties the head, but a head in the weights overrides it. */
 static void a_head_that_differs_is_its_own(void **state)
 {
 	(void)state;
 	static const float other[6] = {1, 2, 3, 4, 5, 7}, none[6] = {1, 2, NAN, 4, 5, 6};
 	static const struct {
 		const char *embedding;
-		const float *head; /* NULL: the file has none */
+		const float *head; /* NULL: not in the file */
 		enum safetensor_type type;
 		bool tied;
 	} cases[] = {{"transformer.wte.weight", NULL, SAFETENSOR_F32, true},
@@ -284,14 +288,14 @@ static void a_head_that_differs_is_its_own(void **state)
 			fail_msg("case %zu: tied is %d", i, c.tied_head);
 	}
 	unlink(weights_path);
-	assert_true(config_of("{" GPT2 "}").tied_head); /* no weights: as it says */
+	assert_true(config_of("{" GPT2 "}").tied_head); /* without weights, config.json decides */
 }
 
 static void models_that_differ_are_told_by_key(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *a, *b, *says; /* NULL: they are the same */
+		const char *a, *b, *says; /* a, b: NULL if the same */
 	} cases[] = {
 	    {"{" LLAMA "}",
 	     "{" LLAMA ", \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000, \"rope_parameters\": {\"rope_type\": \"default\"}}", NULL},
@@ -384,7 +388,7 @@ static void weights_that_are_no_numbers_are_named(void **state)
 	unlink(weights_path);
 }
 
-/* Nobody waits for who would write into it. */
+/* A read must not block until a writer opens the pipe. */
 static void a_pipe_is_no_file_of_weights(void **state)
 {
 	(void)state;

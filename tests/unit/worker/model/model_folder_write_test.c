@@ -1,4 +1,4 @@
-/* Model folders as they are written: what is read again is the same, bit for bit; what stands beside the weights; what is in the way stays. */
+/* Written model folders: read back bit for bit; files beside the weights; existing files stay. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int make_folder(void **state)
 	return 0;
 }
 
-/* How many entries a folder has; with `remove` they go, and all below them. */
+/* The number of entries in a folder; `remove` deletes them recursively. */
 static uint32_t entries_of(const char *folder, bool remove)
 {
 	uint32_t n = 0;
@@ -115,7 +115,7 @@ static struct transformer_config random_config(struct prng *r)
 	return c;
 }
 
-/* theta counts as fp32 (rope_frequencies). */
+/* theta is used as fp32 (rope_frequencies). */
 static bool same_rope(const struct rope_config *a, const struct rope_config *b)
 {
 	const float x[] = {(float)a->theta, (float)a->factor, (float)a->low_factor, (float)a->high_factor},
@@ -221,7 +221,8 @@ static void weights_come_back(void **state)
 		assert_true(read.hidden == 12 && read.context == 5 && !read.tied_head);
 	}
 	assert_int_equal(entries_of(out, false), 2);
-	assert_int_equal(entries_of(work, false), 1); /* nothing that was replaced, nor a temporary name */
+	/* no replaced file and no temporary name is left */
+	assert_int_equal(entries_of(work, false), 1);
 }
 
 static void large_models_are_several_files(void **state)
@@ -230,7 +231,7 @@ static void large_models_are_several_files(void **state)
 	const struct layout layout = make_layout();
 	struct model_folder f = folder_of(SAFETENSOR_F32);
 	weir_error err = {0};
-	f.file_bytes = 32; /* two small tensors, and one that alone is more */
+	f.file_bytes = 32; /* two small tensors, and one beyond the limit */
 	CHECK_OK(model_folder_write(&f, &config, &layout, weights, &err), err);
 	expect_weights(weights);
 	assert_int_equal(entries_of(out, false), 4);
@@ -242,7 +243,7 @@ static void large_models_are_several_files(void **state)
 	CHECK_OK(model_folder_write(&f, &config, &layout, weights, &err), err);
 	expect_weights(weights);
 	assert_int_equal(entries_of(out, false), 5);
-	f.file_bytes = MODEL_FILE_BYTES; /* no index stays behind */
+	f.file_bytes = MODEL_FILE_BYTES; /* the old index is removed */
 	CHECK_OK(model_folder_write(&f, &config, &layout, weights, &err), err);
 	expect_weights(weights);
 	assert_int_equal(entries_of(out, false), 2);
@@ -260,12 +261,12 @@ static void fp16_must_reach(void **state)
 	weights[7] = -65520;
 	assert_int_equal(model_folder_write(&f, &config, &layout, weights, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "'transformer.ln_f.bias' has -65520, which F16 does not reach");
-	assert_int_equal(entries_of(work, false), 0); /* nothing of what was begun */
+	assert_int_equal(entries_of(work, false), 0); /* no partial output is left */
 	f.type = SAFETENSOR_BF16;
 	CHECK_OK(model_folder_write(&f, &config, &layout, weights, &err), err);
 }
 
-/* --- What stands beside them */
+/* --- Files beside the weights */
 
 static void a_base_keeps_its_words(void **state)
 {
@@ -298,7 +299,7 @@ static void a_base_keeps_its_words(void **state)
 	assert_string_equal(get(out, "merges.txt"), "a b");
 }
 
-/* The folder of a tokenizer.json goes with it; a file by another name stands alone. */
+/* The folder of a tokenizer.json is copied; a tokenizer with another file name is copied alone. */
 static void tokenizers_are_copied(void **state)
 {
 	(void)state;
@@ -324,11 +325,11 @@ static void tokenizers_are_copied(void **state)
 	snprintf(file, sizeof file, "%s/none", place);
 	assert_int_equal(model_folder_write(&f, &config, &layout, weights, &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "words/none");
-	assert_string_equal(get(out, "tokenizer.json"), "{\"b\": 1}"); /* the folder is as it was */
+	assert_string_equal(get(out, "tokenizer.json"), "{\"b\": 1}"); /* the folder is unchanged */
 	assert_int_equal(entries_of(work, false), 2);
 }
 
-/* --- What is in the way */
+/* --- Existing outputs */
 
 static weir_status try_folder(bool replace, weir_error *err)
 {
@@ -348,7 +349,7 @@ static void what_is_in_the_way_stays(void **state)
 	CHECK_CONTAINS(err.text, "is no folder");
 	unlink(out);
 	mkdir(out, 0700);
-	CHECK_OK(try_folder(false, &err), err); /* an empty one may be taken */
+	CHECK_OK(try_folder(false, &err), err); /* an empty folder is accepted */
 	assert_string_equal(get(out, "config.json"), "new");
 	put(out, "config.json", "old");
 	assert_int_equal(try_folder(false, &err), WEIR_E_EXISTS);
@@ -389,7 +390,8 @@ static void a_link_stays_and_its_folder_is_written(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(path, sizeof path, "%s/%s", work, i ? "deep/model" : "deep");
 		assert_int_equal(stat(path, &st), 0);
-		assert_int_equal(st.st_mode & 0777, (i ? 0777 : 0755) & ~mask); /* for who the model is for */
+		/* readable by the model's users */
+		assert_int_equal(st.st_mode & 0777, (i ? 0777 : 0755) & ~mask);
 	}
 	assert_int_equal(new_folder_begin(&f, "-", false, &err), WEIR_E_INVALID);
 }
@@ -400,7 +402,7 @@ static void what_fails_leaves_nothing(void **state)
 	struct new_folder f;
 	weir_error err = {0};
 	char path[128];
-	snprintf(path, sizeof path, "%s/a/b//", out); /* parents are made, and what a name ends with does not matter */
+	snprintf(path, sizeof path, "%s/a/b//", out); /* creates parents and ignores trailing slashes */
 	CHECK_OK(new_folder_begin(&f, path, false, &err), err);
 	put(f.temporary, "config.json", "x");
 	assert_int_equal(new_folder_end(&f, weir_fail(&err, WEIR_E_NO_SPACE, "full"), &err), WEIR_E_NO_SPACE);

@@ -1,4 +1,5 @@
-/* Every model against its float64 reference: logits, and each element of each gradient by central differences of the reference. */
+/* Every model against its float64 reference: logits, and each gradient element by central
+ * differences of the reference. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +49,8 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	return job;
 }
 
-/* Bags of 0 to BAG_MAX keys with values, example weights, numeric features when there are any. */
+/* Bags of 0 to BAG_MAX keys with values, example weights, and numeric features if the model has
+ * any. */
 static void make_batch(struct fixture *f, struct prng *r)
 {
 	uint32_t nnz = 0;
@@ -249,7 +251,7 @@ static void test_dropout_follows_its_seed(void **state)
 	fixture_close(f);
 }
 
-/* Of all gradients together. */
+/* The norm of all gradients together. */
 static double norm(const struct fixture *f)
 {
 	double squares = 0;
@@ -280,7 +282,7 @@ static void test_clip_bounds_the_joint_norm(void **state)
 	expect_near(norm(f), 0.01, 1e-5, "clipped norm", 0);
 	f->out.gradients[MODEL_DENSE][1] = NAN;
 	const float kept = f->out.gradients[MODEL_EMBEDDING][0];
-	clip(f, 0.001f); /* nothing it could be scaled by */
+	clip(f, 0.001f); /* a zero norm has no scale */
 	assert_true(f->out.gradients[MODEL_EMBEDDING][0] == kept);
 	fixture_close(f);
 }
@@ -321,7 +323,8 @@ static void test_tables_carry_their_own_l2(void **state)
 	fixture_close(f);
 }
 
-/* Rows of one element go as bf16 where a scale for each would cost more; statistics are never compressed. */
+/* Rows of one element use bf16, because a scale per row would cost more. Statistics are never
+ * compressed. */
 static void test_tables_carry_the_codec_that_suits_them(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Transformers as a job has them: their shape by its keys or by a model folder, what tells them apart, and what does not fit. */
+/* Transformers from a job: shape by its keys or by a model folder, facts for the fingerprint, and
+ * refused combinations. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,11 +63,13 @@ static void keys_give_the_shape(void **state)
 	assert_int_equal(model_row_scores(m), 8);
 	assert_string_equal(fact(m, "model.kind"), "llama");
 	assert_string_equal(fact(m, "model.vocabulary"), "256");
-	assert_string_equal(fact(m, "model.feed_forward"), "64"); /* 8/3 of 24, up to a multiple of 32 */
+	/* 8/3 of 24, rounded up to a multiple of 32 */
+	assert_string_equal(fact(m, "model.feed_forward"), "64");
 	assert_string_equal(fact(m, "model.kv_heads"), "2");
 	const struct tensor *k = layout_find(model_layout(m, MODEL_DENSE), "model.layers.1.self_attn.k_proj.weight");
 	assert_true(k != NULL && k->rows == 12 && k->cols == 24);
-	assert_non_null(layout_find(model_layout(m, MODEL_DENSE), "lm_head.weight")); /* its head is its own */
+	/* an untied head */
+	assert_non_null(layout_find(model_layout(m, MODEL_DENSE), "lm_head.weight"));
 	assert_true(model_row_flops(m) == 8 * (6.0 * (double)model_table_elements(m, MODEL_DENSE) + 12 * 2 * 24 * 8));
 	model_destroy(m);
 	job = small_job(MODEL_GPT2);
@@ -83,7 +86,7 @@ static void keys_give_the_shape(void **state)
 	b->ops->destroy(b);
 }
 
-/* The loss is a mean over the targets that count; without any there is nothing to learn. */
+/* The loss is a mean over the counted targets. A batch without any has no gradient. */
 static void gradients_are_of_the_targets_that_count(void **state)
 {
 	(void)state;
@@ -97,10 +100,10 @@ static void gradients_are_of_the_targets_that_count(void **state)
 		weights[i] = 0.1f * sinf((float)i);
 	uint32_t tokens[16], targets[16];
 	for (uint32_t i = 0; i < 16; i++)
-		tokens[i] = targets[i] = i % 8 * 2; /* two rows that are the same */
+		tokens[i] = targets[i] = i % 8 * 2; /* two equal rows */
 	double losses[3];
 	assert_int_equal(model_reserve(m, 2, true, &err), WEIR_OK);
-	for (uint32_t run = 0; run < 3; run++) { /* both count, one does, none does */
+	for (uint32_t run = 0; run < 3; run++) { /* both rows count, one, none */
 		const uint64_t seed = 1;
 		for (uint32_t i = 0; i < 16; i++)
 			targets[i] = i / 8 < run ? TARGET_NONE : tokens[i];
@@ -132,7 +135,7 @@ static void gradients_are_of_the_targets_that_count(void **state)
 enum { ROWS = 5, LENGTH = 8, VOCABULARY = 16 };
 
 struct parted {
-	size_t elements, bytes; /* bytes: of the largest buffer that was reserved */
+	size_t elements, bytes; /* bytes: of the largest reserved buffer */
 	float *gradients;
 	double loss, norm;
 };
@@ -154,7 +157,8 @@ static double norm_of(const float *x, size_t n)
 	return sqrt(sum);
 }
 
-/* A batch computed in so many parts, then clipped. Of its third row no target counts, of the others some do. */
+/* A batch in `parts` parts, then clipped. Its third row has no counted target; the others have
+ * some. */
 static struct parted train_in_parts(struct backend *b, uint32_t parts, float clip_norm)
 {
 	weir_error err = {0};
@@ -202,7 +206,8 @@ static void check_parts(const struct parted *got, const struct parted *want, uin
 			         (double)want->gradients[i]);
 }
 
-/* However many, also where they do not divide its rows: the gradient is the whole batch's, and so is what clipping makes of it. */
+/* For any number of parts, also if it does not divide the rows, the gradient and its clipped form
+ * are the whole batch's. */
 static void parts_add_up_to_the_batch(void **state)
 {
 	static const float limits[] = {1e30f, 0.125f};
@@ -219,7 +224,8 @@ static void parts_add_up_to_the_batch(void **state)
 		for (uint32_t parts = 2; parts <= ROWS; parts++) {
 			struct parted p = train_in_parts(b, parts, limits[l]);
 			check_parts(&p, &whole, parts);
-			assert_true(p.bytes * 10 < whole.bytes * (parts == 2 ? 7 : 5)); /* of 3 rows; of 2, or 1 */
+			/* the largest part has 3 rows; 2 or 1 */
+			assert_true(p.bytes * 10 < whole.bytes * (parts == 2 ? 7 : 5));
 			free(p.gradients);
 		}
 		free(whole.gradients);
@@ -227,7 +233,7 @@ static void parts_add_up_to_the_batch(void **state)
 	b->ops->destroy(b);
 }
 
-/* Two projections of each layer, as a folder that other tests would begin with. */
+/* Writes adapters of two projections per layer, a valid start for the other tests. */
 static void write_adapters(struct backend *b, struct job job, const char *folder)
 {
 	static char *targets[] = {"k_proj", "down_proj"};
@@ -299,13 +305,15 @@ static void folders_give_the_shape_and_what_is_frozen(void **state)
 	job.model.lora.rank = 4;
 	m = create(b, &job, 61);
 	assert_false(model_is_whole_transformer(m));
-	assert_int_equal(model_layout(m, MODEL_DENSE)->count, 8); /* q_proj and v_proj of two layers, A and B */
+	/* q_proj and v_proj of two layers, A and B */
+	assert_int_equal(model_layout(m, MODEL_DENSE)->count, 8);
 	assert_string_equal(fact(m, "model.lora.rank"), "4");
 	assert_string_equal(fact(m, "model.lora.alpha"), "16");
 	const struct transformer_config *c = transformer_config_of(model_transformer(m));
-	const double frozen = (double)transformer_weights(model_transformer(m))->elements, /* whose gradients are not computed */
-	    of_a_token =
-	        6.0 * (double)model_table_elements(m, MODEL_DENSE) + 4 * frozen + 12.0 * c->layers * c->heads * c->head_dim * 8;
+	/* without gradients */
+	const double frozen = (double)transformer_weights(model_transformer(m))->elements,
+	             of_a_token = 6.0 * (double)model_table_elements(m, MODEL_DENSE) + 4 * frozen +
+	                          12.0 * c->layers * c->heads * c->head_dim * 8;
 	assert_true(model_row_flops(m) == 8 * of_a_token);
 	model_destroy(m);
 	char *targets[] = {"down_proj"};

@@ -1,4 +1,5 @@
-/* The n-gram model against float64 written from its formula: probabilities, loss, and each element of the gradient by central differences. */
+/* The n-gram model against its formula in float64: probabilities, loss, and each gradient element
+ * by central differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ struct fixture {
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
 	double loss_sum;
-	double *exact; /* (elements of the dense table) float64 copies, to be moved */
+	double *exact; /* (elements of the dense table), float64 copies to be perturbed */
 };
 
 static struct fixture *fixture_open(bool batch_norm, float dropout, uint32_t threads)
@@ -47,7 +48,8 @@ static struct fixture *fixture_open(bool batch_norm, float dropout, uint32_t thr
 	assert_non_null(f->backend);
 	assert_int_equal(model_create(&f->model, f->backend, &f->job, &(struct model_data){0}, &err), WEIR_OK);
 	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
-	for (uint32_t i = 0; i < ROWS * CONTEXT; i++) /* some twice in a context, some never, the first and the last */
+	/* some keys occur twice in a context, some never; also the first and the last key */
+	for (uint32_t i = 0; i < ROWS * CONTEXT; i++)
 		f->tokens[i] = i % 4 == 0 ? 255 * (i % 8 / 4) : (uint32_t)prng_below(&r, 5) * 40;
 	for (uint32_t i = 0; i < ROWS; i++)
 		f->targets[i] = i == 0 ? 0 : i == 1 ? 255 : (uint32_t)prng_below(&r, TOKENS);
@@ -114,7 +116,7 @@ static void normalise(const struct fixture *f, unsigned layer, bool training, ma
 	}
 }
 
-/* One layer of the tower: x (ROWS, in) becomes (ROWS, out). */
+/* One layer of the tower: x (ROWS, in) to (ROWS, out). */
 static void layer_of(const struct fixture *f, unsigned layer, bool training, matrix x, uint32_t in, uint32_t out)
 {
 	matrix z;
@@ -132,7 +134,7 @@ static void layer_of(const struct fixture *f, unsigned layer, bool training, mat
 			x[i][o] = fmax(z[i][o], 0);
 }
 
-/* Fills scores (ROWS) and returns the mean loss. */
+/* Computes scores (ROWS) and returns the mean loss. */
 static double reference(const struct fixture *f, bool training, double *scores)
 {
 	matrix x;
@@ -217,7 +219,8 @@ static void all_of_it_is_in_dense_tables(void **state)
 	fixture_close(f);
 }
 
-/* The same batch, seed and threads give the same bits, in another model object too; with dropout, another seed gives others. */
+/* Equal batch, seed and threads give equal bits, also in another model object. With dropout another
+ * seed gives other bits. */
 static void gradients_repeat_bit_for_bit(void **state)
 {
 	(void)state;

@@ -85,7 +85,7 @@ static uint32_t cross_net(const struct delta_base *r, const matrix x0, matrix x,
 	return n;
 }
 
-/* x becomes [bottom, dots]; returns its width. */
+/* Replaces x by [bottom, dots]; returns its width. */
 static uint32_t dots(const struct delta_base *r, matrix x)
 {
 	uint32_t dim = r->job->model.dim, bottom = r->dense_dim > 0, vectors = r->fields + bottom;
@@ -124,7 +124,8 @@ static void head(const struct delta_base *r, matrix y, uint32_t n, uint32_t skip
 			logits[i] += w[k] * y[i][k];
 }
 
-/* Pooled embeddings of field f in example i, dimension d; `width` 1 and table MODEL_LINEAR give the first-order weight. */
+/* Pooled embedding of field f in example i, dimension d. Width 1 with table MODEL_LINEAR gives the
+ * first-order weight. */
 static double pooled(const struct delta_base *r, enum model_table table, uint32_t width, uint32_t i, uint32_t f, uint32_t d)
 {
 	double sum = 0.0;
@@ -145,7 +146,8 @@ static void linear(const struct delta_base *r, double *logits)
 	}
 }
 
-/* Sum over pairs of fields of their dot product: the definition, not Rendle's rearrangement. */
+/* The sum over pairs of fields of their dot product, by definition instead of Rendle's
+ * rearrangement. */
 static void second_order(const struct delta_base *r, matrix x, double *logits)
 {
 	uint32_t dim = r->job->model.dim;

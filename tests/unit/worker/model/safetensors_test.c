@@ -1,4 +1,4 @@
-/* Golden bytes, a round trip, and every kind of broken file. */
+/* Golden bytes, a round trip, and every kind of damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void test_golden_bytes(void **state)
 	};
 	weir_error err = {0};
 	assert_int_equal(safetensors_write(disk_system(), path, tensors, 2, NULL, &err), WEIR_OK);
-	/* The wider elements lie first whatever the order given. */
+	/* Wider elements come first, in any order of the input. */
 	static const char header[] = "{\"k\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]},"
 	                             "\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,16]}}";
 	char *file;
@@ -103,7 +103,7 @@ static void expect_refused(const char *header, uint64_t length, size_t bytes, we
 		fail_msg("%s: got %s (%s), expected %s", header, weir_status_name(got), err.text, weir_status_name(status));
 }
 
-/* The same for a header that is padded as it should be. */
+/* The same for a correctly padded header. */
 static void expect_entry_refused(const char *header, size_t bytes, weir_status status)
 {
 	char padded[256];
@@ -124,14 +124,16 @@ static void test_broken_files_are_refused(void **state)
 	expect_refused("{}", UINT64_MAX, 0, WEIR_E_CORRUPT);
 	expect_refused("[[[[[[]]", 8, 0, WEIR_E_CORRUPT);
 	expect_refused("[      ]", 8, 0, WEIR_E_CORRUPT);
-	expect_entry_refused(ENTRY("F32", "[2]", "0", "8"), 4, WEIR_E_CORRUPT);  /* beyond the file */
-	expect_entry_refused(ENTRY("F32", "[3]", "0", "8"), 8, WEIR_E_CORRUPT);  /* not what the shape needs */
-	expect_entry_refused(ENTRY("F32", "[2]", "9", "1"), 16, WEIR_E_CORRUPT); /* backwards */
+	expect_entry_refused(ENTRY("F32", "[2]", "0", "8"), 4, WEIR_E_CORRUPT); /* beyond the file */
+	/* does not match the shape */
+	expect_entry_refused(ENTRY("F32", "[3]", "0", "8"), 8, WEIR_E_CORRUPT);
+	expect_entry_refused(ENTRY("F32", "[2]", "9", "1"), 16, WEIR_E_CORRUPT); /* end before begin */
 	expect_entry_refused(ENTRY("F32", "[-2]", "0", "8"), 8, WEIR_E_CORRUPT); /* negative */
 	expect_entry_refused(ENTRY("I16", "[2]", "0", "4"), 4, WEIR_E_UNSUPPORTED);
-	expect_entry_refused(ENTRY("F32", "[1]", "4", "8"), 8, WEIR_E_CORRUPT); /* bytes before it that nobody has */
-	expect_entry_refused(ENTRY("F32", "[1]", "0", "4"), 8, WEIR_E_CORRUPT); /* behind it */
-	expect_entry_refused(ENTRY("F32", "[4294967296,4294967296,4]", "0", "0"), 8, WEIR_E_CORRUPT); /* overflow */
+	expect_entry_refused(ENTRY("F32", "[1]", "4", "8"), 8, WEIR_E_CORRUPT); /* a gap before it */
+	expect_entry_refused(ENTRY("F32", "[1]", "0", "4"), 8, WEIR_E_CORRUPT); /* a gap after it */
+	/* overflow */
+	expect_entry_refused(ENTRY("F32", "[4294967296,4294967296,4]", "0", "0"), 8, WEIR_E_CORRUPT);
 	expect_entry_refused("{\"x\":[1,2,3]}", 8, WEIR_E_CORRUPT);
 	char entry[256];
 	snprintf(entry, sizeof entry, "{\"%0128d\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 0);
@@ -139,12 +141,12 @@ static void test_broken_files_are_refused(void **state)
 #define TWO(begin, end)                                                                                                        \
 	"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" \
 	"[" begin "," end "]}}"
-	expect_entry_refused(TWO("4", "12"), 12, WEIR_E_CORRUPT); /* two in the same bytes */
+	expect_entry_refused(TWO("4", "12"), 12, WEIR_E_CORRUPT); /* two tensors overlap */
 	expect_entry_refused(TWO("0", "8"), 8, WEIR_E_CORRUPT);
 	expect_entry_refused(TWO("12", "20"), 20, WEIR_E_CORRUPT);
 }
 
-/* What other programs write: halves, headers that are not padded, a tensor at an odd place. */
+/* Files of other programs: half floats, unpadded headers, a tensor at an odd offset. */
 static void test_numbers_of_any_type_at_any_place(void **state)
 {
 	(void)state;
@@ -170,7 +172,8 @@ static void test_numbers_of_any_type_at_any_place(void **state)
 	safetensors_close(s);
 }
 
-/* GPT-2's masks are of bytes in many files. They are there to be passed over, and to be written again behind all that is wider. */
+/* GPT-2's masks are bytes in many files. A reader skips them; a writer puts them behind all wider
+ * tensors. */
 static void test_masks_are_read_and_written(void **state)
 {
 	(void)state;

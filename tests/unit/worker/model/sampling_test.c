@@ -1,4 +1,5 @@
-/* Sampling: candidates against probabilities computed here, draws against them by their frequencies, and the same seed's draws. */
+/* Sampling: candidates against computed probabilities, draws against them by frequency, and
+ * repeatable draws. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #define TOKENS 7
 #define DRAWS  40000
 
-/* Likeliest first: 4 (of 0.4), 1 and 6 (of 0.2 each), 0 (of 0.1), 2, 3, 5. */
+/* In order of probability: 4 (0.4), 1 and 6 (0.2 each), 0 (0.1), 2, 3, 5. */
 static const double shares[TOKENS] = {0.1, 0.2, 0.05, 0.03, 0.4, 0.02, 0.2};
 static const uint32_t order[TOKENS] = {4, 1, 6, 0, 2, 3, 5};
 
@@ -60,7 +61,8 @@ static void candidates_are_the_likeliest_that_add_up(void **state)
 static void draws_have_their_probabilities(void **state)
 {
 	(void)state;
-	struct sampler *s = sampler_of(0.7, 0.92, 0); /* of 0.95: what is left are the five likeliest */
+	/* the five likeliest tokens, 0.95 in sum, are left */
+	struct sampler *s = sampler_of(0.7, 0.92, 0);
 	float logits[TOKENS];
 	uint32_t seen[TOKENS] = {0}, first[TOKENS] = {0}, token;
 	weir_error err = {0};
@@ -75,7 +77,7 @@ static void draws_have_their_probabilities(void **state)
 	}
 	for (size_t i = 0; i < TOKENS; i++) {
 		const double p = shares[i] < 0.05 ? 0 : shares[i] / 0.95;
-		assert_int_equal(seen[i], first[i]); /* of the same seed */
+		assert_int_equal(seen[i], first[i]); /* with the same seed */
 		assert_true(fabs(seen[i] / (double)DRAWS - p) <= 5 * sqrt(p * (1 - p) / DRAWS));
 	}
 	sampler_free(s);
@@ -90,18 +92,18 @@ static void the_likeliest_is_taken_and_what_is_no_number_refused(void **state)
 	weir_error err = {0};
 	prng_seed(&rng, 1);
 	logits_of(1, logits);
-	logits[6] = logits[4]; /* of equal ones the first */
+	logits[6] = logits[4]; /* of equal logits the first */
 	struct sampler *s = sampler_of(0, 1, 0);
 	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_OK);
 	assert_int_equal(token, 4);
 	const float odd[] = {NAN, INFINITY};
-	for (int i = 0; i < 4; i++) { /* the likeliest, and one that is drawn */
+	for (int i = 0; i < 4; i++) { /* the most likely token and a random one */
 		struct sampler *one = sampler_of(i / 2, 1, 0);
 		logits[5] = odd[i % 2];
 		assert_int_equal(sampler_draw(one, logits, &rng, &token, &err), WEIR_E_CORRUPT);
 		sampler_free(one);
 	}
-	logits[5] = -INFINITY; /* one that is never drawn is a token like any other */
+	logits[5] = -INFINITY; /* an impossible token is a valid input */
 	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_OK);
 	sampler_free(s);
 }

@@ -1,5 +1,6 @@
-/* Transformers: against PyTorch on small models of random weights (tests/golden/llm), and on the small Llama of the test data where it is; what is added up over
- * batches, computed again, dropped, or low-rank, against what follows from the whole model. */
+/* Transformers against PyTorch on small models of random weights (tests/golden/llm), and on the
+ * small Llama of the test data if it is installed. Accumulation, recomputation, dropout and
+ * low-rank adapters against the whole model. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,7 @@
 
 static const char *const models[] = {"gpt2", "llama", "llama_biased"};
 
-/* --- On the CPU, and on an emulated device */
+/* --- On the CPU and on an emulated device */
 
 static void on_the_emulated_device(enum compute_precision precision, void (*fn)(struct backend *b))
 {
@@ -79,7 +80,8 @@ static void check_parity(struct backend *b, const char *folder, const char *vect
 	expect_within(p.gradient, t->gradient, "gradient", p.gradient_name, folder);
 	expect_within(p.losses, t->losses, "losses of ten steps", "", folder);
 	expect_within(p.weights, t->weights, "after ten steps", p.weights_name, folder);
-	/* of 16 bits, and of tf32, no more than that, but no less either: products are rounded */
+	/* 16-bit factors and tf32: within tolerance, and not better than fp32, which shows that
+	 * products are rounded */
 	assert_true(info.precision == COMPUTE_FP32 || p.logits > llm_tolerance_of(COMPUTE_FP32)->logits);
 }
 
@@ -125,19 +127,19 @@ static void the_small_llama_of_the_test_data_is_pytorch_s(void **state)
 	b->ops->destroy(b);
 }
 
-/* --- A model in hand */
+/* --- A model and its buffers */
 
 struct fixture {
 	struct backend *b;
 	struct transformer *t;
-	struct layout layout; /* what is trained */
+	struct layout layout; /* the trained parameters */
 	struct token_batch batch;
-	size_t counted; /* targets that have a loss */
-	float *trained; /* the host's */
+	size_t counted; /* targets with a loss */
+	float *trained; /* host memory */
 	float *on_device, *gradients;
-	uint32_t *tokens; /* the backend's */
-	double *loss;     /* the backend's */
-	uint64_t *seed;   /* the backend's */
+	uint32_t *tokens; /* backend memory */
+	double *loss;     /* backend memory */
+	uint64_t *seed;   /* backend memory */
 };
 
 static struct fixture *fixture_open(struct backend *b, const char *model, const struct transformer_options *options)
@@ -176,7 +178,7 @@ static struct fixture *fixture_open(struct backend *b, const char *model, const 
 	f->seed = b->ops->buffer_alloc(b, sizeof *f->seed);
 	f->tokens = b->ops->buffer_alloc(b, 2 * ROWS * sizeof(uint32_t));
 	uint32_t tokens[2 * ROWS];
-	prng_seed(&rng, 6); /* the same of every kind */
+	prng_seed(&rng, 6); /* equal inputs for every kind */
 	for (size_t i = 0; i < 2 * ROWS; i++)
 		tokens[i] = i >= ROWS && i % 4 == 1 ? TARGET_NONE : (uint32_t)prng_below(&rng, config.vocabulary);
 	for (size_t i = ROWS; i < 2 * ROWS; i++)
@@ -196,7 +198,7 @@ static void fixture_close(struct fixture *f)
 	free(f);
 }
 
-/* The mean loss of the batch; gradients (elements), the host's, or NULL. */
+/* The batch's mean loss; gradients (elements) on the host, or NULL. */
 static double train(struct fixture *f, uint64_t seed, float *gradients)
 {
 	struct backend *b = f->b;
@@ -206,7 +208,8 @@ static double train(struct fixture *f, uint64_t seed, float *gradients)
 	b->ops->to_device(b, f->on_device, f->trained, bytes);
 	b->ops->to_device(b, f->loss, &loss, sizeof loss);
 	b->ops->to_device(b, f->seed, &seed, sizeof seed);
-	b->ops->fill(b, f->gradients, NAN, f->layout.elements); /* what is not written is seen */
+	/* NaN reveals elements without a write */
+	b->ops->fill(b, f->gradients, NAN, f->layout.elements);
 	transformer_train(f->t, &f->batch, f->on_device, f->gradients, &step, f->loss);
 	b->ops->to_host(b, &loss, f->loss, sizeof loss);
 	if (gradients != NULL)
@@ -232,7 +235,7 @@ static float *new_floats(size_t n)
 	return x;
 }
 
-/* --- What follows from the whole model */
+/* --- Properties of the whole model */
 
 static struct transformer_options adapters_of(const char *model, float dropout)
 {
@@ -243,7 +246,8 @@ static struct transformer_options adapters_of(const char *model, float dropout)
 	return o;
 }
 
-/* A batch's gradient is the sum of its sequences', one by one, each longer than what comes after it; what is dropped of them is what is dropped of the batch. */
+/* A batch's gradient is the sum of its sequences' gradients, in decreasing order of length; the
+ * dropout masks are the batch's. */
 static void check_accumulation(struct backend *b, const char *model, const struct transformer_options *options)
 {
 	struct fixture *f = fixture_open(b, model, options);
@@ -294,7 +298,7 @@ static void try_recomputation(struct backend *b)
 		float *first = new_floats(n), *second = new_floats(n);
 		assert_true(train(f, 3, first) == train(g, 3, second));
 		assert_memory_equal(first, second, n * sizeof *first);
-		assert_true(train(g, 4, second) != train(g, 3, NULL)); /* other masks */
+		assert_true(train(g, 4, second) != train(g, 3, NULL)); /* different masks */
 		free(first);
 		free(second);
 		fixture_close(f);
@@ -311,7 +315,7 @@ static void layers_computed_again_give_the_same_bits(void **state)
 static void try_scores(struct backend *b)
 {
 	for (size_t i = 0; i < COUNT(models); i++) {
-		const struct transformer_options plain = {.dropout = 0.5f}; /* not in scoring */
+		const struct transformer_options plain = {.dropout = 0.5f}; /* scoring has no dropout */
 		const struct transformer_options none = {0};
 		struct fixture *f = fixture_open(b, models[i], &plain), *g = fixture_open(b, models[i], &none);
 		const double loss = train(g, 1, NULL);
@@ -337,7 +341,8 @@ static void scores_are_the_loss_of_each_token(void **state)
 	on_backends(try_scores);
 }
 
-/* Logits behind each piece of a sequence that grows are those of the sequence as a whole, however it is cut, and after a second sequence in the same memory. */
+/* Logits after each piece of a growing sequence equal those of the whole sequence, for any cut,
+ * also for a second sequence in the same memory. */
 static void check_decoding(struct backend *b, const char *model, const struct transformer_options *options)
 {
 	static const uint32_t cuts[][LENGTH] = {{1, 1, 1, 1, 1, 1, 1, 1, 1}, {4, 1, 1, 3}, {9}, {2, 7}};
@@ -356,7 +361,7 @@ static void check_decoding(struct backend *b, const char *model, const struct tr
 			const float *logits = transformer_decode(f->t, f->tokens + LENGTH + at, at, count, f->on_device);
 			b->ops->to_host(b, got, logits, classes * sizeof *got);
 			expect_near(model, got, whole + (size_t)(at + count - 1) * classes, classes,
-			            1e-5); /* products of fewer rows are summed in another order */
+			            1e-5); /* products of fewer rows have another order of sums */
 		}
 	assert_int_equal(transformer_reserve_decoding(f->t, transformer_config_of(f->t)->context + 1, &err), WEIR_E_LIMIT);
 	free(whole);
@@ -379,7 +384,7 @@ static void a_sequence_that_grows_has_the_logits_of_the_whole(void **state)
 	on_backends(try_decoding);
 }
 
-/* The slope of the loss along a direction is the gradient's product with it; masks are those of the seed. */
+/* The loss's slope along a direction equals its product with the gradient, for the seed's masks. */
 static void check_slope(struct backend *b, const char *model, const struct transformer_options *options)
 {
 	struct fixture *f = fixture_open(b, model, options);
@@ -393,7 +398,7 @@ static void check_slope(struct backend *b, const char *model, const struct trans
 	for (size_t i = 0; i < n; i++)
 		norm += (double)gradients[i] * (double)gradients[i];
 	norm = sqrt(norm);
-	/* towards the gradient, and somewhere else */
+	/* the gradient's direction plus a random one */
 	float *along = new_floats(n);
 	for (size_t i = 0; i < n; i++) {
 		along[i] = (float)((double)gradients[i] / norm + (double)prng_normal(&rng) / sqrt((double)n));
@@ -436,7 +441,7 @@ static void dropout_s_gradient_is_that_of_its_masks(void **state)
 
 /* --- Low-rank adapters */
 
-/* The tensor that adapters "base_model.model.NAME.lora_A.weight" are of. */
+/* The tensor that the adapter "base_model.model.NAME.lora_A.weight" adapts. */
 static const struct tensor *adapted(const struct layout *weights, const char *adapter)
 {
 	char name[LAYOUT_NAME_BYTES];
@@ -497,7 +502,7 @@ static void try_adapters(struct backend *b)
 			const struct tensor *a = &f->layout.tensors[k];
 			check_adapter(f, a, a + 1, adapted(weights, a->name), strcmp(models[i], "gpt2") == 0, dw, gradients);
 		}
-		/* logits: merged and unmerged are equal within 1e-5 */
+		/* merged and separate adapters give logits within 1e-5 */
 		const size_t classes = transformer_config_of(f->t)->vocabulary, logits = TRANSFORMER_LOGITS_ROWS * classes;
 		float *apart = new_floats(logits), *together = new_floats(logits);
 		b->ops->to_host(b, apart, transformer_logits(f->t, &f->batch, f->on_device, 3, TRANSFORMER_LOGITS_ROWS),
@@ -534,7 +539,8 @@ static void adapters_are_tables_of_their_own(void **state)
 	assert_non_null(a);
 	assert_non_null(bb);
 	assert_true(a->rows == 4 && a->cols == 20 && bb->rows == 16 && bb->cols == 4);
-	assert_int_equal(f->layout.segments[bb - f->layout.tensors].kind, WEIR_INIT_ZERO); /* the model begins as it was */
+	/* the initial model equals the base */
+	assert_int_equal(f->layout.segments[bb - f->layout.tensors].kind, WEIR_INIT_ZERO);
 	assert_null(layout_find(&f->layout, "model.norm.weight"));
 	fixture_close(f);
 	struct transformer_config config;
@@ -551,7 +557,7 @@ static void adapters_are_tables_of_their_own(void **state)
 	b->ops->destroy(b);
 }
 
-/* Reserved for more, then used for less, and beyond what its positions are. */
+/* Reserves for more, uses less, and refuses more than the positions. */
 static void lengths_are_what_there_are_positions_for(void **state)
 {
 	(void)state;

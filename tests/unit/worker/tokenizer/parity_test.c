@@ -1,5 +1,6 @@
-/* Ids and decoded texts equal those of Hugging Face's library, for the tokenizers and strings that tests/parity/make_tokenizers.py has made. The folder is
- * tests/golden/tokenizers, or argv[1]: tests/claims/llm 7 makes a larger one. */
+/* Ids and decoded texts equal those of Hugging Face's library, for the tokenizers and strings of
+ * tests/parity/make_tokenizers.py. The folder is tests/golden/tokenizers, or argv[1]:
+ * tests/claims/llm 7 makes a larger one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static struct json *parse(const char *text, size_t bytes)
 	return j;
 }
 
-/* What the decoder makes of the ids: each ill-formed piece replaced, as Hugging Face's library does. */
+/* The decoder's text of the ids. It replaces each ill-formed piece, as Hugging Face's library
+ * does. */
 static struct buffer decode(struct decoder *d, const struct token_list *ids)
 {
 	struct buffer raw = {0}, out = {0};
@@ -61,7 +63,7 @@ static void compare(struct subject *s, size_t line, const char *text, size_t byt
 	struct token_list ids = {0};
 	weir_error err = {0};
 	if (json_is_absent(wanted))
-		return; /* characters on whose normal forms versions of Unicode differ */
+		return; /* characters whose normal forms depend on the Unicode version */
 	CHECK_OK(encoder_run(s->encoder, text, bytes, &(struct encoding){.affixes = true}, &ids, &err), err);
 	size_t same = 0;
 	for (uint64_t id; same < ids.count && json_value_count(json_element(wanted, same), &id) && id == ids.ids[same];)

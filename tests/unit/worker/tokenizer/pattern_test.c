@@ -1,4 +1,5 @@
-/* Patterns: what is translated matches what Oniguruma's would, what is understood differently is refused by name. */
+/* Patterns: translated ones match as in Oniguruma; a pattern with another meaning is refused by
+ * name. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,7 +73,8 @@ static bool matches(const struct pattern *p, uint32_t c)
 	return found;
 }
 
-/* Characters that engines of different ages know, or white space that only some take for it. */
+/* Characters that only newer engines know, and characters that only some engines treat as white
+ * space. */
 static void sets_are_those_of_unicode_16(void **state)
 {
 	(void)state;
@@ -147,7 +149,7 @@ static void what_engines_understand_differently_is_refused(void **state)
 	}
 }
 
-/* A stretch of 2 MiB is matched, one that takes for ever is given up. */
+/* A stretch of 2 MiB matches; an endless match is given up. */
 static void long_texts_are_matched_and_endless_ones_given_up(void **state)
 {
 	(void)state;
@@ -162,7 +164,8 @@ static void long_texts_are_matched_and_endless_ones_given_up(void **state)
 	CHECK_OK(pattern_find(p, scratch, text, BYTES, 0, &found, &begin, &end, &err), err);
 	assert_true(found && begin == 0 && end == BYTES - 2);
 	memset(text, 'a', BYTES);
-	CHECK_OK(pattern_find(p, scratch, text, DEEP, 0, &found, &begin, &end, &err), err); /* more than the JIT's stack holds */
+	/* more than the JIT's stack */
+	CHECK_OK(pattern_find(p, scratch, text, DEEP, 0, &found, &begin, &end, &err), err);
 	assert_true(found && begin == 0 && end == DEEP);
 	assert_int_equal(pattern_find(p, scratch, text, BYTES, 0, &found, &begin, &end, &err), WEIR_E_LIMIT);
 	pattern_free(p);

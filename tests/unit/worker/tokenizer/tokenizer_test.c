@@ -1,4 +1,4 @@
-/* Tokenizers by hand: what ids and texts come out, where marks fall, what a folder says, and what is refused how. */
+/* Handmade tokenizers: ids and texts, places of marks, a folder's files, and refusals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/tokenizer/utf8.h"
 
-/* A model of characters and of bytes, with parts to fill in. */
+/* A model of characters and bytes, with parts to fill in. */
 #define MODEL                                                                                                                   \
 	"\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"fuse_unk\":true,\"vocab\":{\"<unk>\":0,\"<s>" \
 	"\":1,\"</s>\":2,"                                                                                                          \
@@ -49,7 +49,7 @@ static void expect_ids(const struct tokenizer *t, const char *text, bool affixes
 	char out[512] = "";
 	weir_error err = {0};
 	CHECK_OK(encoder_create(&e, t, &err), err);
-	for (int again = 0; again < 2; again++) { /* words are remembered */
+	for (int again = 0; again < 2; again++) { /* the second time, words come from a cache */
 		ids.count = 0;
 		CHECK_OK(encoder_run(e, text, strlen(text), &(struct encoding){.affixes = affixes}, &ids, &err), err);
 		out[0] = 0;
@@ -68,15 +68,17 @@ static void ids_are_those_of_the_merges(void **state)
 	expect_ids(t, "ab", true, "1 10");
 	expect_ids(t, "ab", false, "10");
 	expect_ids(t, "abc a", false, "10 11 9");
-	expect_ids(t, "\xc3\xa9", false, "5 3 4");      /* its bytes have tokens */
-	expect_ids(t, "zz\xe6\x97\xa5", false, "5 0");  /* unknown ones are one */
-	expect_ids(t, "a<x>  \n b", false, "9 16 5 7"); /* the token takes the white space behind it */
+	expect_ids(t, "\xc3\xa9", false, "5 3 4"); /* its bytes have tokens */
+	/* consecutive unknown characters become one token */
+	expect_ids(t, "zz\xe6\x97\xa5", false, "5 0");
+	/* the token includes the white space behind it */
+	expect_ids(t, "a<x>  \n b", false, "9 16 5 7");
 	expect_ids(t, "</s><s", false, "2 5 13 0");
 	expect_ids(t, "", true, "1");
 	assert_int_equal(tokenizer_get_info(t)->vocabulary, 17);
 	assert_int_equal(tokenizer_get_info(t)->bos, 1);
 	assert_int_equal(tokenizer_get_info(t)->eos, 2);
-	assert_int_equal(tokenizer_id(t, "<x>", 3), 16); /* whatever the file says: the next one */
+	assert_int_equal(tokenizer_id(t, "<x>", 3), 16); /* the next id, whatever the file says */
 	assert_int_equal(tokenizer_id(t, "ab", 2), 8);
 	assert_int_equal(tokenizer_id(t, "zz", 2), TOKEN_NONE);
 	tokenizer_close(t);
@@ -144,7 +146,7 @@ static void bytes_are_tokens_without_a_file(void **state)
 	tokenizer_close(t);
 }
 
-/* A mark where tokens reach across, beside an added token, inside of one, at both ends. */
+/* Marks where a token crosses them, beside an added token, inside one, and at both ends. */
 static void marks_fall_before_the_first_token_that_is_not_of_what_stands_before(void **state)
 {
 	(void)state;
@@ -202,7 +204,8 @@ static void texts_that_cannot_be_encoded_are_refused(void **state)
 	expect_failure(t, many, 8 << 20, WEIR_E_LIMIT, "more than 268435456 bytes");
 	free(many);
 	tokenizer_close(t);
-	t = parsed("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}"); /* a text is one word */
+	/* without a pre-tokenizer, a text is one word */
+	t = parsed("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}");
 	many = malloc(BPE_WORD_BYTES_MAX + 1);
 	memset(many, 'a', BPE_WORD_BYTES_MAX + 1);
 	expect_failure(t, many, BPE_WORD_BYTES_MAX + 1, WEIR_E_LIMIT,
@@ -211,7 +214,7 @@ static void texts_that_cannot_be_encoded_are_refused(void **state)
 	tokenizer_close(t);
 }
 
-/* Each with what the error is to say. */
+/* Each with its error. */
 static void files_that_are_wrong_or_not_supported_are_refused_by_name(void **state)
 {
 	(void)state;
@@ -328,7 +331,7 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	write_text(folder, "tokenizer.json", "{" ADDED "," LLAMA MODEL "}");
 	err = (weir_error){0};
 	CHECK_OK(tokenizer_open(&t, folder, &err), err);
-	assert_string_equal(err.text, ""); /* what need not be there is not spoken of */
+	assert_string_equal(err.text, ""); /* missing optional files are no error */
 	assert_true(tokenizer_get_info(t)->eos == 2 && tokenizer_get_info(t)->chat_template == NULL);
 	tokenizer_close(t);
 	write_text(folder, "tokenizer_config.json",
@@ -337,7 +340,7 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	           "\"template\":\"{{ a }}\"}]}");
 	CHECK_OK(tokenizer_open(&t, folder, &err), err);
 	const struct tokenizer_info *info = tokenizer_get_info(t);
-	assert_int_equal(info->bos, 17); /* it is added */
+	assert_int_equal(info->bos, 17); /* bos is an added token */
 	assert_string_equal(info->bos_text, "nowhere");
 	assert_int_equal(info->eos, 16);
 	assert_string_equal(info->eos_text, "<x>");
@@ -356,7 +359,7 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	rmdir(folder);
 }
 
-/* Keys of tokenizer_config.json by which transformers makes other ids are refused by name. */
+/* Keys of tokenizer_config.json that change ids in transformers are refused by name. */
 static void a_config_that_makes_other_ids_is_refused(void **state)
 {
 	(void)state;
@@ -365,14 +368,15 @@ static void a_config_that_makes_other_ids_is_refused(void **state)
 	                  bytes[] = "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},",
 	                  prepend[] = "\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"},";
 	static const struct {
-		const char *part, *config, *says; /* NULL: taken */
+		const char *part, *config, *says; /* says: NULL if accepted */
 	} cases[] = {
 	    {no_space, "{\"split_special_tokens\":true}", "tokenizer_config.json beside it: split_special_tokens is true"},
 	    {no_space, "{\"split_special_tokens\":false}", NULL},
 	    {bytes, CLASS("GPT2Tokenizer", ",\"add_prefix_space\":true"),
 	     "add_prefix_space is true, and tokenizer.json puts no space"},
 	    {bytes, CLASS("GPT2TokenizerFast", ",\"add_prefix_space\":false"), NULL},
-	    {bytes, CLASS("PreTrainedTokenizerFast", ",\"add_prefix_space\":true"), NULL}, /* it changes nothing there */
+	    /* has no effect there */
+	    {bytes, CLASS("PreTrainedTokenizerFast", ",\"add_prefix_space\":true"), NULL},
 	    {bytes, CLASS("LlamaTokenizer", ",\"add_prefix_space\":true"), NULL},
 	    {metaspace, CLASS("LlamaTokenizer", ",\"add_prefix_space\":false"),
 	     "add_prefix_space is false, and tokenizer.json puts a space"},
@@ -403,7 +407,7 @@ static void a_config_that_makes_other_ids_is_refused(void **state)
 	rmdir(folder);
 }
 
-/* White space that one token has taken is no other token's that takes white space, too. */
+/* White space that one token includes is not available to another. */
 static void white_space_is_taken_once(void **state)
 {
 	(void)state;
@@ -412,14 +416,14 @@ static void white_space_is_taken_once(void **state)
 	    "{\"id\":4,\"content\":\"<x>\",\"rstrip\":true}],\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
 	    "\" \":2}}}";
 	struct tokenizer *t = parsed(json);
-	expect_ids(t, "a      b", false, "0 3 1"); /* tokenizers 0.23 makes these of them */
+	expect_ids(t, "a      b", false, "0 3 1"); /* as tokenizers 0.23 */
 	expect_ids(t, "a  b", false, "0 3 1");
 	expect_ids(t, "a<x>    b", false, "0 4 1");
 	expect_ids(t, "a<x> b  ", false, "0 4 1 3");
 	tokenizer_close(t);
 }
 
-/* Likewise: what tokenizer_config.json says of a token counts, and not tokenizer.json. */
+/* As transformers: a token's flags in tokenizer_config.json override those of tokenizer.json. */
 static void a_folder_s_config_changes_tokens_as_transformers_does(void **state)
 {
 	(void)state;
@@ -434,7 +438,8 @@ static void a_folder_s_config_changes_tokens_as_transformers_does(void **state)
 	    {",\"lstrip\":true", CONFIG(""), "a <x> b", "0 2 6 2 1"},
 	    {"", CONFIG(",\"single_word\":true"), "a<x>b", "0 3 4 5 1"},
 	    {",\"rstrip\":true", CONFIG(",\"rstrip\":false"), "a <x> b", "0 2 6 2 1"},
-	    {"", "{\"eos_token\":{\"content\":\"<x>\",\"lstrip\":true}}", "a <x> b", "0 2 6 2 1"}, /* a role changes nothing */
+	    /* a role changes nothing */
+	    {"", "{\"eos_token\":{\"content\":\"<x>\",\"lstrip\":true}}", "a <x> b", "0 2 6 2 1"},
 	};
 	uint8_t plain[16];
 	char folder[] = "/tmp/weir-tokenizer-XXXXXX";
@@ -454,7 +459,7 @@ static void a_folder_s_config_changes_tokens_as_transformers_does(void **state)
 		expect_ids(t, cases[i].text, false, cases[i].ids);
 		if (i == 0)
 			memcpy(plain, tokenizer_get_info(t)->fingerprint, 16);
-		if (i == 1) /* what says the same changes nothing */
+		if (i == 1) /* equal flags change nothing */
 			assert_memory_equal(plain, tokenizer_get_info(t)->fingerprint, 16);
 		if (i == 2)
 			assert_memory_not_equal(plain, tokenizer_get_info(t)->fingerprint, 16);
@@ -479,7 +484,7 @@ static void no_dropout_is_none_however_it_is_written(void **state)
 	}
 }
 
-/* What tokenizers 0.23.3 gives the same files: the ids that they say count for nothing. */
+/* As tokenizers 0.23.3: it ignores the ids in the file. */
 static void added_tokens_have_the_ids_that_tokenizers_gives_them(void **state)
 {
 	(void)state;
@@ -489,11 +494,14 @@ static void added_tokens_have_the_ids_that_tokenizers_gives_them(void **state)
 	static const struct {
 		const char *json, *ids;
 	} cases[] = {
-	    {"{" ADD(2, 3) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           {"{" ADD(5, 7) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},
-	    {"{" ADD(3, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           /* in the file's order */
-	    {"{" ADD(1, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           /* another token's */
-	    {"{" ADD(5, 3) "{\"a\":0,\"b\":1,\"<x>\":2}}}", "0 2 1 3"}, /* the vocabulary has it */
-	    {"{" ADD(5, 6) "{\"a\":0,\"b\":4}}}", "0 2 4 3"},           /* behind as many as there are */
+	    {"{" ADD(2, 3) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},
+	    {"{" ADD(5, 7) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},
+	    {"{" ADD(3, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"}, /* order of the file */
+	    {"{" ADD(1, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"}, /* the id of another token */
+	    /* the text is in the vocabulary */
+	    {"{" ADD(5, 3) "{\"a\":0,\"b\":1,\"<x>\":2}}}", "0 2 1 3"},
+	    /* next after the number of tokens */
+	    {"{" ADD(5, 6) "{\"a\":0,\"b\":4}}}", "0 2 4 3"},
 	    {"{" ADD(9, 3) "{\"a\":0,\"b\":4,\"<x>\":9}}}", "0 9 4 3"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -508,7 +516,7 @@ static void added_tokens_have_the_ids_that_tokenizers_gives_them(void **state)
 #undef ADD
 }
 
-/* What AutoTokenizer of transformers 5.24 (class PreTrainedTokenizerFast) makes of the same
+/* As AutoTokenizer of transformers 5.24 (class PreTrainedTokenizerFast) does for the same
  * folders. */
 static void a_folder_s_other_files_add_tokens_as_transformers_does(void **state)
 {
@@ -518,7 +526,7 @@ static void a_folder_s_other_files_add_tokens_as_transformers_does(void **state)
 		const char *config, *map, *added, *ids;
 		uint32_t vocabulary, bos, eos;
 	} cases[] = {
-	    {"{}", NULL, NULL, "0 2 1 3 4 5", 6, TOKEN_NONE, TOKEN_NONE}, /* <y> in three pieces */
+	    {"{}", NULL, NULL, "0 2 1 3 4 5", 6, TOKEN_NONE, TOKEN_NONE}, /* <y> becomes three tokens */
 	    {"{\"eos_token\":\"<y>\"}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, 6},
 	    {"{\"eos_token\":{\"content\":\"<y>\",\"__type\":\"AddedToken\"},\"bos_token\":\"<x>\"}", NULL, NULL, "0 2 1 6", 7, 2, 6},
 	    {"{" Y("6") "}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
@@ -571,7 +579,7 @@ static void fingerprints_tell_files_apart(void **state)
 	tokenizer_close(c);
 }
 
-/* Merges of equal results and stale entries: as the heap of the original has them, here by hand. */
+/* Merges with equal results and stale heap entries: the expected ids are computed by hand. */
 static void least_rank_first_and_leftmost_of_equals(void **state)
 {
 	(void)state;

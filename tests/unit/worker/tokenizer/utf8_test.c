@@ -1,4 +1,4 @@
-/* UTF-8: what is valid, how much of what is not one replacement stands for, and every character there and back. */
+/* UTF-8: validity, the extent of each replacement, and a round trip of every character. */
 #include <stdio.h>
 
 #include "tests/cmocka_check.h"
@@ -19,7 +19,7 @@ static void every_character_comes_back(void **state)
 	}
 }
 
-/* Table 3-8 of the Unicode standard, and what its rules say of the rest. */
+/* Table 3-8 of the Unicode standard, and further cases by its rules. */
 static void ill_formed_text_is_told_by_its_parts(void **state)
 {
 	(void)state;

@@ -3,7 +3,8 @@
 #include "tests/cmocka_check.h"
 #include "worker/train/loop/anomaly.h"
 
-/* So many batches of one loss, with a little noise, and of one norm. What was told meanwhile, how often. */
+/* Reports this many batches of one loss, with a little noise, and one norm. Returns the number of
+ * anomalies. */
 static unsigned go(struct anomalies *a, unsigned batches, double loss, double norm)
 {
 	unsigned told = 0;
@@ -19,7 +20,7 @@ static void a_run_that_learns_is_fine(void **state)
 	assert_int_equal(go(&a, 500, 0.7, 1), 0);
 	assert_int_equal(go(&a, 500, 0.3, 0.1), 0);
 	assert_int_equal(go(&a, 500, 0.02, 0.01), 0);
-	assert_int_equal(go(&a, 500, 0.05, 0.02), 0); /* twice, of next to nothing */
+	assert_int_equal(go(&a, 500, 0.05, 0.02), 0); /* a doubled loss, but tiny */
 }
 
 static void a_loss_that_diverges_is_told_once_and_again_when_it_was_over(void **state)
@@ -42,7 +43,7 @@ static void gradients_that_explode_are_told(void **state)
 	assert_int_equal(go(&a, 10, 0.5, 40), 0);
 	assert_non_null(anomalies_note_batch(&a, 0.5, 2000));
 	CHECK_CONTAINS(a.text, "gradients explode: a norm of 2e+03");
-	assert_null(anomalies_note_batch(&a, 0.5, 1e30)); /* it has been told */
+	assert_null(anomalies_note_batch(&a, 0.5, 1e30)); /* already reported */
 	assert_null(anomalies_note_batch(&a, 0.5, 2));
 	assert_non_null(anomalies_note_batch(&a, 0.5, 2000));
 }

@@ -1,4 +1,5 @@
-/* Batches on a device, two of them at once: each has the bits that it has alone, and nothing waits while they are issued. On the emulated device. */
+/* Batches on a device, two in flight: each has the same bits as alone, and issuing never waits.
+ * Runs on the emulated device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +11,11 @@
 
 enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, SEQUENCE = 4, ORDERS = 4, PARTS_MAX = 16 };
 
-/* A batch as a trainer has it, in the memory of a backend's host_alloc, and what has come of it. */
+/* A trainer's batch in memory of a backend's host_alloc, and its results. */
 struct example {
 	struct model_input in;
 	struct model_output out;
-	void *parts[PARTS_MAX]; /* of host_alloc */
+	void *parts[PARTS_MAX]; /* from host_alloc */
 	size_t parts_count;
 	double norm;
 	float *gradients[MODEL_TABLES];
@@ -134,7 +135,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	CHECK_OK(batch_pipeline_create(&f->staging, f->b, f->model, &f->shape, &err), err);
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
-		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last one is smaller */
+		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last batch is smaller */
 		if (transformer || kind == MODEL_NGRAM)
 			make_text(f, e, &rng);
 		else
@@ -167,7 +168,8 @@ static void launch(struct fixture *f, unsigned i)
 	CHECK_OK(batch_pipeline_launch(f->staging, &f->batches[i].in, NULL, &step, &f->batches[i].out, &err), err);
 }
 
-/* Its loss, and its gradients on their way as to whoever pushes them: that may still go on when a later batch is launched. */
+/* Collects the loss and starts the gradients' copies, which may still run when a later batch is
+ * launched. */
 static void collect(struct fixture *f, unsigned i)
 {
 	weir_error err = {0};
@@ -208,7 +210,7 @@ static void check_same(const struct fixture *f, const struct fixture *alone, uns
 			fail_msg("batch %u: the gradient of table %d is not what it is alone", i, (int)t);
 }
 
-/* Launched while the one before computes. */
+/* Launches each batch while the previous one computes. */
 static void run_two_at_once(struct fixture *f, const struct fixture *alone)
 {
 	for (unsigned i = 0; i <= BATCHES + 1; i++) {
@@ -247,7 +249,8 @@ static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 			const uint64_t first = replays_of(&f);
 			assert_true(first > 0);
 			run_two_at_once(&f, &alone);
-			assert_int_equal(replays_of(&f) - first, BATCHES); /* everything has its room, and each shape was met */
+			/* all memory is reserved and each shape was recorded */
+			assert_int_equal(replays_of(&f) - first, BATCHES);
 			f.b->ops->choose_stream(f.b, STREAM_COMPUTE);
 			fixture_close(&f);
 		}
@@ -266,7 +269,7 @@ static void nothing_waits_while_a_batch_is_issued(void **state)
 		for (unsigned n = 0; n < 2 * BATCHES; n++) {
 			const size_t before = cuda_host_waits();
 			launch(&f, n % BATCHES);
-			if (n >= BATCHES) /* everything has its room */
+			if (n >= BATCHES) /* all memory is reserved */
 				assert_int_equal(cuda_host_waits() - before, 0);
 			if (n > 0)
 				collect(&f, (n - 1) % BATCHES);
@@ -307,7 +310,7 @@ static void what_does_not_fit_is_refused_and_says_what_to_do(void **state)
 	    WEIR_E_MEMORY);
 	assert_non_null(strstr(err.text, "make data.batch smaller"));
 	cuda_host.fail_call = NULL;
-	launch(&f, 1); /* it is there now */
+	launch(&f, 1); /* the memory is free now */
 	collect(&f, 0);
 	collect(&f, 1);
 	fixture_close(&f);

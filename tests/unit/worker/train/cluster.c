@@ -14,7 +14,7 @@
 
 enum { FIELDS = 4, IDS = 60, PARTITIONS = 4, LETTERS = 16 };
 
-/* libsvm lines; an id of field f is f * IDS + n, and its weight is a pure function of it. */
+/* libsvm lines. An id of field f is f * IDS + n; its weight is a pure function of it. */
 static void write_data(const char *path, uint32_t rows)
 {
 	FILE *f = fopen(path, "w");
@@ -36,7 +36,8 @@ static void write_data(const char *path, uint32_t rows)
 	fclose(f);
 }
 
-/* Letters, each of them the one that the two before it say in seven of eight cases, else any. */
+/* Letters. In seven of eight cases the two previous ones determine a letter; otherwise it is
+ * random. */
 static void write_text(const char *path, uint32_t bytes)
 {
 	FILE *f = fopen(path, "w");
@@ -99,7 +100,7 @@ static void start_servers(struct cluster *c)
 	snprintf(c->ledger, sizeof c->ledger, "%s", addresses[0]);
 }
 
-/* The data are in folder/data, and `format` says how to read them. */
+/* Writes the data to folder/data and starts the job; `format` is its data format. */
 static void start(struct cluster *c, uint32_t size, void (*write)(const char *path, uint32_t size), const char *format,
                   const char *settings)
 {

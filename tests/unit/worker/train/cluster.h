@@ -1,4 +1,5 @@
-/* A whole cluster in one process: servers on unix sockets in a folder that goes away, a job, and a data file with a planted linear model. */
+/* A whole cluster in one process: servers on unix sockets in a temporary folder, a job, and data
+ * from a synthetic linear model. */
 #ifndef WEIR_TEST_CLUSTER_H
 #define WEIR_TEST_CLUSTER_H
 
@@ -20,9 +21,11 @@ struct cluster {
 	struct server *servers[CLUSTER_SERVERS];
 };
 
-/* Writes `rows` lines of data and starts the servers. `settings` is YAML for the job file's model, tables and train. Fails the test when something does. */
+/* Writes `rows` lines of data and starts the servers. `settings` is YAML for the job's model,
+ * tables and train sections. Fails the test on any error. */
 void cluster_start(struct cluster *c, uint32_t rows, const char *settings);
-/* The same with a text of which the two bytes before tell the next as a rule: its entropy is 0.7 nats a byte, that of its bytes alone 2.7. */
+/* The same with a text in which two bytes usually determine the next: its entropy is 0.7 nats a
+ * byte, and 2.7 from byte frequencies alone. */
 void cluster_start_text(struct cluster *c, uint32_t bytes, const char *settings);
 void cluster_stop(struct cluster *c);
 

@@ -1,4 +1,4 @@
-/* Which MIG instance a process lets itself be shown. */
+/* The choice of a process's visible MIG instance. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static void check_shown(const char *device, const char *before, uint32_t turn, c
 		assert_null(visible);
 	else
 		assert_string_equal(visible ? visible : "(none)", after);
-	device_show(job, 0); /* the next program's own turn */
+	device_show(job, 0); /* the next program's turn */
 	assert_string_equal(getenv(VISIBLE) ? getenv(VISIBLE) : "(none)", after ? after : "(none)");
 	job_free(job);
 }

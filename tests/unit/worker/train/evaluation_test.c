@@ -1,4 +1,4 @@
-/* What an evaluator remembers: through its file, when patience is counted over it, and when passes are forgotten. */
+/* An evaluator's memory: saved in its file; patience counts across it; rewinds remove passes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 static const struct job job = {.train = {.early_stop = {.metric = METRIC_LOGLOSS, .patience = 3}, .keep_best = true}};
 
-/* As the evaluator does it: the best pass is the one that improves. */
+/* As the evaluator does: an improving pass becomes the best. */
 static void add(struct evaluation *e, uint32_t pass, double logloss)
 {
 	weir_error err = {0};
@@ -101,7 +101,7 @@ static void test_a_pass_that_is_done_again_is_forgotten_with_all_after_it(void *
 	assert_int_equal(e.passes_count, 2);
 	assert_int_equal(e.passes[1].pass, 1);
 	assert_int_equal(e.leader, 1);
-	/* The best pass was a later one; of the weights of pass 1 there are none any more, so the next one that comes is kept. */
+	/* The best pass was later. The weights of pass 1 are gone, so the next pass is kept. */
 	assert_false(e.has_best || e.has_valid || e.has_test);
 	add(&e, 2, 0.34);
 	assert_true(e.has_best);
@@ -135,7 +135,7 @@ static void test_a_missing_file_is_no_passes_and_a_broken_one_is_named(void **st
 	unlink(path);
 }
 
-/* Passes whose scores are no numbers are passed by, first, last and between; the others are compared with each other. */
+/* A NaN pass is never the best, at any place. The other passes compare with each other. */
 static void test_what_is_no_number_is_never_the_best(void **state)
 {
 	(void)state;
@@ -148,11 +148,11 @@ static void test_what_is_no_number_is_never_the_best(void **state)
 	evaluation_free(&e);
 	add_all(&e, (double[]){NAN, NAN, NAN, NAN}, 4);
 	assert_false(e.has_best);
-	assert_true(evaluation_is_over(&e, &job)); /* patience is not for ever */
+	assert_true(evaluation_is_over(&e, &job)); /* patience ends all the same */
 	evaluation_free(&e);
 }
 
-/* One class only: there is no AUC, and the first pass would stay the best for ever. */
+/* With one class the AUC is undefined, and the first pass would stay the best. */
 static void test_the_logloss_chooses_where_the_auc_is_undefined(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Trainers and the evaluator together: quality on a synthetic model, the saved weights score as the live ones did, early stop, a stop by signal. */
+/* Trainers and the evaluator: quality on a synthetic model, saved weights that score as the live
+ * ones did, early stop, a stop by signal. */
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
@@ -75,7 +76,7 @@ static double number_of(json_t *root, const char *part, const char *key)
 	return json_number_value(json_object_get(json_object_get(root, part), key));
 }
 
-/* best.safetensors must score the test part exactly as evaluation.json says the servers did. */
+/* best.safetensors scores the test part exactly as evaluation.json says the servers did. */
 static void expect_snapshot_scores(const struct cluster *c, json_t *evaluation)
 {
 	char path[96];
@@ -94,7 +95,7 @@ static void expect_snapshot_scores(const struct cluster *c, json_t *evaluation)
 	dataset_close(test);
 }
 
-/* Six passes of two workers over `rows` rows; what the evaluator wrote. */
+/* Six passes of two workers over `rows` rows; returns the evaluator's output. */
 static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 {
 	char text[1024];
@@ -112,7 +113,8 @@ static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 	return evaluation;
 }
 
-/* The tensors of logistic regression, of the first layer alone, are all in the file too: they are of another model nevertheless. */
+/* All tensors of logistic regression, a single layer, are in the file too; but it is another
+ * model. */
 static void expect_refused(const struct cluster *c, const struct job *other, const char *says)
 {
 	char path[96];
@@ -143,7 +145,7 @@ static void test_two_workers_learn_and_the_best_is_saved(void **state)
 	(void)state;
 	struct cluster c;
 	json_t *evaluation = learn(&c, 6000, "decay: lazy");
-	/* The planted logit has a standard deviation of 2: its Bayes AUC is about 0.88. */
+	/* The ground truth's logit has a standard deviation of 2: its Bayes AUC is about 0.88. */
 	double auc = number_of(evaluation, "test", "auc");
 	if (!(auc > 0.80 && auc < 0.95))
 		fail_msg("test AUC %f", auc);
@@ -153,7 +155,8 @@ static void test_two_workers_learn_and_the_best_is_saved(void **state)
 	cluster_stop(&c);
 }
 
-/* So few rows that the test part has keys that were never pushed; with full decay they have moved, and the file tells how far. */
+/* Few rows: the test part has keys that were never pushed. Full decay moves them, and the file
+ * records by how much. */
 static void test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed(void **state)
 {
 	(void)state;
@@ -186,7 +189,7 @@ static void test_patience_stops_early(void **state)
 	cluster_stop(&c);
 }
 
-/* Passes in evaluation.json now. */
+/* The number of passes in evaluation.json. */
 static size_t passes_so_far(const struct cluster *c)
 {
 	char path[96];
@@ -202,7 +205,8 @@ static void wait_for_passes(const struct cluster *c, size_t passes)
 	AWAIT(passes_so_far(c) >= passes, "evaluation.json has %zu passes, %zu are waited for", passes_so_far(c), passes);
 }
 
-/* As one leaves it that is killed before the ledger hears of a pass: the next one evaluates that pass again. */
+/* An evaluator was killed before it told the ledger of a pass: the next one evaluates that pass
+ * again. */
 static void add_a_pass_not_told(const struct cluster *c)
 {
 	char path[96];
@@ -214,7 +218,7 @@ static void add_a_pass_not_told(const struct cluster *c)
 	json_decref(root);
 }
 
-/* 600 rows are learnt by heart: the best pass is an early one, which the second evaluator has not seen. */
+/* 600 rows are overfitted: the best pass is an early one, before the second evaluator's start. */
 static void test_an_evaluator_goes_on_from_the_one_before(void **state)
 {
 	(void)state;
@@ -270,7 +274,8 @@ static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 	cluster_stop(&c);
 }
 
-/* A rate that blows the weights up within a few batches: gradients stop being finite, and the job still ends in order. */
+/* The rate makes the weights diverge within a few batches: gradients become infinite or NaN, and
+ * the job still ends normally. */
 static void test_batches_that_are_not_finite_are_left_out(void **state)
 {
 	(void)state;

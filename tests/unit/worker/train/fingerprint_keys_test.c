@@ -1,6 +1,7 @@
-/* The schema's keys and their classes. Every key that determines results is refused by its name, with both values, where a job says
- * another; no other key is. `test_fingerprint_keys --table` prints each key with its class and the value it was tried with,
- * `--others JOB.yaml` another value for each key of one job, `--markdown` the list of docs/OPERATIONS.md. */
+/* The schema's keys and their classes. If a job's value of a result-determining key differs, the
+ * refusal has the key and both values; no other key is refused. `test_fingerprint_keys --table`
+ * prints each key with its class and tried value, `--others JOB.yaml` another value of each key of
+ * a job, `--markdown` the list of docs/OPERATIONS.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "tests/cmocka_check.h"
 #include "worker/train/job/job_fingerprint.h"
 
-/* Jobs in which a key may have several values. What stands in for files is told apart by their names: no test here reads data. */
+/* Jobs in which a key may have several values. File names stand in for files: no test here reads
+ * data. */
 static const char *const bases[] = {
     "job: clicks\ndata: {format: libsvm, train: x, fields: 4}\ncluster: {workers: 4}\n",
     "job: made\ndata: {split: {by: crc32}, generate: {rows: 1000}}\n",
@@ -37,12 +39,13 @@ static const char *const bases[] = {
 };
 enum { BASES = sizeof bases / sizeof *bases, VALUES = 24, VALUE_BYTES = 64 };
 
-/* Content stands for these, so that they need files: tests/cases and tests/integration/fingerprint.sh refuse them. */
+/* Keys with a content hash instead, which need files: tests/cases and
+ * tests/integration/fingerprint.sh test them. */
 static const char *const by_content[] = {"data.train",         "data.valid",        "data.test",       "data.tokenizer",
                                          "model.from",         "model.lora.from",   "model.lora.rank", "model.lora.alpha",
                                          "model.lora.dropout", "model.lora.targets"};
 
-/* Keys of a table that has no use for them: every job has the default. */
+/* Keys that a table does not use: every job has the default. */
 static const char *const fixed[] = {
     "tables.embedding.push.density", "tables.embedding.push.values", "tables.embedding.push.momentum",
     "tables.embedding.push.warmup",  "tables.embedding.push.clip",   "tables.embedding.push.feedback",
@@ -67,7 +70,7 @@ static bool is_fixed(const char *path)
 	return is_in(fixed, sizeof fixed / sizeof *fixed, path);
 }
 
-/* A key of one table that must be the other's, too, is set in both. */
+/* Sets the key; one that both tables must share is set in both. */
 static struct job *parse(const char *text, const char *set)
 {
 	static const char embedding[] = "tables.embedding.";
@@ -82,7 +85,7 @@ static struct job *parse(const char *text, const char *set)
 	return job_parse(text, "base", sets, 2, &job, NULL) == WEIR_OK ? job : NULL;
 }
 
-/* Values that the key's type and bounds allow. Returns how many. */
+/* Values within the key's type and bounds. Returns their count. */
 static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 {
 	static const uint64_t numbers[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 24, 100, 1000, 100000000};
@@ -122,7 +125,7 @@ static weir_status compare(const struct job *was, const struct job *is, weir_err
 	return status;
 }
 
-/* Whether the refusal names the key and both its values. */
+/* Returns true if the refusal has the key and both its values. */
 static bool names(const struct job *was, const struct job *is, const struct key *k, const char *text)
 {
 	char from[WEIR_FINGERPRINT_VALUE_BYTES], to[WEIR_FINGERPRINT_VALUE_BYTES], said[WEIR_ERROR_TEXT_BYTES];
@@ -137,7 +140,7 @@ struct tried {
 	char set[JOB_KEY_BYTES_MAX + VALUE_BYTES + 1];
 };
 
-/* Another value of the key in some base, and what comes of it; false: no base takes one. */
+/* Tries another value of the key in some base; false if no base accepts one. */
 static bool try_key_in(const char *const *jobs, uint32_t jobs_count, const struct key *k, struct tried *t, bool *refused)
 {
 	char values[VALUES][VALUE_BYTES];
@@ -206,7 +209,7 @@ static void every_key_that_determines_results_is_refused(void **state)
 	assert_true(refusals > 100);
 }
 
-/* Passes may grow, where no schedule's rates depend on their number. */
+/* Passes may grow unless a schedule depends on their number. */
 static void passes_may_grow(void **state)
 {
 	(void)state;
@@ -223,7 +226,7 @@ static void passes_may_grow(void **state)
 	job_free(is);
 }
 
-/* However a value is written, it is the same. */
+/* Different spellings of a value are equal. */
 static void values_are_canonical(void **state)
 {
 	(void)state;
@@ -269,7 +272,7 @@ static void print_table(void)
 	}
 }
 
-/* KEY=VALUE for each key that determines results and has another value in this job. */
+/* Prints KEY=VALUE, with another value, for each result-determining key of this job. */
 static int print_others(const char *path)
 {
 	uint32_t count;
@@ -289,7 +292,7 @@ static int print_others(const char *path)
 	return 0;
 }
 
-/* One line for each group; tables.* is one class. */
+/* A line per group; tables.* is one class. */
 static void write_lists(FILE *out)
 {
 	static const char *const order[] = {"data",

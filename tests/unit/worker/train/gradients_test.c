@@ -1,4 +1,5 @@
-/* How gradients leave a device: coded there, and the host gets what is sent and no more. On the emulated device. */
+/* How gradients leave a device: coded there, so that only the sent bytes are copied to the host.
+ * Runs on the emulated device. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static const char settings[] = "  batch: 32\n"
                                "  dense: {optimizer: {kind: sgd, lr: 1}, push: %s}\n"
                                "train: {passes: 1, threads: 1, keep_best: false}\n";
 
-/* What a trainer has, without its loop. */
+/* A trainer's parts without its loop. */
 struct fixture {
 	struct cluster cluster;
 	struct dataset *data;
@@ -110,7 +111,7 @@ static void train(struct fixture *f)
 	         err);
 }
 
-/* chunks (count): NULL, all. */
+/* chunks (count): NULL for all. */
 static void bring_back(struct fixture *f)
 {
 	weir_error err = {0};
@@ -140,7 +141,7 @@ static const weir_push_item *item_of(const struct fixture *f, enum model_table t
 	return NULL;
 }
 
-/* The gradient as the device has it: malloc'ed. */
+/* The device's gradient, malloc'ed. */
 static float *gradient(const struct fixture *f, enum model_table t)
 {
 	float *g = malloc(elements(f, t) * sizeof *g);
@@ -149,7 +150,8 @@ static float *gradient(const struct fixture *f, enum model_table t)
 	return g;
 }
 
-/* Top-k of the dense table and int8 rows: of a batch the host gets less than a tenth of the dense gradient, the loss and all that is read back beside it included. */
+/* Top-k of the dense table and int8 rows: the host receives less than a tenth of the dense
+ * gradient, including the loss and other results. */
 static void what_is_coded_there_does_not_come(void **state)
 {
 	(void)state;
@@ -178,7 +180,7 @@ static void what_is_coded_there_does_not_come(void **state)
 	teardown(&f);
 }
 
-/* --- What each table's item has */
+/* --- The items of tables */
 
 static void expect_values(const struct fixture *f, enum model_table t)
 {
@@ -243,7 +245,7 @@ static void every_codec_comes_as_it_must(void **state)
 	}
 }
 
-/* As a worker with a dense table of its own pushes: the others' places stay as they were. */
+/* As a worker that pushes parts of a dense table: only these chunks are copied. */
 static void of_some_chunks_these_alone_come(void **state)
 {
 	(void)state;
@@ -275,7 +277,7 @@ static void of_some_chunks_these_alone_come(void **state)
 	}
 }
 
-/* Coded, NaN might look like a number. */
+/* A coded NaN might decode to a number. */
 static void what_is_not_finite_is_refused(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
-/* llm_logits JOB.yaml WEIGHTS TOKENS OUT: the logits of a job's gpt2 or llama with these weights (all that --weights of `weir eval` takes), adapters beside what they are of. TOKENS is
- * a safetensors file with "tokens", U64 (sequences, length); OUT will be one with "logits", F32 (sequences, length, vocabulary). Line 6 of tests/claims/llm. */
+/* llm_logits JOB.yaml WEIGHTS TOKENS OUT: the logits of a job's gpt2 or llama with these weights
+ * (any --weights of `weir eval`), with adapters on their base. TOKENS is a safetensors file with
+ * "tokens", U64 (sequences, length). OUT gets "logits", F32 (sequences, length, vocabulary). Line
+ * 6 of tests/claims/llm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ struct run {
 	struct safetensors *file;
 	uint32_t sequences, length, vocabulary;
 	uint32_t *tokens; /* (sequences, length) */
-	float *weights;   /* (elements) of what is trained */
+	float *weights;   /* (elements), the trained parameters */
 	float *logits;    /* (sequences, length, vocabulary) */
 };
 

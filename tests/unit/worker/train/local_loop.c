@@ -11,15 +11,15 @@
 #include "worker/train/batch/minibatch.h"
 #include "worker/train/loop/trainer.h"
 
-enum { ROWS_MAX = 1 << 20 }; /* twice the keys of any test's data */
+enum { ROWS_MAX = 1 << 20 }; /* twice the number of keys in any test's data */
 
-/* A table: embedding rows by open addressing, or the chunks of a flat table. */
+/* A table: embedding rows with open addressing, or the chunks of a flat table. */
 struct local_table {
 	weir_table_spec spec;
 	uint32_t id;
 	struct optimizer *rule;
 	uint64_t steps;
-	/* keyed */
+	/* rows by key */
 	uint64_t *keys;
 	float **rows; /* (ROWS_MAX) value, slots; NULL: free */
 	struct row_state *states;

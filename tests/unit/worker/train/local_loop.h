@@ -1,5 +1,5 @@
-/* Training without servers: one process, one thread, rows in a plain array, the same model, data order and update rules. What a job with one
- * synchronous worker must equal bit for bit. */
+/* Training without servers: one process and thread, rows in a plain array; the same model, data
+ * order and update rules. A job with one synchronous worker must equal it bit for bit. */
 #ifndef WEIR_TEST_LOCAL_LOOP_H
 #define WEIR_TEST_LOCAL_LOOP_H
 
@@ -11,12 +11,12 @@ struct local_loop;
 
 weir_status local_loop_open(struct local_loop **out, const struct job *job, struct dataset *data, weir_error *err);
 void local_loop_close(struct local_loop *l);
-/* Trains one pass. table_ids: the ids that the job under comparison has given its tables (initial values depend on them). */
+/* Trains one pass. table_ids: the table ids of the compared job, which determine initial values. */
 weir_status local_loop_pass(struct local_loop *l, uint32_t pass, weir_error *err);
 void local_loop_set_table_id(struct local_loop *l, enum model_table t, uint32_t id);
 
 const struct model *local_loop_model(const struct local_loop *l);
-/* A row that training has touched, or NULL. (width) */
+/* A row (width) that training has changed, or NULL. */
 const float *local_loop_row(const struct local_loop *l, enum model_table t, uint64_t key);
 size_t local_loop_rows(const struct local_loop *l, enum model_table t);
 /* A flat table's values, (elements). */

@@ -1,5 +1,6 @@
-/* Rounds of local steps, on the CPU and on a device, against a plain loop: after every batch a worker's own values and the servers' are those of the definition. When each fragment is
- * pushed is written out by hand for every case. */
+/* Rounds of local steps, on the CPU and on a device, against a plain loop: after every batch the
+ * worker's and the servers' values follow the definition. Each case lists the pushes of its
+ * fragments. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "kernels/backend.h"
 #include "tests/cmocka_check.h"
 #include "tests/rounds.h"
-#include "tests/unit/worker/client/cluster.h" /* the one over memory */
+#include "tests/unit/worker/client/cluster.h" /* over memory, not train/cluster.h */
 #include "worker/train/loop/local_sgd.h"
 
 #if defined(WEIR_CUDA_HOST)
@@ -26,16 +27,17 @@ enum { ELEMENTS = 2 * WEIR_CHUNK + 19000, CHUNKS = 3, FRAGMENTS_MAX = 3, BATCHES
 #define OUTER_BETA2    0.95f
 #define OUTER_EPS      1e-8f
 #define OUTER_DECAY    0.01f
-#define MERGED_ERROR   1e-6f /* of a merge, which the definition writes in another form */
-#define ADAMW_ERROR    1e-5f /* of its correction, and of the steps after it */
+#define MERGED_ERROR   1e-6f /* of a merge; the definition computes it in another form */
+#define ADAMW_ERROR    1e-5f /* of its correction and later steps */
 
 struct scenario {
-	uint32_t steps, shortened, fragments, overlap; /* shortened: 0, or what the lease says instead of the table */
+	/* shortened: 0, or the steps of the lease instead of the table's */
+	uint32_t steps, shortened, fragments, overlap;
 	float merge;
 	weir_optimizer_kind inner, outer;
-	bool late;          /* acknowledgements are seen when they are needed */
+	bool late;          /* acknowledgements are polled only when needed */
 	bool device;        /* emulated */
-	const char *pushes; /* by batch of a unit: the fragments that it pushes, a bit each */
+	const char *pushes; /* by batch of a unit: a bit for each pushed fragment */
 };
 
 static uint32_t batches_of(const struct scenario *s)
@@ -50,11 +52,12 @@ static uint32_t mask_of(const struct scenario *s, uint32_t batch)
 /* --- The definition */
 
 struct delta_base {
-	float *own, *global, *server, *inner, *outer, *squares; /* (ELEMENTS); the last three: velocities, or moments */
+	/* (ELEMENTS); the last three are velocities or moments */
+	float *own, *global, *server, *inner, *outer, *squares;
 	uint32_t outer_steps[FRAGMENTS_MAX];
-	bool pushed[FRAGMENTS_MAX]; /* and not taken in yet */
+	bool pushed[FRAGMENTS_MAX]; /* and not merged yet */
 	uint32_t pushed_by[FRAGMENTS_MAX];
-	bool applied[BATCHES_MAX]; /* what an earlier attempt pushed counts, what is pushed again does not */
+	bool applied[BATCHES_MAX]; /* an earlier attempt's pushes count; repeated ones do not */
 };
 
 static float *numbers(void)
@@ -88,7 +91,7 @@ static uint64_t fragment_begin(uint32_t fragments, uint32_t f)
 	return at < ELEMENTS ? at : ELEMENTS;
 }
 
-/* What is pushed is taken in before the next fragment is, also where rounds are shortened. */
+/* A pushed fragment is merged before the next push, also in shortened rounds. */
 static uint32_t overlap_of(const struct scenario *s)
 {
 	const uint32_t apart = (s->shortened ? s->shortened : s->steps) / s->fragments;
@@ -110,7 +113,7 @@ static void reference_begin(struct delta_base *r, const struct scenario *s, uint
 	}
 }
 
-/* Of the t-th push. */
+/* The t-th push. */
 static void adamw_step(struct delta_base *r, uint32_t t, uint64_t i, double delta)
 {
 	const double m = OUTER_BETA1 * (double)r->outer[i] + (1 - (double)OUTER_BETA1) * delta;
@@ -155,7 +158,7 @@ static void reference_step(struct delta_base *r, const struct scenario *s, uint3
 	r->applied[batch] = true;
 }
 
-/* Towards a target of each element, with some noise of the batch. */
+/* Towards a target per element, with noise by batch. */
 static void gradient(const float *own, uint64_t seed, uint32_t batch, float *out)
 {
 	for (uint64_t i = 0; i < ELEMENTS; i++) {
@@ -181,9 +184,9 @@ struct worker {
 	struct backend *backend;
 	struct local_sgd *local;
 	uint32_t dense, rows;
-	uint64_t sequence; /* pushes that are acknowledged */
+	uint64_t sequence; /* acknowledged pushes */
 	float *grad, *own, *pulled;
-	float *grad_there; /* the backend's memory */
+	float *grad_there; /* backend memory */
 };
 
 static struct backend *open_backend(bool device)
@@ -201,7 +204,7 @@ static struct backend *open_backend(bool device)
 	return b;
 }
 
-/* The worker's own values. */
+/* The worker's values. */
 static const float *own_of(struct worker *w)
 {
 	w->backend->ops->to_host(w->backend, w->own, local_sgd_parameters(w->local), ELEMENTS * sizeof *w->own);
@@ -294,7 +297,7 @@ static void worker_begin(struct worker *w, const weir_unit *u, uint32_t batch)
 	CHECK_OK(local_sgd_begin(w->local, &b, &err), err);
 }
 
-/* The chunks of the fragments that the batch pushes, and no others. */
+/* Expects exactly the chunks of the batch's fragments. */
 static void expect_chunks(const struct worker *w, uint32_t batch, const uint64_t *chunks, size_t count)
 {
 	size_t expected = 0;
@@ -310,7 +313,7 @@ static void expect_chunks(const struct worker *w, uint32_t batch, const uint64_t
 	assert_int_equal(count, expected);
 }
 
-/* A step with w->grad; the push also adds 1 to the row of the batch. */
+/* A step with w->grad. The push also adds 1 to the batch's row. */
 static void worker_step(struct worker *w, const weir_unit *u, uint32_t batch)
 {
 	weir_error err = {0};
@@ -359,7 +362,7 @@ static void run_both(struct worker *w, struct delta_base *r, const weir_unit *u,
 	free(grad);
 }
 
-/* Every batch has added 1 to its row, once. */
+/* Every batch added 1 to its row, once. */
 static void expect_rows(struct worker *w, uint32_t units)
 {
 	weir_error err = {0};
@@ -521,7 +524,7 @@ static void a_device_without_room_is_told(void **state)
 }
 #endif
 
-/* --- A worker that is taken for dead in mid-round, and gets the unit again */
+/* --- A worker that is declared dead in mid-round and gets the unit again */
 
 static void taken_for_dead(const struct scenario *s, uint32_t at)
 {
@@ -588,7 +591,7 @@ static void a_worker_on_a_device_taken_for_dead(void **state)
 }
 #endif
 
-/* --- Two workers, whose rounds are synchronous steps */
+/* --- Two workers with synchronous rounds */
 
 enum { SYNC_UNITS = 12, ROUNDS_MAX = 64 };
 
@@ -596,8 +599,8 @@ struct member {
 	struct worker worker;
 	pthread_t thread;
 	uint32_t rounds;
-	uint64_t step[ROUNDS_MAX];   /* closed before the round */
-	uint64_t values[ROUNDS_MAX]; /* a hash of the bits that it began with */
+	uint64_t step[ROUNDS_MAX];   /* steps closed before the round */
+	uint64_t values[ROUNDS_MAX]; /* a hash of its initial bits */
 };
 
 static uint64_t closed_steps(const struct worker *w)
@@ -623,7 +626,8 @@ static uint64_t hash_of(const float *x)
 	return hash;
 }
 
-/* Until it is in the step, and while it is, no later one can close: the clock says which step's state was pulled. */
+/* No later step can close before or while the worker is in the step: the clock identifies the
+ * pulled state. */
 static void run_sync_unit(struct member *m, const weir_unit *u)
 {
 	struct worker *w = &m->worker;

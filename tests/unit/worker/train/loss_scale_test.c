@@ -1,4 +1,4 @@
-/* When the loss's scale is halved and doubled, and which batches are left out for it. */
+/* Halving and doubling of the loss scale, and the skipped batches. */
 #include "tests/cmocka_check.h"
 #include "worker/train/batch/loss_scale.h"
 
@@ -18,7 +18,7 @@ static void it_is_halved_where_a_gradient_is_not_finite(void **state)
 		assert_true(loss_scale_note(&s, s.value, false));
 	}
 	assert_true(s.value == 1);
-	assert_false(loss_scale_note(&s, s.value, false)); /* the batch itself is not finite */
+	assert_false(loss_scale_note(&s, s.value, false)); /* this batch itself is not finite */
 	assert_true(s.value == 1);
 	assert_false(loss_scale_note(&s, s.value, true));
 }
@@ -34,7 +34,7 @@ static void it_is_doubled_after_so_many_clean_batches(void **state)
 	assert_true(s.value == 131072);
 	for (unsigned i = 0; i + 1 < LOSS_SCALE_GROWS_WITH; i++)
 		assert_false(loss_scale_note(&s, s.value, true));
-	assert_true(loss_scale_note(&s, s.value, false)); /* they count anew */
+	assert_true(loss_scale_note(&s, s.value, false)); /* counts from zero again */
 	assert_true(s.value == 65536);
 	for (unsigned i = 0; i + 1 < LOSS_SCALE_GROWS_WITH; i++)
 		assert_false(loss_scale_note(&s, s.value, true));
@@ -52,7 +52,7 @@ static void it_stays_within_its_bounds(void **state)
 	assert_true(s.value == LOSS_SCALE_MOST);
 }
 
-/* Batches whose outcome was not known when the next one began. */
+/* Batches that began before the previous one's outcome was known. */
 static void batches_under_way_together_halve_it_once(void **state)
 {
 	(void)state;
@@ -63,7 +63,7 @@ static void batches_under_way_together_halve_it_once(void **state)
 	assert_true(s.value == used / 2);
 	assert_true(loss_scale_note(&s, s.value, false));
 	assert_true(s.value == used / 4);
-	assert_true(loss_scale_note(&s, used, false)); /* one that began long ago */
+	assert_true(loss_scale_note(&s, used, false)); /* a batch that began long ago */
 	assert_true(s.value == used / 4);
 }
 

@@ -1,4 +1,5 @@
-/* The cache of rows against a model that looks through lists: what is pulled, and what a batch's rows are, batch by batch, with batches looked up ahead of those that compute. */
+/* The row cache against a model that searches lists: pulled keys and rows, batch by batch, with
+ * look-ups ahead of the computing batches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ enum { DIM = 5, KEYS_MOST = 400, AHEAD_MOST = 4, NEVER = 0 };
 /* --- The definition */
 
 struct row {
-	uint64_t key, used, until, uses, version; /* used: NEVER: free. until: a batch; uses: that are left until it */
+	/* used: NEVER if free. until: a batch. uses: left until then */
+	uint64_t key, used, until, uses, version;
 };
 
 struct definition {
@@ -42,7 +44,7 @@ static struct row *set_of(const struct definition *d, uint64_t key)
 	return &d->rows[((hash_u64(key) >> 32) * d->sets >> 32) * ROW_CACHE_WAYS];
 }
 
-/* Whether a goes before b. */
+/* Returns true if a is evicted before b. */
 static bool goes_first(const struct row *a, const struct row *b)
 {
 	return a->used != b->used ? a->used < b->used : a->until != b->until ? a->until < b->until : a->uses < b->uses;
@@ -56,7 +58,7 @@ static struct row *find(const struct definition *d, uint64_t key)
 	return NULL;
 }
 
-/* versions (n): the batches that pulled the rows which `batch` has; itself where a row is none of the cache's. */
+/* versions (n): the batches that pulled the rows of `batch`; itself for an uncached row. */
 static void definition_look_up(struct definition *d, uint64_t batch, const uint64_t *keys, size_t n, uint64_t *versions)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -83,14 +85,14 @@ static void definition_look_up(struct definition *d, uint64_t batch, const uint6
 	}
 }
 
-/* --- What servers have: rows that every batch changes */
+/* --- The servers' rows, which every batch changes */
 
 static float server_value(uint64_t key, uint64_t batch, enum model_table t, size_t column)
 {
 	return (float)(prng_mix(key, batch, t * 64 + column) >> 44);
 }
 
-/* --- The cache and its batches under way */
+/* --- The cache and its batches in flight */
 
 struct under_way {
 	uint64_t number;
@@ -143,7 +145,7 @@ static struct under_way *under_way(struct bench *b, uint64_t i)
 	return &b->ring[i % (AHEAD_MOST + 1)];
 }
 
-/* Its keys are distinct. */
+/* The keys are distinct. */
 static void begin(struct bench *b, uint64_t number, const uint64_t *keys, size_t n)
 {
 	weir_error err = {0};
@@ -167,7 +169,7 @@ static void begin(struct bench *b, uint64_t number, const uint64_t *keys, size_t
 	b->not_kept += misses - u->found.kept;
 }
 
-/* Host memory to the backend's, and after it a word that nobody may read: NaN. */
+/* Copies host memory to the backend, followed by a NaN that no op may read. */
 static void *there(struct backend *b, const void *from, size_t bytes)
 {
 	unsigned char *to = b->ops->buffer_alloc(b, bytes + sizeof(float));
@@ -243,7 +245,7 @@ static void on_each_backend(on_backend fn, uint64_t seed)
 
 /* --- Tests */
 
-/* Up to n different keys, small ones more often. */
+/* Up to n distinct keys; small ones are more likely. */
 static size_t draw_keys(struct prng *r, uint64_t ids, size_t n, uint64_t *keys)
 {
 	size_t count = 0;
@@ -299,12 +301,12 @@ static void random_batches_have_the_rows_of_the_definition(void **state)
 		on_each_backend(try_random_batches, 71 + i);
 }
 
-/* Keys that batches have which are `gap` apart. */
+/* Keys of batches that are `gap` apart. */
 static void check_life(struct backend *backend, uint64_t seed, uint32_t max_age, uint32_t max_uses, uint32_t gap)
 {
-	enum { BATCHES = 60, KEYS = 30, SETS = 64 /* of which no one is full */ };
+	enum { BATCHES = 60, KEYS = 30, SETS = 64 /* no set is full */ };
 	bool pulls[KEYS][BATCHES] = {0};
-	uint32_t again_in[BATCHES] = {0}; /* keys that are pulled for the second time by this batch */
+	uint32_t again_in[BATCHES] = {0}; /* keys that this batch pulls for the second time */
 	uint64_t keys[KEYS];
 	struct bench b;
 	for (uint64_t k = 0; k < KEYS; k++)
@@ -328,11 +330,12 @@ static void check_life(struct backend *backend, uint64_t seed, uint32_t max_age,
 			again++;
 		assert_in_range(again, 1, serves + 1);
 		again_in[again]++;
-		for (uint32_t batch = again; batch < BATCHES; batch++) /* then it serves for so long, and no longer */
+		/* then the row serves this long, and no longer */
+		for (uint32_t batch = again; batch < BATCHES; batch++)
 			assert_int_equal(pulls[k][batch], (batch - again) % (serves + 1) == 0);
 	}
 	for (uint32_t batch = 1; batch <= serves + 1 && gap == 1 && serves <= 5; batch++)
-		assert_true(again_in[batch] > 0); /* they are spread */
+		assert_true(again_in[batch] > 0); /* the second pulls are spread */
 	bench_close(&b);
 }
 
@@ -357,7 +360,8 @@ static void a_row_serves_as_long_and_as_often_as_it_may(void **state)
 	cpu->ops->destroy(cpu);
 }
 
-/* One set: who goes is told by hand. Rows serve for so long that nothing is too old, and keys are such that new ones do, too. */
+/* One set, with evictions computed by hand. Rows serve long enough that none is too old; keys are
+ * chosen so that new rows serve too. */
 static void try_eviction(struct backend *backend, uint64_t seed)
 {
 	struct bench b;
@@ -367,17 +371,17 @@ static void try_eviction(struct backend *backend, uint64_t seed)
 	bench_open(&b, backend, "fm", 1, 65535, 65535);
 	begin(&b, 1, first, 8);
 	begin(&b, 2, used, 7);
-	assert_int_equal(under_way(&b, 1)->found.hits, 7); /* of rows that are still being pulled */
-	begin(&b, 3, one_more, 1);                         /* in the place of 2 */
+	assert_int_equal(under_way(&b, 1)->found.hits, 7); /* of rows whose pulls are in flight */
+	begin(&b, 3, one_more, 1);                         /* replaces 2 */
 	join(&b);
-	begin(&b, 4, all, 9); /* none of the others makes room for 2, though it comes first */
+	begin(&b, 4, all, 9); /* the batch's other keys leave no room for 2 */
 	assert_int_equal(under_way(&b, 3)->found.misses, 1);
 	assert_int_equal(under_way(&b, 3)->found.missing[0], 2);
 	assert_int_equal(under_way(&b, 3)->found.kept, 0);
 	join(&b);
 	join(&b);
 	join(&b);
-	begin(&b, 5, nine, 9); /* one more than there are places */
+	begin(&b, 5, nine, 9); /* one more than the set holds */
 	assert_int_equal(under_way(&b, 4)->found.misses, 9);
 	assert_int_equal(under_way(&b, 4)->found.kept, 8);
 	begin(&b, 6, nine, 9);
@@ -394,7 +398,7 @@ static void the_row_used_longest_ago_goes(void **state)
 	on_each_backend(try_eviction, 0);
 }
 
-/* Batches whose numbers are so far apart that 32 bits do not hold what is between them. */
+/* Batch numbers whose differences exceed 32 bits. */
 static void try_far_numbers(struct backend *backend, uint64_t seed)
 {
 	struct bench b;
@@ -455,7 +459,7 @@ static void more_than_there_is_is_refused(void **state)
 	               "no room for tables.embedding.pull.cache.memory, 80 MiB: make it smaller; cuda:0 (emulated device): out of "
 	               "memory: 80.0 MiB ");
 	CHECK_CONTAINS(err.text, "of a budget of 90.0 MiB");
-	CHECK_OK(create_with(device, (uint64_t)20 << 20, &err), err); /* what was refused is not held */
+	CHECK_OK(create_with(device, (uint64_t)20 << 20, &err), err); /* the refused memory is free */
 	device->ops->destroy(device);
 	assert_int_equal(cuda_host_allocated(), 0);
 	cuda_host_reset();

@@ -1,4 +1,5 @@
-/* Steps in fp16 on the emulated device: gradients that overflow halve the loss's scale until they do not, and those that would vanish are there; both are then the CPU's. */
+/* fp16 steps on the emulated device: gradients that overflow halve the loss scale until they fit,
+ * and small ones survive; both then equal the CPU's. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ struct trained {
 	struct model_output out;
 };
 
-/* Every example weighs `weight`; its gradients do, too. */
+/* Every example, and so its gradient, has this weight. */
 static void open(struct trained *t, struct backend *b, float weight)
 {
 	weir_error err = {0};
@@ -116,7 +117,7 @@ static double largest(const struct trained *t, enum model_table k)
 	return most;
 }
 
-/* To some roundings of 11 bits of the largest gradient of its table. */
+/* To a few roundings of 11 bits, relative to the table's largest gradient. */
 static void check_close_to(const struct trained *got, const struct trained *want)
 {
 	for (enum model_table k = 0; k < MODEL_STATISTICS; k++) {
@@ -147,7 +148,8 @@ static void gradients_that_overflow_halve_the_scale_until_they_do_not(void **sta
 	assert_true(left_out >= 3 && left_out <= 8);
 	assert_true(scale.value == ldexpf(LOSS_SCALE_FIRST, -(int)left_out));
 	step(&whole, 0);
-	assert_true(fabs(*half.out.loss_sum - *whole.out.loss_sum) <= 0.01 * *whole.out.loss_sum); /* which is not scaled */
+	/* the loss sum is not scaled */
+	assert_true(fabs(*half.out.loss_sum - *whole.out.loss_sum) <= 0.01 * *whole.out.loss_sum);
 	check_close_to(&half, &whole);
 	close_trained(&half);
 	close_trained(&whole);
@@ -170,7 +172,7 @@ static void gradients_that_would_vanish_are_there(void **state)
 	close_trained(&whole);
 }
 
-/* On the CPU and in fp32 the scale comes and goes without a trace. */
+/* On the CPU in fp32 the scale cancels exactly. */
 static void in_fp32_a_scale_changes_nothing(void **state)
 {
 	(void)state;

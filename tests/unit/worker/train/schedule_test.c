@@ -1,4 +1,4 @@
-/* A schedule without a total of its own lasts the whole training, in the steps of its table. */
+/* A schedule without a total lasts for the whole training, in steps of its table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static weir_status train(struct cluster *c, weir_error *err)
 	return trainer_run(&(struct trainer_options){.job = c->job, .ledger = c->ledger, .name = "worker-0", .stop = &stop}, err);
 }
 
-/* Trains, and gives the schedules that the servers were told. */
+/* Trains; returns the schedules that the servers got. */
 static void run(const char *kind, const char *mode, uint32_t workers, weir_schedule *embedding, weir_schedule *dense)
 {
 	struct cluster c;

@@ -1,4 +1,5 @@
-/* Claim 3: one synchronous worker through real servers equals a plain loop in one process, bit for bit. */
+/* Claim 3: a synchronous worker with real servers equals a plain loop in one process, bit for
+ * bit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

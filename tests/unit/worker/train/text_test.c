@@ -1,4 +1,5 @@
-/* A model of text through real servers: it learns more than bytes' frequencies, its evaluations are what the saved weights give, and other files are refused. */
+/* A text model with real servers: it learns more than byte frequencies, its evaluations match the
+ * saved weights, and other files are refused. */
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
@@ -12,7 +13,8 @@
 #include "worker/train/score/evaluator.h"
 #include "worker/train/score/scorer.h"
 
-/* 100,000 bytes: 13 blocks of the split's 25 are not many for a tenth, so valid and test have a fifth each. */
+/* 100,000 bytes are 13 blocks of the split's 25, too few for a tenth, so valid and test have a
+ * fifth each. */
 static const char settings[] = "  context: 6\n"
                                "  split: {by: crc32, train: 6, valid: 2, test: 2}\n"
                                "  batch: 64\n"
@@ -60,7 +62,7 @@ static void train(struct cluster *c)
 	}
 }
 
-/* The least loss of what knows the frequencies of bytes and nothing else. */
+/* The least loss from byte frequencies alone. */
 static double entropy_of_bytes(const struct cluster *c)
 {
 	char path[96];
@@ -103,7 +105,7 @@ static weir_status add_scores(void *arg, const struct batch *batch, const float 
 	return WEIR_OK;
 }
 
-/* best.safetensors has what the servers had: the test part's loss, and its bytes' probabilities. */
+/* best.safetensors has the servers' values: the test part's loss and the bytes' probabilities. */
 static void expect_saved(const struct cluster *c, double loss)
 {
 	char path[96];
@@ -150,7 +152,7 @@ static void test_it_learns_what_follows(void **state)
 	if (evaluation == NULL)
 		fail_msg("%s: %s", path, why.text);
 	const double bytes_alone = entropy_of_bytes(&c), test = loss_of(evaluation, "test"), valid = loss_of(evaluation, "valid");
-	/* The text itself has 0.7 nats a byte. */
+	/* The text's entropy is 0.7 nats a byte. */
 	if (!(bytes_alone > 2.5 && test < 1.2 && test > 0.6 && fabs(valid - test) < 0.2))
 		fail_msg("test loss %f, validation loss %f; of the bytes alone %f", test, valid, bytes_alone);
 	assert_int_equal(json_array_size(json_object_get(evaluation, "passes")), 3);
