@@ -38,10 +38,10 @@ def look(words, text):
 
 
 def of_code(words, text, names):
-    """(line, what) in a C file."""
+    """(line, what) in a C file: in its comments and, with `names`, its names and messages."""
     line = 1
     for token in TOKEN.findall(text):
-        if token[0] in '"/\'' and len(token) > 1:
+        if len(token) > 1 and token[0] in ('"/\'' if names else "/"):
             for i, piece in enumerate(token.split("\n")):
                 for what in look(words["prose"], piece):
                     yield line + i, what

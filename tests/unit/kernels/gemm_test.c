@@ -26,7 +26,7 @@ enum { SEED = 31, SHAPES = sizeof shapes / sizeof *shapes, TRANSPOSITIONS = 4 };
 
 /* The float64 result (m, n) of a shape and transposition, and its error bound. The inputs depend on
  * the seed alone, so each instruction set, thread count and kernel shares the result. */
-static struct delta_base {
+static struct reference {
 	double *want, *bound;
 } references[SHAPES][TRANSPOSITIONS];
 
@@ -47,7 +47,7 @@ static void reference_gemm(const struct gemm_args *g, const float *before, doubl
 		}
 }
 
-static void check_gemm(struct backend *b, gemm_op *op, const struct gemm_args *g, float *C, struct delta_base *r)
+static void check_gemm(struct backend *b, gemm_op *op, const struct gemm_args *g, float *C, struct reference *r)
 {
 	float *again = copy_floats(C, g->m * g->ldc);
 	if (!r->want) {

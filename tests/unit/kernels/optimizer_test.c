@@ -37,7 +37,7 @@ static weir_optimizer spec_of(weir_optimizer_kind kind)
 
 /* --- The same rules in float64, from the papers, on whole rows. */
 
-struct delta_base {
+struct reference {
 	double value[WIDTH_MAX], a[WIDTH_MAX], b[WIDTH_MAX], accumulator;
 };
 
@@ -49,7 +49,7 @@ static double norm(const double *x, size_t n)
 	return sqrt(sum);
 }
 
-static void reference_adam(struct delta_base *r, const weir_optimizer *o, const double *g, size_t n, unsigned t)
+static void reference_adam(struct reference *r, const weir_optimizer *o, const double *g, size_t n, unsigned t)
 {
 	double direction[WIDTH_MAX], trust = 1;
 	for (size_t i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ static void reference_adam(struct delta_base *r, const weir_optimizer *o, const 
 		r->value[i] -= o->lr * trust * direction[i];
 }
 
-static void reference_ftrl(struct delta_base *r, const weir_optimizer *o, const double *g, size_t n)
+static void reference_ftrl(struct reference *r, const weir_optimizer *o, const double *g, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		double sigma = (sqrt(r->b[i] + g[i] * g[i]) - sqrt(r->b[i])) / o->lr;
@@ -75,7 +75,7 @@ static void reference_ftrl(struct delta_base *r, const weir_optimizer *o, const 
 	}
 }
 
-static void reference_row_adagrad(struct delta_base *r, const weir_optimizer *o, const double *g, size_t n)
+static void reference_row_adagrad(struct reference *r, const weir_optimizer *o, const double *g, size_t n)
 {
 	double squares = norm(g, n) * norm(g, n);
 	r->accumulator += squares / (double)n;
@@ -83,7 +83,7 @@ static void reference_row_adagrad(struct delta_base *r, const weir_optimizer *o,
 		r->value[i] -= o->lr * g[i] / (sqrt(r->accumulator) + o->eps);
 }
 
-static void reference_element(struct delta_base *r, const weir_optimizer *o, double g, size_t i, unsigned t)
+static void reference_element(struct reference *r, const weir_optimizer *o, double g, size_t i, unsigned t)
 {
 	switch (o->kind) {
 	case WEIR_OPT_SGD:
@@ -121,7 +121,7 @@ static void reference_element(struct delta_base *r, const weir_optimizer *o, dou
 	}
 }
 
-static void reference_apply(struct delta_base *r, const weir_optimizer *o, const float *grad, double grad_scale, size_t n,
+static void reference_apply(struct reference *r, const weir_optimizer *o, const float *grad, double grad_scale, size_t n,
                             unsigned t)
 {
 	double g[WIDTH_MAX];
@@ -177,7 +177,7 @@ static void every_rule_follows_its_paper(void **state)
 			assert_non_null(o);
 			float *value = random_floats(&rng, n, -1, 1);
 			struct row row = row_create(&spec, value, n);
-			static struct delta_base r;
+			static struct reference r;
 			memset(&r, 0, sizeof r);
 			r.accumulator = spec.initial;
 			for (size_t i = 0; i < n; i++) {

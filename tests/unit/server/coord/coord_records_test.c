@@ -966,5 +966,5 @@ int main(void)
 	                                   cmocka_unit_test(of_two_processes_at_once_one_is_refused),
 	                                   cmocka_unit_test(a_later_start_takes_the_place),
 	                                   cmocka_unit_test(who_was_replaced_changes_nothing)};
-	return cmocka_run_group_tests_name("authority", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_records", tests, NULL, NULL);
 }

@@ -360,5 +360,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(what_does_not_fit_is_asked_for_again), cmocka_unit_test(what_is_expected_follows_what_is_held),
 	    cmocka_unit_test(damaged_answers_are_refused),          cmocka_unit_test(whatever_happens_both_hold_the_same),
 	};
-	return cmocka_run_group_tests_name("held", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("pulled_base", tests, NULL, NULL);
 }

@@ -25,16 +25,16 @@ static struct row_sparsifier *open_rows(uint32_t width, float share)
 }
 
 /* A section: ascending keys, some of them twice; values in another order. */
-struct section_plan {
+struct drawn_rows {
 	uint64_t keys[PIECE];
 	uint32_t order[PIECE];
 	float values[PIECE * WIDTH];
 	uint32_t count, distinct;
 };
 
-static void draw(struct section_plan *p, struct prng *random)
+static void draw(struct drawn_rows *p, struct prng *random)
 {
-	*p = (struct section_plan){.count = 0};
+	*p = (struct drawn_rows){.count = 0};
 	for (uint64_t key = 0; key < KEYS && p->count < PIECE - 1; key++) {
 		const uint64_t times = prng_below(random, 4) ? prng_below(random, 2) : 2;
 		p->distinct += times > 0;
@@ -60,7 +60,7 @@ static void what_is_kept_comes_later(void **state)
 {
 	(void)state;
 	static double owed[KEYS][WIDTH]; /* gradients so far, minus the sent ones */
-	static struct section_plan p;
+	static struct drawn_rows p;
 	struct row_sparsifier *k = open_rows(WIDTH, 0.25f);
 	struct prng random;
 	weir_error err = {0};
@@ -211,5 +211,5 @@ int main(void)
 	    cmocka_unit_test(equal_scores_keep_to_the_share),    cmocka_unit_test(a_row_at_least_is_sent),
 	    cmocka_unit_test(what_there_is_no_room_for_is_sent),
 	};
-	return cmocka_run_group_tests_name("kept_rows", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("row_sparsifier", tests, NULL, NULL);
 }

@@ -124,9 +124,9 @@ static void fixture_close(struct fixture *f)
 	free(f);
 }
 
-static void reference_open(struct delta_base *r, const struct fixture *f)
+static void reference_open(struct reference *r, const struct fixture *f)
 {
-	*r = (struct delta_base){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .in = &f->in};
+	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .in = &f->in};
 	r->params = model_layout(f->model, MODEL_DENSE);
 	r->stats = model_layout(f->model, MODEL_STATISTICS);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -136,7 +136,7 @@ static void reference_open(struct delta_base *r, const struct fixture *f)
 	}
 }
 
-static void reference_close(struct delta_base *r)
+static void reference_close(struct reference *r)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		free(r->parameters[t]);
@@ -148,7 +148,7 @@ static void expect_near(double got, double expected, double relative, const char
 		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
 }
 
-static void expect_logits(const struct delta_base *r, const float *logits, bool training)
+static void expect_logits(const struct reference *r, const float *logits, bool training)
 {
 	double expected[ROWS];
 	(void)reference_loss(r, training, expected);
@@ -156,7 +156,7 @@ static void expect_logits(const struct delta_base *r, const float *logits, bool 
 		expect_near((double)logits[i], expected[i], 2e-6, "logit", i);
 }
 
-static void expect_gradients(const struct fixture *f, struct delta_base *r)
+static void expect_gradients(const struct fixture *f, struct reference *r)
 {
 	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
 	double logits[ROWS], step = 1e-6;
@@ -180,7 +180,7 @@ static void train(struct fixture *f, uint64_t seed)
 static void check_model(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
 {
 	struct fixture *f = fixture_open(kind, batch_norm, dense_dim);
-	struct delta_base r;
+	struct reference r;
 	double logits[ROWS];
 	reference_open(&r, f);
 	expect_logits(&r, model_score(f->model, &f->in), false);

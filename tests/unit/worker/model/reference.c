@@ -10,7 +10,7 @@ enum { WIDTH_MAX = 256, ROWS_MAX = 16 };
 
 typedef double matrix[ROWS_MAX][WIDTH_MAX];
 
-static const double *dense_tensor(const struct delta_base *r, const char *format, unsigned layer)
+static const double *dense_tensor(const struct reference *r, const char *format, unsigned layer)
 {
 	char name[64];
 	snprintf(name, sizeof name, format, layer);
@@ -18,7 +18,7 @@ static const double *dense_tensor(const struct delta_base *r, const char *format
 	return t == NULL ? NULL : r->parameters[MODEL_DENSE] + t->offset;
 }
 
-static void batch_norm(const struct delta_base *r, unsigned layer, bool training, matrix z, uint32_t n)
+static void batch_norm(const struct reference *r, unsigned layer, bool training, matrix z, uint32_t n)
 {
 	uint32_t rows = r->in->rows;
 	char name[64];
@@ -41,8 +41,8 @@ static void batch_norm(const struct delta_base *r, unsigned layer, bool training
 	}
 }
 
-static uint32_t mlp(const struct delta_base *r, const char *name, const uint32_t *widths, uint32_t count, bool norm,
-                    bool training, matrix x, uint32_t n)
+static uint32_t mlp(const struct reference *r, const char *name, const uint32_t *widths, uint32_t count, bool norm, bool training,
+                    matrix x, uint32_t n)
 {
 	static matrix z;
 	for (unsigned l = 0; l < count; l++) {
@@ -67,7 +67,7 @@ static uint32_t mlp(const struct delta_base *r, const char *name, const uint32_t
 	return n;
 }
 
-static uint32_t cross_net(const struct delta_base *r, const matrix x0, matrix x, uint32_t n)
+static uint32_t cross_net(const struct reference *r, const matrix x0, matrix x, uint32_t n)
 {
 	static matrix next;
 	memcpy(x, x0, sizeof(matrix));
@@ -86,7 +86,7 @@ static uint32_t cross_net(const struct delta_base *r, const matrix x0, matrix x,
 }
 
 /* Replaces x by [bottom, dots]; returns its width. */
-static uint32_t dots(const struct delta_base *r, matrix x)
+static uint32_t dots(const struct reference *r, matrix x)
 {
 	uint32_t dim = r->job->model.dim, bottom = r->dense_dim > 0, vectors = r->fields + bottom;
 	static matrix b;
@@ -116,7 +116,7 @@ static uint32_t dots(const struct delta_base *r, matrix x)
 	return width;
 }
 
-static void head(const struct delta_base *r, matrix y, uint32_t n, uint32_t skip, double *logits)
+static void head(const struct reference *r, matrix y, uint32_t n, uint32_t skip, double *logits)
 {
 	const double *w = dense_tensor(r, "head.weight", 0) + skip;
 	for (uint32_t i = 0; i < r->in->rows; i++)
@@ -126,7 +126,7 @@ static void head(const struct delta_base *r, matrix y, uint32_t n, uint32_t skip
 
 /* Pooled embedding of field f in example i, dimension d. Width 1 with table MODEL_LINEAR gives the
  * first-order weight. */
-static double pooled(const struct delta_base *r, enum model_table table, uint32_t width, uint32_t i, uint32_t f, uint32_t d)
+static double pooled(const struct reference *r, enum model_table table, uint32_t width, uint32_t i, uint32_t f, uint32_t d)
 {
 	double sum = 0.0;
 	const struct model_input *in = r->in;
@@ -135,7 +135,7 @@ static double pooled(const struct delta_base *r, enum model_table table, uint32_
 	return sum;
 }
 
-static void linear(const struct delta_base *r, double *logits)
+static void linear(const struct reference *r, double *logits)
 {
 	const double *numeric = dense_tensor(r, "linear.numeric.weight", 0);
 	for (uint32_t i = 0; i < r->in->rows; i++) {
@@ -148,7 +148,7 @@ static void linear(const struct delta_base *r, double *logits)
 
 /* The sum over pairs of fields of their dot product, by definition instead of Rendle's
  * rearrangement. */
-static void second_order(const struct delta_base *r, matrix x, double *logits)
+static void second_order(const struct reference *r, matrix x, double *logits)
 {
 	uint32_t dim = r->job->model.dim;
 	for (uint32_t i = 0; i < r->in->rows; i++)
@@ -158,7 +158,7 @@ static void second_order(const struct delta_base *r, matrix x, double *logits)
 					logits[i] += x[i][f * dim + d] * x[i][g * dim + d];
 }
 
-double reference_loss(const struct delta_base *r, bool training, double *logits)
+double reference_loss(const struct reference *r, bool training, double *logits)
 {
 	static matrix x, y;
 	enum model_kind kind = r->job->model.kind;

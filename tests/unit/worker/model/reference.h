@@ -5,7 +5,7 @@
 
 #include "worker/model/model.h"
 
-struct delta_base {
+struct reference {
 	const struct job *job;
 	uint32_t fields, dense_dim;
 	const struct layout *params, *stats;
@@ -15,6 +15,6 @@ struct delta_base {
 
 /* Computes logits (rows) and returns the mean loss. training: batch norm uses the batch's
  * statistics. Never applies dropout. */
-double reference_loss(const struct delta_base *r, bool training, double *logits);
+double reference_loss(const struct reference *r, bool training, double *logits);
 
 #endif

@@ -51,7 +51,7 @@ static uint32_t mask_of(const struct scenario *s, uint32_t batch)
 
 /* --- The definition */
 
-struct delta_base {
+struct reference {
 	/* (ELEMENTS); the last three are velocities or moments */
 	float *own, *global, *server, *inner, *outer, *squares;
 	uint32_t outer_steps[FRAGMENTS_MAX];
@@ -67,13 +67,13 @@ static float *numbers(void)
 	return x;
 }
 
-static void reference_open(struct delta_base *r)
+static void reference_open(struct reference *r)
 {
-	*r = (struct delta_base){
+	*r = (struct reference){
 	    .own = numbers(), .global = numbers(), .server = numbers(), .inner = numbers(), .outer = numbers(), .squares = numbers()};
 }
 
-static void reference_close(struct delta_base *r)
+static void reference_close(struct reference *r)
 {
 	free(r->own);
 	free(r->global);
@@ -98,7 +98,7 @@ static uint32_t overlap_of(const struct scenario *s)
 	return s->overlap < apart ? s->overlap : apart ? apart - 1 : 0;
 }
 
-static void reference_begin(struct delta_base *r, const struct scenario *s, uint32_t batch, bool first)
+static void reference_begin(struct reference *r, const struct scenario *s, uint32_t batch, bool first)
 {
 	for (uint32_t f = 0; f < s->fragments; f++) {
 		const uint64_t begin = fragment_begin(s->fragments, f), end = fragment_begin(s->fragments, f + 1);
@@ -114,7 +114,7 @@ static void reference_begin(struct delta_base *r, const struct scenario *s, uint
 }
 
 /* The t-th push. */
-static void adamw_step(struct delta_base *r, uint32_t t, uint64_t i, double delta)
+static void adamw_step(struct reference *r, uint32_t t, uint64_t i, double delta)
 {
 	const double m = OUTER_BETA1 * (double)r->outer[i] + (1 - (double)OUTER_BETA1) * delta;
 	const double v = OUTER_BETA2 * (double)r->squares[i] + (1 - (double)OUTER_BETA2) * delta * delta;
@@ -125,7 +125,7 @@ static void adamw_step(struct delta_base *r, uint32_t t, uint64_t i, double delt
 	r->server[i] = (float)(x - OUTER_RATE * (unbiased_m / (sqrt(unbiased_v) + OUTER_EPS) + OUTER_DECAY * x));
 }
 
-static void outer_step(struct delta_base *r, const struct scenario *s, uint32_t t, uint64_t i)
+static void outer_step(struct reference *r, const struct scenario *s, uint32_t t, uint64_t i)
 {
 	const float delta = r->global[i] - r->own[i];
 	if (s->outer == WEIR_OPT_ADAMW) {
@@ -140,7 +140,7 @@ static void outer_step(struct delta_base *r, const struct scenario *s, uint32_t 
 	r->server[i] -= OUTER_RATE * (delta + OUTER_MOMENTUM * r->outer[i]);
 }
 
-static void reference_step(struct delta_base *r, const struct scenario *s, uint32_t batch, const float *grad)
+static void reference_step(struct reference *r, const struct scenario *s, uint32_t batch, const float *grad)
 {
 	for (uint64_t i = 0; i < ELEMENTS; i++) {
 		r->inner[i] = s->inner == WEIR_OPT_SGD ? grad[i] : INNER_MOMENTUM * r->inner[i] + grad[i];
@@ -343,7 +343,7 @@ static void pull_server(struct worker *w)
 	CHECK_OK(weir_wait(w->client, ticket, -1, &err), err);
 }
 
-static void run_both(struct worker *w, struct delta_base *r, const weir_unit *u, uint32_t from, uint32_t to)
+static void run_both(struct worker *w, struct reference *r, const weir_unit *u, uint32_t from, uint32_t to)
 {
 	const float error = w->scenario->outer == WEIR_OPT_ADAMW ? ADAMW_ERROR : w->scenario->merge == 1.0f ? 0 : MERGED_ERROR;
 	float *grad = numbers();
@@ -395,7 +395,7 @@ static void follows_the_definition(const struct scenario *s)
 {
 	struct cluster c;
 	struct worker w;
-	struct delta_base r;
+	struct reference r;
 	weir_error err = {0};
 	cluster_start(&c, &(struct cluster_options){0});
 	worker_open(&w, &c, s, "worker", UNITS, WEIR_ASYNC);
@@ -530,7 +530,7 @@ static void taken_for_dead(const struct scenario *s, uint32_t at)
 {
 	struct cluster c;
 	struct worker w;
-	struct delta_base r;
+	struct reference r;
 	weir_unit u = {0}, again = {0};
 	weir_error err = {0};
 	cluster_start(&c, &(struct cluster_options){0});
