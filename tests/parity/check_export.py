@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What transformers and PEFT make of folders that weir has written, and folders of theirs for weir to read (tests/claims/llm 6).
+"""Reads folders that weir wrote with transformers and PEFT, and writes folders for weir to read
+(tests/claims/llm 6).
 
     check_export.py make WORK TEXT        WORK/tokenizer; WORK/gpt2 and WORK/llama, models of random weights; WORK/tokens.safetensors, sequences to compare on; and where there is
                                           PEFT WORK/gpt2-peft and WORK/llama-peft, adapters of those two
@@ -49,7 +50,8 @@ def make_config(kind):
     common = dict(vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0)
     if kind == "gpt2":
         return GPT2Config(n_positions=64, n_embd=48, n_layer=2, n_head=3, n_inner=100, layer_norm_epsilon=1e-6, **common)
-    # All that a config.json of a Llama may say: grouped queries, heads that are no share of the width, Llama 3's positions, biases, a tied head
+    # All variants of a Llama's config.json: grouped queries, heads that do not divide the width, Llama 3's
+    # positions, biases, a tied head
     return LlamaConfig(hidden_size=40, intermediate_size=72, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
                        max_position_embeddings=64, rms_norm_eps=1e-6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_theta=500.0,
                        rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, **common)
@@ -149,7 +151,7 @@ def check(plan):
     for line in lines:
         try:
             held += check_line(plan.parent, *line)
-        except Exception:  # it is told, and counts
+        except Exception:  # reported, and counts as a failure
             print(f"{line[1]}: {traceback.format_exc(limit=1).splitlines()[-1]}")
     print(f"{held} of {len(lines)} comparisons hold")
     return 0 if held == len(lines) > 0 else 1

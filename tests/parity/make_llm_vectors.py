@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What transformers (PyTorch, fp32) computes with a language model, for tests to compare with: logits, loss, the gradient of every tensor, and ten steps of AdamW.
+"""Computes reference values of a language model with transformers (PyTorch, fp32): logits, loss, the gradient
+of every tensor, and ten steps of AdamW.
 
     make_llm_vectors.py golden FOLDER           three models of random weights, each a folder in FOLDER as tests/golden/llm has them
     make_llm_vectors.py of MODEL OUT            vectors of the model folder MODEL, to the file OUT
@@ -26,13 +27,13 @@ STEPS, NONE, BETA2 = 10, 2**32 - 1, 0.95
 ENTRIES = 16
 
 
-SEED = 7  # of weights; --seed gives another, of tokens too
+SEED = 7  # seed of weights; --seed changes that of weights and tokens
 
 
 def make_model(kind):
     if kind == "gpt2":
         config = GPT2Config(vocab_size=61, n_positions=16, n_embd=16, n_layer=2, n_head=2, n_inner=40, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-    elif kind == "llama":  # grouped queries, heads that are no share of the width, Llama 3's positions with waves of every kind
+    elif kind == "llama":  # grouped queries, heads that do not divide the width, Llama 3's positions with all kinds of waves
         config = LlamaConfig(vocab_size=61, hidden_size=20, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
                              max_position_embeddings=64, rms_norm_eps=1e-5, tie_word_embeddings=False)
         rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
@@ -46,7 +47,7 @@ def make_model(kind):
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
-        for name, p in model.named_parameters():  # norms' weights near 1, no zeros, nothing that cancels out
+        for name, p in model.named_parameters():  # norms' weights near 1, without zeros or cancellation
             center = 1.0 if p.dim() == 1 and "bias" not in name else 0.0
             p.copy_(center + 0.25 * torch.randn(p.shape, generator=generator))
     return model
@@ -85,7 +86,7 @@ def vectors_of(model, tokens, targets):
         optimizer.step()
         for name, p in model.named_parameters():
             root = (optimizer.state[p]["exp_avg_sq"] / (1 - BETA2 ** (step + 1))).sqrt()
-            relative = torch.where(root > 0, root / p.grad.abs().max(), torch.inf)  # what has had no gradient has not been stepped
+            relative = torch.where(root > 0, root / p.grad.abs().max(), torch.inf)  # no gradient, no step
             least[name] = torch.minimum(least.get(name, relative), relative)
     out["losses"] = torch.tensor(losses)
     for name, p in model.named_parameters():
@@ -95,7 +96,7 @@ def vectors_of(model, tokens, targets):
 
 
 def entries_of(vectors):
-    """Of each tensor of floats its norm and entries spread over it, the last among them."""
+    """The norm of each float tensor, and entries spread over it, including the last."""
     out = {}
     for name, v in vectors.items():
         if not v.dtype.is_floating_point or v.numel() <= ENTRIES:
