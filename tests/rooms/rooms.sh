@@ -1,5 +1,5 @@
 #!/bin/sh
-# rooms.sh SOURCE: the tree keeps the rules of its rooms (scripts/rooms.py), and each planted
+# rooms.sh SOURCE: the tree follows the rules of its rooms (scripts/rooms.py), and each planted
 # violation is found.
 set -eu
 source=$1
