@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The obvious PyTorch code for what bench_gpu, bench_llm and `weir bench step` measure, on the same device:
+"""The obvious PyTorch code for the subjects of bench_gpu, bench_llm and `weir bench step`, on the same device:
 peers.py [compression] [dlrm] [gpt2] [--ways plain | compiled | all] [--out FILE] [--quick] [--device D].
 
-FILE gets a line for each figure as it is measured, behind what it has: name, n, seconds of a call, and how,
-separated by tabs, under the names that the others use. There are several ways to most: code as it is written,
-which comes first, and by torch.compile, which takes minutes; gradients of embeddings sparse or dense. The
-fastest counts. Exit status 77: there is no PyTorch here, or no device."""
+Each figure is appended to FILE at once, as a line separated by tabs: name, n, seconds per call, and how. The
+names are those of the others. Most subjects have several ways, and the fastest counts: uncompiled code, which
+comes first, or torch.compile, which takes minutes; sparse or dense gradients of embeddings. Exit status 77:
+no PyTorch, or no device."""
 import argparse
 import statistics
 import sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What llm.c's train_gpt2 reads: gpt2_124M.bin (its checkpoint format, version 3) with random weights, and token files of random tokens, in FOLDER.
+"""Writes the inputs of llm.c's train_gpt2 to FOLDER: gpt2_124M.bin (its checkpoint format, version 3) with
+random weights, and token files of random tokens.
 
     make_llm_c_inputs.py FOLDER
 """
