@@ -14,11 +14,11 @@ deepfm_job "$rows" ", log: memory, ack: replicas"
 
 # median FILE REPLICAS COLUMN
 median() { awk -v r="$2" -v c="$3" '$1 == r { print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-# number of times a server was not heard for half a second
+# Number of times a server was not heard for half a second
 silences() { cat "$1"/server-*.log | grep -c "server silent" || true; }
 # /sys shows the network in which it was mounted
 loopback_bytes() { awk '$1 == "lo:" { print $2 }' /proc/net/dev; }
-# time that the host took from this machine, and the total
+# Time that the host took from this machine, and the total
 processors() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES IDLE-BYTES/S SILENCES" to
 # $WORK/push.txt; without the idle network's bytes
