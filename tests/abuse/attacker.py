@@ -2,21 +2,22 @@
 
     attacker.py MODE HOST:PORT SECONDS      at the end prints its actions and processor time as JSON
 
-    slow       connections that send nothing, half a header, or a request byte by byte; reopened when closed
-    oversized  requests that announce 2 GiB, or that have the maximum size and never end, 64 at once;
-               metadata of 64 KiB; HTTP/2 frames of 16 MiB
-    malformed  random bytes instead of HTTP/2, headers, protobuf, and Weir's frames, some with the right
-               checksum
+    slow       connections that send nothing, half a header, or a request byte by byte;
+               reopened when closed
+    oversized  requests that announce 2 GiB, or have the maximum size and never end, 64 at
+               once; metadata of 64 KiB; HTTP/2 frames of 16 MiB
+    malformed  random bytes instead of HTTP/2, headers, protobuf, and Weir's frames, some with
+               the right checksum
     replay     an applied push, repeated unchanged
 
     Floods, over one connection at a time, at full speed:
     continuation   a header block that never ends: one header of a gigabyte
-    headers        a header block that never ends: headers without number
-    reset          calls that are begun and reset at once
+    headers        a header block that never ends: countless headers
+    reset          calls that are reset at once
     ping, settings, window, priority, empty    frames of that kind; empty: DATA of no bytes
 
-    connections    connections that say nothing, as many as the server takes
-    calls          connections that make one call and then say nothing, likewise
+    connections    silent connections, as many as the server accepts
+    calls          connections that make one call and then stay silent, likewise
 
     TLS=CERTIFICATE,KEY,CA: by TLS, with that certificate ("": with none); -: in plain text
 """
@@ -80,7 +81,8 @@ def connect(address):
 
 
 class Peer:
-    """A connection that follows HTTP/2 as far as its caller does. `windows`: bytes each stream may send."""
+    """A connection that follows HTTP/2 as far as its caller does. `windows`: bytes each stream may
+    send."""
 
     def __init__(self, address, polite=True):
         self.socket = connect(address)
@@ -380,7 +382,7 @@ def hold(address, until, did, calls):
         except OSError as e:
             did["refused"], did["why"] = did.get("refused", 0) + 1, repr(e)[:80]
             time.sleep(0.01)
-            if len(held) > 1000000 or getattr(e, "errno", 0) == 24:  # this process is out of descriptors
+            if len(held) > 1000000 or getattr(e, "errno", 0) == 24:  # out of descriptors
                 time.sleep(0.2)
     alive = 0
     for s in held:
