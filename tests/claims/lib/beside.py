@@ -1,12 +1,13 @@
 """The cost of misbehaving peers (tests/abuse/attacker.py) to a server and its honest workers.
 
-    beside.py measure WEIR JOB PEER WINDOW_S ROUNDS MODE...   one JSON line for each mode
-    beside.py report FILE MEMORY_KIB LEAST AUDIT...           prints them as a table; fails if a bound is exceeded
+    beside.py measure WEIR JOB PEER WINDOW_S ROUNDS MODE...   prints one JSON line per mode
+    beside.py report FILE MEMORY_KIB LEAST AUDIT...           prints such lines as a table; fails if
+                                                              a bound is exceeded
 
-An attacker of each mode runs ROUNDS times for WINDOW_S, alternating with a process that uses as much
-processor time without connecting. PEER names the attacker's certificate in the table; the variable TLS
-gives it. An attacker is stopped once the server has grown by CEILING_KIB, which shows unbounded memory
-without harming the machine.
+An attacker of each mode runs ROUNDS times for WINDOW_S, alternating with a process that uses as
+much processor time without connecting. PEER names the attacker's certificate in the table; the
+variable TLS gives it. An attacker is stopped once the server has grown by CEILING_KIB, which shows
+unbounded memory without harming the machine.
 """
 import json
 import os

@@ -1,6 +1,7 @@
-"""curve.py EVENTS [TIME...]: the training loss in a run's TensorBoard events. Prints its points. The last
-line compares the mean of the POINTS after each TIME (seconds since 1970) with that of as many before it,
-and gives the largest increase, as a share. Fails if a TIME has no points after it."""
+"""curve.py EVENTS [TIME...]: the training loss in a run's TensorBoard events. Prints its points.
+The last line compares the mean of the POINTS after each TIME (seconds since 1970) with that of as
+many before it, and gives the largest increase, as a share. Fails if a TIME has no points after
+it."""
 import glob
 import struct
 import sys

@@ -1,8 +1,9 @@
-"""A new user's first hour with Weir, at a terminal: clone, build, own data with mistakes, Ctrl-C, resume, predict, export.
+"""A new user's first hour with Weir, at a terminal: clone, build, own data with mistakes, Ctrl-C,
+resume, predict, export.
 
 first_hour.py [--keep] [--quick]: every step must end with its exit status and print what
-docs/FIRST-HOUR.md shows, apart from figures. --keep writes that page anew, for review. --quick uses the
-programs of BUILD instead of building the clone.
+docs/FIRST-HOUR.md shows, apart from figures. --keep writes that page anew, for review. --quick uses
+the programs of BUILD instead of building the clone.
 """
 import os, pty, re, select, shutil, signal, struct, subprocess, sys, tempfile, termios, time
 import fcntl
@@ -28,7 +29,8 @@ train: {passes: 400}
 
 
 class Step:
-    """words: the reason for the step; status: its exit status; until: Ctrl-C once the screen shows it."""
+    """words: the reason for the step; status: its exit status; until: Ctrl-C once the screen shows
+    it."""
 
     def __init__(self, words, command, status=0, until=None):
         self.words, self.command, self.status, self.until = words, command, status, until
@@ -60,7 +62,8 @@ STEPS = [
 
 
 def make_data(path):
-    """A click if the first id is above its middle, except every seventh row; three lines are invalid."""
+    """A click if the first id is above its middle, except every seventh row; three lines are
+    invalid."""
     with open(path, "w") as out:
         state = 1
         for i in range(1200):
