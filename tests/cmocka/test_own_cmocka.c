@@ -1,5 +1,5 @@
-/* Our own part of cmocka: tests run in order, a failure prints both values and ends the program, and
- * a skipped test has not failed. */
+/* Our own part of cmocka: tests run in order, a failure prints both values and ends the program,
+ * and a skipped test has not failed. */
 #include "tests/cmocka/cmocka.h"
 
 #include <sys/wait.h>
