@@ -1,8 +1,8 @@
 /* A foreign trainer: linear regression with only weir/weir.h and libweir.so.
  *
- * y = w . x + bias with known w. The weights are one dense table. The "dataset" is UNITS work units,
- * whose examples are a function of their number, so that any worker can generate any of them. Exits 0
- * when the learnt weights are the true ones. */
+ * y = w . x + bias with known w. The weights are one dense table. The "dataset" is UNITS work
+ * units, whose examples are a function of their number, so that any worker can generate any of
+ * them. Exits 0 when the learnt weights are the true ones. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static float example(uint64_t row, float *x)
 	return y;
 }
 
-/* Writes the mean gradient of the squared error over a batch to g (FEATURES + 1); returns the sum of
- * losses. */
+/* Writes the mean gradient of the squared error over a batch to g (FEATURES + 1); returns the sum
+ * of losses. */
 static double gradient(uint32_t data_unit, uint32_t batch, const float *w, float *g)
 {
 	double loss = 0;
