@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# version.sh SOURCE BUILD: the version is the same everywhere, and a copy that differs is found by file
-# and line.
+# version.sh SOURCE BUILD: the version is the same everywhere, and a copy that differs is found by
+# file and line.
 set -u
 source=$1 build=$2
 work=$(mktemp -d)
