@@ -1,5 +1,5 @@
-# Shared by the tests of docker/k8s: TEST.sh BUILD_DIR. Exit status 77: a need is missing, which the last
-# line names.
+# Shared by the tests of docker/k8s: TEST.sh BUILD_DIR. Exit status 77: a need is missing, which the
+# last line names.
 set -u
 cd "$(dirname "$0")/../.."
 build=$1

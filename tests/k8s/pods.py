@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""pods.py OVERLAY.yaml BUILD FOLDER: runs the pods of an overlay as processes of this machine, with the
-exact commands, environment and job file of their containers.
+"""pods.py OVERLAY.yaml BUILD FOLDER: runs the pods of an overlay as processes of this machine, with
+the exact commands, environment and job file of their containers.
 
-Names and ports of the cluster become ones on loopback, mounts become folders, and the job is made small;
-nothing else changes. The sequence is that of a cluster: etcd and servers start together; trainers and the
-evaluator start when servers are ready; each server in turn is stopped and restarted during training, the
-next one when the last is ready (a rolling update). At the end the job is finished, with each batch applied
-once.
+Names and ports of the cluster become ones on loopback, mounts become folders, and the job is made
+small; nothing else changes. The sequence is that of a cluster: etcd and servers start together;
+trainers and the evaluator start when servers are ready; each server in turn is stopped and
+restarted during training, the next one when the last is ready (a rolling update). At the end the
+job is finished, with each batch applied once.
 """
 import ctypes
 import json

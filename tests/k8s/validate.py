@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""validate.py OVERLAY.yaml...: checks that Kubernetes accepts kustomize's output for docker/k8s, and that
-our pods keep their rules.
+"""validate.py OVERLAY.yaml...: checks that Kubernetes accepts kustomize's output for docker/k8s,
+and that our pods keep their rules.
 
 Checks of every object:
-  - its schema: Kubernetes' own (from the PyPI package kubernetes-validate, which refuses unknown fields)
-    or, for custom resources, custom.yaml;
-  - its references exist: ConfigMaps, claims, accounts, priorities, the pods of selectors, volumes of mounts;
+  - its schema: Kubernetes' own (from the PyPI package kubernetes-validate, which refuses unknown
+    fields) or, for custom resources, custom.yaml;
+  - its references exist: ConfigMaps, claims, accounts, priorities, the pods of selectors, volumes
+    of mounts;
   - every container requests its resources, and has no unneeded rights.
-A check of the checks: each misspelt field of each kind is an error. Exits 0 only if all of this holds.
+A check of the checks: each misspelt field of each kind is an error. Exits 0 only if all of this
+holds.
 """
 import copy
 import pathlib
@@ -20,7 +22,8 @@ from kubernetes_validate.utils import all_versions, schema_contents
 
 OLDEST = "1.28"  # oldest version that docker/k8s supports
 POLICY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3"), ("Secret", "weir-data-s3")}  # users create these
+# Users create these.
+OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3"), ("Secret", "weir-data-s3")}
 # Maps whose keys are names instead of fields.
 NAMES = {"labels", "annotations", "matchLabels", "data", "nodeSelector", "requests", "limits"}
 
@@ -191,7 +194,8 @@ def misspellings(node, path=()):
 
 
 def check_checks(objects, schemas, seen):
-    """Misspells each field not seen before. Yields those whose absence is not noticed; adds to seen."""
+    """Misspells each field not seen before. Yields those whose absence is not noticed; adds to
+    seen."""
     for o in objects:
         work = copy.deepcopy(o)
         for path, holder, key in list(misspellings(work)):
