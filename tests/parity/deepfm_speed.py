@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Speed twin of tests/claims/foundation 7: DeepFM in one PyTorch process on Criteo-like data: 13 numeric
-features, 26 power-law categories over 1 M ids, dim 16, MLP 400-400-400, batch 4096, SparseAdam for
-embeddings and Adam for the rest. Prints one JSON line:
-{"torch", "threads", "samples_per_s", "spread"} (median of the repetitions; spread = (max - min) / median).
+"""Speed twin of tests/claims/foundation 7: DeepFM in one PyTorch process on Criteo-like data: 13
+numeric features, 26 power-law categories over 1 M ids, dim 16, MLP 400-400-400, batch 4096,
+SparseAdam for embeddings and Adam for the rest. Prints one JSON line: {"torch", "threads",
+"samples_per_s", "spread"} (median of the repetitions; spread = (max - min) / median).
 
     deepfm_speed.py [--threads 2] [--batches 20] [--repetitions 5]
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Bad model folders, tokenizers, texts and token files, for tests/claims/llm 8. Needs only Python.
 
-    hostile_models.py FOLDER      writes FOLDER/CASE/... and FOLDER/cases.tsv: lines with a case's name and the
-                                  words that the refusal must have, separated by tabs
+    hostile_models.py FOLDER      writes FOLDER/CASE/... and FOLDER/cases.tsv, whose lines have a
+                                  case's name and the words of its refusal, separated by tabs
 """
 import json
 import os

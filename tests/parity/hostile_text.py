@@ -1,6 +1,6 @@
-"""Strings that tokenizers get wrong, from a seed: every plane of Unicode, combining marks, joined emoji,
-both directions, long runs, contractions, control characters, replaced bytes, and special tokens inside
-text."""
+"""Strings that tokenizers get wrong, from a seed: every plane of Unicode, combining marks, joined
+emoji, both directions, long runs, contractions, control characters, replaced bytes, and special
+tokens inside text."""
 import random
 import unicodedata
 

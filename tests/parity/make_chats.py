@@ -4,8 +4,8 @@ worker/data/tokens/chat.c knows.
 
     make_chats.py > tests/golden/chats.jsonl
 
-A line: {"format", "template", "bos", "eos", "messages", "text", "answers": [[begin, end] of the counted text,
-in UTF-8 bytes]}. Needs the package jinja2."""
+A line: {"format", "template", "bos", "eos", "messages", "text", "answers": [[begin, end] of the
+counted text, in UTF-8 bytes]}. Needs the package jinja2."""
 import json
 import sys
 
@@ -47,7 +47,8 @@ def render(template, messages, bos, eos):
 
 
 def answers(name, template, messages, bos, eos):
-    """Finds each answer by rendering with and without it: from its message's header to its end token."""
+    """Finds each answer by rendering with and without it: from its message's header to its end
+    token."""
     out = []
     for i, m in enumerate(messages):
         if m["role"] != "assistant":

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes small tokenizer.json files in the style of well-known models, and the ids that Hugging Face's
-tokenizers library gives for hostile strings.
+"""Writes small tokenizer.json files in the style of well-known models, and the ids that Hugging
+Face's tokenizers library gives for hostile strings.
 
     make_tokenizers.py FOLDER [--strings N] [--seed S] [--vocabulary N] [--pieces N]
 
-FOLDER gets NAME.json for each tokenizer, strings.jsonl ({"text": ...} per line), and NAME.ids.json: a list of
-ids for each string, including the post-processor's, and "decoded": the decoded ids without special tokens,
-for strings that do not survive the round trip. The files in tests/golden/tokenizers were made with
---strings 220 --vocabulary 620 --pieces 5. Needs the package tokenizers."""
+FOLDER gets NAME.json for each tokenizer, strings.jsonl ({"text": ...} per line), and NAME.ids.json:
+a list of ids for each string, including the post-processor's, and "decoded": the decoded ids
+without special tokens, for strings that do not survive the round trip. The files in
+tests/golden/tokenizers were made with --strings 220 --vocabulary 620 --pieces 5. Needs the package
+tokenizers."""
 import argparse
 import json
 import os
@@ -64,7 +65,8 @@ def llama3(size):
 
 def llama2(size):
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    t.pre_tokenizer = pre_tokenizers.Metaspace()  # only for training: merges then stay inside words, as in sentencepiece
+    # Only for training: merges then stay inside words, as in sentencepiece.
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
     train(t, size, ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in range(256)], ["▁"], 120)
     j = json.loads(t.to_str())
     j["added_tokens"] = j["added_tokens"][:3]  # "<0x41>" in a text is not a byte
