@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two servers, and client.py, which knows only proto/weir.proto. Exits 77 if PYTHON (python3) lacks grpcio
-# or grpcio-tools.
+# Two servers, and client.py, which knows only proto/weir.proto. Exits 77 if PYTHON (python3) lacks
+# grpcio or grpcio-tools.
 #   run.sh BUILD_DIR
 . "$(dirname "$0")/../integration/lib.sh"
 HERE=$(cd "$(dirname "$0")" && pwd)
