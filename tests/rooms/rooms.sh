@@ -8,7 +8,8 @@ check="$source/scripts/rooms.py"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# plant NAME FILE LINE EXPECTED: a copy of the tree with LINE added to FILE is refused with EXPECTED.
+# plant NAME FILE LINE EXPECTED: a copy of the tree with LINE added to FILE is refused with
+# EXPECTED.
 plant()
 {
 	rm -rf "$work/tree"
