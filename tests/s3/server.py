@@ -1,16 +1,19 @@
 """A strict S3 server for tests: a few operations, in memory.
 
-It checks more strictly than real servers: the signature (AWS Signature Version 4, recomputed from the
-request), that every relevant header is signed, the body against its signed hash, the region, part sizes,
-and the ETags of a completed upload. It answers errors as S3 does.
+It checks more strictly than real servers: the signature (AWS Signature Version 4, recomputed from
+the request), that every relevant header is signed, the body against its signed hash, the region,
+part sizes, and the ETags of a completed upload. It answers errors as S3 does.
 
-    server.py ACCESS_KEY SECRET_KEY REGION BUCKET [SESSION_TOKEN]      prints its port, then serves 127.0.0.1
+    server.py ACCESS_KEY SECRET_KEY REGION BUCKET [SESSION_TOKEN]
 
-    POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503, drop (no answer), cut (half
-                                            an answer), lose (done, but no answer), forget (answered 200, and not
-                                            kept), halve (likewise, and half of it kept))
+Prints its port, then serves 127.0.0.1.
+
+    POST /-/fail?what=503&count=2&after=0   after `after` requests, `count` fail (what: 503; drop: no
+                                            answer; cut: half an answer; lose: executes it without
+                                            an answer; forget: answers 200 and keeps nothing; halve:
+                                            answers 200 and keeps half)
     GET  /-/requests                        the number of requests, and the open uploads
-    POST /-/objects/KEY                     the body is an object, as if somebody had put it there
+    POST /-/objects/KEY                     adds an object with this body
 """
 import hashlib
 import hmac

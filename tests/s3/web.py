@@ -2,8 +2,9 @@
 
     web.py FOLDER      prints its port, then serves 127.0.0.1
 
-    POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503; drop: no answer; cut: half an answer;
-                                            whole: ignores the range; replace: changes the file, keeping its size)
+    POST /-/fail?what=503&count=2&after=0   after `after` requests, `count` fail (what: 503; drop: no
+                                            answer; cut: half an answer; whole: ignores the range;
+                                            replace: changes the file, keeping its size)
     GET  /-/sent                            bytes of files sent since the last such request
     /-/to/N/PATH                            redirects N times, then to PATH
 """
