@@ -17,8 +17,7 @@ static void on_store_failed(void *arg, weir_status status, const char *text)
 	struct partition *p = arg;
 	weir_error err = {0};
 	(void)weir_fail(&err, status, "%s", text);
-	if (p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	host_fail(p, &err);
 }
 
 struct store *partition_new_store(struct partition *p)
@@ -415,9 +414,10 @@ static void wait_for_space(struct submission *s)
 
 void entry_appended(struct partition *p, uint64_t index)
 {
+	const struct partition_host *host = &p->options.host;
 	p->present = p->applied + 1 == index ? index : 0;
-	if (p->options.appended)
-		p->options.appended(p->options.driver, index);
+	if (host->ops)
+		host->ops->appended(host->arg, index);
 	else
 		partition_commit_to(p, index);
 	p->present = 0;
@@ -434,8 +434,8 @@ static void submission_append(struct submission *s, const struct log_entry *e)
 		wait_for_space(s);
 		return;
 	}
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &s->err);
+	if (status == WEIR_E_IO)
+		host_fail(p, &s->err);
 	if (status) {
 		s->reply.status = status;
 		submission_answer(s);

@@ -41,6 +41,7 @@ static struct submission *take_waiting(struct partition *p, uint64_t index)
  * them. */
 static void commit_entry(struct partition *p, const struct log_entry *e)
 {
+	const struct partition_host *host = &p->options.host;
 	const uint64_t index = e->index;
 	const bool closes_step = e->record.kind == RECORD_CLOSE_STEP;
 	epochs_begin(&p->epochs, e->epoch, index);
@@ -53,8 +54,8 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	}
 	if (index == p->replayed)
 		replay_end(p);
-	if (e->record.kind == RECORD_SCRUB && p->options.scrub)
-		p->options.scrub(p->options.driver, e, index >= p->replayed);
+	if (e->record.kind == RECORD_SCRUB && host->ops && host->ops->scrub)
+		host->ops->scrub(host->arg, e, index >= p->replayed);
 	partition_release_log(p); /* may release e */
 	struct submission *s = take_waiting(p, index);
 	if (closes_step)

@@ -199,6 +199,13 @@ static inline struct partition_table *partition_table(const struct partition *p,
 	return id < p->tables_end ? p->tables[id] : NULL;
 }
 
+/* A lower layer has failed for good. */
+static inline void host_fail(const struct partition *p, const weir_error *err)
+{
+	if (p->options.host.ops)
+		p->options.host.ops->failed(p->options.host.arg, err);
+}
+
 /* --- partition_differences.c: pulls of dense tables by trainers that hold a version of them */
 
 /* The most bytes that the section's answer can have, coded as its table's pulls or as fp32. */

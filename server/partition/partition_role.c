@@ -23,8 +23,8 @@ void epoch_continue(struct partition *p)
 		note_full_disk(p, &err);
 	else if (status == WEIR_E_MEMORY)
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to begin an epoch", "partition=%u", p->options.id);
-	else if (status && p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	else if (status)
+		host_fail(p, &err);
 	if (status)
 		return;
 	p->beginning = false;
@@ -50,8 +50,8 @@ uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices)
 		return 0;
 	entry_place(p, &e);
 	const weir_status status = log->ops->append(log, &e, &err);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	if (status == WEIR_E_IO)
+		host_fail(p, &err);
 	if (status)
 		return 0;
 	entry_appended(p, e.index);
@@ -121,8 +121,8 @@ weir_status partition_take(struct partition *p, const struct log_entry *e, weir_
 		status = log->ops->append(log, e, &why);
 	if (!status && p->options.ack == PARTITION_ACK_DISK)
 		log->ops->sync(log);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &why);
+	if (status == WEIR_E_IO)
+		host_fail(p, &why);
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
@@ -143,8 +143,8 @@ weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *
 	assert(index >= p->committed);
 	partition_step_down(p);
 	weir_status status = log->ops->truncate_above(log, index, &why);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &why);
+	if (status == WEIR_E_IO)
+		host_fail(p, &why);
 	if (status)
 		return weir_fail(err, status, "partition %u: %s", p->options.id, why.text);
 	forget_replayed_above(p, index);

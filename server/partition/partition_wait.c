@@ -222,24 +222,28 @@ static bool must_survive(const struct submission *s)
 	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
-/* The applied index, limited by the driver's index, or without a driver by the durable index. */
-static uint64_t applied_and(const struct partition *p, uint64_t (*driver_says)(void *arg))
+/* The applied index, limited by the host's index, or without it by the durable index. */
+static uint64_t applied_and(const struct partition *p, uint64_t (*host_says)(void *host))
 {
 	struct log *log = p->options.log;
-	const uint64_t kept = driver_says ? driver_says(p->options.driver) : log->ops->durable(log);
+	const uint64_t kept = host_says ? host_says(p->options.host.arg) : log->ops->durable(log);
 	return kept < p->applied ? kept : p->applied;
 }
 
 /* The last entry that no failover takes back. */
 static uint64_t stable(const struct partition *p)
 {
-	return applied_and(p, p->options.stable);
+	const struct partition_host_ops *host = p->options.host.ops;
+	return applied_and(p, host ? host->stable : NULL);
 }
 
 /* The last entry that replies which must not be lost may report. */
 static uint64_t safe(const struct partition *p)
 {
-	return p->options.ack == PARTITION_ACK_DISK ? applied_and(p, p->options.on_disks) : stable(p);
+	const struct partition_host_ops *host = p->options.host.ops;
+	if (p->options.ack != PARTITION_ACK_DISK)
+		return stable(p);
+	return applied_and(p, host ? host->on_disks : NULL);
 }
 
 static void tell_parts(struct submission *s)
@@ -332,13 +336,14 @@ void partition_settled(struct partition *p)
 
 void partition_durable(struct partition *p)
 {
+	const struct partition_host *host = &p->options.host;
 	uint64_t durable = p->options.log->ops->durable(p->options.log);
 	if (p->cold)
 		store_set_durable(p->store, durable);
 	flush_continue(p, durable);
 	partition_settled(p);
-	if (p->options.durable)
-		p->options.durable(p->options.driver);
+	if (host->ops && host->ops->durable)
+		host->ops->durable(host->arg);
 }
 
 /* --- Time */

@@ -54,6 +54,8 @@ static void count_sync(struct log *l)
 /* Becomes the primary of epoch 1. The first entry is committed and safe. */
 static void open_world(struct world *w, enum partition_ack ack)
 {
+	static const struct partition_host_ops host = {
+	    .failed = fixture_failed, .appended = on_appended, .stable = stable_index, .on_disks = on_disks_index};
 	*w = (struct world){.log = log_memory_create()};
 	synced.ops = *w->log->ops;
 	synced.ops.sync = count_sync;
@@ -63,10 +65,7 @@ static void open_world(struct world *w, enum partition_ack ack)
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
 	                                    .ack = ack,
-	                                    .appended = on_appended,
-	                                    .stable = stable_index,
-	                                    .on_disks = on_disks_index,
-	                                    .driver = w,
+	                                    .host = {&host, w},
 	                                    .replicated = true,
 	                                    .clock = clock_system()};
 	w->f.p = partition_create(&o, NULL);
