@@ -10,7 +10,7 @@
  * it is invisible. A record that conflicts with it (the same push again, a push of a unit that it
  * seals) waits for it, and gets the answer of a record that comes later.
  *
- * What waits:
+ * What waits (partition_record.c and partition_wait.c draw the states):
  *   record   for its rows, when they are below memory; it has no effect before
  *   record   for disk space, when the disk is full; those behind it wait too
  *   record   when WEIR_TAIL_ENTRIES_MAX entries are not applied, until half of them are

@@ -28,13 +28,14 @@ static void stop(struct partition *p, uint64_t index)
 	LOG_AT(p->options.logger, LOG_ERROR, "partition stopped", "partition=%u entry=%llu reason=%s", p->options.id,
 	       (unsigned long long)index, weir_status_name(p->failed));
 	snprintf(why, sizeof why, "entry %llu could not be applied", (unsigned long long)index);
-	submissions_end(&p->tail, p->failed, why);
+	submissions_end(p, STATE_LOGGED, p->failed, why);
 }
 
 /* The record that has become this entry; NULL: nobody waits for it. */
 static struct submission *take_waiting(struct partition *p, uint64_t index)
 {
-	return p->tail.first && p->tail.first->index == index ? submissions_pop(&p->tail) : NULL;
+	const struct submission *first = submission_first(p, STATE_LOGGED);
+	return first && first->index == index ? submission_pop(p, STATE_LOGGED) : NULL;
 }
 
 /* Callbacks here may submit and commit, so the partition's state is complete before each of
@@ -77,8 +78,8 @@ void commit_continue(struct partition *p)
 			break;
 		commit_entry(p, e);
 	}
-	if (p->unsettled.first)
-		unsettled_retry(p);
+	if (submission_first(p, STATE_BEHIND))
+		submissions_check_again(p, STATE_BEHIND);
 	if (p->parked_behind) {
 		p->parked_behind = false; /* pulls that still wait set it again */
 		parked_wake(p, INT64_MIN);

@@ -46,7 +46,7 @@ uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices)
 	struct log_entry e = {
 	    .record = {
 	        .kind = RECORD_SCRUB, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id, .scrub = {slice, slices}}};
-	if (p->failed || p->moved || role_holds_records(p) || p->blocked.first)
+	if (p->failed || p->moved || role_holds_records(p) || submission_first(p, STATE_HELD))
 		return 0;
 	entry_place(p, &e);
 	const weir_status status = log->ops->append(log, &e, &err);
@@ -86,8 +86,8 @@ bool role_holds_records(const struct partition *p)
 void partition_serve(struct partition *p)
 {
 	p->moved = p->paused = p->following.on = false;
-	if (p->blocked.first)
-		blocked_retry(p);
+	if (submission_first(p, STATE_HELD))
+		held_check_again(p);
 }
 
 void partition_pause(struct partition *p)
@@ -99,11 +99,11 @@ void partition_step_down(struct partition *p)
 {
 	p->moved = true;
 	p->beginning = p->paused = p->following.on = false;
-	submissions_end(&p->tail, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->unsettled, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->unfetched, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->blocked, WEIR_E_MOVED, PARTITION_MOVED);
-	deferred_end(p, WEIR_E_MOVED);
+	submissions_end(p, STATE_LOGGED, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_BEHIND, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_UNFETCHED, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_HELD, WEIR_E_MOVED, PARTITION_MOVED);
+	replies_end(p, WEIR_E_MOVED);
 	parked_wake(p, INT64_MIN);
 	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
 	references_drop(p);
