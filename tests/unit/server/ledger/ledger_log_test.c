@@ -9,6 +9,7 @@
 #include "server/ledger/ledger_log.h"
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/faulty_disk.h"
 #include "tests/unit/server/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
@@ -16,7 +17,7 @@
 enum { PARTITIONS = 2, UNITS = 50, LEASE_MS = 1000 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct faulty_disk *disk;
 	struct task_queue *loop;
@@ -40,12 +41,6 @@ struct call { /* A request, and the state of its reply. */
 };
 
 static uint8_t uuid[16] = "ledger log test";
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
 static void durable_now(void *arg)
 {
@@ -75,7 +70,7 @@ static void start(struct world *w)
 {
 	static const char *const servers[] = {"memory:0"};
 	static const uint32_t places[PARTITIONS];
-	struct ledger_options o = {.clock = &w->clock,
+	struct ledger_options o = {.clock = &w->clock.base,
 	                           .entropy = entropy_system(),
 	                           .generation = 1,
 	                           .lease_ms = LEASE_MS,
@@ -98,7 +93,7 @@ static void start(struct world *w)
 	                                                        .log = w->entries,
 	                                                        .epoch = ++w->epoch,
 	                                                        .generation = 1,
-	                                                        .clock = &w->clock,
+	                                                        .clock = &w->clock.base,
 	                                                        .writer = w->writer,
 	                                                        .run_on = w->run_on},
 	                           &err);
@@ -134,7 +129,7 @@ static void stop(struct world *w)
 
 static void world_open(struct world *w)
 {
-	*w = (struct world){.clock = {&clock_ops}, .now_ms = 1000, .disk = faulty_disk_create()};
+	*w = (struct world){.clock = manual_clock_ms(&w->now_ms), .now_ms = 1000, .disk = faulty_disk_create()};
 	start(w);
 }
 
@@ -357,7 +352,7 @@ static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **
 static void a_snapshot_of_a_busy_ledger_waits_for_its_own_entries_only(void **state)
 {
 	(void)state;
-	struct world w = {.clock = {&clock_ops}, .now_ms = 1000, .disk = faulty_disk_create()};
+	struct world w = {.clock = manual_clock_ms(&w.now_ms), .now_ms = 1000, .disk = faulty_disk_create()};
 	struct call joined, first, second;
 	struct cold *cold;
 	char folder[FOLDER_BYTES];

@@ -1,21 +1,16 @@
 /* Pulls from a replica that is not primary. The test plays the primary and the clock. */
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
 enum { KEY = 10, STALENESS_MS = 500, START_MS = 1000000 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct fixture f;
 	struct log *log;
 };
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
 static void on_appended(void *arg, uint64_t index)
 {
@@ -25,14 +20,14 @@ static void on_appended(void *arg, uint64_t index)
 
 static void open_world(struct world *w)
 {
-	*w = (struct world){.clock = {&clock_ops}, .now_ms = START_MS, .log = log_memory_create()};
+	*w = (struct world){.clock = manual_clock_ms(&w->now_ms), .now_ms = START_MS, .log = log_memory_create()};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
 	                                    .appended = on_appended,
 	                                    .driver = w,
 	                                    .replicated = true,
-	                                    .clock = &w->clock};
+	                                    .clock = &w->clock.base};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
 	fixture_add_tables(&w->f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});

@@ -154,7 +154,7 @@ static void a_record_that_is_new_is_no_older_than_what_was_promised(void **state
 		assert_int_equal(w->members[0].epoch, epoch);
 		member_crash(w, 0, false);
 		coord_memory_destroy(w->coordinator);
-		w->coordinator = coord_memory_create(&w->clock);
+		w->coordinator = coord_memory_create(&w->clock.base);
 	}
 	world_destroy(w);
 }

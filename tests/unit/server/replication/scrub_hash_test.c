@@ -7,6 +7,7 @@
 #include "server/partition/partition_state.h"
 #include "server/replication/scrub_reader.h"
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/node.h"
 #include "tests/unit/server/random_records.h"
 
@@ -22,18 +23,12 @@ enum {
 
 struct world {
 	struct prng random;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ns;
 	struct task_queue *loop;
 	struct node a, b; /* a: little memory; b: everything in memory */
 	struct scrub_reader *reader;
 };
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
 static uint32_t below(struct world *w, uint32_t n)
 {
@@ -144,7 +139,7 @@ static void begin_hash(struct world *w, struct hashing *h, struct node *n, struc
 	                                       .cold = n->cold,
 	                                       .slice = slice,
 	                                       .yields = true,
-	                                       .clock = &w->clock,
+	                                       .clock = &w->clock.base,
 	                                       .owner = task_queue_executor(w->loop),
 	                                       .ready = on_ready,
 	                                       .ended = on_ended,
@@ -182,13 +177,13 @@ static void assert_equal_state(const struct world *w)
 static struct world *open_world(uint64_t seed)
 {
 	struct world *w = calloc(1, sizeof *w);
-	w->clock = (struct clock){.ops = &clock_ops};
+	w->clock = manual_clock_ns(&w->now_ns);
 	w->now_ns = 1000000000;
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
 	w->reader = scrub_reader_create();
-	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = POOL_BYTES});
-	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = 0});
+	node_init(&w->a, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = POOL_BYTES});
+	node_init(&w->b, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = 0});
 	node_start(&w->a);
 	node_start(&w->b);
 	for (uint64_t chunk = 0; chunk < WIDE_CHUNKS; chunk++) /* they fill most of the memory */
@@ -311,7 +306,7 @@ static void it_makes_room_for_other_copies(void **state)
 		(void)task_queue_run(w->loop, true);
 	assert_int_equal(h.read.status, WEIR_E_CANCELLED);
 	const struct store_stream_options stream = {
-	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock, .owner = task_queue_executor(w->loop)};
+	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock.base, .owner = task_queue_executor(w->loop)};
 	assert_int_equal(store_stream_begin(&h.read.stream, &stream, &err), WEIR_E_BUSY);
 	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
 		store_snapshot_cancel(others[i]);

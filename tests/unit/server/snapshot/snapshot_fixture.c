@@ -10,12 +10,6 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/random_records.h"
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
 uint32_t below(struct world *w, uint32_t n)
 {
 	return (uint32_t)prng_below(&w->random, n);
@@ -240,7 +234,7 @@ void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes
 	                                    .window_bytes = window_bytes,
 	                                    .cold = w->a.cold,
 	                                    .pool = w->a.options.pool_bytes ? &w->a.pool : NULL,
-	                                    .clock = &w->clock,
+	                                    .clock = &w->clock.base,
 	                                    .stepped = true};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);
 	w->sender = snapshot_sender_create(&o, NULL);
@@ -458,11 +452,11 @@ void replay_tail(struct world *w, uint64_t last)
 struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
 	struct world *w = malloc(sizeof *w);
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	*w = (struct world){.clock = manual_clock_ns(&w->now_ns), .now_ns = 1000000000};
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
-	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = a_pool});
-	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = b_pool});
+	node_init(&w->a, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = a_pool});
+	node_init(&w->b, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = b_pool});
 	node_start(&w->a);
 	node_start(&w->b);
 	return w;

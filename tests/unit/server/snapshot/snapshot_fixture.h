@@ -6,13 +6,14 @@
 #include "common/base/prng.h"
 #include "server/snapshot/snapshot_receive.h"
 #include "server/snapshot/snapshot_send.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/node.h"
 
 enum { KEYS = 400, ENTRIES_MAX = 4000, POOL_BYTES = (4 << 20) + (256 << 10), FRAMES_MAX = 512 };
 
 struct world {
 	struct prng random;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ns;
 	struct task_queue *loop;
 	struct node a, b; /* a: the primary's node; b: the learner's node */

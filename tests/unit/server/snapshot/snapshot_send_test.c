@@ -244,7 +244,7 @@ static void count_end(void *arg, weir_status status, const char *text)
 static struct partition *wide_partition(struct world *w, uint32_t id, uint32_t partitions)
 {
 	const struct partition_options o = {
-	    .id = id, .partitions = partitions, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock};
+	    .id = id, .partitions = partitions, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock.base};
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	node_add_tables(p);
@@ -269,7 +269,7 @@ static void sessions_share_the_pace(void **state)
 	                                    .partitions = SESSIONS,
 	                                    .process_id = 1,
 	                                    .bytes_per_s = RATE,
-	                                    .clock = &w->clock,
+	                                    .clock = &w->clock.base,
 	                                    .stepped = true};
 	w->sender = snapshot_sender_create(&o, &err);
 	const int64_t begun = w->now_ns;

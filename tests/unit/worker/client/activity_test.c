@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "tests/manual_clock.h"
 #include "worker/client/client.h"
 
 enum { TICK_MS = 100 };
 
 struct trainer {
 	weir_client client;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct held_unit unit;
 	struct held_batch batches[8];
@@ -21,18 +22,12 @@ struct trainer {
 	struct operation operation;
 };
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct trainer *)((const char *)c - offsetof(struct trainer, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
 /* A trainer that holds a unit of eight batches. */
 static struct trainer *begin(weir_role role)
 {
 	static struct trainer t;
-	t = (struct trainer){.clock = {&clock_ops}, .now_ms = 5000};
-	t.client.clock = &t.clock;
+	t = (struct trainer){.clock = manual_clock_ms(&t.now_ms), .now_ms = 5000};
+	t.client.clock = &t.clock.base;
 	t.client.options.role = role;
 	pthread_mutex_init(&t.client.lock, NULL);
 	for (uint32_t i = 0; i < 8; i++)

@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 #include "server/ledger/ledger.h"
+#include "tests/manual_clock.h"
 
 #define FIXTURE_PARTITIONS 4u
 
 struct fixture {
-	struct clock clock;
+	struct manual_clock clock;
 	struct entropy entropy;
 	int64_t now_ms;
 	struct prng random;

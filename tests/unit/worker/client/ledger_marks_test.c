@@ -196,7 +196,7 @@ static void the_log_has_them_until_another_generation(void **state)
 	/* A checkpoint's marks say nothing about the next generation's folders. */
 	static const char *const servers[] = {"memory:0", "memory:1"};
 	struct ledger_options o = options;
-	o.clock = &f.clock;
+	o.clock = &f.clock.base;
 	o.entropy = &f.entropy;
 	memcpy(o.uuid, fixture_job()->uuid.data, sizeof o.uuid);
 	o.generation = 2;
