@@ -1,20 +1,23 @@
-"""A peer that misbehaves, over plain sockets: HTTP/2 made by hand, so that it can be wrong.
+"""A misbehaving peer over plain sockets. It builds HTTP/2 by hand, so that it can be wrong.
 
-    attacker.py MODE HOST:PORT SECONDS      then prints as JSON what it did, and how much processor time that took it
+    attacker.py MODE HOST:PORT SECONDS      at the end prints its actions and processor time as JSON
 
-    slow       connections that say nothing, half a header, or a request byte by byte; opened again when the server closes them
-    oversized  requests that say that they have 2 GiB, or that have all that one may and end never, 64 at once; metadata of 64 KiB; HTTP/2 frames of 16 MiB
-    malformed  bytes at random in place of HTTP/2, of headers, of protobuf, and of frames of Weir's, some with the right checksum
-    replay     a push that was applied, again and again, as it was
+    slow       connections that send nothing, half a header, or a request byte by byte;
+               reopened when closed
+    oversized  requests that announce 2 GiB, or have the maximum size and never end, 64 at
+               once; metadata of 64 KiB; HTTP/2 frames of 16 MiB
+    malformed  random bytes instead of HTTP/2, headers, protobuf, and Weir's frames, some with
+               the right checksum
+    replay     an applied push, repeated unchanged
 
-    Floods, over one connection at a time, as fast as they go:
+    Floods, over one connection at a time, at full speed:
     continuation   a header block that never ends: one header of a gigabyte
-    headers        a header block that never ends: headers without number
-    reset          calls that are begun and reset at once
+    headers        a header block that never ends: countless headers
+    reset          calls that are reset at once
     ping, settings, window, priority, empty    frames of that kind; empty: DATA of no bytes
 
-    connections    connections that say nothing, as many as the server takes
-    calls          connections that make one call and then say nothing, likewise
+    connections    silent connections, as many as the server accepts
+    calls          connections that make one call and then stay silent, likewise
 
     TLS=CERTIFICATE,KEY,CA: by TLS, with that certificate ("": with none); -: in plain text
 """
@@ -38,7 +41,7 @@ def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-def number(n):  # HPACK's, with a prefix of 7 bits
+def number(n):  # HPACK integer with a 7-bit prefix
     if n < 127:
         return bytes([n])
     out, n = b"\x7f", n - 127
@@ -78,7 +81,8 @@ def connect(address):
 
 
 class Peer:
-    """A connection that keeps the rules of HTTP/2 as far as it is told to. `windows` is what the server lets each stream send."""
+    """A connection that follows HTTP/2 as far as its caller does. `windows`: bytes each stream may
+    send."""
 
     def __init__(self, address, polite=True):
         self.socket = connect(address)
@@ -93,8 +97,8 @@ class Peer:
             self.open = False
 
     def pump(self, seconds=0.0):
-        """Reads what has come, and answers what must be."""
-        ready = select.poll()  # select() knows no descriptor above 1,023
+        """Reads arrived frames, and answers those that need it."""
+        ready = select.poll()  # select() cannot handle descriptors above 1,023
         ready.register(self.socket, select.POLLIN)
         while self.open and (getattr(self.socket, "pending", int)() or ready.poll(1000 * seconds)):
             try:
@@ -122,7 +126,7 @@ class Peer:
         elif kind == DATA:
             self.replies[stream] = self.replies.get(stream, b"") + payload
         elif kind == RST or kind == HEADERS and flags & END_STREAM:
-            self.windows[stream] = None  # it is over
+            self.windows[stream] = None  # the stream has ended
             self.replies.setdefault(stream, b"")
         elif kind == GOAWAY:
             self.open = False
@@ -137,7 +141,7 @@ class Peer:
         return self.stream
 
     def body(self, stream, data, end):
-        """As much as the windows let go; returns how much."""
+        """Sends as much as the windows allow; returns the number of bytes."""
         room = min(self.windows.get(stream) or 0, self.windows[0], 16384, len(data))
         if room > 0:
             self.windows[stream] -= room
@@ -146,7 +150,7 @@ class Peer:
         return room
 
     def call(self, path, body, seconds=5.0):
-        """A whole unary call; its answer's message."""
+        """A complete unary call; returns the answer's message."""
         stream, data, until = self.begin(path), grpc(body), time.monotonic() + seconds
         while self.open and time.monotonic() < until and not (stream in self.replies and self.windows.get(stream) is None):
             if data:
@@ -155,7 +159,7 @@ class Peer:
         return self.replies.pop(stream, b"")[5:]
 
 
-# --- As much of protobuf, and of Weir's frames, as is needed to be wrong
+# --- The parts of protobuf and of Weir's frames that the modes need
 
 
 def field(number_, value):
@@ -220,7 +224,7 @@ def push_of_first_batch(partition):
 
 
 def join(peer):
-    """What an observer is told: the job, and how many partitions it has."""
+    """Joins as an observer: returns the job, and its number of partitions."""
     reply = fields(peer.call(b"/weir.v1.Ledger/Join", field(2, 1) + field(3, 2) + field(4, b"attacker") + field(5, b"here")))
     return fields(reply[2]), reply[6]
 
@@ -314,7 +318,7 @@ def replay(address, until, did):
 
 
 def endless(address, until, did, first, chunk):
-    """Connection after connection: `first`, then `chunk` without end."""
+    """One connection after another: sends `first`, then `chunk` repeatedly."""
     while time.monotonic() < until:
         p = Peer(address)
         p.pump(0.2)
@@ -378,7 +382,7 @@ def hold(address, until, did, calls):
         except OSError as e:
             did["refused"], did["why"] = did.get("refused", 0) + 1, repr(e)[:80]
             time.sleep(0.01)
-            if len(held) > 1000000 or getattr(e, "errno", 0) == 24:  # this process has no more descriptors
+            if len(held) > 1000000 or getattr(e, "errno", 0) == 24:  # out of descriptors
                 time.sleep(0.2)
     alive = 0
     for s in held:
@@ -405,7 +409,7 @@ while time.monotonic() < began + seconds:
     try:
         if mode in MODES:
             MODES[mode]((host, int(port)), began + seconds, what)
-    except (OSError, KeyError, IndexError, struct.error) as e:  # the server has had enough
+    except (OSError, KeyError, IndexError, struct.error) as e:  # the server closed the connection
         what["given_up"], what["why"] = what.get("given_up", 0) + 1, repr(e)[:80]
         time.sleep(0.05)
 what["cpu_s"] = round(sum(os.times()[:2]), 3)

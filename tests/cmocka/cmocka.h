@@ -1,5 +1,6 @@
-/* The part of cmocka that the tests of common/ and kernels/ use, for machines that have a compiler and CMake but no cmocka, as many with a GPU.
- * A failed assertion prints both values and ends the program: tests run one after the other, and no other may run over what it left. */
+/* The part of cmocka that the tests of common/ and kernels/ use, for machines with a compiler and
+ * CMake but without cmocka, such as many with a GPU. A failed assertion prints both values and ends
+ * the program, so that no later test runs on the state it left. */
 #ifndef WEIR_TESTS_CMOCKA_H
 #define WEIR_TESTS_CMOCKA_H
 
@@ -37,7 +38,7 @@ struct CMUnitTest {
 #define cmocka_run_group_tests(tests, setup, teardown)         cmocka_run((tests), sizeof(tests) / sizeof *(tests), setup, teardown)
 #define cmocka_run_group_tests_name(n, tests, setup, teardown) ((void)(n), cmocka_run_group_tests(tests, setup, teardown))
 
-/* Where skip goes back to, in the file whose tests run. */
+/* The target of skip() in the file whose tests run. */
 static jmp_buf cmocka_skipped;
 #define skip() longjmp(cmocka_skipped, 1)
 
@@ -82,7 +83,7 @@ __attribute__((noreturn, format(printf, 3, 4))) static inline void cmocka_fail(c
 	fputc('\n', stderr);
 	va_end(args);
 	fflush(stderr);
-	_exit(EXIT_FAILURE); /* threads may be about: nothing is taken down */
+	_exit(EXIT_FAILURE); /* no cleanup, as threads may still run */
 }
 
 static inline void cmocka_check_equal(uintmax_t a, uintmax_t b, int equal, const char *what, const char *file, int line)

@@ -1,12 +1,13 @@
-/* Our own part of cmocka: tests run in order, what fails says both values and ends the program, what is skipped is not failed. */
+/* Our own part of cmocka: tests run in order, a failure prints both values and ends the program,
+ * and a skipped test has not failed. */
 #include "tests/cmocka/cmocka.h"
 
 #include <sys/wait.h>
 
 #define TEXT_BYTES 512u
-#define NOT_FAILED 64 /* the status of a child that went on */
+#define NOT_FAILED 64 /* status of a child that did not fail */
 
-/* What a child that runs `test` prints on stderr, and its exit status. */
+/* Runs `test` in a child; returns its exit status and its output on stderr. */
 static int run_apart(void (*test)(void), char text[TEXT_BYTES])
 {
 	int fds[2], status;

@@ -6,7 +6,7 @@
  * processes may mark the same trace:
  *
  *   struct trace_op
- *   text (text_bytes): one path or two, each with its NUL, relative to the folder; or a mark's words
+ *   text (text_bytes): one or two paths, each with its NUL, relative to the folder; or a mark
  *   data (data_bytes) */
 #ifndef WEIR_TRACE_H
 #define WEIR_TRACE_H

@@ -1,7 +1,8 @@
-/* A foreign trainer: linear regression with libweir alone. It knows nothing of Weir but weir/weir.h and libweir.so.
+/* A foreign trainer: linear regression with only weir/weir.h and libweir.so.
  *
- * y = w . x + bias with known w. The weights are one dense table; the "dataset" is UNITS work units of examples that are a function of their
- * number, so that any worker can make any of them. Exits 0 when the learnt weights are the true ones. */
+ * y = w . x + bias with known w. The weights are one dense table. The "dataset" is UNITS work
+ * units, whose examples are a function of their number, so that any worker can generate any of
+ * them. Exits 0 when the learnt weights are the true ones. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static const float *true_weights(void)
 	return w;
 }
 
-/* Example `row`: x (FEATURES) in [-1, 1), and its target. */
+/* Generates example `row`: x (FEATURES) in [-1, 1); returns its target. */
 static float example(uint64_t row, float *x)
 {
 	const float *w = true_weights();
@@ -33,7 +34,8 @@ static float example(uint64_t row, float *x)
 	return y;
 }
 
-/* Mean gradient of the squared error over one batch into g (FEATURES + 1); returns the sum of losses. */
+/* Writes the mean gradient of the squared error over a batch to g (FEATURES + 1); returns the sum
+ * of losses. */
 static double gradient(uint32_t data_unit, uint32_t batch, const float *w, float *g)
 {
 	double loss = 0;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Starts two servers on unix sockets in a temporary directory, runs the trainer against them, and stops them. Exits as the trainer did.
+# Starts two servers on unix sockets in a temporary directory, runs the trainer against them, and
+# stops them. Exits with the trainer's status.
 #   run.sh WEIR_SERVER TRAINER
 set -eu
 server=$1

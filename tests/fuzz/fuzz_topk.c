@@ -14,7 +14,8 @@
 #define HEADER 3u
 #define KINDS  (WEIR_VALUES_LOG4 + 1)
 
-/* fp32 and bf16 lose nothing: for finite nonzero numbers, the encoder writes the same record again. */
+/* fp32 and bf16 lose nothing: for finite nonzero numbers, the encoder writes the same record
+ * again. */
 static void check_again(const uint8_t *record, size_t bytes, size_t n, weir_values values, size_t count, const float *sent)
 {
 	static uint8_t again[32768];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh BUILD: `make check` runs every test of tests/unit: each has the label `unit`, unless it
-# is patient or needs a GPU. set_tests_properties(... LABELS ...) would take it away unseen.
+# is patient or needs a GPU. set_tests_properties(... LABELS ...) would silently remove the label.
 set -u
 ctest --test-dir "$1" --show-only=json-v1 > "$1/tests/all.json" || exit 1
 jq -r '.backtraceGraph as $graph

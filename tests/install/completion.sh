@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# completion.sh PREFIX SOURCE: what bash offers for the beginning of a command line, and that both
-# shells can read their files.
+# completion.sh PREFIX SOURCE: bash's completions of partial command lines, and that both shells can
+# read their files.
 set -u
 prefix=$1
 share=$prefix/share
@@ -19,14 +19,14 @@ cd "$work" || exit 1
 mkdir folder
 touch job.yaml 'job of mine.yaml' other.yml notes.txt model.safetensors
 
-offers() { # offers WORD...: what is offered for the last word, each on a line
+offers() { # offers WORD...: completions of the last word, one per line
 	COMP_WORDS=("$@")
 	COMP_CWORD=$(($# - 1))
 	COMPREPLY=()
 	_weir
 	printf '%s\n' "${COMPREPLY[@]}" | sort
 }
-expect() { # expect "A|B" WORD...: A and B are offered, nothing else
+expect() { # expect "A|B" WORD...: exactly A and B are offered
 	local want=$1 got
 	shift
 	got=$(offers "$@" | paste -s -d '|')

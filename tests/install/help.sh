@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "help: $*" >&2; exit 1; }
 
-check() { # check FOLDER: its Makefile; leaves `targets`
+check() { # check FOLDER: checks its Makefile; sets `targets`
 	local said rules target
 	said=$(make -s -C "$1" help) || { echo "make help fails"; return 1; }
 	targets=$(sed -n '/^\.PHONY:/,/[^\\]$/p' "$1/Makefile" | sed 's/^\.PHONY://; s/\\$//' | xargs -n 1)
@@ -22,7 +22,7 @@ count=$(wc -l <<< "$targets")
 
 mkdir "$work/scripts"
 cp "$source/scripts/make_help.awk" "$work/scripts"
-plant() { # plant EXPECTED LINE...: lines behind the Makefile
+plant() { # plant EXPECTED LINE...: adds lines to the Makefile
 	local want=$1 said
 	shift
 	{ cat "$source/Makefile"; printf '%s\n' "$@"; } > "$work/Makefile"

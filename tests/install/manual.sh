@@ -10,7 +10,7 @@ plain() { sed 's/\\-/-/g' "$1"; }
 verbs=$("$prefix/bin/weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p' | grep -v -x help)
 [ "$(wc -w <<< "$verbs")" -ge 20 ] || fail "only these verbs: $verbs"
 options=0
-look() { # look PAGE COMMAND...: whose help text the page has
+look() { # look PAGE COMMAND...: the page of that command
 	local page=$pages/$1.1 option name
 	name=$1
 	shift

@@ -25,7 +25,7 @@ done
 "$prefix/bin/weir-server" --help > /dev/full 2> out && fail "weir-server --help into a full disk succeeds"
 grep -q "cannot write stdout" out || fail "weir-server does not say that its output is lost"
 
-# A program's usage and its list of options name the same.
+# A program's usage and its list of options agree.
 for program in weir-server weir-worker; do
 	"$prefix/bin/$program" --help > out
 	usage=$(sed '/^$/q' out | grep -o -e '--[a-z-]*' | sort -u)

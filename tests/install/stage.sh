@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# stage.sh BUILD INSTALLED: installs BUILD with PREFIX=/opt/weir and DESTDIR=INSTALLED. All that is
-# expected is there, and nothing of it names the folder of the build or the sources.
+# stage.sh BUILD INSTALLED: installs BUILD with PREFIX=/opt/weir and DESTDIR=INSTALLED. All expected
+# files exist, and none names the folder of the build or the sources.
 set -u
 build=$1 installed=$2
 prefix=$installed/opt/weir
@@ -18,7 +18,7 @@ done
 others=$(find "$installed" -type f -o -type l | grep -v "^$prefix/" || true)
 [ -z "$others" ] || fail "installed beside the prefix: $others"
 
-# Texts that others read to build or to complete; and where the loader looks.
+# Texts for builds and completion, and the loader's search path.
 named=$(grep -rlF -e "$build" -e "$(dirname "$build")" "$prefix/lib/cmake" "$prefix/lib/pkgconfig" "$prefix/share/man" "$prefix/share/bash-completion" "$prefix/share/zsh" || true)
 [ -z "$named" ] || fail "these name the folder of the build: $named"
 if command -v readelf > /dev/null; then

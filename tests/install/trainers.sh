@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# trainers.sh PREFIX SOURCE: tests/embed's trainer is built against what is installed below PREFIX,
-# by a foreign CMake project and by the compiler with pkg-config, and trains on installed servers.
+# trainers.sh PREFIX SOURCE: a foreign CMake project, and the compiler with pkg-config, build
+# tests/embed's trainer against the installation below PREFIX. It trains on installed servers.
 set -u
 prefix=$1 source=$2
 trainer=$source/tests/embed/linear_regression.c
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "trainers: $*" >&2; exit 1; }
 version=$("$prefix/bin/weir" --version) && version=${version#weir }
 
-train() { # train NAME COMMAND...: with two servers
+train() { # train NAME COMMAND...: runs it with two servers
 	local name=$1
 	shift
 	sh "$source/tests/embed/run.sh" "$prefix/bin/weir-server" "$@" > "$work/out" 2>&1 || { cat "$work/out"; fail "the trainer built by $name fails"; }

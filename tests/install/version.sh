@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# version.sh SOURCE BUILD: one version, everywhere; and a copy that differs is found, by file and
-# line.
+# version.sh SOURCE BUILD: the version is the same everywhere, and a copy that differs is found by
+# file and line.
 set -u
 source=$1 build=$2
 work=$(mktemp -d)
@@ -23,7 +23,7 @@ for script in bundle image image_root; do
 	grep -qx 'version=$(scripts/version.sh)' "$source/scripts/$script.sh" || fail "scripts/$script.sh does not ask scripts/version.sh"
 done
 
-# --- In a copy of the files that have one
+# --- In a copy of the files with a version
 copy() {
 	rm -rf "$work/tree"
 	mkdir -p "$work/tree/docker/k8s/components/images"
@@ -50,7 +50,7 @@ copy
 sed -i '/^ARG VERSION=/d' "$work/tree/docker/server.Dockerfile"
 ! check || fail "a missing copy is not found"
 
-# --- A new version is set everywhere but in the changelog.
+# --- A new version is set everywhere except in the changelog.
 copy
 WEIR_SOURCE=$work/tree "$source/scripts/version.sh" 8.9.10 2> /dev/null || fail "setting a version fails"
 ! check || fail "the changelog's heading is not asked for"

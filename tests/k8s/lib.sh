@@ -1,8 +1,9 @@
-# What the tests of docker/k8s share: TEST.sh BUILD_DIR. 77: something that they need is not here; the last line says what.
+# Shared by the tests of docker/k8s: TEST.sh BUILD_DIR. Exit status 77: a need is missing, which the
+# last line names.
 set -u
 cd "$(dirname "$0")/../.."
 build=$1
-python=$build/kubernetes-validate/bin/python # has the schemas, and reads YAML
+python=$build/kubernetes-validate/bin/python # has the schemas and a YAML reader
 skip() { echo "SKIPPED: $*"; exit 77; }
 
 dir=$(mktemp -d /tmp/weir-k8s-XXXXXX)
@@ -16,7 +17,7 @@ make_python() {
 		timeout 60 "$python" -m pip install -q --retries 0 --timeout 5 'kubernetes-validate>=1.33' > "$dir/venv.log" 2>&1 ||
 		{ tail -n 2 "$dir/venv.log"; skip "the schemas of Kubernetes (PyPI: kubernetes-validate) cannot be had"; }
 }
-if ! "$python" -c 'import kubernetes_validate' 2> /dev/null; then # two tests may come at once
+if ! "$python" -c 'import kubernetes_validate' 2> /dev/null; then # two tests may run at once
 	exec 9> "$build/kubernetes-validate.lock"
 	flock 9
 	"$python" -c 'import kubernetes_validate' 2> /dev/null || make_python

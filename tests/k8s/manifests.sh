@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# manifests.sh BUILD_DIR: every overlay of docker/k8s is rendered, and validate.py says whether it is right; promtool, where it is, whether as many trainers are wanted as should be.
+# manifests.sh BUILD_DIR: renders every overlay of docker/k8s and checks it with validate.py.
+# promtool, if installed, tests the number of trainers that the scaling rules ask for.
 . "$(dirname "$0")/lib.sh"
 for overlay in docker/k8s/overlays/*/; do
 	render "$(basename "$overlay")"

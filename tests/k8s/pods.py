@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""pods.py OVERLAY.yaml BUILD FOLDER: runs the pods of an overlay as processes of this machine, with the very commands, environment and job file of their containers.
+"""pods.py OVERLAY.yaml BUILD FOLDER: runs the pods of an overlay as processes of this machine, with
+the exact commands, environment and job file of their containers.
 
-A name or port of the cluster becomes one on loopback, a mount a folder; nothing else is changed but for what makes the job small. It goes like a cluster does: etcd and servers start, all together;
-trainers and the evaluator when servers are ready; each server is stopped and started again in turn while they train, the next when the last one is ready (a rolling update);
-and at the end the job is finished, each batch applied once.
+Names and ports of the cluster become ones on loopback, mounts become folders, and the job is made
+small; nothing else changes. The sequence is that of a cluster: etcd and servers start together;
+trainers and the evaluator start when servers are ready; each server in turn is stopped and
+restarted during training, the next one when the last is ready (a rolling update). At the end the
+job is finished, with each batch applied once.
 """
 import ctypes
 import json
@@ -28,7 +31,7 @@ SMALL = ["data.batch=64", "model.dim=4", "model.hidden=[16]", "cluster.partition
 
 
 def free_ports(count):
-    """Below the ports that the kernel gives to connections: a pod that starts again finds its own free."""
+    """Below the kernel's ephemeral ports, so that a restarted pod finds its own port free."""
     sockets = []
     while len(sockets) < count:
         s = socket.socket()
@@ -53,17 +56,17 @@ class Pods:
         self.build, self.folder = build, folder
         self.maps = {n: o["data"] for (k, n), o in self.objects.items() if k == "ConfigMap"}
         self.running = {}
-        self.names = {}  # what a name and port of the cluster is here
+        self.names = {}  # address here of a name and port of the cluster
         for (kind, name), o in self.objects.items():
             if kind == "StatefulSet":
                 ports = [p for p in o["spec"]["template"]["spec"]["containers"][0]["ports"] if p["name"] != "metrics"]
                 for i in range(o["spec"]["replicas"]):
                     for p, here in zip(ports, free_ports(len(ports))):
                         self.names["%s-%d.%s:%d" % (name, i, o["spec"]["serviceName"], p["containerPort"])] = "127.0.0.1:%d" % here
-        self.http = {}  # a pod's port of /metrics
+        self.http = {}  # port of /metrics by pod
 
     def here(self, text, pod):
-        """A text of the manifests as it is on this machine, in that pod."""
+        """Translates a text of the manifests to this machine, for that pod."""
         for name, at in self.names.items():
             text = text.replace(name, at)
             if name.startswith(pod + "."):
@@ -82,7 +85,7 @@ class Pods:
         self.running[pod] = subprocess.Popen(self.program(argv), env=self.environment(env, pod), stdout=log, stderr=log, preexec_fn=end_with_parent)
 
     def program(self, argv):
-        """Ours, or the machine's."""
+        """Our program, or the machine's."""
         ours = self.build / argv[0]
         return [str(ours) if ours.exists() else argv[0]] + argv[1:]
 
@@ -90,7 +93,7 @@ class Pods:
         return {**{k: self.here(v, pod) for k, v in env.items()}, "PATH": os.environ["PATH"]}
 
     def prepare(self, kind, name, pod):
-        """The pod's container, its environment, and what is mounted in it."""
+        """The pod's container, its environment, and its mounts."""
         index = pod.rsplit("-", 1)[-1]
         template = self.objects[kind, name]["spec"]["template"]
         c, env = template["spec"]["containers"][0], {}
@@ -110,7 +113,7 @@ class Pods:
         return c, env
 
     def certify(self, secret, place):
-        """As cert-manager fills a Secret, by the Certificate that names it; once."""
+        """Fills a Secret once, as cert-manager does, by the Certificate that names it."""
         if place.exists():
             return
         certificate = next(o["spec"] for (k, _), o in self.objects.items() if k == "Certificate" and o["spec"]["secretName"] == secret)
@@ -136,7 +139,7 @@ class Pods:
         return subprocess.run(self.program([self.here(w, pod) for w in words]), capture_output=True, text=True, timeout=PATIENCE_S, env=self.environment(env, pod))
 
     def is_ready(self, pod):
-        """As the kubelet asks: its container's readinessProbe."""
+        """Runs the container's readinessProbe, as the kubelet does."""
         probe = self.objects["StatefulSet", "weir-server"]["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
         words = ["weir", "health", "--ready", "--at=127.0.0.1:7700"]
         if "exec" in probe:
@@ -146,7 +149,7 @@ class Pods:
         return self.run_in("StatefulSet", "weir-server", pod, words).returncode == 0
 
     def status(self):
-        for i in (0, 1):  # one of them may be away
+        for i in (0, 1):  # one of them may be down
             r = self.run_in("Deployment", "weir-status", "weir-status-0",
                             ["weir", "status", "/etc/weir/job.yaml", "--json", "--at", "weir-server-%d.weir-server:7700" % i])
             if r.returncode == 0:
@@ -156,7 +159,7 @@ class Pods:
     def metrics(self, pod):
         try:
             return urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.http[pod], timeout=20).read().decode()
-        except urllib.error.URLError:  # not there yet
+        except urllib.error.URLError:  # not up yet
             return ""
 
     def stop(self, pod, how=signal.SIGTERM):
@@ -187,7 +190,7 @@ def check(condition, what):
 
 
 def roll(pods, servers):
-    """Each server in turn, the others being ready all the while."""
+    """Restarts each server in turn, while the others stay ready."""
     slowest = 0
     for pod in reversed(servers):
         code, seconds = pods.stop(pod)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# pods.sh BUILD_DIR [OVERLAY]: the pods of an overlay with replicas (etcd) do what they are to, as processes (pods.py).
+# pods.sh BUILD_DIR [OVERLAY]: runs the pods of an overlay with replicas (etcd) as processes
+# (pods.py).
 . "$(dirname "$0")/lib.sh"
 command -v etcd > /dev/null || skip "there is no etcd here"
 overlay=${2:-etcd}

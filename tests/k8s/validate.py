@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""validate.py OVERLAY.yaml...: whether what kustomize has made of docker/k8s is what Kubernetes takes, and what our pods promise.
+"""validate.py OVERLAY.yaml...: checks that Kubernetes accepts kustomize's output for docker/k8s,
+and that our pods keep their rules.
 
-Three things are checked of every object:
-  - its schema: Kubernetes' own (of the PyPI package kubernetes-validate, in which no field is allowed that is not known), or, of custom resources, custom.yaml;
-  - that what it names is there: ConfigMaps, claims, accounts, priorities, the pods of selectors, volumes of mounts;
-  - that no container may more than it needs, and each says what it needs.
-And of the checks: that each field of each kind, misspelt, is an error. Exits 0 only where all of it is so.
+Checks of every object:
+  - its schema: Kubernetes' own (from the PyPI package kubernetes-validate, which refuses unknown
+    fields) or, for custom resources, custom.yaml;
+  - its references exist: ConfigMaps, claims, accounts, priorities, the pods of selectors, volumes
+    of mounts;
+  - every container requests its resources, and has no unneeded rights.
+A check of the checks: each misspelt field of each kind is an error. Exits 0 only if all of this
+holds.
 """
 import copy
 import pathlib
@@ -16,15 +20,16 @@ import referencing
 import yaml
 from kubernetes_validate.utils import all_versions, schema_contents
 
-OLDEST = "1.28"  # that docker/k8s is for
+OLDEST = "1.28"  # oldest version that docker/k8s supports
 POLICY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3"), ("Secret", "weir-data-s3")}  # people bring these
-# Maps whose keys are names, not fields.
+# Users create these.
+OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3"), ("Secret", "weir-data-s3")}
+# Maps whose keys are names instead of fields.
 NAMES = {"labels", "annotations", "matchLabels", "data", "nodeSelector", "requests", "limits"}
 
 
 class Schemas:
-    """Validators by kind, each made once."""
+    """Validators by kind, each created once."""
 
     def __init__(self, version):
         self.folder = "kubernetes-json-schema/v%s.0-local-strict" % version
@@ -38,7 +43,7 @@ class Schemas:
         return schema_contents("%s/%s-%s.json" % (self.folder, kind.lower(), group), self.version)
 
     def _expand(self, node):
-        """custom.yaml's words for Kubernetes' own schemas."""
+        """Resolves custom.yaml's names of Kubernetes' own schemas."""
         if node == "jobSpec":
             return self._builtin("Job", "batch-v1")["properties"]["spec"]
         if isinstance(node, dict):
@@ -65,7 +70,7 @@ def name_of(o):
 
 
 def templates(node):
-    """Every pod template within, wherever it is."""
+    """Every pod template in the object, at any depth."""
     if isinstance(node, dict):
         if isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
             yield node
@@ -96,7 +101,7 @@ def references(pod):
 
 
 def authorities(o):
-    """What cert-manager's objects name."""
+    """References of cert-manager's objects."""
     if o["kind"] == "Certificate":
         yield "Issuer", o["spec"]["issuerRef"]["name"]
     if o["kind"] == "Issuer" and "ca" in o["spec"]:
@@ -108,7 +113,7 @@ def containers(pod):
 
 
 def check_pod(template, claims):
-    """What is wrong with a pod."""
+    """Violations of a pod."""
     pod = template["spec"]
     security = pod.get("securityContext", {})
     if not security.get("runAsNonRoot") or not security.get("runAsUser") or security.get("seccompProfile") != {"type": "RuntimeDefault"}:
@@ -137,7 +142,7 @@ def check_pod(template, claims):
 
 
 def check_names(objects):
-    """What objects name and is not there; what they select, and is nobody."""
+    """References and selectors without a target."""
     there = {(o["kind"], o["metadata"]["name"]) for o in objects} | OUTSIDE
     there |= {("Secret", o["spec"]["secretName"]) for o in objects if o["kind"] == "Certificate"}
     for o in objects:
@@ -170,14 +175,14 @@ def check_names(objects):
         target = spec.get("scaleTargetRef")
         if target and (target.get("kind", "Deployment"), target["name"]) not in there:
             yield name_of(o), "scales what is not there"
-    for o, t in pods:  # nothing but what is named comes and goes
+    for o, t in pods:  # only named traffic may pass
         if not any(p["kind"] == "NetworkPolicy" and set(p["spec"]["policyTypes"]) == {"Ingress", "Egress"} and
                    p["spec"]["podSelector"]["matchLabels"].items() <= t["metadata"]["labels"].items() for p in objects):
             yield name_of(o), "no default-deny NetworkPolicy is for its pods"
 
 
 def misspellings(node, path=()):
-    """Every field of an object, by its path: without indices, as one of a list stands for all."""
+    """Every field of an object by its path, without indices, as one item stands for its list."""
     if isinstance(node, dict):
         for k, v in node.items():
             if "/" not in k and (not path or path[-1] not in NAMES):
@@ -189,7 +194,8 @@ def misspellings(node, path=()):
 
 
 def check_checks(objects, schemas, seen):
-    """Of each field that was not seen before: that it is missed when it is misspelt. Yields those that are not; counts into seen."""
+    """Misspells each field not seen before. Yields those whose absence is not noticed; adds to
+    seen."""
     for o in objects:
         work = copy.deepcopy(o)
         for path, holder, key in list(misspellings(work)):

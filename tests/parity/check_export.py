@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""What transformers and PEFT make of folders that weir has written, and folders of theirs for weir to read (tests/claims/llm 6).
+"""Reads folders that weir wrote with transformers and PEFT, and writes folders for weir to read
+(tests/claims/llm 6).
 
-    check_export.py make WORK TEXT        WORK/tokenizer; WORK/gpt2 and WORK/llama, models of random weights; WORK/tokens.safetensors, sequences to compare on; and where there is
-                                          PEFT WORK/gpt2-peft and WORK/llama-peft, adapters of those two
-    check_export.py check PLAN            compares. PLAN has a line for each comparison, words with spaces between them:
-        logits NAME FOLDER WITHIN OURS            AutoModelForCausalLM's of a model folder with those in the file OURS
-        adapters NAME FOLDER WITHIN OURS BASE     the same of a folder of adapters in the model BASE, by PEFT
-        same NAME FILE WITHIN OURS                logits in two files
-        other NAME FILE BEYOND OURS               that they are further apart
-        weights NAME FOLDER TYPE FILE             every tensor in FILE is the model's, bit for bit, once it is rounded to TYPE
-        tensors NAME FOLDER TYPE FILE             and the same of a folder's adapter_model.safetensors
-        tokens NAME FOLDER TEXT BIN               AutoTokenizer's ids of a text with those of weir's token file
+    check_export.py make WORK TEXT    writes WORK/tokenizer; WORK/gpt2 and WORK/llama, models with
+                                      random weights; WORK/tokens.safetensors, sequences for the
+                                      comparison; with PEFT also their adapters, WORK/gpt2-peft and
+                                      WORK/llama-peft
+    check_export.py check PLAN        compares. PLAN has a comparison per line, separated by spaces:
+        logits NAME FOLDER WITHIN OURS         logits of a model folder by AutoModelForCausalLM, and
+                                               those in the file OURS
+        adapters NAME FOLDER WITHIN OURS BASE  the same for adapters in the model BASE, by PEFT
+        same NAME FILE WITHIN OURS             logits in two files
+        other NAME FILE BEYOND OURS            logits in two files differ by more
+        weights NAME FOLDER TYPE FILE          every tensor in FILE is the model's, rounded to TYPE,
+                                               bit for bit
+        tensors NAME FOLDER TYPE FILE          the same for a folder's adapter_model.safetensors
+        tokens NAME FOLDER TEXT BIN            ids of a text by AutoTokenizer, and those of weir's
+                                               token file
 
-Errors are of the largest logit. Ends with 0 where all hold; a comparison that fails, for whatever reason, counts as one that does not. --seed N: other weights, tokens and adapters.
+Errors are relative to the largest logit. Exits 0 if all comparisons hold; one that cannot run
+counts as failed. --seed N: other weights, tokens and adapters.
 """
 import os
 import pathlib
@@ -49,7 +56,8 @@ def make_config(kind):
     common = dict(vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0)
     if kind == "gpt2":
         return GPT2Config(n_positions=64, n_embd=48, n_layer=2, n_head=3, n_inner=100, layer_norm_epsilon=1e-6, **common)
-    # All that a config.json of a Llama may say: grouped queries, heads that are no share of the width, Llama 3's positions, biases, a tied head
+    # All variants of a Llama's config.json: grouped queries, heads that do not divide the width,
+    # Llama 3's positions, biases, a tied head
     return LlamaConfig(hidden_size=40, intermediate_size=72, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
                        max_position_embeddings=64, rms_norm_eps=1e-6, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_theta=500.0,
                        rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, **common)
@@ -149,7 +157,7 @@ def check(plan):
     for line in lines:
         try:
             held += check_line(plan.parent, *line)
-        except Exception:  # it is told, and counts
+        except Exception:  # reported, and counts as a failure
             print(f"{line[1]}: {traceback.format_exc(limit=1).splitlines()[-1]}")
     print(f"{held} of {len(lines)} comparisons hold")
     return 0 if held == len(lines) > 0 else 1

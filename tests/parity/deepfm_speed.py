@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Speed twin of claim 7: DeepFM in one PyTorch process on Criteo-like data: 13 numeric features, 26 power-law categories over 1 M ids, dim 16,
-MLP 400-400-400, batch 4096, SparseAdam for what is looked up and Adam for the rest. Prints one JSON line:
-{"torch", "threads", "samples_per_s", "spread"} (median of the repetitions; spread = (max - min) / median).
+"""Speed twin of tests/claims/foundation 7: DeepFM in one PyTorch process on Criteo-like data: 13
+numeric features, 26 power-law categories over 1 M ids, dim 16, MLP 400-400-400, batch 4096,
+SparseAdam for embeddings and Adam for the rest. Prints one JSON line: {"torch", "threads",
+"samples_per_s", "spread"} (median of the repetitions; spread = (max - min) / median).
 
     deepfm_speed.py [--threads 2] [--batches 20] [--repetitions 5]
 """
@@ -70,7 +71,7 @@ def main():
             loss(model(ids, numeric), labels).backward()
             sparse.step()
             dense.step()
-        if repetition > 0:  # the first warms up
+        if repetition > 0:  # the first one warms up
             rates.append(len(data) * BATCH / (time.perf_counter() - start))
     median = float(np.median(rates))
     print(json.dumps({"torch": torch.__version__, "threads": a.threads, "samples_per_s": median, "spread": (max(rates) - min(rates)) / median}))

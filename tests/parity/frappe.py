@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""PyTorch twins of Weir's click models on the Frappe log: same split, same hyper-parameters, one process.
+"""PyTorch twins of Weir's click models on the Frappe log: same split, same hyper-parameters, one
+process.
 
     tests/parity/frappe.py --data FILE --job config/frappe-deepfm.yaml [--seeds 5] [--json]
 
-Model, rates, L2, schedule, batch, passes and patience are read from the job file. L2 is Adam's weight decay, which reaches every row at every
-step: what `decay: full` is in Weir. Split: zlib crc32 of each line without its newline, modulo 10: 0-7 train, 8 validation, 9 test. The test AUC is that of the epoch with the
-best validation AUC; training stops after `--patience` epochs without improvement. Prints one line per seed and the mean.
+Model, rates, L2, schedule, batch, passes and patience are read from the job file. L2 is Adam's
+weight decay, which changes every row at every step, as `decay: full` does in Weir. Split: zlib
+crc32 of each line without its newline, modulo 10: 0-7 train, 8 validation, 9 test. The test AUC is
+that of the epoch with the best validation AUC; training stops after `--patience` epochs without
+improvement. Prints one line per seed and the mean.
 """
 import argparse
 import json
@@ -20,7 +23,7 @@ from torch import nn
 
 FIELDS = 10
 NUMBER = r"([0-9][0-9.e+-]*)"
-SETTINGS = {  # name: where it is in the job files of this folder's four models, and what it is where it is not given
+SETTINGS = {  # name: key in the job files of the four models, and its default
     "kind": (r"^model: .*?\bkind: (\w+)", None),
     "dim": (rf"^model: .*\bdim: {NUMBER}", "0"),
     "cross_layers": (rf"^model: .*\bcross_layers: {NUMBER}", "0"),
@@ -175,7 +178,8 @@ def main():
     p.add_argument("--data", required=True)
     p.add_argument("--job", required=True)
     p.add_argument("--seeds", type=int, default=5)
-    p.add_argument("--threads", type=int, default=1)  # batches are small: more threads gain little, and wait long on a busy machine
+    # Small batches gain little from threads, which wait long on a busy machine.
+    p.add_argument("--threads", type=int, default=1)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     torch.set_num_threads(a.threads)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Model folders, tokenizers, texts and token files that are not what they should be: tests/claims/llm 8 says what Weir must say of each. Needs nothing but Python.
+"""Bad model folders, tokenizers, texts and token files, for tests/claims/llm 8. Needs only Python.
 
-    hostile_models.py FOLDER      FOLDER/CASE/... and FOLDER/cases.tsv: lines of a case's name, a tab, and words, tab-separated, that the refusal must have
+    hostile_models.py FOLDER      writes FOLDER/CASE/... and FOLDER/cases.tsv, whose lines have a
+                                  case's name and the words of its refusal, separated by tabs
 """
 import json
 import os
@@ -56,14 +57,14 @@ class Maker:
         return struct.pack(f"<{count}f", *(self.random.uniform(-0.1, 0.1) for _ in range(count)))
 
     def weights(self, shapes=None, change=None, data=None):
-        """The bytes of a file; change(header) makes it what it should not be."""
+        """The bytes of a file; change(header) corrupts it."""
         header, size = header_of(SHAPES if shapes is None else shapes)
         if change:
             change(header)
         return packed(header, self.numbers(size // 4) if data is None else data)
 
     def case(self, name, *words, config=CONFIG, files=None, text_config=None):
-        """files: {name: bytes}; of the model's weights where they are not given. words: what the refusal has."""
+        """files: {name: bytes}; default: the model's weights. words: the refusal must have them."""
         folder = os.path.join(self.root, name)
         os.makedirs(folder)
         contents = {"model.safetensors": self.weights()} if files is None else files
@@ -209,7 +210,7 @@ def config_cases(m):
 
 
 def vocabulary():
-    """Of the 256 characters that bytes are written as (GPT-2's)."""
+    """With the 256 characters that stand for bytes (GPT-2's)."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     return {chr(b if b in plain else 256 + n): i for i, (b, n) in enumerate((b, sum(1 for c in range(b) if c not in plain)) for b in range(256))}
 
@@ -252,7 +253,7 @@ def tokenizer_cases(m):
 
 
 def text_cases(m):
-    """Folders with data.txt or data.jsonl beside a tokenizer that is as it should be; llm_8.sh says how each is used."""
+    """Folders with data.txt or data.jsonl beside a valid tokenizer; llm_8.sh uses them."""
     good = json.dumps(tokenizer_of()).encode()
 
     def one(name, file, data):

@@ -1,5 +1,6 @@
-"""Strings that tokenizers get wrong, from a seed: every plane of Unicode, marks that combine, emoji that join, both directions, long runs, contractions,
-control characters, replaced bytes, and special tokens inside of text."""
+"""Strings that tokenizers get wrong, from a seed: every plane of Unicode, combining marks, joined
+emoji, both directions, long runs, contractions, control characters, replaced bytes, and special
+tokens inside text."""
 import random
 import unicodedata
 
@@ -64,5 +65,5 @@ def strings(count, seed, pieces=12):
 
 
 def old(text):
-    """Whether all characters are of Unicode 3.2: normal forms of those have not changed since."""
+    """Whether all characters are in Unicode 3.2: their normal forms have not changed since."""
     return all(unicodedata.ucd_3_2_0.category(c) != "Cn" for c in text)

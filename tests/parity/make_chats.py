@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What Jinja makes of conversations by the chat templates that worker/data/tokens/chat.c knows, as transformers would call it.
+"""Renders conversations with Jinja, as transformers does, by the chat templates that
+worker/data/tokens/chat.c knows.
 
     make_chats.py > tests/golden/chats.jsonl
 
-A line: {"format", "template", "bos", "eos", "messages", "text", "answers": [[begin, end] in UTF-8 bytes, of what counts]}. Needs the package jinja2."""
+A line: {"format", "template", "bos", "eos", "messages", "text", "answers": [[begin, end] of the
+counted text, in UTF-8 bytes]}. Needs the package jinja2."""
 import json
 import sys
 
@@ -21,7 +23,7 @@ LLAMA2 = ("{% if messages[0]['role'] == 'system' %}{% set loop_messages = messag
 LLAMA3 = ("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ "
           "message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}")
 ASK_LLAMA3 = "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
-# Alpaca's format is no template of a model's; this says it in Jinja.
+# Alpaca's format is not a model's template; this writes it in Jinja.
 ALPACA = ("{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] | trim }}{% set turns = messages[1:] %}{% else %}{{ 'Below is an instruction that describes a "
           "task. Write a response that appropriately completes the request.' }}{% set turns = messages %}{% endif %}{% for message in turns %}"
           "{{ '\n\n### ' + ('Instruction' if message['role'] == 'user' else 'Response') + ':\n' + message['content'] | trim }}"
@@ -39,13 +41,14 @@ CHATS = [
 
 
 def render(template, messages, bos, eos):
-    # as transformers makes its environment
+    # the same environment as in transformers
     env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     return env.from_string(template).render(messages=messages, bos_token=bos, eos_token=eos, add_generation_prompt=False)
 
 
 def answers(name, template, messages, bos, eos):
-    """Where each answer lies, found by rendering with and without it: what follows the header of its message, to the token that ends it."""
+    """Finds each answer by rendering with and without it: from its message's header to its end
+    token."""
     out = []
     for i, m in enumerate(messages):
         if m["role"] != "assistant":

@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""What transformers (PyTorch, fp32) computes with a language model, for tests to compare with: logits, loss, the gradient of every tensor, and ten steps of AdamW.
+"""Computes reference values of a language model with transformers (PyTorch, fp32): logits, loss,
+the gradient of every tensor, and ten steps of AdamW.
 
-    make_llm_vectors.py golden FOLDER           three models of random weights, each a folder in FOLDER as tests/golden/llm has them
-    make_llm_vectors.py of MODEL OUT            vectors of the model folder MODEL, to the file OUT
-    make_llm_vectors.py entries MODEL OUT       the same, of each tensor its norm and some entries only
-    --seed N                                    other weights and tokens
+    make_llm_vectors.py golden FOLDER      writes three models with random weights, each as a folder
+                                           in FOLDER, in the form of tests/golden/llm
+    make_llm_vectors.py of MODEL OUT       writes vectors of the model folder MODEL to the file OUT
+    make_llm_vectors.py entries MODEL OUT  the same, but only the norm and some entries per tensor
+    --seed N                               other weights and tokens
 
 A file of vectors (safetensors) has
-    tokens, targets      U64 (steps, sequences, length); a target of 2^32 - 1 has no loss
-    logits, loss         of the first of them
-    grad.NAME            of every tensor's, of the first; with `entries`: norm.NAME, and grad.NAME at positions that at_entries says
-    losses               (steps) before each step of AdamW (rate 1e-3, betas 0.9 and 0.95, decay 0.1 of all tensors)
-    after.NAME           of every tensor, after the last step; with `entries` as above
-    least.NAME           BF16, of each element of those: the least root of Adam's second moment after a step, over the tensor's largest gradient of that step
+    tokens, targets   U64 (steps, sequences, length); a target of 2^32 - 1 has no loss
+    logits, loss      of the first step's sequences
+    grad.NAME         gradient of every tensor in the first step; with `entries`: norm.NAME, and
+                      grad.NAME at the positions of at_entries
+    losses            (steps) before each step of AdamW (rate 1e-3, betas 0.9 and 0.95, decay 0.1 of
+                      all tensors)
+    after.NAME        every tensor after the last step; with `entries` as above
+    least.NAME        BF16, per element of these: the smallest root of Adam's second moment after a
+                      step, relative to the tensor's largest gradient in that step
 """
 import json
 import os
@@ -26,13 +31,14 @@ STEPS, NONE, BETA2 = 10, 2**32 - 1, 0.95
 ENTRIES = 16
 
 
-SEED = 7  # of weights; --seed gives another, of tokens too
+SEED = 7  # seed of weights; --seed changes that of weights and tokens
 
 
 def make_model(kind):
     if kind == "gpt2":
         config = GPT2Config(vocab_size=61, n_positions=16, n_embd=16, n_layer=2, n_head=2, n_inner=40, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-    elif kind == "llama":  # grouped queries, heads that are no share of the width, Llama 3's positions with waves of every kind
+    elif kind == "llama":
+        # Grouped queries, heads that do not divide the width, Llama 3's positions with all waves.
         config = LlamaConfig(vocab_size=61, hidden_size=20, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
                              max_position_embeddings=64, rms_norm_eps=1e-5, tie_word_embeddings=False)
         rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
@@ -46,7 +52,8 @@ def make_model(kind):
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
-        for name, p in model.named_parameters():  # norms' weights near 1, no zeros, nothing that cancels out
+        # Norms' weights near 1, without zeros or cancellation.
+        for name, p in model.named_parameters():
             center = 1.0 if p.dim() == 1 and "bias" not in name else 0.0
             p.copy_(center + 0.25 * torch.randn(p.shape, generator=generator))
     return model
@@ -85,7 +92,8 @@ def vectors_of(model, tokens, targets):
         optimizer.step()
         for name, p in model.named_parameters():
             root = (optimizer.state[p]["exp_avg_sq"] / (1 - BETA2 ** (step + 1))).sqrt()
-            relative = torch.where(root > 0, root / p.grad.abs().max(), torch.inf)  # what has had no gradient has not been stepped
+            # No gradient, no step.
+            relative = torch.where(root > 0, root / p.grad.abs().max(), torch.inf)
             least[name] = torch.minimum(least.get(name, relative), relative)
     out["losses"] = torch.tensor(losses)
     for name, p in model.named_parameters():
@@ -95,7 +103,7 @@ def vectors_of(model, tokens, targets):
 
 
 def entries_of(vectors):
-    """Of each tensor of floats its norm and entries spread over it, the last among them."""
+    """The norm of each float tensor, and entries spread over it, including the last."""
     out = {}
     for name, v in vectors.items():
         if not v.dtype.is_floating_point or v.numel() <= ENTRIES:

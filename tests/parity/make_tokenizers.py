@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Makes small tokenizer.json files in the manner of well-known models, and what Hugging Face's tokenizers library makes of hostile strings with them.
+"""Writes small tokenizer.json files in the style of well-known models, and the ids that Hugging
+Face's tokenizers library gives for hostile strings.
 
     make_tokenizers.py FOLDER [--strings N] [--seed S] [--vocabulary N] [--pieces N]
 
-FOLDER gets NAME.json for each tokenizer, strings.jsonl ({"text": ...} a line), and NAME.ids.json: a list of ids for each string, with what the post-processor adds, and
-"decoded": what the ids decode to without special tokens, for the strings that do not come back as they were. The files in tests/golden/tokenizers were made with --strings 220
---vocabulary 620 --pieces 5. Needs the package tokenizers."""
+FOLDER gets NAME.json for each tokenizer, strings.jsonl ({"text": ...} per line), and NAME.ids.json:
+a list of ids for each string, including the post-processor's, and "decoded": the decoded ids
+without special tokens, for strings that do not survive the round trip. The files in
+tests/golden/tokenizers were made with --strings 220 --vocabulary 620 --pieces 5. Needs the package
+tokenizers."""
 import argparse
 import json
 import os
@@ -31,7 +34,7 @@ def train(tokenizer, size, special=(), alphabet=(), limit=400):
 
 
 def with_words(tokenizer, words):
-    """Words in the vocabulary that no merge makes, as Llama 3's has them."""
+    """Words in the vocabulary that no merge produces, as in Llama 3's."""
     j = json.loads(tokenizer.to_str())
     vocabulary = j["model"]["vocab"]
     for word in words:
@@ -62,10 +65,11 @@ def llama3(size):
 
 def llama2(size):
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    t.pre_tokenizer = pre_tokenizers.Metaspace()  # for training alone: merges then stay inside of words, as sentencepiece's do
+    # Only for training: merges then stay inside words, as in sentencepiece.
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
     train(t, size, ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in range(256)], ["▁"], 120)
     j = json.loads(t.to_str())
-    j["added_tokens"] = j["added_tokens"][:3]  # a text's "<0x41>" is no byte
+    j["added_tokens"] = j["added_tokens"][:3]  # "<0x41>" in a text is not a byte
     t = Tokenizer.from_str(json.dumps(j))
     t.pre_tokenizer = None
     t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -103,7 +107,7 @@ MAKERS = {"gpt2": gpt2, "llama3": llama3, "llama2": llama2, "metaspace": metaspa
 
 
 def as_file(name, tokenizer):
-    """The JSON as a published file has it: GPT-2's merges are strings."""
+    """The JSON in its published form: GPT-2's merges are strings."""
     j = json.loads(tokenizer.to_str())
     if name == "gpt2":
         j["model"]["merges"] = [" ".join(m) for m in j["model"]["merges"]]

@@ -1,4 +1,4 @@
-"""Reads a token file (worker/data/tokens/token_file.h has the bytes)."""
+"""Reads a token file (see the byte diagram in worker/data/tokens/token_file.h)."""
 import struct
 import sys
 

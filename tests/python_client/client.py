@@ -1,4 +1,5 @@
-"""A trainer in Python over gRPC alone, as docs/PROTOCOL.md says: client.py HOST:PORT joins that job, trains two numbers towards 3 by SGD in each unit that it gets, and leaves."""
+"""A trainer in Python that only uses gRPC and docs/PROTOCOL.md: client.py HOST:PORT joins that job,
+trains two numbers towards 3 by SGD in each unit that it gets, and leaves."""
 import struct
 import sys
 
@@ -23,7 +24,8 @@ def hash64(x):
 
 
 def ask(call, kind, job, partition, table, seen=0, identity=(0, 0, 0, 0), values=b""):
-    """Sends a frame of one record with one section, of chunk 0 of a dense table; of the answer, the log's index and the section's values."""
+    """Sends a frame of one record with one section, for chunk 0 of a dense table. Returns the log
+    index and the section's values from the answer."""
     section = struct.pack("<HBBHHIIIIQQ", table, 0, 0, 0, 0, 1, 65536, 8, len(values), 0, 0) + values
     record = with_crc(struct.pack("<IIBBHHHQ4IQQII", 64 + len(section), 0, kind, 0, partition, 1, 0, 1, *identity, seen, 0, 0, 0), 4, section)
     frame = with_crc(struct.pack("<IBBHIIQQ16s", 0x31524957, 1, 0, 0, 1, 0, len(record), job.generation, job.uuid), 12) + record
@@ -36,7 +38,8 @@ def ask(call, kind, job, partition, table, seen=0, identity=(0, 0, 0, 0), values
 def train(ledger):
     joined = ledger.Join(pb.JoinRequest(wire_version=1, name="python", dataset=pb.Dataset(fingerprint=42, units=UNITS)))
     job, me = joined.job, dict(job=joined.job, worker=joined.worker, incarnation=joined.incarnation)
-    numbers = pb.Table(name="numbers", kind=1, elements=2, optimizer=pb.Optimizer(lr=0.5), segments=[pb.InitSegment(elements=2)])  # dense, by SGD, from 0
+    # Dense, by SGD, from 0.
+    numbers = pb.Table(name="numbers", kind=1, elements=2, optimizer=pb.Optimizer(lr=0.5), segments=[pb.InitSegment(elements=2)])
     table = ledger.CreateTable(pb.CreateTableRequest(job=job, table=numbers)).table
     servers = [rpc.ParameterServerStub(grpc.insecure_channel(address)) for address in joined.map.servers]
     for server in servers:
@@ -46,7 +49,8 @@ def train(ledger):
     while (lease := ledger.Lease(pb.LeaseRequest(sequence=sequence, **me))).state in (pb.UNIT, pb.WAIT):
         if lease.state == pb.WAIT:
             continue
-        unit, number, hashes, sequence = lease.unit, getattr(lease.unit, "pass"), 0, sequence + 1  # `pass` is a word of Python's own
+        # `pass` is a Python keyword.
+        unit, number, hashes, sequence = lease.unit, getattr(lease.unit, "pass"), 0, sequence + 1
         for batch in range(BATCHES):
             seen, data = ask(server.Pull, PULL, job, mine, table.id)
             value = struct.unpack("<2f", data)

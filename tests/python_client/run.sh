@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Two servers, and client.py, which knows nothing of Weir but proto/weir.proto. Exits 77 where PYTHON (python3) has no grpcio and grpcio-tools.
+# Two servers, and client.py, which knows only proto/weir.proto. Exits 77 if PYTHON (python3) lacks
+# grpcio or grpcio-tools.
 #   run.sh BUILD_DIR
 . "$(dirname "$0")/../integration/lib.sh"
 HERE=$(cd "$(dirname "$0")" && pwd)
 PYTHON=${PYTHON:-python3}
-"$PYTHON" -c 'import grpc, grpc_tools' 2> /dev/null || PYTHON=/usr/bin/python3 # Debian's own has the packages' modules
+"$PYTHON" -c 'import grpc, grpc_tools' 2> /dev/null || PYTHON=/usr/bin/python3 # Debian's python3 has the packaged modules
 "$PYTHON" -c 'import grpc, grpc_tools' 2> /dev/null || { echo "skipped: $PYTHON has no grpcio and grpcio-tools"; exit 77; }
 "$PYTHON" -m grpc_tools.protoc -I "$HERE/../../proto" --python_out="$DIR" --grpc_python_out="$DIR" weir.proto || fail "proto/weir.proto cannot be compiled for Python"
 cat > "$DIR/job.yaml" <<-JOB

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rooms.sh SOURCE: the tree keeps the rules of its rooms (scripts/rooms.py), and each planted
+# rooms.sh SOURCE: the tree follows the rules of its rooms (scripts/rooms.py), and each planted
 # violation is found.
 set -eu
 source=$1
@@ -8,7 +8,8 @@ check="$source/scripts/rooms.py"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# plant NAME FILE LINE EXPECTED: a copy of the tree with LINE added to FILE is refused with EXPECTED.
+# plant NAME FILE LINE EXPECTED: a copy of the tree with LINE added to FILE is refused with
+# EXPECTED.
 plant()
 {
 	rm -rf "$work/tree"

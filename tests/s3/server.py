@@ -1,16 +1,19 @@
-"""An S3 server for tests: a few operations, in memory, that believes nothing.
+"""A strict S3 server for tests: a few operations, in memory.
 
-It checks what real servers check, and more strictly: the signature (AWS Signature Version 4, recomputed here from the request as it came), that every
-header that matters is signed, the body against its signed hash, the region, part sizes, and the ETags of a completed upload. Anything
-else is answered as S3 answers it.
+It checks more strictly than real servers: the signature (AWS Signature Version 4, recomputed from
+the request), that every relevant header is signed, the body against its signed hash, the region,
+part sizes, and the ETags of a completed upload. It answers errors as S3 does.
 
-    server.py ACCESS_KEY SECRET_KEY REGION BUCKET [SESSION_TOKEN]      prints its port, then serves 127.0.0.1
+    server.py ACCESS_KEY SECRET_KEY REGION BUCKET [SESSION_TOKEN]
 
-    POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503, drop (no answer), cut (half
-                                            an answer), lose (done, but no answer), forget (answered 200, and not
-                                            kept), halve (likewise, and half of it kept))
-    GET  /-/requests                        how many requests came, uploads that are open
-    POST /-/objects/KEY                     the body is an object, as if somebody had put it there
+Prints its port, then serves 127.0.0.1.
+
+    POST /-/fail?what=503&count=2&after=0   after `after` requests, `count` fail (what: 503; drop: no
+                                            answer; cut: half an answer; lose: executes it without
+                                            an answer; forget: answers 200 and keeps nothing; halve:
+                                            answers 200 and keeps half)
+    GET  /-/requests                        the number of requests, and the open uploads
+    POST /-/objects/KEY                     adds an object with this body
 """
 import hashlib
 import hmac
@@ -24,7 +27,7 @@ import re
 ACCESS, SECRET, REGION, BUCKET = sys.argv[1:5]
 TOKEN = sys.argv[5] if len(sys.argv) > 5 else None
 PART_MIN = 5 << 20
-PAGE = 7  # keys of one page of a list: small, so that lists are paged
+PAGE = 7  # keys per page of a list: small, so that lists have several pages
 
 lock = threading.Lock()
 objects = {}
@@ -113,7 +116,7 @@ def complete(key, upload, body):
 
 
 def act(method, key, q, body, headers):
-    """Status, answer's headers and body."""
+    """Returns the status, the answer's headers and its body."""
     etag = lambda data: '"' + hashlib.md5(data).hexdigest() + '"'
     if key is None:
         if method != "GET":

@@ -1,10 +1,11 @@
-"""A web server for tests: the files of a folder, by ranges, that fails when it is told to.
+"""A web server for tests: serves the files of a folder, by ranges, and fails on command.
 
     web.py FOLDER      prints its port, then serves 127.0.0.1
 
-    POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503; drop: no answer; cut: half an answer;
-                                            whole: the range is not looked at; replace: the file is another one from now on, of the same size)
-    GET  /-/sent                            how many bytes of files went out since the last time it was asked
+    POST /-/fail?what=503&count=2&after=0   after `after` requests, `count` fail (what: 503; drop: no
+                                            answer; cut: half an answer; whole: ignores the range;
+                                            replace: changes the file, keeping its size)
+    GET  /-/sent                            bytes of files sent since the last such request
     /-/to/N/PATH                            redirects N times, then to PATH
 """
 import os

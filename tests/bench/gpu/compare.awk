@@ -1,6 +1,6 @@
 # awk -f compare.awk peers.tsv bench.tsv: one table of the subjects that both measured, and of those
-# that only bench_gpu measured. -v least=N: exits 1 unless there are common subjects and PyTorch takes
-# at least N times as long for each.
+# that only bench_gpu measured. -v least=N: exits 1 unless there are common subjects and PyTorch
+# takes at least N times as long for each.
 BEGIN {
 	FS = "\t"
 	printf "%-34s %11s %11s %10s %10s %12s %8s\n", "", "elements", "us", "GB/s", "of a copy", "PyTorch us", "times"

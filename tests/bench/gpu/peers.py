@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The obvious PyTorch code for what bench_gpu, bench_llm and `weir bench step` measure, on the same device:
-peers.py [compression] [dlrm] [gpt2] [--ways plain | compiled | all] [--out FILE] [--quick] [--device D].
+"""The obvious PyTorch code for the subjects of bench_gpu, bench_llm and `weir bench step`, on the
+same device: peers.py [compression] [dlrm] [gpt2] [--ways plain | compiled | all] [--out FILE]
+[--quick] [--device D].
 
-FILE gets a line for each figure as it is measured, behind what it has: name, n, seconds of a call, and how,
-separated by tabs, under the names that the others use. There are several ways to most: code as it is written,
-which comes first, and by torch.compile, which takes minutes; gradients of embeddings sparse or dense. The
-fastest counts. Exit status 77: there is no PyTorch here, or no device."""
+Each figure is appended to FILE at once, as a line separated by tabs: name, n, seconds per call, and
+how. The names are those of the others. Most subjects have several ways, and the fastest counts:
+uncompiled code, which comes first, or torch.compile, which takes minutes; sparse or dense gradients
+of embeddings. Exit status 77: no PyTorch, or no device."""
 import argparse
 import statistics
 import sys
@@ -57,7 +58,8 @@ class Bench:
         return statistics.median(seconds)
 
     def measure(self, name, n, ways, measure):
-        """ways: {how: function}, each measured and written. One that fails is told, and left out."""
+        """ways: {how: function}, each measured and written. One that fails is told, and left
+        out."""
         for how, function in ways.items():
             if not self.wants("torch.compile" in how):
                 continue
@@ -76,8 +78,8 @@ def compiled(function):
     return torch.compile(function) if hasattr(torch, "compile") else function
 
 
-# --- Compression with error feedback. Each function takes gradient, residual and velocity, and updates
-# the latter two in place.
+# --- Compression with error feedback. Each function takes gradient, residual and velocity, and
+# updates the latter two in place.
 
 
 def quantised(values):
@@ -174,7 +176,8 @@ def batches(b, rows, count):
 
 
 def step_of(b, embedding, dense, run, update):
-    """One step: the batch to the device, forward, backward, and plain SGD where `update` says so."""
+    """One step: the batch to the device, forward, backward, and plain SGD where `update` says
+    so."""
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.01) for m in (dense, embedding)]
 
     def step(batch):
@@ -196,7 +199,8 @@ def dlrm(b):
     for how in ("as written", "torch.compile"):
         if not b.wants(how == "torch.compile"):
             continue
-        run = compiled(dense) if how == "torch.compile" else dense  # compiled once, as that takes long
+        # Compiled once, as that takes long.
+        run = compiled(dense) if how == "torch.compile" else dense
         for what, update in [("", True), (", without the update", False)]:
             for precision, name in [("highest", "fp32"), ("high", "tf32")]:
                 if hasattr(torch, "set_float32_matmul_precision"):
@@ -251,7 +255,8 @@ class GPT2(nn.Module):
 
 def gpt2(b):
     rows, length = (2, 16) if b.quick else (16, 1024)
-    vocabulary, shape = (512, (1024, 2, 2, 32)) if b.quick else (50304, (1024, 12, 12, 768))  # 50257 rounded up for the tensor cores
+    # 50257 rounded up for the tensor cores.
+    vocabulary, shape = (512, (1024, 2, 2, 32)) if b.quick else (50304, (1024, 12, 12, 768))
     if hasattr(torch, "set_float32_matmul_precision"):
         torch.set_float32_matmul_precision("high")
     tokens, targets = (torch.randint(min(vocabulary, 50257), (rows, length), device=b.device) for _ in range(2))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh MODE: the measurements on a borrowed GPU, in four modes with a time limit each. README.md is the
-# guide.
+# run.sh MODE: the measurements on a borrowed GPU, in four modes with a time limit each. README.md
+# is the guide.
 #
 #   truth    5 min   copy speeds, GPU tests, compute-sanitizer, compression beside a copy, GPT-2
 #   why      6 min   failures again, alone and checked; ncu on kernels; one backend beside another

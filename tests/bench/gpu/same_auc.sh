@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# same_auc.sh WEIR [DEVICE]: one synchronous job of click data on the CPU and on DEVICE (cuda), so that
-# both see the same batches. Prints both AUCs; exits 0 if they differ by less than 0.001. WEIR is the
-# program, with the CUDA backend beside it or in ../lib. QUICK=1: a small job.
+# same_auc.sh WEIR [DEVICE]: one synchronous job of click data on the CPU and on DEVICE (cuda), so
+# that both see the same batches. Prints both AUCs; exits 0 if they differ by less than 0.001. WEIR
+# is the program, with the CUDA backend beside it or in ../lib. QUICK=1: a small job.
 set -eu
 weir=$1 device=${2:-cuda}
 work=$(mktemp -d "${TMPDIR:-/tmp}/weir-auc-XXXXXX")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch's side of bench_llm: training steps (forward, backward, AdamW of all weights) of transformers' GPT-2 of the 124M shape, random weights and tokens, fp32.
-One line of JSON, as bench_llm's.
+"""PyTorch's side of bench_llm: training steps (forward, backward, AdamW of all weights) of
+transformers' GPT-2 of the 124M shape, random weights and tokens, fp32. Prints one line of JSON, as
+bench_llm does.
 
     gpt2_torch.py [--device cpu] [--threads 2] [--sequences 4] [--length 64] [--steps 10] [--compile]
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What llm.c's train_gpt2 reads: gpt2_124M.bin (its checkpoint format, version 3) with random weights, and token files of random tokens, in FOLDER.
+"""Writes the inputs of llm.c's train_gpt2 to FOLDER: gpt2_124M.bin (its checkpoint format, version
+3) with random weights, and token files of random tokens.
 
     make_llm_c_inputs.py FOLDER
 """
@@ -30,7 +31,8 @@ def main():
         normal(PADDED, WIDTH)  # token and position embeddings
         normal(POSITIONS, WIDTH)
         for shape, bias in (((3 * WIDTH, WIDTH), 3 * WIDTH), ((WIDTH, WIDTH), WIDTH), ((4 * WIDTH, WIDTH), 4 * WIDTH), ((WIDTH, 4 * WIDTH), WIDTH)):
-            if shape in ((3 * WIDTH, WIDTH), (4 * WIDTH, WIDTH)):  # the norm before qkv, or before fc
+            # The norm before qkv, or before fc.
+            if shape in ((3 * WIDTH, WIDTH), (4 * WIDTH, WIDTH)):
                 constant(1, LAYERS, WIDTH)
                 constant(0, LAYERS, WIDTH)
             normal(LAYERS, *shape)

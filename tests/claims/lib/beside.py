@@ -1,10 +1,13 @@
-"""What peers that misbehave (tests/abuse/attacker.py) cost a server and its honest workers.
+"""The cost of misbehaving peers (tests/abuse/attacker.py) to a server and its honest workers.
 
-    beside.py measure WEIR JOB PEER WINDOW_S ROUNDS MODE...   one JSON line for each mode
-    beside.py report FILE MEMORY_KIB LEAST AUDIT...           the table of such lines; fails where a bound does not hold
+    beside.py measure WEIR JOB PEER WINDOW_S ROUNDS MODE...   prints one JSON line per mode
+    beside.py report FILE MEMORY_KIB LEAST AUDIT...           prints such lines as a table; fails if
+                                                              a bound is exceeded
 
-An attacker of each mode runs ROUNDS times for WINDOW_S; in turn a process burns as much processor time without connecting. PEER names the attacker's certificate in the table; the
-environment's TLS gives it. An attacker is stopped once the server has CEILING_KIB more than before: memory without a bound is shown, and the machine survives.
+An attacker of each mode runs ROUNDS times for WINDOW_S, alternating with a process that uses as
+much processor time without connecting. PEER names the attacker's certificate in the table; the
+variable TLS gives it. An attacker is stopped once the server has grown by CEILING_KIB, which shows
+unbounded memory without harming the machine.
 """
 import json
 import os
@@ -15,7 +18,7 @@ import time
 
 CEILING_KIB = 1 << 20
 PATIENCE_S = 60
-REFUSED = ("other job", "no certificate")  # peers of which no connection may live
+REFUSED = ("other job", "no certificate")  # peers that must not get a connection
 BURN = """
 import sys, time
 share, began, used = float(sys.argv[2]), time.monotonic(), time.process_time()
@@ -54,7 +57,7 @@ class Job:
             return 0
 
     def beside(self, command, ceiling_kib):
-        """Runs it, and returns what happened meanwhile."""
+        """Runs it, and returns the events meanwhile."""
         rows, began, most = self.status()["rows"], time.monotonic(), self.memory_kib() or 0
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         stopped = ended = False
@@ -77,7 +80,7 @@ class Job:
         return {"rate": rate, "most": most, "ended": ended, "stopped": stopped, "did": json.loads(out or b"{}"), "share": (usage.ru_utime + usage.ru_stime) / elapsed, "elapsed": elapsed}
 
     def settle(self, descriptors):
-        """Whether the server lets go of connections."""
+        """Whether the server closes connections."""
         until = time.monotonic() + PATIENCE_S
         while self.descriptors() > descriptors + 16:
             if time.monotonic() > until:
@@ -109,7 +112,7 @@ def measure(weir, job_file, peer, window, rounds, *modes):
 
 
 def faults(row, memory_kib, least):
-    """What does not hold of a mode."""
+    """The bounds that a mode exceeds."""
     did, found = row["did"], []
     if row["ended"]:
         return ["the server ended"]

@@ -1,4 +1,5 @@
-# What the claims share: the programs are built, work is done in a temporary folder, processes end with us.
+# Shared by the claims: builds programs, works in a temporary folder, and ends all processes at
+# exit.
 set -u
 ROOT=$PWD
 BUILD=${BUILD:-$ROOT/build}
@@ -21,8 +22,8 @@ need_built() { # need_built PRESET FOLDER TARGET...
 }
 need_tests() { need_built release "$BUILD" "$@"; } # need_tests TARGET...
 
-# train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json; the run directory goes with the folder. LIMIT_S: it is stopped after so many seconds, and reports the
-# passes that it has seen end.
+# train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json and removes the run directory. LIMIT_S:
+# stops it after this many seconds; it then reports the passes that ended.
 train() {
 	local name=$1 job=$2
 	shift 2
@@ -40,30 +41,29 @@ wait_for() {
 	done
 }
 
-# figure FILE PATH: a number of a JSON report, as test.auc
+# figure FILE PATH: a number of a JSON report, such as test.auc
 figure() { python3 -c 'import json, sys, functools; print(functools.reduce(lambda d, k: d[k], sys.argv[2].split("."), json.load(open(sys.argv[1]))))' "$1" "$2"; }
 # true_that EXPRESSION: arithmetic on numbers
 true_that() { python3 -c 'import sys; sys.exit(not eval(sys.argv[1]))' "$1"; }
 mean() { python3 -c 'import sys; x = [float(v) for v in sys.argv[1:]]; print(f"{sum(x) / len(x):.5f}")' "$@"; }
-# verdict EXPRESSION TEXT: the last line
+# verdict EXPRESSION TEXT: prints the last line.
 verdict() {
 	if true_that "$1"; then echo "holds: $2"; exit 0; fi
 	echo "DOES NOT HOLD: $2"
 	exit 1
 }
 
-# Adam at the workers, whose steps go out as top-k 1 % with log4 values; rows of embeddings as int8.
+# Adam at the workers, whose steps are pushed as top-k 1 % with log4 values; embedding rows as int8.
 CODED=(--set 'tables.dense.mode={kind: local, steps: 1, rounds: async, inner: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}}'
 	--set 'tables.dense.optimizer={kind: sgd, lr: 1, schedule: {kind: constant}}'
 	--set 'tables.dense.push={codec: topk, density: 0.01, values: log4}' --set 'tables.embedding.push={codec: int8}')
-# config/frappe-deep.yaml as it would be without: the servers' Adam, fp32 both ways.
+# config/frappe-deep.yaml without compression: Adam at the servers, fp32 both ways.
 deep_fp32_job() {
 	sed -e '/^    \(mode\|push\|pull\):/d' -e '/Workers take/d' -e 's/{kind: sgd, lr: 1}/{kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}/' config/frappe-deep.yaml > "$WORK/deep-fp32.yaml"
 }
 
-# A generated click job of moderate size, for claims that compare the ends of trainings. The rates end
-# at 0, which keeps the noise of the last batches out of the comparison.
-# click_job ROWS [PASSES]
+# click_job ROWS [PASSES]: a generated click job of moderate size, for claims that compare final
+# models. The rates end at 0, which keeps the noise of the last batches out of the comparison.
 click_job() {
 	cat > "$WORK/click.yaml" <<-JOB
 		job: click
@@ -80,19 +80,20 @@ click_job() {
 		train: {passes: ${2:-1}, seed: 1}
 	JOB
 }
-# Settings for claims that compare AUCs: further steps gain little. Two asynchronous runs of one seed
-# differ by the staleness of their pushes. The standard deviation of the AUC is .0018 with 500,000
-# rows, two passes and batches of 512. With 600,000 rows, three passes and these batches it is .0007
-# on a quiet machine, and .001 at a load of 15.
+# Settings for claims that compare AUCs: further steps gain little. Two asynchronous runs of one
+# seed differ by the staleness of their pushes. The standard deviation of the AUC is .0018 with
+# 500,000 rows, two passes and batches of 512. With 600,000 rows, three passes and these batches it
+# is .0007 on a quiet machine, and .001 at a load of 15.
 CONVERGED=(--set data.batch=256 --set data.unit_batches=16)
-# The same rows for every run of a claim: made once, then named as a file.
+# All runs of a claim use the same rows: generated once, then named as a file.
 click_data() {
 	"$BUILD/weir" train "$WORK/click.yaml" --set "run_dir=$WORK/data" --report "$WORK/data.json" > /dev/null 2> "$WORK/data.err" ||
 		{ cat "$WORK/data.err" >&2; give_up "the first run failed"; }
 	SAME_DATA=(--set data.generate.rows=0 --set "data.train=$WORK/data/generated.tsv" --set data.split.by=crc32 --set "data.cache=$WORK/data/cache")
 }
 
-# The DeepFM job of the claims about durability. deepfm_job ROWS CLUSTER: ", key: value..." behind the cluster keys it has
+# deepfm_job ROWS CLUSTER: the DeepFM job of the claims about durability. CLUSTER is ", key:
+# value..." after its own cluster keys.
 deepfm_job() {
 	cat > "$WORK/deepfm.yaml" <<-JOB
 		job: deepfm

@@ -1,5 +1,7 @@
-# Error feedback at the speed of memory: encoding 1 % of 64 Mi elements moves at least 60 % of the bytes of a copy on the same core, encoding all as int8 at least half,
-# decoding and applying 1 % with SGD is at least 5 G elements of the table a second, and the exact threshold is found 5 times as fast as by a library's selection.
+# Error feedback at memory speed. On the same core, encoding 1 % of 64 Mi elements moves at least 60
+# % of a copy's bytes per second, and encoding all as int8 at least half. Decoding and applying 1 %
+# with SGD covers at least 5 G elements of the table per second. The exact threshold takes a fifth
+# of a library's selection.
 . tests/claims/lib/common.sh
 need_tests bench_topk
 "$BUILD/tests/bench_topk" --check | tee "$WORK/topk"

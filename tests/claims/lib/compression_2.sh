@@ -1,5 +1,5 @@
-# What the codecs leave out of three distributions, as a relative squared error: at most 1.1 times the figures of the field where there are some, and
-# of the same definition in float64 with exact scales.
+# The codecs' relative squared errors on three distributions: at most 1.1 times the published
+# figures, if any, and those of the same definition in float64 with exact scales.
 . tests/claims/lib/common.sh
 need_programs
 need_tests codec_error

@@ -1,6 +1,8 @@
-# Click models as good in fewer bytes. DeepFM on Frappe and on generated clicks in Criteo's format, three seeds: workers take Adam's steps and push those as top-k 1 % with log4 values,
-# rows as int8, asynchronously, against synchronous fp32 gradients and Adam at the servers. Then a job whose model is mostly dense (config/frappe-deep.yaml, five layers of 1,000), pushes and
-# pulls compressed.
+# Click models as good in fewer bytes. DeepFM on Frappe and on generated clicks in Criteo's format,
+# three seeds. Workers take Adam's steps and push them asynchronously as top-k 1 % with log4 values,
+# rows as int8. The baseline is synchronous fp32 gradients with Adam at the servers. Then a job with
+# a mostly dense model (config/frappe-deep.yaml, five layers of 1,000), with pushes and pulls
+# compressed.
 . tests/claims/lib/common.sh
 need_programs
 need_data frappe/frappe.libfm
@@ -18,7 +20,8 @@ tables:
   dense: {optimizer: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}}
 train: {passes: 1, seed: 1}
 JOB
-# times_fewer FILE TABLE...: bytes that the pushes to these tables would have been, as fp32 with keys of 8 bytes, over what they were
+# times_fewer FILE TABLE...: size of the pushes to these tables as fp32 with keys of 8 bytes,
+# relative to their actual size.
 times_fewer() {
 	python3 - "$@" <<-'PY'
 		import json, sys
@@ -42,8 +45,9 @@ compare() { # compare DATA
 	echo "$1: AUC $(mean $(all_of "$1-sync-fp32" figure test.auc)) synchronous as fp32, $(mean $(all_of "$1-coded" figure test.auc)) coded: $worse lower; dense pushes $dense times fewer bytes, rows $rows"
 	true_that "$worse <= $worse_most and $dense >= 100 and $rows >= 3.5" || holds=False
 }
-# Steps of asynchronous workers add up: of Frappe's many passes each takes .6 of the servers' rate. The rates end at 0, and the last weights are tested, on what is else kept for choosing among passes as well: 11,000 rows. The best pass on 5,700 rows is chance: seeds of
-# one setting then differ by .005.
+# Steps of asynchronous workers add up: with Frappe's many passes each takes .6 of the servers'
+# rate. The rates end at 0. The last weights are tested on 11,000 rows, which include the validation
+# part. The best pass on 5,700 rows is chance: seeds of one setting then differ by .005.
 for seed in $seeds; do
 	FRAPPE=(config/frappe-deepfm.yaml --set "train.seed=$seed" --set "train.passes=$frappe_passes" --set "train.early_stop.patience=$frappe_passes" --set data.unit_batches=16
 		--set train.keep_best=false --set data.split.valid=1 --set data.split.test=19)

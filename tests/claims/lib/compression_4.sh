@@ -1,7 +1,10 @@
-# Local SGD of a language model, an n-gram MLP of 1.32 M parameters with a context of 32 bytes on Shakespeare's works: rounds of 50, 200 and 500 batches, pushed as int8
-# and pulled as int8 differences, against synchronous training on as many bytes of text, which has the best of two rates. One of them at least reaches its loss within
-# 1 % with 100 times fewer bytes on the wire, and what each reaches is printed (two passes are forty rounds of 50, ten of 200 and four of 500). Then four workers whose
-# rounds are asynchronous: Delayed Nesterov at the servers is better than plain Nesterov at the same outer rate.
+# Local SGD of a language model, an n-gram MLP of 1.32 M parameters with a context of 32 bytes, on
+# Shakespeare's works. Rounds of 50, 200 and 500 batches, pushed as int8 and pulled as int8
+# differences. The baseline is synchronous training on as many bytes of text, with the better of two
+# rates. At least one of the rounds reaches its loss within 1 % with 100 times fewer bytes on the
+# wire; the results of all are printed. (Two passes are forty rounds of 50, ten of 200 and four of
+# 500.) Then four workers with asynchronous rounds: Delayed Nesterov at the servers is better than
+# plain Nesterov at the same outer rate.
 . tests/claims/lib/common.sh
 need_programs
 need_data tinyshakespeare/input.txt

@@ -1,6 +1,8 @@
-# One worker of four is slow, its batches last four times as long as the others' (train.pace: a delay, not a share of the processor): asynchronous training ends at least
-# 1.4 times as soon as synchronous, with as good a model. With the slow role going to another worker at random five times a second, 40 ms a batch, ssp(8) and hybrid (embeddings
-# asynchronous, dense synchronous with one backup worker) do, too. DeepFM (MLP 64) on Frappe.
+# One worker of four is slow: its batches last four times as long as the others' (train.pace: a
+# delay, not a share of the processor). Asynchronous training ends at least 1.4 times as soon as
+# synchronous, with as good a model. If another worker, at random, becomes the slow one five times a
+# second, at 40 ms per batch, so do ssp(8) and hybrid (embeddings asynchronous, dense synchronous
+# with one backup worker). DeepFM (MLP 64) on Frappe.
 . tests/claims/lib/common.sh
 need_programs
 need_data frappe/frappe.libfm

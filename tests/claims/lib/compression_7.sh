@@ -1,13 +1,16 @@
-# At 100 Mb/s a job whose bytes are compressed reaches a fixed AUC at least five times as soon. DeepFM on Frappe with five layers of 1,000 (config/frappe-deep.yaml), two
-# servers and two workers, each process behind a card of 100 Mb/s and 1 ms (cluster.network). Its compression is the file's own; what it is compared with is the same
-# job with fp32 gradients and values, asynchronous and synchronous, whichever is there first: the synchronous one is stopped when it cannot be that any more.
+# At 100 Mb/s a job with compression reaches a fixed AUC at least five times as soon. DeepFM on
+# Frappe with five layers of 1,000 (config/frappe-deep.yaml), two servers and two workers, each
+# process behind a simulated card of 100 Mb/s and 1 ms (cluster.network). The compression is that of
+# the file. The baseline is the same job with fp32 gradients and values, asynchronous or
+# synchronous, whichever is faster. The synchronous run is stopped once it cannot be the faster one.
 . tests/claims/lib/common.sh
 need_programs
 need_data frappe/frappe.libfm
 goal=$(pick 0.90 0.93) passes=$(pick 1 3) batch=$(pick 256 128)
 [ "$QUICK" = 1 ] && echo "QUICK: AUC 0.90 within a pass of batches of 256 instead of 0.93 within 3 of 128, no synchronous run"
 deep_fp32_job
-# The first evaluated pass that reaches the AUC: its end, in seconds since the workers started, and the bytes so far.
+# The first evaluated pass that reaches the AUC: prints its end, in seconds since the workers'
+# start, and the bytes until then.
 reached() { # reached FILE
 	python3 - "$1" "$goal" <<-'PY'
 		import json, sys
@@ -32,7 +35,8 @@ compressed=$seconds
 run fp32_asynchronous "$WORK/deep-fp32.yaml"
 plain=$seconds
 if [ "$QUICK" != 1 ]; then
-	[ "$plain" = inf ] || LIMIT_S=$(python3 -c "print(int(float('$plain')) + 60)") # with its start
+	# Plus time to start.
+	[ "$plain" = inf ] || LIMIT_S=$(python3 -c "print(int(float('$plain')) + 60)")
 	run fp32_synchronous "$WORK/deep-fp32.yaml" --set tables.embedding.mode.kind=sync --set tables.dense.mode.kind=sync
 	plain=$(python3 -c "print(min(float('$plain'), float('$seconds')))")
 fi

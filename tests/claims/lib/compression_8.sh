@@ -1,7 +1,9 @@
-# Every decoder fuzzed: each target runs for a while without a crash, an hour of processor time in all (make soak-fuzz), and what is special (zeros, equal, denormal,
-# NaN, infinity, nothing) is tried in every codec, also under sanitizers. Prints the executions of each target, and which crashed.
+# Fuzzes every decoder. Each target runs for a while without a crash, an hour of processor time in
+# all (make soak-fuzz). Special values (zeros, equal values, denormals, NaN, infinity, empty inputs)
+# pass through every codec, also under sanitizers. Prints the executions of each target, and which
+# ones crashed.
 . tests/claims/lib/common.sh
-need_installed test clang # its libFuzzer
+need_installed test clang # for libFuzzer
 minutes=$(pick 4 60) jobs=$(nproc)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes minutes of processor time instead of 60"
 crashes=0

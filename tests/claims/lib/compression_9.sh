@@ -1,5 +1,6 @@
-# A push that is sent again is the same bytes. Nothing is lost: what top-k sends and what it keeps are the gradient in random tiles of many seeds, equal to the bit on
-# every instruction set; thresholds are those of a sort; records damaged at random are refused or harmless, also under sanitizers.
+# A repeated push has the same bytes. Nothing is lost: what top-k sends plus what it keeps equals
+# the gradient in random tiles of many seeds, to the bit on every instruction set. Thresholds equal
+# those of a sort. Randomly damaged records are refused or harmless, also under sanitizers.
 . tests/claims/lib/common.sh
 tiles=$(pick 2000 100000)
 tables=$(pick 100 3000)

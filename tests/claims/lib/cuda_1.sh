@@ -1,12 +1,15 @@
-# Without a GPU: it builds with nvcc and without, and without a single package; the tests of the kernels pass, on the CPU and on the emulated device; `weir train --set device=cuda`
-# says that there is no device and what to do; both backends have every op; and no kernel that compresses, looks up or adds rows spills on any compute capability.
+# Without a GPU. Weir builds with and without nvcc, and without any package. The kernels' tests pass
+# on the CPU and on the emulated device. `weir train --set device=cuda` reports the missing device
+# and the remedy. Both backends have every op. No kernel that compresses, looks up or adds rows
+# spills on any compute capability.
 . tests/claims/lib/cuda.sh
 capabilities=$(pick 90 "75 80 86 89 90")
 [ "$QUICK" = 1 ] && echo "QUICK: compute capability 9.0 alone instead of 7.5 8.0 8.6 8.9 9.0"
 need_programs
 jobs=$(nproc)
 
-# build NAME OPTIONS...: all of common/, kernels/ and their tests, with cc and CMake alone; with nvcc if it is there and asked for
+# build NAME OPTIONS...: builds all of common/, kernels/ and their tests with cc and CMake alone;
+# with nvcc if present and requested.
 build() {
 	local name=$1
 	shift
@@ -20,7 +23,7 @@ command -v nvcc > /dev/null || skip "there is no nvcc here: the CUDA backend can
 build with-nvcc -DWEIR_CUDA=ON
 library=$WORK/with-nvcc/lib/libweir_cuda.so
 [ -e "$library" ] || give_up "WEIR_CUDA=ON, and the CUDA backend is not built"
-# Where nvcc is not found that is no error, unless it is asked for.
+# A missing nvcc is an error only if it is requested.
 cmake -S . -B "$WORK/not-found" -DWEIR_CORE_ONLY=ON -DWEIR_NVCC= > "$WORK/not-found.log" 2>&1 || { cat "$WORK/not-found.log" >&2; give_up "it cannot be configured where nvcc is not found"; }
 cmake -S . -B "$WORK/asked-for" -DWEIR_CORE_ONLY=ON -DWEIR_NVCC= -DWEIR_CUDA=ON > "$WORK/asked-for.log" 2>&1 && give_up "WEIR_CUDA=ON without nvcc is no error"
 grep 'WEIR_CUDA is ON but there is no nvcc' "$WORK/asked-for.log" || give_up "WEIR_CUDA=ON without nvcc does not say what to do"
@@ -37,7 +40,7 @@ says=0
 mkdir -p "$WORK/weir/bin" "$WORK/weir/lib"
 cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$WORK/weir/bin"
 click_job 1000
-# refused WHERE: weir train there with device=cuda names what is missing and what to do
+# refused WHERE: weir train in WHERE with device=cuda names the missing part and the remedy.
 refused() {
 	"$WORK/weir/bin/weir" train "$WORK/click.yaml" --set "run_dir=$WORK/run" --set device=cuda > "$WORK/out" 2> "$WORK/err" && says=$((says + 1))
 	tail -n 1 "$WORK/err"

@@ -1,5 +1,7 @@
-# Compression at the speed of the device's memory, as shares of a copy in the same run: top-k 1 % with error feedback and int8 values .85 from 64 Mi elements on and .70 at 16 Mi, with
-# momentum (DGC) .80, dense int8 with error feedback .85; and at least five times as fast as the obvious PyTorch code.
+# Compression at the speed of the device's memory, as shares of a copy in the same run. Top-k 1 %
+# with error feedback and int8 values: .85 from 64 Mi elements on and .70 at 16 Mi; with momentum
+# (DGC) .80; dense int8 with error feedback .85. And at least five times as fast as the obvious
+# PyTorch code.
 . tests/claims/lib/cuda.sh
 need_gpu bench_gpu
 "$BUILD/cuda/tests/bench_gpu" compression --check --out "$WORK/bench" | tee "$WORK/log"

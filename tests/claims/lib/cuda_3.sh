@@ -1,5 +1,6 @@
-# A DLRM step (26 tables, dim 128, batch 65,536, generated data) gives at least 1.2 times the samples of a second of PyTorch's, by torch.compile or as written, whichever is faster, of the same
-# precision; and coding and pushing a batch's gradients keep the worker for at most 5 % of a step.
+# A DLRM step (26 tables, dim 128, batch 65,536, generated data) gives at least 1.2 times PyTorch's
+# samples/s in the same precision, with or without torch.compile, whichever is faster. Encoding and
+# pushing a batch's gradients takes at most 5 % of a step.
 . tests/claims/lib/cuda.sh
 need_programs
 need_gpu

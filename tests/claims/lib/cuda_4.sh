@@ -1,4 +1,4 @@
-# The same job on the GPU and on the CPU ends within 0.001 AUC.
+# The same job on the GPU and on the CPU: the AUCs differ by at most 0.001.
 . tests/claims/lib/cuda.sh
 need_programs
 need_gpu

@@ -1,5 +1,7 @@
-"""curve.py EVENTS [TIME...]: the training loss that a run has written for TensorBoard. Prints its points, and in a last line by how much the mean of the POINTS behind a
-TIME (seconds since 1970) is above that of as many before it, at worst, as a share. Fails where there are none behind one."""
+"""curve.py EVENTS [TIME...]: the training loss in a run's TensorBoard events. Prints its points.
+The last line compares the mean of the POINTS after each TIME (seconds since 1970) with that of as
+many before it, and gives the largest increase, as a share. Fails if a TIME has no points after
+it."""
 import glob
 import struct
 import sys
@@ -8,7 +10,7 @@ POINTS = 5
 
 
 def fields(message):
-    """(number, value) of a protobuf message; bytes, or an int of what has 1, 4 or 8 bytes."""
+    """(number, value) of a protobuf message; bytes, or an int for fields of 1, 4 or 8 bytes."""
     at = 0
 
     def varint():
@@ -42,7 +44,7 @@ def records(data):
 
 
 def points(folder):
-    """(time, loss), of all runs that have written there"""
+    """(time, loss) of all runs in the folder"""
     for name in sorted(glob.glob(folder + "/*tfevents*")):
         for record in records(open(name, "rb").read()):
             event = dict(fields(record))

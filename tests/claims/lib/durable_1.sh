@@ -1,16 +1,18 @@
-# kill -9 of servers at random moments, each time with a part of what was not fsynced taken from its folder, as a machine's death would: once with
-# `ack: disk`, once with `ack: primary`. The audit is exact in both, `primary` has redone batches, and the AUC is an undisturbed run's within 0.002.
+# kill -9 of servers at random moments. Each time a part of the data without fsync is removed from
+# the folder, as a machine's death would do. Once with `ack: disk`, once with `ack: primary`. The
+# audit is exact in both, `primary` repeats batches, and the AUC is within 0.002 of an undisturbed
+# run's.
 . tests/claims/lib/common.sh
 need_programs
 need_tests weir_interpose drop_unsynced
-# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the difference
-# of two. The bound is four of them.
+# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the
+# difference of two. The bound is four standard deviations.
 kills=$(pick 6 200) apart_most=$(pick 0.006 0.002)
 [ "$QUICK" = 1 ] && echo "QUICK: $kills kills on each rung instead of 200, fewer rows and passes, whose AUCs may be $apart_most apart"
 click_job "$(pick 600000 1000000)" "$(pick 3 12)"
 click_data
 SAME_DATA+=("${CONVERGED[@]}")
-# Long units and intervals, so that there is something to lose.
+# Long units and intervals, so that a kill loses something.
 SETTINGS=("${SAME_DATA[@]}" --set cluster.log=disk --set data.unit_batches=64 --set cluster.fsync_interval_ms=1000)
 train calm "$WORK/click.yaml" "${SETTINGS[@]}"
 
@@ -25,7 +27,7 @@ server_pid() { # of server $1; sets `victim`
 	done)
 	[ -n "$victim" ]
 }
-# The parent sleeps while the folder of the dead loses what was not synced.
+# The parent pauses while the dead server's folder loses unsynced data.
 kill_server() {
 	server_pid $((RANDOM % 2)) || return 1
 	kill -STOP $train
@@ -48,7 +50,8 @@ storm() { # storm ACK: leaves $WORK/ACK.json, lost_bytes
 	while [ $done_kills -lt "$kills" ]; do
 		running
 		before=$(status | jq '.rows // 0')
-		wait_for 120 "more rows" job_says ".rows >= ${before:-0} + $((RANDOM % 8000))" # a random moment
+		# A random moment.
+		wait_for 120 "more rows" job_says ".rows >= ${before:-0} + $((RANDOM % 8000))"
 		wait_for 60 "a server to kill" kill_server
 	done
 	wait $train || { cat "$WORK/$name.err" >&2; give_up "the run with ack: $name failed"; }

@@ -1,6 +1,7 @@
-# A table of 20 million rows (dim 16, Adagrad, keys by Zipf's law) in a tenth of the memory it would take: trained through a real server by
-# tests/bench/durable/zipf_trainer, a DLRM, beside the same table all in memory. Throughput at least half, resident memory beyond the empty server's within
-# 15 % of the budget.
+# A table of 20 million rows (dim 16, Adagrad, keys by Zipf's law) in a tenth of its memory.
+# tests/bench/durable/zipf_trainer, a DLRM, trains it through a real server. The baseline is the
+# same table in memory. Throughput is at least half. Resident memory, minus an empty server's, is
+# within 15 % of the budget.
 . tests/claims/lib/common.sh
 . tests/claims/lib/durable_server.sh
 need_programs
@@ -35,7 +36,8 @@ after=$(server_figure .servers[0].durable.misses)
 cold=$(server_figure '.servers[0].durable.cold_rows')
 server_stop
 ratio=$(python3 -c 'import json, sys; a, b = (json.load(open(f))["samples_per_s"] for f in sys.argv[1:]); print(f"{b / a:.3f}")' "$WORK/memory.json" "$WORK/tenth.json")
-# Misses are of a batch's distinct keys, of pulls and pushes; a key that a sample looks up again in the same batch is in memory.
+# Misses count a batch's distinct keys in pulls and pushes. Repeated lookups of a key in a batch
+# find it in memory.
 hits=$(python3 -c 'import json, sys; t = json.load(open(sys.argv[1])); m = int(sys.argv[3]) - int(sys.argv[2]); print("%.3f of look-ups, %.3f of distinct keys of a batch" % (1 - m / t["lookups"], 1 - m / t["keys"]))' "$WORK/tenth.json" "$before" "$after")
 over=$(python3 -c 'import sys; rss, base, budget = map(int, sys.argv[1:]); print(f"{(rss - base) / budget:.3f}")' "$rss" "$baseline" "$budget")
 echo "all in memory: $((all >> 20)) MiB, $(cat "$WORK/memory.json")"

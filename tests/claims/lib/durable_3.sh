@@ -1,14 +1,15 @@
-# How long a server with 10 M rows and a log tail of 1 GB needs to come back after a kill: seconds until it has caught up (it serves only when everything is
-# replayed; most rows come back later, when they are wanted) and until its first pull, and the rate of the replay against the rate at which the DeepFM job
-# wrote that log. The rows come from a warm start, whose entries are flushed before the tail begins: the tail is the job's pushes. No validation slows the
-# job down while its rate is taken.
+# Recovery of a server with 10 M rows and a log tail of 1 GB after a kill. Prints the seconds until
+# it has caught up (it serves only after the whole replay; most rows are loaded later, on demand)
+# and until its first pull, and the replay rate relative to the rate at which the DeepFM job wrote
+# that log. The rows come from a warm start, whose entries are flushed before the tail begins, so
+# the tail is the job's pushes. No validation runs while the job's rate is measured.
 . tests/claims/lib/common.sh
 need_programs
 rows=$(pick 1000000 10000000) tail=$(pick 100000000 1000000000)
 [ "$QUICK" = 1 ] && echo "QUICK: $rows rows instead of 10 M, a tail of $tail bytes instead of 1 GB"
 deepfm_job 400000 ", log: disk, memory_budget: 16GiB"
 train first "$WORK/deepfm.yaml"
-# Its weights with more rows, to start from.
+# Its weights with more rows, as a start.
 python3 - "$WORK/first/best.safetensors" "$WORK/start.safetensors" "$rows" <<'PY'
 import array, json, struct, sys
 data, rows = open(sys.argv[1], 'rb').read(), int(sys.argv[3])
@@ -49,13 +50,15 @@ look() { "$BUILD/weir" status --job "$WORK/deepfm.yaml" --set "run_dir=$WORK/lon
 says() { look && jq -e "$1" "$WORK/now.json" > /dev/null; }
 log_bytes() { jq '.servers[0].durable.journal_bytes' "$WORK/now.json"; }
 wait_for 600 "training to begin" says '.rows > 100000'
-wait_for 600 "the rows to be flushed" says ".servers[0].durable.journal_bytes < $rows * 20" # their entries: 72 bytes a row
+# Their log entries have 72 bytes per row.
+wait_for 600 "the rows to be flushed" says ".servers[0].durable.journal_bytes < $rows * 20"
 before=$(jq .rows "$WORK/now.json") held=$(jq '.servers[0].durable.resident_rows' "$WORK/now.json")
 kill -TERM $train && wait $train
-start --resume --set cluster.flush_interval_ms=3600000 # nothing is flushed any more
+start --resume --set cluster.flush_interval_ms=3600000 # stops flushes
 wait_for 600 "training to go on" says ".rows > $before + 20000"
 a=$(log_bytes) ta=$(date +%s.%N)
-wait_for 300 "a log tail of $tail bytes" says ".servers[0].durable.journal_bytes >= $a + 1.01 * $tail" # headers of entries are no part of what is replayed
+# The replay does not include entry headers.
+wait_for 300 "a log tail of $tail bytes" says ".servers[0].durable.journal_bytes >= $a + 1.01 * $tail"
 b=$(log_bytes) tb=$(date +%s.%N)
 server=$(jq '.servers[0].pid' "$WORK/now.json")
 killed=$(date +%s.%N)

@@ -1,6 +1,7 @@
-# Checkpoints of a running job. Throughput while 1 GB of state is written is at least 90 % of that before, and it takes at most a minute. What is
-# restored on 1, 2 and 5 servers evaluates alike to the last digit, and goes on with each batch exactly once. Values and slots at bf16 take 40 % less, at the
-# same AUC, before and after more training.
+# Checkpoints of a running job. While 1 GB of state is written, throughput is at least 90 % of that
+# before, and writing takes at most a minute. The checkpoint restored on 1, 2 and 5 servers
+# evaluates the same to the last digit, and training continues with each batch exactly once. Values
+# and slots at bf16 take 40 % less, at the same AUC, before and after more training.
 . tests/claims/lib/common.sh
 need_programs
 goal=$(pick 200000000 1000000000) window=$(pick 5 10)
@@ -28,7 +29,9 @@ has() {
 stop() { kill -TERM "$JOB"; wait "$JOB"; JOB=; }
 
 # --- Throughput
-# Large rows: much state, little to compute for each of its bytes. A row is dim numbers, each with two slots of Adam's.
+#
+# Large rows: much state, and little computation per byte. A row has dim numbers, each with Adam's
+# two slots.
 dim=352 row_bytes=$((4 * 3 * 352))
 cat > "$WORK/large.yaml" <<-YAML
 	job: large
@@ -46,7 +49,7 @@ count() { echo "$(date +%s.%N) $("$BUILD/weir" status --job "$WORK/large.yaml" -
 rate() { python3 -c 'import sys; a, b, c, d = map(float, sys.argv[1:]); print(f"{(d - b) / (c - a):.0f}")' "$@"; }
 rows_held() { "$BUILD/weir" status --job "$WORK/large.yaml" 2> /dev/null | awk '$2 == "embedding:" { n = $3 } END { print n + 0 }'; }
 large() { kill -0 "$JOB" && [ "$(rows_held)" -ge $((goal / row_bytes)) ]; }
-# Rows count when workers report, about once a second: windows are of several.
+# Workers report rows about once a second, so a window covers several reports.
 begin "$WORK/large.yaml"
 wait_for 300 "the state to be $((goal / 1000000)) MB" large
 for round in 1 2 3; do
@@ -64,14 +67,15 @@ rm -rf "$WORK/large"
 median() { python3 -c 'import sys, statistics; print(f"{statistics.median(float(l.split()[int(sys.argv[2])]) for l in open(sys.argv[1])):.3f}")' "$WORK/rounds" "$1"; }
 ratio=$(median 0) per_gb=$(median 1) least=$(sort -nk 3 "$WORK/rounds" | head -n 1 | cut -d ' ' -f 3)
 
-# --- Restored on 1, 2 and 5 servers, and gone on from
+# --- Restored on 1, 2 and 5 servers, and trained further
 bash tests/integration/checkpoint_restore.sh "$BUILD" > "$WORK/restored" 2>&1 || { cat "$WORK/restored" >&2; verdict False "tests/integration/checkpoint_restore.sh failed"; }
 echo "restored on 1, 2 and 5 servers, equal to the last digit, then each batch exactly once:"
 sed 's/^/  /' "$WORK/restored"
 
-# --- At bf16: what was restored from fp32, written again
-# The standard deviation is .0006 for one run of 600,000 rows, and .0009 for the difference of two. The
-# bound is four of them.
+# --- At bf16: the state restored from fp32, written again
+#
+# The standard deviation is .0006 for one run of 600,000 rows, and .0009 for the difference of two.
+# The bound is four standard deviations.
 rows=$(pick 600000 1000000) passes=$(pick 3 6) end_apart_most=$(pick 0.0035 0.001)
 click_job $rows $passes
 click_data
@@ -81,7 +85,7 @@ JOB_FILE=$WORK/click.yaml AT=unix:$WORK/server.sock
 in_run() { RUN=$WORK/$1 SAME=("${SAME_DATA[@]}" --set "run_dir=$WORK/$1" --set "checkpoint.dir=$WORK/checkpoints" --set cluster.servers=1); }
 name_of() { jq -r .name "$WORK/$1-taken.json"; }
 restore() { "$BUILD/weir" restore "$JOB_FILE" "${SAME[@]}" --from "$(name_of "$1")" > "$WORK/out" 2>&1 || { cat "$WORK/out" >&2; give_up "no restore of $1"; }; }
-# serve [ARGUMENTS...]: one server with what the run directory is set to go on from
+# serve [ARGUMENTS...]: starts one server from the state that the run directory resumes from.
 serve() {
 	local run=$RUN/run.json
 	rm -f "$WORK/ready"

@@ -1,7 +1,9 @@
-# What each rung of the ladder costs: the DeepFM job with `log: memory`, and with `log: disk` at `ack: sent`, `primary` and `disk`, in turn, round by
-# round; medians of samples/s as ratios to `log: memory`. `sent` and `primary` (fsync every 200 ms) may cost 10 %; `disk` (group commit) is reported.
-# A run is three passes: the log reaches its limit in the second, and what is flushed then is paid for before the end. Every round begins with the
-# next one of the four: a machine that becomes slower or faster meanwhile is not charged to a rung.
+# The cost of each level of `ack`. The DeepFM job with `log: memory`, and with `log: disk` at `ack:
+# sent`, `primary` and `disk`, interleaved in rounds. Prints median samples/s relative to `log:
+# memory`. `sent` and `primary` (fsync every 200 ms) may cost 10 %; `disk` (group commit) is
+# reported. A run has three passes: the log reaches its limit in the second, and the resulting
+# flushes happen before the end. Each round begins with the next one of the four, so that a machine
+# that changes speed affects all.
 . tests/claims/lib/common.sh
 need_programs
 rounds=$(pick 2 8)
@@ -28,7 +30,7 @@ for ((r = 0; r < rounds; r++)); do
 		esac
 	done
 done
-ratio() { # median over the rounds of rung $1's ratio to memory
+ratio() { # median of level $1 relative to memory
 	python3 -c 'import sys, statistics; a, b = ([float(l) for l in open(f)] for f in sys.argv[1:]); print(f"{statistics.median(y / x for x, y in zip(a, b)):.3f}")' "$WORK/memory.rates" "$WORK/$1.rates"
 }
 sent=$(ratio sent) primary=$(ratio primary) disk=$(ratio disk)

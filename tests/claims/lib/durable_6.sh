@@ -1,5 +1,6 @@
-# The wrong things: a checkpoint that is cut short, tampered with, half written or of a newer version; two servers on one folder; folders in which nobody
-# can write. Each is refused by a sentence that names the place, and no byte of any file is other than before: the integration tests of these say so.
+# Bad folders and checkpoints: a truncated, manipulated, half-written or newer checkpoint; two
+# servers on one folder; read-only folders. Each is refused by a sentence that names the place, and
+# no file changes by a byte. The integration tests check this.
 . tests/claims/lib/common.sh
 need_programs
 [ "$QUICK" = 1 ] && echo "QUICK: the same, it takes a minute"

@@ -1,6 +1,8 @@
-# A real server runs a small job under a recorder of what it does to its disk: evictions, flushes, a journal of several segments, compaction, a kill, a recovery.
-# Then a server starts on every folder that a machine which died at any moment of it could leave, with unsynced writes lost, torn and reordered; and on folders
-# with a bit flipped. It opens, has all that was acknowledged, and each row is the exact sum of the batches that its partition says are applied.
+# A real server runs a small job under a recorder of its disk operations: evictions, flushes, a
+# journal of several segments, compaction, a kill, a recovery. Then a server starts on every folder
+# that a machine's death at any moment could leave, with unsynced writes lost, torn and reordered;
+# and on folders with a flipped bit. It opens, has all acknowledged data, and each row is the exact
+# sum of the batches that its partition reports as applied.
 . tests/claims/lib/common.sh
 need_tests weir_interpose test_crash_server
 [ "$QUICK" = 1 ] && echo "QUICK: every 31st moment instead of all"

@@ -1,4 +1,6 @@
-# One weir-server driven by tests/bench/durable/zipf_trainer, for the claims about large tables and recovery. Sourced after common.sh.
+# A weir-server driven by tests/bench/durable/zipf_trainer, for the claims about large tables and
+# recovery. Source it after common.sh.
+#
 # server_start NAME [--set ...]: SERVER is its process, LEDGER its address.
 server_start() {
 	local name=$1

@@ -1,4 +1,5 @@
-# The weights are an exact sum, computed independently, after each kind of fault: every faults_exact_CASE.sh. CASES names some.
+# The weights are an exact sum, computed independently, after each kind of fault: runs every
+# faults_exact_CASE.sh. CASES selects some.
 . tests/claims/lib/common.sh
 need_programs
 need_tests all

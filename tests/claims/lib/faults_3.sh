@@ -1,13 +1,15 @@
-# Floods: the memory of a server and the throughput of honest workers beside each kind of tests/abuse/attacker.py, in plain text and by TLS. By TLS the attacker shows a certificate of the
-# job, of another job of the same authority, or none; the last two are refused in the handshake, so that no connection of theirs lives. Honest workers train at least 80 % of the examples a
-# second that they train beside a process that burns as much processor time without connecting. At the end the audits.
+# Floods: a server's memory and the throughput of honest workers beside each mode of
+# tests/abuse/attacker.py, in plain text and over TLS. Over TLS the attacker shows a certificate of
+# the job, of another job of the same authority, or none. The handshake refuses the last two, so
+# they have no connection. Honest workers keep at least 80 % of the examples/s that they have beside
+# a process that uses as much processor time without connecting. The audits follow at the end.
 . tests/claims/lib/common.sh
 . tests/claims/lib/honest.sh
 need_programs
 window=$(pick 5 10) rounds=$(pick 2 3)
 read -r -a kinds <<< "$(pick 'continuation reset ping connections' 'continuation headers reset ping settings window priority empty connections calls')"
 read -r -a strangers <<< "$(pick 'continuation calls' 'continuation reset connections calls')"
-least=$(pick 0.6 0.8) # two short windows tell less
+least=$(pick 0.6 0.8) # two short windows are less precise
 [ "$QUICK" = 1 ] && echo "QUICK: ${kinds[*]}; $rounds windows of $window s; 60 % instead of 80"
 ulimit -Sn hard # an attacker holds thousands of connections
 

@@ -1,5 +1,5 @@
-# The simulator with the faults of disks: 10,000 jobs without a violation, and every planted bug found (replicated 1 does that work). QUICK=1: 200 jobs, and the planted bug that
-# does not look at the mark of a folder.
+# The simulator with disk faults: 10,000 jobs without a violation, and every planted bug found (by
+# replicated 1). QUICK=1: 200 jobs, and the planted bug that ignores the mark of a folder.
 . tests/claims/lib/common.sh
 [ "$QUICK" = 1 ] || exec bash tests/claims/lib/replicated_1.sh
 set -o pipefail

@@ -1,6 +1,6 @@
 # The suite passes on bare, busy and quiet machines: three rounds of `make run` and `make test` in a
-# bare Debian root (foundation 1), `make test` beside eight busy loops, `make test` alone, and
-# `make claims`. Prints the seconds of each and the names of failed tests.
+# bare Debian root (foundation 1), `make test` beside eight busy loops, `make test` alone, and `make
+# claims`. Prints the seconds of each and the names of failed tests.
 . tests/claims/lib/common.sh
 LOOPS=8 SOME_CLAIMS="foundation:5 foundation:8" EVERY=16 NAMED='^integration_(chaos|transformer)$'
 busy=() failed=0 runs=0 current=
@@ -44,7 +44,7 @@ if [ "$QUICK" = 1 ]; then
 else
 	need_root "a bare Debian root"
 	need_installed containers debootstrap
-	all=$(scripts/claims.sh --list | grep -vx 'faults:5') # this one
+	all=$(scripts/claims.sh --list | grep -vx 'faults:5') # this claim
 	for round in 1 2 3; do
 		try "make run and make test in a bare root, round $round" bash tests/claims/lib/foundation_1.sh
 		begin_loops

@@ -1,7 +1,7 @@
-# The four modes of tests/bench/gpu/run.sh, rehearsed on the emulated device: each runs to its
-# end, and each that is killed halfway leaves what it had measured. Then the kit of `make
-# gpu-kit`, where nvcc is, also built without make; and on a device the modes themselves, with
-# their tables. LENT="truth why peers confirm": those of them for which there is time.
+# Rehearses the four modes of tests/bench/gpu/run.sh on the emulated device. Each runs to its end,
+# and each one killed halfway leaves its measurements. Then builds the kit of `make gpu-kit` if nvcc
+# is present, also without make. On a device, runs the modes themselves, with their tables.
+# LENT="truth why peers confirm": a selection of modes.
 . tests/claims/lib/common.sh
 PATH="$PATH:/usr/local/cuda/bin"
 need_programs
@@ -18,7 +18,7 @@ elif command -v nvcc > /dev/null; then
 	tail -n 1 "$WORK/kit"
 	bytes=$(stat -c %s build/gpu-kit/weir-gpu-kit.tar.gz)
 	kit="a kit of $((bytes >> 20)) MiB"
-	# The same from the sources where ninja is and make is not.
+	# The same from the sources, with ninja and without make.
 	mkdir "$WORK/bin" "$WORK/source"
 	for program in /usr/bin/* /bin/*; do case ${program##*/} in make | gmake) ;; *) ln -sf "$program" "$WORK/bin" ;; esac done
 	git ls-files -z | tar --null -T - -cf - | tar -C "$WORK/source" -xf -

@@ -1,8 +1,10 @@
-# Writes of one server after the other are refused under load: its user's quota is used up, the device is full or broken. The server waits, or ends by name and is started again when
-# the disk is well. The weights are the exact sum of all integer gradients. QUICK=1: 3 faults instead of 20, with two replicas and with one copy.
+# Writes of one server after another fail under load: its user's quota is used up, the device is
+# full or broken. The server waits, or ends by name and is restarted when the disk works. The
+# weights are the exact sum of all integer gradients. QUICK=1: 3 faults instead of 20, with two
+# replicas and with one copy.
 . tests/claims/lib/bad_disks.sh
 rounds=$(pick 3 20)
-units=$((rounds * 30 + 20)) # the servers must have something to write in every round
+units=$((rounds * 30 + 20)) # servers must have something to write in every round
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds faults with two replicas, and $rounds with one copy"
 kinds=(EDQUOT ENOSPC EIO)
 waited=0 ended=0

@@ -1,6 +1,6 @@
-# Syncs of one server's log take 4 s, of one server after the other, under load, with two replicas:
-# each is left out of the in-sync replicas, units go on, and it comes back when its disk is well. The
-# weights are the exact sum of all integer gradients. QUICK=1: 2 slow disks instead of 6.
+# Syncs of one server's log after another's take 4 s under load, with two replicas. Each server is
+# left out of the ISR, units continue, and it returns when its disk has recovered. The weights are
+# the exact sum of all integer gradients. QUICK=1: 2 slow disks instead of 6.
 BAD_UNDER=journal
 . tests/claims/lib/bad_disks.sh
 rounds=$(pick 2 6)

@@ -1,8 +1,10 @@
-# Two servers with two replicas of each of many partitions; one server after the other is killed under load, so that its peer has all partitions. The weights are the exact
-# sum of all integer gradients. QUICK=1: 300 partitions and two kills instead of 300 and 1,024 partitions with eight kills each.
+# Two servers with two replicas of each of many partitions. One server after another is killed under
+# load, so that its peer serves all partitions. The weights are the exact sum of all integer
+# gradients. QUICK=1: 300 partitions and two kills instead of 300 and 1,024 partitions with eight
+# kills each.
 . tests/claims/lib/replicas.sh
 kills=$(pick 2 8)
-units=$((kills * 100 + 10)) # most kills should find workers at work
+units=$((kills * 100 + 10)) # workers must be active at most kills
 [ "$QUICK" = 1 ] && echo "QUICK: 300 partitions, $kills kills"
 
 # one_job PARTITIONS LOG

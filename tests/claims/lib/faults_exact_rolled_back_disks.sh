@@ -1,6 +1,8 @@
-# A server's folder becomes an older copy of itself, again and again under load. With two replicas both servers are killed, and the one with the old copy starts alone: it puts the
-# copy aside, and is rebuilt from its peer. With one copy the server is refused by name, and goes on with its newest folder. The weights are the exact sum of all integer
-# gradients. QUICK=1: 3 rollbacks instead of 20, of each kind.
+# A server's folder becomes an older copy of itself, repeatedly under load. With two replicas both
+# servers are killed, and the one with the old copy starts alone: it puts the copy aside and is
+# rebuilt from its peer. With one copy the server is refused by name, and continues with its newest
+# folder. The weights are the exact sum of all integer gradients. QUICK=1: 3 rollbacks instead of
+# 20, of each kind.
 . tests/claims/lib/replicas.sh
 rounds=$(pick 3 20)
 units=$((rounds * 8 + 20))
@@ -12,7 +14,8 @@ more_units() {
 	committed=$(jq .committed "$RUN/status.json")
 	wait_for 120 "more units" job_says ".committed > $committed + 1 or .committed >= $units - 10"
 }
-# old_copy SERVER: it is killed, copied, and goes on until the copy is old; then it is dead again.
+# old_copy SERVER: kills it, copies its folder, restarts it until the copy is old, and kills it
+# again.
 old_copy() {
 	kill_server "$1"
 	rm -rf "$WORK/old"

@@ -1,8 +1,8 @@
-# Two servers, three workers. Worker after worker, ptrace stops the compute thread while it holds a
-# unit, as a hung device or a debugger does, until others have gone on without it. Its library lives, so
-# the ledger must find that it does not move. (A thread that holds its library's lock when it stops stops
-# the library too; then the lease expires.) The weights are the exact sum of all integer gradients.
-# QUICK=1: five threads instead of 20.
+# Two servers, three workers. On one worker after another, ptrace stops the compute thread while it
+# holds a unit, as a hung device or a debugger does, until others have continued without it. Its
+# library lives, so the ledger must notice that the unit makes no progress. (A stopped thread that
+# holds its library's lock stops the library too; then the lease expires.) The weights are the exact
+# sum of all integer gradients. QUICK=1: five threads instead of 20.
 . tests/claims/lib/replicas.sh
 need_tests stop_thread
 stops=$(pick 5 20) units=$(pick 400 1500)

@@ -1,7 +1,9 @@
-"""A new user's first hour with Weir, at a terminal: clone, build, own data with mistakes, Ctrl-C, resume, predict, export.
+"""A new user's first hour with Weir, at a terminal: clone, build, own data with mistakes, Ctrl-C,
+resume, predict, export.
 
-first_hour.py [--keep] [--quick]: every step must end with its exit status, and what it prints must be what docs/FIRST-HOUR.md keeps, but for figures.
---keep writes that page anew, to be read by eye. --quick takes the programs of BUILD instead of building the clone.
+first_hour.py [--keep] [--quick]: every step must end with its exit status and print what
+docs/FIRST-HOUR.md shows, apart from figures. --keep writes that page anew, for review. --quick uses
+the programs of BUILD instead of building the clone.
 """
 import os, pty, re, select, shutil, signal, struct, subprocess, sys, tempfile, termios, time
 import fcntl
@@ -29,7 +31,8 @@ train: {passes: 400}
 
 
 class Step:
-    """words: why one does it; status: how it must end; until: Ctrl-C once the screen shows that."""
+    """words: the reason for the step; status: its exit status; until: Ctrl-C once the screen shows
+    it."""
 
     def __init__(self, words, command, status=0, until=None):
         self.words, self.command, self.status, self.until = words, command, status, until
@@ -61,7 +64,8 @@ STEPS = [
 
 
 def make_data(path):
-    """A click where the first id is above its middle, but for every seventh row; three lines are no rows."""
+    """A click if the first id is above its middle, except every seventh row; three lines are
+    invalid."""
     with open(path, "w") as out:
         state = 1
         for i in range(1200):
@@ -72,7 +76,7 @@ def make_data(path):
 
 
 class Screen:
-    """What a terminal shows at the end: lines that are redrawn in place count once."""
+    """The final screen: lines that are redrawn in place count once."""
 
     def __init__(self):
         self.lines, self.line, self.returned = [], "", False
@@ -126,7 +130,7 @@ def run(step, folder, environment):
 
 
 def tidy(lines, folder):
-    """Without what the building of programs says, and without places and times."""
+    """Removes the build output, places and times."""
     out = []
     for l in lines:
         l = l.replace("^C", "").replace(folder, "~").replace(ROOT, "https://.../weir")
@@ -137,7 +141,7 @@ def tidy(lines, folder):
 
 
 def shape(lines):
-    """What must not differ: the words. Progress depends on the machine's speed, and what its memory and disk suffice for on these."""
+    """Keeps the words. Progress and the limits of memory and disk depend on the machine."""
     out = []
     for l in lines:
         if re.match(r"(\[[#.]+\] )?(pass \d|waiting for workers|(ok|note) +(disk|cluster.memory_budget):)", l) or not l.strip():

@@ -1,9 +1,11 @@
-# A fresh clone in a clean Debian 12 root: `make run` in under 5 minutes with the AUCs it should show, then `make test`.
+# A fresh clone in a clean Debian 12 root: `make run` in under 5 minutes with the expected AUCs,
+# then `make test`.
 . tests/claims/lib/common.sh
 need_root "debootstrap and chroot"
 need_installed containers debootstrap
 base=$WORK/root
-# The apt sources of this machine that have Debian itself, and how it fetches; other vendors' need keys that a clean root lacks.
+# This machine's apt sources with Debian packages, and its way to fetch them. Sources of other
+# vendors need keys that a clean root lacks.
 sources=$(grep -lE '^(Suites: *|deb (\[[^]]*\] )?[^ ]+ )bookworm( |$)' /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null)
 [ -n "$sources" ] || skip "no apt source of this machine has Debian bookworm"
 mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) bookworm .*/\2/p' $sources | head -n 1)

@@ -1,11 +1,11 @@
-# Frappe: LR, FM, DeepFM and DCN-v2, mean test AUC over 5 seeds, not more than 0.002 below their PyTorch twins on the same split,
-# which take their hyper-parameters from the same job files.
+# Frappe: LR, FM, DeepFM and DCN-v2. The mean test AUC over 5 seeds is at most 0.002 below PyTorch
+# twins on the same split, which take their hyper-parameters from the same job files.
 . tests/claims/lib/common.sh
 need_programs
 need_data frappe/frappe.libfm
 need_python torch numpy
-# The standard deviation is .0015 for one seed, and as much for the difference of two means of two. The
-# deep models end .0009 below their twins. The bound is four deviations and that.
+# The standard deviation is .0015 for one seed, and as much for the difference of two means of two.
+# The deep models end .0009 below their twins. The bound is four standard deviations plus .0009.
 seeds=$(pick 2 5) below_most=$(pick 0.007 0.002)
 [ "$QUICK" = 1 ] && echo "QUICK: $seeds seeds instead of 5, whose mean may be $below_most below the twin's"
 all=True said=()

@@ -1,9 +1,10 @@
-# Asynchronous with 4 workers against synchronous with 1, mean test AUC over 3 seeds (QUICK=1: 2 seeds and fewer rows); and the synchronous run against a plain loop, bit for bit.
+# Asynchronous with 4 workers against synchronous with 1: mean test AUC over 3 seeds (QUICK=1: 2
+# seeds and fewer rows). And the synchronous run against a plain loop, bit for bit.
 . tests/claims/lib/common.sh
 need_programs
-# With 600,000 rows asynchronous training is still .0012 behind, and more on a busy machine. The
-# standard deviation is .001 for the difference of one seed (common.sh), and .0007 for the mean of
-# two. The bound is four of them, the lag, and .002 for the load.
+# With 600,000 rows asynchronous training is .0012 behind, and more on a busy machine. The standard
+# deviation is .001 for the difference of one seed (common.sh), and .0007 for the mean of two. The
+# bound is four standard deviations, the lag, and .002 for the load.
 seeds=$(pick 2 3) apart_most=$(pick 0.006 0.002)
 [ "$QUICK" = 1 ] && echo "QUICK: 600,000 rows instead of 1,500,000 and $seeds seeds instead of 3; so short a training may end $apart_most apart"
 click_job "$(pick 600000 1500000)" 3

@@ -1,10 +1,10 @@
-# kill -9 of one of 3 workers, ten times at random moments, and one stopped for longer than its lease: the audit, an exact sum of integer
-# gradients, and an AUC within 0.002 of an undisturbed run.
+# kill -9 of one of 3 workers, ten times at random moments, and one stopped past its lease. Checks
+# the audit, an exact sum of integer gradients, and an AUC within 0.002 of an undisturbed run.
 . tests/claims/lib/common.sh
 need_programs
 need_tests exact_sum
-# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the difference
-# of two. The bound is four of them.
+# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the
+# difference of two. The bound is four standard deviations.
 kills=$(pick 3 10) apart_most=$(pick 0.006 0.002)
 [ "$QUICK" = 1 ] && echo "QUICK: $kills kills instead of 10, 600,000 rows instead of 1,500,000, whose AUCs may be $apart_most apart"
 click_job "$(pick 600000 1500000)" 3
@@ -24,7 +24,8 @@ leave_nothing() {
 trap leave_nothing EXIT
 status() { "$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json 2> /dev/null; }
 job_says() { status | jq -e "$1" > /dev/null; }
-# A worker that holds a unit, and is not the stopped one, at random: sets `victim` to "NAME PID". An ended job has none.
+# Sets `victim` to "NAME PID" of a random worker that holds a unit and is not stopped. A finished
+# job has none.
 find_victim() {
 	kill -0 $train 2> /dev/null || give_up "the job ended after $done_kills kills"
 	victim=$(status | jq -r --arg stopped "$stopped" --argjson r $RANDOM '

@@ -1,4 +1,5 @@
-# kill -9 of a server (log: memory): workers and `weir train` end within 10 s, naming it and what to do.
+# kill -9 of a server (log: memory): workers and `weir train` end within 10 s and name it and the
+# remedy.
 . tests/claims/lib/common.sh
 need_programs
 rounds=$(pick 1 3)

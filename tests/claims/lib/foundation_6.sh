@@ -1,4 +1,4 @@
-# weir bench against this machine's own limits, with the targets of the foundation.
+# weir bench relative to this machine's limits, with the targets of the foundation.
 . tests/claims/lib/common.sh
 need_programs
 quick=$(pick --quick "")
@@ -13,10 +13,10 @@ results = {n: load(n) for n in ("push", "discard", "pull", "store", "optim", "ge
 for name, rows in results.items():
     for r in rows.values():
         print(f'{name:8} {r["name"]:44} {r["value"]:14.5g} {r["unit"]:12}' + (f' {r["ratio"]:.2f} of {r["limit"]}' if "limit" in r else ""))
-# ps-lite against raw loopback on the machine of FACTS: 64 KiB, 1, 4, 16 MiB over 5.0 GB/s raw.
+# ps-lite relative to raw loopback on the machine of FACTS: 64 KiB, 1, 4, 16 MiB over 5.0 GB/s raw.
 peer = {"push": {"64 KiB": 2.4, "1 MiB": 5.6, "4 MiB": 4.5, "16 MiB": 4.0}, "pull": {"1 MiB": 3.9, "4 MiB": 3.75, "16 MiB": 2.5}}
 push, discard, pull = results["push"], results["discard"], results["pull"]
-# What was measured, its row, the figure and the target.
+# The measurement, its row, the figure and the target.
 checks = [(what, row, row["ratio"], least) for what, row, least in [
     ("push of 1 MiB, applied, >= 75 % of raw TCP", push["push 1 MiB, applied"], 0.75),
     ("push of 1 MiB, discarded, >= 95 % of raw TCP", discard["push 1 MiB, discarded"], 0.95),

@@ -1,6 +1,7 @@
-# DeepFM samples per second, two threads in all: a worker with one compute thread and a server with one, against PyTorch with two in one process. Shown beside it: a
-# worker that computes on both CPUs, with the server on the same two. Everything is bound to CPUs 0 and 1. Of the interpreters in PYTHONS that have a PyTorch (the current
-# one, and Debian's, unless they are given), the fastest in a short run is the peer.
+# DeepFM samples/s with two threads in all: a worker with one compute thread and a server with one,
+# against PyTorch with two in one process. Also shows a worker that computes on both CPUs, with the
+# server on the same two. Everything is bound to CPUs 0 and 1. The peer is the fastest interpreter
+# of PYTHONS with PyTorch in a short run (default: the current one and Debian's).
 . tests/claims/lib/common.sh
 need_programs
 taskset -pc 0,1 $$ > /dev/null || skip "needs CPUs 0 and 1"

@@ -1,8 +1,9 @@
-# Bad input of every kind: the tests that show a clear error for each, and a server that lives on.
+# Bad input of every kind: runs the tests that check a clear error for each, and a server that
+# survives.
 . tests/claims/lib/common.sh
 need_programs
 cmake --build "$BUILD" >&2 || give_up "the tests do not build"
-# What it is, and the tests that show it (a regular expression of ctest's names).
+# The kind, and its tests (a regular expression of ctest names).
 cases=(
 	"a malformed YAML key|job_errors" "an unknown codec|job_errors" "an oversized message|^(frame|rpc_memory|rpc_unix|rpc_tcp)$" "a truncated frame|^frame$"
 	"a corrupted checksum|^(frame|service)$" "a table registered twice with another width|^(ledger_units|client_faults|service)$"

@@ -1,4 +1,5 @@
-# AddressSanitizer with UBSan over all tests, ThreadSanitizer over what threads share: server, client, queue, loader.
+# AddressSanitizer with UBSan over all tests. ThreadSanitizer over code that threads share: server,
+# client, queue, loader.
 . tests/claims/lib/common.sh
 export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 failed=0

@@ -1,6 +1,6 @@
 # The front door of an issue's claims. front.sh FRONT NUMBER runs the check of that line. front.sh
-# FRONT --list prints "NUMBER<TAB>TITLE" of each line, read from the columns behind "#   " in the
-# comment at the top of FRONT.
+# FRONT --list prints "NUMBER<TAB>TITLE" of each line. It reads them from the columns after "#   "
+# in the comment at the top of FRONT.
 set -eu
 cd "$(dirname "$0")/../../.."
 issue=${1##*/}

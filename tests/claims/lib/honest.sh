@@ -1,4 +1,5 @@
-# A job of two honest workers and one server that trains until it is told to end, while others misbehave beside it (beside.py).
+# A job of two honest workers and one server that trains until it is told to end, while others
+# misbehave (beside.py).
 trap 'kill -TERM ${train:-} 2> /dev/null; wait; rm -rf "$WORK"' EXIT
 : > "$WORK/rows.jsonl"
 audits=()
@@ -28,19 +29,19 @@ honest_begin() {
 	workers_before=$(honest_workers)
 }
 
-# honest_beside PEER WINDOW_S ROUNDS MODE...: TLS in the environment is the attacker's certificate.
+# honest_beside PEER WINDOW_S ROUNDS MODE...: the variable TLS is the attacker's certificate.
 honest_beside() {
 	python3 tests/claims/lib/beside.py measure "$BUILD/weir" "$WORK/job.yaml" "$@" >> "$WORK/rows.jsonl" || honest_fails "the measurement ended early"
 }
 
-# honest_fails WHY: shows what was measured until then.
+# honest_fails WHY: prints the measurements so far.
 honest_fails() {
 	honest_report 0.8
 	tail -n 3 "$WORK/train.err" >&2
 	give_up "DOES NOT HOLD: $1"
 }
 
-# Lets the job end, two passes later, so that it is audited. Every process must have lived through what came before.
+# Lets the job end two passes later, so that it is audited. Every process must have survived.
 honest_end() {
 	[ "$(honest_workers)" = "$workers_before" ] || honest_fails "processes of the job have ended"
 	kill -TERM "$train"
@@ -53,6 +54,7 @@ honest_end() {
 	audits+=("$WORK/audit-$honest.json")
 }
 
-# honest_report LEAST: the last lines of the claim, and its exit status.
-HONEST_MEMORY_KIB=$((300 * 1024)) # that one peer may have a server hold: 64 calls of 4 MiB, and some
+# honest_report LEAST: prints the last lines of the claim and returns its exit status.
+# Maximum memory that one peer may occupy: 64 calls of 4 MiB, and slack.
+HONEST_MEMORY_KIB=$((300 * 1024))
 honest_report() { python3 tests/claims/lib/beside.py report "$WORK/rows.jsonl" "$HONEST_MEMORY_KIB" "$1" "${audits[@]}"; }

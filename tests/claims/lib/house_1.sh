@@ -1,4 +1,4 @@
-# The rooms keep their order (scripts/rooms.py): no include of a later room, no circle, no folder of
+# The rooms keep their order (scripts/rooms.py): no include of a later room, no cycle, no folder of
 # production code with more than 40 .c files. A planted violation of each rule is found.
 . tests/claims/lib/common.sh
 scripts/rooms.py "$ROOT" > "$WORK/rooms" || { cat "$WORK/rooms" >&2; verdict 0 "$(tail -n 1 "$WORK/rooms")"; }

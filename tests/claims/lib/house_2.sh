@@ -1,9 +1,9 @@
-# A record's general words are read and written by frame.c alone: everything else uses the names of
-# its kind. At most one switch has cases of record kinds: the map's own, in frame.c.
+# Only frame.c reads and writes a record's general words; other code uses the names of its kind. At
+# most one switch has cases of record kinds: the map's own, in frame.c.
 . tests/claims/lib/common.sh
 mapfile -t files < <(git ls-files 'proto/*.[ch]' 'server/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'overview/*.[ch]' | grep -v '^proto/frame/frame\.[ch]$')
 grep -nE 'words\.(a|b|c|status)\b' "${files[@]}" > "$WORK/words" || true
-# struct record has no a, b or c of its own: the compiler refuses them.
+# struct record has no fields a, b or c: the compiler refuses them.
 cat > "$WORK/planted.c" <<'C'
 #include "proto/frame/frame.h"
 unsigned long long planted(const struct record *r);

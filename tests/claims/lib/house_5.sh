@@ -1,16 +1,15 @@
-# `make check` ends within two minutes on two processors with a warm compiler cache, from a tree in
-# which nothing is built; and every test that there was before files moved into rooms is still
-# there, by name (tests/claims/house_tests.txt). QUICK=1: `make check` in this tree, on top of what
-# is built.
+# `make check` ends within two minutes on two processors with a warm compiler cache, from a tree
+# without a build. Every test from before the move into rooms still exists by name
+# (tests/claims/house_tests.txt). QUICK=1: `make check` in this tree, on top of its build.
 . tests/claims/lib/common.sh
 LIMIT=120
 LIST=tests/claims/house_tests.txt
 
-# --- No test is lost. Configured anew, as `make test` does: this tree's build may have other
+# --- No test is lost. Configures anew, as `make test` does: this tree's build may have other
 # options.
 cmake --preset release -B "$WORK/list" > "$WORK/cmake.log" 2>&1 || { cat "$WORK/cmake.log" >&2; give_up "the preset release cannot be configured"; }
 ctest --test-dir "$WORK/list" -N | sed -n 's/^ *Test *#[0-9]*: //p' | sort > "$WORK/now"
-# "NAME", "NAME NEW-NAME", and behind either "[nvcc]" if it takes that.
+# Lines are "NAME" or "NAME NEW-NAME", followed by "[nvcc]" if the test needs it.
 nvcc=$([ -x "$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)" ] && echo yes || echo no)
 awk -v nvcc="$nvcc" '/^#/ || !NF { next } $NF == "[nvcc]" { if (nvcc == "no") next; $NF = ""; NF-- } { print $NF }' "$LIST" | sort > "$WORK/before"
 lost=$(comm -23 "$WORK/before" "$WORK/now")

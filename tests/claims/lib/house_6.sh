@@ -1,11 +1,11 @@
-# What `make install` leaves is what a stranger expects: a foreign CMake project and plain cc with
-# pkg-config build tests/embed's trainer and train; programs train a job; man pages and completion
-# name what the programs take; one version everywhere. In a folder, moved to another one, below
-# DESTDIR, and of a bundle the library. QUICK=1: in a folder only.
+# `make install` gives strangers what they expect. A foreign CMake project, and plain cc with
+# pkg-config, build tests/embed's trainer and train. Programs train a job. Man pages and completion
+# list the programs' options. The version is the same everywhere. In a folder, moved to another one,
+# below DESTDIR, and for the library of a bundle. QUICK=1: in a folder only.
 . tests/claims/lib/common.sh
 need_programs
 bad=0 done=0
-try() { # try NAME PREFIX TEST...: scripts of tests/install
+try() { # try NAME PREFIX TEST...: runs scripts of tests/install
 	local name=$1 prefix=$2 test
 	shift 2
 	for test; do

@@ -1,7 +1,11 @@
-# Parity with PyTorch in fp32: logits within 1e-4 relative, loss 1e-5, the gradient of every tensor 1e-3, and ten steps of AdamW track within 1e-4. Of a GPT-2 and two Llamas of
-# random weights (grouped queries, Llama 3's positions; all biases and a tied head) and of the small Llama of the test data, against the vectors that are committed; and, where
-# PYTHON has torch and transformers, against vectors that it makes here, of other numbers and all tensors in full. In tf32, bf16 and fp16 on an emulated device, against the same
-# vectors of fp32, within what tests/unit/worker/model/llm_parity.c states of each: for bf16 logits 3e-2, loss 5e-3, gradients 1e-1, losses of ten steps 1e-2.
+# Parity with PyTorch in fp32: logits within 1e-4 relative, loss 1e-5, the gradient of every tensor
+# 1e-3, and ten steps of AdamW within 1e-4. The models are a GPT-2 and two Llamas with random
+# weights (grouped queries, Llama 3's positions; all biases and a tied head) and the test data's
+# small Llama. They are compared with committed vectors and, if PYTHON has torch and transformers,
+# with vectors generated here, from other numbers and with all tensors in full. tf32, bf16 and fp16
+# on an emulated device are compared with the same fp32 vectors, within the bounds in
+# tests/unit/worker/model/llm_parity.c: for bf16 logits 3e-2, loss 5e-3, gradients 1e-1, losses of
+# ten steps 1e-2.
 . tests/claims/lib/common.sh
 need_data llama-2m-fresh/config.json
 need_tests llm_parity test_transformer weir_cuda_emulated
@@ -30,7 +34,9 @@ compare_all "committed vectors" tests/golden/llm
 compare "llama-2m-fresh, committed vectors" "$small" tests/golden/llm/llama-2m-fresh.safetensors
 "$BUILD/tests/test_transformer" > "$WORK/tests.log" 2>&1 || { cat "$WORK/tests.log" >&2; give_up "test_transformer fails"; }
 if find_python torch transformers safetensors; then
-	seed=1 # always the same: of a thousand random models some lose more in 16 bits than is stated of these (docs/BENCHMARKS.md)
+	# fixed: of a thousand random models some lose more in 16 bits than these bounds
+	# (docs/BENCHMARKS.md).
+	seed=1
 	made() { "$PYTHON" tests/parity/make_llm_vectors.py "$@" --seed "$seed" > "$WORK/made.log" 2>&1 || give_up "make_llm_vectors.py $1 failed: $(cat "$WORK/made.log")"; }
 	made golden "$WORK/llm"
 	compare_all "made here with seed $seed" "$WORK/llm"

@@ -1,19 +1,25 @@
-# Fine-tuning on Shakespeare's works in every mode. The small Llama of the test data and a GPT-2 of 10.7 M parameters have random weights: a base is trained on the first half of the text
-# (config/llama-text.yaml, config/gpt-text.yaml), and goes on with the second half (config/gpt-finetune.yaml), equal tokens for all: with a synchronous worker, with four asynchronous ones, with four in DiLoCo's rounds
-# of 50 batches whose outer deltas are int4 (config/sweeps/llama-modes.yaml, gpt-modes.yaml), and by LoRA. One table of validation losses, all on the text's last 75 kB. DiLoCo's loss is within
-# 1 % of synchronous training's, in at least 100 times fewer bytes pushed and pulled, and adapters make their base better. MODELS: llama gpt, or one of them.
+# Fine-tuning on Shakespeare's works in every mode. The small Llama of the test data and a GPT-2 of
+# 10.7 M parameters start from random weights. A base is trained on the first half of the text
+# (config/llama-text.yaml, config/gpt-text.yaml). It continues with the second half
+# (config/gpt-finetune.yaml), with equal tokens for all: with a synchronous worker, with four
+# asynchronous ones, with four in DiLoCo's rounds of 50 batches whose outer deltas are int4
+# (config/sweeps/llama-modes.yaml, gpt-modes.yaml), and by LoRA. Prints one table of validation
+# losses, all on the text's last 75 kB. DiLoCo's loss is within 1 % of synchronous training's with
+# at least 100 times fewer bytes pushed and pulled, and adapters improve their base. MODELS: llama
+# gpt, or one of them.
 . tests/claims/lib/common.sh
 need_programs
 text=$WEIR_DATA/tinyshakespeare/input.txt
 need_data tinyshakespeare/input.txt llama-2m-fresh/config.json
-# Halves are a whole number of rounds of four workers with 50 batches of 8, or 4, sequences of 64 tokens: five, or ten.
+# Halves are a whole number of rounds (five or ten) of four workers with 50 batches of 8 or 4
+# sequences of 64 tokens.
 half=512000 all_valid=75394 valid_bytes=$(pick 20000 $all_valid) models=${MODELS:-llama gpt}
 head -c $half "$text" > "$WORK/first.txt"
 head -c $((2 * half)) "$text" | tail -c $half > "$WORK/second.txt"
 tail -c $all_valid "$text" | head -c "$valid_bytes" > "$WORK/valid.txt"
 [ "$QUICK" != 1 ] || echo "QUICK: fewer passes, a GPT-2 of 0.12 M parameters, validation on $valid_bytes bytes"
 
-# job NAME: config/NAME.yaml as it is trained here, at $WORK/NAME.yaml
+# job NAME: writes config/NAME.yaml with this claim's changes to $WORK/NAME.yaml.
 job() {
 	local smaller=()
 	if [ "$QUICK" = 1 ] && [ "$1" = gpt-text ]; then
@@ -22,7 +28,7 @@ job() {
 	fi
 	sed "${smaller[@]}" -e "s#^  split:.*#  valid: $WORK/valid.txt\n  cache: $WORK/cache#" "config/$1.yaml" > "$WORK/$1.yaml"
 }
-# row MODEL NAME REPORT TOKENS: of the table, and sets loss, bytes
+# row MODEL NAME REPORT TOKENS: prints a row of the table, and sets loss, bytes.
 row() {
 	loss=$(figure "$3" valid.loss) bytes=$(($(figure "$3" bytes.pushed) + $(figure "$3" bytes.pulled)))
 	[ "$(figure "$3" audit.ok)" = True ] || give_up "the audit of $1 $2 failed"
@@ -31,7 +37,7 @@ row() {
 lora_of() { [ "$1" = llama ] && echo q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj || echo c_attn, c_proj, c_fc; }
 
 holds=True said=()
-try() { # try MODEL TUNED BASE_PASSES LORA_RATE: TUNED is the job that goes on with the base
+try() { # try MODEL TUNED BASE_PASSES LORA_RATE: TUNED is the job that continues from the base
 	local m=$1 tuned=$2 base_passes=$3 lora_rate=$4 base_loss sync_loss sync_bytes passes more fewer name folder=$WORK/$1-folder
 	job "$m-text"
 	job "$tuned"

@@ -1,7 +1,10 @@
-# CPU speed: training steps (forward, backward, AdamW of all weights) of GPT-2's 124M shape in fp32, tokens/s with two threads, at least 1.5 times those of llm.c's
-# train_gpt2 and 0.9 of PyTorch's, at 4 x 64 tokens (llm.c's own), 4 x 256 and 1 x 1024. LLM_C names a folder with llm.c (git clone https://github.com/karpathy/llm.c),
-# whose train_gpt2.c is compiled in the temporary folder with its Makefile's flags and the sizes of the run; of gcc and clang the faster. PYTHON: with torch and transformers;
-# PyTorch runs as it is, and compiled (torch.compile), and the faster counts. Runs are interleaved.
+# CPU speed: training steps (forward, backward, AdamW of all weights) of GPT-2's 124M shape in fp32.
+# With two threads, tokens/s are at least 1.5 times those of llm.c's train_gpt2 and 0.9 times
+# PyTorch's, at 4 x 64 tokens (llm.c's default), 4 x 256 and 1 x 1024. LLM_C names a folder with
+# llm.c (git clone https://github.com/karpathy/llm.c), whose train_gpt2.c is compiled in the
+# temporary folder with its Makefile's flags and the sizes of the run, by gcc and clang; the faster
+# counts. PYTHON: with torch and transformers. PyTorch runs with and without torch.compile, and the
+# faster counts. Runs are interleaved.
 . tests/claims/lib/common.sh
 THREADS=2
 need_llm_c
@@ -12,12 +15,13 @@ need_tests bench_llm
 steps=$(pick 3 5) rounds=$(pick 1 2)
 export OMP_NUM_THREADS=$THREADS
 
-build_llm_c() { # build_llm_c COMPILER SEQUENCES LENGTH STEPS: $WORK/llm_c; neither validates nor generates
+# build_llm_c COMPILER SEQUENCES LENGTH STEPS: $WORK/llm_c; neither validates nor generates
+build_llm_c() {
 	sed -e "s/int B = 4;/int B = $2;/; s/int T = 64;/int T = $3;/; s/step <= 40/step <= $4/; s/val_num_batches = 5/val_num_batches = 0/" \
 		-e 's/if (step % 10 == 0)/if (0)/; s/if (step > 0 && step % 20 == 0)/if (0)/' "$LLM_C/train_gpt2.c" > "$WORK/train_gpt2.c"
 	"$1" -O3 -Ofast -march=native -Wno-unused-result -Wno-unknown-pragmas -fopenmp -DOMP -I"$LLM_C" "$WORK/train_gpt2.c" -lm -o "$WORK/llm_c" 2> "$WORK/cc.log"
 }
-llm_c() { # llm_c SEQUENCES LENGTH: tokens/s of the median step but the first
+llm_c() { # llm_c SEQUENCES LENGTH: tokens/s of the median step, without the first
 	(cd "$WORK" && ./llm_c) | sed -n 's/^step [1-9][0-9]*: .*took \([0-9.]*\) ms.*/\1/p' |
 		python3 -c "import statistics, sys; print(round($1 * $2 / statistics.median(float(l) for l in sys.stdin) * 1e3, 1))"
 }

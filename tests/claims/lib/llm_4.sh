@@ -1,6 +1,8 @@
-# GPU speed: training steps (forward, backward, AdamW of all weights) of GPT-2's 124M shape with products in bf16, 16 x 1024 tokens, give at least the tokens a second of PyTorch's (autocast to
-# bf16, torch.compile or as written, whichever is faster) in the same run; and, on a card of the class of H100 and H200, at least 450,000. MFU is by the card's dense bf16 peak, with
-# 6 operations a weight and token, and 12 for each pair of layer, width and position (Chowdhery et al. 2022, appendix B).
+# GPU speed: training steps (forward, backward, AdamW of all weights) of GPT-2's 124M shape with
+# products in bf16, 16 x 1024 tokens. Tokens/s are at least PyTorch's (autocast to bf16, with or
+# without torch.compile, whichever is faster) in the same run and, on a card like H100 and H200, at
+# least 450,000. MFU is relative to the card's dense bf16 peak, with 6 operations per weight and
+# token, and 12 per layer, width and position (Chowdhery et al. 2022, appendix B).
 . tests/claims/lib/cuda.sh
 need_gpu bench_llm
 rounds=$(pick 1 3)
@@ -15,7 +17,7 @@ done
 o=$(mean "${ours[@]}") t=$(mean "${theirs[@]}")
 ratio=$(python3 -c "print(f'{$o / $t:.3f}')")
 device=$(figure "$WORK/gpt2.json" device)
-peak=0 floor=0 # operations a second; tokens a second
+peak=0 floor=0 # operations/s; tokens/s
 case $device in
 *H100* | *H200* | *GH200*) peak=989e12 floor=450000 ;;
 *A100*) peak=312e12 ;;

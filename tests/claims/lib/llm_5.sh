@@ -1,13 +1,17 @@
-# kill -9 of workers and of servers during fine-tuning: three servers with two replicas of everything, two workers. A GPT-2 and the small Llama of the test data learn a text
-# asynchronously, synchronously, in DiLoCo's rounds (int4 outer deltas, also streaming them in fragments) and by LoRA, each once undisturbed and once with kills at random
-# moments. Every push is applied exactly once, replicas are equal, the loss curve continues where it was when somebody died, and ends where the undisturbed one does.
+# kill -9 of workers and servers during fine-tuning: three servers with two replicas of everything,
+# two workers. A GPT-2 and the small Llama of the test data learn a text asynchronously,
+# synchronously, in DiLoCo's rounds (int4 outer deltas, also streamed in fragments) and by LoRA,
+# each once undisturbed and once with kills at random moments. Every push is applied exactly once,
+# and replicas are equal. The loss curve continues after a kill where it was before, and ends where
+# the undisturbed one does.
 . tests/claims/lib/common.sh
 need_installed test etcd
 need_data tinyshakespeare/input.txt llama-2m-fresh/config.json
 need_programs
 small=$WEIR_DATA/llama-2m-fresh text=$WEIR_DATA/tinyshakespeare/input.txt
 bytes=$(pick 150000 400000) server_kills=$(pick 1 2) worker_kills=$(pick 1 3)
-# As shares: a point of the curve is the mean of a second; where it ends depends on which worker had which unit.
+# As shares. A point of the curve is the mean over a second. Its end depends on which worker had
+# which unit.
 UP=0.05 NEAR=0.03
 [ "$QUICK" = 1 ] && echo "QUICK: $bytes bytes of text instead of 400000, $worker_kills worker and $server_kills server killed in each run instead of 3 and 2; no runs of the GPT-2 but the streaming one"
 head -c "$bytes" "$text" > "$WORK/text.txt"
@@ -19,7 +23,7 @@ leave_nothing() {
 } 2> /dev/null
 trap leave_nothing EXIT
 
-# job NAME MODEL BATCH OPTIMIZER [MODE AND CODECS]: $WORK/NAME.yaml
+# job NAME MODEL BATCH OPTIMIZER [MODE AND CODECS]: writes $WORK/NAME.yaml.
 job() {
 	cat > "$WORK/$1.yaml" <<-YAML
 		job: $1
@@ -36,20 +40,22 @@ job() {
 		  unit_batches: 32
 		model: $2
 		tables: {dense: {optimizer: $4${5:+, $5}}}
-		train: {passes: 2, threads: 1, clip_norm: 1, keep_best: false, pace: {batch_ms: 100}} # a run outlasts its kills, and has a curve, on any machine
+		train: {passes: 2, threads: 1, clip_norm: 1, keep_best: false, pace: {batch_ms: 100}} # a run has a curve and outlasts its kills on any machine
 	YAML
 }
 ADAMW='kind: adamw, lr: 2.0e-3, beta2: 0.95, weight_decay: 0.1, schedule: {kind: cosine, warmup: 30, min: 0.1}'
-rounds() { echo "mode: {kind: local, steps: 16, rounds: sync, inner: {$ADAMW}${1:-}}, push: {codec: int4}, pull: {codec: int4}"; } # rounds [", KEYS"]
+# rounds [", KEYS"]
+rounds() { echo "mode: {kind: local, steps: 16, rounds: sync, inner: {$ADAMW}${1:-}}, push: {codec: int4}, pull: {codec: int4}"; }
 GPT='{kind: gpt2, layers: 3, heads: 4, width: 128, dropout: 0.1}'
 LLAMA="{kind: llama, from: '$small'}"
 
-# In jq: who can be killed, of workers those that have work.
+# In jq: the processes that may be killed; of workers only those with work.
 KILLABLE='def killable: (.servers[] | select(.answered) | {kind: "servers", pid}), (.workers[] | select(.live and (.evaluator | not) and .units_held > 0) | {kind: "workers", pid});'
 job_says() { # job_says FILTER: leaves the status
 	"$BUILD/weir" status --job "$WORK/$name.yaml" --set "run_dir=$WORK/$name-hit" --json > "$WORK/status.json" 2> /dev/null && jq -e "$KILLABLE $1" "$WORK/status.json" > /dev/null
 }
-# may_hit KIND ROWS: so many rows are trained, and every replica is there, so that one server's death takes nothing away.
+# may_hit KIND ROWS: ROWS rows are trained, and every replica is in place, so that one server's
+# death loses nothing.
 may_hit() {
 	kill -0 "$train" 2> /dev/null || { cat "$WORK/$name-hit.err" >&2; give_up "$name ended before all were killed"; }
 	job_says ".rows >= $2 and ([.ledger, .partitions[] | (.in_sync | length) == 2] | all) and ([killable | .kind == \"$1\"] | any)"
@@ -58,7 +64,8 @@ hit() { # hit servers|workers: kill -9 of a random one
 	kill -KILL "$(jq "$KILLABLE [killable | select(.kind == \"$1\") | .pid] | .[$RANDOM % length]" "$WORK/status.json")" || give_up "nobody to kill in $name"
 	hits+=("$(date +%s.%N)")
 }
-# disturbed ROWS: the job, of so many rows in all; a worker first, then servers and workers in turn, at random moments of equal parts of its first 85 %.
+# disturbed ROWS: runs the job, of ROWS rows in all, with kills: first a worker, then servers and
+# workers in turn, at random moments of equal parts of its first 85 %.
 disturbed() {
 	local kinds=(workers) i part
 	for ((i = 1; i < server_kills + worker_kills; i++)); do kinds+=("$([ $((i % 2)) = 1 ] && echo servers || echo workers)"); done
@@ -105,7 +112,7 @@ job llama-async "$LLAMA" 16 "{${ADAMW/2.0e-3/1.0e-3}}"
 compare llama-async
 job llama-diloco "$LLAMA" 16 '{kind: nesterov, lr: 0.7, momentum: 0.9}' "$(rounds)"
 compare llama-diloco
-# What the undisturbed run has learnt is the base that adapters are added to.
+# The undisturbed run's model is the base of the adapters.
 mkdir "$WORK/base" && cp "$small/config.json" "$WORK/base/"
 "$BUILD/weir" export --job "$WORK/llama-async.yaml" --set "run_dir=$WORK/llama-async-calm" --set job=llama-async-calm --out "$WORK/base/model.safetensors" > "$WORK/out" 2>&1 ||
 	{ cat "$WORK/out" >&2; give_up "weir export"; }

@@ -1,6 +1,9 @@
-# Export: models that `weir train` has trained leave as folders that transformers loads, and there have the weights that the job has, bit for bit, and its logits within 1e-4; of a
-# GPT-2 and a Llama by a job's keys, of each by a folder of transformers' own (Llama 3's positions, biases, a tied head), and of the test data's small Llama; their tokenizer gives the same ids. Adapters
-# merged on export are within 1e-5 of those beside their model; PEFT loads what weir writes, and weir what PEFT writes. PYTHON needs torch, transformers, safetensors and peft.
+# Export: models trained by `weir train` become folders that transformers loads, with the job's
+# weights bit for bit, and logits within 1e-4. The models are a GPT-2 and a Llama described by a
+# job's keys, one of each from a folder of transformers (Llama 3's positions, biases, a tied head),
+# and the test data's small Llama. Their tokenizers give the same ids. Adapters merged on export are
+# within 1e-5 of those beside their model. PEFT loads weir's adapters, and weir loads PEFT's. PYTHON
+# needs torch, transformers, safetensors and peft.
 . tests/claims/lib/common.sh
 export PYTHONPATH=tests/parity PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 need_python torch transformers safetensors tokenizers peft
@@ -16,7 +19,7 @@ head -c "$BYTES" "$text" > "$WORK/text.txt"
 tail -c 20000 "$text" > "$WORK/valid.txt"
 "$PYTHON" tests/parity/check_export.py make "$WORK" "$WORK/text.txt" --seed $$ > "$WORK/make.log" 2>&1 || { cat "$WORK/make.log" >&2; give_up "check_export.py make failed"; }
 
-# job NAME MODEL: keys of its model
+# job NAME MODEL: MODEL is the keys of its model.
 job() {
 	cat > "$WORK/$1.yaml" <<-JOB
 		job: $1
@@ -28,7 +31,8 @@ job() {
 		train: {passes: 1, threads: 1, clip_norm: 1, seed: 1}
 	JOB
 }
-logits() { # logits JOB WEIGHTS: leaves $WORK/JOB.logits, of the job's model as it trains it
+# logits JOB WEIGHTS: writes the logits of the job's model in training to $WORK/JOB.logits
+logits() {
 	"$BUILD/tests/llm_logits" "$WORK/$1.yaml" "$2" "$WORK/tokens.safetensors" "$WORK/$1.logits" || give_up "llm_logits $1 failed"
 }
 
@@ -73,7 +77,7 @@ for kind in gpt2 llama; do
 	plan logits "$kind-merged-in-transformers" "$WORK/out/$kind-merged" 1e-5 "$WORK/$kind-lora.logits"
 	plan tensors "$kind-adapters" "$WORK/out/$kind-adapters" float32 "$WORK/$kind-lora/best.safetensors"
 	plan adapters "$kind-adapters-in-PEFT" "$WORK/out/$kind-adapters" 1e-4 "$WORK/$kind-lora.logits" "$WORK/$kind"
-	# What PEFT has written: as it is, exported again, and trained on
+	# PEFT's adapters: as written, exported again, and trained further
 	job "$kind-peft-made" "kind: $kind, from: $WORK/$kind, lora: {from: $WORK/$kind-peft}"
 	logits "$kind-peft-made" "$WORK/$kind-peft"
 	weir export "$WORK/$kind-peft-made.yaml" --weights "$WORK/$kind-peft" --format peft --out "$WORK/out/$kind-again"

@@ -1,5 +1,6 @@
-# Tokenizers: on 10,000 hostile Unicode strings, what `weir tokenize` makes of them are the ids that Hugging Face's tokenizers library gives, for a tokenizer.json in the
-# manner of GPT-2, of Llama 2, of Llama 3, and one with unknown tokens and every option of added tokens; decoded, all of them are its texts.
+# Tokenizers: on 10,000 hostile Unicode strings, `weir tokenize` gives the ids of Hugging Face's
+# tokenizers library, for a tokenizer.json like GPT-2's, Llama 2's, Llama 3's, and one with unknown
+# tokens and every option of added tokens. Decoding the ids gives its texts.
 . tests/claims/lib/common.sh
 need_python tokenizers
 need_programs
@@ -16,7 +17,7 @@ for name in gpt2 llama2 llama3 metaspace; do
 		work, name = sys.argv[1:]
 		texts = [json.loads(line)["text"] for line in open(f"{work}/made/strings.jsonl")]
 		wanted = json.load(open(f"{work}/made/{name}.ids.json"))["ids"]
-		wanted = [ids for text, ids in zip(texts, wanted) if text and ids]  # a text without tokens is no document
+		wanted = [ids for text, ids in zip(texts, wanted) if text and ids]  # a text without tokens gives no document
 		header, documents = read_tokens.read(f"{work}/{name}.bin")
 		got = [[i for i, _ in d] for d in documents]
 		wrong = [k for k in range(max(len(got), len(wanted))) if k >= len(got) or k >= len(wanted) or got[k] != wanted[k]]

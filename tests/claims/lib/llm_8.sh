@@ -1,7 +1,9 @@
-# Bad input. Model folders (weights, indices and config.json that are damaged, hostile or of another model), tokenizers, texts, JSONL, token files, sequences and adapters that do
-# not fit (tests/parity/hostile_models.py makes them, and says what is to be said of each): weir train, tokenize, import and eval refuse each with status 1 and one sentence that names
-# it, without a crash or a server started, also when built with AddressSanitizer and UBSan; an earlier run in the same folder, and a job that runs, lose nothing. Then what reads such
-# files is fuzzed.
+# Bad input: model folders (weights, indices and config.json that are damaged, hostile or of another
+# model), tokenizers, texts, JSONL, token files, and sequences and adapters that do not fit.
+# tests/parity/hostile_models.py generates them, each with its expected message. weir train,
+# tokenize, import and eval refuse each with status 1 and a sentence that names it, without a crash
+# or a started server, also with AddressSanitizer and UBSan. An earlier run in the same folder, and
+# a running job, lose nothing. Then the readers of such files are fuzzed.
 . tests/claims/lib/common.sh
 need_programs
 need_built asan "$BUILD/asan" weir weir-server weir-worker test_safetensors test_model_folder test_tokenizer_tokenizer test_data_token_file
@@ -24,7 +26,7 @@ state() { find "$WORK/run" -type f ! -name LOCK ! -name '*.lock' -exec sha256sum
 state > "$WORK/before"
 
 checked=0 wrong=0
-# refused NAME WORD... -- COMMAND...: it ends with 1, and its last line has the words
+# refused NAME WORD... -- COMMAND...: exits 1, and its last line has the words.
 refused() {
 	local name=$1 words=() word last rc
 	shift
@@ -41,7 +43,7 @@ refused() {
 	wrong=$((wrong + 1))
 	echo "WRONG: $name: status $rc: ${last//$WORK/}"
 }
-# Each as $B has it
+# Each as $B has it.
 train_with() { refused "$B, $1" "${@:2}" -- "$BUILD/$B/weir" train "$WORK/job.yaml" --fresh "${settings[@]}"; }
 folder_case() { # folder_case NAME WORD...: all weights, and adapters of frozen ones
 	local kind=gpt2 target=c_attn
@@ -91,7 +93,7 @@ data_cases() {
 	[ ! -e "$WORK/none.bin" ] && [ ! -e "$WORK/none.bin.tmp" ] || { wrong=$((wrong + 1)); echo "WRONG: what was refused has left a token file"; }
 }
 running_job() { "$BUILD/weir" status "$WORK/job.yaml" "${@:2}" --json 2> /dev/null | python3 -c 'import json, sys; sys.exit(not eval(sys.argv[1], json.load(sys.stdin)))' "$1" 2> /dev/null; }
-# A running job is not set to what is hostile, and an eval of it does not begin.
+# A running job does not import hostile weights, and an eval of it does not start.
 running_cases() {
 	local name words settings weir=$BUILD/$B/weir
 	local slow=(--set job=running --set "run_dir=$WORK/running" --set train.passes=1000 --set train.pace.batch_ms=30)

@@ -1,15 +1,15 @@
-# The needs of a claim beyond Weir's programs. Each is found, or installed once. A claim without one of
-# its needs is skipped: it exits with 77, and its last line says why.
+# The needs of a claim beyond Weir's programs. Each is found, or installed once. A claim that lacks
+# one is skipped: it exits 77, and its last line gives the reason.
 CACHE=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/weir # outside the repository, shared by all claims
 
 skip() { echo "skipped: $*"; exit 77; }
 need_root() { [ "$(id -u)" = 0 ] || skip "needs root, for $*"; }
 need_namespaces() { unshare --map-root-user --net --mount true 2> /dev/null || skip "needs a network and mounts of its own, which unshare may not make here"; }
-need_data() { # need_data FILE...: of the test data
+need_data() { # need_data FILE...: files of the test data
 	local file
 	for file; do [ -r "$WEIR_DATA/$file" ] || skip "there is no $WEIR_DATA/$file: set WEIR_DATA"; done
 }
-# need_installed SECTION PROGRAM...: of that section of packages.txt
+# need_installed SECTION PROGRAM...: programs of that section of packages.txt.
 need_installed() {
 	local section=$1 program
 	shift
@@ -21,7 +21,7 @@ need_installed() {
 	done
 }
 
-# Installs the packages of python.txt from PyPI, in their newest versions: several GB.
+# Installs the newest versions of python.txt's packages from PyPI: several GB.
 make_python() {
 	local list=tests/claims/lib/python.txt folder=$CACHE/python
 	mkdir -p "$CACHE"
@@ -33,7 +33,8 @@ make_python() {
 			"$folder/bin/python" -m pip install -q -r "$list" >&2 && cp "$list" "$folder/made"
 	) 9> "$CACHE/python.lock"
 }
-# find_python MODULE...: sets PYTHON to an interpreter that has them: the given one, the cache's or python3.
+# find_python MODULE...: sets PYTHON to an interpreter with these modules: the given one, the
+# cache's or python3.
 find_python() {
 	local modules
 	modules=$(IFS=,; echo "$*")

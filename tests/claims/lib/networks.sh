@@ -1,8 +1,9 @@
-# Machines of a claim, each a network namespace with an address of its own, joined by a router in which a way from one to another can be cut: packets of that
-# direction vanish, and nobody is told. Needs `networks` before anything else: the claim goes on in a namespace of its own, which is the router, and which
-# takes all with it when it ends.
+# A claim's machines. Each is a network namespace with its own address. A router joins them, and can
+# cut the way from one to another: packets in that direction vanish silently. Call `networks` first:
+# the claim continues in a namespace of its own, which is the router and removes everything when it
+# ends.
 . tests/claims/lib/needs.sh
-networks() { # networks SCRIPT: begins it again inside, as root of its own
+networks() { # networks SCRIPT: restarts it inside, as root of the namespace
 	need_installed claims ip
 	[ "${INSIDE:-0}" = 1 ] || { need_namespaces; INSIDE=1 exec unshare --map-root-user --net --mount bash "$1"; }
 	mount -t tmpfs none /run
@@ -27,6 +28,7 @@ address_of() { # address_of MACHINE
 	for n in "${!MACHINES[@]}"; do [ "${MACHINES[$n]}" = "$1" ] && echo "10.7.$n.2" && return 0; done
 	return 1
 }
-inside() { echo "nsenter --net=/run/netns/$1"; } # what a command on that machine begins with
-cut_way() { ip rule add from "$(address_of "$1")" to "$(address_of "$2")" blackhole; } # cut_way FROM TO
+inside() { echo "nsenter --net=/run/netns/$1"; } # command prefix that runs on that machine
+# cut_way FROM TO
+cut_way() { ip rule add from "$(address_of "$1")" to "$(address_of "$2")" blackhole; }
 heal_ways() { while ip rule delete blackhole 2> /dev/null; do :; done; }

@@ -1,21 +1,21 @@
-# What is learnt does not depend on partitions or workers: every optimizer and schedule with 1, 16 and
-# 256 partitions, bit for bit; 1, 2 and 4 synchronous workers whose batches count unequal tokens or
-# rows; three runs of two synchronous workers.
+# Results do not depend on partitions or workers. Every optimizer and schedule gives the same bits
+# with 1, 16 and 256 partitions; so do 1, 2 and 4 synchronous workers whose batches differ in tokens
+# or rows, and three runs of two synchronous workers.
 . tests/claims/lib/common.sh
 need_programs
 
 OPTIMIZERS='sgd momentum nesterov adagrad row_adagrad adam adamw lamb lion ftrl delayed_nesterov average adam_full adamw_full'
 SCHEDULES='constant linear cosine wsd step triangular triangular2 exp_range'
 awk 'BEGIN { srand(5); for (i = 0; i < 400; i++) { a = int(rand() * rand() * 60); b = int(rand() * 90); print (rand() < (a + b) / 150), a ":1", 100 + b ":1" } }' > "$WORK/train.svm"
-optimizer() { # optimizer NAME SCHEDULE: as a job has it
+optimizer() { # optimizer NAME SCHEDULE: prints it as a job writes it
 	local kind=${1%_full} decay=lazy
 	[ "$kind" = "$1" ] || decay=full
 	echo "{kind: $kind, lr: 0.05, initial: 0.1, weight_decay: 0.1, l1: 0.01, l2: 0.01, window: 3, decay: $decay," \
 		"schedule: {kind: $2, warmup: 3, decay: 10, period: 7, min: 0.1, gamma: 0.9}}"
 }
 
-# run NAME PARTITIONS OPTIMIZER SCHEDULE: one synchronous worker; small batches, so that most
-# of them have rows in few partitions.
+# run NAME PARTITIONS OPTIMIZER SCHEDULE: one synchronous worker, with batches so small that most
+# have rows in few partitions.
 run() {
 	cat > "$WORK/job.yaml" << EOF
 job: $1

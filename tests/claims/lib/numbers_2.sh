@@ -1,5 +1,8 @@
-# Every key of the schema with its class. For each key that determines results: in one process, a job with another value is refused by the key's name, with both values (test_fingerprint_keys); with real
-# processes, a run resumed with it is refused so, and keeps all it had. Then one of each verb: resumed, joined, restored, evaluated, imported. QUICK=1: every third key with real processes.
+# Every key of the schema with its class. For each key that determines results: in one process, a
+# job with another value is refused with the key's name and both values (test_fingerprint_keys).
+# With real processes, a run resumed with another value is refused the same way and keeps all it
+# had. Then one of each verb: resumed, joined, restored, evaluated, imported. QUICK=1: real
+# processes for every third key.
 . tests/claims/lib/common.sh
 need_programs
 need_tests test_fingerprint_keys

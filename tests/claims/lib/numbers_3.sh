@@ -1,5 +1,5 @@
-# Every case of tests/cases, each with the right behaviour that its script states. Fails where
-# WEIR_CASES (../shared/cases) has a case without a script.
+# Every case of tests/cases shows the behaviour that its script states. Fails if WEIR_CASES
+# (../shared/cases) has a case without a script.
 . tests/claims/lib/common.sh
 need_programs
 need_tests all

@@ -1,4 +1,5 @@
-# A new user's first hour at a terminal: each step ends as it must and says what docs/FIRST-HOUR.md keeps. QUICK=1: with the programs that are built here, not in a clone.
+# A new user's first hour at a terminal: each step ends as expected and prints what
+# docs/FIRST-HOUR.md shows. QUICK=1: with the programs built here instead of a clone.
 . tests/claims/lib/common.sh
 need_programs
 export BUILD

@@ -1,4 +1,5 @@
-# `make image` builds the images without a Docker engine, the same bytes each time; servers from the one and workers from the other train config/demo.yaml together.
+# `make image` builds the images without a Docker engine, with the same bytes each time. Servers
+# from one image and workers from the other train config/demo.yaml together.
 . tests/claims/lib/common.sh
 need_root "buildah's chroot isolation and mounts"
 need_installed containers buildah debootstrap
@@ -41,7 +42,7 @@ for name in $WANTED; do
 	worker-cuda) env -u LD_LIBRARY_PATH chroot "$root" /bin/weir version > /dev/null || give_up "weir does not run in weir-worker-cuda" ;;
 	esac
 done
-# The programs in the containers, which name this run's ports.
+# Processes in the containers whose command lines have this run's ports.
 inside() { grep -lszF "127.0.0.1:$A, 127.0.0.1:$B" /proc/[0-9]*/cmdline | tr -dc '0-9\n' | while read -r pid; do grep -qsz '^/bin/weir' "/proc/$pid/cmdline" && echo "$pid"; done; }
 end_all() {
 	local pid
@@ -53,7 +54,7 @@ end_all() {
 A=none B=none
 trap end_all EXIT
 
-# The servers' addresses are in the job; `weir train` of the worker's image then starts workers alone.
+# The job has the servers' addresses, so `weir train` in the worker's image only starts workers.
 mkdir -m 777 "$WORK/state"
 read -r A B <<< "$(python3 -c 'import socket; s = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]; print(*[x.getsockname()[1] for x in s])')"
 JOB=(/etc/weir/demo.yaml --set run_dir=/var/lib/weir/run --set "cluster.servers_at=[127.0.0.1:$A, 127.0.0.1:$B]" --set "data.generate.rows=$ROWS")

@@ -1,8 +1,9 @@
-# Every overlay of docker/k8s renders and is what Kubernetes takes; each field of each kind, misspelt, is found. What the pods of two overlays run does run, as processes.
+# Kubernetes accepts every rendered overlay of docker/k8s, and every misspelt field of each kind is
+# found. The pods' commands of two overlays run as processes.
 . tests/claims/lib/common.sh
 need_installed claims kubectl
 need_programs
-# shown NAME ARGUMENTS...: a test of tests/k8s
+# shown NAME ARGUMENTS...: runs a test of tests/k8s
 shown() {
 	bash "tests/k8s/$1.sh" "$BUILD" "${@:2}" > "$WORK/out"
 	local code=$?

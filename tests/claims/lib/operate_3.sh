@@ -1,10 +1,12 @@
-# Elasticity: within one pass a job goes from 2 workers to 10 and to 3, of which one that joins is four times slower than all others. Five are asked to leave (SIGTERM), two are
-# killed. Each batch's push is applied once (the audit); the two that are there for the whole pass train as many examples a second, within 5 % of their mean; whoever joins has its first
-# push acknowledged within 2 s of its start; and what was lost with the killed is told. All workers' batches last a certain time at least, so that two cores are enough for ten of them.
+# Elasticity: within one pass a job goes from 2 workers to 10 and to 3. One that joins is four times
+# slower than the others. Five are asked to leave (SIGTERM), two are killed. Each batch's push is
+# applied once (the audit). The two workers of the whole pass train as many examples/s, within 5 %
+# of their mean. A new worker's first push is acknowledged within 2 s of its start. The loss by
+# kills is reported. All batches have a minimum duration, so that two cores suffice for ten workers.
 . tests/claims/lib/common.sh
 need_programs
 PACE_MS=50 SLOW_MS=200
-rows_all=$(pick 300000 728000) # of which 80 % train
+rows_all=$(pick 300000 728000) # 80 % of them train
 rows_ten=$(pick 15000 50000) rows_three=$(pick 150000 440000)
 
 cat > "$WORK/job.yaml" <<-JOB
@@ -22,7 +24,7 @@ JOB
 train=$!
 joined=()
 trap 'kill -TERM $train "${joined[@]}" 2> /dev/null; wait; rm -rf "$WORK"' EXIT
-# trained ROWS: so many are by now
+# trained ROWS: ROWS rows are trained by now.
 trained() {
 	kill -0 $train 2> /dev/null || { cat "$WORK/train.err" >&2; give_up "weir train ended too early"; }
 	"$BUILD/weir" status "$WORK/job.yaml" --json > "$WORK/status.json" 2> /dev/null && [ "$(figure "$WORK/status.json" rows)" -ge "$1" ]

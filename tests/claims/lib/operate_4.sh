@@ -1,6 +1,9 @@
-# What there is to see of a job: every process's series scraped by a real Prometheus without an alert, the alerts tested by promtool on series that should and should not raise
-# them, every series that alerts and dashboard ask for there, the page of a run drawn by a real browser, limits of the HTTP server, GPUs by a stand-in for NVML, and event files
-# read back by TensorBoard. Needs promtool and prometheus (Debian's prometheus), Chromium, and a PYTHON with tensorboard; SHOT=FILE keeps the picture of the page.
+# Observability of a job. A real Prometheus scrapes every process's series without an alert.
+# promtool tests the alerts on series that should and should not raise them. Every series that
+# alerts and dashboard use exists. A real browser draws the page of a run. The HTTP server's limits
+# hold. GPUs are tested with a stand-in for NVML. TensorBoard reads the event files. Needs promtool
+# and prometheus (Debian's prometheus), Chromium, and a PYTHON with tensorboard. SHOT=FILE keeps the
+# picture of the page.
 . tests/claims/lib/common.sh
 need_installed claims promtool prometheus chromium
 need_python tensorboard

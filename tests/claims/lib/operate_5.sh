@@ -1,5 +1,7 @@
-# Mutual TLS. The matrix, on one machine: no certificate, another authority's, role's, job's, one that has expired, files replaced while a job trains; each with the outcome that it should have, and
-# its words. Then what TLS costs: pushes alone, as fast as they go, and a job that trains, in plain text and by TLS in turn.
+# Mutual TLS. A matrix on one machine: no certificate, one of another authority, role or job, an
+# expired one, files replaced while a job trains; each with its expected result and words. Then the
+# cost of TLS: pushes alone at full speed, and a job that trains, alternately in plain text and over
+# TLS.
 . tests/claims/lib/common.sh
 need_programs
 need_tests test_rpc_tls test_certificate

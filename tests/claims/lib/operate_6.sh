@@ -1,6 +1,7 @@
-# Abuse: while one peer misbehaves in each of four ways (tests/abuse/attacker.py: slowly, with too much, with junk, with replays), the servers stay up, their memory is bounded, and honest
-# workers train at least 80 % of the examples a second that they train beside a process that burns as much processor time without connecting. At the end the audit: replayed pushes have
-# not been applied.
+# Abuse: one peer misbehaves in each of four ways (tests/abuse/attacker.py: slow, too much, junk,
+# replays). The servers stay up with bounded memory. Honest workers keep at least 80 % of the
+# examples/s that they have beside a process that uses as much processor time without connecting.
+# The audit at the end shows that replayed pushes were not applied.
 . tests/claims/lib/common.sh
 . tests/claims/lib/honest.sh
 need_programs

@@ -1,5 +1,7 @@
-# Soak: two hours (QUICK: four minutes) of a job in which a server or a worker is killed or stopped every quarter of a minute: of the processes that outlive it memory, file descriptors and threads do not
-# grow from the middle third to the last. scripts/soak_memory.sh says within what, and prints the slopes; `make soak-memory` is the same without the misfortunes.
+# Soak: two hours (QUICK: four minutes) of a job in which a server or a worker is killed or stopped
+# every quarter of a minute. Memory, file descriptors and threads of the surviving processes do not
+# grow from the middle third to the last. scripts/soak_memory.sh has the bounds and prints the
+# slopes. `make soak-memory` is the same without kills.
 . tests/claims/lib/common.sh
 need_programs
 seconds=$(pick 240 7200)

@@ -1,5 +1,5 @@
-# regressions TABLE: runs each row (item, command, what is injected, what must happen; separated by
-# tabs) against real processes and prints it with the last line of the command. Ends with a verdict.
+# regressions TABLE: runs each row (item, command, injected fault, expected result; separated by
+# tabs) against real processes and prints it with the command's last line. Ends with a verdict.
 regressions() {
 	local item command injected must mark failed=0 rows=0 skipped=0
 	while IFS=$'\t' read -r item command injected must; do

@@ -1,5 +1,6 @@
-# Servers with replicas, their etcd, and workers whose integer gradients have a known sum (tests/integration/exact_sum.c): what the claims about
-# replication share. All are children of the claim's shell, and end with it.
+# Shared by the claims about replication: servers with replicas, their etcd, and workers whose
+# integer gradients have a known sum (tests/integration/exact_sum.c). All are children of the
+# claim's shell and end with it.
 . tests/claims/lib/common.sh
 need_programs
 need_tests exact_sum
@@ -15,7 +16,7 @@ leave_nothing() {
 } 2> /dev/null
 trap leave_nothing EXIT
 
-# On which machine a program runs: nothing, unless networks.sh has been read before, or the words that take it there.
+# The machine of a program: none, unless networks.sh was sourced before; otherwise a command prefix.
 declare -f inside > /dev/null || inside() { :; } # inside MACHINE
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
@@ -26,11 +27,12 @@ start_etcd() { # in $RUN/etcd
 	ETCD=$!
 }
 
-# Where each is reached: a server on a unix socket, with TCP=1 on loopback; the etcd always there.
+# Addresses: a server is on a unix socket, with TCP=1 on loopback; the etcd is always on loopback.
 address_of_server() { [ "${TCP:-0}" = 1 ] && echo "127.0.0.1:$(free_port)" || echo "unix:$RUN/server-$1.sock"; }
 address_of_etcd() { echo "127.0.0.1:$(free_port)"; } # address_of_etcd clients|peers
 
-# begin_cluster NAME SERVERS REPLICAS LOG [CLUSTER KEYS]: all servers run, in $RUN, with PARTITIONS (8)
+# begin_cluster NAME SERVERS REPLICAS LOG [CLUSTER KEYS]: starts all servers in $RUN, with
+# PARTITIONS (8).
 begin_cluster() {
 	local i
 	RUN=$WORK/$1 REPLICAS=$3 LIST= SERVER=() ETCD=
@@ -42,7 +44,7 @@ begin_cluster() {
 		cluster: {servers: $2, workers: 3, partitions: ${PARTITIONS:-8}, lease_ms: 3001, replicas: $3, log: $4, coord: "$([ "$3" = 1 ] && echo static || echo "etcd://$ETCD_AT")"${5:+, $5}}
 		data: {format: criteo, train: none}
 		model: {kind: lr}
-		security: {insecure: true} # machines that are made up, too
+		security: {insecure: true} # also for simulated machines
 	JOB
 	for ((i = 0; i < $2; i++)); do LIST=$LIST${LIST:+,}$(address_of_server $i); done
 	LEDGER=${LIST%%,*}
@@ -60,7 +62,7 @@ end_cluster() {
 	SERVER=() ETCD=
 }
 
-# Of whichever server has the ledger: that one is LEDGER then.
+# Asks the server that has the ledger, which is then LEDGER.
 status() {
 	local at
 	for at in "$LEDGER" ${LIST//,/ }; do
@@ -73,19 +75,20 @@ answering() { job_says "[.servers[].answered] | all"; }
 in_sync() { [ "$REPLICAS" = 1 ] && answering || job_says ".replicas == $REPLICAS and ([.ledger, .partitions[] | (.in_sync | length) == $REPLICAS] | all)"; }
 primary_of() { status && jq -r ".partitions[$1].primary // empty" "$RUN/status.json"; }
 
-# Dead, and known to be: the shell says nothing of it.
+# Waits for the killed process, so that the shell prints nothing.
 kill_server() { # kill_server INDEX
 	kill -KILL "${SERVER[$1]}"
 	wait "${SERVER[$1]}" 2> /dev/null
 	return 0
 }
 
-start_worker() { # start_worker INDEX UNITS [PUSHES: a file of their times]; they wait at $RUN/gate in the last units
+# start_worker INDEX UNITS [PUSHES: a file of their times]; waits at $RUN/gate in the last units
+start_worker() {
 	[ -p "$RUN/gate" ] || mkfifo "$RUN/gate"
 	$(inside workers) "$BUILD/tests/exact_sum" worker "$LEDGER" "worker-$1" "$RUN/gate" "${@:2}" 2>> "$RUN/worker-$1.log" &
 	WORKER[$1]=$!
 }
-# Lets the job end; every worker that runs must.
+# Lets the job end; every running worker must succeed.
 finish_workers() {
 	local i
 	exec 9<> "$RUN/gate"
@@ -95,5 +98,5 @@ finish_workers() {
 	exec 9>&-
 	WORKER=()
 }
-# The weights are the sum, on whichever server is primary. exact_sums UNITS
+# exact_sums UNITS: the weights are the sum, on whichever server is primary.
 exact_sums() { "$BUILD/tests/exact_sum" check "$LEDGER" "$1" > "$RUN/sums.txt" || { cat "$RUN/sums.txt" >&2; return 1; }; }

@@ -1,5 +1,6 @@
-# The simulator: 10,000 jobs of production servers and clients, in each another combination of faults, without a violation; and every planted bug is found, those of
-# the protocol by its explorer, the others by the simulator, within as many seeds. QUICK=1: 200 seeds, and of the bugs those of the protocol whose
+# The simulator runs 10,000 jobs of production servers and clients, each with another combination of
+# faults, without a violation. Every planted bug is found within as many seeds: those of the
+# protocol by its explorer, the others by the simulator. QUICK=1: 200 seeds, and only the bugs whose
 # names begin with replica_e.
 . tests/claims/lib/common.sh
 set -o pipefail

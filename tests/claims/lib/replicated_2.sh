@@ -1,11 +1,13 @@
-# kill -9, or SIGSTOP and SIGCONT, of servers and workers at random moments under load: three servers, with two replicas of everything and logs on disk, then with
-# three and logs in memory. Rounds of a job each, whose weights are in the end the exact sum of all its integer gradients, and its replicas equal.
+# kill -9, or SIGSTOP and SIGCONT, of servers and workers at random moments under load: three
+# servers, with two replicas of everything and logs on disk, then with three replicas and logs in
+# memory. Each round is a job whose final weights are the exact sum of all its integer gradients,
+# and whose replicas are equal.
 . tests/claims/lib/replicas.sh
 faults=$(pick 12 300)
 units=$(pick 150 400)
 [ "$QUICK" = 1 ] && echo "QUICK: $faults faults with each number of replicas instead of 300, shorter jobs"
 
-# Between 0.1 and 3 seconds: some are taken for dead.
+# Between 0.1 and 3 seconds: some are declared dead.
 stop_for_a_while() {
 	kill -STOP "$1"
 	sleep "$((RANDOM % 3)).$((1 + RANDOM % 9))"
@@ -20,7 +22,7 @@ disturb() {
 	3) stop_for_a_while "${WORKER[$i]}" && worker_stops=$((worker_stops + 1)) ;;
 	esac
 }
-# What a server in memory has lost it must get from others, before those may be lost.
+# A server with its log in memory must copy its data from others before those may die.
 may_disturb() { [ "$LOG" = disk ] || in_sync; }
 under_load() { job_says ".committed < $units - 13"; }
 

@@ -1,5 +1,6 @@
-# How long a partition is without a primary: three servers, two replicas. kill -9 of the primary of one partition, while a client pushes into that one push after
-# push; the time from the kill to the acknowledgement of the push that it interrupted, which the new primary gives.
+# Failover time of a partition: three servers, two replicas. kill -9 of the primary of one
+# partition, while a client pushes into it continuously. Measures the time from the kill to the
+# acknowledgement of the interrupted push, which the new primary gives.
 . tests/claims/lib/replicas.sh
 need_tests push_gaps
 kills=$(pick 10 100)
@@ -9,8 +10,8 @@ begin_cluster failover 3 2 "${LOG:-disk}"
 WORKER[0]=$!
 
 milliseconds() { date +%s%N | sed 's/......$//'; }
-# When another server had become its primary, and the push that had waited for that was acknowledged: sets `took`
-acknowledged_after() { # acknowledged_after MILLISECONDS: of the kill
+# Sets `took`: when another server had become primary, and when the waiting push was acknowledged.
+acknowledged_after() { # acknowledged_after MILLISECONDS: the time of the kill
 	local served
 	served=$(grep -h "partition served partition=0 " "$RUN"/server-*.log | cut -d ' ' -f 1 | sort | date -f - +%s%N | sed 's/......$//' | awk -v at="$1" '$1 > at { print; exit }')
 	[ -n "$served" ] || return 1

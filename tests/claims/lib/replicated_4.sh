@@ -1,6 +1,7 @@
-# Many nodes of which some fail. First simulated: 20 workers and 10 servers with two replicas, an hour, failures of 5 % of the nodes in 10 minutes, each replaced after
-# 30 s by one that has nothing; what work takes is measured on this machine first. Then real: 3 servers, 4 workers, and as many failures of a node in the length of the
-# job as in that hour (0.3); the AUC is that of undisturbed runs.
+# Many nodes, some of which fail. First simulated: 20 workers and 10 servers with two replicas, an
+# hour, failures of 5 % of the nodes in 10 minutes, each replaced by an empty one after 30 s. The
+# durations of work are measured on this machine first. Then real: 3 servers, 4 workers, and as many
+# failures per node over the job as in that hour (0.3). The AUC equals that of undisturbed runs.
 . tests/claims/lib/common.sh
 need_installed test etcd
 need_programs
@@ -8,7 +9,8 @@ need_tests hour
 minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 600000 1500000) runs=$(pick 2 3)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes simulated minutes of one seed instead of 60 of four, two real jobs of each kind instead of three, shorter ones"
 
-# --- What work takes: a batch of the simulation is as many of the DeepFM job's as take a second, so that an hour of it can be looked at in minutes.
+# --- Durations of work. A simulated batch stands for a second's worth of the DeepFM job's batches,
+# so that an hour takes minutes to simulate.
 deepfm_job "$(pick 100000 400000)" ", log: memory"
 train costs "$WORK/deepfm.yaml"
 "$BUILD/weir" bench push --json --quick > "$WORK/push.json" || give_up "weir bench push failed"
@@ -16,9 +18,10 @@ train costs "$WORK/deepfm.yaml"
 read -r examples compute_us push_us pull_us <<< "$(python3 -c '
 import json, sys
 job, push, pull = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("costs", "push", "pull"))
-rate = lambda bench, name: next(r["value"] for r in bench["results"] if r["name"] == name) # bytes a second
+rate = lambda bench, name: next(r["value"] for r in bench["results"] if r["name"] == name) # bytes/s
 examples, partitions = 2048 * max(1, round(job["samples_per_s"] / 2048)), 20
-share = examples / job["rows"] / partitions # of the bytes of the job: one partition of a batch
+# Share of the job's bytes in one partition's part of a batch.
+share = examples / job["rows"] / partitions
 print(examples, *("%.0f" % (s * 1e6) for s in (examples / job["samples_per_s"], share * job["bytes"]["pushed"] / rate(push, "push 1 MiB, applied"),
                                      share * job["bytes"]["pulled"] / rate(pull, "pull 1 MiB"))))' "$WORK")"
 echo "measured: a worker computes a batch of $examples examples in $compute_us us; a partition applies its part in $push_us us, and looks it up in $pull_us us"
@@ -51,12 +54,13 @@ trap leave_nothing EXIT
 job_says() { # job_says FILTER: also leaves the status
 	"$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json > "$WORK/status.json" 2> /dev/null && jq -e "$1" "$WORK/status.json" > /dev/null
 }
-# Both replicas of everything are there, and so many rows are trained.
+# Both replicas of everything are in place, and enough rows are trained.
 may_hit() { kill -0 $train 2> /dev/null && job_says ".rows >= $1 and ([.ledger, .partitions[] | (.in_sync | length) == 2] | all)"; }
 hit() { # hit servers|workers: kill -9 of a random one
 	kill -KILL "$(jq --arg kind "$1" --argjson r $RANDOM '[.[$kind][] | select(.answered or (.live and (.evaluator | not))) | .pid] | .[$r % length]' "$WORK/status.json")"
 }
-# 7 nodes, 0.3 failures of each: two, at a random moment of the first and the second half; of a server in one, of a worker in the other.
+# 7 nodes with 0.3 failures each: two, at random moments of the first and the second half, one of a
+# server and one of a worker.
 disturbed() { # disturbed SEED
 	local first=$((RANDOM % 2)) kinds=(servers workers)
 	name=hit-$1
@@ -80,8 +84,9 @@ for ((seed = 1; seed <= runs; seed++)); do
 	echo "seed $seed: AUC ${calm_auc[-1]} undisturbed, ${hit_auc[-1]} with $(figure "$WORK/hit-$seed.json" servers_lost) servers and $(figure "$WORK/hit-$seed.json" workers_lost) workers lost;" \
 		"$(figure "$WORK/calm-$seed.json" train_s) s and $(figure "$WORK/hit-$seed.json" train_s) s"
 done
-# Seed noise is the range of the undisturbed runs, but the range of two seeds says little. The standard
-# deviation is .0007 for one seed of 600,000 rows, and as much for the difference of two means of two.
+# Seed noise is the range of the undisturbed runs, but the range of two seeds says little. The
+# standard deviation is .0007 for one seed of 600,000 rows, and as much for the difference of two
+# means of two.
 noise=$(python3 -c 'import sys; x = [float(v) for v in sys.argv[2:]]; print(f"{max(max(x) - min(x), float(sys.argv[1])):.5f}")' "$(pick 0.003 0.002)" "${calm_auc[@]}")
 echo "the hour: at worst $worst % longer than without failures (aim: 4 %); real: AUC $(mean "${calm_auc[@]}") undisturbed, $(mean "${hit_auc[@]}") with failures, seed noise $noise"
 verdict "$simulated == 0 and $worst <= 8 and $audited and abs($(mean "${calm_auc[@]}") - $(mean "${hit_auc[@]}")) <= $noise" \

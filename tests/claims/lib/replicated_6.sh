@@ -1,6 +1,8 @@
-# Partitions move while workers push as fast as they can: three servers, two replicas of everything, logs on disk. A random partition goes to a random other server,
-# again and again: the pause of a move is the longest push of any worker that was under way between the command and its end. Then, under load too, a server is added
-# and gets its share, and another is drained and stopped for good. The weights of each job are in the end the exact sum of all its integer gradients, its replicas equal.
+# Partitions move while workers push at full speed: three servers, two replicas of everything, logs
+# on disk. A random partition moves to a random other server, repeatedly. The pause of a move is the
+# longest push of any worker in flight between the command and its end. Then, also under load, a
+# server is added and gets its share, and another is drained and stopped for good. The final weights
+# of each job are the exact sum of all its integer gradients, and its replicas are equal.
 . tests/claims/lib/replicas.sh
 moves=$(pick 20 100)
 units=${UNITS:-$(pick 200 600)}
@@ -18,7 +20,7 @@ begin_job() { # begin_job NAME: workers push
 	begin_cluster "$1" 3 2 disk "scrub_interval_s: 1"
 	start_workers
 }
-# The job ends, and all is as it must be.
+# Ends the job and checks the result.
 end_job() {
 	local compared
 	finish_workers
@@ -56,7 +58,7 @@ while [ $done_moves -lt "$moves" ]; do
 	done
 	end_job
 done
-# p50, p99 and worst: of moves, what the longest push under way took; and of pushes that met none
+# p50, p99 and maximum: for moves, the longest push in flight; for pushes, those that met no move.
 read -r p50 p99 worst pushes quiet_p50 quiet_p99 quiet_worst <<< "$(cat "$WORK"/pushes-moves-* | sort -n | python3 -c '
 import sys
 moves = [[float(t) for t in line.split()] for line in open(sys.argv[1])]
@@ -78,9 +80,9 @@ print(*figures(longest), pushes, *figures(quiet))' "$WORK/moves")"
 echo "$done_moves moves in $jobs jobs, $copies of them to a server that had no replica; the longest push of each: $p50 ms (p50), $p99 ms (p99), $worst ms (worst)"
 echo "$pushes pushes; those that met no move: $quiet_p50 ms (p50), $quiet_p99 ms (p99), $quiet_worst ms (worst)"
 
-# --- A server is added, another goes
+# --- A server is added, another leaves
 
-# What server $1 has: replicas, and those of which it is primary.
+# Replicas on server $1, and those that are primaries.
 share_of() { status && jq -r "[.partitions[] | select(any(.in_sync[]; .server == $1))] as \$r | \"\(\$r | length) \([\$r[] | select(.primary == $1)] | length)\"" "$RUN/status.json"; }
 has_share() { [ "$(share_of "$1")" = "$2" ]; }
 committed() { status && jq .committed "$RUN/status.json"; }

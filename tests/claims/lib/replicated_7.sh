@@ -1,11 +1,13 @@
-# Networks that break: three servers with two replicas of everything, their etcd and the workers are machines of their own. A server that is primary of something is
-# cut off from the other servers, from the workers, from etcd, and from all of them: both ways, and each way alone. Each cut heals again, under load. No partition
-# has two primaries in one epoch, the weights are in the end the exact sum of all integer gradients, replicas are equal, and the logs say what happened.
+# Broken networks: three servers with two replicas of everything, their etcd and the workers are
+# machines of their own. A server with a primary is cut off from the other servers, from the
+# workers, from etcd, and from all of them: both ways, and each way alone. Each cut heals under
+# load. No partition has two primaries in one epoch, the final weights are the exact sum of all
+# integer gradients, replicas are equal, and the logs tell what happened.
 . tests/claims/lib/networks.sh
 networks tests/claims/lib/replicated_7.sh
 . tests/claims/lib/replicas.sh
 rounds=$(pick 1 5) hold_s=$(pick 3 8) units=$(pick 1500 6000)
-a_cut=$(pick 500 1200) # units: more than are trained while one goes on and heals
+a_cut=$(pick 500 1200) # units: more than are trained during a cut and its healing
 [ "$QUICK" = 1 ] && echo "QUICK: every cut once instead of 5 times, each for $hold_s s instead of 8"
 for m in server-0 server-1 server-2 etcd workers; do add_machine $m; done
 address_of_server() { echo "$(address_of "server-$1"):7000"; }
@@ -25,7 +27,7 @@ cut_off() { # cut PEERS both|out|in
 	done
 }
 
-# What the logs have said since `mark`.
+# The logs' lines since `mark`.
 mark() { for log in "$RUN"/*.log; do wc -l < "$log" > "$log.mark"; done; }
 said() { # said LOG PATTERN
 	tail -n "+$(($(cat "$RUN/$1.log.mark") + 1))" "$RUN/$1.log" | grep -q "$2"
@@ -55,7 +57,7 @@ healing_is_told() { # healing_is_told PEERS
 	esac
 }
 
-# What a person would read, of all logs, in its order.
+# The story for a reader, from all logs, in order.
 story() {
 	local log
 	for log in "$RUN"/server-*.log "$RUN"/worker-0.log; do
@@ -63,7 +65,7 @@ story() {
 	done | sort | cut -c 1-220
 }
 
-# Cuts server $victim off, waits, heals; the next after it finds all as it was.
+# Cuts server $victim off, waits, heals. The next call finds the initial state.
 disturb() { # disturb PEERS WAY
 	local at progress ms
 	victim=$(primary_of $((RANDOM % 8)))

@@ -1,12 +1,14 @@
-# etcd is stopped for a minute, then killed and started again: pushes go on, and the sums are exact. Every server is restarted in its turn under load. A server of
-# another version of the wire is refused by the others, who say so and go on.
+# etcd is stopped for a minute, then killed and restarted: pushes continue, and the sums are exact.
+# Every server is restarted in turn under load. The others refuse a server with another wire
+# version, log it, and continue.
 . tests/claims/lib/replicas.sh
 pause=$(pick 15 60) units=${UNITS:-$(pick 800 3000)}
 [ "$QUICK" = 1 ] && echo "QUICK: etcd stopped for $pause s instead of 60"
 
-# The same program with another version of the wire: the objects that the versions are in, linked in front of all else.
+# The same program with another wire version: the objects that contain the version are linked before
+# all others.
 commands() { ninja -C "$BUILD" -t commands weir-server; }
-other_object() { # other_object FILE MACRO: compiled with the macro as 99 instead
+other_object() { # other_object FILE MACRO: compiled with the macro set to 99
 	local command
 	mkdir -p "$WORK/other/${1%/*}"
 	cp "$ROOT/$1.c" "$ROOT/$1.h" "$WORK/other/${1%/*}"

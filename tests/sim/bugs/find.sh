@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# find.sh SOURCE WORK SEEDS [NAME]: plants each sim_ bug (or those whose names begin with NAME) into a
-# copy of the source tree in WORK, builds the simulator there, and runs it for at most SEEDS seeds until
-# it finds the bug. JOBS is the number of processes. Prints the number of seeds for each bug; exits 0
-# when all are found.
+# find.sh SOURCE WORK SEEDS [NAME]: plants each sim_ bug (or those whose names begin with NAME) into
+# a copy of the source tree in WORK, builds the simulator there, and runs it for at most SEEDS seeds
+# until it finds the bug. JOBS is the number of processes. Prints the number of seeds for each bug;
+# exits 0 when all are found.
 set -eu
 source=$1 work=$2 seeds=$3 only=${4:-sim_}
 : "${JOBS:=$(nproc)}" "${LIMIT_S:=900}" # of one bug

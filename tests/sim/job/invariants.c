@@ -132,8 +132,8 @@ static void commit_again(const struct actor *a, const struct partition *p, const
 		         (unsigned long long)e->epoch);
 }
 
-/* Checks entries that become committed. Applied entries were checked earlier, or came in a snapshot,
- * whose state is compared. */
+/* Checks entries that become committed. Applied entries were checked earlier, or came in a
+ * snapshot, whose state is compared. */
 static void look_at_entries(const struct actor *a, struct partition *p, uint64_t index)
 {
 	struct log *log = partition_log(p);
