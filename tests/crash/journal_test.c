@@ -3,7 +3,6 @@
  * resulting folder. The channels hold what they held after one of the operations, nothing that was
  * reported durable is missing, and the journal continues from there. WEIR_INTERPOSE names the
  * recording library. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/crash/image.h"
+#include "tests/folder.h"
 #include "tests/unit/server/log/journal_history.h"
 
 enum { GO_ON = 8 /* operations after a recovery */ };
@@ -82,12 +82,6 @@ static struct trace *record(void)
 
 /* --- Images */
 
-static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
-{
-	(void)s, (void)flag, (void)at;
-	return remove(path);
-}
-
 static void take_mark(void *arg, const char *text)
 {
 	struct history *h = arg;
@@ -136,7 +130,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	CHECK_OK(begin(image, &j, &h, &err), err);
 	assert_int_equal(h.done, until);
 	CHECK_OK(journal_close(j, &err), err);
-	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	folder_remove(image);
 }
 
 /* The next moment has the same folders and more reports. */
@@ -179,5 +173,5 @@ int main(int argc, char **argv)
 		return child();
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_log_is_as_it_was_after_an_operation)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) || failed;
+	return folder_delete(base) || failed;
 }

@@ -26,6 +26,7 @@
 #include "proto/wire/wire.h"
 #include "tests/crash/image.h"
 #include "tests/crash/scenario.h"
+#include "tests/folder.h"
 
 #define MOMENTS_DEFAULT   97u
 #define BITS_DEFAULT      9973u
@@ -363,15 +364,9 @@ static int check_image(const char *folder, const struct was_told *told)
 
 /* --- Folders, each tested by a process of its own */
 
-static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
-{
-	(void)s, (void)flag, (void)at;
-	return remove(path);
-}
-
 static void remove_folder(const char *path)
 {
-	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+	if (folder_delete(path) != 0 && errno != ENOENT)
 		print_and_exit(path, strerror(errno));
 }
 

@@ -10,7 +10,6 @@
  *
  * Tests every MOMENTS-th moment, and each one after an acknowledgement or an orderly end.
  * WEIR_INTERPOSE names the recording library. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "tests/cmocka_check.h"
 #include "tests/crash/image.h"
 #include "tests/crash/scenario.h"
+#include "tests/folder.h"
 
 enum { MOMENTS_DEFAULT = 97, AGAIN_EVERY = 4 /* fates */, SECONDS_MAX = 60 /* for one start */ };
 enum { BOOT_CRASHED = 8, BOOT_LATER = 9 }; /* boots of the machine after it died */
@@ -229,12 +229,6 @@ static int found_in(const char *image, uint8_t boot, const struct was_told *told
 	return WEXITSTATUS(status);
 }
 
-static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
-{
-	(void)s, (void)flag, (void)at;
-	return remove(path);
-}
-
 struct outcomes {
 	uint64_t images, whole, lost; /* whole: all partitions; lost: acknowledged entries missing */
 };
@@ -257,7 +251,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	all->images++;
 	all->whole += told.stored[0] && (found & (LOST - 1)) == LOST - 1;
 	all->lost += (found & LOST) != 0;
-	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	folder_remove(image);
 }
 
 /* The next moment has the same folders and more reports. */
@@ -317,5 +311,5 @@ int main(int argc, char **argv)
 		every = strtoull(argv[1], NULL, 10);
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_promised_is_kept_and_who_lost_anything_is_not_whole)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) || failed;
+	return folder_delete(base) || failed;
 }

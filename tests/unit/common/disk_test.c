@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static const char *in_folder(const char *name)
 {
@@ -19,16 +20,14 @@ static const char *in_folder(const char *name)
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-disk-XXXXXX");
-	return mkdtemp(folder) ? 0 : -1;
+	folder_create(folder);
+	return 0;
 }
 
 static int remove_folder(void **state)
 {
 	(void)state;
-	char command[128];
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command);
+	return folder_delete(folder);
 }
 
 static void a_file_is_read_and_written_at_offsets(void **state)

@@ -6,7 +6,7 @@
 #include "common/base/hash.h"
 #include "server/checkpoint/checkpoint_take.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/service/service_fixture.h"
 
 static int64_t frozen_ns(const struct clock *c)

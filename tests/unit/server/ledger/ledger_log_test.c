@@ -9,9 +9,9 @@
 #include "server/ledger/ledger_log.h"
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/faulty_disk.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
 
 enum { PARTITIONS = 2, UNITS = 50, LEASE_MS = 1000 };

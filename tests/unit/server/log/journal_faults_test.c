@@ -110,7 +110,7 @@ static uint64_t steps_of_a_life(void)
 	weir_error err = {0};
 	recover_well(d, &j, &life);
 	CHECK_OK(live(j, &life, &err), err);
-	fixture_close(j);
+	fixture_close_journal(j);
 	uint64_t steps = faulty_disk_steps(d);
 	faulty_disk_destroy(d);
 	return steps;
@@ -148,7 +148,7 @@ static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 	CHECK_OK(journal_wait(j, &err), err);
 	crash(d, j, &life, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -205,7 +205,7 @@ static void a_torn_tail_at_every_byte(void **state)
 		crash(d, j, &life, CRASH_UNSYNCED, 0);
 		recover_well(d, &j, &life);
 		assert_int_equal(life.appended[0], (torn == 0 ? 2 : first_only) + 3);
-		fixture_close(j);
+		fixture_close_journal(j);
 		faulty_disk_destroy(d);
 		if (none)
 			break; /* the last entry is gone, the one before it is torn */
@@ -238,7 +238,7 @@ static void a_full_disk_at_every_step(void **state)
 		CHECK_OK(journal_wait(j, &err), err);
 		crash(d, j, &life, CRASH_UNSYNCED, step);
 		recover_well(d, &j, &life);
-		fixture_close(j);
+		fixture_close_journal(j);
 		faulty_disk_destroy(d);
 	}
 	assert_true(refused > SCENARIO);
@@ -256,7 +256,7 @@ static void a_full_disk_is_told_with_what_to_do(void **state)
 	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_NO_SPACE);
 	CHECK_CONTAINS(err.text, "journal/00000001.wal.tmp");
 	CHECK_CONTAINS(err.text, "0 bytes are free, the log needs 4096 for its next segment");
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -317,7 +317,7 @@ static void a_failed_sync_is_final(void **state)
 	crash(d, j, &life, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0], 2);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -340,7 +340,7 @@ static void a_failed_write_is_final(void **state)
 	faulty_disk_crash(d, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0], 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -395,7 +395,7 @@ static void a_flipped_bit_is_named(void **state)
 	struct journal *j; /* the journal is unchanged and still opens */
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0] + life.appended[1] + life.appended[2], SCENARIO);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 

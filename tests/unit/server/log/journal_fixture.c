@@ -80,7 +80,7 @@ void fixture_append_range(struct journal *j, uint32_t c, uint64_t cuts, uint64_t
 		CHECK_OK(fixture_append(j, c, i, cuts, body_bytes_max, &err), err);
 }
 
-void fixture_close(struct journal *j)
+void fixture_close_journal(struct journal *j)
 {
 	weir_error err = {0};
 	CHECK_OK(journal_close(j, &err), err);

@@ -24,7 +24,7 @@ void fixture_append_range(struct journal *j, uint32_t c, uint64_t cuts, uint64_t
 void fixture_cut(struct journal *j, uint32_t c, uint64_t next);
 /* Voids all entries of channel c, which continues with `first`. */
 void fixture_restart(struct journal *j, uint32_t c, uint64_t first);
-void fixture_close(struct journal *j);
+void fixture_close_journal(struct journal *j);
 uint64_t fixture_file_bytes(struct faulty_disk *d, const char *path);
 
 /* The result of a replay, by channel. */

@@ -1,23 +1,20 @@
 #include "tests/unit/server/log/journal_folder.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-char journal_folder[64];
+char journal_folder[FOLDER_BYTES];
 
 int journal_folder_create(void **state)
 {
 	(void)state;
-	snprintf(journal_folder, sizeof journal_folder, "/tmp/weir-journal-XXXXXX");
-	return mkdtemp(journal_folder) ? 0 : -1;
+	folder_create(journal_folder);
+	return 0;
 }
 
 int journal_folder_remove(void **state)
 {
 	(void)state;
-	char command[128];
-	snprintf(command, sizeof command, "rm -r %s", journal_folder);
-	return system(command);
+	return folder_delete(journal_folder);
 }
 
 weir_status open_journal_known(struct disk *disk, uint64_t durable_known, struct journal **j, weir_error *err)

@@ -2,13 +2,14 @@
 #ifndef WEIR_TESTS_JOURNAL_FOLDER_H
 #define WEIR_TESTS_JOURNAL_FOLDER_H
 
+#include "tests/folder.h"
 #include "tests/unit/server/log/journal_fixture.h"
 
 enum { BODY = 3000, SEGMENT = 16 << 10 };
 
 #define IN_JOURNAL_FOLDER(test) cmocka_unit_test_setup_teardown(test, journal_folder_create, journal_folder_remove)
 
-extern char journal_folder[64];
+extern char journal_folder[FOLDER_BYTES];
 int journal_folder_create(void **state);
 int journal_folder_remove(void **state);
 

@@ -61,12 +61,12 @@ static void a_journal_of_version_1_is_read_and_goes_on(void **state)
 		CHECK_OK(fixture_append(j, 1, i, 0, GOLDEN_BODY, &err), err);
 	fixture_cut(j, 1, 2);
 	CHECK_OK(fixture_append(j, 1, 2, 1, GOLDEN_BODY, &err), err);
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(GOLDEN_BODY);
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.channels[1].last == 2 && seen.cuts[1][2] == 1 && seen.channels[2].last == 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 /* A partition's entry, the ledger's, their cuts, an entry behind one cut, and the mark behind
@@ -88,7 +88,7 @@ static void the_bytes_are_those_of_the_format(void **state)
 	fixture_cut(j, 1, 1);
 	fixture_restart(j, 2, 9);
 	CHECK_OK(fixture_append(j, 2, 9, 1, GOLDEN_BODY, &err), err);
-	fixture_close(j);
+	fixture_close_journal(j);
 	snprintf(path, sizeof path, "%s/journal/00000001.wal", journal_folder);
 	text = file_as_hex(faulty_disk_interface(disk), path);
 	CHECK_OK(disk_read_file(disk_system(), GOLDEN_DIR "/journal_segment.hex", 1 << 20, &golden, &bytes, &err), err);

@@ -94,7 +94,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 	const uint64_t position = journal_position(j);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
 	journal_truncate_below(j, fixture_channels[2], 4);
-	fixture_close(j);
+	fixture_close_journal(j);
 	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 
 	/* First round: no append, and the files do not grow. */
@@ -110,7 +110,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 		if (last > ENTRIES)
 			append(j, 0, 0, last, last);
 		journal_truncate_below(j, fixture_channels[0], last + 1);
-		fixture_close(j);
+		fixture_close_journal(j);
 		assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 	}
 	faulty_disk_destroy(d);
@@ -124,7 +124,7 @@ static void a_database_behind_a_clean_end_is_refused(void **state)
 	struct journal *j = start_new(d);
 	append(j, 0, 0, 1, ENTRIES);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	for (uint64_t last = 0; last < ENTRIES; last += ENTRIES / 4) {
 		struct fixture_seen seen = fixture_seen_new(BODY);
 		struct journal_options options = {
@@ -151,12 +151,12 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 	wait_durable(j);
 	const uint64_t bytes = files_of(d).bytes;
 	journal_truncate_below(j, fixture_channels[0], 2 * ENTRIES + 1);
-	fixture_close(j); /* the entry of channel 1 is in the middle */
+	fixture_close_journal(j); /* the entry of channel 1 is in the middle */
 	assert_true(files_of(d).oldest > 1 && files_of(d).bytes < bytes * 3 / 4);
 	flushed(&seen, 0, 2 * ENTRIES);
 	j = start(d, SEGMENT, &seen);
 	assert_true(seen.first[1] == 1 && seen.last[1] == 1 && seen.last[0] == 0);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -179,12 +179,12 @@ static void what_a_restart_voids_keeps_no_segment(void **state)
 	journal_truncate_below(j, fixture_channels[1], 41);
 	await_one_segment(j);
 	append(j, 0, 2, 500, 501);
-	fixture_close(j);
+	fixture_close_journal(j);
 	flushed(&seen, 0, 499);
 	flushed(&seen, 1, 40);
 	j = start(d, SEGMENT, &seen);
 	assert_true(seen.first[0] == 500 && seen.last[0] == 501);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -204,10 +204,10 @@ static void a_restart_that_may_be_lost_voids_nothing_yet(void **state)
 	assert_true(files_of(d).oldest == 1 && files_of(d).newest > 2);
 	faulty_disk_hold_syncs(d, false);
 	await_one_segment(j);
-	fixture_close(j);
+	fixture_close_journal(j);
 	j = start(d, SEGMENT, &seen);
 	assert_int_equal(seen.channels[0].last, 0);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -219,11 +219,11 @@ static void recovery_finds_what_a_restart_has_voided(void **state)
 	append(j, 1, 0, 1, 1);
 	append(j, 0, 0, 1, ENTRIES);
 	fixture_restart(j, 0, 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	assert_true(files_of(d).oldest == 1 && files_of(d).newest > 2);
 	j = start_new(d);
 	journal_truncate_below(j, fixture_channels[1], 2);
-	fixture_close(j);
+	fixture_close_journal(j);
 	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES);
 	faulty_disk_destroy(d);
 }
@@ -244,7 +244,7 @@ static void segments_grow(void **state)
 		                /* The segment before is cut to its end. */
 		                before + begun);
 	}
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -259,14 +259,14 @@ static void a_full_disk_lets_a_journal_end(void **state)
 	wait_durable(j);
 	faulty_disk_full_at(d, faulty_disk_steps(d) + 1);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	assert_true(files_of(d).bytes <= SEGMENT);
 	faulty_disk_make_room(d);
 	flushed(&seen, 0, ENTRIES);
 	j = start(d, SEGMENT, &seen);
 	assert_int_equal(seen.channels[0].last, ENTRIES);
 	append(j, 0, 0, ENTRIES + 1, ENTRIES + 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -298,13 +298,13 @@ static void a_clean_end_may_be_cut_off_anywhere(void **state)
 			assert_true(journal_position(j) >= position);
 			append(j, 0, 0, ENTRIES + 1, ENTRIES + 2);
 			append(j, 1, 0, 6, 6);
-			fixture_close(j);
+			fixture_close_journal(j);
 			seen = fixture_seen_new(BODY);
 			flushed(&seen, 0, ENTRIES);
 			flushed(&seen, 1, 5);
 			j = start(d, SEGMENT, &seen);
 			assert_true(seen.channels[0].last == ENTRIES + 2 && seen.channels[1].last == 6);
-			fixture_close(j);
+			fixture_close_journal(j);
 			faulty_disk_destroy(d);
 		}
 	assert_true(cut_off > 12);

@@ -20,7 +20,7 @@ static void appended_entries_are_replayed(void **state)
 	for (uint64_t i = 1; i <= 40; i++)
 		for (uint32_t c = 0; c < FIXTURE_CHANNELS; c++)
 			append(j, c, i, i);
-	fixture_close(j);
+	fixture_close_journal(j);
 	for (unsigned round = 0; round < 3; round++) {
 		j = reopen(disk_system(), &seen);
 		uint64_t last = 40 + round;
@@ -31,7 +31,7 @@ static void appended_entries_are_replayed(void **state)
 			assert_int_equal(journal_durable(j, fixture_channels[c]), last);
 			append(j, c, last + 1, last + 1);
 		}
-		fixture_close(j);
+		fixture_close_journal(j);
 	}
 }
 
@@ -145,8 +145,8 @@ static void threads_append_to_their_channels(void **state)
 	}
 	for (uint32_t c = 0; c < FIXTURE_CHANNELS; c++)
 		pthread_join(appenders[c].thread, NULL);
-	fixture_close(j);
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(j);
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_int_equal(seen.count, 300);
 }
 
@@ -184,7 +184,7 @@ static void one_sync_serves_all_that_wait(void **state)
 	assert_int_equal(faulty_disk_syncs(disk), syncs + 2);
 	journal_get_stats(j, &stats);
 	assert_int_equal(stats.appends, 6);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(disk);
 }
 
@@ -200,7 +200,7 @@ static void the_interval_syncs_by_itself(void **state)
 	append(j, 1, 1, 5);
 	while (journal_durable(j, fixture_channels[1]) < 5)
 		sched_yield();
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 static void segments_go_when_no_channel_needs_them(void **state)
@@ -223,7 +223,7 @@ static void segments_go_when_no_channel_needs_them(void **state)
 	assert_false(journal_is_kept_by(j, fixture_channels[1]));
 	while (segments_of(j) == segments)
 		sched_yield();
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].first = seen.channels[0].flushed = 31;
@@ -235,13 +235,13 @@ static void segments_go_when_no_channel_needs_them(void **state)
 	assert_int_equal(seen.last[1], 0);
 	assert_int_equal(seen.channels[1].last, 1);
 	append(j, 1, 2, 2);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	CHECK_OK(open_journal(faulty_disk_interface(disk), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "ends before 1");
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(disk);
 }
 
@@ -252,19 +252,19 @@ static void entries_that_a_flush_proves_must_be_there(void **state)
 	struct journal *j = reopen(disk_system(), &seen);
 	weir_error err = {0};
 	append(j, 0, 1, 5);
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].flushed = 7;
 	assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "partition 0's entry 6 up to 7 are missing");
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[1].flushed = 2;
 	assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "partition 7's entry 1 up to 2 are missing");
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 static void entries_of_a_strange_partition_are_refused(void **state)
@@ -274,13 +274,13 @@ static void entries_of_a_strange_partition_are_refused(void **state)
 	struct journal *j = reopen(disk_system(), &seen);
 	weir_error err = {0};
 	append(j, 1, 1, 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[1].channel = 8;
 	assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "partition 7's entry 1 is not of this server");
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 /* A child process holds the journal until the parent closes the pipe. */
@@ -313,7 +313,7 @@ static void a_journal_in_use_is_refused(void **state)
 	assert_int_equal(write(go[1], "", 1), 1);
 	assert_int_equal(waitpid(child, &ended, 0), child);
 	struct fixture_seen seen;
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(reopen(disk_system(), &seen));
 	for (unsigned i = 0; i < 2; i++) {
 		close(ready[i]);
 		close(go[i]);
@@ -348,7 +348,7 @@ static void files_of_others_are_refused(void **state)
 	weir_error err = {0};
 	append(j, 0, 1, 20);
 	assert_true(segments_of(j) >= 3);
-	fixture_close(j);
+	fixture_close_journal(j);
 	patch_header("00000002.wal", 8, 3);
 	assert_int_equal(open_journal(disk_system(), &j, &err), WEIR_E_VERSION);
 	CHECK_CONTAINS(err.text, "journal/00000002.wal: format version 3, this program reads versions 1 to 2; use a newer Weir");
@@ -382,7 +382,7 @@ static void an_entry_too_large_is_refused(void **state)
 	e.body.left--; /* now it fits, but it is larger than a segment here */
 	CHECK_OK(journal_append(j, 0, &e, &err), err);
 	message_release(m);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static void a_cut_voids_what_is_above_it(void **state)
 	append_behind_cuts(j, 0, 1, 6, 8);
 	fixture_cut(j, 2, 10);
 	fixture_cut(j, 2, 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	for (unsigned round = 0; round < 2; round++) {
 		j = reopen(disk_system(), &seen);
 		assert_true(seen.first[0] == 1 && seen.last[0] == 8 && seen.channels[0].last == 8);
@@ -38,13 +38,13 @@ static void a_cut_voids_what_is_above_it(void **state)
 		assert_true(seen.last[2] == 0 && seen.channels[2].last == 0);
 		assert_int_equal(journal_durable(j, fixture_channels[0]), 8);
 		assert_false(seen.channels[0].restarted || seen.channels[1].restarted || seen.channels[2].restarted);
-		fixture_close(j);
+		fixture_close_journal(j);
 	}
 	j = reopen(disk_system(), &seen);
 	append_behind_cuts(j, 0, 1, 9, 9);
 	append_behind_cuts(j, 2, 2, 1, 2);
-	fixture_close(j);
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(j);
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_true(seen.channels[0].last == 9 && seen.cuts[0][9] == 1);
 	assert_true(seen.channels[2].last == 2 && seen.cuts[2][1] == 2 && seen.cuts[2][2] == 2);
 }
@@ -62,13 +62,13 @@ static void a_restart_begins_anywhere(void **state)
 	fixture_restart(j, 1, 4);
 	append_behind_cuts(j, 1, 1, 4, 5);
 	fixture_restart(j, 2, 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 	j = reopen(disk_system(), &seen);
 	assert_true(seen.first[0] == 50 && seen.last[0] == 52 && seen.channels[0].last == 52);
 	assert_true(seen.first[1] == 4 && seen.last[1] == 5 && seen.channels[1].last == 5);
 	assert_true(seen.first[2] == 0 && seen.channels[2].last == 0);
 	assert_true(seen.channels[0].restarted && seen.channels[1].restarted && seen.channels[2].restarted);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	/* A restart is not an error when a flush covers more than the log has. */
 	weir_error err = {0};
@@ -80,8 +80,8 @@ static void a_restart_begins_anywhere(void **state)
 	assert_true(seen.first[1] == 0 && seen.channels[1].last == 5);
 	assert_true(seen.first[2] == 0 && seen.channels[2].last == 0);
 	append_behind_cuts(j, 2, 1, 1, 1);
-	fixture_close(j);
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(j);
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_int_equal(seen.channels[2].last, 1);
 }
 
@@ -96,7 +96,7 @@ static void a_void_channel_is_restarted(void **state)
 	append_behind_cuts(j, 0, 1, 50, 52);
 	append(j, 1, 1, 3);
 	fixture_cut(j, 0, 52);
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].is_void = true;
@@ -107,8 +107,8 @@ static void a_void_channel_is_restarted(void **state)
 	assert_true(seen.first[1] == 1 && seen.last[1] == 3);
 	fixture_restart(j, 0, 1);
 	append(j, 0, 1, 2);
-	fixture_close(j);
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(j);
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_true(seen.first[0] == 1 && seen.channels[0].last == 2 && seen.channels[1].last == 3);
 }
 
@@ -146,7 +146,7 @@ static void the_durable_index_goes_back_only_by_a_cut(void **state)
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 0);
 	CHECK_OK(journal_wait(j, &err), err);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 3);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(disk);
 }
 
@@ -186,7 +186,7 @@ static void entries_cut_before_their_notice_are_not_reported(void **state)
 	while (journal_durable(j, fixture_channels[0]) == 0)
 		sched_yield();
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 static void void_entries_keep_no_segment(void **state)
@@ -204,7 +204,7 @@ static void void_entries_keep_no_segment(void **state)
 	while (segments_of(j) > 1)
 		sched_yield();
 	append_behind_cuts(j, 0, 1, 2, 2);
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].first = 2;
@@ -212,7 +212,7 @@ static void void_entries_keep_no_segment(void **state)
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.first[0] == 2 && seen.last[0] == 2 && seen.cuts[0][2] == 1);
 	assert_int_equal(seen.channels[1].last, 60);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 /* The cut and the entries behind it are all that remains of a channel with void entries. */
@@ -230,14 +230,14 @@ static void a_journal_may_begin_with_a_cut(void **state)
 	journal_truncate_below(j, fixture_channels[0], 61);
 	while (segments_of(j) >= segments)
 		sched_yield();
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].first = 61;
 	seen.channels[0].flushed = 60;
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.first[0] == 61 && seen.last[0] == 62 && seen.cuts[0][61] == 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 static void a_restart_is_needed_again_from_its_first_entry(void **state)
@@ -254,13 +254,13 @@ static void a_restart_is_needed_again_from_its_first_entry(void **state)
 	append_behind_cuts(j, 0, 1, 20, 60);
 	assert_true(segments_of(j) > 1 && journal_is_kept_by(j, fixture_channels[0]));
 	assert_false(journal_is_kept_by(j, fixture_channels[1]));
-	fixture_close(j);
+	fixture_close_journal(j);
 	CHECK_OK(open_journal(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[0].first = 20;
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.first[0] == 20 && seen.last[0] == 60 && seen.cuts[0][20] == 1);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 /* The void entries and their cut are in different segments. */
@@ -275,8 +275,8 @@ static void cuts_reach_over_segments(void **state)
 	fixture_cut(j, 0, 41);
 	append_behind_cuts(j, 0, 2, 41, 42);
 	assert_true(segments_of(j) >= 6);
-	fixture_close(j);
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(j);
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_int_equal(seen.channels[0].last, 42);
 	for (uint64_t i = 1; i <= 42; i++)
 		assert_int_equal(seen.cuts[0][i], i > 40 ? 2 : i > 10 ? 1 : 0);
@@ -325,13 +325,13 @@ static void impossible_cuts_are_refused(void **state)
 		append(j, 1, 1, 1);
 		const uint64_t offset = journal_end(j);
 		fixture_cut(j, 1, 2);
-		fixture_close(j);
+		fixture_close_journal(j);
 		patch_entry("00000001.wal", offset, wrongs[i].at, wrongs[i].n);
 		CHECK_OK(open_journal(disk_system(), &j, &err), err);
 		seen = fixture_seen_new(BODY);
 		assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
 		CHECK_CONTAINS(err.text, wrongs[i].text);
-		fixture_close(j);
+		fixture_close_journal(j);
 		snprintf(path, sizeof path, "%s/journal/00000001.wal", journal_folder);
 		assert_int_equal(unlink(path), 0);
 	}

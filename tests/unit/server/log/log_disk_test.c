@@ -34,9 +34,9 @@ static void the_log_on_disk_holds_its_entries(void **state)
 	while (l->ops->durable(l) < 10)
 		sched_yield();
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 
-	fixture_close(reopen(disk_system(), &seen));
+	fixture_close_journal(reopen(disk_system(), &seen));
 	assert_int_equal(seen.last[0], 10);
 }
 
@@ -101,7 +101,7 @@ static void an_entry_keeps_its_checksum(void **state)
 	message_release(e.message);
 	append_to_log(l, 11, 12, 0);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	assert_int_equal(restore(&j, &l, 1, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "entry payload: crc");
@@ -142,14 +142,14 @@ static void the_log_on_disk_is_cut_and_restored(void **state)
 	append_to_log(l, 9, 11, 1);
 	assert_int_equal(epoch_of(l, 9), 1002);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	CHECK_OK(restore(&j, &l, 1, &err), err);
 	assert_log(l, 1, 11, 8);
 	assert_int_equal(epoch_of(l, 8), 2);
 	assert_int_equal(epoch_of(l, 9), 1002);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	CHECK_OK(restore(&j, &l, 11, &err), err); /* a flush covers the cut entries, and more */
 	assert_log(l, 11, 11, 10);
@@ -157,13 +157,13 @@ static void the_log_on_disk_is_cut_and_restored(void **state)
 	assert_log(l, 40, 39, 39);
 	append_to_log(l, 40, 44, 2);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 
 	CHECK_OK(restore(&j, &l, 40, &err), err);
 	assert_log(l, 40, 44, 41);
 	assert_int_equal(epoch_of(l, 40), 2009);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 static void a_failed_append_commits_nothing(void **state)
@@ -188,7 +188,7 @@ static void a_failed_append_commits_nothing(void **state)
 	CHECK_OK(l->ops->restart(l, 9, &err), err);
 	assert_log(l, 9, 8, 8);
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(disk);
 }
 
@@ -201,11 +201,11 @@ static void a_cut_of_committed_entries_is_refused(void **state)
 	struct journal *j = reopen(disk_system(), &seen);
 	append(j, 0, 1, 10); /* entry 10 says that 7 is committed */
 	fixture_cut(j, 0, 7);
-	fixture_close(j);
+	fixture_close_journal(j);
 	assert_int_equal(restore(&j, &l, 1, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "a cut voids entry 7, entries up to 7 are committed");
 	l->ops->destroy(l);
-	fixture_close(j);
+	fixture_close_journal(j);
 }
 
 int main(void)

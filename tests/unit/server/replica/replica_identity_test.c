@@ -6,8 +6,8 @@
 #include "server/log/journal.h"
 #include "server/replica/replica_identity.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "tests/unit/faulty_disk.h"
-#include "tests/unit/server/folder.h"
 
 enum { PARTITIONS = 3, BOOT_1 = 1, BOOT_2 = 2 };
 #define FOLDER   "folder"

@@ -1,5 +1,6 @@
 /* Unary calls: pulls, scans and the status. */
 
+#include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
 #include "tests/unit/on_loop.h"

@@ -6,7 +6,7 @@
 #include "common/system/disk.h"
 #include "server/store/cold.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/service/service_fixture.h"
 
 enum { UNFINISHED = 3 };

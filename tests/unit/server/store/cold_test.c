@@ -10,7 +10,7 @@
 
 #include "server/store/cold_writer.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
 
 #define ROWS   3000u

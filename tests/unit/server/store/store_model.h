@@ -5,7 +5,7 @@
 
 #include "common/base/prng.h"
 #include "server/store/store_internal.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
 
 #define TABLES      2u

@@ -5,7 +5,7 @@
 
 #include "tests/cmocka_check.h"
 
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
 static const weir_mode asynchronous = {WEIR_ASYNC};

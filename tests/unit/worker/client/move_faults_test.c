@@ -3,7 +3,7 @@
 #include "server/ledger/ledger_log.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/move_fixture.h"
 
 /* --- Deaths during moves */

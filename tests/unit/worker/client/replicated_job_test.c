@@ -9,9 +9,9 @@
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "tests/rounds.h"
 #include "tests/unit/on_loop.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/worker/client/cluster_replicas.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 

@@ -6,7 +6,7 @@
 #include "cli/core/layout.h"
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/cluster_replicas.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 

@@ -3,7 +3,7 @@
  * name or id. */
 #include "proto/wire/wire.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/cluster.h"
 
 #define BUDGET (64ull << 20)

@@ -5,17 +5,16 @@
 
 #include "common/system/disk.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/adapter_folder.h"
 #include "worker/model/adapter_targets.h"
 
-static char work[64], folder[96];
+static char work[FOLDER_BYTES], folder[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(work, sizeof work, "/tmp/weir-adapters-XXXXXX");
-	if (mkdtemp(work) == NULL)
-		return 1;
+	folder_create(work);
 	snprintf(folder, sizeof folder, "%s/adapters", work);
 	return 0;
 }
@@ -23,14 +22,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
-	for (int i = 0; i < 2; i++) {
-		char path[160];
-		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-		unlink(path);
-	}
-	rmdir(folder);
-	return rmdir(work);
+	return folder_delete(work);
 }
 
 enum { RANK = 2, IN = 3, OUT = 5, ELEMENTS = RANK * (IN + OUT) };

@@ -14,17 +14,16 @@
 #include <cmocka.h>
 
 #include "common/system/disk.h"
+#include "tests/folder.h"
 #include "worker/model/model_folder.h"
 #include "worker/model/safetensors.h"
 
-static char folder[64], config_path[96], weights_path[96];
+static char folder[FOLDER_BYTES], config_path[96], weights_path[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-model-folder-XXXXXX");
-	if (mkdtemp(folder) == NULL)
-		return 1;
+	folder_create(folder);
 	snprintf(config_path, sizeof config_path, "%s/config.json", folder);
 	snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", folder);
 	return 0;
@@ -33,9 +32,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	unlink(config_path);
-	unlink(weights_path);
-	return rmdir(folder);
+	return folder_delete(folder);
 }
 
 #define GPT2 \

@@ -8,17 +8,16 @@
 #include "common/base/prng.h"
 #include "common/web/json.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/model_folder.h"
 #include "worker/model/new_folder.h"
 
-static char work[64], out[96];
+static char work[FOLDER_BYTES], out[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(work, sizeof work, "/tmp/weir-folder-write-XXXXXX");
-	if (mkdtemp(work) == NULL)
-		return 1;
+	folder_create(work);
 	snprintf(out, sizeof out, "%s/out", work);
 	return 0;
 }
@@ -54,8 +53,7 @@ static int empty_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	entries_of(work, true);
-	return rmdir(work);
+	return folder_delete(work);
 }
 
 static void put(const char *folder, const char *name, const char *text)

@@ -11,16 +11,15 @@
 #include <cmocka.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/safetensors.h"
 
-static char folder[64], path[96];
+static char folder[FOLDER_BYTES], path[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-safetensors-XXXXXX");
-	if (mkdtemp(folder) == NULL)
-		return 1;
+	folder_create(folder);
 	snprintf(path, sizeof path, "%s/x.safetensors", folder);
 	return 0;
 }
@@ -28,8 +27,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	unlink(path);
-	return rmdir(folder);
+	return folder_delete(folder);
 }
 
 static void write_file(const char *header, uint64_t length, const void *data, size_t bytes)
