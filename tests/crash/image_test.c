@@ -13,20 +13,13 @@
 #include <unistd.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/crash/need.h"
 
 #define BLOCK 4096u
 
 static char base[256], folder[300], trace_file[300];
 
 /* --- The child: appends to a log with some syncs, and replaces a file by rename */
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		perror(what);
-		_exit(3);
-	}
-}
 
 static void block(int fd, char fill)
 {

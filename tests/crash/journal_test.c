@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/crash/image.h"
+#include "tests/crash/need.h"
 #include "tests/folder.h"
 #include "tests/unit/server/log/journal_history.h"
 
@@ -29,14 +30,6 @@ static weir_status begin(const char *where, struct journal **j, struct history *
 }
 
 /* --- The child */
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		perror(what);
-		_exit(3);
-	}
-}
 
 static void mark(const struct history *h)
 {
@@ -133,19 +126,13 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	folder_remove(image);
 }
 
-/* The next moment has the same folders and more reports. */
-static bool is_seen_later(const struct trace *t, size_t moment)
-{
-	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
-}
-
 static void a_log_is_as_it_was_after_an_operation(void **state)
 {
 	(void)state;
 	struct trace *t = record();
 	struct outcomes found = {0};
 	for (size_t moment = 0; moment <= t->count; moment++)
-		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !is_seen_later(t, moment); fate++)
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !image_is_seen_later(t, moment); fate++)
 			look_at(t, moment, fate, &found);
 	printf("recorded: %zu operations; images: %llu, %llu of them without a cut that had been made, %llu with one that was not "
 	       "durable\n",

@@ -20,7 +20,9 @@
 #include "server/service/server_internal.h"
 #include "tests/cmocka_check.h"
 #include "tests/crash/image.h"
+#include "tests/crash/need.h"
 #include "tests/crash/scenario.h"
+#include "tests/executor_at_once.h"
 #include "tests/folder.h"
 
 enum { MOMENTS_DEFAULT = 97, AGAIN_EVERY = 4 /* fates */, SECONDS_MAX = 60 /* for one start */ };
@@ -39,14 +41,6 @@ static const struct life {
 enum { LIVES = sizeof lives / sizeof *lives };
 
 static char base[64], folder[128], trace_file[128];
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		fprintf(stderr, "%s\n", what);
-		_exit(3);
-	}
-}
 
 static void on_failed(void *arg, const weir_error *err)
 {
@@ -82,12 +76,6 @@ struct call {
 	bool done;
 };
 
-static void run_at_once(void *to, void (*run)(void *arg), void *arg)
-{
-	(void)to;
-	run(arg);
-}
-
 static void note_done(struct vote_write *w)
 {
 	struct call *c = (struct call *)w;
@@ -101,7 +89,7 @@ static void vote(struct job *j, uint32_t partition, uint64_t epoch)
 {
 	struct call c = {.write = {.partition = (uint16_t)partition,
 	                           .vote = {.promised = epoch, .whole = true},
-	                           .run_on = {.post = run_at_once},
+	                           .run_on = EXECUTOR_AT_ONCE,
 	                           .done = note_done},
 	                 .lock = PTHREAD_MUTEX_INITIALIZER,
 	                 .changed = PTHREAD_COND_INITIALIZER};
@@ -254,17 +242,11 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	folder_remove(image);
 }
 
-/* The next moment has the same folders and more reports. */
-static bool is_seen_later(const struct trace *t, size_t moment)
-{
-	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
-}
-
 /* The operation before acknowledged a push, or the server ended in order. */
 static bool is_telling(const struct trace *t, size_t moment)
 {
 	bool telling = false;
-	for (; moment && is_seen_later(t, moment - 1); moment--) {
+	for (; moment && image_is_seen_later(t, moment - 1); moment--) {
 		const char *text = t->events[moment - 1].text;
 		telling |= t->events[moment - 1].op->kind == TRACE_MARK && (strcmp(text, ENDED) == 0 || strncmp(text, "stored", 6) == 0);
 	}
@@ -279,7 +261,7 @@ static void what_was_promised_is_kept_and_who_lost_anything_is_not_whole(void **
 	struct trace *t = record();
 	struct outcomes all = {0};
 	for (size_t moment = 0, number = 0; moment <= t->count; moment++) {
-		if (is_seen_later(t, moment) || (number++ % every && !is_telling(t, moment)))
+		if (image_is_seen_later(t, moment) || (number++ % every && !is_telling(t, moment)))
 			continue;
 		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++)
 			look_at(t, moment, fate, &all);

@@ -14,6 +14,7 @@
 
 #include "cli/core/plot.h"
 #include "common/system/disk.h"
+#include "tests/occurrences.h"
 
 /* --- The XML subset of a plot: tags, attributes in double quotes, text, the five entities. */
 
@@ -110,14 +111,6 @@ static unsigned well_formed(const char *text)
 	return x.elements;
 }
 
-static unsigned count(const char *text, const char *word)
-{
-	unsigned n = 0;
-	for (; (text = strstr(text, word)); text += strlen(word))
-		n++;
-	return n;
-}
-
 /* --- */
 
 static struct plot small(struct plot_line lines[3])
@@ -160,15 +153,15 @@ static void test_it_is_well_formed_and_has_all_there_is(void **state)
 	const struct plot p = small(lines);
 	char *text = plot_svg(&p);
 	assert_true(well_formed(text) > 20);
-	assert_int_equal(count(text, "<polyline "), 3);
-	assert_int_equal(count(text, "<circle "), 5); /* the faint line has no points */
-	assert_int_equal(count(text, ">fp32</text>"), 1);
-	assert_int_equal(count(text, ">int8 &amp; &lt;top-k&gt;</text>"), 1);
-	assert_int_equal(count(text, "a &lt; b"), 2);
+	assert_int_equal(occurrences(text, "<polyline "), 3);
+	assert_int_equal(occurrences(text, "<circle "), 5); /* the faint line has no points */
+	assert_int_equal(occurrences(text, ">fp32</text>"), 1);
+	assert_int_equal(occurrences(text, ">int8 &amp; &lt;top-k&gt;</text>"), 1);
+	assert_int_equal(occurrences(text, "a &lt; b"), 2);
 	static const char *const ticks[] = {">1.0 MB<", ">10.0 MB<", ">200 kB<", ">0.90<", ">0.94<"};
 	for (unsigned i = 0; i < sizeof ticks / sizeof *ticks; i++)
-		if (count(text, ticks[i]) != 1)
-			fail_msg("%s is there %u times in\n%s", ticks[i], count(text, ticks[i]), text);
+		if (occurrences(text, ticks[i]) != 1)
+			fail_msg("%s is there %u times in\n%s", ticks[i], occurrences(text, ticks[i]), text);
 	free(text);
 }
 
@@ -180,7 +173,7 @@ static unsigned x_ticks(const double *x, uint32_t n, bool log)
 	const struct plot p = {.title = "", .x_label = "", .y_label = "", .x_log = log, .lines = &line, .lines_count = 1};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	const unsigned ticks = count(text, "y1=\"40\"");
+	const unsigned ticks = occurrences(text, "y1=\"40\"");
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "inf"));
 	free(text);
@@ -222,7 +215,7 @@ static void test_points_that_cannot_be_shown_are_left_out(void **state)
 	const struct plot p = {.title = "\001", .x_label = "", .y_label = "", .x_log = true, .lines = &line, .lines_count = 1};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	assert_int_equal(count(text, "<circle "), 2);
+	assert_int_equal(occurrences(text, "<circle "), 2);
 	free(text);
 }
 

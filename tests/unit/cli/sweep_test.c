@@ -14,6 +14,7 @@
 #include "cli/sweep/sweep.h"
 #include "common/system/disk.h"
 #include "common/web/json.h"
+#include "tests/occurrences.h"
 
 #define HEAD "base: b.yaml\nout: o\n"
 
@@ -269,14 +270,6 @@ static void test_the_table_has_means_spreads_and_factors(void **state)
 	free(table);
 }
 
-static unsigned count(const char *text, const char *word)
-{
-	unsigned n = 0;
-	for (; (text = strstr(text, word)); text += strlen(word))
-		n++;
-	return n;
-}
-
 static void read_text(const char *dir, const char *name, char **out)
 {
 	char path[64];
@@ -328,10 +321,10 @@ static void test_results_are_written(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		read_text(dir, plots[i], &text);
 		/* one line per seed, and one per run */
-		assert_int_equal(count(text, "<polyline "), 5 + 3);
+		assert_int_equal(occurrences(text, "<polyline "), 5 + 3);
 		/* the last pass that all seeds have */
-		assert_int_equal(count(text, "<circle "), 1 + 1 + 1);
-		assert_int_equal(count(text, ">topk</text>"), 1);
+		assert_int_equal(occurrences(text, "<circle "), 1 + 1 + 1);
+		assert_int_equal(occurrences(text, ">topk</text>"), 1);
 		free(text);
 	}
 	assert_int_equal(rmdir(dir), 0);

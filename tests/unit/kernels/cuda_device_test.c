@@ -16,10 +16,8 @@ enum { OUT_OF_MEMORY = 2, SYSTEM_NOT_READY = 802, MPS_CLIENTS_MAX = 808 };
 
 static int ordinary_machine(void **state)
 {
-	(void)state;
-	cuda_host_reset();
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	return 0;
+	return cuda_host_ordinary(state);
 }
 
 /* Opens the device, checks the choice, and closes it. */

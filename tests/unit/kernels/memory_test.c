@@ -13,13 +13,6 @@
 
 #define MIB ((size_t)1 << 20)
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void fill_random(struct prng *rng, unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -118,13 +118,6 @@ static uint64_t replays_of(const struct backend *b)
 	return info.replays;
 }
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void try_again_and_again(struct backend *given, struct prng *rng)
 {
 	struct backend *b = unmirrored(given);

@@ -14,13 +14,6 @@
 
 enum { N = 3000, BATCHES = 9, SETS = 2 };
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void await(struct backend *b, const struct backend_mark *m)
 {
 	weir_error err = {0};

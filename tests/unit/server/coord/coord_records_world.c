@@ -4,58 +4,28 @@
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/unit/server/coord/counted_session.h"
 
-#define LEASE_MS   3000
+#define LEASE_MS 3000
 
-struct counted {
-	struct coord base;
-	struct coord *real;
-	struct server *server;
-};
-
-static weir_status count_read(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg,
-                              weir_error *err)
+static void on_call(void *arg, enum session_call call)
 {
-	struct counted *x = (struct counted *)c;
-	x->server->ranges++;
-	return coord_read(x->real, name, timeout_ms, done, arg, err);
-}
-
-static weir_status count_txn(struct coord *c, const struct coord_txn *txn, uint32_t timeout_ms, coord_done_fn done, void *arg,
-                             weir_error *err)
-{
-	struct counted *x = (struct counted *)c;
-	x->server->txns++;
-	return coord_txn(x->real, txn, timeout_ms, done, arg, err);
-}
-
-static struct coord_watch *pass_watch(struct coord *c, const char *name, uint64_t revision,
-                                      const struct coord_watch_handler *handler, void *arg)
-{
-	return coord_watch_start(((struct counted *)c)->real, name, revision, handler, arg);
-}
-
-static void close_counted(struct coord *c)
-{
-	struct counted *x = (struct counted *)c;
-	x->server->coord = NULL;
-	coord_close(x->real);
-	free(x);
+	struct server *s = arg;
+	if (call == SESSION_CLOSE)
+		s->coord = NULL;
+	else
+		++*(call == SESSION_READ ? &s->ranges : &s->txns);
 }
 
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
-	static const struct coord_ops ops = {.read = count_read, .txn = count_txn, .watch_start = pass_watch, .close = close_counted};
 	struct server *s = arg;
-	struct counted *x = calloc(1, sizeof *x);
 	const struct callback_executor run_on = task_queue_executor(s->loop);
-	assert_non_null(x);
-	x->base.ops = &ops;
-	x->server = s;
+	const struct counted_session_options counted = {
+	    .coordinator = s->world->coordinator, .run_on = &run_on, .session = options, .called = on_call, .arg = s};
 	s->sessions++;
-	weir_status status = coord_memory_open(&x->real, s->world->coordinator, &run_on, options, err);
-	s->coord = x->real;
-	*out = &x->base;
+	weir_status status = counted_session_open(out, &counted, err);
+	s->coord = counted_session_real(*out);
 	return status;
 }
 

@@ -53,12 +53,6 @@ static void on_appended(void *arg, uint64_t index)
 	(void)arg, (void)index; /* ship() sends the entries */
 }
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 static void open_node(struct world *w, uint32_t i)
 {
 	static const char *const servers[] = {"memory:0"};
@@ -83,7 +77,7 @@ static void open_node(struct world *w, uint32_t i)
 	                                                        .clock = &w->clock.base,
 	                                                        .replicated = true,
 	                                                        .appended = on_appended,
-	                                                        .failed = on_failed,
+	                                                        .failed = check_no_error,
 	                                                        .arg = n},
 	                           &err);
 	assert_non_null(n->log);

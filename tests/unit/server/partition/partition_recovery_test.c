@@ -4,6 +4,7 @@
  * uncommitted entries. */
 #include "server/store/cold.h"
 #include "tests/unit/server/partition/recovery_fixture.h"
+#include "tests/unit/server/random_records.h"
 
 static void on_appended(void *arg, uint64_t index)
 {
@@ -14,7 +15,7 @@ static void on_appended(void *arg, uint64_t index)
 static void leave_tail(struct world *w)
 {
 	weir_error err = {0};
-	for (uint32_t i = below(w, 4); i > 0; i--)
+	for (uint32_t i = random_below(&w->random, 4); i > 0; i--)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	CHECK_OK(journal_wait(w->n.journal, &err), err);
 }
@@ -22,7 +23,7 @@ static void leave_tail(struct world *w)
 static void crash(struct world *w)
 {
 	static const enum faulty_crash how[] = {CRASH_PROCESS, CRASH_UNSYNCED, CRASH_RANDOM, CRASH_RANDOM};
-	crash_by(w, how[below(w, 4)]);
+	crash_by(w, how[random_below(&w->random, 4)]);
 }
 
 /* Checks the reply to a client that resumes at w->acknowledged. */
@@ -54,7 +55,7 @@ static struct world *run(uint64_t seed)
 	start(w);
 	begin(w);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		for (uint32_t i = 0, n = below(w, STEPS_MAX); i < n; i++)
+		for (uint32_t i = 0, n = random_below(&w->random, STEPS_MAX); i < n; i++)
 			step(w);
 		if (w->holds)
 			leave_tail(w);

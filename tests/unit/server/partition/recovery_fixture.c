@@ -8,6 +8,7 @@
 #include "server/log/journal_format.h"
 #include "server/partition/partition_state.h"
 #include "server/records/epochs.h"
+#include "tests/unit/server/random_records.h"
 
 enum { CHANCE_ROWS = COUNTED_ROWS + 1, COUNTED_SYNC_ROWS, TABLES_END };
 
@@ -63,18 +64,13 @@ void cut_above(struct world *w, uint64_t index)
 	forget_above(w, index);
 }
 
-uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
-}
-
 /* Another primary has all committed entries, but not all of the rest. */
 static void cut_some(struct world *w)
 {
 	const uint64_t last = appended(w), least = w->committed < last ? w->committed : last;
-	if (least == last || below(w, 2))
+	if (least == last || random_below(&w->random, 2))
 		return;
-	cut_above(w, least + below(w, (uint32_t)(last - least)));
+	cut_above(w, least + random_below(&w->random, (uint32_t)(last - least)));
 	w->cuts++;
 }
 
@@ -168,11 +164,12 @@ static void submit(struct world *w, struct built built)
 
 static struct record next_record(struct world *w, uint8_t kind, bool sync)
 {
-	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), sync);
+	struct record r = push_record(random_below(&w->random, 6), 1 + random_below(&w->random, 3), random_below(&w->random, 4),
+	                              random_below(&w->random, 3), sync);
 	r.kind = kind;
 	if (kind == RECORD_PUSH)
 		/* The place in the training. It does not depend on the position in the log. */
-		r.status = 1 + below(w, 40);
+		r.status = 1 + random_below(&w->random, 40);
 	return r;
 }
 
@@ -198,9 +195,9 @@ static void evict(struct world *w, uint16_t table)
 void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	if (w->holds && below(w, 4) == 0)
-		commit(w, partition_applied(w->n.p) + below(w, (uint32_t)(appended(w) - partition_applied(w->n.p)) + 1));
-	switch (below(w, 17)) {
+	if (w->holds && random_below(&w->random, 4) == 0)
+		commit(w, partition_applied(w->n.p) + random_below(&w->random, (uint32_t)(appended(w) - partition_applied(w->n.p)) + 1));
+	switch (random_below(&w->random, 17)) {
 	case 0:
 	case 1:
 	case 2:
@@ -211,7 +208,7 @@ void step(struct world *w)
 		push_rows(w, SYNC_ROWS, RECORD_PUSH);
 		break;
 	case 5:
-		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
+		push_dense(w, random_below(&w->random, 2) ? SYNC_DENSE : ASYNC_DENSE);
 		break;
 	case 6:
 		submit(w, random_close(&w->random, partition_steps_closed(w->n.p) + 1));
@@ -239,7 +236,7 @@ void step(struct world *w)
 		push_rows(w, COUNTED_SYNC_ROWS, RECORD_PUSH);
 		break;
 	case 15:
-		evict(w, (uint16_t)(COUNTED_ROWS + below(w, 3)));
+		evict(w, (uint16_t)(COUNTED_ROWS + random_below(&w->random, 3)));
 		break;
 	default:
 		(void)task_queue_run(w->loop, false);

@@ -43,16 +43,17 @@ struct world {
 /* --- Commits */
 
 uint64_t appended(const struct world *w);
+
 /* --- Entries */
 
 void forget_above(struct world *w, uint64_t index);
 void begin(struct world *w);
 /* Waits until the cut is durable: a crash that loses the cut brings the entries back. */
 void cut_above(struct world *w, uint64_t index);
-uint32_t below(struct world *w, uint32_t n);
 void start(struct world *w);
 void push_rows(struct world *w, uint16_t table, uint8_t kind);
 void step(struct world *w);
+
 /* --- Crash and comparison */
 
 void crash_by(struct world *w, enum faulty_crash how);

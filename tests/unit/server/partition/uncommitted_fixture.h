@@ -45,6 +45,7 @@ void begin(struct world *w, uint64_t epoch);
 void assert_waits(const struct asked *a, uint64_t appended);
 void assert_told(struct asked *a, weir_status status);
 float row(struct world *w);
+
 /* --- Entries made as if the tail were applied */
 
 /* A push of the batch at `place` in the training, from 1. */

@@ -6,6 +6,7 @@
 #include "server/log/journal.h"
 #include "server/replica/replica_identity.h"
 #include "tests/cmocka_check.h"
+#include "tests/executor_at_once.h"
 #include "tests/folder.h"
 #include "tests/unit/faulty_disk.h"
 
@@ -112,12 +113,6 @@ struct call {
 	bool done;
 };
 
-static void run_at_once(void *to, void (*run)(void *arg), void *arg)
-{
-	(void)to;
-	run(arg);
-}
-
 static void note_done(struct vote_write *w)
 {
 	((struct call *)w)->done = true;
@@ -125,7 +120,7 @@ static void note_done(struct vote_write *w)
 
 static void submit(struct replica_identity *s, struct call *c, uint16_t partition, struct vote vote)
 {
-	*c = (struct call){.write = {.partition = partition, .vote = vote, .run_on = {.post = run_at_once}, .done = note_done}};
+	*c = (struct call){.write = {.partition = partition, .vote = vote, .run_on = EXECUTOR_AT_ONCE, .done = note_done}};
 	vote_store_submit(s->votes, &c->write);
 }
 

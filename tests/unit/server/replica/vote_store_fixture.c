@@ -1,6 +1,7 @@
 #include "tests/unit/server/replica/vote_store_fixture.h"
 
 #include "server/log/journal.h"
+#include "tests/executor_at_once.h"
 
 struct vote_store_options options_on(struct faulty_disk *d, const char *machine_boot)
 {
@@ -33,12 +34,6 @@ uint16_t partition_of(uint32_t slot)
 	return slot == PARTITIONS ? JOURNAL_LEDGER : (uint16_t)slot;
 }
 
-static void run_at_once(void *to, void (*run)(void *arg), void *arg)
-{
-	(void)to;
-	run(arg);
-}
-
 void count_done(struct vote_write *w)
 {
 	((struct call *)w)->done++;
@@ -48,7 +43,7 @@ void submit(struct vote_store *p, struct call *c, uint16_t partition, uint64_t p
 {
 	*c = (struct call){.write = {.partition = partition,
 	                             .vote = {.promised = promised, .whole = whole},
-	                             .run_on = {.post = run_at_once},
+	                             .run_on = EXECUTOR_AT_ONCE,
 	                             .done = count_done}};
 	vote_store_submit(p, &c->write);
 }

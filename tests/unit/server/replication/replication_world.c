@@ -264,12 +264,6 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return status;
 }
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 static void open_votes(struct member *m)
 {
 	weir_error err = {0};
@@ -320,7 +314,7 @@ static void open_replication(struct member *m)
 	                                .records = m->records,
 	                                .votes = m->votes,
 	                                .run_on = task_queue_executor(m->loop),
-	                                .failed = on_failed};
+	                                .failed = check_no_error};
 	struct replica_found found = {.first = 1, .last = m->last, .durable = m->durable};
 	for (uint16_t i = 0; i < w->members_count; i++)
 		member_set_add(&o.hosts, i);

@@ -30,11 +30,6 @@ struct world {
 	struct scrub_reader *reader;
 };
 
-static uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
-}
-
 /* --- Load on both partitions */
 
 static void on_reply(void *arg, const struct partition_reply *reply)
@@ -64,7 +59,7 @@ static void submit(struct world *w, struct built b)
 
 static struct record next_push(struct world *w, uint64_t step)
 {
-	return push_record(below(w, 6), 1, below(w, 40), below(w, 60), step);
+	return push_record(random_below(&w->random, 6), 1, random_below(&w->random, 40), random_below(&w->random, 60), step);
 }
 
 static void push_rows(struct world *w, uint16_t table, uint32_t rows_max, uint32_t keys_end)
@@ -82,12 +77,14 @@ static void push_chunk(struct world *w, uint64_t chunk)
 static void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	switch (below(w, 8)) {
+	switch (random_below(&w->random, 8)) {
 	case 0:
 		submit(w, random_eviction(&w->random, COUNTED_ROWS, KEYS));
 		break;
 	case 1:
-		submit(w, records_build(&(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = below(w, 6), .attempt = 1}, NULL, 0));
+		submit(w,
+		       records_build(&(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = random_below(&w->random, 6), .attempt = 1},
+		                     NULL, 0));
 		break;
 	case 2:
 		(void)partition_flush(w->a.p, NULL, NULL);
@@ -235,7 +232,7 @@ static void equal_logs_give_equal_hashes(void **state)
 			assert_equal_state(w);
 			begin_hash(w, &a, &w->a, slice);
 			begin_hash(w, &b, &w->b, slice);
-			steps(w, below(w, STEPS));
+			steps(w, random_below(&w->random, STEPS));
 			if (await_hash(w, &a) != await_hash(w, &b))
 				fail_msg("seed %u, round %u: the hashes differ", (unsigned)seed, round);
 		}

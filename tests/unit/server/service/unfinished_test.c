@@ -18,12 +18,6 @@ struct world {
 	uint64_t pushes, pulls, id;
 };
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 static void start(struct world *w)
 {
 	const struct durable_options durable = {.disk = disk_system(),
@@ -31,7 +25,7 @@ static void start(struct world *w)
 	                                        .path = w->folder,
 	                                        .fsync_interval_ms = 10,
 	                                        .flush_interval_ms = 1000000,
-	                                        .failed = on_failed};
+	                                        .failed = check_no_error};
 	struct server_options o = {.rpc = rpc_memory_create(NULL),
 	                           .clock = clock_system(),
 	                           .memory_budget_bytes = 256u << 20,

@@ -10,11 +10,6 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/random_records.h"
 
-uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
-}
-
 /* --- Load on the primary */
 
 struct ticket { /* A record without a reply yet. */
@@ -59,7 +54,8 @@ static void submit(struct world *w, struct built built)
 
 static struct record next_push(struct world *w, bool sync)
 {
-	return push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 60), sync);
+	return push_record(random_below(&w->random, 6), 1 + random_below(&w->random, 3), random_below(&w->random, 4),
+	                   random_below(&w->random, 60), sync);
 }
 
 void push_rows(struct world *w, uint16_t table)
@@ -77,13 +73,13 @@ static void push_dense(struct world *w, uint16_t table)
 static void push_wide(struct world *w)
 {
 	const struct record r = next_push(w, false);
-	submit(w, node_wide_push(&r, below(w, WIDE_CHUNKS)));
+	submit(w, node_wide_push(&r, random_below(&w->random, WIDE_CHUNKS)));
 }
 
 static void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	switch (below(w, 13)) {
+	switch (random_below(&w->random, 13)) {
 	case 0:
 	case 1:
 	case 2:
@@ -94,7 +90,7 @@ static void step(struct world *w)
 		push_rows(w, SYNC_ROWS);
 		break;
 	case 5:
-		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
+		push_dense(w, random_below(&w->random, 2) ? SYNC_DENSE : ASYNC_DENSE);
 		break;
 	case 6:
 		submit(w, random_close(&w->random, partition_steps_closed(w->a.p) + 1));
@@ -110,11 +106,11 @@ static void step(struct world *w)
 		submit(w, random_eviction(&w->random, COUNTED_ROWS, KEYS));
 		break;
 	case 11:
-		if (below(w, 3) == 0)
+		if (random_below(&w->random, 3) == 0)
 			push_wide(w);
 		break;
 	default:
-		if (below(w, 4) == 0)
+		if (random_below(&w->random, 4) == 0)
 			(void)partition_flush(w->a.p, NULL, NULL);
 		if (w->a.journal)
 			journal_sync(w->a.journal);
@@ -130,7 +126,7 @@ void steps(struct world *w, uint32_t n)
 
 void load(struct world *w)
 {
-	if (w->a.log->ops->last(w->a.log) < ENTRIES_MAX / 2 && below(w, 2))
+	if (w->a.log->ops->last(w->a.log) < ENTRIES_MAX / 2 && random_below(&w->random, 2))
 		step(w);
 }
 

@@ -35,8 +35,7 @@ struct world {
 
 /* a_pool, b_pool: memory budget for the rows of each node in bytes; 0: everything in memory. */
 struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool);
-void world_destroy(struct world *w);         /* with its sender, if it is open */
-uint32_t below(struct world *w, uint32_t n); /* a random number */
+void world_destroy(struct world *w); /* with its sender, if it is open */
 
 /* --- The primary */
 void push_rows(struct world *w, uint16_t table);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/unit/server/random_records.h"
 #include "tests/unit/server/snapshot/snapshot_fixture.h"
 
 static struct world *record(uint64_t seed, uint32_t steps_count)
@@ -40,7 +41,7 @@ static struct message *flipped(struct world *w, const struct message *m)
 	struct message *out = message_alloc(m->bytes, &bytes);
 	struct cursor c = cursor_at(m);
 	assert_int_equal(cursor_read(&c, bytes, m->bytes), WEIR_OK);
-	bytes[below(w, (uint32_t)m->bytes)] ^= (uint8_t)(1u << below(w, 8));
+	bytes[random_below(&w->random, (uint32_t)m->bytes)] ^= (uint8_t)(1u << random_below(&w->random, 8));
 	return out;
 }
 

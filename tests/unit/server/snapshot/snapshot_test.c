@@ -7,6 +7,7 @@
 #include "server/partition/partition_state.h"
 #include "server/snapshot/partition_reset.h"
 #include "tests/cmocka_check.h"
+#include "tests/unit/server/random_records.h"
 #include "tests/unit/server/snapshot/snapshot_fixture.h"
 
 static void restart_learner(struct world *w, enum faulty_crash how, uint64_t seed)
@@ -30,7 +31,7 @@ static void assert_survives(struct world *w, uint64_t seed)
 static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
 	struct world *w = world_create(seed, a_pool, b_pool);
-	steps(w, 150 + below(w, 100));
+	steps(w, 150 + random_below(&w->random, 100));
 	/* As the driver pins it for its peers. */
 	struct partition_pin tail = {.first = partition_applied(w->a.p) + 1};
 	open_sender(w, 0);

@@ -71,6 +71,7 @@ struct world {
 
 uint64_t key_of(uint64_t id);
 void add_table(struct store *s, uint32_t id, struct store_table **out);
+
 /* --- Records */
 
 void check_values(struct world *w, const struct record *r);
@@ -82,6 +83,7 @@ void submit(struct world *w, struct record *r);
 void fetched(void *arg, uint64_t ticket);
 void failed(void *arg, weir_status status, const char *text);
 void begin_flush(struct world *w);
+
 /* --- Snapshots */
 
 uint64_t id_of(uint64_t key);

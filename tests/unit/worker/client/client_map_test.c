@@ -56,14 +56,6 @@ struct traffic {
 	atomic_bool stop;
 };
 
-static uint64_t bytes_pushed(const struct cluster *c)
-{
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < c->servers_count; i++)
-		sum += atomic_load(&c->servers[i]->bytes_pushed);
-	return sum;
-}
-
 static uint64_t changes_of_all(const struct traffic *t)
 {
 	uint64_t sum = 0;
@@ -98,7 +90,7 @@ static void *traffic_main(void *arg)
 	struct prng random;
 	prng_seed(&random, t->seed);
 	for (uint64_t pushed, seen = 0;; seen = pushed) {
-		AWAIT((pushed = bytes_pushed(t->mover.cluster)) != seen || atomic_load(&t->stop), "nobody pushes");
+		AWAIT((pushed = cluster_bytes_pushed(t->mover.cluster)) != seen || atomic_load(&t->stop), "nobody pushes");
 		if (atomic_load(&t->stop))
 			return NULL;
 		move_one(t, &random);

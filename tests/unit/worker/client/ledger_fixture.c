@@ -371,3 +371,14 @@ weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode)
 	wire_table_free(&table);
 	return status;
 }
+
+void fixture_count_reply(void *arg, const ProtobufCMessage *m)
+{
+	(void)m;
+	++*(uint32_t *)arg;
+}
+
+void fixture_ignore_reply(void *arg, const ProtobufCMessage *m)
+{
+	(void)arg, (void)m;
+}

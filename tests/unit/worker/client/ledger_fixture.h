@@ -34,6 +34,10 @@ struct fixture {
 void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed);
 void fixture_close(struct fixture *f);
 
+/* Callbacks for replies: add one to the uint32_t at arg, or ignore the reply. */
+void fixture_count_reply(void *arg, const ProtobufCMessage *m);
+void fixture_ignore_reply(void *arg, const ProtobufCMessage *m);
+
 /* The job id of all requests; borrowed. */
 Weir__V1__JobId *fixture_job(void);
 /* Registers a dense table; returns the ledger's status. */

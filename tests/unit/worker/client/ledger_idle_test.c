@@ -254,12 +254,6 @@ static void of_who_does_not_tell_the_watermark_counts(void **state)
 	fixture_close(&f);
 }
 
-static void on_answer(void *arg, const ProtobufCMessage *m)
-{
-	(void)m;
-	++*(uint32_t *)arg;
-}
-
 static void step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool done, uint32_t *answers)
 {
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
@@ -274,7 +268,7 @@ static void step(struct fixture *f, const struct joined *w, const struct leased 
 	q.ready = &ready;
 	q.has_done = done;
 	q.done = &before;
-	ledger_step(f->ledger, &q, on_answer, answers);
+	ledger_step(f->ledger, &q, fixture_count_reply, answers);
 }
 
 /* Of two workers in a step, the one that is done waits; the other is idle. */
@@ -312,7 +306,7 @@ static void clock_of(struct fixture *f, const struct joined *w, uint64_t finishe
 	q.incarnation = w->incarnation;
 	q.finished = finished;
 	q.wants = wants;
-	ledger_clock(f->ledger, &q, on_answer, answers);
+	ledger_clock(f->ledger, &q, fixture_count_reply, answers);
 }
 
 static void who_waits_for_the_slowest_waits_for_others(void **state)

@@ -103,12 +103,6 @@ static void assert_each_batch_once(const struct pass *p)
 			assert_int_equal(p->done[u][b], 1);
 }
 
-static void ignore(void *arg, const ProtobufCMessage *m)
-{
-	(void)arg;
-	(void)m;
-}
-
 /* The worker reports this many batches in two seconds. */
 static void report_speed(struct pass *p, uint32_t i, uint64_t batches)
 {
@@ -119,7 +113,7 @@ static void report_speed(struct pass *p, uint32_t i, uint64_t batches)
 	q.worker = p->worker[i].worker;
 	q.incarnation = p->worker[i].incarnation;
 	q.report = &report;
-	ledger_progress(p->f.ledger, &q, ignore, NULL);
+	ledger_progress(p->f.ledger, &q, fixture_ignore_reply, NULL);
 }
 
 static void a_pass_ends_in_parts_and_has_each_batch_once(void **state)

@@ -30,12 +30,6 @@ struct world {
 #define OPTIONS .lease_ms = 1000, .passes = 4, .shuffle = true, .gate = true, .allow_skip = 1000
 static const struct ledger_options options = {OPTIONS}, stalling = {OPTIONS, .progress_timeout_ms = 500};
 
-static void on_status(void *arg, const ProtobufCMessage *m)
-{
-	(void)m;
-	++*(uint32_t *)arg;
-}
-
 static void create_table(struct world *w, uint32_t number)
 {
 	weir_init_segment zero = {.elements = 8};
@@ -52,7 +46,7 @@ static void create_table(struct world *w, uint32_t number)
 	uint32_t answered = 0;
 	q.job = fixture_job();
 	q.table = &table.table;
-	ledger_create_table(w->f.ledger, &q, on_status, &answered);
+	ledger_create_table(w->f.ledger, &q, fixture_count_reply, &answered);
 	assert_int_equal(answered, 1);
 	wire_table_free(&table);
 }
@@ -75,7 +69,7 @@ static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)
 	q.done_weight = &weight;
 	q.has_ready = has_ready;
 	q.ready = &ready;
-	ledger_step(w->f.ledger, &q, on_status, &w->answers);
+	ledger_step(w->f.ledger, &q, fixture_count_reply, &w->answers);
 }
 
 static void join(struct world *w, uint32_t i)

@@ -50,6 +50,7 @@ int64_t now_ns(void);
 uint32_t pushes_so_far(struct pusher *p);
 /* Waits for a few more pushes, so that every move has pushes after it. */
 void await_pushes(struct world *w, uint32_t count);
+
 /* --- The job */
 
 const struct layout *look(struct world *w);

@@ -19,14 +19,6 @@ enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2, STALENESS_MS = 2000 };
 /* a quarter of the job's bytes */
 #define ENOUGH_BYTES ((uint64_t)UNITS * BATCHES * DENSE * sizeof(float) / 4)
 
-static uint64_t bytes_pushed(const struct cluster *c)
-{
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < SERVERS; i++)
-		sum += atomic_load(&c->servers[i]->bytes_pushed);
-	return sum;
-}
-
 struct killer {
 	struct cluster *cluster;
 	uint32_t server;
@@ -37,7 +29,7 @@ struct killer {
 static void *killer_main(void *arg)
 {
 	const struct killer *k = arg;
-	AWAIT(bytes_pushed(k->cluster) >= ENOUGH_BYTES, "nobody pushes");
+	AWAIT(cluster_bytes_pushed(k->cluster) >= ENOUGH_BYTES, "nobody pushes");
 	cluster_kill_server(k->cluster, k->server);
 	return NULL;
 }

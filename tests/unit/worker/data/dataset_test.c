@@ -6,14 +6,6 @@
 
 #include "worker/data/format/line_split.h"
 
-static struct dataset *open_part(const struct job *job, enum split_part part)
-{
-	struct dataset *d;
-	weir_error err = {0};
-	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
-	return d;
-}
-
 static char *dump_part(const struct job *job, enum split_part part, uint64_t order_seed)
 {
 	struct dataset *d = open_part(job, part);

@@ -128,6 +128,14 @@ char *batch_dump(const struct batch *b)
 	return text;
 }
 
+struct dataset *open_part(const struct job *job, enum split_part part)
+{
+	struct dataset *d;
+	weir_error err = {0};
+	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
+	return d;
+}
+
 char *dataset_dump(struct dataset *d, uint64_t order_seed)
 {
 	char *text;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
 
 enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
@@ -140,12 +141,6 @@ static void reference_close(struct reference *r)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		free(r->parameters[t]);
-}
-
-static void expect_near(double got, double expected, double relative, const char *what, size_t at)
-{
-	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
-		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
 }
 
 static void expect_logits(const struct reference *r, const float *logits, bool training)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/near.h"
 #include "worker/model/model.h"
 
 enum { ROWS = 7, CONTEXT = 3, DIM = 4, HIDDEN = 6, LAST = 5, TOKENS = 256 };
@@ -158,12 +159,6 @@ static double reference(const struct fixture *f, bool training, double *scores)
 		loss -= scores[i] / ROWS;
 	}
 	return loss;
-}
-
-static void expect_near(double got, double expected, double relative, const char *what, size_t at)
-{
-	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
-		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
 }
 
 static void train(struct fixture *f, uint64_t seed)

@@ -2,14 +2,13 @@
  * ones did, early stop, a stop by signal. */
 #include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/worker/train/cluster.h"
+#include "tests/unit/worker/train/role.h"
 #include "worker/train/loop/trainer.h"
 #include "worker/train/score/evaluator.h"
 #include "worker/train/score/scorer.h"
@@ -23,42 +22,6 @@ static const char settings[] = "  split: {by: crc32, train: 80, valid: 10, test:
                                "  embedding: {optimizer: {kind: adam, lr: 1.0e-2, %s}}\n"
                                "  dense: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
                                "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: %s, patience: %u}}\n";
-
-struct role {
-	struct cluster *cluster;
-	const char *name;
-	bool evaluator;
-	atomic_bool stop;
-	weir_status status;
-	weir_error err;
-	pthread_t thread;
-};
-
-static void *run_role(void *arg)
-{
-	struct role *r = arg;
-	if (r->evaluator)
-		r->status = evaluator_run(
-		    &(struct evaluator_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	else
-		r->status = trainer_run(
-		    &(struct trainer_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	return NULL;
-}
-
-static void start(struct role *r)
-{
-	assert_int_equal(pthread_create(&r->thread, NULL, run_role, r), 0);
-}
-
-static void join(struct role *r, weir_status expected)
-{
-	pthread_join(r->thread, NULL);
-	if (r->status != expected)
-		fail_msg("%s: %s: %s", r->name, weir_status_name(r->status), r->err.text);
-}
 
 static json_t *read_evaluation(const struct cluster *c)
 {
@@ -105,9 +68,9 @@ static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 	                       {.cluster = c, .name = "worker-1"},
 	                       {.cluster = c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 3; i++)
-		start(&roles[i]);
+		role_start(&roles[i]);
 	for (size_t i = 0; i < 3; i++)
-		join(&roles[i], WEIR_OK);
+		role_join(&roles[i], WEIR_OK);
 	json_t *evaluation = read_evaluation(c);
 	assert_int_equal(json_array_size(json_object_get(evaluation, "passes")), 6);
 	return evaluation;
@@ -176,9 +139,9 @@ static void test_patience_stops_early(void **state)
 	cluster_start(&c, 2000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		role_start(&roles[i]);
 	for (size_t i = 0; i < 2; i++)
-		join(&roles[i], WEIR_OK);
+		role_join(&roles[i], WEIR_OK);
 	json_t *evaluation = read_evaluation(&c);
 	size_t passes = json_array_size(json_object_get(evaluation, "passes"));
 	assert_true(passes >= 2 && passes < 200);
@@ -229,15 +192,15 @@ static void test_an_evaluator_goes_on_from_the_one_before(void **state)
 	cluster_start(&c, 600, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		role_start(&roles[i]);
 	wait_for_passes(&c, SEEN);
 	atomic_store(&roles[1].stop, true);
-	join(&roles[1], WEIR_E_CANCELLED);
+	role_join(&roles[1], WEIR_E_CANCELLED);
 	add_a_pass_not_told(&c);
 	struct role next = {.cluster = &c, .name = "evaluator", .evaluator = true};
-	start(&next);
-	join(&next, WEIR_OK);
-	join(&roles[0], WEIR_OK);
+	role_start(&next);
+	role_join(&next, WEIR_OK);
+	role_join(&roles[0], WEIR_OK);
 	json_t *evaluation = read_evaluation(&c), *passes = json_object_get(evaluation, "passes");
 	double least = INFINITY;
 	json_int_t best = 0;
@@ -264,13 +227,13 @@ static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 	cluster_start(&c, 6000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		role_start(&roles[i]);
 	atomic_store(&roles[0].stop, true);
-	join(&roles[0], WEIR_E_CANCELLED);
+	role_join(&roles[0], WEIR_E_CANCELLED);
 	struct role next = {.cluster = &c, .name = "worker-1"};
-	start(&next);
-	join(&next, WEIR_OK);
-	join(&roles[1], WEIR_OK);
+	role_start(&next);
+	role_join(&next, WEIR_OK);
+	role_join(&roles[1], WEIR_OK);
 	cluster_stop(&c);
 }
 
