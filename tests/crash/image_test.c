@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_exchanging),
 	                                   cmocka_unit_test(test_dropping)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("crash_image", tests, NULL, NULL);
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", base);
 	return system(command) || failed;

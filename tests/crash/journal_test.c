@@ -159,6 +159,6 @@ int main(int argc, char **argv)
 	if (is_child)
 		return child();
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_log_is_as_it_was_after_an_operation)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("crash_journal", tests, NULL, NULL);
 	return folder_delete(base) || failed;
 }

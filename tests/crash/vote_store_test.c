@@ -292,6 +292,6 @@ int main(int argc, char **argv)
 	if (argc > 1 && strtoull(argv[1], NULL, 10))
 		every = strtoull(argv[1], NULL, 10);
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_promised_is_kept_and_who_lost_anything_is_not_whole)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("crash_votes", tests, NULL, NULL);
 	return folder_delete(base) || failed;
 }

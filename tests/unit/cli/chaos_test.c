@@ -269,5 +269,5 @@ int main(void)
 	    cmocka_unit_test(who_is_killed_is_gone),        cmocka_unit_test(who_stands_still_goes_on_in_time),
 	    cmocka_unit_test(at_the_end_everybody_goes_on), cmocka_unit_test(a_server_is_left_alone_until_all_are_well),
 	};
-	return cmocka_run_group_tests_name("chaos", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_chaos", tests, NULL, NULL);
 }

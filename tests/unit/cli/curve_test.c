@@ -131,5 +131,5 @@ int main(void)
 	    cmocka_unit_test(test_rows_that_were_told_before_the_pass_was_complete),
 	    cmocka_unit_test(test_a_job_that_goes_back_makes_its_passes_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_curve", tests, NULL, NULL);
 }

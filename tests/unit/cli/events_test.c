@@ -298,5 +298,5 @@ int main(void)
 	    cmocka_unit_test(an_evaluation_of_an_earlier_file_is_not_written_again),
 	    cmocka_unit_test(what_cannot_be_written_is_told_once),
 	};
-	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_events", tests, NULL, NULL);
 }

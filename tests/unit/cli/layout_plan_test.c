@@ -349,5 +349,5 @@ int main(void)
 	    cmocka_unit_test(one_that_was_added_takes_the_place_of_one_that_is_gone),
 	    cmocka_unit_test(nothing_goes_to_servers_that_do_not_answer),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("layout_plan", tests, NULL, NULL);
 }

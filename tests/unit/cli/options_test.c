@@ -104,5 +104,5 @@ int main(void)
 	    cmocka_unit_test(test_unknown_option_names_the_nearest),
 	    cmocka_unit_test(test_wrong_use_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_options", tests, NULL, NULL);
 }

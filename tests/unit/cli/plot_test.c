@@ -288,5 +288,5 @@ int main(void)
 	    cmocka_unit_test(test_lines_can_be_told_apart),
 	    cmocka_unit_test(test_colours_are_seen_on_light_and_on_dark),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_plot", tests, NULL, NULL);
 }

@@ -218,5 +218,5 @@ int main(void)
 	    cmocka_unit_test(test_off_a_terminal_lines_are_plain_and_rare),
 	    cmocka_unit_test(test_numbers_are_short),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_progress_line", tests, NULL, NULL);
 }

@@ -208,5 +208,5 @@ int main(void)
 	    cmocka_unit_test(a_server_without_copies_is_not_missed),
 	    cmocka_unit_test(a_copy_that_does_not_answer_does_not_count),
 	};
-	return cmocka_run_group_tests_name("replicas", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_replicas", tests, NULL, NULL);
 }

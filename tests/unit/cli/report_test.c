@@ -443,5 +443,5 @@ int main(void)
 	    cmocka_unit_test(test_figures_that_are_undefined_are_told),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_report", tests, NULL, NULL);
 }

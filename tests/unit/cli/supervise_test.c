@@ -275,5 +275,5 @@ int main(void)
 	    SUPERVISED(test_what_a_program_said_last_is_not_what_its_threads_logged_behind_it),
 	    SUPERVISED(test_log_tail_takes_the_last_lines),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_supervise", tests, NULL, NULL);
 }

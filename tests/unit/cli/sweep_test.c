@@ -342,5 +342,5 @@ int main(void)
 	    cmocka_unit_test(test_the_table_has_means_spreads_and_factors),
 	    cmocka_unit_test(test_results_are_written),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_sweep", tests, NULL, NULL);
 }

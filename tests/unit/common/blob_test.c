@@ -312,5 +312,5 @@ int main(void)
 	    cmocka_unit_test(a_place_that_cannot_be_is_refused_at_once),
 	    cmocka_unit_test(a_read_only_directory_is_named),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("blob", tests, setup, teardown);
 }

@@ -166,5 +166,5 @@ int main(void)
 	    cmocka_unit_test(one_of_hosts_alone_is_nobody),
 	    cmocka_unit_test(wrong_orders_are_refused),
 	};
-	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
+	return cmocka_run_group_tests_name("certificate", tests, tls_folders_make, tls_folders_remove);
 }

@@ -105,5 +105,5 @@ int main(void)
 	    cmocka_unit_test(it_passes_and_not_before),
 	    cmocka_unit_test(who_is_signalled_goes_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("deadline", tests, NULL, NULL);
 }

@@ -312,5 +312,5 @@ int main(void)
 	    cmocka_unit_test(a_folder_is_listed),
 	    cmocka_unit_test(a_lock_names_who_has_it),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("disk", tests, make_folder, remove_folder);
 }

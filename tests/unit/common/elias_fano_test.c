@@ -215,5 +215,5 @@ int main(void)
 	    cmocka_unit_test(damage_is_refused_or_is_another_list),
 	    cmocka_unit_test(each_fault_is_seen),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("elias_fano", tests, NULL, NULL);
 }

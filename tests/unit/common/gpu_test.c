@@ -45,5 +45,5 @@ int main(void)
 	    cmocka_unit_test(devices_tell_what_they_know),
 	    cmocka_unit_test(where_there_is_no_library_there_are_no_devices),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
 }

@@ -169,5 +169,5 @@ int main(void)
 	                                   cmocka_unit_test(test_port_in_use),
 	                                   cmocka_unit_test(test_a_head_that_is_too_long),
 	                                   cmocka_unit_test(test_the_oldest_connection_makes_room)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
 }

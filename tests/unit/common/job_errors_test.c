@@ -699,5 +699,5 @@ int main(void)
 	    cmocka_unit_test(errors_may_go_unread),
 	    cmocka_unit_test(a_missing_file_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job_errors", tests, NULL, NULL);
 }

@@ -96,5 +96,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_what_they_are), cmocka_unit_test(what_is_absent_has_nothing),
 	                                   cmocka_unit_test(members_come_in_order_until_one_says_enough),
 	                                   cmocka_unit_test(whole_numbers_may_be_long)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ int main(void)
 	snprintf(dir, sizeof dir, "/tmp/weir-output-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
-	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	const int failed = cmocka_run_group_tests_name("output", tests, NULL, NULL);
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	return system(command) == 0 ? failed : 1;

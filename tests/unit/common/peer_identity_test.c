@@ -82,5 +82,5 @@ int main(void)
 	    cmocka_unit_test(roles_are_named),
 	    cmocka_unit_test(loopback_is_this_machine),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("peer_identity", tests, NULL, NULL);
 }

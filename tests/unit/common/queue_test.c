@@ -146,5 +146,5 @@ int main(void)
 	    cmocka_unit_test(what_is_queued_outlives_closing),    cmocka_unit_test(closing_wakes_who_waits),
 	    cmocka_unit_test(every_item_of_a_crowd_arrives_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
 }

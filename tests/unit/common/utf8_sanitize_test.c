@@ -51,5 +51,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_shown_is_marked),
 	                                   cmocka_unit_test(characters_are_not_cut)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("utf8_sanitize", tests, NULL, NULL);
 }

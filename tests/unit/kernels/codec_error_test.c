@@ -129,5 +129,5 @@ int main(void)
 	    cmocka_unit_test(what_is_decoded_and_the_residual_are_the_sum),
 	    cmocka_unit_test(with_feedback_the_sum_of_many_pushes_arrives),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec_error", tests, NULL, NULL);
 }

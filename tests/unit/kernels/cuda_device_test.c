@@ -168,5 +168,5 @@ int main(void)
 	    cmocka_unit_test_setup(a_device_that_is_too_old_is_refused, ordinary_machine),
 	    cmocka_unit_test_setup(a_device_that_others_have_is_refused, ordinary_machine),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda_device", tests, NULL, NULL);
 }

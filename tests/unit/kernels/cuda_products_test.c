@@ -173,5 +173,5 @@ int main(void)
 	    cmocka_unit_test_setup(no_sum_depends_on_the_order_of_its_parts, cuda_host_ordinary),
 	    cmocka_unit_test_setup(a_failure_names_the_call, cuda_host_ordinary),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda_products", tests, NULL, NULL);
 }

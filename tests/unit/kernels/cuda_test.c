@@ -385,5 +385,5 @@ int main(void)
 	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, cuda_host_ordinary),
 	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, cuda_host_ordinary),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
 }

@@ -317,5 +317,5 @@ int main(void)
 	    cmocka_unit_test(copies_sums_and_column_sums),
 	    cmocka_unit_test(what_is_too_long_is_made_as_long_as_it_may_be),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
 }

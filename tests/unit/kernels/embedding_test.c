@@ -330,5 +330,5 @@ int main(void)
 	    cmocka_unit_test(unique_survives_its_stamp_running_over),
 	    cmocka_unit_test(rows_are_copied_bit_for_bit),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("embedding", tests, NULL, NULL);
 }

@@ -312,5 +312,5 @@ int main(void)
 	    cmocka_unit_test(cross_and_its_gradient),
 	    cmocka_unit_test(what_is_not_finite_stays_in_its_example),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("interaction", tests, NULL, NULL);
 }

@@ -214,5 +214,5 @@ int main(void)
 	    cmocka_unit_test(top_k_reaches_beyond_four_gigabytes),
 	    cmocka_unit_test(look_ups_reach_beyond_four_gigabytes),
 	};
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests_name("large", tests, open_device, close_device);
 }

@@ -223,5 +223,5 @@ int main(void)
 	    cmocka_unit_test(rms_norm_gradients_are_those_of_the_loss),
 	    cmocka_unit_test(what_is_not_finite_stays_in_its_row),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("layer_norm", tests, NULL, NULL);
 }

@@ -407,5 +407,5 @@ int main(void)
 	    cmocka_unit_test(what_is_not_finite_is_seen),
 	    cmocka_unit_test(nan_passes_relu_forward_and_backward),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
 }

@@ -154,5 +154,5 @@ int main(void)
 	    cmocka_unit_test(copies_and_ops_run_in_the_order_of_their_calls),
 	    cmocka_unit_test(what_is_too_much_is_refused_and_told_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

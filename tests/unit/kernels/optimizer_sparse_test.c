@@ -135,5 +135,5 @@ int main(void)
 	    cmocka_unit_test(the_bits_are_those_of_the_rule),
 	    cmocka_unit_test(what_is_not_named_stays),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("optimizer_sparse", tests, NULL, NULL);
 }

@@ -565,5 +565,5 @@ int main(void)
 	    cmocka_unit_test(ftrl_gives_exact_zeros_and_ignores_a_rate_of_zero),
 	    cmocka_unit_test(settings_out_of_range_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }

@@ -217,5 +217,5 @@ int main(void)
 	    cmocka_unit_test(runs_that_were_long_ago_are_forgotten),
 	    cmocka_unit_test(runs_do_not_outlive_their_scratch_memory),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

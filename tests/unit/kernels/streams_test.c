@@ -253,5 +253,5 @@ int main(void)
 	    cmocka_unit_test(streams_do_not_share_scratch_memory),
 	    cmocka_unit_test(marks_can_be_moved_and_those_of_nothing_are_done),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
 }

@@ -414,5 +414,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(denormals_add_up),
 	    cmocka_unit_test(errors_are_those_of_the_codes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk", tests, NULL, NULL);
 }

@@ -304,5 +304,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(exact_thresholds_are_due),
 	    cmocka_unit_test(corrected_thresholds_track_the_count),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk_threshold", tests, NULL, NULL);
 }

@@ -181,5 +181,5 @@ int main(void)
 	    cmocka_unit_test(arrays_begin_at_any_float),
 	    cmocka_unit_test(what_is_not_a_number_stays_where_it_is),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("update", tests, NULL, NULL);
 }

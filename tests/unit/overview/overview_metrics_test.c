@@ -240,5 +240,5 @@ int main(void)
 	                                   cmocka_unit_test(test_headers),
 	                                   cmocka_unit_test(test_workers_are_bounded),
 	                                   cmocka_unit_test(test_alone)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("overview_metrics", tests, NULL, NULL);
 }

@@ -531,5 +531,5 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	over_etcd = strcmp(argv[1], "etcd") == 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_conformance", tests, NULL, NULL);
 }

@@ -544,5 +544,5 @@ int main(void)
 	    cmocka_unit_test(test_writer_refuses_and_recovers),
 	    cmocka_unit_test(test_identity_hashes_differ),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

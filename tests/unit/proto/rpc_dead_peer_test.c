@@ -250,5 +250,5 @@ int main(void)
 	    cmocka_unit_test(test_stopped_tcp),
 	    cmocka_unit_test(test_cancelled_when_full),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rpc_dead_peer", tests, NULL, NULL);
 }

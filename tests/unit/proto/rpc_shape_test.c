@@ -303,5 +303,5 @@ int main(void)
 	    cmocka_unit_test(test_small_ones_pass),
 	    cmocka_unit_test(test_a_receiver_that_pauses),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rpc_shape", tests, NULL, NULL);
 }

@@ -428,5 +428,5 @@ int main(void)
 	    cmocka_unit_test(replaced_files_serve_what_connects_from_then_on),
 	    cmocka_unit_test(what_is_open_ends_with_its_certificate),
 	};
-	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
+	return cmocka_run_group_tests_name("rpc_tls", tests, tls_folders_make, tls_folders_remove);
 }

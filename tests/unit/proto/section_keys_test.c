@@ -261,5 +261,5 @@ int main(void)
 	    cmocka_unit_test(each_fault_is_seen),
 	    cmocka_unit_test(other_codecs_have_no_keys),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("section_keys", tests, NULL, NULL);
 }

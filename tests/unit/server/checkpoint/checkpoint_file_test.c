@@ -257,5 +257,5 @@ int main(void)
 	    cmocka_unit_test(a_newer_version_asks_for_a_newer_weir),
 	    cmocka_unit_test(another_whole_file_than_the_manifests_is_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("checkpoint_file", tests, setup, teardown);
 }

@@ -267,5 +267,5 @@ int main(void)
 	    cmocka_unit_test(one_that_is_not_there_is_told_with_the_last_that_is),
 	    cmocka_unit_test(a_damaged_manifest_is_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("checkpoint_manifest", tests, setup, teardown);
 }

@@ -164,5 +164,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(row_files_have_the_bytes_they_always_had),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_take", tests, NULL, NULL);
 }

@@ -624,5 +624,5 @@ int main(void)
 	    cmocka_unit_test(who_has_a_slow_disk_says_so),
 	    cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("failure_detector", tests, NULL, NULL);
 }

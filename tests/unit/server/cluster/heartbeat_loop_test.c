@@ -330,5 +330,5 @@ int main(void)
 	    cmocka_unit_test(who_ends_in_order_is_silent_before_it_is_gone),
 	    cmocka_unit_test(servers_that_end_together_do_not_wait_for_each_other),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("heartbeat_loop", tests, NULL, NULL);
 }

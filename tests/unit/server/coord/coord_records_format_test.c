@@ -173,5 +173,5 @@ int main(void)
 	    cmocka_unit_test(impossible_records_are_refused),
 	    cmocka_unit_test(the_next_generation_is_these_bytes),
 	};
-	return cmocka_run_group_tests_name("coord_records", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_records_format", tests, NULL, NULL);
 }

@@ -234,5 +234,5 @@ int main(void)
 	    cmocka_unit_test(a_later_start_takes_the_place),
 	    cmocka_unit_test(a_replaced_process_changes_nothing),
 	};
-	return cmocka_run_group_tests_name("coord_records", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_records_process", tests, NULL, NULL);
 }

@@ -259,5 +259,5 @@ int main(void)
 	    cmocka_unit_test(an_unreadable_record_counts_as_absent),
 	    cmocka_unit_test(every_record_is_seen_by_all),
 	};
-	return cmocka_run_group_tests_name("coord_records", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_records_session", tests, NULL, NULL);
 }

@@ -205,5 +205,5 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_at_every_step),
 	    cmocka_unit_test(a_flipped_bit_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_cuts", tests, NULL, NULL);
 }

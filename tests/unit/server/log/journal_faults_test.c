@@ -429,5 +429,5 @@ int main(void)
 	    cmocka_unit_test(a_flipped_bit_is_named),
 	    cmocka_unit_test(damage_is_told_by_file_place_and_entry),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_faults", tests, NULL, NULL);
 }

@@ -104,5 +104,5 @@ int main(void)
 	    IN_JOURNAL_FOLDER(a_journal_of_version_1_is_read_and_goes_on),
 	    IN_JOURNAL_FOLDER(the_bytes_are_those_of_the_format),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_format", tests, NULL, NULL);
 }

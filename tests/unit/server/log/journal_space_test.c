@@ -323,5 +323,5 @@ int main(void)
 	    cmocka_unit_test(a_restart_that_may_be_lost_voids_nothing_yet),
 	    cmocka_unit_test(what_a_restart_voids_keeps_no_segment),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_space", tests, NULL, NULL);
 }

@@ -400,5 +400,5 @@ int main(void)
 	    IN_JOURNAL_FOLDER(files_of_others_are_refused),
 	    IN_JOURNAL_FOLDER(an_entry_too_large_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
 }

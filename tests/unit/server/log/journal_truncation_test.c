@@ -351,5 +351,5 @@ int main(void)
 	    IN_JOURNAL_FOLDER(cuts_reach_over_segments),
 	    IN_JOURNAL_FOLDER(impossible_cuts_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_truncation", tests, NULL, NULL);
 }

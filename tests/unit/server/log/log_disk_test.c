@@ -217,5 +217,5 @@ int main(void)
 	    IN_JOURNAL_FOLDER(a_failed_append_commits_nothing),
 	    IN_JOURNAL_FOLDER(a_cut_of_committed_entries_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("log_disk", tests, NULL, NULL);
 }

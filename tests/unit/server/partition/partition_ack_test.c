@@ -330,5 +330,5 @@ int main(void)
 	    cmocka_unit_test(disk_answers_a_push_when_it_is_on_disks),
 	    cmocka_unit_test(a_follower_writes_at_once_what_is_to_be_on_disks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_ack", tests, NULL, NULL);
 }

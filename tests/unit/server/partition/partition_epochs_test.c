@@ -178,5 +178,5 @@ int main(void)
 	    cmocka_unit_test(entries_before_a_reset_are_not_replayed),
 	    cmocka_unit_test(entries_before_a_reset_without_a_flush_are_not_replayed),
 	};
-	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_epochs", tests, NULL, NULL);
 }

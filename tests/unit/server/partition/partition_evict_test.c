@@ -307,5 +307,5 @@ int main(void)
 	    cmocka_unit_test(a_key_pushed_after_the_look_stays),
 	    cmocka_unit_test(many_rows_go_in_entries_of_few),
 	};
-	return cmocka_run_group_tests_name("partition_lifecycle", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_evict", tests, NULL, NULL);
 }

@@ -241,5 +241,5 @@ int main(void)
 	    cmocka_unit_test(who_was_out_of_sync_is_as_old_as_it_knows_anew),
 	    cmocka_unit_test(reading_creates_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_follow", tests, NULL, NULL);
 }

@@ -299,5 +299,5 @@ int main(void)
 	    cmocka_unit_test(paused_records_wait_for_the_end_of_the_move),
 	    cmocka_unit_test(a_failed_cut_changes_nothing),
 	};
-	return cmocka_run_group_tests_name("partition_commit", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_truncation", tests, NULL, NULL);
 }

@@ -90,5 +90,5 @@ int main(void)
 	    cmocka_unit_test(an_epoch_that_nothing_was_written_in_does_not_count),
 	    cmocka_unit_test(epochs_that_are_forgotten_are_not_guessed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("epochs", tests, NULL, NULL);
 }

@@ -132,5 +132,5 @@ int main(void)
 	    cmocka_unit_test(what_is_no_mark_is_refused),
 	    cmocka_unit_test(a_full_disk_leaves_the_mark_before),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
 }

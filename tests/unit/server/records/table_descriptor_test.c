@@ -152,5 +152,5 @@ int main(void)
 	    cmocka_unit_test(a_table_without_rows_costs_little),
 	    cmocka_unit_test(a_table_with_few_rows_takes_no_mapping_of_its_own),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("table_descriptor", tests, NULL, NULL);
 }

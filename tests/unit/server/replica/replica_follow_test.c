@@ -234,5 +234,5 @@ int main(void)
 	    cmocka_unit_test(a_log_to_be_discarded_reports_nothing_durable),
 	    cmocka_unit_test(only_ticks_that_ran_depose_a_primary),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replica_follow", tests, NULL, NULL);
 }

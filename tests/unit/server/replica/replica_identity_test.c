@@ -488,5 +488,5 @@ int main(void)
 	    TEST(a_folder_is_there_once_it_was_opened),
 	    TEST(a_folder_of_an_earlier_generation_is_put_aside),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("standing", tests, NULL, NULL);
 }

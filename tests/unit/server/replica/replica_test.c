@@ -494,5 +494,5 @@ int main(void)
 	    cmocka_unit_test(entries_behind_a_snapshot_are_shipped),
 	    cmocka_unit_test(a_useless_snapshot_is_begun_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replica", tests, NULL, NULL);
 }

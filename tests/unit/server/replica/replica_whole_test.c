@@ -221,5 +221,5 @@ int main(void)
 	    cmocka_unit_test(a_member_that_joined_meanwhile_has_all_entries),
 	    cmocka_unit_test(a_replica_alone_goes_on_with_its_log),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replica_whole", tests, NULL, NULL);
 }

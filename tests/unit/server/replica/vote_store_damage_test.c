@@ -310,5 +310,5 @@ int main(void)
 	    cmocka_unit_test(the_last_of_all_incarnations_is_refused),
 	    cmocka_unit_test(the_bytes_are_those_of_the_format),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("vote_store_damage", tests, NULL, NULL);
 }

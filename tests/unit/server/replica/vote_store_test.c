@@ -338,5 +338,5 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_leaves_the_last_promise),
 	    cmocka_unit_test(a_failed_sync_is_final),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("vote_store", tests, NULL, NULL);
 }

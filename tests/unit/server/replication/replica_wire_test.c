@@ -589,5 +589,5 @@ int main(void)
 	    cmocka_unit_test(epochs_of_entries_must_not_fall),
 	    cmocka_unit_test(the_bytes_stay_what_they_are),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replica_wire", tests, NULL, NULL);
 }

@@ -319,5 +319,5 @@ int main(void)
 	    cmocka_unit_test(a_wrong_bit_changes_the_hash_of_its_slice),
 	    cmocka_unit_test(it_makes_room_for_other_copies),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scrub_hash", tests, NULL, NULL);
 }

@@ -486,5 +486,5 @@ int main(void)
 	    cmocka_unit_test(in_memory_a_snapshot_may_be_cut_short),
 	    cmocka_unit_test(on_disk_a_snapshot_may_be_cut_short),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated", tests, NULL, NULL);
 }

@@ -153,5 +153,5 @@ int main(void)
 	    cmocka_unit_test(a_scan_pages_through_a_partition),
 	    cmocka_unit_test(while_a_thread_hangs_the_status_says_so),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("service_calls", tests, NULL, NULL);
 }

@@ -161,5 +161,5 @@ int main(void)
 	    cmocka_unit_test(every_server_tells_where_partitions_are),
 	    cmocka_unit_test(a_servers_map_does_not_go_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("service_moved", tests, NULL, NULL);
 }

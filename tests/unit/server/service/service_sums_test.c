@@ -148,5 +148,5 @@ int main(void)
 	    cmocka_unit_test(integers_sum_up_with_three_executors),
 	    cmocka_unit_test(five_servers_live_in_one_process),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("service_sums", tests, NULL, NULL);
 }

@@ -353,5 +353,5 @@ int main(void)
 	    cmocka_unit_test(a_pull_too_big_for_a_message_says_so),
 	    cmocka_unit_test(a_drained_server_ends_its_streams),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("service", tests, NULL, NULL);
 }

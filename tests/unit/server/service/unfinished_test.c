@@ -131,5 +131,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_unfinished_partition_begins_anew),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unfinished", tests, NULL, NULL);
 }

@@ -187,5 +187,5 @@ int main(void)
 	    cmocka_unit_test(kinds_come_in_order),
 	    cmocka_unit_test(another_session_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_format", tests, NULL, NULL);
 }

@@ -193,5 +193,5 @@ int main(void)
 	    cmocka_unit_test(what_is_not_for_us_is_refused), cmocka_unit_test(another_schema_is_refused),
 	    cmocka_unit_test(a_snapshot_may_come_too_late),  cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_receive", tests, NULL, NULL);
 }

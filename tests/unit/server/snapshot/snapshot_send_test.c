@@ -389,5 +389,5 @@ int main(void)
 	    cmocka_unit_test(sessions_share_the_pace),
 	    cmocka_unit_test(a_sender_has_a_thread),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_send", tests, NULL, NULL);
 }

@@ -413,5 +413,5 @@ int main(void)
 	    cmocka_unit_test(it_goes_on_after_a_silence),  cmocka_unit_test(a_session_that_is_over_is_told),
 	    cmocka_unit_test(who_steps_down_says_so),      cmocka_unit_test(another_generation_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_stream", tests, NULL, NULL);
 }

@@ -344,5 +344,5 @@ int main(void)
 	    cmocka_unit_test(what_a_reset_log_has_left_stays_void),
 	    cmocka_unit_test(power_cut_in_the_last_steps),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

@@ -504,5 +504,5 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_is_not_waited_out_by_a_server_that_stops),
 	    cmocka_unit_test(a_removed_partition_takes_rows_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cold", tests, NULL, NULL);
 }

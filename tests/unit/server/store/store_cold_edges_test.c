@@ -214,5 +214,5 @@ int main(void)
 	    cmocka_unit_test(removals_under_way_are_in_a_snapshot),
 	    cmocka_unit_test(a_snapshot_works_without_anything_below),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store_cold_edges", tests, NULL, NULL);
 }

@@ -307,5 +307,5 @@ int main(void)
 	    cmocka_unit_test(a_replay_reads_and_writes_on_its_own_thread),
 	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store_cold", tests, NULL, NULL);
 }

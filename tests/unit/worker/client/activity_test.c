@@ -250,5 +250,5 @@ int main(void)
 	    cmocka_unit_test(an_evaluator_moves_by_reading),
 	    cmocka_unit_test(what_it_says_of_its_data_is_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("activity", tests, NULL, NULL);
 }

@@ -180,5 +180,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
 	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves),
 	                                   cmocka_unit_test(the_ledger_of_a_long_pass_is_restored)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_cold", tests, NULL, NULL);
 }

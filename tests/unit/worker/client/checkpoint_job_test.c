@@ -115,5 +115,5 @@ int main(void)
 	    cmocka_unit_test(what_was_restored_is_in_the_next_checkpoint),
 	    cmocka_unit_test(a_job_may_end_while_a_checkpoint_is_written),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_job", tests, NULL, NULL);
 }

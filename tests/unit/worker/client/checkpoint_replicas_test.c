@@ -206,5 +206,5 @@ int main(void)
 	    cmocka_unit_test(with_logs_in_memory_any_moment_restores),
 	    cmocka_unit_test(who_has_the_ledger_no_more_publishes_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_replicas", tests, NULL, NULL);
 }

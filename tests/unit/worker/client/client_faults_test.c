@@ -207,5 +207,5 @@ int main(void)
 	    cmocka_unit_test(test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent),
 	    cmocka_unit_test(test_assigned_rows_come_back_from_pull_and_scan),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_faults", tests, NULL, NULL);
 }

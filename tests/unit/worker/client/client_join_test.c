@@ -116,5 +116,5 @@ int main(void)
 	    cmocka_unit_test(test_a_ledger_that_comes_back_has_not_heard_from_the_dead),
 	    cmocka_unit_test(test_a_dead_holder_without_a_pid_is_waited_for),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_join", tests, NULL, NULL);
 }

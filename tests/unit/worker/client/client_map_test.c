@@ -652,5 +652,5 @@ int main(void)
 	    cmocka_unit_test(test_an_older_claim_changes_nothing),
 	    cmocka_unit_test(test_a_map_that_cannot_be_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_map", tests, NULL, NULL);
 }

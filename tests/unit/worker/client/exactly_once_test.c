@@ -148,5 +148,5 @@ int main(void)
 	    cmocka_unit_test(test_three_synchronous_trainers_with_a_backup),
 	    cmocka_unit_test(test_three_trainers_in_synchronous_rounds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("exactly_once", tests, NULL, NULL);
 }

@@ -195,5 +195,5 @@ int main(void)
 	    cmocka_unit_test(who_waits_for_a_step_is_not_idle),
 	    cmocka_unit_test(who_waits_for_the_slowest_is_not_idle),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("idle_trainer", tests, NULL, NULL);
 }

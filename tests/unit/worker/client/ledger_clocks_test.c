@@ -348,5 +348,5 @@ int main(void)
 	    cmocka_unit_test(test_a_ledger_that_begins_hears_everybody_first),
 	    cmocka_unit_test(test_the_bound_holds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_clocks", tests, NULL, NULL);
 }

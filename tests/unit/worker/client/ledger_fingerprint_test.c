@@ -177,5 +177,5 @@ int main(void)
 	    cmocka_unit_test(what_is_accepted_is_the_jobs),    cmocka_unit_test(what_is_no_fingerprint_is_refused),
 	    cmocka_unit_test(other_examples_are_refused),      cmocka_unit_test(it_is_in_the_log_and_in_snapshots),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_fingerprint", tests, NULL, NULL);
 }

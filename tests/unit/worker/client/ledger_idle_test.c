@@ -428,5 +428,5 @@ int main(void)
 	    cmocka_unit_test(a_pass_goes_on_without_an_evaluator_that_does_not_move),
 	    cmocka_unit_test(nor_without_one_that_never_asks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_idle", tests, NULL, NULL);
 }

@@ -228,5 +228,5 @@ int main(void)
 	    cmocka_unit_test(a_disk_that_went_back_fails_the_job),     cmocka_unit_test(a_ledger_that_went_back_fails_the_job),
 	    cmocka_unit_test(partitions_are_told_what_they_must_have), cmocka_unit_test(the_log_has_them_until_another_generation),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_marks", tests, NULL, NULL);
 }

@@ -317,5 +317,5 @@ int main(void)
 	    cmocka_unit_test(rates_go_with_the_trainers_that_live),
 	    cmocka_unit_test(trainers_that_leave_or_die_count_no_more),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_parts", tests, NULL, NULL);
 }

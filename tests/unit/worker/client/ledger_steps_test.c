@@ -509,5 +509,5 @@ int main(void)
 	    cmocka_unit_test(test_units_of_who_wants_no_more_go_to_others),
 	    cmocka_unit_test(test_random_schedules_always_move_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_steps", tests, NULL, NULL);
 }

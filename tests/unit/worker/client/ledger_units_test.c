@@ -570,5 +570,5 @@ int main(void)
 	    cmocka_unit_test(test_what_is_no_number_is_in_no_sum),
 	    cmocka_unit_test(test_what_the_dead_held_back_is_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_units", tests, NULL, NULL);
 }

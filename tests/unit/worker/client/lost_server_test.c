@@ -166,5 +166,5 @@ int main(void)
 	    cmocka_unit_test(test_who_comes_later_is_told),
 	    cmocka_unit_test(test_who_comes_to_a_new_ledger_is_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("lost_server", tests, NULL, NULL);
 }

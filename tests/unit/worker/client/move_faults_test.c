@@ -192,5 +192,5 @@ int main(void)
 	    cmocka_unit_test(the_moved_ledger_is_on_disk),
 	    cmocka_unit_test(an_absent_coordinator_is_told_of_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("move_faults", tests, NULL, NULL);
 }

@@ -291,5 +291,5 @@ int main(void)
 	    cmocka_unit_test(a_drain_goes_on_with_what_comes_back),
 	    cmocka_unit_test(a_drain_that_is_always_undone_says_so),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("move", tests, NULL, NULL);
 }

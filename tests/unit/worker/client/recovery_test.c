@@ -353,5 +353,5 @@ int main(void)
 	    cmocka_unit_test(test_a_unit_given_up_holds_no_step_open),
 	    cmocka_unit_test(test_parts_of_a_unit_that_is_skipped_are_accounted_for),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
 }

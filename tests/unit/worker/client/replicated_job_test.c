@@ -347,5 +347,5 @@ int main(void)
 	    cmocka_unit_test(a_replica_that_does_not_answer_leaves_reads_to_the_primary),
 	    cmocka_unit_test(rows_below_memory_are_read_from_replicas),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated_job", tests, NULL, NULL);
 }

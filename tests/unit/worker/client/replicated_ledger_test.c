@@ -220,5 +220,5 @@ int main(void)
 	    cmocka_unit_test(who_was_away_gets_a_snapshot),
 	    cmocka_unit_test(a_drained_server_is_not_missed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated_ledger", tests, NULL, NULL);
 }

@@ -519,5 +519,5 @@ int main(void)
 	    cmocka_unit_test(a_start_is_above_all_before_it),
 	    cmocka_unit_test(on_command_and_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rewind", tests, NULL, NULL);
 }

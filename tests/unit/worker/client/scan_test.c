@@ -166,5 +166,5 @@ int main(void)
 	    cmocka_unit_test(test_a_server_that_is_away_is_waited_for),
 	    cmocka_unit_test(test_tables_are_found_once_the_ledger_is_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
 }

@@ -189,5 +189,5 @@ int main(void)
 	    cmocka_unit_test(test_bounded_turmoil),
 	    cmocka_unit_test(test_turmoil_in_rounds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("turmoil", tests, NULL, NULL);
 }

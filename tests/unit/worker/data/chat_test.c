@@ -121,5 +121,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_those_of_jinja),
 	                                   cmocka_unit_test(other_templates_are_not_taken_for_known_ones),
 	                                   cmocka_unit_test(what_is_no_conversation_is_told)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("data_chat", tests, NULL, NULL);
 }

@@ -278,5 +278,5 @@ int main(void)
 	    cmocka_unit_test(any_number_of_examples_is_visited),
 	    cmocka_unit_test(parts_without_an_example_are_refused),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_corpus", tests, folder_setup, folder_teardown);
 }

@@ -192,5 +192,5 @@ int main(void)
 	    cmocka_unit_test(what_a_killed_program_left_is_written_over_but_not_what_another_writes),
 	    cmocka_unit_test(errors_are_clear),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_generate", tests, folder_setup, folder_teardown);
 }

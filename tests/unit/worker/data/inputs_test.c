@@ -390,5 +390,5 @@ int main(void)
 	    cmocka_unit_test(names_that_stand_are_no_patterns),
 	    cmocka_unit_test(what_is_no_file_is_said),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_inputs", tests, folder_setup, folder_teardown);
 }

@@ -161,5 +161,5 @@ int main(void)
 	    cmocka_unit_test(what_a_killed_writer_left_is_written_over),
 	    cmocka_unit_test(unwritable_place_is_an_error),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_packed", tests, folder_setup, folder_teardown);
 }

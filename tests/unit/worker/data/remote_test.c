@@ -296,5 +296,5 @@ int main(void)
 	    cmocka_unit_test(what_cannot_be_is_named),
 	    cmocka_unit_test(globs_of_a_bucket_match_its_objects),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("data_remote", tests, setup, teardown);
 }

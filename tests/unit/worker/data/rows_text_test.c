@@ -302,5 +302,5 @@ int main(void)
 	    cmocka_unit_test(missing_file_is_named),
 	    cmocka_unit_test(crc32_is_zlibs),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_rows_text", tests, folder_setup, folder_teardown);
 }

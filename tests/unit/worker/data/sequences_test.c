@@ -411,5 +411,5 @@ int main(void)
 	    cmocka_unit_test(they_are_what_they_are_defined_to_be), cmocka_unit_test(every_token_is_of_one_part),
 	    cmocka_unit_test(a_shuffle_repeats_and_visits_every_sequence_once), cmocka_unit_test(texts_are_tokenized_into_the_cache),
 	    cmocka_unit_test(what_does_not_go_together_is_refused)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_sequences", tests, folder_setup, folder_teardown);
 }

@@ -219,5 +219,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_read), cmocka_unit_test(every_damage_is_told),
 	                                   cmocka_unit_test(a_file_that_cannot_be_made_is_named),
 	                                   cmocka_unit_test(the_bytes_are_the_golden_ones)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_token_file", tests, folder_setup, folder_teardown);
 }

@@ -409,5 +409,5 @@ int main(void)
 	                                   cmocka_unit_test(invalid_utf8_is_named_by_file_and_byte_or_replaced),
 	                                   cmocka_unit_test(any_number_of_threads_writes_the_same),
 	                                   cmocka_unit_test(a_line_too_long_and_a_folder_that_is_not_there)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_tokenize", tests, folder_setup, folder_teardown);
 }

@@ -265,5 +265,5 @@ int main(void)
 	    cmocka_unit_test(modules_are_chosen_as_peft_does),
 	    cmocka_unit_test(tensors_that_do_not_fit_are_named),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("adapter_folder", tests, make_folder, remove_folder);
 }

@@ -411,5 +411,5 @@ int main(void)
 	    cmocka_unit_test(weights_that_are_no_numbers_are_named),
 	    cmocka_unit_test(a_pipe_is_no_file_of_weights),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("model_folder", tests, make_folder, remove_folder);
 }

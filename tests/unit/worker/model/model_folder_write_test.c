@@ -426,5 +426,5 @@ int main(void)
 	    cmocka_unit_test_teardown(a_link_stays_and_its_folder_is_written, empty_folder),
 	    cmocka_unit_test_teardown(what_fails_leaves_nothing, empty_folder),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("model_folder_write", tests, make_folder, remove_folder);
 }

@@ -351,5 +351,5 @@ int main(void)
 	    cmocka_unit_test(test_misfits_name_the_key),
 	    cmocka_unit_test(test_tables_carry_their_own_l2),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

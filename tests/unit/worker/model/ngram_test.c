@@ -258,5 +258,5 @@ int main(void)
 	    cmocka_unit_test(gradients_repeat_bit_for_bit),
 	    cmocka_unit_test(misfits_name_the_key),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ngram", tests, NULL, NULL);
 }

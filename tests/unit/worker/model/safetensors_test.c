@@ -270,5 +270,5 @@ int main(void)
 	    cmocka_unit_test(test_masks_are_read_and_written),
 	    cmocka_unit_test(test_an_index_is_its_files),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("safetensors", tests, make_folder, remove_folder);
 }

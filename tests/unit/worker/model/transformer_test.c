@@ -606,5 +606,5 @@ int main(void)
 	    cmocka_unit_test(lengths_are_what_there_are_positions_for),
 	    cmocka_unit_test(what_does_not_fit_is_told_with_what_to_do),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("transformer", tests, NULL, NULL);
 }

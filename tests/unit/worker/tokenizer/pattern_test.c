@@ -199,5 +199,5 @@ int main(void)
 	    cmocka_unit_test(patterns_of_models_cut_as_theirs_do), cmocka_unit_test(sets_are_those_of_unicode_16),
 	    cmocka_unit_test(what_engines_understand_differently_is_refused),
 	    cmocka_unit_test(long_texts_are_matched_and_endless_ones_given_up), cmocka_unit_test(literals_are_taken_as_they_stand)};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("tokenizer_pattern", tests, setup, teardown);
 }

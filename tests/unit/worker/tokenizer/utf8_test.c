@@ -79,5 +79,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_character_comes_back), cmocka_unit_test(ill_formed_text_is_told_by_its_parts),
 	    cmocka_unit_test(what_more_bytes_may_complete_is_told), cmocka_unit_test(repaired_text_has_a_replacement_for_each_part)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("tokenizer_utf8", tests, NULL, NULL);
 }

@@ -78,5 +78,5 @@ int main(void)
 	    cmocka_unit_test(what_is_not_known_or_not_finite_does_not_count),
 	    cmocka_unit_test(data_that_do_not_come_are_told_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_anomaly", tests, NULL, NULL);
 }

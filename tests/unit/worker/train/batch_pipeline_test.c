@@ -324,5 +324,5 @@ int main(void)
 	    cmocka_unit_test(what_is_dropped_does_not_disturb_what_follows),
 	    cmocka_unit_test(what_does_not_fit_is_refused_and_says_what_to_do),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_batch_pipeline", tests, NULL, NULL);
 }

@@ -184,5 +184,5 @@ int main(void)
 	    cmocka_unit_test(test_the_logloss_chooses_where_the_auc_is_undefined),
 	    cmocka_unit_test(test_a_missing_file_is_no_passes_and_a_broken_one_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_evaluation", tests, NULL, NULL);
 }

@@ -280,5 +280,5 @@ int main(void)
 	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
 	    cmocka_unit_test(test_batches_that_are_not_finite_are_left_out),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_evaluator", tests, NULL, NULL);
 }

@@ -76,5 +76,5 @@ int main(void)
 	    cmocka_unit_test(it_stays_within_its_bounds),
 	    cmocka_unit_test(batches_under_way_together_halve_it_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_loss_scale", tests, NULL, NULL);
 }

@@ -105,5 +105,5 @@ int main(void)
 	    cmocka_unit_test(test_a_total_of_its_own_stays),
 	    cmocka_unit_test(test_text_that_is_read_as_it_comes_has_no_known_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_schedule", tests, NULL, NULL);
 }

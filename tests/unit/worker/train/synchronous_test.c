@@ -145,5 +145,5 @@ int main(void)
 	    cmocka_unit_test(test_dcn_v2_with_lamb),
 	    cmocka_unit_test(test_text),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_synchronous", tests, NULL, NULL);
 }

@@ -142,5 +142,5 @@ static void test_it_learns_what_follows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_it_learns_what_follows)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_text", tests, NULL, NULL);
 }
