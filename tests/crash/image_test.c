@@ -128,7 +128,7 @@ static void visit(void *arg, const char *text)
 	m->abcd |= strcmp(text, "abcd") == 0;
 }
 
-static void test_images(void **state)
+static void images_are_possible_disks(void **state)
 {
 	(void)state;
 	struct trace *t = record(NULL, "child");
@@ -172,7 +172,7 @@ static void visit_vote(void *arg, const char *text)
 }
 
 /* The name leads to the old or the new file, and both are whole. */
-static void test_exchanging(void **state)
+static void an_exchange_is_whole(void **state)
 {
 	(void)state;
 	struct trace *t = record(NULL, "exchange");
@@ -197,7 +197,7 @@ static void test_exchanging(void **state)
 	trace_free(t);
 }
 
-static void test_dropping(void **state)
+static void dropped_data_is_unsynced(void **state)
 {
 	(void)state;
 	bool lost = false, kept = false;
@@ -237,8 +237,7 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(folder, sizeof folder, "%s/folder", base);
 	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_exchanging),
-	                                   cmocka_unit_test(test_dropping)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_possible_disks), cmocka_unit_test(an_exchange_is_whole), cmocka_unit_test(dropped_data_is_unsynced)};
 	int failed = cmocka_run_group_tests_name("crash_image", tests, NULL, NULL);
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", base);

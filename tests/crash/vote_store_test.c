@@ -255,7 +255,7 @@ static bool is_telling(const struct trace *t, size_t moment)
 
 static uint64_t every = MOMENTS_DEFAULT;
 
-static void what_was_promised_is_kept_and_who_lost_anything_is_not_whole(void **state)
+static void promises_are_kept_and_a_replica_that_lost_entries_is_not_whole(void **state)
 {
 	(void)state;
 	struct trace *t = record();
@@ -291,7 +291,7 @@ int main(int argc, char **argv)
 		return child(&lives[strtoul(argv[3], NULL, 10)]);
 	if (argc > 1 && strtoull(argv[1], NULL, 10))
 		every = strtoull(argv[1], NULL, 10);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_promised_is_kept_and_who_lost_anything_is_not_whole)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(promises_are_kept_and_a_replica_that_lost_entries_is_not_whole)};
 	int failed = cmocka_run_group_tests_name("crash_votes", tests, NULL, NULL);
 	return folder_delete(base) || failed;
 }

@@ -129,7 +129,7 @@ static struct plot small(struct plot_line lines[3])
 }
 
 /* WEIR_GOLDEN_WRITE=1 rewrites the golden file. */
-static void test_a_small_plot_is_the_golden_one(void **state)
+static void a_small_plot_is_the_golden_one(void **state)
 {
 	(void)state;
 	static const char path[] = GOLDEN_DIR "/plot.svg";
@@ -146,7 +146,7 @@ static void test_a_small_plot_is_the_golden_one(void **state)
 	free(text);
 }
 
-static void test_it_is_well_formed_and_has_all_there_is(void **state)
+static void it_is_well_formed_and_has_all_there_is(void **state)
 {
 	(void)state;
 	struct plot_line lines[3];
@@ -180,7 +180,7 @@ static unsigned x_ticks(const double *x, uint32_t n, bool log)
 	return ticks;
 }
 
-static void test_axes_have_a_few_ticks_whatever_the_points(void **state)
+static void axes_have_a_few_ticks_whatever_the_points(void **state)
 {
 	(void)state;
 	static const struct {
@@ -207,7 +207,7 @@ static void test_axes_have_a_few_ticks_whatever_the_points(void **state)
 	}
 }
 
-static void test_points_that_cannot_be_shown_are_left_out(void **state)
+static void points_that_cannot_be_shown_are_left_out(void **state)
 {
 	(void)state;
 	static const double x[] = {0, 1, 10, 100}, y[] = {1, NAN, 2, 3};
@@ -220,7 +220,7 @@ static void test_points_that_cannot_be_shown_are_left_out(void **state)
 }
 
 /* After the palette's last colour, lines are dashed: no two look alike. */
-static void test_lines_can_be_told_apart(void **state)
+static void lines_can_be_told_apart(void **state)
 {
 	(void)state;
 	enum { LINES = PLOT_COLOURS * PLOT_DASHES };
@@ -265,7 +265,7 @@ static double contrast(uint32_t a, uint32_t b)
 	return (fmax(x, y) + 0.05) / (fmin(x, y) + 0.05);
 }
 
-static void test_colours_are_seen_on_light_and_on_dark(void **state)
+static void colours_are_seen_on_light_and_on_dark(void **state)
 {
 	(void)state;
 	enum { WHITE = 0xffffff, BLACK = 0, DARK = 0x0d1117 /* a common dark page */ };
@@ -281,12 +281,12 @@ static void test_colours_are_seen_on_light_and_on_dark(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_small_plot_is_the_golden_one),
-	    cmocka_unit_test(test_it_is_well_formed_and_has_all_there_is),
-	    cmocka_unit_test(test_axes_have_a_few_ticks_whatever_the_points),
-	    cmocka_unit_test(test_points_that_cannot_be_shown_are_left_out),
-	    cmocka_unit_test(test_lines_can_be_told_apart),
-	    cmocka_unit_test(test_colours_are_seen_on_light_and_on_dark),
+	    cmocka_unit_test(a_small_plot_is_the_golden_one),
+	    cmocka_unit_test(it_is_well_formed_and_has_all_there_is),
+	    cmocka_unit_test(axes_have_a_few_ticks_whatever_the_points),
+	    cmocka_unit_test(points_that_cannot_be_shown_are_left_out),
+	    cmocka_unit_test(lines_can_be_told_apart),
+	    cmocka_unit_test(colours_are_seen_on_light_and_on_dark),
 	};
 	return cmocka_run_group_tests_name("cli_plot", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void a_file_is_read_and_written_at_offsets(void **state)
 }
 
 /* fsync succeeds, but no name leads to the bytes. */
-static void what_is_synced_to_a_deleted_file_is_not_durable(void **state)
+static void a_sync_of_a_deleted_file_makes_nothing_durable(void **state)
 {
 	(void)state;
 	struct disk *d = disk_system();
@@ -299,7 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_file_is_read_and_written_at_offsets),
-	    cmocka_unit_test(what_is_synced_to_a_deleted_file_is_not_durable),
+	    cmocka_unit_test(a_sync_of_a_deleted_file_makes_nothing_durable),
 	    cmocka_unit_test(a_whole_file_is_replaced_and_read_back),
 	    cmocka_unit_test(a_copy_is_equal),
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),

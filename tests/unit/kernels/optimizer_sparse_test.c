@@ -101,7 +101,7 @@ static void the_bits_are_those_of_the_rule(void **state)
 		}
 }
 
-static void what_is_not_named_stays(void **state)
+static void rows_without_a_key_in_the_push_stay(void **state)
 {
 	(void)state;
 	static struct row before, row;
@@ -133,7 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_bits_are_those_of_the_rule),
-	    cmocka_unit_test(what_is_not_named_stays),
+	    cmocka_unit_test(rows_without_a_key_in_the_push_stay),
 	};
 	return cmocka_run_group_tests_name("optimizer_sparse", tests, NULL, NULL);
 }

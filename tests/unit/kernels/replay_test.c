@@ -136,7 +136,7 @@ static void try_again_and_again(struct backend *given, struct prng *rng)
 	check_sync(b);
 }
 
-static void what_buffers_hold_may_differ_from_run_to_run(void **state)
+static void buffers_may_differ_from_run_to_run(void **state)
 {
 	(void)state;
 	on_every_backend(731, try_again_and_again);
@@ -213,7 +213,7 @@ static void runs_do_not_outlive_their_scratch_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_buffers_hold_may_differ_from_run_to_run),
+	    cmocka_unit_test(buffers_may_differ_from_run_to_run),
 	    cmocka_unit_test(runs_that_were_long_ago_are_forgotten),
 	    cmocka_unit_test(runs_do_not_outlive_their_scratch_memory),
 	};

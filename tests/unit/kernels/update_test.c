@@ -168,7 +168,7 @@ static void try_nan(struct backend *b, struct prng *rng)
 	}
 }
 
-static void what_is_not_a_number_stays_where_it_is(void **state)
+static void numbers_that_are_not_finite_stay_in_place(void **state)
 {
 	(void)state;
 	on_every_backend(603, try_nan);
@@ -179,7 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_rule_gives_the_bits_of_rows),
 	    cmocka_unit_test(arrays_begin_at_any_float),
-	    cmocka_unit_test(what_is_not_a_number_stays_where_it_is),
+	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_place),
 	};
 	return cmocka_run_group_tests_name("update", tests, NULL, NULL);
 }

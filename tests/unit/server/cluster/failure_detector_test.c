@@ -318,7 +318,7 @@ static void a_pause_is_one_tick(void **state)
 
 /* The ticks come in time, but the server's own heartbeats are late, and so may be those of
  * others. */
-static void who_does_not_hear_itself_counts_nobody(void **state)
+static void a_server_that_does_not_hear_itself_counts_no_server(void **state)
 {
 	(void)state;
 	static struct host b;
@@ -422,7 +422,7 @@ static void a_second_process_of_one_incarnation_is_refused(void **state)
 	host_stop(&b);
 }
 
-static void what_is_not_for_us_is_refused(void **state)
+static void messages_for_others_are_refused(void **state)
 {
 	(void)state;
 	const struct heartbeat_item items[] = {{.partition = 3, .message = {.kind = REPLICA_JOIN}},
@@ -546,7 +546,7 @@ static void damaged_bytes_are_refused(void **state)
 	host_stop(&b);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void impossible_messages_are_refused(void **state)
 {
 	(void)state;
 	enum { ITEM = HEARTBEAT_HEADER_BYTES, ACK = ITEM + HEARTBEAT_ITEM_BYTES, APPEND = ITEM + 3 * HEARTBEAT_ITEM_BYTES };
@@ -587,7 +587,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	host_stop(&b);
 }
 
-static void who_has_a_slow_disk_says_so(void **state)
+static void a_server_with_a_slow_disk_reports_it(void **state)
 {
 	(void)state;
 	struct host a, b;
@@ -612,17 +612,17 @@ int main(void)
 	    cmocka_unit_test(only_small_messages_fit),
 	    cmocka_unit_test(a_server_is_silent_after_the_limit),
 	    cmocka_unit_test(a_server_that_was_not_heard_yet_has_more_time),
-	    cmocka_unit_test(who_does_not_hear_itself_counts_nobody),
+	    cmocka_unit_test(a_server_that_does_not_hear_itself_counts_no_server),
 	    cmocka_unit_test(a_pause_is_one_tick),
 	    cmocka_unit_test(a_server_that_does_not_beat_counts_others),
 	    cmocka_unit_test(a_former_start_is_refused),
 	    cmocka_unit_test(a_second_process_of_one_incarnation_is_refused),
-	    cmocka_unit_test(what_is_not_for_us_is_refused),
+	    cmocka_unit_test(messages_for_others_are_refused),
 	    cmocka_unit_test(the_bytes_are_those_of_the_format),
 	    cmocka_unit_test(bytes_come_in_any_pieces),
 	    cmocka_unit_test(damaged_bytes_are_refused),
-	    cmocka_unit_test(who_has_a_slow_disk_says_so),
-	    cmocka_unit_test(what_makes_no_sense_is_refused),
+	    cmocka_unit_test(a_server_with_a_slow_disk_reports_it),
+	    cmocka_unit_test(impossible_messages_are_refused),
 	};
 	return cmocka_run_group_tests_name("failure_detector", tests, NULL, NULL);
 }

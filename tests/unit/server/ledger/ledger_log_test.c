@@ -246,7 +246,7 @@ static void a_request_that_changes_nothing_waits_for_what_was_before(void **stat
 	world_close(&w);
 }
 
-static void what_was_said_survives_every_crash(void **state)
+static void every_reply_survives_every_crash(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -277,7 +277,7 @@ static void what_was_said_survives_every_crash(void **state)
 }
 
 /* Recovery does not even parse entries that may be truncated. */
-static void what_is_not_committed_is_not_merged(void **state)
+static void uncommitted_entries_are_not_merged(void **state)
 {
 	(void)state;
 	struct world w;
@@ -340,7 +340,7 @@ static void fill_and_make_room(bool by_request)
 	world_close(&w);
 }
 
-static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **state)
+static void a_full_disk_holds_up_replies_and_expiry(void **state)
 {
 	(void)state;
 	fill_and_make_room(false);
@@ -395,9 +395,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_reply_waits_for_the_fsync_of_what_it_says),
 	    cmocka_unit_test(a_request_that_changes_nothing_waits_for_what_was_before),
-	    cmocka_unit_test(what_was_said_survives_every_crash),
-	    cmocka_unit_test(what_is_not_committed_is_not_merged),
-	    cmocka_unit_test(while_the_disk_is_full_nobody_is_answered_and_nobody_expires),
+	    cmocka_unit_test(every_reply_survives_every_crash),
+	    cmocka_unit_test(uncommitted_entries_are_not_merged),
+	    cmocka_unit_test(a_full_disk_holds_up_replies_and_expiry),
 	    cmocka_unit_test(a_snapshot_of_a_busy_ledger_waits_for_its_own_entries_only),
 	};
 	return cmocka_run_group_tests_name("ledger_log", tests, NULL, NULL);

@@ -363,7 +363,7 @@ static void run(uint64_t seed)
 	}
 }
 
-static void whoever_is_primary_every_unit_counts_once(void **state)
+static void every_unit_counts_once_under_any_primary(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -373,7 +373,7 @@ static void whoever_is_primary_every_unit_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(whoever_is_primary_every_unit_counts_once),
+	    cmocka_unit_test(every_unit_counts_once_under_any_primary),
 	};
 	return cmocka_run_group_tests_name("ledger_replica", tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 }
 
 /* Otherwise a partition that moved away would keep its log here until it returns. */
-static void what_a_restart_voids_keeps_no_segment(void **state)
+static void voided_entries_keep_no_segment(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
@@ -321,7 +321,7 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_lets_a_journal_end),
 	    cmocka_unit_test(a_clean_end_may_be_cut_off_anywhere),
 	    cmocka_unit_test(a_restart_that_may_be_lost_voids_nothing_yet),
-	    cmocka_unit_test(what_a_restart_voids_keeps_no_segment),
+	    cmocka_unit_test(voided_entries_keep_no_segment),
 	};
 	return cmocka_run_group_tests_name("journal_space", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static uint64_t journal_end(struct journal *j)
 	return stats.bytes;
 }
 
-static void a_cut_voids_what_is_above_it(void **state)
+static void a_cut_voids_the_entries_above_it(void **state)
 {
 	(void)state;
 	struct fixture_seen seen;
@@ -340,7 +340,7 @@ static void impossible_cuts_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    IN_JOURNAL_FOLDER(a_cut_voids_what_is_above_it),
+	    IN_JOURNAL_FOLDER(a_cut_voids_the_entries_above_it),
 	    IN_JOURNAL_FOLDER(a_restart_begins_anywhere),
 	    IN_JOURNAL_FOLDER(a_void_channel_is_restarted),
 	    IN_JOURNAL_FOLDER(the_durable_index_goes_back_only_by_a_cut),

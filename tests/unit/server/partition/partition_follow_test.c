@@ -102,7 +102,7 @@ static void check_pull(struct world *w, uint64_t floor, uint32_t staleness_ms, w
 
 /* --- Tests */
 
-static void who_may_not_ask_a_replica_is_sent_on(void **state)
+static void a_client_that_may_not_ask_a_replica_is_sent_on(void **state)
 {
 	(void)state;
 	struct world w;
@@ -116,7 +116,7 @@ static void who_may_not_ask_a_replica_is_sent_on(void **state)
 	fixture_close(&w.f);
 }
 
-static void who_has_not_heard_its_primary_says_nothing(void **state)
+static void a_replica_that_does_not_hear_its_primary_answers_nothing(void **state)
 {
 	(void)state;
 	struct world w;
@@ -133,7 +133,7 @@ static void who_has_not_heard_its_primary_says_nothing(void **state)
 }
 
 /* The client pushed the entry, or saw a newer state elsewhere. */
-static void what_the_client_knows_of_is_waited_for(void **state)
+static void a_pull_waits_for_the_entries_that_its_client_knows(void **state)
 {
 	(void)state;
 	struct world w;
@@ -163,7 +163,7 @@ static void what_the_client_knows_of_is_waited_for(void **state)
 
 /* The primary may have committed entries that this replica has but does not know to be
  * committed. */
-static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
+static void unapplied_entries_make_a_replica_older(void **state)
 {
 	(void)state;
 	struct world w;
@@ -194,7 +194,7 @@ static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
 	fixture_close(&w.f);
 }
 
-static void who_was_out_of_sync_is_as_old_as_it_knows_anew(void **state)
+static void a_replica_back_in_sync_knows_its_age_anew(void **state)
 {
 	(void)state;
 	struct world w;
@@ -234,11 +234,11 @@ static void reading_creates_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(who_may_not_ask_a_replica_is_sent_on),
-	    cmocka_unit_test(who_has_not_heard_its_primary_says_nothing),
-	    cmocka_unit_test(what_the_client_knows_of_is_waited_for),
-	    cmocka_unit_test(what_is_in_the_log_and_not_applied_makes_it_older),
-	    cmocka_unit_test(who_was_out_of_sync_is_as_old_as_it_knows_anew),
+	    cmocka_unit_test(a_client_that_may_not_ask_a_replica_is_sent_on),
+	    cmocka_unit_test(a_replica_that_does_not_hear_its_primary_answers_nothing),
+	    cmocka_unit_test(a_pull_waits_for_the_entries_that_its_client_knows),
+	    cmocka_unit_test(unapplied_entries_make_a_replica_older),
+	    cmocka_unit_test(a_replica_back_in_sync_knows_its_age_anew),
 	    cmocka_unit_test(reading_creates_nothing),
 	};
 	return cmocka_run_group_tests_name("partition_follow", tests, NULL, NULL);

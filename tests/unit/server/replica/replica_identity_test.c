@@ -308,7 +308,7 @@ static bool fill_disk(uint32_t later)
 	return status != WEIR_OK;
 }
 
-static void what_cannot_be_written_is_named(void **state)
+static void a_failed_write_names_its_file(void **state)
 {
 	uint32_t later = 1;
 	(void)state;
@@ -480,7 +480,7 @@ int main(void)
 	    TEST(vote_store_without_an_identity_are_refused),
 	    TEST(damaged_promises_are_refused),
 	    TEST(vote_store_of_another_server_are_refused),
-	    cmocka_unit_test(what_cannot_be_written_is_named),
+	    cmocka_unit_test(a_failed_write_names_its_file),
 	    TEST(space_is_kept_while_it_runs),
 	    TEST(a_start_counts_once_it_has_begun),
 	    TEST(a_folder_that_has_not_seen_the_last_start_is_refused),

@@ -100,7 +100,7 @@ static void refuse_first(struct world *w, const struct snapshot_receiver_options
 	w->receiver = NULL;
 }
 
-static void what_is_not_for_us_is_refused(void **state)
+static void messages_for_others_are_refused(void **state)
 {
 	(void)state;
 	struct world *w = record(43, 50);
@@ -189,9 +189,9 @@ static void a_receiver_may_be_destroyed_by_whom_it_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_flipped_bit_is_refused),      cmocka_unit_test(frames_come_in_order),
-	    cmocka_unit_test(what_is_not_for_us_is_refused), cmocka_unit_test(another_schema_is_refused),
-	    cmocka_unit_test(a_snapshot_may_come_too_late),  cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
+	    cmocka_unit_test(a_flipped_bit_is_refused),        cmocka_unit_test(frames_come_in_order),
+	    cmocka_unit_test(messages_for_others_are_refused), cmocka_unit_test(another_schema_is_refused),
+	    cmocka_unit_test(a_snapshot_may_come_too_late),    cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
 	};
 	return cmocka_run_group_tests_name("snapshot_receive", tests, NULL, NULL);
 }

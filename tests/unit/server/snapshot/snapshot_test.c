@@ -95,7 +95,7 @@ static void places_may_differ(void **state)
 }
 
 /* Rows may be ahead of the applied index, so the snapshot includes the log's entries. */
-static void what_the_log_has_comes_along(void **state)
+static void entries_of_the_log_come_along(void **state)
 {
 	(void)state;
 	struct world *w = world_create(26, 0, 0);
@@ -308,7 +308,7 @@ static void a_crash_while_it_begins_anew(void **state)
 
 /* A replica that is killed when it is empty stays empty, although its journal still has the former
  * entries. */
-static void what_a_reset_log_has_left_stays_void(void **state)
+static void entries_from_before_a_reset_stay_void(void **state)
 {
 	(void)state;
 	struct world *w = world_create(53, POOL_BYTES, POOL_BYTES);
@@ -337,11 +337,11 @@ int main(void)
 	    cmocka_unit_test(a_learner_is_equal),
 	    cmocka_unit_test(places_may_differ),
 	    cmocka_unit_test(an_epoch_may_begin_within_an_open_step),
-	    cmocka_unit_test(what_the_log_has_comes_along),
+	    cmocka_unit_test(entries_of_the_log_come_along),
 	    cmocka_unit_test(a_learner_that_crashes_begins_again),
 	    cmocka_unit_test(a_replica_begins_anew),
 	    cmocka_unit_test(a_crash_while_it_begins_anew),
-	    cmocka_unit_test(what_a_reset_log_has_left_stays_void),
+	    cmocka_unit_test(entries_from_before_a_reset_stay_void),
 	    cmocka_unit_test(power_cut_in_the_last_steps),
 	};
 	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void progress_of_batches_is_a_move_and_other_numbers_are_none(void **stat
 	assert_int_equal(go_on(t, 1000), 900);
 }
 
-static void who_holds_nothing_is_not_idle(void **state)
+static void a_worker_without_a_unit_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -115,7 +115,7 @@ static void who_holds_nothing_is_not_idle(void **state)
 		assert_int_equal(go_on(t, 1000), before + 1000);   \
 	} while (0)
 
-static void who_waits_for_a_server_is_not_idle(void **state)
+static void waiting_for_a_server_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	static struct in_flight_frame push;
@@ -131,7 +131,7 @@ static void who_waits_for_a_server_is_not_idle(void **state)
 	WAITS(t, t->client.activity.calls++, t->client.activity.calls--);
 }
 
-static void who_waits_for_the_ledger_is_not_idle(void **state)
+static void waiting_for_the_ledger_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -141,7 +141,7 @@ static void who_waits_for_the_ledger_is_not_idle(void **state)
 	message_release(report);
 }
 
-static void who_waits_for_a_step_is_not_idle(void **state)
+static void waiting_for_a_step_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -166,7 +166,7 @@ static void wait_for_clocks(struct trainer *t, uint32_t bound, uint32_t wants, u
 }
 
 /* A worker waits for slower ones. The slowest waits for its own batch, so it is idle. */
-static void who_waits_for_slower_workers_is_not_idle_but_who_waits_for_itself_is(void **state)
+static void waiting_for_slower_workers_is_not_idle_and_waiting_for_itself_is(void **state)
 {
 	static const struct {
 		uint32_t bound, wants, through;
@@ -223,7 +223,7 @@ static void an_evaluator_moves_by_reading(void **state)
 	assert_int_equal(go_on(t, 1000), 6000);
 }
 
-static void what_it_says_of_its_data_is_told(void **state)
+static void the_state_of_its_data_is_reported(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -240,15 +240,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(between_two_moves_the_stopwatch_runs),
 	    cmocka_unit_test(progress_of_batches_is_a_move_and_other_numbers_are_none),
-	    cmocka_unit_test(who_holds_nothing_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_server_is_not_idle),
-	    cmocka_unit_test(who_waits_for_the_ledger_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_step_is_not_idle),
-	    cmocka_unit_test(who_waits_for_slower_workers_is_not_idle_but_who_waits_for_itself_is),
+	    cmocka_unit_test(a_worker_without_a_unit_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_server_is_not_idle),
+	    cmocka_unit_test(waiting_for_the_ledger_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_step_is_not_idle),
+	    cmocka_unit_test(waiting_for_slower_workers_is_not_idle_and_waiting_for_itself_is),
 	    cmocka_unit_test(time_in_which_the_process_did_not_run_is_not_idle),
 	    cmocka_unit_test(another_incarnation_begins_at_zero_and_remembers_its_longest_batch),
 	    cmocka_unit_test(an_evaluator_moves_by_reading),
-	    cmocka_unit_test(what_it_says_of_its_data_is_told),
+	    cmocka_unit_test(the_state_of_its_data_is_reported),
 	};
 	return cmocka_run_group_tests_name("activity", tests, NULL, NULL);
 }

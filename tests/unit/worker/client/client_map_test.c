@@ -124,14 +124,14 @@ static void train_while_moving(uint64_t seed, weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_asynchronous_pushes_follow_their_partitions(void **state)
+static void asynchronous_pushes_follow_their_partitions(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++)
 		train_while_moving(seed, (weir_mode){WEIR_ASYNC});
 }
 
-static void test_steps_close_wherever_their_partitions_are(void **state)
+static void steps_close_wherever_their_partitions_are(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++)
@@ -189,7 +189,7 @@ static void batch_end(struct batch_thread *b)
 	assert_ok(b->status, &b->err);
 }
 
-static void test_a_partition_is_found_where_only_its_new_primary_knows(void **state)
+static void a_partition_is_found_where_only_its_new_primary_knows(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -213,7 +213,7 @@ static void test_a_partition_is_found_where_only_its_new_primary_knows(void **st
 }
 
 /* Failover: another server has exactly the acknowledged state of the dead one's partitions. */
-static void test_partitions_of_a_dead_server_are_found_on_another(void **state)
+static void partitions_of_a_dead_server_are_found_on_another(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -239,7 +239,7 @@ static void test_partitions_of_a_dead_server_are_found_on_another(void **state)
 }
 
 /* RESUME: the client first resends what the old primary acknowledged and the new one lacks. */
-static void test_what_a_new_primary_lacks_is_told(void **state)
+static void entries_that_a_new_primary_lacks_are_reported(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -281,7 +281,7 @@ static void come_back_unnoticed(struct scene *s, uint32_t partition, void (*leav
 	mover_give(&s->mover, partition, s->mover.place[partition]);
 }
 
-static void test_what_a_primary_has_lost_unnoticed_is_told(void **state)
+static void entries_that_a_primary_lost_unnoticed_are_reported(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -301,7 +301,7 @@ static void test_what_a_primary_has_lost_unnoticed_is_told(void **state)
 /* An answer of a later epoch counts once the earlier ones are known to be there, and the client
  * then asks about it too; otherwise it would never hear that it is stable. Here the partition lacks
  * that entry, and the client hears so. */
-static void test_what_was_told_later_is_asked_about_too(void **state)
+static void later_reports_are_checked_too(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -321,7 +321,7 @@ static void test_what_was_told_later_is_asked_about_too(void **state)
 	cluster_stop(&s.cluster);
 }
 
-static void test_a_primary_that_has_lost_nothing_goes_on_unnoticed(void **state)
+static void a_primary_that_has_lost_nothing_goes_on_unnoticed(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -343,7 +343,7 @@ static void *train_main(void *arg)
 	return NULL;
 }
 
-static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **state)
+static void a_unit_is_sealed_in_a_partition_that_is_between_servers(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -381,7 +381,7 @@ static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **
 
 /* An evaluator between passes makes no requests. It still learns that a dead server has no
  * partitions any more. */
-static void test_who_only_waits_does_not_mind_a_server_without_partitions(void **state)
+static void a_client_that_only_waits_ignores_a_server_without_partitions(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -408,7 +408,7 @@ static int count_row(void *arg, uint64_t key, const float *values, size_t elemen
 	return 0;
 }
 
-static void test_a_scan_finds_a_partition_that_has_moved(void **state)
+static void a_scan_finds_a_partition_that_has_moved(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -443,7 +443,7 @@ static int move_at_first_row(void *arg, uint64_t key, const float *values, size_
 	return 0;
 }
 
-static void test_a_scan_does_not_follow_a_partition_between_two_pages(void **state)
+static void a_scan_does_not_follow_a_partition_between_two_pages(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -497,7 +497,7 @@ static bool is_crowded(weir_client *c, uint32_t *sent)
 	return waiting > WEIR_STREAM_CREDIT_REQUESTS && *sent >= WEIR_STREAM_CREDIT_REQUESTS / 2;
 }
 
-static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
+static void pushes_to_a_new_server_wait_for_its_credit(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -547,7 +547,7 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 
 /* --- The end of patience */
 
-static void test_a_partition_that_nobody_has_is_an_error_in_time(void **state)
+static void a_partition_that_nobody_has_is_an_error_in_time(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -593,7 +593,7 @@ static uint32_t place_after(weir_client *c, uint64_t revision, uint32_t server, 
 	return at;
 }
 
-static void test_an_older_claim_changes_nothing(void **state)
+static void an_older_claim_changes_nothing(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -611,7 +611,7 @@ static void test_an_older_claim_changes_nothing(void **state)
 	scene_close(&s);
 }
 
-static void test_a_map_that_cannot_be_is_refused(void **state)
+static void a_map_that_cannot_be_is_refused(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -635,22 +635,22 @@ static void test_a_map_that_cannot_be_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_asynchronous_pushes_follow_their_partitions),
-	    cmocka_unit_test(test_steps_close_wherever_their_partitions_are),
-	    cmocka_unit_test(test_a_partition_is_found_where_only_its_new_primary_knows),
-	    cmocka_unit_test(test_partitions_of_a_dead_server_are_found_on_another),
-	    cmocka_unit_test(test_what_a_new_primary_lacks_is_told),
-	    cmocka_unit_test(test_what_a_primary_has_lost_unnoticed_is_told),
-	    cmocka_unit_test(test_what_was_told_later_is_asked_about_too),
-	    cmocka_unit_test(test_a_primary_that_has_lost_nothing_goes_on_unnoticed),
-	    cmocka_unit_test(test_a_unit_is_sealed_in_a_partition_that_is_between_servers),
-	    cmocka_unit_test(test_who_only_waits_does_not_mind_a_server_without_partitions),
-	    cmocka_unit_test(test_a_scan_finds_a_partition_that_has_moved),
-	    cmocka_unit_test(test_a_scan_does_not_follow_a_partition_between_two_pages),
-	    cmocka_unit_test(test_what_moves_to_a_server_waits_for_its_credit),
-	    cmocka_unit_test(test_a_partition_that_nobody_has_is_an_error_in_time),
-	    cmocka_unit_test(test_an_older_claim_changes_nothing),
-	    cmocka_unit_test(test_a_map_that_cannot_be_is_refused),
+	    cmocka_unit_test(asynchronous_pushes_follow_their_partitions),
+	    cmocka_unit_test(steps_close_wherever_their_partitions_are),
+	    cmocka_unit_test(a_partition_is_found_where_only_its_new_primary_knows),
+	    cmocka_unit_test(partitions_of_a_dead_server_are_found_on_another),
+	    cmocka_unit_test(entries_that_a_new_primary_lacks_are_reported),
+	    cmocka_unit_test(entries_that_a_primary_lost_unnoticed_are_reported),
+	    cmocka_unit_test(later_reports_are_checked_too),
+	    cmocka_unit_test(a_primary_that_has_lost_nothing_goes_on_unnoticed),
+	    cmocka_unit_test(a_unit_is_sealed_in_a_partition_that_is_between_servers),
+	    cmocka_unit_test(a_client_that_only_waits_ignores_a_server_without_partitions),
+	    cmocka_unit_test(a_scan_finds_a_partition_that_has_moved),
+	    cmocka_unit_test(a_scan_does_not_follow_a_partition_between_two_pages),
+	    cmocka_unit_test(pushes_to_a_new_server_wait_for_its_credit),
+	    cmocka_unit_test(a_partition_that_nobody_has_is_an_error_in_time),
+	    cmocka_unit_test(an_older_claim_changes_nothing),
+	    cmocka_unit_test(a_map_that_cannot_be_is_refused),
 	};
 	return cmocka_run_group_tests_name("client_map", tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void a_hoard_of_units_goes_to_others(void **state)
 }
 
 /* An executor hangs: pushes and pulls wait longer than a worker may be idle. */
-static void who_waits_for_a_server_is_not_idle(void **state)
+static void waiting_for_a_server_is_not_idle(void **state)
 {
 	struct cluster c;
 	struct held_loop held;
@@ -175,13 +175,13 @@ static void the_one_that_others_wait_for_is_idle(weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void who_waits_for_a_step_is_not_idle(void **state)
+static void waiting_for_a_step_is_not_idle(void **state)
 {
 	(void)state;
 	the_one_that_others_wait_for_is_idle((weir_mode){.kind = WEIR_SYNC});
 }
 
-static void who_waits_for_the_slowest_is_not_idle(void **state)
+static void waiting_for_the_slowest_is_not_idle(void **state)
 {
 	(void)state;
 	the_one_that_others_wait_for_is_idle((weir_mode){.kind = WEIR_SSP, .bound = 0});
@@ -191,9 +191,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_hoard_of_units_goes_to_others),
-	    cmocka_unit_test(who_waits_for_a_server_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_step_is_not_idle),
-	    cmocka_unit_test(who_waits_for_the_slowest_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_server_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_step_is_not_idle),
+	    cmocka_unit_test(waiting_for_the_slowest_is_not_idle),
 	};
 	return cmocka_run_group_tests_name("idle_trainer", tests, NULL, NULL);
 }

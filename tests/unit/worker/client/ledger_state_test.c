@@ -247,7 +247,7 @@ static void a_close_that_is_read_has_the_weights_that_were_told(void **state)
 	fixture_close(&w.restored);
 }
 
-static void what_renews_is_not_logged(void **state)
+static void renewals_are_not_logged(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -326,7 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_ledger_fed_with_the_changes_is_equal),
 	    cmocka_unit_test(a_close_that_is_read_has_the_weights_that_were_told),
-	    cmocka_unit_test(what_renews_is_not_logged),
+	    cmocka_unit_test(renewals_are_not_logged),
 	    cmocka_unit_test(after_recovery_everybody_has_a_whole_term),
 	    cmocka_unit_test(a_state_that_cannot_be_is_refused),
 	};

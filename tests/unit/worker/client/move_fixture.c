@@ -8,11 +8,6 @@
 #include "tests/unit/on_loop.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
-int64_t now_ns(void)
-{
-	return clock_ns(clock_system());
-}
-
 uint32_t pushes_so_far(struct pusher *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -34,11 +29,11 @@ static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch
 	for (uint32_t i = 0; i < KEYS_PUSHED * WIDTH; i++)
 		add[i] = -value;
 	const weir_push_item item = {.table = p->table, .keys = keys, .rows = KEYS_PUSHED, .values = add};
-	at->from_ns = now_ns();
+	at->from_ns = clock_ns(clock_system());
 	weir_status status = weir_push(p->client, &id, &item, 1, NULL, NULL, NULL, &ticket, &p->err);
 	if (!status)
 		status = weir_wait(p->client, ticket, PATIENCE_MS, &p->err);
-	at->to_ns = now_ns();
+	at->to_ns = clock_ns(clock_system());
 	p->sum += value;
 	pthread_mutex_lock(&p->lock);
 	p->count++;

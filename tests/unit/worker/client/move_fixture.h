@@ -4,6 +4,7 @@
 
 #include "cli/core/layout.h"
 #include "server/service/server_internal.h"
+#include "tests/unit/worker/client/cluster.h"
 
 enum {
 	SERVERS = 3,
@@ -46,7 +47,6 @@ struct world {
 	struct pusher pusher;
 };
 
-int64_t now_ns(void);
 uint32_t pushes_so_far(struct pusher *p);
 /* Waits for a few more pushes, so that every move has pushes after it. */
 void await_pushes(struct world *w, uint32_t count);

@@ -105,11 +105,11 @@ static void partitions_move_while_they_are_pushed_into(void **state)
 	int64_t pauses[MOVES], whole[MOVES];
 	for (uint32_t i = 0; i < MOVES; i++) {
 		const uint32_t to = absent(look(w), i % PARTITIONS);
-		const int64_t from_ns = now_ns();
+		const int64_t from_ns = clock_ns(clock_system());
 		move(w, i % PARTITIONS, to);
-		whole[i] = now_ns() - from_ns;
+		whole[i] = clock_ns(clock_system()) - from_ns;
 		await_pushes(w, 3);
-		pauses[i] = slowest(&w->pusher, from_ns, now_ns());
+		pauses[i] = slowest(&w->pusher, from_ns, clock_ns(clock_system()));
 	}
 	print_times("longest push", pauses, MOVES);
 	print_times("all", whole, MOVES);

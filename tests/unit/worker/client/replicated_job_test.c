@@ -223,7 +223,7 @@ static uint64_t key_at(const struct trainer *t, uint32_t server)
 
 /* Each batch changes a row by 1. The row is read at once, from each replica in turn, while its
  * primary dies. */
-static void who_has_pushed_reads_it_everywhere(void **state)
+static void a_client_reads_its_own_pushes_everywhere(void **state)
 {
 	(void)state;
 	enum { READS = 4, PRIMARY = 1 };
@@ -343,7 +343,7 @@ int main(void)
 	    cmocka_unit_test(pushes_answered_by_a_primary_alone_are_done_again),
 	    cmocka_unit_test(pushes_that_were_sent_are_done_again),
 	    cmocka_unit_test(reads_from_all_replicas_outlive_a_server),
-	    cmocka_unit_test(who_has_pushed_reads_it_everywhere),
+	    cmocka_unit_test(a_client_reads_its_own_pushes_everywhere),
 	    cmocka_unit_test(a_replica_that_does_not_answer_leaves_reads_to_the_primary),
 	    cmocka_unit_test(rows_below_memory_are_read_from_replicas),
 	};

@@ -351,7 +351,7 @@ static void expect_failure(const struct job *job, enum split_part part, weir_sta
 	CHECK_CONTAINS(err.text, says);
 }
 
-static void what_does_not_go_together_is_refused(void **state)
+static void conflicting_settings_are_refused(void **state)
 {
 	const struct folder *f = *state;
 	char path[256], pattern[256];
@@ -410,6 +410,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(they_are_what_they_are_defined_to_be), cmocka_unit_test(every_token_is_of_one_part),
 	    cmocka_unit_test(a_shuffle_repeats_and_visits_every_sequence_once), cmocka_unit_test(texts_are_tokenized_into_the_cache),
-	    cmocka_unit_test(what_does_not_go_together_is_refused)};
+	    cmocka_unit_test(conflicting_settings_are_refused)};
 	return cmocka_run_group_tests_name("data_sequences", tests, folder_setup, folder_teardown);
 }

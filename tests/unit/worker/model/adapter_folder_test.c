@@ -99,7 +99,7 @@ static void put_config(const char *text)
 	CHECK_OK(disk_write_file(disk_system(), path, text, strlen(text), &err), err);
 }
 
-static void what_cannot_be_computed_is_named(void **state)
+static void unsupported_settings_are_named(void **state)
 {
 	(void)state;
 #define LORA "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4"
@@ -261,7 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(adapters_come_back),
 	    cmocka_unit_test(configurations_are_peft_s),
-	    cmocka_unit_test(what_cannot_be_computed_is_named),
+	    cmocka_unit_test(unsupported_settings_are_named),
 	    cmocka_unit_test(modules_are_chosen_as_peft_does),
 	    cmocka_unit_test(tensors_that_do_not_fit_are_named),
 	};

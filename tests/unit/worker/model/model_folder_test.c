@@ -92,7 +92,7 @@ static void configurations_are_read(void **state)
 	assert_true(c.rope.kind == ROPE_PLAIN && c.rope.theta == 10000 && c.attention_bias && !c.mlp_bias && !c.tied_head);
 }
 
-static void what_cannot_be_computed_is_named(void **state)
+static void unsupported_settings_are_named(void **state)
 {
 	(void)state;
 	static const struct {
@@ -402,7 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(configurations_are_read),
-	    cmocka_unit_test(what_cannot_be_computed_is_named),
+	    cmocka_unit_test(unsupported_settings_are_named),
 	    cmocka_unit_test(frequencies_are_scaled_as_llama_3_1_does),
 	    cmocka_unit_test(weights_are_found_by_either_name),
 	    cmocka_unit_test(a_head_that_differs_is_its_own),

@@ -338,7 +338,7 @@ static weir_status try_folder(bool replace, weir_error *err)
 	return s == WEIR_OK ? new_folder_end(&f, WEIR_OK, err) : s;
 }
 
-static void what_is_in_the_way_stays(void **state)
+static void files_in_the_way_stay(void **state)
 {
 	(void)state;
 	weir_error err = {0};
@@ -394,7 +394,7 @@ static void a_link_stays_and_its_folder_is_written(void **state)
 	assert_int_equal(new_folder_begin(&f, "-", false, &err), WEIR_E_INVALID);
 }
 
-static void what_fails_leaves_nothing(void **state)
+static void a_failed_write_leaves_nothing(void **state)
 {
 	(void)state;
 	struct new_folder f;
@@ -422,9 +422,9 @@ int main(void)
 	    cmocka_unit_test_teardown(fp16_must_reach, empty_folder),
 	    cmocka_unit_test_teardown(a_base_keeps_its_words, empty_folder),
 	    cmocka_unit_test_teardown(tokenizers_are_copied, empty_folder),
-	    cmocka_unit_test_teardown(what_is_in_the_way_stays, empty_folder),
+	    cmocka_unit_test_teardown(files_in_the_way_stay, empty_folder),
 	    cmocka_unit_test_teardown(a_link_stays_and_its_folder_is_written, empty_folder),
-	    cmocka_unit_test_teardown(what_fails_leaves_nothing, empty_folder),
+	    cmocka_unit_test_teardown(a_failed_write_leaves_nothing, empty_folder),
 	};
 	return cmocka_run_group_tests_name("model_folder_write", tests, make_folder, remove_folder);
 }

@@ -18,12 +18,12 @@ static void *run_role(void *arg)
 	return NULL;
 }
 
-void role_start(struct role *r)
+void cluster_role_start(struct role *r)
 {
 	assert_int_equal(pthread_create(&r->thread, NULL, run_role, r), 0);
 }
 
-void role_join(struct role *r, weir_status expected)
+void cluster_role_join(struct role *r, weir_status expected)
 {
 	pthread_join(r->thread, NULL);
 	if (r->status != expected)

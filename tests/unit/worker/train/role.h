@@ -17,8 +17,8 @@ struct role {
 	pthread_t thread;
 };
 
-void role_start(struct role *r);
+void cluster_role_start(struct role *r);
 /* Waits for its end, and fails the test unless it ends with this status. */
-void role_join(struct role *r, weir_status expected);
+void cluster_role_join(struct role *r, weir_status expected);
 
 #endif

@@ -29,9 +29,9 @@ static void train(struct cluster *c)
 	                       {.cluster = c, .name = "worker-1"},
 	                       {.cluster = c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 3; i++)
-		role_start(&roles[i]);
+		cluster_role_start(&roles[i]);
 	for (size_t i = 0; i < 3; i++)
-		role_join(&roles[i], WEIR_OK);
+		cluster_role_join(&roles[i], WEIR_OK);
 }
 
 /* The least loss from byte frequencies alone. */
@@ -111,7 +111,7 @@ static void expect_refused(const struct cluster *c, const struct job *other, con
 	CHECK_CONTAINS(err.text, says);
 }
 
-static void test_it_learns_what_follows(void **state)
+static void the_model_learns_the_next_byte(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -141,6 +141,6 @@ static void test_it_learns_what_follows(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_it_learns_what_follows)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_learns_the_next_byte)};
 	return cmocka_run_group_tests_name("train_text", tests, NULL, NULL);
 }
