@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 4, STEP_MS = 100 }; /* each round kills a little later */
 
-enum { SILENT_MS = 1500 };          /* longer than servers wait for the coordinator's answer */
+enum { SILENT_MS = 1500 }; /* longer than servers wait for the coordinator's answer */
 
 /* Begins the move and watches it for `ms`; it may be done by then. */
 static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_t ms)
