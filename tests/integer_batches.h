@@ -31,4 +31,9 @@ static inline uint32_t integer_round_end(const weir_unit *u, uint32_t batch, uin
 	return (end < batches ? end : batches) - 1;
 }
 
+static inline weir_batch integer_batch_id(const weir_unit *u, uint32_t batch)
+{
+	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+}
+
 #endif

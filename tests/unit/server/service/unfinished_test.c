@@ -15,7 +15,7 @@ struct world {
 	char folder[FOLDER_BYTES];
 	struct cluster k;
 	struct client push, pull;
-	uint64_t pushes, pulls, id;
+	uint64_t pushes, id;
 };
 
 static void start(struct world *w)
@@ -43,7 +43,7 @@ static void start(struct world *w)
 	CHECK_OK(server_create(&w->k.servers[0], &o, &err), err);
 	client_open(&w->push, w->k.rpc, cluster_address(0), RPC_PUSH_STREAM);
 	client_open(&w->pull, w->k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	w->pushes = w->pulls = 0;
+	w->pushes = 0;
 }
 
 static void stop(struct world *w)
@@ -70,22 +70,12 @@ static void push_all(struct world *w, uint32_t batch)
 	}
 }
 
-static float pull(struct world *w, uint32_t p)
-{
-	const struct record r = {.kind = RECORD_PULL, .partition = (uint16_t)p, .request_id = w->id++};
-	float value;
-	client_send(&w->pull, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, p, 0), 0, false));
-	client_wait(&w->pull, (uint32_t)++w->pulls);
-	const struct answer *a = client_answer(&w->pull, r.request_id, p);
-	assert_int_equal(a->record.status, WEIR_OK);
-	memcpy(&value, a->data, sizeof value);
-	return value;
-}
-
 static void expect(struct world *w, float others, float unfinished)
 {
-	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
-		assert_true(pull(w, p) == (p == UNFINISHED ? unfinished : others));
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
+		const float value = cluster_pull_one(&w->pull, p, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, p, 0), w->id++);
+		assert_true(value == (p == UNFINISHED ? unfinished : others));
+	}
 }
 
 /* Leaves the folder of a server that died while it received a snapshot. */

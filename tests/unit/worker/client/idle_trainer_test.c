@@ -3,6 +3,7 @@
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
+#include "tests/integer_batches.h"
 #include "tests/unit/on_loop.h"
 #include "tests/unit/worker/client/cluster.h"
 
@@ -39,11 +40,6 @@ static weir_unit begun(weir_client *w)
 	return u;
 }
 
-static weir_batch batch_of(const weir_unit *u, uint32_t batch)
-{
-	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
-}
-
 /* Rows in every partition. */
 static const uint64_t *keys(void)
 {
@@ -57,7 +53,7 @@ static weir_status pull(weir_client *w, const weir_unit *u, uint32_t batch, uint
 {
 	static float values[UNITS][KEYS * WIDTH]; /* two trainers may have pulls in flight at once */
 	const weir_pull_item item = {.table = table, .keys = keys(), .rows = KEYS, .values = values[u->unit]};
-	const weir_batch id = batch_of(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	assert_true(u->unit < UNITS);
 	return weir_pull(w, &id, &item, 1, NULL, NULL, ticket, err);
 }
@@ -66,7 +62,7 @@ static weir_status push(weir_client *w, const weir_unit *u, uint32_t batch, uint
 {
 	static const float ones[KEYS * WIDTH];
 	const weir_push_item item = {.table = table, .keys = keys(), .rows = KEYS, .values = ones};
-	const weir_batch id = batch_of(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	return weir_push(w, &id, &item, 1, NULL, NULL, NULL, ticket, err);
 }
 

@@ -47,11 +47,6 @@ void trainer_lease(struct trainer *t, weir_unit *u)
 	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
 }
 
-static weir_batch batch_id(const weir_unit *u, uint32_t batch)
-{
-	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
-}
-
 static float round_value(const weir_unit *u, uint32_t batch)
 {
 	float sum = 0;
@@ -63,7 +58,7 @@ static float round_value(const weir_unit *u, uint32_t batch)
 /* A round starts with a pull for the batch that pushes its result. */
 static weir_status pull_round(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
-	const weir_batch id = batch_id(u, integer_round_end(u, batch, BATCHES));
+	const weir_batch id = integer_batch_id(u, integer_round_end(u, batch, BATCHES));
 	const weir_pull_item pull = {.table = t->dense, .values = t->values};
 	weir_ticket ticket;
 	if (batch % u->local_steps)
@@ -76,7 +71,7 @@ static weir_status pull_batch(struct trainer *t, const weir_unit *u, uint32_t ba
 {
 	uint64_t keys[KEYS];
 	float rows[KEYS * WIDTH];
-	const weir_batch id = batch_id(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	weir_ticket ticket;
 	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, keys);
 	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows},
@@ -91,7 +86,7 @@ weir_status push_batch(struct trainer *t, const weir_unit *u, uint32_t batch, we
 {
 	uint64_t keys[KEYS];
 	float add[KEYS * WIDTH];
-	const weir_batch id = batch_id(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	weir_ticket ticket;
 	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, keys);
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)

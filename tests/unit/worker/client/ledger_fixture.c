@@ -382,3 +382,10 @@ void fixture_ignore_reply(void *arg, const ProtobufCMessage *m)
 {
 	(void)arg, (void)m;
 }
+
+struct message *fixture_export(struct ledger *l, uint64_t index)
+{
+	struct message *m;
+	assert_int_equal(ledger_export_all(l, index, &m, NULL), WEIR_OK);
+	return m;
+}

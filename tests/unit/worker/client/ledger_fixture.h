@@ -38,6 +38,9 @@ void fixture_close(struct fixture *f);
 void fixture_count_reply(void *arg, const ProtobufCMessage *m);
 void fixture_ignore_reply(void *arg, const ProtobufCMessage *m);
 
+/* The whole state of a ledger as of this index of its log. */
+struct message *fixture_export(struct ledger *l, uint64_t index);
+
 /* The job id of all requests; borrowed. */
 Weir__V1__JobId *fixture_job(void);
 /* Registers a dense table; returns the ledger's status. */

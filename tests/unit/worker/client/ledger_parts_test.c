@@ -52,13 +52,6 @@ static void close_pass(struct pass *p)
 	fixture_close(&p->follower);
 }
 
-static struct message *whole(struct ledger *l)
-{
-	struct message *m;
-	assert_int_equal(ledger_export_all(l, 1, &m, NULL), WEIR_OK);
-	return m;
-}
-
 static void follow(struct pass *p)
 {
 	struct message *changes;
@@ -66,7 +59,7 @@ static void follow(struct pass *p)
 	if (changes)
 		assert_int_equal(ledger_merge(p->follower.ledger, changes->spans[0].data, changes->bytes, NULL, NULL), WEIR_OK);
 	message_release(changes);
-	struct message *x = whole(p->f.ledger), *y = whole(p->follower.ledger);
+	struct message *x = fixture_export(p->f.ledger, 1), *y = fixture_export(p->follower.ledger, 1);
 	assert_int_equal(x->bytes, y->bytes);
 	assert_memory_equal(x->spans[0].data, y->spans[0].data, x->bytes);
 	message_release(x);

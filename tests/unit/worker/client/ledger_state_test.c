@@ -140,16 +140,9 @@ static void request_random(struct world *w)
 	}
 }
 
-static struct message *whole(struct ledger *l)
-{
-	struct message *m;
-	assert_int_equal(ledger_export_all(l, 5, &m, NULL), WEIR_OK);
-	return m;
-}
-
 static void assert_equal_ledgers(struct ledger *a, struct ledger *b)
 {
-	struct message *x = whole(a), *y = whole(b);
+	struct message *x = fixture_export(a, 5), *y = fixture_export(b, 5);
 	assert_int_equal(x->bytes, y->bytes);
 	assert_memory_equal(x->spans[0].data, y->spans[0].data, x->bytes);
 	message_release(x);
@@ -186,7 +179,7 @@ static void restore_from_snapshot(struct world *w)
 		fixture_close(&w->restored);
 	fixture_open(&w->restored, &stalling, 3);
 	w->has_restored = true;
-	struct message *m = whole(w->f.ledger);
+	struct message *m = fixture_export(w->f.ledger, 5);
 	uint64_t index = 0;
 	assert_int_equal(ledger_merge(w->restored.ledger, m->spans[0].data, m->bytes, &index, NULL), WEIR_OK);
 	assert_int_equal(index, 5);
@@ -275,7 +268,7 @@ static void after_recovery_everybody_has_a_whole_term(void **state)
 	fixture_open(&f, &options, 1);
 	struct joined w = fixture_join(&f, "worker", WEIR__V1__ROLE__TRAINER, 7, UNITS);
 	struct leased u = fixture_lease(&f, &w, 1);
-	struct message *m = whole(f.ledger);
+	struct message *m = fixture_export(f.ledger, 5);
 	fixture_open(&restored, &options, 2);
 	restored.now_ms = 100000;
 	merge(restored.ledger, m);
@@ -299,7 +292,7 @@ static void a_state_that_cannot_be_is_refused(void **state)
 	fixture_open(&f, &options, 1);
 	struct joined w = fixture_join(&f, "worker", WEIR__V1__ROLE__TRAINER, 7, UNITS);
 	(void)fixture_lease(&f, &w, 1);
-	struct message *m = whole(f.ledger);
+	struct message *m = fixture_export(f.ledger, 5);
 	fixture_close(&f);
 	uint8_t *bytes = malloc(m->bytes);
 	uint32_t refused = 0;
