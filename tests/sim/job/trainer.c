@@ -83,7 +83,7 @@ static weir_status pull(struct trainer *t, const weir_unit *u, const weir_batch 
 	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
 	                                {.table = t->dense, .values = t->pulled_dense}};
 	weir_batch round = *id;
-	round.batch = round_end(u, id->batch);
+	round.batch = integer_round_end(u, id->batch, BATCHES);
 	weir_status status = WEIR_OK;
 	if (u->local_steps && id->batch % u->local_steps == 0)
 		status = pull_items(t, &round, items + 1, 1, err);

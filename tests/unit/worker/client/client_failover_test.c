@@ -1,7 +1,7 @@
 /* A client finds the new primary of a partition, and learns which of its pushes that primary
  * lacks. */
-#include <cmocka.h>
-
+#include "server/service/server_internal.h"
+#include "tests/cmocka_check.h"
 #include "tests/unit/worker/client/move_scene.h"
 
 /* The batch ends once its partition has a server again; until then the client asks for the map. */

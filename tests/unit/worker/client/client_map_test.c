@@ -1,6 +1,5 @@
 /* Partitions move while trainers work: every batch counts once, wherever it was when its partition
  * moved. A partition without a server ends in an error. */
-#include <cmocka.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "common/base/prng.h"
 #include "server/service/server_internal.h"
 #include "tests/await.h"
+#include "tests/cmocka_check.h"
 #include "tests/unit/on_loop.h"
 #include "tests/unit/worker/client/move_scene.h"
 

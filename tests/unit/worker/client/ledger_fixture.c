@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/frame/frame.h"
+#include "tests/cmocka_check.h"
 
 static uint64_t next_u64(struct entropy *e)
 {
