@@ -13,6 +13,7 @@
 #include "kernels/topk.h"
 #include "kernels/vector.h"
 #include "tests/bench/kernels/bench_select.h"
+#include "tests/bench/median.h"
 
 #define ELEMENTS  ((size_t)64 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -53,18 +54,6 @@ static void *allocate(size_t bytes)
 	}
 	madvise(p, size, MADV_HUGEPAGE); /* optional: only speed depends on it */
 	return memset(p, 0, bytes);
-}
-
-static int rising(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return x > y ? 1 : x < y ? -1 : 0;
-}
-
-static double median(double *runs)
-{
-	qsort(runs, RUNS, sizeof *runs, rising);
-	return runs[RUNS / 2];
 }
 
 /* Copies normal numbers from a pool at another offset for each tile: generating all would take
@@ -135,7 +124,7 @@ static double bench_encode(struct bench *b, encode_fn encode_all, const struct v
 		bytes = encode_all(b, ops, values, &selected);
 		encode[r] = (PASS_BYTES * (double)ELEMENTS + (double)bytes) / (now_s() - start);
 	}
-	const double speed = median(encode), stored = median(plain), whole = median(copy);
+	const double speed = median(encode, RUNS), stored = median(plain, RUNS), whole = median(copy, RUNS);
 	const double limit = stored > whole ? stored : whole;
 	printf("encode %s, %-6s %7.2f GB/s, %6.2f G elements/s, %4.2f of a copy (%.2f as a whole, %.2f by tiles); ", name, ops->name,
 	       speed / 1e9, speed / (PASS_BYTES + (double)bytes / (double)ELEMENTS) / 1e9, speed / limit, whole / 1e9, stored / 1e9);
@@ -168,7 +157,7 @@ static double bench_apply(struct bench *b, weir_optimizer_kind kind, const char 
 		}
 		apply[r] = (double)ELEMENTS / (now_s() - start);
 	}
-	const double speed = median(apply);
+	const double speed = median(apply, RUNS);
 	printf("decode and %s of 1 %%, %s %7.2f G elements/s of the table, %.1f M of the record\n", rule, name, speed / 1e9,
 	       speed * (double)selected / (double)ELEMENTS / 1e6);
 	fflush(stdout);
@@ -191,7 +180,7 @@ static double bench_library(const float *from, float *scratch, select_fn select,
 		*result = select(scratch, ELEMENTS, k);
 		runs[r] = now_s() - start;
 	}
-	return median(runs);
+	return median(runs, RUNS);
 }
 
 static double bench_threshold(const float *x, float *scratch)
@@ -217,7 +206,7 @@ static double bench_threshold(const float *x, float *scratch)
 				exit(1);
 			runs[r] = now_s() - start;
 		}
-		const double mine = median(runs);
+		const double mine = median(runs, RUNS);
 		ratio = limit / mine;
 		printf("k-th of 64 Mi exactly, %-6s %.1f ms, %.1f times as fast\n", vector_ops_variant(v)->name, mine * 1e3, ratio);
 		if (got != want || got != library) {

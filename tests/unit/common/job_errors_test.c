@@ -585,7 +585,7 @@ static bool is_told(const struct mistake *m)
 	return false;
 }
 
-static void every_mistake_is_told(void **state)
+static void every_mistake_is_reported(void **state)
 {
 	(void)state;
 	unsetenv("WEIR_TEST_UNSET");
@@ -614,7 +614,7 @@ static void assert_tells(const char *text, const char *const *sets, uint32_t set
 	assert_int_equal(told.count, count);
 }
 
-static void all_mistakes_are_told_in_the_order_of_lines(void **state)
+static void all_mistakes_are_reported_in_the_order_of_lines(void **state)
 {
 	(void)state;
 	const char *const set[] = {"model.dim=none", "train.passes='2'"};
@@ -630,7 +630,7 @@ static void all_mistakes_are_told_in_the_order_of_lines(void **state)
 	             set, 2, parts, 7);
 }
 
-static void what_follows_from_a_mistake_is_not_told(void **state)
+static void consequences_of_a_mistake_are_not_reported(void **state)
 {
 	(void)state;
 	const char *const servers[] = {"cluster.servers: is 'two'"};
@@ -691,13 +691,13 @@ static void a_missing_file_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_mistake_is_told),
-	    cmocka_unit_test(all_mistakes_are_told_in_the_order_of_lines),
-	    cmocka_unit_test(what_follows_from_a_mistake_is_not_told),
+	    cmocka_unit_test(every_mistake_is_reported),
+	    cmocka_unit_test(all_mistakes_are_reported_in_the_order_of_lines),
+	    cmocka_unit_test(consequences_of_a_mistake_are_not_reported),
 	    cmocka_unit_test(more_mistakes_than_are_kept_are_counted),
 	    cmocka_unit_test(an_alias_that_contains_itself_ends),
 	    cmocka_unit_test(errors_may_go_unread),
 	    cmocka_unit_test(a_missing_file_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job_errors", tests, NULL, NULL);
 }

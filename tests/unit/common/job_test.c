@@ -368,5 +368,5 @@ int main(void)
 	    cmocka_unit_test(a_cache_of_rows_can_be_turned_off),
 	    cmocka_unit_test(the_nearest_word),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

@@ -350,5 +350,5 @@ int main(void)
 	    cmocka_unit_test(int4_is_the_nearest_of_its_book),
 	    cmocka_unit_test(sign_is_the_mean_magnitude_and_a_bit),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec_rounding", tests, NULL, NULL);
 }

@@ -225,5 +225,5 @@ int main(void)
 	    cmocka_unit_test(a_single_nonfinite_number_is_found),
 	    cmocka_unit_test(names_agree_with_the_map),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }

@@ -236,5 +236,5 @@ int main(void)
 	    cmocka_unit_test(a_single_nonfinite_scale_or_code_is_found),
 	    cmocka_unit_test(cold_decoding_is_decoding),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec_variants", tests, NULL, NULL);
 }

@@ -423,5 +423,5 @@ int main(void)
 	    cmocka_unit_test(any_bytes_decode_alike),         cmocka_unit_test(top_k_makes_the_same_records),
 	    cmocka_unit_test(accumulating_is_the_same),       cmocka_unit_test(thresholds_are_exact),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("compression", tests, NULL, NULL);
 }

@@ -247,5 +247,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(layouts_fit),
 	    cmocka_unit_test(damaged_records_are_refused_or_harmless),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk_decode", tests, NULL, NULL);
 }

@@ -270,7 +270,7 @@ static void a_tile_without_elements_is_a_header(void **state)
 }
 
 /* A tile of equal elements takes four records, in order of elements, and loses nothing. */
-static void what_has_no_room_waits(void **state)
+static void values_without_room_wait(void **state)
 {
 	(void)state;
 	static float residual[CODEC_TILE];
@@ -409,10 +409,10 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(every_variant_follows_the_definition),
 	    cmocka_unit_test(accumulating_first_is_the_same),
 	    cmocka_unit_test(a_tile_without_elements_is_a_header),
-	    cmocka_unit_test(what_has_no_room_waits),
+	    cmocka_unit_test(values_without_room_wait),
 	    cmocka_unit_test(tiny_and_huge_numbers_stay_finite),
 	    cmocka_unit_test(denormals_add_up),
 	    cmocka_unit_test(errors_are_those_of_the_codes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk", tests, NULL, NULL);
 }

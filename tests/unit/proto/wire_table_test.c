@@ -305,5 +305,5 @@ int main(void)
 	    cmocka_unit_test(hostile_values_are_refused_by_name),
 	    cmocka_unit_test(hostile_messages_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wire_table", tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static void rows_are_the_same_however_the_message_is_cut(void **state)
 			}
 }
 
-static void what_is_sent_of_a_tile_is_read_alone(void **state)
+static void only_the_sent_part_of_a_tile_is_read(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -205,7 +205,7 @@ static void refused(struct fixture *f, weir_status expected, const char *part)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, part);
 }
 
-static void what_is_not_known_is_refused(void **state)
+static void unknown_codecs_are_refused(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -224,7 +224,7 @@ static void what_is_not_known_is_refused(void **state)
 	teardown(&f);
 }
 
-static void what_is_too_short_is_refused(void **state)
+static void short_sections_are_refused(void **state)
 {
 	(void)state;
 	static const weir_codec codecs[] = {WEIR_CODEC_INT8, WEIR_CODEC_INT4, WEIR_CODEC_SIGN, WEIR_CODEC_TOPK};
@@ -256,7 +256,7 @@ static void a_book_that_is_no_book_is_refused(void **state)
 	teardown(&f);
 }
 
-static void what_is_not_finite_is_found_and_clipped(void **state)
+static void numbers_that_are_not_finite_are_found_and_clipped(void **state)
 {
 	(void)state;
 	static const uint16_t infinite = 0x7f80; /* in bf16 */
@@ -302,11 +302,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(rows_are_the_same_however_the_message_is_cut),
-	    cmocka_unit_test(what_is_sent_of_a_tile_is_read_alone),
-	    cmocka_unit_test(what_is_not_known_is_refused),
-	    cmocka_unit_test(what_is_too_short_is_refused),
+	    cmocka_unit_test(only_the_sent_part_of_a_tile_is_read),
+	    cmocka_unit_test(unknown_codecs_are_refused),
+	    cmocka_unit_test(short_sections_are_refused),
 	    cmocka_unit_test(a_book_that_is_no_book_is_refused),
-	    cmocka_unit_test(what_is_not_finite_is_found_and_clipped),
+	    cmocka_unit_test(numbers_that_are_not_finite_are_found_and_clipped),
 	    cmocka_unit_test(the_row_behind_one_that_is_not_finite_is_looked_at),
 	};
 	return cmocka_run_group_tests_name("section_values", tests, NULL, NULL);

@@ -168,7 +168,7 @@ static void arrives(const struct expected *x)
 	teardown(&f);
 }
 
-static void what_a_dense_push_leaves_out_comes_later(void **state)
+static void residuals_of_a_dense_push_come_later(void **state)
 {
 	(void)state;
 	static const struct expected codecs[] = {
@@ -365,7 +365,7 @@ static weir_encoder_stats stats_of(struct compressor *c)
 	return s;
 }
 
-static void what_is_not_wanted_leaves_no_residual(void **state)
+static void refused_gradients_leave_no_residual(void **state)
 {
 	(void)state;
 	static const weir_compression push = {
@@ -386,7 +386,7 @@ static void what_is_not_wanted_leaves_no_residual(void **state)
 	compressor_destroy(c);
 }
 
-static void who_was_taken_for_dead_forgets(void **state)
+static void a_worker_taken_for_dead_forgets_its_residuals(void **state)
 {
 	(void)state;
 	static const weir_compression push = {
@@ -413,7 +413,7 @@ static void who_was_taken_for_dead_forgets(void **state)
 }
 
 /* A leaving worker flushes its residuals: nothing is missing, and nothing is kept. */
-static void what_is_kept_back_goes_out_in_full(void **state)
+static void residuals_go_out_in_full(void **state)
 {
 	(void)state;
 	static const weir_compression pushes[] = {
@@ -585,14 +585,14 @@ static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later),
+	    cmocka_unit_test(residuals_of_a_dense_push_come_later),
 	    cmocka_unit_test(rows_of_embeddings_arrive),
 	    cmocka_unit_test(tables_that_cannot_be_are_refused),
-	    cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
-	    cmocka_unit_test(who_was_taken_for_dead_forgets),
+	    cmocka_unit_test(refused_gradients_leave_no_residual),
+	    cmocka_unit_test(a_worker_taken_for_dead_forgets_its_residuals),
 	    cmocka_unit_test(zeros_are_packed_and_noise_is_not),
 	    cmocka_unit_test(a_trial_decides),
-	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
+	    cmocka_unit_test(residuals_go_out_in_full),
 	    cmocka_unit_test(rows_that_weigh_less_come_later),
 	    cmocka_unit_test(tokens_with_the_greatest_scores_come_first),
 	    cmocka_unit_test(scores_that_cannot_be_are_refused),

@@ -450,5 +450,5 @@ int main(void)
 	    cmocka_unit_test(placeholders_have_no_features),
 	    cmocka_unit_test(shapes_of_lines),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("data_parse", tests, NULL, NULL);
 }

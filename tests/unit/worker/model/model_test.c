@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
 
 enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
@@ -142,12 +143,6 @@ static void reference_close(struct reference *r)
 		free(r->parameters[t]);
 }
 
-static void expect_near(double got, double expected, double relative, const char *what, size_t at)
-{
-	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
-		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
-}
-
 static void expect_logits(const struct reference *r, const float *logits, bool training)
 {
 	double expected[ROWS];
@@ -207,7 +202,7 @@ MODEL_TEST(deepfm, MODEL_DEEPFM)
 MODEL_TEST(dcn_v2, MODEL_DCN_V2)
 MODEL_TEST(dlrm, MODEL_DLRM)
 
-static void test_batch_statistics_are_the_batch_s(void **state)
+static void batch_statistics_are_the_batch_s(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, 0);
@@ -229,7 +224,7 @@ static void test_batch_statistics_are_the_batch_s(void **state)
 	fixture_close(f);
 }
 
-static void test_dropout_follows_its_seed(void **state)
+static void dropout_follows_its_seed(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, false, DENSE);
@@ -268,7 +263,7 @@ static void clip(struct fixture *f, float limit)
 	model_clip(f->model, &f->in, &f->out, limit);
 }
 
-static void test_clip_bounds_the_joint_norm(void **state)
+static void clip_bounds_the_joint_norm(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DCN_V2, false, DENSE);
@@ -287,7 +282,7 @@ static void test_clip_bounds_the_joint_norm(void **state)
 	fixture_close(f);
 }
 
-static void test_misfits_name_the_key(void **state)
+static void misfits_name_the_key(void **state)
 {
 	(void)state;
 	struct job job = small_job(MODEL_DLRM, false);
@@ -304,7 +299,7 @@ static void test_misfits_name_the_key(void **state)
 	assert_non_null(strstr(err.text, "model.hidden"));
 }
 
-static void test_tables_carry_their_own_l2(void **state)
+static void tables_carry_their_own_l2(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
@@ -325,7 +320,7 @@ static void test_tables_carry_their_own_l2(void **state)
 
 /* Rows of one element use bf16, because a scale per row would cost more. Statistics are never
  * compressed. */
-static void test_tables_carry_the_codec_that_suits_them(void **state)
+static void tables_carry_the_codec_that_suits_them(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
@@ -349,12 +344,12 @@ int main(void)
 	    cmocka_unit_test(test_deepfm),
 	    cmocka_unit_test(test_dcn_v2),
 	    cmocka_unit_test(test_dlrm),
-	    cmocka_unit_test(test_batch_statistics_are_the_batch_s),
-	    cmocka_unit_test(test_dropout_follows_its_seed),
-	    cmocka_unit_test(test_clip_bounds_the_joint_norm),
-	    cmocka_unit_test(test_tables_carry_the_codec_that_suits_them),
-	    cmocka_unit_test(test_misfits_name_the_key),
-	    cmocka_unit_test(test_tables_carry_their_own_l2),
+	    cmocka_unit_test(batch_statistics_are_the_batch_s),
+	    cmocka_unit_test(dropout_follows_its_seed),
+	    cmocka_unit_test(clip_bounds_the_joint_norm),
+	    cmocka_unit_test(tables_carry_the_codec_that_suits_them),
+	    cmocka_unit_test(misfits_name_the_key),
+	    cmocka_unit_test(tables_carry_their_own_l2),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

@@ -279,7 +279,7 @@ static void nothing_waits_while_a_batch_is_issued(void **state)
 	}
 }
 
-static void what_is_dropped_does_not_disturb_what_follows(void **state)
+static void a_dropped_batch_does_not_disturb_later_ones(void **state)
 {
 	(void)state;
 	struct fixture alone, f;
@@ -296,7 +296,7 @@ static void what_is_dropped_does_not_disturb_what_follows(void **state)
 	fixture_close(&alone);
 }
 
-static void what_does_not_fit_is_refused_and_says_what_to_do(void **state)
+static void a_batch_that_does_not_fit_is_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -321,8 +321,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_batches_at_once_have_the_bits_they_have_alone),
 	    cmocka_unit_test(nothing_waits_while_a_batch_is_issued),
-	    cmocka_unit_test(what_is_dropped_does_not_disturb_what_follows),
-	    cmocka_unit_test(what_does_not_fit_is_refused_and_says_what_to_do),
+	    cmocka_unit_test(a_dropped_batch_does_not_disturb_later_ones),
+	    cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_a_remedy),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_batch_pipeline", tests, NULL, NULL);
 }
