@@ -12,7 +12,7 @@
 
 static bool has_book(const weir_pull_coding *c)
 {
-	return c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED;
+	return codec_has_use(c->codec, WEIR_CODES_BY_BOOK) && c->book == WEIR_BOOK_SEGMENTED;
 }
 
 static size_t head_bytes(const weir_pull_coding *c)
@@ -93,7 +93,7 @@ bool difference_add(const weir_pull_coding *c, const uint8_t *in, size_t n, floa
 	bool changed = false;
 	if (has_book(c))
 		memcpy(book, in, BOOK_BYTES);
-	const float *known = c->codec == WEIR_CODEC_INT4 ? book_known(c->book) : NULL;
+	const float *known = codec_has_use(c->codec, WEIR_CODES_BY_BOOK) ? book_known(c->book) : NULL;
 	const struct coding coding = {.codec = c->codec, .book = known ? known : book};
 	in += head_bytes(c);
 	for (size_t at = 0; at < n; at += CODEC_TILE)
@@ -144,7 +144,7 @@ static size_t encode_topk(const weir_pull_coding *c, float *work, size_t n, uint
 
 static size_t encode_tiles(const weir_pull_coding *c, struct difference_fit *fit, const float *work, size_t n, uint8_t *out)
 {
-	const float *known = c->codec == WEIR_CODEC_INT4 ? book_known(c->book) : NULL;
+	const float *known = codec_has_use(c->codec, WEIR_CODES_BY_BOOK) ? book_known(c->book) : NULL;
 	if (has_book(c) && fit->made % FIT_EVERY == 0)
 		book_fit(work, n, fit->book);
 	if (has_book(c))

@@ -255,14 +255,14 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
 		const struct vector_ops *ops = vector_ops_variant(v);
-		for (int values = 0; values <= WEIR_VALUES_LOG4; values++) {
+		for (int values = 0; values < WEIR_VALUES; values++) {
 			const double ratio = bench_encode(&b, encode_topk, ops, (weir_values)values, codings[values]);
 			encode = ops == vector_ops_best() ? fmin(encode, ratio) : encode;
 		}
 		/* The last variant is the best. */
 		int8 = bench_encode(&b, encode_int8, ops, WEIR_VALUES_INT8, "all, int8");
 	}
-	for (int values = 0; values <= WEIR_VALUES_LOG4; values++)
+	for (int values = 0; values < WEIR_VALUES; values++)
 		apply = fmin(apply, bench_apply(&b, WEIR_OPT_SGD, "SGD", (weir_values)values, names[values]));
 	bench_apply(&b, WEIR_OPT_MOMENTUM, "momentum", WEIR_VALUES_LOG4, "log4");
 	bench_apply(&b, WEIR_OPT_ADAM, "Adam", WEIR_VALUES_LOG4, "log4");

@@ -197,7 +197,7 @@ static void a_single_nonfinite_number_is_found(void **state)
 static void names_agree_with_the_map(void **state)
 {
 	(void)state;
-	for (int id = 0; id <= WEIR_CODEC_TOPK; id++) {
+	for (int id = 0; id < WEIR_CODECS; id++) {
 		weir_codec back;
 		assert_non_null(codec_name((weir_codec)id));
 		assert_true(codec_from_name(codec_name((weir_codec)id), &back));

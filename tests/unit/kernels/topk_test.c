@@ -17,7 +17,7 @@
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/topk_inputs.h"
 
-#define KINDS      (WEIR_VALUES_LOG4 + 1)
+#define KINDS      WEIR_VALUES
 #define SEEDS      400u
 #define RECORD_MAX 32768u
 #define GUARD      0xee
@@ -26,7 +26,7 @@
 static uint32_t seeds;
 
 static const char *const kind_names[KINDS] = {
-#define KIND_NAME(name, number, text) [number] = text,
+#define KIND_NAME(name, number, text) [number] = #text,
     WEIR_VALUES_MAP(KIND_NAME)
 #undef KIND_NAME
 };

@@ -216,7 +216,7 @@ static void what_is_not_known_is_refused(void **state)
 	f.section.aux = 1;
 	refused(&f, WEIR_E_UNSUPPORTED, "int8 with aux 1");
 	f.section.codec = WEIR_CODEC_TOPK;
-	f.section.aux = WEIR_VALUES_LOG4 + 1;
+	f.section.aux = WEIR_VALUES;
 	refused(&f, WEIR_E_UNSUPPORTED, "topk with aux 4");
 	f.section.codec = WEIR_CODEC_INT4;
 	f.section.aux = WEIR_BOOK_SEGMENTED + 1;
