@@ -6,6 +6,7 @@
 
 #include "common/base/little_endian.h"
 #include "kernels/book.h"
+#include "kernels/topk_record.h"
 
 #define FIT_EVERY  TOPK_EXACT_EVERY /* differences: a fit takes longer than coding */
 #define BOOK_BYTES (CODEC_BOOK * sizeof(float))
@@ -41,9 +42,7 @@ static size_t share_of(const weir_pull_coding *c, size_t n)
 size_t difference_expected(const weir_pull_coding *c, size_t n)
 {
 	const size_t most = difference_max(c, n), offset = 1; /* approximate bytes of an offset */
-	static const uint8_t half_bytes[] = {
-	    [WEIR_VALUES_FP32] = 8, [WEIR_VALUES_BF16] = 4, [WEIR_VALUES_INT8] = 2, [WEIR_VALUES_LOG4] = 1};
-	const size_t about = c->codec == WEIR_CODEC_TOPK ? share_of(c, n) * (2 * offset + half_bytes[c->values]) / 2 : most;
+	const size_t about = c->codec == WEIR_CODEC_TOPK ? share_of(c, n) * (8 * offset + topk_value_bits(c->values)) / 8 : most;
 	return about < most ? about : most;
 }
 

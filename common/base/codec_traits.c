@@ -47,6 +47,16 @@ bool codec_has_use(weir_codec codec, enum weir_codec_use use)
 	return is_known(codec) && (traits[codec].uses & (unsigned)use);
 }
 
+bool values_are_for_pulls(weir_values values)
+{
+	static const bool pulled[WEIR_VALUES] = {
+#define PULLED(id, number, text, pulls) [WEIR_VALUES_##id] = (pulls),
+	    WEIR_VALUES_MAP(PULLED)
+#undef PULLED
+	};
+	return (unsigned)values < WEIR_VALUES && pulled[values];
+}
+
 void codec_names(enum weir_codec_use use, char out[CODEC_NAMES_BYTES])
 {
 	size_t at = 0;

@@ -18,4 +18,7 @@ bool codec_has_use(weir_codec codec, enum weir_codec_use use);
 #define CODEC_NAMES_BYTES 128
 void codec_names(enum weir_codec_use use, char out[CODEC_NAMES_BYTES]);
 
+/* Whether top-k's differences in this format come to an end; false for an unknown one. */
+bool values_are_for_pulls(weir_values values);
+
 #endif

@@ -98,6 +98,9 @@ static weir_status check_pull(struct reading *r, const char *table, const weir_p
 		     codec_has_use(c->codec, WEIR_CODES_PULLED_CHUNKS) ? "codes differences, and those are of dense tables"
 		                                                       : "codes pushes only",
 		     names);
+	snprintf(path, sizeof path, "tables.%s.pull.values", table);
+	if (!values_are_for_pulls(c->values))
+		FAIL(r, path, WEIR_E_INVALID, "is a format of pushes only: its differences would not end; expected bf16, for example");
 	snprintf(path, sizeof path, "tables.%s.pull.density", table);
 	if (c->codec == WEIR_CODEC_TOPK && c->density == 0)
 		FAIL(r, path, WEIR_E_INVALID, "is 0, which would bring nothing; expected a number above 0, up to 0.25");

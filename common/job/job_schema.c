@@ -99,7 +99,7 @@ static const struct choice codecs[] = {
 #undef ROW
 };
 static const struct choice values[] = {
-#define ROW(name, number, text) {#text, number},
+#define ROW(name, number, text, pulled) {#text, number},
 	WEIR_VALUES_MAP(ROW)
 #undef ROW
 };

@@ -346,7 +346,7 @@ static weir_status check_pull(const weir_table_spec *t, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u of pulls is not known", t->name, c->book);
 	if (c->codec != WEIR_CODEC_TOPK)
 		return WEIR_OK;
-	if ((unsigned)c->values >= WEIR_VALUES)
+	if (!values_are_for_pulls(c->values))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: pull values %u are not known", t->name, c->values);
 	if (!(c->density > 0 && c->density <= WEIR_DENSITY_MAX))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: pull density %g, expected above 0, at most %g", t->name,

@@ -160,10 +160,12 @@ typedef enum weir_feedback {
 
 /* What a codec can code besides pushes to dense tables, which every codec can. */
 enum weir_codec_use {
-	WEIR_CODES_ROWS = 1,          /* pushes to embedding tables */
-	WEIR_CODES_PULLED_ROWS = 2,   /* pulls from embedding tables */
-	WEIR_CODES_PULLED_CHUNKS = 4, /* pulls from dense tables */
-	WEIR_CODES_BY_BOOK = 8        /* its codes are numbers of a code book's values */
+	WEIR_CODES_ROWS = 1,        /* pushes to embedding tables */
+	WEIR_CODES_PULLED_ROWS = 2, /* pulls from embedding tables */
+	/* pulls from dense tables: differences in this codec come to an end, as it codes 0 as 0 and a
+	 * block's largest magnitude closely */
+	WEIR_CODES_PULLED_CHUNKS = 4,
+	WEIR_CODES_BY_BOOK = 8 /* its codes are numbers of a code book's values */
 };
 #define WEIR_CODES_ROWS_BOTH_WAYS (WEIR_CODES_ROWS | WEIR_CODES_PULLED_ROWS)
 
@@ -191,19 +193,19 @@ enum { WEIR_CODECS = WEIR_CODEC_MAP(WEIR_CODEC_ONE) };
 #undef WEIR_CODEC_ONE
 
 /* The format of the values that top-k selects. The bytes of each are in kernels/topk_record.h.
- * X(NAME, number, name in job files) */
+ * X(NAME, number, name in job files, whether pulls may use it: their differences must end) */
 #define WEIR_VALUES_MAP(X) \
-	X(FP32, 0, fp32)       \
-	X(BF16, 1, bf16)       \
-	X(INT8, 2, int8)       \
-	X(LOG4, 3, log4) /* a sign, and eight levels between the smallest and the largest magnitude */
+	X(FP32, 0, fp32, true) \
+	X(BF16, 1, bf16, true) \
+	X(INT8, 2, int8, true) \
+	X(LOG4, 3, log4, true) /* a sign, and eight levels between the smallest and the largest magnitude */
 
 typedef enum weir_values {
-#define WEIR_VALUES_ENUM(name, number, text) WEIR_VALUES_##name = number,
+#define WEIR_VALUES_ENUM(name, number, text, pulled) WEIR_VALUES_##name = number,
 	WEIR_VALUES_MAP(WEIR_VALUES_ENUM)
 #undef WEIR_VALUES_ENUM
 } weir_values;
-#define WEIR_VALUES_ONE(name, number, text) +1
+#define WEIR_VALUES_ONE(name, number, text, pulled) +1
 enum { WEIR_VALUES = WEIR_VALUES_MAP(WEIR_VALUES_ONE) };
 #undef WEIR_VALUES_ONE
 

@@ -26,7 +26,7 @@
 static uint32_t seeds;
 
 static const char *const kind_names[KINDS] = {
-#define KIND_NAME(name, number, text) [number] = #text,
+#define KIND_NAME(name, number, text, pulled) [number] = #text,
     WEIR_VALUES_MAP(KIND_NAME)
 #undef KIND_NAME
 };
