@@ -14,7 +14,9 @@
  *         and most are the extreme magnitudes of the record. The code is the nearest level: j is
  *         the number of levels whose middle to the next, level[j] / 2 + level[j + 1] / 2, is
  *         below |x|. Selected values have a gap around 0: a code that starts at the threshold
- *         has 6 to 25 times less squared error. */
+ *         has 6 to 25 times less squared error.
+ *   int2  pairs of magnitudes, each of 64 values, padded to 4 bytes | count x 2 bits: both as in
+ *         the codec of this name (codecs/form.h) */
 #ifndef WEIR_TOPK_RECORD_H
 #define WEIR_TOPK_RECORD_H
 
@@ -43,7 +45,8 @@ ALWAYS_INLINE uint32_t topk_padded(uint32_t bits)
 	X(FP32, fp32, 32, 0)   \
 	X(BF16, bf16, 16, 0)   \
 	X(INT8, int8, 8, 4)    \
-	X(LOG4, log4, 4, 8)
+	X(LOG4, log4, 4, 8)    \
+	X(INT2, int2, 2, topk_padded(16 * ((count + CODEC_INT2_BLOCK - 1) / CODEC_INT2_BLOCK)))
 
 ALWAYS_INLINE uint32_t topk_value_bits(weir_values values)
 {

@@ -5,6 +5,7 @@
 
 #include "kernels/bits.h"
 #include "kernels/topk_record.h"
+#include "kernels/vector.h"
 
 #define MIN_BITS 0x00800000u /* FLT_MIN */
 
@@ -163,6 +164,43 @@ static bool log4_is_finite(const uint8_t *in, size_t count)
 {
 	(void)count;
 	return get_float(in + 4) <= FLT_MAX;
+}
+
+/* --- int2: the codec of this name, with padding behind the pairs of magnitudes */
+
+static size_t int2_pairs(size_t count)
+{
+	return (count + CODEC_INT2_BLOCK - 1) / CODEC_INT2_BLOCK;
+}
+
+static void int2_encode(const float *x, size_t count, uint8_t *out)
+{
+	const uint32_t head = topk_head_bytes((uint32_t)count, WEIR_VALUES_INT2);
+	memset(out, 0, head);
+	vector_ops_best()->codecs[WEIR_CODEC_INT2].encode(NULL, x, NULL, count, out, out + head);
+}
+
+static void int2_decode(const uint8_t *in, size_t count, float *out)
+{
+	const uint32_t head = topk_head_bytes((uint32_t)count, WEIR_VALUES_INT2);
+	vector_ops_best()->codecs[WEIR_CODEC_INT2].decode(NULL, in, in + head, count, out);
+}
+
+/* Accepts NaN and infinity, as log4_check does. */
+static bool int2_check(const uint8_t *in, size_t count)
+{
+	const uint32_t head = topk_head_bytes((uint32_t)count, WEIR_VALUES_INT2);
+	const wire_u16 *pair = (const wire_u16 *)in;
+	const size_t pairs = int2_pairs(count);
+	int wrong = pairs % 2 != 0 && pair[pairs] != 0;
+	for (size_t i = 0; i < pairs; i++)
+		wrong |= pair[i] > ABS_MASK >> 16 || (pair[i] != 0 && pair[i] < SCALE_LEAST);
+	return !wrong && (count % 4 == 0 || in[head + count / 4] >> count % 4 * 2 == 0);
+}
+
+static bool int2_is_finite(const uint8_t *in, size_t count)
+{
+	return vector_ops_best()->all_below_16(in, int2_pairs(count), BF16_MOST + 1);
 }
 
 /* --- All */

@@ -12,6 +12,10 @@
  *   int4      one scale for each 64 elements | (n + 1) / 2 bytes: element 2 i in the low half of
  *             byte i, 2 i + 1 in the high half. x = book[code] * scale; the book has 16 values,
  *             rising, from -1 to 1, one of them 0
+ *   int2      one pair of magnitudes for each 64 elements (u16: the upper 12 bits are those of the
+ *             large one as a bf16, the lower 4 are r) | (n + 3) / 4 bytes: element i in bits
+ *             2 (i % 4) of byte i / 4: bit 0 is set for the large magnitude, bit 1 for x < 0.
+ *             The small magnitude is the large one times r / 16
  *   sign      one scale for each 1024 elements | (n + 7) / 8 bytes: bit i % 8 of byte i / 8 is set
  *             if x < 0. x = scale or -scale
  *
@@ -24,6 +28,14 @@
  * between neighbours, (book[i] + book[i + 1]) * 0.5 in fp32, below that quotient. Unused bits of
  * the last byte are 0.
  *
+ * int2's pair makes the squared error small (Lloyd 1982): the elements that reach a threshold have
+ * the mean of their magnitudes as the large one, the others theirs as the small one. The threshold
+ * is the mean of all magnitudes at first, and then the middle of both means, INT2_ROUNDS times. The
+ * fit works on magnitudes in 1024ths of the largest, itself rounded up to a bf16; thresholds are
+ * rounded up. The large mean is then rounded to its 12 bits (ties away from 0), and r to the
+ * nearest from 0 to 15. The code is that of the nearer magnitude: large if |x| * (1 / large) is
+ * above (1 + r / 16) / 2.
+ *
  * All instruction sets and GPUs give equal bits: element-wise fp32 operations without contraction;
  * sums of magnitudes in CODEC_SIGN_LANES lanes (element i in lane i % lanes, added in order; lanes
  * then added pairwise, i with i + half). */
@@ -34,6 +46,7 @@
 
 #define CODEC_INT8_BLOCK 256u /* elements of a scale, also for fp8 */
 #define CODEC_INT4_BLOCK 64u
+#define CODEC_INT2_BLOCK 64u
 #define CODEC_SIGN_BLOCK 1024u
 #define CODEC_SIGN_LANES 32u
 
@@ -47,6 +60,7 @@
 	X(FP8_E4M3, fp8_e4m3, 8, CODEC_INT8_BLOCK, E4M3_SCALE_MOST, 0x7f) \
 	X(FP8_E5M2, fp8_e5m2, 8, CODEC_INT8_BLOCK, E5M2_SCALE_MOST, 0x7c) \
 	X(INT4, int4, 4, CODEC_INT4_BLOCK, BF16_MOST, 0)                  \
+	X(INT2, int2, 2, CODEC_INT2_BLOCK, BF16_MOST, 0)                  \
 	X(SIGN, sign, 1, CODEC_SIGN_BLOCK, BF16_MOST, 0)
 
 #endif

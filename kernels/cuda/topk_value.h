@@ -3,7 +3,7 @@
 #ifndef WEIR_TOPK_VALUE_H
 #define WEIR_TOPK_VALUE_H
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/codec_lane.h"
 
 #include "kernels/topk_record.h"
 
@@ -32,7 +32,8 @@ TOPK_VALUES_MAP(CODE_SIZE)
 struct topk_head {
 	uint32_t extreme[2];  /* the least and the largest magnitude, as bits, which have the same order */
 	float scale, inverse; /* int8 */
-	float level[TOPK_LEVELS], middle[TOPK_LEVELS - 1]; /* log4 */
+	float level[TOPK_LEVELS], middle[TOPK_LEVELS - 1];     /* log4 */
+	uint32_t pair[TOPK_TILE_COUNT_MAX / CODEC_INT2_BLOCK]; /* int2 */
 };
 
 /* extreme (2): NaN and 0 at first. */
@@ -70,6 +71,26 @@ template <weir_values VALUES> static __device__ inline void refer_to_extremes(st
 	}
 }
 
+/* int2's pairs: a block of values for each eight lanes. */
+static __device__ inline void write_pairs(const struct topk_chosen &c, struct topk_head *h, uint32_t *out)
+{
+	const uint32_t lanes = CODEC_INT2_BLOCK / EACH, pairs = (c.count + CODEC_INT2_BLOCK - 1) / CODEC_INT2_BLOCK;
+	const uint32_t warp = threadIdx.x / CUDA_LANES * CUDA_LANES / lanes;
+	for (uint32_t first = 0; first + warp < pairs; first += blockDim.x / lanes) { /* the same for a warp */
+		const uint32_t block = first + threadIdx.x / lanes, at = block * CODEC_INT2_BLOCK + threadIdx.x % lanes * EACH;
+		const uint32_t left = at < c.count ? c.count - at : 0;
+		float x[EACH];
+		for (uint32_t k = 0; k < EACH; k++)
+			x[k] = k < left ? c.value[at + k] : 0;
+		const uint32_t pair = scale_of_lanes<WEIR_CODEC_INT2>(x, left, lanes);
+		if (threadIdx.x % lanes == 0 && block < pairs)
+			h->pair[block] = pair;
+	}
+	__syncthreads();
+	for (uint32_t w = threadIdx.x; w < (pairs + 1) / 2; w += blockDim.x)
+		out[w] = h->pair[2 * w] | (2 * w + 1 < pairs ? h->pair[2 * w + 1] << 16 : 0);
+}
+
 /* Makes the head of a record and writes it. All threads of the block take part, and all see the head
  * afterwards. */
 template <weir_values VALUES>
@@ -87,6 +108,8 @@ static __device__ inline void write_head(const struct topk_chosen &c, struct top
 			refer_to_extremes<VALUES>(h, out);
 		__syncthreads();
 	}
+	if constexpr (VALUES == WEIR_VALUES_INT2)
+		write_pairs(c, h, out);
 }
 
 /* --- Codes */
@@ -96,7 +119,7 @@ template <weir_values VALUES>
 static __device__ inline uint32_t topk_code_of(const struct topk_head *h, uint32_t i, float x, float *back)
 {
 	uint32_t code;
-	(void)i;
+	struct int2_magnitudes m;
 	switch (VALUES) {
 	case WEIR_VALUES_FP32:
 		*back = x;
@@ -112,6 +135,11 @@ static __device__ inline uint32_t topk_code_of(const struct topk_head *h, uint32
 	case WEIR_VALUES_LOG4:
 		code = topk_log4_code(x, h->middle);
 		*back = float_of(bits_of(h->level[code % TOPK_LOG4_SIGN]) | (code / TOPK_LOG4_SIGN) << 31);
+		return code;
+	case WEIR_VALUES_INT2:
+		m = int2_magnitudes_of(h->pair[i / CODEC_INT2_BLOCK]);
+		code = int2_code(m, x, back);
+		*back *= m.large;
 		return code;
 	}
 	return 0;
@@ -131,6 +159,7 @@ static __device__ inline float topk_value_of(weir_values values, const uint32_t 
                                              const struct topk_head *h)
 {
 	const uint32_t bits = topk_value_bits(values), at = topk_head_bytes(count, values) * 8 + i * bits;
+	struct int2_magnitudes m;
 	const uint32_t code = in[at / WORD_BITS] >> at % WORD_BITS & (UINT32_MAX >> (WORD_BITS - bits));
 	switch (values) {
 	case WEIR_VALUES_FP32:
@@ -141,6 +170,9 @@ static __device__ inline float topk_value_of(weir_values values, const uint32_t 
 		return (float)(int8_t)code * float_of(in[0]);
 	case WEIR_VALUES_LOG4:
 		return float_of(bits_of(h->level[code % TOPK_LOG4_SIGN]) ^ (code / TOPK_LOG4_SIGN) << 31);
+	case WEIR_VALUES_INT2:
+		m = int2_magnitudes_of(in[i / CODEC_INT2_BLOCK / 2] >> i / CODEC_INT2_BLOCK % 2 * 16 & 0xffffu);
+		return int2_multiple(m, code) * m.large;
 	}
 	return 0;
 }

@@ -181,7 +181,8 @@ enum weir_codec_use {
 	X(SIGN, 5, sign, ALWAYS, 0)                                                                 \
 	X(FP8_E4M3, 6, fp8_e4m3, OPTIONAL, WEIR_CODES_ROWS | WEIR_CODES_PULLED_CHUNKS)              \
 	X(FP8_E5M2, 7, fp8_e5m2, OPTIONAL, WEIR_CODES_ROWS | WEIR_CODES_PULLED_CHUNKS)              \
-	X(TOPK, 8, topk, ALWAYS, WEIR_CODES_PULLED_CHUNKS)
+	X(TOPK, 8, topk, ALWAYS, WEIR_CODES_PULLED_CHUNKS)                                          \
+	X(INT2, 9, int2, OPTIONAL, WEIR_CODES_ROWS)
 
 typedef enum weir_codec {
 #define WEIR_CODEC_ENUM(name, number, text, feedback, uses) WEIR_CODEC_##name = number,
@@ -194,11 +195,12 @@ enum { WEIR_CODECS = WEIR_CODEC_MAP(WEIR_CODEC_ONE) };
 
 /* The format of the values that top-k selects. The bytes of each are in kernels/topk_record.h.
  * X(NAME, number, name in job files, whether pulls may use it: their differences must end) */
-#define WEIR_VALUES_MAP(X) \
-	X(FP32, 0, fp32, true) \
-	X(BF16, 1, bf16, true) \
-	X(INT8, 2, int8, true) \
-	X(LOG4, 3, log4, true) /* a sign, and eight levels between the smallest and the largest magnitude */
+#define WEIR_VALUES_MAP(X)                                                                                \
+	X(FP32, 0, fp32, true)                                                                                \
+	X(BF16, 1, bf16, true)                                                                                \
+	X(INT8, 2, int8, true)                                                                                \
+	X(LOG4, 3, log4, true)  /* a sign, and eight levels between the smallest and the largest magnitude */ \
+	X(INT2, 4, int2, false) /* a sign, and one of two magnitudes of 64 values */
 
 typedef enum weir_values {
 #define WEIR_VALUES_ENUM(name, number, text, pulled) WEIR_VALUES_##name = number,

@@ -240,8 +240,8 @@ int main(int argc, char **argv)
 	struct bench b = {.tiles = ELEMENTS / CODEC_TILE};
 	double encode = INFINITY, int8 = 0, apply = INFINITY;
 	weir_error err = {0};
-	static const char *const names[] = {"fp32", "bf16", "int8", "log4"};
-	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4"};
+	static const char *const names[] = {"fp32", "bf16", "int8", "log4", "int2"};
+	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4", "1 %, int2"};
 	b.grad = allocate(ELEMENTS * sizeof(float));
 	b.residual = allocate(ELEMENTS * sizeof(float));
 	b.pristine = allocate(ELEMENTS * sizeof(float));

@@ -14,7 +14,7 @@
 static void ids_are_those_of_the_wire(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"fp32", "bf16", "fp16", "int8", "int4", "sign", "fp8_e4m3", "fp8_e5m2", "topk"};
+	static const char *const names[] = {"fp32", "bf16", "fp16", "int8", "int4", "sign", "fp8_e4m3", "fp8_e5m2", "topk", "int2"};
 	for (unsigned id = 0; id < sizeof names / sizeof *names; id++) {
 		weir_codec codec;
 		assert_string_equal(codec_name((weir_codec)id), names[id]);
@@ -73,6 +73,17 @@ static void the_names_of_a_use_are_listed(void **state)
 	assert_string_equal(names, "");
 }
 
+static void pulls_take_what_comes_to_an_end(void **state)
+{
+	(void)state;
+	assert_true(codec_has_use(WEIR_CODEC_INT4, WEIR_CODES_PULLED_CHUNKS));
+	assert_false(codec_has_use(WEIR_CODEC_SIGN, WEIR_CODES_PULLED_CHUNKS));
+	assert_false(codec_has_use(WEIR_CODEC_INT2, WEIR_CODES_PULLED_CHUNKS));
+	assert_true(values_are_for_pulls(WEIR_VALUES_LOG4));
+	assert_false(values_are_for_pulls(WEIR_VALUES_INT2));
+	assert_false(values_are_for_pulls((weir_values)WEIR_VALUES));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,6 +92,7 @@ int main(void)
 	    cmocka_unit_test(an_unknown_id_has_no_name_and_no_use),
 	    cmocka_unit_test(the_coarsest_codecs_need_feedback),
 	    cmocka_unit_test(the_names_of_a_use_are_listed),
+	    cmocka_unit_test(pulls_take_what_comes_to_an_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
