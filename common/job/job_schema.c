@@ -94,15 +94,12 @@ static const struct choice schedules[] = {
 #undef ROW
 };
 static const struct choice codecs[] = {
-#define ROW(name, number, text) {text, number},
+#define ROW(name, number, text, feedback, uses) {#text, number},
 	WEIR_CODEC_MAP(ROW)
 #undef ROW
 };
-static const struct choice pull_codecs[] = {{"fp32", WEIR_CODEC_FP32}, {"bf16", WEIR_CODEC_BF16}, {"fp16", WEIR_CODEC_FP16},
-	{"int8", WEIR_CODEC_INT8}, {"int4", WEIR_CODEC_INT4}, {"fp8_e4m3", WEIR_CODEC_FP8_E4M3}, {"fp8_e5m2", WEIR_CODEC_FP8_E5M2},
-	{"topk", WEIR_CODEC_TOPK}};
 static const struct choice values[] = {
-#define ROW(name, number, text) {text, number},
+#define ROW(name, number, text, pulled) {#text, number},
 	WEIR_VALUES_MAP(ROW)
 #undef ROW
 };
@@ -157,7 +154,7 @@ static const struct choice packings[] = {
 	TRAINING(FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT)),                                \
 	TRAINING(CHOICE(p ".push.lz4", t.push.lz4, "off", packings)),                                   \
 	TRAINING(BOOL(p ".push.feedback", t.push.feedback, "true")),                                    \
-	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs)),                           \
+	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", codecs)),                                \
 	TRAINING(FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25)),                            \
 	TRAINING(CHOICE(p ".pull.values", t.pull.values, "bf16", values)),                              \
 	TRAINING(CHOICE(p ".pull.book", t.pull.book, "nf4", books)),                                    \

@@ -254,9 +254,11 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 		spec.optimizer.l2 = l2;
 	/* Each row has its own scale. A row of one or two elements takes no fewer bytes than as
 	 * bf16. */
-	if (t->push.codec > WEIR_CODEC_FP16 && codec_bytes(t->push.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
+	if (codec_element_bytes(t->push.codec) == 0 &&
+	    codec_bytes(t->push.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
 		spec.push = (weir_compression){.codec = WEIR_CODEC_BF16, .rows = t->push.rows, .lz4 = t->push.lz4};
-	if (t->pull.codec > WEIR_CODEC_FP16 && codec_bytes(t->pull.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
+	if (codec_element_bytes(t->pull.codec) == 0 &&
+	    codec_bytes(t->pull.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
 		spec.pull = (weir_pull_coding){.codec = WEIR_CODEC_BF16};
 	snprintf(spec.name, sizeof spec.name, "%s", name);
 	return spec;

@@ -229,8 +229,8 @@ int main(int argc, char **argv)
 	struct bench b = {.tiles = ELEMENTS / CODEC_TILE};
 	double encode = INFINITY, int8 = 0, apply = INFINITY;
 	weir_error err = {0};
-	static const char *const names[] = {"fp32", "bf16", "int8", "log4"};
-	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4"};
+	static const char *const names[] = {"fp32", "bf16", "int8", "log4", "int2"};
+	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4", "1 %, int2"};
 	b.grad = allocate(ELEMENTS * sizeof(float));
 	b.residual = allocate(ELEMENTS * sizeof(float));
 	b.pristine = allocate(ELEMENTS * sizeof(float));
@@ -244,14 +244,14 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
 		const struct vector_ops *ops = vector_ops_variant(v);
-		for (int values = 0; values <= WEIR_VALUES_LOG4; values++) {
+		for (int values = 0; values < WEIR_VALUES; values++) {
 			const double ratio = bench_encode(&b, encode_topk, ops, (weir_values)values, codings[values]);
 			encode = ops == vector_ops_best() ? fmin(encode, ratio) : encode;
 		}
 		/* The last variant is the best. */
 		int8 = bench_encode(&b, encode_int8, ops, WEIR_VALUES_INT8, "all, int8");
 	}
-	for (int values = 0; values <= WEIR_VALUES_LOG4; values++)
+	for (int values = 0; values < WEIR_VALUES; values++)
 		apply = fmin(apply, bench_apply(&b, WEIR_OPT_SGD, "SGD", (weir_values)values, names[values]));
 	bench_apply(&b, WEIR_OPT_MOMENTUM, "momentum", WEIR_VALUES_LOG4, "log4");
 	bench_apply(&b, WEIR_OPT_ADAM, "Adam", WEIR_VALUES_LOG4, "log4");

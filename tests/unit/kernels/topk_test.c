@@ -17,7 +17,7 @@
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/topk_inputs.h"
 
-#define KINDS      (WEIR_VALUES_LOG4 + 1)
+#define KINDS      WEIR_VALUES
 #define SEEDS      400u
 #define RECORD_MAX 32768u
 #define GUARD      0xee
@@ -26,7 +26,7 @@
 static uint32_t seeds;
 
 static const char *const kind_names[KINDS] = {
-#define KIND_NAME(name, number, text) [number] = text,
+#define KIND_NAME(name, number, text, pulled) [number] = #text,
     WEIR_VALUES_MAP(KIND_NAME)
 #undef KIND_NAME
 };
@@ -386,18 +386,22 @@ static double error_of_values(enum distribution d, weir_values values, uint32_t 
 static void errors_are_those_of_the_codes(void **state)
 {
 	(void)state;
-	static const double most[][DISTRIBUTIONS] = {
-	    [WEIR_VALUES_INT8] = {1.3e-5, 2.1e-5, 4.5e-5}, [WEIR_VALUES_LOG4] = {3.8e-4, 1.1e-3, 3.6e-3}};
+	static const double most[][DISTRIBUTIONS] = {[WEIR_VALUES_INT8] = {1.3e-5, 2.1e-5, 4.5e-5},
+	                                             [WEIR_VALUES_LOG4] = {3.8e-4, 1.1e-3, 3.6e-3},
+	                                             [WEIR_VALUES_INT2] = {4.3e-3, 1.2e-2, 3.4e-2}};
 	for (int d = 0; d < DISTRIBUTIONS; d++) {
 		const double exact = error_of_values((enum distribution)d, WEIR_VALUES_FP32, 64);
 		const double bf16 = error_of_values((enum distribution)d, WEIR_VALUES_BF16, 64);
 		const double int8 = error_of_values((enum distribution)d, WEIR_VALUES_INT8, 64);
 		const double log4 = error_of_values((enum distribution)d, WEIR_VALUES_LOG4, 64);
-		print_message("%s: relative squared error of bf16 %.2g, int8 %.2g, log4 %.2g\n", distribution_names[d], bf16, int8, log4);
+		const double int2 = error_of_values((enum distribution)d, WEIR_VALUES_INT2, 64);
+		print_message("%s: relative squared error of bf16 %.2g, int8 %.2g, log4 %.2g, int2 %.2g\n", distribution_names[d], bf16,
+		              int8, log4, int2);
 		assert_true(exact == 0);
 		assert_true(bf16 > 0 && bf16 < 4e-6);
 		assert_true(int8 > 0 && int8 < most[WEIR_VALUES_INT8][d]);
 		assert_true(log4 > int8 && log4 < most[WEIR_VALUES_LOG4][d]);
+		assert_true(int2 > log4 && int2 < most[WEIR_VALUES_INT2][d]);
 	}
 }
 

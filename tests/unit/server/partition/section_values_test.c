@@ -155,9 +155,9 @@ static void rows_are_the_same_however_the_message_is_cut(void **state)
 	static const struct {
 		weir_codec codec;
 		uint32_t kinds;
-	} codecs[] = {{WEIR_CODEC_FP32, 1},     {WEIR_CODEC_BF16, 1},     {WEIR_CODEC_FP16, 1},
-	              {WEIR_CODEC_INT8, 1},     {WEIR_CODEC_INT4, 3},     {WEIR_CODEC_SIGN, 1},
-	              {WEIR_CODEC_FP8_E4M3, 1}, {WEIR_CODEC_FP8_E5M2, 1}, {WEIR_CODEC_TOPK, 4}};
+	} codecs[] = {{WEIR_CODEC_FP32, 1}, {WEIR_CODEC_BF16, 1}, {WEIR_CODEC_FP16, 1},     {WEIR_CODEC_INT8, 1},
+	              {WEIR_CODEC_INT4, 3}, {WEIR_CODEC_SIGN, 1}, {WEIR_CODEC_FP8_E4M3, 1}, {WEIR_CODEC_FP8_E5M2, 1},
+	              {WEIR_CODEC_TOPK, 5}, {WEIR_CODEC_INT2, 1}};
 	static const size_t sizes[] = {SIZES};
 	for (size_t c = 0; c < sizeof codecs / sizeof *codecs; c++)
 		for (uint32_t kind = 0; kind < codecs[c].kinds; kind++)
@@ -210,14 +210,14 @@ static void unknown_codecs_are_refused(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f, WEIR_CODEC_INT8, 0, 100);
-	f.section.codec = 9;
-	refused(&f, WEIR_E_UNSUPPORTED, "codec 9");
+	f.section.codec = WEIR_CODECS;
+	refused(&f, WEIR_E_UNSUPPORTED, "codec 10");
 	f.section.codec = WEIR_CODEC_INT8;
 	f.section.aux = 1;
 	refused(&f, WEIR_E_UNSUPPORTED, "int8 with aux 1");
 	f.section.codec = WEIR_CODEC_TOPK;
-	f.section.aux = WEIR_VALUES_LOG4 + 1;
-	refused(&f, WEIR_E_UNSUPPORTED, "topk with aux 4");
+	f.section.aux = WEIR_VALUES;
+	refused(&f, WEIR_E_UNSUPPORTED, "topk with aux 5");
 	f.section.codec = WEIR_CODEC_INT4;
 	f.section.aux = WEIR_BOOK_SEGMENTED + 1;
 	refused(&f, WEIR_E_UNSUPPORTED, "code book 3");

@@ -181,11 +181,13 @@ static void residuals_of_a_dense_push_come_later(void **state)
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4, .feedback = true}, 4e-2, 1e-6, 4.5},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG, .feedback = true}, 6e-2, 1e-6, 4.5},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED, .feedback = true}, 4e-2, 1e-6, 4.5},
+	    {{.codec = WEIR_CODEC_INT2, .feedback = true}, 0.4, 1e-6, 2.4},
 	    {{.codec = WEIR_CODEC_SIGN, .feedback = true}, 0.9, 0.2, 1.2},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 3.0},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.9},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.3},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.0},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT2, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 0.8},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .warmup = 6, .feedback = true}, 0.8, 1e-6, 1.9},
 	};
 	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
@@ -202,6 +204,7 @@ static void rows_of_embeddings_arrive(void **state)
 	    {{.codec = WEIR_CODEC_FP8_E5M2}, 1e-1, 0, 0},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4}, 1.5e-1, 0, 0},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG}, 2e-1, 0, 0},
+	    {{.codec = WEIR_CODEC_INT2}, 4e-1, 0, 0},
 	};
 	uint64_t keys[ROWS];
 	for (uint64_t i = 0; i < ROWS; i++)
