@@ -1,7 +1,8 @@
 /* Models of clicks, and of the next token in text (MODEL_NGRAM: ngram.h; MODEL_GPT2, MODEL_LLAMA:
  * transformer.h).
  *
- * Every click model is a sum of parts that add up to one logit per example:
+ * Every click model is a sum of parts that add up to one logit per example (MODEL_MAP in
+ * common/job/job_models.h says which parts each has; click_part.h is their interface):
  *
  *     logit = bias
  *           + linear  first-order weights of the example's keys and numeric features:
@@ -37,9 +38,6 @@ static inline bool model_table_is_keyed(enum model_table t)
 }
 
 struct model;
-
-/* The name in job files: "deepfm". */
-const char *model_kind_name(enum model_kind kind);
 
 /* The shape of the data that a model is built for. */
 struct model_data {

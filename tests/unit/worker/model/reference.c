@@ -166,15 +166,15 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
 	for (uint32_t i = 0; i < rows; i++)
 		logits[i] = dense_tensor(r, "bias", 0)[0];
-	if (kind == MODEL_LR || kind == MODEL_FM || kind == MODEL_WIDE_DEEP || kind == MODEL_DEEPFM)
+	if (model_kind_has(kind, PART_LINEAR))
 		linear(r, logits);
-	if (kind != MODEL_LR)
+	if (model_kind_has(kind, PART_EMBEDDING))
 		for (uint32_t i = 0; i < rows; i++)
 			for (uint32_t k = 0; k < n; k++)
 				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
-	if (kind == MODEL_FM || kind == MODEL_DEEPFM)
+	if (model_kind_has(kind, PART_FM))
 		second_order(r, x, logits);
-	if (kind == MODEL_DLRM) {
+	if (model_kind_has(kind, PART_INTERACTION)) {
 		n = dots(r, x);
 	} else {
 		for (uint32_t i = 0; i < rows; i++)
@@ -182,14 +182,14 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 				x[i][n + k] = (double)r->in->dense[i * r->dense_dim + k];
 		n += r->dense_dim;
 	}
-	if (kind != MODEL_LR && kind != MODEL_FM) {
+	uint32_t width = 0;
+	if (model_kind_has(kind, PART_TOWER)) {
 		memcpy(y, x, sizeof y);
-		uint32_t width =
-		    mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
+		width = mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
 		head(r, y, width, 0, logits);
-		if (kind == MODEL_DCN_V2)
-			head(r, y, cross_net(r, x, y, n), width, logits);
 	}
+	if (model_kind_has(kind, PART_CROSS))
+		head(r, y, cross_net(r, x, y, n), width, logits);
 	double loss = 0.0;
 	for (uint32_t i = 0; i < rows; i++) {
 		double z = logits[i], label = (double)r->in->labels[i], weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;

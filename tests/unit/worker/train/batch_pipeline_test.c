@@ -100,9 +100,9 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	weir_error err = {0};
 	struct prng rng;
 	prng_seed(&rng, 77);
-	const bool transformer = kind == MODEL_GPT2;
+	const bool transformer = model_kind_has(kind, PART_TRANSFORMER), text = model_kind_has(kind, PART_NGRAM);
 	*f = (struct fixture){.shape = {.fields = FIELDS, .dense_dim = NUMBERS}};
-	if (kind == MODEL_NGRAM)
+	if (text)
 		f->shape = (struct batch_pipeline_shape){.context = CONTEXT};
 	else if (transformer)
 		f->shape = (struct batch_pipeline_shape){.sequence = SEQUENCE};
@@ -136,7 +136,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
 		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last batch is smaller */
-		if (transformer || kind == MODEL_NGRAM)
+		if (transformer || text)
 			make_text(f, e, &rng);
 		else
 			make_clicks(f, e, &rng);
