@@ -137,6 +137,8 @@ struct job {
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
 		uint32_t cross_layers; /* dcn_v2 */
+		/* xdeepfm: feature maps of each layer of the compressed interaction network */
+		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;
 		float dropout;
 		float init_std; /* for embeddings */

@@ -14,7 +14,8 @@
 	X(LINEAR, linear)     \
 	X(FM, fm)             \
 	X(TOWER, tower)       \
-	X(CROSS, cross)
+	X(CROSS, cross)       \
+	X(CIN, cin)
 
 /* The properties of models. A model has some of them; keys of the job file belong to them
  * (job_schema.c). */
@@ -38,15 +39,16 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 #define HAS(NAME) (1u << PART_##NAME)
 
 /* X(NAME, name in job files, the data it reads, its parts) */
-#define MODEL_MAP(X)                                                               \
-	X(LR, lr, CLICKS, HAS(LINEAR))                                                 \
-	X(FM, fm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(FM))                      \
-	X(WIDE_DEEP, wide_deep, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER))     \
-	X(DEEPFM, deepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(FM) | HAS(TOWER)) \
-	X(DCN_V2, dcn_v2, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS))            \
-	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))          \
-	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                              \
-	X(GPT2, gpt2, TOKENS, HAS(TRANSFORMER))                                        \
+#define MODEL_MAP(X)                                                                  \
+	X(LR, lr, CLICKS, HAS(LINEAR))                                                    \
+	X(FM, fm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(FM))                         \
+	X(WIDE_DEEP, wide_deep, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER))        \
+	X(DEEPFM, deepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(FM) | HAS(TOWER))    \
+	X(DCN_V2, dcn_v2, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS))               \
+	X(XDEEPFM, xdeepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER) | HAS(CIN)) \
+	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))             \
+	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \
+	X(GPT2, gpt2, TOKENS, HAS(TRANSFORMER))                                           \
 	X(LLAMA, llama, TOKENS, HAS(TRANSFORMER) | HAS(ROTARY) | HAS(GROUPED_HEADS))
 
 enum model_kind {

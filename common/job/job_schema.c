@@ -231,6 +231,7 @@ static const struct key keys[] = {
 	PART(HAS(TOWER) | HAS(NGRAM), U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(INTERACTION), U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(CROSS), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
+	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
 	PART(HAS(TOWER) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
 	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),
 	INITIAL(FLOAT("model.init_std", model.init_std, "0.01", 0, 10)),

@@ -11,7 +11,7 @@ write_model() { # KIND
 		run_dir: $DIR/$1
 		cluster: {servers: 1, workers: 2, log: disk}
 		data: {format: libsvm, train: $DIR/train.svm, valid: $DIR/valid.svm, test: $DIR/test.svm, batch: 64, unit_batches: 8, fields: 2}
-		model: {kind: $1, dim: 8, hidden: [16], bottom: [8], init_std: 0.3}
+		model: {kind: $1, dim: 8, hidden: [16], bottom: [8], cin: [6, 4], init_std: 0.3}
 		tables: {embedding: {optimizer: {kind: adam, lr: 2.0e-2}}, dense: {optimizer: {kind: adam, lr: 1.0e-2}}}
 		train: {passes: 4, threads: 1}
 	JOB
@@ -21,7 +21,7 @@ auc() { jq -r '.auc' "$1"; }
 write_model nothing
 "$WEIR" check "$DIR/job.yaml" > "$DIR/check.out" 2>&1 && fail "a model that is nothing is taken"
 models=$(sed -n 's/.*expected one of \([a-z0-9_, ]*\).*/\1/p' "$DIR/check.out" | head -n 1 | tr -d ,)
-[ "$(wc -w <<< "$models")" -ge 9 ] || fail "only these models: $models"
+[ "$(wc -w <<< "$models")" -ge 10 ] || fail "only these models: $models"
 other=
 for kind in $models; do
 	case $kind in ngram | gpt2 | llama) continue ;; esac

@@ -6,11 +6,12 @@
  *
  *     logit = bias
  *           + linear  first-order weights of the example's keys and numeric features:
- *                     LR, FM, W&D, DeepFM
+ *                     LR, FM, W&D, DeepFM, xDeepFM
  *           + fm      second-order term over the fields' pooled embeddings (Rendle 2010, eq. 3):
  *                     FM, DeepFM
- *           + tower   w . MLP(features): W&D, DeepFM, DCN-v2, DLRM
+ *           + tower   w . MLP(features): W&D, DeepFM, DCN-v2, xDeepFM, DLRM
  *           + cross   w . cross network(features) (Wang 2021), parallel to the tower: DCN-v2
+ *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
  * The features are the fields' pooled embeddings followed by the numeric features. DLRM's features
  * are its dot interaction (interaction.h). Numeric features have no embedding: they enter the

@@ -117,6 +117,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .bottom = {5, 4},
 	                                      .bottom_count = 2,
 	                                      .cross_layers = 2,
+	                                      .cin = {5, 3},
+	                                      .cin_count = 2,
 	                                      .batch_norm = true,
 	                                      .layers = 1,
 	                                      .heads = 2,
@@ -232,7 +234,7 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2};
+static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_XDEEPFM, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {
