@@ -234,12 +234,12 @@ static __device__ inline uint32_t int2_pair_of_lanes(const float acc[EACH], uint
 }
 
 /* The scale of the elements of `lanes` neighbouring lanes, a power of 2, that share a scale. All
- * lanes of the warp take part. left: elements left in the tile; those after them do not count. */
+ * lanes of the warp take part. left: elements left in the tile; the others of acc are 0. */
 template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(const float acc[EACH], uint32_t left, uint32_t lanes)
 {
 	uint32_t own = 0;
 	for (uint32_t k = 0; k < EACH; k++)
-		own = max(own, k < left ? bits_of(acc[k]) & ABS_MASK : 0);
+		own = max(own, bits_of(acc[k]) & ABS_MASK);
 	const float most = float_of(most_of_lanes(own, lanes));
 	if constexpr (CODEC == WEIR_CODEC_INT2)
 		return int2_pair_of_lanes(acc, left, most, lanes);
