@@ -237,7 +237,8 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(folder, sizeof folder, "%s/folder", base);
 	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_possible_disks), cmocka_unit_test(an_exchange_is_whole), cmocka_unit_test(dropped_data_is_unsynced)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_possible_disks), cmocka_unit_test(an_exchange_is_whole),
+	                                   cmocka_unit_test(dropped_data_is_unsynced)};
 	int failed = cmocka_run_group_tests_name("crash_image", tests, NULL, NULL);
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", base);

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/log/journal_format.h"
 #include "common/base/crc32c.h"
+#include "server/log/journal_format.h"
 #include "tests/unit/faulty_disk.h"
 #include "tests/unit/server/log/journal_folder.h"
 
@@ -194,7 +194,8 @@ static void the_interval_syncs_by_itself(void **state)
 	struct journal *j;
 	struct fixture_seen seen = fixture_seen_new(BODY);
 	weir_error err = {0};
-	struct journal_options options = {.disk = disk_system(), .directory = journal_folder, .holder = "the test", .sync_interval_ms = 1};
+	struct journal_options options = {
+	    .disk = disk_system(), .directory = journal_folder, .holder = "the test", .sync_interval_ms = 1};
 	CHECK_OK(journal_open(&j, &options, &err), err);
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	append(j, 1, 1, 5);

@@ -211,10 +211,8 @@ static void a_cut_of_committed_entries_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    IN_JOURNAL_FOLDER(the_log_on_disk_holds_its_entries),
-	    IN_JOURNAL_FOLDER(an_entry_keeps_its_checksum),
-	    IN_JOURNAL_FOLDER(the_log_on_disk_is_cut_and_restored),
-	    IN_JOURNAL_FOLDER(a_failed_append_commits_nothing),
+	    IN_JOURNAL_FOLDER(the_log_on_disk_holds_its_entries),     IN_JOURNAL_FOLDER(an_entry_keeps_its_checksum),
+	    IN_JOURNAL_FOLDER(the_log_on_disk_is_cut_and_restored),   IN_JOURNAL_FOLDER(a_failed_append_commits_nothing),
 	    IN_JOURNAL_FOLDER(a_cut_of_committed_entries_is_refused),
 	};
 	return cmocka_run_group_tests_name("log_disk", tests, NULL, NULL);

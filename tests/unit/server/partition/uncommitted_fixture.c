@@ -33,7 +33,8 @@ static void add_table(struct world *w, uint32_t id, weir_table_kind kind, const 
 
 void open_world(struct world *w, bool holds)
 {
-	*w = (struct world){.clock = manual_clock_ns(&w->now_ns), .now_ns = 1000000000000, .log = log_memory_create(), .holds = holds};
+	*w =
+	    (struct world){.clock = manual_clock_ns(&w->now_ns), .now_ns = 1000000000000, .log = log_memory_create(), .holds = holds};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,

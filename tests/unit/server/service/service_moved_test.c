@@ -32,7 +32,8 @@ static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
 	cluster_register(&push);
 	struct server *s = k.servers[1];
 	const uint64_t key = cluster_key(CLUSTER_SYNC, 5, 0);
-	struct record parked = {.kind = RECORD_PULL, .partition = 5, .request_id = 1, .pull.step_least = 1}, r = cluster_push(1, 0, 5, 2);
+	struct record parked = {.kind = RECORD_PULL, .partition = 5, .request_id = 1, .pull.step_least = 1},
+	              r = cluster_push(1, 0, 5, 2);
 	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
 	client_send(&push, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 5, 0), 1, true));
 	client_wait(&push, 1);

@@ -40,7 +40,7 @@ static void *push_integers(void *arg)
 		client_send(&push, frame);
 		if (batch % 25 == 0)
 			(void)cluster_pull_one(&pull, batch % CLUSTER_PARTITIONS, CLUSTER_ASYNC,
-			               cluster_key(CLUSTER_ASYNC, batch % CLUSTER_PARTITIONS, 0), batch);
+			                       cluster_key(CLUSTER_ASYNC, batch % CLUSTER_PARTITIONS, 0), batch);
 		if (batch % 50 == 49) /* stay within the credit */
 			client_wait(&push, (batch + 1 + (batch + 10) / 10) * CLUSTER_PARTITIONS);
 	}

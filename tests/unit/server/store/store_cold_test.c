@@ -7,10 +7,10 @@
 #include "tests/rounds.h"
 #include "tests/unit/server/store/store_model.h"
 
-#define STUB_BYTES  33u
-#define STEPS       250u
+#define STUB_BYTES 33u
+#define STEPS      250u
 
-#define SEEDS       200u
+#define SEEDS 200u
 
 static void random_record(struct world *w)
 {
