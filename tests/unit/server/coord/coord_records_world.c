@@ -1,6 +1,5 @@
 #include "tests/unit/server/coord/coord_records_world.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"

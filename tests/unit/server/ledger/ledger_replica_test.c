@@ -1,7 +1,6 @@
 /* The ledger on three servers, from seeds. Workers lease and commit units of two passes. The
  * primary changes at random moments, with decisions that are not committed yet. A reply that a
  * worker got stays true, each unit counts once, and equal logs give equal ledgers. */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Admission and eviction of rows: admission at the exact count, random admission that a replay
  * repeats, time to live and score on a test clock, and a push between check and entry. */
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "common/base/limits.h"

@@ -1,4 +1,5 @@
-/* Uncommitted entries of a partition that steps down, pauses, is truncated, or meets a full disk. */
+/* Uncommitted entries of a partition that steps down, pauses, is truncated, or meets a full
+ * disk. */
 #include "tests/unit/server/partition/uncommitted_fixture.h"
 
 /* --- Roles */

@@ -1,6 +1,5 @@
 /* A single copy with its records in a real etcd and production's threads. Every start begins a new
  * epoch, also after a kill. While etcd is unreachable, pushes still commit. */
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"

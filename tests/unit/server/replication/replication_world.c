@@ -1,6 +1,5 @@
 #include "tests/unit/server/replication/replication_world.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"

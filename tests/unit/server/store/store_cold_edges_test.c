@@ -1,5 +1,5 @@
-/* Single cases of a store under a memory budget: no space, kept stubs, errors below, removals during
- * a snapshot, nothing below. */
+/* Single cases of a store under a memory budget: no space, kept stubs, errors below, removals
+ * during a snapshot, nothing below. */
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"

@@ -2,8 +2,6 @@
 #ifndef WEIR_TESTS_MOVE_SCENE_H
 #define WEIR_TESTS_MOVE_SCENE_H
 
-#include <semaphore.h>
-
 #include "tests/unit/worker/client/integer_trainer.h"
 #include "tests/unit/worker/client/mover.h"
 

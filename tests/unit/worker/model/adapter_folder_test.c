@@ -1,7 +1,6 @@
 /* Adapters in PEFT's format: round trips, and a named refusal of unsupported ones. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/system/disk.h"
 #include "tests/cmocka_check.h"
