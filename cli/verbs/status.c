@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/core/audit.h"
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
 #include "cli/core/verbs.h"
@@ -13,6 +12,7 @@
 #include "cli/observe/status_http.h"
 #include "cli/observe/status_json.h"
 #include "cli/run/job_servers.h"
+#include "overview/audit.h"
 
 static void print_durable(const struct overview_server *v)
 {
@@ -101,7 +101,7 @@ static void print_worker(const struct overview_worker *w)
 	char stall[OVERVIEW_STALL_BYTES];
 	printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
 	       w->left        ? "left"
-	       : w->progress  ? "live"
+	       : w->live      ? "live"
 	       : w->stall.now ? "STALLED"
 	                      : "lost",
 	       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
