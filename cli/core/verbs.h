@@ -11,6 +11,11 @@
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
+	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \
+	  "start a job's servers without workers, for trainers of other programs; print the ledger's address")                       \
+	X(down, "JOB.yaml", "end the servers that `weir up` has started")                                                            \
+	X(launch, "JOB.yaml [--resume | --fresh] [--report OUT.json] [--http [HOST:]PORT] -- COMMAND [ARGUMENT]...",                 \
+	  "start servers and cluster.workers copies of a trainer of your own here; watch, restart, report")                          \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
@@ -25,6 +30,8 @@
 	  "write click data from a synthetic model; 13312 to 268435456 ids (1000000)")                                               \
 	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
 	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
+	X(key, "FIELD VALUE [--job JOB.yaml | --format criteo|libsvm|libffm [--hash-buckets N]]",                                    \
+	  "print the key of an id, as click data's formats derive it")                                                               \
 	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT",                                                       \
 	  "set the weights of a job whose servers run and that does not train")                                                      \
 	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \

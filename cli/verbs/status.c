@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/core/audit.h"
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
 #include "cli/core/verbs.h"
@@ -13,6 +12,7 @@
 #include "cli/observe/status_http.h"
 #include "cli/observe/status_json.h"
 #include "cli/run/job_servers.h"
+#include "overview/audit.h"
 
 static void print_durable(const struct overview_server *v)
 {
@@ -116,8 +116,11 @@ static void print_worker(const struct overview_worker *w)
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
-	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", overview_state_name(s->state), s->pass + 1, s->passes,
-	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
+	if (s->units == 0)
+		printf("job         no trainer has joined yet\n");
+	else
+		printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", overview_state_name(s->state), s->pass + 1,
+		       s->passes, s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
 	if (s->lost[0])
 		printf("lost        %s\n", s->lost);
 	if (s->checkpoint[0])

@@ -258,6 +258,25 @@ static void log_tail_takes_the_last_lines(void **state)
 	assert_string_equal(out, "  two\n ");
 }
 
+static void a_child_has_its_settings_over_the_environment(void **state)
+{
+	struct fixture *f = *state;
+	char log[256], out[256];
+	assert_int_equal(setenv("WEIR_TEST_RANK", "9", 1), 0);
+	assert_int_equal(setenv("WEIR_TEST_RANKED", "yes", 1), 0);
+	struct child *c = add(f, CHILD_TRAINER, "worker-0", "echo \"$WEIR_TEST_RANK $WEIR_TEST_RANKED $WEIR_TEST_NAME\"");
+	child_setting(c, "WEIR_TEST_RANK", "0");
+	child_setting(c, "WEIR_TEST_NAME", "a=b c");
+	assert_int_equal(child_start(f->supervisor, c, false, &f->err), WEIR_OK);
+	assert_true(child_succeeded(wait_end(f)));
+	snprintf(log, sizeof log, "%s/worker-0.log", f->dir);
+	log_tail(log, 1, out, sizeof out);
+	assert_string_equal(out, "  0 yes a=b c");
+	assert_string_equal(getenv("WEIR_TEST_RANK"), "9");
+	unsetenv("WEIR_TEST_RANK");
+	unsetenv("WEIR_TEST_RANKED");
+}
+
 #define SUPERVISED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -273,6 +292,7 @@ int main(void)
 	    SUPERVISED(children_die_with_their_parent),
 	    SUPERVISED(a_missing_program_is_named),
 	    SUPERVISED(the_last_words_of_a_program_precede_the_log_of_its_threads),
+	    SUPERVISED(a_child_has_its_settings_over_the_environment),
 	    SUPERVISED(log_tail_takes_the_last_lines),
 	};
 	return cmocka_run_group_tests_name("cli_supervise", tests, NULL, NULL);
