@@ -11,14 +11,14 @@
 #include "weir/weir.h"
 
 /* X(struct, its bytes in API version 2, which never change) */
-#define API_STRUCT_MAP(X)     \
-	X(weir_options, 192)      \
-	X(weir_table_spec, 320)   \
-	X(weir_evaluation, 48)    \
-	X(weir_push_options, 32)  \
-	X(weir_report, 120)       \
-	X(weir_stats, 80)         \
-	X(weir_job, 1008)         \
+#define API_STRUCT_MAP(X)    \
+	X(weir_options, 192)     \
+	X(weir_table_spec, 320)  \
+	X(weir_evaluation, 48)   \
+	X(weir_push_options, 32) \
+	X(weir_report, 120)      \
+	X(weir_stats, 80)        \
+	X(weir_job, 1008)        \
 	X(weir_scan_rows, 40)
 
 enum api_struct {
