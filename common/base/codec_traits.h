@@ -1,5 +1,5 @@
-/* The map of codecs (weir/table.h) as a table: names, feedback, uses. The bytes of each codec are in
- * kernels/codecs/form.h. */
+/* The map of codecs (weir/table.h) as a table: names, feedback, uses. The bytes of each codec are
+ * in kernels/codecs/form.h. */
 #ifndef WEIR_CODEC_TRAITS_H
 #define WEIR_CODEC_TRAITS_H
 

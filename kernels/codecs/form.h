@@ -51,7 +51,8 @@
 #define CODEC_SIGN_LANES 32u
 
 /* X(NAME, name of its functions, bits of a code, elements of a scale, largest scale without
- * infinite numbers, first code, without its sign, that is not a finite number; 0: all are finite) */
+ * infinite numbers, first code, without its sign, that is not a finite number; 0: all are
+ * finite) */
 #define CODEC_FORM_MAP(X)                                             \
 	X(FP32, fp32, 32, 0, 0, 0)                                        \
 	X(BF16, bf16, 16, 0, 0, 0x7f80)                                   \

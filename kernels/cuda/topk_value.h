@@ -91,8 +91,8 @@ static __device__ inline void write_pairs(const struct topk_chosen &c, struct to
 		out[w] = h->pair[2 * w] | (2 * w + 1 < pairs ? h->pair[2 * w + 1] << 16 : 0);
 }
 
-/* Makes the head of a record and writes it. All threads of the block take part, and all see the head
- * afterwards. */
+/* Makes the head of a record and writes it. All threads of the block take part, and all see the
+ * head afterwards. */
 template <weir_values VALUES>
 static __device__ inline void write_head(const struct topk_chosen &c, struct topk_head *h, uint32_t *out)
 {

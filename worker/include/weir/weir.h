@@ -219,9 +219,9 @@ WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_s
 /* Finds a table of the job by name. spec->segments is NULL in the answer. */
 WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table,
                                      weir_error *err);
-/* Lists the tables of the job in the order of their ids: specs (room), ids (room); both may be NULL.
- * *count: the number of tables, which may exceed room. The size of specs[0] goes for all of specs.
- * segments is NULL in the answer. */
+/* Lists the tables of the job in the order of their ids: specs (room), ids (room); both may be
+ * NULL. *count: the number of tables, which may exceed room. The size of specs[0] goes for all of
+ * specs. segments is NULL in the answer. */
 WEIR_API weir_status weir_tables(weir_client *client, weir_table_spec *specs, uint32_t *ids, size_t room, size_t *count,
                                  weir_error *err);
 
@@ -307,8 +307,8 @@ typedef void (*weir_done_fn)(void *arg, weir_ticket ticket, weir_status status, 
 
 typedef struct weir_pull_item {
 	uint32_t table;
-	/* embedding: (rows), any order, duplicates allowed but wasteful: each is sent. dense: NULL for the whole
-	 * table, or (rows) numbers of chunks of WEIR_CHUNK elements, rising */
+	/* embedding: (rows), any order, duplicates allowed but wasteful: each is sent. dense: NULL for
+	 * the whole table, or (rows) numbers of chunks of WEIR_CHUNK elements, rising */
 	const uint64_t *keys;
 	size_t rows; /* number of keys */
 	/* embedding: (rows, width). dense: (elements); only the named chunks are written */

@@ -1,4 +1,4 @@
-/* A vote store of a few partitions on a disk that can fail, and its promises. */
+/* A vote store of a few partitions on a disk that can fail, and its votes. */
 #ifndef WEIR_TESTS_VOTE_STORE_FIXTURE_H
 #define WEIR_TESTS_VOTE_STORE_FIXTURE_H
 
