@@ -1,0 +1,98 @@
+"""A client of libweir with everything that it borrows.
+
+The handle closes its client when the job is closed, collected, or the process exits. A call and a
+close exclude each other. In a forked child the handle is dead: the threads and connections of the
+client belong to the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Dict, List, Optional
+
+from . import errors
+from ._library import check, lib, new_error
+
+# A wait is cut into slices, so that Python handles Ctrl-C and a close between two of them.
+SLICE_MS = 100
+
+_handles: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+
+
+class Handle:
+    """Use it as ``with handle as client``."""
+
+    def __init__(self, client: Any) -> None:
+        self.idle = threading.Condition(threading.Lock())
+        self.client: Optional[Any] = client
+        self.why = "the job was closed"
+        self.users = 0
+        self.borrowed: Dict[int, Any] = {}  # what operations in flight read and write, by ticket
+        self.dropped: List[int] = []  # tickets that nobody will wait for
+        _handles.add(self)
+
+    def __enter__(self) -> Any:
+        with self.idle:
+            if self.client is None:
+                raise errors.ClosedError(f"{self.why}; connect again")
+            self.users += 1
+            return self.client
+
+    def __exit__(self, *exc: object) -> None:
+        with self.idle:
+            self.users -= 1
+            if not self.users:
+                self.idle.notify_all()
+
+    def take(self, why: str) -> Optional[Any]:
+        """The client for its last call, once no other thread uses it. None: it is closed."""
+        with self.idle:
+            client, self.client = self.client, None
+            if client is not None:
+                self.why = why
+            while self.users:
+                self.idle.wait()
+            return client
+
+    def close(self, quietly: bool = False) -> None:
+        """Waits for operations in flight and leaves the job."""
+        client = self.take("the job was closed")
+        if client is None:
+            return
+        err = new_error()
+        status = lib.weir_close(client, err)
+        self.borrowed.clear()
+        if not quietly:
+            check(status, err)
+
+    def abandon(self) -> None:
+        """Frees the client without a word to the job."""
+        client = self.take("the job has gone back to a checkpoint")
+        if client is not None:
+            lib.weir_abandon(client)
+            self.borrowed.clear()
+
+    def reap(self) -> None:
+        """Returns what finished operations have borrowed that nobody waits for."""
+        if not self.dropped:
+            return
+        waiting, self.dropped = self.dropped, []
+        with self as client:
+            for ticket in waiting:
+                if lib.weir_wait(client, ticket, 0, new_error()) == lib.WEIR_E_TIMEOUT:
+                    self.dropped.append(ticket)
+                else:
+                    self.borrowed.pop(ticket, None)
+
+
+def _forget_in_child() -> None:
+    for handle in list(_handles):
+        handle.idle = threading.Condition(threading.Lock())
+        handle.users = 0
+        handle.client = None
+        handle.why = f"the job was connected in process {os.getppid()}, and this process is a fork of it"
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
