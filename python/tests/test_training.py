@@ -1,0 +1,157 @@
+import unittest
+
+import numpy as np
+import weir
+from support import BATCHES, ROWS, UNITS, connect, count_keys, job_of, keys_of, servers
+
+SGD = {"kind": "sgd", "lr": 1}
+
+
+class Training(unittest.TestCase):
+    def test_every_batch_counts_once(self):
+        with job_of() as job:
+            table = job.table("counts", width=2, optimizer=SGD)
+            expected = count_keys(job, table)
+            got = table.pull(np.arange(100))
+            self.assertTrue(np.array_equal(got, np.stack([expected, expected], 1)), got)
+            status = job.status()
+            self.assertEqual((status["state"], status["committed"]), ("finished", UNITS))
+            self.assertEqual(sum(clock.steps > 0 for clock in table.clocks()), job.partitions)
+
+    def test_dense_table_learns(self):
+        with job_of(passes=6) as job:
+            true = np.arange(16, dtype=np.float32) / 4 - 2
+            w = job.table("weights", elements=16, optimizer=weir.Optimizer("sgd", lr=0.2))
+            for unit in job.units():
+                with unit:
+                    for batch in unit.batches(BATCHES):
+                        rng = np.random.default_rng((unit.data_unit, batch.index))
+                        x = rng.uniform(-1, 1, (ROWS, 16)).astype(np.float32)
+                        error = x @ (batch.pull({w: None})[w] - true)
+                        batch.push({"weights": 2 * x.T @ error / ROWS})
+                        job.progress(rows=ROWS, loss_sum=error @ error)
+            self.assertLess(np.abs(w.pull() - true).max(), 0.05)
+            wait_rows = job.status()["rows"]
+            self.assertGreater(wait_rows, 0)
+
+    def test_two_trainers_share_the_units(self):
+        with servers(servers=2, workers=2) as s, connect(s, "a") as a, connect(s, "b") as b:
+            tables = [job.table("counts", width=2, optimizer=SGD) for job in (a, b)]
+            units = [job.units() for job in (a, b)]
+            seen, open_ = set(), [0, 1]
+            while open_:
+                for i in list(open_):
+                    unit = next(units[i], None) if len(seen) < UNITS else None
+                    if unit is None:
+                        open_.remove(i)
+                        continue
+                    with unit:
+                        seen.add(unit.number)
+                        for batch in unit.batches(BATCHES):
+                            keys = keys_of(unit, batch)
+                            batch.push({tables[i]: (keys, -np.ones((ROWS, 2), np.float32))})
+            self.assertEqual(seen, set(range(UNITS)))
+            self.assertEqual(tables[0].pull(np.arange(100))[:, 0].sum(), UNITS * BATCHES * ROWS)
+            self.assertEqual((a.lease(5), b.lease(5)), (None, None))
+
+    def test_borrowed_and_copied_pushes(self):
+        with job_of() as job:
+            table = job.table("rows", width=8, optimizer=SGD)
+            unit = job.lease(5)
+            with unit:
+                batches = unit.batches(2)
+                keys, values = np.array([5, 9]), np.full((2, 8), -1, np.float32)
+                ticket = next(batches).push({table: (keys, values)})
+                keys[:], values[:] = 7, 100  # the push has its copy
+                ticket.wait(5)
+                self.assertTrue(ticket.done())
+                borrowed = -np.ones((2, 8), np.float32)
+                ticket = next(batches).push({table: (np.array([5, 9]), borrowed)}, copy=False)
+                del borrowed  # the ticket keeps it
+                ticket.wait(5)
+            self.assertTrue((table.pull([5, 9, 7]) == [[2], [2], [0]]).all())
+
+    def test_pull_shapes(self):
+        with job_of() as job:
+            table = job.table("rows", width=3, init={"kind": "uniform", "a": 0.5}, seed=3)
+            grid = table.pull([[1, 2], [2, 1]])
+            self.assertEqual((grid.shape, grid.dtype), ((2, 2, 3), np.float32))
+            self.assertTrue((grid[0] == grid[1, ::-1]).all() and (abs(grid) <= 0.5).all() and grid.std() > 0)
+            out = np.zeros((1, 3), np.float32)
+            self.assertIs(table.pull(np.array([1]), out=out), out)
+            self.assertTrue((out[0] == grid[0, 0]).all())
+            self.assertEqual(table.pull([]).shape, (0, 3))
+            ahead = job.pull_ahead({"rows": [2]})
+            self.assertTrue((ahead.wait(5)["rows"] == grid[0, 1]).all())
+
+    def test_negative_keys_are_twos_complement(self):
+        with job_of() as job:
+            table = job.table("rows", width=1, init={"kind": "uniform", "a": 1}, seed=1)
+            same = [np.array([-2]), np.array([-2], np.int32), np.array([2**64 - 2], np.uint64)]
+            values = [table.pull(keys).tobytes() for keys in same]
+            self.assertEqual(len(set(values)), 1)
+
+    def test_tickets_need_no_wait(self):
+        with job_of() as job:
+            table = job.table("counts", width=2, optimizer=SGD)
+            kept = []
+            expected = count_keys(job, table, kept)
+            self.assertTrue((table.pull(np.arange(100))[:, 0] == expected).all())
+            del kept
+            job.pull({table: [1]})
+            self.assertLessEqual(len(job._handle.borrowed), 1)
+
+    def test_settings_and_table_are_compared(self):
+        with servers() as s, connect(s, "a", settings={"seed": 1}) as a:
+            a.table("t", width=2)
+            with self.assertRaisesRegex(weir.InvalidError, "seed"):
+                connect(s, "b", settings={"seed": 2})
+            with connect(s, "b", settings={"seed": 2}, accept=["seed"]) as b:
+                with self.assertRaisesRegex(weir.ExistsError, "t"):
+                    b.table("t", width=3)
+                self.assertEqual(b.find("t").width, 2)
+
+    def test_evaluator_judges_passes(self):
+        with servers(passes=2) as s, s.connect(name="judge", role="evaluator") as judge, connect(s) as job:
+            table = job.table("counts", width=2, optimizer=SGD)
+            passes = judge.evaluations()
+            for unit in job.units():
+                with unit:
+                    for batch in unit.batches(1):
+                        batch.push({table: (keys_of(unit, batch), -np.ones((ROWS, 2), np.float32))})
+                if unit.number == 0 and unit.pass_ == 0:
+                    first = unit
+                if len([1]) and unit.pass_ == 0 and job.status()["committed"] == UNITS:
+                    verdict = next(passes)
+                    self.assertEqual((verdict.pass_, verdict.last), (0, False))
+                    verdict.verdict(auc=0.7, logloss=0.5)
+            self.assertEqual(first.pass_, 0)
+
+    def test_sum_duplicates(self):
+        keys, sums = weir.sum_duplicates([[3, 1], [3, 3]], np.arange(8, dtype=np.float32).reshape(2, 2, 2))
+        self.assertEqual(keys.tolist(), [1, 3])
+        self.assertEqual(sums.tolist(), [[2, 3], [10, 13]])
+
+    def test_dlpack_and_buffers(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no PyTorch here")
+        with job_of() as job:
+            table = job.table("rows", width=2, optimizer=SGD)
+            with job.lease(5) as unit:
+                batch = next(unit.batches(1))
+                batch.push({table: (torch.tensor([4, 6]), -torch.ones(2, 2))}).wait(5)
+            out = torch.zeros(2, 2)
+            table.pull(torch.tensor([4, 6]), out=out)
+            self.assertEqual(out.tolist(), [[1, 1], [1, 1]])
+            with self.assertRaisesRegex(weir.InvalidError, "detach"):
+                table.assign(torch.tensor([4]), torch.ones(1, 2, requires_grad=True))
+            import array
+
+            table.assign(array.array("q", [4]), memoryview(np.full((1, 2), 7, np.float32)))
+            self.assertEqual(table.pull(memoryview(np.array([4]))).tolist(), [[7, 7]])
+
+
+if __name__ == "__main__":
+    unittest.main()
