@@ -47,7 +47,7 @@ struct cold_bench {
 	float *values, *grads; /* (COLD_DRAWS, COLD_DIM) */
 	struct store *memory, *budgeted;
 	struct store_table *memory_table, *table;
-	struct memory_budget memory;
+	struct memory_budget rows_budget;
 	uint64_t charged; /* charged to the memory budget for RocksDB */
 	struct cold *cold;
 	struct cold_writer *writer;
@@ -261,8 +261,8 @@ static double run_memory(void *arg, weir_error *err)
 static void charge_cold(struct cold_bench *b)
 {
 	const uint64_t now = cold_memory(b->cold);
-	memory_budget_charge(&b->memory, now);
-	memory_budget_release(&b->memory, b->charged);
+	memory_budget_charge(&b->rows_budget, now);
+	memory_budget_release(&b->rows_budget, b->charged);
 	b->charged = now;
 }
 
@@ -380,14 +380,14 @@ static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 {
 	b->rss_before = process_memory();
 	b->budget = store_table_bytes(b->memory_table) / COLD_PART;
-	b->memory.limit = b->budget;
+	b->rows_budget.limit = b->budget;
 	weir_status status = open_cold(b, err);
 	if (!status)
 		status = fill_cold(b, err);
 	if (status)
 		return status;
 	charge_cold(b);
-	const struct store_options o = {.budget = &b->memory,
+	const struct store_options o = {.budget = &b->rows_budget,
 	                                .cold = b->cold,
 	                                .writer = b->writer,
 	                                .fetch = b->fetch,

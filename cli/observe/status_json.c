@@ -39,7 +39,7 @@ static struct json *worker_item(const struct overview_worker *w)
 	json_set_text(item, "host", w->host);
 	json_set_count(item, "pid", w->pid);
 	json_set_bool(item, "evaluator", w->evaluator);
-	json_set_bool(item, "live", w->progress);
+	json_set_bool(item, "live", w->live);
 	json_set_bool(item, "left", w->left);
 	json_set_count(item, "units_held", w->units_held);
 	json_set_real(item, "residual_norm", w->residual_norm);

@@ -131,7 +131,7 @@ static weir_status compare_models(struct verb_merge *v, weir_error *err)
 	const struct merge *m = &v->merge;
 	const char *was = safetensors_metadata(m->inputs[0], SAFETENSORS_FINGERPRINT);
 	weir_status status = WEIR_OK;
-	for (uint32_t i = 1; i < m->count + (m->base) && status == WEIR_OK; i++) {
+	for (uint32_t i = 1; i < m->count + (m->base != NULL) && status == WEIR_OK; i++) {
 		const bool is_base = i == m->count;
 		const char *is = safetensors_metadata(is_base ? m->base : m->inputs[i], SAFETENSORS_FINGERPRINT);
 		char what[WEIR_ERROR_TEXT_BYTES / 3];
@@ -214,7 +214,7 @@ static weir_status check_arguments(struct verb_merge *v, weir_error *err)
 		                 v->merge.method == MERGE_SLERP  ? "two"
 		                 : v->merge.method == MERGE_TASK ? "one at least, and --base"
 		                                                 : "two at least");
-	if ((v->base) != (v->merge.method == MERGE_TASK))
+	if ((v->base != NULL) != (v->merge.method == MERGE_TASK))
 		return weir_fail(err, WEIR_E_INVALID, "--base is %s",
 		                 v->base ? "of task alone" : "missing: task adds to it what models have learnt");
 	if (!v->out)

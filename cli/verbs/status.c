@@ -101,7 +101,7 @@ static void print_worker(const struct overview_worker *w)
 	char stall[OVERVIEW_STALL_BYTES];
 	printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
 	       w->left        ? "left"
-	       : w->progress  ? "live"
+	       : w->live      ? "live"
 	       : w->stall.now ? "STALLED"
 	                      : "lost",
 	       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");

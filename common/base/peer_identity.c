@@ -49,7 +49,7 @@ static bool take_name(char out[WEIR_NAME_BYTES_MAX], const char **at, const char
 		return false;
 	memcpy(out, *at, bytes);
 	out[bytes] = '\0';
-	*at += bytes + (slash);
+	*at += bytes + (slash != NULL);
 	return strlen(out) == bytes && peer_identity_is_name(out);
 }
 

@@ -21,7 +21,7 @@ struct vectors {
 
 static struct vectors vectors_of(const float *first, const float *x, size_t r, size_t fields, size_t dim)
 {
-	return (struct vectors){first != NULL ? first + r * dim : NULL, x + r * fields * dim, fields + (first), dim};
+	return (struct vectors){first != NULL ? first + r * dim : NULL, x + r * fields * dim, fields + (first != NULL), dim};
 }
 
 static const float *vector_at(const struct vectors *v, size_t i)
@@ -32,7 +32,7 @@ static const float *vector_at(const struct vectors *v, size_t i)
 /* The width of a row's results. */
 static size_t width_of(const float *first, size_t fields, size_t dim)
 {
-	const size_t count = fields + (first);
+	const size_t count = fields + (first != NULL);
 	return (first ? dim : 0) + (count > 0 ? triangle(count) : 0);
 }
 
@@ -158,6 +158,6 @@ void ISA(cpu_dot_interaction_backward)(struct backend *b, float *dfirst, float *
                                        const float *x, size_t rows, size_t fields, size_t dim)
 {
 	struct dots_backward a = {dfirst, dx, dout, first, x, fields, dim};
-	const size_t vectors = fields + (first);
+	const size_t vectors = fields + (first != NULL);
 	cpu_parallel(b, rows, cpu_grain(vectors * vectors * dim), dots_backward_range, &a);
 }

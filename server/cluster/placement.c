@@ -112,7 +112,7 @@ bool placement_look(struct placement *h, uint16_t partition, struct placement_vi
 /* The partitions, plus the ledger if the job has one. */
 static uint32_t hosted_count(const struct placement *h)
 {
-	return h->server->options.partitions + (h->server->ledger_loop);
+	return h->server->options.partitions + (h->server->ledger_loop != NULL);
 }
 
 bool placement_is_whole(struct placement *h)

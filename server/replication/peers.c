@@ -184,7 +184,7 @@ static weir_status open_links(struct peers *p, weir_error *err)
 weir_status peers_create(struct peers **out, struct server *s, const struct peers_directory *directory, weir_error *err)
 {
 	const struct server_options *o = &s->options;
-	const uint32_t lanes = o->executors + (s->ledger_loop);
+	const uint32_t lanes = o->executors + (s->ledger_loop != NULL);
 	struct peers *p = calloc(1, sizeof *p + lanes * sizeof *p->lanes);
 	*out = p;
 	if (!p)

@@ -29,14 +29,14 @@ static const weir_pull_coding codings[] = {
 };
 #define CODINGS (sizeof codings / sizeof *codings)
 
-static void take_all(struct held *h, struct message *m, uint8_t *scratch)
+static void take_all(struct pulled_base *h, struct message *m, uint8_t *scratch)
 {
 	struct cursor c = cursor_at(m);
 	for (size_t left = c.left; left > 0; left = c.left) {
 		weir_error err = {0};
-		const struct held_version before = held_version(h, 0);
-		const weir_status status = held_take(h, 0, ORIGIN, &c, scratch, &err);
-		const struct held_version after = held_version(h, 0);
+		const struct pulled_base_version before = pulled_base_version(h, 0);
+		const weir_status status = pulled_base_take(h, 0, ORIGIN, &c, scratch, &err);
+		const struct pulled_base_version after = pulled_base_version(h, 0);
 		assert(status == WEIR_OK || ((status == WEIR_E_CORRUPT || status == WEIR_E_NOT_CURRENT) && err.text[0]));
 		assert(after.version == 0 || after.origin == ORIGIN);
 		assert(status != WEIR_E_NOT_CURRENT || after.version == 0);
@@ -53,13 +53,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	const weir_table_spec spec = {
 	    .name = "t", .kind = WEIR_DENSE, .elements = UNIT * (1 + data[1] % 200u), .pull = codings[data[0] % CODINGS]};
-	struct held *h = held_create(&spec, NULL);
+	struct pulled_base *h = pulled_base_create(&spec, NULL);
 	uint8_t *scratch = malloc(HELD_SCRATCH_BYTES);
 	assert(h && scratch);
 	struct message *m = pieces_of(data + HEADER, size - HEADER, 1 + (size_t)data[2]);
 	take_all(h, m, scratch);
 	message_release(m);
-	held_destroy(h);
+	pulled_base_destroy(h);
 	free(scratch);
 	return 0;
 }

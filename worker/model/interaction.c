@@ -46,7 +46,7 @@ uint32_t interaction_width(const struct interaction *i)
 
 const float *interaction_forward(struct interaction *i, const float *bottom, const float *x, uint32_t rows)
 {
-	assert(rows <= i->rows && (bottom) == i->bottom);
+	assert(rows <= i->rows && (bottom != NULL) == i->bottom);
 	i->backend->ops->dot_interaction(i->backend, i->features, bottom, x, rows, i->fields, i->dim);
 	return i->features;
 }
@@ -58,6 +58,6 @@ float *interaction_output_gradient(struct interaction *i)
 
 void interaction_backward(struct interaction *i, const float *bottom, const float *x, uint32_t rows, float *dbottom, float *dx)
 {
-	assert((bottom) == i->bottom && (dbottom) == i->bottom);
+	assert((bottom != NULL) == i->bottom && (dbottom != NULL) == i->bottom);
 	i->backend->ops->dot_interaction_backward(i->backend, dbottom, dx, i->dfeatures, bottom, x, rows, i->fields, i->dim);
 }

@@ -79,7 +79,7 @@ static char *header_text(const struct safetensor *tensors, const uint32_t *order
 		                              (json_int_t)at, (json_int_t)(at + safetensor_bytes(t))));
 		at += safetensor_bytes(t);
 	}
-	char *text = json_object_size(root) == count + (metadata) ? json_dumps(root, JSON_COMPACT) : NULL;
+	char *text = json_object_size(root) == count + (metadata != NULL) ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	return text;
 }

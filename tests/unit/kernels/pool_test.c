@@ -31,7 +31,7 @@ static void every_part_runs_once_per_round(void **state)
 	(void)state;
 	enum { ROUNDS = 2000 };
 	for (uint32_t threads = 1; threads <= 8; threads++) {
-		struct memory_budget *p = pool_create(threads);
+		struct pool *p = pool_create(threads);
 		assert_non_null(p);
 		assert_int_equal(pool_threads(p), threads);
 		struct tally t = {0};
@@ -48,7 +48,7 @@ static void every_part_runs_once_per_round(void **state)
 static void fewer_parts_than_threads_use_the_first_ones(void **state)
 {
 	(void)state;
-	struct memory_budget *p = pool_create(4);
+	struct pool *p = pool_create(4);
 	struct tally t = {0};
 	for (uint32_t parts = 0; parts <= 4; parts++)
 		pool_run(p, parts, count_part, &t);

@@ -51,7 +51,7 @@ void world_start(struct world *w, uint32_t i)
 	                           .name = name,
 	                           .listen = cluster_address(i),
 	                           .generation = RECORDS_GENERATION,
-	                           .boot = ++w->boots,
+	                           .process_id = ++w->boots,
 	                           .index = i,
 	                           .servers = WORLD_SERVERS,
 	                           .partitions = CLUSTER_PARTITIONS,

@@ -299,7 +299,7 @@ bool generate_is_current(const struct generate_options *o, struct ground_truth *
 	return ground_truth_read(o->path, o, out, NULL) == WEIR_OK && stat(o->path, &st) == 0 && (uint64_t)st.st_size == out->bytes;
 }
 
-weir_status ground_truth_read(const char *path, struct ground_truth *out, weir_error *err)
+weir_status generate_read_ground_truth(const char *path, struct ground_truth *out, weir_error *err)
 {
 	return ground_truth_read(path, NULL, out, err);
 }

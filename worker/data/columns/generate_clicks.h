@@ -41,6 +41,6 @@ weir_status generate_criteo(const struct generate_options *options, struct groun
  * the truth file. */
 bool generate_is_current(const struct generate_options *options, struct ground_truth *out);
 /* Reads path.truth.json. E_NOT_FOUND: no such file. */
-weir_status ground_truth_read(const char *path, struct ground_truth *out, weir_error *err);
+weir_status generate_read_ground_truth(const char *path, struct ground_truth *out, weir_error *err);
 
 #endif

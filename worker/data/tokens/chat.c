@@ -203,7 +203,7 @@ static const char *render_llama2(const struct chat_message *messages, uint32_t c
                                  struct chat_text *out)
 {
 	const struct chat_message *system = count > 0 && is_role(&messages[0], "system") ? messages : NULL;
-	const struct chat_message *turns = messages + (system);
+	const struct chat_message *turns = messages + (system != NULL);
 	count -= system != NULL;
 	const char *why = check_turns(turns, count);
 	if (why)
@@ -228,7 +228,7 @@ static const char *render_alpaca(const struct chat_message *messages, uint32_t c
 	static const char words[] =
 	    "Below is an instruction that describes a task. Write a response that appropriately completes the request.";
 	const struct chat_message *system = count > 0 && is_role(&messages[0], "system") ? messages : NULL;
-	const struct chat_message *turns = messages + (system);
+	const struct chat_message *turns = messages + (system != NULL);
 	count -= system != NULL;
 	const char *why = check_turns(turns, count);
 	if (why)

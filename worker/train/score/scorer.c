@@ -37,7 +37,7 @@ struct scorer {
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err)
 {
-	assert((options->client) != (options->path));
+	assert((options->client != NULL) != (options->path != NULL));
 	struct scorer *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
@@ -109,7 +109,7 @@ static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_
 	weir_pull_item items[MODEL_TABLES];
 	size_t all = tables_pull_items(&s->tables, m, PULL_ALL, false, items), count = 0;
 	for (size_t i = 0; i < all; i++)
-		if ((items[i].keys) == keyed)
+		if ((items[i].keys != NULL) == keyed)
 			items[count++] = items[i];
 	return count > 0 ? weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err) : WEIR_OK;
 }

@@ -239,7 +239,7 @@ void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes
 	                                    .bytes_per_s = bytes_per_s,
 	                                    .window_bytes = window_bytes,
 	                                    .cold = w->a.cold,
-	                                    .pool = w->a.options.pool_bytes ? &w->a.pool : NULL,
+	                                    .budget = w->a.options.pool_bytes ? &w->a.pool : NULL,
 	                                    .clock = &w->clock,
 	                                    .stepped = true};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);

@@ -893,7 +893,7 @@ static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 {
 	(void)state;
 	struct memory_budget pool = {.limit = 1 << 20};
-	struct store *s = store_create(&(struct store_options){.pool = &pool});
+	struct store *s = store_create(&(struct store_options){.budget = &pool});
 	struct store_table *t;
 	weir_error err = {0};
 	weir_table_spec spec = {.name = "first", .kind = WEIR_DENSE, .elements = 3 * WEIR_CHUNK, .optimizer.kind = WEIR_OPT_SGD};
@@ -908,7 +908,7 @@ static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 	store_destroy(s);
 
 	pool = (struct memory_budget){.limit = 1 << 20}; /* coded pulls need twice as much again */
-	s = store_create(&(struct store_options){.pool = &pool});
+	s = store_create(&(struct store_options){.budget = &pool});
 	spec.elements = 2 * WEIR_CHUNK;
 	spec.pull.codec = WEIR_CODEC_INT8;
 	assert_int_equal(store_add_table(s, 1, &spec, 0, 1, &t, &err), WEIR_E_LIMIT);

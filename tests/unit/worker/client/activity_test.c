@@ -123,7 +123,7 @@ static void who_holds_nothing_is_not_idle(void **state)
 static void who_waits_for_a_server_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
-	static struct parcel push;
+	static struct in_flight_frame push;
 	struct request pull = {0};
 	(void)state;
 	/* the server is slow or dead: a failover, too few replicas in sync */

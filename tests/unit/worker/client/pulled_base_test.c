@@ -38,7 +38,7 @@ struct world {
 	weir_table_spec spec;
 	struct delta_base *r;
 	uint64_t origin;
-	struct reference_work work;
+	struct delta_base_work work;
 	struct row_meta meta;
 	float value[LAST];
 	struct pulled_base *held[CLIENTS];
@@ -50,8 +50,8 @@ static void open_world(struct world *w, const weir_pull_coding *coding, uint64_t
 {
 	weir_error err = {0};
 	*w = (struct world){.spec = {.name = "t", .kind = WEIR_DENSE, .elements = N, .pull = *coding}, .origin = ORIGIN};
-	w->r = reference_create(coding, 1, ORIGIN);
-	w->work = (struct reference_work){.difference = malloc(WEIR_CHUNK * sizeof(float)), .coded = malloc(DIFFERENCE_BYTES_MAX)};
+	w->r = delta_base_create(coding, 1, ORIGIN);
+	w->work = (struct delta_base_work){.difference = malloc(WEIR_CHUNK * sizeof(float)), .coded = malloc(DIFFERENCE_BYTES_MAX)};
 	w->scratch = malloc(HELD_SCRATCH_BYTES);
 	assert_true(w->r && w->work.difference && w->work.coded && w->scratch);
 	for (uint32_t i = 0; i < CLIENTS; i++)
@@ -65,7 +65,7 @@ static void close_world(struct world *w)
 {
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		pulled_base_destroy(w->held[i]);
-	reference_destroy(w->r);
+	delta_base_destroy(w->r);
 	free(w->work.difference);
 	free(w->work.coded);
 	free(w->scratch);
@@ -83,8 +83,8 @@ static void push(struct world *w)
 /* Another server becomes primary. */
 static void fail_over(struct world *w)
 {
-	reference_destroy(w->r);
-	w->r = reference_create(&w->spec.pull, 1, ++w->origin);
+	delta_base_destroy(w->r);
+	w->r = delta_base_create(&w->spec.pull, 1, ++w->origin);
 	assert_non_null(w->r);
 }
 
@@ -96,12 +96,12 @@ struct answer {
 static struct answer ask(struct world *w, struct pulled_base_version v)
 {
 	const uint64_t held = v.origin == w->origin ? v.version : 0;
-	const struct reference_chunk c = {.value = w->value, .meta = &w->meta, .n = LAST};
+	const struct delta_base_chunk c = {.value = w->value, .meta = &w->meta, .n = LAST};
 	uint8_t *bytes;
-	assert_int_equal(reference_ask(w->r, &c, held, &w->work), WEIR_OK);
-	struct message *m = message_alloc(reference_answer_bytes(w->r, 0, held, LAST), &bytes);
+	assert_int_equal(delta_base_ask(w->r, &c, held, &w->work), WEIR_OK);
+	struct message *m = message_alloc(delta_base_answer_bytes(w->r, 0, held, LAST), &bytes);
 	assert_non_null(m);
-	(void)reference_answer(w->r, 0, held, LAST, bytes);
+	(void)delta_base_answer(w->r, 0, held, LAST, bytes);
 	return (struct answer){.origin = w->origin, .m = m};
 }
 
@@ -120,8 +120,8 @@ static void check_equal(struct world *w, uint32_t client)
 {
 	const struct pulled_base_version v = pulled_base_version(w->held[client], 1);
 	assert_int_equal(v.origin, w->origin);
-	assert_int_equal(v.version, reference_version(w->r, 0));
-	assert_memory_equal(pulled_base_values(w->held[client], 1), reference_value(w->r, 0), LAST * sizeof(float));
+	assert_int_equal(v.version, delta_base_version(w->r, 0));
+	assert_memory_equal(pulled_base_values(w->held[client], 1), delta_base_value(w->r, 0), LAST * sizeof(float));
 }
 
 static void pull(struct world *w, uint32_t client)
@@ -285,7 +285,7 @@ static void receive(struct world *w, uint32_t client, struct answer *in_flight)
 	CHECK_OK(status, err);
 	assert_int_equal(after.origin, origin);
 	assert_true(before.origin != origin || after.version >= before.version);
-	if (origin == w->origin && after.version == reference_version(w->r, 0))
+	if (origin == w->origin && after.version == delta_base_version(w->r, 0))
 		check_equal(w, client);
 }
 

@@ -14,11 +14,11 @@ static const weir_mode asynchronous = {WEIR_ASYNC}, synchronous = {WEIR_SYNC};
 /* The ledger stops answering this client until unmute gets the result of `mute`. */
 static struct rpc_channel *mute(struct trainer *t, struct cluster *c)
 {
-	struct rpc_channel *ledger = t->client->ledger.doors[0]->channel, *nobody = NULL;
+	struct rpc_channel *ledger = t->client->ledger.addresses[0]->channel, *nobody = NULL;
 	weir_error err = {0};
 	assert_ok(rpc_channel_open(&nobody, c->rpc, t->client->loop, "memory:nobody", &err), &err);
 	pthread_mutex_lock(&t->client->lock);
-	t->client->ledger.doors[0]->channel = nobody;
+	t->client->ledger.addresses[0]->channel = nobody;
 	pthread_mutex_unlock(&t->client->lock);
 	return ledger;
 }
@@ -26,8 +26,8 @@ static struct rpc_channel *mute(struct trainer *t, struct cluster *c)
 static void unmute(struct trainer *t, struct rpc_channel *ledger)
 {
 	pthread_mutex_lock(&t->client->lock);
-	struct rpc_channel *nobody = t->client->ledger.doors[0]->channel;
-	t->client->ledger.doors[0]->channel = ledger;
+	struct rpc_channel *nobody = t->client->ledger.addresses[0]->channel;
+	t->client->ledger.addresses[0]->channel = ledger;
 	while (t->client->reporting)
 		(void)client_wait(t->client, client_now(t->client) + 5);
 	pthread_mutex_unlock(&t->client->lock);
@@ -103,7 +103,8 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 	q.worker = t.client->worker;
 	q.incarnation = t.client->incarnation;
 	q.sequence = 1;
-	assert_ok(rpc_call_start(t.client->ledger.doors[0]->channel, RPC_LEASE, wire_pack(&q.base), 5000, on_lease, &answered), &err);
+	assert_ok(rpc_call_start(t.client->ledger.addresses[0]->channel, RPC_LEASE, wire_pack(&q.base), 5000, on_lease, &answered),
+	          &err);
 	while (!atomic_load(&answered))
 		assert_int_equal(weir_wait(t.client, 1, 0, &err), WEIR_E_NOT_FOUND);
 	struct rpc_channel *ledger = mute(&t, &c);

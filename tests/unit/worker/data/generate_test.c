@@ -177,7 +177,7 @@ static void errors_are_clear(void **state)
 	o.path = "/nonexistent/folder/x.tsv";
 	assert_int_equal(generate_criteo(&o, &truth, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, o.path);
-	assert_int_equal(ground_truth_read(path, &truth, &err), WEIR_E_NOT_FOUND);
+	assert_int_equal(generate_read_ground_truth(path, &truth, &err), WEIR_E_NOT_FOUND);
 	o.path = path;
 	CHECK_OK(generate_criteo(&o, &truth, &err), err); /* the smallest possible data */
 	assert_int_equal(truth.all.rows, 10);
