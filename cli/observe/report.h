@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/core/audit.h"
 #include "cli/core/chaos.h"
 #include "cli/core/curve.h"
 #include "common/job/job.h"
 #include "common/web/json.h"
+#include "overview/audit.h"
 #include "overview/overview.h"
 
 struct report_scores {

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/core/audit.h"
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
 #include "cli/core/verbs.h"
@@ -13,6 +12,7 @@
 #include "cli/observe/status_http.h"
 #include "cli/observe/status_json.h"
 #include "cli/run/job_servers.h"
+#include "overview/audit.h"
 
 static void print_durable(const struct overview_server *v)
 {

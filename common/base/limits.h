@@ -233,13 +233,14 @@
 /* Time. */
 #define WEIR_DEAD_PEER_MS 5000u /* a silent peer is reported after this */
 /* a loop that did not run for this long was stopped, and heard nobody */
-#define WEIR_PAUSE_MS           1000u
-#define WEIR_KEEPALIVE_MS       1500u
-#define WEIR_CONNECT_TIMEOUT_MS 4000u
-#define WEIR_CONNECT_ATTEMPT_MS 3000u  /* one attempt, to one address */
-#define WEIR_CONTROL_TIMEOUT_MS 5000u  /* default deadline of a control call */
-#define WEIR_STEP_POLL_MS       30000u /* a long poll for a step; then the client asks again */
-#define WEIR_PARK_TIMEOUT_MS    3000u  /* a parked pull answers NOT_CURRENT after this */
+#define WEIR_PAUSE_MS             1000u
+#define WEIR_KEEPALIVE_MS         1500u
+#define WEIR_CONNECT_TIMEOUT_MS   4000u
+#define WEIR_CERTIFICATE_RELOAD_S 10u    /* default of security.reload_s */
+#define WEIR_CONNECT_ATTEMPT_MS   3000u  /* one attempt, to one address */
+#define WEIR_CONTROL_TIMEOUT_MS   5000u  /* default deadline of a control call */
+#define WEIR_STEP_POLL_MS         30000u /* a long poll for a step; then the client asks again */
+#define WEIR_PARK_TIMEOUT_MS      3000u  /* a parked pull answers NOT_CURRENT after this */
 /* a pull parked at a replica that is not primary, after this */
 #define WEIR_READ_PARK_MS 100u
 /* a client asks the primary after a replica's silence of this long */
@@ -335,6 +336,9 @@
 #define WEIR_CHECKPOINT_MANIFEST_BYTES_MAX (64u << 20)
 /* a partition's header, or the ledger's state */
 #define WEIR_CHECKPOINT_STATE_BYTES_MAX (1u << 30)
+
+/* The C API. Enforced by api_struct.c. */
+#define WEIR_API_STRUCT_BYTES_MAX 65536u /* a larger `size` is memory that nobody has set */
 
 /* Configuration. */
 #define WEIR_CONFIG_BYTES_MAX        (1u << 20)

@@ -21,10 +21,10 @@
 #include <grpc/support/alloc.h>
 #include <grpc/support/string_util.h>
 
+#include "common/base/limits.h"
 #include "common/tls/certificate.h"
 
-#define RELOAD_S_DEFAULT 10u
-#define FILES            3u
+#define FILES 3u
 
 struct stamp { /* of a file, to detect its replacement */
 	struct timespec changed;
@@ -183,7 +183,7 @@ weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *s, struc
 	                           .key = strdup(s->key),
 	                           .ca = strdup(s->ca),
 	                           .job = t->own.job,
-	                           .reload_s = s->reload_s ? s->reload_s : RELOAD_S_DEFAULT};
+	                           .reload_s = s->reload_s ? s->reload_s : WEIR_CERTIFICATE_RELOAD_S};
 	if (!status && (!t->files.certificate || !t->files.key || !t->files.ca || !(t->servers = verifier_create(&t->own))))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for certificates");
 	if (status) {

@@ -129,9 +129,8 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err)
 {
 	assert(options->clock && options->entropy);
-	if (!options->passes || !options->lease_ms)
-		return weir_fail(err, WEIR_E_INVALID, "ledger: passes (%u) and lease_ms (%u) must be at least 1", options->passes,
-		                 options->lease_ms);
+	if (!options->lease_ms)
+		return weir_fail(err, WEIR_E_INVALID, "ledger: lease_ms must be at least 1");
 	if (options->rate_rule != LEDGER_RATE_AS_IT_IS && !options->workers)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "ledger: learning rates that go with the workers need to know how many they are meant for");
@@ -143,6 +142,7 @@ weir_status ledger_create(struct ledger **out, const struct ledger_options *opti
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
 	l->options = *options;
+	l->passes = options->passes;
 	weir__v1__worker_report__init(&l->report);
 	l->evaluator_ms = ledger_now(l);
 	if (copy_placement(l, options) != WEIR_OK) {
@@ -272,7 +272,7 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.job = &job;
 	r.state = job_state(l);
 	r.pass = l->pass;
-	r.passes = l->options.passes;
+	r.passes = l->passes;
 	r.units = l->dataset_units;
 	/* A unit that was cut counts with its first part. */
 	r.committed = l->committed - l->parts_committed;

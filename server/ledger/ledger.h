@@ -29,7 +29,8 @@ struct ledger_options {
 	struct logger *logger;
 	uint8_t uuid[16];
 	uint64_t generation;
-	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
+	uint32_t lease_ms, partitions, servers_count, allow_skip;
+	uint32_t passes;              /* 0: those of the first trainer */
 	uint32_t progress_timeout_ms; /* 0: derived from each worker's longest batch (ledger_idle.c) */
 	/* How rates scale with live trainers / `workers`. */
 	enum { LEDGER_RATE_AS_IT_IS, LEDGER_RATE_LINEAR, LEDGER_RATE_SQRT } rate_rule;

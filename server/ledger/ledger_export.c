@@ -142,6 +142,7 @@ static void export_globals(struct export *x)
 	g->evaluated = l->evaluated;
 	g->finished = l->finished;
 	g->passes_done = l->passes_done;
+	g->passes = l->passes;
 	g->failed = l->failed;
 	g->failure = l->failure;
 	g->auc = l->auc;

@@ -31,6 +31,22 @@ static const char *role_name(Weir__V1__Role role)
 
 /* --- Validity of a request */
 
+/* A job that was started without a number of passes takes the first trainer's. */
+static weir_status check_passes(const struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
+{
+	if (q->passes > WEIR_PASSES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "worker %s: %u passes; expected at most %u", q->name, q->passes, WEIR_PASSES_MAX);
+	if (!q->passes || !l->passes || q->passes == l->passes)
+		return WEIR_OK;
+	if (l->options.passes)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "worker %s wants %u passes, and the job has %u (train.passes): expected the same, or 0", q->name,
+		                 q->passes, l->passes);
+	return weir_fail(err, WEIR_E_INVALID,
+	                 "worker %s wants %u passes, and the job has %u since its first trainer, %s: expected the same, or 0",
+	                 q->name, q->passes, l->passes, l->dataset_by);
+}
+
 /* The first trainer's dataset becomes the job's. Other trainers must have the same. */
 static weir_status check_dataset(const struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
 {
@@ -54,9 +70,11 @@ static weir_status adopt_dataset(struct ledger *l, const Weir__V1__JoinRequest *
 	const Weir__V1__Dataset *d = q->dataset;
 	l->dataset_units = d->units;
 	l->unit_batches = d->unit_batches < WEIR_UNIT_BATCHES_MAX ? d->unit_batches : WEIR_UNIT_BATCHES_MAX;
+	l->passes = l->options.passes ? l->options.passes : q->passes ? q->passes : 1;
 	weir_status status = ledger_pass_open(l, 0);
 	if (status != WEIR_OK) {
 		l->dataset_units = l->unit_batches = 0;
+		l->passes = l->options.passes;
 		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
 	}
 	l->changes.globals = true;
@@ -103,7 +121,10 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 	status = check_certificate(q, peer, err);
 	if (!status)
 		status = ledger_fingerprint_check(l, q, err);
-	return status || q->role != WEIR__V1__ROLE__TRAINER ? status : check_dataset(l, q, err);
+	if (status || q->role != WEIR__V1__ROLE__TRAINER)
+		return status;
+	status = check_passes(l, q, err);
+	return status ? status : check_dataset(l, q, err);
 }
 
 /* --- Limits per peer */
@@ -376,7 +397,7 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, const struct 
 	r.closed_low = &low;
 	r.n_closes = l->steps.closes_count;
 	r.closes = closes;
-	r.passes = l->options.passes;
+	r.passes = l->passes;
 	r.evaluated = l->evaluated;
 	r.n_tables = tables ? l->tables_count : 0;
 	r.tables = tables;

@@ -41,6 +41,14 @@ static struct worker_stall read_stall(const Weir__V1__Stall *in)
 	                             .now = in->now};
 }
 
+/* A state of an earlier release does not tell the number. */
+static uint32_t passes_of(const Weir__V1__LedgerGlobals *g)
+{
+	if (g->passes || !g->has_dataset)
+		return g->passes;
+	return g->passes_done > g->pass ? g->passes_done : g->pass + 1;
+}
+
 static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals *g, weir_error *err)
 {
 	if (g->units_count > WEIR_UNITS_PER_PASS_MAX || g->has_dataset != (g->units_count > 0))
@@ -72,8 +80,12 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->unit_batches = g->unit_batches;
 	l->completed = g->completed;
 	l->evaluated = g->evaluated;
+	if (g->passes > WEIR_PASSES_MAX)
+		return corrupt(err, "passes", g->passes);
+	if (!l->options.passes)
+		l->passes = passes_of(g);
 	/* A job that was given more passes goes on. */
-	l->passes_done = g->passes_done < l->options.passes ? 0 : g->passes_done;
+	l->passes_done = g->passes_done < l->passes ? 0 : g->passes_done;
 	l->finished = g->finished && (!g->passes_done || l->passes_done);
 	l->failed = g->failed;
 	l->auc = g->auc;

@@ -219,6 +219,7 @@ struct ledger {
 	uint64_t dataset_fingerprint, dataset_rows;
 	uint32_t dataset_units; /* in a pass */
 	uint32_t unit_batches;  /* in one unit, about; 0: units are leased whole */
+	uint32_t passes;        /* the options', or the first trainer's; 0: not known yet */
 	char dataset_by[WEIR_NAME_BYTES_MAX];
 	/* Of the job. The first worker that knows a key sets it. NULL: no key is set. */
 	char *fingerprint;

@@ -44,7 +44,7 @@ weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
 	weir_status status = ledger_pass_reset(l, l->dataset_units, pass);
 	if (status)
 		return status;
-	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->options.passes, l->dataset_units);
+	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->passes, l->dataset_units);
 	return WEIR_OK;
 }
 
@@ -86,7 +86,7 @@ void ledger_pass_advance(struct ledger *l)
 	}
 	if (gate_holds(l))
 		return;
-	if (l->completed >= l->options.passes) {
+	if (l->completed >= l->passes) {
 		l->finished = l->changes.globals = true;
 		l->passes_done = l->completed;
 	} else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK) {
@@ -309,7 +309,7 @@ static void answer_evaluator(struct ledger *l, struct lease_answer *a)
 	if (l->completed > l->evaluated) {
 		a->reply.state = WEIR__V1__LEASE_STATE__EVALUATE;
 		a->reply.pass = l->completed - 1;
-		a->reply.last = l->completed >= l->options.passes;
+		a->reply.last = l->completed >= l->passes;
 	} else if (l->finished) {
 		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
 	}

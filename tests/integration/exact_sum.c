@@ -224,7 +224,7 @@ static int check_sums(const char *ledger, uint32_t units)
 	weir_error e = {0};
 	struct check k;
 	struct tables t;
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	weir_ticket ticket;
 	uint64_t keys[KEYS];
 	static float rows[KEYS * WIDTH], dense[DENSE];

@@ -9,6 +9,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/prng.h"
+#include "worker/client/api_struct.h"
 
 int64_t client_now(const weir_client *c)
 {
@@ -372,18 +373,23 @@ uint64_t weir_incarnation(const weir_client *c)
 	return c->incarnation;
 }
 
-void weir_get_stats(weir_client *c, weir_stats *out)
+weir_status weir_get_stats(weir_client *c, weir_stats *out)
 {
+	const weir_status status = api_struct_check(API_weir_stats, out, NULL);
+	if (status != WEIR_OK)
+		return status;
 	pthread_mutex_lock(&c->lock);
 	const double norm = residual_norm(c);
 	pthread_mutex_unlock(&c->lock);
-	*out = (weir_stats){.bytes_pushed = atomic_load(&c->bytes_pushed),
-	                    .bytes_pulled = atomic_load(&c->bytes_pulled),
-	                    .parts_pushed = atomic_load(&c->parts_pushed),
-	                    .duplicates = atomic_load(&c->duplicates),
-	                    .pushes_in_flight = atomic_load(&c->pushes_in_flight),
-	                    .pulls_in_flight = atomic_load(&c->pulls_in_flight),
-	                    .batches_dropped = atomic_load(&c->batches_dropped),
-	                    .reads_returned = atomic_load(&c->reads_returned),
-	                    .residual_norm = norm};
+	const weir_stats stats = {.bytes_pushed = atomic_load(&c->bytes_pushed),
+	                          .bytes_pulled = atomic_load(&c->bytes_pulled),
+	                          .parts_pushed = atomic_load(&c->parts_pushed),
+	                          .duplicates = atomic_load(&c->duplicates),
+	                          .pushes_in_flight = atomic_load(&c->pushes_in_flight),
+	                          .pulls_in_flight = atomic_load(&c->pulls_in_flight),
+	                          .batches_dropped = atomic_load(&c->batches_dropped),
+	                          .reads_returned = atomic_load(&c->reads_returned),
+	                          .residual_norm = norm};
+	api_struct_write(API_weir_stats, out, &stats);
+	return WEIR_OK;
 }

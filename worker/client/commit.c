@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/client/api_struct.h"
 #include "worker/client/client.h"
 
 static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct held_unit **out, weir_error *err)
@@ -161,12 +162,17 @@ weir_status weir_unit_fail(weir_client *c, const weir_unit *unit, const char *wh
 	return send_commit(c, unit, &q, err);
 }
 
-weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *e, weir_error *err)
+weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *evaluation, weir_error *err)
 {
 	weir_error own = {0};
+	weir_evaluation known;
+	const weir_evaluation *e = &known;
 	if (!err)
 		err = &own;
 	err->status = WEIR_OK;
+	weir_status status = api_struct_read(API_weir_evaluation, &known, evaluation, err);
+	if (status != WEIR_OK)
+		return status;
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	ProtobufCMessage *reply = NULL;
@@ -180,7 +186,7 @@ weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *e, weir_e
 	q.not_numbers = e->not_numbers;
 	q.language = e->language != 0;
 	q.stop = e->stop != 0;
-	weir_status status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
+	status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
 	pthread_mutex_lock(&c->lock);
 	activity_move(c);

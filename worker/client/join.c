@@ -23,6 +23,7 @@ STATUS_FIRST(CommitReply);
 STATUS_FIRST(GateReply);
 STATUS_FIRST(LeaveReply);
 STATUS_FIRST(LedgerStatus);
+STATUS_FIRST(ServerStatus);
 
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err)
 {
@@ -284,6 +285,7 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	dataset.unit_batches = c->options.dataset_unit_batches;
 	if (c->options.role == WEIR_TRAINER)
 		q.dataset = &dataset;
+	q.passes = c->options.role == WEIR_TRAINER ? c->options.passes : 0;
 	q.fingerprint = c->fingerprint ? c->fingerprint : q.fingerprint;
 	q.accept = c->accept;
 	q.n_accept = c->accept_count;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/client/api_struct.h"
 #include "worker/client/client.h"
 
 #define TICK_MS 100u
@@ -200,8 +201,13 @@ void progress_start(weir_client *c)
 	rpc_loop_post(c->loop, tick, c);
 }
 
-void weir_progress(weir_client *c, const weir_report *r)
+weir_status weir_progress(weir_client *c, const weir_report *report)
 {
+	weir_report known;
+	const weir_report *r = &known;
+	weir_status status = api_struct_read(API_weir_report, &known, report, NULL);
+	if (status != WEIR_OK)
+		return status;
 	pthread_mutex_lock(&c->lock);
 	if (r->batches)
 		activity_batch_ends(c);
@@ -221,4 +227,5 @@ void weir_progress(weir_client *c, const weir_report *r)
 	c->report.row_least_s = r->row_least_s > 0 ? r->row_least_s : c->report.row_least_s;
 	c->report.device_bytes = r->device_bytes > c->report.device_bytes ? r->device_bytes : c->report.device_bytes;
 	pthread_mutex_unlock(&c->lock);
+	return WEIR_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/client/api_struct.h"
 #include "worker/client/push_plan.h"
 
 static void destroy(struct operation *op)
@@ -408,26 +409,29 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 }
 
 weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_item *items, size_t count,
-                      const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err)
+                      const weir_push_options *given, weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err)
 {
 	weir_error own = {0};
+	weir_push_options options;
 	if (!err)
 		err = &own;
 	err->status = WEIR_OK;
+	if (api_struct_read(API_weir_push_options, &options, given, err) != WEIR_OK)
+		return err->status;
 	if (!batch || c->options.role != WEIR_TRAINER)
 		return weir_fail(err, WEIR_E_STATE, "only a trainer pushes, and only batches of units it has leased");
-	if (options && !(options->weight >= 0 && options->weight <= WEIR_BATCH_WEIGHT_MAX))
-		return weir_fail(err, WEIR_E_INVALID, "push: a batch that weighs %g in its step; expected 0 to %g", options->weight,
+	if (!(options.weight >= 0 && options.weight <= WEIR_BATCH_WEIGHT_MAX))
+		return weir_fail(err, WEIR_E_INVALID, "push: a batch that weighs %g in its step; expected 0 to %g", options.weight,
 		                 WEIR_BATCH_WEIGHT_MAX);
-	const bool copy = c->ack_sent || (options && options->copy);
+	const bool copy = c->ack_sent || options.copy;
 	struct push *p = push_open(c, items, count, copy, false, err);
 	if (!p) {
 		if (err->status == WEIR_E_NOT_FINITE)
 			refuse_batch(c, batch);
 		return err->status;
 	}
-	p->place = options ? options->place : 0;
-	p->weight = options ? options->weight : 0;
+	p->place = options.place;
+	p->weight = options.weight;
 	return push_start(c, batch, p, done, arg, ticket, err);
 }
 

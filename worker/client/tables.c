@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/client/api_struct.h"
 #include "worker/client/client.h"
 #include "worker/client/coder.h"
 #include "worker/client/pulled_base.h"
@@ -244,7 +245,7 @@ static weir_status adopt(weir_client *c, Weir__V1__Table *table, uint32_t *id, w
 	return status;
 }
 
-weir_status weir_table_register(weir_client *c, const weir_table_spec *spec, uint32_t *table, weir_error *err)
+static weir_status register_table(weir_client *c, const weir_table_spec *spec, uint32_t *table, weir_error *err)
 {
 	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
 	Weir__V1__JobId job;
@@ -269,14 +270,35 @@ weir_status weir_table_register(weir_client *c, const weir_table_spec *spec, uin
 	return status;
 }
 
-weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *spec, uint32_t *table, weir_error *err)
+weir_status weir_table_register(weir_client *c, const weir_table_spec *in, uint32_t *table, weir_error *err)
+{
+	weir_table_spec spec;
+	weir_status status = api_struct_read(API_weir_table_spec, &spec, in, err);
+	const weir_init_segment zero = {.elements = spec.kind == WEIR_DENSE ? spec.elements : spec.width};
+	if (spec.segments_count == 0) {
+		spec.segments = &zero;
+		spec.segments_count = 1;
+	}
+	return status == WEIR_OK ? register_table(c, &spec, table, err) : status;
+}
+
+/* --- Finding */
+
+static weir_status ask_tables(weir_client *c, ProtobufCMessage **reply, weir_error *err)
 {
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	Weir__V1__JobId job;
-	ProtobufCMessage *reply = NULL;
 	client_fill_job(c, &job);
 	q.job = &job;
-	weir_status status = ledger_call_again(c, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &reply, err);
+	return ledger_call_again(c, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, reply, err);
+}
+
+weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *spec, uint32_t *table, weir_error *err)
+{
+	ProtobufCMessage *reply = NULL;
+	weir_status status = api_struct_check(API_weir_table_spec, spec, err);
+	if (status == WEIR_OK)
+		status = ask_tables(c, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)reply;
@@ -286,7 +308,33 @@ weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *s
 			found = r->tables[i];
 	status = found ? adopt(c, found, table, err) : weir_fail(err, WEIR_E_NOT_FOUND, "the job has no table %s", name);
 	if (status == WEIR_OK)
-		*spec = c->tables[*table]->spec;
+		api_struct_write(API_weir_table_spec, spec, &c->tables[*table]->spec);
+	wire_free(reply);
+	return status;
+}
+
+weir_status weir_tables(weir_client *c, weir_table_spec *specs, uint32_t *ids, size_t room, size_t *count, weir_error *err)
+{
+	ProtobufCMessage *reply = NULL;
+	weir_status status = specs && room ? api_struct_check(API_weir_table_spec, specs, err) : WEIR_OK;
+	if (status == WEIR_OK)
+		status = ask_tables(c, &reply, err);
+	if (status != WEIR_OK)
+		return status;
+	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)reply;
+	const size_t bytes = specs && room ? api_struct_bytes(API_weir_table_spec, specs) : 0;
+	for (size_t i = 0; i < r->n_tables && i < room && status == WEIR_OK; i++) {
+		uint32_t id = 0;
+		status = adopt(c, r->tables[i], &id, err);
+		if (status == WEIR_OK && specs) {
+			void *out = (char *)specs + i * bytes;
+			memcpy(out, &bytes, sizeof bytes);
+			api_struct_write(API_weir_table_spec, out, &c->tables[id]->spec);
+		}
+		if (status == WEIR_OK && ids)
+			ids[i] = id;
+	}
+	*count = r->n_tables;
 	wire_free(reply);
 	return status;
 }

@@ -10,6 +10,7 @@
 #define WEIR_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -287,6 +288,7 @@ typedef struct weir_eviction {
 } weir_eviction;
 
 typedef struct weir_table_spec {
+	size_t size;                      /* see weir.h */
 	char name[WEIR_TABLE_NAME_BYTES]; /* [a-z0-9_.-]+, NUL-terminated */
 	weir_table_kind kind;
 	uint32_t width;    /* embedding: elements per row */

@@ -151,7 +151,7 @@ void check_main(void *hour)
 	struct hour *h = hour;
 	const weir_options options = {.ledger = h->ledger, .name = "check", .role = WEIR_OBSERVER};
 	weir_client *c = NULL;
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	weir_ticket ticket;
 	weir_error err = {0};
 	uint32_t rows_id = 0, dense_id = 0;

@@ -155,7 +155,7 @@ static void read_stores(struct job *job)
 static void check_sums(struct job *job, weir_client *c)
 {
 	uint64_t keys[KEY_SPACE];
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	uint32_t rows_id = 0, dense_id = 0;
 	weir_ticket ticket;
 	weir_error err = {0};

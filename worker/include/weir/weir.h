@@ -1,4 +1,4 @@
-/* libweir: the client half of Weir, for trainers of any kind.
+/* libweir: the client half of Weir, for trainers of any kind. API version 2.
  *
  * A trainer opens a client and registers its tables. Then it repeats: lease a work unit; for each
  * of its batches pull the rows that the batch needs, compute, and push gradients; commit the unit
@@ -50,6 +50,17 @@
  * names a trainer that does not move and gives its units to other workers; that trainer gets
  * WEIR_E_STALE. An evaluator that a pass waits for must likewise pull, scan, or give its verdict.
  *
+ * Structs that may grow begin with `size`. Zero-initialise such a struct, also one that the library
+ * fills, and leave `size` 0: it then has the fields of API version 2. Or call its _init function
+ * with sizeof, which sets `size` and gives defaults; a binding that keeps its own copy of the
+ * struct, or a program that sets later fields, does that. The library takes fields that the caller
+ * does not have as 0. WEIR_E_VERSION: a field that this library does not know is set. All other
+ * structs keep their layout.
+ *
+ * Keys. A pull may name a key several times, and every place gets the row. A push names a key once:
+ * add up the gradients of a row, since an optimizer's step is not a sum. WEIR_E_INVALID names a key
+ * that comes twice.
+ *
  * The library never exits, prints, or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -66,7 +77,12 @@
 extern "C" {
 #endif
 
-#define WEIR_API_VERSION 1
+#define WEIR_API_VERSION 2
+
+/* The API version of the library, to compare with WEIR_API_VERSION of the headers, and its release,
+ * such as "1.2.0". */
+WEIR_API uint32_t weir_api_version(void);
+WEIR_API const char *weir_version(void);
 
 typedef struct weir_client weir_client;
 
@@ -74,6 +90,7 @@ typedef enum weir_role { WEIR_TRAINER = 0, WEIR_EVALUATOR = 1, WEIR_OBSERVER = 2
 typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR } weir_log_level;
 
 typedef struct weir_options {
+	size_t size;
 	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". If the ledger has
 	 * replicas: the address of any server, or several addresses separated by commas. */
 	const char *ledger;
@@ -115,7 +132,13 @@ typedef struct weir_options {
 	} network;
 	/* With certificates: TLS. All zero: plain text, to this machine only. */
 	weir_security security;
+	/* Trainers: passes of the job. 0: as the job says, or 1 if it says nothing. A job whose servers
+	 * were started without train.passes takes the number of the first trainer. WEIR_E_INVALID names
+	 * both numbers if the job has another. */
+	uint32_t passes;
 } weir_options;
+/* size: sizeof *out, as for every _init function. */
+WEIR_API void weir_options_init(weir_options *out, size_t size);
 
 /* --- The job */
 WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err);
@@ -128,6 +151,7 @@ WEIR_API void weir_abandon(weir_client *client);
  * WEIR_E_STALE. */
 WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);
 WEIR_API uint32_t weir_partitions(const weir_client *client);
+/* 0: no trainer has joined yet, and the job has no number of its own. */
 WEIR_API uint32_t weir_passes(const weir_client *client);
 WEIR_API uint64_t weir_incarnation(const weir_client *client);
 /* The job's generation: grows whenever the job goes back to a checkpoint. */
@@ -135,13 +159,71 @@ WEIR_API uint64_t weir_generation(const weir_client *client);
 /* The number of passes that were evaluated when this client joined. */
 WEIR_API uint32_t weir_evaluated(const weir_client *client);
 
+typedef enum weir_job_state {
+	WEIR_JOB_NEW = 0, /* no trainer has joined yet */
+	WEIR_JOB_RUNNING = 1,
+	WEIR_JOB_FINISHED = 2,
+	WEIR_JOB_FAILED = 3
+} weir_job_state;
+
+typedef enum weir_audit {
+	WEIR_AUDIT_OPEN = 0, /* units are still in progress, or a server has not answered */
+	WEIR_AUDIT_EXACT = 1,
+	WEIR_AUDIT_WRONG = 2
+} weir_audit;
+
+/* The job, as its ledger and its servers know it. */
+typedef struct weir_job {
+	size_t size;
+	weir_job_state state;
+	uint32_t pass;             /* the open one, from 0 */
+	uint32_t passes;           /* 0: not known before the first trainer */
+	uint32_t units, committed; /* in a pass; of the open one */
+	uint32_t trainers;         /* live ones */
+	uint32_t servers, servers_answered;
+	uint32_t tables, partitions;
+	weir_audit audit;
+	uint64_t generation;
+	uint64_t rows, batches; /* trained, in all passes */
+	double loss;            /* mean over the rows that have one; NaN: none */
+	double rows_per_s;      /* over the last seconds; 0: unknown, or nobody trains */
+	/* The last evaluation, after this many batches of the job. 0: none, and the next two are
+	 * void. */
+	uint64_t evaluated_batches;
+	double auc, logloss; /* NaN: undefined */
+	uint64_t workers_lost;
+	uint64_t units_given_up; /* too many attempts failed */
+	uint64_t batches_dropped;
+	/* Parts of pushes. expected: by the commits of all units. skipped: of units that were given up.
+	 * applied, dropped: by the partitions; dropped parts came too late for their synchronous
+	 * step. */
+	uint64_t parts_expected, parts_skipped, parts_applied, parts_dropped;
+	/* Expected, but in no partition: 0 while the audit is open. */
+	uint64_t parts_missing;
+	/* Applied twice; or, once the audit is not open, applied but in no commit. */
+	uint64_t parts_double;
+	char checkpoint[48];                 /* with which this generation began; "": none */
+	char failure[WEIR_ERROR_TEXT_BYTES]; /* why the job has failed */
+} weir_job;
+WEIR_API void weir_job_init(weir_job *out, size_t size);
+/* Reads the state of the job from the ledger and all servers. Blocking. A server that does not
+ * answer is left out: see servers_answered. */
+WEIR_API weir_status weir_job_read(weir_client *client, weir_job *out, weir_error *err);
+
 /* --- Tables */
+/* Defaults of a table: those of the job file. Name, kind and width or elements remain to be set. */
+WEIR_API void weir_table_spec_init(weir_table_spec *out, size_t size);
 /* Creates the table in the job, or finds it if it exists with the same description. WEIR_E_EXISTS
- * names the difference if the description differs. */
+ * names the difference if the description differs. Without segments, all values begin at 0. */
 WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_spec *spec, uint32_t *table, weir_error *err);
 /* Finds a table of the job by name. spec->segments is NULL in the answer. */
 WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table,
                                      weir_error *err);
+/* Lists the tables of the job in the order of their ids: specs (room), ids (room); both may be NULL.
+ * *count: the number of tables, which may exceed room. The size of specs[0] goes for all of specs.
+ * segments is NULL in the answer. */
+WEIR_API weir_status weir_tables(weir_client *client, weir_table_spec *specs, uint32_t *ids, size_t room, size_t *count,
+                                 weir_error *err);
 
 /* Lets an encoder of the trainer's code the pushes to a dense table, in place of libweir's own. For
  * example, an encoder that works where gradients are computed saves copying them to the host. The
@@ -183,6 +265,7 @@ typedef struct weir_unit {
 	/* Hash of the data unit's examples, as its first reader reported it (weir_unit_content). 0: not
 	 * reported yet. */
 	uint64_t content;
+	uint64_t reserved[4]; /* 0; room for later fields */
 } weir_unit;
 
 /* Takes the next unit and waits until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A
@@ -202,6 +285,7 @@ WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit
 WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
 /* An evaluator's verdict on a pass: the next pass opens unless `stop` is set. */
 typedef struct weir_evaluation {
+	size_t size;
 	uint32_t pass;
 	/* auc: 0 to 1; logloss: at least 0. NaN: undefined; both are NaN if nothing was validated */
 	double auc, logloss;
@@ -209,6 +293,8 @@ typedef struct weir_evaluation {
 	int language;         /* the model has a loss and no AUC */
 	int stop;
 } weir_evaluation;
+/* The defaults have no figures: NaN. */
+WEIR_API void weir_evaluation_init(weir_evaluation *out, size_t size);
 WEIR_API weir_status weir_pass_evaluated(weir_client *client, const weir_evaluation *evaluation, weir_error *err);
 
 typedef struct weir_batch {
@@ -221,7 +307,7 @@ typedef void (*weir_done_fn)(void *arg, weir_ticket ticket, weir_status status, 
 
 typedef struct weir_pull_item {
 	uint32_t table;
-	/* embedding: (rows), any order, duplicates allowed but wasteful. dense: NULL for the whole
+	/* embedding: (rows), any order, duplicates allowed but wasteful: each is sent. dense: NULL for the whole
 	 * table, or (rows) numbers of chunks of WEIR_CHUNK elements, rising */
 	const uint64_t *keys;
 	size_t rows; /* number of keys */
@@ -262,6 +348,7 @@ typedef struct weir_push_item {
 } weir_push_item;
 
 typedef struct weir_push_options {
+	size_t size;
 	int copy; /* the caller may reuse values as soon as weir_push returns */
 	/* Position of the batch in the whole training, counted from 1. Schedules of tables that are not
 	 * synchronous use it. Every attempt of a batch gives the same position. 0: derived from its
@@ -273,6 +360,7 @@ typedef struct weir_push_options {
 	 * gives the same weight. 0: 1. */
 	double weight;
 } weir_push_options;
+WEIR_API void weir_push_options_init(weir_push_options *out, size_t size);
 
 /* Completes a batch whose gradients are not available: it pushes nothing, like a batch that
  * weir_push refuses because it is not finite. Only for batches of units that this client has
@@ -314,6 +402,23 @@ WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
                                int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
                                weir_error *err);
 
+/* The same without a callback. Open, take batches of rows until one has none, close; close before
+ * the client. One thread at a time uses a scanner. A failure ends the scan: the next call fails in
+ * the same way. */
+typedef struct weir_scanner weir_scanner;
+typedef struct weir_scan_rows {
+	size_t size;
+	const uint64_t *keys; /* (rows); dense: the chunk's number, one chunk a batch */
+	/* (rows, elements), until the next call with this scanner. Slots follow each row's values. */
+	const float *values;
+	size_t rows;     /* 0: the scan is complete */
+	size_t elements; /* floats in one row, slots included */
+} weir_scan_rows;
+WEIR_API void weir_scan_rows_init(weir_scan_rows *out, size_t size);
+WEIR_API weir_status weir_scan_open(weir_scanner **out, weir_client *client, uint32_t table, int slots, weir_error *err);
+WEIR_API weir_status weir_scan_next(weir_scanner *scanner, weir_scan_rows *rows, weir_error *err);
+WEIR_API void weir_scan_close(weir_scanner *scanner); /* NULL is allowed */
+
 /* State of a table in a partition: `steps` counts the pushes (for a synchronous table, the closed
  * steps) that brought it rows, the last at rate `lr`. In a table with full decay, a row that was
  * never pushed has taken those steps without a gradient. */
@@ -326,6 +431,7 @@ WEIR_API weir_status weir_clocks(weir_client *client, uint32_t table, weir_table
 
 /* --- Numbers */
 typedef struct weir_report { /* a trainer's progress since the last call; the ledger sums it up */
+	size_t size;
 	uint64_t rows, batches, bad_lines, nonfinite;
 	double loss_sum; /* NaN: not a number for these rows */
 	/* For a trainer that caches rows of embeddings: distinct keys of its batches, and keys whose
@@ -341,12 +447,15 @@ typedef struct weir_report { /* a trainer's progress since the last call; the le
 	uint32_t row_tokens; /* language models: tokens per row */
 	double row_least_s;  /* seconds per row at the device's peak rate */
 } weir_report;
-WEIR_API void weir_progress(weir_client *client, const weir_report *report);
+WEIR_API void weir_report_init(weir_report *out, size_t size);
+/* WEIR_E_VERSION: see `size`. */
+WEIR_API weir_status weir_progress(weir_client *client, const weir_report *report);
 /* Declares whether the trainer waits for its own data (0: no longer). Shown for a worker that does
  * not move. */
 WEIR_API void weir_waits_for_data(weir_client *client, int waits);
 
 typedef struct weir_stats {
+	size_t size;
 	uint64_t bytes_pushed, bytes_pulled; /* frames on the wire */
 	uint64_t parts_pushed, duplicates;
 	uint64_t pushes_in_flight, pulls_in_flight;
@@ -356,7 +465,9 @@ typedef struct weir_stats {
 	/* Norm of the gradients that codecs and row selection have kept back, as last measured. */
 	double residual_norm;
 } weir_stats;
-WEIR_API void weir_get_stats(weir_client *client, weir_stats *out);
+WEIR_API void weir_stats_init(weir_stats *out, size_t size);
+/* Zero-initialise *out, or call weir_stats_init. WEIR_E_VERSION: see `size`. */
+WEIR_API weir_status weir_get_stats(weir_client *client, weir_stats *out);
 
 #ifdef __cplusplus
 }

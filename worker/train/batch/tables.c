@@ -54,7 +54,7 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		if (!model_has(model, k))
 			continue;
-		weir_table_spec spec;
+		weir_table_spec spec = {0};
 		weir_status status = tables_spec(&spec, model, k, length, err);
 		if (status == WEIR_OK)
 			status = weir_table_register(client, &spec, &t->ids[k], err);

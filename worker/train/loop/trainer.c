@@ -454,7 +454,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 		return status;
 	t->computed++;
 	weir_progress(t->client, &report);
-	weir_stats stats;
+	weir_stats stats = {0};
 	weir_get_stats(t->client, &stats);
 	trainer_metrics_note(&t->metrics, &report, &stats, t->started - t->acknowledged);
 	return WEIR_OK;

@@ -154,7 +154,7 @@ void units_drop(struct units *all)
 weir_status units_leave_nothing(struct units *all, weir_error *err)
 {
 	struct held_unit fresh = {0};
-	weir_stats stats;
+	weir_stats stats = {0};
 	if (!tables_keep_residuals(all->tables))
 		return WEIR_OK;
 	for (uint32_t i = 0; i < UNITS_HELD; i++)

@@ -314,7 +314,7 @@ static double topk_share(bool in_turn)
 {
 	struct fixture f;
 	struct prng random;
-	weir_stats before, after;
+	weir_stats before = {0}, after = {0};
 	weir_error err = {0};
 	double elements = 0;
 	prng_seed(&random, 4);

@@ -120,7 +120,7 @@ static void end_pull(struct trainer *t, weir_ticket ticket)
 
 static uint64_t bytes_pulled(const struct trainer *t)
 {
-	weir_stats s;
+	weir_stats s = {0};
 	weir_get_stats(t->client, &s);
 	return s.bytes_pulled;
 }

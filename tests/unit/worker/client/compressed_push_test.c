@@ -141,7 +141,7 @@ struct expected {
 static void arrives(const struct expected *x)
 {
 	struct fixture f;
-	weir_stats before, after;
+	weir_stats before = {0}, after = {0};
 	setup(&f);
 	add_table(&f, WEIR_DENSE, &x->push);
 	weir_get_stats(f.client, &before);
@@ -234,7 +234,7 @@ static uint64_t packed_push(const weir_compression *push_as, weir_table_kind kin
 {
 	const size_t n = kind == WEIR_DENSE ? ELEMENTS : ROWS * WIDTH;
 	struct fixture f;
-	weir_stats before, after;
+	weir_stats before = {0}, after = {0};
 	uint64_t keys[ROWS];
 	for (uint64_t i = 0; i < ROWS; i++)
 		keys[i] = i * 3;
@@ -424,7 +424,7 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 	for (size_t i = 0; i < sizeof pushes / sizeof *pushes; i++) {
 		struct fixture f;
 		weir_error err = {0};
-		weir_stats before, after;
+		weir_stats before = {0}, after = {0};
 		setup(&f);
 		add_table(&f, WEIR_DENSE, &pushes[i]);
 		for (uint32_t batch = 0; batch < GRADIENTS; batch++) {
@@ -459,7 +459,7 @@ static void rows_that_weigh_less_come_later(void **state)
 		const weir_compression as = {.codec = WEIR_CODEC_FP32, .rows = some ? 0.25f : 0};
 		struct fixture f;
 		weir_error err = {0};
-		weir_stats before, after;
+		weir_stats before = {0}, after = {0};
 		setup(&f);
 		add_table(&f, WEIR_EMBEDDING, &as);
 		weir_get_stats(f.client, &before);

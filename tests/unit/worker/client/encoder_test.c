@@ -130,7 +130,7 @@ static void train(const weir_compression *spec, bool own, float *weights, float 
 	CHECK_OK(weir_push_residuals(f.client, &last, &err), err);
 	pull(&f, NULL, 0);
 	memcpy(all, f.weights, ELEMENTS * sizeof *all);
-	weir_stats after;
+	weir_stats after = {0};
 	weir_get_stats(f.client, &after);
 	assert_true(after.residual_norm == 0 || !spec->feedback);
 	teardown(&f);
@@ -145,7 +145,7 @@ static void an_encoder_of_the_trainer_does_what_libweir_does(void **state)
 	    {.codec = WEIR_CODEC_INT8, .lz4 = WEIR_LZ4_AUTO},
 	};
 	float *weights[2], *all[2];
-	weir_stats stats[2];
+	weir_stats stats[2] = {0};
 	for (size_t i = 0; i < 2; i++)
 		assert_true((weights[i] = malloc(ELEMENTS * sizeof(float))) && (all[i] = malloc(ELEMENTS * sizeof(float))));
 	for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
@@ -216,7 +216,7 @@ static void what_an_encoder_refuses_is_not_sent(void **state)
 	static const weir_compression spec = {.codec = WEIR_CODEC_INT8, .feedback = true};
 	struct fixture f;
 	struct failing e = {0};
-	weir_stats before, after;
+	weir_stats before = {0}, after = {0};
 	weir_error err = {0};
 	setup(&f, WEIR_DENSE, &spec);
 	e.real = compressor_encoder(f.compressor);

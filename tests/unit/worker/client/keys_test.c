@@ -106,7 +106,7 @@ static void a_key_costs_a_byte_or_so(void **state)
 	struct fixture f;
 	struct prng r;
 	weir_error err = {0};
-	weir_stats before, after;
+	weir_stats before = {0}, after = {0};
 	prng_seed(&r, 1);
 	setup(&f, 16, 1);
 	for (uint64_t i = 0; i < ROWS; i++)

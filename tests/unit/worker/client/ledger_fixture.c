@@ -88,6 +88,7 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	q.fingerprint = f->fingerprint ? (char *)(uintptr_t)f->fingerprint : q.fingerprint;
 	q.accept = (char **)(uintptr_t)f->accept;
 	q.n_accept = f->accept_count;
+	q.passes = f->passes;
 	ledger_join(f->ledger, &q, f->newcomer.peer, on_join, &out);
 	return out;
 }

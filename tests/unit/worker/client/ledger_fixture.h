@@ -25,6 +25,7 @@ struct fixture {
 	const char *fingerprint;   /* of joining workers; NULL: none */
 	const char *const *accept; /* (accept_count), accepted differences */
 	size_t accept_count;
+	uint32_t passes;  /* of joining workers */
 	uint64_t content; /* in reports and commits of a unit; 0: none */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };

@@ -143,7 +143,7 @@ static void cut_off(struct server *s)
 
 static uint64_t pushes_in_flight(weir_client *c)
 {
-	weir_stats stats;
+	weir_stats stats = {0};
 	weir_get_stats(c, &stats);
 	return stats.pushes_in_flight;
 }
@@ -287,7 +287,7 @@ static void a_replica_that_does_not_answer_leaves_reads_to_the_primary(void **st
 	enum { SLOW = 1 };
 	struct cluster c;
 	struct trainer t;
-	weir_stats stats;
+	weir_stats stats = {0};
 	sem_t go;
 	servers_open(&c, (struct cluster_options){.replicas = SERVERS, .read_staleness_ms = STALENESS_MS});
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});

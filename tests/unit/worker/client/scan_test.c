@@ -146,7 +146,7 @@ static void test_tables_are_found_once_the_ledger_is_back(void **state)
 {
 	(void)state;
 	struct fixture f;
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	weir_error err = {0};
 	uint32_t id = 99;
 	setup(&f);

@@ -294,7 +294,7 @@ static void test_batches_that_are_not_finite_are_left_out(void **state)
 	         err);
 	weir_client *client;
 	CHECK_OK(weir_open(&client, &(weir_options){.ledger = c.ledger, .name = "check", .role = WEIR_OBSERVER}, &err), err);
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	uint32_t id;
 	CHECK_OK(weir_table_find(client, "dense", &spec, &id, &err), err);
 	float values[4];

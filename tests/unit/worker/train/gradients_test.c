@@ -156,7 +156,7 @@ static void what_is_coded_there_does_not_come(void **state)
 {
 	(void)state;
 	struct fixture f;
-	weir_stats stats;
+	weir_stats stats = {0};
 	setup(&f, "{codec: int8}", "{codec: topk, density: 0.01, values: int8, momentum: 0.9, clip: 10}");
 	const size_t dense = elements(&f, MODEL_DENSE) * sizeof(float);
 	assert_null(f.m.output.gradients[MODEL_DENSE]);

@@ -19,7 +19,7 @@ static const char settings[] = "  batch: 64\n"
 static weir_schedule schedule_of(weir_client *client, const char *table)
 {
 	weir_error err = {0};
-	weir_table_spec spec;
+	weir_table_spec spec = {0};
 	uint32_t id;
 	CHECK_OK(weir_table_find(client, table, &spec, &id, &err), err);
 	return spec.optimizer.schedule;

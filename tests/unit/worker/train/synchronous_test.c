@@ -83,7 +83,7 @@ static void expect_equal(struct cluster *c)
 	CHECK_OK(local_loop_open(&local, c->job, data, &err), err);
 	CHECK_OK(weir_open(&client, &options, &err), err);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
-		weir_table_spec found;
+		weir_table_spec found = {0};
 		if (!model_has(local_loop_model(local), t))
 			continue;
 		CHECK_OK(weir_table_find(client, model_table_spec(local_loop_model(local), t).name, &found, &ids[t], &err), err);

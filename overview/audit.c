@@ -1,5 +1,5 @@
 /* Compares the ledger's totals with the partitions'. */
-#include "cli/core/audit.h"
+#include "overview/audit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
