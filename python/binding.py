@@ -18,7 +18,9 @@ HEADER = "weir/weir.h"
 WITHOUT_EXTENSIONS = ["-D__attribute__(x)=", "-D__extension__=", "-D__restrict="]
 LINE_MARKER = re.compile(r'^# \d+ "([^"]*)"')
 INLINE_FUNCTION = re.compile(r"static inline [^{};]*\)\s*\{.*?\n\}", re.DOTALL)
-INTEGER_MACRO = re.compile(r"^#define (WEIR_[A-Z0-9_]+)\s+(\d+|0x[0-9a-fA-F]+)[uU]?\s*$", re.MULTILINE)
+INTEGER_MACRO = re.compile(
+    r"^#define (WEIR_[A-Z0-9_]+)\s+(\d+|0x[0-9a-fA-F]+)[uU]?\s*$", re.MULTILINE
+)
 
 
 def preprocess(compiler, folders, *options):

@@ -35,18 +35,21 @@ rm "$out/libraries"
 
 chmod u+w "$out"/bin/* "$out"/lib/*
 find "$out/bin" "$out/lib" -type f -exec strip --strip-unneeded {} +
-# shellcheck disable=SC2086 # words
-for file in "$out"/bin/*; do patchelf $renames --set-rpath '$ORIGIN/../lib' "$file"; done
+# One change at a time: patchelf 0.14 mixes up the names of two.
+change() { # FILE RPATH
+	# shellcheck disable=SC2086 # words
+	[ -z "$renames" ] || patchelf $renames "$1"
+	patchelf --set-rpath "$2" "$1"
+}
+for file in "$out"/bin/*; do change "$file" '$ORIGIN/../lib'; done
 for file in "$out"/lib/*; do
 	[ ! -L "$file" ] || continue
-	case $file in
-	*/libweir_cuda.so) rpath='$ORIGIN:/usr/local/cuda/lib64' ;;
-	*) rpath='$ORIGIN' ;;
-	esac
 	name=${file##*/}
 	case ${SUFFIX:+$name} in
 	*"-${SUFFIX:-}.so"*) patchelf --set-soname "$name" "$file" ;;
 	esac
-	# shellcheck disable=SC2086 # words
-	patchelf $renames --set-rpath "$rpath" "$file"
+	case $name in
+	libweir_cuda.so) change "$file" '$ORIGIN:/usr/local/cuda/lib64' ;;
+	*) change "$file" '$ORIGIN' ;;
+	esac
 done

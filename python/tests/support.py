@@ -21,7 +21,15 @@ def servers(**options):
 
 
 def connect(to, name="trainer", **options):
-    return to.connect(**{"name": name, "units": UNITS, "rows": UNITS * BATCHES * ROWS, "dataset": "test", **options})
+    return to.connect(
+        **{
+            "name": name,
+            "units": UNITS,
+            "rows": UNITS * BATCHES * ROWS,
+            "dataset": "test",
+            **options,
+        }
+    )
 
 
 def keys_of(unit, batch, rows=ROWS):
@@ -85,12 +93,20 @@ class Script(unittest.TestCase):
         self.addCleanup(self.no_process_is_left)
 
     def no_process_is_left(self):
-        wait_until(lambda: not alive(self.folder), 15, f"the processes of {self.folder} to end: {alive(self.folder)}")
+        wait_until(
+            lambda: not alive(self.folder),
+            15,
+            f"the processes of {self.folder} to end: {alive(self.folder)}",
+        )
 
     def start(self, text, **options):
         prelude = f"import os, sys, numpy as np\nsys.path.insert(0, {os.path.dirname(__file__)!r})\nFOLDER = {self.folder!r}\nfrom support import *\n"
         return subprocess.Popen(
-            [sys.executable, "-c", prelude + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+            [sys.executable, "-c", prelude + text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
         )
 
     def run_script(self, text, seconds=30):

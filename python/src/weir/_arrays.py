@@ -27,29 +27,43 @@ def array_of(x: Any, what: str) -> "NDArray[Any]":
 def _of_dlpack(x: Any, what: str) -> "NDArray[Any]":
     device = x.__dlpack_device__()[0]
     if device not in CPU_DEVICES:
-        raise errors.InvalidError(f"{what} is in the memory of a device (DLPack type {int(device)}); copy it to the CPU first")
+        raise errors.InvalidError(
+            f"{what} is in the memory of a device (DLPack type {int(device)}); copy it to the CPU first"
+        )
     try:
         return np.from_dlpack(x)
     except Exception as e:
         hint = "; detach it first" if getattr(x, "requires_grad", False) else ""
-        raise errors.InvalidError(f"{what}: {type(x).__name__} gives no DLPack array: {e}{hint}") from None
+        raise errors.InvalidError(
+            f"{what}: {type(x).__name__} gives no DLPack array: {e}{hint}"
+        ) from None
 
 
 def keys_of(x: Any, what: str) -> "NDArray[np.uint64]":
     """Keys as a contiguous array of 64-bit integers. Negative keys are their two's complement."""
     a = array_of(x, what)
     if a.dtype.kind not in "iu" and a.size:
-        raise errors.InvalidError(f"{what} have dtype {a.dtype}; expected integers, such as int64 or uint64")
+        raise errors.InvalidError(
+            f"{what} have dtype {a.dtype}; expected integers, such as int64 or uint64"
+        )
     if a.dtype != np.uint64:
-        a = a.view(np.uint64) if a.dtype == np.int64 and a.flags.c_contiguous else a.astype(np.int64).view(np.uint64)
+        a = (
+            a.view(np.uint64)
+            if a.dtype == np.int64 and a.flags.c_contiguous
+            else a.astype(np.int64).view(np.uint64)
+        )
     return a if a.flags.c_contiguous else np.ascontiguousarray(a)
 
 
-def floats_of(x: Any, shape: Tuple[int, ...], what: str, writable: bool = False) -> "NDArray[np.float32]":
+def floats_of(
+    x: Any, shape: Tuple[int, ...], what: str, writable: bool = False
+) -> "NDArray[np.float32]":
     """x as it is: float32, contiguous, of this shape. No conversion hides a copy."""
     a = array_of(x, what)
     if a.dtype != np.float32:
-        raise errors.InvalidError(f"{what} has dtype {a.dtype}; expected float32: convert with .astype('float32')")
+        raise errors.InvalidError(
+            f"{what} has dtype {a.dtype}; expected float32: convert with .astype('float32')"
+        )
     if a.shape != shape:
         raise errors.InvalidError(f"{what} has shape {a.shape}; expected {shape}")
     if not a.flags.c_contiguous:
@@ -61,4 +75,6 @@ def floats_of(x: Any, shape: Tuple[int, ...], what: str, writable: bool = False)
 
 def output(shape: Tuple[int, ...], out: Optional[Any], what: str) -> "NDArray[np.float32]":
     """Where values are written: `out`, or new memory."""
-    return np.empty(shape, np.float32) if out is None else floats_of(out, shape, what, writable=True)
+    return (
+        np.empty(shape, np.float32) if out is None else floats_of(out, shape, what, writable=True)
+    )

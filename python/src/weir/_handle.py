@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from . import errors
 from ._library import check, lib, new_error
@@ -31,6 +31,7 @@ class Handle:
         self.users = 0
         self.borrowed: Dict[int, Any] = {}  # what operations in flight read and write, by ticket
         self.dropped: List[int] = []  # tickets that nobody will wait for
+        self.scanners: Set[Any] = set()  # they end before the client
         _handles.add(self)
 
     def __enter__(self) -> Any:
@@ -54,7 +55,16 @@ class Handle:
                 self.why = why
             while self.users:
                 self.idle.wait()
+            while client is not None and self.scanners:
+                lib.weir_scan_close(self.scanners.pop())
             return client
+
+    def end_scan(self, scanner: Any) -> None:
+        """Closes a scanner, unless the handle has."""
+        with self.idle:
+            if scanner in self.scanners:
+                self.scanners.remove(scanner)
+                lib.weir_scan_close(scanner)
 
     def close(self, quietly: bool = False) -> None:
         """Waits for operations in flight and leaves the job."""
@@ -92,7 +102,10 @@ def _forget_in_child() -> None:
         handle.idle = threading.Condition(threading.Lock())
         handle.users = 0
         handle.client = None
-        handle.why = f"the job was connected in process {os.getppid()}, and this process is a fork of it"
+        handle.scanners.clear()
+        handle.why = (
+            f"the job was connected in process {os.getppid()}, and this process is a fork of it"
+        )
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

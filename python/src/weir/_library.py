@@ -30,7 +30,10 @@ def text_of(pointer: Any) -> str:
 
 def error_of(status: int, err: Any) -> errors.Error:
     """The exception for a failed call, with the sentence in *err."""
-    return errors.of_status(text_of(lib.weir_status_name(status)), text_of(err.text) or text_of(lib.weir_status_text(status)))
+    return errors.of_status(
+        text_of(lib.weir_status_name(status)),
+        text_of(err.text) or text_of(lib.weir_status_text(status)),
+    )
 
 
 def check(status: int, err: Any) -> None:
@@ -44,12 +47,23 @@ def new_error() -> Any:
     return ffi.new("weir_error *")
 
 
+def new(kind: str) -> Any:
+    """A struct that may grow, such as weir_report, with its size and its defaults."""
+    out = ffi.new(f"{kind} *")
+    getattr(lib, f"{kind}_init")(out, ffi.sizeof(kind))
+    return out
+
+
 def number_of(prefix: str, name: str, what: str) -> int:
     """The number of WEIR_<prefix>_<name>. The error lists the names that exist."""
     enum = ffi.typeof(_ENUMS[prefix])
     number = enum.relements.get(f"WEIR_{prefix}{name.upper()}")
     if number is None:
-        known = sorted(k[len("WEIR_" + prefix) :].lower() for k in enum.relements if k.startswith("WEIR_" + prefix))
+        known = sorted(
+            k[len("WEIR_" + prefix) :].lower()
+            for k in enum.relements
+            if k.startswith("WEIR_" + prefix)
+        )
         raise errors.InvalidError(f"{what} is {name!r}; expected one of {', '.join(known)}")
     return int(number)
 

@@ -20,7 +20,9 @@ from typing import Any, Dict, List, Mapping, Optional, Type
 
 from . import errors
 from ._library import program
-from .job import Job, connect, run_program
+from ._program import run_program
+from .connection import connect
+from .job import Job
 
 __all__ = ["Servers", "local"]
 
@@ -38,7 +40,16 @@ class _Children:
         try:
             with open(log_file, "ab") as log:
                 self.process = subprocess.Popen(
-                    [program("weir"), "up", job_file, "--foreground", "--json", "--watch-fd", str(watched), *arguments],
+                    [
+                        program("weir"),
+                        "up",
+                        job_file,
+                        "--foreground",
+                        "--json",
+                        "--watch-fd",
+                        str(watched),
+                        *arguments,
+                    ],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -83,7 +94,9 @@ class _Children:
         while b"\n" not in text:
             ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise errors.TimedOutError(f"the servers did not answer within {timeout:g} s: {self.last_words()}")
+                raise errors.TimedOutError(
+                    f"the servers did not answer within {timeout:g} s: {self.last_words()}"
+                )
             got = os.read(fd, 4096)
             if not got:
                 raise errors.Error(f"the servers did not start: {self.last_words()}")
@@ -134,7 +147,12 @@ class Servers:
     def __enter__(self) -> "Servers":
         return self
 
-    def __exit__(self, cls: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        cls: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         self.stop()
 
     def connect(self, **options: Any) -> Job:
@@ -168,7 +186,7 @@ def local(
     *,
     servers: int = 1,
     workers: int = 1,
-    passes: int = 1,
+    passes: int = 0,
     replicas: int = 1,
     partitions: Optional[int] = None,
     name: str = "local",
@@ -178,8 +196,8 @@ def local(
 ) -> Servers:
     """Starts servers on this machine, which end with this process.
 
-    workers: trainers that will connect. passes: trips over the data. replicas: copies of each
-    partition; with 2 or 3 an etcd is started, too (Debian's etcd-server).
+    workers: trainers that will connect. passes: trips over the data; 0: the first trainer says.
+    replicas: copies of each partition; with 2 or 3 an etcd is started, too (Debian's etcd-server).
     folder: for logs, checkpoints and sockets; None: a temporary one, deleted at the end.
     settings: other keys of a job file, such as ``{"cluster": {"log": "disk"}}``.
     timeout: seconds until the servers answer.
@@ -191,8 +209,9 @@ def local(
         "job": name,
         "run_dir": os.path.join(place, "run"),
         "cluster": {"servers": servers, "workers": workers, "replicas": replicas},
-        "train": {"passes": passes},
     }
+    if passes:
+        job["train"] = {"passes": passes}
     if partitions is not None:
         job["cluster"]["partitions"] = partitions
     _merge(job, settings or {})

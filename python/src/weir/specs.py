@@ -11,9 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from . import errors
-from ._library import ffi, number_of, text_of
+from ._library import ffi, new, number_of, text_of
 
-__all__ = ["Admission", "Eviction", "Init", "Mode", "Optimizer", "Pull", "Push", "Schedule", "TableSpec"]
+__all__ = [
+    "Admission",
+    "Eviction",
+    "Init",
+    "Mode",
+    "Optimizer",
+    "Pull",
+    "Push",
+    "Schedule",
+    "TableSpec",
+]
 
 
 @dataclass(frozen=True)
@@ -176,7 +186,9 @@ def as_class(cls: Type[_T], value: Any, what: str) -> _T:
     if isinstance(value, str):
         return cls(**{names[0]: value})
     if not isinstance(value, Mapping):
-        raise errors.InvalidError(f"{what} is a {type(value).__name__}; expected {cls.__name__}, a dict or a word")
+        raise errors.InvalidError(
+            f"{what} is a {type(value).__name__}; expected {cls.__name__}, a dict or a word"
+        )
     unknown = [k for k in value if k not in names]
     if unknown:
         raise errors.InvalidError(f"{what} has no key {unknown[0]!r}; expected {', '.join(names)}")
@@ -197,19 +209,33 @@ def make_spec(
     seed: int,
 ) -> Any:
     """A weir_table_spec. Its segments live as long as the pair that this returns."""
+    for what, number in (("width", width), ("elements", elements), ("seed", seed)):
+        if not isinstance(number, int) or number < 0:
+            raise errors.InvalidError(
+                f"table {name}: {what} is {number!r}; expected an integer of at least 0"
+            )
     dense = elements > 0
     if dense == (width > 0):
-        raise errors.InvalidError(f"table {name}: give either width (an embedding table) or elements (a dense one)")
+        raise errors.InvalidError(
+            f"table {name}: give either width (an embedding table) or elements (a dense one)"
+        )
     room = int(dict(ffi.typeof("weir_table_spec").fields)["name"].type.length)
     raw = name.encode()
     if len(raw) >= room:
-        raise errors.InvalidError(f"table {name}: the name has {len(raw)} bytes; expected at most {room - 1}")
-    spec = ffi.new("weir_table_spec *")
+        raise errors.InvalidError(
+            f"table {name}: the name has {len(raw)} bytes; expected at most {room - 1}"
+        )
+    spec = new("weir_table_spec")
+    for part in ("mode", "push", "pull", "admission", "eviction"):
+        unset = ffi.buffer(ffi.addressof(spec, part))
+        unset[:] = bytes(len(unset))
     spec.name = raw
     spec.kind = 1 if dense else 0
     try:
         spec.width, spec.elements, spec.seed = width, elements, seed
-        _fill_optimizer(spec.optimizer, as_class(Optimizer, optimizer, f"table {name}: optimizer"), name)
+        _fill_optimizer(
+            spec.optimizer, as_class(Optimizer, optimizer, f"table {name}: optimizer"), name
+        )
         _fill_mode(spec.mode, as_class(Mode, mode, f"table {name}: mode"), name, dense)
         _fill_push(spec.push, as_class(Push, push, f"table {name}: push"), name, dense)
         _fill_pull(spec.pull, as_class(Pull, pull, f"table {name}: pull"), name, dense)
@@ -225,7 +251,19 @@ def make_spec(
 
 def _fill_optimizer(to: Any, o: Optimizer, name: str) -> None:
     schedule = as_class(Schedule, o.schedule, f"table {name}: schedule")
-    for key in ("lr", "momentum", "beta1", "beta2", "eps", "initial", "weight_decay", "l1", "l2", "ftrl_beta", "window"):
+    for key in (
+        "lr",
+        "momentum",
+        "beta1",
+        "beta2",
+        "eps",
+        "initial",
+        "weight_decay",
+        "l1",
+        "l2",
+        "ftrl_beta",
+        "window",
+    ):
         setattr(to, key, getattr(o, key))
     to.kind = number_of("OPT_", o.kind, f"table {name}: optimizer.kind")
     to.decay = number_of("DECAY_", o.decay, f"table {name}: optimizer.decay")
@@ -237,10 +275,14 @@ def _fill_optimizer(to: Any, o: Optimizer, name: str) -> None:
 def _fill_mode(to: Any, m: Mode, name: str, dense: bool) -> None:
     local = m.kind == "local"
     if local and not (dense and m.steps > 0):
-        raise errors.InvalidError(f"table {name}: mode local is for dense tables, with steps of at least 1")
+        raise errors.InvalidError(
+            f"table {name}: mode local is for dense tables, with steps of at least 1"
+        )
     kind = m.rounds if local else m.kind
     if kind not in ("async", "sync", "ssp"):
-        raise errors.InvalidError(f"table {name}: mode.kind is {kind!r}; expected async, sync, ssp or local")
+        raise errors.InvalidError(
+            f"table {name}: mode.kind is {kind!r}; expected async, sync, ssp or local"
+        )
     to.kind = number_of("", kind, f"table {name}: mode.kind")
     to.backup, to.bound, to.staleness_rate = m.backup, m.bound, m.staleness_rate
     if local:
@@ -255,7 +297,9 @@ def _fill_push(to: Any, p: Push, name: str, dense: bool) -> None:
     to.feedback = p.feedback and dense and p.codec not in ("fp32", "bf16")
     to.rows = p.rows if p.rows < 1 else 0
     if p.rows <= 0:
-        raise errors.InvalidError(f"table {name}: push.rows is {p.rows}; expected a share above 0, up to 1")
+        raise errors.InvalidError(
+            f"table {name}: push.rows is {p.rows}; expected a share above 0, up to 1"
+        )
     if p.codec == "int4":
         to.book = number_of("BOOK_", p.book, f"table {name}: push.book")
     if p.codec == "topk":
