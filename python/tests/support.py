@@ -76,6 +76,15 @@ def alive(folder):
     return found
 
 
+def name_of(pid):
+    """The path of a process's program."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().split(b"\0")[0].decode()
+    except OSError:
+        return ""
+
+
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -99,18 +108,20 @@ class Script(unittest.TestCase):
             f"the processes of {self.folder} to end: {alive(self.folder)}",
         )
 
-    def start(self, text, **options):
-        prelude = f"import os, sys, numpy as np\nsys.path.insert(0, {os.path.dirname(__file__)!r})\nFOLDER = {self.folder!r}\nfrom support import *\n"
+    def start(self, text, support=True):
+        here = os.path.dirname(__file__)
+        prelude = f"import sys, time\nsys.path.insert(0, {here!r})\nFOLDER = {self.folder!r}\n"
+        if support:
+            prelude += "from support import *\n"
         return subprocess.Popen(
             [sys.executable, "-c", prelude + text],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            **options,
         )
 
-    def run_script(self, text, seconds=30):
-        process = self.start(text)
+    def run_script(self, text, seconds=30, support=True):
+        process = self.start(text, support)
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

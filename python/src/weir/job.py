@@ -221,13 +221,14 @@ class Job:
         *,
         batch: Optional[Batch] = None,
         out: Optional[Mapping[Any, Any]] = None,
+        timeout: Optional[float] = None,
     ) -> "Dict[Any, Floats]":
         """Pulls rows of several tables at once, and waits.
 
-        wanted: {table or its name: keys}, as for Table.pull. batch and out likewise.
+        wanted: {table or its name: keys}, as for Table.pull. batch, out and timeout likewise.
         Returns {the same keys: float32 values}.
         """
-        return self.pull_ahead(wanted, batch=batch, out=out).wait()
+        return self.pull_ahead(wanted, batch=batch, out=out).wait(timeout)
 
     def pull_ahead(
         self,
@@ -280,7 +281,7 @@ class Job:
         *,
         copy: bool = True,
         place: int = 0,
-        weight: float = 0,
+        weight: float = 1,
     ) -> PushTicket:
         """Pushes the gradients of a batch: all tables in one call, once for each batch.
 
@@ -289,7 +290,7 @@ class Job:
         (elements,), or (chunks, values) for the numbered chunks alone.
         copy: False borrows keys and values until the ticket is done; do not change them before.
         place: the batch's position in the whole training, from 1, for schedules; 0: derived.
-        weight: of the batch in the mean of its step, for synchronous tables; 0: 1.
+        weight: of the batch in the mean of its step, for synchronous tables: its number of examples.
 
         Blocks while the servers have no room for more. The ticket is done when every part is
         acknowledged; the unit's commit waits for it, too, and reports its error.

@@ -53,19 +53,28 @@ class Table:
         shape = f"elements={self.elements}" if self.elements else f"width={self.width}"
         return f"<weir.Table {self.name} {shape}>"
 
-    def pull(self, keys: Any = None, *, batch: "Optional[Batch]" = None, out: Any = None) -> Floats:
+    def pull(
+        self,
+        keys: Any = None,
+        *,
+        batch: "Optional[Batch]" = None,
+        out: Any = None,
+        timeout: Optional[float] = None,
+    ) -> Floats:
         """Values of the table.
 
         keys: embedding tables: integers of any shape. Dense tables: None for the whole table, or
         rising numbers of chunks.
         batch: the batch that will use the values; None reads the present state.
         out: float32 memory of the result's shape, to write into.
+        timeout: seconds, then TimedOutError; None: no limit. A server that does not answer may
+        come back, so a pull waits for it.
 
         Returns float32: keys.shape + (width,), or (elements,) of a dense table, where only named
         chunks are written.
         """
         outs = None if out is None else {self: out}
-        return self.job.pull({self: keys}, batch=batch, out=outs)[self]
+        return self.job.pull({self: keys}, batch=batch, out=outs, timeout=timeout)[self]
 
     def assign(self, keys: Any, values: Any) -> None:
         """Sets rows, in a job that does not train. Dense tables: keys None, (elements,) values."""

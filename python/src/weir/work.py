@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from . import errors
 from ._handle import Handle
 from ._library import check, ffi, lib, new, new_error
-from .tickets import PushTicket
+from .tickets import PullTicket, PushTicket
 
 if TYPE_CHECKING:
     from .job import Job
@@ -40,14 +40,31 @@ class Batch:
         return f"<weir.Batch pass {self.unit.pass_} unit {self.unit.number} batch {self.index}>"
 
     def pull(
-        self, wanted: Mapping[Any, Any], *, out: Optional[Mapping[Any, Any]] = None
+        self,
+        wanted: Mapping[Any, Any],
+        *,
+        out: Optional[Mapping[Any, Any]] = None,
+        timeout: Optional[float] = None,
     ) -> "Dict[Any, Floats]":
         """As Job.pull, for this batch."""
-        return self.unit.job.pull(wanted, batch=self, out=out)
+        return self.unit.job.pull(wanted, batch=self, out=out, timeout=timeout)
 
-    def push(self, gradients: Mapping[Any, Any], **options: Any) -> PushTicket:
+    def pull_ahead(
+        self, wanted: Mapping[Any, Any], *, out: Optional[Mapping[Any, Any]] = None
+    ) -> PullTicket:
+        """As Job.pull_ahead, for this batch."""
+        return self.unit.job.pull_ahead(wanted, batch=self, out=out)
+
+    def push(
+        self,
+        gradients: Mapping[Any, Any],
+        *,
+        copy: bool = True,
+        place: int = 0,
+        weight: float = 1,
+    ) -> PushTicket:
         """As Job.push, for this batch."""
-        return self.unit.job.push(self, gradients, **options)
+        return self.unit.job.push(self, gradients, copy=copy, place=place, weight=weight)
 
     def leave_out(self) -> None:
         """Completes the batch without a push."""
