@@ -179,8 +179,11 @@ int main(int argc, char **argv)
 	weir_status status = fingerprint_check_accepted(a.accept, a.accept_count, &err);
 	if (status == WEIR_OK)
 		status = job_load(a.job, a.sets, a.sets_count, &job, &err);
+	if (status == WEIR_OK)
+		status = job_check_own(job, &err);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir-worker: %s\n", err.text);
+		job_free(job);
 		return 2;
 	}
 	char places[JOB_PLACES_BYTES];

@@ -11,6 +11,9 @@
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
+	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \
+	  "start a job's servers without workers, for trainers of other programs; print the ledger's address")                       \
+	X(down, "JOB.yaml", "end the servers that `weir up` has started")                                                            \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \

@@ -300,7 +300,7 @@ static void check_addresses(struct check *c)
 	for (uint32_t i = 0; i < job->cluster.servers_at_count; i++) {
 		const bool answers = ports_answer(job->cluster.servers_at[i], ANSWER_MS);
 		tell(c, answers ? GOOD : NOTE, "cluster.servers_at", "%s %s", job->cluster.servers_at[i],
-		     answers ? "answers" : "does not answer: start its server before `weir train`");
+		     answers ? "answers" : "does not answer: start its server before the workers");
 	}
 	const unsigned long port = colon && job->cluster.servers_at_count == 0 ? strtoul(colon + 1, NULL, 10) : 0;
 	for (uint32_t i = 0; i < job->cluster.servers && port > 0; i++) {
@@ -317,9 +317,12 @@ static void check_addresses(struct check *c)
 uint32_t check_job(const struct job *job, struct logger *logger, FILE *out)
 {
 	struct check c = {.job = job, .logger = logger, .out = out};
-	check_device(&c);
-	const uint64_t bytes = check_data(&c);
-	check_models(&c);
+	uint64_t bytes = 0;
+	if (!job->foreign) {
+		check_device(&c);
+		bytes = check_data(&c);
+		check_models(&c);
+	}
 	check_run_dir(&c, bytes);
 	check_addresses(&c);
 	check_memory(&c);
@@ -361,8 +364,8 @@ int verb_check(int count, char **args)
 	const uint32_t wrong = status == WEIR_OK ? check_job(job, logger, stdout) : 0;
 	fflush(stdout);
 	if (wrong)
-		status = weir_fail(&err, WEIR_E_INVALID, "%u thing%s wrong: see above; `weir train` would not begin", wrong,
-		                   wrong == 1 ? " is" : "s are");
+		status = weir_fail(&err, WEIR_E_INVALID, "%u thing%s wrong: see above; `weir %s` would not begin", wrong,
+		                   wrong == 1 ? " is" : "s are", run_dir_verb(job));
 	job_free(job);
 	logger_destroy(logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("check", &err);

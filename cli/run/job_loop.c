@@ -1,10 +1,11 @@
-/* The main loop of `weir train`: ends of children, signals, and the progress line. One thread,
+/* The main loop of a run: ends of children, signals, and the progress line. One thread,
  * woken by a signalfd.
  *
  * A killed worker restarts; meanwhile its work is leased to others. A killed server restarts if its
  * partitions have replicas, which meanwhile continue, or if its log is on disk, in which case the
  * workers wait for it. Otherwise its data are lost and the job ends. The first signal to end
  * (stop_signals.h) drains: workers finish their batch. The second signal kills. */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -178,18 +179,36 @@ static void on_stop_signal(struct train *t, int signal)
 		return;
 	}
 	t->stop_signal = signal;
+	if (!t->kind->start_workers) {
+		progress_line_note(&t->progress, "%s: the servers end", strsignal(signal));
+		return;
+	}
 	progress_line_note(&t->progress, "%s: workers finish their batch and leave (at most %u s; once more kills)",
 	                   strsignal(signal), WEIR_DRAIN_MS / 1000);
 	signal_workers(t, SIGTERM);
 	begin_end(t, WEIR_DRAIN_MS - DRIVE_SERVERS_MS);
 }
 
+/* The other end of the watched pipe writes nothing; it closes, by whatever end its process has. */
+static void read_watch(struct train *t)
+{
+	char ignored[64];
+	const ssize_t n = read(t->watch_fd, ignored, sizeof ignored);
+	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		return;
+	t->watch_closed = true;
+	t->watch_fd = -1;
+	progress_line_note(&t->progress, "the starter is gone: the servers end");
+}
+
 static void read_signals(struct train *t, int timeout_ms)
 {
-	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
+	struct pollfd p[] = {{.fd = t->signal_fd, .events = POLLIN}, {.fd = t->watch_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
-	if (poll(&p, 1, timeout_ms) <= 0)
+	if (poll(p, 2, timeout_ms) <= 0)
 		return;
+	if (p[1].revents)
+		read_watch(t);
 	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
 		if (info.ssi_signo != SIGCHLD) /* children are reaped in every iteration */
 			on_stop_signal(t, (int)info.ssi_signo);
@@ -393,7 +412,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	if (now.state == JOB_FINISHED && t->finished_ms == 0)
 		t->finished_ms = now_ms;
 	replicas_look(&t->replicas, &t->progress, &t->seen, now_ms);
-	progress_line_show(&t->progress, &t->seen, now_ms, force);
+	if (t->kind->start_workers)
+		progress_line_show(&t->progress, &t->seen, now_ms, force);
 	write_events(t);
 	job_pages_note(t->pages, &t->seen, now_ms);
 	if (t->seen.lost[0])
@@ -417,6 +437,8 @@ static void wreak_havoc(struct train *t)
 
 static bool ended(const struct train *t)
 {
+	if (!t->kind->start_workers)
+		return t->stop_signal || t->watch_closed;
 	return supervisor_alive(t->supervisor, CHILD_TRAINER) == 0 && supervisor_alive(t->supervisor, CHILD_EVALUATOR) == 0;
 }
 
@@ -495,13 +517,13 @@ void job_loop_run(struct train *t)
 			continue;
 		look(t, chaos_is_pausing(&t->chaos) ? DRIVE_POLL_MS : DRIVE_ANSWER_MS, false);
 		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
-		if (t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
+		if (t->kind->start_workers && t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
 			fail_as_ledger_says(t);
 			begin_end(t, DRIVE_LAST_WORDS_MS); /* the workers learn of it too, and leave */
 		}
 	}
 	chaos_end(&t->chaos);
-	if (!t->server_gone && !t->lost && !t->stop_at_once)
+	if (t->kind->start_workers && !t->server_gone && !t->lost && !t->stop_at_once)
 		conclude(t);
 	progress_line_end(&t->progress);
 }

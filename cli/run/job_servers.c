@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/core/ports.h"
@@ -82,6 +83,22 @@ void job_servers_add_place(char out[JOB_PLACES_BYTES], const char *address)
 	snprintf(out + used, JOB_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
 }
 
+void job_servers_absolute(char places[JOB_PLACES_BYTES])
+{
+	char *given = strdup(places), *rest = given, cwd[WEIR_PATH_BYTES_MAX];
+	const bool known = given && getcwd(cwd, sizeof cwd);
+	places[0] = known ? '\0' : places[0];
+	for (char *at; known && (at = strsep(&rest, ","));) {
+		char path[WEIR_ADDRESS_BYTES_MAX];
+		const bool relative = strncmp(at, "unix:", 5) == 0 && at[5] != '/';
+		const int n = relative ? snprintf(path, sizeof path, "unix:%s/%s", cwd, at + 5) : 0;
+		const size_t room = sizeof(((struct sockaddr_un *)0)->sun_path);
+		const bool fits = n > 0 && (size_t)n < sizeof path && (size_t)n - strlen("unix:") < room && !strchr(path, ',');
+		job_servers_add_place(places, fits ? path : at);
+	}
+	free(given);
+}
+
 /* Returns HOST:PORT of the servers that may have the ledger, by cluster.listen. False:
  * cluster.listen does not give it. */
 static bool places_by_listen(const struct job *job, char out[JOB_PLACES_BYTES], weir_error *err)
@@ -119,7 +136,7 @@ weir_status job_servers_find_ledger(const struct job *job, const char *at, char 
 		return WEIR_OK;
 	}
 	if (used)
-		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "job %s is about to start: there is no %s yet", job->name, path);
 	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* the job ran here */
 		return run_dir_not_running(job, err);
 	weir_error unread = {0};

@@ -10,6 +10,9 @@ weir_status job_servers_split_listen(const char *listen, char *host, size_t host
 /* Returns the path RUN_DIR/ledger.address, a file with the addresses of the servers that may have
  * the ledger of the job that runs there, "A,B,C". */
 void job_servers_ledger_file(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32]);
+/* Makes the paths of sockets in "A,B" absolute, for processes that work in other folders. A path
+ * that would be too long for a socket stays as it is. */
+void job_servers_absolute(char places[JOB_PLACES_BYTES]);
 /* Adds an address to "A,B". */
 void job_servers_add_place(char out[JOB_PLACES_BYTES], const char *address);
 /* Checks that no server of the job runs that this command did not start. E_BUSY names a running

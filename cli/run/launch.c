@@ -49,8 +49,8 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 
 weir_status launch_check_pages(const struct job *job, const char *http, weir_error *err)
 {
-	/* plus the evaluator */
-	const uint32_t processes = job->cluster.servers + job->cluster.workers + 1;
+	/* workers of ours, plus the evaluator */
+	const uint32_t processes = job->cluster.servers + (job->foreign ? 0 : job->cluster.workers + 1);
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error why = {0};
 	weir_status status = http ? http_server_check(http, &why) : WEIR_OK;

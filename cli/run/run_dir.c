@@ -39,7 +39,8 @@ weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err)
 		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
 		                 strerror(errno));
 	if (!try_lock(*fd))
-		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s: stop it, or give this job another name or run_dir",
+		return weir_fail(err, WEIR_E_BUSY,
+		                 "another `weir train`, `up` or `launch` runs in %s: stop it, or give this job another name or run_dir",
 		                 dir);
 	return WEIR_OK;
 }
@@ -141,21 +142,27 @@ static bool has_best(const struct job *job)
 	return access(path, F_OK) == 0;
 }
 
+const char *run_dir_verb(const struct job *job)
+{
+	return job->foreign ? "up" : "train";
+}
+
 void run_dir_advice(const struct job *job, char *out, size_t bytes)
 {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	weir_error none = {0};
 	const bool has_data = run_dir_has_data(job);
 	if (job->cluster.servers_at_count > 0)
-		snprintf(out, bytes, "its servers still have it: `weir train` goes on");
+		snprintf(out, bytes, "its servers still have it: `weir %s` goes on", job->foreign ? "launch" : "train");
 	else if (has_data && run_dir_check_data(job, job->cluster.servers, &none) == WEIR_OK)
-		snprintf(out, bytes, "`weir train --resume` goes on with it");
+		snprintf(out, bytes, "`weir %s --resume` goes on with it", run_dir_verb(job));
 	else if (checkpoint_find_latest(job, name, &none) == WEIR_OK)
-		snprintf(out, bytes, "`weir restore --from latest` sets it back to checkpoint %s, and `weir train --resume` goes on",
-		         name);
+		snprintf(out, bytes, "`weir restore --from latest` sets it back to checkpoint %s, and `weir %s --resume` goes on", name,
+		         run_dir_verb(job));
 	else if (has_data)
 		snprintf(out, bytes,
-		         "a server's data are gone, and there is no checkpoint: put them back, or begin anew with `weir train --fresh`");
+		         "a server's data are gone, and there is no checkpoint: put them back, or begin anew with `weir %s --fresh`",
+		         run_dir_verb(job));
 	else
 		snprintf(out, bytes, "nothing of it is kept to go on from%s: run the job again (`log: disk` and checkpoints keep it)",
 		         has_best(job) ? ", but its best weights are, for `weir eval`, `predict` and `export`" : "");
@@ -188,8 +195,8 @@ weir_status run_dir_not_running(const struct job *job, weir_error *err)
 	const time_t last = last_written(job);
 	if (last == 0)
 		return weir_fail(err, WEIR_E_NOT_FOUND,
-		                 "job %s does not run here: nothing ran in %s; start it with `weir train`, or give --at ADDRESS",
-		                 job->name, job->run_dir);
+		                 "job %s does not run here: nothing ran in %s; start it with `weir %s`, or give --at ADDRESS", job->name,
+		                 job->run_dir, run_dir_verb(job));
 	strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", gmtime_r(&last, &utc));
 	if (run_state_read(job->run_dir, &run, &none) == WEIR_OK && run.finished)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "job %s has finished: in %s its servers and workers last wrote at %s UTC%s",

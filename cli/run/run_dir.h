@@ -9,12 +9,12 @@
 #include "common/job/job.h"
 #include "weir/status.h"
 
-/* Creates the directory and locks it; the lock lasts as long as the descriptor. E_BUSY: a `weir
- * train` holds it. E_IO: the directory is not writable. */
+/* Creates the directory and locks it; the lock lasts as long as the descriptor. E_BUSY: another
+ * run holds it. E_IO: the directory is not writable. */
 weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err) WEIR_MUST_CHECK;
 /* Tells whether the folder that was locked as *fd is still at run_dir. */
 bool run_dir_is_there(const struct job *job, int fd);
-/* Tells whether a `weir train` holds the directory. */
+/* Tells whether a run holds the directory. */
 bool run_dir_is_used(const struct job *job);
 /* Tells whether the data of any server exist. */
 bool run_dir_has_data(const struct job *job);
@@ -25,6 +25,8 @@ weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_err
 void run_dir_remove_temporaries(const struct job *job);
 /* Deletes a folder with its contents; a missing folder is not an error. */
 weir_status run_dir_remove(const char *path, weir_error *err) WEIR_MUST_CHECK;
+/* The verb that starts the job's servers: "train", or "up" for a foreign job. */
+const char *run_dir_verb(const struct job *job);
 /* Writes the user's way to continue a run that has ended, as a clause: "`weir train --resume` goes
  * on with it". */
 void run_dir_advice(const struct job *job, char *out, size_t bytes);

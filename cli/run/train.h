@@ -1,5 +1,6 @@
-/* The state of `weir train`. train.c prepares and reports, launch.c starts the processes,
- * coordinator.c starts etcd if the run needs its own, and job_loop.c runs the job to its end. */
+/* The state of a run: `weir train`, `weir launch` or `weir up`. run_job.c leads through it:
+ * run_begin.c chooses and begins the run, launch.c starts the processes, coordinator.c starts etcd
+ * if the run needs its own, job_loop.c runs the job to its end, and run_end.c reports. */
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
@@ -20,7 +21,23 @@
 #include "common/job/job.h"
 #include "overview/overview.h"
 
+struct train;
+
+/* The differences between the verbs that start servers. */
+struct run_kind {
+	const char *verb;
+	/* Checks data and weights, before anything is modified or started. NULL: there are none. */
+	weir_status (*prepare)(struct train *t, struct report *r, weir_error *err);
+	/* NULL: the run has servers only, and ends when it is asked to. */
+	weir_status (*start_workers)(struct train *t, weir_error *err);
+};
+
 struct train {
+	const struct run_kind *kind;
+	char **command; /* launch: the trainers', NULL-terminated */
+	/* up: the run ends when the other end of this pipe is closed; -1: none. */
+	int watch_fd;
+	bool watch_closed;
 	struct job_options options;
 	const char *report_path;        /* --report, or NULL */
 	const char *http;               /* --http, or NULL */

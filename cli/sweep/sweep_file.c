@@ -353,6 +353,8 @@ static weir_status check_job(struct sweep *s, const struct sweep_run *run, weir_
 	struct job_options base = {.path = s->base, .sets.count = sets.count};
 	memcpy(base.sets.items, sets.items, sets.count * sizeof *sets.items);
 	weir_status status = job_options_load(&base, &job, &why);
+	if (status == WEIR_OK)
+		status = job_check_own(job, &why);
 	if (status == WEIR_OK && !job_has_valid(job))
 		status =
 		    weir_fail(&why, WEIR_E_INVALID, "it has no validation part, whose metric after each pass is what the plots show");

@@ -347,6 +347,8 @@ static weir_status run(struct verb_generate *v, weir_error *err)
 	if (!v->folder)
 		status = job_options_load(&v->job_options, &v->job, err);
 	if (status == WEIR_OK && v->job)
+		status = job_check_own(v->job, err);
+	if (status == WEIR_OK && v->job)
 		device_show(v->job, 0);
 	if (status == WEIR_OK)
 		status = v->folder ? open_folder(v, err) : open_job(v, err);

@@ -114,6 +114,8 @@ int verb_import(int count, char **args)
 		return verb_usage("import", &err);
 	status = job_options_load(&i.options, &i.job, &err);
 	if (status == WEIR_OK)
+		status = job_check_own(i.job, &err);
+	if (status == WEIR_OK)
 		status = import(&i, &err);
 	import_free(&i);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("import", &err);

@@ -116,8 +116,11 @@ static void print_worker(const struct overview_worker *w)
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
-	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", overview_state_name(s->state), s->pass + 1, s->passes,
-	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
+	if (s->units == 0)
+		printf("job         no trainer has joined yet\n");
+	else
+		printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", overview_state_name(s->state), s->pass + 1,
+		       s->passes, s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
 	if (s->lost[0])
 		printf("lost        %s\n", s->lost);
 	if (s->checkpoint[0])

@@ -67,6 +67,17 @@ enum peer_role job_evaluator_role(const struct job *job)
 	return access(security.certificate, F_OK) == 0 ? ROLE_EVALUATOR : ROLE_WORKER;
 }
 
+weir_status job_check_own(const struct job *job, weir_error *err)
+{
+	if (!job->foreign)
+		return WEIR_OK;
+	return weir_fail(
+	    err, WEIR_E_INVALID,
+	    "job %s: data.train: missing; expected a file, a glob or a list of them (or data.generate.rows). Without data "
+	    "and model, `weir up` starts its servers, and `weir launch` trainers of your own",
+	    job->name);
+}
+
 uint32_t job_server_patience_ms(const struct job *job)
 {
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;

@@ -74,6 +74,9 @@ struct job_table { /* tables.embedding, tables.dense */
 
 struct job {
 	char name[WEIR_NAME_BYTES_MAX];
+	/* The file has neither data nor a model: trainers of other programs bring both, and register
+	 * their own tables. train.passes is then 0 if the file does not give it. */
+	bool foreign;
 	char run_dir[WEIR_PATH_BYTES_MAX]; /* default runs/<job> */
 	uint32_t keep_runs;                /* earlier runs whose results are kept there */
 	struct {
@@ -271,6 +274,8 @@ weir_status job_read_file(const char *path, char **out, size_t *bytes, weir_erro
  * shell's <(...). */
 bool job_file_is_piped(const char *path);
 void job_free(struct job *job);
+/* E_INVALID for a foreign job: what is missing, and which verbs it is for. */
+weir_status job_check_own(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 /* The address of the pages of a process of the job (monitor.h); false: no pages. place: the number
  * of the process among those that `weir train` starts on one machine, which determines its port:
  * servers first, then workers, then the evaluator. */

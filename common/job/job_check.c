@@ -309,6 +309,44 @@ static weir_status place_generated(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
+/* --- Jobs of other programs' trainers */
+
+/* data.seed and data.shuffle order the units of any trainers. */
+static bool is_of_own_trainers(const char *path)
+{
+	if (strcmp(path, "data.seed") == 0 || strcmp(path, "data.shuffle") == 0)
+		return false;
+	return strncmp(path, "data.", 5) == 0 || strncmp(path, "model.", 6) == 0;
+}
+
+static bool is_foreign(const struct reading *r)
+{
+	uint32_t count;
+	const struct key *keys = job_schema(&count);
+	for (uint32_t i = 0; i < count; i++)
+		if ((r->raws[i].given || r->raws[i].wrong) && is_of_own_trainers(keys[i].path))
+			return false;
+	return true;
+}
+
+static weir_status check_foreign(struct reading *r, struct job *job)
+{
+	uint32_t count;
+	const struct key *keys = job_schema(&count);
+	for (uint32_t i = 0; i < count; i++)
+		if (r->raws[i].given && strncmp(keys[i].path, "tables.", 7) == 0)
+			return FAIL(
+			    r, keys[i].path, WEIR_E_INVALID,
+			    "is given, and there is neither data nor a model, whose tables it describes; expected nothing: trainers of "
+			    "other programs describe their own tables");
+	if (job->train.warm_start[0])
+		return FAIL(r, "train.warm_start", WEIR_E_INVALID,
+		            "is given, and there is neither data nor a model; expected nothing: the trainers set their weights");
+	if (!job_raw(r, "train.passes")->given)
+		job->train.passes = 0;
+	return WEIR_OK;
+}
+
 /* --- All checks */
 
 /* Each check records its mistakes; the next ones run anyway. */
@@ -317,10 +355,16 @@ weir_status job_check(struct reading *r, struct job *job)
 	(void)check_names(r, job);
 	(void)check_device(r, job);
 	(void)check_cluster(r, job);
-	(void)check_data(r, job);
-	const weir_status placed = place_generated(r, job);
-	(void)job_check_model(r, job);
-	(void)job_check_tables(r, job);
+	job->foreign = is_foreign(r);
+	if (job->foreign)
+		(void)check_foreign(r, job);
+	else
+		(void)check_data(r, job);
+	const weir_status placed = job->foreign ? WEIR_OK : place_generated(r, job);
+	if (!job->foreign) {
+		(void)job_check_model(r, job);
+		(void)job_check_tables(r, job);
+	}
 	(void)check_read(r, job);
 	(void)check_security(r, job);
 	return placed;

@@ -349,6 +349,30 @@ static void the_nearest_word(void **state)
 	assert_null(job_nearest("x", words, 0));
 }
 
+/* Neither data nor a model: trainers of other programs bring both. */
+static void a_job_of_foreign_trainers_has_neither_data_nor_model(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	struct job *job = parse("job: own\ncluster: {servers: 2}\ndata: {seed: 7, shuffle: false}\n", NULL, 0);
+	assert_true(job->foreign);
+	assert_int_equal(job->train.passes, 0);
+	assert_int_equal(job->data.seed, 7);
+	assert_int_equal(job_check_own(job, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "data.train: missing");
+	CHECK_CONTAINS(err.text, "`weir up`");
+	job_free(job);
+	job = parse("job: own\ntrain: {passes: 3}\n", NULL, 0);
+	assert_true(job->foreign);
+	assert_int_equal(job->train.passes, 3);
+	job_free(job);
+	job = parse(BASE, NULL, 0);
+	assert_false(job->foreign);
+	assert_int_equal(job->train.passes, 1);
+	CHECK_OK(job_check_own(job, &err), err);
+	job_free(job);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +391,7 @@ int main(void)
 	    cmocka_unit_test(each_table_has_its_own_mode),
 	    cmocka_unit_test(a_cache_of_rows_can_be_turned_off),
 	    cmocka_unit_test(the_nearest_word),
+	    cmocka_unit_test(a_job_of_foreign_trainers_has_neither_data_nor_model),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
