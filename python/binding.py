@@ -7,6 +7,7 @@ out. Integer macros of the public headers become constants. The result is a Pyth
 compiled code, so one wheel serves every Python version.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def main():
     builder.set_source("weir._binding", None)
     builder.cdef(declarations(compiler, folders))
     builder.emit_python_code(out)
+    os.utime(out)  # cffi leaves an equal file as it is, and CMake looks at its time
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ rm -rf "$out"
 mkdir -p "$out"
 "$python" -m venv "$out/tools"
 "$out/tools/bin/pip" install -q 'wheel>=0.40' auditwheel
-"$out/tools/bin/pip" wheel -q --no-deps -w "$out/made" -C "build-dir=$PWD/build" ./python
+"$out/tools/bin/pip" wheel -q --no-deps -w "$out/made" \
+	-C cmake.source-dir=prebuilt -C "cmake.define.WEIR_BUILD=$PWD/build" ./python
 "$out/tools/bin/auditwheel" show "$out"/made/*.whl >"$out/audit.log"
 platform=$(sed -n 's/^the following platform tag: "\(.*\)".*/\1/p' "$out/audit.log")
 glibc=$(echo "$platform" | sed -n 's/^manylinux_2_\([0-9]*\)_.*/\1/p')
