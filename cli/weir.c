@@ -35,9 +35,10 @@ static bool is_help(const char *word)
 	return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+/* Words behind "--" are another program's. */
 static bool asks_for_help(int count, char **args)
 {
-	for (int i = 1; i < count; i++)
+	for (int i = 1; i < count && strcmp(args[i], "--") != 0; i++)
 		if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0)
 			return true;
 	return false;

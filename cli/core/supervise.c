@@ -64,6 +64,40 @@ void child_argument(struct child *c, const char *text)
 	c->arguments_count++;
 }
 
+void child_setting(struct child *c, const char *name, const char *value)
+{
+	assert(c->settings_count < CHILD_SETTINGS_MAX);
+	if (asprintf(&c->settings[c->settings_count], "%s=%s", name, value) < 0)
+		c->settings[c->settings_count] = NULL;
+	assert(c->settings[c->settings_count]);
+	c->settings_count++;
+}
+
+static bool is_set(const struct child *c, const char *variable)
+{
+	const size_t name = strcspn(variable, "=") + 1;
+	for (uint32_t i = 0; i < c->settings_count; i++)
+		if (strncmp(c->settings[i], variable, name) == 0)
+			return true;
+	return false;
+}
+
+/* This process's environment with the child's settings, in malloc'ed memory; the texts are
+ * borrowed. */
+static char **environment_of(const struct child *c)
+{
+	size_t count = 0, used = 0;
+	while (environ[count])
+		count++;
+	char **all = calloc(count + c->settings_count + 1, sizeof *all);
+	for (size_t i = 0; all && i < count; i++)
+		if (!is_set(c, environ[i]))
+			all[used++] = environ[i];
+	for (uint32_t i = 0; all && i < c->settings_count; i++)
+		all[used++] = c->settings[i];
+	return all;
+}
+
 static void join_path(char out[WEIR_PATH_BYTES_MAX], const char *dir, const char *name, const char *suffix)
 {
 	size_t dir_bytes = strnlen(dir, WEIR_PATH_BYTES_MAX / 2);
@@ -97,7 +131,7 @@ struct child *supervisor_add(struct supervisor *s, enum child_role role, const c
 
 /* Runs in the child between fork and exec: only async-signal-safe calls. Returns only on
  * failure. */
-static void become(char *const *arguments, int log_fd, pid_t parent)
+static void become(char *const *arguments, char *const *environment, int log_fd, pid_t parent)
 {
 	sigset_t none;
 	setpgid(0, 0);
@@ -109,7 +143,7 @@ static void become(char *const *arguments, int log_fd, pid_t parent)
 		_exit(127);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(arguments[0], arguments);
+	execve(arguments[0], arguments, environment);
 	_exit(127);
 }
 
@@ -134,10 +168,12 @@ weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_
 		arguments[c->arguments_count + 1] = number;
 		arguments[c->arguments_count + 2] = NULL;
 	}
-	pid_t parent = getpid(), pid = fork();
+	char **environment = environment_of(c);
+	pid_t parent = getpid(), pid = environment ? fork() : -1;
 	if (pid == 0)
-		become(arguments, log_fd, parent);
+		become(arguments, environment, log_fd, parent);
 	int why = errno;
+	free(environment);
 	close(log_fd);
 	if (ready)
 		close(pipe_fds[1]);
@@ -414,6 +450,8 @@ void supervisor_destroy(struct supervisor *s)
 			close(c->ready_fd);
 		for (uint32_t a = 0; a < c->arguments_count; a++)
 			free(c->arguments[a]);
+		for (uint32_t v = 0; v < c->settings_count; v++)
+			free(c->settings[v]);
 		free(c);
 	}
 	free(s->children);

@@ -1,4 +1,4 @@
-/* Child processes of `weir train`, and the runs of `weir sweep`. Each child has a log file and a
+/* Child processes of a run, and the runs of `weir sweep`. Each child has a log file and a
  * process group of its own, so that a terminal's Ctrl-C reaches only the parent. The kernel kills
  * the children when the parent dies. One thread owns a supervisor: the kernel ties a child's life
  * to the thread that started it.
@@ -22,6 +22,7 @@ enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, 
 enum child_state { CHILD_NEW, CHILD_RUNNING, CHILD_PAUSING, CHILD_ENDED };
 
 #define CHILD_ARGUMENTS_MAX 256u
+#define CHILD_SETTINGS_MAX  16u
 
 struct child {
 	enum child_role role;
@@ -31,6 +32,8 @@ struct child {
 	char log_path[WEIR_PATH_BYTES_MAX];
 	char *arguments[CHILD_ARGUMENTS_MAX]; /* NULL-terminated; [0] is the program's path */
 	uint32_t arguments_count;
+	char *settings[CHILD_SETTINGS_MAX]; /* (settings_count) "NAME=VALUE", over this process's own */
+	uint32_t settings_count;
 	pid_t pid, last_pid; /* pid 0: not running */
 	int ready_fd;        /* our end of the ready pipe, or -1 */
 	int wait_status;     /* of its last end, as waitpid returns it */
@@ -49,6 +52,8 @@ weir_status supervisor_own_dir(char *out, size_t bytes, weir_error *err) WEIR_MU
  * program's path. Returns NULL with an error when the program does not exist. */
 struct child *supervisor_add(struct supervisor *s, enum child_role role, const char *name, const char *program, weir_error *err);
 void child_argument(struct child *c, const char *text); /* copied */
+/* Sets a variable in the child's environment. */
+void child_setting(struct child *c, const char *name, const char *value);
 /* Starts the child with a fresh log. ready: appends `--ready-fd N`; supervisor_wait_ready reads the
  * line from it. */
 weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_error *err) WEIR_MUST_CHECK;
