@@ -53,6 +53,7 @@ class Job:
         self._keep = keep  # strings and arrays that the options point to
         self._tables: Dict[str, Table] = {}
         self._lost: Optional[errors.Error] = None
+        self._usual_push: Dict[bool, Any] = {}
         self._open()
 
     def _open(self) -> None:
@@ -304,8 +305,7 @@ class Job:
         borrowed: List[Any] = [items]
         for item, (name, part) in zip(items, gradients.items()):
             self._fill_push(item, self._table(name), part, copy, borrowed)
-        options = new("weir_push_options")
-        options.copy, options.place, options.weight = copy, place, weight
+        options = self._push_options(copy, place, weight)
         ticket, err = ffi.new("weir_ticket *"), new_error()
         with handle as client:
             check(
@@ -319,6 +319,16 @@ class Job:
         batch.unit._tickets = [r for r in batch.unit._tickets if r() is not None]
         batch.unit._tickets.append(weakref.ref(pushed))
         return pushed
+
+    def _push_options(self, copy: bool, place: int, weight: float) -> Any:
+        usual = not place and weight == 1
+        options = self._usual_push.get(copy) if usual else None
+        if options is None:
+            options = new("weir_push_options")
+            options.copy, options.place, options.weight = copy, place, weight
+            if usual:
+                self._usual_push[copy] = options
+        return options
 
     def _fill_push(
         self, item: Any, table: Table, part: Any, copy: bool, borrowed: List[Any]
@@ -404,6 +414,7 @@ class Job:
             ):
                 check(status, err)
                 return c
+            self._handle.look_after()
 
     def _lease(self, timeout: Optional[float] = None) -> Optional[Unit]:
         handle = self._handle
@@ -431,7 +442,9 @@ class Job:
         """
         self._finalizer.detach()
         self._handle.abandon()
+        look_after = self._handle.look_after
         self._open()
+        self._handle.look_after = look_after
         for table in self._tables.values():
             table.id = table._make(self)
 
