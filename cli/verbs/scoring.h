@@ -68,6 +68,7 @@ struct scoring_verb {
 	struct scoring_options scoring; /* job and logger are set when run is called */
 	const char *out;                /* --out */
 	bool needs_out;
+	bool takes_foreign; /* also runs for a job without data and model */
 	bool with_lines; /* --lines */
 	bool as_json;    /* --json */
 	/* checks its own options; NULL: all are valid */
