@@ -93,6 +93,7 @@ class Job:
 
     @property
     def closed(self) -> bool:
+        """Whether the job is closed."""
         return self._handle.client is None
 
     @property
@@ -102,11 +103,13 @@ class Job:
 
     @property
     def partitions(self) -> int:
+        """Shares of the model."""
         with self._handle as client:
             return int(lib.weir_partitions(client))
 
     @property
     def passes(self) -> int:
+        """Trips over the data. 0: no trainer has said yet."""
         with self._handle as client:
             return int(lib.weir_passes(client))
 
@@ -118,6 +121,7 @@ class Job:
 
     @property
     def incarnation(self) -> int:
+        """Grows whenever this worker joins."""
         with self._handle as client:
             return int(lib.weir_incarnation(client))
 
