@@ -262,8 +262,9 @@ class Job:
             item.table = table.id
             shape: Tuple[int, ...] = ()
             if keys is not None:
-                item.keys, item.rows, shape = keys_at(keys, f"pull of table {table.name}")
-                borrowed.append(item.keys)
+                at, item.rows, shape = keys_at(keys, f"pull of table {table.name}")
+                item.keys = at
+                borrowed.append(at)  # the struct's pointer keeps nothing alive
             elif not table.elements:
                 raise errors.InvalidError(
                     f"pull of table {table.name}: an embedding table needs keys"
@@ -362,8 +363,9 @@ class Job:
         if keys is not None:
             if copy:  # libweir copies the values alone
                 keys = keys.copy() if type(keys) is np.ndarray else np.array(array_of(keys, who))
-            item.keys, item.rows, shape = keys_at(keys, who)
-            borrowed.append(item.keys)
+            at, item.rows, shape = keys_at(keys, who)
+            item.keys = at
+            borrowed.append(at)  # the struct's pointer keeps nothing alive
         elif not table.elements:
             raise errors.InvalidError(f"{who}: a {type(part).__name__}; expected (keys, values)")
         rows = floats_at(
