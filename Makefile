@@ -14,8 +14,8 @@ PROGRAMS := weir weir-server weir-worker
 ## CLAIMS="A B:3"    claims: only those of tests/claims/A, and line 3 of tests/claims/B
 ## QUICK=0           claims: in full, which takes hours
 
-.PHONY: all help programs run check test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory install bundle gpu-kit \
-	image format tidy clean packages-run packages-test packages-image packages-containers
+.PHONY: all help programs run check test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory install bundle wheel gpu-kit \
+	image format tidy clean packages-run packages-test packages-image packages-python packages-containers
 all: programs ## the same as programs
 
 help: ## list the targets
@@ -62,6 +62,11 @@ bundle: packages-image ## make an archive of programs and their libraries, for o
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@scripts/bundle.sh
 
+wheel: packages-run packages-image packages-python ## make a wheel of the Python package, for pip
+	@$(MAKE) --no-print-directory programs
+	@cmake --build build -j $(JOBS) --target weir_python
+	@scripts/wheel.sh
+
 gpu-kit: packages-image ## make what tests and measures on a machine with a GPU (tests/bench/gpu/README.md)
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
@@ -87,6 +92,9 @@ packages-test: ## install those that the tests need
 
 packages-image: ## install those that bundles need
 	@scripts/packages.sh run image
+
+packages-python: ## install those that the wheel needs
+	@scripts/packages.sh python
 
 packages-containers: ## install those that images need
 	@scripts/packages.sh containers

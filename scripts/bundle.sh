@@ -39,27 +39,7 @@ fi
 cp -r config LICENSE README.md docs "$out"
 cp -r common/include/weir worker/include/weir "$out/include"
 
-# All that the loader would load, by name and by where this machine has it.
-ldd "$out"/bin/* "$out"/lib/libweir*.so | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc|$cublas" >"$out/libraries"
-while read -r soname path; do
-	cp -L "$path" "$out/lib/$soname"
-	real=$(readlink -f "$path")
-	owner=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
-	owner=${owner%%:*}
-	[ -z "$owner" ] || cp -L "/usr/share/doc/$owner/copyright" "$out/licenses/$owner"
-done <"$out/libraries"
-rm "$out/libraries"
-
-chmod u+w "$out"/bin/* "$out"/lib/*
-find "$out/bin" "$out/lib" -type f -exec strip --strip-unneeded {} +
-for file in "$out"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done
-for file in "$out"/lib/*; do
-	[ ! -L "$file" ] || continue
-	case $file in
-	*/libweir_cuda.so) patchelf --set-rpath '$ORIGIN:/usr/local/cuda/lib64' "$file" ;;
-	*) patchelf --set-rpath '$ORIGIN' "$file" ;;
-	esac
-done
+scripts/stand_alone.sh "$out"
 
 # The bundle must stand alone: moved elsewhere it runs, and it takes nothing but glibc, and for GPUs cuBLAS, from the machine.
 elsewhere=$(mktemp -d)

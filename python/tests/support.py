@@ -1,0 +1,130 @@
+"""What the tests share: small servers, a small training loop, a look at processes."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+
+import weir
+
+UNITS, BATCHES, ROWS, WIDTH = 6, 4, 16, 4
+SETTINGS = {"cluster": {"lease_ms": 3001}}
+
+
+def servers(**options):
+    return weir.local(**{"partitions": 4, "settings": SETTINGS, **options})
+
+
+def connect(to, name="trainer", **options):
+    return to.connect(
+        **{
+            "name": name,
+            "units": UNITS,
+            "rows": UNITS * BATCHES * ROWS,
+            "dataset": "test",
+            **options,
+        }
+    )
+
+
+def keys_of(unit, batch, rows=ROWS):
+    """Distinct keys of a batch, a function of its place in the data."""
+    rng = np.random.default_rng((unit.data_unit, batch.index))
+    return rng.choice(100, rows, replace=False).astype(np.uint64)
+
+
+def count_keys(job, table, keep=None):
+    """Pushes -1 for every key of every batch: with sgd at rate 1 each row counts its batches.
+
+    Returns what the rows must be after one pass.
+    """
+    expected = np.zeros(100, np.float32)
+    for unit in job.units():
+        with unit:
+            for batch in unit.batches(BATCHES):
+                keys = keys_of(unit, batch)
+                batch.pull({table: keys})
+                ticket = batch.push({table: (keys, -np.ones((ROWS, table.width), np.float32))})
+                if keep is not None:
+                    keep.append(ticket)
+                np.add.at(expected, keys.astype(int), 1)
+    return expected
+
+
+@contextlib.contextmanager
+def job_of(passes=1, **options):
+    """A job of one trainer over two servers."""
+    with servers(servers=2, passes=passes, **options) as s, connect(s) as job:
+        yield job
+
+
+def alive(folder):
+    """Processes whose command lines name the folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if folder.encode() in f.read() and int(pid) != os.getpid():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def name_of(pid):
+    """The path of a process's program."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().split(b"\0")[0].decode()
+    except OSError:
+        return ""
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+class Script(unittest.TestCase):
+    """Tests that run a program of their own in another process."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="weir-test-")
+        self.addCleanup(subprocess.run, ["rm", "-rf", self.folder])
+        self.addCleanup(self.no_process_is_left)
+
+    def no_process_is_left(self):
+        wait_until(
+            lambda: not alive(self.folder),
+            15,
+            f"the processes of {self.folder} to end: {alive(self.folder)}",
+        )
+
+    def start(self, text, support=True):
+        here = os.path.dirname(__file__)
+        prelude = f"import sys, time\nsys.path.insert(0, {here!r})\nFOLDER = {self.folder!r}\n"
+        if support:
+            prelude += "from support import *\n"
+        return subprocess.Popen(
+            [sys.executable, "-c", prelude + text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run_script(self, text, seconds=30, support=True):
+        process = self.start(text, support)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return process.returncode, out, err
