@@ -108,7 +108,7 @@ template <typename T> static __device__ inline T load_codes(const uint8_t *at, u
 		return *(const T *)at;
 	T codes = 0;
 	for (uint32_t i = 0; i < bytes; i++)
-		codes = (T)(codes | (T)((uint32_t)at[i] << 8 * i));
+		codes = (T)(codes | (T)at[i] << 8 * i);
 	return codes;
 }
 
