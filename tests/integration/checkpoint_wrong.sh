@@ -23,7 +23,7 @@ refused() {
 }
 restore() { "$WEIR" restore "$DIR/job.yaml" --from "$@"; }
 
-refused "\`weir train\` runs in" -- restore latest
+refused "\`weir train\`" "runs in $RUN" "stop it" -- restore latest
 kill -TERM "$TRAIN"
 finish_train 30
 told "stopped by Terminated" "weir restore --from latest" "$NAME" "weir train --resume" "$DIR/train.err"
