@@ -69,8 +69,8 @@ struct scoring_verb {
 	const char *out;                /* --out */
 	bool needs_out;
 	bool takes_foreign; /* also runs for a job without data and model */
-	bool with_lines; /* --lines */
-	bool as_json;    /* --json */
+	bool with_lines;    /* --lines */
+	bool as_json;       /* --json */
 	/* checks its own options; NULL: all are valid */
 	weir_status (*check)(const struct scoring_verb *v, weir_error *err);
 	weir_status (*run)(const struct scoring_verb *v, weir_error *err);

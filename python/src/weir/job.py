@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import tempfile
 import time
 import weakref
 from types import TracebackType
@@ -109,6 +110,7 @@ class Job:
 
     @property
     def closed(self) -> bool:
+        """Whether the job is closed."""
         return self._handle.client is None
 
     @property
@@ -118,11 +120,13 @@ class Job:
 
     @property
     def partitions(self) -> int:
+        """Shares of the model."""
         with self._handle as client:
             return int(lib.weir_partitions(client))
 
     @property
     def passes(self) -> int:
+        """Trips over the data. 0: no trainer has said yet."""
         with self._handle as client:
             return int(lib.weir_passes(client))
 
@@ -134,6 +138,7 @@ class Job:
 
     @property
     def incarnation(self) -> int:
+        """Grows whenever this worker joins."""
         with self._handle as client:
             return int(lib.weir_incarnation(client))
 
@@ -578,5 +583,30 @@ class Job:
         return [read_spec(specs[i]) for i in range(min(len(specs), count[0]))]
 
     def checkpoint(self) -> Dict[str, Any]:
-        """Writes a checkpoint, waits for it, and returns its description."""
-        return json.loads(run_program("checkpoint", "--at", self.ledger, "--json"))
+        """Writes a checkpoint and waits for it. Returns its name, bytes and wall_s (seconds)."""
+        return json.loads(self._run_verb("checkpoint", "--json"))
+
+    def export(self, path: str, *tables: Union[str, Table]) -> None:
+        """Writes tables to a safetensors file; without `tables` all of them.
+
+        An embedding table becomes NAME.keys (rows) and NAME.values (rows, width), a dense one NAME
+        (elements).
+        """
+        names = [t.name if isinstance(t, Table) else t for t in tables]
+        self._run_verb("export", "--out", path, *(w for n in names for w in ("--table", n)))
+
+    def _run_verb(self, verb: str, *arguments: str) -> str:
+        """Runs a verb of `weir` on this job, with this connection's certificates."""
+        given = self._options.security
+        security = {
+            key: text_of(getattr(given, key))
+            for key in ("certificate", "key", "ca")
+            if getattr(given, key)
+        }
+        job: Dict[str, Any] = {"job": text_of(given.job) if given.job else "python"}
+        if security:
+            job["security"] = security
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            json.dump(job, file)  # JSON is YAML
+            file.flush()
+            return run_program(verb, file.name, "--at", self.ledger, *arguments)

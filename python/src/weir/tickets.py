@@ -15,13 +15,16 @@ from ._library import error_of, lib, new_error
 if TYPE_CHECKING:
     from .job import Job
 
-__all__ = ["PullTicket", "PushTicket"]
+__all__ = ["PullTicket", "PushTicket", "Ticket"]
 
 Floats = NDArray[np.float32]
 
 
-class _Ticket:
-    """An operation in flight. Waiting for it once is enough; not waiting is allowed."""
+class Ticket:
+    """An operation in flight. Waiting for it once is enough; not waiting is allowed.
+
+    PushTicket and PullTicket have a wait() each.
+    """
 
     _what = ""
 
@@ -85,7 +88,7 @@ class _Ticket:
             self._handle.dropped.append(self._number)
 
 
-class PushTicket(_Ticket):
+class PushTicket(Ticket):
     """A push in flight."""
 
     _what = "push"
@@ -98,7 +101,7 @@ class PushTicket(_Ticket):
         self._settle(timeout)
 
 
-class PullTicket(_Ticket):
+class PullTicket(Ticket):
     """A pull in flight."""
 
     _what = "pull"
