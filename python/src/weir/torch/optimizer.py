@@ -127,7 +127,7 @@ class Optimizer(torch.optim.Optimizer):
         return groups
 
     @param_groups.setter
-    def param_groups(self, groups: List[Dict[str, Any]]) -> None:
+    def param_groups(self, groups: List[Dict[str, Any]]) -> None:  # pyright: ignore
         self.__dict__["_groups"] = groups
 
     def parameters(self) -> Iterator[torch.Tensor]:
