@@ -107,6 +107,22 @@ class Training(unittest.TestCase):
             {"kind": "adagrad", "lr": 0.1, "eps": 1e-10}, lambda p: torch.optim.Adagrad(p, 0.1)
         )
 
+    def test_schedule_ends_with_the_training(self):
+        """The last step's rate is the schedule's last, though the last unit is shorter."""
+        with servers(passes=3) as s, s.connect(name="t") as job:
+            model = nn.Linear(2, 1, bias=False)
+            loader = wt.DataLoader(clicks(), job, 30, unit_batches=4)
+            total = 3 * loader.pass_steps
+            self.assertEqual(total, 3 * 14)
+            rule = {"kind": "sgd", "lr": 1, "schedule": {"kind": "linear", "total": total}}
+            optimizer = wt.Optimizer(model, job, optimizer=rule)
+            for x, _ in loader:
+                model(x.float()).mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            rate = max(c.lr for c in job.find("dense").clocks())
+            self.assertAlmostEqual(rate, 1 / total, 6)
+
     def test_learns_with_processes_and_pulls_ahead(self):
         with servers(servers=2, passes=20) as s, s.connect(name="t") as job:
             model = Clicks(optimizer={"kind": "adam", "lr": 0.03})

@@ -104,11 +104,11 @@ class Optimizer(torch.optim.Optimizer):
 
     # --- The loader's side
 
-    def wanted(self) -> Dict[Table, Any]:
+    def _wanted(self) -> Dict[Table, Any]:
         """What to pull for a step: {table: memory for its values}."""
         return {f.table: f.room() for f in (self._dense, self._buffers) if f and f.table}
 
-    def begin(self, step: Step, values: Dict[Table, Any]) -> None:
+    def _begin(self, step: Step, values: Dict[Table, Any]) -> None:
         """A step begins with these values."""
         for flat in (self._dense, self._buffers):
             if flat and flat.table in values:
@@ -176,7 +176,9 @@ class Optimizer(torch.optim.Optimizer):
 
     def _push(self, step: Step, loss: Any) -> None:
         try:
-            ticket = step.batch.push(self._collect(step), copy=False, weight=step.rows)
+            ticket = step.batch.push(
+                self._collect(step), copy=False, place=step.place, weight=step.rows
+            )
         except LOST as lost:
             step.lose(lost)
             return

@@ -64,11 +64,13 @@ def to_host(x: torch.Tensor) -> "NDArray[np.float32]":
 class Step:
     """A batch of a unit. The loader makes it.
 
+    place: its position in the whole training, from 1; schedules go by it.
     lookups: {(table, address, length of the ids): index of each id in the table's first piece}.
     """
 
-    def __init__(self, batch: Batch, rows: int, micro_batches: int) -> None:
+    def __init__(self, batch: Batch, place: int, rows: int, micro_batches: int) -> None:
         self.batch = batch
+        self.place = place
         self.rows = rows
         self.micro_batches = micro_batches
         self.micro = 0  # micro-batches handed out
@@ -104,11 +106,11 @@ class Step:
 class Dense(Protocol):
     """The optimizer, as the loader sees it."""
 
-    def wanted(self) -> Dict[Table, Any]:
+    def _wanted(self) -> Dict[Table, Any]:
         """What to pull for a step."""
         ...
 
-    def begin(self, step: Step, values: Dict[Table, Any]) -> None:
+    def _begin(self, step: Step, values: Dict[Table, Any]) -> None:
         """A step begins with these values."""
         ...
 
