@@ -68,19 +68,20 @@ class Plain(nn.Module):
     def __init__(self, model, rows):
         super().__init__()
         self.ids = nn.Embedding.from_pretrained(torch.from_numpy(rows.copy()), freeze=False)
+        self.norm = nn.BatchNorm1d(8)
         self.out = nn.Linear(8, 1)
         self.out.load_state_dict(model.out.state_dict())
 
     def forward(self, x):
-        return self.out(self.ids(x + torch.tensor([0, IDS])).flatten(1)).squeeze(1)
+        return self.out(self.norm(self.ids(x + torch.tensor([0, IDS])).flatten(1))).squeeze(1)
 
 
 class Training(unittest.TestCase):
-    def equal_to_plain(self, rule, plain_rule, **loading):
+    def equal_to_plain(self, rule, plain_rule):
         """Without staleness, every step is PyTorch's own."""
         with servers(passes=2) as s, s.connect(name="t") as job:
-            model = Clicks(normalise=False, optimizer=rule)
-            loader = wt.DataLoader(clicks(), job, 32, ahead=0, unit_batches=3, **loading)
+            model = Clicks(optimizer=rule)
+            loader = wt.DataLoader(clicks(), job, 32, ahead=0, unit_batches=3)
             optimizer = wt.Optimizer(model, job, optimizer=rule)
             keys = np.arange(2 * IDS)
             plain = Plain(model, job.find("ids").pull(keys))
@@ -98,9 +99,16 @@ class Training(unittest.TestCase):
             np.testing.assert_allclose(
                 model.out.weight.detach(), plain.out.weight.detach(), rtol=2e-4, atol=2e-6
             )
+            for ours, theirs in zip(model.norm.buffers(), plain.norm.buffers()):
+                if ours.is_floating_point():
+                    np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
     def test_sgd_is_as_plain(self):
         self.equal_to_plain(SGD, lambda p: torch.optim.SGD(p, 0.1))
+
+    def test_adam_is_as_plain(self):
+        rule = {"kind": "adam", "lr": 0.01, "decay": "full"}
+        self.equal_to_plain(rule, lambda p: torch.optim.Adam(p, 0.01))
 
     def test_adagrad_is_as_plain(self):
         self.equal_to_plain(
