@@ -1,3 +1,4 @@
+import copy
 import math
 import os
 import subprocess
@@ -86,7 +87,9 @@ class Training(unittest.TestCase):
             keys = np.arange(2 * IDS)
             plain = Plain(model, job.find("ids").pull(keys))
             other = plain_rule(plain.parameters())
-            for x, y in loader:
+            for step, (x, y) in enumerate(loader):
+                if step == 5:  # in the middle of a step, too
+                    model.load_from(job)
                 for m, o in ((model, optimizer), (plain, other)):
                     loss = bce(m, x, y)
                     o.zero_grad()
@@ -305,6 +308,18 @@ class Modules(unittest.TestCase):
                     if mode == "sum":
                         got = bag(ids, per_sample_weights=weights)
                         self.assertTrue(torch.equal(got, plain(ids, per_sample_weights=weights)))
+
+    def test_copies_have_no_job(self):
+        with servers() as s, s.connect(name="t") as job:
+            model = Clicks()
+            wt.Optimizer(model, job)
+            other = copy.deepcopy(model)
+            with self.assertRaisesRegex(weir.StateError, "has no job"):
+                other(clicks()[:4][0])
+            with torch.no_grad():
+                other.out.weight.add_(1)
+                self.assertEqual(model(clicks()[:4][0]).shape, (4,))
+            self.assertFalse(torch.equal(model.out.weight, other.out.weight))
 
     def test_keys(self):
         ids = torch.tensor([[3, 5], [0, 1]])

@@ -12,7 +12,7 @@ from .. import errors
 from ..job import Job
 from ..table import Table
 from ..tickets import PushTicket
-from .dense import ADD, averaged, change, dense_tables, trained
+from .dense import ADD, averaged, dense_tables, trained
 from .embedding import _Rows
 from .session import LOST, Session, Step, to_host
 
@@ -88,7 +88,6 @@ class Optimizer(torch.optim.Optimizer):
         if self._buffers:
             every = [name for name, _ in averaged(model)]
             self._buffers.create(job, lambda name: True, every, optimizer=ADD)
-        self._loaded: Any = None  # buffers as pulled
         self._filling = 0  # the gradient buffer that backward fills
         self._pushed: List[Optional[PushTicket]] = [None] * GRADIENT_BUFFERS
         dense = self._dense
@@ -113,8 +112,6 @@ class Optimizer(torch.optim.Optimizer):
         for flat in (self._dense, self._buffers):
             if flat and flat.table in values:
                 flat.load(values[flat.table])
-        if self._buffers and self._buffers.table:
-            self._loaded = values.get(self._buffers.table)
 
     # --- The caller's side
 
@@ -201,8 +198,8 @@ class Optimizer(torch.optim.Optimizer):
                 elif p.grad.data_ptr() != view.data_ptr():
                     view.copy_(p.grad)
             pushes[self._dense.table] = to_host(flat)
-        if self._buffers and self._buffers.table and self._loaded is not None:
-            pushes[self._buffers.table] = change(self._buffers, self._loaded)
+        if self._buffers and self._buffers.table and self._buffers.loaded is not None:
+            pushes[self._buffers.table] = self._buffers.change()
         return pushes
 
     def _swap(self, ticket: PushTicket) -> None:

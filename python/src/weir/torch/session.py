@@ -41,6 +41,7 @@ class Piece:
     def to(self, device: torch.device) -> torch.Tensor:
         """The leaf, moved once. Its memory is pinned where a device exists."""
         if self.leaf.device != device:
+            self._host = self.leaf  # lives until the copy is done
             moved = self.leaf.detach().to(device, non_blocking=True)
             self.leaf = moved.requires_grad_(self.leaf.requires_grad)
         return self.leaf
