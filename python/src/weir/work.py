@@ -110,8 +110,8 @@ class Unit:
         return f"<weir.Unit pass {self.pass_} unit {self.number} attempt {self.attempt}>"
 
     def batches(self, count: int) -> Iterator[Batch]:
-        """The batches that are left of `count`, or of the unit's part of them."""
-        count = min(count, self.end) if self.end else count
+        """The batches that are left of `count`, or of the unit's part of them, which may have none."""
+        count = max(self.watermark, min(count, self.end or count))
         err = new_error()
         with self._handle as client:
             check(lib.weir_unit_begin(client, self._c, count, err), err)
