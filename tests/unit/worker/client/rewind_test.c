@@ -80,6 +80,8 @@ static void scene_open(struct scene *s)
 	                                                     .checkpoint = &s->place.options,
 	                                                     .succeeded = on_succeeded,
 	                                                     .succeeded_arg = s});
+	/* before a server is killed: a partition with one replica in sync would wait for that server */
+	cluster_await_in_sync(&s->cluster, 2);
 }
 
 static void scene_close(struct scene *s)
