@@ -13,7 +13,7 @@ try:
     import torch
     from weir.torch import DiLoCo, LocalSGD
 except ImportError as e:
-    raise unittest.SkipTest(f"no PyTorch here: {e}")
+    raise unittest.SkipTest(f"no PyTorch here: {e}") from None
 
 torch.set_num_threads(1)
 WIDTH, ROWS = 8, 16

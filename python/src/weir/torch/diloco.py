@@ -394,7 +394,7 @@ class DiLoCo:
 
 
 class LocalSGD(DiLoCo):
-    """Rounds whose results are the mean of the workers' weights: DiLoCo with outer SGD at rate 1."""
+    """Rounds that end with the mean of the workers' weights: DiLoCo with outer SGD at rate 1."""
 
     def __init__(
         self,
