@@ -267,10 +267,10 @@ static void check_run_dir(struct check *c, uint64_t data_bytes)
 		return;
 	}
 	if (run_dir_is_used(job))
-		tell(c, WRONG, "run_dir", "a `weir train` runs in %s", job->run_dir);
+		tell(c, WRONG, "run_dir", "a `weir train`, `up` or `launch` runs in %s", job->run_dir);
 	else if (run_dir_has_data(job))
-		tell(c, NOTE, "run_dir", "%s holds an earlier run: `weir train --resume` goes on with it, --fresh deletes it",
-		     job->run_dir);
+		tell(c, NOTE, "run_dir", "%s holds an earlier run: `weir %s --resume` goes on with it, --fresh deletes it", job->run_dir,
+		     run_dir_verb(job));
 	else
 		tell(c, GOOD, "run_dir", "%s", job->run_dir);
 	if (disk_system()->ops->free_space(disk_system(), folder, &space, &err) != WEIR_OK)

@@ -48,11 +48,10 @@ weir_status coordinator_check_kept(const struct job *job, weir_error *err)
 	folder_of(job, folder);
 	if (!coordinator_is_ours(job) || access(folder, F_OK) == 0)
 		return WEIR_OK;
-	return weir_fail(
-	    err, WEIR_E_NOT_FOUND,
-	    "%s is not there: it says which servers hold all of each partition, and without it nobody knows; `weir train "
-	    "--fresh` begins anew",
-	    folder);
+	return weir_fail(err, WEIR_E_NOT_FOUND,
+	                 "%s is not there: it says which servers hold all of each partition, and without it nobody knows; `weir %s "
+	                 "--fresh` begins anew",
+	                 folder, run_dir_verb(job));
 }
 
 weir_status coordinator_find(struct train *t, weir_error *err)

@@ -351,11 +351,13 @@ static void note_generation(struct train *t, const struct overview *now)
 static void end_lost(struct train *t, const char *what)
 {
 	weir_error e = {0};
+	char anew[64];
 	if (t->lost || t->give_up_ms > 0)
 		return;
 	t->lost = true;
+	snprintf(anew, sizeof anew, ": `weir %s --fresh`", t->kind->verb);
 	weir_fail(&e, WEIR_E_LOST, "%s%s. With checkpoints (checkpoint.every_steps) it goes back by itself", what,
-	          t->job->cluster.servers_at_count > 0 ? "" : ": `weir train --fresh`");
+	          t->job->cluster.servers_at_count > 0 ? "" : anew);
 	progress_line_note(&t->progress, "%s", what);
 	fail(t, &e);
 	signal_workers(t, SIGTERM);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/core/verbs.h"
+#include "cli/run/job_servers.h"
 #include "cli/verbs/job_weights.h"
 #include "cli/verbs/scoring.h"
 #include "common/system/disk.h"
@@ -13,6 +15,7 @@
 #include "worker/model/adapter_folder.h"
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/train/score/snapshot.h"
+#include "worker/train/score/table_file.h"
 
 enum export_format { EXPORT_FILE, EXPORT_MODEL, EXPORT_ADAPTERS };
 
@@ -21,6 +24,7 @@ struct verb_export {
 	const char *format, *type;
 	uint64_t file_bytes; /* 0: MODEL_FILE_BYTES */
 	bool replace;
+	struct option_list tables; /* --table */
 };
 
 static bool read_format(const char *text, enum export_format *out)
@@ -144,12 +148,62 @@ static weir_status write_file(const struct verb_export *e, const struct scoring 
 	return status == WEIR_OK ? output_end(&output, write_weights(e, s, output.path, err), err) : status;
 }
 
+/* --- Tables of other programs' trainers */
+
+static weir_status join(weir_client **out, const struct scoring_options *o, weir_error *err)
+{
+	char ledger[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
+	struct job_security security;
+	job_security(o->job, ROLE_ADMIN, &security);
+	snprintf(name, sizeof name, "weir-%d", (int)getpid());
+	const weir_status status = job_servers_find_ledger(o->job, o->at, ledger, err);
+	return status == WEIR_OK
+	           ? weir_open(out, &(weir_options){.ledger = ledger, .name = name, .role = WEIR_OBSERVER, .security = security.is},
+	                       err)
+	           : status;
+}
+
+static weir_status write_tables(const struct verb_export *e, weir_client *client, uint32_t *saved, weir_error *err)
+{
+	struct output output;
+	weir_status status = output_begin(&output, e->verb.out, err);
+	if (status != WEIR_OK)
+		return status;
+	status = table_file_save(output.path, client, e->tables.items, e->tables.count, saved, err);
+	return output_end(&output, status, err);
+}
+
+static weir_status export_tables(const struct verb_export *e, weir_error *err)
+{
+	const char *out = e->verb.out;
+	weir_client *client = NULL;
+	uint32_t saved = 0;
+	if (e->format && strcmp(e->format, "safetensors") != 0)
+		return weir_fail(err, WEIR_E_INVALID, "--format %s is of gpt2 and llama alone; expected safetensors", e->format);
+	if (e->verb.scoring.weights)
+		return weir_fail(err, WEIR_E_INVALID, "--weights is of a job with a model; this one's tables are on its servers alone");
+	weir_status status = join(&client, &e->verb.scoring, err);
+	if (status == WEIR_OK)
+		status = write_tables(e, client, &saved, err);
+	if (client)
+		(void)weir_close(client, NULL);
+	if (status == WEIR_OK)
+		fprintf(output_words(out), "%s: %u table%s\n", output_label(out), saved, saved == 1 ? "" : "s");
+	return status;
+}
+
+/* --- */
+
 static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 {
 	const struct verb_export *e = (const struct verb_export *)v;
 	struct scoring s = {0};
 	enum export_format format = EXPORT_FILE;
 	(void)read_format(e->format, &format);
+	if (v->scoring.job->foreign)
+		return export_tables(e, err);
+	if (e->tables.count)
+		return weir_fail(err, WEIR_E_INVALID, "--table is of a job without data and model; of this one all weights are exported");
 	weir_status status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK)
 		status = format == EXPORT_FILE ? write_file(e, &s, err) : write_folder(e, &s, format, err);
@@ -161,8 +215,12 @@ static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 
 int verb_export(int count, char **args)
 {
-	struct verb_export e = {
-	    .verb = {.name = "export", .run = export_weights, .check = check, .needs_out = true, .scoring = {.find_only = true}}};
+	struct verb_export e = {.verb = {.name = "export",
+	                                 .run = export_weights,
+	                                 .check = check,
+	                                 .needs_out = true,
+	                                 .takes_foreign = true,
+	                                 .scoring = {.find_only = true}}};
 	struct scoring_verb *v = &e.verb;
 	const struct option options[] = {
 	    JOB_OPTIONS(&v->job),
@@ -172,6 +230,8 @@ int verb_export(int count, char **args)
 	    {"--out", OPTION_TEXT, &v->out, "OUT", "the file to write, or of hf and peft the folder"},
 	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
 	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},
+	    {"--table", OPTION_LIST, &e.tables, "NAME",
+	     "this table alone, of a job without data and model; may be given again and again"},
 	    {"--type", OPTION_TEXT, &e.type, "F32|BF16|F16", "hf, peft: of the elements (F32)"},
 	    {"--file-bytes", OPTION_COUNT, &e.file_bytes, "N",
 	     "hf: of a file of weights, at most; more go to several, with an index (4Gi)"},

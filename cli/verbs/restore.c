@@ -151,8 +151,8 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 		fprintf(stderr, "what the run had written to %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
 		        generation);
 	if (status == WEIR_OK)
-		printf("%s is set to go on from %s, after %" PRIu64 " batches, as generation %" PRIu64 ": weir train --resume\n",
-		       job->run_dir, m->name, m->step, generation);
+		printf("%s is set to go on from %s, after %" PRIu64 " batches, as generation %" PRIu64 ": weir %s --resume\n",
+		       job->run_dir, m->name, m->step, generation, run_dir_verb(job));
 	return status;
 }
 

@@ -238,7 +238,7 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 	if (status != WEIR_OK)
 		return verb_usage(v->name, &err);
 	status = job_options_load(&v->job, &job, &err);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && !v->takes_foreign)
 		status = job_check_own(job, &err);
 	v->scoring.job = job;
 	if (status == WEIR_OK && v->out)

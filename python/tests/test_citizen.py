@@ -74,7 +74,7 @@ print("parent goes on")
     def test_fork_outlives_its_killed_parent(self):
         text = """
 if os.fork() == 0:
-    time.sleep(8)
+    time.sleep(4)
     os._exit(0)
 time.sleep(60)
 """

@@ -171,6 +171,18 @@ class Misuse(unittest.TestCase):
 
 
 class LostServer(Script):
+    def test_server_that_lost_its_state(self):
+        with servers(folder=self.folder + "/s") as s, connect(s) as job:
+            table = job.table("rows", width=2)
+            table.assign([1], ONE)
+            for pid in alive(self.folder):
+                if name_of(pid).endswith("weir-server"):
+                    os.kill(pid, signal.SIGKILL)
+            with self.assertRaisesRegex(weir.LostError, "server-0.*killed by signal 9"):
+                table.pull([1])
+            with self.assertRaisesRegex(weir.LostError, "have ended"):
+                job.close()
+
     def test_server_that_does_not_come_back(self):
         with servers(folder=self.folder + "/s") as s, connect(s) as job:
             table = job.table("rows", width=2)

@@ -109,6 +109,14 @@ static uint64_t durable_index(const void *subject)
 	return learner_is_busy(&r->learner) ? 0 : partition_durable_index(r->partition);
 }
 
+/* --- The partition's host */
+
+static void on_failed(void *arg, const weir_error *err)
+{
+	struct server *s = ((struct role *)arg)->server;
+	s->roles->host->storage_failed(s, err);
+}
+
 static void on_appended(void *arg, uint64_t index)
 {
 	replication_appended(((struct role *)arg)->replication, index);
@@ -146,15 +154,18 @@ static void on_scrub(void *arg, const struct log_entry *e, bool exact)
 
 void roles_prepare_partition(struct server *s, struct partition_options *options)
 {
-	options->appended = on_appended;
-	options->durable = on_durable;
-	options->stable = server_is_replicated(s) ? stable_index : NULL;
-	options->on_disks = server_is_replicated(s) ? on_disks_index : NULL;
-	options->scrub = server_is_replicated(s) ? on_scrub : NULL;
-	options->driver = &s->roles->of[options->id];
-	s->roles->of[options->id].server = s;
-	options->keep_table = server_is_replicated(s) ? keep_table : NULL;
+	static const struct partition_host_ops of_one_copy = {.failed = on_failed, .appended = on_appended, .durable = on_durable};
+	static const struct partition_host_ops of_several = {.failed = on_failed,
+	                                                     .appended = on_appended,
+	                                                     .durable = on_durable,
+	                                                     .stable = stable_index,
+	                                                     .on_disks = on_disks_index,
+	                                                     .keep_table = keep_table,
+	                                                     .scrub = on_scrub};
+	struct role *r = &s->roles->of[options->id];
+	r->server = s;
 	options->replicated = server_is_replicated(s);
+	options->host = (struct partition_host){options->replicated ? &of_several : &of_one_copy, r};
 }
 
 /* --- Scrubs */
@@ -163,7 +174,7 @@ static void send_scrubbed(void *arg, const struct replica_message *m)
 {
 	const struct role *r = arg;
 	const uint32_t id = partition_id(r->partition);
-	replica_links_send(peers_of(r->server->roles->peers, server_executor(r->server, id)->loop), (uint16_t)id, m);
+	replica_links_send(peers_links(r->server->roles->peers, server_executor(r->server, id)->loop), (uint16_t)id, m);
 }
 
 static void enter(void *arg)
@@ -259,26 +270,25 @@ static void prepare_for_others(struct role *r, struct executor *e)
 
 weir_status role_start(struct executor *e, uint32_t id, weir_error *err)
 {
-	static const struct replication_subject subject = {.store = store,
-	                                                   .truncate = truncate,
-	                                                   .reset = reset,
-	                                                   .commit = commit,
-	                                                   .begin = begin,
-	                                                   .serve = serve,
-	                                                   .pause = pause_records,
-	                                                   .step_down = step_down,
-	                                                   .snapshot = snapshot,
-	                                                   .fetch = fetch,
-	                                                   .lost = lost,
-	                                                   .settled = settled,
-	                                                   .durable = durable_index,
-	                                                   .entry = entry};
+	static const struct replication_subject_ops subject = {.store = store,
+	                                                       .truncate = truncate,
+	                                                       .reset = reset,
+	                                                       .commit = commit,
+	                                                       .begin = begin,
+	                                                       .serve = serve,
+	                                                       .pause = pause_records,
+	                                                       .step_down = step_down,
+	                                                       .snapshot = snapshot,
+	                                                       .fetch = fetch,
+	                                                       .lost = lost,
+	                                                       .settled = settled,
+	                                                       .durable = durable_index,
+	                                                       .entry = entry};
 	struct server *s = e->server;
 	struct role *r = &s->roles->of[id];
 	r->partition = s->partitions[id];
 	struct replication_options o = roles_driver_options(s, (uint16_t)id, e->loop);
-	o.subject = &subject;
-	o.subject_arg = r;
+	o.subject = (struct replication_subject){&subject, r};
 	struct replica_found found;
 	partition_find(r->partition, &found);
 	found.promised = roles_epochs_before(s);

@@ -136,14 +136,14 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	        alone ? MEMBER_NONE : (uint16_t)placement_server(partition == JOURNAL_LEDGER ? 0 : partition, s->options.servers),
 	    .min_isr = (uint16_t)(s->options.min_isr ? s->options.min_isr : (server_replicas(s) + 1) / 2),
 	    .begun = s->begun,
-	    .network = alone ? NULL : peers_network(),
-	    .network_arg = alone ? NULL : peers_of(s->roles->peers, loop),
 	    .records = s->roles->records,
 	    .votes = votes,
 	    .run_on = rpc_loop_executor(loop),
 	    .logger = s->options.logger,
 	    .failed = roles_storage_failed,
 	    .failed_arg = (void *)(uintptr_t)s};
+	if (!alone)
+		o.network = peers_network(s->roles->peers, loop);
 	if (s->options.index < s->options.servers) /* an added server begins nothing */
 		o.hosts = server_first_hosts(s, partition);
 	return o;

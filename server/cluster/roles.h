@@ -22,6 +22,8 @@ struct roles_host {
 	weir_status (*begin_partition)(struct server *s, uint32_t id, weir_error *err);
 	/* Whether a table fits, before a partition learns of it. */
 	weir_status (*keep_table)(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err);
+	/* A partition's log or rows can no longer be written: the server must stop. */
+	void (*storage_failed)(struct server *s, const weir_error *err);
 	/* No full log of the partition is left anywhere. */
 	void (*lost)(struct server *s, uint16_t partition);
 	/* The job goes back to a checkpoint, as `next` says. Any thread. */
@@ -30,7 +32,7 @@ struct roles_host {
 
 /* Call before the partitions are created. Call roles_free also after a failure. host: borrowed. */
 weir_status roles_create(struct server *s, const struct server_options *o, const struct roles_host *host, weir_error *err);
-/* Sets the callbacks from a partition to its driver. */
+/* Sets the partition's host. */
 void roles_prepare_partition(struct server *s, struct partition_options *options);
 /* Partitions are recovered. On return, an epoch has begun in each partition with one copy; with a
  * full disk it begins once there is space. E_TIMEOUT: a shared coordinator has not answered within

@@ -82,7 +82,7 @@ void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg));
 void ledger_log_set_base(struct ledger_log *l, struct message *state);
 void ledger_log_find(const struct ledger_log *l, struct replica_found *found);
 /* The store, truncate, commit, begin, serve, step_down, entry and durable of
- * replication_subject. */
+ * replication_subject_ops. */
 weir_status ledger_log_take(struct ledger_log *l, const struct log_entry *e, weir_error *err);
 weir_status ledger_log_truncate(struct ledger_log *l, uint64_t last, weir_error *err);
 void ledger_log_commit_to(struct ledger_log *l, uint64_t index);

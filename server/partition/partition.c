@@ -1,14 +1,11 @@
-/* Records in, entries into the log. Every record is checked before it becomes an entry; applying
- * cannot refuse. With one copy an entry is committed once it is in the log. So it is applied, and
- * answered if its reply need not wait, before partition_submit returns. */
+/* The life of a partition, and the checks of each kind of record. Every record is checked before it
+ * becomes an entry; applying cannot refuse. */
 #include "server/partition/partition.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/frame/section_lz4.h"
-#include "proto/wire/wire.h"
 #include "server/partition/partition_internal.h"
 #include "server/partition/partition_state.h"
 
@@ -17,8 +14,7 @@ static void on_store_failed(void *arg, weir_status status, const char *text)
 	struct partition *p = arg;
 	weir_error err = {0};
 	(void)weir_fail(&err, status, "%s", text);
-	if (p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	host_fail(p, &err);
 }
 
 struct store *partition_new_store(struct partition *p)
@@ -358,16 +354,6 @@ weir_status submit_resume(struct submission *s, struct log_entry *e)
 	return WEIR_OK;
 }
 
-/* Handles the record. Returns its answer, or OK with the entry e to append, whose index is then not
- * 0. */
-static weir_status submit(struct submission *s, struct log_entry *e)
-{
-	const struct record_row *row = record_row(s->r->kind);
-	if (!row->submit)
-		return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u (%s) does not change state", s->r->kind, row->name);
-	return row->submit(s, e);
-}
-
 weir_status want_rows(struct submission *s)
 {
 	return rows_want(s->p, s->r, *s->body);
@@ -381,22 +367,6 @@ weir_status want_close(struct submission *s)
 	return steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
 }
 
-/* Whether the rows that the record needs are in memory. If not, s->ticket is the ticket of their
- * fetch; 0: there was no memory to request them. */
-static bool has_rows(struct submission *s)
-{
-	struct partition *p = s->p;
-	const struct record_row *row = record_row(s->r->kind);
-	s->ticket = 0;
-	if (!p->cold || !row->want)
-		return true;
-	weir_status status = row->want(s);
-	if (status) /* the requested rows are fetched; the rest is requested again */
-		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
-	const bool missing = rows_missing(p, &s->ticket);
-	return !missing && !status;
-}
-
 void note_full_disk(struct partition *p, const weir_error *err)
 {
 	LOG_AT(p->options.logger, LOG_ERROR, "disk full", "partition=%u %s; pushes wait until space is freed", p->options.id,
@@ -404,127 +374,15 @@ void note_full_disk(struct partition *p, const weir_error *err)
 	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
 }
 
-static void wait_for_space(struct submission *s)
-{
-	note_full_disk(s->p, &s->err);
-	s->err = (weir_error){0};
-	message_release(s->made);
-	s->made = NULL;
-	submissions_add(&s->p->blocked, s);
-}
-
 void entry_appended(struct partition *p, uint64_t index)
 {
+	const struct partition_host *host = &p->options.host;
 	p->present = p->applied + 1 == index ? index : 0;
-	if (p->options.appended)
-		p->options.appended(p->options.driver, index);
+	if (host->ops)
+		host->ops->appended(host->arg, index);
 	else
 		partition_commit_to(p, index);
 	p->present = 0;
-}
-
-/* From now on the record is the entry. It is answered now if that is enough, else when the entry is
- * applied, which may be before this returns. */
-static void submission_append(struct submission *s, const struct log_entry *e)
-{
-	struct partition *p = s->p;
-	struct log *log = p->options.log;
-	weir_status status = log->ops->append(log, e, &s->err);
-	if (status == WEIR_E_NO_SPACE) {
-		wait_for_space(s);
-		return;
-	}
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &s->err);
-	if (status) {
-		s->reply.status = status;
-		submission_answer(s);
-		return;
-	}
-	if (p->options.replicated && p->options.ack == PARTITION_ACK_DISK)
-		log->ops->sync(log); /* while the other replicas write it, too */
-	if (!submission_answer_appended(s, e)) {
-		s->index = e->index;
-		submissions_add(&p->tail, s);
-	}
-	entry_appended(p, e->index);
-}
-
-/* From now on a push is without LZ4. */
-static weir_status submission_unpack(struct submission *s)
-{
-	struct unpacked *u = &s->unpacked;
-	if (s->r->kind != RECORD_PUSH || u->sections || !record_is_packed(s->r, *s->body))
-		return WEIR_OK;
-	weir_status status = record_unpack(s->r, *s->body, &u->r, &u->sections, &s->err);
-	if (status)
-		return status;
-	u->body = cursor_at(u->sections);
-	s->r = &u->r;
-	s->body = &u->body;
-	s->message = u->sections;
-	return WEIR_OK;
-}
-
-/* Why this replica handles no records, if so. */
-static weir_status check_role(struct submission *s)
-{
-	const struct partition *p = s->p;
-	if (p->failed)
-		return weir_fail(&s->err, p->failed, "partition %u has stopped: an entry could not be applied", p->options.id);
-	return p->moved ? weir_fail(&s->err, WEIR_E_MOVED, "partition %u: %s", p->options.id, PARTITION_MOVED) : WEIR_OK;
-}
-
-void submission_run(struct submission *s)
-{
-	struct partition *p = s->p;
-	struct log_entry e = {0};
-	s->reply.status = check_role(s);
-	if (s->reply.status) {
-		submission_answer(s);
-		return;
-	}
-	if (role_holds_records(p) || (p->blocked.first && s->r->kind != RECORD_RESUME)) {
-		submissions_add(&p->blocked, s);
-		return;
-	}
-	s->after = tail_decides(p, s->r);
-	if (s->after) {
-		submissions_add(&p->unsettled, s);
-		return;
-	}
-	s->reply.status = submission_unpack(s);
-	if (s->reply.status) {
-		submission_answer(s);
-		return;
-	}
-	if (!has_rows(s)) {
-		if (s->ticket) {
-			submissions_add(&p->unfetched, s);
-			return;
-		}
-		s->reply.status = weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", p->options.id);
-		submission_answer(s);
-		return;
-	}
-	s->reply.status = submit(s, &e);
-	if (e.index)
-		submission_append(s, &e);
-	else
-		submission_answer(s);
-}
-
-void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
-                      partition_reply_fn reply, void *arg)
-{
-	struct submission *s = p->spare ? p->spare : malloc(sizeof *s);
-	p->spare = NULL;
-	if (!s) {
-		reply(arg, &(struct partition_reply){.status = WEIR_E_MEMORY, .epoch = epochs_now(&p->epochs)});
-		return;
-	}
-	*s = (struct submission){.p = p, .r = r, .body = body, .message = m, .on_reply = reply, .arg = arg};
-	submission_run(s);
 }
 
 /* --- The log's memory */

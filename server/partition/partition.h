@@ -10,7 +10,7 @@
  * it is invisible. A record that conflicts with it (the same push again, a push of a unit that it
  * seals) waits for it, and gets the answer of a record that comes later.
  *
- * What waits:
+ * What waits (partition_record.c and partition_wait.c draw the states):
  *   record   for its rows, when they are below memory; it has no effect before
  *   record   for disk space, when the disk is full; those behind it wait too
  *   record   when WEIR_TAIL_ENTRIES_MAX entries are not applied, until half of them are
@@ -51,6 +51,31 @@ enum partition_ack {
 	PARTITION_ACK_DISK
 };
 
+/* The owner of a partition: decides which entries are committed, and learns what its owner must
+ * know. All calls come on the partition's thread. A function marked optional may be NULL. */
+struct partition_host_ops {
+	/* A lower layer has failed for good: the server must stop. May come more than once. */
+	void (*failed)(void *host, const weir_error *err);
+	/* The log has entries up to index. partition_commit_to follows, at once or later. */
+	void (*appended)(void *host, uint64_t index);
+	/* Optional. The durable end of the log has changed; see partition_durable_index. */
+	void (*durable)(void *host);
+	/* Optional, both or neither; without them this log alone decides. How much of the log is
+	 * stable: on two replicas, or on the disk of a single one. How much is on the disks of all
+	 * in-sync replicas. Both are at most the commit index; partition_settled reports growth. */
+	uint64_t (*stable)(void *host);
+	uint64_t (*on_disks)(void *host);
+	/* Optional. An entry has brought this table; keep it before the log has the entry. */
+	weir_status (*keep_table)(void *host, uint32_t id, const weir_table_spec *spec, weir_error *err);
+	/* Optional. The SCRUB entry e was just applied. exact: every row is in the state of that entry;
+	 * during a replay some rows may be ahead. */
+	void (*scrub)(void *host, const struct log_entry *e, bool exact);
+};
+struct partition_host {
+	const struct partition_host_ops *ops; /* NULL: no owner, and everything in the log is committed */
+	void *arg;
+};
+
 struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
@@ -63,26 +88,7 @@ struct partition_options {
 	uint32_t ack; /* enum partition_ack */
 	/* With a cold store: between two flushes; 0: only partition_flush. */
 	uint32_t flush_interval_ms;
-	/* A lower layer has failed for good: the server must stop. Runs at least once, on the owner's
-	 * thread. */
-	void (*failed)(void *arg, const weir_error *err);
-	void *failed_arg;
-	/* For the module that decides what is committed (replication.h). NULL: everything in the log is
-	 * committed. appended: the log has entries up to index; partition_commit_to follows, at once or
-	 * later. durable: the durable end of the log has changed; see partition_durable_index. */
-	void (*appended)(void *arg, uint64_t index);
-	void (*durable)(void *arg); /* may be NULL alone */
-	/* How much of the log is stable: on two replicas, or on the disk of a single one. How much is
-	 * on the disks of all in-sync replicas. Both are at most the commit index; partition_settled
-	 * reports growth. Both NULL: this log alone decides. */
-	uint64_t (*stable)(void *arg);
-	uint64_t (*on_disks)(void *arg);
-	void *driver; /* arg of the callbacks above and of the next two */
-	/* An entry has brought this table; keep it before the log has the entry. NULL: not kept. */
-	weir_status (*keep_table)(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err);
-	/* The SCRUB entry e was just applied. exact: every row is in the state of that entry; during a
-	 * replay some rows may be ahead. NULL: nobody asks. */
-	void (*scrub)(void *arg, const struct log_entry *e, bool exact);
+	struct partition_host host;
 	bool replicated; /* there are other copies: an entry in the log may yet be cut off */
 	const struct clock *clock;
 	struct logger *logger;

@@ -28,19 +28,21 @@ static void stop(struct partition *p, uint64_t index)
 	LOG_AT(p->options.logger, LOG_ERROR, "partition stopped", "partition=%u entry=%llu reason=%s", p->options.id,
 	       (unsigned long long)index, weir_status_name(p->failed));
 	snprintf(why, sizeof why, "entry %llu could not be applied", (unsigned long long)index);
-	submissions_end(&p->tail, p->failed, why);
+	submissions_end(p, STATE_LOGGED, p->failed, why);
 }
 
 /* The record that has become this entry; NULL: nobody waits for it. */
 static struct submission *take_waiting(struct partition *p, uint64_t index)
 {
-	return p->tail.first && p->tail.first->index == index ? submissions_pop(&p->tail) : NULL;
+	const struct submission *first = submission_first(p, STATE_LOGGED);
+	return first && first->index == index ? submission_pop(p, STATE_LOGGED) : NULL;
 }
 
 /* Callbacks here may submit and commit, so the partition's state is complete before each of
  * them. */
 static void commit_entry(struct partition *p, const struct log_entry *e)
 {
+	const struct partition_host *host = &p->options.host;
 	const uint64_t index = e->index;
 	const bool closes_step = e->record.kind == RECORD_CLOSE_STEP;
 	epochs_begin(&p->epochs, e->epoch, index);
@@ -53,8 +55,8 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	}
 	if (index == p->replayed)
 		replay_end(p);
-	if (e->record.kind == RECORD_SCRUB && p->options.scrub)
-		p->options.scrub(p->options.driver, e, index >= p->replayed);
+	if (e->record.kind == RECORD_SCRUB && host->ops && host->ops->scrub)
+		host->ops->scrub(host->arg, e, index >= p->replayed);
 	partition_release_log(p); /* may release e */
 	struct submission *s = take_waiting(p, index);
 	if (closes_step)
@@ -76,8 +78,8 @@ void commit_continue(struct partition *p)
 			break;
 		commit_entry(p, e);
 	}
-	if (p->unsettled.first)
-		unsettled_retry(p);
+	if (submission_first(p, STATE_BEHIND))
+		submissions_check_again(p, STATE_BEHIND);
 	if (p->parked_behind) {
 		p->parked_behind = false; /* pulls that still wait set it again */
 		parked_wake(p, INT64_MIN);

@@ -7,7 +7,6 @@
 void partition_halt(struct partition *p)
 {
 	partition_step_down(p);
-	deferred_end(p, WEIR_E_MOVED);
 	p->halted = true;
 }
 

@@ -224,8 +224,7 @@ static void on_swept(struct cold_sweep_request *r)
 	if (p->closed)
 		return;
 	if (r->status) {
-		if (p->options.failed)
-			p->options.failed(p->options.failed_arg, &r->err);
+		host_fail(p, &r->err);
 		return;
 	}
 	v->cursor = r->next;

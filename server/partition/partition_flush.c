@@ -27,8 +27,8 @@ static void flush_end(struct partition *p)
  * server ends; every other error is final. */
 static bool written(struct partition *p, const struct cold_write *w)
 {
-	if (w->status && w->status != WEIR_E_NO_SPACE && p->options.failed)
-		p->options.failed(p->options.failed_arg, &w->err);
+	if (w->status && w->status != WEIR_E_NO_SPACE)
+		host_fail(p, &w->err);
 	return w->status == WEIR_OK;
 }
 

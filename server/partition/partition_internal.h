@@ -1,12 +1,14 @@
 /* Shared by the files of a partition; no other file includes this header.
  *
- *   partition.c              records in, entries into the log
+ *   partition.c              its life, checks of each kind of record
+ *   partition_record.c       records from arrival to reply: the drawing of their states
+ *   partition_reply.c        replies, now or once their entries are safe
  *   partition_check.c        checks of records
  *   partition_role.c         starts of epochs, cuts of the log's end
  *   partition_empty.c        return to the state at creation
  *   partition_tail.c         entries in the log that are not applied
  *   partition_commit.c       committed entries in order, replies out
- *   partition_wait.c         waiting pulls, records and replies
+ *   partition_wait.c         waiting pulls; what makes waiting go on
  *   partition_apply.c        entries to rows
  *   partition_tables.c       the tables
  *   partition_admit.c        admission of rows
@@ -58,20 +60,32 @@ struct apply_scratch {
 	float rates[WEIR_TABLES_MAX + 1]; /* of the entry that a record becomes */
 };
 
+/* The states of a record; partition_record.c draws how it gets from one to another. */
+enum record_state {
+	STATE_CHECKED,   /* in hand: it is looked at */
+	STATE_HELD,      /* waits for the epoch to begin, the end of a pause, or disk space */
+	STATE_BEHIND,    /* waits for entries to be applied, because they may change its answer */
+	STATE_UNFETCHED, /* waits for its rows, which are on disk */
+	STATE_LOGGED,    /* is an entry of the log, which waits to be committed and applied */
+	STATE_UNSAFE,    /* its reply waits until the entries that it reports are safe */
+	STATE_ANSWERED
+};
+
 /* A record on its way to its reply. */
 struct submission {
-	struct submission *next; /* in the list where it waits */
+	enum record_state state;
+	struct submission *next; /* among those of its state */
 	struct partition *p;
 	const struct record *r;
 	const struct cursor *body;
 	struct message *message;
 	partition_reply_fn on_reply;
 	void *arg;
-	uint64_t ticket; /* of the rows that it waits for; 0: none */
-	/* The entry that must be applied before the record is looked at; 0: none. */
-	uint64_t after;
+	uint64_t ticket;      /* UNFETCHED: of its rows */
+	uint64_t after;       /* BEHIND: the last entry that it waits for */
 	uint64_t index;       /* of the entry that the record has become; 0: none */
 	uint64_t survives;    /* the reply waits until this log index is safe */
+	uint8_t *bitmap;      /* UNSAFE: the reply's */
 	struct message *made; /* EVICT: the frame of the entry */
 	struct unpacked {     /* a push that came with LZ4: r, body and message then point here */
 		struct record r;
@@ -86,19 +100,17 @@ struct submissions { /* first in, first out */
 	struct submission *first, **end;
 };
 
-/* A pull that waits for its step or its rows. */
+/* A pull that waits. */
 struct parked {
+	enum record_state state; /* BEHIND or UNFETCHED */
 	struct parked *next;
 	const struct record *r;
 	const struct cursor *body;
-	uint64_t ticket; /* of its rows; 0: it waits for its step alone */
+	uint64_t ticket; /* UNFETCHED: of its rows */
 	int64_t deadline_ms;
 	void (*ready)(void *arg, weir_status status);
 	void *arg;
 };
-
-/* A reply that waits until its entries are safe, with copies of all that it points to. */
-struct deferred_reply;
 
 /* One flush at a time: rows, then the header, then a sync. */
 struct partition_flush_state {
@@ -175,14 +187,11 @@ struct partition {
 	struct parked *parked; /* pulls */
 	bool parked_behind;    /* some pull waits for entries to be applied */
 	struct partition_following following;
-	/* Waiting records. unfetched: for rows. blocked: for disk space, for the epoch to begin, or for
-	 * the end of a pause. tail: for their own entries to be applied, in the log's order. unsettled:
-	 * for other entries to be applied. */
-	struct submissions unfetched, blocked, tail, unsettled;
+	/* Those that wait, by state. Each in order of arrival; LOGGED so in the log's order. */
+	struct submissions waiting[STATE_ANSWERED];
 	struct submission *spare; /* memory for the next one */
-	struct deferred_reply *deferred, **deferred_end;
-	uint64_t flushed; /* log index that the last complete flush covers */
-	bool unflushed;   /* no flush yet: not even the initial state is in RocksDB */
+	uint64_t flushed;         /* log index that the last complete flush covers */
+	bool unflushed;           /* no flush yet: not even the initial state is in RocksDB */
 	struct partition_flush_state flush;
 	struct partition_eviction eviction;
 	struct partition_counters counters;
@@ -197,6 +206,13 @@ static inline void counter_bump(_Atomic uint64_t *c, uint64_t n)
 static inline struct partition_table *partition_table(const struct partition *p, uint32_t id)
 {
 	return id < p->tables_end ? p->tables[id] : NULL;
+}
+
+/* A lower layer has failed for good. */
+static inline void host_fail(const struct partition *p, const weir_error *err)
+{
+	if (p->options.host.ops)
+		p->options.host.ops->failed(p->options.host.arg, err);
 }
 
 /* --- partition_differences.c: pulls of dense tables by trainers that hold a version of them */
@@ -358,25 +374,38 @@ weir_status rows_want_entry(struct partition *p, const struct log_entry *e) WEIR
 /* Fetches the requested rows. Returns whether the caller must wait for *ticket. */
 bool rows_missing(struct partition *p, uint64_t *ticket);
 
-/* --- partition_wait.c */
+/* --- partition_record.c */
 
-void submissions_add(struct submissions *l, struct submission *s); /* taken over */
-struct submission *submissions_pop(struct submissions *l);
-/* Answers all of them with status and "partition N: why". */
-void submissions_end(struct submissions *l, weir_status status, const char *why);
-/* Runs a record: answers it or lets it wait. Both this and submission_answer take it over. */
-void submission_run(struct submission *s);
-/* Replies with s->reply.status, now or once the entries that it reports are safe. */
+/* Lets it wait in this state, behind those that do already. Takes it over. */
+void submission_wait(struct submission *s, enum record_state state);
+/* NULL: none waits in this state. */
+static inline struct submission *submission_first(const struct partition *p, enum record_state state)
+{
+	return p->waiting[state].first;
+}
+/* Takes the first one out. It must be answered, or wait again. */
+struct submission *submission_pop(struct partition *p, enum record_state state);
+/* Checks the records of a waiting state again if they wait no longer. */
+void submissions_check_again(struct partition *p, enum record_state state);
+/* The same for STATE_HELD. The epoch may begin now, or the disk have space. */
+void held_check_again(struct partition *p);
+/* Answers all records of a waiting state with status and "partition N: why". */
+void submissions_end(struct partition *p, enum record_state state, weir_status status, const char *why);
+
+/* --- partition_reply.c */
+
+/* Replies with s->reply.status, now or once the entries that it reports are safe. Takes it over. */
 void submission_answer(struct submission *s);
 /* The record is now the log's last entry, of the current epoch. Answers it if that is enough for an
  * answer (PARTITION_ACK_PRIMARY). Returns whether it did. */
 bool submission_answer_appended(struct submission *s, const struct log_entry *e);
-/* Answers all replies that wait to be safe with this status instead. */
-void deferred_end(struct partition *p, weir_status status);
-void unsettled_retry(struct partition *p);
-void blocked_retry(struct partition *p);
+/* Replies with this status instead to all that are UNSAFE. */
+void replies_end(struct partition *p, weir_status status);
+
+/* --- partition_wait.c */
+
+/* Answers the parked pulls that wait no longer, or whose deadline is at or before now_ms. */
 void parked_wake(struct partition *p, int64_t now_ms);
-void deferred_end(struct partition *p, weir_status status);
 void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
 
 /* --- partition_flush.c: the log is durable up to `durable` */

@@ -23,8 +23,8 @@ void epoch_continue(struct partition *p)
 		note_full_disk(p, &err);
 	else if (status == WEIR_E_MEMORY)
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to begin an epoch", "partition=%u", p->options.id);
-	else if (status && p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	else if (status)
+		host_fail(p, &err);
 	if (status)
 		return;
 	p->beginning = false;
@@ -46,12 +46,12 @@ uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices)
 	struct log_entry e = {
 	    .record = {
 	        .kind = RECORD_SCRUB, .bytes = RECORD_HEADER_BYTES, .partition = (uint16_t)p->options.id, .scrub = {slice, slices}}};
-	if (p->failed || p->moved || role_holds_records(p) || p->blocked.first)
+	if (p->failed || p->moved || role_holds_records(p) || submission_first(p, STATE_HELD))
 		return 0;
 	entry_place(p, &e);
 	const weir_status status = log->ops->append(log, &e, &err);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &err);
+	if (status == WEIR_E_IO)
+		host_fail(p, &err);
 	if (status)
 		return 0;
 	entry_appended(p, e.index);
@@ -86,8 +86,8 @@ bool role_holds_records(const struct partition *p)
 void partition_serve(struct partition *p)
 {
 	p->moved = p->paused = p->following.on = false;
-	if (p->blocked.first)
-		blocked_retry(p);
+	if (submission_first(p, STATE_HELD))
+		held_check_again(p);
 }
 
 void partition_pause(struct partition *p)
@@ -99,11 +99,11 @@ void partition_step_down(struct partition *p)
 {
 	p->moved = true;
 	p->beginning = p->paused = p->following.on = false;
-	submissions_end(&p->tail, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->unsettled, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->unfetched, WEIR_E_MOVED, PARTITION_MOVED);
-	submissions_end(&p->blocked, WEIR_E_MOVED, PARTITION_MOVED);
-	deferred_end(p, WEIR_E_MOVED);
+	submissions_end(p, STATE_LOGGED, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_BEHIND, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_UNFETCHED, WEIR_E_MOVED, PARTITION_MOVED);
+	submissions_end(p, STATE_HELD, WEIR_E_MOVED, PARTITION_MOVED);
+	replies_end(p, WEIR_E_MOVED);
 	parked_wake(p, INT64_MIN);
 	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
 	references_drop(p);
@@ -121,8 +121,8 @@ weir_status partition_take(struct partition *p, const struct log_entry *e, weir_
 		status = log->ops->append(log, e, &why);
 	if (!status && p->options.ack == PARTITION_ACK_DISK)
 		log->ops->sync(log);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &why);
+	if (status == WEIR_E_IO)
+		host_fail(p, &why);
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
@@ -143,8 +143,8 @@ weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *
 	assert(index >= p->committed);
 	partition_step_down(p);
 	weir_status status = log->ops->truncate_above(log, index, &why);
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &why);
+	if (status == WEIR_E_IO)
+		host_fail(p, &why);
 	if (status)
 		return weir_fail(err, status, "partition %u: %s", p->options.id, why.text);
 	forget_replayed_above(p, index);

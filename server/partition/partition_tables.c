@@ -118,11 +118,12 @@ static weir_status read(const struct record *r, struct cursor body, weir_table_s
  * because the header has all tables that the partition knows. NULL: failed. */
 static struct partition_table *know(struct partition *p, const struct record *r, struct cursor body, weir_error *err)
 {
+	const struct partition_host *host = &p->options.host;
 	weir_table_spec spec;
 	uint32_t id = 0;
 	weir_status status = read(r, body, &spec, &id, err);
-	if (!status && p->options.keep_table && !partition_table(p, id))
-		status = p->options.keep_table(p->options.driver, id, &spec, err);
+	if (!status && host->ops && host->ops->keep_table && !partition_table(p, id))
+		status = host->ops->keep_table(host->arg, id, &spec, err);
 	if (!status)
 		status = partition_add_table(p, id, &spec, err);
 	free((void *)(uintptr_t)spec.segments);

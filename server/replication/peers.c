@@ -62,20 +62,20 @@ static void ship(void *network, struct replication *x)
 	replica_links_ship(network, replication_partition(x), &source);
 }
 
-const struct replication_network *peers_network(void)
-{
-	static const struct replication_network network = {.send = send_message, .ship = ship};
-	return &network;
-}
-
-void *peers_of(struct peers *p, const struct rpc_loop *loop)
+struct replica_links *peers_links(struct peers *p, const struct rpc_loop *loop)
 {
 	return lane_of(p, loop)->links;
 }
 
+struct replication_network peers_network(struct peers *p, const struct rpc_loop *loop)
+{
+	static const struct replication_network_ops ops = {.send = send_message, .ship = ship};
+	return (struct replication_network){&ops, peers_links(p, loop)};
+}
+
 void peers_tick(struct peers *p, const struct rpc_loop *loop)
 {
-	replica_links_tick(peers_of(p, loop));
+	replica_links_tick(peers_links(p, loop));
 }
 
 /* --- In */

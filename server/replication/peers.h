@@ -27,10 +27,9 @@ weir_status peers_create(struct peers **out, struct server *s, const struct peer
  * ticks. Sources may be asked until it returns. NULL does nothing. */
 void peers_destroy(struct peers *p);
 
-/* The network that the drivers of a loop's partitions, or of the ledger, send through, and its
- * argument. */
-const struct replication_network *peers_network(void);
-void *peers_of(struct peers *p, const struct rpc_loop *loop);
+/* The network that the drivers of a loop's partitions, or of the ledger, send through. */
+struct replication_network peers_network(struct peers *p, const struct rpc_loop *loop);
+struct replica_links *peers_links(struct peers *p, const struct rpc_loop *loop);
 void peers_tick(struct peers *p, const struct rpc_loop *loop); /* about every 100 ms, on the loop */
 
 /* Takes a stream that another server has opened (rpc_service.stream_open). */

@@ -33,10 +33,10 @@ struct replication {
 
 static void store(struct replication *x, const struct replica_action *a)
 {
-	const struct replication_subject *s = x->options.subject;
+	const struct replication_subject *s = &x->options.subject;
 	x->untold = a->first;
 	x->stored = a->first - 1;
-	while (x->stored < a->last && s->store(x->options.subject_arg, &x->entries[x->stored + 1 - x->first]) == WEIR_OK)
+	while (x->stored < a->last && s->ops->store(s->arg, &x->entries[x->stored + 1 - x->first]) == WEIR_OK)
 		x->stored++; /* entries that did not fit are sent again */
 }
 
@@ -54,10 +54,11 @@ static bool is_done(struct replication *x, weir_status status, const char *what)
 /* The log is about to go. After a crash in the middle, the replica must not count as whole. */
 static bool reset(struct replication *x)
 {
+	const struct replication_subject *s = &x->options.subject;
 	x->resetting = true;
 	if (x->options.votes && (x->kept.whole || x->writing)) /* on_written continues */
 		return false;
-	if (!is_done(x, x->options.subject->reset(x->options.subject_arg), "start over"))
+	if (!is_done(x, s->ops->reset(s->arg), "start over"))
 		return false;
 	x->resetting = false;
 	return true;
@@ -79,23 +80,25 @@ static bool must_wait(const struct replication *x, const struct replica_message 
 
 static void send(struct replication *x, const struct replica_message *m)
 {
+	const struct replication_network *n = &x->options.network;
 	if (must_wait(x, m))
 		x->unsaid = true;
-	else if (x->options.network)
-		x->options.network->send(x->options.network_arg, x->options.partition, m);
+	else if (n->ops)
+		n->ops->send(n->arg, x->options.partition, m);
 }
 
 static void ship(struct replication *x)
 {
-	if (x->options.network)
-		x->options.network->ship(x->options.network_arg, x);
+	const struct replication_network *n = &x->options.network;
+	if (n->ops)
+		n->ops->ship(n->arg, x);
 }
 
 /* False: not possible yet. */
 static bool carry_out(struct replication *x, const struct replica_action *a)
 {
-	const struct replication_subject *s = x->options.subject;
-	void *arg = x->options.subject_arg;
+	const struct replication_subject_ops *s = x->options.subject.ops;
+	void *arg = x->options.subject.arg;
 	switch (a->kind) {
 	case REPLICA_DO_SEND:
 		send(x, &a->message);
@@ -165,7 +168,8 @@ static bool carry_out_all(struct replication *x)
 /* A log in memory is durable at once, and nobody reports it. */
 static void note_durable(struct replication *x, uint64_t last)
 {
-	x->durable |= !x->options.replica.alone && x->options.subject->durable(x->options.subject_arg) >= last;
+	const struct replication_subject *s = &x->options.subject;
+	x->durable |= !x->options.replica.alone && s->ops->durable(s->arg) >= last;
 }
 
 /* Reports the stored entries of the next epoch. */
@@ -199,8 +203,9 @@ static void tell_promised(struct replication *x)
 /* Asks for the durable index now: the log's end may have been cut off since the event. */
 static void tell_durable(struct replication *x)
 {
+	const struct replication_subject *s = &x->options.subject;
 	x->durable = false;
-	replica_durable(x->replica, x->options.subject->durable(x->options.subject_arg), &x->todo);
+	replica_durable(x->replica, s->ops->durable(s->arg), &x->todo);
 }
 
 static void tell_answer(struct replication *x)
@@ -263,14 +268,15 @@ static bool tell_next(struct replication *x)
  * changed. */
 static bool settle(struct replication *x)
 {
-	if (x->stopped || !x->options.subject->settled || x->options.replica.alone || !replica_is_primary(x->replica))
+	const struct replication_subject *s = &x->options.subject;
+	if (x->stopped || !s->ops->settled || x->options.replica.alone || !replica_is_primary(x->replica))
 		return false;
 	const uint64_t stable = replica_stable(x->replica), on_disks = replica_on_disks(x->replica);
 	if (stable == x->stable && on_disks == x->on_disks)
 		return false;
 	x->stable = stable;
 	x->on_disks = on_disks;
-	x->options.subject->settled(x->options.subject_arg);
+	s->ops->settled(s->arg);
 	return true;
 }
 
@@ -480,7 +486,8 @@ bool replication_distrust(struct replication *x)
 
 const struct log_entry *replication_entry(struct replication *x, uint64_t index)
 {
-	return x->options.subject->entry(x->options.subject_arg, index);
+	const struct replication_subject *s = &x->options.subject;
+	return s->ops->entry(s->arg, index);
 }
 
 void replication_shipped(struct replication *x, uint16_t to, uint64_t last, uint64_t commit)

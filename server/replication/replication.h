@@ -25,9 +25,9 @@
 
 struct replication;
 
-/* The log of one replica and its users. A single copy (replica_options.alone) needs only commit,
- * begin, serve, step_down and durable. */
-struct replication_subject {
+/* The log of one replica and its users. A function marked optional may be NULL. A single copy
+ * (replica_options.alone) needs only commit, begin, serve, step_down and durable. */
+struct replication_subject_ops {
 	/* Appends the entry to the log; its index is last + 1. On an error it was not appended, and
 	 * comes again. */
 	weir_status (*store)(void *subject, const struct log_entry *e);
@@ -47,22 +47,26 @@ struct replication_subject {
 	/* Streams a snapshot to this incarnation of the member, then calls
 	 * replication_snapshot_ended. */
 	void (*snapshot)(void *subject, uint16_t member, uint64_t incarnation);
-	/* Server offer->from keeps a snapshot for this replica, of its primary's epoch. If this replica
-	 * still is left behind, the subject calls replication_start_over before it changes anything,
-	 * then replication_installed, or replication_start_over again. May come again. NULL: snapshots
-	 * are never useful. */
+	/* Optional: without it, snapshots are never useful. Server offer->from keeps a snapshot for
+	 * this replica, of its primary's epoch. If this replica still is left behind, the subject calls
+	 * replication_start_over before it changes anything, then replication_installed, or
+	 * replication_start_over again. May come again. */
 	void (*fetch)(void *subject, const struct replica_message *offer);
 	/* No full log is left anywhere: the job must go back to a checkpoint. */
 	void (*lost)(void *subject);
-	/* On a primary with peers: replica_stable or replica_on_disks has changed. May be NULL. */
+	/* Optional. On a primary with peers: replica_stable or replica_on_disks has changed. */
 	void (*settled)(void *subject);
 	uint64_t (*durable)(const void *subject); /* last index on disk */
 	/* An entry to send; NULL: it has left the log. Valid until the log changes. */
 	const struct log_entry *(*entry)(void *subject, uint64_t index);
 };
+struct replication_subject {
+	const struct replication_subject_ops *ops;
+	void *arg;
+};
 
 /* The other servers. Messages of one pair of servers that arrive stay in order. */
-struct replication_network {
+struct replication_network_ops {
 	/* Sends m to m->to; it may be lost. m and its epochs are borrowed. Never an APPEND: ship sends
 	 * those. */
 	void (*send)(void *network, uint16_t partition, const struct replica_message *m);
@@ -70,6 +74,10 @@ struct replication_network {
 	 * sends APPENDs of entries from replication_entry, and reports them with replication_shipped.
 	 * It does so later, never before this returns. */
 	void (*ship)(void *network, struct replication *x);
+};
+struct replication_network {
+	const struct replication_network_ops *ops; /* NULL: no other servers */
+	void *arg;
 };
 
 struct replication_options {
@@ -81,10 +89,8 @@ struct replication_options {
 	uint16_t min_isr;        /* number of servers that must have an entry */
 	/* Last index of the checkpoint that all of them begin with; 0: they begin empty. */
 	uint64_t begun;
-	const struct replication_subject *subject;
-	void *subject_arg;
-	const struct replication_network *network; /* NULL: no other servers */
-	void *network_arg;
+	struct replication_subject subject;
+	struct replication_network network;
 	struct coord_records *records;
 	struct vote_store *votes;        /* NULL: nothing of this replica outlives the process */
 	struct callback_executor run_on; /* of the owner's loop */

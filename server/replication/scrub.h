@@ -100,7 +100,7 @@ void scrub_init(struct scrub *s, const struct scrub_options *options);
 /* Scrubs all rows at one index now, and reports the hashes of all replicas. `done` runs once, maybe
  * before this returns. E_BUSY: another request is pending. */
 weir_status scrub_ask(struct scrub *s, scrub_done_fn done, void *arg) WEIR_MUST_CHECK;
-/* partition_options.scrub */
+/* partition_host_ops.scrub */
 void scrub_applied(struct scrub *s, const struct log_entry *e, bool exact);
 void scrub_received(struct scrub *s, const struct replica_message *m); /* a SCRUBBED message */
 void scrub_tick(struct scrub *s);                                      /* about every 100 ms */

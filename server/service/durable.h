@@ -40,6 +40,8 @@ void durable_ledger_tick(struct server *s);
 /* Creates the log of a partition that is added while the server runs, before its first entry. On
  * its executor's loop. */
 weir_status durable_begin_partition(struct server *s, struct partition *p, weir_error *err);
+/* The log or RocksDB cannot continue; arg: the server. Any thread. */
+void durable_failed(void *arg, const weir_error *err);
 /* On return, everything that was appended is durable. From a thread that is no loop. */
 void durable_settle(struct server *s);
 /* The server is about to end. Entries logged from here on may stay uncommitted, and must not hold

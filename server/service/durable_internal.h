@@ -40,8 +40,6 @@ struct durable {
 	uint64_t recovery_ms, replayed_entries, replayed_bytes;
 };
 
-/* The log or RocksDB cannot continue; arg: the server. Any thread. */
-void durable_failed(void *arg, const weir_error *err);
 /* Passes on the status of a check of the folder or the log. E_STALE: adds what to do. */
 weir_status durable_not_gone_back(const struct server *s, weir_status status, weir_error *err);
 /* Flushes every partition and the ledger, and waits. From a thread that is no loop. */

@@ -44,8 +44,6 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 	store->sweep = d->sweep;
 	store->run_on = rpc_loop_executor(server_executor(s, options->id)->loop);
 	options->flush_interval_ms = d->options.flush_interval_ms;
-	options->failed = durable_failed;
-	options->failed_arg = s;
 }
 
 static weir_status add_tables(const struct server *s, struct partition *p, weir_error *err)

@@ -172,24 +172,23 @@ weir_status ledger_role_prepare(struct server *s, weir_error *err)
 /* Joins the replication. The log is recovered, or empty. */
 static weir_status take_part(struct server *s)
 {
-	static const struct replication_subject subject = {.store = store,
-	                                                   .truncate = truncate,
-	                                                   .reset = reset,
-	                                                   .commit = commit,
-	                                                   .begin = begin,
-	                                                   .serve = serve,
-	                                                   .pause = pause_requests,
-	                                                   .step_down = step_down,
-	                                                   .snapshot = snapshot,
-	                                                   .fetch = fetch,
-	                                                   .lost = lost,
-	                                                   .durable = durable_index,
-	                                                   .settled = settled,
-	                                                   .entry = entry};
+	static const struct replication_subject_ops subject = {.store = store,
+	                                                       .truncate = truncate,
+	                                                       .reset = reset,
+	                                                       .commit = commit,
+	                                                       .begin = begin,
+	                                                       .serve = serve,
+	                                                       .pause = pause_requests,
+	                                                       .step_down = step_down,
+	                                                       .snapshot = snapshot,
+	                                                       .fetch = fetch,
+	                                                       .lost = lost,
+	                                                       .durable = durable_index,
+	                                                       .settled = settled,
+	                                                       .entry = entry};
 	struct replication_options o = roles_driver_options(s, JOURNAL_LEDGER, s->ledger_loop);
 	struct replica_found found;
-	o.subject = &subject;
-	o.subject_arg = s;
+	o.subject = (struct replication_subject){&subject, s};
 	ledger_log_find(s->ledger_log, &found);
 	s->ledger_replication = replication_create(&o, &found);
 	if (!s->ledger_replication)

@@ -334,6 +334,13 @@ static weir_status start_heartbeats(struct server *s, const struct server_option
 	return heartbeat_loop_create(&s->detector, &detector, err);
 }
 
+/* Storage in memory does not fail. */
+static void on_storage_failed(struct server *s, const weir_error *err)
+{
+	assert(s->durable);
+	durable_failed(s, err);
+}
+
 static void on_partition_lost(struct server *s, uint16_t partition)
 {
 	rewind_lost(s->rewind, partition);
@@ -344,8 +351,11 @@ static void on_rewound(struct server *s, const struct rewind_record *next)
 	rewind_told(s->rewind, next);
 }
 
-static const struct roles_host roles_host = {
-    .begin_partition = server_begin_partition, .keep_table = server_keep_table, .lost = on_partition_lost, .rewound = on_rewound};
+static const struct roles_host roles_host = {.begin_partition = server_begin_partition,
+                                             .keep_table = server_keep_table,
+                                             .storage_failed = on_storage_failed,
+                                             .lost = on_partition_lost,
+                                             .rewound = on_rewound};
 
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {

@@ -54,8 +54,8 @@ void learner_init(struct learner *l, const struct learner_options *options);
 /* Stops receiving, resetting and calling back. Writes in progress complete through the loop. */
 void learner_stop(struct learner *l);
 
-weir_status learner_reset(struct learner *l); /* replication_subject.reset */
-/* replication_subject.fetch */
+weir_status learner_reset(struct learner *l); /* replication_subject_ops.reset */
+/* replication_subject_ops.fetch */
 void learner_offered(struct learner *l, const struct replica_message *offer);
 /* Call before an entry is appended to the log. False: not now, the contents are being discarded. */
 bool learner_lets_store(struct learner *l);

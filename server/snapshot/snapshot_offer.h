@@ -26,7 +26,7 @@ struct snapshot_offer {
 	uint32_t quiet; /* ticks since the last offer */
 };
 
-/* Serves replication_subject.snapshot. One snapshot of the partition at a time: another member
+/* Serves replication_subject_ops.snapshot. One snapshot of the partition at a time: another member
  * waits until it ends. It ends at once when its member's server is silent, or when it was begun for
  * an earlier start of the same member. */
 void snapshot_offer_begin(struct snapshot_offer *o, uint16_t member, uint64_t incarnation);

@@ -19,9 +19,6 @@ trap finish EXIT
 cat >"$dir/job.yaml" <<YAML
 job: embed
 cluster: {servers: 2, workers: 1, partitions: 4}
-data: {format: libsvm, train: none, batch: 32}
-model: {kind: lr}
-train: {passes: 5}
 YAML
 
 start() {

@@ -12,7 +12,7 @@ start_train
 first=$TRAIN
 wait_for 30 "the first rows" status ".rows >= 100"
 "$WEIR" train "$DIR/job.yaml" > "$DIR/second.out" 2> "$DIR/second.err" && fail "a second run in the same folder"
-grep -q "another .weir train. runs in $RUN" "$DIR/second.err" || fail "the other run is not told: $(cat "$DIR/second.err")"
+grep -q "another .weir train.* runs in $RUN" "$DIR/second.err" || fail "the other run is not told: $(cat "$DIR/second.err")"
 kill -TERM "$first"
 finish_train 12
 nothing_left

@@ -74,9 +74,9 @@ KEYS
 make 'llama("untied", seed="b"); adapters("two", {"model.layers.%d.self_attn.q_proj" % i: (16, 16) for i in (0, 1)}, target_modules=["q_proj"])
 llama("tied", tie_word_embeddings=True); adapters("one", {"model.layers.1.self_attn.q_proj": (16, 16)}, target_modules=["q_proj"], layers_to_transform=[1])'
 write_model_job llama tied
-refused lm_head.weight "none of this model's" -- eval "$DIR/job.yaml" --weights "$DIR/untied/model.safetensors"
+refused lm_head.weight "does not belong to this model" -- eval "$DIR/job.yaml" --weights "$DIR/untied/model.safetensors"
 loss_is 6.251312 --weights "$DIR/tied/model.safetensors"
-refused layers.0.self_attn.q_proj "none of this model's" -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/one" --weights "$DIR/two/adapter_model.safetensors"
+refused layers.0.self_attn.q_proj "does not belong to this model" -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/one" --weights "$DIR/two/adapter_model.safetensors"
 
 # Merged: names with and without their prefix, with and without tied heads.
 make 'llama("x"); llama("y", seed="b"); llama("y-bare", seed="b", bare=True); tie = dict(tie_word_embeddings=True)

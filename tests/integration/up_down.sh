@@ -34,6 +34,18 @@ grep -q "expected 1000 applied 1000 missing 0 double 0" "$DIR/trainer.out" || fa
 status '.state == "finished" and .pass == 5' || fail "the status: $(cat "$DIR/status.json")"
 "$WEIR" checkpoint "$DIR/job.yaml" > "$DIR/checkpoint.out" 2>&1 || fail "no checkpoint: $(cat "$DIR/checkpoint.out")"
 
+# --- Export of its tables
+"$WEIR" export "$DIR/job.yaml" --out "$DIR/tables.safetensors" > "$DIR/export.out" 2>&1 || fail "no export: $(cat "$DIR/export.out")"
+grep -q "1 table" "$DIR/export.out" || fail "$(cat "$DIR/export.out")"
+grep -aqF '"weights":{"dtype":"F32","shape":[17]' "$DIR/tables.safetensors" || fail "the file has not the table"
+"$WEIR" export "$DIR/job.yaml" --out "$DIR/none" --table nope 2> "$DIR/export.err" && fail "a table that is not there"
+told "no table nope" "$DIR/export.err"
+"$WEIR" eval "$DIR/job.yaml" 2> "$DIR/eval.err" && fail "an evaluation without data"
+told "data.train: missing" "$DIR/eval.err"
+[ "$("$WEIR" key 1 7 --format libffm --hash-buckets 5)" = 7 ] || fail "the key of an index in buckets"
+"$WEIR" key 1 x --format libffm 2> "$DIR/key.err" && fail "a key of no index"
+told "is 'x'" "$DIR/key.err"
+
 # --- A server that is killed comes back
 old=$(server_pid 1)
 kill -KILL "$old"

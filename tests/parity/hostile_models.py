@@ -123,7 +123,7 @@ def weights_cases(m):
     other("wrong-shape", m.weights({**SHAPES, LAST: [WIDTH + 1]}), LAST, "has shape [9]", "[8]")
     other("transposed", m.weights({**SHAPES, "transformer.h.0.mlp.c_fc.weight": [4 * WIDTH, WIDTH]}), "mlp.c_fc.weight", "[32, 8]", "[8, 32]")
     other("missing", m.weights({k: v for k, v in SHAPES.items() if k != LAST}), "no tensor '" + LAST, "config.json asks for")
-    other("one-more", m.weights({**SHAPES, "transformer.h.1.ln_1.bias": [WIDTH]}), "h.1.ln_1.bias", "none of this model's")
+    other("one-more", m.weights({**SHAPES, "transformer.h.1.ln_1.bias": [WIDTH]}), "h.1.ln_1.bias", "does not belong to this model")
     masks = {**header, LAST: {**header[LAST], "dtype": "BOOL", "shape": [4 * WIDTH]}}
     other("mask", packed(masks, m.numbers(size // 4)), LAST, "is of BOOL", "expected F32, BF16 or F16")
     whole_numbers = {**header, LAST: {**header[LAST], "dtype": "U64", "shape": [WIDTH // 2]}}

@@ -26,7 +26,7 @@ from .specs import (
 )
 from .status import Stats, Status
 from .table import Clock, Table
-from .tickets import PullTicket, PushTicket
+from .tickets import PullTicket, PushTicket, Ticket
 from .work import Batch, Evaluation, Unit
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Stats",
     "Status",
     "Table",
+    "Ticket",
     "Unit",
     "connect",
     "errors",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from . import errors
 
+F32, I64, U64 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint64)
 CPU_DEVICES = (1, 3)  # DLPack: host memory, and pinned host memory
 
 
@@ -42,14 +43,14 @@ def _of_dlpack(x: Any, what: str) -> "NDArray[Any]":
 def keys_of(x: Any, what: str) -> "NDArray[np.uint64]":
     """Keys as a contiguous array of 64-bit integers. Negative keys are their two's complement."""
     a = array_of(x, what)
-    if a.dtype.kind not in "iu" and a.size:
+    if a.dtype != U64 and a.dtype.kind not in "iu" and a.size:
         raise errors.InvalidError(
             f"{what} have dtype {a.dtype}; expected integers, such as int64 or uint64"
         )
-    if a.dtype != np.uint64:
+    if a.dtype != U64:
         a = (
             a.view(np.uint64)
-            if a.dtype == np.int64 and a.flags.c_contiguous
+            if a.dtype == I64 and a.flags.c_contiguous
             else a.astype(np.int64).view(np.uint64)
         )
     return a if a.flags.c_contiguous else np.ascontiguousarray(a)
@@ -60,7 +61,7 @@ def floats_of(
 ) -> "NDArray[np.float32]":
     """x as it is: float32, contiguous, of this shape. No conversion hides a copy."""
     a = array_of(x, what)
-    if a.dtype != np.float32:
+    if a.dtype != F32:
         raise errors.InvalidError(
             f"{what} has dtype {a.dtype}; expected float32: convert with .astype('float32')"
         )

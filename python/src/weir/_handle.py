@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import errors
 from ._library import check, lib, new_error
@@ -25,26 +25,31 @@ class Handle:
     """Use it as ``with handle as client``."""
 
     def __init__(self, client: Any) -> None:
-        self.idle = threading.Condition(threading.Lock())
+        self._begin()
         self.client: Optional[Any] = client
         self.why = "the job was closed"
         self.users = 0
+        self.look_after: Callable[[], None] = lambda: None  # raises if the servers have ended
         self.borrowed: Dict[int, Any] = {}  # what operations in flight read and write, by ticket
         self.dropped: List[int] = []  # tickets that nobody will wait for
         self.scanners: Set[Any] = set()  # they end before the client
         _handles.add(self)
 
+    def _begin(self) -> None:
+        self.lock = threading.Lock()
+        self.idle = threading.Condition(self.lock)  # its last user has left a closed handle
+
     def __enter__(self) -> Any:
-        with self.idle:
+        with self.lock:
             if self.client is None:
                 raise errors.ClosedError(f"{self.why}; connect again")
             self.users += 1
             return self.client
 
     def __exit__(self, *exc: object) -> None:
-        with self.idle:
+        with self.lock:
             self.users -= 1
-            if not self.users:
+            if self.client is None and not self.users:
                 self.idle.notify_all()
 
     def take(self, why: str) -> Optional[Any]:
@@ -71,6 +76,14 @@ class Handle:
         client = self.take("the job was closed")
         if client is None:
             return
+        try:
+            self.look_after()
+        except errors.Error:
+            lib.weir_abandon(client)
+            self.borrowed.clear()
+            if quietly:
+                return
+            raise
         err = new_error()
         status = lib.weir_close(client, err)
         self.borrowed.clear()
@@ -99,7 +112,7 @@ class Handle:
 
 def _forget_in_child() -> None:
     for handle in list(_handles):
-        handle.idle = threading.Condition(threading.Lock())
+        handle._begin()
         handle.users = 0
         handle.client = None
         handle.scanners.clear()

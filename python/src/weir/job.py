@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 import time
 import weakref
 from types import TracebackType
@@ -53,6 +54,7 @@ class Job:
         self._keep = keep  # strings and arrays that the options point to
         self._tables: Dict[str, Table] = {}
         self._lost: Optional[errors.Error] = None
+        self._usual_push: Dict[bool, Any] = {}
         self._open()
 
     def _open(self) -> None:
@@ -91,6 +93,7 @@ class Job:
 
     @property
     def closed(self) -> bool:
+        """Whether the job is closed."""
         return self._handle.client is None
 
     @property
@@ -100,11 +103,13 @@ class Job:
 
     @property
     def partitions(self) -> int:
+        """Shares of the model."""
         with self._handle as client:
             return int(lib.weir_partitions(client))
 
     @property
     def passes(self) -> int:
+        """Trips over the data. 0: no trainer has said yet."""
         with self._handle as client:
             return int(lib.weir_passes(client))
 
@@ -116,6 +121,7 @@ class Job:
 
     @property
     def incarnation(self) -> int:
+        """Grows whenever this worker joins."""
         with self._handle as client:
             return int(lib.weir_incarnation(client))
 
@@ -304,8 +310,7 @@ class Job:
         borrowed: List[Any] = [items]
         for item, (name, part) in zip(items, gradients.items()):
             self._fill_push(item, self._table(name), part, copy, borrowed)
-        options = new("weir_push_options")
-        options.copy, options.place, options.weight = copy, place, weight
+        options = self._push_options(copy, place, weight)
         ticket, err = ffi.new("weir_ticket *"), new_error()
         with handle as client:
             check(
@@ -319,6 +324,16 @@ class Job:
         batch.unit._tickets = [r for r in batch.unit._tickets if r() is not None]
         batch.unit._tickets.append(weakref.ref(pushed))
         return pushed
+
+    def _push_options(self, copy: bool, place: int, weight: float) -> Any:
+        usual = not place and weight == 1
+        options = self._usual_push.get(copy) if usual else None
+        if options is None:
+            options = new("weir_push_options")
+            options.copy, options.place, options.weight = copy, place, weight
+            if usual:
+                self._usual_push[copy] = options
+        return options
 
     def _fill_push(
         self, item: Any, table: Table, part: Any, copy: bool, borrowed: List[Any]
@@ -404,6 +419,7 @@ class Job:
             ):
                 check(status, err)
                 return c
+            self._handle.look_after()
 
     def _lease(self, timeout: Optional[float] = None) -> Optional[Unit]:
         handle = self._handle
@@ -431,7 +447,9 @@ class Job:
         """
         self._finalizer.detach()
         self._handle.abandon()
+        look_after = self._handle.look_after
         self._open()
+        self._handle.look_after = look_after
         for table in self._tables.values():
             table.id = table._make(self)
 
@@ -500,5 +518,30 @@ class Job:
         return [read_spec(specs[i]) for i in range(min(len(specs), count[0]))]
 
     def checkpoint(self) -> Dict[str, Any]:
-        """Writes a checkpoint, waits for it, and returns its description."""
-        return json.loads(run_program("checkpoint", "--at", self.ledger, "--json"))
+        """Writes a checkpoint and waits for it. Returns its name, bytes and wall_s (seconds)."""
+        return json.loads(self._run_verb("checkpoint", "--json"))
+
+    def export(self, path: str, *tables: Union[str, Table]) -> None:
+        """Writes tables to a safetensors file; without `tables` all of them.
+
+        An embedding table becomes NAME.keys (rows) and NAME.values (rows, width), a dense one NAME
+        (elements).
+        """
+        names = [t.name if isinstance(t, Table) else t for t in tables]
+        self._run_verb("export", "--out", path, *(w for n in names for w in ("--table", n)))
+
+    def _run_verb(self, verb: str, *arguments: str) -> str:
+        """Runs a verb of `weir` on this job, with this connection's certificates."""
+        given = self._options.security
+        security = {
+            key: text_of(getattr(given, key))
+            for key in ("certificate", "key", "ca")
+            if getattr(given, key)
+        }
+        job: Dict[str, Any] = {"job": text_of(given.job) if given.job else "python"}
+        if security:
+            job["security"] = security
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            json.dump(job, file)  # JSON is YAML
+            file.flush()
+            return run_program(verb, file.name, "--at", self.ledger, *arguments)

@@ -68,6 +68,11 @@ class _Children:
             os.close(self.alive)
             self.alive = -1
 
+    def check(self) -> None:
+        """Raises LostError if the servers have ended."""
+        if self.owner == os.getpid() and self.process.poll() is not None:
+            raise errors.LostError(f"the servers have ended: {self.last_words()}")
+
     def stop(self) -> None:
         if self.owner != os.getpid():
             return
@@ -156,7 +161,9 @@ class Servers:
 
     def connect(self, **options: Any) -> Job:
         """Connects to these servers. options: those of `weir.connect`."""
-        return connect(self.ledger, **options)
+        job = connect(self.ledger, **options)
+        job._handle.look_after = self._children.check
+        return job
 
     def stop(self) -> None:
         """Ends the servers, and deletes their folder if `local` made it."""

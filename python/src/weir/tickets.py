@@ -15,13 +15,18 @@ from ._library import error_of, lib, new_error
 if TYPE_CHECKING:
     from .job import Job
 
-__all__ = ["PullTicket", "PushTicket"]
+__all__ = ["PullTicket", "PushTicket", "Ticket"]
 
 Floats = NDArray[np.float32]
 
 
-class _Ticket:
-    """An operation in flight. Waiting for it once is enough; not waiting is allowed."""
+class Ticket:
+    """An operation in flight. Waiting for it once is enough; not waiting is allowed.
+
+    PushTicket and PullTicket have a wait() each.
+    """
+
+    _what = ""
 
     def __init__(self, job: "Job", handle: Handle, number: int) -> None:
         self._job = job  # keeps the job open
@@ -31,6 +36,8 @@ class _Ticket:
         self._failure: Optional[errors.Error] = None
 
     def _settle(self, timeout: Optional[float]) -> None:
+        if self._done and not self._failure:
+            return
         deadline = None if timeout is None else time.monotonic() + timeout
         late: Optional[errors.Error] = None
         while not self._done:
@@ -45,7 +52,10 @@ class _Ticket:
             if status == lib.WEIR_E_TIMEOUT:
                 late = error_of(status, err)
                 if deadline is not None and time.monotonic() >= deadline:
-                    raise late
+                    raise errors.TimedOutError(
+                        f"a {self._what} is not complete after {timeout:g} s; it goes on"
+                    )
+                self._handle.look_after()
                 continue
             # The operation itself had ended with a timeout: its ticket is forgotten.
             self._failure = (
@@ -78,8 +88,10 @@ class _Ticket:
             self._handle.dropped.append(self._number)
 
 
-class PushTicket(_Ticket):
+class PushTicket(Ticket):
     """A push in flight."""
+
+    _what = "push"
 
     def wait(self, timeout: Optional[float] = None) -> None:
         """Waits until the servers have acknowledged the push.
@@ -89,8 +101,10 @@ class PushTicket(_Ticket):
         self._settle(timeout)
 
 
-class PullTicket(_Ticket):
+class PullTicket(Ticket):
     """A pull in flight."""
+
+    _what = "pull"
 
     def __init__(
         self, job: "Job", handle: Handle, number: int, values: "Dict[Any, Floats]"

@@ -284,7 +284,7 @@ static const struct mistake mistakes[] = {
      WEIR_E_INVALID,
      {"bad.yaml:4:21: train.accumulate: is 513, and data.batch is 512; expected at most"}},
     {BASE "train: {accumulate: 2}\n", NULL, WEIR_E_INVALID, {"train.accumulate: is 2, and model.kind is neither gpt2 nor llama"}},
-    {BASE "model: {from: /m}\n", NULL, WEIR_E_INVALID, {"model.from: is given, and model.kind is none of it"}},
+    {BASE "model: {from: /m}\n", NULL, WEIR_E_INVALID, {"model.from: is for text models; set model.kind"}},
     {TOKENS "model: {kind: llama}\ntrain: {early_stop: {metric: auc}}\n",
      NULL,
      WEIR_E_INVALID,

@@ -73,7 +73,6 @@ struct partition *node_partition(struct node *n, bool tables)
 	o.generation = RECORDS_GENERATION;
 	o.store = n->options.pool_bytes ? &store : NULL;
 	o.clock = n->clock;
-	o.failed = on_failed;
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	if (tables)

@@ -146,3 +146,8 @@ struct line_shape parse_shape(enum data_format format, uint32_t columns, const c
 	n = parse_line_bytes(line, n);
 	return format == DATA_CRITEO ? parse_criteo_shape(columns, line, n) : parse_sparse_shape(format, line, n);
 }
+
+weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
+{
+	return p->format == DATA_CRITEO ? parse_criteo_key(p, field, value, key, err) : parse_sparse_key(p, field, value, key, err);
+}

@@ -25,6 +25,17 @@ uint64_t parse_criteo_missing(const struct parser *p, uint32_t field)
 	return token_key(p, field, "", 0);
 }
 
+weir_status parse_criteo_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
+{
+	char text[PARSE_VALUE_BYTES + PARSE_SLACK] = "";
+	const size_t n = strlen(value);
+	if (n > PARSE_VALUE_BYTES)
+		return weir_fail(err, WEIR_E_LIMIT, "the value has %zu bytes; at most %u", n, PARSE_VALUE_BYTES);
+	memcpy(text, value, n);
+	*key = token_key(p, field, text, n);
+	return WEIR_OK;
+}
+
 /* Finds the ends of fields: walks the tabs of a line, 64 bytes at a time. */
 struct tabs {
 	const char *base; /* start of the 64 bytes being walked */

@@ -21,6 +21,8 @@ enum parsed parse_label(const struct parser *p, const char *word, size_t n, floa
 
 enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 struct line_shape parse_criteo_shape(uint32_t columns, const char *line, size_t n);
+weir_status parse_criteo_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err);
+weir_status parse_sparse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err);
 /* Returns the key of a missing category. */
 uint64_t parse_criteo_missing(const struct parser *p, uint32_t field);
 

@@ -98,6 +98,16 @@ static uint64_t index_key(const struct parser *p, const struct entry *e)
 	return p->format == DATA_LIBFFM ? hash_u64(e->index + 0x9e3779b97f4a7c15ull * (e->field + 1)) : e->index;
 }
 
+weir_status parse_sparse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
+{
+	struct entry e = {.field = field};
+	bool large = false;
+	if (!parse_count(value, strlen(value), &e.index, &large) || large)
+		return weir_fail(err, WEIR_E_INVALID, "the value is '%.60s'; expected an index, a whole number below 2^64", value);
+	*key = index_key(p, &e);
+	return WEIR_OK;
+}
+
 /* Inserts an entry. Entries come in any order of field; insertion keeps bags contiguous and the
  * order within a bag. *top: the number of bags begun so far, whose offsets are known. In the usual
  * order of rising fields nothing moves. */

@@ -1,6 +1,8 @@
 /* When a partition with replicas replies, for each acknowledgement mode. The test is the driver: it
  * reports what is committed, stable and on disk. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/partition/partition_fixture.h"
@@ -20,6 +22,8 @@ struct asked {
 	bool told;
 	weir_status status;
 	uint64_t applied, stable, epoch;
+	uint64_t parts; /* SEAL: of batch 0 */
+	char text[WEIR_ERROR_TEXT_BYTES];
 };
 
 static void on_appended(void *arg, uint64_t index)
@@ -54,6 +58,8 @@ static void count_sync(struct log *l)
 /* Becomes the primary of epoch 1. The first entry is committed and safe. */
 static void open_world(struct world *w, enum partition_ack ack)
 {
+	static const struct partition_host_ops host = {
+	    .failed = fixture_failed, .appended = on_appended, .stable = stable_index, .on_disks = on_disks_index};
 	*w = (struct world){.log = log_memory_create()};
 	synced.ops = *w->log->ops;
 	synced.ops.sync = count_sync;
@@ -63,10 +69,7 @@ static void open_world(struct world *w, enum partition_ack ack)
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
 	                                    .ack = ack,
-	                                    .appended = on_appended,
-	                                    .stable = stable_index,
-	                                    .on_disks = on_disks_index,
-	                                    .driver = w,
+	                                    .host = {&host, w},
 	                                    .replicated = true,
 	                                    .clock = clock_system()};
 	w->f.p = partition_create(&o, NULL);
@@ -103,6 +106,9 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	                    .applied = reply->applied,
 	                    .stable = reply->stable,
 	                    .epoch = reply->epoch};
+	snprintf(a->text, sizeof a->text, "%s", reply->text ? reply->text : "");
+	if (reply->bitmap_bits)
+		memcpy(&a->parts, reply->bitmap, sizeof a->parts);
 }
 
 static void ask(struct world *w, struct asked *a, struct record r, const struct rows *rows)
@@ -263,6 +269,33 @@ static void replicas_answers_a_push_when_it_is_applied_and_a_seal_when_that_is_s
 	close_world(&w);
 }
 
+/* The unit goes on meanwhile. */
+static void a_reply_that_waits_keeps_what_it_says(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked pushed, nan, sealed, later;
+	open_world(&w, PARTITION_ACK_DISK);
+	push(&w, &pushed, 0, 0, 1);
+	push(&w, &nan, 1, 0, NAN);
+	settle(&w, 3, 1, 1);
+	ask(&w, &sealed, (struct record){.kind = RECORD_SEAL, .pass = 1, .unit = 1, .attempt = 2}, NULL);
+	settle(&w, 4, 1, 1);
+	struct one_row x;
+	const struct rows rows = one_row(&x, ASYNC_ROWS, KEY, 1);
+	ask(&w, &later, push_record(1, 2, 0, 2, 0), &rows);
+	settle(&w, 5, 1, 1);
+	assert_false(pushed.told || nan.told || sealed.told || later.told);
+	settle(&w, 5, 5, 5);
+	assert_told(&pushed, WEIR_OK, 2, 5);
+	assert_told(&nan, WEIR_E_NOT_FINITE, 3, 5);
+	assert_string_equal(nan.text, "table async_rows: a NaN or an infinity in pass 1 unit 1 batch 0");
+	assert_told(&sealed, WEIR_OK, 4, 5);
+	assert_int_equal(sealed.parts, 3);
+	assert_told(&later, WEIR_OK, 5, 5);
+	close_world(&w);
+}
+
 static void who_steps_down_leaves_nobody_waiting(void **state)
 {
 	(void)state;
@@ -326,6 +359,7 @@ int main(void)
 	    cmocka_unit_test(who_resumes_is_not_told_less_than_it_waited_for),
 	    cmocka_unit_test(who_resumes_is_told_at_once_what_a_failover_has_taken),
 	    cmocka_unit_test(replicas_answers_a_push_when_it_is_applied_and_a_seal_when_that_is_stable),
+	    cmocka_unit_test(a_reply_that_waits_keeps_what_it_says),
 	    cmocka_unit_test(who_steps_down_leaves_nobody_waiting),
 	    cmocka_unit_test(disk_answers_a_push_when_it_is_on_disks),
 	    cmocka_unit_test(a_follower_writes_at_once_what_is_to_be_on_disks),

@@ -70,13 +70,12 @@ static void add_table(struct world *w, uint32_t id, weir_table_kind kind, const 
 
 static void open_world(struct world *w, bool holds)
 {
+	static const struct partition_host_ops host = {.failed = fixture_failed, .appended = on_appended, .keep_table = keep_table};
 	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000000, .log = log_memory_create(), .holds = holds};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
-	                                    .appended = on_appended,
-	                                    .driver = w,
-	                                    .keep_table = keep_table,
+	                                    .host = {&host, w},
 	                                    .replicated = true,
 	                                    .clock = &w->clock};
 	w->f.p = partition_create(&o, NULL);

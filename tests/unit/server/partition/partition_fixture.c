@@ -54,6 +54,12 @@ void fixture_add_tables(struct fixture *f, const struct fixture_options *options
 	add_table(f, ASYNC_DENSE, WEIR_DENSE, async, options->optimizer);
 }
 
+void fixture_failed(void *host, const weir_error *err)
+{
+	(void)host;
+	fail_msg("%s", err->text);
+}
+
 void fixture_close(struct fixture *f)
 {
 	partition_destroy(f->p);

@@ -26,6 +26,7 @@ void fixture_open(struct fixture *f, const struct fixture_options *options);
 /* To f->p; fixture_open calls it. */
 void fixture_add_tables(struct fixture *f, const struct fixture_options *options);
 void fixture_close(struct fixture *f);
+void fixture_failed(void *host, const weir_error *err); /* partition_host_ops.failed: the test fails */
 weir_status fixture_submit(struct fixture *f, const struct built *b);
 /* Builds, submits, frees. */
 weir_status fixture_push(struct fixture *f, const struct record *r, const struct rows *sections, uint32_t count);

@@ -25,12 +25,12 @@ static void on_appended(void *arg, uint64_t index)
 
 static void open_world(struct world *w)
 {
+	static const struct partition_host_ops host = {.failed = fixture_failed, .appended = on_appended};
 	*w = (struct world){.clock = {&clock_ops}, .now_ms = START_MS, .log = log_memory_create()};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
-	                                    .appended = on_appended,
-	                                    .driver = w,
+	                                    .host = {&host, w},
 	                                    .replicated = true,
 	                                    .clock = &w->clock};
 	w->f.p = partition_create(&o, NULL);

@@ -71,6 +71,11 @@ static uint64_t appended(const struct world *w)
 	return w->n.log->ops->last(w->n.log);
 }
 
+static void on_failed(void *arg, const weir_error *err)
+{
+	(void)arg, (void)err; /* a crash under way */
+}
+
 static void on_appended(void *arg, uint64_t index)
 {
 	(void)arg, (void)index;
@@ -420,11 +425,12 @@ static void close_world(struct world *w)
 
 static struct world *run(uint64_t seed)
 {
+	static const struct partition_host_ops host = {.failed = on_failed, .appended = on_appended};
 	const bool ack_disk = seed % 2, holds = seed > SEEDS / 2;
 	struct world *w =
 	    create(seed, (struct node_options){.lazy = seed / 2 % 2,
 	                                       .partition = {.ack = ack_disk ? PARTITION_ACK_DISK : PARTITION_ACK_REPLICAS,
-	                                                     .appended = holds ? on_appended : NULL,
+	                                                     .host = {holds ? &host : NULL, NULL},
 	                                                     .replicated = holds}});
 	w->ack_disk = ack_disk;
 	w->holds = holds;

@@ -121,7 +121,7 @@ static void open_votes(struct single *s)
 
 static void start(struct single *s)
 {
-	static const struct replication_subject subject = {
+	static const struct replication_subject_ops subject = {
 	    .commit = commit, .begin = begin, .serve = serve, .step_down = step_down, .durable = durable};
 	weir_error err = {0};
 	s->loop = task_queue_create();
@@ -147,8 +147,7 @@ static void start(struct single *s)
 	                                            .retry_ticks = 2},
 	                                .primary = MEMBER_NONE,
 	                                .min_isr = 1,
-	                                .subject = &subject,
-	                                .subject_arg = s,
+	                                .subject = {&subject, s},
 	                                .records = s->records,
 	                                .votes = s->votes,
 	                                .run_on = task_queue_executor(s->loop),

@@ -158,18 +158,18 @@ static const struct log_entry *entry(void *subject, uint64_t index)
 	return &((struct member *)subject)->log[index];
 }
 
-static const struct replication_subject subject_ops = {.store = store,
-                                                       .truncate = truncate_log,
-                                                       .reset = reset,
-                                                       .commit = commit,
-                                                       .begin = begin,
-                                                       .serve = serve,
-                                                       .pause = pause_serving,
-                                                       .step_down = step_down,
-                                                       .snapshot = snapshot,
-                                                       .lost = lost,
-                                                       .durable = durable,
-                                                       .entry = entry};
+static const struct replication_subject_ops subject_ops = {.store = store,
+                                                           .truncate = truncate_log,
+                                                           .reset = reset,
+                                                           .commit = commit,
+                                                           .begin = begin,
+                                                           .serve = serve,
+                                                           .pause = pause_serving,
+                                                           .step_down = step_down,
+                                                           .snapshot = snapshot,
+                                                           .lost = lost,
+                                                           .durable = durable,
+                                                           .entry = entry};
 
 bool member_push(struct member *m)
 {
@@ -301,7 +301,7 @@ static void open_records(struct member *m)
 
 static void open_replication(struct member *m)
 {
-	static const struct replication_network network = {.send = send_message, .ship = ship};
+	static const struct replication_network_ops network = {.send = send_message, .ship = ship};
 	struct world *w = m->world;
 	struct replication_options o = {.partition = PARTITION,
 	                                .replica = {.self = m->id,
@@ -313,10 +313,8 @@ static void open_replication(struct member *m)
 	                                            .grow_lag = 16},
 	                                .primary = MEMBER_NONE,
 	                                .min_isr = w->min_isr,
-	                                .subject = &subject_ops,
-	                                .subject_arg = m,
-	                                .network = w->alone ? NULL : &network,
-	                                .network_arg = m,
+	                                .subject = {&subject_ops, m},
+	                                .network = {w->alone ? NULL : &network, m},
 	                                .records = m->records,
 	                                .votes = m->votes,
 	                                .run_on = task_queue_executor(m->loop),

@@ -63,8 +63,7 @@ struct partition *partition_copy(struct partition *from, uint64_t epoch)
 	struct partition_options options = from->options;
 	weir_error err = {0};
 	options.log = NULL;
-	options.appended = NULL; /* no replication: entries in its log count as committed */
-	options.durable = NULL;
+	options.host = (struct partition_host){0}; /* everything in its log is committed */
 	struct message *state = partition_state_export(from);
 	struct partition *to = partition_create(&options, &err);
 	assert(state && to);

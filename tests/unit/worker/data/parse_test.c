@@ -431,6 +431,42 @@ static void shapes_of_lines(void **state)
 	}
 }
 
+/* `weir key` tells the key that a line gives. */
+static void a_key_alone_is_that_of_a_line(void **state)
+{
+	(void)state;
+	static const struct {
+		enum data_format format;
+		uint64_t buckets;
+		const char *line, *value;
+		uint32_t field, place;
+	} cases[] = {
+	    {DATA_CRITEO, 0, "1\t7\t68fd1e64\tlonger than eight", "68fd1e64", 0, 0},
+	    {DATA_CRITEO, 0, "1\t7\t68fd1e64\tlonger than eight", "longer than eight", 1, 1},
+	    {DATA_CRITEO, 1000, "1\t7\t68fd1e64\t", "", 1, 1},
+	    {DATA_LIBSVM, 0, "1 5:1 18446744073709551615:1", "18446744073709551615", 1, 1},
+	    {DATA_LIBSVM, 7, "1 5:1 9:1", "9", 1, 1},
+	    {DATA_LIBFFM, 0, "1 0:5:1 1:9:1", "9", 1, 1},
+	    {DATA_LIBFFM, 7, "1 0:5:1 1:9:1", "9", 1, 1},
+	};
+	weir_error err = {0};
+	uint64_t key = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct parser *p = parser_of(cases[i].format, 2, 1, cases[i].buckets);
+		struct rows rows;
+		rows_init(&rows, 2, cases[i].format == DATA_CRITEO ? 1 : 0, parser_bags(p));
+		assert_null(parse(p, &rows, cases[i].line));
+		CHECK_OK(parse_key(p, cases[i].field, cases[i].value, &key, &err), err);
+		assert_true(key == rows.keys[cases[i].place]);
+		rows_free(&rows);
+		free(p);
+	}
+	struct parser *p = parser_of(DATA_LIBFFM, 2, 0, 0);
+	assert_int_equal(parse_key(p, 0, "18446744073709551616", &key, &err), WEIR_E_INVALID);
+	assert_int_equal(parse_key(p, 0, "x", &key, &err), WEIR_E_INVALID);
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +485,7 @@ int main(void)
 	    cmocka_unit_test(a_column_more_or_less_is_no_label),
 	    cmocka_unit_test(placeholders_have_no_features),
 	    cmocka_unit_test(shapes_of_lines),
+	    cmocka_unit_test(a_key_alone_is_that_of_a_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -354,7 +354,7 @@ static void weights_that_do_not_fit_are_named(void **state)
 	expect_refused(wrong, 2, WEIR_E_INVALID, "'ln_f.bias' is of U8: expected F32, BF16 or F16");
 	wrong[0] = bias;
 	snprintf(wrong[2].name, sizeof wrong[2].name, "h.7.mlp.weight");
-	expect_refused(wrong, 3, WEIR_E_UNSUPPORTED, "'h.7.mlp.weight' is none of this model's");
+	expect_refused(wrong, 3, WEIR_E_UNSUPPORTED, "'h.7.mlp.weight' does not belong to this model");
 	struct safetensor twice[] = {bias, table, table};
 	snprintf(twice[2].name, sizeof twice[2].name, "transformer.wte.weight");
 	expect_refused(twice, 3, WEIR_E_INVALID, "two tensors for one, 'transformer.wte.weight' and 'wte.weight'");

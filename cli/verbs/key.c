@@ -1,0 +1,96 @@
+/* weir key: the key of an id, as the formats of click data derive it, for programs that read or
+ * write rows of a job's tables. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/options.h"
+#include "cli/core/verbs.h"
+#include "worker/data/format/parse.h"
+
+enum { WORDS = 2 };
+
+static weir_status read_field(const char *text, uint32_t *out, weir_error *err)
+{
+	char *end;
+	errno = 0;
+	const unsigned long long n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || n >= WEIR_FIELDS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "FIELD is '%s'; expected a whole number from 0 to %u", text, WEIR_FIELDS_MAX - 1);
+	*out = (uint32_t)n;
+	return WEIR_OK;
+}
+
+static weir_status choose_format(const char *name, enum data_format *out, weir_error *err)
+{
+	static const struct {
+		const char *name;
+		enum data_format format;
+	} formats[] = {{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}};
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (strcmp(name, formats[i].name) == 0) {
+			*out = formats[i].format;
+			return WEIR_OK;
+		}
+	return weir_fail(err, WEIR_E_INVALID, "--format is %s; expected criteo, libsvm or libffm", name);
+}
+
+/* A job's data say more than the options' defaults. */
+static weir_status choose_by_job(const struct job_options *o, struct parser *p, weir_error *err)
+{
+	struct job *job = NULL;
+	weir_status status = job_options_load(o, &job, err);
+	if (status == WEIR_OK)
+		status = job_check_own(job, err);
+	if (status == WEIR_OK && job->data.format != DATA_CRITEO && job->data.format != DATA_LIBSVM &&
+	    job->data.format != DATA_LIBFFM)
+		status =
+		    weir_fail(err, WEIR_E_UNSUPPORTED,
+		              "the job's data.format has keys that no longer tell their ids; give --format of the lines they are from");
+	if (status == WEIR_OK)
+		parser_init(p, job->data.format, job->data.fields, job->data.dense, job->data.hash_buckets);
+	job_free(job);
+	return status;
+}
+
+int verb_key(int count, char **args)
+{
+	struct job_options jo = {0};
+	const char *format = NULL, *words[WORDS] = {0};
+	uint64_t buckets = 0, key;
+	uint32_t field = 0;
+	enum data_format known = DATA_CRITEO;
+	struct parser *p = calloc(1, sizeof *p);
+	weir_error err = {0};
+	const struct option options[] = {
+	    JOB_OPTIONS(&jo),
+	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo)"},
+	    {"--hash-buckets", OPTION_COUNT, &buckets, "N", "as data.hash_buckets (the job's, or 0)"}};
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, WORDS, &err);
+	if (status == WEIR_OK && !words[1])
+		status = weir_fail(&err, WEIR_E_INVALID, "needs FIELD and VALUE");
+	if (status == WEIR_OK && jo.path && (format || buckets))
+		status = weir_fail(&err, WEIR_E_INVALID, "--job gives the format and the buckets: leave out --format and --hash-buckets");
+	if (status == WEIR_OK)
+		status = read_field(words[0], &field, &err);
+	if (status == WEIR_OK && format)
+		status = choose_format(format, &known, &err);
+	if (status != WEIR_OK) {
+		free(p);
+		return verb_usage("key", &err);
+	}
+	if (!p)
+		status = weir_fail(&err, WEIR_E_MEMORY, "no memory");
+	else if (jo.path)
+		status = choose_by_job(&jo, p, &err);
+	else
+		parser_init(p, known, 0, 0, buckets);
+	if (status == WEIR_OK)
+		status = parse_key(p, field, words[1], &key, &err);
+	if (status == WEIR_OK)
+		printf("%" PRIu64 "\n", key);
+	free(p);
+	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("key", &err);
+}
