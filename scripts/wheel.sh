@@ -15,7 +15,7 @@ mkdir -p "$out"
 "$out/tools/bin/pip" wheel -q --no-deps -w "$out/made" \
 	-C cmake.source-dir=prebuilt -C "cmake.define.WEIR_BUILD=$PWD/build" ./python
 "$out/tools/bin/auditwheel" show "$out"/made/*.whl >"$out/audit.log"
-platform=$(sed -n 's/^the following platform tag: "\(.*\)".*/\1/p' "$out/audit.log")
+platform=$(tr '\n' ' ' <"$out/audit.log" | sed -n 's/.*following platform tag: "\([^"]*\)".*/\1/p')
 glibc=$(echo "$platform" | sed -n 's/^manylinux_2_\([0-9]*\)_.*/\1/p')
 if [ "${glibc:-99}" -gt "$glibc_max" ]; then
 	cat "$out/audit.log" >&2

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 from . import errors
 from ._library import ffi, new
-from .job import Job
+from .job import Job, dataset_number, settings_text
 
 __all__ = ["Security", "connect"]
 
@@ -23,13 +22,6 @@ class Security(NamedTuple):
     key: str
     ca: str
     job: str = ""
-
-
-def _dataset_number(dataset: Union[int, str, bytes]) -> int:
-    if isinstance(dataset, int):
-        return dataset
-    raw = dataset.encode() if isinstance(dataset, str) else dataset
-    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
 
 
 def _default_name() -> str:
@@ -60,7 +52,8 @@ def connect(
     name: this worker's name; each live worker has its own. None: WEIR_NAME, else rank-RANK, else
     one made from host and process.
     role: trainer, evaluator (pulls and judges passes) or observer (pulls).
-    units: trainers: work units of a pass. rows: examples of a pass (0: unknown). unit_batches:
+    units: trainers: work units of a pass. 0: `Job.describe_data` says it later, as
+    weir.torch.DataLoader does. rows: examples of a pass (0: unknown). unit_batches:
     batches of a unit, approximately; the ledger then leases parts of units towards a pass's end.
     passes: trips over the data, where the servers do not say; all trainers give the same. 0: as the
     job says, or 1.
@@ -82,9 +75,11 @@ def connect(
         keep.append(ffi.new("char[]", value.encode()))
         return keep[-1]
 
-    options.ledger, options.name, options.role = text(ledger), text(name), ROLES[role]
+    undescribed = role == "trainer" and units == 0
+    options.ledger, options.name = text(ledger), text(name)
+    options.role = ROLES["observer" if undescribed else role]
     try:
-        options.dataset_fingerprint = _dataset_number(dataset)
+        options.dataset_fingerprint = dataset_number(dataset)
         options.dataset_units, options.dataset_rows, options.dataset_unit_batches = (
             units,
             rows,
@@ -95,7 +90,7 @@ def connect(
     except (OverflowError, TypeError) as e:
         raise errors.InvalidError(f"connect: {e}") from None
     if settings:
-        options.fingerprint = text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        options.fingerprint = text(settings_text(settings))
     accepted = ffi.new("char *[]", [text(k) for k in accept])
     keep.append(accepted)
     options.accept, options.accept_count = accepted, len(accepted)
@@ -107,4 +102,4 @@ def connect(
         options.security.ca = text(security.ca)
         options.security.job = text(security.job) if security.job else ffi.NULL
     options.security.insecure = insecure
-    return Job(ledger, options, keep)
+    return Job(ledger, options, keep, undescribed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import tempfile
@@ -42,14 +43,30 @@ log = logging.getLogger("weir")
 Floats = NDArray[np.float32]
 
 
+def dataset_number(dataset: Union[int, str, bytes]) -> int:
+    """What identifies the data, as libweir's number."""
+    if isinstance(dataset, int):
+        return dataset
+    raw = dataset.encode() if isinstance(dataset, str) else dataset
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings as the lines that libweir takes."""
+    return "".join(f"{k}={v}\n" for k, v in settings.items())
+
+
 class Job:
     """A connection to a job, as one worker. `connect` makes it; close it, or use ``with``.
 
     Several threads may use one job. In a forked child every call raises ClosedError.
     """
 
-    def __init__(self, ledger: str, options: Any, keep: List[Any]) -> None:
+    def __init__(
+        self, ledger: str, options: Any, keep: List[Any], undescribed: bool = False
+    ) -> None:
         self.ledger = ledger
+        self._undescribed = undescribed  # a trainer whose data are unknown; it only observes yet
         self._options = options
         self._keep = keep  # strings and arrays that the options point to
         self._tables: Dict[str, Table] = {}
@@ -422,6 +439,10 @@ class Job:
             self._handle.look_after()
 
     def _lease(self, timeout: Optional[float] = None) -> Optional[Unit]:
+        if self._undescribed:
+            raise errors.StateError(
+                "the job does not know this trainer's data: give connect units=, or call describe_data"
+            )
         handle = self._handle
         c = self._next_work(timeout)
         return Unit(self, handle, c) if c.state == lib.WEIR_UNIT_LEASED else None
@@ -463,6 +484,50 @@ class Job:
             self.rejoin()
         if on_rejoin:
             on_rejoin(lost)
+
+    def describe_data(
+        self,
+        *,
+        units: int,
+        rows: int = 0,
+        unit_batches: int = 0,
+        passes: int = 0,
+        dataset: Union[int, str, bytes] = 0,
+        settings: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        """Says what data this trainer reads, where `connect` did not, and joins the job with it.
+
+        The arguments are those of `connect`; settings are added to those given there. passes: 0
+        keeps what was given there. Tables stay valid.
+
+        Raises StateError if the data are described already, and whatever `connect` raises.
+        """
+        if not self._undescribed:
+            raise errors.StateError("the job's data were described when it was connected")
+        o = self._options
+        known = "" if o.fingerprint == ffi.NULL else text_of(o.fingerprint)
+        try:
+            o.dataset_fingerprint = dataset_number(dataset)
+            o.dataset_units, o.dataset_rows, o.dataset_unit_batches = units, rows, unit_batches
+            o.passes = passes or o.passes
+        except (OverflowError, TypeError) as e:
+            raise errors.InvalidError(f"describe_data: {e}") from None
+        if settings:
+            self._keep.append(ffi.new("char[]", (known + settings_text(settings)).encode()))
+            o.fingerprint = self._keep[-1]
+        o.role = lib.WEIR_TRAINER
+        self.close()
+        self._open()
+        self._undescribed = False
+        for table in self._tables.values():
+            table.id = table._make(self)
+
+    def _beside(self, name: str) -> "Job":
+        """Another connection to the job, as an observer of this name."""
+        options = ffi.new("weir_options *", self._options[0])
+        keep = [ffi.new("char[]", name.encode()), self._keep]
+        options.name, options.role = keep[0], lib.WEIR_OBSERVER
+        return Job(self.ledger, options, keep)
 
     def progress(
         self, *, rows: int = 0, batches: int = 1, loss_sum: float = 0, **more: Union[int, float]
