@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 import weir
 from torch import nn
-from weir.torch import DiLoCo
+from weir.torch import DataLoader, DiLoCo
 
 WIDTH, HEADS, LAYERS, CONTEXT, BATCH, ROUND = 64, 4, 2, 64, 8, 50
 INT4 = {"codec": "int4", "feedback": False}
@@ -36,7 +36,9 @@ class Block(nn.Module):
         return x + self.c_out(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
 
 
-class GPT(nn.Module):  # GPT-2 (Radford et al. 2019); the embedding is the head, too
+class GPT(nn.Module):
+    """GPT-2 (Radford et al. 2019) over bytes. The embedding is the head, too."""
+
     def __init__(self, width=WIDTH, heads=HEADS, layers=LAYERS, context=CONTEXT, tokens=256):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(tokens, width), nn.Embedding(context, width)
@@ -51,27 +53,25 @@ class GPT(nn.Module):  # GPT-2 (Radford et al. 2019); the embedding is the head,
         return self.ln_f(x) @ self.wte.weight.T
 
 
+def read(path):
+    """Rows of CONTEXT bytes, and the next byte of each."""
+    text = torch.from_numpy(np.fromfile(path, np.uint8).astype(np.int64))
+    rows = text.unfold(0, CONTEXT + 1, CONTEXT)
+    return torch.utils.data.TensorDataset(rows[:, :-1], rows[:, 1:])
+
+
 def main(path):
     torch.set_num_threads(1)
-    text = np.fromfile(path, np.uint8).astype(np.int64)
-    rows = (len(text) - 1) // CONTEXT  # row i: CONTEXT bytes, and the next byte of each
-    units = max(1, rows // (BATCH * ROUND))
-    spread, model = np.random.default_rng(1).permutation(rows), GPT()
+    model = GPT()
     inner = torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.95), weight_decay=0.1)
-    with weir.connect(units=units, unit_batches=ROUND, dataset=text.tobytes()) as job:
+    with weir.connect() as job, DataLoader(read(path), job, BATCH, unit_batches=ROUND) as loader:
         rounds = DiLoCo(job, model, inner, every=ROUND, push=INT4, pull="int8")
-        for unit in rounds.units():
-            with unit:
-                order = np.random.default_rng((unit.pass_, unit.place))
-                mine = order.permutation(spread[unit.data_unit :: units])[:, None] * CONTEXT
-                for batch in rounds.batches(unit, -(-len(mine) // BATCH)):
-                    at = mine[batch.index * BATCH : (batch.index + 1) * BATCH]
-                    x, y = (torch.from_numpy(text[at + np.arange(i, CONTEXT + i)]) for i in (0, 1))
-                    loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-                    inner.zero_grad()
-                    loss.backward()
-                    inner.step()
-                    job.progress(rows=len(x), loss_sum=loss.item() * len(x))
+        for x, y in loader:
+            loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            inner.zero_grad()
+            loss.backward()
+            inner.step()
+            job.progress(rows=len(x), loss_sum=loss.item() * len(x))
         rounds.finish()
         print(f"{rounds.rounds} rounds, {job.stats().bytes_pushed / 1e6:.2f} MB pushed")
 

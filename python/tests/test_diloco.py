@@ -11,7 +11,8 @@ from support import BATCHES, UNITS, connect, servers
 
 try:
     import torch
-    from weir.torch import DiLoCo, LocalSGD
+    from torch.utils.data import TensorDataset
+    from weir.torch import DataLoader, DiLoCo, Embedding, LocalSGD
 except ImportError as e:
     raise unittest.SkipTest(f"no PyTorch here: {e}") from None
 
@@ -88,9 +89,7 @@ class Arithmetic(unittest.TestCase):
         def work(rank, s):
             with connect(s, f"w{rank}") as job:
                 inner = torch.optim.AdamW(models[rank].parameters(), lr=0.02)
-                rounds = DiLoCo(
-                    job, models[rank], inner, every=BATCHES, outer=OUTER, initial=rank == 0
-                )
+                rounds = DiLoCo(job, models[rank], inner, every=BATCHES, outer=OUTER)
                 done[rank] = train(job, rounds, models[rank], inner)
                 rounds.finish()
 
@@ -139,6 +138,54 @@ class Arithmetic(unittest.TestCase):
             self.assertEqual(job.status().audit, "exact")
             rounds.finish()
             self.assertFalse(torch.equal(flat(model), before))
+
+
+class Loader(unittest.TestCase):
+    """The loop over weir.torch.DataLoader knows nothing of rounds."""
+
+    def test_loop_over_the_loader(self):
+        g = torch.Generator().manual_seed(1)
+        x = torch.randn(200, WIDTH, generator=g)
+        data = TensorDataset(x, x.sum(1, keepdim=True).sin())
+        with servers(servers=2, passes=2) as s, s.connect(name="trainer") as job:
+            loader = DataLoader(data, job, 16, unit_batches=BATCHES)
+            model = make_model()
+            plain = copy.deepcopy(model)
+            inner = torch.optim.Adam(model.parameters(), lr=0.01)
+            rounds = LocalSGD(job, model, inner, every=BATCHES)
+            other = torch.optim.Adam(plain.parameters(), lr=0.01)
+            for x, y in loader:
+                for m, o in ((model, inner), (plain, other)):
+                    o.zero_grad()
+                    torch.nn.functional.mse_loss(m(x), y).backward()
+                    o.step()
+            rounds.finish()
+            self.assertEqual((rounds.rounds, rounds.undone), (2 * 4, 0))
+            self.assertLess((flat(model) - flat(plain)).abs().max().item(), 1e-5)
+            status = job.status()
+            self.assertEqual((status.state, status.audit), ("finished", "exact"))
+
+    def test_embeddings_are_pushed_with_each_batch(self):
+        ids = torch.arange(120) % 30
+        data = TensorDataset(ids, (ids % 2).float())
+        with servers(passes=1) as s, s.connect(name="trainer") as job:
+            model = torch.nn.Sequential(
+                Embedding("ids", 4, optimizer=weir.Optimizer("sgd", lr=0.5)), torch.nn.Linear(4, 1)
+            )
+            loader = DataLoader(data, job, 10, unit_batches=4, rows={model[0]: 0})
+            inner = torch.optim.SGD(model[1].parameters(), lr=0.1)
+            LocalSGD(job, model, inner, every=4)
+            before = job.find("ids").pull(np.arange(30))
+            losses = []
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x).squeeze(1), y)
+                inner.zero_grad()
+                loss.backward()
+                inner.step()
+                losses.append(loss.item())
+            self.assertTrue((job.find("ids").pull(np.arange(30)) != before).any(1).all())
+            self.assertLess(np.mean(losses[-3:]), np.mean(losses[:3]))
+            self.assertEqual(job.status().audit, "exact")
 
 
 class Failures(unittest.TestCase):
@@ -249,22 +296,24 @@ class Misuse(unittest.TestCase):
             ):
                 with self.assertRaisesRegex(weir.InvalidError, words):
                     DiLoCo(job, model, inner, **options)
+            with connect(s, "short", unit_batches=3) as short:
+                with self.assertRaisesRegex(weir.InvalidError, "units have 3 batches"):
+                    DiLoCo(short, model, inner, every=4)
             with self.assertRaisesRegex(weir.InvalidError, "0.weight has dtype torch.float64"):
                 DiLoCo(job, make_model().double(), inner)
             with self.assertRaisesRegex(weir.InvalidError, "no parameter"):
                 DiLoCo(job, torch.nn.ReLU(), inner)
-            with self.assertRaisesRegex(weir.TimedOutError, "RANK 0"):
-                DiLoCo(job, model, inner, initial=False, timeout=0.2)
             DiLoCo(job, model, inner)
             with self.assertRaisesRegex(weir.ExistsError, "dense"):
                 DiLoCo(job, make_model(hidden=13), inner)
 
-    def test_first_weights_are_those_of_rank_0(self):
+    def test_first_weights_are_those_of_the_first_process(self):
         with servers(workers=2) as s, connect(s, "a") as a, connect(s, "b") as b:
             one, other = make_model(1), make_model(2)
-            for job, model, first in ((a, one, True), (b, other, False)):
+            for job, model in ((a, one), (b, other)):
                 inner = torch.optim.SGD(model.parameters(), lr=0.01)
-                DiLoCo(job, model, inner, initial=first).finish()
+                DiLoCo(job, model, inner).finish()
+            self.assertTrue(torch.equal(flat(one), flat(make_model(1))))
             self.assertTrue(torch.equal(flat(one), flat(other)))
             self.assertTrue(np.array_equal(flat(one).numpy(), a.find("dense").pull()))
 

@@ -213,7 +213,7 @@ class TrainerCallback(transformers.TrainerCallback):
             push=o.push,
             pull=o.pull,
             name=o.table,
-            **{"initial": RANK == 0, **o.diloco},
+            **o.diloco,
         )
         self._loader.bind(self.rounds, self._set_rate)
 

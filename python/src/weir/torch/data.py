@@ -295,6 +295,11 @@ class DataLoader:
         step = self._session.step
         return step is not None and step.micro == step.micro_batches
 
+    def batches_of(self, unit: Unit) -> int:
+        """Steps of a unit, or of the leased part of it."""
+        count = self._sizes.batches(unit.place)
+        return min(count, unit.end) if unit.end else count
+
     @property
     def pass_(self) -> int:
         """The pass of the step in hand, from 0. Raises StateError between steps."""
@@ -343,7 +348,8 @@ class DataLoader:
             try:
                 if self._lost:
                     lost, self._lost = self._lost, None
-                    self.job._recover(lost, None)
+                    dense = self._session.dense
+                    self.job._recover(lost, dense.rejoined if dense else None)
                 self._fill()
                 if not self._queue:
                     return None
@@ -483,6 +489,8 @@ class DataLoader:
         try:
             if step.void:
                 raise step.void
+            if not step.over and self._session.dense:
+                self._session.dense.end(step)
             if not step.over:
                 step.batch.leave_out()
             plan.held.open -= 1

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
-import time
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -28,6 +26,9 @@ from .. import errors
 from .._library import lib
 from ..specs import Mode, Optimizer
 from ..work import Batch, Unit
+from .dense import initialise
+from .optimizer import bind
+from .session import Pushes, Session, Step
 
 if TYPE_CHECKING:
     from ..job import Job
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["DiLoCo", "LocalSGD"]
 
 log = logging.getLogger("weir")
-
-POLL_S = 0.05  # between two looks for the first weights
 
 
 class _Fragment:
@@ -121,20 +120,25 @@ class DiLoCo:
 
     ::
 
+        loader = DataLoader(dataset, job, batch_size=8, unit_batches=50)
         rounds = DiLoCo(job, model, inner, every=50, push="int4", pull="int4")
+        for x, y in loader:
+            inner.zero_grad()
+            loss(model(x), y).backward()
+            inner.step()
+        rounds.finish()
+
+    Without the loader, `units` and `batches` say what to train::
+
         for unit in rounds.units():
             with unit:
                 for batch in rounds.batches(unit, 50):
-                    x, y = examples(batch)
-                    inner.zero_grad()
-                    loss(model(x), y).backward()
-                    inner.step()
-        rounds.finish()
+                    ...
 
-    job: a trainer's connection. Its units should have at least `every` batches: a round ends with
-    its unit.
-    model: its trainable parameters are float32, on any device. Several processes give models of
-    the same shape.
+    job: a trainer's connection. Its units have at least `every` batches: a round ends with its unit.
+    model: its trainable parameters are float32, on any device. The first process's values are the
+    job's initial ones. With the loader, rows of weir.torch embeddings are pushed with each batch;
+    if rounds are synchronous, these tables must be asynchronous.
     inner: any optimizer of the model's parameters. Each process keeps its state.
     every: batches of a round. fragments: parts of the table, whose pushes are spread over a round.
     overlap: batches that the worker goes on for while a push's result is on its way.
@@ -144,16 +148,14 @@ class DiLoCo:
     rounds: when the pushes of rounds take effect: sync, async or ssp. by_speed: slow workers'
     rounds are shorter.
     name: of the table.
-    initial: whether this process writes the first weights, from `model`. None: if the environment's
-    RANK is 0 or missing. The others wait for them, at most `timeout` seconds.
 
     If the job takes this worker for dead, or goes back to a checkpoint, the unfinished round is
     undone: weights, buffers and the inner optimizer's state are those of the round's start. The
     same happens if a unit is left before its last batch, and to a round with a NaN or an infinity,
     which pushes a difference of zero.
 
-    Raises InvalidError for parameters of another dtype and for rounds that do not fit; ExistsError
-    if the table exists with another description; TimedOutError if nobody writes the first weights.
+    Raises InvalidError for parameters of another dtype and for rounds that do not fit, ExistsError
+    if the table exists with another description.
     """
 
     def __init__(
@@ -172,8 +174,6 @@ class DiLoCo:
         rounds: str = "sync",
         by_speed: bool = False,
         name: str = "dense",
-        initial: Optional[bool] = None,
-        timeout: float = 60.0,
     ) -> None:
         self.job, self.model, self.inner = job, model, inner
         self._weights = _Weights(model)
@@ -187,7 +187,6 @@ class DiLoCo:
             push=push,
             pull=pull,
         )
-        self._ready = job.table(f"{name}_ready", elements=1, optimizer="sgd")
         chunks = -(-self._weights.elements // lib.WEIR_CHUNK)
         bounds = [f * chunks // fragments for f in range(fragments + 1)]
         self._fragments = [
@@ -195,15 +194,15 @@ class DiLoCo:
         ]
         self._incoming: NDArray[np.float32] = np.empty(self._weights.elements, np.float32)
         self._global = self._weights.read(0, self._weights.elements)
-        self._timeout = timeout
-        self._initial = os.environ.get("RANK", "0") == "0" if initial is None else initial
         self._unit: Optional[Unit] = None
         self._count = 0  # batches of the unit
         self._finished = True  # the unit's last batch has pushed
         self.rounds = 0  #: rounds that this process has pushed, of fragment 0
         self.undone = 0  #: rounds that it has undone
-        self._find_first_weights()
+        self._initialise()
         self._start = self._note_start()
+        bind(model, job, create=True)
+        Session.of(job).dense = _OfLoader(self)
 
     def _check(self, every: int, fragments: int, overlap: int, merge: float) -> None:
         chunks = -(-self._weights.elements // lib.WEIR_CHUNK)
@@ -218,29 +217,27 @@ class DiLoCo:
             raise errors.InvalidError(
                 f"overlap is {overlap}; expected less than every / fragments: {every // fragments}"
             )
+        unit_batches = int(self.job._options.dataset_unit_batches)
+        if 0 < unit_batches < every:
+            raise errors.InvalidError(
+                f"every is {every}, and units have {unit_batches} batches; expected at most as "
+                "many, since a round ends with its unit: raise unit_batches"
+            )
         if not 0 < merge <= 1:
             raise errors.InvalidError(f"merge is {merge}; expected a share above 0, up to 1")
 
-    def _find_first_weights(self) -> None:
-        """The table's first weights: written by one process, awaited by the others."""
-        deadline = time.monotonic() + self._timeout
-        while self._ready.pull()[0] == 0:
-            if self._initial:
-                self.table.assign(None, self._global.numpy())
-                self._ready.assign(None, np.ones(1, np.float32))
-            elif time.monotonic() > deadline:
-                raise errors.TimedOutError(
-                    f"nobody has written the first weights of table {self.table.name} within "
-                    f"{self._timeout:g} s: the process with RANK 0 does, or one with initial=True"
-                )
-            else:
-                time.sleep(POLL_S)
+    def _initialise(self) -> None:
+        initialise(
+            self.job,
+            f"{self.table.name}-initial",
+            lambda: self.table.assign(None, self._global.numpy()),
+        )
 
     # --- The user's loop
 
     def units(self) -> Iterator[Unit]:
         """The units of `Job.units`. Use each one in a ``with`` block."""
-        return self.job.units(on_rejoin=self._rejoined)
+        return self.job.units(on_rejoin=self.rejoined)
 
     def batches(self, unit: Unit, count: int) -> Iterator[Batch]:
         """The batches of `Unit.batches`: takes in weights before each, and pushes after it."""
@@ -275,15 +272,18 @@ class DiLoCo:
         if len(self._fragments) == 1 and batch.index % self._steps(batch.unit) == 0:
             self._start = self._note_start()
 
-    def end(self, batch: Batch) -> None:
-        """After the steps of a batch: pushes the fragments whose turn it is."""
+    def end(self, batch: Batch, also: Optional[Pushes] = None) -> "PushTicket":
+        """After the steps of a batch: pushes the fragments whose turn it is.
+
+        also: pushes of other tables, as `Job.push` takes them.
+        """
         turn = [x for f, x in enumerate(self._fragments) if self._is_pushed(f, batch.index)]
         parts = [self._global[x.first : x.end] - self._weights.read(x.first, x.end) for x in turn]
         if not all(bool(torch.isfinite(part).all()) for part in parts):
             log.warning("%r: the round has a NaN or an infinity, and is undone", batch)
             self._undo_steps()
             parts = [torch.zeros_like(part) for part in parts]
-        pushed: Dict[Any, Any] = {}
+        pushed: Pushes = dict(also or {})
         if turn:
             delta = np.zeros(self._weights.elements, np.float32)
             for x, part in zip(turn, parts):
@@ -294,6 +294,7 @@ class DiLoCo:
             x.pushed_by, x.push, x.pull = batch.index, ticket, None
         self.rounds += self._fragments[0] in turn
         self._finished = batch.index + 1 == self._count
+        return ticket
 
     # --- Rounds
 
@@ -387,10 +388,34 @@ class DiLoCo:
         self._undo_steps()
         self._unit, self._finished = None, True
 
-    def _rejoined(self, lost: errors.Error) -> None:
+    def rejoined(self, lost: errors.Error) -> None:
+        """After this worker has joined again: undoes the unfinished round. `units` calls it."""
         self._undo()
         if isinstance(lost, errors.GenerationError):
-            self._find_first_weights()
+            self._initialise()
+
+
+class _OfLoader:
+    """Rounds as weir.torch.DataLoader sees them: a step of the loader is a batch of a round."""
+
+    def __init__(self, rounds: DiLoCo) -> None:
+        self._rounds = rounds
+
+    def wanted(self) -> Pushes:
+        """The rounds pull for themselves."""
+        return {}
+
+    def begin(self, step: Step, values: Pushes) -> None:
+        unit = step.batch.unit
+        loader = Session.of(self._rounds.job).loader
+        self._rounds.begin(step.batch, loader.batches_of(unit))
+
+    def end(self, step: Step) -> None:
+        step.ticket = self._rounds.end(step.batch, step.gradients())
+        step.over = True
+
+    def rejoined(self, lost: errors.Error) -> None:
+        self._rounds.rejoined(lost)
 
 
 class LocalSGD(DiLoCo):
