@@ -297,8 +297,7 @@ class DataLoader:
 
     def batches_of(self, unit: Unit) -> int:
         """Steps of a unit, or of the leased part of it."""
-        count = self._sizes.batches(unit.place)
-        return min(count, unit.end) if unit.end else count
+        return unit.end_of(self._sizes.batches(unit.place))
 
     @property
     def pass_(self) -> int:

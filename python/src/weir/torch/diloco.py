@@ -242,7 +242,7 @@ class DiLoCo:
     def batches(self, unit: Unit, count: int) -> Iterator[Batch]:
         """The batches of `Unit.batches`: takes in weights before each, and pushes after it."""
         for batch in unit.batches(count):
-            self.begin(batch, min(count, unit.end) if unit.end else count)
+            self.begin(batch, unit.end_of(count))
             yield batch
             self.end(batch)
 
