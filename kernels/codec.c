@@ -1,4 +1,4 @@
-/* Value codecs: names and layout of tiles. codecs/ has the work on blocks, for each instruction
+/* Value codecs: layout of tiles. codecs/ has the work on blocks, for each instruction
  * set. */
 #include "kernels/codec.h"
 
@@ -9,7 +9,6 @@
 #endif
 
 #include "common/base/crc32c.h"
-#include "kernels/codecs/scale.h"
 #include "kernels/vector.h"
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
@@ -18,40 +17,7 @@
 /* numbers that are read twice while they are in the first-level cache */
 #define SCAN_BLOCK 4096u
 
-const char *codec_name(weir_codec codec)
-{
-	switch (codec) {
-#define CODEC_NAME(name, number, text) \
-	case WEIR_CODEC_##name:            \
-		return text;
-		WEIR_CODEC_MAP(CODEC_NAME)
-#undef CODEC_NAME
-	}
-	return NULL;
-}
-
-bool codec_from_name(const char *name, weir_codec *out)
-{
-	static const struct {
-		const char *name;
-		weir_codec codec;
-	} known[] = {
-#define CODEC_ENTRY(id, number, text) {text, WEIR_CODEC_##id},
-	    WEIR_CODEC_MAP(CODEC_ENTRY)
-#undef CODEC_ENTRY
-	};
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strcmp(name, known[i].name) == 0) {
-			*out = known[i].codec;
-			return true;
-		}
-	return false;
-}
-
-_Static_assert(COLD_RUN % CODEC_SIGN_BLOCK == 0 && COLD_RUN % CODEC_INT8_BLOCK == 0 && COLD_RUN % CODEC_INT4_BLOCK == 0,
-               "a run begins with a block");
-
-/* The layout of an element and of a tile's scales. */
+/* The layout of an element and of a tile's scales: a row of codecs/form.h. */
 struct form {
 	uint16_t bits;       /* of an element; 0: the codec's tiles have no fixed size */
 	uint16_t block;      /* elements of a scale; 0: no scales */
@@ -60,20 +26,26 @@ struct form {
 	uint16_t infinity;
 };
 
+#define RUN_IS_BLOCKS(id, name, width, scaled, largest, special) \
+	_Static_assert((scaled) == 0 || COLD_RUN % ((scaled) + !(scaled)) == 0, "a run of " #name " begins with a block");
+CODEC_FORM_MAP(RUN_IS_BLOCKS)
+#undef RUN_IS_BLOCKS
+
 static const struct form *form_of(weir_codec codec)
 {
-	static const struct form forms[CODECS_COUNT] = {
-	    [WEIR_CODEC_FP32] = {.bits = 32},
-	    [WEIR_CODEC_BF16] = {.bits = 16, .infinity = 0x7f80},
-	    [WEIR_CODEC_FP16] = {.bits = 16, .infinity = 0x7c00},
-	    [WEIR_CODEC_INT8] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = INT8_SCALE_MOST},
-	    [WEIR_CODEC_FP8_E4M3] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = E4M3_SCALE_MOST, .infinity = 0x7f},
-	    [WEIR_CODEC_FP8_E5M2] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = E5M2_SCALE_MOST, .infinity = 0x7c},
-	    [WEIR_CODEC_INT4] = {.bits = 4, .block = CODEC_INT4_BLOCK, .scale_most = BF16_MOST},
-	    [WEIR_CODEC_SIGN] = {.bits = 1, .block = CODEC_SIGN_BLOCK, .scale_most = BF16_MOST},
+	static const struct form forms[WEIR_CODECS] = {
+#define FORM(id, name, width, scaled, largest, special) \
+	[WEIR_CODEC_##id] = {.bits = (width), .block = (scaled), .scale_most = (largest), .infinity = (special)},
+	    CODEC_FORM_MAP(FORM)
+#undef FORM
 	};
 	static const struct form none = {0};
-	return (unsigned)codec < CODECS_COUNT ? &forms[codec] : &none;
+	return (unsigned)codec < WEIR_CODECS ? &forms[codec] : &none;
+}
+
+static bool has_its_book(const struct coding *c)
+{
+	return c->book || !codec_has_use(c->codec, WEIR_CODES_BY_BOOK);
 }
 
 bool codec_is_fixed(weir_codec codec)
@@ -135,7 +107,7 @@ void codec_encode_with(const struct vector_ops *ops, const struct coding *c, con
 {
 	static const float zeros[CODEC_TILE];
 	const struct form *f = form_of(c->codec);
-	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book) && (in || residual || !n));
+	assert(f->bits != 0 && has_its_book(c) && (in || residual || !n));
 	for (size_t at = 0; !in && at < n; at += CODEC_TILE)
 		codec_encode_with(ops, c, zeros, residual + at, codec_tile_elements(n, at), out + codec_bytes(c->codec, at));
 	if (!in)
@@ -147,7 +119,7 @@ void codec_encode_with(const struct vector_ops *ops, const struct coding *c, con
 void codec_decode_with(const struct vector_ops *ops, const struct coding *c, const uint8_t *in, size_t n, float *out)
 {
 	const struct form *f = form_of(c->codec);
-	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book));
+	assert(f->bits != 0 && has_its_book(c));
 	for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n))
 		ops->codecs[c->codec].decode(c->book, in + t.scales, in + t.codes, t.n, out + t.at);
 }

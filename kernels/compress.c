@@ -51,7 +51,7 @@ static bool on_device(const struct compressor *c)
 
 bool compressor_is_needed(const weir_table_spec *spec)
 {
-	return spec->kind == WEIR_DENSE && spec->push.codec != WEIR_CODEC_FP32 && spec->push.codec != WEIR_CODEC_BF16;
+	return spec->kind == WEIR_DENSE && codec_feedback(spec->push.codec) != WEIR_FEEDBACK_NEVER;
 }
 
 struct compressor *compressor_create(struct backend *b, const weir_table_spec *spec, weir_error *err)
@@ -237,7 +237,7 @@ static void measure_end(struct compressor *c)
 
 static bool fits_book(const struct compressor *c)
 {
-	return c->spec.codec == WEIR_CODEC_INT4 && c->spec.book == WEIR_BOOK_SEGMENTED;
+	return codec_has_use(c->spec.codec, WEIR_CODES_BY_BOOK) && c->spec.book == WEIR_BOOK_SEGMENTED;
 }
 
 /* Copies the blocks of x (n), on a device, that book_fit would look at. sample (n); returns its
@@ -302,7 +302,7 @@ size_t compressor_chunk_max(const weir_compression *spec, size_t n)
 
 static struct coding coding_of(const struct compressor *c)
 {
-	const float *known = c->spec.codec == WEIR_CODEC_INT4 ? book_known(c->spec.book) : NULL;
+	const float *known = codec_has_use(c->spec.codec, WEIR_CODES_BY_BOOK) ? book_known(c->spec.book) : NULL;
 	return (struct coding){.codec = c->spec.codec, .book = known ? known : c->book};
 }
 

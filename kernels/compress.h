@@ -20,8 +20,8 @@
 
 struct compressor;
 
-/* Whether pushes to the table need a compressor. Not for fp32 and bf16, and not for rows of
- * embeddings, which are coded on their own. */
+/* Whether pushes to the table need a compressor: dense tables, unless the codec never has feedback.
+ * Rows of embeddings are coded on their own. */
 bool compressor_is_needed(const weir_table_spec *spec);
 /* Borrows the backend; use it on the backend's thread. NULL: E_MEMORY. Takes 4 bytes per element
  * with feedback, 8 with momentum; on a device about 2 more, and pinned memory for the coded

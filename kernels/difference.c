@@ -6,13 +6,14 @@
 
 #include "common/base/little_endian.h"
 #include "kernels/book.h"
+#include "kernels/topk_record.h"
 
 #define FIT_EVERY  TOPK_EXACT_EVERY /* differences: a fit takes longer than coding */
 #define BOOK_BYTES (CODEC_BOOK * sizeof(float))
 
 static bool has_book(const weir_pull_coding *c)
 {
-	return c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED;
+	return codec_has_use(c->codec, WEIR_CODES_BY_BOOK) && c->book == WEIR_BOOK_SEGMENTED;
 }
 
 static size_t head_bytes(const weir_pull_coding *c)
@@ -41,9 +42,7 @@ static size_t share_of(const weir_pull_coding *c, size_t n)
 size_t difference_expected(const weir_pull_coding *c, size_t n)
 {
 	const size_t most = difference_max(c, n), offset = 1; /* approximate bytes of an offset */
-	static const uint8_t half_bytes[] = {
-	    [WEIR_VALUES_FP32] = 8, [WEIR_VALUES_BF16] = 4, [WEIR_VALUES_INT8] = 2, [WEIR_VALUES_LOG4] = 1};
-	const size_t about = c->codec == WEIR_CODEC_TOPK ? share_of(c, n) * (2 * offset + half_bytes[c->values]) / 2 : most;
+	const size_t about = c->codec == WEIR_CODEC_TOPK ? share_of(c, n) * (8 * offset + topk_value_bits(c->values)) / 8 : most;
 	return about < most ? about : most;
 }
 
@@ -93,7 +92,7 @@ bool difference_add(const weir_pull_coding *c, const uint8_t *in, size_t n, floa
 	bool changed = false;
 	if (has_book(c))
 		memcpy(book, in, BOOK_BYTES);
-	const float *known = c->codec == WEIR_CODEC_INT4 ? book_known(c->book) : NULL;
+	const float *known = codec_has_use(c->codec, WEIR_CODES_BY_BOOK) ? book_known(c->book) : NULL;
 	const struct coding coding = {.codec = c->codec, .book = known ? known : book};
 	in += head_bytes(c);
 	for (size_t at = 0; at < n; at += CODEC_TILE)
@@ -144,7 +143,7 @@ static size_t encode_topk(const weir_pull_coding *c, float *work, size_t n, uint
 
 static size_t encode_tiles(const weir_pull_coding *c, struct difference_fit *fit, const float *work, size_t n, uint8_t *out)
 {
-	const float *known = c->codec == WEIR_CODEC_INT4 ? book_known(c->book) : NULL;
+	const float *known = codec_has_use(c->codec, WEIR_CODES_BY_BOOK) ? book_known(c->book) : NULL;
 	if (has_book(c) && fit->made % FIT_EVERY == 0)
 		book_fit(work, n, fit->book);
 	if (has_book(c))

@@ -4,7 +4,8 @@
  * differences of weights; error feedback needs no residual here, as the receivers hold the delta
  * base).
  *
- * Bytes of a difference of n elements, 1 <= n <= WEIR_CHUNK, in any codec except fp32 and sign
+ * Bytes of a difference of n elements, 1 <= n <= WEIR_CHUNK, in any codec for
+ * pulled chunks except fp32
  *   int4 with a fitted book: 16 f32, as in codec.h; else nothing
  *   topk: the records of its tiles, as in topk.h; else its tiles, as in codec.h
  * A difference omits the elements that top-k leaves out, and those without a difference. */

@@ -7,20 +7,7 @@
  *   0  u16 count: elements that are sent, at most n and TOPK_TILE_COUNT_MAX
  *   2  u16 words: of the whole record, 4 bytes each
  *   4  their offsets in the tile, rising, below n: as in elias_fano.h
- *   .. their values, as the section says:
- *      fp32  count x f32
- *      bf16  count x u16: to the nearest, ties to even, but never to infinity
- *      int8  f32 scale | count x i8: x = code * scale; scale = largest magnitude / 127, or the next
- *            lower float if 127 times it is infinite. The code is x * (1 / scale) to the nearest,
- *            ties to even. If the scale is below FLT_MIN, it and all codes are 0.
- *      log4  f32 least, f32 most | count x 4 bits, first in the low half of a byte: bit 3 is the
- *            sign, bits 0 to 2 the level j of 8. Magnitude level[j] = least * sqrt(r) * r * .. * r
- *            (j times), each product rounded in turn, then at most `most`, with
- *            r = (most / least)^(1/8) as three square roots of a ratio of at most FLT_MAX. least
- *            and most are the extreme magnitudes of the record. The code is the nearest level: j is
- *            the number of levels whose middle to the next, level[j] / 2 + level[j + 1] / 2, is
- *            below |x|. Selected values have a gap around 0: a code that starts at the threshold
- *            has 6 to 25 times less squared error.
+ *   .. their values, in the format that the section names: as in topk_record.h
  * A record without elements is its first four bytes.
  *
  * Threshold. One per table: exact (the k-th largest magnitude), or the last one corrected (struct

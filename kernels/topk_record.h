@@ -1,4 +1,22 @@
-/* The parts of a top-k record (topk.h). Private to kernels/ and its tests. */
+/* The parts of a top-k record (topk.h), and the formats of its values: one row of a table for each.
+ * Private to kernels/ and its tests.
+ *
+ * Bytes of `count` values
+ *   fp32  count x f32
+ *   bf16  count x u16: to the nearest, ties to even, but never to infinity
+ *   int8  f32 scale | count x i8: x = code * scale; scale = largest magnitude / 127, or the next
+ *         lower float if 127 times it is infinite. The code is x * (1 / scale) to the nearest,
+ *         ties to even. If the scale is below FLT_MIN, it and all codes are 0.
+ *   log4  f32 least, f32 most | count x 4 bits, first in the low half of a byte: bit 3 is the
+ *         sign, bits 0 to 2 the level j of 8. Magnitude level[j] = least * sqrt(r) * r * .. * r
+ *         (j times), each product rounded in turn, then at most `most`, with
+ *         r = (most / least)^(1/8) as three square roots of a ratio of at most FLT_MAX. least
+ *         and most are the extreme magnitudes of the record. The code is the nearest level: j is
+ *         the number of levels whose middle to the next, level[j] / 2 + level[j + 1] / 2, is
+ *         below |x|. Selected values have a gap around 0: a code that starts at the threshold
+ *         has 6 to 25 times less squared error.
+ *   int2  pairs of magnitudes, each of 64 values, padded to 4 bytes | count x 2 bits: both as in
+ *         the codec of this name (codecs/form.h) */
 #ifndef WEIR_TOPK_RECORD_H
 #define WEIR_TOPK_RECORD_H
 
@@ -22,20 +40,43 @@ ALWAYS_INLINE uint32_t topk_padded(uint32_t bits)
 	return (bits + 31) / 32 * 4;
 }
 
+/* X(NAME, name of its functions, bits of a code, bytes before the codes of `count` values) */
+#define TOPK_VALUES_MAP(X) \
+	X(FP32, fp32, 32, 0)   \
+	X(BF16, bf16, 16, 0)   \
+	X(INT8, int8, 8, 4)    \
+	X(LOG4, log4, 4, 8)    \
+	X(INT2, int2, 2, topk_padded(16 * ((count + CODEC_INT2_BLOCK - 1) / CODEC_INT2_BLOCK)))
+
+ALWAYS_INLINE uint32_t topk_value_bits(weir_values values)
+{
+	switch (values) {
+#define VALUE_BITS(id, name, bits, head) \
+	case WEIR_VALUES_##id:               \
+		return bits;
+		TOPK_VALUES_MAP(VALUE_BITS)
+#undef VALUE_BITS
+	}
+	return 0;
+}
+
+ALWAYS_INLINE uint32_t topk_head_bytes(uint32_t count, weir_values values)
+{
+	(void)count;
+	switch (values) {
+#define HEAD_BYTES(id, name, bits, head) \
+	case WEIR_VALUES_##id:               \
+		return head;
+		TOPK_VALUES_MAP(HEAD_BYTES)
+#undef HEAD_BYTES
+	}
+	return 0;
+}
+
 /* Bytes of values, without the padding to whole words. */
 ALWAYS_INLINE uint32_t topk_value_bytes(uint32_t count, weir_values values)
 {
-	switch (values) {
-	case WEIR_VALUES_FP32:
-		return 4 * count;
-	case WEIR_VALUES_BF16:
-		return 2 * count;
-	case WEIR_VALUES_INT8:
-		return 4 + count;
-	case WEIR_VALUES_LOG4:
-		return 8 + (count + 1) / 2;
-	}
-	return 0;
+	return topk_head_bytes(count, values) + (count * topk_value_bits(values) + 7) / 8;
 }
 
 /* The layout for count elements (0 to TOPK_TILE_COUNT_MAX) of a tile of n (count to CODEC_TILE). */

@@ -19,8 +19,6 @@
 #define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)
 #define ISA(name)             ISA_EXPAND(name, WEIR_ISA) /* adam -> adam_avx2 */
 
-#define CODECS_COUNT (WEIR_CODEC_TOPK + 1)
-
 /* fp32 numbers in a message, at any alignment. */
 typedef float wire_float __attribute__((aligned(1), may_alias));
 
@@ -30,7 +28,7 @@ typedef void (*rule_fn)(const struct optimizer_step *s, float *value, float *slo
                         size_t n);
 
 /* Blocks of a codec, without regard to tiles: n elements, their scales (a bf16 per block; NULL if
- * the codec has none) and codes at any alignment. book: (CODEC_BOOK), for int4 only. residual: as
+ * the codec has none) and codes at any alignment. book: (CODEC_BOOK), or NULL. residual: as
  * in codec_encode. */
 struct codec_ops {
 	void (*encode)(const float *book, const float *in, float *residual, size_t n, uint8_t *scales, uint8_t *codes);
@@ -40,7 +38,7 @@ struct codec_ops {
 struct vector_ops {
 	const char *name; /* "avx2" */
 	rule_fn rules[WEIR_OPTIMIZERS];
-	struct codec_ops codecs[CODECS_COUNT]; /* all except top-k */
+	struct codec_ops codecs[WEIR_CODECS]; /* of codecs/form.h */
 	bool (*all_finite)(const float *in, size_t n);
 	/* Whether all n numbers, of any sign and at any alignment, are below a limit in magnitude. */
 	bool (*all_below_16)(const uint8_t *in, size_t n, uint16_t limit);

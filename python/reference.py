@@ -20,6 +20,10 @@ MODULES = [
     ("A job", ["job", "status"]),
     ("Tables", ["table", "specs", "scan", "rows"]),
     ("Work", ["work", "tickets"]),
+    (
+        "weir.torch",
+        [f"torch/{n}" for n in ("embedding", "keys", "optimizer", "data", "evaluator")],
+    ),
     ("Errors", ["errors"]),
 ]
 

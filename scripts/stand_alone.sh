@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a folder stand alone: copies every library that its programs and libraries need into its lib/, except glibc's own and cuBLAS, strips
-# all files, and lets them find each other relative to themselves. Copies the licences of the libraries into licenses/.
+# ours, and lets all of them find each other relative to themselves. Copies the licences of the libraries into licenses/.
 #   stand_alone.sh FOLDER    FOLDER/bin has programs, FOLDER/lib libraries
 #
 #   SUFFIX     appended to the names of the copied libraries (libz.so.1: libz-SUFFIX.so.1), so that a process may load them beside other
@@ -34,7 +34,7 @@ done <"$out/libraries"
 rm "$out/libraries"
 
 chmod u+w "$out"/bin/* "$out"/lib/*
-find "$out/bin" "$out/lib" -type f -exec strip --strip-unneeded {} +
+find "$out/bin" "$out"/lib/libweir*.so* -type f -exec strip --strip-unneeded {} + # the others are stripped already
 # One change at a time: patchelf 0.14 mixes up the names of two.
 change() { # FILE RPATH
 	# shellcheck disable=SC2086 # words

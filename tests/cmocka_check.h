@@ -27,4 +27,11 @@
 			fail_msg("'%s' is not in '%s'", (part), (text)); \
 	} while (0)
 
+/* A callback for errors that must not occur. */
+static inline void check_no_error(void *arg, const weir_error *err)
+{
+	(void)arg;
+	fail_msg("%s", err->text);
+}
+
 #endif

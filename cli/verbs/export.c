@@ -108,8 +108,10 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 	                         .replace = e->replace,
 	                         .file_bytes = e->file_bytes > 0 ? e->file_bytes : MODEL_FILE_BYTES,
 	                         .base = job->model.from[0] ? job->model.from : NULL};
+	char models[MODEL_NAMES_BYTES];
+	model_names(READS_TOKENS, models);
 	if (!job_is_transformer(job))
-		return weir_fail(err, WEIR_E_INVALID, "--format %s is of gpt2 and llama alone; expected safetensors", e->format);
+		return weir_fail(err, WEIR_E_INVALID, "--format %s needs model.kind %s; expected safetensors", e->format, models);
 	if (e->type)
 		(void)safetensor_type_from_name(e->type, &f.type);
 	weir_status status = job_weights_open(&x, s, job, NULL, err);

@@ -147,8 +147,11 @@ static weir_status open_folder(struct verb_generate *v, weir_error *err)
 static weir_status open_job(struct verb_generate *v, weir_error *err)
 {
 	const struct job *job = v->job;
+	char models[MODEL_NAMES_BYTES];
+	model_names(READS_TOKENS, models);
 	if (!job_is_transformer(job))
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "weir generate is of model.kind gpt2 and llama alone");
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "model.kind is %s: weir generate expects %s", model_kind_name(job->model.kind),
+		                 models);
 	v->scoring.job = job;
 	v->scoring.find_only = true;
 	struct backend_options where = device_options(job, 0, 0, false);

@@ -282,18 +282,18 @@ bool job_has_test(const struct job *job)
 
 bool job_is_language(const struct job *job)
 {
-	return job->model.kind == MODEL_NGRAM || job_is_transformer(job);
+	return model_kind_row(job->model.kind)->reads != READS_CLICKS;
 }
 
 bool job_is_transformer(const struct job *job)
 {
-	return job->model.kind == MODEL_GPT2 || job->model.kind == MODEL_LLAMA;
+	return model_kind_has(job->model.kind, PART_TRANSFORMER);
 }
 
 bool job_normalises_batches(const struct job *job)
 {
-	const bool deep = !job_is_transformer(job) && job->model.kind != MODEL_LR && job->model.kind != MODEL_FM;
-	return deep && job->model.batch_norm;
+	const enum model_kind kind = job->model.kind;
+	return job->model.batch_norm && (model_kind_has(kind, PART_TOWER) || model_kind_has(kind, PART_NGRAM));
 }
 
 bool job_waits_for_evaluation(const struct job *job)

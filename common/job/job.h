@@ -10,6 +10,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/peer_identity.h"
+#include "common/job/job_models.h"
 #include "weir/security.h"
 #include "weir/status.h"
 #include "weir/table.h"
@@ -21,17 +22,6 @@ enum data_packing { PACKING_PACKED, PACKING_APART };
 enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
-enum model_kind {
-	MODEL_LR,
-	MODEL_FM,
-	MODEL_WIDE_DEEP,
-	MODEL_DEEPFM,
-	MODEL_DCN_V2,
-	MODEL_DLRM,
-	MODEL_NGRAM,
-	MODEL_GPT2,
-	MODEL_LLAMA
-};
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_LAYERS };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
 enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
@@ -150,6 +140,8 @@ struct job {
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
 		uint32_t cross_layers; /* dcn_v2 */
+		/* xdeepfm: feature maps of each layer of the compressed interaction network */
+		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;
 		float dropout;
 		float init_std; /* for embeddings */

@@ -6,22 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The kinds of data, and of the input of models. */
-enum kind { CLICKS, TEXT, TOKENS };
-static const char *const kinds[] = {"clicks", "text", "tokens"};
+static enum model_reads data_kind(const struct job *job)
+{
+	return job->data.format == DATA_TEXT ? READS_TEXT : job->data.format == DATA_TOKENS ? READS_TOKENS : READS_CLICKS;
+}
 
 static weir_status check_format(struct reading *r, const struct job *job)
 {
-	static const char *const models[] = {"a click model", "ngram", "gpt2 or llama"};
-	const enum kind has = job->data.format == DATA_TEXT ? TEXT : job->data.format == DATA_TOKENS ? TOKENS : CLICKS;
-	const enum kind reads = job->model.kind == MODEL_NGRAM ? TEXT : job_is_transformer(job) ? TOKENS : CLICKS;
-	if (reads != has && has != CLICKS)
-		return FAIL(r, "model.kind", WEIR_E_INVALID, "reads %s, and data.format is %s; expected %s", kinds[reads], kinds[has],
-		            models[has]);
+	const enum model_reads has = data_kind(job), reads = model_kind_row(job->model.kind)->reads;
+	char models[MODEL_NAMES_BYTES];
+	model_names(has, models);
+	if (reads != has && has != READS_CLICKS)
+		return FAIL(r, "model.kind", WEIR_E_INVALID, "reads %s, and data.format is %s; expected %s", model_reads_name(reads),
+		            model_reads_name(has), models);
 	if (reads != has)
-		return FAIL(r, "data.format", WEIR_E_INVALID, "is of clicks, and model.kind reads %s; expected %s", kinds[reads],
-		            kinds[reads]);
-	if (has != TOKENS && job->data.tokenizer[0] != 0)
+		return FAIL(r, "data.format", WEIR_E_INVALID, "is of clicks, and model.kind reads %s; expected %s",
+		            model_reads_name(reads), model_reads_name(reads));
+	if (has != READS_TOKENS && job->data.tokenizer[0] != 0)
 		return FAIL(r, "data.tokenizer", WEIR_E_INVALID, "is given, and data.format is not tokens; expected both or neither");
 	return WEIR_OK;
 }
@@ -32,13 +33,14 @@ static weir_status check_language(struct reading *r, struct job *job)
 	const weir_status status = check_format(r, job);
 	if (status != WEIR_OK || !job_is_language(job))
 		return status;
-	const bool text = job->model.kind == MODEL_NGRAM;
+	const enum model_reads reads = model_kind_row(job->model.kind)->reads;
+	const bool text = reads == READS_TEXT;
 	if (job->data.fields > 0)
 		FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is %s, which has data.%s; expected auto", job->data.fields,
-		     text ? "text" : "tokens", text ? "context" : "sequence");
+		     model_reads_name(reads), text ? "context" : "sequence");
 	if (job->data.dense > 0)
 		FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is %s; expected auto", job->data.dense,
-		     text ? "text" : "tokens");
+		     model_reads_name(reads));
 	if (job->train.early_stop.metric == METRIC_AUC && job_raw(r, "train.early_stop.metric")->given)
 		FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which %s does not have; expected logloss",
 		     text ? "text" : "a language model");
@@ -57,6 +59,7 @@ static weir_status check_batch_norm(struct reading *r, const struct job *job)
 
 static weir_status check_shape(struct reading *r, const struct job *job)
 {
+	const enum model_kind kind = job->model.kind;
 	const uint32_t heads = job->model.heads, kv_heads = job->model.kv_heads, width = job->model.width;
 	if (width % heads != 0)
 		return FAIL(r, "model.width", WEIR_E_INVALID, "is %u, which %u heads cannot share; expected a multiple of model.heads",
@@ -65,9 +68,10 @@ static weir_status check_shape(struct reading *r, const struct job *job)
 		return FAIL(r, "model.heads", WEIR_E_INVALID,
 		            "is %u, which makes heads of %u elements; expected more heads, of at most %u", heads, width / heads,
 		            WEIR_HEAD_WIDTH_MAX);
-	if (job->model.kind == MODEL_GPT2 && kv_heads > 0 && kv_heads != heads)
-		return FAIL(r, "model.kv_heads", WEIR_E_INVALID, "is %u, and model.kind is gpt2; expected auto", kv_heads);
-	if (job->model.kind == MODEL_LLAMA && width / heads % 2 != 0)
+	if (!model_kind_has(kind, PART_GROUPED_HEADS) && kv_heads > 0 && kv_heads != heads)
+		return FAIL(r, "model.kv_heads", WEIR_E_INVALID, "is %u, and model.kind is %s; expected auto", kv_heads,
+		            model_kind_name(kind));
+	if (model_kind_has(kind, PART_ROTARY) && width / heads % 2 != 0)
 		return FAIL(r, "model.heads", WEIR_E_INVALID,
 		            "is %u, which makes heads of %u elements; expected heads of an even number, as rotary positions turn pairs",
 		            heads, width / heads);
@@ -141,30 +145,60 @@ static weir_status check_targets(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Layers that the model is made of: a list with a default may not be empty. */
+static weir_status check_layers(struct reading *r, const struct job *job)
+{
+	uint32_t count, items;
+	const struct key *keys = job_schema(&count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (keys[i].type != KEY_U32_LIST || keys[i].fallback[0] == '\0' ||
+		    !(keys[i].parts & model_kind_row(job->model.kind)->parts))
+			continue;
+		memcpy(&items, (const char *)job + keys[i].count_offset, sizeof items);
+		if (items == 0)
+			FAIL(r, keys[i].path, WEIR_E_INVALID, "is empty, and model.kind is %s; expected a list such as %s",
+			     model_kind_name(job->model.kind), keys[i].fallback);
+	}
+	return WEIR_OK;
+}
+
+/* The last layer's output is one more vector beside the embeddings. */
+static weir_status check_bottom(struct reading *r, const struct job *job)
+{
+	const uint32_t bottom = job->model.bottom_count;
+	if (model_kind_has(job->model.kind, PART_INTERACTION) && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
+		return FAIL(r, "model.bottom", WEIR_E_INVALID,
+		            "expected a list that ends with model.dim: %u, because %s crosses it with embeddings", job->model.dim,
+		            model_kind_name(job->model.kind));
+	return WEIR_OK;
+}
+
+/* Keys of transformers that mean nothing to other models. */
+static weir_status check_others(struct reading *r, const struct job *job)
+{
+	char models[MODEL_NAMES_BYTES];
+	model_names(READS_TOKENS, models);
+	if (job->model.from[0] != '\0')
+		FAIL(r, "model.from", WEIR_E_INVALID, "is for text models; set model.kind to %s", models);
+	if (job->train.accumulate > 1)
+		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is %s; expected 1, or model.kind %s",
+		     job->train.accumulate, model_kind_name(job->model.kind), models);
+	return WEIR_OK;
+}
+
 weir_status job_check_model(struct reading *r, struct job *job)
 {
 	const weir_status status = check_language(r, job);
 	if (status != WEIR_OK)
 		return status;
-	const enum model_kind kind = job->model.kind;
 	if (job_is_transformer(job)) {
 		(void)check_transformer(r, job);
 		begin_from(job);
 		return check_targets(r, job);
 	}
-	if (job->model.from[0] != '\0')
-		FAIL(r, "model.from", WEIR_E_INVALID, "is for text models; set model.kind to gpt2 or llama");
-	if (job->train.accumulate > 1)
-		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
-		     job->train.accumulate);
-	const bool deep = kind != MODEL_LR && kind != MODEL_FM;
+	(void)check_others(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
-	if (deep && job->model.hidden_count == 0)
-		FAIL(r, "model.hidden", WEIR_E_INVALID, "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
-	const uint32_t bottom = job->model.bottom_count;
-	if (kind == MODEL_DLRM && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
-		return FAIL(r, "model.bottom", WEIR_E_INVALID,
-		            "expected a list that ends with model.dim: %u, because dlrm crosses it with embeddings", job->model.dim);
-	return WEIR_OK;
+	(void)check_layers(r, job);
+	return check_bottom(r, job);
 }

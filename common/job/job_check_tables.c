@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/codec_traits.h"
 #include "common/job/job_read.h"
 
 static weir_status check_schedule(struct reading *r, const char *optimizer, const weir_schedule *s)
@@ -26,12 +27,12 @@ static weir_status check_schedule(struct reading *r, const char *optimizer, cons
 static weir_status check_push(struct reading *r, const char *table, const weir_compression *c, bool dense)
 {
 	char path[JOB_KEY_BYTES_MAX];
-	const bool topk = c->codec == WEIR_CODEC_TOPK;
+	const bool topk = c->codec == WEIR_CODEC_TOPK, has_book = codec_has_use(c->codec, WEIR_CODES_BY_BOOK);
 	snprintf(path, sizeof path, "tables.%s.push.codec", table);
-	if (!dense && (topk || c->codec == WEIR_CODEC_SIGN))
+	if (!dense && !codec_has_use(c->codec, WEIR_CODES_ROWS))
 		FAIL(r, path, WEIR_E_INVALID,
 		     "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
-		     topk ? "topk" : "sign");
+		     codec_name(c->codec));
 	const struct {
 		const char *key;
 		double value, unset;
@@ -52,10 +53,10 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	if (dense && c->rows != 1)
 		FAIL(r, path, WEIR_E_INVALID, "is %g; it is a share of an embedding table's rows: expected 1", (double)c->rows);
 	snprintf(path, sizeof path, "tables.%s.push.book", table);
-	if (c->codec != WEIR_CODEC_INT4 && c->book != WEIR_BOOK_NF4)
+	if (!has_book && c->book != WEIR_BOOK_NF4)
 		FAIL(r, path, WEIR_E_INVALID, "is %s, but push.codec is not int4; expected push.codec: int4",
 		     c->book == WEIR_BOOK_LOG ? "log" : "segmented");
-	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
+	if (!dense && has_book && c->book == WEIR_BOOK_SEGMENTED)
 		FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
 	snprintf(path, sizeof path, "tables.%s.push.density", table);
 	if (topk && c->density == 0)
@@ -63,9 +64,9 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
 	if (!dense && !c->feedback)
 		FAIL(r, path, WEIR_E_INVALID, "is false; embedding tables have none: expected no such key");
-	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
+	if (codec_feedback(c->codec) == WEIR_FEEDBACK_ALWAYS && !c->feedback)
 		FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
-		     topk ? "topk" : "sign");
+		     codec_name(c->codec));
 	return WEIR_OK;
 }
 
@@ -73,14 +74,13 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
  * descriptions. Works in place: jobs are compared as bytes. */
 static void settle_push(weir_compression *c, bool dense, uint32_t workers)
 {
-	const bool topk = c->codec == WEIR_CODEC_TOPK, exact = c->codec == WEIR_CODEC_FP32 || c->codec == WEIR_CODEC_BF16;
-	c->feedback = c->feedback && dense && !exact;
+	c->feedback = c->feedback && dense && codec_feedback(c->codec) != WEIR_FEEDBACK_NEVER;
 	c->rows = c->rows < 1 ? c->rows : 0;
-	if (c->codec != WEIR_CODEC_INT4)
+	if (!codec_has_use(c->codec, WEIR_CODES_BY_BOOK))
 		c->book = WEIR_BOOK_NF4;
 	/* the norm of a sum of n independent gradients grows with sqrt(n) */
 	c->clip /= sqrtf((float)workers);
-	if (topk)
+	if (c->codec == WEIR_CODEC_TOPK)
 		return;
 	c->values = WEIR_VALUES_FP32;
 	c->density = c->momentum = c->clip = 0;
@@ -89,11 +89,18 @@ static void settle_push(weir_compression *c, bool dense, uint32_t workers)
 
 static weir_status check_pull(struct reading *r, const char *table, const weir_pull_coding *c, bool dense)
 {
-	char path[JOB_KEY_BYTES_MAX];
+	char path[JOB_KEY_BYTES_MAX], names[CODEC_NAMES_BYTES];
+	const enum weir_codec_use use = dense ? WEIR_CODES_PULLED_CHUNKS : WEIR_CODES_PULLED_ROWS;
 	snprintf(path, sizeof path, "tables.%s.pull.codec", table);
-	if (!dense && c->codec > WEIR_CODEC_INT8)
-		FAIL(r, path, WEIR_E_INVALID,
-		     "is a codec of differences, which are of dense tables; expected one of fp32, bf16, fp16, int8");
+	codec_names(use, names);
+	if (!codec_has_use(c->codec, use))
+		FAIL(r, path, WEIR_E_INVALID, "is %s, which %s; expected one of %s", codec_name(c->codec),
+		     codec_has_use(c->codec, WEIR_CODES_PULLED_CHUNKS) ? "codes differences, and those are of dense tables"
+		                                                       : "codes pushes only",
+		     names);
+	snprintf(path, sizeof path, "tables.%s.pull.values", table);
+	if (!values_are_for_pulls(c->values))
+		FAIL(r, path, WEIR_E_INVALID, "is a format of pushes only: its differences would not end; expected bf16, for example");
 	snprintf(path, sizeof path, "tables.%s.pull.density", table);
 	if (c->codec == WEIR_CODEC_TOPK && c->density == 0)
 		FAIL(r, path, WEIR_E_INVALID, "is 0, which would bring nothing; expected a number above 0, up to 0.25");
@@ -112,7 +119,7 @@ static weir_pull_coding settled_pull(const weir_pull_coding *c, bool dense)
 	if (!dense || c->codec == WEIR_CODEC_FP32)
 		return out;
 	out.every = c->every;
-	if (c->codec == WEIR_CODEC_INT4)
+	if (codec_has_use(c->codec, WEIR_CODES_BY_BOOK))
 		out.book = c->book;
 	if (c->codec == WEIR_CODEC_TOPK) {
 		out.values = c->values;

@@ -36,6 +36,10 @@
 /* they define the meaning of ids */
 #define IDS(...)       {__VA_ARGS__, .of = OF_DATA, .of_weights = true}
 #define MODEL(...)     {__VA_ARGS__, .of = OF_MODEL, .of_weights = true}
+/* of models that have one of these parts, HAS(..) | HAS(..): the checks demand a list that is not
+ * empty, and files of weights record the value */
+#define PART(p, ...)   {__VA_ARGS__, .of = OF_MODEL, .of_weights = true, .parts = p}
+#define TEXTS(...)     {__VA_ARGS__, .of = OF_DATA, .of_weights = true, .parts = HAS(NGRAM)}
 #define TRAINING(...)  {__VA_ARGS__, .of = OF_TRAINING}
 /* they define rows that were never pushed */
 #define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true}
@@ -56,9 +60,11 @@ static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, 
 	{"llama3", CHAT_LLAMA3}, {"alpaca", CHAT_ALPACA}};
 static const struct choice invalids[] = {{"fail", INVALID_UTF8_FAIL}, {"replace", INVALID_UTF8_REPLACE}};
 static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
-static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wide_deep", MODEL_WIDE_DEEP},
-	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM},
-	{"gpt2", MODEL_GPT2}, {"llama", MODEL_LLAMA}};
+static const struct choice models[] = {
+#define ROW(NAME, name, reads, parts) {#name, MODEL_##NAME},
+	MODEL_MAP(ROW)
+#undef ROW
+};
 static const struct choice recomputes[] = {{"off", RECOMPUTE_OFF}, {"layers", RECOMPUTE_LAYERS}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
@@ -94,15 +100,12 @@ static const struct choice schedules[] = {
 #undef ROW
 };
 static const struct choice codecs[] = {
-#define ROW(name, number, text) {text, number},
+#define ROW(name, number, text, feedback, uses) {#text, number},
 	WEIR_CODEC_MAP(ROW)
 #undef ROW
 };
-static const struct choice pull_codecs[] = {{"fp32", WEIR_CODEC_FP32}, {"bf16", WEIR_CODEC_BF16}, {"fp16", WEIR_CODEC_FP16},
-	{"int8", WEIR_CODEC_INT8}, {"int4", WEIR_CODEC_INT4}, {"fp8_e4m3", WEIR_CODEC_FP8_E4M3}, {"fp8_e5m2", WEIR_CODEC_FP8_E5M2},
-	{"topk", WEIR_CODEC_TOPK}};
 static const struct choice values[] = {
-#define ROW(name, number, text) {text, number},
+#define ROW(name, number, text, pulled) {#text, number},
 	WEIR_VALUES_MAP(ROW)
 #undef ROW
 };
@@ -157,7 +160,7 @@ static const struct choice packings[] = {
 	TRAINING(FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT)),                                \
 	TRAINING(CHOICE(p ".push.lz4", t.push.lz4, "off", packings)),                                   \
 	TRAINING(BOOL(p ".push.feedback", t.push.feedback, "true")),                                    \
-	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs)),                           \
+	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", codecs)),                                \
 	TRAINING(FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25)),                            \
 	TRAINING(CHOICE(p ".pull.values", t.pull.values, "bf16", values)),                              \
 	TRAINING(CHOICE(p ".pull.book", t.pull.book, "nf4", books)),                                    \
@@ -200,7 +203,7 @@ static const struct key keys[] = {
 	DATA(U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches")),
 	DATA(BOOL("data.shuffle", data.shuffle, "true")),
 	DATA(U64("data.seed", data.seed, "1", 0, ANY_U64, NULL)),
-	IDS(U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes")),
+	TEXTS(U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes")),
 	DATA(U32("data.sequence", data.sequence, "256", 1, WEIR_SEQUENCE_MAX, "tokens")),
 	IDS(TEXT("data.tokenizer", data.tokenizer, "")),
 	DATA(CHOICE("data.packing", data.packing, "packed", packings_of_tokens)),
@@ -221,11 +224,12 @@ static const struct key keys[] = {
 	DATA(U64("data.generate.ids", data.generate.ids, "1000000", WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX, "ids")),
 	DATA(U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL)),
 	MODEL(CHOICE("model.kind", model.kind, "deepfm", models)),
-	MODEL(U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements")),
-	MODEL(U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
-	MODEL(U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
-	MODEL(U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
-	MODEL(BOOL("model.batch_norm", model.batch_norm, "false")),
+	PART(HAS(EMBEDDING) | HAS(NGRAM), U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements")),
+	PART(HAS(TOWER) | HAS(NGRAM), U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	PART(HAS(INTERACTION), U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	PART(HAS(CROSS), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
+	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
+	PART(HAS(TOWER) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
 	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),
 	INITIAL(FLOAT("model.init_std", model.init_std, "0.01", 0, 10)),
 	TRAINING(FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT)),

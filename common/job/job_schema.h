@@ -53,6 +53,7 @@ struct key {
 	const struct choice *choices;
 	uint32_t choices_count;
 	enum key_class of;
+	uint32_t parts; /* bits, 1 << enum model_part: models with any of them use the key; 0: all */
 	/* another value changes the meaning of weights: verbs that take weights compare it */
 	bool of_weights;
 };

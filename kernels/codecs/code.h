@@ -7,20 +7,13 @@
 #include "kernels/codecs/element.h"
 #include "kernels/vector.h"
 
-#define CODEC_FUNCTIONS(name)                                                                                           \
+#define CODEC_FUNCTIONS(id, name, bits, block, scale_most, special)                                                     \
 	void ISA(name##_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n,            \
 	                        uint8_t *restrict scales, uint8_t *restrict codes);                                         \
 	void ISA(name##_decode)(const float *book, const uint8_t *restrict scales, const uint8_t *restrict codes, size_t n, \
-	                        float *restrict out)
-
-CODEC_FUNCTIONS(fp32);
-CODEC_FUNCTIONS(bf16);
-CODEC_FUNCTIONS(fp16);
-CODEC_FUNCTIONS(int8);
-CODEC_FUNCTIONS(fp8_e4m3);
-CODEC_FUNCTIONS(fp8_e5m2);
-CODEC_FUNCTIONS(int4);
-CODEC_FUNCTIONS(sign);
+	                        float *restrict out);
+CODEC_FORM_MAP(CODEC_FUNCTIONS)
+#undef CODEC_FUNCTIONS
 
 bool ISA(all_finite)(const float *in, size_t n);
 bool ISA(all_below_16)(const uint8_t *in, size_t n, uint16_t limit);

@@ -1,7 +1,7 @@
 /* Value codecs (codec.h): the same bytes as ../codec.c and ../codecs for the same numbers, with
  * error feedback in the same pass.
  *
- * int8, fp8 and int4: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale
+ * Codecs with a scale: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale
  * find the largest magnitude among them. sign: a warp takes a block, and lane l the elements l,
  * l + 32, ... Each lane's sum is thus one of the CPU's, and a ballot is four bytes of codes. */
 #include "kernels/cuda/codec_lane.h"
@@ -9,7 +9,7 @@
 #define SPANS  (CODEC_TILE / SPAN)
 #define ROUNDS (CODEC_SIGN_BLOCK / CUDA_LANES)
 
-/* --- int8, fp8, int4 */
+/* --- Codecs with a scale, except sign */
 
 /* A lane's share: up to EACH elements from `at` of its tile on. base: of the row; left: elements
  * left in the tile, 0 for a lane without elements. */
@@ -50,17 +50,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		for (uint32_t k = 0; k < EACH; k++)
 			acc[k] += kept[k];
 	}
-	const uint32_t bits = scale_of_lanes<CODEC>(acc, form<CODEC>::block / EACH);
+	const uint32_t bits = scale_of_lanes<CODEC>(acc, s.left, form<CODEC>::block / EACH);
 	if (s.left == 0)
 		return;
 	put_each<CODEC>(acc, bits, s.at, s.left, book, out + s.tile.scales, out + s.tile.codes);
 	if (residual)
 		store_each<V>(residual + s.base, acc, s.left);
-}
-
-static __device__ inline float scale_at(const uint8_t *at)
-{
-	return float_of((uint32_t) * (const uint16_t *)at << 16);
 }
 
 template <weir_codec CODEC, int V>
@@ -73,13 +68,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS) decode_kernel(const uint8
 		return;
 	if (s.left == 0)
 		return;
-	const uint32_t here = s.left < EACH ? s.left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
-	const uint8_t *from = in + s.tile.codes + s.at * form<CODEC>::bits / 8;
-	const uint64_t codes = form<CODEC>::bits == 8 ? load_codes<uint64_t>(from, bytes) : load_codes<uint32_t>(from, bytes);
-	const float scale = scale_at(in + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES);
 	float x[EACH];
-	for (uint32_t k = 0; k < EACH; k++)
-		x[k] = value_of<CODEC>(book, (uint32_t)(codes >> k * form<CODEC>::bits) & ((1u << form<CODEC>::bits) - 1)) * scale;
+	get_each<CODEC>(x, s.at, s.left, book, in + s.tile.scales, in + s.tile.codes);
 	store_each<V>(out + s.base, x, s.left);
 }
 
@@ -143,6 +133,7 @@ template <weir_codec CODEC> static __global__ void cast_kernel(const float *in, 
 		return;
 	const float given = in ? in[i] : 0, acc = residual ? given + residual[i] : given;
 	float back = acc;
+	static_assert(form<CODEC>::block == 0 && form<CODEC>::bits >= 16, "a codec without a kernel");
 	if (CODEC == WEIR_CODEC_FP32) {
 		((uint32_t *)out)[i] = bits_of(acc);
 	} else if (CODEC == WEIR_CODEC_BF16) {
@@ -198,36 +189,40 @@ static void decode_spans(struct cuda_backend *c, const struct coding *coding, co
 		LAUNCH(c, (decode_kernel<CODEC, 1>), span_blocks(c, n), CUDA_THREADS, in, n, book, out);
 }
 
+template <weir_codec CODEC>
+static void encode(struct cuda_backend *c, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out)
+{
+	const size_t sign_blocks = (n + CODEC_SIGN_BLOCK - 1) / CODEC_SIGN_BLOCK;
+	if constexpr (CODEC == WEIR_CODEC_SIGN)
+		LAUNCH(c, sign_encode_kernel, blocks_for(c, sign_blocks * CUDA_LANES), CUDA_THREADS, in, residual, n, out);
+	else if constexpr (form<CODEC>::block > 0)
+		encode_spans<CODEC>(c, coding, in, residual, n, out);
+	else
+		LAUNCH(c, cast_kernel<CODEC>, blocks_for(c, n), CUDA_THREADS, in, residual, n, out);
+}
+
+template <weir_codec CODEC>
+static void decode(struct cuda_backend *c, const struct coding *coding, const uint8_t *in, size_t n, float *out)
+{
+	if constexpr (CODEC == WEIR_CODEC_SIGN)
+		LAUNCH(c, sign_decode_kernel, blocks_for(c, n), CUDA_THREADS, in, n, out);
+	else if constexpr (form<CODEC>::block > 0)
+		decode_spans<CODEC>(c, coding, in, n, out);
+	else
+		LAUNCH(c, uncast_kernel<CODEC>, blocks_for(c, n), CUDA_THREADS, in, n, out);
+}
+
 void cuda_encode(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const size_t sign_blocks = (n + CODEC_SIGN_BLOCK - 1) / CODEC_SIGN_BLOCK;
 	switch (coding->codec) {
-	case WEIR_CODEC_FP32:
-		LAUNCH(c, cast_kernel<WEIR_CODEC_FP32>, blocks_for(c, n), CUDA_THREADS, in, residual, n, out);
+#define ENCODE(id, name, bits, block, scale_most, special)        \
+	case WEIR_CODEC_##id:                                         \
+		encode<WEIR_CODEC_##id>(c, coding, in, residual, n, out); \
 		break;
-	case WEIR_CODEC_BF16:
-		LAUNCH(c, cast_kernel<WEIR_CODEC_BF16>, blocks_for(c, n), CUDA_THREADS, in, residual, n, out);
-		break;
-	case WEIR_CODEC_FP16:
-		LAUNCH(c, cast_kernel<WEIR_CODEC_FP16>, blocks_for(c, n), CUDA_THREADS, in, residual, n, out);
-		break;
-	case WEIR_CODEC_INT8:
-		encode_spans<WEIR_CODEC_INT8>(c, coding, in, residual, n, out);
-		break;
-	case WEIR_CODEC_FP8_E4M3:
-		encode_spans<WEIR_CODEC_FP8_E4M3>(c, coding, in, residual, n, out);
-		break;
-	case WEIR_CODEC_FP8_E5M2:
-		encode_spans<WEIR_CODEC_FP8_E5M2>(c, coding, in, residual, n, out);
-		break;
-	case WEIR_CODEC_INT4:
-		encode_spans<WEIR_CODEC_INT4>(c, coding, in, residual, n, out);
-		break;
-	case WEIR_CODEC_SIGN:
-		LAUNCH(c, sign_encode_kernel, blocks_for(c, sign_blocks * CUDA_LANES), CUDA_THREADS, in, residual, n, out);
-		break;
-	case WEIR_CODEC_TOPK:
+		CODEC_FORM_MAP(ENCODE)
+#undef ENCODE
+	default:
 		cuda_failed_limit(c, "top-k coded as a codec of fixed size");
 		break;
 	}
@@ -237,31 +232,13 @@ void cuda_decode(struct backend *b, const struct coding *coding, const uint8_t *
 {
 	struct cuda_backend *c = cuda_of(b);
 	switch (coding->codec) {
-	case WEIR_CODEC_FP32:
-		LAUNCH(c, uncast_kernel<WEIR_CODEC_FP32>, blocks_for(c, n), CUDA_THREADS, in, n, out);
+#define DECODE(id, name, bits, block, scale_most, special) \
+	case WEIR_CODEC_##id:                                  \
+		decode<WEIR_CODEC_##id>(c, coding, in, n, out);    \
 		break;
-	case WEIR_CODEC_BF16:
-		LAUNCH(c, uncast_kernel<WEIR_CODEC_BF16>, blocks_for(c, n), CUDA_THREADS, in, n, out);
-		break;
-	case WEIR_CODEC_FP16:
-		LAUNCH(c, uncast_kernel<WEIR_CODEC_FP16>, blocks_for(c, n), CUDA_THREADS, in, n, out);
-		break;
-	case WEIR_CODEC_INT8:
-		decode_spans<WEIR_CODEC_INT8>(c, coding, in, n, out);
-		break;
-	case WEIR_CODEC_FP8_E4M3:
-		decode_spans<WEIR_CODEC_FP8_E4M3>(c, coding, in, n, out);
-		break;
-	case WEIR_CODEC_FP8_E5M2:
-		decode_spans<WEIR_CODEC_FP8_E5M2>(c, coding, in, n, out);
-		break;
-	case WEIR_CODEC_INT4:
-		decode_spans<WEIR_CODEC_INT4>(c, coding, in, n, out);
-		break;
-	case WEIR_CODEC_SIGN:
-		LAUNCH(c, sign_decode_kernel, blocks_for(c, n), CUDA_THREADS, in, n, out);
-		break;
-	case WEIR_CODEC_TOPK:
+		CODEC_FORM_MAP(DECODE)
+#undef DECODE
+	default:
 		cuda_failed_limit(c, "top-k decoded as a codec of fixed size");
 		break;
 	}

@@ -11,14 +11,30 @@
 #define SPAN 256u /* elements of a warp */
 #define EACH 8u   /* of a lane */
 
-/* The layout of tiles: as in codec.h. */
-template <weir_codec CODEC> struct form {
-	static const uint32_t bits = CODEC == WEIR_CODEC_INT4 ? 4 : CODEC == WEIR_CODEC_SIGN ? 1 : 8;
-	static const uint32_t block = CODEC == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
-	                              : CODEC == WEIR_CODEC_SIGN ? CODEC_SIGN_BLOCK
-	                                                         : CODEC_INT8_BLOCK;
-	static const uint32_t tile_bytes = CODEC_TILE / block * SCALE_BYTES + CODEC_TILE / 8 * bits;
-};
+/* The layout of tiles: rows of codecs/form.h. */
+template <weir_codec CODEC> struct form;
+
+static constexpr uint32_t scales_bytes(uint32_t n, uint32_t block)
+{
+	return block > 0 ? n / block * SCALE_BYTES : 0;
+}
+
+#define FORM(id, name, width, scaled, scale_most, special)                                              \
+	template <> struct form<WEIR_CODEC_##id> {                                                          \
+		static const uint32_t bits = width, block = scaled;                                             \
+		static const uint32_t tile_bytes = scales_bytes(CODEC_TILE, scaled) + CODEC_TILE / 8 * (width); \
+	};
+CODEC_FORM_MAP(FORM)
+#undef FORM
+
+template <weir_codec CODEC> struct traits;
+#define TRAITS(id, number, text, feedback, uses)                       \
+	template <> struct traits<WEIR_CODEC_##id> {                       \
+		static const bool has_book = ((uses)&WEIR_CODES_BY_BOOK) != 0; \
+		static const bool codes_rows = ((uses)&WEIR_CODES_ROWS) != 0;  \
+	};
+WEIR_CODEC_MAP(TRAITS)
+#undef TRAITS
 
 /* Places of a tile's scales and codes, and its number of elements. */
 struct tile_place {
@@ -61,6 +77,20 @@ template <int V> static __device__ inline void store_each(float *p, const float 
 		p[k] = x[k];
 }
 
+/* The codes of a lane's elements: a word of as many bytes as bits of a code. */
+template <uint32_t BITS> struct codes_word_of;
+template <> struct codes_word_of<8> {
+	typedef uint64_t type;
+};
+template <> struct codes_word_of<4> {
+	typedef uint32_t type;
+};
+template <> struct codes_word_of<2> {
+	typedef uint16_t type;
+};
+template <uint32_t BITS> using codes_word = typename codes_word_of<BITS>::type;
+static_assert(EACH == 8, "codes_word_of is for eight elements");
+
 /* Stores `bytes` of codes, with one instruction if aligned. */
 template <typename T> static __device__ inline void store_codes(uint8_t *at, T codes, uint32_t bytes)
 {
@@ -82,7 +112,12 @@ template <typename T> static __device__ inline T load_codes(const uint8_t *at, u
 	return codes;
 }
 
-/* --- int8, fp8, int4 */
+/* --- Codecs with a scale, except sign */
+
+static __device__ inline float scale_at(const uint8_t *at)
+{
+	return float_of((uint32_t) * (const uint16_t *)at << 16);
+}
 
 /* The scale for a block with this largest magnitude. */
 template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float most)
@@ -99,12 +134,20 @@ template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float mo
 	}
 }
 
-/* The code of acc; *back is its value as a multiple of the scale. */
+/* The scale among the bits that a block has of one: all, or of int2 the large magnitude. */
+template <weir_codec CODEC> static __device__ inline uint32_t scale_part(uint32_t bits)
+{
+	return CODEC == WEIR_CODEC_INT2 ? bits & ~INT2_RATIO : bits;
+}
+
+/* The code of acc in a block of this scale; *back is its value as a multiple of the scale. */
 template <weir_codec CODEC>
-static __device__ inline uint32_t code_of(const struct book *book, float acc, float inverse, float *back)
+static __device__ inline uint32_t code_of(const struct book *book, uint32_t bits, float acc, float inverse, float *back)
 {
 	uint32_t code;
 	switch (CODEC) {
+	case WEIR_CODEC_INT2:
+		return int2_code(int2_magnitudes_of(bits), acc, back);
 	case WEIR_CODEC_FP8_E4M3:
 		return fp8_code(fp8_e4m3(), acc * inverse, back);
 	case WEIR_CODEC_FP8_E5M2:
@@ -120,9 +163,11 @@ static __device__ inline uint32_t code_of(const struct book *book, float acc, fl
 	}
 }
 
-template <weir_codec CODEC> static __device__ inline float value_of(const struct book *book, uint32_t code)
+template <weir_codec CODEC> static __device__ inline float value_of(const struct book *book, uint32_t bits, uint32_t code)
 {
 	switch (CODEC) {
+	case WEIR_CODEC_INT2:
+		return int2_multiple(int2_magnitudes_of(bits), code);
 	case WEIR_CODEC_FP8_E4M3:
 		return fp8_value(fp8_e4m3(), code);
 	case WEIR_CODEC_FP8_E5M2:
@@ -137,7 +182,7 @@ template <weir_codec CODEC> static __device__ inline float value_of(const struct
 /* Puts the book in shared memory. All threads of a block take part. */
 template <weir_codec CODEC> static __device__ inline void share_book(struct book *shared, const struct book &given)
 {
-	if (CODEC != WEIR_CODEC_INT4)
+	if (!traits<CODEC>::has_book)
 		return;
 	if (threadIdx.x == 0)
 		*shared = given;
@@ -150,16 +195,56 @@ static inline struct book book_given(const struct coding *coding)
 	return book_of(coding->book ? coding->book : none);
 }
 
-/* The scale of the elements of `lanes` neighbouring lanes, a power of 2, that share a scale. All
- * lanes of the warp take part; lanes without elements have zeros. */
-template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(const float acc[EACH], uint32_t lanes)
+/* The sum, or the largest, of what `lanes` neighbouring lanes have; for all of them. */
+static __device__ inline uint32_t sum_of_lanes(uint32_t x, uint32_t lanes)
 {
-	uint32_t most = 0;
-	for (uint32_t k = 0; k < EACH; k++)
-		most = max(most, bits_of(acc[k]) & ABS_MASK);
 	for (uint32_t step = lanes / 2; step > 0; step /= 2)
-		most = max(most, __shfl_xor_sync(ALL_LANES, most, step, CUDA_LANES));
-	return scale_for<CODEC>(float_of(most));
+		x += __shfl_xor_sync(ALL_LANES, x, step, CUDA_LANES);
+	return x;
+}
+
+static __device__ inline uint32_t most_of_lanes(uint32_t x, uint32_t lanes)
+{
+	for (uint32_t step = lanes / 2; step > 0; step /= 2)
+		x = max(x, __shfl_xor_sync(ALL_LANES, x, step, CUDA_LANES));
+	return x;
+}
+
+/* The sums of the elements that have at least so many steps. */
+static __device__ inline uint32_t int2_sums_from(const uint32_t steps[EACH], uint32_t left, uint32_t least, uint32_t lanes)
+{
+	uint32_t sums = 0;
+	for (uint32_t k = 0; k < EACH; k++)
+		sums += k < left && steps[k] >= least ? steps[k] + INT2_ELEMENT : 0;
+	return sum_of_lanes(sums, lanes);
+}
+
+/* int2's pair of magnitudes, as ../codecs/int2.c fits it. */
+static __device__ inline uint32_t int2_pair_of_lanes(const float acc[EACH], uint32_t left, float most, uint32_t lanes)
+{
+	const struct scale scale = scale_of(scale_bits(most, BF16_MOST));
+	uint32_t steps[EACH];
+	for (uint32_t k = 0; k < EACH; k++)
+		steps[k] = int2_steps(acc[k], scale.inverse);
+	const uint32_t all = int2_sums_from(steps, left, 0, lanes);
+	uint32_t large = int2_sums_from(steps, left, int2_mean(all), lanes);
+	for (uint32_t round = 0; round < INT2_ROUNDS; round++)
+		large = int2_sums_from(steps, left, int2_middle(all, large), lanes);
+	return int2_pair(all, large, scale.value);
+}
+
+/* The scale of the elements of `lanes` neighbouring lanes, a power of 2, that share a scale. All
+ * lanes of the warp take part. left: elements left in the tile; the others of acc are 0. */
+template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(const float acc[EACH], uint32_t left, uint32_t lanes)
+{
+	uint32_t own = 0;
+	for (uint32_t k = 0; k < EACH; k++)
+		own = max(own, bits_of(acc[k]) & ABS_MASK);
+	const float most = float_of(most_of_lanes(own, lanes));
+	if constexpr (CODEC == WEIR_CODEC_INT2)
+		return int2_pair_of_lanes(acc, left, most, lanes);
+	else
+		return scale_for<CODEC>(most);
 }
 
 /* Writes the codes of a lane's elements, which begin at `at` of their tile, and the scale if they
@@ -168,22 +253,33 @@ template <weir_codec CODEC>
 static __device__ inline void put_each(float acc[EACH], uint32_t bits, uint32_t at, uint32_t left, const struct book *book,
                                        uint8_t *scales, uint8_t *codes)
 {
-	const struct scale scale = scale_of(bits);
+	const struct scale scale = scale_of(scale_part<CODEC>(bits));
 	if (at % form<CODEC>::block == 0)
 		store_codes<uint16_t>(scales + at / form<CODEC>::block * SCALE_BYTES, (uint16_t)bits, SCALE_BYTES);
 	uint64_t all = 0;
 	for (uint32_t k = 0; k < EACH; k++) {
 		float back;
-		const uint32_t code = code_of<CODEC>(book, acc[k], scale.inverse, &back);
+		const uint32_t code = code_of<CODEC>(book, bits, acc[k], scale.inverse, &back);
 		all |= (uint64_t)(k < left ? code : 0) << k * form<CODEC>::bits;
 		acc[k] -= back * scale.value;
 	}
 	const uint32_t here = left < EACH ? left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
 	codes += at * form<CODEC>::bits / 8;
-	if (form<CODEC>::bits == 8)
-		store_codes<uint64_t>(codes, all, bytes);
-	else
-		store_codes<uint32_t>(codes, (uint32_t)all, bytes);
+	store_codes(codes, (codes_word<form<CODEC>::bits>)all, bytes);
+}
+
+/* Reads a lane's elements, which begin at `at` of their tile. left: as in put_each. */
+template <weir_codec CODEC>
+static __device__ inline void get_each(float x[EACH], uint32_t at, uint32_t left, const struct book *book, const uint8_t *scales,
+                                       const uint8_t *codes)
+{
+	const uint32_t here = left < EACH ? left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
+	const codes_word<form<CODEC>::bits> all =
+	    load_codes<codes_word<form<CODEC>::bits>>(codes + at * form<CODEC>::bits / 8, bytes);
+	const uint32_t bits = *(const uint16_t *)(scales + at / form<CODEC>::block * SCALE_BYTES);
+	const float scale = float_of(scale_part<CODEC>(bits) << 16);
+	for (uint32_t k = 0; k < EACH; k++)
+		x[k] = value_of<CODEC>(book, bits, (uint32_t)(all >> k * form<CODEC>::bits) & ((1u << form<CODEC>::bits) - 1)) * scale;
 }
 
 #endif

@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	float acc[EACH] = {0};
 	if (l.left > 0)
 		load_each<V>(acc, in + l.row * width + l.column, l.left);
-	const uint32_t bits = scale_of_lanes<CODEC>(acc, lanes < of_block ? lanes : of_block);
+	const uint32_t bits = scale_of_lanes<CODEC>(acc, l.left, lanes < of_block ? lanes : of_block);
 	if (l.left == 0)
 		return;
 	const struct tile_place tile = place_of<CODEC>(l.tile, width);
@@ -68,6 +68,17 @@ static void encode_rows(struct cuda_backend *c, const struct coding *coding, con
 		LAUNCH(c, (encode_rows_kernel<CODEC, 1>), grid, CUDA_THREADS, in, rows, width, lanes, spans, row_bytes, book, out);
 }
 
+template <weir_codec CODEC>
+static void encode_any(struct backend *b, const struct coding *coding, const float *in, size_t rows, uint32_t width, uint8_t *out)
+{
+	if constexpr (!traits<CODEC>::codes_rows)
+		cuda_failed_limit(cuda_of(b), "rows of embeddings coded as sign");
+	else if constexpr (form<CODEC>::block > 0)
+		encode_rows<CODEC>(cuda_of(b), coding, in, rows, width, out);
+	else /* numbers, one after the other */
+		cuda_encode(b, coding, in, NULL, rows * width, out);
+}
+
 void cuda_encode_rows(struct backend *b, const struct coding *coding, const float *in, size_t rows, size_t width, uint8_t *out)
 {
 	struct cuda_backend *c = cuda_of(b);
@@ -76,26 +87,14 @@ void cuda_encode_rows(struct backend *b, const struct coding *coding, const floa
 		return;
 	}
 	switch (coding->codec) {
-	case WEIR_CODEC_FP32:
-	case WEIR_CODEC_BF16:
-	case WEIR_CODEC_FP16: /* numbers, one after the other */
-		cuda_encode(b, coding, in, NULL, rows * width, out);
+#define ENCODE_ROWS(id, name, bits, block, scale_most, special)                 \
+	case WEIR_CODEC_##id:                                                       \
+		encode_any<WEIR_CODEC_##id>(b, coding, in, rows, (uint32_t)width, out); \
 		break;
-	case WEIR_CODEC_INT8:
-		encode_rows<WEIR_CODEC_INT8>(c, coding, in, rows, (uint32_t)width, out);
-		break;
-	case WEIR_CODEC_FP8_E4M3:
-		encode_rows<WEIR_CODEC_FP8_E4M3>(c, coding, in, rows, (uint32_t)width, out);
-		break;
-	case WEIR_CODEC_FP8_E5M2:
-		encode_rows<WEIR_CODEC_FP8_E5M2>(c, coding, in, rows, (uint32_t)width, out);
-		break;
-	case WEIR_CODEC_INT4:
-		encode_rows<WEIR_CODEC_INT4>(c, coding, in, rows, (uint32_t)width, out);
-		break;
-	case WEIR_CODEC_SIGN:
-	case WEIR_CODEC_TOPK:
-		cuda_failed_limit(c, "rows of embeddings coded as sign or top-k");
+		CODEC_FORM_MAP(ENCODE_ROWS)
+#undef ENCODE_ROWS
+	default:
+		cuda_failed_limit(c, "rows of embeddings coded as top-k");
 		break;
 	}
 }

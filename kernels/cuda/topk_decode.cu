@@ -1,12 +1,9 @@
 /* Decodes top-k records (topk.h) to the same numbers as ../topk_decode.c. A block takes a tile: it
  * writes zeros first, then the record's elements. */
-#include "kernels/cuda/launch.h"
-
-#include "kernels/topk_record.h"
+#include "kernels/cuda/topk_value.h"
 
 #define DECODE_THREADS 256u
 #define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)
-#define WORD_BITS      32u
 
 /* before (words): for each word, the number of bits set in the words before it. One warp. */
 static __device__ inline void count_before(uint32_t *before, const uint32_t *high, uint32_t words)
@@ -38,29 +35,13 @@ static __device__ inline uint32_t low_bits(const uint32_t *low, uint32_t i, uint
 	return x & ((1u << bits) - 1);
 }
 
-/* level (2 TOPK_LEVELS): log4's levels, then their negatives. */
-static __device__ inline float value_of(weir_values values, const uint32_t *in, uint32_t i, const float *level)
-{
-	switch (values) {
-	case WEIR_VALUES_FP32:
-		return float_of(in[i]);
-	case WEIR_VALUES_BF16:
-		return float_of((in[i / 2] >> i % 2 * 16) << 16);
-	case WEIR_VALUES_INT8:
-		return (float)(int8_t)(in[1 + i / 4] >> i % 4 * 8 & 0xffu) * float_of(in[0]);
-	case WEIR_VALUES_LOG4:
-		return level[in[2 + i / 8] >> i % 8 * 4 & 15u];
-	}
-	return 0;
-}
-
 /* ends (tiles): the end of each record, in bytes. */
 static __global__ void __launch_bounds__(DECODE_THREADS)
     topk_decode_kernel(float *out, const uint32_t *in, const uint32_t *ends, size_t n, weir_values values)
 {
 	SHARED(uint32_t, high, [HIGH_WORDS_MAX]);
 	SHARED(uint32_t, before, [HIGH_WORDS_MAX]);
-	SHARED(float, level, [2 * TOPK_LEVELS]);
+	SHARED(struct topk_head, head, [1]);
 	const size_t base = (size_t)blockIdx.x * CODEC_TILE;
 	const uint32_t size = (uint32_t)(n - base < CODEC_TILE ? n - base : CODEC_TILE);
 	const uint32_t *record = in + (blockIdx.x > 0 ? ends[blockIdx.x - 1] / 4 : 0);
@@ -75,11 +56,8 @@ static __global__ void __launch_bounds__(DECODE_THREADS)
 		return;
 	for (uint32_t w = threadIdx.x; w < words; w += DECODE_THREADS)
 		high[w] = low[l.low_bytes / 4 + w];
-	if (threadIdx.x == 0 && values == WEIR_VALUES_LOG4) {
-		topk_levels(float_of(value[0]), float_of(value[1]), level);
-		for (uint32_t j = 0; j < TOPK_LEVELS; j++)
-			level[TOPK_LOG4_SIGN + j] = -level[j];
-	}
+	if (threadIdx.x == 0)
+		read_head(values, value, head);
 	__syncthreads();
 	if (threadIdx.x < CUDA_LANES)
 		count_before(before, high, words);
@@ -88,7 +66,7 @@ static __global__ void __launch_bounds__(DECODE_THREADS)
 		uint32_t i = before[w];
 		for (uint32_t left = high[w]; left != 0; left &= left - 1, i++) {
 			const uint32_t place = w * WORD_BITS + (uint32_t)__ffs((int)left) - 1 - i;
-			out[place << l.low_bits | low_bits(low, i, l.low_bits)] = value_of(values, value, i, level);
+			out[place << l.low_bits | low_bits(low, i, l.low_bits)] = topk_value_of(values, value, count, i, head);
 		}
 	}
 }

@@ -10,9 +10,7 @@
  *
  * A record's size is known only after it is made: each tile has a slot of the largest size, and a
  * second kernel moves the records together. */
-#include "kernels/cuda/launch.h"
-
-#include "kernels/topk_record.h"
+#include "kernels/cuda/topk_value.h"
 
 #define TILE_THREADS 512u
 #define TILE_BLOCKS  2u /* at a time on a multiprocessor: while one selects, another loads */
@@ -20,7 +18,6 @@
 #define TILE_PACKS   (CODEC_TILE / (4 * TILE_THREADS)) /* of four elements, of a thread */
 /* count + (n - 1 >> low bits) is below 3 count */
 #define HIGH_WORDS_MAX (3 * TOPK_TILE_COUNT_MAX / 32)
-#define WORD_BITS      32u
 #define SCAN_THREADS   256u
 #define MOVE_THREADS   128u
 
@@ -29,14 +26,6 @@ struct tile_input {
 	float *residual;
 	float *velocity; /* NULL: no momentum */
 	float factor, scale;
-};
-
-/* A block's view of its tile after selection. */
-struct tile_chosen {
-	const uint16_t *offset; /* (count) rising */
-	const float *value;     /* (count) */
-	uint32_t count;
-	struct topk_layout layout;
 };
 
 /* --- Loading */
@@ -111,7 +100,7 @@ static __device__ inline void scan_starts(uint32_t *starts, uint32_t *all)
 /* --- Offsets */
 
 /* The w-th word of the low bits. */
-static __device__ inline uint32_t low_word(const struct tile_chosen &c, uint32_t w)
+static __device__ inline uint32_t low_word(const struct topk_chosen &c, uint32_t w)
 {
 	const uint32_t bits = c.layout.low_bits, mask = (1u << bits) - 1, from = w * WORD_BITS;
 	uint32_t word = 0;
@@ -122,7 +111,7 @@ static __device__ inline uint32_t low_word(const struct tile_chosen &c, uint32_t
 	return word;
 }
 
-static __device__ inline void write_offsets(const struct tile_chosen &c, uint32_t *high, uint32_t *out)
+static __device__ inline void write_offsets(const struct topk_chosen &c, uint32_t *high, uint32_t *out)
 {
 	const uint32_t low_words = c.layout.low_bytes / 4, high_words = c.layout.high_bytes / 4;
 	for (uint32_t w = threadIdx.x; w < high_words; w += TILE_THREADS)
@@ -141,85 +130,10 @@ static __device__ inline void write_offsets(const struct tile_chosen &c, uint32_
 
 /* --- Values */
 
-/* The scale or levels of a record's codes. */
-struct reference {
-	float scale, inverse; /* int8 */
-	float level[TOPK_LEVELS], middle[TOPK_LEVELS - 1];
-};
-
-/* The code of x; *back is the code's value. */
-template <weir_values VALUES> static __device__ inline uint32_t code_of(const struct reference *r, float x, float *back)
-{
-	uint32_t code;
-	switch (VALUES) {
-	case WEIR_VALUES_FP32:
-		*back = x;
-		return bits_of(x);
-	case WEIR_VALUES_BF16:
-		code = topk_bf16(x);
-		*back = float_of(code << 16);
-		return code;
-	case WEIR_VALUES_INT8:
-		code = (uint32_t)topk_int8_code(x, r->inverse);
-		*back = (float)(int32_t)code * r->scale;
-		return code & 0xffu;
-	case WEIR_VALUES_LOG4:
-		code = topk_log4_code(x, r->middle);
-		*back = float_of(bits_of(r->level[code % TOPK_LOG4_SIGN]) | (code / TOPK_LOG4_SIGN) << 31);
-		return code;
-	}
-	return 0;
-}
-
-template <weir_values VALUES> struct code_size {
-	static const uint32_t bits = VALUES == WEIR_VALUES_FP32   ? 32
-	                             : VALUES == WEIR_VALUES_BF16 ? 16
-	                             : VALUES == WEIR_VALUES_INT8 ? 8
-	                                                          : 4;
-	static const uint32_t in_word = WORD_BITS / bits;
-	static const uint32_t head_words = VALUES == WEIR_VALUES_INT8 ? 1 : VALUES == WEIR_VALUES_LOG4 ? 2 : 0;
-	static const bool relative = head_words > 0;
-};
-
-/* extreme (2): the least and the largest magnitude, as bits, which have the same order. */
-static __device__ inline void find_extremes(const struct tile_chosen &c, uint32_t *extreme)
-{
-	uint32_t least = UINT32_MAX, most = 0;
-	for (uint32_t i = threadIdx.x; i < c.count; i += TILE_THREADS) {
-		const uint32_t magnitude = bits_of(c.value[i]) & ABS_MASK;
-		least = min(least, magnitude);
-		most = max(most, magnitude);
-	}
-	for (uint32_t step = CUDA_LANES / 2; step > 0; step /= 2) {
-		least = min(least, __shfl_down_sync(ALL_LANES, least, step, CUDA_LANES));
-		most = max(most, __shfl_down_sync(ALL_LANES, most, step, CUDA_LANES));
-	}
-	if (threadIdx.x % CUDA_LANES == 0) {
-		atomicMin(&extreme[0], least);
-		atomicMax(&extreme[1], most);
-	}
-}
-
-/* Writes the numbers before the codes. One thread. */
-template <weir_values VALUES>
-static __device__ inline void write_reference(struct reference *r, const uint32_t *extreme, uint32_t *out)
-{
-	if (VALUES == WEIR_VALUES_INT8) {
-		r->scale = topk_int8_scale(float_of(extreme[1]));
-		r->inverse = r->scale > 0 ? 1 / r->scale : 0;
-		out[0] = bits_of(r->scale);
-	} else {
-		topk_levels(float_of(extreme[0]), float_of(extreme[1]), r->level);
-		topk_middles(r->level, r->middle);
-		out[0] = extreme[0];
-		out[1] = extreme[1];
-	}
-}
-
 /* A thread makes one word of codes at a time; the residuals of its elements become the codes'
  * errors. */
 template <weir_values VALUES>
-static __device__ inline void write_codes(const struct tile_chosen &c, const struct reference *r, float *residual,
+static __device__ inline void write_codes(const struct topk_chosen &c, const struct topk_head *head, float *residual,
                                           float *velocity, uint32_t *out)
 {
 	typedef struct code_size<VALUES> size;
@@ -231,7 +145,7 @@ static __device__ inline void write_codes(const struct tile_chosen &c, const str
 			const uint32_t i = w * size::in_word + k, offset = c.offset[i];
 			const float x = c.value[i];
 			float back;
-			word |= code_of<VALUES>(r, x, &back) << k * size::bits % WORD_BITS;
+			word |= topk_code_of<VALUES>(head, i, x, &back) << k * size::bits % WORD_BITS;
 			residual[offset] = x - back;
 			if (velocity)
 				velocity[offset] = 0;
@@ -318,9 +232,8 @@ static __global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS)
 	SHARED(float, value, [TOPK_TILE_COUNT_MAX]);
 	SHARED(uint32_t, starts, [TILE_PACKS * TILE_WARPS]);
 	SHARED(uint32_t, high, [HIGH_WORDS_MAX]);
-	SHARED(uint32_t, extreme, [2]);
 	SHARED(uint32_t, found, [1]);
-	SHARED(struct reference, reference, [1]);
+	SHARED(struct topk_head, head, [1]);
 	const size_t base = (size_t)blockIdx.x * CODEC_TILE;
 	const uint32_t size = (uint32_t)(n - base < CODEC_TILE ? n - base : CODEC_TILE);
 
@@ -333,29 +246,21 @@ static __global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS)
 	keep_chosen(sums, reach, starts, offset, value);
 	__syncthreads();
 
-	struct tile_chosen c = {offset, value, min(found[0], TOPK_TILE_COUNT_MAX)};
+	struct topk_chosen c = {offset, value, min(found[0], TOPK_TILE_COUNT_MAX)};
 	c.layout = topk_layout_of(size, c.count, VALUES);
 	uint32_t *out = slots + blockIdx.x * slot_words;
 	if (threadIdx.x == 0) {
 		out[0] = c.count | c.layout.bytes / 4 << 16;
 		record_bytes[blockIdx.x] = c.layout.bytes;
 		selected[blockIdx.x] = found[0];
-		extreme[0] = UINT32_MAX;
-		extreme[1] = 0;
 	}
 	if (c.count == 0)
 		return;
 	write_offsets(c, high, out + TOPK_RECORD_HEADER / 4); /* waits for all threads */
 	out += c.layout.values_at / 4;
-	if (code_size<VALUES>::relative) {
-		find_extremes(c, extreme);
-		__syncthreads();
-		if (threadIdx.x == 0)
-			write_reference<VALUES>(reference, extreme, out);
-		__syncthreads();
-		out += code_size<VALUES>::head_words;
-	}
-	write_codes<VALUES>(c, reference, in.residual + base, in.velocity ? in.velocity + base : NULL, out);
+	write_head<VALUES>(c, head, out);
+	out += topk_head_bytes(c.count, VALUES) / 4;
+	write_codes<VALUES>(c, head, in.residual + base, in.velocity ? in.velocity + base : NULL, out);
 }
 
 /* --- Moving together */
@@ -430,18 +335,12 @@ void cuda_topk_encode(struct backend *b, const struct topk_row *row, float thres
 		return;
 	uint32_t *slots = (uint32_t *)parts[0], *bytes = (uint32_t *)parts[1];
 	switch (values) {
-	case WEIR_VALUES_FP32:
-		encode_tiles<WEIR_VALUES_FP32>(c, row, threshold, slots, slot_bytes / 4, bytes, selected);
+#define ENCODE(id, name, bits, head)                                                               \
+	case WEIR_VALUES_##id:                                                                         \
+		encode_tiles<WEIR_VALUES_##id>(c, row, threshold, slots, slot_bytes / 4, bytes, selected); \
 		break;
-	case WEIR_VALUES_BF16:
-		encode_tiles<WEIR_VALUES_BF16>(c, row, threshold, slots, slot_bytes / 4, bytes, selected);
-		break;
-	case WEIR_VALUES_INT8:
-		encode_tiles<WEIR_VALUES_INT8>(c, row, threshold, slots, slot_bytes / 4, bytes, selected);
-		break;
-	case WEIR_VALUES_LOG4:
-		encode_tiles<WEIR_VALUES_LOG4>(c, row, threshold, slots, slot_bytes / 4, bytes, selected);
-		break;
+		TOPK_VALUES_MAP(ENCODE)
+#undef ENCODE
 	}
 	LAUNCH(c, ends_kernel, dim3(1), SCAN_THREADS, ends, bytes, (uint32_t)tiles);
 	LAUNCH(c, move_kernel, dim3((unsigned)tiles), MOVE_THREADS, (uint32_t *)out, slots, slot_bytes / 4, ends, bytes);

@@ -16,14 +16,9 @@ const struct vector_ops ISA(vector_ops) = {
         },
     .codecs =
         {
-            [WEIR_CODEC_FP32] = {ISA(fp32_encode), ISA(fp32_decode)},
-            [WEIR_CODEC_BF16] = {ISA(bf16_encode), ISA(bf16_decode)},
-            [WEIR_CODEC_FP16] = {ISA(fp16_encode), ISA(fp16_decode)},
-            [WEIR_CODEC_INT8] = {ISA(int8_encode), ISA(int8_decode)},
-            [WEIR_CODEC_INT4] = {ISA(int4_encode), ISA(int4_decode)},
-            [WEIR_CODEC_SIGN] = {ISA(sign_encode), ISA(sign_decode)},
-            [WEIR_CODEC_FP8_E4M3] = {ISA(fp8_e4m3_encode), ISA(fp8_e4m3_decode)},
-            [WEIR_CODEC_FP8_E5M2] = {ISA(fp8_e5m2_encode), ISA(fp8_e5m2_decode)},
+#define CODEC_ROW(id, name, bits, block, scale_most, special) [WEIR_CODEC_##id] = {ISA(name##_encode), ISA(name##_decode)},
+            CODEC_FORM_MAP(CODEC_ROW)
+#undef CODEC_ROW
         },
     .all_finite = ISA(all_finite),
     .all_below_16 = ISA(all_below_16),

@@ -245,7 +245,7 @@ weir_status frame_next_record(struct cursor *c, bool verify, struct record *out,
 
 static weir_status section_check(const struct section *s, uint16_t reserved, weir_error *err)
 {
-	if (s->codec > WEIR_CODEC_TOPK)
+	if (s->codec >= WEIR_CODECS)
 		return weir_fail(err, WEIR_E_VERSION, "section codec: %u is not known to this program", s->codec);
 	if (s->index_codec > INDEX_ALL)
 		return weir_fail(err, WEIR_E_VERSION, "section index codec: %u is not known to this program", s->index_codec);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/codec_traits.h"
 #include "common/base/limits.h"
 #include "proto/wire/wire.h"
 
@@ -321,7 +322,7 @@ static weir_status check_eviction(const weir_table_spec *t, weir_error *err)
 static weir_status check_topk(const weir_table_spec *t, weir_error *err)
 {
 	const weir_compression *c = &t->push;
-	if ((unsigned)c->values > WEIR_VALUES_LOG4)
+	if ((unsigned)c->values >= WEIR_VALUES)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push values %u are not known", t->name, c->values);
 	if (!(c->density > 0 && c->density <= WEIR_DENSITY_MAX))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push density %g, expected above 0, at most %g", t->name,
@@ -338,14 +339,14 @@ static weir_status check_pull(const weir_table_spec *t, weir_error *err)
 {
 	const weir_pull_coding *c = &t->pull;
 	const bool dense = t->kind == WEIR_DENSE;
-	if (c->codec == WEIR_CODEC_SIGN || (!dense && c->codec > WEIR_CODEC_INT8))
+	if (!codec_has_use(c->codec, dense ? WEIR_CODES_PULLED_CHUNKS : WEIR_CODES_PULLED_ROWS))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: pull codec %u is not for %s tables", t->name, c->codec,
 		                 dense ? "dense" : "embedding");
-	if (c->codec == WEIR_CODEC_INT4 && (unsigned)c->book > WEIR_BOOK_SEGMENTED)
+	if (codec_has_use(c->codec, WEIR_CODES_BY_BOOK) && (unsigned)c->book >= WEIR_BOOKS)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u of pulls is not known", t->name, c->book);
 	if (c->codec != WEIR_CODEC_TOPK)
 		return WEIR_OK;
-	if ((unsigned)c->values > WEIR_VALUES_LOG4)
+	if (!values_are_for_pulls(c->values))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: pull values %u are not known", t->name, c->values);
 	if (!(c->density > 0 && c->density <= WEIR_DENSITY_MAX))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: pull density %g, expected above 0, at most %g", t->name,
@@ -356,17 +357,17 @@ static weir_status check_pull(const weir_table_spec *t, weir_error *err)
 static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
 {
 	const weir_compression *c = &t->push;
-	if ((unsigned)c->codec > WEIR_CODEC_TOPK || (unsigned)t->pull.codec > WEIR_CODEC_TOPK)
+	if ((unsigned)c->codec >= WEIR_CODECS || (unsigned)t->pull.codec >= WEIR_CODECS)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u, pull codec %u: unknown", t->name, c->codec,
 		                 t->pull.codec);
-	const bool needs_feedback = c->codec == WEIR_CODEC_SIGN || c->codec == WEIR_CODEC_TOPK;
-	if (needs_feedback && t->kind != WEIR_DENSE)
+	const bool has_book = codec_has_use(c->codec, WEIR_CODES_BY_BOOK);
+	if (t->kind != WEIR_DENSE && !codec_has_use(c->codec, WEIR_CODES_ROWS))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u is for dense tables", t->name, c->codec);
-	if (needs_feedback && !c->feedback)
+	if (codec_feedback(c->codec) == WEIR_FEEDBACK_ALWAYS && !c->feedback)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u needs error feedback", t->name, c->codec);
-	if (c->codec == WEIR_CODEC_INT4 && (unsigned)c->book > WEIR_BOOK_SEGMENTED)
+	if (has_book && (unsigned)c->book >= WEIR_BOOKS)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u is not known", t->name, c->book);
-	if (c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
+	if (has_book && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: a segmented code book is for dense tables", t->name);
 	if (!(c->rows >= 0 && c->rows < 1) || (c->rows > 0 && t->kind == WEIR_DENSE))
 		return weir_fail(err, WEIR_E_INVALID,

@@ -17,6 +17,7 @@ from support import (
     keys_of,
     name_of,
     servers,
+    wait_until,
 )
 
 ONE = np.ones((1, 2), np.float32)
@@ -190,6 +191,7 @@ class LostServer(Script):
                 if name_of(pid).endswith("weir-server"):
                     os.kill(pid, signal.SIGSTOP)
                     self.addCleanup(resume, pid)
+                    wait_until(lambda: state_of(pid) == "T", 5, "the server to stop")
             with self.assertRaises(weir.TimedOutError):
                 table.pull([1], timeout=1)
             ticket = job.pull_ahead({table: [1]})
@@ -197,6 +199,11 @@ class LostServer(Script):
             for pid in alive(self.folder):
                 resume(pid)
             self.assertEqual(ticket.wait(8)[table].shape, (1, 2))
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def resume(pid):

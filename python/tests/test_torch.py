@@ -1,3 +1,4 @@
+import copy
 import math
 import os
 import subprocess
@@ -68,24 +69,27 @@ class Plain(nn.Module):
     def __init__(self, model, rows):
         super().__init__()
         self.ids = nn.Embedding.from_pretrained(torch.from_numpy(rows.copy()), freeze=False)
+        self.norm = nn.BatchNorm1d(8)
         self.out = nn.Linear(8, 1)
         self.out.load_state_dict(model.out.state_dict())
 
     def forward(self, x):
-        return self.out(self.ids(x + torch.tensor([0, IDS])).flatten(1)).squeeze(1)
+        return self.out(self.norm(self.ids(x + torch.tensor([0, IDS])).flatten(1))).squeeze(1)
 
 
 class Training(unittest.TestCase):
-    def equal_to_plain(self, rule, plain_rule, **loading):
+    def equal_to_plain(self, rule, plain_rule):
         """Without staleness, every step is PyTorch's own."""
         with servers(passes=2) as s, s.connect(name="t") as job:
-            model = Clicks(normalise=False, optimizer=rule)
-            loader = wt.DataLoader(clicks(), job, 32, ahead=0, unit_batches=3, **loading)
+            model = Clicks(optimizer=rule)
+            loader = wt.DataLoader(clicks(), job, 32, ahead=0, unit_batches=3)
             optimizer = wt.Optimizer(model, job, optimizer=rule)
             keys = np.arange(2 * IDS)
             plain = Plain(model, job.find("ids").pull(keys))
             other = plain_rule(plain.parameters())
-            for x, y in loader:
+            for step, (x, y) in enumerate(loader):
+                if step == 5:  # in the middle of a step, too
+                    model.load_from(job)
                 for m, o in ((model, optimizer), (plain, other)):
                     loss = bce(m, x, y)
                     o.zero_grad()
@@ -98,14 +102,37 @@ class Training(unittest.TestCase):
             np.testing.assert_allclose(
                 model.out.weight.detach(), plain.out.weight.detach(), rtol=2e-4, atol=2e-6
             )
+            for ours, theirs in zip(model.norm.buffers(), plain.norm.buffers()):
+                if ours.is_floating_point():
+                    np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
     def test_sgd_is_as_plain(self):
         self.equal_to_plain(SGD, lambda p: torch.optim.SGD(p, 0.1))
+
+    def test_adam_is_as_plain(self):
+        rule = {"kind": "adam", "lr": 0.01, "decay": "full"}
+        self.equal_to_plain(rule, lambda p: torch.optim.Adam(p, 0.01))
 
     def test_adagrad_is_as_plain(self):
         self.equal_to_plain(
             {"kind": "adagrad", "lr": 0.1, "eps": 1e-10}, lambda p: torch.optim.Adagrad(p, 0.1)
         )
+
+    def test_schedule_ends_with_the_training(self):
+        """The last step's rate is the schedule's last, though the last unit is shorter."""
+        with servers(passes=3) as s, s.connect(name="t") as job:
+            model = nn.Linear(2, 1, bias=False)
+            loader = wt.DataLoader(clicks(), job, 30, unit_batches=4)
+            total = 3 * loader.pass_steps
+            self.assertEqual(total, 3 * 14)
+            rule = {"kind": "sgd", "lr": 1, "schedule": {"kind": "linear", "total": total}}
+            optimizer = wt.Optimizer(model, job, optimizer=rule)
+            for x, _ in loader:
+                model(x.float()).mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            rate = max(c.lr for c in job.find("dense").clocks())
+            self.assertAlmostEqual(rate, 1 / total, 6)
 
     def test_learns_with_processes_and_pulls_ahead(self):
         with servers(servers=2, passes=20) as s, s.connect(name="t") as job:
@@ -281,6 +308,18 @@ class Modules(unittest.TestCase):
                     if mode == "sum":
                         got = bag(ids, per_sample_weights=weights)
                         self.assertTrue(torch.equal(got, plain(ids, per_sample_weights=weights)))
+
+    def test_copies_have_no_job(self):
+        with servers() as s, s.connect(name="t") as job:
+            model = Clicks()
+            wt.Optimizer(model, job)
+            other = copy.deepcopy(model)
+            with self.assertRaisesRegex(weir.StateError, "has no job"):
+                other(clicks()[:4][0])
+            with torch.no_grad():
+                other.out.weight.add_(1)
+                self.assertEqual(model(clicks()[:4][0]).shape, (4,))
+            self.assertFalse(torch.equal(model.out.weight, other.out.weight))
 
     def test_keys(self):
         ids = torch.tensor([[3, 5], [0, 1]])

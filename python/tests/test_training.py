@@ -2,9 +2,11 @@ import json
 import tempfile
 import threading
 import unittest
+import weakref
 
 import numpy as np
 import weir
+from weir._library import ffi
 from support import BATCHES, ROWS, UNITS, connect, count_keys, job_of, keys_of, servers, wait_until
 
 SGD = {"kind": "sgd", "lr": 1}
@@ -99,6 +101,34 @@ class Training(unittest.TestCase):
                 del borrowed  # the ticket keeps it
                 ticket.wait(5)
             self.assertTrue((table.pull([5, 9, 7]) == [[2], [2], [0]]).all())
+
+    def test_memory_in_flight_stays(self):
+        with job_of() as job:
+            table = job.table("rows", width=2, optimizer=SGD)
+            flat = job.table("flat", elements=4)
+            with job.lease(5) as unit:
+                arrays = [np.arange(3), -np.ones((3, 2), np.float32), np.zeros(4, np.float32)]
+                watched = [weakref.ref(a) for a in arrays]
+                push = next(unit.batches(1)).push(
+                    {table: tuple(arrays[:2]), flat: arrays[2]}, copy=False
+                )
+                arrays.append(np.arange(3))
+                watched.append(weakref.ref(arrays[3]))
+                pull = job.pull_ahead({table: arrays[3]})
+                del arrays
+                self.assertTrue(all(w() is not None for w in watched))
+                push.wait(5)
+                pull.wait(5)
+                self.assertEqual([w() for w in watched], [None] * 4)
+            owners = [ffi.typeof(at).kind for at in self.borrowed_by_a_copying_push(job, table)]
+            self.assertEqual(owners, ["array"] * 3)  # a pointer would own nothing
+
+    def borrowed_by_a_copying_push(self, job, table):
+        with job.lease(5) as unit:
+            ticket = next(unit.batches(1)).push({table: ([7], np.ones((1, 2), np.float32))})
+            borrowed = job._handle.borrowed[ticket._key]
+            ticket.wait(5)
+            return borrowed
 
     def test_pull_shapes(self):
         with job_of() as job:

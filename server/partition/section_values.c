@@ -8,7 +8,7 @@
 
 static weir_status open_book(struct section_values *v, const struct section *s, float book[CODEC_BOOK], weir_error *err)
 {
-	if (s->aux > WEIR_BOOK_SEGMENTED)
+	if (s->aux >= WEIR_BOOKS)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "section of table %u: code book %llu is not known", s->table,
 		                 (unsigned long long)s->aux);
 	v->coding.book = book_known((weir_book)s->aux);
@@ -31,9 +31,9 @@ weir_status section_values_open(struct section_values *v, const struct section *
 	*v = (struct section_values){.coding = {.codec = (weir_codec)s->codec}, .data = s->data};
 	if (!codec_name(v->coding.codec))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "section of table %u: codec %u is not known", s->table, s->codec);
-	if (v->coding.codec == WEIR_CODEC_INT4)
+	if (codec_has_use(v->coding.codec, WEIR_CODES_BY_BOOK))
 		return open_book(v, s, book, err);
-	if (v->coding.codec == WEIR_CODEC_TOPK && s->aux <= WEIR_VALUES_LOG4)
+	if (v->coding.codec == WEIR_CODEC_TOPK && s->aux < WEIR_VALUES)
 		v->values = (weir_values)s->aux;
 	else if (s->aux)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "section of table %u: %s with aux %llu is not known", s->table,

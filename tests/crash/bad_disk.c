@@ -6,7 +6,6 @@
  *   write ENOSPC   writes and reservations fail (write, pwrite, writev, pwritev, ftruncate to a
  *                  larger size, fallocate); also EDQUOT and EIO
  *   sync 3000      syncs take this many milliseconds more */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,16 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "tests/crash/real_call.h"
 
-#define REAL(name) ((__typeof__(&name))real(#name))
-static void *real(const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-	if (!f)
-		abort();
-	return f;
-}
+#define EXPORT __attribute__((visibility("default")))
 
 static bool is_concerned(int fd)
 {

@@ -588,3 +588,8 @@ uint64_t image_drop_unsynced(const struct trace *t, const char *folder, uint64_t
 	view_free(v);
 	return lost;
 }
+
+bool image_is_seen_later(const struct trace *t, size_t moment)
+{
+	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
+}

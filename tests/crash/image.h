@@ -9,6 +9,7 @@
 #ifndef WEIR_IMAGE_H
 #define WEIR_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,8 @@ size_t image_fates(const struct trace *t, size_t moment);
 /* Fills `folder` (new or empty) with what fate `fate` (below image_fates) of that moment leaves.
  * Ends the process on failure. */
 void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder);
+/* True if the next moment has the same folders and more reports, because a mark changes no disk. */
+bool image_is_seen_later(const struct trace *t, size_t moment);
 /* Appends a mark to the trace of this or another program. Ends the process on failure. */
 void image_mark(const char *trace_file, const char *text);
 /* Calls visit for each mark before the moment, in order. */

@@ -13,20 +13,13 @@
 #include <unistd.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/crash/need.h"
 
 #define BLOCK 4096u
 
 static char base[256], folder[300], trace_file[300];
 
 /* --- The child: appends to a log with some syncs, and replaces a file by rename */
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		perror(what);
-		_exit(3);
-	}
-}
 
 static void block(int fd, char fill)
 {
@@ -135,7 +128,7 @@ static void visit(void *arg, const char *text)
 	m->abcd |= strcmp(text, "abcd") == 0;
 }
 
-static void test_images(void **state)
+static void images_are_possible_disks(void **state)
 {
 	(void)state;
 	struct trace *t = record(NULL, "child");
@@ -179,7 +172,7 @@ static void visit_vote(void *arg, const char *text)
 }
 
 /* The name leads to the old or the new file, and both are whole. */
-static void test_exchanging(void **state)
+static void an_exchange_is_whole(void **state)
 {
 	(void)state;
 	struct trace *t = record(NULL, "exchange");
@@ -204,7 +197,7 @@ static void test_exchanging(void **state)
 	trace_free(t);
 }
 
-static void test_dropping(void **state)
+static void dropped_data_is_unsynced(void **state)
 {
 	(void)state;
 	bool lost = false, kept = false;
@@ -244,9 +237,9 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(folder, sizeof folder, "%s/folder", base);
 	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_exchanging),
-	                                   cmocka_unit_test(test_dropping)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(images_are_possible_disks), cmocka_unit_test(an_exchange_is_whole),
+	                                   cmocka_unit_test(dropped_data_is_unsynced)};
+	int failed = cmocka_run_group_tests_name("crash_image", tests, NULL, NULL);
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", base);
 	return system(command) || failed;

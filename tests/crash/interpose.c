@@ -2,7 +2,6 @@
  * into a trace (trace.h). Calls pass through unchanged. One lock covers an operation and its
  * record, so the trace has the file system's order. A sync is recorded at its end, with the byte of
  * the trace at which it began. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tests/crash/real_call.h"
 #include "tests/crash/trace.h"
 
 #define DESCRIPTORS_MAX 65536
@@ -37,15 +37,6 @@ static struct {
 	size_t root_bytes;
 	struct tracked files[DESCRIPTORS_MAX];
 } it = {.lock = PTHREAD_MUTEX_INITIALIZER, .trace = -1};
-
-#define REAL(name) ((__typeof__(&name))real(#name))
-static void *real(const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-	if (!f)
-		abort();
-	return f;
-}
 
 static void fatal(const char *what)
 {

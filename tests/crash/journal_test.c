@@ -3,7 +3,6 @@
  * resulting folder. The channels hold what they held after one of the operations, nothing that was
  * reported durable is missing, and the journal continues from there. WEIR_INTERPOSE names the
  * recording library. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include <unistd.h>
 
 #include "tests/crash/image.h"
+#include "tests/crash/need.h"
+#include "tests/folder.h"
 #include "tests/unit/server/log/journal_history.h"
 
 enum { GO_ON = 8 /* operations after a recovery */ };
@@ -29,14 +30,6 @@ static weir_status begin(const char *where, struct journal **j, struct history *
 }
 
 /* --- The child */
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		perror(what);
-		_exit(3);
-	}
-}
 
 static void mark(const struct history *h)
 {
@@ -81,12 +74,6 @@ static struct trace *record(void)
 }
 
 /* --- Images */
-
-static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
-{
-	(void)s, (void)flag, (void)at;
-	return remove(path);
-}
 
 static void take_mark(void *arg, const char *text)
 {
@@ -136,13 +123,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	CHECK_OK(begin(image, &j, &h, &err), err);
 	assert_int_equal(h.done, until);
 	CHECK_OK(journal_close(j, &err), err);
-	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
-
-/* The next moment has the same folders and more reports. */
-static bool is_seen_later(const struct trace *t, size_t moment)
-{
-	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
+	folder_remove(image);
 }
 
 static void a_log_is_as_it_was_after_an_operation(void **state)
@@ -151,7 +132,7 @@ static void a_log_is_as_it_was_after_an_operation(void **state)
 	struct trace *t = record();
 	struct outcomes found = {0};
 	for (size_t moment = 0; moment <= t->count; moment++)
-		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !is_seen_later(t, moment); fate++)
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !image_is_seen_later(t, moment); fate++)
 			look_at(t, moment, fate, &found);
 	printf("recorded: %zu operations; images: %llu, %llu of them without a cut that had been made, %llu with one that was not "
 	       "durable\n",
@@ -178,6 +159,6 @@ int main(int argc, char **argv)
 	if (is_child)
 		return child();
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_log_is_as_it_was_after_an_operation)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) || failed;
+	int failed = cmocka_run_group_tests_name("crash_journal", tests, NULL, NULL);
+	return folder_delete(base) || failed;
 }

@@ -10,7 +10,6 @@
  *
  * Tests every MOMENTS-th moment, and each one after an acknowledgement or an orderly end.
  * WEIR_INTERPOSE names the recording library. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,10 @@
 #include "server/service/server_internal.h"
 #include "tests/cmocka_check.h"
 #include "tests/crash/image.h"
+#include "tests/crash/need.h"
 #include "tests/crash/scenario.h"
+#include "tests/executor_at_once.h"
+#include "tests/folder.h"
 
 enum { MOMENTS_DEFAULT = 97, AGAIN_EVERY = 4 /* fates */, SECONDS_MAX = 60 /* for one start */ };
 enum { BOOT_CRASHED = 8, BOOT_LATER = 9 }; /* boots of the machine after it died */
@@ -39,14 +41,6 @@ static const struct life {
 enum { LIVES = sizeof lives / sizeof *lives };
 
 static char base[64], folder[128], trace_file[128];
-
-static void need(bool ok, const char *what)
-{
-	if (!ok) {
-		fprintf(stderr, "%s\n", what);
-		_exit(3);
-	}
-}
 
 static void on_failed(void *arg, const weir_error *err)
 {
@@ -82,12 +76,6 @@ struct call {
 	bool done;
 };
 
-static void run_at_once(void *to, void (*run)(void *arg), void *arg)
-{
-	(void)to;
-	run(arg);
-}
-
 static void note_done(struct vote_write *w)
 {
 	struct call *c = (struct call *)w;
@@ -101,7 +89,7 @@ static void vote(struct job *j, uint32_t partition, uint64_t epoch)
 {
 	struct call c = {.write = {.partition = (uint16_t)partition,
 	                           .vote = {.promised = epoch, .whole = true},
-	                           .run_on = {.post = run_at_once},
+	                           .run_on = EXECUTOR_AT_ONCE,
 	                           .done = note_done},
 	                 .lock = PTHREAD_MUTEX_INITIALIZER,
 	                 .changed = PTHREAD_COND_INITIALIZER};
@@ -229,12 +217,6 @@ static int found_in(const char *image, uint8_t boot, const struct was_told *told
 	return WEXITSTATUS(status);
 }
 
-static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
-{
-	(void)s, (void)flag, (void)at;
-	return remove(path);
-}
-
 struct outcomes {
 	uint64_t images, whole, lost; /* whole: all partitions; lost: acknowledged entries missing */
 };
@@ -257,20 +239,14 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 	all->images++;
 	all->whole += told.stored[0] && (found & (LOST - 1)) == LOST - 1;
 	all->lost += (found & LOST) != 0;
-	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
-
-/* The next moment has the same folders and more reports. */
-static bool is_seen_later(const struct trace *t, size_t moment)
-{
-	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
+	folder_remove(image);
 }
 
 /* The operation before acknowledged a push, or the server ended in order. */
 static bool is_telling(const struct trace *t, size_t moment)
 {
 	bool telling = false;
-	for (; moment && is_seen_later(t, moment - 1); moment--) {
+	for (; moment && image_is_seen_later(t, moment - 1); moment--) {
 		const char *text = t->events[moment - 1].text;
 		telling |= t->events[moment - 1].op->kind == TRACE_MARK && (strcmp(text, ENDED) == 0 || strncmp(text, "stored", 6) == 0);
 	}
@@ -279,13 +255,13 @@ static bool is_telling(const struct trace *t, size_t moment)
 
 static uint64_t every = MOMENTS_DEFAULT;
 
-static void what_was_promised_is_kept_and_who_lost_anything_is_not_whole(void **state)
+static void promises_are_kept_and_a_replica_that_lost_entries_is_not_whole(void **state)
 {
 	(void)state;
 	struct trace *t = record();
 	struct outcomes all = {0};
 	for (size_t moment = 0, number = 0; moment <= t->count; moment++) {
-		if (is_seen_later(t, moment) || (number++ % every && !is_telling(t, moment)))
+		if (image_is_seen_later(t, moment) || (number++ % every && !is_telling(t, moment)))
 			continue;
 		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++)
 			look_at(t, moment, fate, &all);
@@ -315,7 +291,7 @@ int main(int argc, char **argv)
 		return child(&lives[strtoul(argv[3], NULL, 10)]);
 	if (argc > 1 && strtoull(argv[1], NULL, 10))
 		every = strtoull(argv[1], NULL, 10);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_promised_is_kept_and_who_lost_anything_is_not_whole)};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) || failed;
+	const struct CMUnitTest tests[] = {cmocka_unit_test(promises_are_kept_and_a_replica_that_lost_entries_is_not_whole)};
+	int failed = cmocka_run_group_tests_name("crash_votes", tests, NULL, NULL);
+	return folder_delete(base) || failed;
 }

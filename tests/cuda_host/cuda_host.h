@@ -48,6 +48,13 @@ struct cuda_host {
 };
 extern struct cuda_host cuda_host;
 void cuda_host_reset(void);
+/* The same as a setup function of cmocka. */
+static inline int cuda_host_ordinary(void **state)
+{
+	(void)state;
+	cuda_host_reset();
+	return 0;
+}
 /* Bytes of device memory in use. */
 size_t cuda_host_allocated(void);
 /* Number of times the host waited for unfinished work since the process began. */

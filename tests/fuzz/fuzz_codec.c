@@ -14,7 +14,7 @@
 #include "kernels/vector.h"
 
 #define HEADER       3u
-#define CODINGS      10u
+#define CODINGS      11u
 #define LONG         0x80u /* the row may exceed a tile */
 #define SHORT_MAX    2100u
 #define ELEMENTS_MAX (2u * CODEC_TILE + 1)
@@ -23,12 +23,12 @@
 static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float book[CODEC_BOOK], struct coding *out)
 {
 	static const weir_codec codecs[CODINGS] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,     WEIR_CODEC_INT8,
-	                                           WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4,
-	                                           WEIR_CODEC_INT4, WEIR_CODEC_INT4};
+	                                           WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT2,
+	                                           WEIR_CODEC_INT4, WEIR_CODEC_INT4,     WEIR_CODEC_INT4};
 	const unsigned i = (which & (LONG - 1)) % CODINGS;
 	*out = (struct coding){.codec = codecs[i],
-	                       .book = i < 7    ? NULL
-	                               : i == 7 ? book_known(WEIR_BOOK_NF4)
+	                       .book = i < 8    ? NULL
+	                               : i == 8 ? book_known(WEIR_BOOK_NF4)
 	                                        : book_known(WEIR_BOOK_LOG)};
 	if (i < CODINGS - 1)
 		return true;

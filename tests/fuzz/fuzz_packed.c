@@ -10,41 +10,29 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/base/crc32c.h"
+#include "tests/fuzz/file_fields.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/parse.h"
 
 #define HEADER_BYTES 64u
 #define ENTRY_BYTES  32u
 
-static uint64_t get(const uint8_t *p, size_t bytes)
-{
-	uint64_t v = 0;
-	memcpy(&v, p, bytes);
-	return v;
-}
-
-static void put_crc(uint8_t *at, const uint8_t *p, size_t n)
-{
-	memcpy(at, &(uint32_t){crc32c(0, p, n)}, 4);
-}
-
 /* Finds header and index by the diagram in packed.h. */
 static void mend(uint8_t *file, size_t size)
 {
 	if (size < HEADER_BYTES)
 		return;
-	uint64_t index = get(file + 32, 8), blocks = get(file + 40, 4);
+	uint64_t index = field_get(file + 32, 8), blocks = field_get(file + 40, 4);
 	if (index <= size && blocks <= (size - index) / ENTRY_BYTES) {
 		for (uint64_t b = 0; b < blocks; b++) {
 			uint8_t *entry = file + index + b * ENTRY_BYTES;
-			uint64_t offset = get(entry, 8), bytes = get(entry + 8, 8);
+			uint64_t offset = field_get(entry, 8), bytes = field_get(entry + 8, 8);
 			if (offset <= size && bytes <= size - offset)
-				put_crc(entry + 28, file + offset, bytes);
+				field_put_crc(entry + 28, file + offset, bytes);
 		}
-		put_crc(file + 52, file + index, blocks * ENTRY_BYTES);
+		field_put_crc(file + 52, file + index, blocks * ENTRY_BYTES);
 	}
-	put_crc(file + 12, file + 16, HEADER_BYTES - 16);
+	field_put_crc(file + 12, file + 16, HEADER_BYTES - 16);
 }
 
 static uint64_t sum_of(const struct rows_view *v)

@@ -132,11 +132,12 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 		weir_codec codec;
 		uint8_t aux;
 		size_t n;
-	} kinds[] = {
-	    {WEIR_CODEC_FP32, 0, 40},   {WEIR_CODEC_BF16, 0, 40},     {WEIR_CODEC_FP16, 0, 40},     {WEIR_CODEC_INT8, 0, 300},
-	    {WEIR_CODEC_SIGN, 0, 1100}, {WEIR_CODEC_FP8_E4M3, 0, 40}, {WEIR_CODEC_FP8_E5M2, 0, 40}, {WEIR_CODEC_INT4, 0, 90},
-	    {WEIR_CODEC_INT4, 1, 90},   {WEIR_CODEC_INT4, 2, 90},     {WEIR_CODEC_TOPK, 0, 900},    {WEIR_CODEC_TOPK, 1, 900},
-	    {WEIR_CODEC_TOPK, 2, 900},  {WEIR_CODEC_TOPK, 3, 900},    {WEIR_CODEC_TOPK, 3, 17000},  {WEIR_CODEC_INT8, 0, 17000}};
+	} kinds[] = {{WEIR_CODEC_FP32, 0, 40},     {WEIR_CODEC_BF16, 0, 40},   {WEIR_CODEC_FP16, 0, 40},
+	             {WEIR_CODEC_INT8, 0, 300},    {WEIR_CODEC_SIGN, 0, 1100}, {WEIR_CODEC_FP8_E4M3, 0, 40},
+	             {WEIR_CODEC_FP8_E5M2, 0, 40}, {WEIR_CODEC_INT4, 0, 90},   {WEIR_CODEC_INT4, 1, 90},
+	             {WEIR_CODEC_INT4, 2, 90},     {WEIR_CODEC_TOPK, 0, 900},  {WEIR_CODEC_TOPK, 1, 900},
+	             {WEIR_CODEC_TOPK, 2, 900},    {WEIR_CODEC_TOPK, 3, 900},  {WEIR_CODEC_TOPK, 3, 17000},
+	             {WEIR_CODEC_INT8, 0, 17000},  {WEIR_CODEC_INT2, 0, 90},   {WEIR_CODEC_TOPK, 4, 900}};
 	static float x[ELEMENTS_MAX];
 	if (i >= sizeof kinds / sizeof *kinds)
 		return NULL;

@@ -10,34 +10,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/base/crc32c.h"
+#include "tests/fuzz/file_fields.h"
 #include "worker/data/tokens/token_file.h"
 
 #define HEADER_BYTES 128u
-
-static uint64_t get(const uint8_t *p, size_t bytes)
-{
-	uint64_t v = 0;
-	memcpy(&v, p, bytes);
-	return v;
-}
-
-static void put_crc(uint8_t *at, const uint8_t *p, size_t n)
-{
-	memcpy(at, &(uint32_t){crc32c(0, p, n)}, 4);
-}
 
 /* Follows the diagram in token_file.h, for files of one block. */
 static void mend(uint8_t *file, size_t size)
 {
 	if (size < HEADER_BYTES)
 		return;
-	const uint64_t checksums = get(file + 80, 8);
+	const uint64_t checksums = field_get(file + 80, 8);
 	if (checksums >= HEADER_BYTES && checksums <= size - 4 && checksums - HEADER_BYTES <= TOKEN_FILE_BLOCK) {
-		put_crc(file + checksums, file + HEADER_BYTES, checksums - HEADER_BYTES);
-		put_crc(file + 92, file + checksums, 4);
+		field_put_crc(file + checksums, file + HEADER_BYTES, checksums - HEADER_BYTES);
+		field_put_crc(file + 92, file + checksums, 4);
 	}
-	put_crc(file + 12, file + 16, HEADER_BYTES - 16);
+	field_put_crc(file + 12, file + 16, HEADER_BYTES - 16);
 }
 
 static void read_all(const char *path)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
+#include "tests/integration/trainer_tool.h"
 #include "weir/weir.h"
 
 enum {
@@ -60,12 +61,6 @@ static void tell(void *arg, weir_log_level level, const char *line)
 	fprintf(stderr, "%s.%03ldZ %s %s\n", date, now.tv_nsec / 1000000, level >= WEIR_LOG_WARN ? "warn " : "info ", line);
 }
 
-static int fail(const char *what, const weir_error *e)
-{
-	fprintf(stderr, "exact_sum: %s: %s\n", what, e->text);
-	return EXIT_FAILURE;
-}
-
 /* Distinct keys of a batch, and the number that all its gradients are equal to. */
 static float batch_keys(uint32_t data_unit, uint32_t batch, uint64_t keys[ROWS])
 {
@@ -85,13 +80,6 @@ static weir_status register_tables(weir_client *c, struct tables *t, weir_error 
 	return s == WEIR_OK ? weir_table_register(c, &dense, &t->dense, e) : s;
 }
 
-static double now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
 {
 	uint64_t keys[ROWS];
@@ -105,11 +93,11 @@ static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t bat
 	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	weir_push_item items[] = {{.table = w->tables.rows, .keys = keys, .rows = ROWS, .values = values},
 	                          {.table = w->tables.dense, .values = w->dense}};
-	const double sent = now_ms();
+	const double sent = trainer_wall_ms();
 	weir_status s = weir_push(w->client, &id, items, 2, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, e);
 	s = s == WEIR_OK ? weir_wait(w->client, ticket, -1, e) : s;
 	if (s == WEIR_OK && w->pushes)
-		fprintf(w->pushes, "%.3f %.3f\n", sent, now_ms());
+		fprintf(w->pushes, "%.3f %.3f\n", sent, trainer_wall_ms());
 	return s;
 }
 
@@ -169,7 +157,7 @@ static int work(const char *ledger, const char *name, const char *gate, uint32_t
 	const weir_options o = {
 	    .ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = units, .log = tell, .security.insecure = 1};
 	if (weir_open(&w.client, &o, &e) != WEIR_OK)
-		return fail("open", &e);
+		return trainer_fail("open", &e);
 	weir_status s = register_tables(w.client, &w.tables, &e);
 	while (s == WEIR_OK) {
 		s = weir_unit_lease(w.client, &u, -1, &e);
@@ -182,11 +170,11 @@ static int work(const char *ledger, const char *name, const char *gate, uint32_t
 	}
 	if (s != WEIR_OK) {
 		weir_abandon(w.client);
-		return fail("work", &e);
+		return trainer_fail("work", &e);
 	}
 	if (w.pushes)
 		fclose(w.pushes);
-	return weir_close(w.client, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
+	return weir_close(w.client, &e) == WEIR_OK ? EXIT_SUCCESS : trainer_fail("close", &e);
 }
 
 /* --- The sum */
@@ -234,10 +222,10 @@ static int check_sums(const char *ledger, uint32_t units)
 	if (weir_open(&c, &(weir_options){.ledger = ledger, .name = "check", .role = WEIR_OBSERVER, .security.insecure = 1}, &e) !=
 	        WEIR_OK ||
 	    weir_table_find(c, "rows", &spec, &t.rows, &e) != WEIR_OK || weir_table_find(c, "dense", &spec, &t.dense, &e) != WEIR_OK)
-		return fail("open", &e);
+		return trainer_fail("open", &e);
 	weir_pull_item items[] = {{.table = t.rows, .keys = keys, .rows = KEYS, .values = rows}, {.table = t.dense, .values = dense}};
 	if (weir_pull(c, NULL, items, 2, NULL, NULL, &ticket, &e) != WEIR_OK || weir_wait(c, ticket, -1, &e) != WEIR_OK)
-		return fail("pull", &e);
+		return trainer_fail("pull", &e);
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
 		compare(&k, "row", i / WIDTH, rows[i], k.rows[i / WIDTH]);
 	for (uint32_t i = 0; i < DENSE; i++)

@@ -7,25 +7,12 @@
  * acknowledged, in milliseconds since 1970. Ends by a signal. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/base/key_partition.h"
+#include "tests/integration/trainer_tool.h"
 #include "weir/weir.h"
 
 enum { UNITS = 1000, BATCHES = 4096, LONG_MS = 20 };
-
-static int fail(const char *what, const weir_error *e)
-{
-	fprintf(stderr, "push_gaps: %s: %s\n", what, e->text);
-	return EXIT_FAILURE;
-}
-
-static double now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static weir_status push_one(weir_client *c, const weir_unit *u, uint32_t batch, uint32_t table, uint64_t key, weir_error *e)
 {
@@ -33,10 +20,10 @@ static weir_status push_one(weir_client *c, const weir_unit *u, uint32_t batch, 
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	const weir_push_item item = {.table = table, .keys = &key, .rows = 1, .values = &value};
 	weir_ticket ticket;
-	const double sent = now_ms();
+	const double sent = trainer_wall_ms();
 	weir_status s = weir_push(c, &id, &item, 1, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, e);
 	s = s == WEIR_OK ? weir_wait(c, ticket, -1, e) : s;
-	const double acknowledged = now_ms();
+	const double acknowledged = trainer_wall_ms();
 	if (s == WEIR_OK && acknowledged - sent >= LONG_MS)
 		printf("%.3f %.3f\n", sent, acknowledged);
 	return s;
@@ -73,11 +60,11 @@ int main(int argc, char **argv)
 	if (weir_open(&c, &(weir_options){.ledger = argv[1], .name = "gaps", .dataset_fingerprint = 7, .dataset_units = UNITS}, &e) !=
 	        WEIR_OK ||
 	    weir_table_register(c, &rows, &table, &e) != WEIR_OK)
-		return fail("open", &e);
+		return trainer_fail("open", &e);
 	while (placement_embedding(table, key, partitions) != partition)
 		key++;
 	weir_status s = WEIR_OK;
 	while (s == WEIR_OK)
 		s = push_unit(c, table, key, &e);
-	return fail("push", &e);
+	return trainer_fail("push", &e);
 }

@@ -8,13 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/integration/trainer_tool.h"
 #include "weir/weir.h"
-
-static int fail(const char *what, const weir_error *e)
-{
-	fprintf(stderr, "table_memory: %s: %s\n", what, e->text);
-	return EXIT_FAILURE;
-}
 
 static weir_status add(weir_client *c, uint32_t number, weir_table_kind kind, uint64_t elements, weir_error *e)
 {
@@ -40,15 +35,15 @@ int main(int argc, char **argv)
 	const weir_options o = {
 	    .ledger = argv[1], .name = "tables", .dataset_fingerprint = 7, .dataset_units = 1, .security.insecure = 1};
 	if (weir_open(&c, &o, &e) != WEIR_OK)
-		return fail("open", &e);
+		return trainer_fail("open", &e);
 	for (uint32_t i = 0; i < tables; i++) {
 		if (add(c, i, WEIR_DENSE, 1ull << 40, &e) != WEIR_E_LIMIT)
-			return fail("2^40 elements are not refused", &e);
+			return trainer_fail("2^40 elements are not refused", &e);
 		if (i == 0)
 			printf("%s\n", e.text);
 	}
 	for (uint32_t i = 0; i < tables; i++)
 		if (add(c, i, i % 2 ? WEIR_DENSE : WEIR_EMBEDDING, i % 2 ? 1000 : 8, &e) != WEIR_OK)
-			return fail("a small table", &e);
-	return weir_close(c, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
+			return trainer_fail("a small table", &e);
+	return weir_close(c, &e) == WEIR_OK ? EXIT_SUCCESS : trainer_fail("close", &e);
 }

@@ -23,11 +23,12 @@ from torch import nn
 
 FIELDS = 10
 NUMBER = r"([0-9][0-9.e+-]*)"
-SETTINGS = {  # name: key in the job files of the four models, and its default
+SETTINGS = {  # name: key in the job files of config/, and its default
     "kind": (r"^model: .*?\bkind: (\w+)", None),
     "dim": (rf"^model: .*\bdim: {NUMBER}", "0"),
     "cross_layers": (rf"^model: .*\bcross_layers: {NUMBER}", "0"),
     "hidden": (r"^model: .*\bhidden: \[([0-9, ]*)\]", ""),
+    "cin": (r"^model: .*\bcin: \[([0-9, ]*)\]", ""),
     "dropout": (rf"^model: .*\bdropout: {NUMBER}", "0"),
     "init_std": (rf"^model: .*\binit_std: {NUMBER}", "0"),
     "embedding_l2": (rf"^model: .*\bl2: {{.*\bembedding: {NUMBER}", "0"),
@@ -52,7 +53,7 @@ def settings(path):
             raise SystemExit(f"{path}: {name} is not where this script looks for it")
         found[name] = match.group(1) if match else default
     for name in found:
-        if name == "hidden":
+        if name in ("hidden", "cin"):
             found[name] = [int(w) for w in found[name].split(",")] if found[name] else []
         elif name in ("dim", "cross_layers", "batch", "passes", "patience"):
             found[name] = int(found[name])
@@ -89,31 +90,53 @@ def auc(labels, scores):
     return (ranks[positive].sum() - p * (p + 1) / 2.0) / (p * n)
 
 
+class Cin(nn.Module):
+    """The compressed interaction network of xDeepFM: all products of a layer's maps and the fields, then a linear map of them."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.layers, before = nn.ModuleList(), FIELDS
+        for width in widths:
+            self.layers.append(nn.Linear(before * FIELDS, width, bias=False))
+            before = width
+
+    def forward(self, e):
+        x0 = e.transpose(1, 2)  # (rows, dim, fields)
+        x, out = x0, []
+        for layer in self.layers:
+            x = layer((x.unsqueeze(3) * x0.unsqueeze(2)).flatten(2))
+            out.append(x.sum(1))
+        return torch.cat(out, dim=1)
+
+
 class Click(nn.Module):
     def __init__(self, s, ids):
         super().__init__()
         self.kind, dim = s["kind"], s["dim"]
         self.bias = nn.Parameter(torch.zeros(1))
-        if self.kind in ("lr", "fm", "deepfm"):
+        if self.kind in ("lr", "fm", "deepfm", "xdeepfm"):
             self.linear = nn.Embedding(ids, 1)
             nn.init.zeros_(self.linear.weight)
         if self.kind != "lr":
             self.embedding = nn.Embedding(ids, dim)
             nn.init.normal_(self.embedding.weight, std=s["init_std"])
         width = FIELDS * dim
-        if self.kind in ("deepfm", "dcn_v2"):
+        if self.kind in ("deepfm", "dcn_v2", "xdeepfm"):
             layers, n = [], width
             for h in s["hidden"]:
                 layers += [nn.Linear(n, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(s["dropout"])]
                 n = h
             self.deep = nn.Sequential(*layers)
-            self.out = nn.Linear(n + (width if self.kind == "dcn_v2" else 0), 1)
+            self.out = nn.Linear(n + {"dcn_v2": width, "xdeepfm": sum(s["cin"])}.get(self.kind, 0), 1)
         if self.kind == "dcn_v2":
             self.cross = nn.ModuleList([nn.Linear(width, width) for _ in range(s["cross_layers"])])
 
+        if self.kind == "xdeepfm":
+            self.cin = Cin(s["cin"])
+
     def forward(self, ids):
         z = self.bias.expand(ids.shape[0])
-        if self.kind in ("lr", "fm", "deepfm"):
+        if self.kind in ("lr", "fm", "deepfm", "xdeepfm"):
             z = z + self.linear(ids).sum(dim=(1, 2))
         if self.kind == "lr":
             return z
@@ -125,6 +148,8 @@ class Click(nn.Module):
         x = e.flatten(1)
         if self.kind == "deepfm":
             return z + self.out(self.deep(x)).squeeze(1)
+        if self.kind == "xdeepfm":
+            return z + self.out(torch.cat([self.deep(x), self.cin(e)], dim=1)).squeeze(1)
         c = x
         for layer in self.cross:
             c = x * layer(c) + c

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/sim/job/job.h"
+#include "tests/sim/machine_time.h"
 
 enum { JOBS_MAX = 64, KINDS = SIM_REPLICAS_MAX * 4 /* kinds of jobs: by replicas, log and mode */ };
 
@@ -66,13 +67,6 @@ static bool parse(struct plan *p, int argc, char **argv)
 	if (!ok)
 		fprintf(stderr, "usage: sim [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
 	return ok;
-}
-
-static double now(void)
-{
-	struct timespec t;
-	timespec_get(&t, TIME_UTC); /* the machine's own clock: no seam here */
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* --- Figures, shared by the processes */
@@ -226,7 +220,7 @@ static bool is_violated(const struct plan *p)
 
 static bool is_over(const struct plan *p, const struct totals *t, double start)
 {
-	return t->seed - p->seed >= p->seeds || now() - start >= p->seconds || (p->first && is_violated(p));
+	return t->seed - p->seed >= p->seeds || machine_time_s() - start >= p->seconds || (p->first && is_violated(p));
 }
 
 /* Runs every jobs-th seed from t->seed on. */
@@ -312,7 +306,7 @@ int main(int argc, char **argv)
 	}
 	p.totals = shared;
 	bool ok = p.trace || repeats_apart(p.seed);
-	const double start = now();
+	const double start = machine_time_s();
 	shared[0].seed = p.seed;
 	if (p.trace)
 		run(&p, &shared[0], start);
@@ -320,7 +314,7 @@ int main(int argc, char **argv)
 		ok &= run_processes(&p, shared, start);
 	for (uint32_t i = 0; i < p.jobs; i++)
 		add_totals(&all, &shared[i]);
-	print(&all, now() - start);
+	print(&all, machine_time_s() - start);
 	if (all.first)
 		printf("the first violation: seed %llu\n", (unsigned long long)all.first);
 	return ok && !all.violations ? 0 : 1;

@@ -45,7 +45,7 @@ void coder_destroy(struct coder *c)
 
 size_t coder_head(const weir_encoder *encoder, const weir_compression *spec, uint8_t *out)
 {
-	if (spec->codec != WEIR_CODEC_INT4 || spec->book != WEIR_BOOK_SEGMENTED)
+	if (!codec_has_use(spec->codec, WEIR_CODES_BY_BOOK) || spec->book != WEIR_BOOK_SEGMENTED)
 		return 0;
 	memcpy(out, encoder->book(encoder->arg), CODER_HEAD_MAX);
 	return CODER_HEAD_MAX;

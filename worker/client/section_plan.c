@@ -233,7 +233,7 @@ static void write_embedding(struct record_writer *w, const struct push_item *ite
 	s->rows = rows.count;
 	s->width = spec->width;
 	s->data_bytes = (uint32_t)(rows.count * item->row_bytes);
-	s->aux = item->codec == WEIR_CODEC_INT4 ? (uint64_t)spec->push.book : 0;
+	s->aux = codec_has_use(item->codec, WEIR_CODES_BY_BOOK) ? (uint64_t)spec->push.book : 0;
 	section_keys_plan(s, rows.keys);
 	write_filled(w, item, &rows, s);
 }

@@ -1,15 +1,17 @@
 /* Models of clicks, and of the next token in text (MODEL_NGRAM: ngram.h; MODEL_GPT2, MODEL_LLAMA:
  * transformer.h).
  *
- * Every click model is a sum of parts that add up to one logit per example:
+ * Every click model is a sum of parts that add up to one logit per example (MODEL_MAP in
+ * common/job/job_models.h says which parts each has; click_part.h is their interface):
  *
  *     logit = bias
  *           + linear  first-order weights of the example's keys and numeric features:
- *                     LR, FM, W&D, DeepFM
+ *                     LR, FM, W&D, DeepFM, xDeepFM
  *           + fm      second-order term over the fields' pooled embeddings (Rendle 2010, eq. 3):
  *                     FM, DeepFM
- *           + tower   w . MLP(features): W&D, DeepFM, DCN-v2, DLRM
+ *           + tower   w . MLP(features): W&D, DeepFM, DCN-v2, xDeepFM, DLRM
  *           + cross   w . cross network(features) (Wang 2021), parallel to the tower: DCN-v2
+ *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
  * The features are the fields' pooled embeddings followed by the numeric features. DLRM's features
  * are its dot interaction (interaction.h). Numeric features have no embedding: they enter the
@@ -37,9 +39,6 @@ static inline bool model_table_is_keyed(enum model_table t)
 }
 
 struct model;
-
-/* The name in job files: "deepfm". */
-const char *model_kind_name(enum model_kind kind);
 
 /* The shape of the data that a model is built for. */
 struct model_data {

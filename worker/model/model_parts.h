@@ -2,51 +2,59 @@
 #ifndef WEIR_MODEL_PARTS_H
 #define WEIR_MODEL_PARTS_H
 
-#include "worker/model/cross.h"
-#include "worker/model/interaction.h"
 #include "worker/model/model.h"
 #include "worker/model/ngram.h"
-#include "worker/model/tower.h"
 #include "worker/model/transformer.h"
 
-struct parts {
-	bool linear, embedding, fm, tower, cross, interaction;
-	bool ngram;       /* excludes all other parts */
-	bool transformer; /* excludes all other parts */
-};
+struct model_family;
+struct click_model;
 
 struct model {
+	const struct model_family *family;
 	struct backend *backend;
 	const struct job *job; /* outlives the model */
-	struct parts parts;
-	uint32_t fields, dense_dim, dim;
-	uint32_t features; /* width of the input of tower and cross */
+	uint32_t dim;          /* of the embedding table; 0: no such table */
+	bool linear;           /* has the table of first-order weights */
 	struct layout params, stats;
 	weir_init_segment embedding_init, linear_init;
-	uint64_t bias, numeric, head; /* offsets */
+	uint32_t rows; /* reserved capacity */
 
-	struct tower tower, bottom;
-	struct cross cross;
-	struct interaction interaction;
-	struct ngram ngram;
+	/* its family's own */
+	struct click_model *clicks;
+	struct ngram *ngram;
 	struct transformer *transformer;
-
-	uint32_t rows;         /* reserved capacity */
-	float *logit, *dlogit; /* (rows) */
-	float *pair;           /* (rows) the FM term */
-	float *sum;            /* (rows, dim) the FM sum */
-	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
-	/* (rows, features) x and the numeric features side by side, if there are any */
-	float *joined;
-	float *djoined; /* (rows, features) */
 };
 
-void model_fact_number(struct model_fact *f, const char *key, uint32_t value);
+struct model_step {
+	struct model *model;
+	const struct model_input *in;
+	const uint64_t *seed;
+	const struct model_output *out;
+};
 
-/* --- Transformers, from the job's keys or a model folder (model_transformer.c) */
-weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err);
-weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, weir_error *err);
-/* Appends facts after the first n; returns the new count. */
-uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n);
+/* The models of one kind of data. */
+struct model_family {
+	/* Names the key that does not fit. NULL: create checks. */
+	weir_status (*check)(const struct job *job, const struct model_data *data, weir_error *err);
+	/* Finds the failures of create that `check` leaves out, apart from memory. NULL: none. */
+	weir_status (*check_files)(const struct job *job, const struct model_data *data, weir_error *err);
+	/* Adds the tensors to m->params and m->stats. destroy follows, also after a failure. */
+	weir_status (*create)(struct model *m, const struct model_data *data, weir_error *err);
+	void (*destroy)(struct model *m);
+	weir_status (*reserve)(struct model *m, uint32_t rows, bool training, weir_error *err);
+	const float *(*score)(struct model *m, const struct model_input *in);
+	void (*train)(struct model_step *s);
+	/* Appends facts beyond those of the keys after the first n; returns the new count. NULL: no
+	 * more facts. */
+	uint32_t (*facts)(const struct model *m, struct model_fact *facts, uint32_t n);
+};
+extern const struct model_family model_clicks, model_ngram, model_transformers;
+
+/* Fails as a batch of that many rows that has no memory. */
+weir_status model_no_memory(const struct model *m, uint32_t rows, weir_error *err);
+/* Issues the ops of a step, which are the same in each batch of one size, so that the backend can
+ * replay them. */
+void model_replay(struct model_step *s, void (*issue)(void *step));
+struct forward_mode model_training_mode(const struct model_step *s);
 
 #endif

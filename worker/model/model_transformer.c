@@ -1,5 +1,6 @@
-/* Builds the transformer of a job. Its shape comes from the job's keys or from the folder in
+/* The family of transformers. A transformer's shape comes from the job's keys or from the folder in
  * model.from, which also has the frozen weights. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,36 @@
 #define READ_ELEMENTS         ((uint64_t)1 << 20) /* of frozen weights per read */
 #define FEED_FORWARD_MULTIPLE 32u
 
-/* Llama's feed-forward part has three matrices instead of two, so its hidden size is two thirds of
+/* The transformers among the kinds of models. */
+static const struct kind_of_transformer {
+	enum transformer_family family;
+	bool gated;       /* the feed-forward part has three matrices */
+	uint32_t targets; /* default of model.lora.targets: bits, 1 << enum lora_target */
+} transformers[MODEL_KINDS] = {
+    [MODEL_GPT2] = {TRANSFORMER_GPT2, false, 1u << LORA_c_attn},
+    [MODEL_LLAMA] = {TRANSFORMER_LLAMA, true, 1u << LORA_q_proj | 1u << LORA_v_proj},
+};
+_Static_assert(LORA_TARGETS_COUNT <= 32, "a bit each");
+
+static const struct kind_of_transformer *kind_of(const struct job *job)
+{
+	assert(job_is_transformer(job));
+	return &transformers[job->model.kind];
+}
+
+static const char *family_name(enum transformer_family family)
+{
+	for (enum model_kind k = 0; k < MODEL_KINDS; k++)
+		if (model_kind_has(k, PART_TRANSFORMER) && transformers[k].family == family)
+			return model_kind_name(k);
+	return "another transformer";
+}
+
+/* A gated feed-forward part has three matrices instead of two, so its hidden size is two thirds of
  * four times the width (Shazeer 2020, sec. 3). */
 static uint32_t feed_forward_of(const struct job *job)
 {
-	if (job->model.feed_forward > 0 || job->model.kind == MODEL_GPT2)
+	if (job->model.feed_forward > 0 || !kind_of(job)->gated)
 		return job->model.feed_forward;
 	const uint32_t exact = (8 * job->model.width + 2) / 3;
 	return (exact + FEED_FORWARD_MULTIPLE - 1) / FEED_FORWARD_MULTIPLE * FEED_FORWARD_MULTIPLE;
@@ -23,7 +49,7 @@ static uint32_t feed_forward_of(const struct job *job)
 
 static weir_status shape_by_keys(const struct job *job, uint32_t vocabulary, struct transformer_config *out, weir_error *err)
 {
-	*out = (struct transformer_config){.family = job->model.kind == MODEL_GPT2 ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA,
+	*out = (struct transformer_config){.family = kind_of(job)->family,
 	                                   .vocabulary = job->model.vocabulary > 0 ? job->model.vocabulary : vocabulary,
 	                                   .context = job->model.positions > 0 ? job->model.positions : job->data.sequence,
 	                                   .layers = job->model.layers,
@@ -52,10 +78,9 @@ static weir_status shape_by_folder(const struct job *job, struct transformer_con
 		return weir_fail(err, status, "model.from: %s; it says what the model is, also of weights that are elsewhere", why.text);
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "%s", why.text);
-	if ((out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
+	if (out->family != kind_of(job)->family)
 		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
-		                 model_kind_name(out->family == TRANSFORMER_GPT2 ? MODEL_GPT2 : MODEL_LLAMA),
-		                 model_kind_name(job->model.kind));
+		                 family_name(out->family), model_kind_name(job->model.kind));
 	return status;
 }
 
@@ -83,10 +108,8 @@ static void take_targets(const struct job *job, struct lora_options *out)
 	}
 	if (job->model.lora.targets_count > 0)
 		return;
-	if (job->model.kind == MODEL_GPT2)
-		out->targets[LORA_c_attn] = true;
-	else
-		out->targets[LORA_q_proj] = out->targets[LORA_v_proj] = true;
+	for (uint32_t t = 0; t < LORA_TARGETS_COUNT; t++)
+		out->targets[t] = (kind_of(job)->targets >> t & 1u) != 0;
 }
 
 /* model.lora.from, if given, determines everything except dropout. */
@@ -170,20 +193,20 @@ static weir_status check_as(const struct job *job, const struct transformer_conf
 }
 
 /* Checks that frozen weights are finite. Whoever sets the trained weights checks those. */
-weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, weir_error *err)
+static weir_status check_files(const struct job *job, const struct model_data *data, weir_error *err)
 {
 	struct transformer_config config;
 	struct transformer_options options;
-	const weir_status status = settle(job, vocabulary, &config, &options, err);
+	const weir_status status = settle(job, data->vocabulary, &config, &options, err);
 	return status == WEIR_OK ? check_as(job, &config, options, options.lora.rank > 0, err) : status;
 }
 
-weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err)
+static weir_status create(struct model *m, const struct model_data *data, weir_error *err)
 {
 	const struct job *job = m->job;
 	struct transformer_config config;
 	struct transformer_options options;
-	weir_status status = settle(job, vocabulary, &config, &options, err);
+	weir_status status = settle(job, data->vocabulary, &config, &options, err);
 	/* Check the folder before allocating memory for what it claims. */
 	if (status == WEIR_OK && options.lora.rank > 0)
 		status = check_as(job, &config, options, false, err);
@@ -192,20 +215,88 @@ weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_er
 	return status == WEIR_OK ? load_frozen(m, err) : status;
 }
 
-uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n)
+static void destroy(struct model *m)
+{
+	transformer_destroy(m->transformer);
+}
+
+/* Returns how many of `rows` one part of a training batch has (train.accumulate). */
+static uint32_t rows_at_once(const struct model *m, uint32_t rows)
+{
+	const uint32_t parts = m->job->train.accumulate, most = parts > 1 ? (m->job->data.batch + parts - 1) / parts : rows;
+	return most < rows ? most : rows;
+}
+
+static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
+{
+	return transformer_reserve(m->transformer, training ? rows_at_once(m, rows) : rows, m->job->data.sequence, training, err);
+}
+
+static struct token_batch tokens_of(const struct model_input *in, uint32_t first, uint32_t rows)
+{
+	const size_t before = (size_t)first * in->sequence;
+	return (struct token_batch){
+	    .sequences = rows, .length = in->sequence, .tokens = in->tokens + before, .targets = in->targets + before};
+}
+
+static const float *score(struct model *m, const struct model_input *in)
+{
+	const struct token_batch batch = tokens_of(in, 0, in->rows);
+	return transformer_score(m->transformer, &batch, in->parameters[MODEL_DENSE]);
+}
+
+/* Trains on the batch part by part and adds up losses and gradients. */
+static void issue(void *arg)
+{
+	const struct model_step *s = arg;
+	struct model *m = s->model;
+	const struct model_input *in = s->in;
+	const struct model_output *out = s->out;
+	const uint32_t most = rows_at_once(m, in->rows);
+	struct transformer_step step = {
+	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = s->seed, .loss_scale = in->loss_scale};
+	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float));
+	for (uint32_t first = 0, rows; first < in->rows; first += rows) {
+		rows = in->rows - first < most ? in->rows - first : most;
+		const struct token_batch part = tokens_of(in, first, rows);
+		step.first = (size_t)first * in->sequence;
+		transformer_train(m->transformer, &part, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
+	}
+}
+
+static void train(struct model_step *s)
+{
+	model_replay(s, issue);
+}
+
+static void fact_number(struct model_fact *f, const char *key, uint32_t value)
+{
+	f->key = key;
+	snprintf(f->value, sizeof f->value, "%u", value);
+}
+
+static uint32_t facts_of(const struct model *m, struct model_fact *facts, uint32_t n)
 {
 	const struct transformer_config *c = transformer_config_of(m->transformer);
-	model_fact_number(&facts[n++], "model.vocabulary", c->vocabulary);
-	model_fact_number(&facts[n++], "model.layers", c->layers);
-	model_fact_number(&facts[n++], "model.heads", c->heads);
-	model_fact_number(&facts[n++], "model.kv_heads", c->kv_heads);
-	model_fact_number(&facts[n++], "model.width", c->width);
-	model_fact_number(&facts[n++], "model.feed_forward", c->hidden);
+	fact_number(&facts[n++], "model.vocabulary", c->vocabulary);
+	fact_number(&facts[n++], "model.layers", c->layers);
+	fact_number(&facts[n++], "model.heads", c->heads);
+	fact_number(&facts[n++], "model.kv_heads", c->kv_heads);
+	fact_number(&facts[n++], "model.width", c->width);
+	fact_number(&facts[n++], "model.feed_forward", c->hidden);
 	const struct lora_options *lora = transformer_lora_of(m->transformer);
 	if (lora->rank == 0)
 		return n;
-	model_fact_number(&facts[n++], "model.lora.rank", lora->rank);
+	fact_number(&facts[n++], "model.lora.rank", lora->rank);
 	facts[n].key = "model.lora.alpha";
 	snprintf(facts[n++].value, sizeof facts->value, "%g", (double)lora->alpha);
 	return n;
 }
+
+const struct model_family model_transformers = {.check_files = check_files,
+                                                .create = create,
+                                                .destroy = destroy,
+                                                .reserve = reserve,
+                                                .score = score,
+                                                .train = train,
+                                                .facts = facts_of};

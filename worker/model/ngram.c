@@ -105,7 +105,7 @@ void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *par
 		ops->scale_by(b, dlogits, rows * n->tokens, mode->loss_scale);
 	ops->bias_act_backward(b, dlogits, dlogits, dlogits, dparams + n->bias, rows, n->tokens, ACT_NONE);
 	ops->linear_backward(b, dparams + n->head, dy, head.in, 0.0f, dlogits, &head);
-	tower_backward(&n->tower, n->x, in->rows, params, dparams, n->dx, n->context * n->dim);
+	tower_backward(&n->tower, n->x, in->rows, params, dparams, n->dx, n->context * n->dim, false);
 	ops->scatter_sum(b, dparams + n->embedding, n->tokens, n->dim, n->dx, n->bags, in->tokens, NULL, rows * n->context,
 	                 rows * n->context);
 }

@@ -118,7 +118,7 @@ float *tower_output_gradient(struct tower *t)
 }
 
 void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx,
-                    uint32_t dx_cols)
+                    uint32_t dx_cols, bool adds)
 {
 	struct backend *b = t->backend;
 	const struct backend_ops *ops = b->ops;
@@ -139,7 +139,7 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 		}
 		const struct linear layer = linear_of(l, i > 0 ? t->layers[i - 1].y : x, rows, params);
 		float *out = i > 0 ? spare : dx;
-		ops->linear_backward(b, dparams + l->weight, out, i > 0 ? l->in : dx_cols, 0.0f, dz, &layer);
+		ops->linear_backward(b, dparams + l->weight, out, i > 0 ? l->in : dx_cols, i == 0 && adds ? 1.0f : 0.0f, dz, &layer);
 		dy = out;
 		spare = dz;
 	}

@@ -59,9 +59,9 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 /* Returns the buffer for d(loss)/d(output) (rows, width), which the caller fills before
  * tower_backward. */
 float *tower_output_gradient(struct tower *t);
-/* Writes the gradients of the tower's parameters into dparams, and the first dx_cols columns of
- * d(loss)/dx into dx with row stride dx_cols. dx may be NULL. */
+/* Writes the gradients of the tower's parameters into dparams, and writes or adds the first dx_cols
+ * columns of d(loss)/dx to dx with row stride dx_cols. dx may be NULL. */
 void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx,
-                    uint32_t dx_cols);
+                    uint32_t dx_cols, bool adds);
 
 #endif

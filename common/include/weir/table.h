@@ -152,36 +152,65 @@ static inline bool weir_modes_agree(const weir_mode *a, const weir_mode *b)
 #define WEIR_LOCAL_STEPS_MAX 4096u
 #define WEIR_FRAGMENTS_MAX   64u
 
-/* Codec ids are part of the wire format and never change. */
-#define WEIR_CODEC_MAP(X)      \
-	X(FP32, 0, "fp32")         \
-	X(BF16, 1, "bf16")         \
-	X(FP16, 2, "fp16")         \
-	X(INT8, 3, "int8")         \
-	X(INT4, 4, "int4")         \
-	X(SIGN, 5, "sign")         \
-	X(FP8_E4M3, 6, "fp8_e4m3") \
-	X(FP8_E5M2, 7, "fp8_e5m2") \
-	X(TOPK, 8, "topk")
+/* The error feedback of a codec: whether a worker keeps what a push to a dense table leaves out. */
+typedef enum weir_feedback {
+	WEIR_FEEDBACK_NEVER,    /* the rounding is too small to keep */
+	WEIR_FEEDBACK_OPTIONAL, /* as the job says; the default */
+	WEIR_FEEDBACK_ALWAYS    /* without it most of the gradient would be lost */
+} weir_feedback;
+
+/* What a codec can code besides pushes to dense tables, which every codec can. */
+enum weir_codec_use {
+	WEIR_CODES_ROWS = 1,        /* pushes to embedding tables */
+	WEIR_CODES_PULLED_ROWS = 2, /* pulls from embedding tables */
+	/* pulls from dense tables: differences in this codec come to an end, as it codes 0 as 0 and a
+	 * block's largest magnitude closely */
+	WEIR_CODES_PULLED_CHUNKS = 4,
+	WEIR_CODES_BY_BOOK = 8 /* its codes are numbers of a code book's values */
+};
+#define WEIR_CODES_ROWS_BOTH_WAYS (WEIR_CODES_ROWS | WEIR_CODES_PULLED_ROWS)
+
+/* Codec ids are part of the wire format and never change. The bytes of each codec are in
+ * kernels/codecs/form.h.
+ * X(NAME, number, name in job files, feedback, uses) */
+#define WEIR_CODEC_MAP(X)                                                                       \
+	X(FP32, 0, fp32, NEVER, WEIR_CODES_ROWS_BOTH_WAYS | WEIR_CODES_PULLED_CHUNKS)               \
+	X(BF16, 1, bf16, NEVER, WEIR_CODES_ROWS_BOTH_WAYS | WEIR_CODES_PULLED_CHUNKS)               \
+	X(FP16, 2, fp16, OPTIONAL, WEIR_CODES_ROWS_BOTH_WAYS | WEIR_CODES_PULLED_CHUNKS)            \
+	X(INT8, 3, int8, OPTIONAL, WEIR_CODES_ROWS_BOTH_WAYS | WEIR_CODES_PULLED_CHUNKS)            \
+	X(INT4, 4, int4, OPTIONAL, WEIR_CODES_ROWS | WEIR_CODES_PULLED_CHUNKS | WEIR_CODES_BY_BOOK) \
+	X(SIGN, 5, sign, ALWAYS, 0)                                                                 \
+	X(FP8_E4M3, 6, fp8_e4m3, OPTIONAL, WEIR_CODES_ROWS | WEIR_CODES_PULLED_CHUNKS)              \
+	X(FP8_E5M2, 7, fp8_e5m2, OPTIONAL, WEIR_CODES_ROWS | WEIR_CODES_PULLED_CHUNKS)              \
+	X(TOPK, 8, topk, ALWAYS, WEIR_CODES_PULLED_CHUNKS)                                          \
+	X(INT2, 9, int2, OPTIONAL, WEIR_CODES_ROWS)
 
 typedef enum weir_codec {
-#define WEIR_CODEC_ENUM(name, number, text) WEIR_CODEC_##name = number,
+#define WEIR_CODEC_ENUM(name, number, text, feedback, uses) WEIR_CODEC_##name = number,
 	WEIR_CODEC_MAP(WEIR_CODEC_ENUM)
 #undef WEIR_CODEC_ENUM
 } weir_codec;
+#define WEIR_CODEC_ONE(name, number, text, feedback, uses) +1
+enum { WEIR_CODECS = WEIR_CODEC_MAP(WEIR_CODEC_ONE) };
+#undef WEIR_CODEC_ONE
 
-/* The format of the values that top-k selects. */
-#define WEIR_VALUES_MAP(X) \
-	X(FP32, 0, "fp32")     \
-	X(BF16, 1, "bf16")     \
-	X(INT8, 2, "int8")     \
-	X(LOG4, 3, "log4") /* a sign, and eight levels between the smallest and the largest magnitude */
+/* The format of the values that top-k selects. The bytes of each are in kernels/topk_record.h.
+ * X(NAME, number, name in job files, whether pulls may use it: their differences must end) */
+#define WEIR_VALUES_MAP(X)                                                                                \
+	X(FP32, 0, fp32, true)                                                                                \
+	X(BF16, 1, bf16, true)                                                                                \
+	X(INT8, 2, int8, true)                                                                                \
+	X(LOG4, 3, log4, true)  /* a sign, and eight levels between the smallest and the largest magnitude */ \
+	X(INT2, 4, int2, false) /* a sign, and one of two magnitudes of 64 values */
 
 typedef enum weir_values {
-#define WEIR_VALUES_ENUM(name, number, text) WEIR_VALUES_##name = number,
+#define WEIR_VALUES_ENUM(name, number, text, pulled) WEIR_VALUES_##name = number,
 	WEIR_VALUES_MAP(WEIR_VALUES_ENUM)
 #undef WEIR_VALUES_ENUM
 } weir_values;
+#define WEIR_VALUES_ONE(name, number, text, pulled) +1
+enum { WEIR_VALUES = WEIR_VALUES_MAP(WEIR_VALUES_ONE) };
+#undef WEIR_VALUES_ONE
 
 /* The sixteen values that int4's codes stand for. */
 #define WEIR_BOOK_MAP(X)                                   \
@@ -194,6 +223,9 @@ typedef enum weir_book {
 	WEIR_BOOK_MAP(WEIR_BOOK_ENUM)
 #undef WEIR_BOOK_ENUM
 } weir_book;
+#define WEIR_BOOK_ONE(name, number, text) +1
+enum { WEIR_BOOKS = WEIR_BOOK_MAP(WEIR_BOOK_ONE) };
+#undef WEIR_BOOK_ONE
 
 /* LZ4 compression of what is sent. */
 #define WEIR_LZ4_MAP(X) \
@@ -207,10 +239,9 @@ typedef enum weir_lz4 {
 } weir_lz4;
 
 /* How workers code gradients for the servers. With `feedback`, a worker keeps what a lossy codec
- * leaves out of a dense table and adds it to its next push (error feedback). sign and topk require
- * feedback. */
+ * leaves out of a dense table and adds it to its next push (error feedback). */
 typedef struct weir_compression {
-	weir_codec codec;   /* embedding: all except sign and topk */
+	weir_codec codec;   /* embedding: those with WEIR_CODES_ROWS */
 	weir_values values; /* topk */
 	weir_book book;     /* int4 */
 	float density;      /* topk: share of the elements in a push, (0, WEIR_DENSITY_MAX] */
@@ -220,7 +251,7 @@ typedef struct weir_compression {
 	/* topk: pushes of a worker during which the density falls from WEIR_DENSITY_MAX to `density`,
 	 * by the same factor each time; 0: no warm-up */
 	uint32_t warmup;
-	bool feedback; /* dense tables, all codecs except fp32 and bf16 */
+	bool feedback; /* dense tables, all codecs except those with WEIR_FEEDBACK_NEVER */
 	/* embedding: share of the rows of a push that it sends, those with the largest norm; the others
 	 * wait for the row's next gradient. 0: all rows. */
 	float rows;
@@ -235,7 +266,7 @@ typedef struct weir_compression {
  * dense table with a codec other than fp32, servers send differences from the trainer's copy; the
  * next difference includes what this one leaves out. Clients that do not train get fp32. */
 typedef struct weir_pull_coding {
-	weir_codec codec;   /* embedding: fp32, bf16, fp16 or int8; dense: all except sign */
+	weir_codec codec;   /* of WEIR_CODES_PULLED_ROWS or WEIR_CODES_PULLED_CHUNKS */
 	weir_values values; /* topk */
 	weir_book book;     /* int4 */
 	float density;      /* topk: share of the elements in a difference, (0, WEIR_DENSITY_MAX] */

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import errors
+from ._library import ffi
 
 F32, I64, U64 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint64)
+KEYS, FLOATS = ffi.typeof("uint64_t[]"), ffi.typeof("float[]")
 CPU_DEVICES = (1, 3)  # DLPack: host memory, and pinned host memory
 
 
@@ -74,8 +76,22 @@ def floats_of(
     return a
 
 
-def output(shape: Tuple[int, ...], out: Optional[Any], what: str) -> "NDArray[np.float32]":
-    """Where values are written: `out`, or new memory."""
-    return (
-        np.empty(shape, np.float32) if out is None else floats_of(out, shape, what, writable=True)
-    )
+def keys_at(x: Any, who: str) -> Tuple[Any, int, Tuple[int, ...]]:
+    """Memory of keys, their number and shape. The memory keeps its array alive."""
+    if type(x) is np.ndarray and x.dtype is U64:
+        try:
+            return ffi.from_buffer(KEYS, x), x.size, x.shape
+        except (BufferError, ValueError):
+            pass  # not contiguous
+    raw = array_of(x, f"{who}: keys")
+    return ffi.from_buffer(KEYS, keys_of(raw, f"{who}: keys")), raw.size, raw.shape
+
+
+def floats_at(x: Any, shape: Tuple[int, ...], who: str) -> Any:
+    """Memory of float32 values of this shape. It keeps its array alive."""
+    if type(x) is np.ndarray and x.dtype is F32 and x.shape == shape:
+        try:
+            return ffi.from_buffer(FLOATS, x)
+        except (BufferError, ValueError):
+            pass  # not contiguous
+    return ffi.from_buffer(FLOATS, floats_of(x, shape, f"{who}: values"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import errors
 from ._library import check, lib, new_error
@@ -30,8 +30,10 @@ class Handle:
         self.why = "the job was closed"
         self.users = 0
         self.look_after: Callable[[], None] = lambda: None  # raises if the servers have ended
-        self.borrowed: Dict[int, Any] = {}  # what operations in flight read and write, by ticket
-        self.dropped: List[int] = []  # tickets that nobody will wait for
+        # What operations in flight read and write. A call adds it before it begins, so that an
+        # exception by Ctrl-C frees nothing.
+        self.borrowed: Dict[int, Any] = {}
+        self.dropped: List[Tuple[int, int]] = []  # (ticket, key of borrowed) nobody waits for
         self.scanners: Set[Any] = set()  # they end before the client
         _handles.add(self)
 
@@ -99,15 +101,13 @@ class Handle:
 
     def reap(self) -> None:
         """Returns what finished operations have borrowed that nobody waits for."""
-        if not self.dropped:
-            return
         waiting, self.dropped = self.dropped, []
         with self as client:
-            for ticket in waiting:
+            for ticket, key in waiting:
                 if lib.weir_wait(client, ticket, 0, new_error()) == lib.WEIR_E_TIMEOUT:
-                    self.dropped.append(ticket)
+                    self.dropped.append((ticket, key))
                 else:
-                    self.borrowed.pop(ticket, None)
+                    self.borrowed.pop(key, None)
 
 
 def _forget_in_child() -> None:

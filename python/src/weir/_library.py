@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from . import errors
@@ -30,10 +31,9 @@ def text_of(pointer: Any) -> str:
 
 def error_of(status: int, err: Any) -> errors.Error:
     """The exception for a failed call, with the sentence in *err."""
-    return errors.of_status(
-        text_of(lib.weir_status_name(status)),
-        text_of(err.text) or text_of(lib.weir_status_text(status)),
-    )
+    text = text_of(err.text) or text_of(lib.weir_status_text(status))
+    err.text = b""
+    return errors.of_status(text_of(lib.weir_status_name(status)), text)
 
 
 def check(status: int, err: Any) -> None:
@@ -42,9 +42,20 @@ def check(status: int, err: Any) -> None:
         raise error_of(status, err)
 
 
+class _Scratch(threading.local):
+    """What a thread's calls write to."""
+
+    def __init__(self) -> None:
+        self.err = ffi.new("weir_error *")
+        self.ticket = ffi.new("weir_ticket *")
+
+
+scratch = _Scratch()
+
+
 def new_error() -> Any:
-    """A zeroed weir_error."""
-    return ffi.new("weir_error *")
+    """The thread's weir_error. Read it before the next call."""
+    return scratch.err
 
 
 def new(kind: str) -> Any:

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import errors
-from ._arrays import array_of, floats_of, keys_of, output
+from ._arrays import F32, FLOATS, array_of, floats_at, floats_of, keys_at
 from ._handle import SLICE_MS, Handle
-from ._library import check, ffi, lib, new, new_error, text_of
+from ._library import check, error_of, ffi, lib, new, new_error, scratch, text_of
 from ._program import run_program
 from .specs import TableSpec, make_spec, read_spec
 from .status import Stats, Status, read_status
@@ -41,6 +41,7 @@ __all__ = ["Job"]
 log = logging.getLogger("weir")
 
 Floats = NDArray[np.float32]
+PULL_ITEMS, PUSH_ITEMS = ffi.typeof("weir_pull_item[]"), ffi.typeof("weir_push_item[]")
 
 
 def dataset_number(dataset: Union[int, str, bytes]) -> int:
@@ -265,37 +266,46 @@ class Job:
         Do not change the keys until then.
         """
         handle = self._handle_of(batch)
-        handle.reap()
-        items = ffi.new("weir_pull_item[]", len(wanted))
+        if handle.dropped:
+            handle.reap()
+        items = ffi.new(PULL_ITEMS, len(wanted))
         borrowed: List[Any] = [items]
         values: Dict[Any, Floats] = {}
-        for item, (name, keys) in zip(items, wanted.items()):
-            table = self._table(name)
-            what = f"pull of table {table.name}"
+        i = 0
+        for name, keys in wanted.items():
+            table, item = name if type(name) is Table else self._table(name), items[i]
+            if table.job is not self:
+                self._table(table)
             item.table = table.id
-            if table.elements:
-                shape: Tuple[int, ...] = (table.elements,)
-            else:
-                if keys is None:
-                    raise errors.InvalidError(f"{what}: an embedding table needs keys")
-                keys = array_of(keys, f"{what}: keys")
-                shape = keys.shape + (table.width,)
+            shape: Tuple[int, ...] = ()
             if keys is not None:
-                flat = keys_of(keys, f"{what}: keys")
-                item.keys, item.rows = ffi.from_buffer("uint64_t[]", flat), flat.size
-                borrowed.append(flat)
-            to = output(shape, out.get(name) if out else None, f"{what}: out")
-            item.values = ffi.from_buffer("float[]", to)
-            borrowed.append(to)
+                at, item.rows, shape = keys_at(keys, f"pull of table {table.name}")
+                item.keys = at
+                borrowed.append(at)  # the struct's pointer keeps nothing alive
+            elif not table.elements:
+                raise errors.InvalidError(
+                    f"pull of table {table.name}: an embedding table needs keys"
+                )
+            shape = (table.elements,) if table.elements else (*shape, table.width)
+            to = out.get(name) if out else None
+            if to is None:
+                to = np.empty(shape, F32)
+            else:
+                to = floats_of(to, shape, f"pull of table {table.name}: out", writable=True)
             values[name] = to
-        ticket, err = ffi.new("weir_ticket *"), new_error()
+            at = ffi.from_buffer(FLOATS, to)
+            item.values = at
+            borrowed.append(at)
+            i += 1
+        key, ticket, err = id(items), scratch.ticket, scratch.err
         with handle as client:
+            handle.borrowed[key] = borrowed
             at = batch._c if batch is not None else ffi.NULL
-            check(
-                lib.weir_pull(client, at, items, len(items), ffi.NULL, ffi.NULL, ticket, err), err
-            )
-            handle.borrowed[ticket[0]] = borrowed
-        return PullTicket(self, handle, ticket[0], values)
+            status = lib.weir_pull(client, at, items, i, ffi.NULL, ffi.NULL, ticket, err)
+            if status:
+                del handle.borrowed[key]
+                raise error_of(status, err)
+            return PullTicket(self, handle, ticket[0], key, values)
 
     def push(
         self,
@@ -322,24 +332,26 @@ class Job:
         Raises InvalidError for duplicate keys (`sum_duplicates` joins them).
         """
         handle = self._handle_of(batch)
-        handle.reap()
-        items = ffi.new("weir_push_item[]", len(gradients))
+        if handle.dropped:
+            handle.reap()
+        items = ffi.new(PUSH_ITEMS, len(gradients))
         borrowed: List[Any] = [items]
-        for item, (name, part) in zip(items, gradients.items()):
-            self._fill_push(item, self._table(name), part, copy, borrowed)
+        i = 0
+        for name, part in gradients.items():
+            table = name if type(name) is Table else self._table(name)
+            if table.job is not self:
+                self._table(table)
+            self._fill_push(items[i], table, part, copy, borrowed)
+            i += 1
         options = self._push_options(copy, place, weight)
-        ticket, err = ffi.new("weir_ticket *"), new_error()
+        key, ticket, err, null = id(items), scratch.ticket, scratch.err, ffi.NULL
         with handle as client:
-            check(
-                lib.weir_push(
-                    client, batch._c, items, len(items), options, ffi.NULL, ffi.NULL, ticket, err
-                ),
-                err,
-            )
-            handle.borrowed[ticket[0]] = borrowed
-        pushed = PushTicket(self, handle, ticket[0])
-        batch.unit._tickets = [r for r in batch.unit._tickets if r() is not None]
-        batch.unit._tickets.append(weakref.ref(pushed))
+            handle.borrowed[key] = borrowed
+            status = lib.weir_push(client, batch._c, items, i, options, null, null, ticket, err)
+            if status:
+                del handle.borrowed[key]
+                raise error_of(status, err)
+            batch.unit._last = pushed = PushTicket(self, handle, ticket[0], key, None)
         return pushed
 
     def _push_options(self, copy: bool, place: int, weight: float) -> Any:
@@ -355,30 +367,31 @@ class Job:
     def _fill_push(
         self, item: Any, table: Table, part: Any, copy: bool, borrowed: List[Any]
     ) -> None:
-        item.table = table.id
         keys, values, scores = None, part, None
-        if isinstance(part, tuple):
+        if type(part) is tuple:
             if len(part) not in (2, 3):
                 raise errors.InvalidError(
                     f"push of table {table.name}: a tuple of {len(part)}; expected (keys, values)"
                 )
-            keys, values, scores = (*part, None)[:3]
-        elif not table.elements:
-            raise errors.InvalidError(
-                f"push of table {table.name}: a {type(part).__name__}; expected (keys, values)"
-            )
-        flat, rows, _ = table._rows(keys, values, "push")
-        if flat is not None:
+            keys, values, scores = part if len(part) == 3 else (*part, None)
+        who = f"push of table {table.name}"
+        item.table = table.id
+        shape: Tuple[int, ...] = ()
+        if keys is not None:
             if copy:  # libweir copies the values alone
-                flat = flat.copy()
-            item.keys, item.rows = ffi.from_buffer("uint64_t[]", flat), flat.size
-        item.values = ffi.from_buffer("float[]", rows)
-        borrowed.append(flat)
-        if not copy:
-            borrowed.append(rows)
-        if scores is not None and flat is not None:
-            given = floats_of(scores, (flat.size,), f"push of table {table.name}: scores")
-            item.scores = ffi.from_buffer("float[]", given)
+                keys = keys.copy() if type(keys) is np.ndarray else np.array(array_of(keys, who))
+            at, item.rows, shape = keys_at(keys, who)
+            item.keys = at
+            borrowed.append(at)  # the struct's pointer keeps nothing alive
+        elif not table.elements:
+            raise errors.InvalidError(f"{who}: a {type(part).__name__}; expected (keys, values)")
+        rows = floats_at(
+            values, (table.elements,) if table.elements else (*shape, table.width), who
+        )
+        item.values = rows
+        borrowed.append(rows)
+        if scores is not None:
+            item.scores = given = floats_at(scores, shape, f"{who}: scores")
             borrowed.append(given)
 
     def _handle_of(self, batch: Optional[Batch]) -> Handle:

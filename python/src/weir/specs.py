@@ -91,7 +91,7 @@ class Mode:
 class Push:
     """The code of gradients on their way to the servers.
 
-    codec: fp32, bf16, fp16, int8, int4, fp8_e4m3, fp8_e5m2; dense tables also sign and topk.
+    codec: fp32, bf16, fp16, int8, int4, int2, fp8_e4m3, fp8_e5m2; dense tables also sign and topk.
     rows: embeddings: the share of a push's rows that it sends. feedback: dense tables: add the
     coding error to the next push.
     """

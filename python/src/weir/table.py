@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import errors
-from ._arrays import array_of, floats_of, keys_of
+from ._arrays import floats_at, keys_at
 from ._library import check, ffi, lib, new_error
 from .scan import Scan
 from .specs import TableSpec
@@ -78,21 +78,18 @@ class Table:
 
     def assign(self, keys: Any, values: Any) -> None:
         """Sets rows, in a job that does not train. Dense tables: keys None, (elements,) values."""
-        k, v, _ = self._rows(keys, values, "assign")
-        err = new_error()
+        who = f"assign of table {self.name}"
+        at, rows, shape = ffi.NULL, 0, (self.elements,)
+        if not self.elements:
+            if keys is None:
+                raise errors.InvalidError(f"{who}: an embedding table needs keys")
+            at, rows, shape = keys_at(keys, who)
+            shape = (*shape, self.width)
+        elif keys is not None:
+            raise errors.InvalidError(f"{who}: a dense table is set as a whole; keys must be None")
+        floats, err = floats_at(values, shape, who), new_error()
         with self.job._handle as client:
-            keys_at = ffi.NULL if k is None else ffi.from_buffer("uint64_t[]", k)
-            check(
-                lib.weir_assign(
-                    client,
-                    self.id,
-                    keys_at,
-                    0 if k is None else k.size,
-                    ffi.from_buffer("float[]", v),
-                    err,
-                ),
-                err,
-            )
+            check(lib.weir_assign(client, self.id, at, rows, floats, err), err)
 
     def scan(self, slots: bool = False) -> Scan:
         """The rows that servers store: pushed or assigned ones. See `Scan`.
@@ -108,20 +105,3 @@ class Table:
             err = new_error()
             check(lib.weir_clocks(client, self.id, clocks, err), err)
         return [Clock(int(c.steps), float(c.lr)) for c in clocks]
-
-    def _rows(
-        self, keys: Any, values: Any, verb: str
-    ) -> "Tuple[Optional[NDArray[np.uint64]], Floats, Tuple[int, ...]]":
-        what = f"{verb} of table {self.name}: values"
-        if self.elements:
-            chunks = None if keys is None else keys_of(keys, f"{verb} of table {self.name}: chunks")
-            return chunks, floats_of(values, (self.elements,), what), (self.elements,)
-        if keys is None:
-            raise errors.InvalidError(f"{verb} of table {self.name}: an embedding table needs keys")
-        raw = array_of(keys, f"{verb} of table {self.name}: keys")
-        shape = raw.shape + (self.width,)
-        return (
-            keys_of(raw, f"{verb} of table {self.name}: keys"),
-            floats_of(values, shape, what),
-            shape,
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
@@ -28,50 +29,51 @@ class Ticket:
 
     _what = ""
 
-    def __init__(self, job: "Job", handle: Handle, number: int) -> None:
+    __slots__ = ("_done", "_failure", "_handle", "_job", "_key", "_number", "_turn", "_values")
+
+    def __init__(self, job: "Job", handle: Handle, number: int, key: int, values: Any) -> None:
         self._job = job  # keeps the job open
         self._handle = handle
         self._number = number
+        self._key = key
+        self._values = values
+        self._turn = threading.Lock()  # one thread at a time asks for the ticket
         self._done = False
         self._failure: Optional[errors.Error] = None
 
     def _settle(self, timeout: Optional[float]) -> None:
-        if self._done and not self._failure:
-            return
         deadline = None if timeout is None else time.monotonic() + timeout
         late: Optional[errors.Error] = None
         while not self._done:
-            left_ms = (
-                SLICE_MS
-                if deadline is None
-                else max(0, min(SLICE_MS, int((deadline - time.monotonic()) * 1000)))
-            )
-            err = new_error()
-            with self._handle as client:
-                status = lib.weir_wait(client, self._number, left_ms, err)
-            if status == lib.WEIR_E_TIMEOUT:
+            left_ms = SLICE_MS
+            if deadline is not None:
+                left_ms = max(0, min(SLICE_MS, int((deadline - time.monotonic()) * 1000)))
+            with self._turn:
+                if self._done:
+                    break
+                err = new_error()
+                with self._handle as client:
+                    status = lib.weir_wait(client, self._number, left_ms, err)
+                if status != lib.WEIR_E_TIMEOUT:
+                    self._finish(status, err, late)
+                    break
                 late = error_of(status, err)
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise errors.TimedOutError(
-                        f"a {self._what} is not complete after {timeout:g} s; it goes on"
-                    )
-                self._handle.look_after()
-                continue
-            # The operation itself had ended with a timeout: its ticket is forgotten.
-            self._failure = (
-                late
-                if status == lib.WEIR_E_NOT_FOUND and late
-                else error_of(status, err)
-                if status
-                else None
-            )
-            self._finish()
+            if deadline is not None and time.monotonic() >= deadline:
+                raise errors.TimedOutError(
+                    f"a {self._what} is not complete after {timeout:g} s; it goes on"
+                )
+            self._handle.look_after()
         if self._failure:
             raise self._failure
 
-    def _finish(self) -> None:
+    def _finish(self, status: int, err: Any, late: Optional[errors.Error]) -> None:
+        if status:
+            self._failure = error_of(status, err)
+            # Its ticket is forgotten: the operation itself had ended with a timeout.
+            if late and status == lib.WEIR_E_NOT_FOUND:
+                self._failure = late
         self._done = True
-        self._handle.borrowed.pop(self._number, None)
+        self._handle.borrowed.pop(self._key, None)
 
     def done(self) -> bool:
         """Whether the operation has ended, well or not. Does not wait."""
@@ -85,12 +87,13 @@ class Ticket:
 
     def __del__(self) -> None:
         if not self._done:
-            self._handle.dropped.append(self._number)
+            self._handle.dropped.append((self._number, self._key))
 
 
 class PushTicket(Ticket):
     """A push in flight."""
 
+    __slots__ = ()
     _what = "push"
 
     def wait(self, timeout: Optional[float] = None) -> None:
@@ -104,13 +107,8 @@ class PushTicket(Ticket):
 class PullTicket(Ticket):
     """A pull in flight."""
 
+    __slots__ = ()
     _what = "pull"
-
-    def __init__(
-        self, job: "Job", handle: Handle, number: int, values: "Dict[Any, Floats]"
-    ) -> None:
-        super().__init__(job, handle, number)
-        self._values = values
 
     def wait(self, timeout: Optional[float] = None) -> "Dict[Any, Floats]":
         """The values, by the keys of the pull's mapping. Waits as PushTicket.wait."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ __all__ = ["Batch", "Evaluation", "Unit"]
 log = logging.getLogger("weir")
 
 Floats = NDArray[np.float32]
+BATCH = ffi.typeof("weir_batch *")
 
 
 class Batch:
@@ -31,10 +31,7 @@ class Batch:
     def __init__(self, unit: "Unit", index: int) -> None:
         self.unit = unit
         self.index = index
-        self._c = ffi.new(
-            "weir_batch *",
-            {"pass": unit.pass_, "unit": unit.number, "batch": index, "attempt": unit.attempt},
-        )
+        self._c = ffi.new(BATCH, (unit.pass_, unit.number, index, unit.attempt))
 
     def __repr__(self) -> str:
         return f"<weir.Batch pass {self.unit.pass_} unit {self.unit.number} batch {self.index}>"
@@ -107,7 +104,7 @@ class Unit:
         self.local_steps = int(c.local_steps)
         self.content = int(c.content)
         self.over = False  #: committed, failed, or lost to another worker
-        self._tickets: List["weakref.ref[PushTicket]"] = []
+        self._last: Optional[PushTicket] = None
 
     def __repr__(self) -> str:
         return f"<weir.Unit pass {self.pass_} unit {self.number} attempt {self.attempt}>"
@@ -136,13 +133,12 @@ class Unit:
 
     def commit(self) -> None:
         """Waits until all pushes of the unit are stable, then commits it."""
-        for ref in self._tickets:
-            ticket = ref()
-            if ticket is not None:
-                try:
-                    ticket.wait()
-                except errors.DroppedError:
-                    pass  # its step went on without it: the job counts it
+        if self._last is not None:
+            try:
+                self._last.wait()  # Ctrl-C can end this wait, but not the next one
+            except errors.Error:
+                pass  # the commit reports it
+            self._last = None
         err = new_error()
         with self._handle as client:
             status = lib.weir_unit_commit(client, self._c, err)

@@ -33,11 +33,14 @@ static const struct entry entries[] = {
     {.name = "int4 nf4", .codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4, .figures = {.0085, .011}},
     {.name = "int4 log", .codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG},
     {.name = "int4 segmented", .codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED},
+    {.name = "int2", .codec = WEIR_CODEC_INT2},
     {.name = "sign", .codec = WEIR_CODEC_SIGN},
     {.name = "topk fp32", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32},
     {.name = "topk bf16", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16},
     {.name = "topk int8", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .figures = {1.4e-5, 3e-5}},
     {.name = "topk log4", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .figures = {.0005, .0017}},
+    /* both magnitudes have seven bits together, whose rounding adds a fifth */
+    {.name = "topk int2", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT2, .figures = {.0038}},
 };
 
 static bool tell(const struct entry *e, enum distribution kind, double ours, double reference, double limit)

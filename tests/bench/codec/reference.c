@@ -113,6 +113,26 @@ static double sign_error(const float *x, size_t n)
 	return error;
 }
 
+/* The magnitudes in order, cut in two: each part has its mean. */
+double two_magnitudes_error(const float *x, size_t n)
+{
+	double *part = malloc((n + 1) * sizeof *part), squares = 0, sum = 0, low = 0, most = 0;
+	assert(part);
+	for (size_t i = 0; i < n; i++) {
+		part[i] = fabs((double)x[i]);
+		squares += part[i] * part[i];
+		sum += part[i];
+	}
+	qsort(part, n, sizeof *part, by_value);
+	for (size_t k = 0; k < n; k++) { /* k magnitudes are in the lower part */
+		const double high = sum - low, of_low = k > 0 ? low * low / (double)k : 0;
+		most = fmax(most, of_low + high * high / (double)(n - k));
+		low += part[k];
+	}
+	free(part);
+	return squares - most;
+}
+
 /* fp16, bf16: `mantissa` bits; normal numbers start at 2^low. */
 static double rounding_error(float x, int mantissa, int low)
 {
@@ -126,14 +146,18 @@ static double rounding_error(float x, int mantissa, int low)
 double reference_error(const struct coding *c, const float *x, size_t n)
 {
 	double error = 0, all = 0;
-	const bool scaled = codec_element_bytes(c->codec) == 0, sign = c->codec == WEIR_CODEC_SIGN;
-	const struct levels l = scaled && !sign ? levels_of(c) : (struct levels){0};
-	const size_t block = sign ? CODEC_SIGN_BLOCK : c->codec == WEIR_CODEC_INT4 ? CODEC_INT4_BLOCK : CODEC_INT8_BLOCK;
+	const bool scaled = codec_element_bytes(c->codec) == 0, sign = c->codec == WEIR_CODEC_SIGN,
+	           pair = c->codec == WEIR_CODEC_INT2;
+	const struct levels l = scaled && !sign && !pair ? levels_of(c) : (struct levels){0};
+	const size_t block = sign                          ? CODEC_SIGN_BLOCK
+	                     : pair                        ? CODEC_INT2_BLOCK
+	                     : c->codec == WEIR_CODEC_INT4 ? CODEC_INT4_BLOCK
+	                                                   : CODEC_INT8_BLOCK;
 	for (size_t i = 0; i < n; i++)
 		all += (double)x[i] * (double)x[i];
 	for (size_t at = 0; scaled && at < n; at += block) {
 		size_t m = n - at < block ? n - at : block;
-		error += sign ? sign_error(x + at, m) : block_error(&l, x + at, m);
+		error += sign ? sign_error(x + at, m) : pair ? two_magnitudes_error(x + at, m) : block_error(&l, x + at, m);
 	}
 	for (size_t i = 0; !scaled && c->codec != WEIR_CODEC_FP32 && i < n; i++)
 		error += c->codec == WEIR_CODEC_FP16 ? rounding_error(x[i], 10, -14) : rounding_error(x[i], 7, -126);

@@ -20,6 +20,8 @@ void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n
 
 /* Sum of (x - y)^2 over sum of x^2. */
 double relative_error(const float *x, const float *y, size_t n);
+/* The least squared error that two magnitudes leave of x (n). */
+double two_magnitudes_error(const float *x, size_t n);
 double reference_error(const struct coding *c, const float *x, size_t n);
 /* The error after encoding and decoding x as rows of WEIR_CHUNK elements. */
 double coded_error(const struct coding *c, const float *x, size_t n);

@@ -34,6 +34,10 @@ static double log4_of(double x, double least, double most)
 static double record_reference(weir_values values, const float *x, size_t n)
 {
 	double least = INFINITY, most = 0, error = 0;
+	for (size_t at = 0; values == WEIR_VALUES_INT2 && at < n; at += CODEC_INT2_BLOCK)
+		error += two_magnitudes_error(x + at, n - at < CODEC_INT2_BLOCK ? n - at : CODEC_INT2_BLOCK);
+	if (values == WEIR_VALUES_INT2)
+		return error;
 	for (size_t i = 0; i < n; i++) {
 		least = fmin(least, fabs((double)x[i]));
 		most = fmax(most, fabs((double)x[i]));

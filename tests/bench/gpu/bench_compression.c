@@ -193,10 +193,10 @@ static void tell_density(const struct rows *r)
 
 static bool bench_topk(struct rows *r)
 {
-	static const char *const names[] = {"top-k 1 % fp32", "top-k 1 % bf16", "top-k 1 % int8", "top-k 1 % log4"};
+	static const char *const names[] = {"top-k 1 % fp32", "top-k 1 % bf16", "top-k 1 % int8", "top-k 1 % log4", "top-k 1 % int2"};
 	struct way w = {.r = r};
 	bool ok = find_threshold(r, false, &r->threshold) && find_threshold(r, true, &r->threshold_dgc);
-	for (int v = WEIR_VALUES_FP32; v <= WEIR_VALUES_LOG4 && ok; v++) {
+	for (int v = WEIR_VALUES_FP32; v < WEIR_VALUES && ok; v++) {
 		w.values = (weir_values)v;
 		ok = measure(&w, names[v], FEEDBACK_BYTES, run_topk, restore);
 		tell_density(r);
@@ -217,6 +217,7 @@ static bool bench_codecs(struct rows *r)
 	} codecs[] = {
 	    {WEIR_CODEC_INT8, "int8 with feedback", "int8", "int8 decoded"},
 	    {WEIR_CODEC_INT4, "int4 with feedback", "int4", "int4 decoded"},
+	    {WEIR_CODEC_INT2, "int2 with feedback", "int2", "int2 decoded"},
 	    {WEIR_CODEC_SIGN, "sign with feedback", "sign", "sign decoded"},
 	    {WEIR_CODEC_FP8_E4M3, "fp8 e4m3 with feedback", "fp8 e4m3", "fp8 e4m3 decoded"},
 	    {WEIR_CODEC_FP8_E5M2, "fp8 e5m2 with feedback", "fp8 e5m2", "fp8 e5m2 decoded"},

@@ -16,6 +16,7 @@
 
 #include "common/base/prng.h"
 #include "kernels/codec.h"
+#include "tests/bench/median.h"
 
 #define ROUNDS         9
 #define SECONDS        4e-3
@@ -33,18 +34,6 @@ static double now_s(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int rising(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *x, unsigned n)
-{
-	qsort(x, n, sizeof *x, rising);
-	return x[n / 2];
 }
 
 /* --- Memory */

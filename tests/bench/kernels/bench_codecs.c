@@ -64,8 +64,9 @@ static void bench_codec(struct coded *c, double traffic)
 
 void bench_codecs(const struct limits_measured *limits)
 {
-	static const weir_codec codecs[] = {WEIR_CODEC_FP32,     WEIR_CODEC_BF16,     WEIR_CODEC_FP16, WEIR_CODEC_INT8,
-	                                    WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4, WEIR_CODEC_SIGN};
+	static const weir_codec codecs[] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,
+	                                    WEIR_CODEC_INT8, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2,
+	                                    WEIR_CODEC_INT4, WEIR_CODEC_INT2,     WEIR_CODEC_SIGN};
 	struct coded c = {.x = bench_floats(ELEMENTS, 9), .residual = bench_alloc(ELEMENTS * 4), .bytes = bench_alloc(ELEMENTS * 4)};
 	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
 		c.coding = (struct coding){.codec = codecs[i], .book = codecs[i] == WEIR_CODEC_INT4 ? book_known(WEIR_BOOK_NF4) : NULL};

@@ -13,6 +13,7 @@
 #include "kernels/topk.h"
 #include "kernels/vector.h"
 #include "tests/bench/kernels/bench_select.h"
+#include "tests/bench/median.h"
 
 #define ELEMENTS  ((size_t)64 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -53,18 +54,6 @@ static void *allocate(size_t bytes)
 	}
 	madvise(p, size, MADV_HUGEPAGE); /* optional: only speed depends on it */
 	return memset(p, 0, bytes);
-}
-
-static int rising(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return x > y ? 1 : x < y ? -1 : 0;
-}
-
-static double median(double *runs)
-{
-	qsort(runs, RUNS, sizeof *runs, rising);
-	return runs[RUNS / 2];
 }
 
 /* Copies normal numbers from a pool at another offset for each tile: generating all would take
@@ -135,7 +124,7 @@ static double bench_encode(struct bench *b, encode_fn encode_all, const struct v
 		bytes = encode_all(b, ops, values, &selected);
 		encode[r] = (PASS_BYTES * (double)ELEMENTS + (double)bytes) / (now_s() - start);
 	}
-	const double speed = median(encode), stored = median(plain), whole = median(copy);
+	const double speed = median(encode, RUNS), stored = median(plain, RUNS), whole = median(copy, RUNS);
 	const double limit = stored > whole ? stored : whole;
 	printf("encode %s, %-6s %7.2f GB/s, %6.2f G elements/s, %4.2f of a copy (%.2f as a whole, %.2f by tiles); ", name, ops->name,
 	       speed / 1e9, speed / (PASS_BYTES + (double)bytes / (double)ELEMENTS) / 1e9, speed / limit, whole / 1e9, stored / 1e9);
@@ -168,7 +157,7 @@ static double bench_apply(struct bench *b, weir_optimizer_kind kind, const char 
 		}
 		apply[r] = (double)ELEMENTS / (now_s() - start);
 	}
-	const double speed = median(apply);
+	const double speed = median(apply, RUNS);
 	printf("decode and %s of 1 %%, %s %7.2f G elements/s of the table, %.1f M of the record\n", rule, name, speed / 1e9,
 	       speed * (double)selected / (double)ELEMENTS / 1e6);
 	fflush(stdout);
@@ -191,7 +180,7 @@ static double bench_library(const float *from, float *scratch, select_fn select,
 		*result = select(scratch, ELEMENTS, k);
 		runs[r] = now_s() - start;
 	}
-	return median(runs);
+	return median(runs, RUNS);
 }
 
 static double bench_threshold(const float *x, float *scratch)
@@ -217,7 +206,7 @@ static double bench_threshold(const float *x, float *scratch)
 				exit(1);
 			runs[r] = now_s() - start;
 		}
-		const double mine = median(runs);
+		const double mine = median(runs, RUNS);
 		ratio = limit / mine;
 		printf("k-th of 64 Mi exactly, %-6s %.1f ms, %.1f times as fast\n", vector_ops_variant(v)->name, mine * 1e3, ratio);
 		if (got != want || got != library) {
@@ -240,8 +229,8 @@ int main(int argc, char **argv)
 	struct bench b = {.tiles = ELEMENTS / CODEC_TILE};
 	double encode = INFINITY, int8 = 0, apply = INFINITY;
 	weir_error err = {0};
-	static const char *const names[] = {"fp32", "bf16", "int8", "log4"};
-	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4"};
+	static const char *const names[] = {"fp32", "bf16", "int8", "log4", "int2"};
+	static const char *const codings[] = {"1 %, fp32", "1 %, bf16", "1 %, int8", "1 %, log4", "1 %, int2"};
 	b.grad = allocate(ELEMENTS * sizeof(float));
 	b.residual = allocate(ELEMENTS * sizeof(float));
 	b.pristine = allocate(ELEMENTS * sizeof(float));
@@ -255,14 +244,14 @@ int main(int argc, char **argv)
 		return 1;
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
 		const struct vector_ops *ops = vector_ops_variant(v);
-		for (int values = 0; values <= WEIR_VALUES_LOG4; values++) {
+		for (int values = 0; values < WEIR_VALUES; values++) {
 			const double ratio = bench_encode(&b, encode_topk, ops, (weir_values)values, codings[values]);
 			encode = ops == vector_ops_best() ? fmin(encode, ratio) : encode;
 		}
 		/* The last variant is the best. */
 		int8 = bench_encode(&b, encode_int8, ops, WEIR_VALUES_INT8, "all, int8");
 	}
-	for (int values = 0; values <= WEIR_VALUES_LOG4; values++)
+	for (int values = 0; values < WEIR_VALUES; values++)
 		apply = fmin(apply, bench_apply(&b, WEIR_OPT_SGD, "SGD", (weir_values)values, names[values]));
 	bench_apply(&b, WEIR_OPT_MOMENTUM, "momentum", WEIR_VALUES_LOG4, "log4");
 	bench_apply(&b, WEIR_OPT_ADAM, "Adam", WEIR_VALUES_LOG4, "log4");

@@ -13,6 +13,7 @@
 #include "common/base/prng.h"
 #include "kernels/init.h"
 #include "kernels/optimizer.h"
+#include "tests/bench/median.h"
 #include "worker/model/transformer.h"
 
 #define STEPS_MAX 1000
@@ -97,18 +98,6 @@ static double processor_seconds(void)
 	struct timespec t;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *x, unsigned n)
-{
-	qsort(x, n, sizeof *x, by_size);
-	return x[n / 2];
 }
 
 static void measure(struct run *r, unsigned steps, uint32_t threads)

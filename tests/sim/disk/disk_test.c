@@ -112,7 +112,7 @@ static struct story crashes(uint32_t seeds, enum node_death how, bool stray)
 	return sum;
 }
 
-static void test_a_process_that_dies_loses_nothing(void **state)
+static void a_process_that_dies_loses_nothing(void **state)
 {
 	(void)state;
 	const struct story s = crashes(3, DEATH_PROCESS, false);
@@ -120,7 +120,7 @@ static void test_a_process_that_dies_loses_nothing(void **state)
 	assert_true(s.kept > 0);
 }
 
-static void test_a_machine_that_dies_loses_and_tears(void **state)
+static void a_machine_that_dies_loses_and_tears(void **state)
 {
 	(void)state;
 	const struct story s = crashes(20, DEATH_MACHINE, false);
@@ -128,7 +128,7 @@ static void test_a_machine_that_dies_loses_and_tears(void **state)
 	assert_true(s.kept > 0 && s.lost > 0);
 }
 
-static void test_sectors_land_elsewhere(void **state)
+static void sectors_land_elsewhere(void **state)
 {
 	(void)state;
 	const struct story s = crashes(20, DEATH_MACHINE, true);
@@ -155,7 +155,7 @@ static void fill(void *arg)
 	disk_sim_destroy(s->disk);
 }
 
-static void test_it_fills_up(void **state)
+static void it_fills_up(void **state)
 {
 	(void)state;
 	struct story s = {0};
@@ -165,10 +165,10 @@ static void test_it_fills_up(void **state)
 int test_disk(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_process_that_dies_loses_nothing),
-	    cmocka_unit_test(test_a_machine_that_dies_loses_and_tears),
-	    cmocka_unit_test(test_sectors_land_elsewhere),
-	    cmocka_unit_test(test_it_fills_up),
+	    cmocka_unit_test(a_process_that_dies_loses_nothing),
+	    cmocka_unit_test(a_machine_that_dies_loses_and_tears),
+	    cmocka_unit_test(sectors_land_elsewhere),
+	    cmocka_unit_test(it_fills_up),
 	};
 	return cmocka_run_group_tests_name("disk", tests, NULL, NULL);
 }

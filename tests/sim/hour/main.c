@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "tests/sim/hour/hour.h"
+#include "tests/sim/machine_time.h"
 
 struct arguments {
 	uint64_t first, last;
@@ -87,13 +88,6 @@ static bool parse(struct arguments *a, int argc, char **argv)
 	return ok;
 }
 
-static double now_s(void)
-{
-	struct timespec t;
-	timespec_get(&t, TIME_UTC); /* the machine's own clock: no seam here */
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* A worker's time per batch without contention. */
 static double batch_s(const struct costs *c)
 {
@@ -105,7 +99,7 @@ static double run(const struct arguments *a, uint64_t seed)
 {
 	static struct result without, with;
 	const uint32_t units = (uint32_t)(a->minutes * 60. * WORKERS / (BATCHES * batch_s(&a->costs)));
-	const double start = now_s();
+	const double start = machine_time_s();
 	hour_run(&without, seed, units, &a->costs, &(struct failures){0}, false);
 	hour_run(&with, seed, units, &a->costs, &poisson, a->trace);
 	const struct result *failed = without.failure[0] ? &without : with.failure[0] ? &with : NULL;
@@ -119,7 +113,7 @@ static double run(const struct arguments *a, uint64_t seed)
 	       "every sum "
 	       "exact (%.0f s)\n",
 	       (unsigned long long)seed, units * BATCHES, (double)without.took_ns * 1e-9, (double)with.took_ns * 1e-9,
-	       with.servers_failed, with.workers_failed, cost, now_s() - start);
+	       with.servers_failed, with.workers_failed, cost, machine_time_s() - start);
 	fflush(stdout);
 	return cost < 0 ? 0 : cost; /* chance can make the job with failures faster */
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/integer_batches.h"
 #include "tests/sim/hour/hour.h"
 #include "worker/client/client.h"
 
@@ -14,18 +15,6 @@ struct worker {
 	uint64_t keys[KEYS];
 	float pulled_rows[KEYS * WIDTH], pulled_dense[DENSE], pushed_rows[KEYS * WIDTH], pushed_dense[DENSE];
 };
-
-/* The amount that a batch adds to each element of its rows and to all dense elements. */
-static float batch_value(uint32_t data_unit, uint32_t batch)
-{
-	return (float)(1 + (data_unit * 7 + batch * 3) % 11);
-}
-
-static void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t keys[KEYS])
-{
-	for (uint64_t i = 0; i < KEYS; i++)
-		keys[i] = prng_permute(prng_mix(1, data_unit, batch), KEY_SPACE, i);
-}
 
 static weir_status add_table(struct worker *w, const char *name, uint32_t width, uint32_t elements, uint32_t *id, weir_error *err)
 {
@@ -79,10 +68,10 @@ static weir_status run_batch(struct worker *w, const weir_unit *u, uint32_t batc
 {
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	const int64_t compute_ns = w->machine->hour->costs.compute_ns;
-	batch_keys(u->data_unit, batch, w->keys);
+	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, w->keys);
 	weir_status status = pull(w, &id, err);
 	thread_sleep(world_between(compute_ns * 9 / 10, compute_ns * 11 / 10));
-	return status ? status : push(w, &id, batch_value(u->data_unit, batch), err);
+	return status ? status : push(w, &id, integer_batch_value(u->data_unit, batch), err);
 }
 
 static weir_status run_unit(struct worker *w, const weir_unit *u, weir_error *err)
@@ -131,10 +120,10 @@ static void compare(struct hour *h, const float *rows, const float *dense)
 	uint64_t keys[KEYS];
 	for (uint32_t u = 0; u < h->units; u++)
 		for (uint32_t b = 0; b < BATCHES; b++) {
-			batch_keys(u, b, keys);
-			all += batch_value(u, b);
+			integer_batch_keys(u, b, KEY_SPACE, KEYS, keys);
+			all += integer_batch_value(u, b);
 			for (uint32_t i = 0; i < KEYS; i++)
-				expected[keys[i]] += batch_value(u, b);
+				expected[keys[i]] += integer_batch_value(u, b);
 		}
 	for (uint32_t i = 0; i < KEY_SPACE * WIDTH; i++)
 		if (rows[i] != expected[i / WIDTH])

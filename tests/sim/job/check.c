@@ -7,6 +7,7 @@
 
 #include "common/base/key_partition.h"
 #include "server/service/server_internal.h"
+#include "tests/integer_batches.h"
 #include "tests/sim/job/job.h"
 #include "worker/client/client.h"
 
@@ -108,8 +109,8 @@ static void expect(const struct job *job, struct sums *s)
 	uint64_t keys[KEYS];
 	for (uint32_t u = 0; u < UNITS; u++)
 		for (uint32_t b = 0; b < BATCHES; b++) {
-			const float value = batch_value(u, b) * (float)job->passes;
-			batch_keys(u, b, keys);
+			const float value = integer_batch_value(u, b) * (float)job->passes;
+			integer_batch_keys(u, b, KEY_SPACE, KEYS, keys);
 			s->dense += value;
 			for (uint32_t i = 0; i < KEYS; i++)
 				s->rows[keys[i]] += value;

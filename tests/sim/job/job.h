@@ -155,11 +155,6 @@ _Noreturn void actor_exit(struct actor *a, const char *why);
 /* Kills the actor. It restarts unless the run is over. Not to be called on its own threads. */
 void actor_kill(struct actor *a, enum node_death how);
 
-/* A batch's keys (KEYS, distinct), and the amount that it adds to each of their elements and to
- * every dense element. */
-void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys);
-float batch_value(uint32_t data_unit, uint32_t batch);
-
 /* Injects faults until job->heal_ns on a thread of its own; returns when all have ended. */
 void faults_run(struct job *job);
 

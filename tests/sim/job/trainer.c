@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/partition/partition.h"
+#include "tests/integer_batches.h"
 #include "tests/sim/job/job.h"
 #include "worker/client/client.h"
 
@@ -24,17 +25,6 @@ struct trainer {
 	 * losing the unit, the worker may have counted another attempt's pushes. */
 	char amiss[160];
 };
-
-void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
-{
-	for (uint64_t i = 0; i < KEYS; i++)
-		keys[i] = prng_permute(prng_mix(1, data_unit, batch), KEY_SPACE, i);
-}
-
-float batch_value(uint32_t data_unit, uint32_t batch)
-{
-	return (float)(1 + (data_unit * 7 + batch * 3) % 11);
-}
 
 static void print_log(void *arg, weir_log_level level, const char *line)
 {
@@ -81,15 +71,6 @@ static void check_pulled(struct trainer *t, const uint64_t *keys)
 	check_value(t, "chunk", 0, t->pulled_dense[0], t->least_dense);
 }
 
-/* The batch whose push carries the result of this batch's round. */
-static uint32_t round_end(const weir_unit *u, uint32_t batch)
-{
-	if (!u->local_steps)
-		return batch;
-	const uint32_t end = (batch / u->local_steps + 1) * u->local_steps;
-	return (end < BATCHES ? end : BATCHES) - 1;
-}
-
 static weir_status pull_items(struct trainer *t, const weir_batch *id, const weir_pull_item *items, size_t count, weir_error *err)
 {
 	weir_ticket ticket;
@@ -102,7 +83,7 @@ static weir_status pull(struct trainer *t, const weir_unit *u, const weir_batch 
 	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
 	                                {.table = t->dense, .values = t->pulled_dense}};
 	weir_batch round = *id;
-	round.batch = round_end(u, id->batch);
+	round.batch = integer_round_end(u, id->batch, BATCHES);
 	weir_status status = WEIR_OK;
 	if (u->local_steps && id->batch % u->local_steps == 0)
 		status = pull_items(t, &round, items + 1, 1, err);
@@ -135,10 +116,10 @@ static void forget_pushed(struct trainer *t)
 static float dense_value(const weir_unit *u, uint32_t batch)
 {
 	float sum = 0;
-	if (round_end(u, batch) != batch)
+	if (integer_round_end(u, batch, BATCHES) != batch)
 		return 0;
 	for (uint32_t b = u->local_steps ? batch / u->local_steps * u->local_steps : batch; b <= batch; b++)
-		sum += batch_value(u->data_unit, b);
+		sum += integer_batch_value(u->data_unit, b);
 	return sum;
 }
 
@@ -174,8 +155,8 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 {
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	uint64_t *keys = t->keys;
-	batch_keys(u->data_unit, batch, keys);
-	const float value = batch_value(u->data_unit, batch), dense = dense_value(u, batch);
+	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, keys);
+	const float value = integer_batch_value(u->data_unit, batch), dense = dense_value(u, batch);
 	weir_status status = pull(t, u, &id, keys, err);
 	compute(t->actor->job);
 	if (!status && world_chance(0.5))

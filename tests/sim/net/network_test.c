@@ -199,7 +199,7 @@ static void run(uint64_t seed, void (*fn)(void *arg), void *arg)
 	world_run(&(struct world_options){.seed = seed, .preempt = 0.05, .spurious = 0.01}, fn, arg);
 }
 
-static void test_a_short_cut_stalls(void **state)
+static void a_short_cut_stalls(void **state)
 {
 	(void)state;
 	for (uint32_t ways = 1; ways <= 3; ways++)
@@ -207,7 +207,7 @@ static void test_a_short_cut_stalls(void **state)
 			run(seed, stall, &(struct cut){ways, 1500 * SIM_MS});
 }
 
-static void test_a_long_cut_breaks_in_time(void **state)
+static void a_long_cut_breaks_in_time(void **state)
 {
 	(void)state;
 	for (uint32_t ways = 1; ways <= 3; ways++)
@@ -290,7 +290,7 @@ static void reset(void *arg)
 	assert_broken(t, begin, 100 * SIM_MS, "the connection is broken");
 }
 
-static void test_processes_stop_and_die(void **state)
+static void processes_stop_and_die(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 5; seed++) {
@@ -350,7 +350,7 @@ static void be_late(void *arg)
 	thread_sleep(SIM_S); /* nobody waits for the last answers */
 }
 
-static void test_calls_may_be_late(void **state)
+static void calls_may_be_late(void **state)
 {
 	(void)state;
 	struct late late = {0};
@@ -362,10 +362,10 @@ static void test_calls_may_be_late(void **state)
 int test_network(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_short_cut_stalls),
-	    cmocka_unit_test(test_a_long_cut_breaks_in_time),
-	    cmocka_unit_test(test_processes_stop_and_die),
-	    cmocka_unit_test(test_calls_may_be_late),
+	    cmocka_unit_test(a_short_cut_stalls),
+	    cmocka_unit_test(a_long_cut_breaks_in_time),
+	    cmocka_unit_test(processes_stop_and_die),
+	    cmocka_unit_test(calls_may_be_late),
 	};
 	return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

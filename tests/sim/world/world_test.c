@@ -66,14 +66,14 @@ static void count_together(void *arg)
 	pthread_mutex_destroy(&c.lock);
 }
 
-static void test_threads_share_locks_and_conditions(void **state)
+static void threads_share_locks_and_conditions(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++)
 		run(seed, count_together, NULL);
 }
 
-static void test_a_seed_says_it_all(void **state)
+static void a_seed_says_it_all(void **state)
 {
 	(void)state;
 	uint64_t last = 0;
@@ -116,7 +116,7 @@ static void skewed_hour(void *arg)
 	assert_int_equal(clock_ns(clock_system()), monotonic);
 }
 
-static void test_time_passes_when_all_wait(void **state)
+static void time_passes_when_all_wait(void **state)
 {
 	(void)state;
 	run(1, wait_an_hour, NULL);
@@ -169,7 +169,7 @@ static void live_and_die(void *arg)
 	assert_int_equal(t.ticks, ticks + 10);
 }
 
-static void test_nodes_live_stop_and_die(void **state)
+static void nodes_live_stop_and_die(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 5; seed++)
@@ -196,7 +196,7 @@ static void inherit(void *arg)
 	pthread_mutex_unlock(&shared);
 }
 
-static void test_locks_of_the_dead_are_free(void **state)
+static void locks_of_the_dead_are_free(void **state)
 {
 	(void)state;
 	run(1, inherit, NULL);
@@ -205,9 +205,9 @@ static void test_locks_of_the_dead_are_free(void **state)
 int test_world(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_threads_share_locks_and_conditions), cmocka_unit_test(test_a_seed_says_it_all),
-	    cmocka_unit_test(test_time_passes_when_all_wait),          cmocka_unit_test(test_nodes_live_stop_and_die),
-	    cmocka_unit_test(test_locks_of_the_dead_are_free),
+	    cmocka_unit_test(threads_share_locks_and_conditions), cmocka_unit_test(a_seed_says_it_all),
+	    cmocka_unit_test(time_passes_when_all_wait),          cmocka_unit_test(nodes_live_stop_and_die),
+	    cmocka_unit_test(locks_of_the_dead_are_free),
 	};
 	return cmocka_run_group_tests_name("world", tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static uint32_t killed_servers(uint32_t replicas, enum log_place log)
 	return killed;
 }
 
-static void who_has_all_there_is_of_something_is_not_killed(void **state)
+static void the_only_holder_of_data_is_not_killed(void **state)
 {
 	(void)state;
 	assert_int_equal(killed_servers(1, JOB_LOG_MEMORY), 0);
@@ -184,7 +184,7 @@ static uint64_t seed_of(enum chaos_whom whom, enum chaos_act act)
 	}
 }
 
-static void who_is_killed_is_gone(void **state)
+static void a_killed_process_is_gone(void **state)
 {
 	(void)state;
 	struct scene *s = open_scene(seed_of(CHAOS_WORKER, CHAOS_KILL));
@@ -200,7 +200,7 @@ static void who_is_killed_is_gone(void **state)
 	close_scene(s);
 }
 
-static void who_stands_still_goes_on_in_time(void **state)
+static void a_paused_process_goes_on_in_time(void **state)
 {
 	(void)state;
 	struct scene *s = open_scene(seed_of(CHAOS_SERVER, CHAOS_PAUSE));
@@ -265,9 +265,9 @@ static void a_server_is_left_alone_until_all_are_well(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_seed_gives_one_list),        cmocka_unit_test(who_has_all_there_is_of_something_is_not_killed),
-	    cmocka_unit_test(who_is_killed_is_gone),        cmocka_unit_test(who_stands_still_goes_on_in_time),
+	    cmocka_unit_test(a_seed_gives_one_list),        cmocka_unit_test(the_only_holder_of_data_is_not_killed),
+	    cmocka_unit_test(a_killed_process_is_gone),     cmocka_unit_test(a_paused_process_goes_on_in_time),
 	    cmocka_unit_test(at_the_end_everybody_goes_on), cmocka_unit_test(a_server_is_left_alone_until_all_are_well),
 	};
-	return cmocka_run_group_tests_name("chaos", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_chaos", tests, NULL, NULL);
 }

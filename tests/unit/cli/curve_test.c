@@ -33,7 +33,7 @@ static void is_at(const struct curve *c, uint32_t pass, double seconds, uint64_t
 	assert_int_equal(p->bytes_pulled, 30 * rows);
 }
 
-static void test_passes_that_are_complete(void **state)
+static void passes_that_are_complete(void **state)
 {
 	(void)state;
 	struct overview s = at(JOB_RUNNING, 2, 0);
@@ -46,7 +46,7 @@ static void test_passes_that_are_complete(void **state)
 	assert_int_equal(curve_complete(&s), 3);
 }
 
-static void test_bytes_are_those_at_the_rows_of_the_pass(void **state)
+static void bytes_are_those_at_the_rows_of_the_pass(void **state)
 {
 	(void)state;
 	struct curve c = {0};
@@ -63,7 +63,7 @@ static void test_bytes_are_those_at_the_rows_of_the_pass(void **state)
 	curve_free(&c);
 }
 
-static void test_what_is_told_late_is_waited_for(void **state)
+static void late_reports_are_awaited(void **state)
 {
 	(void)state;
 	struct curve c = {0};
@@ -82,7 +82,7 @@ static void test_what_is_told_late_is_waited_for(void **state)
 	curve_free(&c);
 }
 
-static void test_rows_that_were_told_before_the_pass_was_complete(void **state)
+static void rows_reported_before_the_pass_was_complete(void **state)
 {
 	(void)state;
 	struct curve c = {0};
@@ -102,7 +102,7 @@ static void test_rows_that_were_told_before_the_pass_was_complete(void **state)
 	curve_free(&c);
 }
 
-static void test_a_job_that_goes_back_makes_its_passes_again(void **state)
+static void a_job_that_goes_back_makes_its_passes_again(void **state)
 {
 	(void)state;
 	struct curve c = {.known = 1}; /* a resumed run: the first pass belongs to an earlier one */
@@ -125,11 +125,11 @@ static void test_a_job_that_goes_back_makes_its_passes_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_passes_that_are_complete),
-	    cmocka_unit_test(test_bytes_are_those_at_the_rows_of_the_pass),
-	    cmocka_unit_test(test_what_is_told_late_is_waited_for),
-	    cmocka_unit_test(test_rows_that_were_told_before_the_pass_was_complete),
-	    cmocka_unit_test(test_a_job_that_goes_back_makes_its_passes_again),
+	    cmocka_unit_test(passes_that_are_complete),
+	    cmocka_unit_test(bytes_are_those_at_the_rows_of_the_pass),
+	    cmocka_unit_test(late_reports_are_awaited),
+	    cmocka_unit_test(rows_reported_before_the_pass_was_complete),
+	    cmocka_unit_test(a_job_that_goes_back_makes_its_passes_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_curve", tests, NULL, NULL);
 }

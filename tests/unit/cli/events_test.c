@@ -269,7 +269,7 @@ static void an_evaluation_of_an_earlier_file_is_not_written_again(void **state)
 	teardown(&f);
 }
 
-static void what_cannot_be_written_is_told_once(void **state)
+static void a_failed_write_is_reported_once(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -296,7 +296,7 @@ int main(void)
 	    cmocka_unit_test(a_language_model_has_curves_of_its_own),
 	    cmocka_unit_test(a_job_that_goes_back_begins_a_session),
 	    cmocka_unit_test(an_evaluation_of_an_earlier_file_is_not_written_again),
-	    cmocka_unit_test(what_cannot_be_written_is_told_once),
+	    cmocka_unit_test(a_failed_write_is_reported_once),
 	};
-	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_events", tests, NULL, NULL);
 }

@@ -149,5 +149,5 @@ int main(void)
 	    cmocka_unit_test_setup(rows_without_a_loss_are_left_out_of_the_mean, begin),
 	    cmocka_unit_test_setup(evaluations_are_kept_once, begin),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_history", tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void added_servers_get_their_share_in_few_moves(void **state)
 	scene_close(s);
 }
 
-static void what_lies_well_stays(void **state)
+static void partitions_in_a_good_place_stay(void **state)
 {
 	(void)state;
 	for (uint32_t servers = 2; servers <= 6; servers++) {
@@ -341,7 +341,7 @@ int main(void)
 	    cmocka_unit_test(a_drained_server_leaves_equal_loads),
 	    cmocka_unit_test(replicas_without_a_place_are_not_drained),
 	    cmocka_unit_test(added_servers_get_their_share_in_few_moves),
-	    cmocka_unit_test(what_lies_well_stays),
+	    cmocka_unit_test(partitions_in_a_good_place_stay),
 	    cmocka_unit_test(the_ledger_moves_like_a_partition),
 	    cmocka_unit_test(a_drained_server_gives_the_ledger_away),
 	    cmocka_unit_test(the_ledger_leaves_servers_that_are_gone),
@@ -349,5 +349,5 @@ int main(void)
 	    cmocka_unit_test(one_that_was_added_takes_the_place_of_one_that_is_gone),
 	    cmocka_unit_test(nothing_goes_to_servers_that_do_not_answer),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("layout_plan", tests, NULL, NULL);
 }

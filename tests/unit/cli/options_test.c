@@ -29,7 +29,7 @@ static weir_status parse(struct taken *t, int count, char **args, weir_error *er
 #define PARSE(t, err, ...) \
 	parse((t), (int)(sizeof((char *[]){"verb", __VA_ARGS__}) / sizeof(char *)), (char *[]){"verb", __VA_ARGS__}, (err))
 
-static void test_every_kind_is_read(void **state)
+static void every_kind_is_read(void **state)
 {
 	(void)state;
 	struct taken t = {0};
@@ -44,7 +44,7 @@ static void test_every_kind_is_read(void **state)
 	assert_string_equal(t.word, "job.yaml");
 }
 
-static void test_counts_take_suffixes(void **state)
+static void counts_take_suffixes(void **state)
 {
 	(void)state;
 	static const struct {
@@ -59,7 +59,7 @@ static void test_counts_take_suffixes(void **state)
 	}
 }
 
-static void test_bad_counts_are_refused_with_their_text(void **state)
+static void bad_counts_are_refused_with_their_text(void **state)
 {
 	(void)state;
 	static char *const texts[] = {"", "-3", "x", "12q", "1.5", "18446744073709551616", "18446744073709551615k"};
@@ -72,7 +72,7 @@ static void test_bad_counts_are_refused_with_their_text(void **state)
 	}
 }
 
-static void test_unknown_option_names_the_nearest(void **state)
+static void unknown_option_names_the_nearest(void **state)
 {
 	(void)state;
 	struct taken t = {0};
@@ -82,7 +82,7 @@ static void test_unknown_option_names_the_nearest(void **state)
 	assert_non_null(strstr(e.text, "'--json'"));
 }
 
-static void test_wrong_use_is_refused(void **state)
+static void wrong_use_is_refused(void **state)
 {
 	(void)state;
 	struct taken t = {0};
@@ -98,11 +98,11 @@ static void test_wrong_use_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_kind_is_read),
-	    cmocka_unit_test(test_counts_take_suffixes),
-	    cmocka_unit_test(test_bad_counts_are_refused_with_their_text),
-	    cmocka_unit_test(test_unknown_option_names_the_nearest),
-	    cmocka_unit_test(test_wrong_use_is_refused),
+	    cmocka_unit_test(every_kind_is_read),
+	    cmocka_unit_test(counts_take_suffixes),
+	    cmocka_unit_test(bad_counts_are_refused_with_their_text),
+	    cmocka_unit_test(unknown_option_names_the_nearest),
+	    cmocka_unit_test(wrong_use_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_options", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 #include "cli/core/plot.h"
 #include "common/system/disk.h"
+#include "tests/occurrences.h"
 
 /* --- The XML subset of a plot: tags, attributes in double quotes, text, the five entities. */
 
@@ -110,14 +111,6 @@ static unsigned well_formed(const char *text)
 	return x.elements;
 }
 
-static unsigned count(const char *text, const char *word)
-{
-	unsigned n = 0;
-	for (; (text = strstr(text, word)); text += strlen(word))
-		n++;
-	return n;
-}
-
 /* --- */
 
 static struct plot small(struct plot_line lines[3])
@@ -136,7 +129,7 @@ static struct plot small(struct plot_line lines[3])
 }
 
 /* WEIR_GOLDEN_WRITE=1 rewrites the golden file. */
-static void test_a_small_plot_is_the_golden_one(void **state)
+static void a_small_plot_is_the_golden_one(void **state)
 {
 	(void)state;
 	static const char path[] = GOLDEN_DIR "/plot.svg";
@@ -153,22 +146,22 @@ static void test_a_small_plot_is_the_golden_one(void **state)
 	free(text);
 }
 
-static void test_it_is_well_formed_and_has_all_there_is(void **state)
+static void it_is_well_formed_and_has_all_there_is(void **state)
 {
 	(void)state;
 	struct plot_line lines[3];
 	const struct plot p = small(lines);
 	char *text = plot_svg(&p);
 	assert_true(well_formed(text) > 20);
-	assert_int_equal(count(text, "<polyline "), 3);
-	assert_int_equal(count(text, "<circle "), 5); /* the faint line has no points */
-	assert_int_equal(count(text, ">fp32</text>"), 1);
-	assert_int_equal(count(text, ">int8 &amp; &lt;top-k&gt;</text>"), 1);
-	assert_int_equal(count(text, "a &lt; b"), 2);
+	assert_int_equal(occurrences(text, "<polyline "), 3);
+	assert_int_equal(occurrences(text, "<circle "), 5); /* the faint line has no points */
+	assert_int_equal(occurrences(text, ">fp32</text>"), 1);
+	assert_int_equal(occurrences(text, ">int8 &amp; &lt;top-k&gt;</text>"), 1);
+	assert_int_equal(occurrences(text, "a &lt; b"), 2);
 	static const char *const ticks[] = {">1.0 MB<", ">10.0 MB<", ">200 kB<", ">0.90<", ">0.94<"};
 	for (unsigned i = 0; i < sizeof ticks / sizeof *ticks; i++)
-		if (count(text, ticks[i]) != 1)
-			fail_msg("%s is there %u times in\n%s", ticks[i], count(text, ticks[i]), text);
+		if (occurrences(text, ticks[i]) != 1)
+			fail_msg("%s is there %u times in\n%s", ticks[i], occurrences(text, ticks[i]), text);
 	free(text);
 }
 
@@ -180,14 +173,14 @@ static unsigned x_ticks(const double *x, uint32_t n, bool log)
 	const struct plot p = {.title = "", .x_label = "", .y_label = "", .x_log = log, .lines = &line, .lines_count = 1};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	const unsigned ticks = count(text, "y1=\"40\"");
+	const unsigned ticks = occurrences(text, "y1=\"40\"");
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "inf"));
 	free(text);
 	return ticks;
 }
 
-static void test_axes_have_a_few_ticks_whatever_the_points(void **state)
+static void axes_have_a_few_ticks_whatever_the_points(void **state)
 {
 	(void)state;
 	static const struct {
@@ -214,7 +207,7 @@ static void test_axes_have_a_few_ticks_whatever_the_points(void **state)
 	}
 }
 
-static void test_points_that_cannot_be_shown_are_left_out(void **state)
+static void points_that_cannot_be_shown_are_left_out(void **state)
 {
 	(void)state;
 	static const double x[] = {0, 1, 10, 100}, y[] = {1, NAN, 2, 3};
@@ -222,12 +215,12 @@ static void test_points_that_cannot_be_shown_are_left_out(void **state)
 	const struct plot p = {.title = "\001", .x_label = "", .y_label = "", .x_log = true, .lines = &line, .lines_count = 1};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	assert_int_equal(count(text, "<circle "), 2);
+	assert_int_equal(occurrences(text, "<circle "), 2);
 	free(text);
 }
 
 /* After the palette's last colour, lines are dashed: no two look alike. */
-static void test_lines_can_be_told_apart(void **state)
+static void lines_can_be_told_apart(void **state)
 {
 	(void)state;
 	enum { LINES = PLOT_COLOURS * PLOT_DASHES };
@@ -272,7 +265,7 @@ static double contrast(uint32_t a, uint32_t b)
 	return (fmax(x, y) + 0.05) / (fmin(x, y) + 0.05);
 }
 
-static void test_colours_are_seen_on_light_and_on_dark(void **state)
+static void colours_are_seen_on_light_and_on_dark(void **state)
 {
 	(void)state;
 	enum { WHITE = 0xffffff, BLACK = 0, DARK = 0x0d1117 /* a common dark page */ };
@@ -288,12 +281,12 @@ static void test_colours_are_seen_on_light_and_on_dark(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_small_plot_is_the_golden_one),
-	    cmocka_unit_test(test_it_is_well_formed_and_has_all_there_is),
-	    cmocka_unit_test(test_axes_have_a_few_ticks_whatever_the_points),
-	    cmocka_unit_test(test_points_that_cannot_be_shown_are_left_out),
-	    cmocka_unit_test(test_lines_can_be_told_apart),
-	    cmocka_unit_test(test_colours_are_seen_on_light_and_on_dark),
+	    cmocka_unit_test(a_small_plot_is_the_golden_one),
+	    cmocka_unit_test(it_is_well_formed_and_has_all_there_is),
+	    cmocka_unit_test(axes_have_a_few_ticks_whatever_the_points),
+	    cmocka_unit_test(points_that_cannot_be_shown_are_left_out),
+	    cmocka_unit_test(lines_can_be_told_apart),
+	    cmocka_unit_test(colours_are_seen_on_light_and_on_dark),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_plot", tests, NULL, NULL);
 }

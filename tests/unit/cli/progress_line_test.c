@@ -32,7 +32,7 @@ static struct overview half_way(void)
 	return s;
 }
 
-static void test_the_line_says_everything(void **state)
+static void the_line_says_everything(void **state)
 {
 	(void)state;
 	char line[512];
@@ -78,7 +78,7 @@ static void test_the_line_says_everything(void **state)
 	assert_string_equal(line, "waiting for workers");
 }
 
-static void test_the_bar_and_the_rest_are_of_the_whole_run(void **state)
+static void the_bar_and_the_rest_are_of_the_whole_run(void **state)
 {
 	(void)state;
 	const struct {
@@ -103,7 +103,7 @@ static void test_the_bar_and_the_rest_are_of_the_whole_run(void **state)
 	}
 }
 
-static void test_the_rest_is_told_by_what_this_run_has_done(void **state)
+static void the_remaining_time_follows_from_this_run(void **state)
 {
 	(void)state;
 	FILE *out = tmpfile();
@@ -125,7 +125,7 @@ static void test_the_rest_is_told_by_what_this_run_has_done(void **state)
 	fclose(out);
 }
 
-static void test_what_does_not_fit_is_left_out_whole(void **state)
+static void parts_that_do_not_fit_are_left_out_whole(void **state)
 {
 	(void)state;
 	static const struct {
@@ -153,7 +153,7 @@ static void test_what_does_not_fit_is_left_out_whole(void **state)
 	}
 }
 
-static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
+static void off_a_terminal_lines_are_plain_and_rare(void **state)
 {
 	(void)state;
 	char *text = NULL;
@@ -187,7 +187,7 @@ static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
 	fclose(out);
 }
 
-static void test_numbers_are_short(void **state)
+static void numbers_are_short(void **state)
 {
 	(void)state;
 	static const struct {
@@ -211,12 +211,12 @@ static void test_numbers_are_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_line_says_everything),
-	    cmocka_unit_test(test_the_bar_and_the_rest_are_of_the_whole_run),
-	    cmocka_unit_test(test_the_rest_is_told_by_what_this_run_has_done),
-	    cmocka_unit_test(test_what_does_not_fit_is_left_out_whole),
-	    cmocka_unit_test(test_off_a_terminal_lines_are_plain_and_rare),
-	    cmocka_unit_test(test_numbers_are_short),
+	    cmocka_unit_test(the_line_says_everything),
+	    cmocka_unit_test(the_bar_and_the_rest_are_of_the_whole_run),
+	    cmocka_unit_test(the_remaining_time_follows_from_this_run),
+	    cmocka_unit_test(parts_that_do_not_fit_are_left_out_whole),
+	    cmocka_unit_test(off_a_terminal_lines_are_plain_and_rare),
+	    cmocka_unit_test(numbers_are_short),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_progress_line", tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void a_job_in_order_is_not_spoken_of(void **state)
 	close_scene(s);
 }
 
-static void where_partitions_go_on_is_said_once(void **state)
+static void new_primaries_are_reported_once(void **state)
 {
 	(void)state;
 	struct scene *s = open_scene();
@@ -98,7 +98,7 @@ static void where_partitions_go_on_is_said_once(void **state)
 	close_scene(s);
 }
 
-static void that_all_copies_are_there_again_is_said_once(void **state)
+static void complete_copies_are_reported_once(void **state)
 {
 	(void)state;
 	struct scene *s = open_scene();
@@ -116,7 +116,7 @@ static void that_all_copies_are_there_again_is_said_once(void **state)
 	close_scene(s);
 }
 
-static void where_the_ledger_goes_on_is_said_once(void **state)
+static void a_new_primary_of_the_ledger_is_reported_once(void **state)
 {
 	(void)state;
 	struct scene *s = open_scene();
@@ -199,14 +199,10 @@ static void a_job_without_replicas_is_not_looked_at(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_job_in_order_is_not_spoken_of),
-	    cmocka_unit_test(where_partitions_go_on_is_said_once),
-	    cmocka_unit_test(that_all_copies_are_there_again_is_said_once),
-	    cmocka_unit_test(an_older_epoch_moves_nothing),
-	    cmocka_unit_test(a_job_without_replicas_is_not_looked_at),
-	    cmocka_unit_test(where_the_ledger_goes_on_is_said_once),
-	    cmocka_unit_test(a_server_without_copies_is_not_missed),
-	    cmocka_unit_test(a_copy_that_does_not_answer_does_not_count),
+	    cmocka_unit_test(a_job_in_order_is_not_spoken_of),         cmocka_unit_test(new_primaries_are_reported_once),
+	    cmocka_unit_test(complete_copies_are_reported_once),       cmocka_unit_test(an_older_epoch_moves_nothing),
+	    cmocka_unit_test(a_job_without_replicas_is_not_looked_at), cmocka_unit_test(a_new_primary_of_the_ledger_is_reported_once),
+	    cmocka_unit_test(a_server_without_copies_is_not_missed),   cmocka_unit_test(a_copy_that_does_not_answer_does_not_count),
 	};
-	return cmocka_run_group_tests_name("replicas", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_replicas", tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static struct overview agreeing(struct overview_partition p[PARTITIONS])
 	return (struct overview){.partitions = p, .partitions_count = PARTITIONS};
 }
 
-static void test_audit_of_agreeing_partitions(void **state)
+static void audit_of_agreeing_partitions(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -38,7 +38,7 @@ static void test_audit_of_agreeing_partitions(void **state)
 	assert_int_equal(a.doubled, 0);
 }
 
-static void test_audit_counts_skipped_units_apart(void **state)
+static void audit_counts_skipped_units_apart(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -55,7 +55,7 @@ static void test_audit_counts_skipped_units_apart(void **state)
 	assert_int_equal(a.missing + a.doubled, 0);
 }
 
-static void test_audit_finds_a_missing_part(void **state)
+static void audit_finds_a_missing_part(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -68,7 +68,7 @@ static void test_audit_finds_a_missing_part(void **state)
 	assert_non_null(strstr(a.text, "partition 1"));
 }
 
-static void test_audit_finds_a_part_too_many(void **state)
+static void audit_finds_a_part_too_many(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -81,7 +81,7 @@ static void test_audit_finds_a_part_too_many(void **state)
 	assert_non_null(strstr(a.text, "partition 2"));
 }
 
-static void test_audit_finds_another_part_in_place_of_one(void **state)
+static void audit_finds_another_part_in_place_of_one(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -93,7 +93,7 @@ static void test_audit_finds_another_part_in_place_of_one(void **state)
 	assert_int_equal(a.doubled, 1);
 }
 
-static void test_audit_finds_double_application_and_silence(void **state)
+static void audit_finds_double_application_and_silence(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -109,7 +109,7 @@ static void test_audit_finds_double_application_and_silence(void **state)
 	assert_false(audit_run(&s).ok);
 }
 
-static void test_audit_fails_where_replicas_differ(void **state)
+static void audit_fails_where_replicas_differ(void **state)
 {
 	(void)state;
 	struct overview_partition p[PARTITIONS];
@@ -138,7 +138,7 @@ static void expect_numbers(const struct json *j, const struct number *expected, 
 	}
 }
 
-static void test_report_as_json(void **state)
+static void report_as_json(void **state)
 {
 	(void)state;
 	char dir[] = "/tmp/weir-report-XXXXXX", evaluation[64], path[64];
@@ -245,7 +245,7 @@ static void test_report_as_json(void **state)
 }
 
 /* A language model has its loss, in nats and in bits, and none of the click metrics. */
-static void test_report_of_a_text(void **state)
+static void report_of_a_text(void **state)
 {
 	(void)state;
 	char dir[] = "/tmp/weir-report-XXXXXX", evaluation[64], path[64], text[4096] = {0};
@@ -299,7 +299,7 @@ static void test_report_of_a_text(void **state)
 }
 
 /* A job on tokens has its speed, its share of the devices' peak, and the last steps' statistics. */
-static void test_report_of_tokens(void **state)
+static void report_of_tokens(void **state)
 {
 	(void)state;
 	char path[] = "/tmp/weir-report-XXXXXX", text[4096] = {0};
@@ -348,7 +348,7 @@ static void test_report_of_tokens(void **state)
 
 /* The report names undefined metrics with the number of scores behind them. No pass is best by
  * them. */
-static void test_figures_that_are_undefined_are_told(void **state)
+static void figures_that_are_undefined_are_told(void **state)
 {
 	(void)state;
 	char path[] = "/tmp/weir-report-XXXXXX", text[4096] = {0};
@@ -389,7 +389,7 @@ static void test_figures_that_are_undefined_are_told(void **state)
 
 /* The report of a job that had finished before has the training's metrics. Its speed is not this
  * run's. */
-static void test_a_run_that_trained_nothing_has_no_speed(void **state)
+static void a_run_that_trained_nothing_has_no_speed(void **state)
 {
 	(void)state;
 	char text[4096] = {0};
@@ -410,7 +410,7 @@ static void test_a_run_that_trained_nothing_has_no_speed(void **state)
 	assert_null(strstr(text, "samples/s"));
 }
 
-static void test_a_broken_evaluation_is_located(void **state)
+static void a_broken_evaluation_is_located(void **state)
 {
 	(void)state;
 	char path[] = "/tmp/weir-evaluation-XXXXXX";
@@ -429,19 +429,19 @@ static void test_a_broken_evaluation_is_located(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_audit_of_agreeing_partitions),
-	    cmocka_unit_test(test_audit_counts_skipped_units_apart),
-	    cmocka_unit_test(test_audit_finds_a_missing_part),
-	    cmocka_unit_test(test_audit_finds_a_part_too_many),
-	    cmocka_unit_test(test_audit_finds_another_part_in_place_of_one),
-	    cmocka_unit_test(test_audit_finds_double_application_and_silence),
-	    cmocka_unit_test(test_audit_fails_where_replicas_differ),
-	    cmocka_unit_test(test_report_as_json),
-	    cmocka_unit_test(test_report_of_a_text),
-	    cmocka_unit_test(test_report_of_tokens),
-	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
-	    cmocka_unit_test(test_figures_that_are_undefined_are_told),
-	    cmocka_unit_test(test_a_broken_evaluation_is_located),
+	    cmocka_unit_test(audit_of_agreeing_partitions),
+	    cmocka_unit_test(audit_counts_skipped_units_apart),
+	    cmocka_unit_test(audit_finds_a_missing_part),
+	    cmocka_unit_test(audit_finds_a_part_too_many),
+	    cmocka_unit_test(audit_finds_another_part_in_place_of_one),
+	    cmocka_unit_test(audit_finds_double_application_and_silence),
+	    cmocka_unit_test(audit_fails_where_replicas_differ),
+	    cmocka_unit_test(report_as_json),
+	    cmocka_unit_test(report_of_a_text),
+	    cmocka_unit_test(report_of_tokens),
+	    cmocka_unit_test(a_run_that_trained_nothing_has_no_speed),
+	    cmocka_unit_test(figures_that_are_undefined_are_told),
+	    cmocka_unit_test(a_broken_evaluation_is_located),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_report", tests, NULL, NULL);
 }

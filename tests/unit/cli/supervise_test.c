@@ -74,7 +74,7 @@ static struct child *wait_end(struct fixture *f)
 /* The last argument is the ready descriptor: sh gets N of `--ready-fd N` as $2. */
 #define READY "echo \"READY unix:/tmp/x.sock\" >&$2\n"
 
-static void test_ready_line_gives_the_address(void **state)
+static void ready_line_gives_the_address(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", READY "exec sleep 60");
@@ -87,7 +87,7 @@ static void test_ready_line_gives_the_address(void **state)
 	assert_int_equal(supervisor_alive(f->supervisor, CHILD_SERVER), 0);
 }
 
-static void test_death_before_ready_shows_the_log(void **state)
+static void death_before_ready_shows_the_log(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "echo first >&2; echo 'address in use' >&2; exit 1");
@@ -99,7 +99,7 @@ static void test_death_before_ready_shows_the_log(void **state)
 	assert_null(strstr(said + 1, "address in use"));
 }
 
-static void test_death_without_a_word_tells_of_the_disk(void **state)
+static void death_without_a_word_tells_of_the_disk(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "exit 1");
@@ -109,7 +109,7 @@ static void test_death_without_a_word_tells_of_the_disk(void **state)
 	assert_non_null(strstr(f->err.text, "B are free on its disk"));
 }
 
-static void test_silence_before_ready_times_out(void **state)
+static void silence_before_ready_times_out(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "exec sleep 60");
@@ -118,7 +118,7 @@ static void test_silence_before_ready_times_out(void **state)
 	assert_non_null(strstr(f->err.text, "server-0"));
 }
 
-static void test_a_killed_child_comes_back_and_a_failed_one_is_explained(void **state)
+static void a_killed_child_comes_back_and_a_failed_one_is_explained(void **state)
 {
 	struct fixture *f = *state;
 	char text[256];
@@ -153,7 +153,7 @@ static void test_a_killed_child_comes_back_and_a_failed_one_is_explained(void **
 	assert_string_equal(text, "ended with status 1: broken file");
 }
 
-static void test_what_a_program_said_last_is_not_what_its_threads_logged_behind_it(void **state)
+static void the_last_words_of_a_program_precede_the_log_of_its_threads(void **state)
 {
 	struct fixture *f = *state;
 	char text[256];
@@ -164,7 +164,7 @@ static void test_what_a_program_said_last_is_not_what_its_threads_logged_behind_
 	assert_string_equal(text, "ended with status 1: weir-server: no disk");
 }
 
-static void test_restarts_are_limited(void **state)
+static void restarts_are_limited(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_TRAINER, "worker-0", "exit 0");
@@ -180,7 +180,7 @@ static void test_restarts_are_limited(void **state)
 	assert_int_equal(c->restarts, 1);
 }
 
-static void test_a_deaf_child_is_killed(void **state)
+static void a_deaf_child_is_killed(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "trap '' TERM\n" READY "while :; do sleep 1; done");
@@ -192,7 +192,7 @@ static void test_a_deaf_child_is_killed(void **state)
 }
 
 /* The kernel kills the children of a supervisor that dies suddenly. */
-static void test_children_die_with_their_parent(void **state)
+static void children_die_with_their_parent(void **state)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -232,7 +232,7 @@ static void test_children_die_with_their_parent(void **state)
 	close(fds[0]);
 }
 
-static void test_a_missing_program_is_named(void **state)
+static void a_missing_program_is_named(void **state)
 {
 	struct fixture *f = *state;
 	assert_null(supervisor_add(f->supervisor, CHILD_SERVER, "server-0", "weir-nothing", &f->err));
@@ -240,7 +240,7 @@ static void test_a_missing_program_is_named(void **state)
 	assert_non_null(strstr(f->err.text, "weir-nothing"));
 }
 
-static void test_log_tail_takes_the_last_lines(void **state)
+static void log_tail_takes_the_last_lines(void **state)
 {
 	struct fixture *f = *state;
 	char path[160], out[256];
@@ -258,22 +258,42 @@ static void test_log_tail_takes_the_last_lines(void **state)
 	assert_string_equal(out, "  two\n ");
 }
 
+static void a_child_has_its_settings_over_the_environment(void **state)
+{
+	struct fixture *f = *state;
+	char log[256], out[256];
+	assert_int_equal(setenv("WEIR_TEST_RANK", "9", 1), 0);
+	assert_int_equal(setenv("WEIR_TEST_RANKED", "yes", 1), 0);
+	struct child *c = add(f, CHILD_TRAINER, "worker-0", "echo \"$WEIR_TEST_RANK $WEIR_TEST_RANKED $WEIR_TEST_NAME\"");
+	child_setting(c, "WEIR_TEST_RANK", "0");
+	child_setting(c, "WEIR_TEST_NAME", "a=b c");
+	assert_int_equal(child_start(f->supervisor, c, false, &f->err), WEIR_OK);
+	assert_true(child_succeeded(wait_end(f)));
+	snprintf(log, sizeof log, "%s/worker-0.log", f->dir);
+	log_tail(log, 1, out, sizeof out);
+	assert_string_equal(out, "  0 yes a=b c");
+	assert_string_equal(getenv("WEIR_TEST_RANK"), "9");
+	unsetenv("WEIR_TEST_RANK");
+	unsetenv("WEIR_TEST_RANKED");
+}
+
 #define SUPERVISED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    SUPERVISED(test_ready_line_gives_the_address),
-	    SUPERVISED(test_death_before_ready_shows_the_log),
-	    SUPERVISED(test_death_without_a_word_tells_of_the_disk),
-	    SUPERVISED(test_silence_before_ready_times_out),
-	    SUPERVISED(test_a_killed_child_comes_back_and_a_failed_one_is_explained),
-	    SUPERVISED(test_restarts_are_limited),
-	    SUPERVISED(test_a_deaf_child_is_killed),
-	    SUPERVISED(test_children_die_with_their_parent),
-	    SUPERVISED(test_a_missing_program_is_named),
-	    SUPERVISED(test_what_a_program_said_last_is_not_what_its_threads_logged_behind_it),
-	    SUPERVISED(test_log_tail_takes_the_last_lines),
+	    SUPERVISED(ready_line_gives_the_address),
+	    SUPERVISED(death_before_ready_shows_the_log),
+	    SUPERVISED(death_without_a_word_tells_of_the_disk),
+	    SUPERVISED(silence_before_ready_times_out),
+	    SUPERVISED(a_killed_child_comes_back_and_a_failed_one_is_explained),
+	    SUPERVISED(restarts_are_limited),
+	    SUPERVISED(a_deaf_child_is_killed),
+	    SUPERVISED(children_die_with_their_parent),
+	    SUPERVISED(a_missing_program_is_named),
+	    SUPERVISED(the_last_words_of_a_program_precede_the_log_of_its_threads),
+	    SUPERVISED(a_child_has_its_settings_over_the_environment),
+	    SUPERVISED(log_tail_takes_the_last_lines),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_supervise", tests, NULL, NULL);
 }

@@ -14,12 +14,13 @@
 #include "cli/sweep/sweep.h"
 #include "common/system/disk.h"
 #include "common/web/json.h"
+#include "tests/occurrences.h"
 
 #define HEAD "base: b.yaml\nout: o\n"
 
 /* --- The file */
 
-static void test_a_file_gives_what_is_to_be_run(void **state)
+static void a_file_gives_what_is_to_be_run(void **state)
 {
 	(void)state;
 	struct sweep *s = NULL;
@@ -59,7 +60,7 @@ static void test_a_file_gives_what_is_to_be_run(void **state)
 	sweep_free(s);
 }
 
-static void test_there_are_three_seeds_and_auc_unless_said(void **state)
+static void there_are_three_seeds_and_auc_unless_said(void **state)
 {
 	(void)state;
 	struct sweep *s = NULL;
@@ -72,7 +73,7 @@ static void test_there_are_three_seeds_and_auc_unless_said(void **state)
 	sweep_free(s);
 }
 
-static void test_what_is_wrong_is_said_with_its_place(void **state)
+static void mistakes_are_reported_with_their_place(void **state)
 {
 	(void)state;
 	static const struct {
@@ -129,7 +130,7 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(disk_write_file(disk_system(), path, text, strlen(text), &err), WEIR_OK);
 }
 
-static void test_jobs_are_checked_before_the_first_begins(void **state)
+static void jobs_are_checked_before_the_first_begins(void **state)
 {
 	(void)state;
 	static const struct {
@@ -174,7 +175,7 @@ static void test_jobs_are_checked_before_the_first_begins(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void test_the_sweeps_that_come_along_are_good(void **state)
+static void the_sweeps_that_come_along_are_good(void **state)
 {
 	(void)state;
 	glob_t found;
@@ -195,7 +196,7 @@ static void test_the_sweeps_that_come_along_are_good(void **state)
 
 /* --- Results */
 
-static void test_a_result_is_read_from_a_report(void **state)
+static void a_result_is_read_from_a_report(void **state)
 {
 	(void)state;
 	const struct sweep s = {.metric = METRIC_AUC, .has_test = true};
@@ -249,7 +250,7 @@ static struct sweep compared(struct sweep_result results[6])
 	                      .runs_count = 3};
 }
 
-static void test_the_table_has_means_spreads_and_factors(void **state)
+static void the_table_has_means_spreads_and_factors(void **state)
 {
 	(void)state;
 	struct sweep_result results[6];
@@ -269,14 +270,6 @@ static void test_the_table_has_means_spreads_and_factors(void **state)
 	free(table);
 }
 
-static unsigned count(const char *text, const char *word)
-{
-	unsigned n = 0;
-	for (; (text = strstr(text, word)); text += strlen(word))
-		n++;
-	return n;
-}
-
 static void read_text(const char *dir, const char *name, char **out)
 {
 	char path[64];
@@ -287,7 +280,7 @@ static void read_text(const char *dir, const char *name, char **out)
 	unlink(path);
 }
 
-static void test_results_are_written(void **state)
+static void results_are_written(void **state)
 {
 	(void)state;
 	struct sweep_result results[6];
@@ -328,10 +321,10 @@ static void test_results_are_written(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		read_text(dir, plots[i], &text);
 		/* one line per seed, and one per run */
-		assert_int_equal(count(text, "<polyline "), 5 + 3);
+		assert_int_equal(occurrences(text, "<polyline "), 5 + 3);
 		/* the last pass that all seeds have */
-		assert_int_equal(count(text, "<circle "), 1 + 1 + 1);
-		assert_int_equal(count(text, ">topk</text>"), 1);
+		assert_int_equal(occurrences(text, "<circle "), 1 + 1 + 1);
+		assert_int_equal(occurrences(text, ">topk</text>"), 1);
 		free(text);
 	}
 	assert_int_equal(rmdir(dir), 0);
@@ -340,14 +333,10 @@ static void test_results_are_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_file_gives_what_is_to_be_run),
-	    cmocka_unit_test(test_there_are_three_seeds_and_auc_unless_said),
-	    cmocka_unit_test(test_what_is_wrong_is_said_with_its_place),
-	    cmocka_unit_test(test_jobs_are_checked_before_the_first_begins),
-	    cmocka_unit_test(test_the_sweeps_that_come_along_are_good),
-	    cmocka_unit_test(test_a_result_is_read_from_a_report),
-	    cmocka_unit_test(test_the_table_has_means_spreads_and_factors),
-	    cmocka_unit_test(test_results_are_written),
+	    cmocka_unit_test(a_file_gives_what_is_to_be_run),          cmocka_unit_test(there_are_three_seeds_and_auc_unless_said),
+	    cmocka_unit_test(mistakes_are_reported_with_their_place),  cmocka_unit_test(jobs_are_checked_before_the_first_begins),
+	    cmocka_unit_test(the_sweeps_that_come_along_are_good),     cmocka_unit_test(a_result_is_read_from_a_report),
+	    cmocka_unit_test(the_table_has_means_spreads_and_factors), cmocka_unit_test(results_are_written),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cli_sweep", tests, NULL, NULL);
 }

@@ -71,5 +71,5 @@ int main(void)
 	    cmocka_unit_test(the_maximum_holds),
 	    cmocka_unit_test(strings_are_copied),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

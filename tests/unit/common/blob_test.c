@@ -55,7 +55,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static void what_is_written_is_read_whole_and_in_ranges(void **state)
+static void written_data_is_read_whole_and_in_ranges(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -218,7 +218,7 @@ static void an_upload_whose_completion_is_not_heard_of_is_there(void **state)
 }
 
 /* Once for an object in one request, once for one in parts. */
-static void what_a_server_takes_and_does_not_keep_is_not_written(void **state)
+static void data_that_the_server_does_not_keep_is_not_written(void **state)
 {
 	(void)state;
 	static const char *const faults[] = {"forget", "halve"};
@@ -249,7 +249,7 @@ static void a_server_that_stays_down_is_named(void **state)
 	s3_server_fail(&s3, "503", 0, 0);
 }
 
-static void what_a_server_refuses_says_what_to_do(void **state)
+static void a_refusal_of_the_server_says_what_to_do(void **state)
 {
 	(void)state;
 	static const struct {
@@ -300,17 +300,17 @@ static void a_read_only_directory_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_written_is_read_whole_and_in_ranges),
+	    cmocka_unit_test(written_data_is_read_whole_and_in_ranges),
 	    cmocka_unit_test(a_large_object_is_there_when_committed_and_not_before),
 	    cmocka_unit_test(a_folder_lists_its_own_objects),
 	    cmocka_unit_test(names_that_could_escape_are_refused),
 	    cmocka_unit_test(a_server_that_is_down_for_a_moment_is_asked_again),
 	    cmocka_unit_test(an_upload_whose_completion_is_not_heard_of_is_there),
-	    cmocka_unit_test(what_a_server_takes_and_does_not_keep_is_not_written),
+	    cmocka_unit_test(data_that_the_server_does_not_keep_is_not_written),
 	    cmocka_unit_test(a_server_that_stays_down_is_named),
-	    cmocka_unit_test(what_a_server_refuses_says_what_to_do),
+	    cmocka_unit_test(a_refusal_of_the_server_says_what_to_do),
 	    cmocka_unit_test(a_place_that_cannot_be_is_refused_at_once),
 	    cmocka_unit_test(a_read_only_directory_is_named),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("blob", tests, setup, teardown);
 }

@@ -17,7 +17,7 @@ static void expect_refused(const weir_security *s, weir_status status, const cha
 	CHECK_CONTAINS(err.text, part);
 }
 
-static void one_that_is_issued_says_who_it_is(void **state)
+static void an_issued_certificate_names_its_peer(void **state)
 {
 	struct tls_files f;
 	struct certificates c;
@@ -114,7 +114,7 @@ static void how_long_is_told(void **state)
 	}
 }
 
-static void one_of_hosts_alone_is_nobody(void **state)
+static void a_certificate_of_hosts_alone_names_no_peer(void **state)
 {
 	const struct certificate_order order = {
 	    .who.name = "etcd", .hosts = {"etcd-0.etcd", "127.0.0.1"}, .hosts_count = 2, .valid_s = 60};
@@ -157,14 +157,14 @@ static void wrong_orders_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_that_is_issued_says_who_it_is),
+	    cmocka_unit_test(an_issued_certificate_names_its_peer),
 	    cmocka_unit_test(files_are_their_owners_alone),
 	    cmocka_unit_test(wrong_files_are_named),
 	    cmocka_unit_test(another_authority_does_not_vouch),
 	    cmocka_unit_test(one_that_has_expired_is_refused_with_its_time),
 	    cmocka_unit_test(how_long_is_told),
-	    cmocka_unit_test(one_of_hosts_alone_is_nobody),
+	    cmocka_unit_test(a_certificate_of_hosts_alone_names_no_peer),
 	    cmocka_unit_test(wrong_orders_are_refused),
 	};
-	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
+	return cmocka_run_group_tests_name("certificate", tests, tls_folders_make, tls_folders_remove);
 }

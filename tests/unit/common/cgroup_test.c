@@ -95,5 +95,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(the_least_limit_around_a_group_counts),
 	                                   cmocka_unit_test(a_quota_is_processors_rounded_up)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
 }

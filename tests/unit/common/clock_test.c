@@ -35,5 +35,5 @@ int main(void)
 	    cmocka_unit_test(the_system_clock_does_not_go_back),
 	    cmocka_unit_test(another_clock_can_take_its_place),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

@@ -122,5 +122,5 @@ int main(void)
 	    cmocka_unit_test(pieces_add_up),
 	    cmocka_unit_test(appending_needs_no_data),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("crc32c", tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void a_deadline_is_so_long_from_now(void **state)
 	assert_true(deadline_at_ms(1500) == 1500 * (int64_t)NS_PER_MS);
 }
 
-static void what_cannot_be_counted_is_never(void **state)
+static void an_uncountable_deadline_never_comes(void **state)
 {
 	(void)state;
 	assert_true(deadline_after_ns(-1) == DEADLINE_NEVER);
@@ -85,7 +85,7 @@ static void it_passes_and_not_before(void **state)
 	close_signalled(&s);
 }
 
-static void who_is_signalled_goes_on(void **state)
+static void a_signalled_waiter_goes_on(void **state)
 {
 	(void)state;
 	const int64_t deadlines_ns[] = {deadline_after_ms(600000), DEADLINE_NEVER};
@@ -101,9 +101,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_deadline_is_so_long_from_now),
-	    cmocka_unit_test(what_cannot_be_counted_is_never),
+	    cmocka_unit_test(an_uncountable_deadline_never_comes),
 	    cmocka_unit_test(it_passes_and_not_before),
-	    cmocka_unit_test(who_is_signalled_goes_on),
+	    cmocka_unit_test(a_signalled_waiter_goes_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("deadline", tests, NULL, NULL);
 }

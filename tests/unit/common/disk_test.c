@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static const char *in_folder(const char *name)
 {
@@ -19,16 +20,14 @@ static const char *in_folder(const char *name)
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-disk-XXXXXX");
-	return mkdtemp(folder) ? 0 : -1;
+	folder_create(folder);
+	return 0;
 }
 
 static int remove_folder(void **state)
 {
 	(void)state;
-	char command[128];
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command);
+	return folder_delete(folder);
 }
 
 static void a_file_is_read_and_written_at_offsets(void **state)
@@ -54,7 +53,7 @@ static void a_file_is_read_and_written_at_offsets(void **state)
 }
 
 /* fsync succeeds, but no name leads to the bytes. */
-static void what_is_synced_to_a_deleted_file_is_not_durable(void **state)
+static void a_sync_of_a_deleted_file_makes_nothing_durable(void **state)
 {
 	(void)state;
 	struct disk *d = disk_system();
@@ -300,7 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_file_is_read_and_written_at_offsets),
-	    cmocka_unit_test(what_is_synced_to_a_deleted_file_is_not_durable),
+	    cmocka_unit_test(a_sync_of_a_deleted_file_makes_nothing_durable),
 	    cmocka_unit_test(a_whole_file_is_replaced_and_read_back),
 	    cmocka_unit_test(a_copy_is_equal),
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),
@@ -313,5 +312,5 @@ int main(void)
 	    cmocka_unit_test(a_folder_is_listed),
 	    cmocka_unit_test(a_lock_names_who_has_it),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("disk", tests, make_folder, remove_folder);
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "tests/cmocka_check.h"
+#include "tests/random_u64.h"
 
 enum { NUMBERS_MAX = 3000, SPANS_MAX = 4096 };
 
@@ -14,22 +15,11 @@ struct shape {
 	size_t count;
 };
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-static uint64_t up_to(struct prng *r, uint64_t most)
-{
-	return most == UINT64_MAX ? prng_u64(r) : prng_below(r, most + 1);
-}
-
 static void draw(struct prng *r, const struct shape *s, uint64_t *numbers)
 {
 	for (size_t i = 0; i < s->count; i++)
-		numbers[i] = up_to(r, s->most);
-	qsort(numbers, s->count, sizeof *numbers, compare);
+		numbers[i] = random_u64_up_to(r, s->most);
+	qsort(numbers, s->count, sizeof *numbers, random_u64_compare);
 }
 
 static void bytes_by_hand(void **state)
@@ -225,5 +215,5 @@ int main(void)
 	    cmocka_unit_test(damage_is_refused_or_is_another_list),
 	    cmocka_unit_test(each_fault_is_seen),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("elias_fano", tests, NULL, NULL);
 }

@@ -83,5 +83,5 @@ int main(void)
 	    cmocka_unit_test(many_differences_are_counted),
 	    cmocka_unit_test(texts_are_joined),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("fingerprint", tests, NULL, NULL);
 }

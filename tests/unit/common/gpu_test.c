@@ -27,7 +27,7 @@ static void devices_tell_what_they_know(void **state)
 	free(text);
 }
 
-static void where_there_is_no_library_there_are_no_devices(void **state)
+static void without_the_library_there_are_no_devices(void **state)
 {
 	(void)state;
 	struct written w;
@@ -43,7 +43,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(devices_tell_what_they_know),
-	    cmocka_unit_test(where_there_is_no_library_there_are_no_devices),
+	    cmocka_unit_test(without_the_library_there_are_no_devices),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
 }

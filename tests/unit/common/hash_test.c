@@ -50,5 +50,5 @@ int main(void)
 	    cmocka_unit_test(the_128_bit_form_is_canonical),
 	    cmocka_unit_test(hash_u64_is_a_bijection),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("hash", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void page(void *arg, const char *path, struct http_page *out)
 	    .code = known ? HTTP_OK : HTTP_NOT_FOUND, .type = "text/plain", .text = strcmp(path, "/none") ? strdup(path) : NULL};
 }
 
-static void test_answers_what_page_makes(void **state)
+static void answers_what_page_makes(void **state)
 {
 	(void)state;
 	struct http_server *s;
@@ -37,7 +37,7 @@ static void test_answers_what_page_makes(void **state)
 	http_server_stop(s);
 }
 
-static void test_refuses_addresses(void **state)
+static void refuses_addresses(void **state)
 {
 	(void)state;
 	static const char *const wrong[] = {"",      "x",      "65536", "-1",      "127.0.0.1:",    "localhost:80", "1.2.3.4.5:80",
@@ -62,7 +62,7 @@ static unsigned code_for(const struct http_server *s, const char *host)
 	return (unsigned)atoi(reply + strlen("HTTP/1.1 "));
 }
 
-static void test_answers_by_its_own_names_alone(void **state)
+static void answers_by_its_own_names_alone(void **state)
 {
 	(void)state;
 	static const char *const items[] = {"weir.example", "other"};
@@ -97,7 +97,7 @@ static void test_answers_by_its_own_names_alone(void **state)
 	http_server_stop(s);
 }
 
-static void test_serves_ipv6(void **state)
+static void serves_ipv6(void **state)
 {
 	(void)state;
 	struct http_server *s;
@@ -109,7 +109,7 @@ static void test_serves_ipv6(void **state)
 	http_server_stop(s);
 }
 
-static void test_port_in_use(void **state)
+static void port_in_use(void **state)
 {
 	(void)state;
 	struct http_server *first, *second;
@@ -120,7 +120,7 @@ static void test_port_in_use(void **state)
 	http_server_stop(first);
 }
 
-static void test_a_head_that_is_too_long(void **state)
+static void a_head_that_is_too_long(void **state)
 {
 	(void)state;
 	struct http_server *s;
@@ -137,7 +137,7 @@ static void test_a_head_that_is_too_long(void **state)
 }
 
 /* A new connection closes the oldest one that is idle. */
-static void test_the_oldest_connection_makes_room(void **state)
+static void the_oldest_connection_makes_room(void **state)
 {
 	(void)state;
 	struct http_server *s;
@@ -162,12 +162,12 @@ static void test_the_oldest_connection_makes_room(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers_what_page_makes),
-	                                   cmocka_unit_test(test_refuses_addresses),
-	                                   cmocka_unit_test(test_answers_by_its_own_names_alone),
-	                                   cmocka_unit_test(test_serves_ipv6),
-	                                   cmocka_unit_test(test_port_in_use),
-	                                   cmocka_unit_test(test_a_head_that_is_too_long),
-	                                   cmocka_unit_test(test_the_oldest_connection_makes_room)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(answers_what_page_makes),
+	                                   cmocka_unit_test(refuses_addresses),
+	                                   cmocka_unit_test(answers_by_its_own_names_alone),
+	                                   cmocka_unit_test(serves_ipv6),
+	                                   cmocka_unit_test(port_in_use),
+	                                   cmocka_unit_test(a_head_that_is_too_long),
+	                                   cmocka_unit_test(the_oldest_connection_makes_room)};
+	return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_INVALID,
      {"bad.yaml:3:32: tables.dense.push.codec: is 'fp23', unknown; the nearest is 'fp32'; expected one of fp32, bf16, "
-      "fp16, int8, int4, sign, fp8_e4m3, fp8_e5m2, topk"}},
+      "fp16, int8, int4, sign, fp8_e4m3, fp8_e5m2, topk, int2"}},
     {BASE "tables: {embedding: {push: {codec: topk}}}\n",
      NULL,
      WEIR_E_INVALID,
@@ -176,11 +176,17 @@ static const struct mistake mistakes[] = {
     {BASE "tables: {dense: {pull: {codec: sign}}}\n",
      NULL,
      WEIR_E_INVALID,
-     {"tables.dense.pull.codec: is 'sign'", "expected one of fp32, bf16, fp16, int8, int4"}},
+     {"tables.dense.pull.codec: is sign, which codes pushes only",
+      "expected one of fp32, bf16, fp16, int8, int4, fp8_e4m3, fp8_e5m2, topk"}},
+    {BASE "tables: {dense: {pull: {codec: topk, values: int2}}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"tables.dense.pull.values: is a format of pushes only", "expected bf16"}},
     {BASE "tables: {embedding: {pull: {codec: topk}}}\n",
      NULL,
      WEIR_E_INVALID,
-     {"tables.embedding.pull.codec: is a codec of differences, which are of dense tables"}},
+     {"tables.embedding.pull.codec: is topk, which codes differences, and those are of dense tables",
+      "expected one of fp32, bf16, fp16, int8"}},
     {BASE "tables: {dense: {pull: {codec: topk, density: 0}}}\n",
      NULL,
      WEIR_E_INVALID,
@@ -283,8 +289,11 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_INVALID,
      {"bad.yaml:4:21: train.accumulate: is 513, and data.batch is 512; expected at most"}},
-    {BASE "train: {accumulate: 2}\n", NULL, WEIR_E_INVALID, {"train.accumulate: is 2, and model.kind is neither gpt2 nor llama"}},
-    {BASE "model: {from: /m}\n", NULL, WEIR_E_INVALID, {"model.from: is for text models; set model.kind"}},
+    {BASE "train: {accumulate: 2}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"train.accumulate: is 2, and model.kind is deepfm; expected 1, or model.kind gpt2 or llama"}},
+    {BASE "model: {from: /m}\n", NULL, WEIR_E_INVALID, {"model.from: is for text models; set model.kind to gpt2 or llama"}},
     {TOKENS "model: {kind: llama}\ntrain: {early_stop: {metric: auc}}\n",
      NULL,
      WEIR_E_INVALID,
@@ -318,7 +327,7 @@ static const struct mistake mistakes[] = {
     {"job: x\ndata: {format: text, train: a}\nmodel: {kind: ngram, hidden: []}\n",
      NULL,
      WEIR_E_INVALID,
-     {"bad.yaml:3:30: model.hidden: is empty; this model.kind has a deep part"}},
+     {"bad.yaml:3:30: model.hidden: is empty, and model.kind is ngram; expected a list such as [400, 400]"}},
     {BASE "tables: {dense: {push: {momentum: 0.9}}}\n",
      NULL,
      WEIR_E_INVALID,
@@ -477,6 +486,14 @@ static const struct mistake mistakes[] = {
      {"data.generate.rows: data is to be generated, and files are named"}},
     {BASE "train: {early_stop: {patience: 2}}\n", NULL, WEIR_E_INVALID, {"patience: is 2, but there is no validation part"}},
     {BASE "model: {hidden: []}\n", NULL, WEIR_E_INVALID, {"model.hidden: is empty"}},
+    {BASE "model: {kind: xdeepfm, cin: []}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:3:29: model.cin: is empty, and model.kind is xdeepfm; expected a list such as [64, 64]"}},
+    {BASE "model: {kind: xdeepfm, cin: [64, 2000]}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"model.cin: is '2000'; expected a list of whole numbers, each from 1 to 1024, at most 16 of them (feature maps)"}},
     {BASE "model: {kind: dlrm, bottom: [8]}\n",
      NULL,
      WEIR_E_INVALID,
@@ -596,7 +613,7 @@ static bool is_told(const struct mistake *m)
 	return false;
 }
 
-static void every_mistake_is_told(void **state)
+static void every_mistake_is_reported(void **state)
 {
 	(void)state;
 	unsetenv("WEIR_TEST_UNSET");
@@ -625,7 +642,7 @@ static void assert_tells(const char *text, const char *const *sets, uint32_t set
 	assert_int_equal(told.count, count);
 }
 
-static void all_mistakes_are_told_in_the_order_of_lines(void **state)
+static void all_mistakes_are_reported_in_the_order_of_lines(void **state)
 {
 	(void)state;
 	const char *const set[] = {"model.dim=none", "train.passes='2'"};
@@ -641,7 +658,7 @@ static void all_mistakes_are_told_in_the_order_of_lines(void **state)
 	             set, 2, parts, 7);
 }
 
-static void what_follows_from_a_mistake_is_not_told(void **state)
+static void consequences_of_a_mistake_are_not_reported(void **state)
 {
 	(void)state;
 	const char *const servers[] = {"cluster.servers: is 'two'"};
@@ -702,13 +719,13 @@ static void a_missing_file_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_mistake_is_told),
-	    cmocka_unit_test(all_mistakes_are_told_in_the_order_of_lines),
-	    cmocka_unit_test(what_follows_from_a_mistake_is_not_told),
+	    cmocka_unit_test(every_mistake_is_reported),
+	    cmocka_unit_test(all_mistakes_are_reported_in_the_order_of_lines),
+	    cmocka_unit_test(consequences_of_a_mistake_are_not_reported),
 	    cmocka_unit_test(more_mistakes_than_are_kept_are_counted),
 	    cmocka_unit_test(an_alias_that_contains_itself_ends),
 	    cmocka_unit_test(errors_may_go_unread),
 	    cmocka_unit_test(a_missing_file_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job_errors", tests, NULL, NULL);
 }

@@ -87,5 +87,5 @@ int main(void)
 	    cmocka_unit_test(the_reference_gives_the_defaults),
 	    cmocka_unit_test(the_reference_has_every_key),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job_reference", tests, NULL, NULL);
 }

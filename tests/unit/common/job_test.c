@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/cmocka_check.h"
 
@@ -52,6 +53,30 @@ static void a_model_of_text_is_judged_by_its_loss(void **state)
 	assert_int_equal(job->data.context, 32);
 	assert_int_equal(job->train.early_stop.metric, METRIC_AUC);
 	job_free(job);
+}
+
+static void every_model_has_a_row(void **state)
+{
+	(void)state;
+	static const char *const data[] = {
+	    [READS_CLICKS] = "train: a", [READS_TEXT] = "format: text, train: a", [READS_TOKENS] = "format: tokens, train: a"};
+	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
+		const struct model_kind_row *row = model_kind_row(kind);
+		char text[256], names[MODEL_NAMES_BYTES];
+		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s, bottom: [8, 16]}\n", data[row->reads], row->name);
+		struct job *job = parse(text, NULL, 0);
+		assert_int_equal(job->model.kind, kind);
+		assert_int_equal(job_is_language(job), row->reads != READS_CLICKS);
+		assert_int_equal(job_is_transformer(job), row->reads == READS_TOKENS);
+		job_free(job);
+		model_names(row->reads, names);
+		assert_non_null(strstr(names, row->name));
+	}
+	char names[MODEL_NAMES_BYTES];
+	model_names(READS_TEXT, names);
+	assert_string_equal(names, "ngram");
+	model_names(READS_TOKENS, names);
+	assert_string_equal(names, "gpt2 or llama");
 }
 
 static void transformers_read_tokens(void **state)
@@ -376,6 +401,7 @@ static void a_job_of_foreign_trainers_has_neither_data_nor_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_model_has_a_row),
 	    cmocka_unit_test(transformers_read_tokens),
 	    cmocka_unit_test(a_short_job_has_the_defaults),
 	    cmocka_unit_test(a_model_of_text_is_judged_by_its_loss),
@@ -393,5 +419,5 @@ int main(void)
 	    cmocka_unit_test(the_nearest_word),
 	    cmocka_unit_test(a_job_of_foreign_trainers_has_neither_data_nor_model),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void values_are_what_they_are(void **state)
 	json_destroy(j);
 }
 
-static void what_is_absent_has_nothing(void **state)
+static void an_absent_value_is_empty(void **state)
 {
 	(void)state;
 	uint64_t n;
@@ -93,8 +93,8 @@ static void whole_numbers_may_be_long(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_what_they_are), cmocka_unit_test(what_is_absent_has_nothing),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_what_they_are), cmocka_unit_test(an_absent_value_is_empty),
 	                                   cmocka_unit_test(members_come_in_order_until_one_says_enough),
 	                                   cmocka_unit_test(whole_numbers_may_be_long)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

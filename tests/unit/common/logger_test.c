@@ -168,5 +168,5 @@ int main(void)
 	    cmocka_unit_test(levels_have_names),  cmocka_unit_test(a_site_is_rate_limited_and_says_what_it_left_out),
 	    cmocka_unit_test(a_long_line_is_cut), cmocka_unit_test(lines_of_threads_do_not_mix),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("logger", tests, NULL, NULL);
 }

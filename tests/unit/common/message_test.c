@@ -208,5 +208,5 @@ int main(void)
 	    cmocka_unit_test(a_taken_part_ends_where_it_should),
 	    cmocka_unit_test(releases_from_many_threads_are_seen_by_the_last),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("message", tests, NULL, NULL);
 }

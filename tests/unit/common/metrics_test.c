@@ -156,5 +156,5 @@ int main(void)
 	    cmocka_unit_test(the_exposition_of_a_histogram_is_cumulative),
 	    cmocka_unit_test(updates_from_many_threads_all_count),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

@@ -66,5 +66,5 @@ static void pages_say_whether_and_how_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(pages_say_whether_and_how_it_is)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void a_failure_names_the_output_as_it_was_given(void **state)
 	assert_told("w", "cannot write %s.tmp: was it w?", "cannot write w: was it w?");
 }
 
-static void what_cannot_be_written_is_told_before(void **state)
+static void a_failing_output_is_reported_before(void **state)
 {
 	(void)state;
 	weir_error err = {0};
@@ -198,11 +198,11 @@ int main(void)
 	                                   cmocka_unit_test(a_descriptor_is_written_into),
 	                                   cmocka_unit_test(a_failure_writes_nothing),
 	                                   cmocka_unit_test(a_failure_names_the_output_as_it_was_given),
-	                                   cmocka_unit_test(what_cannot_be_written_is_told_before)};
+	                                   cmocka_unit_test(a_failing_output_is_reported_before)};
 	snprintf(dir, sizeof dir, "/tmp/weir-output-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
-	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	const int failed = cmocka_run_group_tests_name("output", tests, NULL, NULL);
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	return system(command) == 0 ? failed : 1;

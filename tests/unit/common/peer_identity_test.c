@@ -20,7 +20,7 @@ static void parts_are_read_and_written(void **state)
 	assert_string_equal(uri, text);
 }
 
-static void anything_else_is_nobody(void **state)
+static void any_other_name_is_no_peer(void **state)
 {
 	static const char longest[] = "weir://123456789012345678901234567890123456789012345678901234567890123/admin/a";
 	static const char *const wrong[] = {
@@ -78,9 +78,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(parts_are_read_and_written),
-	    cmocka_unit_test(anything_else_is_nobody),
+	    cmocka_unit_test(any_other_name_is_no_peer),
 	    cmocka_unit_test(roles_are_named),
 	    cmocka_unit_test(loopback_is_this_machine),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("peer_identity", tests, NULL, NULL);
 }

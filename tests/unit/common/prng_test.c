@@ -169,5 +169,5 @@ int main(void)
 	    cmocka_unit_test(permute_depends_on_the_seed_and_scatters),
 	    cmocka_unit_test(entropy_differs),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("prng", tests, NULL, NULL);
 }

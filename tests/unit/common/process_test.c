@@ -101,5 +101,5 @@ int main(void)
 	    cmocka_unit_test(descriptors_are_as_many_as_may_be),
 	    cmocka_unit_test(series_are_those_of_this_process),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
 }

@@ -64,5 +64,5 @@ int main(void)
 	    cmocka_unit_test(the_first_executable_file_on_the_path_is_taken),
 	    cmocka_unit_test(a_missing_one_names_its_package),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("program", tests, NULL, NULL);
 }

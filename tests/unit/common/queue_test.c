@@ -41,7 +41,7 @@ static void a_full_or_empty_queue_times_out(void **state)
 	queue_destroy(q);
 }
 
-static void what_is_queued_outlives_closing(void **state)
+static void queued_items_outlive_closing(void **state)
 {
 	(void)state;
 	struct queue *q = queue_create(2);
@@ -61,7 +61,7 @@ static void *pop_forever(void *arg)
 	return (void *)(uintptr_t)queue_pop(arg, &got, -1);
 }
 
-static void closing_wakes_who_waits(void **state)
+static void closing_wakes_the_waiters(void **state)
 {
 	(void)state;
 	struct queue *q = queue_create(1);
@@ -143,8 +143,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(first_in_first_out_around_the_ring), cmocka_unit_test(a_full_or_empty_queue_times_out),
-	    cmocka_unit_test(what_is_queued_outlives_closing),    cmocka_unit_test(closing_wakes_who_waits),
+	    cmocka_unit_test(queued_items_outlive_closing),       cmocka_unit_test(closing_wakes_the_waiters),
 	    cmocka_unit_test(every_item_of_a_crowd_arrives_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
 }

@@ -48,5 +48,5 @@ int main(void)
 	    cmocka_unit_test(fail_may_wrap_its_own_text),
 	    cmocka_unit_test(a_long_text_is_cut_and_terminated),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("status", tests, NULL, NULL);
 }

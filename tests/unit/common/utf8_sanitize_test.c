@@ -6,7 +6,7 @@
 
 #include "tests/cmocka_check.h"
 
-static void what_cannot_be_shown_is_marked(void **state)
+static void unprintable_bytes_are_marked(void **state)
 {
 	(void)state;
 	static const struct {
@@ -49,7 +49,6 @@ static void characters_are_not_cut(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_shown_is_marked),
-	                                   cmocka_unit_test(characters_are_not_cut)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(unprintable_bytes_are_marked), cmocka_unit_test(characters_are_not_cut)};
+	return cmocka_run_group_tests_name("utf8_sanitize", tests, NULL, NULL);
 }

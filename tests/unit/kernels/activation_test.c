@@ -193,5 +193,5 @@ int main(void)
 	    cmocka_unit_test(nan_has_a_gradient_of_nan),
 	    cmocka_unit_test(sigmoid_is_relatively_exact),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("activation", tests, NULL, NULL);
 }

@@ -380,5 +380,5 @@ int main(void)
 	    cmocka_unit_test(scores_far_out_do_not_overflow), cmocka_unit_test(later_tokens_are_not_seen),
 	    cmocka_unit_test(rotary_positions_turn_pairs),    cmocka_unit_test(the_last_tokens_are_answered_alone),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

@@ -107,5 +107,5 @@ int main(void)
 	    cmocka_unit_test(cuda_without_its_library_says_what_to_do), cmocka_unit_test(an_unknown_device_is_refused),
 	    cmocka_unit_test(the_cpu_refuses_what_it_does_not_compute),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("backend", tests, NULL, NULL);
 }

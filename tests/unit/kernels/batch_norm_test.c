@@ -178,5 +178,5 @@ int main(void)
 	    cmocka_unit_test(statistics_and_outputs_match_float64),
 	    cmocka_unit_test(gradients_match_finite_differences),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("batch_norm", tests, NULL, NULL);
 }

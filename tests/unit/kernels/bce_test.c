@@ -81,5 +81,5 @@ int main(void)
 	    cmocka_unit_test(losses_and_gradients_match_float64),
 	    cmocka_unit_test(logits_far_out_do_not_overflow),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("bce", tests, NULL, NULL);
 }

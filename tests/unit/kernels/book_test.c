@@ -125,5 +125,5 @@ int main(void)
 	    cmocka_unit_test(a_sample_of_blocks_is_enough),
 	    cmocka_unit_test(anything_gives_a_book),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("book", tests, NULL, NULL);
 }

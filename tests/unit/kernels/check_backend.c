@@ -147,3 +147,10 @@ float *copy_floats(const float *x, size_t n)
 	memcpy(copy, x, n * sizeof *x);
 	return copy;
 }
+
+void check_sync(struct backend *b)
+{
+	weir_error err = {0};
+	if (b->ops->sync(b, &err) != WEIR_OK)
+		fail_msg("%s", err.text);
+}

@@ -24,6 +24,9 @@ static inline bool is_cpu(const struct backend *b)
 /* The backend of fn without the mirror: on a device, its ops take device buffers only. */
 struct backend *unmirrored(struct backend *b);
 
+/* Waits for all work of the device, and fails the test on an error. */
+void check_sync(struct backend *b);
+
 /* The gradient (n) of loss at x (n) by central differences in float64. Restores x. */
 typedef double (*loss_fn)(void *context);
 void numeric_gradient(loss_fn loss, void *context, double *x, size_t n, double *gradient);

@@ -15,19 +15,26 @@
 
 #define GUARD 0xee
 
+static bool has_book(weir_codec codec)
+{
+	return codec_has_use(codec, WEIR_CODES_BY_BOOK);
+}
+
+/* Codecs of fixed size in the order of the map, then those with a book again, with another. */
 bool coding_at(unsigned i, struct coding *out, const char **name)
 {
 	static const weir_book books[] = {WEIR_BOOK_NF4, WEIR_BOOK_LOG};
-	static const weir_codec codecs[] = {WEIR_CODEC_FP32,     WEIR_CODEC_BF16, WEIR_CODEC_FP16,
-	                                    WEIR_CODEC_INT8,     WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3,
-	                                    WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4, WEIR_CODEC_INT4};
-	const unsigned count = sizeof codecs / sizeof *codecs;
-	if (i >= count)
-		return false;
-	const float *book = codecs[i] == WEIR_CODEC_INT4 ? book_known(books[i - (count - 2)]) : NULL;
-	*out = (struct coding){.codec = codecs[i], .book = book};
-	*name = i == count - 1 ? "int4 log" : codec_name(codecs[i]);
-	return true;
+	static const char *const logs[WEIR_CODECS] = {[WEIR_CODEC_INT4] = "int4 log"};
+	for (unsigned b = 0; b < sizeof books / sizeof *books; b++)
+		for (unsigned c = 0; c < WEIR_CODECS; c++) {
+			const weir_codec codec = (weir_codec)c;
+			if (!codec_is_fixed(codec) || (b > 0 && !has_book(codec)) || i-- > 0)
+				continue;
+			*out = (struct coding){.codec = codec, .book = has_book(codec) ? book_known(books[b]) : NULL};
+			*name = b > 0 ? logs[codec] : codec_name(codec);
+			return true;
+		}
+	return false;
 }
 
 const char *inputs_name(enum inputs kind)

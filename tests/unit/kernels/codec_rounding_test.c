@@ -204,8 +204,9 @@ static void a_scale_is_the_least_that_covers_its_block(void **state)
 	prng_seed(&rng, 42);
 	struct coding c;
 	const char *name;
-	for (unsigned i = 0; coding_at(i, &c, &name); i++)
-		for (unsigned round = 0; round < 2000 && codec_element_bytes(c.codec) == 0 && c.codec != WEIR_CODEC_SIGN; round++) {
+	for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+		const bool has_means = c.codec == WEIR_CODEC_SIGN || c.codec == WEIR_CODEC_INT2;
+		for (unsigned round = 0; round < 2000 && codec_element_bytes(c.codec) == 0 && !has_means; round++) {
 			float x[2] = {ldexpf(1 + (float)prng_unit(&rng), (int)prng_below(&rng, 200) - 90)};
 			x[1] = -x[0] * (float)prng_unit(&rng);
 			double want = (double)x[0] / largest_code(c.codec), got = (double)scale_of(&c, x, 2);
@@ -213,6 +214,7 @@ static void a_scale_is_the_least_that_covers_its_block(void **state)
 			if (!(got >= want * (1 - 0x1p-24) && got <= want * (1 + 0x1p-7) * (1 + 0x1p-24)))
 				fail_msg("%s: the scale of %a is %a, expected %a rounded up", name, (double)x[0], got, want);
 		}
+	}
 }
 
 static void blocks_below_a_normal_scale_are_zeros_and_huge_ones_saturate(void **state)
@@ -240,11 +242,11 @@ static void blocks_below_a_normal_scale_are_zeros_and_huge_ones_saturate(void **
 		assert_true(codec_is_finite(&c, wire, 3));
 		assert_true(back[0] == -back[1] && isfinite(back[0]));
 		if (c.codec != WEIR_CODEC_SIGN)
-			assert_true(back[0] >= 0.98f * most && back[2] == 0);
+			assert_true(back[0] >= (c.codec == WEIR_CODEC_INT2 ? 0.93f : 0.98f) * most && back[2] == 0);
 	}
 }
 
-/* --- int8, int4, sign: the nearest */
+/* --- int8, int4, int2, sign: the nearest */
 
 static void int8_is_the_nearest_of_its_steps(void **state)
 {
@@ -309,6 +311,86 @@ static void int4_is_the_nearest_of_its_book(void **state)
 	}
 }
 
+/* The fit in float64, without its rounding to steps; false if that could choose another
+ * threshold. */
+static bool fit_two_magnitudes(const float *x, size_t n, double *small, double *large)
+{
+	double most = 0, threshold = 0, between = INFINITY;
+	for (size_t i = 0; i < n; i++) {
+		threshold += fabs((double)x[i]) / (double)n;
+		most = fmax(most, fabs((double)x[i]));
+	}
+	for (int round = 0; round <= 4; round++) {
+		double sum[2] = {0, 0}, count[2] = {0, 0};
+		for (size_t i = 0; i < n; i++) {
+			const double magnitude = fabs((double)x[i]);
+			sum[magnitude >= threshold] += magnitude;
+			count[magnitude >= threshold]++;
+			between = fmin(between, fabs(magnitude - threshold));
+		}
+		*small = count[0] > 0 ? sum[0] / count[0] : 0;
+		*large = sum[1] / count[1];
+		threshold = (*small + *large) / 2;
+	}
+	return between > most / 256;
+}
+
+static void int2_is_a_sign_and_the_nearer_of_two_means(void **state)
+{
+	(void)state;
+	enum { N = CODEC_INT2_BLOCK, BLOCKS = 400 };
+	const struct coding c = {.codec = WEIR_CODEC_INT2};
+	struct prng rng;
+	prng_seed(&rng, 45);
+	unsigned clear = 0;
+	for (unsigned b = 0; b < BLOCKS; b++) {
+		const size_t n = b % 4 ? N : 1 + prng_below(&rng, N);
+		float *x = inputs_make(b % 2 ? NORMAL : SCALED, &rng, n);
+		double small, large;
+		const bool is_clear = fit_two_magnitudes(x, n, &small, &large);
+		clear += is_clear;
+		for (unsigned v = 0; is_clear && vector_ops_variant(v) != NULL; v++) {
+			uint8_t *wire = encode_guarded(vector_ops_variant(v), &c, x, NULL, n);
+			float *back = decode_guarded(vector_ops_variant(v), &c, wire, n);
+			const double ratio = (wire[0] & 15) / 16.0;
+			const float sent = float_from((uint32_t)(wire[1] << 8 | (wire[0] & 0xf0)) << 16);
+			if (!(fabs((double)sent - large) <= large * (0x1p-4 + 0x1p-9)))
+				fail_msg("block %u: a large magnitude of %a, expected %a", b, (double)sent, large);
+			if (!(fabs((double)sent * ratio - small) <= (double)sent * (0x1p-5 + 0x1p-9) || ratio > 0.9))
+				fail_msg("block %u: a small magnitude of %a, expected %a", b, (double)sent * ratio, small);
+			for (size_t i = 0; i < n; i++) {
+				const double magnitude = fabs((double)x[i]), got = fabs((double)back[i]);
+				const double other = got == (double)sent ? (double)sent * ratio : (double)sent;
+				assert_true(got == (double)sent || got == (double)sent * ratio);
+				assert_true(signbit(back[i]) == signbit(x[i]));
+				assert_true(fabs(magnitude - got) <= fabs(magnitude - other) * (1 + 1e-6));
+			}
+			free(wire);
+			free(back);
+		}
+		free(x);
+	}
+	assert_true(clear > BLOCKS / 20);
+}
+
+/* The threshold is at the gap between two groups: both means are sent as they are. */
+static void int2_finds_two_groups(void **state)
+{
+	(void)state;
+	enum { N = 2 * CODEC_INT2_BLOCK + 9 };
+	const struct coding c = {.codec = WEIR_CODEC_INT2};
+	float x[N];
+	for (size_t i = 0; i < N; i++)
+		x[i] = (i % 3 ? 1 : -1) * (i % 5 ? 0.75f * 0.1875f : 0.75f);
+	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
+		uint8_t *wire = encode_guarded(vector_ops_variant(v), &c, x, NULL, N);
+		float *back = decode_guarded(vector_ops_variant(v), &c, wire, N);
+		check_same_bits("int2", back, x, N);
+		free(wire);
+		free(back);
+	}
+}
+
 static void sign_is_the_mean_magnitude_and_a_bit(void **state)
 {
 	(void)state;
@@ -348,7 +430,9 @@ int main(void)
 	    cmocka_unit_test(blocks_below_a_normal_scale_are_zeros_and_huge_ones_saturate),
 	    cmocka_unit_test(int8_is_the_nearest_of_its_steps),
 	    cmocka_unit_test(int4_is_the_nearest_of_its_book),
+	    cmocka_unit_test(int2_is_a_sign_and_the_nearer_of_two_means),
+	    cmocka_unit_test(int2_finds_two_groups),
 	    cmocka_unit_test(sign_is_the_mean_magnitude_and_a_bit),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec_rounding", tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static float equal_error(weir_codec codec)
 	case WEIR_CODEC_FP16:
 		return 0x1p-11f;
 	case WEIR_CODEC_FP8_E4M3:
+	case WEIR_CODEC_INT2: /* the large magnitude has four significant bits */
 		return 0x1p-4f;
 	case WEIR_CODEC_FP8_E5M2:
 		return 0x1p-3f;
@@ -175,6 +176,7 @@ static void scales_that_are_not_finite_are_seen(void **state)
 		if (codec_element_bytes(c.codec))
 			continue;
 		const size_t block = c.codec == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
+		                     : c.codec == WEIR_CODEC_INT2 ? CODEC_INT2_BLOCK
 		                     : c.codec == WEIR_CODEC_SIGN ? CODEC_SIGN_BLOCK
 		                                                  : CODEC_INT8_BLOCK;
 		uint8_t *bytes = encode_guarded(vector_ops_best(), &c, x, NULL, N);
@@ -211,10 +213,11 @@ static size_t code_topk(float value, weir_values values, float threshold, float 
  * scale of all elements. The record has the whole tile. Each is refused or detected. */
 static void strangers_numbers_are_seen(uint8_t *record, size_t bytes, weir_values values)
 {
-	/* by kind; log4 has the smallest, then the largest */
-	static const size_t from_end[] = {4, 2, 4 + TILE, 8 + TILE / 2};
+	/* by kind; log4 has the smallest, then the largest; int2 the first of 16 pairs */
+	static const size_t from_end[WEIR_VALUES] = {4, 2, 4 + TILE, 8 + TILE / 2, 32 + TILE / 4 + 2};
 	uint8_t *at = record + bytes - from_end[values], kept[8];
-	const size_t width = values == WEIR_VALUES_BF16 ? 2 : 4, places = values == WEIR_VALUES_LOG4 ? 2 : 1;
+	const size_t width = values == WEIR_VALUES_BF16 || values == WEIR_VALUES_INT2 ? 2 : 4,
+	             places = values == WEIR_VALUES_LOG4 ? 2 : 1;
 	weir_error err;
 	size_t whole;
 	memcpy(kept, at, width * places);
@@ -239,7 +242,7 @@ static void top_k_of_what_is_special(void **state)
 	weir_error err = {0};
 	uint32_t selected;
 	size_t bytes;
-	for (unsigned kind = 0; kind <= WEIR_VALUES_LOG4; kind++) {
+	for (unsigned kind = 0; kind < WEIR_VALUES; kind++) {
 		const weir_values values = (weir_values)kind;
 		assert_int_equal(code_topk(0, values, TOPK_THRESHOLD_MIN, residual, record, &selected),
 		                 TOPK_RECORD_HEADER); /* all zero */
@@ -260,7 +263,8 @@ static void top_k_of_what_is_special(void **state)
 		assert_true(topk_is_finite(record, TILE, values));
 		topk_decode_dense(record, TILE, values, dense);
 		for (size_t i = 0; i < TILE; i++)
-			if (fabsf(dense[i] - EQUAL_TO) > 0x1p-8f || bits_from(residual[i]) != bits_from(EQUAL_TO - dense[i]))
+			if (fabsf(dense[i] - EQUAL_TO) > (values == WEIR_VALUES_INT2 ? 0x1p-4f : 0x1p-8f) ||
+			    bits_from(residual[i]) != bits_from(EQUAL_TO - dense[i]))
 				fail_msg("values %u: %a of %a, residual %a", kind, (double)dense[i], (double)EQUAL_TO, (double)residual[i]);
 		strangers_numbers_are_seen(record, bytes, values);
 	}
@@ -272,7 +276,7 @@ static void top_k_of_one_element(void **state)
 	(void)state;
 	uint8_t record[64];
 	weir_error err = {0};
-	for (unsigned kind = 0; kind <= WEIR_VALUES_LOG4; kind++) {
+	for (unsigned kind = 0; kind < WEIR_VALUES; kind++) {
 		const weir_values values = (weir_values)kind;
 		const float numbers[] = {0, FLT_MIN / 4, 1, -FLT_MAX};
 		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -100,6 +100,7 @@ static void sizes_are_those_of_the_parts(void **state)
 	    {WEIR_CODEC_FP16, {0, 2, 6, 2050, 32768, 32898}},          {WEIR_CODEC_INT8, {0, 3, 5, 1035, 16512, 16512 + 67}},
 	    {WEIR_CODEC_FP8_E4M3, {0, 3, 5, 1035, 16512, 16512 + 67}}, {WEIR_CODEC_FP8_E5M2, {0, 3, 5, 1035, 16512, 16512 + 67}},
 	    {WEIR_CODEC_INT4, {0, 3, 4, 34 + 513, 8704, 8704 + 37}},   {WEIR_CODEC_SIGN, {0, 3, 3, 4 + 129, 2080, 2080 + 11}},
+	    {WEIR_CODEC_INT2, {0, 3, 3, 34 + 257, 4608, 4608 + 21}},
 	};
 	static const size_t elements[6] = {0, 1, 3, 1025, CODEC_TILE, CODEC_TILE + 65};
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
@@ -197,7 +198,7 @@ static void a_single_nonfinite_number_is_found(void **state)
 static void names_agree_with_the_map(void **state)
 {
 	(void)state;
-	for (int id = 0; id <= WEIR_CODEC_TOPK; id++) {
+	for (int id = 0; id < WEIR_CODECS; id++) {
 		weir_codec back;
 		assert_non_null(codec_name((weir_codec)id));
 		assert_true(codec_from_name(codec_name((weir_codec)id), &back));
@@ -225,5 +226,5 @@ int main(void)
 	    cmocka_unit_test(a_single_nonfinite_number_is_found),
 	    cmocka_unit_test(names_agree_with_the_map),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }

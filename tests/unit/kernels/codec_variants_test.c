@@ -164,6 +164,7 @@ static void a_single_nonfinite_scale_or_code_is_found(void **state)
 	} bad[] = {
 	    {WEIR_CODEC_INT8, {0x7c00, 0x7f80, 0xff80, 0x7fc0}, 0x7bff, {0}},
 	    {WEIR_CODEC_INT4, {0x7f80, 0xff80, 0x7fc0, 0xffff}, 0x7f7f, {0}},
+	    {WEIR_CODEC_INT2, {0x7f80, 0xff80, 0x7fc0, 0xffff}, 0x7f7f, {0}},
 	    {WEIR_CODEC_SIGN, {0x7f80, 0xff80, 0x7fc0, 0xffff}, 0x7f7f, {0}},
 	    {WEIR_CODEC_FP8_E4M3, {0x7b13, 0x7f80, 0xff80, 0x7fc0}, 0x7b12, {0x7f, 0xff, 0x7f}},
 	    {WEIR_CODEC_FP8_E5M2, {0x7793, 0x7f80, 0xff80, 0x7fc0}, 0x7792, {0x7c, 0xfd, 0xff}},
@@ -236,5 +237,5 @@ int main(void)
 	    cmocka_unit_test(a_single_nonfinite_scale_or_code_is_found),
 	    cmocka_unit_test(cold_decoding_is_decoding),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("codec_variants", tests, NULL, NULL);
 }

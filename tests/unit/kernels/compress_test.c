@@ -189,7 +189,10 @@ static void every_codec_makes_the_same_bytes(void **state)
 	    {.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4, .feedback = true},
 	    {.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG, .feedback = true},
 	    {.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED, .feedback = true},
+	    {.codec = WEIR_CODEC_INT2, .feedback = true},
+	    {.codec = WEIR_CODEC_INT2},
 	    {.codec = WEIR_CODEC_SIGN, .feedback = true},
+	    {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT2, .density = 0.05f, .feedback = true},
 	    {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32, .density = 0.01f, .clip = 20, .feedback = true},
 	    {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .density = 0.05f, .momentum = 0.9f, .feedback = true},
 	    {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .density = 0.01f, .warmup = 2, .feedback = true},
@@ -290,7 +293,7 @@ static void a_book_is_fitted_to_the_same_sample(void **state)
 	device->ops->destroy(device);
 }
 
-static void what_is_not_finite_is_found_in_the_chunks_that_are_named(void **state)
+static void numbers_that_are_not_finite_are_found_in_the_named_chunks(void **state)
 {
 	(void)state;
 	static const weir_compression spec = {.codec = WEIR_CODEC_INT8, .feedback = true};
@@ -362,7 +365,7 @@ int main(void)
 		cmocka_unit_test(every_codec_makes_the_same_bytes),
 		cmocka_unit_test(many_pushes_later_it_is_still_the_same),
 		cmocka_unit_test(a_book_is_fitted_to_the_same_sample),
-		cmocka_unit_test(what_is_not_finite_is_found_in_the_chunks_that_are_named),
+		cmocka_unit_test(numbers_that_are_not_finite_are_found_in_the_named_chunks),
 #if defined(WEIR_CUDA_HOST)
 		cmocka_unit_test(a_device_that_fails_says_so),
 		cmocka_unit_test(memory_that_a_device_has_not_got_is_told),

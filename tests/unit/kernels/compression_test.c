@@ -15,10 +15,9 @@
 #include "tests/unit/kernels/check_codec.h"
 #include "tests/unit/kernels/topk_inputs.h"
 
-#define COUNT(a)     (sizeof(a) / sizeof *(a))
-#define GUARD        0xa5
-#define GUARDS       64u /* bytes behind an output */
-#define VALUES_COUNT 4u
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define GUARD    0xa5
+#define GUARDS   64u /* bytes behind an output */
 
 static const size_t sizes[] = {1, 7, 9, 65, 257, 1000, 1025, 2049, 16384, 2 * 16384 + 77};
 #define KINDS 2 /* kinds of inputs per size: normal, and a different one each time */
@@ -320,9 +319,9 @@ static void check_densities(struct backend *b, const struct row *given, size_t c
 		const size_t k = 1 + (size_t)(shares[s] * (double)(given->n - 1));
 		const float exact = kth_magnitude(acc, given->n, k);
 		check_topk(b, given, exact > TOPK_THRESHOLD_MIN ? exact : TOPK_THRESHOLD_MIN,
-		           (weir_values)((s + combination) % VALUES_COUNT));
+		           (weir_values)((s + combination) % WEIR_VALUES));
 	}
-	check_topk(b, given, FLT_MAX, (weir_values)(combination % VALUES_COUNT)); /* usually none */
+	check_topk(b, given, FLT_MAX, (weir_values)(combination % WEIR_VALUES)); /* usually none */
 	free(acc);
 }
 
@@ -423,5 +422,5 @@ int main(void)
 	    cmocka_unit_test(any_bytes_decode_alike),         cmocka_unit_test(top_k_makes_the_same_records),
 	    cmocka_unit_test(accumulating_is_the_same),       cmocka_unit_test(thresholds_are_exact),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("compression", tests, NULL, NULL);
 }

@@ -196,5 +196,5 @@ int main(void)
 	    cmocka_unit_test(logits_far_out_do_not_overflow),
 	    cmocka_unit_test(rows_without_a_target_have_no_loss),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cross_entropy", tests, NULL, NULL);
 }

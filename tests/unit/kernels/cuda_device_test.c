@@ -16,10 +16,8 @@ enum { OUT_OF_MEMORY = 2, SYSTEM_NOT_READY = 802, MPS_CLIENTS_MAX = 808 };
 
 static int ordinary_machine(void **state)
 {
-	(void)state;
-	cuda_host_reset();
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	return 0;
+	return cuda_host_ordinary(state);
 }
 
 /* Opens the device, checks the choice, and closes it. */
@@ -170,5 +168,5 @@ int main(void)
 	    cmocka_unit_test_setup(a_device_that_is_too_old_is_refused, ordinary_machine),
 	    cmocka_unit_test_setup(a_device_that_others_have_is_refused, ordinary_machine),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda_device", tests, NULL, NULL);
 }

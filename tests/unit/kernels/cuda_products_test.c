@@ -11,13 +11,6 @@
 
 enum { PLANS_MAX = 256 }; /* equals CUDA_PLANS_MAX of kernels/cuda/cuda.h */
 
-static int ordinary_machine(void **state)
-{
-	(void)state;
-	cuda_host_reset();
-	return 0;
-}
-
 static struct backend *open_device(enum compute_precision precision)
 {
 	weir_error err = {0};
@@ -174,11 +167,11 @@ static void a_failure_names_the_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(an_algorithm_is_asked_for_once, ordinary_machine),
-	    cmocka_unit_test_setup(algorithms_are_kept_within_a_bound, ordinary_machine),
-	    cmocka_unit_test_setup(without_an_algorithm_it_is_done_in_passes, ordinary_machine),
-	    cmocka_unit_test_setup(no_sum_depends_on_the_order_of_its_parts, ordinary_machine),
-	    cmocka_unit_test_setup(a_failure_names_the_call, ordinary_machine),
+	    cmocka_unit_test_setup(an_algorithm_is_asked_for_once, cuda_host_ordinary),
+	    cmocka_unit_test_setup(algorithms_are_kept_within_a_bound, cuda_host_ordinary),
+	    cmocka_unit_test_setup(without_an_algorithm_it_is_done_in_passes, cuda_host_ordinary),
+	    cmocka_unit_test_setup(no_sum_depends_on_the_order_of_its_parts, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_failure_names_the_call, cuda_host_ordinary),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda_products", tests, NULL, NULL);
 }

@@ -18,13 +18,6 @@
 /* Values of cudaError_t. */
 enum { OUT_OF_MEMORY = 2, INSUFFICIENT_DRIVER = 35, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701 };
 
-static int ordinary_machine(void **state)
-{
-	(void)state;
-	cuda_host_reset();
-	return 0;
-}
-
 static void check_contains(const char *text, const char *part)
 {
 	if (strstr(text, part) == NULL)
@@ -379,18 +372,18 @@ static void a_target_that_is_no_class_is_not_a_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, ordinary_machine),
-	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
-	    cmocka_unit_test_setup(keys_are_found_by_the_host_after_a_failure, ordinary_machine),
-	    cmocka_unit_test_setup(a_mark_tells_what_has_failed, ordinary_machine),
-	    cmocka_unit_test_setup(a_run_that_cannot_be_one_call_is_done_all_the_same, ordinary_machine),
-	    cmocka_unit_test_setup(a_run_that_is_one_call_fails_as_an_op_does, ordinary_machine),
-	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
-	    cmocka_unit_test_setup(memory_that_others_have_is_told_of_them, ordinary_machine),
-	    cmocka_unit_test_setup(the_budget_is_what_the_job_says, ordinary_machine),
-	    cmocka_unit_test_setup(an_op_without_memory_fails_for_good, ordinary_machine),
-	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, ordinary_machine),
-	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, ordinary_machine),
+	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, cuda_host_ordinary),
+	    cmocka_unit_test_setup(keys_are_found_by_the_host_after_a_failure, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_mark_tells_what_has_failed, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_run_that_cannot_be_one_call_is_done_all_the_same, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_run_that_is_one_call_fails_as_an_op_does, cuda_host_ordinary),
+	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, cuda_host_ordinary),
+	    cmocka_unit_test_setup(memory_that_others_have_is_told_of_them, cuda_host_ordinary),
+	    cmocka_unit_test_setup(the_budget_is_what_the_job_says, cuda_host_ordinary),
+	    cmocka_unit_test_setup(an_op_without_memory_fails_for_good, cuda_host_ordinary),
+	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, cuda_host_ordinary),
+	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, cuda_host_ordinary),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
 }

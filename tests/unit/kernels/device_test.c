@@ -82,5 +82,5 @@ int main(void)
 	    cmocka_unit_test(the_library_beside_the_program_is_opened),
 	    cmocka_unit_test(a_device_that_is_not_there_is_refused_with_what_to_do),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("device", tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void topk_brings_what_has_changed_and_no_more(void **state)
 	assert_true(reference[CODEC_TILE - 165] == 0);
 }
 
-static void what_is_not_finite_is_left_as_it_was(void **state)
+static void values_that_are_not_finite_stay(void **state)
 {
 	(void)state;
 	static const struct {
@@ -155,7 +155,7 @@ static void what_is_not_finite_is_left_as_it_was(void **state)
 		}
 }
 
-static void what_is_too_small_for_the_codec_ends(void **state)
+static void differences_too_small_for_the_codec_end(void **state)
 {
 	(void)state;
 	for (size_t c = 0; c < CODINGS; c++) {
@@ -182,7 +182,7 @@ static void refused(const weir_pull_coding *c, const uint8_t *in, size_t bytes, 
 	free(exact);
 }
 
-static void what_is_no_difference_is_refused(void **state)
+static void a_false_difference_is_refused(void **state)
 {
 	(void)state;
 	static uint8_t out[DIFFERENCE_BYTES_MAX + 4];
@@ -207,7 +207,7 @@ static void what_is_no_difference_is_refused(void **state)
 }
 
 /* Planning uses the estimate. */
-static void what_is_expected_is_about_what_comes(void **state)
+static void the_expected_size_is_near_the_real_one(void **state)
 {
 	(void)state;
 	static uint8_t out[DIFFERENCE_BYTES_MAX];
@@ -259,10 +259,10 @@ int main(void)
 	    cmocka_unit_test(differences_lead_to_the_value),
 	    cmocka_unit_test(one_difference_takes_most_of_it),
 	    cmocka_unit_test(topk_brings_what_has_changed_and_no_more),
-	    cmocka_unit_test(what_is_not_finite_is_left_as_it_was),
-	    cmocka_unit_test(what_is_too_small_for_the_codec_ends),
-	    cmocka_unit_test(what_is_no_difference_is_refused),
-	    cmocka_unit_test(what_is_expected_is_about_what_comes),
+	    cmocka_unit_test(values_that_are_not_finite_stay),
+	    cmocka_unit_test(differences_too_small_for_the_codec_end),
+	    cmocka_unit_test(a_false_difference_is_refused),
+	    cmocka_unit_test(the_expected_size_is_near_the_real_one),
 	};
 	return cmocka_run_group_tests_name("difference", tests, NULL, NULL);
 }

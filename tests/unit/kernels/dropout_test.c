@@ -120,5 +120,5 @@ int main(void)
 	    cmocka_unit_test(seeds_give_independent_masks),
 	    cmocka_unit_test(parts_have_the_mask_of_the_whole),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("dropout", tests, NULL, NULL);
 }

@@ -268,7 +268,7 @@ static void sums_of_squares_and_finiteness(void **state)
 	on_every_backend(42, try_sums);
 }
 
-static void what_is_scaled_is_unscaled_and_looked_at(void **state)
+static void scaled_values_are_unscaled_and_checked(void **state)
 {
 	(void)state;
 	on_every_backend(49, try_unscale);
@@ -298,7 +298,7 @@ static void copies_sums_and_column_sums(void **state)
 	on_every_backend(46, try_residual);
 }
 
-static void what_is_too_long_is_made_as_long_as_it_may_be(void **state)
+static void a_long_gradient_is_shortened_to_the_limit(void **state)
 {
 	(void)state;
 	on_every_backend(47, try_clip);
@@ -310,12 +310,12 @@ int main(void)
 	    cmocka_unit_test(fill_axpy_and_scale),
 	    cmocka_unit_test(lerp_and_subtract),
 	    cmocka_unit_test(sums_of_squares_and_finiteness),
-	    cmocka_unit_test(what_is_scaled_is_unscaled_and_looked_at),
+	    cmocka_unit_test(scaled_values_are_unscaled_and_checked),
 	    cmocka_unit_test(concat_and_split_are_inverse),
 	    cmocka_unit_test(casts_round_to_bf16),
 	    cmocka_unit_test(row_sums),
 	    cmocka_unit_test(copies_sums_and_column_sums),
-	    cmocka_unit_test(what_is_too_long_is_made_as_long_as_it_may_be),
+	    cmocka_unit_test(a_long_gradient_is_shortened_to_the_limit),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
 }

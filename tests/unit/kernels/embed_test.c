@@ -186,5 +186,5 @@ int main(void)
 	    cmocka_unit_test(a_popular_token_is_added_in_runs),
 	    cmocka_unit_test(a_token_that_is_none_is_seen),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("embed", tests, NULL, NULL);
 }

@@ -286,7 +286,7 @@ static void a_popular_row_is_summed_whole(void **state)
 	on_every_backend(63, try_a_popular_row);
 }
 
-static void what_is_not_finite_stays_where_it_is_used(void **state)
+static void numbers_that_are_not_finite_stay_in_their_rows(void **state)
 {
 	(void)state;
 	on_every_backend(64, try_ends);
@@ -325,10 +325,10 @@ int main(void)
 	    cmocka_unit_test(pooling_and_its_gradient_match_float64),
 	    cmocka_unit_test(a_popular_row_is_summed_whole),
 	    cmocka_unit_test(many_bags_are_pooled_in_order),
-	    cmocka_unit_test(what_is_not_finite_stays_where_it_is_used),
+	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_their_rows),
 	    cmocka_unit_test(unique_keeps_the_order_of_first_use),
 	    cmocka_unit_test(unique_survives_its_stamp_running_over),
 	    cmocka_unit_test(rows_are_copied_bit_for_bit),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("embedding", tests, NULL, NULL);
 }

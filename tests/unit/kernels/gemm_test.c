@@ -172,5 +172,5 @@ int main(void)
 	    cmocka_unit_test(our_own_gemm_matches_float64),
 	    cmocka_unit_test(empty_shapes_and_nan_behave),
 	};
-	return cmocka_run_group_tests(tests, NULL, forget_references);
+	return cmocka_run_group_tests_name("gemm", tests, NULL, forget_references);
 }

@@ -130,5 +130,5 @@ int main(void)
 	    cmocka_unit_test(values_are_the_recorded_bits),          cmocka_unit_test(embedding_columns_are_not_correlated),
 	    cmocka_unit_test(a_dense_table_can_be_cut_anywhere),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("init", tests, NULL, NULL);
 }

@@ -298,7 +298,7 @@ static void cross_and_its_gradient(void **state)
 	on_every_backend(73, try_cross);
 }
 
-static void what_is_not_finite_stays_in_its_example(void **state)
+static void numbers_that_are_not_finite_stay_in_their_example(void **state)
 {
 	(void)state;
 	on_every_backend(54, try_not_finite);
@@ -310,7 +310,7 @@ int main(void)
 	    cmocka_unit_test(fm_and_its_gradient),
 	    cmocka_unit_test(dot_interaction_and_its_gradient),
 	    cmocka_unit_test(cross_and_its_gradient),
-	    cmocka_unit_test(what_is_not_finite_stays_in_its_example),
+	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_their_example),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("interaction", tests, NULL, NULL);
 }

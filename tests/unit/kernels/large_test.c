@@ -14,6 +14,7 @@
 #include "kernels/backend.h"
 #include "kernels/codec.h"
 #include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/check_backend.h"
 
 #define SKIPPED  77
 #define ELEMENTS (((size_t)1 << 30) + 2 * CODEC_TILE + 77) /* a little over 4 GiB */
@@ -29,13 +30,6 @@ static float *pool, *there; /* (POOL), host; (POOL), device */
 static const float *tile_of(const float *base, size_t tile)
 {
 	return base + tile * 7919 % (POOL - CODEC_TILE) / 4 * 4;
-}
-
-static void check_sync(void)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
 }
 
 /* NULL without a failure if the device lacks memory; prints it. */
@@ -91,7 +85,7 @@ static void codecs_reach_beyond_four_gigabytes(void **state)
 		b->ops->encode(b, &int8, x, NULL, ELEMENTS, out);
 		b->ops->fill(b, x, NAN, ELEMENTS);
 		b->ops->decode(b, &int8, out, ELEMENTS, x);
-		check_sync();
+		check_sync(b);
 		for (size_t i = 0; i < SEEN; i++) {
 			const size_t tile = tiles_seen[i], n = codec_tile_elements(ELEMENTS, tile * CODEC_TILE);
 			codec_encode(&int8, tile_of(pool, tile), NULL, n, codes);
@@ -121,7 +115,7 @@ static void top_k_reaches_beyond_four_gigabytes(void **state)
 		fill_tiles(left, ELEMENTS);
 		b->ops->topk_encode(b, &row, 4.5f, WEIR_VALUES_LOG4, out, ends, ends + tiles);
 		b->ops->to_host(b, host_ends, ends, tiles * sizeof *ends);
-		check_sync();
+		check_sync(b);
 		for (size_t i = 0; i < SEEN; i++) {
 			const size_t tile = tiles_seen[i], n = codec_tile_elements(ELEMENTS, tile * CODEC_TILE);
 			const uint32_t begin = tile > 0 ? host_ends[tile - 1] : 0;
@@ -161,14 +155,14 @@ static void look_ups_reach_beyond_four_gigabytes(void **state)
 		b->ops->to_device(b, index, host, BAGS * sizeof *host);
 		b->ops->copy(b, rows, there, UNIQUE * WIDTH);
 		b->ops->gather_pool(b, out, rows, UNIQUE, WIDTH, offsets, index, NULL, BAGS);
-		check_sync();
+		check_sync(b);
 		const size_t seen[] = {0, ((size_t)1 << 30) / WIDTH - 1, ((size_t)1 << 30) / WIDTH, BAGS - 1};
 		for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
 			check_bytes("a row looked up", seen[i], out + seen[i] * WIDTH, pool + seen[i] % UNIQUE * WIDTH, WIDTH * sizeof *out);
 		b->ops->fill(b, out, 1, BAGS * WIDTH);
 		b->ops->scatter_sum(b, rows, UNIQUE, WIDTH, out, offsets, index, NULL, BAGS, BAGS);
 		b->ops->to_host(b, sums, rows, UNIQUE * WIDTH * sizeof *sums);
-		check_sync();
+		check_sync(b);
 		for (size_t r = 0; r < UNIQUE; r++)
 			for (size_t j = 0; j < WIDTH; j++)
 				if (sums[r * WIDTH + j] != (float)((BAGS - r + UNIQUE - 1) / UNIQUE))
@@ -220,5 +214,5 @@ int main(void)
 	    cmocka_unit_test(top_k_reaches_beyond_four_gigabytes),
 	    cmocka_unit_test(look_ups_reach_beyond_four_gigabytes),
 	};
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests_name("large", tests, open_device, close_device);
 }

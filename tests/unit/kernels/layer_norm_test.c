@@ -208,7 +208,7 @@ static void rms_norm_gradients_are_those_of_the_loss(void **state)
 	(void)state;
 	on_every_backend(204, try_rms_norm_backward);
 }
-static void what_is_not_finite_stays_in_its_row(void **state)
+static void numbers_that_are_not_finite_stay_in_their_row(void **state)
 {
 	(void)state;
 	on_every_backend(205, try_not_finite);
@@ -221,7 +221,7 @@ int main(void)
 	    cmocka_unit_test(rms_norm_matches_float64),
 	    cmocka_unit_test(layer_norm_gradients_are_those_of_the_loss),
 	    cmocka_unit_test(rms_norm_gradients_are_those_of_the_loss),
-	    cmocka_unit_test(what_is_not_finite_stays_in_its_row),
+	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_their_row),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("layer_norm", tests, NULL, NULL);
 }

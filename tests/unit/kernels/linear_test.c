@@ -384,7 +384,7 @@ static void factors_are_rounded_to_nearest(void **state)
 	on_every_precision(75, try_factors);
 }
 
-static void what_is_not_finite_is_seen(void **state)
+static void numbers_that_are_not_finite_are_seen(void **state)
 {
 	(void)state;
 	on_every_precision(76, try_not_finite);
@@ -404,8 +404,8 @@ int main(void)
 	    cmocka_unit_test(empty_layers_are_no_work),
 	    cmocka_unit_test(products_match_float64_in_every_precision),
 	    cmocka_unit_test(factors_are_rounded_to_nearest),
-	    cmocka_unit_test(what_is_not_finite_is_seen),
+	    cmocka_unit_test(numbers_that_are_not_finite_are_seen),
 	    cmocka_unit_test(nan_passes_relu_forward_and_backward),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
 }

@@ -13,13 +13,6 @@
 
 #define MIB ((size_t)1 << 20)
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void fill_random(struct prng *rng, unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -147,7 +140,7 @@ static void try_too_much(struct backend *b, struct prng *rng)
 	check_sync(b);
 }
 
-static void what_is_too_much_is_refused_and_told_once(void **state)
+static void a_request_beyond_the_memory_is_refused_and_reported_once(void **state)
 {
 	(void)state;
 	on_every_backend(714, try_too_much);
@@ -159,7 +152,7 @@ int main(void)
 	    cmocka_unit_test(buffers_are_zeroed_and_copies_are_whole),
 	    cmocka_unit_test(copies_of_host_memory_are_whole),
 	    cmocka_unit_test(copies_and_ops_run_in_the_order_of_their_calls),
-	    cmocka_unit_test(what_is_too_much_is_refused_and_told_once),
+	    cmocka_unit_test(a_request_beyond_the_memory_is_refused_and_reported_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

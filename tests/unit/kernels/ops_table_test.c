@@ -81,5 +81,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_library_has_every_op),
 	};
 	library_path = argc > 1 ? argv[1] : CUDA_LIBRARY_EMULATED;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ops_table", tests, NULL, NULL);
 }

@@ -11,28 +11,13 @@
 
 #include "kernels/vector.h"
 #include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/check_optimizer.h"
 
 #define WIDTH     20000
 #define TILE      16384
 #define PUSHES    9
 #define PLANES    (1 + WEIR_OPTIMIZER_SLOTS_MAX)
 #define COUNT_MAX TILE
-
-static weir_optimizer spec_of(weir_optimizer_kind kind)
-{
-	return (weir_optimizer){.kind = kind,
-	                        .lr = 0.05f,
-	                        .momentum = 0.9f,
-	                        .beta1 = 0.9f,
-	                        .beta2 = 0.999f,
-	                        .eps = 1e-6f,
-	                        .initial = 0.1f,
-	                        .weight_decay = 0.01f,
-	                        .l1 = kind == WEIR_OPT_FTRL ? 0.3f : 0,
-	                        .l2 = 0.02f,
-	                        .ftrl_beta = 1,
-	                        .window = 4};
-}
 
 struct row {
 	float x[PLANES * WIDTH]; /* value, slots */
@@ -88,7 +73,7 @@ static void the_bits_are_those_of_the_rule(void **state)
 	static const size_t firsts[] = {0, 1, WIDTH - TILE};
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
-			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+			const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 			struct optimizer *plain = optimizer_create_with(vector_ops_variant(0), &spec, NULL);
 			struct optimizer *o = optimizer_create_with(vector_ops_variant(v), &spec, NULL);
 			struct prng r;
@@ -116,7 +101,7 @@ static void the_bits_are_those_of_the_rule(void **state)
 		}
 }
 
-static void what_is_not_named_stays(void **state)
+static void rows_without_a_key_in_the_push_stay(void **state)
 {
 	(void)state;
 	static struct row before, row;
@@ -124,7 +109,7 @@ static void what_is_not_named_stays(void **state)
 	static const float grad[] = {1, -1, 2, -2};
 	const struct optimizer_scalars s = {.lr = 0.1f, .grad_scale = 1};
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		assert_non_null(o);
 		first_row(&before, &spec);
@@ -148,7 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_bits_are_those_of_the_rule),
-	    cmocka_unit_test(what_is_not_named_stays),
+	    cmocka_unit_test(rows_without_a_key_in_the_push_stay),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("optimizer_sparse", tests, NULL, NULL);
 }

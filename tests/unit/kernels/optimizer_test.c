@@ -13,27 +13,12 @@
 #include "common/base/limits.h"
 #include "kernels/vector.h"
 #include "tests/unit/kernels/check.h"
+#include "tests/unit/kernels/check_optimizer.h"
 
 #define PUSHES    9
 #define WIDTH_MAX 1031
 
 static const size_t widths[] = {1, 2, 15, 16, 17, 31, 64, 100, WIDTH_MAX};
-
-static weir_optimizer spec_of(weir_optimizer_kind kind)
-{
-	return (weir_optimizer){.kind = kind,
-	                        .lr = 0.05f,
-	                        .momentum = 0.9f,
-	                        .beta1 = 0.9f,
-	                        .beta2 = 0.999f,
-	                        .eps = 1e-6f,
-	                        .initial = 0.1f,
-	                        .weight_decay = 0.01f,
-	                        .l1 = kind == WEIR_OPT_FTRL ? 0.3f : 0,
-	                        .l2 = 0.02f,
-	                        .ftrl_beta = 1,
-	                        .window = 4};
-}
 
 /* --- The same rules in float64, from the papers, on whole rows. */
 
@@ -171,7 +156,7 @@ static void every_rule_follows_its_paper(void **state)
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (size_t w = 0; kind != WEIR_OPT_AVERAGE && w < sizeof widths / sizeof *widths; w++) {
 			const size_t n = widths[w];
-			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+			const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 0.5f};
 			struct optimizer *o = optimizer_create(&spec, NULL);
 			assert_non_null(o);
@@ -209,7 +194,7 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
 			const size_t n = widths[w];
-			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+			const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 0.25f};
 			const size_t total = n * (1 + optimizer_slots(spec.kind));
 			float *value = random_floats(&rng, n, -1, 1), *grads = random_floats(&rng, n * PUSHES, -2, 2);
@@ -261,7 +246,7 @@ static void results_are_the_recorded_bits(void **state)
 	float *value = random_floats(&rng, WIDTH_MAX, -1, 1), *grads = random_floats(&rng, WIDTH_MAX * PUSHES, -2, 2);
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++)
 		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
-			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+			const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 0.25f};
 			struct optimizer *o = optimizer_create_with(vector_ops_variant(v), &spec, NULL);
 			struct row row = row_create(&spec, value, WIDTH_MAX);
@@ -287,7 +272,7 @@ static void a_nan_spoils_its_own_element_only(void **state)
 {
 	(void)state;
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		float value[20] = {0}, grad[20] = {0};
 		for (size_t i = 0; i < 20; i++)
@@ -310,7 +295,7 @@ static void many_rows_equal_one_by_one(void **state)
 	struct prng rng;
 	prng_seed(&rng, 13);
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		struct row one[ROWS], many[ROWS];
@@ -342,7 +327,7 @@ static void many_rows_equal_one_by_one(void **state)
 static void average_is_the_mean_of_a_window(void **state)
 {
 	(void)state;
-	weir_optimizer spec = spec_of(WEIR_OPT_AVERAGE);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_AVERAGE);
 	const struct optimizer_scalars scalars = {.lr = 123, .grad_scale = 1};
 	struct optimizer *o = optimizer_create(&spec, NULL);
 	float initial = 1000;
@@ -374,7 +359,7 @@ static void adam_corrects_its_bias_far_out(void **state)
 	/* With fresh slots, one push of g moves the value by lr * (1-b1) g c1 / (sqrt((1-b2) g^2 c2) +
 	 * eps), for any step count. */
 	static const uint32_t steps[] = {0, 1, 9, 1022, 1023, 1024, 5000, 1000000, UINT32_MAX - 1, UINT32_MAX};
-	weir_optimizer spec = spec_of(WEIR_OPT_ADAM);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_ADAM);
 	spec.l2 = 0;
 	const struct optimizer_scalars scalars = {.lr = 1, .grad_scale = 1};
 	struct optimizer *o = optimizer_create(&spec, NULL);
@@ -403,7 +388,7 @@ static void catching_up_is_stepping_without_a_gradient(void **state)
 	prng_seed(&rng, 15);
 	for (int i = 0; i < 4; i++)
 		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
-			weir_optimizer spec = spec_of(i & 1 ? WEIR_OPT_ADAM : WEIR_OPT_ADAMW);
+			weir_optimizer spec = check_optimizer(i & 1 ? WEIR_OPT_ADAM : WEIR_OPT_ADAMW);
 			spec.decay = WEIR_DECAY_FULL;
 			spec.l2 = i & 2 ? spec.l2 : 0;
 			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
@@ -434,7 +419,7 @@ static void catching_up_is_stepping_without_a_gradient(void **state)
 static void a_row_far_behind_takes_a_limited_number_of_steps(void **state)
 {
 	(void)state;
-	weir_optimizer spec = spec_of(WEIR_OPT_ADAM);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_ADAM);
 	spec.decay = WEIR_DECAY_FULL;
 	struct optimizer *o = optimizer_create(&spec, NULL);
 	const float value[2] = {1, -2};
@@ -462,7 +447,7 @@ static void weight_decay_leaves_out_what_it_is_told(void **state)
 	static const size_t ends[RUNS] = {9, 16, 56, 100}; /* the row begins at element 51 */
 	static const weir_optimizer_kind rules[] = {WEIR_OPT_ADAMW, WEIR_OPT_LAMB, WEIR_OPT_LION};
 	for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-		const weir_optimizer spec = spec_of(rules[k]);
+		const weir_optimizer spec = check_optimizer(rules[k]);
 		weir_optimizer bare = spec;
 		bare.weight_decay = 0;
 		struct optimizer *o = optimizer_create(&spec, NULL), *with = optimizer_create(&spec, NULL),
@@ -495,7 +480,7 @@ static void weight_decay_leaves_out_what_it_is_told(void **state)
 static void lamb_trusts_fully_where_a_norm_is_zero(void **state)
 {
 	(void)state;
-	weir_optimizer spec = spec_of(WEIR_OPT_LAMB);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_LAMB);
 	const struct optimizer_scalars scalars = {.lr = 0.1f, .grad_scale = 1};
 	struct optimizer *o = optimizer_create(&spec, NULL);
 	float zeros[3] = {0}, grad[3] = {1, 1, 1};
@@ -510,7 +495,7 @@ static void lamb_trusts_fully_where_a_norm_is_zero(void **state)
 static void ftrl_gives_exact_zeros_and_ignores_a_rate_of_zero(void **state)
 {
 	(void)state;
-	weir_optimizer spec = spec_of(WEIR_OPT_FTRL);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_FTRL);
 	struct optimizer *o = optimizer_create(&spec, NULL);
 	float value[2] = {0, 0}, grad[2] = {0.1f, -5};
 	struct row row = row_create(&spec, value, 2);
@@ -543,19 +528,19 @@ static void settings_out_of_range_are_refused(void **state)
 	    {WEIR_OPT_SGD, offsetof(weir_optimizer, l2), INFINITY, "l2"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		weir_optimizer spec = spec_of(bad[i].kind);
+		weir_optimizer spec = check_optimizer(bad[i].kind);
 		memcpy((char *)&spec + bad[i].field, &bad[i].value, sizeof(float));
 		assert_int_equal(optimizer_check(&spec, &err), WEIR_E_INVALID);
 		assert_non_null(strstr(err.text, bad[i].named));
 		assert_null(optimizer_create(&spec, &err));
 	}
-	weir_optimizer spec = spec_of(WEIR_OPT_AVERAGE);
+	weir_optimizer spec = check_optimizer(WEIR_OPT_AVERAGE);
 	spec.window = 0;
 	assert_int_equal(optimizer_check(&spec, &err), WEIR_E_INVALID);
-	spec = spec_of((weir_optimizer_kind)99);
+	spec = check_optimizer((weir_optimizer_kind)99);
 	assert_int_equal(optimizer_check(&spec, &err), WEIR_E_INVALID);
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		spec = spec_of((weir_optimizer_kind)kind);
+		spec = check_optimizer((weir_optimizer_kind)kind);
 		assert_int_equal(optimizer_check(&spec, &err), WEIR_OK);
 		spec.decay = WEIR_DECAY_FULL;
 		bool adam = kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW;
@@ -580,5 +565,5 @@ int main(void)
 	    cmocka_unit_test(ftrl_gives_exact_zeros_and_ignores_a_rate_of_zero),
 	    cmocka_unit_test(settings_out_of_range_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }

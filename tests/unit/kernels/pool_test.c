@@ -94,5 +94,5 @@ int main(void)
 	    cmocka_unit_test(fewer_parts_than_threads_use_the_first_ones),
 	    cmocka_unit_test(ranges_cover_every_item_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -118,13 +118,6 @@ static uint64_t replays_of(const struct backend *b)
 	return info.replays;
 }
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void try_again_and_again(struct backend *given, struct prng *rng)
 {
 	struct backend *b = unmirrored(given);
@@ -143,7 +136,7 @@ static void try_again_and_again(struct backend *given, struct prng *rng)
 	check_sync(b);
 }
 
-static void what_buffers_hold_may_differ_from_run_to_run(void **state)
+static void buffers_may_differ_from_run_to_run(void **state)
 {
 	(void)state;
 	on_every_backend(731, try_again_and_again);
@@ -220,9 +213,9 @@ static void runs_do_not_outlive_their_scratch_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_buffers_hold_may_differ_from_run_to_run),
+	    cmocka_unit_test(buffers_may_differ_from_run_to_run),
 	    cmocka_unit_test(runs_that_were_long_ago_are_forgotten),
 	    cmocka_unit_test(runs_do_not_outlive_their_scratch_memory),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

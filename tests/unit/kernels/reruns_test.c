@@ -40,5 +40,5 @@ static void the_same_inputs_give_the_same_bits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_inputs_give_the_same_bits)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("reruns", tests, NULL, NULL);
 }

@@ -134,5 +134,5 @@ int main(void)
 	    cmocka_unit_test(cyclical_kinds_peak_in_mid_cycle),
 	    cmocka_unit_test(settings_that_make_no_sense_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -14,13 +14,6 @@
 
 enum { N = 3000, BATCHES = 9, SETS = 2 };
 
-static void check_sync(struct backend *b)
-{
-	weir_error err = {0};
-	if (b->ops->sync(b, &err) != WEIR_OK)
-		fail_msg("%s", err.text);
-}
-
 static void await(struct backend *b, const struct backend_mark *m)
 {
 	weir_error err = {0};
@@ -260,5 +253,5 @@ int main(void)
 	    cmocka_unit_test(streams_do_not_share_scratch_memory),
 	    cmocka_unit_test(marks_can_be_moved_and_those_of_nothing_are_done),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
 }

@@ -116,5 +116,5 @@ int main(void)
 	    cmocka_unit_test(gates_far_out_do_not_overflow),
 	    cmocka_unit_test(gelu_keeps_its_input),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("swiglu", tests, NULL, NULL);
 }

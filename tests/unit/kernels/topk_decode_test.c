@@ -16,7 +16,7 @@
 #include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/topk_inputs.h"
 
-#define KINDS      (WEIR_VALUES_LOG4 + 1)
+#define KINDS      WEIR_VALUES
 #define ROUNDS     20000u
 #define RECORD_MAX 32768u
 
@@ -120,6 +120,11 @@ static void damage_of_each_part_is_seen(void **state)
 	refused("log4: least above most", WEIR_VALUES_LOG4, VALUES_AT + 3, 0x7f);
 	refused("log4: a negative most", WEIR_VALUES_LOG4, VALUES_AT + 7, 0xc1);
 	refused("padding of log4", WEIR_VALUES_LOG4, VALUES_AT + 8 + SENT / 2, 1);
+	refused("int2: a negative magnitude", WEIR_VALUES_INT2, VALUES_AT + 1, 0xbf);
+	refused("int2: a subnormal magnitude", WEIR_VALUES_INT2, VALUES_AT + 1, 0);
+	refused("int2: padding of pairs", WEIR_VALUES_INT2, VALUES_AT + 2, 1);
+	refused("int2: unused bits", WEIR_VALUES_INT2, VALUES_AT + 4 + SENT / 4, 0x10);
+	refused("padding of int2", WEIR_VALUES_INT2, VALUES_AT + 4 + SENT / 4 + 1, 1);
 	refused("bf16 of an odd number", WEIR_VALUES_BF16, 0, SENT - 1);
 }
 
@@ -162,6 +167,10 @@ static void numbers_that_are_not_finite_are_told(void **state)
 		assert_true(topk_is_finite(record, N, WEIR_VALUES_LOG4));
 		memcpy(record + VALUES_AT + 4, &wrong[i], 4);
 		assert_false(topk_is_finite(record, N, WEIR_VALUES_LOG4) && wrong[i] >> 31 == 0);
+		example(N, EVERY, WEIR_VALUES_INT2, record);
+		assert_true(topk_is_finite(record, N, WEIR_VALUES_INT2));
+		memcpy(record + VALUES_AT, &half, 2);
+		assert_false(topk_is_finite(record, N, WEIR_VALUES_INT2));
 	}
 }
 
@@ -247,5 +256,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(layouts_fit),
 	    cmocka_unit_test(damaged_records_are_refused_or_harmless),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk_decode", tests, NULL, NULL);
 }

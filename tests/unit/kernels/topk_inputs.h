@@ -10,4 +10,7 @@
 /* The k-th largest magnitude by sorting; k starts at 1. */
 float kth_magnitude(const float *x, size_t n, size_t k);
 
+/* For qsort: floats, largest first. */
+int topk_falling(const void *a, const void *b);
+
 #endif

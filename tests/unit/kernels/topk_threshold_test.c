@@ -44,12 +44,6 @@ static void check_threshold(const char *what, const float *x, size_t n, size_t k
 	}
 }
 
-static int falling(const void *a, const void *b)
-{
-	const float x = *(const float *)a, y = *(const float *)b;
-	return x < y ? 1 : x > y ? -1 : 0;
-}
-
 static void check_ranks(const char *what, const float *x, size_t n)
 {
 	const size_t ranks[RANKS] = {1, 2, n / 1000 + 1, n / 100 + 1, n / 10 + 1, n / 3 + 1, n - 1 > 0 ? n - 1 : 1, n};
@@ -57,7 +51,7 @@ static void check_ranks(const char *what, const float *x, size_t n)
 	assert_non_null(sorted);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = fabsf(x[i]);
-	qsort(sorted, n, sizeof *sorted, falling);
+	qsort(sorted, n, sizeof *sorted, topk_falling);
 	for (size_t i = 0; i < RANKS; i++)
 		if (ranks[i] <= n)
 			check_threshold(what, x, n, ranks[i], at_least_the_minimum(sorted[ranks[i] - 1]));
@@ -310,5 +304,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(exact_thresholds_are_due),
 	    cmocka_unit_test(corrected_thresholds_track_the_count),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("topk_threshold", tests, NULL, NULL);
 }

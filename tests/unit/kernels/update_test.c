@@ -14,27 +14,12 @@
 #include "kernels/optimizer.h"
 #include "kernels/vector.h"
 #include "tests/unit/kernels/check_backend.h"
+#include "tests/unit/kernels/check_optimizer.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define STEPS    6 /* more than a window, and more than half of the next */
 
 static const size_t sizes[] = {0, 1, 15, 1003, WEIR_CHUNK + 19, 2 * WEIR_CHUNK + 1024};
-
-static weir_optimizer spec_of(weir_optimizer_kind kind)
-{
-	return (weir_optimizer){.kind = kind,
-	                        .lr = 0.05f,
-	                        .momentum = 0.9f,
-	                        .beta1 = 0.9f,
-	                        .beta2 = 0.999f,
-	                        .eps = 1e-6f,
-	                        .initial = 0.1f,
-	                        .weight_decay = 0.01f,
-	                        .l1 = kind == WEIR_OPT_FTRL ? 0.3f : 0,
-	                        .l2 = 0.02f,
-	                        .ftrl_beta = 1,
-	                        .window = 4};
-}
 
 /* --- A tensor: as rows of optimizer_apply, or as the op's arrays */
 
@@ -98,7 +83,7 @@ static void update(struct backend *b, const struct optimizer *o, const struct op
 
 static void try_rule(struct backend *b, struct prng *rng, weir_optimizer_kind kind, size_t n)
 {
-	const weir_optimizer spec = spec_of(kind);
+	const weir_optimizer spec = check_optimizer(kind);
 	struct optimizer *o = optimizer_create(&spec, NULL);
 	assert_non_null(o);
 	float *first = random_floats(rng, n, -1, 1);
@@ -135,7 +120,7 @@ static void try_offsets(struct backend *b, struct prng *rng)
 {
 	enum { N = 1004, MORE = 3 };
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		const size_t slots = N * optimizer_slots(spec.kind);
 		struct optimizer *o = optimizer_create(&spec, NULL);
@@ -166,7 +151,7 @@ static void try_nan(struct backend *b, struct prng *rng)
 {
 	enum { N = WEIR_CHUNK + 40 };
 	for (int kind = 0; kind < WEIR_OPTIMIZERS; kind++) {
-		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		const weir_optimizer spec = check_optimizer((weir_optimizer_kind)kind);
 		const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
 		struct optimizer *o = optimizer_create(&spec, NULL);
 		float *first = random_floats(rng, N, 1, 2), *grad = random_floats(rng, N, 1, 2);
@@ -183,7 +168,7 @@ static void try_nan(struct backend *b, struct prng *rng)
 	}
 }
 
-static void what_is_not_a_number_stays_where_it_is(void **state)
+static void numbers_that_are_not_finite_stay_in_place(void **state)
 {
 	(void)state;
 	on_every_backend(603, try_nan);
@@ -194,7 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_rule_gives_the_bits_of_rows),
 	    cmocka_unit_test(arrays_begin_at_any_float),
-	    cmocka_unit_test(what_is_not_a_number_stays_where_it_is),
+	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_place),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("update", tests, NULL, NULL);
 }

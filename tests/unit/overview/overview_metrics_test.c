@@ -51,7 +51,7 @@ static void has(const char *text, const char *line)
 		fail_msg("'%s' is not a line of:\n%s", line, text);
 }
 
-static void test_numbers(void **state)
+static void numbers(void **state)
 {
 	(void)state;
 	struct overview s = make();
@@ -77,7 +77,7 @@ static void test_numbers(void **state)
 }
 
 /* The evaluator is among the stuck workers. */
-static void test_who_does_not_move_is_named(void **state)
+static void a_worker_that_stands_still_is_named(void **state)
 {
 	struct overview_worker some[] = {
 	    {.name = "w0", .host = "node\"1", .pid = 12, .live = true, .idle_ms = 2500, .idle_limit_ms = 60000},
@@ -111,7 +111,7 @@ static void test_who_does_not_move_is_named(void **state)
 	assert_string_equal(said, "did not move for 5.0 s, since 1970-01-01 00:00:00 UTC, with the evaluation of pass 2");
 }
 
-static void test_numbers_of_a_language_model(void **state)
+static void numbers_of_a_language_model(void **state)
 {
 	(void)state;
 	struct overview s = make();
@@ -138,7 +138,7 @@ static void test_numbers_of_a_language_model(void **state)
 }
 
 /* A worker may report NaN or infinity. Prometheus does not accept printf's "-nan". */
-static void test_what_is_no_number(void **state)
+static void undefined_numbers(void **state)
 {
 	(void)state;
 	struct overview s = make();
@@ -154,7 +154,7 @@ static void test_what_is_no_number(void **state)
 }
 
 /* Each name has one header, before its samples, and the ending of its type. */
-static void test_headers(void **state)
+static void headers(void **state)
 {
 	(void)state;
 	struct overview s = make();
@@ -181,7 +181,7 @@ static void test_headers(void **state)
 	free(text);
 }
 
-static void test_workers_are_bounded(void **state)
+static void workers_are_bounded(void **state)
 {
 	(void)state;
 	struct overview s = make();
@@ -198,7 +198,7 @@ static void test_workers_are_bounded(void **state)
 	free(s.workers);
 }
 
-static void test_alone(void **state)
+static void alone(void **state)
 {
 	(void)state;
 	struct overview s = {0};
@@ -233,12 +233,12 @@ static void test_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers),
-	                                   cmocka_unit_test(test_who_does_not_move_is_named),
-	                                   cmocka_unit_test(test_numbers_of_a_language_model),
-	                                   cmocka_unit_test(test_what_is_no_number),
-	                                   cmocka_unit_test(test_headers),
-	                                   cmocka_unit_test(test_workers_are_bounded),
-	                                   cmocka_unit_test(test_alone)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(numbers),
+	                                   cmocka_unit_test(a_worker_that_stands_still_is_named),
+	                                   cmocka_unit_test(numbers_of_a_language_model),
+	                                   cmocka_unit_test(undefined_numbers),
+	                                   cmocka_unit_test(headers),
+	                                   cmocka_unit_test(workers_are_bounded),
+	                                   cmocka_unit_test(alone)};
+	return cmocka_run_group_tests_name("overview_metrics", tests, NULL, NULL);
 }

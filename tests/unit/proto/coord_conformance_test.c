@@ -133,7 +133,7 @@ static void a_name_that_ends_in_a_slash_is_all_below_it(void **state)
 	world_close(&w);
 }
 
-static void what_is_too_large_or_no_key_is_refused(void **state)
+static void large_values_and_invalid_keys_are_refused(void **state)
 {
 	(void)state;
 	struct world w;
@@ -514,7 +514,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(a_record_is_made_changed_and_deleted_as_guarded),
 	    cmocka_unit_test(a_transaction_is_all_or_nothing),
 	    cmocka_unit_test(a_name_that_ends_in_a_slash_is_all_below_it),
-	    cmocka_unit_test(what_is_too_large_or_no_key_is_refused),
+	    cmocka_unit_test(large_values_and_invalid_keys_are_refused),
 	    cmocka_unit_test(a_watch_tells_each_change_once_in_order),
 	    cmocka_unit_test(a_watch_may_be_stopped_from_inside_it_and_at_once),
 	    cmocka_unit_test(a_watch_survives_restarts_without_a_gap_or_a_repetition),
@@ -531,5 +531,5 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	over_etcd = strcmp(argv[1], "etcd") == 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_conformance", tests, NULL, NULL);
 }

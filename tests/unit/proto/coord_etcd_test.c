@@ -211,5 +211,5 @@ int main(void)
 	    cmocka_unit_test(a_session_opened_in_silence_gets_its_lease),
 	    cmocka_unit_test(more_than_one_message_holds_is_said),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_etcd_endpoints", tests, NULL, NULL);
 }

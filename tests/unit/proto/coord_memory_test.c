@@ -321,5 +321,5 @@ int main(void)
 	    cmocka_unit_test(a_lease_is_lost_on_command),
 	    cmocka_unit_test(sessions_on_many_threads_agree),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("coord_memory_faults", tests, NULL, NULL);
 }

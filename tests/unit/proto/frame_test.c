@@ -46,7 +46,7 @@ static weir_status parse(const struct message *m, uint32_t *digest, weir_error *
 	return WEIR_OK;
 }
 
-static void test_golden_bytes(void **state)
+static void golden_bytes(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
@@ -64,7 +64,7 @@ static void test_golden_bytes(void **state)
 	}
 }
 
-static void test_push_fields_come_back(void **state)
+static void push_fields_come_back(void **state)
 {
 	(void)state;
 	struct message *m = golden_build(0);
@@ -107,7 +107,7 @@ static void test_push_fields_come_back(void **state)
 	message_release(m);
 }
 
-static void test_any_cut_parses_alike(void **state)
+static void any_cut_parses_alike(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
@@ -127,7 +127,7 @@ static void test_any_cut_parses_alike(void **state)
 	}
 }
 
-static void test_truncation_at_every_byte(void **state)
+static void truncation_at_every_byte(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
@@ -146,7 +146,7 @@ static void test_truncation_at_every_byte(void **state)
 	}
 }
 
-static void test_corruption_of_every_byte(void **state)
+static void corruption_of_every_byte(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
@@ -171,7 +171,7 @@ static void test_corruption_of_every_byte(void **state)
 
 /* Replaces 32-bit words of the record or section headers with hostile ones, with and without a
  * corrected crc. */
-static void test_hostile_sizes(void **state)
+static void hostile_sizes(void **state)
 {
 	(void)state;
 	static const uint32_t hostile[] = {0, 1, 7, 63, 64, 65, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
@@ -201,7 +201,7 @@ static void test_hostile_sizes(void **state)
 	message_release(m);
 }
 
-static void test_bad_crc_leaves_the_next_record_readable(void **state)
+static void bad_crc_leaves_the_next_record_readable(void **state)
 {
 	(void)state;
 	struct message *m = golden_build(GOLDEN_REPLIES);
@@ -232,7 +232,7 @@ static void count_release(struct message *m)
 	released++;
 }
 
-static void test_writer_borrows_and_releases(void **state)
+static void writer_borrows_and_releases(void **state)
 {
 	(void)state;
 	static float values[65536];
@@ -264,7 +264,7 @@ static void test_writer_borrows_and_releases(void **state)
 
 /* The writer reads the data for the checksum, or takes a given one: equal bytes, for long, odd, and
  * too short runs to borrow. */
-static void test_writer_lend_equals_borrow(void **state)
+static void writer_lend_equals_borrow(void **state)
 {
 	(void)state;
 	static const uint32_t lengths[] = {4096, 0, 4092, 12, 8 * 1024, 513};
@@ -301,7 +301,7 @@ static void test_writer_lend_equals_borrow(void **state)
 
 /* A section of a copied head and borrowed runs has the bytes of the same section in one piece. The
  * writer reads only the bytes before crc_from. */
-static void test_writer_lend_pieces_equals_add(void **state)
+static void writer_lend_pieces_equals_add(void **state)
 {
 	(void)state;
 	enum { HEAD = 100, CRC_FROM = 60 };
@@ -345,7 +345,7 @@ static void test_writer_lend_pieces_equals_add(void **state)
 }
 
 /* The writer uses the given checksum: the reader detects a wrong one. */
-static void test_writer_trusts_what_is_lent(void **state)
+static void writer_trusts_what_is_lent(void **state)
 {
 	(void)state;
 	static uint8_t data[4096];
@@ -364,7 +364,7 @@ static void test_writer_trusts_what_is_lent(void **state)
 	record_writer_destroy(w);
 }
 
-static void test_writer_reserve_equals_add(void **state)
+static void writer_reserve_equals_add(void **state)
 {
 	(void)state;
 	uint8_t uuid[16] = {1}, data[13], *index_place, *data_place;
@@ -420,7 +420,7 @@ static uint8_t *record_bytes(const struct message *m, uint32_t i, size_t *bytes)
 }
 
 /* A cut frame keeps any of its records, in any spans, and holds references to borrowed bytes. */
-static void test_a_cut_frame_has_the_same_records(void **state)
+static void a_cut_frame_has_the_same_records(void **state)
 {
 	(void)state;
 	static float values[4096];
@@ -471,7 +471,7 @@ static void test_a_cut_frame_has_the_same_records(void **state)
 	record_writer_destroy(w);
 }
 
-static void test_writer_refuses_and_recovers(void **state)
+static void writer_refuses_and_recovers(void **state)
 {
 	(void)state;
 	static uint8_t big[WEIR_MESSAGE_BYTES_MAX];
@@ -506,7 +506,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void test_identity_hashes_differ(void **state)
+static void identity_hashes_differ(void **state)
 {
 	(void)state;
 	enum { N = 8 * 16 * 64 * 16 };
@@ -528,21 +528,21 @@ static void test_identity_hashes_differ(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_golden_bytes),
-	    cmocka_unit_test(test_push_fields_come_back),
-	    cmocka_unit_test(test_any_cut_parses_alike),
-	    cmocka_unit_test(test_truncation_at_every_byte),
-	    cmocka_unit_test(test_corruption_of_every_byte),
-	    cmocka_unit_test(test_hostile_sizes),
-	    cmocka_unit_test(test_bad_crc_leaves_the_next_record_readable),
-	    cmocka_unit_test(test_writer_borrows_and_releases),
-	    cmocka_unit_test(test_writer_lend_equals_borrow),
-	    cmocka_unit_test(test_writer_lend_pieces_equals_add),
-	    cmocka_unit_test(test_writer_trusts_what_is_lent),
-	    cmocka_unit_test(test_writer_reserve_equals_add),
-	    cmocka_unit_test(test_a_cut_frame_has_the_same_records),
-	    cmocka_unit_test(test_writer_refuses_and_recovers),
-	    cmocka_unit_test(test_identity_hashes_differ),
+	    cmocka_unit_test(golden_bytes),
+	    cmocka_unit_test(push_fields_come_back),
+	    cmocka_unit_test(any_cut_parses_alike),
+	    cmocka_unit_test(truncation_at_every_byte),
+	    cmocka_unit_test(corruption_of_every_byte),
+	    cmocka_unit_test(hostile_sizes),
+	    cmocka_unit_test(bad_crc_leaves_the_next_record_readable),
+	    cmocka_unit_test(writer_borrows_and_releases),
+	    cmocka_unit_test(writer_lend_equals_borrow),
+	    cmocka_unit_test(writer_lend_pieces_equals_add),
+	    cmocka_unit_test(writer_trusts_what_is_lent),
+	    cmocka_unit_test(writer_reserve_equals_add),
+	    cmocka_unit_test(a_cut_frame_has_the_same_records),
+	    cmocka_unit_test(writer_refuses_and_recovers),
+	    cmocka_unit_test(identity_hashes_differ),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

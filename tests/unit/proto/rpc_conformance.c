@@ -25,7 +25,7 @@ static weir_status call(struct rpc_channel *c, enum rpc_method method, size_t by
 	return rpc_call_wait(c, method, pattern_message(bytes, bytes), timeout_ms, reply, err);
 }
 
-static void test_unary_echo(void **state)
+static void unary_echo(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -40,7 +40,7 @@ static void test_unary_echo(void **state)
 	fixture_close(&f);
 }
 
-static void test_status_travels(void **state)
+static void status_travels(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -53,7 +53,7 @@ static void test_status_travels(void **state)
 	fixture_close(&f);
 }
 
-static void test_too_large(void **state)
+static void too_large(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -73,7 +73,7 @@ static void test_too_large(void **state)
 	fixture_close(&f);
 }
 
-static void test_deadline(void **state)
+static void deadline(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -104,7 +104,7 @@ static void outcome_done(void *arg, weir_status status, const char *text, struct
 	atomic_fetch_add(&o->count, 1);
 }
 
-static void test_close_cancels_calls(void **state)
+static void close_cancels_calls(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -153,7 +153,7 @@ static void begin_more(void *arg, weir_status status, const char *text, struct m
 
 /* A call starts as the last one ends. It has not reached the loop yet when the loop checks for
  * remaining calls. */
-static void test_close_waits_for_what_begins(void **state)
+static void close_waits_for_what_begins(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -171,7 +171,7 @@ static void test_close_waits_for_what_begins(void **state)
 	fixture_close(&f);
 }
 
-static void test_stream_echo_of_all_sizes(void **state)
+static void stream_echo_of_all_sizes(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -189,7 +189,7 @@ static void test_stream_echo_of_all_sizes(void **state)
 	fixture_close(&f);
 }
 
-static void test_thousand_messages_interleaved(void **state)
+static void thousand_messages_interleaved(void **state)
 {
 	(void)state;
 	enum { STREAMS = 4, MESSAGES = 1000 };
@@ -218,7 +218,7 @@ static void finish_then_send(void *arg)
 	p->sent = rpc_stream_send(p->stream, pattern_message(1, 10));
 }
 
-static void test_finish_sends_what_is_queued(void **state)
+static void finish_sends_what_is_queued(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -237,7 +237,7 @@ static void test_finish_sends_what_is_queued(void **state)
 }
 
 /* All methods' streams at once over one channel. Each stream gets its own messages, in order. */
-static void test_streams_of_several_methods(void **state)
+static void streams_of_several_methods(void **state)
 {
 	(void)state;
 	static const enum rpc_method methods[] = {RPC_PUSH_STREAM, RPC_LINK, RPC_HEARTBEAT, RPC_LINK};
@@ -262,7 +262,7 @@ static void test_streams_of_several_methods(void **state)
 
 /* A method that the service does not offer and an unknown method: both are refused with a reason;
  * others continue. */
-static void test_stream_not_offered(void **state)
+static void stream_not_offered(void **state)
 {
 	(void)state;
 	static const enum rpc_method methods[] = {RPC_SNAPSHOT, RPC_ETCD_WATCH};
@@ -286,7 +286,7 @@ static void test_stream_not_offered(void **state)
 	fixture_close(&f);
 }
 
-static void test_client_cancels(void **state)
+static void client_cancels(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -322,7 +322,7 @@ static void open_and_cancel(void *arg)
 	rpc_stream_cancel(h->probe->stream, WEIR_E_STATE, "changed my mind");
 }
 
-static void test_cancelled_before_it_began(void **state)
+static void cancelled_before_it_began(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -333,7 +333,7 @@ static void test_cancelled_before_it_began(void **state)
 	fixture_close(&f);
 }
 
-static void test_pause_stops_the_sender(void **state)
+static void pause_stops_the_sender(void **state)
 {
 	(void)state;
 	enum { MESSAGES = 100 };
@@ -364,7 +364,7 @@ static void test_pause_stops_the_sender(void **state)
 	fixture_close(&f);
 }
 
-static void test_server_stops_with_live_streams(void **state)
+static void server_stops_with_live_streams(void **state)
 {
 	(void)state;
 	for (uint32_t grace = 0; grace <= 100; grace += 100) {
@@ -392,7 +392,7 @@ static void test_server_stops_with_live_streams(void **state)
 	}
 }
 
-static void test_grace_lets_calls_finish(void **state)
+static void grace_lets_calls_finish(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -409,7 +409,7 @@ static void test_grace_lets_calls_finish(void **state)
 	fixture_close(&f);
 }
 
-static void test_nobody_listens(void **state)
+static void nobody_listens(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -434,7 +434,7 @@ static void test_nobody_listens(void **state)
 	fixture_close(&f);
 }
 
-static void test_retry_finds_a_late_server(void **state)
+static void retry_finds_a_late_server(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -463,7 +463,7 @@ static void test_retry_finds_a_late_server(void **state)
 	fixture_close(&f);
 }
 
-static void test_five_servers_and_clients_closing_in_every_order(void **state)
+static void five_servers_and_clients_closing_in_every_order(void **state)
 {
 	(void)state;
 	enum { SERVERS = 5 };
@@ -500,7 +500,7 @@ static void test_five_servers_and_clients_closing_in_every_order(void **state)
 	}
 }
 
-static void test_rapid_open_and_close(void **state)
+static void rapid_open_and_close(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -521,7 +521,7 @@ static void test_rapid_open_and_close(void **state)
 	fixture_close(&f);
 }
 
-static void test_address_in_use(void **state)
+static void address_in_use(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -555,7 +555,7 @@ static void run_numbered(void *arg)
 	atomic_fetch_add(&n->order->done, 1);
 }
 
-static void test_loop_posts_and_timers(void **state)
+static void loop_posts_and_timers(void **state)
 {
 	(void)state;
 	enum { POSTS = 10000 };
@@ -603,7 +603,7 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 /* For each failed allocation, the call ends with E_MEMORY or is retried, and the next call
  * succeeds. */
-static void test_unary_when_memory_runs_out(void **state)
+static void unary_when_memory_runs_out(void **state)
 {
 	(void)state;
 	enum { EACH = 12 };
@@ -627,7 +627,7 @@ static void test_unary_when_memory_runs_out(void **state)
 	fixture_close(&f);
 }
 
-static void test_stream_when_memory_runs_out(void **state)
+static void stream_when_memory_runs_out(void **state)
 {
 	(void)state;
 	static const struct rpc_stream_handler unused = {0};
@@ -656,30 +656,30 @@ int conformance_run(const char *name)
 {
 	transport = name;
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_loop_posts_and_timers),
-	    cmocka_unit_test(test_unary_echo),
-	    cmocka_unit_test(test_status_travels),
-	    cmocka_unit_test(test_too_large),
-	    cmocka_unit_test(test_deadline),
-	    cmocka_unit_test(test_close_cancels_calls),
-	    cmocka_unit_test(test_close_waits_for_what_begins),
-	    cmocka_unit_test(test_stream_echo_of_all_sizes),
-	    cmocka_unit_test(test_thousand_messages_interleaved),
-	    cmocka_unit_test(test_finish_sends_what_is_queued),
-	    cmocka_unit_test(test_streams_of_several_methods),
-	    cmocka_unit_test(test_stream_not_offered),
-	    cmocka_unit_test(test_client_cancels),
-	    cmocka_unit_test(test_cancelled_before_it_began),
-	    cmocka_unit_test(test_pause_stops_the_sender),
-	    cmocka_unit_test(test_server_stops_with_live_streams),
-	    cmocka_unit_test(test_grace_lets_calls_finish),
-	    cmocka_unit_test(test_nobody_listens),
-	    cmocka_unit_test(test_retry_finds_a_late_server),
-	    cmocka_unit_test(test_five_servers_and_clients_closing_in_every_order),
-	    cmocka_unit_test(test_rapid_open_and_close),
-	    cmocka_unit_test(test_address_in_use),
-	    cmocka_unit_test(test_unary_when_memory_runs_out),
-	    cmocka_unit_test(test_stream_when_memory_runs_out),
+	    cmocka_unit_test(loop_posts_and_timers),
+	    cmocka_unit_test(unary_echo),
+	    cmocka_unit_test(status_travels),
+	    cmocka_unit_test(too_large),
+	    cmocka_unit_test(deadline),
+	    cmocka_unit_test(close_cancels_calls),
+	    cmocka_unit_test(close_waits_for_what_begins),
+	    cmocka_unit_test(stream_echo_of_all_sizes),
+	    cmocka_unit_test(thousand_messages_interleaved),
+	    cmocka_unit_test(finish_sends_what_is_queued),
+	    cmocka_unit_test(streams_of_several_methods),
+	    cmocka_unit_test(stream_not_offered),
+	    cmocka_unit_test(client_cancels),
+	    cmocka_unit_test(cancelled_before_it_began),
+	    cmocka_unit_test(pause_stops_the_sender),
+	    cmocka_unit_test(server_stops_with_live_streams),
+	    cmocka_unit_test(grace_lets_calls_finish),
+	    cmocka_unit_test(nobody_listens),
+	    cmocka_unit_test(retry_finds_a_late_server),
+	    cmocka_unit_test(five_servers_and_clients_closing_in_every_order),
+	    cmocka_unit_test(rapid_open_and_close),
+	    cmocka_unit_test(address_in_use),
+	    cmocka_unit_test(unary_when_memory_runs_out),
+	    cmocka_unit_test(stream_when_memory_runs_out),
 	};
 	return cmocka_run_group_tests_name(transport, tests, NULL, NULL);
 }

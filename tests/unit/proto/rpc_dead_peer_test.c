@@ -149,22 +149,22 @@ static void lose_unix_peer(int signal)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void test_killed_unix(void **state)
+static void killed_unix(void **state)
 {
 	(void)state;
 	lose_unix_peer(SIGKILL);
 }
-static void test_killed_tcp(void **state)
+static void killed_tcp(void **state)
 {
 	(void)state;
 	lose_peer("127.0.0.1:0", SIGKILL);
 }
-static void test_stopped_unix(void **state)
+static void stopped_unix(void **state)
 {
 	(void)state;
 	lose_unix_peer(SIGSTOP);
 }
-static void test_stopped_tcp(void **state)
+static void stopped_tcp(void **state)
 {
 	(void)state;
 	lose_peer("127.0.0.1:0", SIGSTOP);
@@ -200,7 +200,7 @@ static void cancel_when_full(const char *listen)
 	rpc_destroy(rpc);
 }
 
-static void test_cancelled_when_full(void **state)
+static void cancelled_when_full(void **state)
 {
 	(void)state;
 	char address[128], directory[] = "/tmp/weir-dead-XXXXXX";
@@ -213,7 +213,7 @@ static void test_cancelled_when_full(void **state)
 
 /* A killed server leaves its socket behind. The next server takes it over, but never from a live
  * one. */
-static void test_stale_socket_is_taken_over(void **state)
+static void stale_socket_is_taken_over(void **state)
 {
 	(void)state;
 	static const struct rpc_service none = {0};
@@ -243,12 +243,12 @@ static void test_stale_socket_is_taken_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_stale_socket_is_taken_over),
-	    cmocka_unit_test(test_killed_unix),
-	    cmocka_unit_test(test_killed_tcp),
-	    cmocka_unit_test(test_stopped_unix),
-	    cmocka_unit_test(test_stopped_tcp),
-	    cmocka_unit_test(test_cancelled_when_full),
+	    cmocka_unit_test(stale_socket_is_taken_over),
+	    cmocka_unit_test(killed_unix),
+	    cmocka_unit_test(killed_tcp),
+	    cmocka_unit_test(stopped_unix),
+	    cmocka_unit_test(stopped_tcp),
+	    cmocka_unit_test(cancelled_when_full),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rpc_dead_peer", tests, NULL, NULL);
 }

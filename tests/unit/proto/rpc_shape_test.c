@@ -21,7 +21,7 @@
 
 /* --- Arithmetic */
 
-static void test_wire_bytes(void **state)
+static void wire_bytes(void **state)
 {
 	(void)state;
 	assert_int_equal(shape_wire_bytes(0), 5 + 9 + 90);
@@ -31,7 +31,7 @@ static void test_wire_bytes(void **state)
 	assert_int_equal(shape_wire_bytes(1 << 20), (1 << 20) + 5 + 65 * 9 + 725 * 90);
 }
 
-static void test_turns(void **state)
+static void turns(void **state)
 {
 	(void)state;
 	struct shape_bucket b = {0};
@@ -46,7 +46,7 @@ static void test_turns(void **state)
 	assert_int_equal(b.free_ns, 9 * MS + 100000);
 }
 
-static void test_pieces(void **state)
+static void pieces(void **state)
 {
 	(void)state;
 	assert_int_equal(shape_piece_bytes(100 * MB_S), 50000);
@@ -159,7 +159,7 @@ static void check_rate(const char *transport, uint64_t rate, uint32_t messages, 
 		assert_true(taken < 2 * least + 2 || taken < 2 * least + 4 * echo_without_limit(transport, messages, bytes));
 }
 
-static void test_rate_memory(void **state)
+static void rate_memory(void **state)
 {
 	(void)state;
 	check_rate("memory", 100 * MB_S, 20, 100000, true);
@@ -167,14 +167,14 @@ static void test_rate_memory(void **state)
 	check_rate("memory", 10000 * MB_S, 20, 2000000, false);
 }
 
-static void test_rate_grpc(void **state)
+static void rate_grpc(void **state)
 {
 	(void)state;
 	check_rate("unix", 100 * MB_S, 120, 100000, true);
 	check_rate("unix", 1000 * MB_S, 30, 1 << 20, false);
 }
 
-static void test_senders_share_the_receiver(void **state)
+static void senders_share_the_receiver(void **state)
 {
 	(void)state;
 	struct machines m;
@@ -184,7 +184,7 @@ static void test_senders_share_the_receiver(void **state)
 	machines_stop(&m);
 }
 
-static void test_unary_calls_count(void **state)
+static void unary_calls_count(void **state)
 {
 	(void)state;
 	struct machines m;
@@ -211,7 +211,7 @@ static void check_latency(const char *transport)
 	machines_stop(&m);
 }
 
-static void test_latency(void **state)
+static void messages_take_the_latency_of_the_network(void **state)
 {
 	(void)state;
 	check_latency("memory");
@@ -219,7 +219,7 @@ static void test_latency(void **state)
 }
 
 /* A small message overtakes bulk on other streams: it waits for one piece of each stream. */
-static void test_small_ones_pass(void **state)
+static void small_ones_pass(void **state)
 {
 	(void)state;
 	struct machines m;
@@ -264,7 +264,7 @@ static void resume_now(void *arg)
 }
 
 /* A receiver that pauses stops its sender, whatever the network's rate. */
-static void test_a_receiver_that_pauses(void **state)
+static void a_receiver_that_pauses(void **state)
 {
 	(void)state;
 	enum { SENT = 64 };
@@ -292,16 +292,16 @@ static void test_a_receiver_that_pauses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_wire_bytes),
-	    cmocka_unit_test(test_turns),
-	    cmocka_unit_test(test_pieces),
-	    cmocka_unit_test(test_rate_memory),
-	    cmocka_unit_test(test_rate_grpc),
-	    cmocka_unit_test(test_senders_share_the_receiver),
-	    cmocka_unit_test(test_unary_calls_count),
-	    cmocka_unit_test(test_latency),
-	    cmocka_unit_test(test_small_ones_pass),
-	    cmocka_unit_test(test_a_receiver_that_pauses),
+	    cmocka_unit_test(wire_bytes),
+	    cmocka_unit_test(turns),
+	    cmocka_unit_test(pieces),
+	    cmocka_unit_test(rate_memory),
+	    cmocka_unit_test(rate_grpc),
+	    cmocka_unit_test(senders_share_the_receiver),
+	    cmocka_unit_test(unary_calls_count),
+	    cmocka_unit_test(messages_take_the_latency_of_the_network),
+	    cmocka_unit_test(small_ones_pass),
+	    cmocka_unit_test(a_receiver_that_pauses),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rpc_shape", tests, NULL, NULL);
 }

@@ -388,7 +388,7 @@ static bool opens_in_time(struct process *brief, const char *address, struct rpc
 
 /* Expiry ends a client's streams, and its connections are useless until it has a new
  * certificate. */
-static void what_is_open_ends_with_its_certificate(void **state)
+static void an_open_connection_ends_with_its_certificate(void **state)
 {
 	struct process server, brief;
 	struct rpc_channel *channel;
@@ -426,7 +426,7 @@ int main(void)
 	    cmocka_unit_test(only_a_servers_certificate_serves),
 	    cmocka_unit_test(plain_text_stays_on_this_machine),
 	    cmocka_unit_test(replaced_files_serve_what_connects_from_then_on),
-	    cmocka_unit_test(what_is_open_ends_with_its_certificate),
+	    cmocka_unit_test(an_open_connection_ends_with_its_certificate),
 	};
-	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
+	return cmocka_run_group_tests_name("rpc_tls", tests, tls_folders_make, tls_folders_remove);
 }

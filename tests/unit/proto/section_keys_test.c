@@ -5,6 +5,7 @@
 
 #include "common/base/prng.h"
 #include "tests/cmocka_check.h"
+#include "tests/random_u64.h"
 #include "tests/unit/proto/pieces.h"
 
 enum { KEYS_MAX = 3000, STREAM_MAX = 8 * KEYS_MAX + 64 };
@@ -73,24 +74,13 @@ static void bytes_by_hand(void **state)
 		assert_int_equal(bytes[i], expected[i]);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-static uint64_t up_to(struct prng *r, uint64_t most)
-{
-	return most == UINT64_MAX ? prng_u64(r) : prng_below(r, most + 1);
-}
-
 /* Sorted and distinct; at most `rows` keys in [from, from + range]. */
 static uint32_t draw(struct prng *r, uint64_t from, uint64_t range, uint32_t rows, uint64_t *keys)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < rows; i++)
-		keys[i] = from + up_to(r, range);
-	qsort(keys, rows, sizeof *keys, compare);
+		keys[i] = from + random_u64_up_to(r, range);
+	qsort(keys, rows, sizeof *keys, random_u64_compare);
 	for (uint32_t i = 0; i < rows; i++)
 		if (n == 0 || keys[i] != keys[n - 1])
 			keys[n++] = keys[i];
@@ -108,7 +98,7 @@ static void any_rising_keys_come_back(void **state)
 		const uint64_t range = bits < 64 ? ((uint64_t)1 << bits) - prng_below(&r, 2) : UINT64_MAX;
 		const uint64_t highest = UINT64_MAX - range, from = prng_below(&r, 2)   ? 0
 		                                                    : prng_below(&r, 2) ? highest
-		                                                                        : up_to(&r, highest);
+		                                                                        : random_u64_up_to(&r, highest);
 		const uint32_t wanted = (uint32_t)prng_below(&r, round % 8 ? 100 : KEYS_MAX), n = draw(&r, from, range, wanted, keys);
 		struct section s = {.rows = n};
 		section_keys_plan(&s, keys);
@@ -271,5 +261,5 @@ int main(void)
 	    cmocka_unit_test(each_fault_is_seen),
 	    cmocka_unit_test(other_codecs_have_no_keys),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("section_keys", tests, NULL, NULL);
 }

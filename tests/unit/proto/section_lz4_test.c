@@ -71,7 +71,7 @@ static weir_status unpack(const struct sent *s, size_t cut, struct record *out, 
 	return status;
 }
 
-static void what_was_packed_comes_out(void **state)
+static void packed_data_comes_out_unchanged(void **state)
 {
 	(void)state;
 	static struct sent packed, plain;
@@ -118,7 +118,7 @@ static void the_bytes_are_those_of_lz4(void **state)
 	message_release(m);
 }
 
-static void what_does_not_get_smaller_is_not_packed(void **state)
+static void incompressible_data_is_not_packed(void **state)
 {
 	(void)state;
 	uint8_t noise[5000], out[6000];
@@ -202,10 +202,8 @@ static void a_record_is_no_more_than_a_frame_carries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_was_packed_comes_out),
-	    cmocka_unit_test(the_bytes_are_those_of_lz4),
-	    cmocka_unit_test(what_does_not_get_smaller_is_not_packed),
-	    cmocka_unit_test(damage_is_refused),
+	    cmocka_unit_test(packed_data_comes_out_unchanged),          cmocka_unit_test(the_bytes_are_those_of_lz4),
+	    cmocka_unit_test(incompressible_data_is_not_packed),        cmocka_unit_test(damage_is_refused),
 	    cmocka_unit_test(a_record_is_no_more_than_a_frame_carries),
 	};
 	return cmocka_run_group_tests_name("section_lz4", tests, NULL, NULL);

@@ -160,5 +160,5 @@ int main(void)
 	    cmocka_unit_test(every_truncation_is_refused),
 	    cmocka_unit_test(a_message_beyond_the_limit_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wire_envelope", tests, NULL, NULL);
 }

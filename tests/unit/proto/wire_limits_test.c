@@ -205,5 +205,5 @@ int main(void)
 	    cmocka_unit_test(elements_are_no_larger_than_is_assumed),
 	    cmocka_unit_test(a_message_fits_at_its_largest),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wire_limits", tests, NULL, NULL);
 }

@@ -211,8 +211,8 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, mode = ((weir_mode){.local_steps = 3, .fragments = 4}), WEIR_E_INVALID, "4 fragments in rounds of 3 batches");
 	REFUSED(e, mode = ((weir_mode){.local_steps = 3}), WEIR_E_INVALID, "local steps are for dense tables");
 	REFUSED(d, mode.backup = WEIR_WORKERS_MAX, WEIR_E_INVALID, "4096 backup workers");
-	REFUSED(d, push.codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
-	REFUSED(d, push.values = (weir_values)4, WEIR_E_INVALID, "push values 4");
+	REFUSED(d, push.codec = (weir_codec)10, WEIR_E_INVALID, "push codec 10");
+	REFUSED(d, push.values = (weir_values)5, WEIR_E_INVALID, "push values 5");
 	REFUSED(d, push.density = 0, WEIR_E_INVALID, "push density 0");
 	REFUSED(d, push.density = NAN, WEIR_E_INVALID, "push density nan");
 	REFUSED(d, push.momentum = 1, WEIR_E_INVALID, "push momentum 1");
@@ -228,7 +228,9 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
 	REFUSED(d, pull.codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
 	REFUSED(d, pull.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "pull codec 5 is not for dense tables");
-	REFUSED(d, pull.values = (weir_values)4, WEIR_E_INVALID, "pull values 4");
+	REFUSED(d, pull.codec = WEIR_CODEC_INT2, WEIR_E_INVALID, "pull codec 9 is not for dense tables");
+	REFUSED(d, pull.values = WEIR_VALUES_INT2, WEIR_E_INVALID, "pull values 4");
+	REFUSED(d, pull.values = (weir_values)5, WEIR_E_INVALID, "pull values 5");
 	REFUSED(d, pull.density = 0, WEIR_E_INVALID, "pull density 0");
 	REFUSED(d, pull.density = 0.3f, WEIR_E_INVALID, "pull density 0.3");
 	REFUSED(d, pull = ((weir_pull_coding){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
@@ -305,5 +307,5 @@ int main(void)
 	    cmocka_unit_test(hostile_values_are_refused_by_name),
 	    cmocka_unit_test(hostile_messages_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wire_table", tests, NULL, NULL);
 }

@@ -335,5 +335,5 @@ int main(void)
 	    cmocka_unit_test(cut_or_flipped_bytes_never_crash),
 	    cmocka_unit_test(the_empty_message_is_one),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
 }

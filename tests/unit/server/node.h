@@ -8,8 +8,8 @@
 #include "server/store/cold_fetch.h"
 #include "server/store/cold_sweep.h"
 #include "server/store/cold_writer.h"
+#include "tests/folder.h"
 #include "tests/unit/faulty_disk.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 #include "tests/unit/server/replication/task_queue.h"
 

@@ -2,7 +2,7 @@
 
 #include "tests/unit/server/partition/partition_fixture.h"
 
-static uint32_t below(struct prng *random, uint32_t n)
+uint32_t random_below(struct prng *random, uint32_t n)
 {
 	return (uint32_t)prng_below(random, n);
 }
@@ -10,7 +10,7 @@ static uint32_t below(struct prng *random, uint32_t n)
 static void draw_values(struct prng *random, float *out, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = (float)below(random, 100) - 50;
+		out[i] = (float)random_below(random, 100) - 50;
 }
 
 /* Sorts the keys as a client does and removes duplicates. Returns the new count. */
@@ -33,9 +33,10 @@ struct built random_rows(struct prng *random, const struct record *r, uint16_t t
 {
 	uint64_t keys[RANDOM_ROWS_MAX];
 	float values[RANDOM_ROWS_MAX * ROW_WIDTH];
-	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1 + below(random, rows_max), .keys = keys, .values = values};
+	struct rows rows = {
+	    .table = table, .width = ROW_WIDTH, .count = 1 + random_below(random, rows_max), .keys = keys, .values = values};
 	for (uint32_t i = 0; i < rows.count; i++)
-		keys[i] = below(random, keys_end);
+		keys[i] = random_below(random, keys_end);
 	if (keys[0] % 2)
 		rows.count = in_order(keys, rows.count);
 	rows.values_count = rows.count * ROW_WIDTH;
@@ -57,7 +58,7 @@ struct built random_eviction(struct prng *random, uint16_t table, uint32_t keys_
 {
 	uint64_t keys[RANDOM_ROWS_MAX];
 	struct rows rows = {.table = table, .width = ROW_WIDTH, .keys = keys};
-	for (uint64_t key = below(random, 4); key < keys_end; key += 1 + below(random, 4))
+	for (uint64_t key = random_below(random, 4); key < keys_end; key += 1 + random_below(random, 4))
 		keys[rows.count++] = key;
 	return records_build(&(struct record){.kind = RECORD_EVICT}, &rows, 1);
 }
@@ -65,21 +66,22 @@ struct built random_eviction(struct prng *random, uint16_t table, uint32_t keys_
 struct built random_close(struct prng *random, uint64_t step)
 {
 	uint32_t ids[3][3];
-	const uint32_t included = below(random, 3), dropped = below(random, 2), unit = below(random, 6);
+	const uint32_t included = random_below(random, 3), dropped = random_below(random, 2), unit = random_below(random, 6);
 	for (uint32_t i = 0; i < 3; i++) {
 		ids[i][0] = 1;
 		ids[i][1] = (unit + i) % 6;
-		ids[i][2] = below(random, 4);
+		ids[i][2] = random_below(random, 4);
 	}
 	return records_build_close(step, (const uint32_t(*)[3])ids, included, dropped);
 }
 
 struct built random_unit_change(struct prng *random)
 {
-	struct record r = {.kind = RECORD_SEAL, .pass = 1, .unit = below(random, 6), .attempt = 1 + below(random, 4)};
-	if (below(random, 3) == 0)
-		r = (struct record){.kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | (6 + below(random, 6))};
-	if (below(random, 12) == 0)
-		r = (struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = below(random, 2)};
+	struct record r = {.kind = RECORD_SEAL, .pass = 1, .unit = random_below(random, 6), .attempt = 1 + random_below(random, 4)};
+	if (random_below(random, 3) == 0)
+		r = (struct record){
+		    .kind = RECORD_RETIRE, .attempt = 1, .retire.unit_key = (uint64_t)1 << 32 | (6 + random_below(random, 6))};
+	if (random_below(random, 12) == 0)
+		r = (struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = random_below(random, 2)};
 	return records_build(&r, NULL, 0);
 }

@@ -5,6 +5,8 @@
 #include "common/base/prng.h"
 #include "tests/unit/server/records.h"
 
+uint32_t random_below(struct prng *random, uint32_t n);
+
 #define RANDOM_ROWS_MAX 2000u
 
 /* r with up to rows_max rows of keys below keys_end. Keys may repeat: such an entry applies as a

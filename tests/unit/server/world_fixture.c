@@ -18,12 +18,6 @@ static weir_status open_session(void *arg, struct coord **out, const struct call
 	return coord_memory_open(out, ((struct world *)arg)->coordinator, session, options, err);
 }
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 void world_start(struct world *w, uint32_t i)
 {
 	const char *addresses[WORLD_SERVERS];
@@ -32,14 +26,14 @@ void world_start(struct world *w, uint32_t i)
 	char path[FOLDER_BYTES + sizeof name];
 	const bool on_disk = w->setting.on_disk;
 	const struct promising_options promising = {
-	    .disk = faulty_disk_interface(w->disks[i]), .path = "folder", .machine_boot = {1}, .failed = on_failed};
+	    .disk = faulty_disk_interface(w->disks[i]), .path = "folder", .machine_boot = {1}, .failed = check_no_error};
 	const struct durable_options durable = {.disk = disk_system(),
 	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = path,
 	                                        .machine_boot = {1},
 	                                        .fsync_interval_ms = w->setting.fsync_interval_ms ? w->setting.fsync_interval_ms : 5,
 	                                        .flush_interval_ms = 20,
-	                                        .failed = on_failed};
+	                                        .failed = check_no_error};
 	const struct coordinator_options coordinator = {.open = open_session, .arg = w};
 	for (uint32_t j = 0; j < WORLD_SERVERS; j++)
 		addresses[j] = cluster_address(j);

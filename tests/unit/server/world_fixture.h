@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "server/service/server_internal.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/service/service_fixture.h"
 
 enum { WORLD_SERVERS = 3, WORLD_KEYS = 3 };

@@ -224,7 +224,7 @@ static bool is_left_out(const struct facts *f, const struct key *key)
 	if (!f->parts->weights_only)
 		return false;
 	return !key->of_weights || (whole && strcmp(key->path, "model.from") == 0) ||
-	       (job->model.kind == MODEL_LLAMA && strcmp(key->path, "model.positions") == 0) ||
+	       (model_kind_has(job->model.kind, PART_ROTARY) && strcmp(key->path, "model.positions") == 0) ||
 	       (job_is_transformer(job) && key->of == OF_TRAINING);
 }
 
@@ -291,14 +291,23 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 
 /* --- Comparisons */
 
+/* Returns the parts of the model that the fingerprint names; 0 if it names none. */
+static uint32_t parts_of(const char *fingerprint)
+{
+	for (enum model_kind k = 0; k < MODEL_KINDS; k++)
+		if (fingerprint_value_is(fingerprint, "model.kind", model_kind_name(k)))
+			return model_kind_row(k)->parts;
+	return 0;
+}
+
 /* Keys that do not matter: the base model of whole weights; the positions of a rotary model, which
  * has no limit; and training keys of a transformer, which has no rows that were never trained. */
 static bool is_of_no_account(const struct fingerprint_comparison *c, const struct key *key)
 {
-	const bool llama = fingerprint_value_is(c->was, "model.kind", "llama");
-	const bool transformer = llama || fingerprint_value_is(c->was, "model.kind", "gpt2");
+	const uint32_t parts = parts_of(c->was);
 	return (strcmp(key->path, "model.from") == 0 && fingerprint_value_is(c->was, "model.lora.rank", "0")) ||
-	       (strcmp(key->path, "model.positions") == 0 && llama) || (key->of == OF_TRAINING && transformer);
+	       (strcmp(key->path, "model.positions") == 0 && (parts & HAS(ROTARY))) ||
+	       (key->of == OF_TRAINING && (parts & HAS(TRANSFORMER)));
 }
 
 bool fingerprint_of_weights(const struct fingerprint_comparison *c, const char *key)

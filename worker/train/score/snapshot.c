@@ -424,11 +424,12 @@ static weir_status bind_folder(struct snapshot *s, weir_error *err)
 			return status;
 		return model_folder_check_finite(s->folder, s->path, err);
 	}
+	char models[MODEL_NAMES_BYTES];
+	model_names(READS_TOKENS, models);
 	if (!model_is_whole_transformer(s->model))
-		return weir_fail(
-		    err, WEIR_E_INVALID,
-		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
-		    s->path);
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is a model folder, and the job trains no such model: expected model.kind %s, without model.lora",
+		                 s->path, models);
 	/* Tensors of one shape may differ in meaning: other heads, positions, epsilons. */
 	weir_status status =
 	    transformer_config_same(&s->config, s->path, transformer_config_of(model_transformer(s->model)), "the job's model", err);

@@ -150,6 +150,15 @@ class _Sizes:
         rows = min(self.unit_rows, self.length - place * self.unit_rows)
         return -(-rows // self.step_rows)
 
+    @property
+    def pass_steps(self) -> int:
+        """Steps of a pass. Each one is a step of the tables' schedules."""
+        return (self.units - 1) * self.unit_batches + self.batches(self.units - 1)
+
+    def position(self, unit: Unit, index: int) -> int:
+        """Of a unit's step in the whole training, from 1."""
+        return unit.pass_ * self.pass_steps + unit.place * self.unit_batches + index + 1
+
     def step(self, place: int, index: int) -> Tuple[int, int]:
         """First position and number of rows of a step."""
         first = place * self.unit_rows + index * self.step_rows
@@ -300,6 +309,11 @@ class DataLoader:
         return unit.end_of(self._sizes.batches(unit.place))
 
     @property
+    def pass_steps(self) -> int:
+        """Optimizer steps of a pass, of all trainers together: for schedules."""
+        return self._sizes.pass_steps
+
+    @property
     def pass_(self) -> int:
         """The pass of the step in hand, from 0. Raises StateError between steps."""
         return self._session.training_step("DataLoader.pass_").batch.unit.pass_
@@ -433,7 +447,8 @@ class DataLoader:
             self._give_back(plan.held, str(e).splitlines()[0])
             raise
         plan.data = [_to(b, self.device) for b in data] if self.device else data
-        plan.step = Step(plan.batch, rows, len(data))
+        place = self._sizes.position(plan.held.unit, plan.batch.index)
+        plan.step = Step(plan.batch, place, rows, len(data))
         wanted: Dict[Table, Any] = {}
         for module, _ in self._rows:
             _, table = module._bound()
@@ -443,7 +458,7 @@ class DataLoader:
                 plan.values[table] = new_values((keys.size, table.width))
         self._note_places(plan, distinct)
         if self._session.dense:
-            dense = self._session.dense.wanted()
+            dense = self._session.dense._wanted()
             wanted.update({table: None for table in dense})
             plan.values.update(dense)
         if wanted:
@@ -475,7 +490,7 @@ class DataLoader:
         assert plan.step is not None
         values = plan.ticket.wait() if plan.ticket else {}
         if self._session.dense:
-            self._session.dense.begin(plan.step, values)
+            self._session.dense._begin(plan.step, values)
         self._session.step, self._current = plan.step, plan
 
     def _finish(self) -> None:

@@ -8,9 +8,9 @@ another, TABLE-buffers: a trainer pushes how much its batch has changed them, wh
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -26,6 +26,9 @@ ADD = Optimizer("sgd", lr=1)
 RETRY_S = 0.05
 
 Named = Sequence[Tuple[str, torch.Tensor]]
+
+# Not an attribute of the model: copies of a model have tensors of their own.
+_flats: "weakref.WeakKeyDictionary[nn.Module, Dict[str, Flat]]" = weakref.WeakKeyDictionary()
 
 
 class Flat:
@@ -50,6 +53,14 @@ class Flat:
             view.copy_(t.detach())
             t.data = view
         self.table: Optional[Table] = None
+        self.loaded: Any = None  # what the servers gave last; its memory outlives copies from it
+
+    def intact(self, tensors: Named) -> bool:
+        """Whether these tensors are still the vector's views."""
+        return [id(t) for _, t in tensors] == [id(t) for t in self.tensors] and all(
+            t.data_ptr() == view.data_ptr()
+            for t, view in zip(self.tensors, self.views(self.values))
+        )
 
     def views(self, flat: torch.Tensor) -> List[torch.Tensor]:
         """A flat vector (elements) as tensors of the parameters' shapes."""
@@ -87,8 +98,13 @@ class Flat:
 
     def load(self, values: Any) -> None:
         """Takes pulled values."""
+        self.loaded = values
         with torch.no_grad():
             self.values.copy_(torch.from_numpy(values), non_blocking=True)
+
+    def change(self) -> Any:
+        """What to push so that the servers add what has changed since `load`."""
+        return self.loaded - to_host(self.values)
 
 
 def initialise(job: Job, marker: str, assign: Callable[[], None]) -> None:
@@ -128,14 +144,14 @@ def averaged(model: nn.Module) -> Named:
 
 
 def dense_tables(model: nn.Module, table: str) -> Tuple[Optional[Flat], Optional[Flat]]:
-    """Parameters and buffers of a model as flat vectors. None: it has none."""
-    parameters, buffers = trained(model), averaged(model)
-    return (
-        Flat(table, parameters) if parameters else None,
-        Flat(f"{table}-buffers", buffers) if buffers else None,
-    )
+    """Parameters and buffers of a model as flat vectors, made once. None: it has none."""
+    known = _flats.setdefault(model, {})
 
+    def flat(name: str, tensors: Named) -> Optional[Flat]:
+        if not tensors:
+            return None
+        if name not in known or not known[name].intact(tensors):
+            known[name] = Flat(name, tensors)
+        return known[name]
 
-def change(flat: Flat, loaded: np.ndarray) -> Any:
-    """What to push so that the servers add the change of buffers since `loaded`."""
-    return loaded - to_host(flat.values)
+    return flat(table, trained(model)), flat(f"{table}-buffers", averaged(model))

@@ -12,7 +12,7 @@ from .. import errors
 from ..job import Job
 from ..table import Table
 from ..tickets import PushTicket
-from .dense import ADD, averaged, change, dense_tables, trained
+from .dense import ADD, averaged, dense_tables, trained
 from .embedding import _Rows
 from .session import LOST, Session, Step, to_host
 
@@ -88,7 +88,6 @@ class Optimizer(torch.optim.Optimizer):
         if self._buffers:
             every = [name for name, _ in averaged(model)]
             self._buffers.create(job, lambda name: True, every, optimizer=ADD)
-        self._loaded: Any = None  # buffers as pulled
         self._filling = 0  # the gradient buffer that backward fills
         self._pushed: List[Optional[PushTicket]] = [None] * GRADIENT_BUFFERS
         dense = self._dense
@@ -104,17 +103,15 @@ class Optimizer(torch.optim.Optimizer):
 
     # --- The loader's side
 
-    def wanted(self) -> Dict[Table, Any]:
+    def _wanted(self) -> Dict[Table, Any]:
         """What to pull for a step: {table: memory for its values}."""
         return {f.table: f.room() for f in (self._dense, self._buffers) if f and f.table}
 
-    def begin(self, step: Step, values: Dict[Table, Any]) -> None:
+    def _begin(self, step: Step, values: Dict[Table, Any]) -> None:
         """A step begins with these values."""
         for flat in (self._dense, self._buffers):
             if flat and flat.table in values:
                 flat.load(values[flat.table])
-        if self._buffers and self._buffers.table:
-            self._loaded = values.get(self._buffers.table)
 
     def end(self, step: Step) -> None:
         """The loader leaves the step out."""
@@ -133,7 +130,7 @@ class Optimizer(torch.optim.Optimizer):
         return groups
 
     @param_groups.setter
-    def param_groups(self, groups: List[Dict[str, Any]]) -> None:
+    def param_groups(self, groups: List[Dict[str, Any]]) -> None:  # pyright: ignore
         self.__dict__["_groups"] = groups
 
     def parameters(self) -> Iterator[torch.Tensor]:
@@ -182,7 +179,9 @@ class Optimizer(torch.optim.Optimizer):
 
     def _push(self, step: Step, loss: Any) -> None:
         try:
-            ticket = step.batch.push(self._collect(step), copy=False, weight=step.rows)
+            ticket = step.batch.push(
+                self._collect(step), copy=False, place=step.place, weight=step.rows
+            )
         except LOST as lost:
             step.lose(lost)
             return
@@ -205,8 +204,8 @@ class Optimizer(torch.optim.Optimizer):
                 elif p.grad.data_ptr() != view.data_ptr():
                     view.copy_(p.grad)
             pushes[self._dense.table] = to_host(flat)
-        if self._buffers and self._buffers.table and self._loaded is not None:
-            pushes[self._buffers.table] = change(self._buffers, self._loaded)
+        if self._buffers and self._buffers.table and self._buffers.loaded is not None:
+            pushes[self._buffers.table] = self._buffers.change()
         return pushes
 
     def _swap(self, ticket: PushTicket) -> None:

@@ -41,6 +41,7 @@ class Piece:
     def to(self, device: torch.device) -> torch.Tensor:
         """The leaf, moved once. Its memory is pinned where a device exists."""
         if self.leaf.device != device:
+            self._host = self.leaf  # lives until the copy is done
             moved = self.leaf.detach().to(device, non_blocking=True)
             self.leaf = moved.requires_grad_(self.leaf.requires_grad)
         return self.leaf
@@ -64,11 +65,13 @@ def to_host(x: torch.Tensor) -> "NDArray[np.float32]":
 class Step:
     """A batch of a unit. The loader makes it.
 
+    place: its position in the whole training, from 1; schedules go by it.
     lookups: {(table, address, length of the ids): index of each id in the table's first piece}.
     """
 
-    def __init__(self, batch: Batch, rows: int, micro_batches: int) -> None:
+    def __init__(self, batch: Batch, place: int, rows: int, micro_batches: int) -> None:
         self.batch = batch
+        self.place = place
         self.rows = rows
         self.micro_batches = micro_batches
         self.micro = 0  # micro-batches handed out
@@ -104,11 +107,11 @@ class Step:
 class Dense(Protocol):
     """The optimizer, or rounds of local steps, as the loader sees them."""
 
-    def wanted(self) -> Dict[Table, Any]:
+    def _wanted(self) -> Dict[Table, Any]:
         """What to pull for a step."""
         ...
 
-    def begin(self, step: Step, values: Dict[Table, Any]) -> None:
+    def _begin(self, step: Step, values: Dict[Table, Any]) -> None:
         """A step begins with these values."""
         ...
 

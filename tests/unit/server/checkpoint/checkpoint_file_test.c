@@ -121,7 +121,7 @@ static void narrower_values_are_near_and_smaller(void **state)
 	}
 }
 
-static void what_is_not_finite_becomes_zero_at_int8_alone(void **state)
+static void numbers_that_are_not_finite_become_zero_at_int8_alone(void **state)
 {
 	(void)state;
 	struct row_meta meta = {.version = 1};
@@ -249,7 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(random_files_come_back_bit_for_bit),
 	    cmocka_unit_test(narrower_values_are_near_and_smaller),
-	    cmocka_unit_test(what_is_not_finite_becomes_zero_at_int8_alone),
+	    cmocka_unit_test(numbers_that_are_not_finite_become_zero_at_int8_alone),
 	    cmocka_unit_test(the_bytes_are_those_of_the_golden_file),
 	    cmocka_unit_test(a_file_cut_anywhere_is_refused_by_name),
 	    cmocka_unit_test(a_flipped_bit_anywhere_is_refused),
@@ -257,5 +257,5 @@ int main(void)
 	    cmocka_unit_test(a_newer_version_asks_for_a_newer_weir),
 	    cmocka_unit_test(another_whole_file_than_the_manifests_is_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("checkpoint_file", tests, setup, teardown);
 }

@@ -212,7 +212,7 @@ static void the_latest_stays_whatever_the_clock_said(void **state)
 	checkpoint_manifest_free(&restored);
 }
 
-static void one_that_is_not_there_is_told_with_the_last_that_is(void **state)
+static void a_missing_checkpoint_is_reported_with_the_last_one(void **state)
 {
 	(void)state;
 	struct checkpoint_manifest m;
@@ -264,8 +264,8 @@ int main(void)
 	    cmocka_unit_test(files_go_when_no_manifest_names_them),
 	    cmocka_unit_test(the_last_of_a_run_is_its_own),
 	    cmocka_unit_test(the_latest_stays_whatever_the_clock_said),
-	    cmocka_unit_test(one_that_is_not_there_is_told_with_the_last_that_is),
+	    cmocka_unit_test(a_missing_checkpoint_is_reported_with_the_last_one),
 	    cmocka_unit_test(a_damaged_manifest_is_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("checkpoint_manifest", tests, setup, teardown);
 }

@@ -6,7 +6,7 @@
 #include "common/base/hash.h"
 #include "server/checkpoint/checkpoint_take.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/service/service_fixture.h"
 
 static int64_t frozen_ns(const struct clock *c)
@@ -164,5 +164,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(row_files_have_the_bytes_they_always_had),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_take", tests, NULL, NULL);
 }

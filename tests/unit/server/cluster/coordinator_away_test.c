@@ -10,6 +10,7 @@
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
 #include "tests/unit/faulty_disk.h"
+#include "tests/unit/server/coord/counted_session.h"
 
 enum { SERVERS = 2, PARTITIONS = 6, EXECUTORS = 2, READS = 4, TICK_MS = 2 };
 
@@ -29,52 +30,24 @@ struct scene {
 
 /* --- A coordinator that counts reads */
 
-struct counted {
-	struct coord base, *real;
-	struct scene *scene;
-};
-
-static weir_status count_read(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg,
-                              weir_error *err)
+static void on_call(void *arg, enum session_call call)
 {
-	struct counted *x = (struct counted *)c;
-	pthread_mutex_lock(&x->scene->lock);
-	x->scene->reads++;
-	pthread_cond_broadcast(&x->scene->changed);
-	pthread_mutex_unlock(&x->scene->lock);
-	return coord_read(x->real, name, timeout_ms, done, arg, err);
-}
-
-static weir_status pass_txn(struct coord *c, const struct coord_txn *txn, uint32_t timeout_ms, coord_done_fn done, void *arg,
-                            weir_error *err)
-{
-	return coord_txn(((struct counted *)c)->real, txn, timeout_ms, done, arg, err);
-}
-
-static struct coord_watch *pass_watch(struct coord *c, const char *name, uint64_t revision,
-                                      const struct coord_watch_handler *handler, void *arg)
-{
-	return coord_watch_start(((struct counted *)c)->real, name, revision, handler, arg);
-}
-
-static void close_counted(struct coord *c)
-{
-	coord_close(((struct counted *)c)->real);
-	free(c);
+	struct scene *s = arg;
+	if (call != SESSION_READ)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->reads++;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static weir_status open_session(void *arg, struct coord **out, const struct callback_executor *session,
                                 const struct coord_options *options, weir_error *err)
 {
-	static const struct coord_ops ops = {.read = count_read, .txn = pass_txn, .watch_start = pass_watch, .close = close_counted};
 	struct scene *s = arg;
-	struct counted *x = calloc(1, sizeof *x);
-	assert_non_null(x);
-	x->base.ops = &ops;
-	x->scene = s;
-	weir_status status = coord_memory_open(&x->real, s->coordinator, session, options, err);
-	*out = &x->base;
-	return status;
+	const struct counted_session_options counted = {
+	    .coordinator = s->coordinator, .run_on = session, .session = options, .called = on_call, .arg = s};
+	return counted_session_open(out, &counted, err);
 }
 
 /* Lets time pass in the coordinator, and ends its outage after `until` reads. */

@@ -151,7 +151,7 @@ static void await_all(const struct cluster *c)
 
 /* --- Tests */
 
-static void who_is_not_there_is_silent_until_it_comes(void **state)
+static void an_absent_server_is_silent_until_it_starts(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -166,7 +166,7 @@ static void who_is_not_there_is_silent_until_it_comes(void **state)
 	end(&c);
 }
 
-static void who_dies_is_silent_and_is_heard_in_its_next_start(void **state)
+static void a_dead_server_is_silent_and_is_heard_after_its_next_start(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -209,7 +209,7 @@ static void a_stream_that_is_cut_is_replaced(void **state)
 }
 
 /* A paused detector does not tick, so it reports nobody. The other servers report it. */
-static void who_is_paused_is_silent_and_deposes_nobody(void **state)
+static void a_paused_server_is_silent_and_deposes_nobody(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -228,7 +228,7 @@ static void who_is_paused_is_silent_and_deposes_nobody(void **state)
 
 /* The others' messages may hang with the executor. The detector beats on for a while, counts no
  * ticks, and then falls silent. */
-static void who_is_stuck_is_silent_and_deposes_nobody(void **state)
+static void a_stuck_server_is_silent_and_deposes_nobody(void **state)
 {
 	(void)state;
 	for (uint32_t e = 0; e < EXECUTORS; e++) {
@@ -250,7 +250,7 @@ static void who_is_stuck_is_silent_and_deposes_nobody(void **state)
 }
 
 /* The server with the ledger is of no use while the ledger's loop hangs. */
-static void who_has_a_stuck_ledger_is_silent(void **state)
+static void a_server_with_a_stuck_ledger_is_silent(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -264,7 +264,7 @@ static void who_has_a_stuck_ledger_is_silent(void **state)
 	end(&c);
 }
 
-static void who_is_of_another_generation_is_not_heard(void **state)
+static void a_server_of_another_generation_is_not_heard(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -278,7 +278,7 @@ static void who_is_of_another_generation_is_not_heard(void **state)
 	end(&c);
 }
 
-static void who_ends_in_order_is_silent_before_it_is_gone(void **state)
+static void a_server_that_stops_is_silent_before_it_is_gone(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -320,15 +320,15 @@ static void servers_that_end_together_do_not_wait_for_each_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(who_is_not_there_is_silent_until_it_comes),
-	    cmocka_unit_test(who_dies_is_silent_and_is_heard_in_its_next_start),
+	    cmocka_unit_test(an_absent_server_is_silent_until_it_starts),
+	    cmocka_unit_test(a_dead_server_is_silent_and_is_heard_after_its_next_start),
 	    cmocka_unit_test(a_stream_that_is_cut_is_replaced),
-	    cmocka_unit_test(who_is_paused_is_silent_and_deposes_nobody),
-	    cmocka_unit_test(who_is_stuck_is_silent_and_deposes_nobody),
-	    cmocka_unit_test(who_has_a_stuck_ledger_is_silent),
-	    cmocka_unit_test(who_is_of_another_generation_is_not_heard),
-	    cmocka_unit_test(who_ends_in_order_is_silent_before_it_is_gone),
+	    cmocka_unit_test(a_paused_server_is_silent_and_deposes_nobody),
+	    cmocka_unit_test(a_stuck_server_is_silent_and_deposes_nobody),
+	    cmocka_unit_test(a_server_with_a_stuck_ledger_is_silent),
+	    cmocka_unit_test(a_server_of_another_generation_is_not_heard),
+	    cmocka_unit_test(a_server_that_stops_is_silent_before_it_is_gone),
 	    cmocka_unit_test(servers_that_end_together_do_not_wait_for_each_other),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("heartbeat_loop", tests, NULL, NULL);
 }

@@ -69,5 +69,5 @@ int main(void)
 	    cmocka_unit_test(a_loop_that_hangs_is_named),
 	    cmocka_unit_test(of_two_the_one_that_hangs_for_longer_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("loop_watch", tests, NULL, NULL);
 }

@@ -9,14 +9,15 @@
 #include "server/ledger/ledger_log.h"
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/faulty_disk.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
 
 enum { PARTITIONS = 2, UNITS = 50, LEASE_MS = 1000 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct faulty_disk *disk;
 	struct task_queue *loop;
@@ -40,12 +41,6 @@ struct call { /* A request, and the state of its reply. */
 };
 
 static uint8_t uuid[16] = "ledger log test";
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
 static void durable_now(void *arg)
 {
@@ -75,7 +70,7 @@ static void start(struct world *w)
 {
 	static const char *const servers[] = {"memory:0"};
 	static const uint32_t places[PARTITIONS];
-	struct ledger_options o = {.clock = &w->clock,
+	struct ledger_options o = {.clock = &w->clock.base,
 	                           .entropy = entropy_system(),
 	                           .generation = 1,
 	                           .lease_ms = LEASE_MS,
@@ -98,7 +93,7 @@ static void start(struct world *w)
 	                                                        .log = w->entries,
 	                                                        .epoch = ++w->epoch,
 	                                                        .generation = 1,
-	                                                        .clock = &w->clock,
+	                                                        .clock = &w->clock.base,
 	                                                        .writer = w->writer,
 	                                                        .run_on = w->run_on},
 	                           &err);
@@ -134,7 +129,7 @@ static void stop(struct world *w)
 
 static void world_open(struct world *w)
 {
-	*w = (struct world){.clock = {&clock_ops}, .now_ms = 1000, .disk = faulty_disk_create()};
+	*w = (struct world){.clock = manual_clock_ms(&w->now_ms), .now_ms = 1000, .disk = faulty_disk_create()};
 	start(w);
 }
 
@@ -251,7 +246,7 @@ static void a_request_that_changes_nothing_waits_for_what_was_before(void **stat
 	world_close(&w);
 }
 
-static void what_was_said_survives_every_crash(void **state)
+static void every_reply_survives_every_crash(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -282,7 +277,7 @@ static void what_was_said_survives_every_crash(void **state)
 }
 
 /* Recovery does not even parse entries that may be truncated. */
-static void what_is_not_committed_is_not_merged(void **state)
+static void uncommitted_entries_are_not_merged(void **state)
 {
 	(void)state;
 	struct world w;
@@ -345,7 +340,7 @@ static void fill_and_make_room(bool by_request)
 	world_close(&w);
 }
 
-static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **state)
+static void a_full_disk_holds_up_replies_and_expiry(void **state)
 {
 	(void)state;
 	fill_and_make_room(false);
@@ -357,7 +352,7 @@ static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **
 static void a_snapshot_of_a_busy_ledger_waits_for_its_own_entries_only(void **state)
 {
 	(void)state;
-	struct world w = {.clock = {&clock_ops}, .now_ms = 1000, .disk = faulty_disk_create()};
+	struct world w = {.clock = manual_clock_ms(&w.now_ms), .now_ms = 1000, .disk = faulty_disk_create()};
 	struct call joined, first, second;
 	struct cold *cold;
 	char folder[FOLDER_BYTES];
@@ -400,9 +395,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_reply_waits_for_the_fsync_of_what_it_says),
 	    cmocka_unit_test(a_request_that_changes_nothing_waits_for_what_was_before),
-	    cmocka_unit_test(what_was_said_survives_every_crash),
-	    cmocka_unit_test(what_is_not_committed_is_not_merged),
-	    cmocka_unit_test(while_the_disk_is_full_nobody_is_answered_and_nobody_expires),
+	    cmocka_unit_test(every_reply_survives_every_crash),
+	    cmocka_unit_test(uncommitted_entries_are_not_merged),
+	    cmocka_unit_test(a_full_disk_holds_up_replies_and_expiry),
 	    cmocka_unit_test(a_snapshot_of_a_busy_ledger_waits_for_its_own_entries_only),
 	};
 	return cmocka_run_group_tests_name("ledger_log", tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* The ledger on three servers, from seeds. Workers lease and commit units of two passes. The
  * primary changes at random moments, with decisions that are not committed yet. A reply that a
  * worker got stays true, each unit counts once, and equal logs give equal ledgers. */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "proto/frame/frame.h"
 #include "server/ledger/ledger_log.h"
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 
 enum { NODES = 3, WORKERS = 3, PARTITIONS = 2, UNITS = 12, PASSES = 2, LEASE_MS = 1000, SEEDS = 100, ROUNDS_MAX = 20000 };
 
@@ -35,7 +35,7 @@ struct worker {
 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct prng random;
 	struct node nodes[NODES];
@@ -47,21 +47,9 @@ struct world {
 
 static uint8_t uuid[16] = "ledger replicas";
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)(const void *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
 static void on_appended(void *arg, uint64_t index)
 {
 	(void)arg, (void)index; /* ship() sends the entries */
-}
-
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
 }
 
 static void open_node(struct world *w, uint32_t i)
@@ -69,7 +57,7 @@ static void open_node(struct world *w, uint32_t i)
 	static const char *const servers[] = {"memory:0"};
 	static const uint32_t places[PARTITIONS];
 	struct node *n = &w->nodes[i];
-	struct ledger_options o = {.clock = &w->clock,
+	struct ledger_options o = {.clock = &w->clock.base,
 	                           .entropy = entropy_system(),
 	                           .generation = 1,
 	                           .lease_ms = LEASE_MS,
@@ -85,10 +73,10 @@ static void open_node(struct world *w, uint32_t i)
 	n->log = ledger_log_create(&(struct ledger_log_options){.ledger = n->ledger,
 	                                                        .log = n->entries,
 	                                                        .generation = 1,
-	                                                        .clock = &w->clock,
+	                                                        .clock = &w->clock.base,
 	                                                        .replicated = true,
 	                                                        .appended = on_appended,
-	                                                        .failed = on_failed,
+	                                                        .failed = check_no_error,
 	                                                        .arg = n},
 	                           &err);
 	assert_non_null(n->log);
@@ -334,7 +322,7 @@ static void tick(struct world *w)
 
 static void run(uint64_t seed)
 {
-	struct world w = {.clock = {&clock_ops}, .now_ms = 1000, .epoch = 1};
+	struct world w = {.clock = manual_clock_ms(&w.now_ms), .now_ms = 1000, .epoch = 1};
 	prng_seed(&w.random, seed);
 	for (uint32_t i = 0; i < NODES; i++)
 		open_node(&w, i);
@@ -374,7 +362,7 @@ static void run(uint64_t seed)
 	}
 }
 
-static void whoever_is_primary_every_unit_counts_once(void **state)
+static void every_unit_counts_once_under_any_primary(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
@@ -384,7 +372,7 @@ static void whoever_is_primary_every_unit_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(whoever_is_primary_every_unit_counts_once),
+	    cmocka_unit_test(every_unit_counts_once_under_any_primary),
 	};
 	return cmocka_run_group_tests_name("ledger_replica", tests, NULL, NULL);
 }

@@ -155,18 +155,6 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static uint64_t file_bytes(struct faulty_disk *d, const char *path)
-{
-	struct disk *disk = faulty_disk_interface(d);
-	struct disk_file *f;
-	uint64_t bytes;
-	weir_error err = {0};
-	CHECK_OK(disk->ops->open(disk, path, false, &f, &err), err);
-	CHECK_OK(disk->ops->size(f, &bytes, &err), err);
-	disk->ops->close(f);
-	return bytes;
-}
-
 static void refuse_flip(struct faulty_disk *d, const char *path, uint64_t at, const struct history *h)
 {
 	struct history copy = *h;
@@ -198,7 +186,7 @@ static void a_flipped_bit_is_named(void **state)
 	qsort(names.paths, names.count, sizeof names.paths[0], by_name);
 	assert_true(names.count >= 3);
 	for (uint32_t i = 0; i < names.count; i++) {
-		uint64_t bytes = file_bytes(d, names.paths[i]);
+		uint64_t bytes = fixture_file_bytes(d, names.paths[i]);
 		if (i + 1 == names.count)
 			bytes -= JOURNAL_ENTRY_HEADER_BYTES;
 		for (uint64_t at = i; at < bytes; at += STRIDE)
@@ -217,5 +205,5 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_at_every_step),
 	    cmocka_unit_test(a_flipped_bit_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_cuts", tests, NULL, NULL);
 }

@@ -94,12 +94,6 @@ static void recover_well(struct faulty_disk *d, struct journal **j, struct life 
 	CHECK_OK(recover(d, j, life, &err), err);
 }
 
-static void close_well(struct journal *j)
-{
-	weir_error err = {0};
-	CHECK_OK(journal_close(j, &err), err);
-}
-
 static void crash(struct faulty_disk *d, struct journal *j, struct life *life, enum faulty_crash how, uint64_t seed)
 {
 	note_durable(j, life);
@@ -116,7 +110,7 @@ static uint64_t steps_of_a_life(void)
 	weir_error err = {0};
 	recover_well(d, &j, &life);
 	CHECK_OK(live(j, &life, &err), err);
-	close_well(j);
+	fixture_close_journal(j);
 	uint64_t steps = faulty_disk_steps(d);
 	faulty_disk_destroy(d);
 	return steps;
@@ -154,7 +148,7 @@ static void die_at(uint64_t step, uint64_t again, uint64_t seed)
 	CHECK_OK(journal_wait(j, &err), err);
 	crash(d, j, &life, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
-	close_well(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -211,7 +205,7 @@ static void a_torn_tail_at_every_byte(void **state)
 		crash(d, j, &life, CRASH_UNSYNCED, 0);
 		recover_well(d, &j, &life);
 		assert_int_equal(life.appended[0], (torn == 0 ? 2 : first_only) + 3);
-		close_well(j);
+		fixture_close_journal(j);
 		faulty_disk_destroy(d);
 		if (none)
 			break; /* the last entry is gone, the one before it is torn */
@@ -244,7 +238,7 @@ static void a_full_disk_at_every_step(void **state)
 		CHECK_OK(journal_wait(j, &err), err);
 		crash(d, j, &life, CRASH_UNSYNCED, step);
 		recover_well(d, &j, &life);
-		close_well(j);
+		fixture_close_journal(j);
 		faulty_disk_destroy(d);
 	}
 	assert_true(refused > SCENARIO);
@@ -262,7 +256,7 @@ static void a_full_disk_is_told_with_what_to_do(void **state)
 	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_NO_SPACE);
 	CHECK_CONTAINS(err.text, "journal/00000001.wal.tmp");
 	CHECK_CONTAINS(err.text, "0 bytes are free, the log needs 4096 for its next segment");
-	close_well(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -323,7 +317,7 @@ static void a_failed_sync_is_final(void **state)
 	crash(d, j, &life, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0], 2);
-	close_well(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -346,20 +340,8 @@ static void a_failed_write_is_final(void **state)
 	faulty_disk_crash(d, CRASH_UNSYNCED, 0);
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0], 1);
-	close_well(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
-}
-
-static uint64_t file_bytes(struct faulty_disk *d, const char *path)
-{
-	struct disk *disk = faulty_disk_interface(d);
-	struct disk_file *f;
-	uint64_t bytes;
-	weir_error err = {0};
-	CHECK_OK(disk->ops->open(disk, path, false, &f, &err), err);
-	CHECK_OK(disk->ops->size(f, &bytes, &err), err);
-	disk->ops->close(f);
-	return bytes;
 }
 
 /* A journal without truncations. All entries are durable, and the mark behind them is written.
@@ -382,7 +364,7 @@ static struct faulty_disk *durable_journal(struct life *life, uint32_t *segments
 	crash(d, j, life, CRASH_PROCESS, 0);
 	for (uint32_t i = 1; i < *segments; i++) {
 		snprintf(path, sizeof path, "journal/%08u.wal", i);
-		*entries_end -= file_bytes(d, path);
+		*entries_end -= fixture_file_bytes(d, path);
 	}
 	return d;
 }
@@ -398,7 +380,7 @@ static void a_flipped_bit_is_named(void **state)
 	for (uint32_t i = 1; i <= segments; i++) {
 		char path[64];
 		snprintf(path, sizeof path, "journal/%08u.wal", i);
-		uint64_t bytes = i < segments ? file_bytes(d, path) : entries_end;
+		uint64_t bytes = i < segments ? fixture_file_bytes(d, path) : entries_end;
 		for (uint64_t at = 0; at < bytes; at++) {
 			struct journal *j;
 			struct life copy = life;
@@ -413,7 +395,7 @@ static void a_flipped_bit_is_named(void **state)
 	struct journal *j; /* the journal is unchanged and still opens */
 	recover_well(d, &j, &life);
 	assert_int_equal(life.appended[0] + life.appended[1] + life.appended[2], SCENARIO);
-	close_well(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -447,5 +429,5 @@ int main(void)
 	    cmocka_unit_test(a_flipped_bit_is_named),
 	    cmocka_unit_test(damage_is_told_by_file_place_and_entry),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_faults", tests, NULL, NULL);
 }

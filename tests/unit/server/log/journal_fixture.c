@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/faulty_disk.h"
 
 const uint16_t fixture_channels[FIXTURE_CHANNELS] = {0, 7, JOURNAL_LEDGER};
 
@@ -70,6 +71,43 @@ weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, uint64
 	message_release(pieces);
 	message_release(whole);
 	return status;
+}
+
+void fixture_append_range(struct journal *j, uint32_t c, uint64_t cuts, uint64_t from, uint64_t to, size_t body_bytes_max)
+{
+	weir_error err = {0};
+	for (uint64_t i = from; i <= to; i++)
+		CHECK_OK(fixture_append(j, c, i, cuts, body_bytes_max, &err), err);
+}
+
+void fixture_close_journal(struct journal *j)
+{
+	weir_error err = {0};
+	CHECK_OK(journal_close(j, &err), err);
+}
+
+void fixture_cut(struct journal *j, uint32_t c, uint64_t next)
+{
+	weir_error err = {0};
+	CHECK_OK(journal_cut(j, fixture_channels[c], (struct journal_cut){.next = next}, &err), err);
+}
+
+void fixture_restart(struct journal *j, uint32_t c, uint64_t first)
+{
+	weir_error err = {0};
+	CHECK_OK(journal_cut(j, fixture_channels[c], (struct journal_cut){.next = first, .restart = true}, &err), err);
+}
+
+uint64_t fixture_file_bytes(struct faulty_disk *d, const char *path)
+{
+	struct disk *disk = faulty_disk_interface(d);
+	struct disk_file *f;
+	uint64_t bytes;
+	weir_error err = {0};
+	CHECK_OK(disk->ops->open(disk, path, false, &f, &err), err);
+	CHECK_OK(disk->ops->size(f, &bytes, &err), err);
+	disk->ops->close(f);
+	return bytes;
 }
 
 struct fixture_seen fixture_seen_new(size_t body_bytes_max)

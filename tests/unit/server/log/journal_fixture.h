@@ -6,6 +6,8 @@
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
 
+struct faulty_disk;
+
 #define FIXTURE_CHANNELS 3u
 extern const uint16_t fixture_channels[FIXTURE_CHANNELS]; /* two partitions and the ledger */
 
@@ -16,6 +18,14 @@ extern const uint16_t fixture_channels[FIXTURE_CHANNELS]; /* two partitions and 
 struct log_entry fixture_entry(uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, float rates[4]);
 /* Appends the entry with a body in several spans. */
 weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, weir_error *err);
+/* Entries `from` to `to`. */
+void fixture_append_range(struct journal *j, uint32_t c, uint64_t cuts, uint64_t from, uint64_t to, size_t body_bytes_max);
+/* Voids entry `next` and later ones of channel c. */
+void fixture_cut(struct journal *j, uint32_t c, uint64_t next);
+/* Voids all entries of channel c, which continues with `first`. */
+void fixture_restart(struct journal *j, uint32_t c, uint64_t first);
+void fixture_close_journal(struct journal *j);
+uint64_t fixture_file_bytes(struct faulty_disk *d, const char *path);
 
 /* The result of a replay, by channel. */
 struct fixture_seen {

@@ -32,27 +32,13 @@ static struct journal *start_new(struct faulty_disk *d)
 
 static void append(struct journal *j, uint32_t c, uint64_t cuts, uint64_t from, uint64_t to)
 {
-	weir_error err = {0};
-	for (uint64_t i = from; i <= to; i++)
-		CHECK_OK(fixture_append(j, c, i, cuts, BODY, &err), err);
-}
-
-static void restart(struct journal *j, uint32_t c, uint64_t first)
-{
-	weir_error err = {0};
-	CHECK_OK(journal_cut(j, fixture_channels[c], (struct journal_cut){.next = first, .restart = true}, &err), err);
+	fixture_append_range(j, c, cuts, from, to, BODY);
 }
 
 static void wait_durable(struct journal *j)
 {
 	weir_error err = {0};
 	CHECK_OK(journal_wait(j, &err), err);
-}
-
-static void end(struct journal *j)
-{
-	weir_error err = {0};
-	CHECK_OK(journal_close(j, &err), err);
 }
 
 /* A flush covers the channel's entries up to `last` before the replay. */
@@ -63,7 +49,7 @@ static void flushed(struct fixture_seen *seen, uint32_t c, uint64_t last)
 }
 
 struct files {
-	struct disk *disk;
+	struct faulty_disk *disk;
 	uint64_t bytes;
 	uint64_t oldest, newest; /* file numbers */
 };
@@ -73,16 +59,10 @@ static weir_status note_file(void *arg, const char *name)
 	struct files *files = arg;
 	const uint64_t number = strtoull(name, NULL, 10);
 	char path[64];
-	struct disk_file *f;
-	uint64_t bytes;
-	weir_error err = {0};
 	if (!strstr(name, ".wal"))
 		return WEIR_OK;
 	snprintf(path, sizeof path, "journal/%.40s", name);
-	CHECK_OK(files->disk->ops->open(files->disk, path, false, &f, &err), err);
-	CHECK_OK(files->disk->ops->size(f, &bytes, &err), err);
-	files->disk->ops->close(f);
-	files->bytes += bytes;
+	files->bytes += fixture_file_bytes(files->disk, path);
 	files->newest = number > files->newest ? number : files->newest;
 	files->oldest = files->oldest && files->oldest < number ? files->oldest : number;
 	return WEIR_OK;
@@ -90,9 +70,10 @@ static weir_status note_file(void *arg, const char *name)
 
 static struct files files_of(struct faulty_disk *d)
 {
-	struct files files = {.disk = faulty_disk_interface(d)};
+	struct files files = {.disk = d};
+	struct disk *disk = faulty_disk_interface(d);
 	weir_error err = {0};
-	CHECK_OK(files.disk->ops->list(files.disk, "journal", note_file, &files, &err), err);
+	CHECK_OK(disk->ops->list(disk, "journal", note_file, &files, &err), err);
 	return files;
 }
 
@@ -113,7 +94,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 	const uint64_t position = journal_position(j);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
 	journal_truncate_below(j, fixture_channels[2], 4);
-	end(j);
+	fixture_close_journal(j);
 	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 
 	/* First round: no append, and the files do not grow. */
@@ -129,7 +110,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 		if (last > ENTRIES)
 			append(j, 0, 0, last, last);
 		journal_truncate_below(j, fixture_channels[0], last + 1);
-		end(j);
+		fixture_close_journal(j);
 		assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 	}
 	faulty_disk_destroy(d);
@@ -143,7 +124,7 @@ static void a_database_behind_a_clean_end_is_refused(void **state)
 	struct journal *j = start_new(d);
 	append(j, 0, 0, 1, ENTRIES);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
-	end(j);
+	fixture_close_journal(j);
 	for (uint64_t last = 0; last < ENTRIES; last += ENTRIES / 4) {
 		struct fixture_seen seen = fixture_seen_new(BODY);
 		struct journal_options options = {
@@ -170,40 +151,40 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 	wait_durable(j);
 	const uint64_t bytes = files_of(d).bytes;
 	journal_truncate_below(j, fixture_channels[0], 2 * ENTRIES + 1);
-	end(j); /* the entry of channel 1 is in the middle */
+	fixture_close_journal(j); /* the entry of channel 1 is in the middle */
 	assert_true(files_of(d).oldest > 1 && files_of(d).bytes < bytes * 3 / 4);
 	flushed(&seen, 0, 2 * ENTRIES);
 	j = start(d, SEGMENT, &seen);
 	assert_true(seen.first[1] == 1 && seen.last[1] == 1 && seen.last[0] == 0);
-	end(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
 /* Otherwise a partition that moved away would keep its log here until it returns. */
-static void what_a_restart_voids_keeps_no_segment(void **state)
+static void voided_entries_keep_no_segment(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
 	struct fixture_seen seen = fixture_seen_new(BODY);
 	struct journal *j = start_new(d);
 	append(j, 0, 0, 1, ENTRIES);
-	restart(j, 0, 1);
+	fixture_restart(j, 0, 1);
 	append(j, 1, 0, 1, 20);
 	wait_durable(j);
 	journal_truncate_below(j, fixture_channels[1], 21);
 	await_one_segment(j);
-	restart(j, 0, 500); /* behind a snapshot: this log never had its entries */
+	fixture_restart(j, 0, 500); /* behind a snapshot: this log never had its entries */
 	append(j, 1, 0, 21, 40);
 	wait_durable(j);
 	journal_truncate_below(j, fixture_channels[1], 41);
 	await_one_segment(j);
 	append(j, 0, 2, 500, 501);
-	end(j);
+	fixture_close_journal(j);
 	flushed(&seen, 0, 499);
 	flushed(&seen, 1, 40);
 	j = start(d, SEGMENT, &seen);
 	assert_true(seen.first[0] == 500 && seen.last[0] == 501);
-	end(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -217,16 +198,16 @@ static void a_restart_that_may_be_lost_voids_nothing_yet(void **state)
 	append(j, 0, 0, 1, ENTRIES);
 	wait_durable(j);
 	faulty_disk_hold_syncs(d, true);
-	restart(j, 0, 1);
+	fixture_restart(j, 0, 1);
 	journal_sync(j);
 	faulty_disk_await_held_sync(d);
 	assert_true(files_of(d).oldest == 1 && files_of(d).newest > 2);
 	faulty_disk_hold_syncs(d, false);
 	await_one_segment(j);
-	end(j);
+	fixture_close_journal(j);
 	j = start(d, SEGMENT, &seen);
 	assert_int_equal(seen.channels[0].last, 0);
-	end(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -237,12 +218,12 @@ static void recovery_finds_what_a_restart_has_voided(void **state)
 	struct journal *j = start_new(d);
 	append(j, 1, 0, 1, 1);
 	append(j, 0, 0, 1, ENTRIES);
-	restart(j, 0, 1);
-	end(j);
+	fixture_restart(j, 0, 1);
+	fixture_close_journal(j);
 	assert_true(files_of(d).oldest == 1 && files_of(d).newest > 2);
 	j = start_new(d);
 	journal_truncate_below(j, fixture_channels[1], 2);
-	end(j);
+	fixture_close_journal(j);
 	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES);
 	faulty_disk_destroy(d);
 }
@@ -263,7 +244,7 @@ static void segments_grow(void **state)
 		                /* The segment before is cut to its end. */
 		                before + begun);
 	}
-	end(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -278,14 +259,14 @@ static void a_full_disk_lets_a_journal_end(void **state)
 	wait_durable(j);
 	faulty_disk_full_at(d, faulty_disk_steps(d) + 1);
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
-	end(j);
+	fixture_close_journal(j);
 	assert_true(files_of(d).bytes <= SEGMENT);
 	faulty_disk_make_room(d);
 	flushed(&seen, 0, ENTRIES);
 	j = start(d, SEGMENT, &seen);
 	assert_int_equal(seen.channels[0].last, ENTRIES);
 	append(j, 0, 0, ENTRIES + 1, ENTRIES + 1);
-	end(j);
+	fixture_close_journal(j);
 	faulty_disk_destroy(d);
 }
 
@@ -317,13 +298,13 @@ static void a_clean_end_may_be_cut_off_anywhere(void **state)
 			assert_true(journal_position(j) >= position);
 			append(j, 0, 0, ENTRIES + 1, ENTRIES + 2);
 			append(j, 1, 0, 6, 6);
-			end(j);
+			fixture_close_journal(j);
 			seen = fixture_seen_new(BODY);
 			flushed(&seen, 0, ENTRIES);
 			flushed(&seen, 1, 5);
 			j = start(d, SEGMENT, &seen);
 			assert_true(seen.channels[0].last == ENTRIES + 2 && seen.channels[1].last == 6);
-			end(j);
+			fixture_close_journal(j);
 			faulty_disk_destroy(d);
 		}
 	assert_true(cut_off > 12);
@@ -340,7 +321,7 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_lets_a_journal_end),
 	    cmocka_unit_test(a_clean_end_may_be_cut_off_anywhere),
 	    cmocka_unit_test(a_restart_that_may_be_lost_voids_nothing_yet),
-	    cmocka_unit_test(what_a_restart_voids_keeps_no_segment),
+	    cmocka_unit_test(voided_entries_keep_no_segment),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("journal_space", tests, NULL, NULL);
 }

@@ -145,5 +145,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_held_until_released), cmocka_unit_test(a_log_is_cut),
 	                                   cmocka_unit_test(an_entry_that_stays_lets_its_message_go)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

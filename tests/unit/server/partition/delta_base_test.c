@@ -85,7 +85,7 @@ static void check_answer(struct world *w, uint64_t held, uint64_t version, bool 
 		assert_int_equal(a.bytes > 0, differences > 0);
 }
 
-static void who_holds_nothing_gets_the_values(void **state)
+static void a_client_without_values_gets_all(void **state)
 {
 	(void)state;
 	struct world w;
@@ -143,7 +143,7 @@ static void some_pushes_make_one_version(void **state)
 	teardown(&w);
 }
 
-static void who_goes_on_asking_gets_the_values(void **state)
+static void a_client_that_asks_again_gets_the_values(void **state)
 {
 	(void)state;
 	struct world w;
@@ -162,7 +162,7 @@ static void who_goes_on_asking_gets_the_values(void **state)
 	teardown(&w);
 }
 
-static void what_the_ring_has_no_room_for_is_told_as_a_whole(void **state)
+static void differences_beyond_the_ring_are_sent_as_values(void **state)
 {
 	(void)state;
 	struct world w;
@@ -201,7 +201,7 @@ static void check_whole_is_exact(struct world *w, uint64_t held, uint64_t versio
 	free(body);
 }
 
-static void what_is_not_finite_arrives_as_it_is(void **state)
+static void numbers_that_are_not_finite_arrive_unchanged(void **state)
 {
 	(void)state;
 	static const float strange[] = {NAN, INFINITY, -INFINITY, -NAN};
@@ -253,7 +253,7 @@ static void values_too_small_for_a_difference_end_the_asking(void **state)
 }
 
 /* As for imported weights: the row changes, but no push counts. */
-static void what_is_assigned_is_told_at_once(void **state)
+static void assigned_rows_are_sent_at_once(void **state)
 {
 	(void)state;
 	struct world w;
@@ -282,14 +282,14 @@ static void a_count_at_its_end_still_makes_versions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(who_holds_nothing_gets_the_values),
+	    cmocka_unit_test(a_client_without_values_gets_all),
 	    cmocka_unit_test(a_version_is_made_with_a_push_and_told_in_differences),
 	    cmocka_unit_test(some_pushes_make_one_version),
-	    cmocka_unit_test(who_goes_on_asking_gets_the_values),
-	    cmocka_unit_test(what_the_ring_has_no_room_for_is_told_as_a_whole),
-	    cmocka_unit_test(what_is_not_finite_arrives_as_it_is),
+	    cmocka_unit_test(a_client_that_asks_again_gets_the_values),
+	    cmocka_unit_test(differences_beyond_the_ring_are_sent_as_values),
+	    cmocka_unit_test(numbers_that_are_not_finite_arrive_unchanged),
 	    cmocka_unit_test(values_too_small_for_a_difference_end_the_asking),
-	    cmocka_unit_test(what_is_assigned_is_told_at_once),
+	    cmocka_unit_test(assigned_rows_are_sent_at_once),
 	    cmocka_unit_test(a_count_at_its_end_still_makes_versions),
 	};
 	return cmocka_run_group_tests_name("reference", tests, NULL, NULL);

@@ -263,5 +263,5 @@ int main(void)
 	    cmocka_unit_test(a_partition_that_most_batches_pass_over_shows_the_same_bits),
 	    cmocka_unit_test(an_assigned_row_goes_on_from_where_the_table_is),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("full_decay", tests, NULL, NULL);
 }

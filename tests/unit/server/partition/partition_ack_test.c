@@ -185,7 +185,7 @@ static void primary_answers_nothing_else_before_it_is_applied(void **state)
 	close_world(&w);
 }
 
-static void who_resumes_is_told_when_it_is_stable(void **state)
+static void a_resume_is_answered_once_its_entries_are_stable(void **state)
 {
 	(void)state;
 	struct world w;
@@ -202,7 +202,7 @@ static void who_resumes_is_told_when_it_is_stable(void **state)
 }
 
 /* A journal's thread can finish an fsync while the reply is being made. */
-static void who_resumes_is_not_told_less_than_it_waited_for(void **state)
+static void a_resume_reports_no_less_than_it_waited_for(void **state)
 {
 	(void)state;
 	struct world w;
@@ -220,7 +220,7 @@ static void who_resumes_is_not_told_less_than_it_waited_for(void **state)
 
 /* The entry was never committed, and another primary wrote a different one. Now this partition is
  * primary again. */
-static void who_resumes_is_told_at_once_what_a_failover_has_taken(void **state)
+static void a_resume_reports_at_once_the_entries_lost_in_a_failover(void **state)
 {
 	(void)state;
 	struct world w;
@@ -296,7 +296,7 @@ static void a_reply_that_waits_keeps_what_it_says(void **state)
 	close_world(&w);
 }
 
-static void who_steps_down_leaves_nobody_waiting(void **state)
+static void a_partition_that_steps_down_answers_every_waiter(void **state)
 {
 	(void)state;
 	struct world w;
@@ -355,14 +355,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(primary_answers_what_is_in_its_log),
 	    cmocka_unit_test(primary_answers_nothing_else_before_it_is_applied),
-	    cmocka_unit_test(who_resumes_is_told_when_it_is_stable),
-	    cmocka_unit_test(who_resumes_is_not_told_less_than_it_waited_for),
-	    cmocka_unit_test(who_resumes_is_told_at_once_what_a_failover_has_taken),
+	    cmocka_unit_test(a_resume_is_answered_once_its_entries_are_stable),
+	    cmocka_unit_test(a_resume_reports_no_less_than_it_waited_for),
+	    cmocka_unit_test(a_resume_reports_at_once_the_entries_lost_in_a_failover),
 	    cmocka_unit_test(replicas_answers_a_push_when_it_is_applied_and_a_seal_when_that_is_stable),
 	    cmocka_unit_test(a_reply_that_waits_keeps_what_it_says),
-	    cmocka_unit_test(who_steps_down_leaves_nobody_waiting),
+	    cmocka_unit_test(a_partition_that_steps_down_answers_every_waiter),
 	    cmocka_unit_test(disk_answers_a_push_when_it_is_on_disks),
 	    cmocka_unit_test(a_follower_writes_at_once_what_is_to_be_on_disks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_ack", tests, NULL, NULL);
 }

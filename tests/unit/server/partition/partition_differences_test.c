@@ -129,7 +129,7 @@ static struct part next_part(struct answer *a, float *first)
 	return p;
 }
 
-static void who_says_what_it_holds_is_told_the_rest(void **state)
+static void a_client_with_a_version_gets_the_difference(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -182,7 +182,7 @@ static void who_says_what_it_holds_is_told_the_rest(void **state)
 	fixture_close(&f);
 }
 
-static void who_asks_for_values_gets_them(void **state)
+static void a_request_for_values_gets_values(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -244,7 +244,7 @@ static void refused(struct fixture *f, const struct asked *q, weir_status status
 	message_release(a.whole);
 }
 
-static void what_is_asked_wrongly_is_refused(void **state)
+static void wrong_requests_are_refused(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -265,7 +265,7 @@ static void what_is_asked_wrongly_is_refused(void **state)
 	fixture_close(&f);
 }
 
-static void who_is_no_primary_tells_values(void **state)
+static void a_replica_that_is_not_primary_sends_values(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -336,12 +336,9 @@ static void rows_come_as_int8(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(who_says_what_it_holds_is_told_the_rest),
-	    cmocka_unit_test(who_asks_for_values_gets_them),
-	    cmocka_unit_test(a_chunk_that_is_asked_for_twice_is_answered_twice),
-	    cmocka_unit_test(what_is_asked_wrongly_is_refused),
-	    cmocka_unit_test(who_is_no_primary_tells_values),
-	    cmocka_unit_test(rows_come_as_int8),
+	    cmocka_unit_test(a_client_with_a_version_gets_the_difference),       cmocka_unit_test(a_request_for_values_gets_values),
+	    cmocka_unit_test(a_chunk_that_is_asked_for_twice_is_answered_twice), cmocka_unit_test(wrong_requests_are_refused),
+	    cmocka_unit_test(a_replica_that_is_not_primary_sends_values),        cmocka_unit_test(rows_come_as_int8),
 	};
 	return cmocka_run_group_tests_name("partition_differences", tests, NULL, NULL);
 }

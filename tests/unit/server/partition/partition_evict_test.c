@@ -1,35 +1,29 @@
 /* Admission and eviction of rows: admission at the exact count, random admission that a replay
  * repeats, time to live and score on a test clock, and a push between check and entry. */
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "common/base/limits.h"
 #include "server/store/admission.h"
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
 enum { TABLE = 9, SECOND_NS = 1000000000 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ns, tick_ms;
 	struct fixture f;
 	uint32_t batches;
 };
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
 static void open_world(struct world *w, weir_mode_kind mode, weir_admission admission, weir_eviction eviction)
 {
 	static const weir_init_segment half = {.elements = ROW_WIDTH, .kind = WEIR_INIT_CONSTANT, .a = 0.5f};
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000ll * SECOND_NS};
+	*w = (struct world){.clock = manual_clock_ns(&w->now_ns), .now_ns = 1000ll * SECOND_NS};
 	const struct partition_options o = {
-	    .partitions = 1, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock};
+	    .partitions = 1, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock.base};
 	const weir_table_spec spec = {.name = "rows",
 	                              .width = ROW_WIDTH,
 	                              .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
@@ -312,5 +306,5 @@ int main(void)
 	    cmocka_unit_test(a_key_pushed_after_the_look_stays),
 	    cmocka_unit_test(many_rows_go_in_entries_of_few),
 	};
-	return cmocka_run_group_tests_name("partition_lifecycle", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_evict", tests, NULL, NULL);
 }

@@ -1,21 +1,16 @@
 /* Pulls from a replica that is not primary. The test plays the primary and the clock. */
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/partition/partition_fixture.h"
 
 enum { KEY = 10, STALENESS_MS = 500, START_MS = 1000000 };
 
 struct world {
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct fixture f;
 	struct log *log;
 };
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 
 static void on_appended(void *arg, uint64_t index)
 {
@@ -26,13 +21,13 @@ static void on_appended(void *arg, uint64_t index)
 static void open_world(struct world *w)
 {
 	static const struct partition_host_ops host = {.failed = fixture_failed, .appended = on_appended};
-	*w = (struct world){.clock = {&clock_ops}, .now_ms = START_MS, .log = log_memory_create()};
+	*w = (struct world){.clock = manual_clock_ms(&w->now_ms), .now_ms = START_MS, .log = log_memory_create()};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
 	                                    .log = w->log,
 	                                    .host = {&host, w},
 	                                    .replicated = true,
-	                                    .clock = &w->clock};
+	                                    .clock = &w->clock.base};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
 	fixture_add_tables(&w->f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});
@@ -107,7 +102,7 @@ static void check_pull(struct world *w, uint64_t floor, uint32_t staleness_ms, w
 
 /* --- Tests */
 
-static void who_may_not_ask_a_replica_is_sent_on(void **state)
+static void a_client_that_may_not_ask_a_replica_is_sent_on(void **state)
 {
 	(void)state;
 	struct world w;
@@ -121,7 +116,7 @@ static void who_may_not_ask_a_replica_is_sent_on(void **state)
 	fixture_close(&w.f);
 }
 
-static void who_has_not_heard_its_primary_says_nothing(void **state)
+static void a_replica_that_does_not_hear_its_primary_answers_nothing(void **state)
 {
 	(void)state;
 	struct world w;
@@ -138,7 +133,7 @@ static void who_has_not_heard_its_primary_says_nothing(void **state)
 }
 
 /* The client pushed the entry, or saw a newer state elsewhere. */
-static void what_the_client_knows_of_is_waited_for(void **state)
+static void a_pull_waits_for_the_entries_that_its_client_knows(void **state)
 {
 	(void)state;
 	struct world w;
@@ -168,7 +163,7 @@ static void what_the_client_knows_of_is_waited_for(void **state)
 
 /* The primary may have committed entries that this replica has but does not know to be
  * committed. */
-static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
+static void unapplied_entries_make_a_replica_older(void **state)
 {
 	(void)state;
 	struct world w;
@@ -199,7 +194,7 @@ static void what_is_in_the_log_and_not_applied_makes_it_older(void **state)
 	fixture_close(&w.f);
 }
 
-static void who_was_out_of_sync_is_as_old_as_it_knows_anew(void **state)
+static void a_replica_back_in_sync_knows_its_age_anew(void **state)
 {
 	(void)state;
 	struct world w;
@@ -239,12 +234,12 @@ static void reading_creates_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(who_may_not_ask_a_replica_is_sent_on),
-	    cmocka_unit_test(who_has_not_heard_its_primary_says_nothing),
-	    cmocka_unit_test(what_the_client_knows_of_is_waited_for),
-	    cmocka_unit_test(what_is_in_the_log_and_not_applied_makes_it_older),
-	    cmocka_unit_test(who_was_out_of_sync_is_as_old_as_it_knows_anew),
+	    cmocka_unit_test(a_client_that_may_not_ask_a_replica_is_sent_on),
+	    cmocka_unit_test(a_replica_that_does_not_hear_its_primary_answers_nothing),
+	    cmocka_unit_test(a_pull_waits_for_the_entries_that_its_client_knows),
+	    cmocka_unit_test(unapplied_entries_make_a_replica_older),
+	    cmocka_unit_test(a_replica_back_in_sync_knows_its_age_anew),
 	    cmocka_unit_test(reading_creates_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_follow", tests, NULL, NULL);
 }

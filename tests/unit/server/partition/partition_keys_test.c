@@ -266,5 +266,5 @@ int main(void)
 	    cmocka_unit_test(damaged_keys_are_refused),       cmocka_unit_test(a_key_that_comes_twice_is_refused_by_name),
 	    cmocka_unit_test(a_key_may_come_in_two_tables),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition_keys", tests, NULL, NULL);
 }

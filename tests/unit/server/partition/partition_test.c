@@ -450,5 +450,5 @@ int main(void)
 	    cmocka_unit_test(a_table_registered_twice_must_be_the_same),
 	    cmocka_unit_test(the_same_entries_make_the_same_rows),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
 }

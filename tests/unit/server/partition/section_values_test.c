@@ -155,9 +155,9 @@ static void rows_are_the_same_however_the_message_is_cut(void **state)
 	static const struct {
 		weir_codec codec;
 		uint32_t kinds;
-	} codecs[] = {{WEIR_CODEC_FP32, 1},     {WEIR_CODEC_BF16, 1},     {WEIR_CODEC_FP16, 1},
-	              {WEIR_CODEC_INT8, 1},     {WEIR_CODEC_INT4, 3},     {WEIR_CODEC_SIGN, 1},
-	              {WEIR_CODEC_FP8_E4M3, 1}, {WEIR_CODEC_FP8_E5M2, 1}, {WEIR_CODEC_TOPK, 4}};
+	} codecs[] = {{WEIR_CODEC_FP32, 1}, {WEIR_CODEC_BF16, 1}, {WEIR_CODEC_FP16, 1},     {WEIR_CODEC_INT8, 1},
+	              {WEIR_CODEC_INT4, 3}, {WEIR_CODEC_SIGN, 1}, {WEIR_CODEC_FP8_E4M3, 1}, {WEIR_CODEC_FP8_E5M2, 1},
+	              {WEIR_CODEC_TOPK, 5}, {WEIR_CODEC_INT2, 1}};
 	static const size_t sizes[] = {SIZES};
 	for (size_t c = 0; c < sizeof codecs / sizeof *codecs; c++)
 		for (uint32_t kind = 0; kind < codecs[c].kinds; kind++)
@@ -169,7 +169,7 @@ static void rows_are_the_same_however_the_message_is_cut(void **state)
 			}
 }
 
-static void what_is_sent_of_a_tile_is_read_alone(void **state)
+static void only_the_sent_part_of_a_tile_is_read(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -205,26 +205,26 @@ static void refused(struct fixture *f, weir_status expected, const char *part)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, part);
 }
 
-static void what_is_not_known_is_refused(void **state)
+static void unknown_codecs_are_refused(void **state)
 {
 	(void)state;
 	struct fixture f;
 	setup(&f, WEIR_CODEC_INT8, 0, 100);
-	f.section.codec = 9;
-	refused(&f, WEIR_E_UNSUPPORTED, "codec 9");
+	f.section.codec = WEIR_CODECS;
+	refused(&f, WEIR_E_UNSUPPORTED, "codec 10");
 	f.section.codec = WEIR_CODEC_INT8;
 	f.section.aux = 1;
 	refused(&f, WEIR_E_UNSUPPORTED, "int8 with aux 1");
 	f.section.codec = WEIR_CODEC_TOPK;
-	f.section.aux = WEIR_VALUES_LOG4 + 1;
-	refused(&f, WEIR_E_UNSUPPORTED, "topk with aux 4");
+	f.section.aux = WEIR_VALUES;
+	refused(&f, WEIR_E_UNSUPPORTED, "topk with aux 5");
 	f.section.codec = WEIR_CODEC_INT4;
 	f.section.aux = WEIR_BOOK_SEGMENTED + 1;
 	refused(&f, WEIR_E_UNSUPPORTED, "code book 3");
 	teardown(&f);
 }
 
-static void what_is_too_short_is_refused(void **state)
+static void short_sections_are_refused(void **state)
 {
 	(void)state;
 	static const weir_codec codecs[] = {WEIR_CODEC_INT8, WEIR_CODEC_INT4, WEIR_CODEC_SIGN, WEIR_CODEC_TOPK};
@@ -256,7 +256,7 @@ static void a_book_that_is_no_book_is_refused(void **state)
 	teardown(&f);
 }
 
-static void what_is_not_finite_is_found_and_clipped(void **state)
+static void numbers_that_are_not_finite_are_found_and_clipped(void **state)
 {
 	(void)state;
 	static const uint16_t infinite = 0x7f80; /* in bf16 */
@@ -302,11 +302,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(rows_are_the_same_however_the_message_is_cut),
-	    cmocka_unit_test(what_is_sent_of_a_tile_is_read_alone),
-	    cmocka_unit_test(what_is_not_known_is_refused),
-	    cmocka_unit_test(what_is_too_short_is_refused),
+	    cmocka_unit_test(only_the_sent_part_of_a_tile_is_read),
+	    cmocka_unit_test(unknown_codecs_are_refused),
+	    cmocka_unit_test(short_sections_are_refused),
 	    cmocka_unit_test(a_book_that_is_no_book_is_refused),
-	    cmocka_unit_test(what_is_not_finite_is_found_and_clipped),
+	    cmocka_unit_test(numbers_that_are_not_finite_are_found_and_clipped),
 	    cmocka_unit_test(the_row_behind_one_that_is_not_finite_is_looked_at),
 	};
 	return cmocka_run_group_tests_name("section_values", tests, NULL, NULL);

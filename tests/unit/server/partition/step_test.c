@@ -359,5 +359,5 @@ int main(void)
 	    cmocka_unit_test(a_parked_pull_wakes_with_its_step_or_its_deadline),
 	    cmocka_unit_test(a_refused_sync_push_does_not_wait),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("step", tests, NULL, NULL);
 }

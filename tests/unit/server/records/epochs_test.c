@@ -29,7 +29,7 @@ static void a_follower_that_is_behind_keeps_all(void **state)
 	assert_int_equal(common(EPOCHS({1, 1}, {2, 11}), EPOCHS({1, 1}, {2, 11}), 15), 15);
 }
 
-static void what_another_primary_wrote_is_cut_off(void **state)
+static void entries_of_another_primary_are_cut_off(void **state)
 {
 	(void)state;
 	/* here epoch 1 went on to 14, there it ended at 10 */
@@ -84,11 +84,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_follower_that_is_behind_keeps_all),
-	    cmocka_unit_test(what_another_primary_wrote_is_cut_off),
+	    cmocka_unit_test(entries_of_another_primary_are_cut_off),
 	    cmocka_unit_test(the_newest_epoch_of_the_primary_has_no_end),
 	    cmocka_unit_test(logs_on_the_same_snapshot_share_what_is_below),
 	    cmocka_unit_test(an_epoch_that_nothing_was_written_in_does_not_count),
 	    cmocka_unit_test(epochs_that_are_forgotten_are_not_guessed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("epochs", tests, NULL, NULL);
 }

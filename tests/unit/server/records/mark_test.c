@@ -59,7 +59,7 @@ static void a_generation_counts_before_an_epoch_and_that_before_a_position(void 
 			assert_int_equal(mark_is_below(&rising[i], &rising[j]), i < j);
 }
 
-static void what_was_written_is_read(void **state)
+static void written_data_is_read_back(void **state)
 {
 	(void)state;
 	struct faulty_disk *f = faulty_disk_create();
@@ -79,7 +79,7 @@ static void what_was_written_is_read(void **state)
 }
 
 /* The golden bytes are in tests/golden. */
-static void what_is_no_mark_is_refused(void **state)
+static void a_false_mark_is_refused(void **state)
 {
 	(void)state;
 	struct faulty_disk *f = faulty_disk_create();
@@ -128,9 +128,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_generation_counts_before_an_epoch_and_that_before_a_position),
-	    cmocka_unit_test(what_was_written_is_read),
-	    cmocka_unit_test(what_is_no_mark_is_refused),
+	    cmocka_unit_test(written_data_is_read_back),
+	    cmocka_unit_test(a_false_mark_is_refused),
 	    cmocka_unit_test(a_full_disk_leaves_the_mark_before),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
 }

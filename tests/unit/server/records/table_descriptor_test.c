@@ -51,7 +51,7 @@ static void equal_descriptions_are_one(void **state)
 	table_descriptor_release(NULL);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_descriptors_are_refused(void **state)
 {
 	(void)state;
 	struct table_descriptors all;
@@ -148,9 +148,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(equal_descriptions_are_one),
-	    cmocka_unit_test(what_cannot_be_is_refused),
+	    cmocka_unit_test(impossible_descriptors_are_refused),
 	    cmocka_unit_test(a_table_without_rows_costs_little),
 	    cmocka_unit_test(a_table_with_few_rows_takes_no_mapping_of_its_own),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("table_descriptor", tests, NULL, NULL);
 }

@@ -6,8 +6,9 @@
 #include "server/log/journal.h"
 #include "server/replica/replica_identity.h"
 #include "tests/cmocka_check.h"
+#include "tests/executor_at_once.h"
+#include "tests/folder.h"
 #include "tests/unit/faulty_disk.h"
-#include "tests/unit/server/folder.h"
 
 enum { PARTITIONS = 3, BOOT_1 = 1, BOOT_2 = 2 };
 #define FOLDER   "folder"
@@ -112,12 +113,6 @@ struct call {
 	bool done;
 };
 
-static void run_at_once(void *to, void (*run)(void *arg), void *arg)
-{
-	(void)to;
-	run(arg);
-}
-
 static void note_done(struct vote_write *w)
 {
 	((struct call *)w)->done = true;
@@ -125,7 +120,7 @@ static void note_done(struct vote_write *w)
 
 static void submit(struct replica_identity *s, struct call *c, uint16_t partition, struct vote vote)
 {
-	*c = (struct call){.write = {.partition = partition, .vote = vote, .run_on = {.post = run_at_once}, .done = note_done}};
+	*c = (struct call){.write = {.partition = partition, .vote = vote, .run_on = EXECUTOR_AT_ONCE, .done = note_done}};
 	vote_store_submit(s->votes, &c->write);
 }
 
@@ -313,7 +308,7 @@ static bool fill_disk(uint32_t later)
 	return status != WEIR_OK;
 }
 
-static void what_cannot_be_written_is_named(void **state)
+static void a_failed_write_names_its_file(void **state)
 {
 	uint32_t later = 1;
 	(void)state;
@@ -485,7 +480,7 @@ int main(void)
 	    TEST(vote_store_without_an_identity_are_refused),
 	    TEST(damaged_promises_are_refused),
 	    TEST(vote_store_of_another_server_are_refused),
-	    cmocka_unit_test(what_cannot_be_written_is_named),
+	    cmocka_unit_test(a_failed_write_names_its_file),
 	    TEST(space_is_kept_while_it_runs),
 	    TEST(a_start_counts_once_it_has_begun),
 	    TEST(a_folder_that_has_not_seen_the_last_start_is_refused),
@@ -493,5 +488,5 @@ int main(void)
 	    TEST(a_folder_is_there_once_it_was_opened),
 	    TEST(a_folder_of_an_earlier_generation_is_put_aside),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("standing", tests, NULL, NULL);
 }

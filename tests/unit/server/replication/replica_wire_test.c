@@ -336,7 +336,7 @@ static void fields_of_other_kinds_must_be_zero(void **state)
 		}
 }
 
-static void what_a_kind_needs_must_be_there(void **state)
+static void the_fields_of_a_kind_must_be_present(void **state)
 {
 	(void)state;
 	struct record r = good(RECORD_REPLICA_JOIN);
@@ -580,7 +580,7 @@ int main(void)
 	    cmocka_unit_test(the_largest_entry_fits),
 	    cmocka_unit_test(a_record_must_go_from_one_server_to_another),
 	    cmocka_unit_test(fields_of_other_kinds_must_be_zero),
-	    cmocka_unit_test(what_a_kind_needs_must_be_there),
+	    cmocka_unit_test(the_fields_of_a_kind_must_be_present),
 	    cmocka_unit_test(records_of_clients_are_refused),
 	    cmocka_unit_test(sections_must_be_as_the_kind_says),
 	    cmocka_unit_test(epochs_must_rise_to_their_own),
@@ -589,5 +589,5 @@ int main(void)
 	    cmocka_unit_test(epochs_of_entries_must_not_fall),
 	    cmocka_unit_test(the_bytes_stay_what_they_are),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replica_wire", tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* A single copy with its records in a real etcd and production's threads. Every start begins a new
  * epoch, also after a kill. While etcd is unreachable, pushes still commit. */
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
@@ -75,12 +74,6 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_etcd_open(out, s->rpc, s->coord_loop, url, options, err);
 }
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 static void tick(void *arg)
 {
 	struct single *s = arg;
@@ -151,7 +144,7 @@ static void start(struct single *s)
 	                                .records = s->records,
 	                                .votes = s->votes,
 	                                .run_on = task_queue_executor(s->loop),
-	                                .failed = on_failed};
+	                                .failed = check_no_error};
 	struct replica_found found = {.first = 1, .last = s->last, .durable = s->last, .applied = s->last};
 	if (s->last)
 		epochs_begin(&found.epochs, s->epoch, 1);

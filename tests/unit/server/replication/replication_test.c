@@ -154,7 +154,7 @@ static void a_record_that_is_new_is_no_older_than_what_was_promised(void **state
 		assert_int_equal(w->members[0].epoch, epoch);
 		member_crash(w, 0, false);
 		coord_memory_destroy(w->coordinator);
-		w->coordinator = coord_memory_create(&w->clock);
+		w->coordinator = coord_memory_create(&w->clock.base);
 	}
 	world_destroy(w);
 }
@@ -192,7 +192,7 @@ static void a_full_disk_is_waited_for(void **state)
 }
 
 /* Otherwise another crash would leave a member in sync that does not know that it is whole. */
-static void who_is_whole_gets_in_sync_once_that_is_on_disk(void **state)
+static void a_whole_replica_gets_in_sync_once_its_vote_is_on_disk(void **state)
 {
 	(void)state;
 	struct world *w = three_that_serve(1);
@@ -360,7 +360,7 @@ int main(void)
 	                                   cmocka_unit_test(a_record_that_is_new_is_no_older_than_what_was_promised),
 	                                   cmocka_unit_test(an_answer_may_bring_the_next_record),
 	                                   cmocka_unit_test(a_full_disk_is_waited_for),
-	                                   cmocka_unit_test(who_is_whole_gets_in_sync_once_that_is_on_disk),
+	                                   cmocka_unit_test(a_whole_replica_gets_in_sync_once_its_vote_is_on_disk),
 	                                   cmocka_unit_test(the_end_of_a_log_is_cut_off_once_there_is_space),
 	                                   cmocka_unit_test(no_fault_makes_two_histories)};
 	return cmocka_run_group_tests_name("replication", tests, NULL, NULL);

@@ -1,6 +1,5 @@
 #include "tests/unit/server/replication/replication_world.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/cmocka_check.h"
@@ -264,12 +263,6 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return status;
 }
 
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
-
 static void open_votes(struct member *m)
 {
 	weir_error err = {0};
@@ -318,7 +311,7 @@ static void open_replication(struct member *m)
 	                                .records = m->records,
 	                                .votes = m->votes,
 	                                .run_on = task_queue_executor(m->loop),
-	                                .failed = on_failed};
+	                                .failed = check_no_error};
 	struct replica_found found = {.first = 1, .last = m->last, .durable = m->durable};
 	for (uint16_t i = 0; i < w->members_count; i++)
 		member_set_add(&o.hosts, i);
@@ -399,22 +392,16 @@ static void member_tick(struct world *w, struct member *m)
 
 /* --- The world */
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)(const void *)((const char *)c - offsetof(struct world, clock)))->now_ms * 1000000;
-}
-
 struct world *world_create(uint32_t members, uint16_t min_isr, uint64_t seed)
 {
-	static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 	struct world *w = calloc(1, sizeof *w);
 	assert_non_null(w);
 	prng_seed(&w->random, seed);
-	w->clock.ops = &clock_ops;
+	w->clock = manual_clock_ms(&w->now_ms);
 	w->members_count = members;
 	w->min_isr = min_isr;
 	w->alone = members == 1;
-	w->coordinator = coord_memory_create(&w->clock);
+	w->coordinator = coord_memory_create(&w->clock.base);
 	w->wires = malloc(WIRES_MAX * sizeof *w->wires);
 	w->delay_ms = 2;
 	for (uint16_t i = 0; i < members; i++) {

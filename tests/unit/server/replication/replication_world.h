@@ -8,6 +8,7 @@
 #include "common/base/prng.h"
 #include "proto/coord/coord_memory.h"
 #include "server/replication/replication.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/faulty_disk.h"
 #include "tests/unit/server/replication/task_queue.h"
 
@@ -48,7 +49,7 @@ struct wire {
 
 struct world {
 	struct prng random;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms, tick_ms;
 	uint32_t members_count;
 	uint16_t min_isr;

@@ -7,6 +7,7 @@
 #include "server/partition/partition_state.h"
 #include "server/replication/scrub_reader.h"
 #include "tests/cmocka_check.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/node.h"
 #include "tests/unit/server/random_records.h"
 
@@ -22,23 +23,12 @@ enum {
 
 struct world {
 	struct prng random;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ns;
 	struct task_queue *loop;
 	struct node a, b; /* a: little memory; b: everything in memory */
 	struct scrub_reader *reader;
 };
-
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
-static uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
-}
 
 /* --- Load on both partitions */
 
@@ -69,7 +59,7 @@ static void submit(struct world *w, struct built b)
 
 static struct record next_push(struct world *w, uint64_t step)
 {
-	return push_record(below(w, 6), 1, below(w, 40), below(w, 60), step);
+	return push_record(random_below(&w->random, 6), 1, random_below(&w->random, 40), random_below(&w->random, 60), step);
 }
 
 static void push_rows(struct world *w, uint16_t table, uint32_t rows_max, uint32_t keys_end)
@@ -87,12 +77,14 @@ static void push_chunk(struct world *w, uint64_t chunk)
 static void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	switch (below(w, 8)) {
+	switch (random_below(&w->random, 8)) {
 	case 0:
 		submit(w, random_eviction(&w->random, COUNTED_ROWS, KEYS));
 		break;
 	case 1:
-		submit(w, records_build(&(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = below(w, 6), .attempt = 1}, NULL, 0));
+		submit(w,
+		       records_build(&(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = random_below(&w->random, 6), .attempt = 1},
+		                     NULL, 0));
 		break;
 	case 2:
 		(void)partition_flush(w->a.p, NULL, NULL);
@@ -144,7 +136,7 @@ static void begin_hash(struct world *w, struct hashing *h, struct node *n, struc
 	                                       .cold = n->cold,
 	                                       .slice = slice,
 	                                       .yields = true,
-	                                       .clock = &w->clock,
+	                                       .clock = &w->clock.base,
 	                                       .owner = task_queue_executor(w->loop),
 	                                       .ready = on_ready,
 	                                       .ended = on_ended,
@@ -182,13 +174,13 @@ static void assert_equal_state(const struct world *w)
 static struct world *open_world(uint64_t seed)
 {
 	struct world *w = calloc(1, sizeof *w);
-	w->clock = (struct clock){.ops = &clock_ops};
+	w->clock = manual_clock_ns(&w->now_ns);
 	w->now_ns = 1000000000;
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
 	w->reader = scrub_reader_create();
-	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = POOL_BYTES});
-	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = 0});
+	node_init(&w->a, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = POOL_BYTES});
+	node_init(&w->b, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = 0});
 	node_start(&w->a);
 	node_start(&w->b);
 	for (uint64_t chunk = 0; chunk < WIDE_CHUNKS; chunk++) /* they fill most of the memory */
@@ -240,7 +232,7 @@ static void equal_logs_give_equal_hashes(void **state)
 			assert_equal_state(w);
 			begin_hash(w, &a, &w->a, slice);
 			begin_hash(w, &b, &w->b, slice);
-			steps(w, below(w, STEPS));
+			steps(w, random_below(&w->random, STEPS));
 			if (await_hash(w, &a) != await_hash(w, &b))
 				fail_msg("seed %u, round %u: the hashes differ", (unsigned)seed, round);
 		}
@@ -311,7 +303,7 @@ static void it_makes_room_for_other_copies(void **state)
 		(void)task_queue_run(w->loop, true);
 	assert_int_equal(h.read.status, WEIR_E_CANCELLED);
 	const struct store_stream_options stream = {
-	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock, .owner = task_queue_executor(w->loop)};
+	    .store = partition_store(w->b.p), .yields = true, .clock = &w->clock.base, .owner = task_queue_executor(w->loop)};
 	assert_int_equal(store_stream_begin(&h.read.stream, &stream, &err), WEIR_E_BUSY);
 	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
 		store_snapshot_cancel(others[i]);
@@ -327,5 +319,5 @@ int main(void)
 	    cmocka_unit_test(a_wrong_bit_changes_the_hash_of_its_slice),
 	    cmocka_unit_test(it_makes_room_for_other_copies),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scrub_hash", tests, NULL, NULL);
 }

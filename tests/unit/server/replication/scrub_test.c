@@ -222,5 +222,5 @@ int main(void)
 	    cmocka_unit_test(of_the_primary_of_three),
 	    cmocka_unit_test(nothing_is_found_where_nothing_is_wrong),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scrub", tests, NULL, NULL);
 }

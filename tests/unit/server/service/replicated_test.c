@@ -178,7 +178,7 @@ static void with_several_executors(void **state)
 }
 
 /* The server runs, takes records, and reaches all others. Only its heartbeats have stopped. */
-static void who_is_taken_for_dead_is_primary_no_more(void **state)
+static void a_server_taken_for_dead_is_no_longer_primary(void **state)
 {
 	(void)state;
 	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
@@ -207,7 +207,7 @@ static bool is_ready(struct world *w, uint32_t server)
 }
 
 /* Catching up is slow here. */
-static void who_is_not_in_sync_is_not_ready(void **state)
+static void a_replica_out_of_sync_is_not_ready(void **state)
 {
 	(void)state;
 	const struct world_setting setting = {
@@ -229,7 +229,7 @@ static void who_is_not_in_sync_is_not_ready(void **state)
 }
 
 /* The server runs and stays in sync. */
-static void who_leaves_hands_over(void **state)
+static void a_server_that_leaves_hands_over(void **state)
 {
 	(void)state;
 	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
@@ -247,7 +247,7 @@ static void who_leaves_hands_over(void **state)
 }
 
 /* Each role moves once and stays at its new server. */
-static void who_leave_together_come_to_an_end(void **state)
+static void servers_that_leave_together_end(void **state)
 {
 	(void)state;
 	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
@@ -472,10 +472,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(with_one_executor),
 	    cmocka_unit_test(with_several_executors),
-	    cmocka_unit_test(who_is_taken_for_dead_is_primary_no_more),
-	    cmocka_unit_test(who_is_not_in_sync_is_not_ready),
-	    cmocka_unit_test(who_leaves_hands_over),
-	    cmocka_unit_test(who_leave_together_come_to_an_end),
+	    cmocka_unit_test(a_server_taken_for_dead_is_no_longer_primary),
+	    cmocka_unit_test(a_replica_out_of_sync_is_not_ready),
+	    cmocka_unit_test(a_server_that_leaves_hands_over),
+	    cmocka_unit_test(servers_that_leave_together_end),
 	    cmocka_unit_test(a_server_without_its_log_is_brought_up),
 	    cmocka_unit_test(a_server_with_its_log_goes_on_from_it),
 	    cmocka_unit_test(on_disk_pushes_are_answered_from_all_disks),
@@ -486,5 +486,5 @@ int main(void)
 	    cmocka_unit_test(in_memory_a_snapshot_may_be_cut_short),
 	    cmocka_unit_test(on_disk_a_snapshot_may_be_cut_short),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated", tests, NULL, NULL);
 }

@@ -173,3 +173,51 @@ struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t k
 	record_writer_destroy(w);
 	return frame;
 }
+
+struct record cluster_push(uint32_t unit, uint32_t batch, uint32_t partition, uint64_t id)
+{
+	return (struct record){.kind = RECORD_PUSH,
+	                       .partition = (uint16_t)partition,
+	                       .request_id = id,
+	                       .pass = 1,
+	                       .unit = unit,
+	                       .attempt = 1,
+	                       .batch = batch};
+}
+
+void cluster_open_with_client(struct cluster *k, struct client *c, uint32_t servers, uint32_t executors, enum rpc_method stream)
+{
+	cluster_open(k, servers, executors);
+	client_open(c, k->rpc, cluster_address(servers - 1), stream);
+	cluster_register(c);
+}
+
+void cluster_close_with_client(struct cluster *k, struct client *c)
+{
+	client_close(c);
+	cluster_close(k);
+}
+
+float cluster_pull_one(struct client *c, uint32_t partition, uint16_t table, uint64_t key, uint64_t id)
+{
+	struct record r = {.kind = RECORD_PULL, .partition = (uint16_t)partition, .request_id = id};
+	uint32_t before = client_answers(c);
+	client_send(c, cluster_frame(&r, table, key, 0, false));
+	client_wait(c, before + 1);
+	const struct answer *a = client_answer(c, id, FRAME_PARTITION_ALL);
+	assert_int_equal(a->record.status, WEIR_OK);
+	assert_int_equal(a->bytes, CLUSTER_WIDTH * sizeof(float));
+	float value;
+	memcpy(&value, a->data, sizeof value);
+	return value;
+}
+
+ProtobufCMessage *cluster_status(struct client *c)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m;
+	weir_error err = {0};
+	if (client_call(c, RPC_STATUS, &q.base, &weir__v1__server_status__descriptor, &m, &err))
+		fail_msg("%s", err.text);
+	return m;
+}

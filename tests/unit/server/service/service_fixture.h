@@ -38,5 +38,14 @@ struct rows cluster_row(uint16_t table, const uint64_t *key, const float *values
 /* A frame of one record with one row whose CLUSTER_WIDTH elements are v. push false: the key
  * only. */
 struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push);
+/* A push of one batch in the first pass. */
+struct record cluster_push(uint32_t unit, uint32_t batch, uint32_t partition, uint64_t id);
+/* Servers, and a client with a stream to the last one. It has registered the tables. */
+void cluster_open_with_client(struct cluster *k, struct client *c, uint32_t servers, uint32_t executors, enum rpc_method stream);
+void cluster_close_with_client(struct cluster *k, struct client *c);
+/* Pulls one row, and returns its first element. */
+float cluster_pull_one(struct client *c, uint32_t partition, uint16_t table, uint64_t key, uint64_t id);
+/* The caller frees it. */
+ProtobufCMessage *cluster_status(struct client *c);
 
 #endif

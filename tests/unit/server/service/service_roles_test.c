@@ -56,5 +56,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_evaluator_changes_nothing),
 	};
-	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
+	return cmocka_run_group_tests_name("service_roles", tests, tls_folders_make, tls_folders_remove);
 }

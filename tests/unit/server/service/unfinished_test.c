@@ -6,7 +6,7 @@
 #include "common/system/disk.h"
 #include "server/store/cold.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/service/service_fixture.h"
 
 enum { UNFINISHED = 3 };
@@ -15,14 +15,8 @@ struct world {
 	char folder[FOLDER_BYTES];
 	struct cluster k;
 	struct client push, pull;
-	uint64_t pushes, pulls, id;
+	uint64_t pushes, id;
 };
-
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg;
-	fail_msg("%s", err->text);
-}
 
 static void start(struct world *w)
 {
@@ -31,7 +25,7 @@ static void start(struct world *w)
 	                                        .path = w->folder,
 	                                        .fsync_interval_ms = 10,
 	                                        .flush_interval_ms = 1000000,
-	                                        .failed = on_failed};
+	                                        .failed = check_no_error};
 	struct server_options o = {.rpc = rpc_memory_create(NULL),
 	                           .clock = clock_system(),
 	                           .memory_budget_bytes = 256u << 20,
@@ -49,7 +43,7 @@ static void start(struct world *w)
 	CHECK_OK(server_create(&w->k.servers[0], &o, &err), err);
 	client_open(&w->push, w->k.rpc, cluster_address(0), RPC_PUSH_STREAM);
 	client_open(&w->pull, w->k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	w->pushes = w->pulls = 0;
+	w->pushes = 0;
 }
 
 static void stop(struct world *w)
@@ -76,22 +70,12 @@ static void push_all(struct world *w, uint32_t batch)
 	}
 }
 
-static float pull(struct world *w, uint32_t p)
-{
-	const struct record r = {.kind = RECORD_PULL, .partition = (uint16_t)p, .request_id = w->id++};
-	float value;
-	client_send(&w->pull, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, p, 0), 0, false));
-	client_wait(&w->pull, (uint32_t)++w->pulls);
-	const struct answer *a = client_answer(&w->pull, r.request_id, p);
-	assert_int_equal(a->record.status, WEIR_OK);
-	memcpy(&value, a->data, sizeof value);
-	return value;
-}
-
 static void expect(struct world *w, float others, float unfinished)
 {
-	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
-		assert_true(pull(w, p) == (p == UNFINISHED ? unfinished : others));
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
+		const float value = cluster_pull_one(&w->pull, p, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, p, 0), w->id++);
+		assert_true(value == (p == UNFINISHED ? unfinished : others));
+	}
 }
 
 /* Leaves the folder of a server that died while it received a snapshot. */
@@ -137,5 +121,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_unfinished_partition_begins_anew),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unfinished", tests, NULL, NULL);
 }

@@ -10,17 +10,6 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/server/random_records.h"
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
-uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
-}
-
 /* --- Load on the primary */
 
 struct ticket { /* A record without a reply yet. */
@@ -65,7 +54,8 @@ static void submit(struct world *w, struct built built)
 
 static struct record next_push(struct world *w, bool sync)
 {
-	return push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 60), sync);
+	return push_record(random_below(&w->random, 6), 1 + random_below(&w->random, 3), random_below(&w->random, 4),
+	                   random_below(&w->random, 60), sync);
 }
 
 void push_rows(struct world *w, uint16_t table)
@@ -83,13 +73,13 @@ static void push_dense(struct world *w, uint16_t table)
 static void push_wide(struct world *w)
 {
 	const struct record r = next_push(w, false);
-	submit(w, node_wide_push(&r, below(w, WIDE_CHUNKS)));
+	submit(w, node_wide_push(&r, random_below(&w->random, WIDE_CHUNKS)));
 }
 
 static void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	switch (below(w, 13)) {
+	switch (random_below(&w->random, 13)) {
 	case 0:
 	case 1:
 	case 2:
@@ -100,7 +90,7 @@ static void step(struct world *w)
 		push_rows(w, SYNC_ROWS);
 		break;
 	case 5:
-		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
+		push_dense(w, random_below(&w->random, 2) ? SYNC_DENSE : ASYNC_DENSE);
 		break;
 	case 6:
 		submit(w, random_close(&w->random, partition_steps_closed(w->a.p) + 1));
@@ -116,11 +106,11 @@ static void step(struct world *w)
 		submit(w, random_eviction(&w->random, COUNTED_ROWS, KEYS));
 		break;
 	case 11:
-		if (below(w, 3) == 0)
+		if (random_below(&w->random, 3) == 0)
 			push_wide(w);
 		break;
 	default:
-		if (below(w, 4) == 0)
+		if (random_below(&w->random, 4) == 0)
 			(void)partition_flush(w->a.p, NULL, NULL);
 		if (w->a.journal)
 			journal_sync(w->a.journal);
@@ -136,7 +126,7 @@ void steps(struct world *w, uint32_t n)
 
 void load(struct world *w)
 {
-	if (w->a.log->ops->last(w->a.log) < ENTRIES_MAX / 2 && below(w, 2))
+	if (w->a.log->ops->last(w->a.log) < ENTRIES_MAX / 2 && random_below(&w->random, 2))
 		step(w);
 }
 
@@ -240,7 +230,7 @@ void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes
 	                                    .window_bytes = window_bytes,
 	                                    .cold = w->a.cold,
 	                                    .budget = w->a.options.pool_bytes ? &w->a.pool : NULL,
-	                                    .clock = &w->clock,
+	                                    .clock = &w->clock.base,
 	                                    .stepped = true};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);
 	w->sender = snapshot_sender_create(&o, NULL);
@@ -458,11 +448,11 @@ void replay_tail(struct world *w, uint64_t last)
 struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
 	struct world *w = malloc(sizeof *w);
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	*w = (struct world){.clock = manual_clock_ns(&w->now_ns), .now_ns = 1000000000};
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
-	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = a_pool});
-	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = b_pool});
+	node_init(&w->a, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = a_pool});
+	node_init(&w->b, w->loop, &w->clock.base, &(struct node_options){.pool_bytes = b_pool});
 	node_start(&w->a);
 	node_start(&w->b);
 	return w;

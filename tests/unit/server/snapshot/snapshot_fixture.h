@@ -6,13 +6,14 @@
 #include "common/base/prng.h"
 #include "server/snapshot/snapshot_receive.h"
 #include "server/snapshot/snapshot_send.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/server/node.h"
 
 enum { KEYS = 400, ENTRIES_MAX = 4000, POOL_BYTES = (4 << 20) + (256 << 10), FRAMES_MAX = 512 };
 
 struct world {
 	struct prng random;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ns;
 	struct task_queue *loop;
 	struct node a, b; /* a: the primary's node; b: the learner's node */
@@ -34,8 +35,7 @@ struct world {
 
 /* a_pool, b_pool: memory budget for the rows of each node in bytes; 0: everything in memory. */
 struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool);
-void world_destroy(struct world *w);         /* with its sender, if it is open */
-uint32_t below(struct world *w, uint32_t n); /* a random number */
+void world_destroy(struct world *w); /* with its sender, if it is open */
 
 /* --- The primary */
 void push_rows(struct world *w, uint16_t table);

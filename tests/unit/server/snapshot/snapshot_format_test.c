@@ -60,7 +60,7 @@ static void golden_bytes(void **state)
 	release(frames, SMALL_FRAMES);
 }
 
-static void what_was_written_is_read(void **state)
+static void written_data_is_read_back(void **state)
 {
 	(void)state;
 	struct message *frames[SMALL_FRAMES], *m;
@@ -182,10 +182,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(golden_bytes),
-	    cmocka_unit_test(what_was_written_is_read),
+	    cmocka_unit_test(written_data_is_read_back),
 	    cmocka_unit_test(the_end_knows_what_was_sent),
 	    cmocka_unit_test(kinds_come_in_order),
 	    cmocka_unit_test(another_session_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_format", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/unit/server/random_records.h"
 #include "tests/unit/server/snapshot/snapshot_fixture.h"
 
 static struct world *record(uint64_t seed, uint32_t steps_count)
@@ -40,7 +41,7 @@ static struct message *flipped(struct world *w, const struct message *m)
 	struct message *out = message_alloc(m->bytes, &bytes);
 	struct cursor c = cursor_at(m);
 	assert_int_equal(cursor_read(&c, bytes, m->bytes), WEIR_OK);
-	bytes[below(w, (uint32_t)m->bytes)] ^= (uint8_t)(1u << below(w, 8));
+	bytes[random_below(&w->random, (uint32_t)m->bytes)] ^= (uint8_t)(1u << random_below(&w->random, 8));
 	return out;
 }
 
@@ -99,7 +100,7 @@ static void refuse_first(struct world *w, const struct snapshot_receiver_options
 	w->receiver = NULL;
 }
 
-static void what_is_not_for_us_is_refused(void **state)
+static void messages_for_others_are_refused(void **state)
 {
 	(void)state;
 	struct world *w = record(43, 50);
@@ -188,9 +189,9 @@ static void a_receiver_may_be_destroyed_by_whom_it_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_flipped_bit_is_refused),      cmocka_unit_test(frames_come_in_order),
-	    cmocka_unit_test(what_is_not_for_us_is_refused), cmocka_unit_test(another_schema_is_refused),
-	    cmocka_unit_test(a_snapshot_may_come_too_late),  cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
+	    cmocka_unit_test(a_flipped_bit_is_refused),        cmocka_unit_test(frames_come_in_order),
+	    cmocka_unit_test(messages_for_others_are_refused), cmocka_unit_test(another_schema_is_refused),
+	    cmocka_unit_test(a_snapshot_may_come_too_late),    cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_receive", tests, NULL, NULL);
 }

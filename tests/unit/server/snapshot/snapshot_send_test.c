@@ -85,7 +85,7 @@ static void a_sender_that_hears_nothing_gives_up(void **state)
 	world_destroy(w);
 }
 
-static void who_steps_down_sends_no_more(void **state)
+static void a_primary_that_steps_down_sends_nothing_more(void **state)
 {
 	(void)state;
 	struct world *w = world_create(24, POOL_BYTES, 0);
@@ -131,7 +131,7 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 
 /* --- Receivers that hang up */
 
-static void who_has_hung_up_is_told_no_more(void **state)
+static void a_receiver_that_hung_up_gets_nothing_more(void **state)
 {
 	(void)state;
 	struct world *w = world_create(27, 0, 0);
@@ -145,7 +145,7 @@ static void who_has_hung_up_is_told_no_more(void **state)
 	world_destroy(w);
 }
 
-static void who_has_all_may_hang_up(void **state)
+static void a_receiver_with_everything_may_hang_up(void **state)
 {
 	(void)state;
 	struct world *w = world_create(28, 0, 0);
@@ -168,7 +168,7 @@ static void who_has_all_may_hang_up(void **state)
 /* --- The pace */
 
 /* Frames in flight and kept frames never exceed the window. */
-static void who_acknowledges_nothing_gets_a_window(void **state)
+static void a_receiver_that_acknowledges_nothing_gets_one_window(void **state)
 {
 	(void)state;
 	struct world *w = world_create(50, 0, 0);
@@ -243,8 +243,11 @@ static void count_end(void *arg, weir_status status, const char *text)
 
 static struct partition *wide_partition(struct world *w, uint32_t id, uint32_t partitions)
 {
-	const struct partition_options o = {
-	    .id = id, .partitions = partitions, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock};
+	const struct partition_options o = {.id = id,
+	                                    .partitions = partitions,
+	                                    .generation = RECORDS_GENERATION,
+	                                    .log = log_memory_create(),
+	                                    .clock = &w->clock.base};
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	node_add_tables(p);
@@ -269,7 +272,7 @@ static void sessions_share_the_pace(void **state)
 	                                    .partitions = SESSIONS,
 	                                    .process_id = 1,
 	                                    .bytes_per_s = RATE,
-	                                    .clock = &w->clock,
+	                                    .clock = &w->clock.base,
 	                                    .stepped = true};
 	w->sender = snapshot_sender_create(&o, &err);
 	const int64_t begun = w->now_ns;
@@ -380,14 +383,14 @@ int main(void)
 	    cmocka_unit_test(a_connection_may_be_cut_at_every_frame),
 	    cmocka_unit_test(only_frames_that_are_kept_are_sent_again),
 	    cmocka_unit_test(a_sender_that_hears_nothing_gives_up),
-	    cmocka_unit_test(who_steps_down_sends_no_more),
+	    cmocka_unit_test(a_primary_that_steps_down_sends_nothing_more),
 	    cmocka_unit_test(one_snapshot_of_a_partition_at_a_time),
-	    cmocka_unit_test(who_has_hung_up_is_told_no_more),
-	    cmocka_unit_test(who_has_all_may_hang_up),
-	    cmocka_unit_test(who_acknowledges_nothing_gets_a_window),
+	    cmocka_unit_test(a_receiver_that_hung_up_gets_nothing_more),
+	    cmocka_unit_test(a_receiver_with_everything_may_hang_up),
+	    cmocka_unit_test(a_receiver_that_acknowledges_nothing_gets_one_window),
 	    cmocka_unit_test(the_pace_is_kept),
 	    cmocka_unit_test(sessions_share_the_pace),
 	    cmocka_unit_test(a_sender_has_a_thread),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_send", tests, NULL, NULL);
 }

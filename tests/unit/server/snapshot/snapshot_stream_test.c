@@ -382,7 +382,7 @@ static void a_session_that_is_over_is_told(void **state)
 	close_world(w);
 }
 
-static void who_steps_down_says_so(void **state)
+static void a_primary_that_steps_down_says_so(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
@@ -409,9 +409,9 @@ static void another_generation_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_snapshot_crosses_a_stream), cmocka_unit_test(it_goes_on_over_other_streams),
-	    cmocka_unit_test(it_goes_on_after_a_silence),  cmocka_unit_test(a_session_that_is_over_is_told),
-	    cmocka_unit_test(who_steps_down_says_so),      cmocka_unit_test(another_generation_is_refused),
+	    cmocka_unit_test(a_snapshot_crosses_a_stream),       cmocka_unit_test(it_goes_on_over_other_streams),
+	    cmocka_unit_test(it_goes_on_after_a_silence),        cmocka_unit_test(a_session_that_is_over_is_told),
+	    cmocka_unit_test(a_primary_that_steps_down_says_so), cmocka_unit_test(another_generation_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot_stream", tests, NULL, NULL);
 }

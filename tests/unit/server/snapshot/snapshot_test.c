@@ -7,6 +7,7 @@
 #include "server/partition/partition_state.h"
 #include "server/snapshot/partition_reset.h"
 #include "tests/cmocka_check.h"
+#include "tests/unit/server/random_records.h"
 #include "tests/unit/server/snapshot/snapshot_fixture.h"
 
 static void restart_learner(struct world *w, enum faulty_crash how, uint64_t seed)
@@ -30,7 +31,7 @@ static void assert_survives(struct world *w, uint64_t seed)
 static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 {
 	struct world *w = world_create(seed, a_pool, b_pool);
-	steps(w, 150 + below(w, 100));
+	steps(w, 150 + random_below(&w->random, 100));
 	/* As the driver pins it for its peers. */
 	struct partition_pin tail = {.first = partition_applied(w->a.p) + 1};
 	open_sender(w, 0);
@@ -94,7 +95,7 @@ static void places_may_differ(void **state)
 }
 
 /* Rows may be ahead of the applied index, so the snapshot includes the log's entries. */
-static void what_the_log_has_comes_along(void **state)
+static void entries_of_the_log_come_along(void **state)
 {
 	(void)state;
 	struct world *w = world_create(26, 0, 0);
@@ -307,7 +308,7 @@ static void a_crash_while_it_begins_anew(void **state)
 
 /* A replica that is killed when it is empty stays empty, although its journal still has the former
  * entries. */
-static void what_a_reset_log_has_left_stays_void(void **state)
+static void entries_from_before_a_reset_stay_void(void **state)
 {
 	(void)state;
 	struct world *w = world_create(53, POOL_BYTES, POOL_BYTES);
@@ -336,12 +337,12 @@ int main(void)
 	    cmocka_unit_test(a_learner_is_equal),
 	    cmocka_unit_test(places_may_differ),
 	    cmocka_unit_test(an_epoch_may_begin_within_an_open_step),
-	    cmocka_unit_test(what_the_log_has_comes_along),
+	    cmocka_unit_test(entries_of_the_log_come_along),
 	    cmocka_unit_test(a_learner_that_crashes_begins_again),
 	    cmocka_unit_test(a_replica_begins_anew),
 	    cmocka_unit_test(a_crash_while_it_begins_anew),
-	    cmocka_unit_test(what_a_reset_log_has_left_stays_void),
+	    cmocka_unit_test(entries_from_before_a_reset_stay_void),
 	    cmocka_unit_test(power_cut_in_the_last_steps),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

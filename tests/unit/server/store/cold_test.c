@@ -10,7 +10,7 @@
 
 #include "server/store/cold_writer.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/server/replication/task_queue.h"
 
 #define ROWS   3000u
@@ -300,7 +300,7 @@ static void fill_disk(const char *path)
 }
 
 /* RocksDB does not survive a flush without space, so the writer must not ask for one. */
-static void what_was_written_before_the_disk_filled_is_not_flushed(void **state)
+static void rows_written_before_the_disk_filled_are_not_flushed(void **state)
 {
 	(void)state;
 	char folder[FOLDER_BYTES], db[FOLDER_BYTES + 8], big[FOLDER_BYTES + 8];
@@ -498,11 +498,11 @@ int main(void)
 	    cmocka_unit_test(headers_come_back_after_a_flush),
 	    cmocka_unit_test(a_flipped_bit_is_named_and_never_served),
 	    cmocka_unit_test(any_other_error_is_final),
-	    cmocka_unit_test(what_was_written_before_the_disk_filled_is_not_flushed),
+	    cmocka_unit_test(rows_written_before_the_disk_filled_are_not_flushed),
 	    cmocka_unit_test(flushes_that_wait_together_are_one),
 	    cmocka_unit_test(a_full_disk_is_waited_out),
 	    cmocka_unit_test(a_full_disk_is_not_waited_out_by_a_server_that_stops),
 	    cmocka_unit_test(a_removed_partition_takes_rows_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cold", tests, NULL, NULL);
 }

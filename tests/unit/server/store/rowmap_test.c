@@ -83,5 +83,5 @@ int main(void)
 	    cmocka_unit_test(memory_is_charged_to_the_pool),
 	    cmocka_unit_test(the_smallest_and_the_largest_key_are_keys),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rowmap", tests, NULL, NULL);
 }

@@ -272,5 +272,5 @@ int main(void)
 	    cmocka_unit_test(a_scan_sees_every_row_once),
 	    cmocka_unit_test(a_table_that_cannot_be_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

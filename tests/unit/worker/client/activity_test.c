@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "tests/manual_clock.h"
 #include "worker/client/client.h"
 
 enum { TICK_MS = 100 };
 
 struct trainer {
 	weir_client client;
-	struct clock clock;
+	struct manual_clock clock;
 	int64_t now_ms;
 	struct held_unit unit;
 	struct held_batch batches[8];
@@ -21,18 +22,12 @@ struct trainer {
 	struct operation operation;
 };
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct trainer *)((const char *)c - offsetof(struct trainer, clock)))->now_ms * 1000000;
-}
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
-
 /* A trainer that holds a unit of eight batches. */
 static struct trainer *begin(weir_role role)
 {
 	static struct trainer t;
-	t = (struct trainer){.clock = {&clock_ops}, .now_ms = 5000};
-	t.client.clock = &t.clock;
+	t = (struct trainer){.clock = manual_clock_ms(&t.now_ms), .now_ms = 5000};
+	t.client.clock = &t.clock.base;
 	t.client.options.role = role;
 	pthread_mutex_init(&t.client.lock, NULL);
 	for (uint32_t i = 0; i < 8; i++)
@@ -94,7 +89,7 @@ static void progress_of_batches_is_a_move_and_other_numbers_are_none(void **stat
 	assert_int_equal(go_on(t, 1000), 900);
 }
 
-static void who_holds_nothing_is_not_idle(void **state)
+static void a_worker_without_a_unit_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -120,7 +115,7 @@ static void who_holds_nothing_is_not_idle(void **state)
 		assert_int_equal(go_on(t, 1000), before + 1000);   \
 	} while (0)
 
-static void who_waits_for_a_server_is_not_idle(void **state)
+static void waiting_for_a_server_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	static struct in_flight_frame push;
@@ -136,7 +131,7 @@ static void who_waits_for_a_server_is_not_idle(void **state)
 	WAITS(t, t->client.activity.calls++, t->client.activity.calls--);
 }
 
-static void who_waits_for_the_ledger_is_not_idle(void **state)
+static void waiting_for_the_ledger_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -146,7 +141,7 @@ static void who_waits_for_the_ledger_is_not_idle(void **state)
 	message_release(report);
 }
 
-static void who_waits_for_a_step_is_not_idle(void **state)
+static void waiting_for_a_step_is_not_idle(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -171,7 +166,7 @@ static void wait_for_clocks(struct trainer *t, uint32_t bound, uint32_t wants, u
 }
 
 /* A worker waits for slower ones. The slowest waits for its own batch, so it is idle. */
-static void who_waits_for_slower_workers_is_not_idle_but_who_waits_for_itself_is(void **state)
+static void waiting_for_slower_workers_is_not_idle_and_waiting_for_itself_is(void **state)
 {
 	static const struct {
 		uint32_t bound, wants, through;
@@ -228,7 +223,7 @@ static void an_evaluator_moves_by_reading(void **state)
 	assert_int_equal(go_on(t, 1000), 6000);
 }
 
-static void what_it_says_of_its_data_is_told(void **state)
+static void the_state_of_its_data_is_reported(void **state)
 {
 	struct trainer *t = begin(WEIR_TRAINER);
 	(void)state;
@@ -245,15 +240,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(between_two_moves_the_stopwatch_runs),
 	    cmocka_unit_test(progress_of_batches_is_a_move_and_other_numbers_are_none),
-	    cmocka_unit_test(who_holds_nothing_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_server_is_not_idle),
-	    cmocka_unit_test(who_waits_for_the_ledger_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_step_is_not_idle),
-	    cmocka_unit_test(who_waits_for_slower_workers_is_not_idle_but_who_waits_for_itself_is),
+	    cmocka_unit_test(a_worker_without_a_unit_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_server_is_not_idle),
+	    cmocka_unit_test(waiting_for_the_ledger_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_step_is_not_idle),
+	    cmocka_unit_test(waiting_for_slower_workers_is_not_idle_and_waiting_for_itself_is),
 	    cmocka_unit_test(time_in_which_the_process_did_not_run_is_not_idle),
 	    cmocka_unit_test(another_incarnation_begins_at_zero_and_remembers_its_longest_batch),
 	    cmocka_unit_test(an_evaluator_moves_by_reading),
-	    cmocka_unit_test(what_it_says_of_its_data_is_told),
+	    cmocka_unit_test(the_state_of_its_data_is_reported),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("activity", tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void copy_of_one_moment(const char *from, const char *to)
 }
 
 /* A restored server dies before its first push. Its folder has everything that was restored. */
-static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
+static void restored_rows_are_on_disk_when_the_server_serves(void **state)
 {
 	(void)state;
 	struct place place, data, killed;
@@ -178,7 +178,7 @@ static void the_ledger_of_a_long_pass_is_restored(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
-	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves),
+	                                   cmocka_unit_test(restored_rows_are_on_disk_when_the_server_serves),
 	                                   cmocka_unit_test(the_ledger_of_a_long_pass_is_restored)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_cold", tests, NULL, NULL);
 }

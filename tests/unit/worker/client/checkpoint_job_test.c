@@ -55,7 +55,7 @@ static void synchronous_jobs_restore_exactly(void **state)
 }
 
 /* The next checkpoint includes restored data that the job has not touched. */
-static void what_was_restored_is_in_the_next_checkpoint(void **state)
+static void restored_rows_are_in_the_next_checkpoint(void **state)
 {
 	(void)state;
 	struct place place;
@@ -112,8 +112,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(asynchronous_jobs_restore_exactly),
 	    cmocka_unit_test(synchronous_jobs_restore_exactly),
-	    cmocka_unit_test(what_was_restored_is_in_the_next_checkpoint),
+	    cmocka_unit_test(restored_rows_are_in_the_next_checkpoint),
 	    cmocka_unit_test(a_job_may_end_while_a_checkpoint_is_written),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_job", tests, NULL, NULL);
 }

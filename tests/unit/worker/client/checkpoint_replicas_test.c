@@ -10,8 +10,8 @@
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "tests/unit/on_loop.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/worker/client/checkpoint_fixture.h"
 #include "tests/unit/worker/client/cluster_replicas.h"
 
@@ -165,7 +165,7 @@ static uint32_t count_files(const struct place *place, const char *part)
 	return count;
 }
 
-static void who_has_the_ledger_no_more_publishes_nothing(void **state)
+static void a_server_that_lost_the_ledger_publishes_nothing(void **state)
 {
 	(void)state;
 	struct place place;
@@ -204,7 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(with_logs_on_disk_any_moment_restores),
 	    cmocka_unit_test(with_logs_in_memory_any_moment_restores),
-	    cmocka_unit_test(who_has_the_ledger_no_more_publishes_nothing),
+	    cmocka_unit_test(a_server_that_lost_the_ledger_publishes_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("checkpoint_replicas", tests, NULL, NULL);
 }

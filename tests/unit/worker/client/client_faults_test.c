@@ -39,7 +39,7 @@ static void cut_one(void *arg)
 /* Three times the 9 s in which a dead server is detected, for a slow machine. */
 enum { LOST_MS = 27000 };
 
-static void test_broken_streams_lose_and_repeat_nothing(void **state)
+static void broken_streams_lose_and_repeat_nothing(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= rounds(2); seed++) {
@@ -63,7 +63,7 @@ static void test_broken_streams_lose_and_repeat_nothing(void **state)
 	}
 }
 
-static void test_a_server_that_goes_away_ends_operations_and_is_named(void **state)
+static void a_server_that_goes_away_ends_operations_and_is_named(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -89,7 +89,7 @@ static void test_a_server_that_goes_away_ends_operations_and_is_named(void **sta
 }
 
 /* An evaluator between passes makes no requests; it detects a dead server all the same. */
-static void test_a_server_that_goes_away_is_noticed_by_who_only_waits(void **state)
+static void a_client_that_only_waits_notices_a_lost_server(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -109,7 +109,7 @@ static void test_a_server_that_goes_away_is_noticed_by_who_only_waits(void **sta
 	cluster_stop(&c);
 }
 
-static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **state)
+static void a_synchronous_worker_that_dies_does_not_stop_the_others(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -124,7 +124,7 @@ static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **
 	cluster_stop(&c);
 }
 
-static void test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void **state)
+static void a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -162,7 +162,7 @@ static int count_row(void *arg, uint64_t key, const float *values, size_t elemen
 	return 0;
 }
 
-static void test_assigned_rows_come_back_from_pull_and_scan(void **state)
+static void assigned_rows_come_back_from_pull_and_scan(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -200,12 +200,12 @@ static void test_assigned_rows_come_back_from_pull_and_scan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_broken_streams_lose_and_repeat_nothing),
-	    cmocka_unit_test(test_a_server_that_goes_away_ends_operations_and_is_named),
-	    cmocka_unit_test(test_a_server_that_goes_away_is_noticed_by_who_only_waits),
-	    cmocka_unit_test(test_a_synchronous_worker_that_dies_does_not_stop_the_others),
-	    cmocka_unit_test(test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent),
-	    cmocka_unit_test(test_assigned_rows_come_back_from_pull_and_scan),
+	    cmocka_unit_test(broken_streams_lose_and_repeat_nothing),
+	    cmocka_unit_test(a_server_that_goes_away_ends_operations_and_is_named),
+	    cmocka_unit_test(a_client_that_only_waits_notices_a_lost_server),
+	    cmocka_unit_test(a_synchronous_worker_that_dies_does_not_stop_the_others),
+	    cmocka_unit_test(a_gradient_that_is_not_finite_is_refused_before_it_is_sent),
+	    cmocka_unit_test(assigned_rows_come_back_from_pull_and_scan),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_faults", tests, NULL, NULL);
 }

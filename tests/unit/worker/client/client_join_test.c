@@ -5,7 +5,7 @@
 
 #include "tests/cmocka_check.h"
 
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
 static const weir_mode asynchronous = {WEIR_ASYNC};
@@ -37,7 +37,7 @@ static void *newcomer_main(void *arg)
 	return NULL;
 }
 
-static void test_a_live_worker_keeps_its_name(void **state)
+static void a_live_worker_keeps_its_name(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -56,7 +56,7 @@ static void test_a_live_worker_keeps_its_name(void **state)
 
 /* The ledger's server and a worker die together and both return; the worker joins first. The
  * ledger's own downtime does not count as the holder's silence. */
-static void test_a_ledger_that_comes_back_has_not_heard_from_the_dead(void **state)
+static void a_ledger_that_comes_back_has_not_heard_from_the_dead(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -81,7 +81,7 @@ static void test_a_ledger_that_comes_back_has_not_heard_from_the_dead(void **sta
 }
 
 /* A client in another language may send no pid. */
-static void test_a_dead_holder_without_a_pid_is_waited_for(void **state)
+static void a_dead_holder_without_a_pid_is_waited_for(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -112,9 +112,9 @@ static void test_a_dead_holder_without_a_pid_is_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_live_worker_keeps_its_name),
-	    cmocka_unit_test(test_a_ledger_that_comes_back_has_not_heard_from_the_dead),
-	    cmocka_unit_test(test_a_dead_holder_without_a_pid_is_waited_for),
+	    cmocka_unit_test(a_live_worker_keeps_its_name),
+	    cmocka_unit_test(a_ledger_that_comes_back_has_not_heard_from_the_dead),
+	    cmocka_unit_test(a_dead_holder_without_a_pid_is_waited_for),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_join", tests, NULL, NULL);
 }

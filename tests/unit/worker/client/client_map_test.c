@@ -1,41 +1,20 @@
 /* Partitions move while trainers work: every batch counts once, wherever it was when its partition
  * moved. A partition without a server ends in an error. */
-#include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "common/base/key_partition.h"
 #include "common/base/prng.h"
 #include "server/service/server_internal.h"
 #include "tests/await.h"
+#include "tests/cmocka_check.h"
 #include "tests/unit/on_loop.h"
-#include "tests/unit/worker/client/integer_trainer.h"
-#include "tests/unit/worker/client/mover.h"
+#include "tests/unit/worker/client/move_scene.h"
 
 /* Three times a client's patience, for a slow machine. */
 enum { PATIENCE_TEST_MS = 3 * (WEIR_DEAD_PEER_MS + 4000) };
+
 enum { TRAINERS = 2 };
-
-/* How often the client has moved a request or retried it. */
-static uint64_t changes(weir_client *c)
-{
-	pthread_mutex_lock(&c->lock);
-	const uint64_t n = c->map.changes;
-	pthread_mutex_unlock(&c->lock);
-	return n;
-}
-
-static void await_changes(weir_client *c, uint64_t count)
-{
-	AWAIT(changes(c) >= count, "the client has moved what it had %llu times, not %llu", (unsigned long long)changes(c),
-	      (unsigned long long)count);
-}
 
 /* Lengthens the patience: on a busy machine a partition may have no server for a while. */
 static void be_patient(weir_client *c)
@@ -55,14 +34,6 @@ struct traffic {
 	uint32_t moves;
 	atomic_bool stop;
 };
-
-static uint64_t bytes_pushed(const struct cluster *c)
-{
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < c->servers_count; i++)
-		sum += atomic_load(&c->servers[i]->bytes_pushed);
-	return sum;
-}
 
 static uint64_t changes_of_all(const struct traffic *t)
 {
@@ -98,7 +69,7 @@ static void *traffic_main(void *arg)
 	struct prng random;
 	prng_seed(&random, t->seed);
 	for (uint64_t pushed, seen = 0;; seen = pushed) {
-		AWAIT((pushed = bytes_pushed(t->mover.cluster)) != seen || atomic_load(&t->stop), "nobody pushes");
+		AWAIT((pushed = cluster_bytes_pushed(t->mover.cluster)) != seen || atomic_load(&t->stop), "nobody pushes");
 		if (atomic_load(&t->stop))
 			return NULL;
 		move_one(t, &random);
@@ -132,216 +103,18 @@ static void train_while_moving(uint64_t seed, weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_asynchronous_pushes_follow_their_partitions(void **state)
+static void asynchronous_pushes_follow_their_partitions(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++)
 		train_while_moving(seed, (weir_mode){WEIR_ASYNC});
 }
 
-static void test_steps_close_wherever_their_partitions_are(void **state)
+static void steps_close_wherever_their_partitions_are(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++)
 		train_while_moving(seed, (weir_mode){WEIR_SYNC, .backup = seed % 2});
-}
-
-/* --- One move at a time */
-
-struct scene {
-	struct cluster cluster;
-	struct mover mover;
-	struct trainer trainer;
-	weir_unit unit;
-};
-
-static void scene_open(struct scene *s)
-{
-	cluster_start(&s->cluster, &(struct cluster_options){.servers = 3, .partitions = 6});
-	mover_open(&s->mover, &s->cluster);
-	trainer_open(&s->trainer, &s->cluster, "worker", (weir_mode){WEIR_ASYNC});
-	trainer_lease(&s->trainer, &s->unit);
-}
-
-static void scene_close(struct scene *s)
-{
-	trainer_close(&s->trainer);
-	cluster_stop(&s->cluster);
-}
-
-/* The batch ends once its partition has a server again; until then the client asks for the map. */
-struct batch_thread {
-	pthread_t id;
-	struct scene *scene;
-	uint32_t batch;
-	weir_status status;
-	weir_error err;
-};
-
-static void *batch_main(void *arg)
-{
-	struct batch_thread *b = arg;
-	b->status = run_batch(&b->scene->trainer, &b->scene->unit, b->batch, &b->err);
-	return NULL;
-}
-
-static void batch_start(struct batch_thread *b, struct scene *s, uint32_t batch)
-{
-	*b = (struct batch_thread){.scene = s, .batch = batch};
-	assert_int_equal(pthread_create(&b->id, NULL, batch_main, b), 0);
-}
-
-static void batch_end(struct batch_thread *b)
-{
-	pthread_join(b->id, NULL);
-	assert_ok(b->status, &b->err);
-}
-
-static void test_a_partition_is_found_where_only_its_new_primary_knows(void **state)
-{
-	(void)state;
-	struct scene s;
-	struct batch_thread b;
-	weir_error err = {0};
-	scene_open(&s);
-	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
-	mover_take(&s.mover, 4);
-	batch_start(&b, &s, 1);
-	await_changes(s.trainer.client, 3); /* the client has asked and retried several times */
-	mover_give(&s.mover, 4, 2);
-	mover_tell(&s.mover, 2);
-	batch_end(&b);
-	mover_drop_old(&s.mover, 4, 1);
-	for (uint32_t batch = 2; batch < BATCHES; batch++)
-		assert_ok(run_batch(&s.trainer, &s.unit, batch, &err), &err);
-	assert_ok(weir_unit_commit(s.trainer.client, &s.unit, &err), &err);
-	finish_by(&s.trainer, &s.cluster);
-	assert_sums(&s.trainer);
-	scene_close(&s);
-}
-
-/* Failover: another server has exactly the acknowledged state of the dead one's partitions. */
-static void test_partitions_of_a_dead_server_are_found_on_another(void **state)
-{
-	(void)state;
-	struct scene s;
-	struct batch_thread b;
-	weir_error err = {0};
-	scene_open(&s);
-	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
-	mover_take(&s.mover, 2);
-	mover_take(&s.mover, 5);
-	batch_start(&b, &s, 1);
-	server_destroy(s.cluster.servers[2]);
-	s.cluster.servers_count = 2;
-	mover_give(&s.mover, 2, 1);
-	mover_give(&s.mover, 5, 0);
-	mover_tell(&s.mover, 1); /* server 0 does not know */
-	batch_end(&b);
-	for (uint32_t batch = 2; batch < BATCHES; batch++)
-		assert_ok(run_batch(&s.trainer, &s.unit, batch, &err), &err);
-	assert_ok(weir_unit_commit(s.trainer.client, &s.unit, &err), &err);
-	finish_by(&s.trainer, &s.cluster);
-	assert_sums(&s.trainer);
-	scene_close(&s);
-}
-
-/* RESUME: the client first resends what the old primary acknowledged and the new one lacks. */
-static void test_what_a_new_primary_lacks_is_told(void **state)
-{
-	(void)state;
-	struct scene s;
-	weir_error err = {0};
-	scene_open(&s);
-	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
-	mover_copy(&s.mover, 4);
-	assert_ok(run_batch(&s.trainer, &s.unit, 1, &err), &err);
-	mover_give(&s.mover, 4, 2);
-	mover_tell(&s.mover, 2);
-	mover_tell(&s.mover, 1);
-	mover_drop_old(&s.mover, 4, 1);
-	assert_int_equal(run_batch(&s.trainer, &s.unit, 2, &err), WEIR_E_STALE);
-	trainer_abandon(&s.trainer);
-	cluster_stop(&s.cluster);
-}
-
-/* The client takes the partition's last answers for unstable. */
-static void forget_stable(weir_client *c, uint32_t partition)
-{
-	pthread_mutex_lock(&c->lock);
-	assert_true(c->acknowledged[partition] > 0);
-	c->stable_seen[partition] = c->acknowledged[partition] - 1;
-	pthread_mutex_unlock(&c->lock);
-}
-
-/* The primary loses its role and gets it back in a new epoch, while no request is in flight that
- * would be refused. */
-static void come_back_unnoticed(struct scene *s, uint32_t partition, void (*leave)(struct mover *m, uint32_t partition))
-{
-	weir_error err = {0};
-	assert_ok(run_batch(&s->trainer, &s->unit, 0, &err), &err);
-	if (leave == mover_copy)
-		mover_copy(&s->mover, partition);
-	assert_ok(run_batch(&s->trainer, &s->unit, 1, &err), &err);
-	if (leave == mover_take)
-		mover_take(&s->mover, partition);
-	forget_stable(s->trainer.client, partition);
-	mover_give(&s->mover, partition, s->mover.place[partition]);
-}
-
-static void test_what_a_primary_has_lost_unnoticed_is_told(void **state)
-{
-	(void)state;
-	struct scene s;
-	weir_error err = {0};
-	weir_status status = WEIR_OK;
-	scene_open(&s);
-	come_back_unnoticed(&s, 4, mover_copy); /* without batch 1 */
-	for (uint32_t batch = 2; batch < BATCHES && !status; batch++)
-		status = run_batch(&s.trainer, &s.unit, batch, &err);
-	if (!status)
-		status = weir_unit_commit(s.trainer.client, &s.unit, &err);
-	assert_int_equal(status, WEIR_E_STALE);
-	trainer_abandon(&s.trainer);
-	cluster_stop(&s.cluster);
-}
-
-/* An answer of a later epoch counts once the earlier ones are known to be there, and the client
- * then asks about it too; otherwise it would never hear that it is stable. Here the partition lacks
- * that entry, and the client hears so. */
-static void test_what_was_told_later_is_asked_about_too(void **state)
-{
-	(void)state;
-	struct scene s;
-	weir_error err = {0};
-	scene_open(&s);
-	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
-	weir_client *c = s.trainer.client;
-	pthread_mutex_lock(&c->lock);
-	c->later[4] = (struct told){.index = c->acknowledged[4] + 1, .epoch = c->epoch_seen[4]};
-	assert_int_equal(resume_ask_all(c), WEIR_OK);
-	const int64_t end_ms = client_now(c) + PATIENCE_MS;
-	while (!c->stale && client_wait(c, end_ms))
-		;
-	assert_true(c->stale);
-	pthread_mutex_unlock(&c->lock);
-	trainer_abandon(&s.trainer);
-	cluster_stop(&s.cluster);
-}
-
-static void test_a_primary_that_has_lost_nothing_goes_on_unnoticed(void **state)
-{
-	(void)state;
-	struct scene s;
-	weir_error err = {0};
-	scene_open(&s);
-	come_back_unnoticed(&s, 4, mover_take);
-	for (uint32_t batch = 2; batch < BATCHES; batch++)
-		assert_ok(run_batch(&s.trainer, &s.unit, batch, &err), &err);
-	assert_ok(weir_unit_commit(s.trainer.client, &s.unit, &err), &err);
-	finish_by(&s.trainer, &s.cluster);
-	assert_sums(&s.trainer);
-	scene_close(&s);
 }
 
 static void *train_main(void *arg)
@@ -351,7 +124,7 @@ static void *train_main(void *arg)
 	return NULL;
 }
 
-static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **state)
+static void a_unit_is_sealed_in_a_partition_that_is_between_servers(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -389,7 +162,7 @@ static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **
 
 /* An evaluator between passes makes no requests. It still learns that a dead server has no
  * partitions any more. */
-static void test_who_only_waits_does_not_mind_a_server_without_partitions(void **state)
+static void a_client_that_only_waits_ignores_a_server_without_partitions(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -416,7 +189,7 @@ static int count_row(void *arg, uint64_t key, const float *values, size_t elemen
 	return 0;
 }
 
-static void test_a_scan_finds_a_partition_that_has_moved(void **state)
+static void a_scan_finds_a_partition_that_has_moved(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -451,7 +224,7 @@ static int move_at_first_row(void *arg, uint64_t key, const float *values, size_
 	return 0;
 }
 
-static void test_a_scan_does_not_follow_a_partition_between_two_pages(void **state)
+static void a_scan_does_not_follow_a_partition_between_two_pages(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -505,7 +278,7 @@ static bool is_crowded(weir_client *c, uint32_t *sent)
 	return waiting > WEIR_STREAM_CREDIT_REQUESTS && *sent >= WEIR_STREAM_CREDIT_REQUESTS / 2;
 }
 
-static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
+static void pushes_to_a_new_server_wait_for_its_credit(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -555,7 +328,7 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 
 /* --- The end of patience */
 
-static void test_a_partition_that_nobody_has_is_an_error_in_time(void **state)
+static void a_partition_that_nobody_has_is_an_error_in_time(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -601,7 +374,7 @@ static uint32_t place_after(weir_client *c, uint64_t revision, uint32_t server, 
 	return at;
 }
 
-static void test_an_older_claim_changes_nothing(void **state)
+static void an_older_claim_changes_nothing(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -619,7 +392,7 @@ static void test_an_older_claim_changes_nothing(void **state)
 	scene_close(&s);
 }
 
-static void test_a_map_that_cannot_be_is_refused(void **state)
+static void a_map_that_cannot_be_is_refused(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -643,22 +416,16 @@ static void test_a_map_that_cannot_be_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_asynchronous_pushes_follow_their_partitions),
-	    cmocka_unit_test(test_steps_close_wherever_their_partitions_are),
-	    cmocka_unit_test(test_a_partition_is_found_where_only_its_new_primary_knows),
-	    cmocka_unit_test(test_partitions_of_a_dead_server_are_found_on_another),
-	    cmocka_unit_test(test_what_a_new_primary_lacks_is_told),
-	    cmocka_unit_test(test_what_a_primary_has_lost_unnoticed_is_told),
-	    cmocka_unit_test(test_what_was_told_later_is_asked_about_too),
-	    cmocka_unit_test(test_a_primary_that_has_lost_nothing_goes_on_unnoticed),
-	    cmocka_unit_test(test_a_unit_is_sealed_in_a_partition_that_is_between_servers),
-	    cmocka_unit_test(test_who_only_waits_does_not_mind_a_server_without_partitions),
-	    cmocka_unit_test(test_a_scan_finds_a_partition_that_has_moved),
-	    cmocka_unit_test(test_a_scan_does_not_follow_a_partition_between_two_pages),
-	    cmocka_unit_test(test_what_moves_to_a_server_waits_for_its_credit),
-	    cmocka_unit_test(test_a_partition_that_nobody_has_is_an_error_in_time),
-	    cmocka_unit_test(test_an_older_claim_changes_nothing),
-	    cmocka_unit_test(test_a_map_that_cannot_be_is_refused),
+	    cmocka_unit_test(asynchronous_pushes_follow_their_partitions),
+	    cmocka_unit_test(steps_close_wherever_their_partitions_are),
+	    cmocka_unit_test(a_unit_is_sealed_in_a_partition_that_is_between_servers),
+	    cmocka_unit_test(a_client_that_only_waits_ignores_a_server_without_partitions),
+	    cmocka_unit_test(a_scan_finds_a_partition_that_has_moved),
+	    cmocka_unit_test(a_scan_does_not_follow_a_partition_between_two_pages),
+	    cmocka_unit_test(pushes_to_a_new_server_wait_for_its_credit),
+	    cmocka_unit_test(a_partition_that_nobody_has_is_an_error_in_time),
+	    cmocka_unit_test(an_older_claim_changes_nothing),
+	    cmocka_unit_test(a_map_that_cannot_be_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("client_map", tests, NULL, NULL);
 }

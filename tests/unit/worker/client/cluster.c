@@ -8,6 +8,7 @@
 #include "common/base/key_partition.h"
 #include "common/system/disk.h"
 #include "proto/coord/coord_memory.h"
+#include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/unit/faulty_disk.h"
 
@@ -294,4 +295,12 @@ struct audit cluster_audit(struct cluster *c)
 	}
 	rpc_loop_destroy(loop);
 	return a;
+}
+
+uint64_t cluster_bytes_pushed(const struct cluster *c)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < c->servers_count; i++)
+		sum += atomic_load(&c->servers[i]->bytes_pushed);
+	return sum;
 }

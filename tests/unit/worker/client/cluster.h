@@ -50,6 +50,8 @@ void cluster_start_server(struct cluster *c, uint32_t i);
 void cluster_restart(struct cluster *c, uint32_t i);
 /* Deletes a dead server's vote store. */
 void cluster_lose_votes(struct cluster *c, uint32_t i);
+/* By all servers together, since they started. */
+uint64_t cluster_bytes_pushed(const struct cluster *c);
 /* A trainer of a dataset of `units`. `name` must outlive the client. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
 /* The ledger declares this trainer dead and frees its name. The trainer learns of it from its next

@@ -203,7 +203,7 @@ static void differences_arrive(const struct expected *x)
 	teardown(&f);
 }
 
-static void what_changes_comes_in_few_bytes(void **state)
+static void changes_come_in_few_bytes(void **state)
 {
 	(void)state;
 	static const struct expected codecs[] = {
@@ -283,7 +283,7 @@ static void rows_of_embeddings_come_as_int8(void **state)
 }
 
 /* The table's chunks fail over to servers that have sent no base yet. */
-static void who_held_what_a_dead_server_told_is_told_anew(void **state)
+static void a_new_server_sends_values_anew(void **state)
 {
 	(void)state;
 	enum { SERVERS = 3, PARTITIONS = 6 };
@@ -315,7 +315,7 @@ static void who_held_what_a_dead_server_told_is_told_anew(void **state)
 }
 
 /* A replica that is not primary sends values, and no client takes them for a base. */
-static void values_of_other_replicas_are_not_what_is_held(void **state)
+static void values_of_other_replicas_are_no_base(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -336,11 +336,11 @@ static void values_of_other_replicas_are_not_what_is_held(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_changes_comes_in_few_bytes),
+	    cmocka_unit_test(changes_come_in_few_bytes),
 	    cmocka_unit_test(pulls_in_flight_together_agree),
 	    cmocka_unit_test(rows_of_embeddings_come_as_int8),
-	    cmocka_unit_test(who_held_what_a_dead_server_told_is_told_anew),
-	    cmocka_unit_test(values_of_other_replicas_are_not_what_is_held),
+	    cmocka_unit_test(a_new_server_sends_values_anew),
+	    cmocka_unit_test(values_of_other_replicas_are_no_base),
 	};
 	return cmocka_run_group_tests_name("compressed_pull", tests, NULL, NULL);
 }

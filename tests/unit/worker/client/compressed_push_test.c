@@ -168,7 +168,7 @@ static void arrives(const struct expected *x)
 	teardown(&f);
 }
 
-static void what_a_dense_push_leaves_out_comes_later(void **state)
+static void residuals_of_a_dense_push_come_later(void **state)
 {
 	(void)state;
 	static const struct expected codecs[] = {
@@ -181,11 +181,13 @@ static void what_a_dense_push_leaves_out_comes_later(void **state)
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4, .feedback = true}, 4e-2, 1e-6, 4.5},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG, .feedback = true}, 6e-2, 1e-6, 4.5},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED, .feedback = true}, 4e-2, 1e-6, 4.5},
+	    {{.codec = WEIR_CODEC_INT2, .feedback = true}, 0.4, 1e-6, 2.4},
 	    {{.codec = WEIR_CODEC_SIGN, .feedback = true}, 0.9, 0.2, 1.2},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 3.0},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.9},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.3},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.0},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT2, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 0.8},
 	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .warmup = 6, .feedback = true}, 0.8, 1e-6, 1.9},
 	};
 	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
@@ -202,6 +204,7 @@ static void rows_of_embeddings_arrive(void **state)
 	    {{.codec = WEIR_CODEC_FP8_E5M2}, 1e-1, 0, 0},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4}, 1.5e-1, 0, 0},
 	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG}, 2e-1, 0, 0},
+	    {{.codec = WEIR_CODEC_INT2}, 4e-1, 0, 0},
 	};
 	uint64_t keys[ROWS];
 	for (uint64_t i = 0; i < ROWS; i++)
@@ -365,7 +368,7 @@ static weir_encoder_stats stats_of(struct compressor *c)
 	return s;
 }
 
-static void what_is_not_wanted_leaves_no_residual(void **state)
+static void refused_gradients_leave_no_residual(void **state)
 {
 	(void)state;
 	static const weir_compression push = {
@@ -386,7 +389,7 @@ static void what_is_not_wanted_leaves_no_residual(void **state)
 	compressor_destroy(c);
 }
 
-static void who_was_taken_for_dead_forgets(void **state)
+static void a_worker_taken_for_dead_forgets_its_residuals(void **state)
 {
 	(void)state;
 	static const weir_compression push = {
@@ -413,7 +416,7 @@ static void who_was_taken_for_dead_forgets(void **state)
 }
 
 /* A leaving worker flushes its residuals: nothing is missing, and nothing is kept. */
-static void what_is_kept_back_goes_out_in_full(void **state)
+static void residuals_go_out_in_full(void **state)
 {
 	(void)state;
 	static const weir_compression pushes[] = {
@@ -585,14 +588,14 @@ static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later),
+	    cmocka_unit_test(residuals_of_a_dense_push_come_later),
 	    cmocka_unit_test(rows_of_embeddings_arrive),
 	    cmocka_unit_test(tables_that_cannot_be_are_refused),
-	    cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
-	    cmocka_unit_test(who_was_taken_for_dead_forgets),
+	    cmocka_unit_test(refused_gradients_leave_no_residual),
+	    cmocka_unit_test(a_worker_taken_for_dead_forgets_its_residuals),
 	    cmocka_unit_test(zeros_are_packed_and_noise_is_not),
 	    cmocka_unit_test(a_trial_decides),
-	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
+	    cmocka_unit_test(residuals_go_out_in_full),
 	    cmocka_unit_test(rows_that_weigh_less_come_later),
 	    cmocka_unit_test(tokens_with_the_greatest_scores_come_first),
 	    cmocka_unit_test(scores_that_cannot_be_are_refused),

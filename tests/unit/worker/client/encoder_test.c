@@ -210,7 +210,7 @@ static void stats(void *arg, weir_encoder_stats *out)
 	e->real.stats(e->real.arg, out);
 }
 
-static void what_an_encoder_refuses_is_not_sent(void **state)
+static void a_gradient_that_an_encoder_refuses_is_not_sent(void **state)
 {
 	(void)state;
 	static const weir_compression spec = {.codec = WEIR_CODEC_INT8, .feedback = true};
@@ -383,7 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_encoder_of_the_trainer_does_what_libweir_does),
-	    cmocka_unit_test(what_an_encoder_refuses_is_not_sent),
+	    cmocka_unit_test(a_gradient_that_an_encoder_refuses_is_not_sent),
 	    cmocka_unit_test(an_encoder_comes_first_and_once_and_is_whole),
 	    cmocka_unit_test(rows_may_come_coded),
 	    cmocka_unit_test(coded_rows_that_are_not_finite_are_refused),

@@ -25,20 +25,20 @@ static void two_trainers_apply_every_batch_once(weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_two_trainers_apply_every_batch_once(void **state)
+static void two_asynchronous_trainers_apply_every_batch_once(void **state)
 {
 	(void)state;
 	two_trainers_apply_every_batch_once((weir_mode){WEIR_ASYNC});
 }
 
-static void test_within_a_bound_too(void **state)
+static void within_a_bound_too(void **state)
 {
 	(void)state;
 	for (uint32_t bound = 0; bound < 1 + rounds(2); bound++)
 		two_trainers_apply_every_batch_once((weir_mode){.kind = WEIR_SSP, .bound = bound});
 }
 
-static void test_in_rounds_too(void **state)
+static void in_rounds_too(void **state)
 {
 	(void)state;
 	two_trainers_apply_every_batch_once((weir_mode){.local_steps = 4});
@@ -69,19 +69,19 @@ static void a_worker_that_dies_in_mid_unit_is_replaced_exactly(weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_a_worker_that_dies_in_mid_unit_is_replaced_exactly(void **state)
+static void a_dead_worker_is_replaced_exactly(void **state)
 {
 	(void)state;
 	a_worker_that_dies_in_mid_unit_is_replaced_exactly((weir_mode){WEIR_ASYNC});
 }
 
-static void test_in_mid_round_too(void **state)
+static void in_mid_round_too(void **state)
 {
 	(void)state;
 	a_worker_that_dies_in_mid_unit_is_replaced_exactly((weir_mode){.local_steps = 4});
 }
 
-static void test_a_zombie_is_told_that_it_is_stale_and_may_rejoin(void **state)
+static void a_zombie_is_told_that_it_is_stale_and_may_rejoin(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -123,13 +123,13 @@ static void three_synchronous_trainers(weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_three_synchronous_trainers_with_a_backup(void **state)
+static void three_synchronous_trainers_with_a_backup(void **state)
 {
 	(void)state;
 	three_synchronous_trainers((weir_mode){WEIR_SYNC, .backup = 1});
 }
 
-static void test_three_trainers_in_synchronous_rounds(void **state)
+static void three_trainers_in_synchronous_rounds(void **state)
 {
 	(void)state;
 	three_synchronous_trainers((weir_mode){WEIR_SYNC, .local_steps = 4});
@@ -139,14 +139,14 @@ static void test_three_trainers_in_synchronous_rounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_two_trainers_apply_every_batch_once),
-	    cmocka_unit_test(test_within_a_bound_too),
-	    cmocka_unit_test(test_in_rounds_too),
-	    cmocka_unit_test(test_a_worker_that_dies_in_mid_unit_is_replaced_exactly),
-	    cmocka_unit_test(test_in_mid_round_too),
-	    cmocka_unit_test(test_a_zombie_is_told_that_it_is_stale_and_may_rejoin),
-	    cmocka_unit_test(test_three_synchronous_trainers_with_a_backup),
-	    cmocka_unit_test(test_three_trainers_in_synchronous_rounds),
+	    cmocka_unit_test(two_asynchronous_trainers_apply_every_batch_once),
+	    cmocka_unit_test(within_a_bound_too),
+	    cmocka_unit_test(in_rounds_too),
+	    cmocka_unit_test(a_dead_worker_is_replaced_exactly),
+	    cmocka_unit_test(in_mid_round_too),
+	    cmocka_unit_test(a_zombie_is_told_that_it_is_stale_and_may_rejoin),
+	    cmocka_unit_test(three_synchronous_trainers_with_a_backup),
+	    cmocka_unit_test(three_trainers_in_synchronous_rounds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("exactly_once", tests, NULL, NULL);
 }

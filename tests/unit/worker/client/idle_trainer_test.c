@@ -3,6 +3,7 @@
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
+#include "tests/integer_batches.h"
 #include "tests/unit/on_loop.h"
 #include "tests/unit/worker/client/cluster.h"
 
@@ -39,11 +40,6 @@ static weir_unit begun(weir_client *w)
 	return u;
 }
 
-static weir_batch batch_of(const weir_unit *u, uint32_t batch)
-{
-	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
-}
-
 /* Rows in every partition. */
 static const uint64_t *keys(void)
 {
@@ -57,7 +53,7 @@ static weir_status pull(weir_client *w, const weir_unit *u, uint32_t batch, uint
 {
 	static float values[UNITS][KEYS * WIDTH]; /* two trainers may have pulls in flight at once */
 	const weir_pull_item item = {.table = table, .keys = keys(), .rows = KEYS, .values = values[u->unit]};
-	const weir_batch id = batch_of(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	assert_true(u->unit < UNITS);
 	return weir_pull(w, &id, &item, 1, NULL, NULL, ticket, err);
 }
@@ -66,7 +62,7 @@ static weir_status push(weir_client *w, const weir_unit *u, uint32_t batch, uint
 {
 	static const float ones[KEYS * WIDTH];
 	const weir_push_item item = {.table = table, .keys = keys(), .rows = KEYS, .values = ones};
-	const weir_batch id = batch_of(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	return weir_push(w, &id, &item, 1, NULL, NULL, NULL, ticket, err);
 }
 
@@ -119,7 +115,7 @@ static void a_hoard_of_units_goes_to_others(void **state)
 }
 
 /* An executor hangs: pushes and pulls wait longer than a worker may be idle. */
-static void who_waits_for_a_server_is_not_idle(void **state)
+static void waiting_for_a_server_is_not_idle(void **state)
 {
 	struct cluster c;
 	struct held_loop held;
@@ -175,13 +171,13 @@ static void the_one_that_others_wait_for_is_idle(weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void who_waits_for_a_step_is_not_idle(void **state)
+static void waiting_for_a_step_is_not_idle(void **state)
 {
 	(void)state;
 	the_one_that_others_wait_for_is_idle((weir_mode){.kind = WEIR_SYNC});
 }
 
-static void who_waits_for_the_slowest_is_not_idle(void **state)
+static void waiting_for_the_slowest_is_not_idle(void **state)
 {
 	(void)state;
 	the_one_that_others_wait_for_is_idle((weir_mode){.kind = WEIR_SSP, .bound = 0});
@@ -191,9 +187,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_hoard_of_units_goes_to_others),
-	    cmocka_unit_test(who_waits_for_a_server_is_not_idle),
-	    cmocka_unit_test(who_waits_for_a_step_is_not_idle),
-	    cmocka_unit_test(who_waits_for_the_slowest_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_server_is_not_idle),
+	    cmocka_unit_test(waiting_for_a_step_is_not_idle),
+	    cmocka_unit_test(waiting_for_the_slowest_is_not_idle),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("idle_trainer", tests, NULL, NULL);
 }

@@ -9,18 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
-
-/* A batch's keys (KEYS, distinct) and the number that it adds to each. */
-static void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
-{
-	for (uint64_t i = 0; i < KEYS; i++)
-		keys[i] = prng_permute(prng_mix(1, data_unit, batch), KEY_SPACE, i);
-}
-
-static float batch_value(uint32_t data_unit, uint32_t batch)
-{
-	return (float)(1 + (data_unit * 7 + batch * 3) % 11);
-}
+#include "tests/integer_batches.h"
 
 void trainer_open(struct trainer *t, struct cluster *c, const char *name, weir_mode dense_mode)
 {
@@ -58,32 +47,18 @@ void trainer_lease(struct trainer *t, weir_unit *u)
 	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
 }
 
-static weir_batch batch_id(const weir_unit *u, uint32_t batch)
-{
-	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
-}
-
-/* The last batch of this one's round: only it pushes to the dense table, for the whole round. */
-static uint32_t round_end(const weir_unit *u, uint32_t batch)
-{
-	if (!u->local_steps)
-		return batch;
-	const uint32_t end = (batch / u->local_steps + 1) * u->local_steps;
-	return (end < BATCHES ? end : BATCHES) - 1;
-}
-
 static float round_value(const weir_unit *u, uint32_t batch)
 {
 	float sum = 0;
 	for (uint32_t b = u->local_steps ? batch / u->local_steps * u->local_steps : batch; b <= batch; b++)
-		sum += batch_value(u->data_unit, b);
+		sum += integer_batch_value(u->data_unit, b);
 	return sum;
 }
 
 /* A round starts with a pull for the batch that pushes its result. */
 static weir_status pull_round(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
-	const weir_batch id = batch_id(u, round_end(u, batch));
+	const weir_batch id = integer_batch_id(u, integer_round_end(u, batch, BATCHES));
 	const weir_pull_item pull = {.table = t->dense, .values = t->values};
 	weir_ticket ticket;
 	if (batch % u->local_steps)
@@ -96,9 +71,9 @@ static weir_status pull_batch(struct trainer *t, const weir_unit *u, uint32_t ba
 {
 	uint64_t keys[KEYS];
 	float rows[KEYS * WIDTH];
-	const weir_batch id = batch_id(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	weir_ticket ticket;
-	batch_keys(u->data_unit, batch, keys);
+	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, keys);
 	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows},
 	                         {.table = t->dense, .values = t->values}};
 	weir_status status = u->local_steps ? pull_round(t, u, batch, err) : WEIR_OK;
@@ -111,18 +86,19 @@ weir_status push_batch(struct trainer *t, const weir_unit *u, uint32_t batch, we
 {
 	uint64_t keys[KEYS];
 	float add[KEYS * WIDTH];
-	const weir_batch id = batch_id(u, batch);
+	const weir_batch id = integer_batch_id(u, batch);
 	weir_ticket ticket;
-	batch_keys(u->data_unit, batch, keys);
+	integer_batch_keys(u->data_unit, batch, KEY_SPACE, KEYS, keys);
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
-		add[i] = -batch_value(u->data_unit, batch);
+		add[i] = -integer_batch_value(u->data_unit, batch);
 	for (uint32_t i = 0; i < DENSE; i++)
 		t->gradient[i] = -round_value(u, batch);
 	if (t->not_finite)
 		t->gradient[batch] = 0.0f / 0.0f;
 	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add},
 	                         {.table = t->dense, .values = t->gradient}};
-	weir_status status = weir_push(t->client, &id, push, round_end(u, batch) == batch ? 2 : 1, NULL, NULL, NULL, &ticket, err);
+	weir_status status =
+	    weir_push(t->client, &id, push, integer_round_end(u, batch, BATCHES) == batch ? 2 : 1, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
 		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
 	t->executed += status == WEIR_OK;
@@ -181,10 +157,10 @@ void assert_sums(struct trainer *t)
 	float expected[KEY_SPACE] = {0}, dense = 0;
 	for (uint32_t u = 0; u < UNITS; u++)
 		for (uint32_t b = 0; b < BATCHES; b++) {
-			batch_keys(u, b, keys);
-			dense += batch_value(u, b);
+			integer_batch_keys(u, b, KEY_SPACE, KEYS, keys);
+			dense += integer_batch_value(u, b);
 			for (uint32_t i = 0; i < KEYS; i++)
-				expected[keys[i]] += batch_value(u, b);
+				expected[keys[i]] += integer_batch_value(u, b);
 		}
 	for (uint64_t k = 0; k < KEY_SPACE; k++)
 		all[k] = k;

@@ -157,5 +157,5 @@ int main(void)
 	    cmocka_unit_test(a_key_costs_a_byte_or_so),
 	    cmocka_unit_test(a_key_that_is_there_twice_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
 }

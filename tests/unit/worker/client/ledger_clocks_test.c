@@ -128,7 +128,7 @@ static void finish(struct world *w, uint32_t i)
 	ask(w, i, k->waits ? k->begun + 1 : 0);
 }
 
-static void test_nobody_runs_ahead(void **state)
+static void nobody_runs_ahead(void **state)
 {
 	(void)state;
 	struct world w;
@@ -153,7 +153,7 @@ static void test_nobody_runs_ahead(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_zero_is_lockstep(void **state)
+static void zero_is_lockstep(void **state)
 {
 	(void)state;
 	struct world w;
@@ -174,7 +174,7 @@ static void test_zero_is_lockstep(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_the_dead_and_the_idle_hold_nobody_up(void **state)
+static void the_dead_and_the_idle_hold_nobody_up(void **state)
 {
 	(void)state;
 	struct world w;
@@ -230,7 +230,7 @@ static void begin_anew(struct world *w)
 			ask(w, i, w->workers[i].begun + 1);
 }
 
-static void test_a_ledger_that_begins_hears_everybody_first(void **state)
+static void a_ledger_that_begins_hears_everybody_first(void **state)
 {
 	(void)state;
 	struct world w;
@@ -330,7 +330,7 @@ static void run(uint32_t bound, uint64_t batches, uint64_t seed)
 	fixture_close(&w.f);
 }
 
-static void test_the_bound_holds(void **state)
+static void the_bound_holds(void **state)
 {
 	(void)state;
 	static const uint32_t bounds[] = {0, 1, 3, 8, 64};
@@ -342,11 +342,11 @@ static void test_the_bound_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_nobody_runs_ahead),
-	    cmocka_unit_test(test_zero_is_lockstep),
-	    cmocka_unit_test(test_the_dead_and_the_idle_hold_nobody_up),
-	    cmocka_unit_test(test_a_ledger_that_begins_hears_everybody_first),
-	    cmocka_unit_test(test_the_bound_holds),
+	    cmocka_unit_test(nobody_runs_ahead),
+	    cmocka_unit_test(zero_is_lockstep),
+	    cmocka_unit_test(the_dead_and_the_idle_hold_nobody_up),
+	    cmocka_unit_test(a_ledger_that_begins_hears_everybody_first),
+	    cmocka_unit_test(the_bound_holds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_clocks", tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void a_key_that_one_side_has_is_not_compared(void **state)
 	fixture_close(&f);
 }
 
-static void what_is_accepted_is_the_jobs(void **state)
+static void an_accepted_fingerprint_is_the_job_s(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -74,7 +74,7 @@ static void what_is_accepted_is_the_jobs(void **state)
 	fixture_close(&f);
 }
 
-static void what_is_no_fingerprint_is_refused(void **state)
+static void a_false_fingerprint_is_refused(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {"data.seed", "data.seed=1", "=1\n", "a=1\nb\n", "\n"};
@@ -173,9 +173,9 @@ static void it_is_in_the_log_and_in_snapshots(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_difference_is_refused_by_name), cmocka_unit_test(a_key_that_one_side_has_is_not_compared),
-	    cmocka_unit_test(what_is_accepted_is_the_jobs),    cmocka_unit_test(what_is_no_fingerprint_is_refused),
-	    cmocka_unit_test(other_examples_are_refused),      cmocka_unit_test(it_is_in_the_log_and_in_snapshots),
+	    cmocka_unit_test(a_difference_is_refused_by_name),      cmocka_unit_test(a_key_that_one_side_has_is_not_compared),
+	    cmocka_unit_test(an_accepted_fingerprint_is_the_job_s), cmocka_unit_test(a_false_fingerprint_is_refused),
+	    cmocka_unit_test(other_examples_are_refused),           cmocka_unit_test(it_is_in_the_log_and_in_snapshots),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_fingerprint", tests, NULL, NULL);
 }

@@ -5,29 +5,25 @@
 #include <string.h>
 
 #include "proto/frame/frame.h"
+#include "tests/cmocka_check.h"
 
-static int64_t now_ns(const struct clock *c)
-{
-	return ((const struct fixture *)((const char *)c - offsetof(struct fixture, clock)))->now_ms * 1000000;
-}
 static uint64_t next_u64(struct entropy *e)
 {
 	return prng_u64(&((struct fixture *)((char *)e - offsetof(struct fixture, entropy)))->random);
 }
 
-static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 static const struct entropy_ops entropy_ops = {.u64 = next_u64};
 static uint8_t uuid[16] = "fixture's uuid.";
 
 void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed)
 {
 	static const char *const servers[] = {"memory:0", "memory:1"};
-	*f = (struct fixture){.clock = {&clock_ops}, .entropy = {&entropy_ops}, .now_ms = 1000};
+	*f = (struct fixture){.clock = manual_clock_ms(&f->now_ms), .entropy = {&entropy_ops}, .now_ms = 1000};
 	prng_seed(&f->random, seed);
 	for (uint32_t p = 0; p < FIXTURE_PARTITIONS; p++)
 		f->partition_server[p] = p % 2;
 	struct ledger_options o = *options;
-	o.clock = &f->clock;
+	o.clock = &f->clock.base;
 	o.entropy = &f->entropy;
 	memcpy(o.uuid, uuid, sizeof o.uuid);
 	o.generation = 1;
@@ -376,4 +372,22 @@ weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode)
 	ledger_create_table(f->ledger, &q, on_status_field, &status);
 	wire_table_free(&table);
 	return status;
+}
+
+void fixture_count_reply(void *arg, const ProtobufCMessage *m)
+{
+	(void)m;
+	++*(uint32_t *)arg;
+}
+
+void fixture_ignore_reply(void *arg, const ProtobufCMessage *m)
+{
+	(void)arg, (void)m;
+}
+
+struct message *fixture_export(struct ledger *l, uint64_t index)
+{
+	struct message *m;
+	assert_int_equal(ledger_export_all(l, index, &m, NULL), WEIR_OK);
+	return m;
 }

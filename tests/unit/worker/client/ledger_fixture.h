@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 #include "server/ledger/ledger.h"
+#include "tests/manual_clock.h"
 
 #define FIXTURE_PARTITIONS 4u
 
 struct fixture {
-	struct clock clock;
+	struct manual_clock clock;
 	struct entropy entropy;
 	int64_t now_ms;
 	struct prng random;
@@ -33,6 +34,13 @@ struct fixture {
 /* options: without the clock, the entropy, the partitions and servers, which the fixture sets. */
 void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed);
 void fixture_close(struct fixture *f);
+
+/* Callbacks for replies: add one to the uint32_t at arg, or ignore the reply. */
+void fixture_count_reply(void *arg, const ProtobufCMessage *m);
+void fixture_ignore_reply(void *arg, const ProtobufCMessage *m);
+
+/* The whole state of a ledger as of this index of its log. */
+struct message *fixture_export(struct ledger *l, uint64_t index);
 
 /* The job id of all requests; borrowed. */
 Weir__V1__JobId *fixture_job(void);

@@ -100,7 +100,7 @@ static void its_units_go_to_others_and_it_is_named(void **state)
 }
 
 /* A hung pod may be replaced by one of another name. */
-static void who_does_not_come_back_is_not_named_for_ever(void **state)
+static void an_absent_trainer_is_not_named_for_ever(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -140,7 +140,7 @@ static void how_long_is_too_long_goes_by_its_batches(void **state)
 	}
 }
 
-static void who_holds_nothing_may_rest(void **state)
+static void a_trainer_without_a_unit_may_rest(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -201,7 +201,7 @@ static void a_unit_is_not_given_up_because_its_holders_do_not_move(void **state)
 	fixture_close(&f);
 }
 
-static void who_has_stalled_gets_one_unit_until_it_finishes_something(void **state)
+static void a_stalled_trainer_gets_one_unit_until_it_finishes_one(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -236,7 +236,7 @@ static bool lives_on(struct fixture *f, const struct joined *w, int64_t ms)
 	return fixture_worker(f, w).live;
 }
 
-static void of_who_does_not_tell_the_watermark_counts(void **state)
+static void without_reports_of_activity_the_watermark_counts(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -254,12 +254,6 @@ static void of_who_does_not_tell_the_watermark_counts(void **state)
 	fixture_close(&f);
 }
 
-static void on_answer(void *arg, const ProtobufCMessage *m)
-{
-	(void)m;
-	++*(uint32_t *)arg;
-}
-
 static void step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool done, uint32_t *answers)
 {
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
@@ -274,11 +268,11 @@ static void step(struct fixture *f, const struct joined *w, const struct leased 
 	q.ready = &ready;
 	q.has_done = done;
 	q.done = &before;
-	ledger_step(f->ledger, &q, on_answer, answers);
+	ledger_step(f->ledger, &q, fixture_count_reply, answers);
 }
 
 /* Of two workers in a step, the one that is done waits; the other is idle. */
-static void who_waits_for_a_step_waits_for_others(void **state)
+static void waiting_for_a_step_is_waiting_for_others(void **state)
 {
 	struct fixture f;
 	uint32_t first = 0, second = 0;
@@ -312,10 +306,10 @@ static void clock_of(struct fixture *f, const struct joined *w, uint64_t finishe
 	q.incarnation = w->incarnation;
 	q.finished = finished;
 	q.wants = wants;
-	ledger_clock(f->ledger, &q, on_answer, answers);
+	ledger_clock(f->ledger, &q, fixture_count_reply, answers);
 }
 
-static void who_waits_for_the_slowest_waits_for_others(void **state)
+static void waiting_for_the_slowest_is_waiting_for_others(void **state)
 {
 	struct fixture f;
 	uint32_t first = 0, second = 0;
@@ -403,7 +397,7 @@ static void a_pass_goes_on_without_an_evaluator_that_does_not_move(void **state)
 }
 
 /* A live evaluator that never asks for work also holds up a pass. */
-static void nor_without_one_that_never_asks(void **state)
+static void a_trainer_that_never_asks_is_not_idle_either(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -421,18 +415,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(its_units_go_to_others_and_it_is_named),
-	    cmocka_unit_test(who_does_not_come_back_is_not_named_for_ever),
+	    cmocka_unit_test(an_absent_trainer_is_not_named_for_ever),
 	    cmocka_unit_test(how_long_is_too_long_goes_by_its_batches),
-	    cmocka_unit_test(who_holds_nothing_may_rest),
+	    cmocka_unit_test(a_trainer_without_a_unit_may_rest),
 	    cmocka_unit_test(units_behind_one_that_moves_are_not_idle),
 	    cmocka_unit_test(a_unit_is_not_given_up_because_its_holders_do_not_move),
-	    cmocka_unit_test(who_has_stalled_gets_one_unit_until_it_finishes_something),
-	    cmocka_unit_test(of_who_does_not_tell_the_watermark_counts),
-	    cmocka_unit_test(who_waits_for_a_step_waits_for_others),
-	    cmocka_unit_test(who_waits_for_the_slowest_waits_for_others),
+	    cmocka_unit_test(a_stalled_trainer_gets_one_unit_until_it_finishes_one),
+	    cmocka_unit_test(without_reports_of_activity_the_watermark_counts),
+	    cmocka_unit_test(waiting_for_a_step_is_waiting_for_others),
+	    cmocka_unit_test(waiting_for_the_slowest_is_waiting_for_others),
 	    cmocka_unit_test(another_ledger_begins_to_count),
 	    cmocka_unit_test(a_pass_goes_on_without_an_evaluator_that_does_not_move),
-	    cmocka_unit_test(nor_without_one_that_never_asks),
+	    cmocka_unit_test(a_trainer_that_never_asks_is_not_idle_either),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_idle", tests, NULL, NULL);
 }

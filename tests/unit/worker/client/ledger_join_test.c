@@ -354,5 +354,5 @@ int main(void)
 	    cmocka_unit_test(one_peer_does_not_take_all_places),
 	    cmocka_unit_test(joins_from_one_address_have_a_pace),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_join", tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void move_ledger(struct world *w)
 	fixture_close(before);
 }
 
-static void test_the_batch_of_one_that_dies_keeps_its_seat(void **state)
+static void the_batch_of_one_that_dies_keeps_its_seat(void **state)
 {
 	(void)state;
 	struct world w;
@@ -143,7 +143,7 @@ static void test_the_batch_of_one_that_dies_keeps_its_seat(void **state)
 	fixture_close(w.f);
 }
 
-static void test_nobody_takes_the_units_of_one_that_is_replaced(void **state)
+static void nobody_takes_the_units_of_one_that_is_replaced(void **state)
 {
 	(void)state;
 	struct world w;
@@ -162,7 +162,7 @@ static void test_nobody_takes_the_units_of_one_that_is_replaced(void **state)
 	fixture_close(w.f);
 }
 
-static void test_one_that_has_gone_for_good_is_not_waited_for_without_end(void **state)
+static void one_that_has_gone_for_good_is_not_waited_for_without_end(void **state)
 {
 	(void)state;
 	struct world w;
@@ -185,7 +185,7 @@ static void test_one_that_has_gone_for_good_is_not_waited_for_without_end(void *
 }
 
 /* All workers are back, and one does nothing. */
-static void test_a_seat_that_nobody_takes_is_given_up(void **state)
+static void a_seat_that_nobody_takes_is_given_up(void **state)
 {
 	(void)state;
 	struct world w;
@@ -208,7 +208,7 @@ static void test_a_seat_that_nobody_takes_is_given_up(void **state)
 }
 
 /* The unit's holder is past the batch: nobody will push it. */
-static void test_a_seat_that_is_passed_by_is_given_up(void **state)
+static void a_seat_that_is_passed_by_is_given_up(void **state)
 {
 	(void)state;
 	struct world w;
@@ -224,7 +224,7 @@ static void test_a_seat_that_is_passed_by_is_given_up(void **state)
 	fixture_close(w.f);
 }
 
-static void test_backup_workers_wait_for_nobody(void **state)
+static void backup_workers_wait_for_nobody(void **state)
 {
 	(void)state;
 	struct world w;
@@ -238,7 +238,7 @@ static void test_backup_workers_wait_for_nobody(void **state)
 }
 
 /* All workers and the ledger stop. The open step keeps its batches, each with its own worker. */
-static void test_a_resumed_job_has_the_steps_that_it_would_have_had(void **state)
+static void a_resumed_job_has_the_steps_that_it_would_have_had(void **state)
 {
 	(void)state;
 	struct world w;
@@ -265,7 +265,7 @@ static void test_a_resumed_job_has_the_steps_that_it_would_have_had(void **state
 	fixture_close(w.f);
 }
 
-static void test_a_resumed_job_goes_on_with_fewer_in_the_end(void **state)
+static void a_resumed_job_goes_on_with_fewer_in_the_end(void **state)
 {
 	(void)state;
 	struct world w;
@@ -288,7 +288,7 @@ static void test_a_resumed_job_goes_on_with_fewer_in_the_end(void **state)
 
 /* A failover of the ledger: the living workers continue soon, even if fewer than planned are
  * left. */
-static void test_a_ledger_elsewhere_does_not_wait_for_long(void **state)
+static void a_ledger_elsewhere_does_not_wait_for_long(void **state)
 {
 	(void)state;
 	struct world w;
@@ -309,7 +309,7 @@ static void test_a_ledger_elsewhere_does_not_wait_for_long(void **state)
 
 /* The ledger dies together with a worker; its log already says that the worker has left or
  * rejoined. */
-static void test_one_that_dies_with_the_ledger_is_replaced(void **state)
+static void one_that_dies_with_the_ledger_is_replaced(void **state)
 {
 	(void)state;
 	for (int again = 0; again < 2; again++) {
@@ -339,16 +339,16 @@ static void test_one_that_dies_with_the_ledger_is_replaced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_batch_of_one_that_dies_keeps_its_seat),
-	    cmocka_unit_test(test_nobody_takes_the_units_of_one_that_is_replaced),
-	    cmocka_unit_test(test_one_that_has_gone_for_good_is_not_waited_for_without_end),
-	    cmocka_unit_test(test_a_seat_that_nobody_takes_is_given_up),
-	    cmocka_unit_test(test_a_seat_that_is_passed_by_is_given_up),
-	    cmocka_unit_test(test_backup_workers_wait_for_nobody),
-	    cmocka_unit_test(test_a_resumed_job_has_the_steps_that_it_would_have_had),
-	    cmocka_unit_test(test_a_resumed_job_goes_on_with_fewer_in_the_end),
-	    cmocka_unit_test(test_a_ledger_elsewhere_does_not_wait_for_long),
-	    cmocka_unit_test(test_one_that_dies_with_the_ledger_is_replaced),
+	    cmocka_unit_test(the_batch_of_one_that_dies_keeps_its_seat),
+	    cmocka_unit_test(nobody_takes_the_units_of_one_that_is_replaced),
+	    cmocka_unit_test(one_that_has_gone_for_good_is_not_waited_for_without_end),
+	    cmocka_unit_test(a_seat_that_nobody_takes_is_given_up),
+	    cmocka_unit_test(a_seat_that_is_passed_by_is_given_up),
+	    cmocka_unit_test(backup_workers_wait_for_nobody),
+	    cmocka_unit_test(a_resumed_job_has_the_steps_that_it_would_have_had),
+	    cmocka_unit_test(a_resumed_job_goes_on_with_fewer_in_the_end),
+	    cmocka_unit_test(a_ledger_elsewhere_does_not_wait_for_long),
+	    cmocka_unit_test(one_that_dies_with_the_ledger_is_replaced),
 	};
 	return cmocka_run_group_tests_name("ledger_lockstep", tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static void the_log_has_them_until_another_generation(void **state)
 	/* A checkpoint's marks say nothing about the next generation's folders. */
 	static const char *const servers[] = {"memory:0", "memory:1"};
 	struct ledger_options o = options;
-	o.clock = &f.clock;
+	o.clock = &f.clock.base;
 	o.entropy = &f.entropy;
 	memcpy(o.uuid, fixture_job()->uuid.data, sizeof o.uuid);
 	o.generation = 2;
@@ -228,5 +228,5 @@ int main(void)
 	    cmocka_unit_test(a_disk_that_went_back_fails_the_job),     cmocka_unit_test(a_ledger_that_went_back_fails_the_job),
 	    cmocka_unit_test(partitions_are_told_what_they_must_have), cmocka_unit_test(the_log_has_them_until_another_generation),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_marks", tests, NULL, NULL);
 }

@@ -52,13 +52,6 @@ static void close_pass(struct pass *p)
 	fixture_close(&p->follower);
 }
 
-static struct message *whole(struct ledger *l)
-{
-	struct message *m;
-	assert_int_equal(ledger_export_all(l, 1, &m, NULL), WEIR_OK);
-	return m;
-}
-
 static void follow(struct pass *p)
 {
 	struct message *changes;
@@ -66,7 +59,7 @@ static void follow(struct pass *p)
 	if (changes)
 		assert_int_equal(ledger_merge(p->follower.ledger, changes->spans[0].data, changes->bytes, NULL, NULL), WEIR_OK);
 	message_release(changes);
-	struct message *x = whole(p->f.ledger), *y = whole(p->follower.ledger);
+	struct message *x = fixture_export(p->f.ledger, 1), *y = fixture_export(p->follower.ledger, 1);
 	assert_int_equal(x->bytes, y->bytes);
 	assert_memory_equal(x->spans[0].data, y->spans[0].data, x->bytes);
 	message_release(x);
@@ -103,12 +96,6 @@ static void assert_each_batch_once(const struct pass *p)
 			assert_int_equal(p->done[u][b], 1);
 }
 
-static void ignore(void *arg, const ProtobufCMessage *m)
-{
-	(void)arg;
-	(void)m;
-}
-
 /* The worker reports this many batches in two seconds. */
 static void report_speed(struct pass *p, uint32_t i, uint64_t batches)
 {
@@ -119,7 +106,7 @@ static void report_speed(struct pass *p, uint32_t i, uint64_t batches)
 	q.worker = p->worker[i].worker;
 	q.incarnation = p->worker[i].incarnation;
 	q.report = &report;
-	ledger_progress(p->f.ledger, &q, ignore, NULL);
+	ledger_progress(p->f.ledger, &q, fixture_ignore_reply, NULL);
 }
 
 static void a_pass_ends_in_parts_and_has_each_batch_once(void **state)
@@ -323,5 +310,5 @@ int main(void)
 	    cmocka_unit_test(rates_go_with_the_trainers_that_live),
 	    cmocka_unit_test(trainers_that_leave_or_die_count_no_more),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_parts", tests, NULL, NULL);
 }

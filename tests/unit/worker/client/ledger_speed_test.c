@@ -141,7 +141,7 @@ static void one_that_is_much_faster_does_not_count(void **state)
 	fixture_close(&w.f);
 }
 
-static void who_has_left_does_not_count(void **state)
+static void a_worker_that_left_does_not_count(void **state)
 {
 	(void)state;
 	struct world w;
@@ -237,7 +237,7 @@ int main(void)
 	    cmocka_unit_test(nobody_takes_less_than_a_step),
 	    cmocka_unit_test(all_are_equal_where_speed_does_not_count),
 	    cmocka_unit_test(one_that_is_much_faster_does_not_count),
-	    cmocka_unit_test(who_has_left_does_not_count),
+	    cmocka_unit_test(a_worker_that_left_does_not_count),
 	    cmocka_unit_test(a_change_of_speed_is_followed),
 	    cmocka_unit_test(time_without_a_unit_is_not_slowness),
 	    cmocka_unit_test(the_job_s_speed_is_told),

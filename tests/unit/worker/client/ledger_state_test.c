@@ -30,12 +30,6 @@ struct world {
 #define OPTIONS .lease_ms = 1000, .passes = 4, .shuffle = true, .gate = true, .allow_skip = 1000
 static const struct ledger_options options = {OPTIONS}, stalling = {OPTIONS, .progress_timeout_ms = 500};
 
-static void on_status(void *arg, const ProtobufCMessage *m)
-{
-	(void)m;
-	++*(uint32_t *)arg;
-}
-
 static void create_table(struct world *w, uint32_t number)
 {
 	weir_init_segment zero = {.elements = 8};
@@ -52,7 +46,7 @@ static void create_table(struct world *w, uint32_t number)
 	uint32_t answered = 0;
 	q.job = fixture_job();
 	q.table = &table.table;
-	ledger_create_table(w->f.ledger, &q, on_status, &answered);
+	ledger_create_table(w->f.ledger, &q, fixture_count_reply, &answered);
 	assert_int_equal(answered, 1);
 	wire_table_free(&table);
 }
@@ -75,7 +69,7 @@ static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)
 	q.done_weight = &weight;
 	q.has_ready = has_ready;
 	q.ready = &ready;
-	ledger_step(w->f.ledger, &q, on_status, &w->answers);
+	ledger_step(w->f.ledger, &q, fixture_count_reply, &w->answers);
 }
 
 static void join(struct world *w, uint32_t i)
@@ -146,16 +140,9 @@ static void request_random(struct world *w)
 	}
 }
 
-static struct message *whole(struct ledger *l)
-{
-	struct message *m;
-	assert_int_equal(ledger_export_all(l, 5, &m, NULL), WEIR_OK);
-	return m;
-}
-
 static void assert_equal_ledgers(struct ledger *a, struct ledger *b)
 {
-	struct message *x = whole(a), *y = whole(b);
+	struct message *x = fixture_export(a, 5), *y = fixture_export(b, 5);
 	assert_int_equal(x->bytes, y->bytes);
 	assert_memory_equal(x->spans[0].data, y->spans[0].data, x->bytes);
 	message_release(x);
@@ -192,7 +179,7 @@ static void restore_from_snapshot(struct world *w)
 		fixture_close(&w->restored);
 	fixture_open(&w->restored, &stalling, 3);
 	w->has_restored = true;
-	struct message *m = whole(w->f.ledger);
+	struct message *m = fixture_export(w->f.ledger, 5);
 	uint64_t index = 0;
 	assert_int_equal(ledger_merge(w->restored.ledger, m->spans[0].data, m->bytes, &index, NULL), WEIR_OK);
 	assert_int_equal(index, 5);
@@ -253,7 +240,7 @@ static void a_close_that_is_read_has_the_weights_that_were_told(void **state)
 	fixture_close(&w.restored);
 }
 
-static void what_renews_is_not_logged(void **state)
+static void renewals_are_not_logged(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -281,7 +268,7 @@ static void after_recovery_everybody_has_a_whole_term(void **state)
 	fixture_open(&f, &options, 1);
 	struct joined w = fixture_join(&f, "worker", WEIR__V1__ROLE__TRAINER, 7, UNITS);
 	struct leased u = fixture_lease(&f, &w, 1);
-	struct message *m = whole(f.ledger);
+	struct message *m = fixture_export(f.ledger, 5);
 	fixture_open(&restored, &options, 2);
 	restored.now_ms = 100000;
 	merge(restored.ledger, m);
@@ -305,7 +292,7 @@ static void a_state_that_cannot_be_is_refused(void **state)
 	fixture_open(&f, &options, 1);
 	struct joined w = fixture_join(&f, "worker", WEIR__V1__ROLE__TRAINER, 7, UNITS);
 	(void)fixture_lease(&f, &w, 1);
-	struct message *m = whole(f.ledger);
+	struct message *m = fixture_export(f.ledger, 5);
 	fixture_close(&f);
 	uint8_t *bytes = malloc(m->bytes);
 	uint32_t refused = 0;
@@ -332,7 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_ledger_fed_with_the_changes_is_equal),
 	    cmocka_unit_test(a_close_that_is_read_has_the_weights_that_were_told),
-	    cmocka_unit_test(what_renews_is_not_logged),
+	    cmocka_unit_test(renewals_are_not_logged),
 	    cmocka_unit_test(after_recovery_everybody_has_a_whole_term),
 	    cmocka_unit_test(a_state_that_cannot_be_is_refused),
 	};

@@ -113,7 +113,7 @@ static void step(struct world *w, uint32_t i, bool ready)
 	ledger_step(w->f.ledger, &q, on_step, &w->answer[i]);
 }
 
-static void test_equal_workers_move_in_lockstep(void **state)
+static void equal_workers_move_in_lockstep(void **state)
 {
 	(void)state;
 	struct world w;
@@ -140,7 +140,7 @@ static void test_equal_workers_move_in_lockstep(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_a_backup_worker_lets_the_slowest_be_dropped(void **state)
+static void a_backup_worker_lets_the_slowest_be_dropped(void **state)
 {
 	(void)state;
 	struct world w;
@@ -164,7 +164,7 @@ static void test_a_backup_worker_lets_the_slowest_be_dropped(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_a_member_that_dies_leaves_the_step_to_the_rest(void **state)
+static void a_member_that_dies_leaves_the_step_to_the_rest(void **state)
 {
 	(void)state;
 	struct world w;
@@ -186,7 +186,7 @@ static void test_a_member_that_dies_leaves_the_step_to_the_rest(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_done_without_ready_waits_for_the_close(void **state)
+static void done_without_ready_waits_for_the_close(void **state)
 {
 	(void)state;
 	struct world w;
@@ -213,7 +213,7 @@ static void ready(struct world *w, uint32_t i, uint32_t batch)
 
 /* A batch is closed and executed again, because its worker died before the watermark passed it. It
  * must not count in a second mean. */
-static void test_a_batch_is_in_one_close_only(void **state)
+static void a_batch_is_in_one_close_only(void **state)
 {
 	(void)state;
 	struct world w;
@@ -242,7 +242,7 @@ static void test_a_batch_is_in_one_close_only(void **state)
 
 /* A worker dies after its batch is done. Its seat stays in the open step; the next holder of the
  * batch waits for that step to close. */
-static void test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(void **state)
+static void the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(void **state)
 {
 	(void)state;
 	struct world w;
@@ -264,7 +264,7 @@ static void test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(
 	fixture_close(&w.f);
 }
 
-static void test_a_unit_given_up_leaves_its_step(void **state)
+static void a_unit_given_up_leaves_its_step(void **state)
 {
 	(void)state;
 	struct world w;
@@ -285,7 +285,7 @@ static void test_a_unit_given_up_leaves_its_step(void **state)
 
 /* A leaving worker's finished batch of the open step counts. Another worker executes its unfinished
  * one again. */
-static void test_what_is_done_counts_without_who_leaves(void **state)
+static void finished_batches_of_a_leaving_worker_count(void **state)
 {
 	(void)state;
 	for (int done = 0; done < 2; done++) {
@@ -309,7 +309,7 @@ static void test_what_is_done_counts_without_who_leaves(void **state)
 
 /* 1 and 25 tokens give a mean over 26. With equal weights the close has none; a batch without a
  * push has no part. */
-static void test_a_close_says_how_much_each_batch_counts(void **state)
+static void a_close_says_how_much_each_batch_counts(void **state)
 {
 	(void)state;
 	struct world w;
@@ -354,7 +354,7 @@ static void lease(struct world *w, uint32_t i, uint32_t unit)
 	assert_int_equal(w->unit[i].unit, unit);
 }
 
-static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
+static void each_worker_has_its_own_units_once_all_are_there(void **state)
 {
 	(void)state;
 	struct world w;
@@ -377,7 +377,7 @@ static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_a_step_waits_for_all_who_have_work(void **state)
+static void a_step_waits_for_all_workers_with_work(void **state)
 {
 	(void)state;
 	struct world w;
@@ -399,7 +399,7 @@ static void test_a_step_waits_for_all_who_have_work(void **state)
 	fixture_close(&w.f);
 }
 
-static void test_nobody_is_waited_for_without_end(void **state)
+static void nobody_is_waited_for_without_end(void **state)
 {
 	(void)state;
 	struct world w;
@@ -428,7 +428,7 @@ static void test_nobody_is_waited_for_without_end(void **state)
 }
 
 /* A trainer that asked once and asks no more soon frees its units for others. */
-static void test_units_of_who_wants_no_more_go_to_others(void **state)
+static void units_of_a_leaving_worker_go_to_others(void **state)
 {
 	(void)state;
 	struct world w;
@@ -484,7 +484,7 @@ static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 	fixture_close(&w.f);
 }
 
-static void test_random_schedules_always_move_on(void **state)
+static void random_schedules_always_move_on(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++)
@@ -494,20 +494,20 @@ static void test_random_schedules_always_move_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_equal_workers_move_in_lockstep),
-	    cmocka_unit_test(test_a_backup_worker_lets_the_slowest_be_dropped),
-	    cmocka_unit_test(test_a_member_that_dies_leaves_the_step_to_the_rest),
-	    cmocka_unit_test(test_done_without_ready_waits_for_the_close),
-	    cmocka_unit_test(test_a_batch_is_in_one_close_only),
-	    cmocka_unit_test(test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step),
-	    cmocka_unit_test(test_a_unit_given_up_leaves_its_step),
-	    cmocka_unit_test(test_what_is_done_counts_without_who_leaves),
-	    cmocka_unit_test(test_a_close_says_how_much_each_batch_counts),
-	    cmocka_unit_test(test_each_worker_has_its_own_units_once_all_are_there),
-	    cmocka_unit_test(test_a_step_waits_for_all_who_have_work),
-	    cmocka_unit_test(test_nobody_is_waited_for_without_end),
-	    cmocka_unit_test(test_units_of_who_wants_no_more_go_to_others),
-	    cmocka_unit_test(test_random_schedules_always_move_on),
+	    cmocka_unit_test(equal_workers_move_in_lockstep),
+	    cmocka_unit_test(a_backup_worker_lets_the_slowest_be_dropped),
+	    cmocka_unit_test(a_member_that_dies_leaves_the_step_to_the_rest),
+	    cmocka_unit_test(done_without_ready_waits_for_the_close),
+	    cmocka_unit_test(a_batch_is_in_one_close_only),
+	    cmocka_unit_test(the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step),
+	    cmocka_unit_test(a_unit_given_up_leaves_its_step),
+	    cmocka_unit_test(finished_batches_of_a_leaving_worker_count),
+	    cmocka_unit_test(a_close_says_how_much_each_batch_counts),
+	    cmocka_unit_test(each_worker_has_its_own_units_once_all_are_there),
+	    cmocka_unit_test(a_step_waits_for_all_workers_with_work),
+	    cmocka_unit_test(nobody_is_waited_for_without_end),
+	    cmocka_unit_test(units_of_a_leaving_worker_go_to_others),
+	    cmocka_unit_test(random_schedules_always_move_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_steps", tests, NULL, NULL);
 }

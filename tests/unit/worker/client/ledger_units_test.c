@@ -206,14 +206,14 @@ static void run_seed(uint64_t seed)
 	free(w);
 }
 
-static void test_random_schedules_commit_every_unit_once(void **state)
+static void random_schedules_commit_every_unit_once(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++)
 		run_seed(seed);
 }
 
-static void test_a_pass_visits_every_data_unit_once_in_another_order(void **state)
+static void a_pass_visits_every_data_unit_once_in_another_order(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -239,7 +239,7 @@ static void test_a_pass_visits_every_data_unit_once_in_another_order(void **stat
 	fixture_close(&f);
 }
 
-static void test_a_worker_holds_at_most_four_units(void **state)
+static void a_worker_holds_at_most_four_units(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -251,7 +251,7 @@ static void test_a_worker_holds_at_most_four_units(void **state)
 	fixture_close(&f);
 }
 
-static void test_a_unit_that_keeps_failing_fails_the_job_and_says_which(void **state)
+static void a_unit_that_keeps_failing_fails_the_job_and_says_which(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -271,7 +271,7 @@ static void test_a_unit_that_keeps_failing_fails_the_job_and_says_which(void **s
 	fixture_close(&f);
 }
 
-static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
+static void allow_skip_tolerates_that_many_quarantined_units(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -303,7 +303,7 @@ static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
 	fixture_close(&f);
 }
 
-static void test_a_failure_reported_twice_counts_once(void **state)
+static void a_failure_reported_twice_counts_once(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -319,7 +319,7 @@ static void test_a_failure_reported_twice_counts_once(void **state)
 	fixture_close(&f);
 }
 
-static void test_observers_leave_no_trace(void **state)
+static void observers_leave_no_trace(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -336,7 +336,7 @@ static void test_observers_leave_no_trace(void **state)
 	fixture_close(&f);
 }
 
-static void test_the_gate_holds_the_next_pass_until_the_evaluation(void **state)
+static void the_gate_holds_the_next_pass_until_the_evaluation(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -365,7 +365,7 @@ static void test_the_gate_holds_the_next_pass_until_the_evaluation(void **state)
 }
 
 /* A verdict is recorded at its pass's end, whatever the trainers have reported since. */
-static void test_an_evaluation_stands_at_the_end_of_its_pass(void **state)
+static void an_evaluation_stands_at_the_end_of_its_pass(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -387,7 +387,7 @@ static void test_an_evaluation_stands_at_the_end_of_its_pass(void **state)
 	fixture_close(&f);
 }
 
-static void test_the_gate_opens_without_an_evaluator_after_a_while(void **state)
+static void the_gate_opens_without_an_evaluator_after_a_while(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -404,7 +404,7 @@ static void test_the_gate_opens_without_an_evaluator_after_a_while(void **state)
 	fixture_close(&f);
 }
 
-static void test_another_dataset_is_refused_with_both_named(void **state)
+static void another_dataset_is_refused_with_both_named(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -418,7 +418,7 @@ static void test_another_dataset_is_refused_with_both_named(void **state)
 }
 
 /* Names appear in messages, on pages and in metric labels. */
-static void test_a_name_is_of_plain_letters(void **state)
+static void a_name_is_of_plain_letters(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
@@ -434,7 +434,7 @@ static void test_a_name_is_of_plain_letters(void **state)
 	fixture_close(&f);
 }
 
-static void test_another_version_of_the_protocol_is_refused(void **state)
+static void another_version_of_the_protocol_is_refused(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -446,7 +446,7 @@ static void test_another_version_of_the_protocol_is_refused(void **state)
 	fixture_close(&f);
 }
 
-static void test_a_second_join_of_a_live_name_takes_over_at_once(void **state)
+static void a_second_join_of_a_live_name_takes_over_at_once(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -508,7 +508,7 @@ static void on_loss(void *arg, const ProtobufCMessage *m)
 }
 
 /* A batch with a NaN is left out of the sums; later batches count. */
-static void test_what_is_no_number_is_in_no_sum(void **state)
+static void undefined_losses_are_in_no_sum(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -529,7 +529,7 @@ static void test_what_is_no_number_is_in_no_sum(void **state)
 	fixture_close(&f);
 }
 
-static void test_what_the_dead_held_back_is_told(void **state)
+static void residuals_lost_with_a_worker_are_reported(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -553,22 +553,22 @@ static void test_what_the_dead_held_back_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random_schedules_commit_every_unit_once),
-	    cmocka_unit_test(test_a_pass_visits_every_data_unit_once_in_another_order),
-	    cmocka_unit_test(test_a_worker_holds_at_most_four_units),
-	    cmocka_unit_test(test_a_unit_that_keeps_failing_fails_the_job_and_says_which),
-	    cmocka_unit_test(test_allow_skip_tolerates_that_many_quarantined_units),
-	    cmocka_unit_test(test_a_failure_reported_twice_counts_once),
-	    cmocka_unit_test(test_a_name_is_of_plain_letters),
-	    cmocka_unit_test(test_another_version_of_the_protocol_is_refused),
-	    cmocka_unit_test(test_observers_leave_no_trace),
-	    cmocka_unit_test(test_the_gate_holds_the_next_pass_until_the_evaluation),
-	    cmocka_unit_test(test_an_evaluation_stands_at_the_end_of_its_pass),
-	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
-	    cmocka_unit_test(test_another_dataset_is_refused_with_both_named),
-	    cmocka_unit_test(test_a_second_join_of_a_live_name_takes_over_at_once),
-	    cmocka_unit_test(test_what_is_no_number_is_in_no_sum),
-	    cmocka_unit_test(test_what_the_dead_held_back_is_told),
+	    cmocka_unit_test(random_schedules_commit_every_unit_once),
+	    cmocka_unit_test(a_pass_visits_every_data_unit_once_in_another_order),
+	    cmocka_unit_test(a_worker_holds_at_most_four_units),
+	    cmocka_unit_test(a_unit_that_keeps_failing_fails_the_job_and_says_which),
+	    cmocka_unit_test(allow_skip_tolerates_that_many_quarantined_units),
+	    cmocka_unit_test(a_failure_reported_twice_counts_once),
+	    cmocka_unit_test(a_name_is_of_plain_letters),
+	    cmocka_unit_test(another_version_of_the_protocol_is_refused),
+	    cmocka_unit_test(observers_leave_no_trace),
+	    cmocka_unit_test(the_gate_holds_the_next_pass_until_the_evaluation),
+	    cmocka_unit_test(an_evaluation_stands_at_the_end_of_its_pass),
+	    cmocka_unit_test(the_gate_opens_without_an_evaluator_after_a_while),
+	    cmocka_unit_test(another_dataset_is_refused_with_both_named),
+	    cmocka_unit_test(a_second_join_of_a_live_name_takes_over_at_once),
+	    cmocka_unit_test(undefined_losses_are_in_no_sum),
+	    cmocka_unit_test(residuals_lost_with_a_worker_are_reported),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ledger_units", tests, NULL, NULL);
 }

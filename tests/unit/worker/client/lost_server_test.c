@@ -29,7 +29,7 @@ static void wait_for_report(weir_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void test_who_trains_is_told(void **state)
+static void a_client_that_trains_learns_of_it(void **state)
 {
 	(void)state;
 	for (uint32_t lost = 0; lost < 2; lost++) {
@@ -55,7 +55,7 @@ static void test_who_trains_is_told(void **state)
 }
 
 /* None of this client's pushes are lost; its next batch would find rows in their initial state. */
-static void test_who_has_sent_nothing_is_told(void **state)
+static void a_client_that_sent_nothing_learns_of_it(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -74,7 +74,7 @@ static void test_who_has_sent_nothing_is_told(void **state)
 	cluster_stop(&c);
 }
 
-static void test_who_only_waits_is_told(void **state)
+static void a_client_that_only_waits_learns_of_it(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -120,7 +120,7 @@ static weir_status try_to_train(struct cluster *c, const char *name, weir_error 
 }
 
 /* All clients of the server are gone; they have told the ledger. */
-static void test_who_comes_later_is_told(void **state)
+static void a_later_client_learns_of_it(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -140,7 +140,7 @@ static void test_who_comes_later_is_told(void **state)
 }
 
 /* The ledger is lost with its server; other servers still have rows of the job. */
-static void test_who_comes_to_a_new_ledger_is_told(void **state)
+static void a_client_of_a_new_ledger_learns_of_it(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -160,11 +160,9 @@ static void test_who_comes_to_a_new_ledger_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_who_trains_is_told),
-	    cmocka_unit_test(test_who_has_sent_nothing_is_told),
-	    cmocka_unit_test(test_who_only_waits_is_told),
-	    cmocka_unit_test(test_who_comes_later_is_told),
-	    cmocka_unit_test(test_who_comes_to_a_new_ledger_is_told),
+	    cmocka_unit_test(a_client_that_trains_learns_of_it),     cmocka_unit_test(a_client_that_sent_nothing_learns_of_it),
+	    cmocka_unit_test(a_client_that_only_waits_learns_of_it), cmocka_unit_test(a_later_client_learns_of_it),
+	    cmocka_unit_test(a_client_of_a_new_ledger_learns_of_it),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("lost_server", tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static void an_older_refresh_changes_nothing(void **state)
 	close_world(&w);
 }
 
-static void what_does_not_fit_is_asked_for_again(void **state)
+static void values_that_do_not_fit_are_asked_for_again(void **state)
 {
 	(void)state;
 	struct world w;
@@ -205,7 +205,7 @@ static void what_does_not_fit_is_asked_for_again(void **state)
 	close_world(&w);
 }
 
-static void what_is_expected_follows_what_is_held(void **state)
+static void the_expected_version_follows_the_held_one(void **state)
 {
 	(void)state;
 	struct world w;
@@ -356,9 +356,12 @@ int main(int argc, char **argv)
 {
 	walks = rounds(argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : ROUNDS);
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(answers_that_overlap_are_taken_once),  cmocka_unit_test(an_older_refresh_changes_nothing),
-	    cmocka_unit_test(what_does_not_fit_is_asked_for_again), cmocka_unit_test(what_is_expected_follows_what_is_held),
-	    cmocka_unit_test(damaged_answers_are_refused),          cmocka_unit_test(whatever_happens_both_hold_the_same),
+	    cmocka_unit_test(answers_that_overlap_are_taken_once),
+	    cmocka_unit_test(an_older_refresh_changes_nothing),
+	    cmocka_unit_test(values_that_do_not_fit_are_asked_for_again),
+	    cmocka_unit_test(the_expected_version_follows_the_held_one),
+	    cmocka_unit_test(damaged_answers_are_refused),
+	    cmocka_unit_test(whatever_happens_both_hold_the_same),
 	};
 	return cmocka_run_group_tests_name("pulled_base", tests, NULL, NULL);
 }

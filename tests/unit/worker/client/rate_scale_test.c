@@ -85,5 +85,5 @@ int main(void)
 	    cmocka_unit_test(pushes_are_scaled),
 	    cmocka_unit_test(steps_are_scaled),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rate_scale", tests, NULL, NULL);
 }

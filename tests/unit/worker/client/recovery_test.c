@@ -54,7 +54,7 @@ static void refuse_push(struct trainer *t, const weir_unit *u, uint32_t batch)
 	t->not_finite = false;
 }
 
-static void test_a_commit_that_is_tried_again_counts_its_parts_once(void **state)
+static void a_commit_that_is_tried_again_counts_its_parts_once(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -85,7 +85,7 @@ static void on_lease(void *arg, weir_status status, const char *text, struct mes
 	atomic_store((atomic_bool *)arg, true);
 }
 
-static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
+static void a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -121,7 +121,7 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 
 /* Attempt 1 has applied a batch; attempt 2 computes a NaN for it. The applied parts stay and are in
  * the audit. */
-static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **state)
+static void a_batch_refused_by_a_later_attempt_is_accounted_for(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -152,7 +152,7 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 
 /* Only servers can check encoded bytes. Their refusal is an outcome: the batch is done without
  * effect. */
-static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
+static void a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -179,7 +179,7 @@ static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 
 /* All parts of a batch are acknowledged but wait in an open step when the worker dies. The batch
  * must be executed again, or it would be in no step. */
-static void test_the_watermark_waits_for_the_step(void **state)
+static void the_watermark_waits_for_the_step(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -203,7 +203,7 @@ static void test_the_watermark_waits_for_the_step(void **state)
 
 /* Batch 0 is closed and batch 1 in flight when the worker dies before a report. Both are executed
  * again and count once. */
-static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
+static void a_closed_batch_that_is_executed_again_counts_once(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -231,7 +231,7 @@ static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
 }
 
 /* A stale worker lost a close with everything in flight. It is sent again after the rejoin. */
-static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
+static void a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -266,7 +266,7 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 }
 
 /* A seat for a batch that the worker cannot push would hold the step open. */
-static void test_a_batch_that_is_not_held_gets_no_step(void **state)
+static void a_batch_that_is_not_held_gets_no_step(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -288,7 +288,7 @@ static void test_a_batch_that_is_not_held_gets_no_step(void **state)
 }
 
 /* A living worker gives up a unit with a batch in the open step, and holds nobody up. */
-static void test_a_unit_given_up_holds_no_step_open(void **state)
+static void a_unit_given_up_holds_no_step_open(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -332,7 +332,7 @@ static void give_up(const weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_parts_of_a_unit_that_is_skipped_are_accounted_for(void **state)
+static void parts_of_a_unit_that_is_skipped_are_accounted_for(void **state)
 {
 	(void)state;
 	give_up(asynchronous);
@@ -342,16 +342,16 @@ static void test_parts_of_a_unit_that_is_skipped_are_accounted_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_commit_that_is_tried_again_counts_its_parts_once),
-	    cmocka_unit_test(test_a_lease_whose_answer_was_lost_is_asked_for_again),
-	    cmocka_unit_test(test_a_batch_refused_by_a_later_attempt_is_accounted_for),
-	    cmocka_unit_test(test_a_push_that_servers_refuse_as_not_finite_is_done),
-	    cmocka_unit_test(test_the_watermark_waits_for_the_step),
-	    cmocka_unit_test(test_a_closed_batch_that_is_executed_again_counts_once),
-	    cmocka_unit_test(test_a_close_lost_by_a_stale_worker_is_sent_again),
-	    cmocka_unit_test(test_a_batch_that_is_not_held_gets_no_step),
-	    cmocka_unit_test(test_a_unit_given_up_holds_no_step_open),
-	    cmocka_unit_test(test_parts_of_a_unit_that_is_skipped_are_accounted_for),
+	    cmocka_unit_test(a_commit_that_is_tried_again_counts_its_parts_once),
+	    cmocka_unit_test(a_lease_whose_answer_was_lost_is_asked_for_again),
+	    cmocka_unit_test(a_batch_refused_by_a_later_attempt_is_accounted_for),
+	    cmocka_unit_test(a_push_that_servers_refuse_as_not_finite_is_done),
+	    cmocka_unit_test(the_watermark_waits_for_the_step),
+	    cmocka_unit_test(a_closed_batch_that_is_executed_again_counts_once),
+	    cmocka_unit_test(a_close_lost_by_a_stale_worker_is_sent_again),
+	    cmocka_unit_test(a_batch_that_is_not_held_gets_no_step),
+	    cmocka_unit_test(a_unit_given_up_holds_no_step_open),
+	    cmocka_unit_test(parts_of_a_unit_that_is_skipped_are_accounted_for),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
 }

@@ -9,23 +9,15 @@
 #include "server/service/server_internal.h"
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "tests/rounds.h"
 #include "tests/unit/on_loop.h"
-#include "tests/unit/server/folder.h"
 #include "tests/unit/worker/client/cluster_replicas.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
 enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2, STALENESS_MS = 2000 };
 /* a quarter of the job's bytes */
 #define ENOUGH_BYTES ((uint64_t)UNITS * BATCHES * DENSE * sizeof(float) / 4)
-
-static uint64_t bytes_pushed(const struct cluster *c)
-{
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < SERVERS; i++)
-		sum += atomic_load(&c->servers[i]->bytes_pushed);
-	return sum;
-}
 
 struct killer {
 	struct cluster *cluster;
@@ -37,7 +29,7 @@ struct killer {
 static void *killer_main(void *arg)
 {
 	const struct killer *k = arg;
-	AWAIT(bytes_pushed(k->cluster) >= ENOUGH_BYTES, "nobody pushes");
+	AWAIT(cluster_bytes_pushed(k->cluster) >= ENOUGH_BYTES, "nobody pushes");
 	cluster_kill_server(k->cluster, k->server);
 	return NULL;
 }
@@ -231,7 +223,7 @@ static uint64_t key_at(const struct trainer *t, uint32_t server)
 
 /* Each batch changes a row by 1. The row is read at once, from each replica in turn, while its
  * primary dies. */
-static void who_has_pushed_reads_it_everywhere(void **state)
+static void a_client_reads_its_own_pushes_everywhere(void **state)
 {
 	(void)state;
 	enum { READS = 4, PRIMARY = 1 };
@@ -351,9 +343,9 @@ int main(void)
 	    cmocka_unit_test(pushes_answered_by_a_primary_alone_are_done_again),
 	    cmocka_unit_test(pushes_that_were_sent_are_done_again),
 	    cmocka_unit_test(reads_from_all_replicas_outlive_a_server),
-	    cmocka_unit_test(who_has_pushed_reads_it_everywhere),
+	    cmocka_unit_test(a_client_reads_its_own_pushes_everywhere),
 	    cmocka_unit_test(a_replica_that_does_not_answer_leaves_reads_to_the_primary),
 	    cmocka_unit_test(rows_below_memory_are_read_from_replicas),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated_job", tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "cli/core/layout.h"
 #include "server/log/journal.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/cluster_replicas.h"
 #include "tests/unit/worker/client/integer_trainer.h"
 
@@ -194,7 +194,7 @@ static void steps_outlive_the_ledgers_servers(void **state)
 
 /* The other servers' backlogs do not reach back far enough, so a returning server gets a snapshot,
  * into an empty folder or its old one. */
-static void who_was_away_gets_a_snapshot(void **state)
+static void a_server_that_was_away_gets_a_snapshot(void **state)
 {
 	(void)state;
 	train_while_the_ledger_dies(2, 1, false, (weir_mode){WEIR_ASYNC});
@@ -217,8 +217,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_ledger_outlives_its_servers),
 	    cmocka_unit_test(steps_outlive_the_ledgers_servers),
-	    cmocka_unit_test(who_was_away_gets_a_snapshot),
+	    cmocka_unit_test(a_server_that_was_away_gets_a_snapshot),
 	    cmocka_unit_test(a_drained_server_is_not_missed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("replicated_ledger", tests, NULL, NULL);
 }

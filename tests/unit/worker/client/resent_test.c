@@ -198,7 +198,7 @@ static void push_all(weir_client *c, struct prng *random)
 		CHECK_OK(weir_wait(c, tickets[(BATCHES + i) % AHEAD], -1, &err), err);
 }
 
-static void what_is_sent_again_is_the_same_bytes(void **state)
+static void a_resent_push_has_the_same_bytes(void **state)
 {
 	(void)state;
 	static struct world w;
@@ -223,7 +223,7 @@ static void what_is_sent_again_is_the_same_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_sent_again_is_the_same_bytes),
+	    cmocka_unit_test(a_resent_push_has_the_same_bytes),
 	};
 	return cmocka_run_group_tests_name("resent", tests, NULL, NULL);
 }

@@ -384,7 +384,7 @@ static void without_a_checkpoint_it_is_lost_for_good(void **state)
 
 /* Without the coordinator a starting server does not know its generation: it waits, says so once,
  * and continues. */
-static void who_starts_waits_for_the_coordinator(void **state)
+static void a_starting_server_waits_for_the_coordinator(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -515,9 +515,9 @@ int main(void)
 	    cmocka_unit_test(by_itself_when_no_full_log_is_left),
 	    cmocka_unit_test(by_itself_when_the_folder_of_the_last_is_gone),
 	    cmocka_unit_test(without_a_checkpoint_it_is_lost_for_good),
-	    cmocka_unit_test(who_starts_waits_for_the_coordinator),
+	    cmocka_unit_test(a_starting_server_waits_for_the_coordinator),
 	    cmocka_unit_test(a_start_is_above_all_before_it),
 	    cmocka_unit_test(on_command_and_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rewind", tests, NULL, NULL);
 }

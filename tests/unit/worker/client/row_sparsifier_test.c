@@ -56,7 +56,7 @@ static double norm_of(const double *row)
 }
 
 /* Sent and kept rows sum to all gradients; the largest rows of a section are sent. */
-static void what_is_kept_comes_later(void **state)
+static void kept_rows_come_later(void **state)
 {
 	(void)state;
 	static double owed[KEYS][WIDTH]; /* gradients so far, minus the sent ones */
@@ -179,7 +179,7 @@ static void a_row_at_least_is_sent(void **state)
 	row_sparsifier_destroy(k);
 }
 
-static void what_there_is_no_room_for_is_sent(void **state)
+static void rows_without_room_are_sent(void **state)
 {
 	(void)state;
 	enum { WIDE = 65536, MANY = 200, MOST = WEIR_KEPT_ROWS_BYTES_MAX / (8 + WIDE * 4) };
@@ -207,9 +207,9 @@ static void what_there_is_no_room_for_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_kept_comes_later),          cmocka_unit_test(scores_choose),
-	    cmocka_unit_test(equal_scores_keep_to_the_share),    cmocka_unit_test(a_row_at_least_is_sent),
-	    cmocka_unit_test(what_there_is_no_room_for_is_sent),
+	    cmocka_unit_test(kept_rows_come_later),           cmocka_unit_test(scores_choose),
+	    cmocka_unit_test(equal_scores_keep_to_the_share), cmocka_unit_test(a_row_at_least_is_sent),
+	    cmocka_unit_test(rows_without_room_are_sent),
 	};
 	return cmocka_run_group_tests_name("row_sparsifier", tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static int restart_at_first_row(void *arg, uint64_t key, const float *values, si
 	return 0;
 }
 
-static void test_a_place_in_the_rows_of_a_former_start_means_nothing(void **state)
+static void a_place_in_the_rows_of_a_former_start_means_nothing(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -129,7 +129,7 @@ static void go_away(struct fixture *f, uint32_t server)
 	server_destroy(f->cluster.servers[server]);
 }
 
-static void test_a_server_that_is_away_is_waited_for(void **state)
+static void a_server_that_is_away_is_waited_for(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -142,7 +142,7 @@ static void test_a_server_that_is_away_is_waited_for(void **state)
 	teardown(&f);
 }
 
-static void test_tables_are_found_once_the_ledger_is_back(void **state)
+static void tables_are_found_once_the_ledger_is_back(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -162,9 +162,9 @@ static void test_tables_are_found_once_the_ledger_is_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_place_in_the_rows_of_a_former_start_means_nothing),
-	    cmocka_unit_test(test_a_server_that_is_away_is_waited_for),
-	    cmocka_unit_test(test_tables_are_found_once_the_ledger_is_back),
+	    cmocka_unit_test(a_place_in_the_rows_of_a_former_start_means_nothing),
+	    cmocka_unit_test(a_server_that_is_away_is_waited_for),
+	    cmocka_unit_test(tables_are_found_once_the_ledger_is_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
 }

@@ -97,5 +97,5 @@ int main(void)
 	    cmocka_unit_test(rows_are_in_order_in_their_partitions),
 	    cmocka_unit_test(chunks_stay_in_their_own_order),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("split", tests, NULL, NULL);
 }

@@ -190,7 +190,7 @@ static uint64_t told(weir_client *c, uint64_t finished)
 
 /* A new ledger grants nothing until it has heard of every worker, also of one that told the old
  * ledger everything and waits for nothing. */
-static void who_waits_for_nothing_tells_another_ledger(void **state)
+static void a_client_that_waits_for_nothing_finds_another_ledger(void **state)
 {
 	enum { PAIR = 2, EACH = 5 };
 	static const uint32_t before[] = {0, 1, 0, 0, 1};
@@ -233,7 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(zero_orders_as_steps_do),
 	    cmocka_unit_test(a_bound_is_kept),
-	    cmocka_unit_test(who_waits_for_nothing_tells_another_ledger),
+	    cmocka_unit_test(a_client_that_waits_for_nothing_finds_another_ledger),
 	};
 	return cmocka_run_group_tests_name("staleness", tests, NULL, NULL);
 }

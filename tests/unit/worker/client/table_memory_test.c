@@ -3,7 +3,7 @@
  * name or id. */
 #include "proto/wire/wire.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/server/folder.h"
+#include "tests/folder.h"
 #include "tests/unit/worker/client/cluster.h"
 
 #define BUDGET (64ull << 20)
@@ -175,5 +175,5 @@ int main(void)
 	    cmocka_unit_test(in_memory),       cmocka_unit_test(on_disk_and_after_a_restart), cmocka_unit_test(on_two_servers),
 	    cmocka_unit_test(on_two_replicas), cmocka_unit_test(without_the_ledger),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("table_memory", tests, NULL, NULL);
 }

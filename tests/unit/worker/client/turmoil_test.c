@@ -153,28 +153,28 @@ static void turmoil(uint64_t seed, weir_mode mode)
 	cluster_stop(&c);
 }
 
-static void test_asynchronous_turmoil(void **state)
+static void asynchronous_turmoil(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){WEIR_ASYNC});
 }
 
-static void test_synchronous_turmoil(void **state)
+static void synchronous_turmoil(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){WEIR_SYNC, .backup = seed % 2});
 }
 
-static void test_bounded_turmoil(void **state)
+static void bounded_turmoil(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){.kind = WEIR_SSP, .bound = (uint32_t)seed % 3});
 }
 
-static void test_turmoil_in_rounds(void **state)
+static void turmoil_in_rounds(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
@@ -184,10 +184,10 @@ static void test_turmoil_in_rounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_asynchronous_turmoil),
-	    cmocka_unit_test(test_synchronous_turmoil),
-	    cmocka_unit_test(test_bounded_turmoil),
-	    cmocka_unit_test(test_turmoil_in_rounds),
+	    cmocka_unit_test(asynchronous_turmoil),
+	    cmocka_unit_test(synchronous_turmoil),
+	    cmocka_unit_test(bounded_turmoil),
+	    cmocka_unit_test(turmoil_in_rounds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("turmoil", tests, NULL, NULL);
 }

@@ -208,5 +208,5 @@ int main(void)
 	    cmocka_unit_test(full_disk_is_a_clear_error_and_leaves_nothing),
 	    cmocka_unit_test(cache_is_itself_a_packed_file),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_cache", tests, folder_setup, folder_teardown);
 }

@@ -99,7 +99,7 @@ static const char *why(enum chat_format format, const char *const *roles, uint32
 	return reason == NULL ? "" : reason;
 }
 
-static void what_is_no_conversation_is_told(void **state)
+static void a_false_conversation_is_reported(void **state)
 {
 	(void)state;
 	CHECK_CONTAINS(why(CHAT_LLAMA2, (const char *const[]){"assistant", "user"}, 2, "<s>", "</s>"),
@@ -120,6 +120,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_those_of_jinja),
 	                                   cmocka_unit_test(other_templates_are_not_taken_for_known_ones),
-	                                   cmocka_unit_test(what_is_no_conversation_is_told)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	                                   cmocka_unit_test(a_false_conversation_is_reported)};
+	return cmocka_run_group_tests_name("data_chat", tests, NULL, NULL);
 }

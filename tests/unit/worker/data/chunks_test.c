@@ -142,5 +142,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_make_up_the_files), cmocka_unit_test(an_array_of_records_is_lines),
 	                                   cmocka_unit_test(a_line_that_is_too_long_is_named)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_chunks", tests, folder_setup, folder_teardown);
 }

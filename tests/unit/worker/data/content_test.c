@@ -176,5 +176,5 @@ int main(void)
 	    CASE(a_units_examples_count_in_any_order),
 	    CASE(examples_of_texts_count),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("data_content", tests, NULL, NULL);
 }

@@ -34,14 +34,6 @@ static struct job *text_job(const struct folder *f, const char *pattern, bool sp
 	return job;
 }
 
-static struct dataset *open_part(const struct job *job, enum split_part part)
-{
-	struct dataset *d;
-	weir_error err = {0};
-	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
-	return d;
-}
-
 /* Context and target of each example, CONTEXT + 1 bytes, in order of units and batches; *count
  * examples. */
 static uint8_t *all_examples(struct dataset *d, uint64_t order_seed, size_t *count)
@@ -286,5 +278,5 @@ int main(void)
 	    cmocka_unit_test(any_number_of_examples_is_visited),
 	    cmocka_unit_test(parts_without_an_example_are_refused),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_corpus", tests, folder_setup, folder_teardown);
 }

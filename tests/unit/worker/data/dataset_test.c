@@ -6,14 +6,6 @@
 
 #include "worker/data/format/line_split.h"
 
-static struct dataset *open_part(const struct job *job, enum split_part part)
-{
-	struct dataset *d;
-	weir_error err = {0};
-	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
-	return d;
-}
-
 static char *dump_part(const struct job *job, enum split_part part, uint64_t order_seed)
 {
 	struct dataset *d = open_part(job, part);
@@ -268,5 +260,5 @@ int main(void)
 	    cmocka_unit_test(threads_do_not_change_the_rows),       cmocka_unit_test(bad_lines_are_counted_named_and_limited),
 	    cmocka_unit_test(globs_are_sorted_and_must_match),      cmocka_unit_test(bags_values_and_weights_arrive),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_dataset", tests, folder_setup, folder_teardown);
 }

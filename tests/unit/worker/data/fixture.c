@@ -1,6 +1,5 @@
 #include "tests/unit/worker/data/fixture.h"
 
-#include <ftw.h>
 #include <lz4frame.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <zlib.h>
 
 #include "common/base/prng.h"
+#include "tests/folder.h"
 
 int folder_setup(void **state)
 {
@@ -20,16 +20,10 @@ int folder_setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path);
-}
-
 int folder_teardown(void **state)
 {
 	struct folder *f = *state;
-	nftw(f->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	folder_remove(f->path);
 	free(f);
 	return 0;
 }
@@ -132,6 +126,14 @@ char *batch_dump(const struct batch *b)
 	dump_batch(out, b);
 	fclose(out);
 	return text;
+}
+
+struct dataset *open_part(const struct job *job, enum split_part part)
+{
+	struct dataset *d;
+	weir_error err = {0};
+	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
+	return d;
 }
 
 char *dataset_dump(struct dataset *d, uint64_t order_seed)

@@ -27,6 +27,8 @@ char *criteo_text(uint32_t lines, uint64_t seed, size_t *bytes);
 struct job *job_of(const struct folder *f, enum data_format format, const char *pattern);
 void job_of_free(struct job *job);
 
+/* Opens this part of the job's data, without progress. */
+struct dataset *open_part(const struct job *job, enum split_part part);
 /* Every row of a dataset in order of unit and batch: one row a line, columns in hexadecimal.
  * malloc'ed. */
 char *dataset_dump(struct dataset *d, uint64_t order_seed);

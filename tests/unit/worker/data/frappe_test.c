@@ -59,5 +59,5 @@ static void frappe_has_its_rows_and_split(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(frappe_has_its_rows_and_split)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_frappe", tests, folder_setup, folder_teardown);
 }

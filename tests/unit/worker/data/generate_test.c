@@ -107,7 +107,7 @@ static void truth_agrees_with_the_file_and_the_model(void **state)
 	free(text);
 }
 
-static void what_a_killed_program_left_is_written_over_but_not_what_another_writes(void **state)
+static void leftovers_of_a_killed_program_are_overwritten_and_files_in_progress_are_not(void **state)
 {
 	char path[256], temporary[264];
 	struct ground_truth truth;
@@ -189,8 +189,8 @@ int main(void)
 	    cmocka_unit_test(bytes_depend_on_the_options_alone),
 	    cmocka_unit_test(truth_agrees_with_the_file_and_the_model),
 	    cmocka_unit_test(rows_parse_and_ids_follow_a_power_law),
-	    cmocka_unit_test(what_a_killed_program_left_is_written_over_but_not_what_another_writes),
+	    cmocka_unit_test(leftovers_of_a_killed_program_are_overwritten_and_files_in_progress_are_not),
 	    cmocka_unit_test(errors_are_clear),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_generate", tests, folder_setup, folder_teardown);
 }

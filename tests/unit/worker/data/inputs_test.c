@@ -348,7 +348,7 @@ static void names_that_stand_are_no_patterns(void **state)
 	}
 }
 
-static void what_is_no_file_is_said(void **state)
+static void a_missing_file_is_reported(void **state)
 {
 	const struct folder *f = *state;
 	static const char *const cases[][3] = {{"%s/folder", "folder is a folder: name the files in it, as ", "/folder/*"},
@@ -388,7 +388,7 @@ int main(void)
 	    cmocka_unit_test(files_of_comments_alone_have_a_line_each),
 	    cmocka_unit_test(lines_are_those_of_the_rows),
 	    cmocka_unit_test(names_that_stand_are_no_patterns),
-	    cmocka_unit_test(what_is_no_file_is_said),
+	    cmocka_unit_test(a_missing_file_is_reported),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_inputs", tests, folder_setup, folder_teardown);
 }

@@ -123,7 +123,7 @@ static void abandoned_file_leaves_nothing(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void what_a_killed_writer_left_is_written_over(void **state)
+static void leftovers_of_a_killed_writer_are_overwritten(void **state)
 {
 	char path[256], temporary[264];
 	struct packed_writer *w;
@@ -158,8 +158,8 @@ int main(void)
 	    cmocka_unit_test(blocks_come_back),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
 	    cmocka_unit_test(abandoned_file_leaves_nothing),
-	    cmocka_unit_test(what_a_killed_writer_left_is_written_over),
+	    cmocka_unit_test(leftovers_of_a_killed_writer_are_overwritten),
 	    cmocka_unit_test(unwritable_place_is_an_error),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_packed", tests, folder_setup, folder_teardown);
 }

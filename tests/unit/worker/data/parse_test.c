@@ -487,5 +487,5 @@ int main(void)
 	    cmocka_unit_test(shapes_of_lines),
 	    cmocka_unit_test(a_key_alone_is_that_of_a_line),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("data_parse", tests, NULL, NULL);
 }

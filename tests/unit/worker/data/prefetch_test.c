@@ -159,5 +159,5 @@ int main(void)
 	    cmocka_unit_test(flush_forgets_and_stop_never_waits),
 	    cmocka_unit_test(submissions_are_bounded),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_prefetch", tests, folder_setup, folder_teardown);
 }

@@ -87,7 +87,7 @@ static void assert_copy(const struct source *s, const void *data, size_t bytes)
 	free(got);
 }
 
-static void what_is_served_is_copied_once(void **state)
+static void a_served_file_is_copied_once(void **state)
 {
 	(void)state;
 	struct sources s, again;
@@ -165,7 +165,7 @@ static void a_copy_that_was_left_goes_on(void **state)
 }
 
 /* The file changes between two ranges. */
-static void what_is_replaced_meanwhile_is_no_copy(void **state)
+static void a_file_replaced_meanwhile_is_no_copy(void **state)
 {
 	(void)state;
 	struct sources s;
@@ -217,7 +217,7 @@ static void braces_make_several_of_one(void **state)
 	CHECK_CONTAINS(err.text, "a { without a }");
 }
 
-static void what_cannot_be_is_named(void **state)
+static void impossible_places_are_named(void **state)
 {
 	(void)state;
 	static const struct {
@@ -286,15 +286,11 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_served_is_copied_once),
-	    cmocka_unit_test(another_object_of_that_name_is_another_copy),
-	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off),
-	    cmocka_unit_test(a_copy_that_was_left_goes_on),
-	    cmocka_unit_test(what_is_replaced_meanwhile_is_no_copy),
-	    cmocka_unit_test(redirects_are_followed_some_times),
-	    cmocka_unit_test(braces_make_several_of_one),
-	    cmocka_unit_test(what_cannot_be_is_named),
+	    cmocka_unit_test(a_served_file_is_copied_once),         cmocka_unit_test(another_object_of_that_name_is_another_copy),
+	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off),    cmocka_unit_test(a_copy_that_was_left_goes_on),
+	    cmocka_unit_test(a_file_replaced_meanwhile_is_no_copy), cmocka_unit_test(redirects_are_followed_some_times),
+	    cmocka_unit_test(braces_make_several_of_one),           cmocka_unit_test(impossible_places_are_named),
 	    cmocka_unit_test(globs_of_a_bucket_match_its_objects),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("data_remote", tests, setup, teardown);
 }

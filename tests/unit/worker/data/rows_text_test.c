@@ -144,7 +144,7 @@ static bool has_garbage(const char *path)
 
 /* As gunzip: zeros are padding, other bytes are ignored, and a member that starts must be
  * complete. */
-static void what_follows_gzip_members(void **state)
+static void bytes_behind_gzip_members(void **state)
 {
 	static char zeros[600000], late[600000];
 	static const struct {
@@ -201,7 +201,7 @@ static void a_byte_order_mark_is_no_text(void **state)
 	}
 }
 
-static void what_is_no_text_is_named(void **state)
+static void files_that_are_no_text_are_named(void **state)
 {
 	static const char *const files[][2] = {{"\x28\xb5\x2f\xfd....", "zstd"},
 	                                       {"BZh91AY&SY", "bzip2"},
@@ -294,13 +294,13 @@ int main(void)
 	    cmocka_unit_test(large_files_come_in_whole_lines),
 	    cmocka_unit_test(truncated_compression_is_an_error),
 	    cmocka_unit_test(gzip_members_follow_one_another),
-	    cmocka_unit_test(what_follows_gzip_members),
+	    cmocka_unit_test(bytes_behind_gzip_members),
 	    cmocka_unit_test(a_byte_order_mark_is_no_text),
-	    cmocka_unit_test(what_is_no_text_is_named),
+	    cmocka_unit_test(files_that_are_no_text_are_named),
 	    cmocka_unit_test(a_long_line_is_whole),
 	    cmocka_unit_test(endless_line_is_an_error),
 	    cmocka_unit_test(missing_file_is_named),
 	    cmocka_unit_test(crc32_is_zlibs),
 	};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_rows_text", tests, folder_setup, folder_teardown);
 }

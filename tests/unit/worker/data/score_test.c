@@ -135,5 +135,5 @@ int main(void)
 	    cmocka_unit_test(logloss_and_calibration),        cmocka_unit_test(a_score_that_is_no_number_makes_all_nan),
 	    cmocka_unit_test(a_row_counts_by_its_weight),     cmocka_unit_test(a_class_without_weight_is_absent),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("data_score", tests, NULL, NULL);
 }

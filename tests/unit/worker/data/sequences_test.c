@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/worker/data/fixture.h"
 
@@ -212,14 +211,6 @@ static struct job *tokens_job(const struct folder *f, const char *pattern)
 	return job;
 }
 
-static struct dataset *opened(const struct job *job, enum split_part part)
-{
-	struct dataset *d;
-	weir_error err = {0};
-	CHECK_OK(dataset_open(&d, job, part, NULL, &err), err);
-	return d;
-}
-
 /* The tokens and targets of every sequence, in order of units and batches; *count sequences. */
 static uint32_t *all_sequences(struct dataset *d, uint64_t order_seed, size_t *count)
 {
@@ -266,7 +257,7 @@ static void a_shuffle_repeats_and_visits_every_sequence_once(void **state)
 	make_files(&files, f, true);
 	snprintf(pattern, sizeof pattern, "%s/part-1?.bin", f->path);
 	struct job *job = tokens_job(f, pattern);
-	struct dataset *d = opened(job, SPLIT_TRAIN);
+	struct dataset *d = open_part(job, SPLIT_TRAIN);
 	const struct dataset_info *info = dataset_get_info(d);
 	size_t count;
 	uint32_t *plain = all_sequences(d, 0, &count), *once = all_sequences(d, 7, &count), *again = all_sequences(d, 7, &count);
@@ -287,7 +278,7 @@ static void a_shuffle_repeats_and_visits_every_sequence_once(void **state)
 	const uint64_t fingerprint = info->fingerprint;
 	dataset_close(d);
 	job->data.sequence = 99;
-	d = opened(job, SPLIT_TRAIN);
+	d = open_part(job, SPLIT_TRAIN);
 	assert_true(dataset_get_info(d)->fingerprint != fingerprint);
 	dataset_close(d);
 	job_of_free(job);
@@ -310,7 +301,7 @@ static void texts_are_tokenized_into_the_cache(void **state)
 	job->data.sequence = 4;
 	job->data.bad_lines_max = 1;
 	for (int round = 0; round < 2; round++) {
-		struct dataset *d = opened(job, SPLIT_TRAIN);
+		struct dataset *d = open_part(job, SPLIT_TRAIN);
 		uint32_t *got = all_sequences(d, 0, &count);
 		static const uint32_t wanted[] = {'a', 'b', 'c', 'd', TARGET_NONE, 'c', 'd',         'e',
 		                                  'e', 'f', 'g', 0,   'f',         'g', TARGET_NONE, TARGET_NONE};
@@ -334,18 +325,18 @@ static void texts_are_tokenized_into_the_cache(void **state)
 	assert_int_equal(stat(path, &now), 0);
 	write_bytes(f, "cached.jsonl", other, sizeof other - 1, path);
 	assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){now.st_atim, now.st_mtim}, 0), 0);
-	struct dataset *changed = opened(job, SPLIT_TRAIN);
+	struct dataset *changed = open_part(job, SPLIT_TRAIN);
 	uint32_t *anew = all_sequences(changed, 0, &count);
 	assert_int_equal(anew[8], 'x');
 	free(anew);
 	dataset_close(changed);
 	write_bytes(f, "cached.jsonl", lines, sizeof lines - 1, path);
 	job->data.packing = PACKING_APART;
-	struct dataset *d = opened(job, SPLIT_TRAIN);
+	struct dataset *d = open_part(job, SPLIT_TRAIN);
 	assert_int_equal(dataset_get_info(d)->rows, 2);
 	dataset_close(d);
 	write_bytes(f, "cached.jsonl", "{\"text\": \"anew\"}\n", 17, path);
-	d = opened(job, SPLIT_TRAIN);
+	d = open_part(job, SPLIT_TRAIN);
 	assert_true(dataset_get_info(d)->bad_lines == 0 && dataset_get_info(d)->rows == 1);
 	dataset_close(d);
 	job_of_free(job);
@@ -359,7 +350,7 @@ static void expect_failure(const struct job *job, enum split_part part, weir_sta
 	CHECK_CONTAINS(err.text, says);
 }
 
-static void what_does_not_go_together_is_refused(void **state)
+static void conflicting_settings_are_refused(void **state)
 {
 	const struct folder *f = *state;
 	char path[256], pattern[256];
@@ -418,6 +409,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(they_are_what_they_are_defined_to_be), cmocka_unit_test(every_token_is_of_one_part),
 	    cmocka_unit_test(a_shuffle_repeats_and_visits_every_sequence_once), cmocka_unit_test(texts_are_tokenized_into_the_cache),
-	    cmocka_unit_test(what_does_not_go_together_is_refused)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	    cmocka_unit_test(conflicting_settings_are_refused)};
+	return cmocka_run_group_tests_name("data_sequences", tests, folder_setup, folder_teardown);
 }

@@ -93,7 +93,7 @@ static void expect_example(const struct example *e, const char *path, struct prn
 	token_file_close(f);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_files_are_read_back(void **state)
 {
 	char path[256];
 	struct prng r;
@@ -216,8 +216,8 @@ static void the_bytes_are_the_golden_ones(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_read), cmocka_unit_test(every_damage_is_told),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(written_files_are_read_back), cmocka_unit_test(every_damage_is_told),
 	                                   cmocka_unit_test(a_file_that_cannot_be_made_is_named),
 	                                   cmocka_unit_test(the_bytes_are_the_golden_ones)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_token_file", tests, folder_setup, folder_teardown);
 }

@@ -213,7 +213,7 @@ static void expect_nothing(const struct folder *f, const char *name, const char 
 	run_end(&r);
 }
 
-static void what_is_not_written_is_refused_by_name(void **state)
+static void unwritable_outputs_are_refused_by_name(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
@@ -403,11 +403,11 @@ int main(void)
 	                                   cmocka_unit_test(prompts_and_questions_do_not_count),
 	                                   cmocka_unit_test(conversations_come_in_several_forms),
 	                                   cmocka_unit_test(alpaca_is_written_as_it_was_published),
-	                                   cmocka_unit_test(what_is_not_written_is_refused_by_name),
+	                                   cmocka_unit_test(unwritable_outputs_are_refused_by_name),
 	                                   cmocka_unit_test(a_token_of_both_counts),
 	                                   cmocka_unit_test(bad_lines_are_counted_and_named),
 	                                   cmocka_unit_test(invalid_utf8_is_named_by_file_and_byte_or_replaced),
 	                                   cmocka_unit_test(any_number_of_threads_writes_the_same),
 	                                   cmocka_unit_test(a_line_too_long_and_a_folder_that_is_not_there)};
-	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+	return cmocka_run_group_tests_name("data_tokenize", tests, folder_setup, folder_teardown);
 }

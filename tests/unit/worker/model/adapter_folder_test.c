@@ -1,21 +1,19 @@
 /* Adapters in PEFT's format: round trips, and a named refusal of unsupported ones. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/system/disk.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/adapter_folder.h"
 #include "worker/model/adapter_targets.h"
 
-static char work[64], folder[96];
+static char work[FOLDER_BYTES], folder[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(work, sizeof work, "/tmp/weir-adapters-XXXXXX");
-	if (mkdtemp(work) == NULL)
-		return 1;
+	folder_create(work);
 	snprintf(folder, sizeof folder, "%s/adapters", work);
 	return 0;
 }
@@ -23,14 +21,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
-	for (int i = 0; i < 2; i++) {
-		char path[160];
-		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-		unlink(path);
-	}
-	rmdir(folder);
-	return rmdir(work);
+	return folder_delete(work);
 }
 
 enum { RANK = 2, IN = 3, OUT = 5, ELEMENTS = RANK * (IN + OUT) };
@@ -107,7 +98,7 @@ static void put_config(const char *text)
 	CHECK_OK(disk_write_file(disk_system(), path, text, strlen(text), &err), err);
 }
 
-static void what_cannot_be_computed_is_named(void **state)
+static void unsupported_settings_are_named(void **state)
 {
 	(void)state;
 #define LORA "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4"
@@ -269,9 +260,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(adapters_come_back),
 	    cmocka_unit_test(configurations_are_peft_s),
-	    cmocka_unit_test(what_cannot_be_computed_is_named),
+	    cmocka_unit_test(unsupported_settings_are_named),
 	    cmocka_unit_test(modules_are_chosen_as_peft_does),
 	    cmocka_unit_test(tensors_that_do_not_fit_are_named),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("adapter_folder", tests, make_folder, remove_folder);
 }

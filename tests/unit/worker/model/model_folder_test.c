@@ -14,17 +14,16 @@
 #include <cmocka.h>
 
 #include "common/system/disk.h"
+#include "tests/folder.h"
 #include "worker/model/model_folder.h"
 #include "worker/model/safetensors.h"
 
-static char folder[64], config_path[96], weights_path[96];
+static char folder[FOLDER_BYTES], config_path[96], weights_path[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-model-folder-XXXXXX");
-	if (mkdtemp(folder) == NULL)
-		return 1;
+	folder_create(folder);
 	snprintf(config_path, sizeof config_path, "%s/config.json", folder);
 	snprintf(weights_path, sizeof weights_path, "%s/model.safetensors", folder);
 	return 0;
@@ -33,9 +32,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	unlink(config_path);
-	unlink(weights_path);
-	return rmdir(folder);
+	return folder_delete(folder);
 }
 
 #define GPT2 \
@@ -95,7 +92,7 @@ static void configurations_are_read(void **state)
 	assert_true(c.rope.kind == ROPE_PLAIN && c.rope.theta == 10000 && c.attention_bias && !c.mlp_bias && !c.tied_head);
 }
 
-static void what_cannot_be_computed_is_named(void **state)
+static void unsupported_settings_are_named(void **state)
 {
 	(void)state;
 	static const struct {
@@ -405,7 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(configurations_are_read),
-	    cmocka_unit_test(what_cannot_be_computed_is_named),
+	    cmocka_unit_test(unsupported_settings_are_named),
 	    cmocka_unit_test(frequencies_are_scaled_as_llama_3_1_does),
 	    cmocka_unit_test(weights_are_found_by_either_name),
 	    cmocka_unit_test(a_head_that_differs_is_its_own),
@@ -414,5 +411,5 @@ int main(void)
 	    cmocka_unit_test(weights_that_are_no_numbers_are_named),
 	    cmocka_unit_test(a_pipe_is_no_file_of_weights),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("model_folder", tests, make_folder, remove_folder);
 }

@@ -8,17 +8,16 @@
 #include "common/base/prng.h"
 #include "common/web/json.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/model_folder.h"
 #include "worker/model/new_folder.h"
 
-static char work[64], out[96];
+static char work[FOLDER_BYTES], out[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(work, sizeof work, "/tmp/weir-folder-write-XXXXXX");
-	if (mkdtemp(work) == NULL)
-		return 1;
+	folder_create(work);
 	snprintf(out, sizeof out, "%s/out", work);
 	return 0;
 }
@@ -54,8 +53,7 @@ static int empty_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	entries_of(work, true);
-	return rmdir(work);
+	return folder_delete(work);
 }
 
 static void put(const char *folder, const char *name, const char *text)
@@ -340,7 +338,7 @@ static weir_status try_folder(bool replace, weir_error *err)
 	return s == WEIR_OK ? new_folder_end(&f, WEIR_OK, err) : s;
 }
 
-static void what_is_in_the_way_stays(void **state)
+static void files_in_the_way_stay(void **state)
 {
 	(void)state;
 	weir_error err = {0};
@@ -396,7 +394,7 @@ static void a_link_stays_and_its_folder_is_written(void **state)
 	assert_int_equal(new_folder_begin(&f, "-", false, &err), WEIR_E_INVALID);
 }
 
-static void what_fails_leaves_nothing(void **state)
+static void a_failed_write_leaves_nothing(void **state)
 {
 	(void)state;
 	struct new_folder f;
@@ -424,9 +422,9 @@ int main(void)
 	    cmocka_unit_test_teardown(fp16_must_reach, empty_folder),
 	    cmocka_unit_test_teardown(a_base_keeps_its_words, empty_folder),
 	    cmocka_unit_test_teardown(tokenizers_are_copied, empty_folder),
-	    cmocka_unit_test_teardown(what_is_in_the_way_stays, empty_folder),
+	    cmocka_unit_test_teardown(files_in_the_way_stay, empty_folder),
 	    cmocka_unit_test_teardown(a_link_stays_and_its_folder_is_written, empty_folder),
-	    cmocka_unit_test_teardown(what_fails_leaves_nothing, empty_folder),
+	    cmocka_unit_test_teardown(a_failed_write_leaves_nothing, empty_folder),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("model_folder_write", tests, make_folder, remove_folder);
 }

@@ -12,9 +12,13 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
 
 enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
+
+/* The model that a test is about, for messages. */
+static const char *about = "";
 
 struct fixture {
 	struct job job;
@@ -42,6 +46,10 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.bottom[1] = 4;
 	job.model.bottom_count = 2;
 	job.model.cross_layers = 2;
+	job.model.cin[0] = 5;
+	job.model.cin[1] = 3;
+	job.model.cin[2] = 4;
+	job.model.cin_count = 3;
 	job.model.batch_norm = batch_norm;
 	job.model.init_std = 0.5f;
 	job.train.seed = 3;
@@ -85,13 +93,13 @@ static void make_batch(struct fixture *f, struct prng *r)
 	};
 }
 
-static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
+static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	weir_error err = {0};
 	struct prng r;
 	prng_seed(&r, 17);
-	f->job = small_job(kind, batch_norm);
+	f->job = job;
 	f->dense_dim = dense_dim;
 	f->backend = backend_cpu_create(1, &err);
 	assert_non_null(f->backend);
@@ -111,6 +119,11 @@ static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint3
 	}
 	f->out.loss_sum = &f->loss_sum;
 	return f;
+}
+
+static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
+{
+	return fixture_open_job(small_job(kind, batch_norm), dense_dim);
 }
 
 static void fixture_close(struct fixture *f)
@@ -140,12 +153,6 @@ static void reference_close(struct reference *r)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		free(r->parameters[t]);
-}
-
-static void expect_near(double got, double expected, double relative, const char *what, size_t at)
-{
-	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
-		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
 }
 
 static void expect_logits(const struct reference *r, const float *logits, bool training)
@@ -191,23 +198,25 @@ static void check_model(enum model_kind kind, bool batch_norm, uint32_t dense_di
 	fixture_close(f);
 }
 
-#define MODEL_TEST(name, kind)                 \
-	static void test_##name(void **state)      \
-	{                                          \
-		(void)state;                           \
-		for (int norm = 0; norm < 2; norm++) { \
-			check_model(kind, norm, 0);        \
-			check_model(kind, norm, DENSE);    \
-		}                                      \
+static void every_click_model_follows_its_reference(void **state)
+{
+	(void)state;
+	unsigned models = 0;
+	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
+		if (model_kind_row(kind)->reads != READS_CLICKS)
+			continue;
+		about = model_kind_name(kind);
+		for (int norm = 0; norm < 2; norm++) {
+			check_model(kind, norm, 0);
+			check_model(kind, norm, DENSE);
+		}
+		models++;
 	}
-MODEL_TEST(lr, MODEL_LR)
-MODEL_TEST(fm, MODEL_FM)
-MODEL_TEST(wide_deep, MODEL_WIDE_DEEP)
-MODEL_TEST(deepfm, MODEL_DEEPFM)
-MODEL_TEST(dcn_v2, MODEL_DCN_V2)
-MODEL_TEST(dlrm, MODEL_DLRM)
+	about = "";
+	assert_true(models >= 7);
+}
 
-static void test_batch_statistics_are_the_batch_s(void **state)
+static void batch_statistics_are_the_batch_s(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, 0);
@@ -229,7 +238,7 @@ static void test_batch_statistics_are_the_batch_s(void **state)
 	fixture_close(f);
 }
 
-static void test_dropout_follows_its_seed(void **state)
+static void dropout_follows_its_seed(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, false, DENSE);
@@ -251,6 +260,65 @@ static void test_dropout_follows_its_seed(void **state)
 	fixture_close(f);
 }
 
+/* Row r of the fixture's batch as a batch of its own. */
+struct one_row {
+	uint32_t offsets[FIELDS + 1], row_offsets[2];
+};
+
+static struct model_input one_row(const struct fixture *f, uint32_t r, struct one_row *o)
+{
+	const uint32_t *offsets = &f->offsets[r * FIELDS];
+	struct model_input in = f->in;
+	for (uint32_t i = 0; i <= FIELDS; i++)
+		o->offsets[i] = offsets[i] - offsets[0];
+	o->row_offsets[0] = 0;
+	o->row_offsets[1] = o->offsets[FIELDS];
+	in.rows = 1;
+	in.labels += r;
+	in.weights += r;
+	in.offsets = o->offsets;
+	in.row_offsets = o->row_offsets;
+	in.index += offsets[0];
+	in.values += offsets[0];
+	in.uses = o->offsets[FIELDS];
+	return in;
+}
+
+/* So many products that they are computed for some rows at a time: the gradient is the mean of the
+ * rows' gradients. */
+static void a_cin_computes_a_batch_in_parts(void **state)
+{
+	(void)state;
+	struct job job = small_job(MODEL_XDEEPFM, false);
+	job.model.dim = 256;
+	job.model.cin[0] = 600;
+	job.model.cin_count = 2;
+	about = "xdeepfm";
+	struct fixture *f = fixture_open_job(job, 0);
+	double *sums[MODEL_TABLES] = {NULL};
+	for (enum model_table t = 0; t <= MODEL_DENSE; t++) {
+		sums[t] = calloc(f->elements[t], sizeof *sums[t]);
+		for (size_t i = 0; i < f->elements[t]; i++) /* or the logits would be in the thousands */
+			f->parameters[t][i] *= 0.1f;
+	}
+	for (uint32_t r = 0; r < ROWS; r++) {
+		struct one_row row;
+		const struct model_input in = one_row(f, r, &row);
+		const uint64_t seed = 1;
+		model_train(f->model, &in, &seed, &f->out);
+		for (enum model_table t = 0; t <= MODEL_DENSE; t++)
+			for (size_t i = 0; i < f->elements[t]; i++)
+				sums[t][i] += (double)f->out.gradients[t][i] / ROWS;
+	}
+	train(f, 1);
+	for (enum model_table t = 0; t <= MODEL_DENSE; t++) {
+		for (size_t i = 0; i < f->elements[t]; i++)
+			expect_near((double)f->out.gradients[t][i], sums[t][i], 1e-4, "gradient", i);
+		free(sums[t]);
+	}
+	fixture_close(f);
+}
+
 /* The norm of all gradients together. */
 static double norm(const struct fixture *f)
 {
@@ -268,7 +336,7 @@ static void clip(struct fixture *f, float limit)
 	model_clip(f->model, &f->in, &f->out, limit);
 }
 
-static void test_clip_bounds_the_joint_norm(void **state)
+static void clip_bounds_the_joint_norm(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DCN_V2, false, DENSE);
@@ -287,7 +355,36 @@ static void test_clip_bounds_the_joint_norm(void **state)
 	fixture_close(f);
 }
 
-static void test_misfits_name_the_key(void **state)
+static void expect_facts(enum model_kind kind, uint32_t dense_dim, const char *const *expected, uint32_t count)
+{
+	struct fixture *f = fixture_open(kind, true, dense_dim);
+	struct model_fact facts[MODEL_FACTS_MAX];
+	assert_int_equal(model_facts(f->model, facts), count);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_string_equal(facts[i].key, expected[2 * i]);
+		assert_string_equal(facts[i].value, expected[2 * i + 1]);
+	}
+	fixture_close(f);
+}
+
+static void the_facts_are_the_keys_of_a_model_s_parts(void **state)
+{
+	(void)state;
+	static const char *const lr[] = {"model.kind", "lr"}, *const fm[] = {"model.kind", "fm", "model.dim", "4"},
+	                         *const dlrm[] = {"model.kind",   "dlrm",   "model.dim",        "4",   "model.hidden", "[6, 5]",
+	                                          "model.bottom", "[5, 4]", "model.batch_norm", "true"},
+	                         *const xdeepfm[] = {"model.kind", "xdeepfm",   "model.dim",        "4",   "model.hidden", "[6, 5]",
+	                                             "model.cin",  "[5, 3, 4]", "model.batch_norm", "true"},
+	                         *const dcn[] = {"model.kind",         "dcn_v2", "model.dim",        "4",   "model.hidden", "[6, 5]",
+	                                         "model.cross_layers", "2",      "model.batch_norm", "true"};
+	expect_facts(MODEL_LR, 0, lr, 1);
+	expect_facts(MODEL_FM, 0, fm, 2);
+	expect_facts(MODEL_DLRM, DENSE, dlrm, 5);
+	expect_facts(MODEL_DCN_V2, DENSE, dcn, 5);
+	expect_facts(MODEL_XDEEPFM, DENSE, xdeepfm, 5);
+}
+
+static void misfits_name_the_key(void **state)
 {
 	(void)state;
 	struct job job = small_job(MODEL_DLRM, false);
@@ -302,9 +399,14 @@ static void test_misfits_name_the_key(void **state)
 	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
 	                 WEIR_E_INVALID);
 	assert_non_null(strstr(err.text, "model.hidden"));
+	job = small_job(MODEL_XDEEPFM, false);
+	job.model.cin_count = 0;
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
+	                 WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "model.cin is empty"));
 }
 
-static void test_tables_carry_their_own_l2(void **state)
+static void tables_carry_their_own_l2(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
@@ -325,7 +427,7 @@ static void test_tables_carry_their_own_l2(void **state)
 
 /* Rows of one element use bf16, because a scale per row would cost more. Statistics are never
  * compressed. */
-static void test_tables_carry_the_codec_that_suits_them(void **state)
+static void tables_carry_the_codec_that_suits_them(void **state)
 {
 	(void)state;
 	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
@@ -343,18 +445,15 @@ static void test_tables_carry_the_codec_that_suits_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_lr),
-	    cmocka_unit_test(test_fm),
-	    cmocka_unit_test(test_wide_deep),
-	    cmocka_unit_test(test_deepfm),
-	    cmocka_unit_test(test_dcn_v2),
-	    cmocka_unit_test(test_dlrm),
-	    cmocka_unit_test(test_batch_statistics_are_the_batch_s),
-	    cmocka_unit_test(test_dropout_follows_its_seed),
-	    cmocka_unit_test(test_clip_bounds_the_joint_norm),
-	    cmocka_unit_test(test_tables_carry_the_codec_that_suits_them),
-	    cmocka_unit_test(test_misfits_name_the_key),
-	    cmocka_unit_test(test_tables_carry_their_own_l2),
+	    cmocka_unit_test(every_click_model_follows_its_reference),
+	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
+	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),
+	    cmocka_unit_test(batch_statistics_are_the_batch_s),
+	    cmocka_unit_test(dropout_follows_its_seed),
+	    cmocka_unit_test(clip_bounds_the_joint_norm),
+	    cmocka_unit_test(tables_carry_the_codec_that_suits_them),
+	    cmocka_unit_test(misfits_name_the_key),
+	    cmocka_unit_test(tables_carry_their_own_l2),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

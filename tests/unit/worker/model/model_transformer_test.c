@@ -345,5 +345,5 @@ int main(void)
 	    cmocka_unit_test(folders_give_the_shape_and_what_is_frozen),
 	    cmocka_unit_test(folders_give_the_shape_of_adapters),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("model_transformer", tests, NULL, NULL);
 }

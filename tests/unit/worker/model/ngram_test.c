@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/near.h"
 #include "worker/model/model.h"
 
 enum { ROWS = 7, CONTEXT = 3, DIM = 4, HIDDEN = 6, LAST = 5, TOKENS = 256 };
@@ -160,12 +161,6 @@ static double reference(const struct fixture *f, bool training, double *scores)
 	return loss;
 }
 
-static void expect_near(double got, double expected, double relative, const char *what, size_t at)
-{
-	if (!(fabs(got - expected) <= 1e-6 + relative * fabs(expected)))
-		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
-}
-
 static void train(struct fixture *f, uint64_t seed)
 {
 	model_train(f->model, &f->in, &seed, &f->out);
@@ -263,5 +258,5 @@ int main(void)
 	    cmocka_unit_test(gradients_repeat_bit_for_bit),
 	    cmocka_unit_test(misfits_name_the_key),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ngram", tests, NULL, NULL);
 }

@@ -116,6 +116,37 @@ static uint32_t dots(const struct reference *r, matrix x)
 	return width;
 }
 
+/* Sets out[i] to the maps of all layers, each summed over the embedding: the paper's eq. 6 and 8 by
+ * definition. Returns their number. */
+static uint32_t cin(const struct reference *r, const matrix x, matrix out)
+{
+	static double before[WIDTH_MAX], maps[WIDTH_MAX];
+	uint32_t dim = r->job->model.dim, m = r->fields, width = 0;
+	for (uint32_t i = 0; i < r->in->rows; i++) {
+		uint32_t h = m;
+		width = 0;
+		memcpy(before, x[i], m * dim * sizeof *before);
+		for (unsigned l = 0; l < r->job->model.cin_count; l++) {
+			const uint32_t count = r->job->model.cin[l];
+			const double *w = dense_tensor(r, "cin.%u.weight", l);
+			for (uint32_t n = 0; n < count; n++, width++) {
+				out[i][width] = 0.0;
+				for (uint32_t d = 0; d < dim; d++) {
+					double sum = 0.0;
+					for (uint32_t p = 0; p < h; p++)
+						for (uint32_t q = 0; q < m; q++)
+							sum += w[(p * m + q) * count + n] * before[p * dim + d] * x[i][q * dim + d];
+					maps[n * dim + d] = sum;
+					out[i][width] += sum;
+				}
+			}
+			h = count;
+			memcpy(before, maps, sizeof maps);
+		}
+	}
+	return width;
+}
+
 static void head(const struct reference *r, matrix y, uint32_t n, uint32_t skip, double *logits)
 {
 	const double *w = dense_tensor(r, "head.weight", 0) + skip;
@@ -166,15 +197,15 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
 	for (uint32_t i = 0; i < rows; i++)
 		logits[i] = dense_tensor(r, "bias", 0)[0];
-	if (kind == MODEL_LR || kind == MODEL_FM || kind == MODEL_WIDE_DEEP || kind == MODEL_DEEPFM)
+	if (model_kind_has(kind, PART_LINEAR))
 		linear(r, logits);
-	if (kind != MODEL_LR)
+	if (model_kind_has(kind, PART_EMBEDDING))
 		for (uint32_t i = 0; i < rows; i++)
 			for (uint32_t k = 0; k < n; k++)
 				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
-	if (kind == MODEL_FM || kind == MODEL_DEEPFM)
+	if (model_kind_has(kind, PART_FM))
 		second_order(r, x, logits);
-	if (kind == MODEL_DLRM) {
+	if (model_kind_has(kind, PART_INTERACTION)) {
 		n = dots(r, x);
 	} else {
 		for (uint32_t i = 0; i < rows; i++)
@@ -182,14 +213,16 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 				x[i][n + k] = (double)r->in->dense[i * r->dense_dim + k];
 		n += r->dense_dim;
 	}
-	if (kind != MODEL_LR && kind != MODEL_FM) {
+	uint32_t width = 0;
+	if (model_kind_has(kind, PART_TOWER)) {
 		memcpy(y, x, sizeof y);
-		uint32_t width =
-		    mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
+		width = mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
 		head(r, y, width, 0, logits);
-		if (kind == MODEL_DCN_V2)
-			head(r, y, cross_net(r, x, y, n), width, logits);
 	}
+	if (model_kind_has(kind, PART_CROSS))
+		head(r, y, cross_net(r, x, y, n), width, logits);
+	if (model_kind_has(kind, PART_CIN))
+		head(r, y, cin(r, x, y), width, logits);
 	double loss = 0.0;
 	for (uint32_t i = 0; i < rows; i++) {
 		double z = logits[i], label = (double)r->in->labels[i], weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;

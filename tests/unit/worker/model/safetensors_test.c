@@ -11,16 +11,15 @@
 #include <cmocka.h>
 
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 #include "worker/model/safetensors.h"
 
-static char folder[64], path[96];
+static char folder[FOLDER_BYTES], path[96];
 
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof folder, "/tmp/weir-safetensors-XXXXXX");
-	if (mkdtemp(folder) == NULL)
-		return 1;
+	folder_create(folder);
 	snprintf(path, sizeof path, "%s/x.safetensors", folder);
 	return 0;
 }
@@ -28,8 +27,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	unlink(path);
-	return rmdir(folder);
+	return folder_delete(folder);
 }
 
 static void write_file(const char *header, uint64_t length, const void *data, size_t bytes)
@@ -42,7 +40,7 @@ static void write_file(const char *header, uint64_t length, const void *data, si
 	fclose(f);
 }
 
-static void test_golden_bytes(void **state)
+static void golden_bytes(void **state)
 {
 	(void)state;
 	const float x[2] = {1.0f, -2.0f};
@@ -67,7 +65,7 @@ static void test_golden_bytes(void **state)
 	free(file);
 }
 
-static void test_round_trip(void **state)
+static void round_trip(void **state)
 {
 	(void)state;
 	const float x[6] = {0, 1, 2, 3, 4, 5};
@@ -114,7 +112,7 @@ static void expect_entry_refused(const char *header, size_t bytes, weir_status s
 	expect_refused(padded, (uint64_t)length, bytes, status);
 }
 
-static void test_broken_files_are_refused(void **state)
+static void broken_files_are_refused(void **state)
 {
 	(void)state;
 #define ENTRY(dtype, shape, begin, end) \
@@ -147,7 +145,7 @@ static void test_broken_files_are_refused(void **state)
 }
 
 /* Files of other programs: half floats, unpadded headers, a tensor at an odd offset. */
-static void test_numbers_of_any_type_at_any_place(void **state)
+static void numbers_of_any_type_at_any_place(void **state)
 {
 	(void)state;
 	static const uint8_t data[] = {0x80, 0x3f, 0x00, 0xc0, 0x00, 0x38, 0x00, 0x3c, 0xff, 0xff, 0x00, 0x00, 0x20, 0x41};
@@ -174,7 +172,7 @@ static void test_numbers_of_any_type_at_any_place(void **state)
 
 /* GPT-2's masks are bytes in many files. A reader skips them; a writer puts them behind all wider
  * tensors. */
-static void test_masks_are_read_and_written(void **state)
+static void masks_are_read_and_written(void **state)
 {
 	(void)state;
 	static const uint8_t mask[] = {1, 0, 1}, bits[] = {0, 1};
@@ -220,7 +218,7 @@ static weir_status open_index(const char *text, struct safetensors **out, weir_e
 	return status;
 }
 
-static void test_an_index_is_its_files(void **state)
+static void an_index_is_its_files(void **state)
 {
 	(void)state;
 	weir_error err = {0};
@@ -265,12 +263,12 @@ static void test_an_index_is_its_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_golden_bytes),
-	    cmocka_unit_test(test_round_trip),
-	    cmocka_unit_test(test_broken_files_are_refused),
-	    cmocka_unit_test(test_numbers_of_any_type_at_any_place),
-	    cmocka_unit_test(test_masks_are_read_and_written),
-	    cmocka_unit_test(test_an_index_is_its_files),
+	    cmocka_unit_test(golden_bytes),
+	    cmocka_unit_test(round_trip),
+	    cmocka_unit_test(broken_files_are_refused),
+	    cmocka_unit_test(numbers_of_any_type_at_any_place),
+	    cmocka_unit_test(masks_are_read_and_written),
+	    cmocka_unit_test(an_index_is_its_files),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests_name("safetensors", tests, make_folder, remove_folder);
 }

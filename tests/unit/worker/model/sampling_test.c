@@ -113,5 +113,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(candidates_are_the_likeliest_that_add_up),
 	                                   cmocka_unit_test(draws_have_their_probabilities),
 	                                   cmocka_unit_test(the_likeliest_is_taken_and_what_is_no_number_refused)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("sampling", tests, NULL, NULL);
 }

@@ -584,7 +584,7 @@ static void try_too_many(struct backend *b)
 	fixture_close(f);
 }
 
-static void what_does_not_fit_is_told_with_what_to_do(void **state)
+static void a_model_that_does_not_fit_is_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	on_the_emulated_device(COMPUTE_FP32, try_too_many);
@@ -604,7 +604,7 @@ int main(void)
 	    cmocka_unit_test(adapters_are_the_merged_model),
 	    cmocka_unit_test(adapters_are_tables_of_their_own),
 	    cmocka_unit_test(lengths_are_what_there_are_positions_for),
-	    cmocka_unit_test(what_does_not_fit_is_told_with_what_to_do),
+	    cmocka_unit_test(a_model_that_does_not_fit_is_refused_with_a_remedy),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("transformer", tests, NULL, NULL);
 }

@@ -152,5 +152,5 @@ int main(int argc, char **argv)
 	                                   cmocka_unit_test(metaspace), cmocka_unit_test(splits)};
 	if (argc > 1)
 		folder = argv[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("tokenizer_parity", tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void sets_are_those_of_unicode_16(void **state)
 		pattern_free(all[i]);
 }
 
-static void what_engines_understand_differently_is_refused(void **state)
+static void patterns_that_engines_read_differently_are_refused(void **state)
 {
 	(void)state;
 	static const struct {
@@ -197,7 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(patterns_of_models_cut_as_theirs_do), cmocka_unit_test(sets_are_those_of_unicode_16),
-	    cmocka_unit_test(what_engines_understand_differently_is_refused),
+	    cmocka_unit_test(patterns_that_engines_read_differently_are_refused),
 	    cmocka_unit_test(long_texts_are_matched_and_endless_ones_given_up), cmocka_unit_test(literals_are_taken_as_they_stand)};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("tokenizer_pattern", tests, setup, teardown);
 }

@@ -609,5 +609,5 @@ int main(void)
 	                                   cmocka_unit_test(white_space_is_taken_once),
 	                                   cmocka_unit_test(fingerprints_tell_files_apart),
 	                                   cmocka_unit_test(least_rank_first_and_leftmost_of_equals)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("tokenizer_tokenizer", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void ill_formed_text_is_told_by_its_parts(void **state)
 	}
 }
 
-static void what_more_bytes_may_complete_is_told(void **state)
+static void incomplete_text_is_reported(void **state)
 {
 	(void)state;
 	assert_true(utf8_begins("\xe2", 1));
@@ -78,6 +78,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_character_comes_back), cmocka_unit_test(ill_formed_text_is_told_by_its_parts),
-	    cmocka_unit_test(what_more_bytes_may_complete_is_told), cmocka_unit_test(repaired_text_has_a_replacement_for_each_part)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	    cmocka_unit_test(incomplete_text_is_reported), cmocka_unit_test(repaired_text_has_a_replacement_for_each_part)};
+	return cmocka_run_group_tests_name("tokenizer_utf8", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void gradients_that_explode_are_told(void **state)
 	assert_non_null(anomalies_note_batch(&a, 0.5, 2000));
 }
 
-static void what_is_not_known_or_not_finite_does_not_count(void **state)
+static void unknown_and_undefined_numbers_do_not_count(void **state)
 {
 	(void)state;
 	struct anomalies a = {0};
@@ -75,8 +75,8 @@ int main(void)
 	    cmocka_unit_test(a_run_that_learns_is_fine),
 	    cmocka_unit_test(a_loss_that_diverges_is_told_once_and_again_when_it_was_over),
 	    cmocka_unit_test(gradients_that_explode_are_told),
-	    cmocka_unit_test(what_is_not_known_or_not_finite_does_not_count),
+	    cmocka_unit_test(unknown_and_undefined_numbers_do_not_count),
 	    cmocka_unit_test(data_that_do_not_come_are_told_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_anomaly", tests, NULL, NULL);
 }

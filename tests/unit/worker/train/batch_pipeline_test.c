@@ -100,9 +100,9 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	weir_error err = {0};
 	struct prng rng;
 	prng_seed(&rng, 77);
-	const bool transformer = kind == MODEL_GPT2;
+	const bool transformer = model_kind_has(kind, PART_TRANSFORMER), text = model_kind_has(kind, PART_NGRAM);
 	*f = (struct fixture){.shape = {.fields = FIELDS, .dense_dim = NUMBERS}};
-	if (kind == MODEL_NGRAM)
+	if (text)
 		f->shape = (struct batch_pipeline_shape){.context = CONTEXT};
 	else if (transformer)
 		f->shape = (struct batch_pipeline_shape){.sequence = SEQUENCE};
@@ -117,6 +117,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .bottom = {5, 4},
 	                                      .bottom_count = 2,
 	                                      .cross_layers = 2,
+	                                      .cin = {5, 3},
+	                                      .cin_count = 2,
 	                                      .batch_norm = true,
 	                                      .layers = 1,
 	                                      .heads = 2,
@@ -136,7 +138,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
 		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last batch is smaller */
-		if (transformer || kind == MODEL_NGRAM)
+		if (transformer || text)
 			make_text(f, e, &rng);
 		else
 			make_clicks(f, e, &rng);
@@ -232,7 +234,7 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2};
+static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_XDEEPFM, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {
@@ -279,7 +281,7 @@ static void nothing_waits_while_a_batch_is_issued(void **state)
 	}
 }
 
-static void what_is_dropped_does_not_disturb_what_follows(void **state)
+static void a_dropped_batch_does_not_disturb_later_ones(void **state)
 {
 	(void)state;
 	struct fixture alone, f;
@@ -296,7 +298,7 @@ static void what_is_dropped_does_not_disturb_what_follows(void **state)
 	fixture_close(&alone);
 }
 
-static void what_does_not_fit_is_refused_and_says_what_to_do(void **state)
+static void a_batch_that_does_not_fit_is_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -321,8 +323,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_batches_at_once_have_the_bits_they_have_alone),
 	    cmocka_unit_test(nothing_waits_while_a_batch_is_issued),
-	    cmocka_unit_test(what_is_dropped_does_not_disturb_what_follows),
-	    cmocka_unit_test(what_does_not_fit_is_refused_and_says_what_to_do),
+	    cmocka_unit_test(a_dropped_batch_does_not_disturb_later_ones),
+	    cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_a_remedy),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_batch_pipeline", tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 #include "tests/unit/worker/train/cluster.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "common/base/prng.h"
 #include "server/service/server.h"
 #include "tests/cmocka_check.h"
+#include "tests/folder.h"
 
 enum { FIELDS = 4, IDS = 60, PARTITIONS = 4, LETTERS = 16 };
 
@@ -137,12 +137,6 @@ void cluster_start_text(struct cluster *c, uint32_t bytes, const char *settings)
 	start(c, bytes, write_text, "  format: text\n", settings);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path);
-}
-
 void cluster_stop(struct cluster *c)
 {
 	for (uint32_t i = 0; i < CLUSTER_SERVERS; i++)
@@ -150,5 +144,5 @@ void cluster_stop(struct cluster *c)
 			server_destroy(c->servers[i]);
 	rpc_destroy(c->rpc);
 	job_free(c->job);
-	assert_int_equal(nftw(c->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	folder_remove(c->folder);
 }

@@ -85,5 +85,5 @@ int main(void)
 	    cmocka_unit_test(whole_devices_are_left_as_they_are),
 	    cmocka_unit_test(a_backend_is_opened_as_the_job_says),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_device_show", tests, NULL, NULL);
 }

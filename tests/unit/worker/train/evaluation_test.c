@@ -55,7 +55,7 @@ static void expect_equal(const struct evaluation *a, const struct evaluation *b)
 	assert_memory_equal(&a->test, &b->test, sizeof a->test);
 }
 
-static void test_the_file_gives_back_what_was_written(void **state)
+static void the_file_gives_back_what_was_written(void **state)
 {
 	(void)state;
 	struct evaluation written, read;
@@ -71,7 +71,7 @@ static void test_the_file_gives_back_what_was_written(void **state)
 	unlink(path);
 }
 
-static void test_patience_goes_on_where_it_was(void **state)
+static void patience_goes_on_where_it_was(void **state)
 {
 	(void)state;
 	struct evaluation written, e;
@@ -90,7 +90,7 @@ static void test_patience_goes_on_where_it_was(void **state)
 	unlink(path);
 }
 
-static void test_a_pass_that_is_done_again_is_forgotten_with_all_after_it(void **state)
+static void a_pass_that_is_done_again_is_forgotten_with_all_after_it(void **state)
 {
 	(void)state;
 	struct evaluation e;
@@ -111,7 +111,7 @@ static void test_a_pass_that_is_done_again_is_forgotten_with_all_after_it(void *
 	evaluation_free(&e);
 }
 
-static void test_a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
+static void a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
 {
 	(void)state;
 	static const char *const broken[] = {"{", "[]", "{\"passes\": []}", "{\"best_pass\": null, \"passes\": [{\"pass\": 0}]}",
@@ -136,7 +136,7 @@ static void test_a_missing_file_is_no_passes_and_a_broken_one_is_named(void **st
 }
 
 /* A NaN pass is never the best, at any place. The other passes compare with each other. */
-static void test_what_is_no_number_is_never_the_best(void **state)
+static void an_undefined_score_is_never_the_best(void **state)
 {
 	(void)state;
 	struct evaluation e;
@@ -153,7 +153,7 @@ static void test_what_is_no_number_is_never_the_best(void **state)
 }
 
 /* With one class the AUC is undefined, and the first pass would stay the best. */
-static void test_the_logloss_chooses_where_the_auc_is_undefined(void **state)
+static void the_logloss_chooses_where_the_auc_is_undefined(void **state)
 {
 	(void)state;
 	const struct job by_auc = {.train = {.early_stop = {.metric = METRIC_AUC, .patience = 2}, .keep_best = true}};
@@ -177,12 +177,12 @@ static void test_the_logloss_chooses_where_the_auc_is_undefined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_file_gives_back_what_was_written),
-	    cmocka_unit_test(test_patience_goes_on_where_it_was),
-	    cmocka_unit_test(test_a_pass_that_is_done_again_is_forgotten_with_all_after_it),
-	    cmocka_unit_test(test_what_is_no_number_is_never_the_best),
-	    cmocka_unit_test(test_the_logloss_chooses_where_the_auc_is_undefined),
-	    cmocka_unit_test(test_a_missing_file_is_no_passes_and_a_broken_one_is_named),
+	    cmocka_unit_test(the_file_gives_back_what_was_written),
+	    cmocka_unit_test(patience_goes_on_where_it_was),
+	    cmocka_unit_test(a_pass_that_is_done_again_is_forgotten_with_all_after_it),
+	    cmocka_unit_test(an_undefined_score_is_never_the_best),
+	    cmocka_unit_test(the_logloss_chooses_where_the_auc_is_undefined),
+	    cmocka_unit_test(a_missing_file_is_no_passes_and_a_broken_one_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_evaluation", tests, NULL, NULL);
 }

@@ -2,14 +2,13 @@
  * ones did, early stop, a stop by signal. */
 #include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/await.h"
 #include "tests/cmocka_check.h"
-#include "tests/unit/worker/train/cluster.h"
+#include "tests/unit/worker/train/role.h"
 #include "worker/train/loop/trainer.h"
 #include "worker/train/score/evaluator.h"
 #include "worker/train/score/scorer.h"
@@ -23,42 +22,6 @@ static const char settings[] = "  split: {by: crc32, train: 80, valid: 10, test:
                                "  embedding: {optimizer: {kind: adam, lr: 1.0e-2, %s}}\n"
                                "  dense: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
                                "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: %s, patience: %u}}\n";
-
-struct role {
-	struct cluster *cluster;
-	const char *name;
-	bool evaluator;
-	atomic_bool stop;
-	weir_status status;
-	weir_error err;
-	pthread_t thread;
-};
-
-static void *run_role(void *arg)
-{
-	struct role *r = arg;
-	if (r->evaluator)
-		r->status = evaluator_run(
-		    &(struct evaluator_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	else
-		r->status = trainer_run(
-		    &(struct trainer_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	return NULL;
-}
-
-static void start(struct role *r)
-{
-	assert_int_equal(pthread_create(&r->thread, NULL, run_role, r), 0);
-}
-
-static void join(struct role *r, weir_status expected)
-{
-	pthread_join(r->thread, NULL);
-	if (r->status != expected)
-		fail_msg("%s: %s: %s", r->name, weir_status_name(r->status), r->err.text);
-}
 
 static json_t *read_evaluation(const struct cluster *c)
 {
@@ -105,9 +68,9 @@ static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 	                       {.cluster = c, .name = "worker-1"},
 	                       {.cluster = c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 3; i++)
-		start(&roles[i]);
+		cluster_role_start(&roles[i]);
 	for (size_t i = 0; i < 3; i++)
-		join(&roles[i], WEIR_OK);
+		cluster_role_join(&roles[i], WEIR_OK);
 	json_t *evaluation = read_evaluation(c);
 	assert_int_equal(json_array_size(json_object_get(evaluation, "passes")), 6);
 	return evaluation;
@@ -140,7 +103,7 @@ static void expect_other_models_refused(const struct cluster *c)
 	expect_refused(c, &other, "its model.batch_norm is true, the job's is false");
 }
 
-static void test_two_workers_learn_and_the_best_is_saved(void **state)
+static void two_workers_learn_and_the_best_is_saved(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -157,7 +120,7 @@ static void test_two_workers_learn_and_the_best_is_saved(void **state)
 
 /* Few rows: the test part has keys that were never pushed. Full decay moves them, and the file
  * records by how much. */
-static void test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed(void **state)
+static void the_file_tells_how_far_rows_have_moved_that_were_never_pushed(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -167,7 +130,7 @@ static void test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed(v
 	cluster_stop(&c);
 }
 
-static void test_patience_stops_early(void **state)
+static void patience_stops_early(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -176,9 +139,9 @@ static void test_patience_stops_early(void **state)
 	cluster_start(&c, 2000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		cluster_role_start(&roles[i]);
 	for (size_t i = 0; i < 2; i++)
-		join(&roles[i], WEIR_OK);
+		cluster_role_join(&roles[i], WEIR_OK);
 	json_t *evaluation = read_evaluation(&c);
 	size_t passes = json_array_size(json_object_get(evaluation, "passes"));
 	assert_true(passes >= 2 && passes < 200);
@@ -219,7 +182,7 @@ static void add_a_pass_not_told(const struct cluster *c)
 }
 
 /* 600 rows are overfitted: the best pass is an early one, before the second evaluator's start. */
-static void test_an_evaluator_goes_on_from_the_one_before(void **state)
+static void an_evaluator_goes_on_from_the_one_before(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -229,15 +192,15 @@ static void test_an_evaluator_goes_on_from_the_one_before(void **state)
 	cluster_start(&c, 600, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		cluster_role_start(&roles[i]);
 	wait_for_passes(&c, SEEN);
 	atomic_store(&roles[1].stop, true);
-	join(&roles[1], WEIR_E_CANCELLED);
+	cluster_role_join(&roles[1], WEIR_E_CANCELLED);
 	add_a_pass_not_told(&c);
 	struct role next = {.cluster = &c, .name = "evaluator", .evaluator = true};
-	start(&next);
-	join(&next, WEIR_OK);
-	join(&roles[0], WEIR_OK);
+	cluster_role_start(&next);
+	cluster_role_join(&next, WEIR_OK);
+	cluster_role_join(&roles[0], WEIR_OK);
 	json_t *evaluation = read_evaluation(&c), *passes = json_object_get(evaluation, "passes");
 	double least = INFINITY;
 	json_int_t best = 0;
@@ -255,7 +218,7 @@ static void test_an_evaluator_goes_on_from_the_one_before(void **state)
 	cluster_stop(&c);
 }
 
-static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
+static void a_stopped_worker_leaves_its_work_to_others(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -264,19 +227,19 @@ static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 	cluster_start(&c, 6000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
-		start(&roles[i]);
+		cluster_role_start(&roles[i]);
 	atomic_store(&roles[0].stop, true);
-	join(&roles[0], WEIR_E_CANCELLED);
+	cluster_role_join(&roles[0], WEIR_E_CANCELLED);
 	struct role next = {.cluster = &c, .name = "worker-1"};
-	start(&next);
-	join(&next, WEIR_OK);
-	join(&roles[1], WEIR_OK);
+	cluster_role_start(&next);
+	cluster_role_join(&next, WEIR_OK);
+	cluster_role_join(&roles[1], WEIR_OK);
 	cluster_stop(&c);
 }
 
 /* The rate makes the weights diverge within a few batches: gradients become infinite or NaN, and
  * the job still ends normally. */
-static void test_batches_that_are_not_finite_are_left_out(void **state)
+static void batches_that_are_not_finite_are_left_out(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -310,12 +273,12 @@ static void test_batches_that_are_not_finite_are_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_two_workers_learn_and_the_best_is_saved),
-	    cmocka_unit_test(test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed),
-	    cmocka_unit_test(test_patience_stops_early),
-	    cmocka_unit_test(test_an_evaluator_goes_on_from_the_one_before),
-	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
-	    cmocka_unit_test(test_batches_that_are_not_finite_are_left_out),
+	    cmocka_unit_test(two_workers_learn_and_the_best_is_saved),
+	    cmocka_unit_test(the_file_tells_how_far_rows_have_moved_that_were_never_pushed),
+	    cmocka_unit_test(patience_stops_early),
+	    cmocka_unit_test(an_evaluator_goes_on_from_the_one_before),
+	    cmocka_unit_test(a_stopped_worker_leaves_its_work_to_others),
+	    cmocka_unit_test(batches_that_are_not_finite_are_left_out),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_evaluator", tests, NULL, NULL);
 }

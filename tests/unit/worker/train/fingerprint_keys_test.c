@@ -363,5 +363,5 @@ int main(int argc, char **argv)
 		write_lists(stdout);
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("fingerprint_keys", tests, NULL, NULL);
 }

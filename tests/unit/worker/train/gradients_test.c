@@ -152,7 +152,7 @@ static float *gradient(const struct fixture *f, enum model_table t)
 
 /* Top-k of the dense table and int8 rows: the host receives less than a tenth of the dense
  * gradient, including the loss and other results. */
-static void what_is_coded_there_does_not_come(void **state)
+static void gradients_coded_on_the_device_do_not_come(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -278,7 +278,7 @@ static void of_some_chunks_these_alone_come(void **state)
 }
 
 /* A coded NaN might decode to a number. */
-static void what_is_not_finite_is_refused(void **state)
+static void gradients_that_are_not_finite_are_refused(void **state)
 {
 	(void)state;
 	static const enum model_table tables[] = {MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS};
@@ -304,10 +304,10 @@ static void what_is_not_finite_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_coded_there_does_not_come),
+	    cmocka_unit_test(gradients_coded_on_the_device_do_not_come),
 	    cmocka_unit_test(every_codec_comes_as_it_must),
 	    cmocka_unit_test(of_some_chunks_these_alone_come),
-	    cmocka_unit_test(what_is_not_finite_is_refused),
+	    cmocka_unit_test(gradients_that_are_not_finite_are_refused),
 	};
 	return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
 }

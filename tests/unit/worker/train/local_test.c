@@ -707,5 +707,5 @@ int main(void)
 		cmocka_unit_test(a_worker_taken_for_dead_in_mid_round),
 		cmocka_unit_test(workers_in_one_step_begin_with_equal_values),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_local", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "tests/cmocka_check.h"
 #include "worker/train/batch/loss_scale.h"
 
-static void none_is_needed_but_for_fp16(void **state)
+static void only_fp16_needs_a_scale(void **state)
 {
 	(void)state;
 	assert_true(loss_scale_first(false).value == 0);
@@ -70,11 +70,11 @@ static void batches_under_way_together_halve_it_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(none_is_needed_but_for_fp16),
+	    cmocka_unit_test(only_fp16_needs_a_scale),
 	    cmocka_unit_test(it_is_halved_where_a_gradient_is_not_finite),
 	    cmocka_unit_test(it_is_doubled_after_so_many_clean_batches),
 	    cmocka_unit_test(it_stays_within_its_bounds),
 	    cmocka_unit_test(batches_under_way_together_halve_it_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_loss_scale", tests, NULL, NULL);
 }

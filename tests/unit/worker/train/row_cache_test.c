@@ -475,5 +475,5 @@ int main(void)
 	    cmocka_unit_test(numbers_may_grow_for_ever),
 	    cmocka_unit_test(more_than_there_is_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("row_cache", tests, NULL, NULL);
 }

@@ -203,5 +203,5 @@ int main(void)
 	    cmocka_unit_test(gradients_that_would_vanish_are_there),
 	    cmocka_unit_test(in_fp32_a_scale_changes_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_scaled_steps", tests, NULL, NULL);
 }

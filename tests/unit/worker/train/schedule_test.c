@@ -56,7 +56,7 @@ static void run(const char *kind, const char *mode, uint32_t workers, weir_sched
 	cluster_stop(&c);
 }
 
-static void test_an_asynchronous_table_steps_with_every_batch(void **state)
+static void an_asynchronous_table_steps_with_every_batch(void **state)
 {
 	(void)state;
 	weir_schedule embedding, dense;
@@ -67,7 +67,7 @@ static void test_an_asynchronous_table_steps_with_every_batch(void **state)
 	assert_int_equal(dense.total, BATCHES);
 }
 
-static void test_a_synchronous_table_steps_with_a_batch_of_every_worker(void **state)
+static void a_synchronous_table_steps_with_a_batch_of_every_worker(void **state)
 {
 	(void)state;
 	weir_schedule embedding, dense;
@@ -76,7 +76,7 @@ static void test_a_synchronous_table_steps_with_a_batch_of_every_worker(void **s
 	assert_int_equal(dense.total, BATCHES / 2);
 }
 
-static void test_a_total_of_its_own_stays(void **state)
+static void a_total_of_its_own_stays(void **state)
 {
 	(void)state;
 	weir_schedule embedding, dense;
@@ -86,7 +86,7 @@ static void test_a_total_of_its_own_stays(void **state)
 	assert_int_equal(dense.total, 0);
 }
 
-static void test_text_that_is_read_as_it_comes_has_no_known_end(void **state)
+static void text_that_is_read_as_it_comes_has_no_known_end(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -100,10 +100,10 @@ static void test_text_that_is_read_as_it_comes_has_no_known_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_asynchronous_table_steps_with_every_batch),
-	    cmocka_unit_test(test_a_synchronous_table_steps_with_a_batch_of_every_worker),
-	    cmocka_unit_test(test_a_total_of_its_own_stays),
-	    cmocka_unit_test(test_text_that_is_read_as_it_comes_has_no_known_end),
+	    cmocka_unit_test(an_asynchronous_table_steps_with_every_batch),
+	    cmocka_unit_test(a_synchronous_table_steps_with_a_batch_of_every_worker),
+	    cmocka_unit_test(a_total_of_its_own_stays),
+	    cmocka_unit_test(text_that_is_read_as_it_comes_has_no_known_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_schedule", tests, NULL, NULL);
 }

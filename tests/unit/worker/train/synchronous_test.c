@@ -118,19 +118,19 @@ static void check_kind(const char *kind, const char *rule)
 	check_cluster(&c);
 }
 
-static void test_deepfm_with_adam(void **state)
+static void deepfm_with_adam(void **state)
 {
 	(void)state;
 	check_kind("deepfm", "adam");
 }
 
-static void test_dcn_v2_with_lamb(void **state)
+static void dcn_v2_with_lamb(void **state)
 {
 	(void)state;
 	check_kind("dcn_v2", "lamb");
 }
 
-static void test_text(void **state)
+static void text_with_context(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -141,9 +141,9 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_deepfm_with_adam),
-	    cmocka_unit_test(test_dcn_v2_with_lamb),
-	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(deepfm_with_adam),
+	    cmocka_unit_test(dcn_v2_with_lamb),
+	    cmocka_unit_test(text_with_context),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("train_synchronous", tests, NULL, NULL);
 }

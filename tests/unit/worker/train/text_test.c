@@ -2,13 +2,12 @@
  * saved weights, and other files are refused. */
 #include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/cmocka_check.h"
-#include "tests/unit/worker/train/cluster.h"
+#include "tests/unit/worker/train/role.h"
 #include "worker/train/loop/trainer.h"
 #include "worker/train/score/evaluator.h"
 #include "worker/train/score/scorer.h"
@@ -24,42 +23,15 @@ static const char settings[] = "  context: 6\n"
                                "train: {passes: 3, threads: 1}\n";
 enum { BYTES = 100000 };
 
-struct role {
-	struct cluster *cluster;
-	const char *name;
-	bool evaluator;
-	atomic_bool stop;
-	weir_status status;
-	weir_error err;
-	pthread_t thread;
-};
-
-static void *run_role(void *arg)
-{
-	struct role *r = arg;
-	if (r->evaluator)
-		r->status = evaluator_run(
-		    &(struct evaluator_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	else
-		r->status = trainer_run(
-		    &(struct trainer_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
-		    &r->err);
-	return NULL;
-}
-
 static void train(struct cluster *c)
 {
 	struct role roles[] = {{.cluster = c, .name = "worker-0"},
 	                       {.cluster = c, .name = "worker-1"},
 	                       {.cluster = c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(pthread_create(&roles[i].thread, NULL, run_role, &roles[i]), 0);
-	for (size_t i = 0; i < 3; i++) {
-		pthread_join(roles[i].thread, NULL);
-		if (roles[i].status != WEIR_OK)
-			fail_msg("%s: %s: %s", roles[i].name, weir_status_name(roles[i].status), roles[i].err.text);
-	}
+		cluster_role_start(&roles[i]);
+	for (size_t i = 0; i < 3; i++)
+		cluster_role_join(&roles[i], WEIR_OK);
 }
 
 /* The least loss from byte frequencies alone. */
@@ -139,7 +111,7 @@ static void expect_refused(const struct cluster *c, const struct job *other, con
 	CHECK_CONTAINS(err.text, says);
 }
 
-static void test_it_learns_what_follows(void **state)
+static void the_model_learns_the_next_byte(void **state)
 {
 	(void)state;
 	struct cluster c;
@@ -169,6 +141,6 @@ static void test_it_learns_what_follows(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_it_learns_what_follows)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_learns_the_next_byte)};
+	return cmocka_run_group_tests_name("train_text", tests, NULL, NULL);
 }

@@ -1,0 +1,297 @@
+/* The family of click models: look-ups, features, terms and the head (model.h). */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "worker/model/click_features.h"
+#include "worker/model/click_part.h"
+#include "worker/model/model_parts.h"
+#include "worker/model/scratch.h"
+
+/* A term of the model. */
+struct term {
+	const struct click_part *is;
+	void *state;
+	uint32_t width;   /* of its output; 0: it adds to the logit */
+	uint64_t head;    /* offset of its share of the head: (width) */
+	const float *out; /* (rows, width) of the last forward */
+};
+
+struct click_model {
+	struct term terms[CLICK_PARTS];
+	uint32_t count;
+	struct click_features features;
+	bool reads_features;
+	uint32_t fields;
+	uint64_t bias;         /* offset */
+	float *logit, *dlogit; /* (rows) */
+	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+};
+
+#define CLICK_PART_EXTERN(NAME, name) extern const struct click_part name##_part;
+CLICK_PART_MAP(CLICK_PART_EXTERN)
+#undef CLICK_PART_EXTERN
+
+const struct click_part *click_part(enum model_part part)
+{
+	static const struct click_part *const parts[] = {
+#define CLICK_PART_ROW(NAME, name) [PART_##NAME] = &name##_part,
+	    CLICK_PART_MAP(CLICK_PART_ROW)
+#undef CLICK_PART_ROW
+	};
+	assert(part < CLICK_PARTS);
+	return parts[part];
+}
+
+static weir_status check(const struct job *job, const struct model_data *data, weir_error *err)
+{
+	const enum model_kind kind = job->model.kind;
+	const char *name = model_kind_name(kind);
+	weir_status status = WEIR_OK;
+	if (data->fields == 0)
+		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", name);
+	if (model_kind_has(kind, PART_EMBEDDING) && job->model.dim == 0)
+		return weir_fail(err, WEIR_E_INVALID, "model.dim is 0: model %s needs embeddings of at least 1", name);
+	for (enum model_part p = 0; p < CLICK_PARTS && status == WEIR_OK; p++)
+		if (model_kind_has(kind, p) && click_part(p)->check)
+			status = click_part(p)->check(job, err);
+	if (status == WEIR_OK)
+		status = click_features_check(job, data->fields, data->dense_dim, err);
+	if (status == WEIR_OK && !(job->model.dropout >= 0.0f && job->model.dropout < 1.0f))
+		return weir_fail(err, WEIR_E_INVALID, "model.dropout is %g: expected at least 0 and below 1", (double)job->model.dropout);
+	return status;
+}
+
+static weir_status add_terms(struct model *m, const struct click_place *place)
+{
+	struct click_model *c = m->clicks;
+	for (enum model_part p = 0; p < CLICK_PARTS; p++) {
+		if (!model_kind_has(m->job->model.kind, p))
+			continue;
+		struct term *t = &c->terms[c->count++];
+		t->is = click_part(p);
+		t->state = t->is->create(place);
+		if (!t->state)
+			return WEIR_E_MEMORY;
+		t->width = t->is->width ? t->is->width(t->state) : 0;
+	}
+	return WEIR_OK;
+}
+
+/* The head over all outputs is one tensor, as if over their concatenation. */
+static void add_head(struct model *m)
+{
+	struct click_model *c = m->clicks;
+	uint32_t width = 0;
+	for (uint32_t i = 0; i < c->count; i++)
+		width += c->terms[i].width;
+	if (width == 0)
+		return;
+	uint64_t at = layout_add(&m->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "head.weight");
+	for (uint32_t i = 0; i < c->count; i++) {
+		c->terms[i].head = at;
+		at += c->terms[i].width;
+	}
+}
+
+static weir_status create(struct model *m, const struct model_data *data, weir_error *err)
+{
+	const enum model_kind kind = m->job->model.kind;
+	struct click_model *c = m->clicks = calloc(1, sizeof *c);
+	if (!c)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
+	c->fields = data->fields;
+	m->linear = model_kind_has(kind, PART_LINEAR);
+	m->dim = model_kind_has(kind, PART_EMBEDDING) ? m->job->model.dim : 0;
+	c->bias = layout_add(&m->params, 1, 0, WEIR_INIT_ZERO, 0.0f, "bias");
+	bool whole = false;
+	for (enum model_part p = 0; p < CLICK_PARTS; p++)
+		if (model_kind_has(kind, p)) {
+			c->reads_features |= click_part(p)->reads == CLICK_READS_FEATURES;
+			whole |= click_part(p)->whole_gradient;
+		}
+	click_features_init(&c->features, m->backend, m->job, data, c->reads_features, whole, &m->params, &m->stats);
+	const struct click_place place = {.backend = m->backend,
+	                                  .job = m->job,
+	                                  .fields = data->fields,
+	                                  .dense_dim = data->dense_dim,
+	                                  .dim = m->dim,
+	                                  .features = c->features.width,
+	                                  .params = &m->params,
+	                                  .stats = &m->stats};
+	if (add_terms(m, &place) != WEIR_OK)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
+	add_head(m);
+	return WEIR_OK;
+}
+
+static void destroy(struct model *m)
+{
+	struct click_model *c = m->clicks;
+	if (!c)
+		return;
+	for (uint32_t i = 0; i < c->count; i++)
+		if (c->terms[i].state)
+			c->terms[i].is->destroy(c->terms[i].state);
+	click_features_free(&c->features);
+	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx};
+	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+		scratch_free(m->backend, buffers[i]);
+	free(c);
+}
+
+static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
+{
+	(void)training;
+	if (rows <= m->rows)
+		return WEIR_OK;
+	struct backend *b = m->backend;
+	struct click_model *c = m->clicks;
+	const size_t embeddings = (size_t)rows * c->fields * m->dim;
+	b->ops->forget_replays(b);
+	struct {
+		float **buffer;
+		size_t elements;
+	} wanted[] = {{&c->logit, rows}, {&c->dlogit, rows}, {&c->x, embeddings}, {&c->dx, embeddings}};
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
+		status = scratch_grow(b, wanted[i].buffer, wanted[i].elements);
+	if (status == WEIR_OK)
+		status = click_features_reserve(&c->features, rows);
+	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++)
+		if (c->terms[i].is->reserve)
+			status = c->terms[i].is->reserve(c->terms[i].state, rows);
+	m->rows = status == WEIR_OK ? rows : 0;
+	return status == WEIR_OK ? status : model_no_memory(m, rows, err);
+}
+
+/* Gathers the keyed parameters: the logit's first-order part and the pooled embeddings. */
+static void look_up(struct model *m, const struct model_input *in)
+{
+	struct backend *b = m->backend;
+	struct click_model *c = m->clicks;
+	if (m->linear)
+		b->ops->gather_pool(b, c->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values,
+		                    in->rows);
+	if (m->dim > 0)
+		b->ops->gather_pool(b, c->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * c->fields);
+}
+
+/* Writes the gradients of the keyed parameters. */
+static void look_up_backward(struct model *m, const struct model_input *in, float *const *gradients)
+{
+	struct backend *b = m->backend;
+	struct click_model *c = m->clicks;
+	if (m->linear)
+		b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, c->dlogit, in->row_offsets, in->index, in->values,
+		                    in->rows, in->uses);
+	if (m->dim > 0)
+		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * c->fields, in->uses);
+}
+
+static struct click_pass pass_of(struct click_model *c, const struct model_input *in, const struct forward_mode *mode)
+{
+	return (struct click_pass){
+	    .in = in, .mode = mode, .params = in->parameters[MODEL_DENSE], .x = c->x, .logit = c->logit, .dlogit = c->dlogit};
+}
+
+/* Computes the logit from the gathered parameters. */
+static void forward(struct model *m, struct click_pass *p)
+{
+	struct backend *b = m->backend;
+	struct click_model *c = m->clicks;
+	const uint32_t rows = p->in->rows;
+	if (!m->linear)
+		b->ops->fill(b, c->logit, 0.0f, rows);
+	if (c->reads_features)
+		p->features = click_features_forward(&c->features, p->in, c->x, p->params);
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct term *t = &c->terms[i];
+		t->out = t->is->forward(t->state, p);
+		/* logit += out . head */
+		if (t->width > 0)
+			b->ops->gemm(b, false, false, rows, 1, t->width, 1.0f, t->out, t->width, p->params + t->head, 1, 1.0f, c->logit, 1);
+	}
+	b->ops->bias_act(b, c->logit, p->params + c->bias, rows, 1, ACT_NONE);
+}
+
+/* dhead = dlogit^T out; dout = dlogit head */
+static void head_backward(struct model *m, const struct term *t, const struct click_pass *p)
+{
+	struct backend *b = m->backend;
+	const size_t rows = p->in->rows, n = t->width;
+	b->ops->gemm(b, true, false, 1, n, rows, 1.0f, p->dlogit, 1, t->out, n, 0.0f, p->dparams + t->head, n);
+	b->ops->gemm(b, false, false, rows, n, 1, 1.0f, p->dlogit, 1, p->params + t->head, n, 0.0f, t->is->output_gradient(t->state),
+	             n);
+}
+
+/* Runs the terms backward that read such input. Returns whether one has written p->dx. */
+static bool terms_backward(struct model *m, enum click_reads reads, struct click_pass *p)
+{
+	struct click_model *c = m->clicks;
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct term *t = &c->terms[i];
+		if (t->is->reads != reads)
+			continue;
+		if (t->width > 0)
+			head_backward(m, t, p);
+		t->is->backward(t->state, p);
+		p->adds = true;
+	}
+	return p->adds;
+}
+
+static void backward(struct model *m, struct click_pass *p)
+{
+	struct click_model *c = m->clicks;
+	(void)terms_backward(m, CLICK_READS_NUMBERS, p);
+	p->adds = false;
+	p->dx = click_features_gradient(&c->features, c->dx, &p->columns);
+	if (terms_backward(m, CLICK_READS_FEATURES, p))
+		click_features_backward(&c->features, p->in, c->x, p->params, p->dparams, c->dx);
+	p->dx = c->dx;
+	p->columns = c->fields * m->dim;
+	(void)terms_backward(m, CLICK_READS_EMBEDDINGS, p);
+}
+
+static const float *score(struct model *m, const struct model_input *in)
+{
+	const struct forward_mode mode = {.running = in->parameters[MODEL_STATISTICS]};
+	struct click_pass p = pass_of(m->clicks, in, &mode);
+	assert(in->rows <= m->rows);
+	look_up(m, in);
+	forward(m, &p);
+	return m->clicks->logit;
+}
+
+/* Issues the ops between the pooled embeddings and their gradient. */
+static void issue(void *arg)
+{
+	const struct model_step *s = arg;
+	struct model *m = s->model;
+	struct click_model *c = m->clicks;
+	struct backend *b = m->backend;
+	const struct model_input *in = s->in;
+	const struct forward_mode mode = model_training_mode(s);
+	struct click_pass p = pass_of(c, in, &mode);
+	p.dparams = s->out->gradients[MODEL_DENSE];
+	forward(m, &p);
+	b->ops->bce(b, s->out->loss_sum, c->dlogit, c->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	if (in->loss_scale)
+		b->ops->scale_by(b, c->dlogit, in->rows, in->loss_scale);
+	b->ops->bias_act_backward(b, c->dlogit, c->dlogit, c->logit, p.dparams + c->bias, in->rows, 1, ACT_NONE);
+	backward(m, &p);
+}
+
+static void train(struct model_step *s)
+{
+	assert(s->in->rows <= s->model->rows);
+	look_up(s->model, s->in);
+	model_replay(s, issue);
+	look_up_backward(s->model, s->in, s->out->gradients);
+}
+
+const struct model_family model_clicks = {
+    .check = check, .create = create, .destroy = destroy, .reserve = reserve, .score = score, .train = train};
