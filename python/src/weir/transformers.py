@@ -190,7 +190,7 @@ class UnitLoader:
             yield self._collate([self.dataset[int(i)] for i in part])
 
 
-class TrainerCallback(transformers.TrainerCallback):
+class TrainerCallback(transformers.TrainerCallback):  # pyright: ignore[reportGeneralTypeIssues]
     """Connects a Trainer's loop to a job. `TrainerMixin` adds it.
 
     It makes the rounds when training begins, sets the rate by the batch's place in the whole

@@ -362,7 +362,7 @@ class DataLoader:
                 if self._lost:
                     lost, self._lost = self._lost, None
                     dense = self._session.dense
-                    self.job._recover(lost, dense.rejoined if dense else None)
+                    self.job._recover(lost, dense._rejoined if dense else None)
                 self._fill()
                 if not self._queue:
                     return None
@@ -504,7 +504,7 @@ class DataLoader:
             if step.void:
                 raise step.void
             if not step.over and self._session.dense:
-                self._session.dense.end(step)
+                self._session.dense._end(step)
             if not step.over:
                 step.batch.leave_out()
             plan.held.open -= 1

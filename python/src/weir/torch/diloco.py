@@ -272,10 +272,10 @@ class DiLoCo:
         if len(self._fragments) == 1 and batch.index % self._steps(batch.unit) == 0:
             self._start = self._note_start()
 
-    def end(self, batch: Batch, also: Optional[Pushes] = None) -> "PushTicket":
+    def end(self, batch: Batch, also: Optional[Pushes] = None, place: int = 0) -> "PushTicket":
         """After the steps of a batch: pushes the fragments whose turn it is.
 
-        also: pushes of other tables, as `Job.push` takes them.
+        also: pushes of other tables, as `Job.push` takes them. place: as there.
         """
         turn = [x for f, x in enumerate(self._fragments) if self._is_pushed(f, batch.index)]
         parts = [self._global[x.first : x.end] - self._weights.read(x.first, x.end) for x in turn]
@@ -289,7 +289,7 @@ class DiLoCo:
             for x, part in zip(turn, parts):
                 delta[x.first : x.end] = part.numpy()
             pushed[self.table] = (np.concatenate([x.chunks for x in turn]), delta)
-        ticket = self.job.push(batch, pushed)
+        ticket = self.job.push(batch, pushed, place=place)
         for x in turn:
             x.pushed_by, x.push, x.pull = batch.index, ticket, None
         self.rounds += self._fragments[0] in turn
@@ -401,20 +401,20 @@ class _OfLoader:
     def __init__(self, rounds: DiLoCo) -> None:
         self._rounds = rounds
 
-    def wanted(self) -> Pushes:
+    def _wanted(self) -> Pushes:
         """The rounds pull for themselves."""
         return {}
 
-    def begin(self, step: Step, values: Pushes) -> None:
+    def _begin(self, step: Step, values: Pushes) -> None:
         unit = step.batch.unit
         loader = Session.of(self._rounds.job).loader
         self._rounds.begin(step.batch, loader.batches_of(unit))
 
-    def end(self, step: Step) -> None:
-        step.ticket = self._rounds.end(step.batch, step.gradients())
+    def _end(self, step: Step) -> None:
+        step.ticket = self._rounds.end(step.batch, step.gradients(), step.place)
         step.over = True
 
-    def rejoined(self, lost: errors.Error) -> None:
+    def _rejoined(self, lost: errors.Error) -> None:
         self._rounds.rejoined(lost)
 
 

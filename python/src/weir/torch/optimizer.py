@@ -113,10 +113,10 @@ class Optimizer(torch.optim.Optimizer):
             if flat and flat.table in values:
                 flat.load(values[flat.table])
 
-    def end(self, step: Step) -> None:
+    def _end(self, step: Step) -> None:
         """The loader leaves the step out."""
 
-    def rejoined(self, lost: errors.Error) -> None:
+    def _rejoined(self, lost: errors.Error) -> None:
         """Nothing stays here between steps."""
 
     # --- The caller's side

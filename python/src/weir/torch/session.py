@@ -115,11 +115,11 @@ class Dense(Protocol):
         """A step begins with these values."""
         ...
 
-    def end(self, step: Step) -> None:
+    def _end(self, step: Step) -> None:
         """The loop is done with a step, and has not pushed it."""
         ...
 
-    def rejoined(self, lost: errors.Error) -> None:
+    def _rejoined(self, lost: errors.Error) -> None:
         """This worker has joined again."""
         ...
 
