@@ -60,7 +60,7 @@ class Examples(Script):
         return float(found.group(1))
 
     def test_two_tower(self):
-        report, logs = self.launch("clicks.yaml", 2, 2, "two_tower.py")
+        report, logs = self.launch("clicks.yaml", 2, 4, "two_tower.py")
         self.assertTrue(report["audit"]["ok"])
         for log in logs:  # by chance it would be 5 %
             self.assertGreater(self.figure(log, "of the nearest items,"), 30)
