@@ -244,6 +244,24 @@ class Training(unittest.TestCase):
             expected = 3 * np.bincount(data.tensors[0].ravel(), minlength=IDS)
             np.testing.assert_array_equal(got[:, 0], expected)
 
+    def test_ids_changed_in_the_loop(self):
+        """Rows that the loader has pulled ahead serve the batch's own ids, and nothing else."""
+        data = clicks()
+        with servers() as s, s.connect(name="t") as job:
+            rows = wt.Embedding("counts", 1, optimizer=COUNT, init="zero")
+            loader = wt.DataLoader(data, job, 32, rows={rows: 0})
+            optimizer = wt.Optimizer(rows, job)
+            for x, _ in loader:
+                (-rows(x).sum() - rows(x[:, 0]).sum()).backward()
+                x += IDS
+                (-rows(x.view(-1, 1)).sum()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            got = job.find("counts").pull(np.arange(2 * IDS))[:, 0]
+            x = data.tensors[0].numpy()
+            both, first = np.bincount(x.ravel(), minlength=IDS), np.bincount(x[:, 0], minlength=IDS)
+            np.testing.assert_array_equal(got, np.concatenate([both + first, both]))
+
     def test_job_that_goes_back_to_a_checkpoint(self):
         data = clicks()
         with servers(passes=2, settings=ON_DISK) as s, s.connect(name="t") as job:
@@ -456,6 +474,8 @@ class Misuse(unittest.TestCase):
                     bce(model, x, y).backward()
                     optimizer.step()
                     break
+            with self.assertRaisesRegex(weir.ClosedError, "loader is closed"):
+                next(iter(loader))
             with self.assertRaisesRegex(weir.InvalidError, "dtype torch.float64"):
                 wt.Optimizer(nn.Linear(2, 2).double(), job, table="other")
             with self.assertRaisesRegex(weir.ExistsError, "dense"):

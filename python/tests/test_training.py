@@ -1,12 +1,15 @@
 import json
+import shutil
 import tempfile
 import threading
+import time
 import unittest
 import weakref
 
 import numpy as np
 import weir
 from weir._library import ffi
+from weir._program import run_program
 from support import BATCHES, ROWS, UNITS, connect, count_keys, job_of, keys_of, servers, wait_until
 
 SGD = {"kind": "sgd", "lr": 1}
@@ -210,6 +213,28 @@ class Training(unittest.TestCase):
             with connect(s) as job:
                 self.assertEqual(job.generation, 2)
                 self.assertEqual(job.find("counts").pull([5])[0, 0], BATCHES)
+
+    @unittest.skipUnless(shutil.which("etcd"), "no etcd here")
+    def test_rewind_of_a_replicated_job(self):
+        with servers(servers=2, replicas=2) as s, connect(s) as job:
+            table = job.table("counts", width=2, optimizer=SGD)
+            rejoined = []
+            for unit in job.units(on_rejoin=rejoined.append):
+                with unit:
+                    for batch in unit.batches(BATCHES):
+                        if not rejoined and unit.place == 2 and batch.index == 1:
+                            job.checkpoint()
+                            run_program("rewind", "--at", job.ledger)
+                            for _ in range(
+                                600
+                            ):  # a pull meets the new generation, and ends this block
+                                table.pull([1])
+                                time.sleep(0.05)
+                        keys = keys_of(unit, batch)
+                        batch.push({table: (keys, -np.ones((ROWS, 2), np.float32))})
+            self.assertEqual([type(e) for e in rejoined], [weir.GenerationError])
+            self.assertEqual((job.generation, job.status().audit), (2, "exact"))
+            self.assertEqual(table.pull(np.arange(100))[:, 0].sum(), UNITS * BATCHES * ROWS)
 
     def test_export(self):
         with job_of() as job, tempfile.TemporaryDirectory() as folder:

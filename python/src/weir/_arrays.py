@@ -76,22 +76,23 @@ def floats_of(
     return a
 
 
-def keys_at(x: Any, who: str) -> Tuple[Any, int, Tuple[int, ...]]:
+def keys_at(x: Any, verb: str, table: str) -> Tuple[Any, int, Tuple[int, ...]]:
     """Memory of keys, their number and shape. The memory keeps its array alive."""
     if type(x) is np.ndarray and x.dtype is U64:
         try:
             return ffi.from_buffer(KEYS, x), x.size, x.shape
         except (BufferError, ValueError):
             pass  # not contiguous
-    raw = array_of(x, f"{who}: keys")
-    return ffi.from_buffer(KEYS, keys_of(raw, f"{who}: keys")), raw.size, raw.shape
+    what = f"{verb} of table {table}: keys"
+    raw = array_of(x, what)
+    return ffi.from_buffer(KEYS, keys_of(raw, what)), raw.size, raw.shape
 
 
-def floats_at(x: Any, shape: Tuple[int, ...], who: str) -> Any:
+def floats_at(x: Any, shape: Tuple[int, ...], verb: str, table: str, which: str = "values") -> Any:
     """Memory of float32 values of this shape. It keeps its array alive."""
     if type(x) is np.ndarray and x.dtype is F32 and x.shape == shape:
         try:
             return ffi.from_buffer(FLOATS, x)
         except (BufferError, ValueError):
             pass  # not contiguous
-    return ffi.from_buffer(FLOATS, floats_of(x, shape, f"{who}: values"))
+    return ffi.from_buffer(FLOATS, floats_of(x, shape, f"{verb} of table {table}: {which}"))

@@ -20,6 +20,7 @@ from typing import (
     Tuple,
     Type,
     Union,
+    cast,
 )
 
 import numpy as np
@@ -252,7 +253,8 @@ class Job:
         wanted: {table or its name: keys}, as for Table.pull. batch, out and timeout likewise.
         Returns {the same keys: float32 values}.
         """
-        return self.pull_ahead(wanted, batch=batch, out=out).wait(timeout)
+        got = self._pull(wanted, batch, out, timeout is None)
+        return got.wait(timeout) if isinstance(got, PullTicket) else got
 
     def pull_ahead(
         self,
@@ -265,6 +267,16 @@ class Job:
 
         Do not change the keys until then.
         """
+        return cast(PullTicket, self._pull(wanted, batch, out, False))
+
+    def _pull(
+        self,
+        wanted: Mapping[Any, Any],
+        batch: Optional[Batch],
+        out: Optional[Mapping[Any, Any]],
+        wait: bool,
+    ) -> "Union[PullTicket, Dict[Any, Floats]]":
+        """The values, if `wait` is set and they come soon; else a ticket."""
         handle = self._handle_of(batch)
         if handle.dropped:
             handle.reap()
@@ -279,7 +291,7 @@ class Job:
             item.table = table.id
             shape: Tuple[int, ...] = ()
             if keys is not None:
-                at, item.rows, shape = keys_at(keys, f"pull of table {table.name}")
+                at, item.rows, shape = keys_at(keys, "pull", table.name)
                 item.keys = at
                 borrowed.append(at)  # the struct's pointer keeps nothing alive
             elif not table.elements:
@@ -305,7 +317,10 @@ class Job:
             if status:
                 del handle.borrowed[key]
                 raise error_of(status, err)
-            return PullTicket(self, handle, ticket[0], key, values)
+            pulled = PullTicket(self, handle, ticket[0], key, values)
+            if wait and pulled._ask(client, SLICE_MS):
+                return pulled.wait()
+            return pulled
 
     def push(
         self,
@@ -374,24 +389,32 @@ class Job:
                     f"push of table {table.name}: a tuple of {len(part)}; expected (keys, values)"
                 )
             keys, values, scores = part if len(part) == 3 else (*part, None)
-        who = f"push of table {table.name}"
         item.table = table.id
         shape: Tuple[int, ...] = ()
         if keys is not None:
             if copy:  # libweir copies the values alone
-                keys = keys.copy() if type(keys) is np.ndarray else np.array(array_of(keys, who))
-            at, item.rows, shape = keys_at(keys, who)
+                keys = (
+                    keys.copy()
+                    if type(keys) is np.ndarray
+                    else np.array(array_of(keys, f"push of table {table.name}: keys"))
+                )
+            at, item.rows, shape = keys_at(keys, "push", table.name)
             item.keys = at
             borrowed.append(at)  # the struct's pointer keeps nothing alive
         elif not table.elements:
-            raise errors.InvalidError(f"{who}: a {type(part).__name__}; expected (keys, values)")
+            raise errors.InvalidError(
+                f"push of table {table.name}: a {type(part).__name__}; expected (keys, values)"
+            )
         rows = floats_at(
-            values, (table.elements,) if table.elements else (*shape, table.width), who
+            values,
+            (table.elements,) if table.elements else (*shape, table.width),
+            "push",
+            table.name,
         )
         item.values = rows
         borrowed.append(rows)
         if scores is not None:
-            item.scores = given = floats_at(scores, shape, f"{who}: scores")
+            item.scores = given = floats_at(scores, shape, "push", table.name, "scores")
             borrowed.append(given)
 
     def _handle_of(self, batch: Optional[Batch]) -> Handle:
@@ -461,7 +484,11 @@ class Job:
         return Unit(self, handle, c) if c.state == lib.WEIR_UNIT_LEASED else None
 
     def evaluations(self) -> Iterator[Evaluation]:
-        """The passes as they are completed, for an evaluator. Give each one its verdict."""
+        """The passes as they are completed, for an evaluator. Give each one its verdict.
+
+        The next pass waits for the verdict only in jobs whose job file has validation data. In
+        others a slow evaluator misses passes.
+        """
         while True:
             c = self._next_work(None)
             if c.state != lib.WEIR_UNIT_EVALUATE:

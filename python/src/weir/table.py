@@ -83,11 +83,11 @@ class Table:
         if not self.elements:
             if keys is None:
                 raise errors.InvalidError(f"{who}: an embedding table needs keys")
-            at, rows, shape = keys_at(keys, who)
+            at, rows, shape = keys_at(keys, "assign", self.name)
             shape = (*shape, self.width)
         elif keys is not None:
             raise errors.InvalidError(f"{who}: a dense table is set as a whole; keys must be None")
-        floats, err = floats_at(values, shape, who), new_error()
+        floats, err = floats_at(values, shape, "assign", self.name), new_error()
         with self.job._handle as client:
             check(lib.weir_assign(client, self.id, at, rows, floats, err), err)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import errors
 from ._handle import SLICE_MS, Handle
-from ._library import error_of, lib, new_error
+from ._library import error_of, lib, scratch
 
 if TYPE_CHECKING:
     from .job import Job
@@ -29,7 +29,17 @@ class Ticket:
 
     _what = ""
 
-    __slots__ = ("_done", "_failure", "_handle", "_job", "_key", "_number", "_turn", "_values")
+    __slots__ = (
+        "_done",
+        "_failure",
+        "_handle",
+        "_job",
+        "_key",
+        "_late",
+        "_number",
+        "_turn",
+        "_values",
+    )
 
     def __init__(self, job: "Job", handle: Handle, number: int, key: int, values: Any) -> None:
         self._job = job  # keeps the job open
@@ -40,24 +50,36 @@ class Ticket:
         self._turn = threading.Lock()  # one thread at a time asks for the ticket
         self._done = False
         self._failure: Optional[errors.Error] = None
+        self._late: Optional[errors.Error] = None
+
+    def _ask(self, client: Any, wait_ms: int) -> bool:
+        """Whether the operation has ended. Waits for it a while. client: of a handle in use."""
+        with self._turn:
+            if self._done:
+                return True
+            err = scratch.err
+            status = lib.weir_wait(client, self._number, wait_ms, err)
+            if status == lib.WEIR_E_TIMEOUT:
+                self._late = error_of(status, err)
+                return False
+            if status:
+                self._failure = error_of(status, err)
+                # Its ticket is forgotten: the operation itself had ended with a timeout.
+                if self._late and status == lib.WEIR_E_NOT_FOUND:
+                    self._failure = self._late
+            self._done = True
+            self._handle.borrowed.pop(self._key, None)
+            return True
 
     def _settle(self, timeout: Optional[float]) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
-        late: Optional[errors.Error] = None
         while not self._done:
-            left_ms = SLICE_MS
+            wait_ms = SLICE_MS
             if deadline is not None:
-                left_ms = max(0, min(SLICE_MS, int((deadline - time.monotonic()) * 1000)))
-            with self._turn:
-                if self._done:
+                wait_ms = max(0, min(SLICE_MS, int((deadline - time.monotonic()) * 1000)))
+            with self._handle as client:
+                if self._ask(client, wait_ms):
                     break
-                err = new_error()
-                with self._handle as client:
-                    status = lib.weir_wait(client, self._number, left_ms, err)
-                if status != lib.WEIR_E_TIMEOUT:
-                    self._finish(status, err, late)
-                    break
-                late = error_of(status, err)
             if deadline is not None and time.monotonic() >= deadline:
                 raise errors.TimedOutError(
                     f"a {self._what} is not complete after {timeout:g} s; it goes on"
@@ -65,15 +87,6 @@ class Ticket:
             self._handle.look_after()
         if self._failure:
             raise self._failure
-
-    def _finish(self, status: int, err: Any, late: Optional[errors.Error]) -> None:
-        if status:
-            self._failure = error_of(status, err)
-            # Its ticket is forgotten: the operation itself had ended with a timeout.
-            if late and status == lib.WEIR_E_NOT_FOUND:
-                self._failure = late
-        self._done = True
-        self._handle.borrowed.pop(self._key, None)
 
     def done(self) -> bool:
         """Whether the operation has ended, well or not. Does not wait."""

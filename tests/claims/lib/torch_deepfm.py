@@ -4,7 +4,8 @@ usage: torch_deepfm.py plain FILE SEED PASSES
        torch_deepfm.py weir FILE SEED PASSES WORKERS
 
 Prints the AUC on the test rows. Rows go to test and training by a checksum of their line. Both
-train on the same rows with Adam at the same rates.
+train on the same rows in the same order, begin with the same weights, and take Adam's steps at the
+same rates. So the AUCs differ by what asynchronous pushes and several workers do.
 """
 
 import math
@@ -12,14 +13,17 @@ import subprocess
 import sys
 import zlib
 
+import numpy as np
 import torch
 import weir
 import weir.torch
 from torch import nn
 from torch.utils.data import TensorDataset
+from weir.torch.order import shuffled
 
 DIM, HIDDEN, FIELDS, IDS, BATCH, UNIT_BATCHES = 16, 64, 10, 5383, 256, 16
 LR, INIT, DROPOUT = 1e-3, 0.01, 0.5
+L2 = 1e-2  # of embeddings, added to their gradients
 TEST_TENTHS = (8, 9)
 
 
@@ -71,18 +75,24 @@ def train_step(model, x, y, optimizer):
 
 def plain(path, seed, passes):
     data, test = read(path)
+    model, _ = build(len(data), seed, passes)
+    with weir.local() as servers, servers.connect() as job:
+        for name in ("embedding", "linear"):
+            rows = getattr(model, name).bind(job, create=True).pull(np.arange(IDS))
+            setattr(model, name, nn.Embedding.from_pretrained(torch.from_numpy(rows), freeze=False))
     torch.manual_seed(seed)
-    embedding, linear = nn.Embedding(IDS, DIM), nn.Embedding(IDS, 1)
-    nn.init.normal_(embedding.weight, std=INIT)
-    nn.init.zeros_(linear.weight)
-    model = DeepFM(embedding, linear)
-    optimizer = torch.optim.Adam(model.parameters(), LR)
+    groups = [
+        {"params": [model.embedding.weight, model.linear.weight], "weight_decay": L2},
+        {"params": model.deep.parameters()},
+    ]
+    optimizer = torch.optim.Adam(groups, LR)
     total = steps_in_all(len(data), passes)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda t: (1 + math.cos(math.pi * t / total)) / 2
     )
-    for _ in range(passes):
-        for part in torch.randperm(len(data)).split(BATCH):
+    for pass_ in range(passes):
+        order = torch.from_numpy(shuffled(0, len(data), len(data), seed, pass_))
+        for part in order.split(BATCH):
             train_step(model, *data[part], optimizer)
             schedule.step()
     model.eval()
@@ -91,14 +101,15 @@ def plain(path, seed, passes):
 
 def build(rows, seed, passes):
     schedule = {"kind": "cosine", "total": steps_in_all(rows, passes)}
+    rule = {"kind": "adam", "lr": LR, "schedule": schedule}
     # full: rows that a step leaves out go on by their moments, as in torch.optim.Adam.
-    rule = {"kind": "adam", "lr": LR, "decay": "full", "schedule": schedule}
+    rows_rule = {**rule, "decay": "full", "l2": L2}
     torch.manual_seed(seed)
     model = DeepFM(
         weir.torch.Embedding(
-            "embedding", DIM, optimizer=rule, init={"kind": "normal", "a": INIT}, seed=seed
+            "embedding", DIM, optimizer=rows_rule, init={"kind": "normal", "a": INIT}, seed=seed
         ),
-        weir.torch.Embedding("linear", 1, optimizer=rule, init="zero"),
+        weir.torch.Embedding("linear", 1, optimizer=rows_rule, init="zero"),
     )
     return model, rule
 
@@ -118,6 +129,7 @@ def trainer(path, seed, passes, ledger, name):
             rows={model.embedding: 0, model.linear: 0},
         )
         optimizer = weir.torch.Optimizer(model, job, optimizer=rule)
+        torch.manual_seed(seed)  # of dropout
         for x, y in loader:
             train_step(model, x, y, optimizer)
 

@@ -18,7 +18,7 @@ from ..work import Batch, Unit
 from .embedding import _Rows
 from .fingerprint import fingerprint
 from .order import shuffled
-from .session import LOST, Piece, Session, Step, new_values
+from .session import LOST, Piece, Session, Step, identity, new_values
 from .workers import Task, Workers
 
 __all__ = ["DataLoader"]
@@ -268,6 +268,7 @@ class DataLoader:
         self._pushed: Optional[PushTicket] = None  # the newest
         self._tasks = 0
         self._finished = False
+        self._closed = False
 
     def _describe(self, dataset: Any, version: Optional[str], passes: int) -> None:
         s, job = self._sizes, self.job
@@ -319,6 +320,8 @@ class DataLoader:
         return self._session.training_step("DataLoader.pass_").batch.unit.pass_
 
     def __iter__(self) -> Iterator[Any]:
+        if self._closed and not self._finished:
+            raise errors.ClosedError("the loader is closed, and the job goes on: make another one")
         try:
             while True:
                 self._finish()
@@ -352,6 +355,7 @@ class DataLoader:
             self._workers.stop()
             self._workers = None
         self._queue.clear()
+        self._closed = True
 
     # --- Steps
 
@@ -444,7 +448,7 @@ class DataLoader:
             if waits:
                 self.job.waits_for_data(False)
         except Exception as e:
-            self._give_back(plan.held, str(e).splitlines()[0])
+            self._give_back(plan.held, f"{type(e).__name__}: {e}".splitlines()[0])
             raise
         plan.data = [_to(b, self.device) for b in data] if self.device else data
         place = self._sizes.position(plan.held.unit, plan.batch.index)
@@ -475,14 +479,13 @@ class DataLoader:
         began = {name: 0 for name in distinct}
         for batch in plan.data:
             for module, columns in self._rows:
-                _, table = module._bound()
                 for column in columns:
                     ids, first = _column(batch, column), began[module.table_name]
                     began[module.table_name] += ids.numel()
                     at = torch.from_numpy(
                         distinct[module.table_name][1][first : first + ids.numel()]
                     )
-                    plan.step.lookups[(table, ids.data_ptr(), ids.numel())] = at.to(ids.device)
+                    plan.step.lookups[(module, *identity(ids))] = at.to(ids.device)
 
     def _begin(self, plan: _Plan) -> None:
         if plan.step is None:

@@ -14,7 +14,7 @@ from .. import errors
 from ..job import Job
 from ..table import Table
 from .keys import Features, check_features, feature_keys
-from .session import LOST, Piece, Session, Step
+from .session import LOST, Piece, Session, Step, identity
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -89,7 +89,7 @@ class _Rows(nn.Module):
             return piece.to(ids.device), _index(at, ids)
         step = session.training_step(f"embedding {self.table_name}")
         pieces = step.pieces.setdefault(table, [])
-        known = step.lookups.get((table, ids.data_ptr(), ids.numel()))
+        known = step.lookups.get((self, *identity(ids)))
         if known is not None and pieces and ids.is_contiguous():
             return pieces[0].to(ids.device), known.view(ids.shape)
         keys = self.keys(ids)

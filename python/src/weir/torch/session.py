@@ -62,11 +62,16 @@ def to_host(x: torch.Tensor) -> "NDArray[np.float32]":
     return x.contiguous().numpy()
 
 
+def identity(ids: torch.Tensor) -> Tuple[int, int, int]:
+    """Tells a batch's tensor from others, and from itself once it has been changed."""
+    return ids.data_ptr(), ids.numel(), ids._version
+
+
 class Step:
     """A batch of a unit. The loader makes it.
 
     place: its position in the whole training, from 1; schedules go by it.
-    lookups: {(table, address, length of the ids): index of each id in the table's first piece}.
+    lookups: {(module, `identity` of ids): index of each id in the first piece of its table}.
     """
 
     def __init__(self, batch: Batch, place: int, rows: int, micro_batches: int) -> None:
@@ -76,7 +81,7 @@ class Step:
         self.micro_batches = micro_batches
         self.micro = 0  # micro-batches handed out
         self.pieces: Dict[Table, List[Piece]] = {}
-        self.lookups: Dict[Tuple[Table, int, int], torch.Tensor] = {}
+        self.lookups: Dict[Any, torch.Tensor] = {}
         self.over = False
         self.void: Optional[errors.Error] = None
         self.ticket: Optional[PushTicket] = None
