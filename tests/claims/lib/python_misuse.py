@@ -6,6 +6,7 @@ Prints a row for each, and exits 1 if one differs.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,19 +125,18 @@ EXPECTED = {
 }
 
 
-def run(name):
-    with tempfile.TemporaryDirectory(prefix="weir-misuse-") as folder:
-        with servers(folder=folder) as s:
-            job = connect(s)
-            EXPECTED[name][0](s, job)
-            os._exit(0)  # some of these jobs cannot be closed in order
+def run(name, folder):
+    with servers(folder=folder) as s:
+        EXPECTED[name][0](s, connect(s))
+        os._exit(0)  # some of these jobs cannot be closed in order
 
 
 def check(name):
     _, expected, word = EXPECTED[name]
+    folder = tempfile.mkdtemp(prefix="weir-misuse-")
     try:
         done = subprocess.run(
-            [sys.executable, __file__, name],
+            [sys.executable, __file__, name, folder],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -147,6 +147,8 @@ def check(name):
         raised, text, seconds = "a hang", "", SCENARIO_LIMIT_S
     except json.JSONDecodeError:
         raised, text, seconds = "no answer", done.stderr.strip()[-300:], 0
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     good = raised == expected and word in text and seconds <= LIMIT_S
     print(
         f"{'ok' if good else 'WRONG'}  {name}: {raised} after {seconds:.2f} s: {text}", flush=True
@@ -156,6 +158,6 @@ def check(name):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        run(sys.argv[1])
+        run(*sys.argv[1:])
     else:
         sys.exit(not all([check(name) for name in EXPECTED]))
