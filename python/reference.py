@@ -22,8 +22,9 @@ MODULES = [
     ("Work", ["work", "tickets"]),
     (
         "weir.torch",
-        [f"torch/{n}" for n in ("embedding", "keys", "optimizer", "data", "evaluator")],
+        [f"torch/{n}" for n in ("embedding", "keys", "optimizer", "data", "diloco", "evaluator")],
     ),
+    ("weir.transformers", ["transformers"]),
     ("Errors", ["errors"]),
 ]
 

@@ -224,11 +224,11 @@ static bool evaluator_has_stalled(const struct train *t)
 	return false;
 }
 
-/* Kills workers that do not leave after the job has finished (because they are stopped or
- * stuck). */
+/* Kills workers that do not leave after the job has finished (because they are stopped or stuck).
+ * Trainers of other programs may still score or save their model. */
 static void end_stragglers(struct train *t)
 {
-	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
+	if (t->job->foreign || t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
 		return;
 	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0)
 		progress_line_note(&t->progress, "%u workers did not leave in %u s after the end of the job and are killed",

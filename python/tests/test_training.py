@@ -77,6 +77,17 @@ class Training(unittest.TestCase):
             self.assertEqual(tables[0].pull(np.arange(100))[:, 0].sum(), UNITS * BATCHES * ROWS)
             self.assertEqual((a.lease(5), b.lease(5)), (None, None))
 
+    def test_parts_of_a_unit_that_is_shorter_than_declared(self):
+        options = {"units": 1, "unit_batches": 16, "rows": 0}
+        with servers(workers=2) as s:
+            with connect(s, "a", **options) as a, connect(s, "b", **options) as b:
+                units = [a.lease(5), b.lease(5)]
+                first, second = sorted(units, key=lambda unit: unit.watermark)
+                self.assertGreater(second.watermark, 6)
+                self.assertEqual([b.index for b in first.batches(6)], list(range(first.end)))
+                self.assertEqual(list(second.batches(6)), [])
+                second.commit()
+
     def test_borrowed_and_copied_pushes(self):
         with job_of() as job:
             table = job.table("rows", width=8, optimizer=SGD)

@@ -59,6 +59,14 @@ holds "$RUN/report.json" '.audit.ok'
 grep -q "largest error of a weight" "$RUN/worker-0.log" || fail "worker-0 has left no log: $(cat "$RUN/worker-0.log")"
 [ -z "$(left_over)" ] || fail "left: $(left_over)"
 
+# --- A trainer that saves its model after the job, longer than weir-worker may
+cat > "$DIR/save.sh" <<'SH'
+"$@" && sleep 11 && echo saved > "$SAVED"
+SH
+SAVED=$DIR/saved "$WEIR" launch "$DIR/job.yaml" --fresh --set cluster.workers=1 -- sh "$DIR/save.sh" "$TRAINER" > "$DIR/save.out" 2> "$DIR/save.err" ||
+	fail "a trainer that stays: $(cat "$DIR/save.err")"
+[ -e "$DIR/saved" ] || fail "the trainer was killed before it had saved: $(cat "$DIR/save.err")"
+
 # --- The first signal stops it with the status of signals, and nothing is left
 PACE_MS=50 "$WEIR" launch "$DIR/job.yaml" --fresh -- "$TRAINER" > "$DIR/stop.out" 2> "$DIR/stop.err" &
 TRAIN=$!

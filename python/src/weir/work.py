@@ -109,9 +109,13 @@ class Unit:
     def __repr__(self) -> str:
         return f"<weir.Unit pass {self.pass_} unit {self.number} attempt {self.attempt}>"
 
+    def end_of(self, count: int) -> int:
+        """The end of this unit's batches: `count`, or less for a part of a unit."""
+        return max(min(count, self.end) if self.end else count, self.watermark)
+
     def batches(self, count: int) -> Iterator[Batch]:
-        """The batches that are left of `count`, or of the unit's part of them, which may have none."""
-        count = max(self.watermark, min(count, self.end or count))
+        """The batches that are left of `count`, or of the unit's part of them: perhaps none."""
+        count = self.end_of(count)
         err = new_error()
         with self._handle as client:
             check(lib.weir_unit_begin(client, self._c, count, err), err)

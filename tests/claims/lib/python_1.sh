@@ -4,6 +4,7 @@
 SECONDS_MAX=60
 need_wheel
 glibc=$(sed -n 's/.*-manylinux_2_\([0-9]*\)_.*/\1/p' <<< "$WHEEL")
+auditwheel=$(grep -o 'platform tag: "[^"]*"' build/wheel/audit.log)
 [ "${glibc:-99}" -le 36 ] || give_up "DOES NOT HOLD: $WHEEL is for a later glibc than 2.36"
 awk '/^```python/ {inside = 1; next} /^```/ && inside {exit} inside' docs/PYTHON.md > "$WORK/first.py"
 longest=0 versions=()
@@ -17,4 +18,4 @@ while read -r version python; do
 	say "Python $version: $took s: $(head -n 1 "$WORK/out")"
 	versions+=("$version")
 done < <(pythons)
-verdict "$longest <= $SECONDS_MAX and ${#versions[@]} > 0" "Python ${versions[*]}: installed and trained in at most $longest s; $(basename "$WHEEL"), $(($(stat -c %s "$WHEEL") >> 20)) MiB"
+verdict "$longest <= $SECONDS_MAX and ${#versions[@]} > 0" "Python ${versions[*]}: installed and trained in at most $longest s; $(basename "$WHEEL"), auditwheel: $auditwheel, $(($(stat -c %s "$WHEEL") >> 20)) MiB"

@@ -18,6 +18,7 @@ PyTorch 1.13 or newer. Models on a GPU work through pinned memory; that path is 
 """
 
 from .data import DataLoader
+from .diloco import DiLoCo, LocalSGD
 from .embedding import Embedding, EmbeddingBag
 from .evaluator import auc, binary_scores, evaluate
 from .keys import feature_keys
@@ -25,8 +26,10 @@ from .optimizer import Module, Optimizer, load_from
 
 __all__ = [
     "DataLoader",
+    "DiLoCo",
     "Embedding",
     "EmbeddingBag",
+    "LocalSGD",
     "Module",
     "Optimizer",
     "auc",

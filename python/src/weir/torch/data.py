@@ -305,6 +305,10 @@ class DataLoader:
         step = self._session.step
         return step is not None and step.micro == step.micro_batches
 
+    def batches_of(self, unit: Unit) -> int:
+        """Steps of a unit, or of the leased part of it."""
+        return unit.end_of(self._sizes.batches(unit.place))
+
     @property
     def pass_steps(self) -> int:
         """Optimizer steps of a pass, of all trainers together: for schedules."""
@@ -361,7 +365,8 @@ class DataLoader:
             try:
                 if self._lost:
                     lost, self._lost = self._lost, None
-                    self.job._recover(lost, None)
+                    dense = self._session.dense
+                    self.job._recover(lost, dense._rejoined if dense else None)
                 self._fill()
                 if not self._queue:
                     return None
@@ -501,6 +506,8 @@ class DataLoader:
         try:
             if step.void:
                 raise step.void
+            if not step.over and self._session.dense:
+                self._session.dense._end(step)
             if not step.over:
                 step.batch.leave_out()
             plan.held.open -= 1

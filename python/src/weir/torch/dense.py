@@ -80,7 +80,7 @@ class Flat:
         ]
         table = job.table(self.name, elements=self.elements, init=init, **more)
         self.table = table
-        _initialise(job, f"{self.name}-initial", lambda: table.assign(None, to_host(self.values)))
+        initialise(job, f"{self.name}-initial", lambda: table.assign(None, to_host(self.values)))
 
     def find(self, job: Job) -> None:
         """Finds the table and takes its values."""
@@ -107,7 +107,7 @@ class Flat:
         return self.loaded - to_host(self.values)
 
 
-def _initialise(job: Job, marker: str, assign: Callable[[], None]) -> None:
+def initialise(job: Job, marker: str, assign: Callable[[], None]) -> None:
     """Calls `assign` in one process of the job, before any trainer goes on.
 
     A worker's name serves as lock, since a name belongs to one live worker. The marker is a table,

@@ -21,7 +21,7 @@ __all__ = ["Module", "Optimizer", "load_from"]
 GRADIENT_BUFFERS = 2  # one is being filled while the other is being pushed
 
 
-def _bind(model: nn.Module, job: Job, create: bool) -> None:
+def bind(model: nn.Module, job: Job, create: bool) -> None:
     for module in model.modules():
         if isinstance(module, _Rows):
             module.bind(job, create)
@@ -33,7 +33,7 @@ def load_from(model: nn.Module, job: Job, table: str = "dense") -> None:
     For evaluators and observers, after training or during it. table: that of the `Optimizer`.
     Raises NotFoundError before a trainer has made the tables, InvalidError if the model differs.
     """
-    _bind(model, job, create=False)
+    bind(model, job, create=False)
     for flat in dense_tables(model, table):
         if flat:
             flat.find(job)
@@ -78,7 +78,7 @@ class Optimizer(torch.optim.Optimizer):
         undecayed: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._session = Session.of(job)
-        _bind(model, job, create=True)
+        bind(model, job, create=True)
         self._dense, self._buffers = dense_tables(model, table)
         names = [name for name, _ in trained(model)]
         if self._dense:
@@ -112,6 +112,12 @@ class Optimizer(torch.optim.Optimizer):
         for flat in (self._dense, self._buffers):
             if flat and flat.table in values:
                 flat.load(values[flat.table])
+
+    def _end(self, step: Step) -> None:
+        """The loader leaves the step out."""
+
+    def _rejoined(self, lost: errors.Error) -> None:
+        """Nothing stays here between steps."""
 
     # --- The caller's side
 

@@ -110,7 +110,7 @@ class Step:
 
 
 class Dense(Protocol):
-    """The optimizer, as the loader sees it."""
+    """The optimizer, or rounds of local steps, as the loader sees them."""
 
     def _wanted(self) -> Dict[Table, Any]:
         """What to pull for a step."""
@@ -118,6 +118,14 @@ class Dense(Protocol):
 
     def _begin(self, step: Step, values: Dict[Table, Any]) -> None:
         """A step begins with these values."""
+        ...
+
+    def _end(self, step: Step) -> None:
+        """The loop is done with a step, and has not pushed it."""
+        ...
+
+    def _rejoined(self, lost: errors.Error) -> None:
+        """This worker has joined again."""
         ...
 
 
