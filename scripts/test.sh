@@ -1,7 +1,8 @@
 #!/bin/sh
-# What `make test` runs: clang's warnings of every file, threads under ThreadSanitizer, nearly everything under AddressSanitizer and UBSan, everything as released. Tests
-# labelled `patient` run as released only, and tests that try what is random try a part of it (tests/rounds.h); `make soak` has the rest.
-# The release run comes last, so that the last line is ctest's over all tests.
+# What `make test` runs: clang's warnings of every file, threads under ThreadSanitizer, nearly
+# everything under AddressSanitizer and UBSan, everything as released. Tests labelled `patient` run
+# as released only, and tests of random cases try a part of them (tests/rounds.h); `make soak` has
+# the rest. The release run comes last, so that the last lines are ctest's over all tests.
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"
@@ -18,16 +19,31 @@ build() {
 	cmake --build "$2" -j "$JOBS" --target "$3" >"$2/build.log" 2>&1 || { tail -n 100 "$2/build.log"; exit 1; }
 }
 
+# run FOLDER CTEST'S ARGUMENTS...: prints which tests were skipped and why; ctest's own closing lines
+# come last.
+run() {
+	folder=$1 code=$1/ctest.code
+	shift
+	{
+		ended=0
+		ctest --test-dir "$folder" "$@" --output-on-failure || ended=$?
+		echo "$ended" >"$code"
+	} | awk -v results="$folder/Testing/Temporary/LastTest.log" -f scripts/skipped.awk
+	return "$(cat "$code")"
+}
+
 build clang build/clang all # a minute: nothing is made
 
 build tsan build/tsan weir_tests
 echo "== tsan: the tests of what threads share"
-WEIR_ROUNDS_PART=8 ctest --test-dir build/tsan -L tsan -LE patient -j "$sanitized" --output-on-failure
+export WEIR_ROUNDS_PART=8
+run build/tsan -L tsan -LE patient -j "$sanitized"
 
 build asan build/asan weir_tests
 echo "== asan: the tests"
-WEIR_ROUNDS_PART=8 ctest --test-dir build/asan -LE patient -j "$sanitized" --output-on-failure
+run build/asan -LE patient -j "$sanitized"
 
 build release build all
 echo "== release: every test"
-exec env WEIR_ROUNDS_PART=4 ctest --test-dir build -j "$released" --output-on-failure
+export WEIR_ROUNDS_PART=4
+run build -j "$released"
