@@ -218,6 +218,10 @@
 #define WEIR_MARK_INTERVAL_MS 1000u
 /* At the end of a clean stop: wait for the coordinator and the ledger to take the last mark. */
 #define WEIR_MARK_WAIT_MS 1000u
+/* A client asks again for a leased unit that a partition has closed, until the ledger fails the job
+ * because its own state has gone back; for this long at most. */
+#define WEIR_CLOSED_UNIT_WAIT_MS  10000u
+#define WEIR_CLOSED_UNIT_RETRY_MS 100u
 /* Slow disks. Enforced by sync_watch.c. */
 #define WEIR_SYNC_LONG_MS 1000u /* a sync of the log that takes this long counts */
 /* after this long with only such syncs, the server leaves the in-sync replicas */

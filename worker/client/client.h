@@ -463,6 +463,8 @@ struct weir_client {
 	} read;
 	bool leasing; /* some thread asks for a unit */
 	uint64_t lease_sequence, report_sequence;
+	/* since when leased units are closed in a partition (lease.c); 0: they are not */
+	int64_t closed_since_ms;
 	struct {
 		uint32_t pass, unit;
 	} closed_low;

@@ -65,6 +65,25 @@ static weir_status skip_unit(weir_client *c, struct held_unit *u, weir_error *er
 	return status;
 }
 
+/* A partition has closed the unit that the ledger leases. Either the lease is over, or the ledger's
+ * disk has gone back in time. The ledger knows: asked again, it refuses this worker, or fails the
+ * job once a server's mark has reached it. */
+static weir_status ask_about_closed(weir_client *c, uint32_t *again_ms, weir_error *err)
+{
+	if (!c->closed_since_ms)
+		c->closed_since_ms = client_now(c);
+	if (client_now(c) - c->closed_since_ms > (int64_t)WEIR_CLOSED_UNIT_WAIT_MS) {
+		const weir_error why = *err;
+		return weir_fail(err, WEIR_E_STATE,
+		                 "%.400s; yet the ledger leases it, so its state is older than the partition's. Go back to a checkpoint: "
+		                 "`weir restore --from latest`, then `weir train --resume`",
+		                 why.text);
+	}
+	err->status = WEIR_OK;
+	*again_ms = WEIR_CLOSED_UNIT_RETRY_MS;
+	return WEIR_OK;
+}
+
 /* *again_ms: when to ask again; 0: this is a unit to execute. */
 static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint64_t incarnation, weir_unit *out,
                              uint32_t *again_ms, weir_error *err)
@@ -73,6 +92,12 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	if (!u)
 		return weir_fail(err, WEIR_E_MEMORY, "lease: out of memory");
 	weir_status status = in->sealed ? seal(c, u, err) : WEIR_OK;
+	if (status == WEIR_E_DUPLICATE) {
+		unit_free(c, u);
+		return ask_about_closed(c, again_ms, err);
+	}
+	if (in->sealed && status == WEIR_OK)
+		c->closed_since_ms = 0;
 	if (status == WEIR_OK && in->skip) {
 		*again_ms = 1;
 		return skip_unit(c, u, err);
