@@ -1,8 +1,8 @@
-# No slower than before the files moved into rooms: `weir bench push|pull|store` and the demo's samples/s
-# of this tree and of the commit before that, in turn, round by round. Of each benchmark the geometric
-# mean over its figures is compared, without those of the machine itself (memcpy, TCP, bare gRPC). The noise is the standard error over rounds of this ratio, and at
-# least 3 %. QUICK=1: fewer rounds, shorter benchmarks, less data; the bound is three times the noise
-# either way.
+# No slower than before the files moved into rooms: `weir bench push|pull|store` and the demo's
+# samples/s of this tree and of the commit before that, in turn, round by round. Of each benchmark
+# the geometric mean over its figures is compared, without those of the machine itself (memcpy, TCP,
+# bare gRPC). The noise is the standard error over rounds of this ratio, and at least 3 %; the bound
+# is three times the noise. QUICK=1: fewer rounds, shorter benchmarks, less data.
 . tests/claims/lib/common.sh
 need_programs
 moved=$(git log --format=%H --grep='^tree: move files into rooms' | tail -n 1)
