@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from . import errors
 from ._library import check, lib, new_error
@@ -28,6 +28,7 @@ class Handle:
         self._begin()
         self.client: Optional[Any] = client
         self.why = "the job was closed"
+        self.kind: Type[errors.Error] = errors.ClosedError  # of calls after the end
         self.users = 0
         self.look_after: Callable[[], None] = lambda: None  # raises if the servers have ended
         # What operations in flight read and write. A call adds it before it begins, so that an
@@ -44,7 +45,7 @@ class Handle:
     def __enter__(self) -> Any:
         with self.lock:
             if self.client is None:
-                raise errors.ClosedError(f"{self.why}; connect again")
+                raise self.kind(f"{self.why}; connect again")
             self.users += 1
             return self.client
 
@@ -92,10 +93,11 @@ class Handle:
         if not quietly:
             check(status, err)
 
-    def abandon(self) -> None:
-        """Frees the client without a word to the job."""
-        client = self.take("the job has gone back to a checkpoint")
+    def abandon(self, kind: Type[errors.Error] = errors.ClosedError) -> None:
+        """Frees the client without a word to the job. kind: what later calls raise."""
+        client = self.take("the job has gone back to a checkpoint, its next generation")
         if client is not None:
+            self.kind = kind
             lib.weir_abandon(client)
             self.borrowed.clear()
 

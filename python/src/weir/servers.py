@@ -133,11 +133,13 @@ class Servers:
         self._temporary = folder if temporary else None
         self._job_file = job_file
         self._timeout = timeout
+        self._running: List[_Children] = []  # one; jobs look at it, and restore replaces it
+        self._jobs: "weakref.WeakSet[Job]" = weakref.WeakSet()
         self._start([])
 
     def _start(self, arguments: List[str]) -> None:
         children = _Children(self._job_file, os.path.join(self.folder, "servers.log"), arguments)
-        self._children = children
+        self._running[:] = [children]
         self._finalizer = weakref.finalize(self, _end, children, self._temporary)
         try:
             self.ledger = children.address(self._timeout)
@@ -162,7 +164,9 @@ class Servers:
     def connect(self, **options: Any) -> Job:
         """Connects to these servers. options: those of `weir.connect`."""
         job = connect(self.ledger, **options)
-        job._handle.look_after = self._children.check
+        running = self._running
+        job._handle.look_after = lambda: running[0].check()
+        self._jobs.add(job)
         return job
 
     def stop(self) -> None:
@@ -172,10 +176,13 @@ class Servers:
     def restore(self, checkpoint: str = "latest") -> None:
         """Goes back to a checkpoint: restarts the servers as the job's next generation.
 
-        Close connections first, and connect anew. checkpoint: its name, or "latest".
+        Open connections end: their next call raises GenerationError, which `Job.units` handles, and
+        `Job.reopen` connects them to the next generation. checkpoint: its name, or "latest".
         """
+        for job in list(self._jobs):
+            job._handle.abandon(errors.GenerationError)
         self._finalizer.detach()
-        self._children.stop()
+        self._running[0].stop()
         run_program("restore", self._job_file, "--from", checkpoint)
         self._start(["--resume"])
 
