@@ -100,7 +100,7 @@ time.sleep(60)
         self.no_process_is_left()
 
     def test_ctrl_c_in_a_wait(self):
-        process = self.start(BUSY + "print(job.lease().number)\nwhile True: job.lease()")
+        process = self.start(BUSY + "print(job.lease().number, flush=True)\nwhile True: job.lease()")
         self.assertEqual(process.stdout.readline(), "busy\n")
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
