@@ -48,13 +48,7 @@ int verb_launch(int count, char **args)
 	struct train t = RUN_INIT(&kind);
 	const struct option options[] = {
 	    JOB_OPTIONS(&t.options),
-	    {"--report", OPTION_TEXT, &t.report_path, "OUT.json", "write the report there, as JSON"},
-	    {"--http", OPTION_TEXT, &t.http, "[HOST:]PORT",
-	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"},
-	    HTTP_NAME_OPTION(t.http_names),
-	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
-	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
-	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
+	    RUN_OPTIONS(t),
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	weir_error *err = &t.failure;

@@ -26,7 +26,7 @@ struct train;
 /* The differences between the verbs that start servers. */
 struct run_kind {
 	const char *verb;
-	/* Checks data and weights, before anything is modified or started. NULL: there are none. */
+	/* Checks data and weights, before anything is modified or started. NULL: no check. */
 	weir_status (*prepare)(struct train *t, struct report *r, weir_error *err);
 	/* NULL: the run has servers only, and ends when it is asked to. */
 	weir_status (*start_workers)(struct train *t, weir_error *err);
@@ -92,5 +92,17 @@ struct train {
 	int64_t finished_ms;
 	weir_error failure; /* status OK: none */
 };
+
+/* The options of the verbs that run a job to its end: rows of an array of struct option. */
+#define RUN_OPTIONS(t)                                                                               \
+	{"--report", OPTION_TEXT, &(t).report_path, "OUT.json", "write the report there, as JSON"},      \
+	    {"--http", OPTION_TEXT, &(t).http, "[HOST:]PORT",                                            \
+	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"}, \
+	    HTTP_NAME_OPTION((t).http_names),                                                            \
+	    {"--resume", OPTION_FLAG, &(t).resume, NULL, "go on with the earlier run of this job"},      \
+	{                                                                                                \
+		"--fresh", OPTION_FLAG, &(t).fresh, NULL,                                                    \
+		    "begin anew: the servers' data of the earlier run are deleted, its results kept"         \
+	}
 
 #endif

@@ -28,7 +28,7 @@ enum api_struct {
 };
 
 /* Copies the caller's struct to *out, this library's. in NULL: all fields are 0. E_VERSION: the
- * caller sets a field that this library does not know, or its size is none. */
+ * caller sets a field that this library does not know, or its size is invalid. */
 weir_status api_struct_read(enum api_struct type, void *out, const void *in, weir_error *err) WEIR_MUST_CHECK;
 /* Checks the size of a struct that the library is to fill. E_VERSION. */
 weir_status api_struct_check(enum api_struct type, const void *out, weir_error *err) WEIR_MUST_CHECK;

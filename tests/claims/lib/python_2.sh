@@ -1,8 +1,7 @@
 # A user's own DeepFM in PyTorch on the Frappe log: the test AUC through weir.torch against the same
 # model wholly in PyTorch, means over three seeds, within 0.002; and two asynchronous workers within
 # 0.002 of one. Every run's audit is exact.
-. tests/claims/lib/common.sh
-. tests/claims/lib/python_common.sh
+. tests/claims/lib/python.sh
 need_data frappe/frappe.libfm
 need_package torch
 seeds=$(pick 1 "1 2 3") passes=12 apart=$(pick 0.003 0.002)

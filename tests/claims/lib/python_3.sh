@@ -3,8 +3,7 @@
 # printed, too. weir.torch: batch 4096, 26 ids a sample, rows of 16 numbers, 1 M ids, in two
 # processes (trainer and server), against nn.EmbeddingBag(sparse=True) and SparseAdam with two
 # threads: at least as many samples per second. FROM_PYPI=1: the newest PyTorch instead of Debian's.
-. tests/claims/lib/common.sh
-. tests/claims/lib/python_common.sh
+. tests/claims/lib/python.sh
 US_MAX=50
 need_package torch
 need_tests python_step

@@ -1,8 +1,7 @@
 # 50 kill -9 of Python trainers at random moments, each with two reading processes. The audit says
 # missing 0 and double 0, a table that counts each sample's trainings equals the passes in every
 # row, and no reading process is left over.
-. tests/claims/lib/common.sh
-. tests/claims/lib/python_common.sh
+. tests/claims/lib/python.sh
 need_package torch
 kills=$(pick 8 50)
 [ "$QUICK" != 1 ] || echo "QUICK: $kills kills instead of 50"

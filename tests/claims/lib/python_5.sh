@@ -3,8 +3,7 @@
 # servers). The loss of weir.torch.DiLoCo is within 0.3 % of weir-worker's, and 100 times fewer bytes
 # are pushed and pulled than by synchronous training. The same holds after kill -9 of one process in
 # the middle, which joins again. The audit is exact in each run.
-. tests/claims/lib/common.sh
-. tests/claims/lib/python_common.sh
+. tests/claims/lib/python.sh
 need_programs
 need_data tinyshakespeare/input.txt
 need_package torch

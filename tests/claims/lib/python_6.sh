@@ -3,8 +3,7 @@
 # Trainer's at equal tokens, also when the process is killed with kill -9 in the middle and started
 # again. The audit is exact: no batch is lost or counts twice. PEFT loads the adapter, with the loss
 # that the Trainer had.
-. tests/claims/lib/common.sh
-. tests/claims/lib/python_common.sh
+. tests/claims/lib/python.sh
 need_programs
 need_data tinyshakespeare/input.txt llama-2m-fresh/config.json
 FROM_PYPI=1 need_package torch transformers peft

@@ -2,7 +2,6 @@
 # dataset that cannot be addressed, a handle in a forked child, a NaN, servers that are lost, a job
 # that has gone back to a checkpoint. Each is a Python exception with a sentence, within 10 s.
 . tests/claims/lib/python.sh
-. tests/claims/lib/python_common.sh
 need_programs
 need_package torch
 if "$PYTHON" tests/claims/lib/python_misuse.py; then holds=True; else holds=False; fi
