@@ -52,8 +52,9 @@
 #define WEIR_CONNECTIONS_NEW_PER_ADDRESS 512u
 #define WEIR_CONNECTS_BURST              2048u /* new connections per address: at once */
 #define WEIR_CONNECTS_PER_S              128u  /* and sustained */
-/* a connection that had to be cut counts as this many */
-#define WEIR_CONNECTS_OF_A_CUT   64u
+/* a connection that had to be cut counts as this many, and one whose TLS handshake failed */
+#define WEIR_CONNECTS_OF_A_CUT         64u
+#define WEIR_CONNECTS_OF_A_REFUSED_TLS 16u
 #define WEIR_TLS_HANDSHAKE_BYTES 2048u /* from a client, about */
 #define WEIR_ADDRESS_BYTES_MAX   256u
 

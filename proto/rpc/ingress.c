@@ -101,7 +101,7 @@ void ingress_counts(struct ingress_counts *out)
 	out->wrong_peer = atomic_load(&ingress.wrong_peer);
 }
 
-/* --- The table. Needs the lock. */
+/* --- The table. Needs the lock, except charge, which takes it. */
 
 static void leave_fresh(struct connection *c)
 {
@@ -155,12 +155,18 @@ static bool take_token(struct address *a)
 	return true;
 }
 
-/* The charge is bounded, so that an address is always admitted again after a moment. */
-static void charge(struct address *a)
+/* Counts connection c, which may be NULL, as `connects`, so that the address of a repeated offender
+ * is soon refused. The charge is bounded, so that the address is admitted again after a moment. */
+static void charge(const struct connection *c, unsigned connects)
 {
+	if (!c)
+		return;
+	pthread_mutex_lock(&ingress.lock);
+	struct address *a = &ingress.addresses[c->address];
 	refill(a);
-	a->spent += WEIR_CONNECTS_OF_A_CUT;
+	a->spent += connects;
 	a->spent = a->spent < WEIR_CONNECTS_BURST ? a->spent : WEIR_CONNECTS_BURST;
+	pthread_mutex_unlock(&ingress.lock);
 }
 
 /* Returns NULL if there is room, otherwise the reason. */
@@ -234,17 +240,12 @@ static void forget(int fd)
 	free(c);
 }
 
-/* Accounts for a connection that is cut for its frames; c may be NULL. Each cut charges the
- * address, so that a repeated offender is soon refused. */
+/* Accounts for a connection that is cut for its frames; c may be NULL. */
 static void cut(const struct connection *c, const char *why)
 {
 	atomic_fetch_add(&ingress.cut, 1);
 	tell("connection cut", c ? c->from : "", why);
-	if (!c)
-		return;
-	pthread_mutex_lock(&ingress.lock);
-	charge(&ingress.addresses[c->address]);
-	pthread_mutex_unlock(&ingress.lock);
+	charge(c, WEIR_CONNECTS_OF_A_CUT);
 }
 
 static void prove(struct connection *c)
@@ -380,7 +381,10 @@ INTERPOSED int SSL_do_handshake(SSL *ssl)
 {
 	pthread_once(&real.once, find_real);
 	const int result = real.handshake(ssl);
-	return result == 1 && is_ours(ssl) && !is_of_job(ssl) ? -1 : result;
+	if (!is_ours(ssl) || (result == 1 ? is_of_job(ssl) : SSL_get_error(ssl, result) != SSL_ERROR_SSL))
+		return result;
+	charge(connection_of(last_read), WEIR_CONNECTS_OF_A_REFUSED_TLS);
+	return -1;
 }
 
 INTERPOSED int SSL_read(SSL *ssl, void *out, int bytes)
