@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"
-sanitized=$((JOBS + 2)) released=$((3 * JOBS)) # tests at once: most of them wait for something most of the time
+at_once=$((3 * JOBS)) # tests: most of them wait for something most of the time
 
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
@@ -37,13 +37,12 @@ build clang build/clang all # a minute: nothing is made
 build tsan build/tsan weir_tests
 echo "== tsan: the tests of what threads share"
 export WEIR_ROUNDS_PART=8
-run build/tsan -L tsan -LE patient -j "$sanitized"
+run build/tsan -L tsan -LE patient -j "$at_once"
 
 build asan build/asan weir_tests
 echo "== asan: the tests"
-run build/asan -LE patient -j "$sanitized"
+run build/asan -LE patient -j "$at_once"
 
 build release build all
 echo "== release: every test"
-export WEIR_ROUNDS_PART=4
-run build -j "$released"
+run build -j "$at_once"

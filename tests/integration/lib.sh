@@ -110,17 +110,17 @@ read_only() {
 # tests act meanwhile, so a pass takes at least 0.8 s on any machine. With 1000 the job lasts until
 # it is stopped, and leaves processor time for others (some 4,000 rows/s).
 write_job() {
-	local pace=0
-	[ "${1:-2}" -lt 4 ] || pace=5
-	[ "${1:-2}" -lt 1000 ] || pace=30
+	local pace=0 batch=64 unit_batches=8
+	[ "${1:-2}" -lt 4 ] || pace=10 batch=128 unit_batches=4
+	[ "${1:-2}" -lt 1000 ] || pace=60
 	cat > "$DIR/job.yaml" <<-JOB
 		job: it
 		run_dir: $RUN
 		cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001${2:+, $2}}
 		data:
 		  generate: {rows: 20000, ids: 20000, seed: 3}
-		  batch: 64
-		  unit_batches: 8
+		  batch: $batch
+		  unit_batches: $unit_batches
 		  seed: 5
 		model: {kind: fm, dim: 8}
 		tables:
