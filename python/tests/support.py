@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,37 @@ def name_of(pid):
             return f.read().split(b"\0")[0].decode()
     except OSError:
         return ""
+
+
+def connections(folder):
+    """Connections that servers in the folder have: the kernel's numbers."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+        rows = [line.split() for line in f]
+    return {r[6] for r in rows if len(r) == 8 and r[5] == "03" and r[7].startswith(folder)}
+
+
+def sockets_of(pid):
+    """How many sockets a process has."""
+    fds = f"/proc/{pid}/fd"
+    return sum(os.readlink(f"{fds}/{fd}").startswith("socket:") for fd in os.listdir(fds))
+
+
+def kill_beside_its_fork(process, fork, folder):
+    """Kills the process, then the fork once the servers have lost the process's connections.
+
+    Returns how many these were. The fork has none of them: keepalive alone would take seconds.
+    """
+    had, own = connections(folder), sockets_of(process.pid)
+    assert sockets_of(fork) == 0, "the fork has sockets"
+    process.kill()
+    try:
+        wait_until(
+            lambda: len(had & connections(folder)) <= len(had) - own, 5, f"{own} connections to end"
+        )
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        process.communicate()
+    return own
 
 
 def wait_until(condition, seconds, what):

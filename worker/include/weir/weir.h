@@ -152,6 +152,10 @@ WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, w
 WEIR_API weir_status weir_close(weir_client *client, weir_error *err);
 /* Frees at once without leaving, as a crash would. For tests and second signals. */
 WEIR_API void weir_abandon(weir_client *client);
+/* In a forked child: gives up the child's copies of the connections, so that the servers see at once
+ * when the parent dies. The client stays the parent's: this is the only call that a child may
+ * make. */
+WEIR_API void weir_forked(const weir_client *client);
 /* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with
  * WEIR_E_STALE. */
 WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);
