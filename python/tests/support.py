@@ -105,14 +105,15 @@ def kill_beside_its_fork(process, fork, folder):
     Returns how many these were. The fork has none of them: keepalive alone would take seconds.
     """
     had, own = connections(folder), sockets_of(process.pid)
-    assert sockets_of(fork) == 0, "the fork has sockets"
-    process.kill()
     try:
+        assert sockets_of(fork) == 0, "the fork has sockets"
+        process.kill()
         wait_until(
             lambda: len(had & connections(folder)) <= len(had) - own, 5, f"{own} connections to end"
         )
     finally:
         os.kill(fork, signal.SIGKILL)
+        process.kill()
         process.communicate()
     return own
 
