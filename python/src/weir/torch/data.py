@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset, default_collate
 
 from .. import errors
 from .._progress import Progress
+from .._residuals import is_perhaps_last, keeps_residuals, push_residuals
 from ..job import Job
 from ..table import Table
 from ..tickets import PullTicket, PushTicket
@@ -212,7 +213,7 @@ class DataLoader:
     rows: {embedding: column}: rows to pull ahead. A column is an index or a key of a batch, a
     function of it, or a list of those; it is int64. Equal ids of a step are pulled once.
     ahead: steps whose values are pulled ahead; each adds one push of staleness. 0: a step's pull
-    waits for the push of the step before.
+    waits for the push of the step before. Synchronous tables need 0.
     collate: makes a batch of items. None: dataset[indexes], int64 (batch_size,), is the batch.
     device: where to move batches. None: nowhere.
     version: a text that stands for the dataset's content, in place of 64 of its items.
@@ -422,10 +423,12 @@ class DataLoader:
                     return _Plan(held, batch, task)
                 held.all_out = True
                 self._commit()
+                continue
             unit = self._lease()
             if unit is None:
                 return None
-            self._held.append(_Held(unit, unit.batches(self._sizes.batches(unit.place))))
+            count, keeps = self._sizes.batches(unit.place), keeps_residuals(self.job)
+            self._held.append(_Held(unit, unit.batches(count, residuals=keeps)))
 
     def _lease(self) -> Optional[Unit]:
         if self._finished:
@@ -450,6 +453,8 @@ class DataLoader:
             if not wait and not all(t.done() for t in held.tickets):
                 return
             held.tickets.clear()
+            if len(self._held) == 1 and is_perhaps_last(held.unit) and not self.job._lease_ahead():
+                push_residuals(held.unit)
             held.unit.commit()
             self._held.remove(held)
 
