@@ -176,7 +176,14 @@ class Training(unittest.TestCase):
             for t in threads:
                 t.start()
             model = Clicks()
-            history = wt.evaluate(judge, model, lambda m: wt.binary_scores(m, [clicks().tensors]))
+            with self.assertLogs("weir", "INFO") as log:
+                history = wt.evaluate(
+                    judge, model, lambda m: wt.binary_scores(m, [clicks().tensors])
+                )
+            passes = [figures["pass"] for figures in history]
+            self.assertEqual((passes, passes[-1]), (sorted(set(passes)), 2))
+            warned = sum("training goes on" in line for line in log.output)
+            self.assertEqual(warned, len(passes) > 1)  # nobody waits; it may see the last alone
             for t in threads:
                 t.join(20)
             self.assertEqual((failures, sum(counts)), ([], 3 * ROWS))

@@ -491,8 +491,10 @@ class Job:
     def evaluations(self) -> Iterator[Evaluation]:
         """The passes as they are completed, for an evaluator. Give each one its verdict.
 
-        The next pass waits for the verdict only in jobs whose job file has validation data. In
-        others a slow evaluator misses passes.
+        The next pass waits for the verdict only in jobs whose job file has validation data, and
+        train.early_stop or train.keep_best. In others training goes on meanwhile: values are those
+        of a moment in the next pass, a slow evaluator misses passes, and a verdict to stop ends the
+        pass that is open.
         """
         while True:
             c = self._next_work(None)

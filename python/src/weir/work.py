@@ -207,7 +207,15 @@ class Evaluation:
         language: bool = False,
         stop: bool = False,
     ) -> None:
-        """Gives the verdict. The next pass opens unless `stop` is set."""
+        """Gives the verdict. The next pass opens unless `stop` is set.
+
+        Without figures the pass counts as not validated. Raises InvalidError for an AUC alone: the
+        job keeps it beside the loss.
+        """
+        if auc == auc and logloss != logloss and not not_numbers:
+            raise errors.InvalidError(
+                f"the verdict on pass {self.pass_} has auc={auc:g} and no logloss: give both, or neither"
+            )
         verdict = new("weir_evaluation")
         setattr(verdict, "pass", self.pass_)
         verdict.auc, verdict.logloss, verdict.not_numbers = auc, logloss, not_numbers
