@@ -141,7 +141,7 @@ class Script(unittest.TestCase):
             f"the processes of {self.folder} to end: {alive(self.folder)}",
         )
 
-    def start(self, text, support=True):
+    def start(self, text, support=True, **options):
         here = os.path.dirname(__file__)
         prelude = f"import sys, time\nsys.path.insert(0, {here!r})\nFOLDER = {self.folder!r}\n"
         if support:
@@ -151,6 +151,7 @@ class Script(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            **options,
         )
 
     def run_script(self, text, seconds=30, support=True):
