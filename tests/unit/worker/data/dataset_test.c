@@ -255,7 +255,7 @@ static void bags_values_and_weights_arrive(void **state)
 /* libsvm's qid is a row's group, from text and from the packed cache. */
 static void rows_carry_their_group(void **state)
 {
-	static const char text[] = "1 qid:7 1:1\n0 2:1\n1 qid:18446744073709551615 3:1\n";
+	static const char text[] = "1 qid:7 1:1\n0 2:1\n1 qid:18446744073709551614 3:1\n0 qid:0 1:1\n";
 	char path[256];
 	write_bytes(*state, "groups.svm", text, sizeof text - 1, path);
 	for (int cached = 0; cached < 2; cached++) {
@@ -267,9 +267,9 @@ static void rows_carry_their_group(void **state)
 		struct dataset *d = open_part(job, SPLIT_TRAIN);
 		CHECK_OK(unit_open(&u, d, 0, 0, &err), err);
 		CHECK_OK(unit_read(u, 0, &b, &err), err);
-		assert_int_equal(b.rows, 3);
+		assert_int_equal(b.rows, 4);
 		assert_non_null(b.groups);
-		const uint64_t groups[] = {7, 0, UINT64_MAX};
+		const uint64_t groups[] = {7, 0, UINT64_MAX - 1, UINT64_MAX};
 		assert_memory_equal(b.groups, groups, sizeof groups);
 		unit_close(u);
 		batch_free(&b);
