@@ -135,10 +135,9 @@ static void some_rows_may_have_no_group(void **state)
 	assert_memory_equal(&q.ranking, &expected, sizeof expected);
 }
 
-/* A share takes rows without a group as if there were no others, and groups as whole ones. */
-static void a_share_of_rows_with_and_without_groups(void **state)
+/* Every second row has a group. */
+static struct scored mixed_rows(void)
 {
-	(void)state;
 	static uint64_t groups[2 * MANY];
 	static float labels[2 * MANY], scores[2 * MANY];
 	const struct scored rows = many_rows(true);
@@ -147,10 +146,33 @@ static void a_share_of_rows_with_and_without_groups(void **state)
 		scores[2 * i] = scores[2 * i + 1] = rows.scores[i];
 		groups[2 * i + 1] = rows.groups[i];
 	}
-	const struct scored both = {.labels = labels, .scores = scores, .groups = groups, .n = 2 * MANY};
-	const struct quality q = quality_by(&both, 64, LIMIT);
-	assert_true(q.ranked <= LIMIT && q.ranked > LIMIT / 4 && q.ranking.groups * GROUP_ROWS < q.ranked &&
-	            q.ranking.groups * GROUP_ROWS > q.ranked / 4);
+	return (struct scored){.labels = labels, .scores = scores, .groups = groups, .n = 2 * MANY};
+}
+
+/* However late the share was halved, its rows are those that it would have had from the start. */
+static void a_share_does_not_depend_on_when_it_was_halved(void **state)
+{
+	(void)state;
+	const struct scored cases[] = {many_rows(false), many_rows(true), mixed_rows()};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct quality_taker late, early;
+		weir_error err = {0};
+		quality_taker_init(&late);
+		late.rows_max = LIMIT;
+		CHECK_OK(quality_add(&late, &cases[i], &err), err);
+		quality_taker_init(&early);
+		early.halvings = late.halvings;
+		CHECK_OK(quality_add(&early, &cases[i], &err), err);
+		assert_true(late.count > LIMIT / 4 && late.count <= LIMIT && late.halvings >= 4);
+		assert_int_equal(late.count, early.count);
+		assert_memory_equal(late.scores, early.scores, late.count * sizeof *late.scores);
+		assert_memory_equal(late.labels, early.labels, late.count * sizeof *late.labels);
+		assert_true((late.groups != NULL) == (i > 0));
+		if (late.groups)
+			assert_memory_equal(late.groups, early.groups, late.count * sizeof *late.groups);
+		quality_taker_free(&late);
+		quality_taker_free(&early);
+	}
 }
 
 static void a_score_that_is_no_number_makes_all_nan(void **state)
@@ -212,7 +234,7 @@ int main(void)
 	    cmocka_unit_test(a_share_has_whole_groups),
 	    cmocka_unit_test(a_group_beyond_the_limit_has_no_place),
 	    cmocka_unit_test(some_rows_may_have_no_group),
-	    cmocka_unit_test(a_share_of_rows_with_and_without_groups),
+	    cmocka_unit_test(a_share_does_not_depend_on_when_it_was_halved),
 	    cmocka_unit_test(a_score_that_is_no_number_makes_all_nan),
 	    cmocka_unit_test(json_gives_back_what_was_put),
 	    cmocka_unit_test(json_of_others),
