@@ -15,8 +15,8 @@
  * has no fractions of rows: a row of weight above 0 is one row, whatever its weight. */
 struct ranking_at {
 	uint32_t k;
-	/* DCG over the DCG of the best order. DCG is the sum of label / log2(1 + place) over the first k
-	 * places, from 1 (Jarvelin and Kekalainen 2002); tied rows share the mean of their labels at
+	/* DCG over the DCG of the best order. DCG is the sum of label / log2(1 + place) over the first
+	 * k places, from 1 (Jarvelin and Kekalainen 2002); tied rows share the mean of their labels at
 	 * each of their places (McSherry and Najork 2008; scikit-learn's ndcg_score). */
 	double ndcg;
 	double recall;   /* positive rows among the first k, over all positive rows of the list */
