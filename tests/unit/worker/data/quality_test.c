@@ -210,9 +210,9 @@ static void json_gives_back_what_was_put(void **state)
 static void json_of_others(void **state)
 {
 	(void)state;
-	static const char *const texts[] = {"{}", "[]", "{\"auc\": \"x\", \"buckets\": {}, \"at\": 3}",
-	                                    "{\"buckets\": [1,2,3,4,5,6,7,8,9,10,11,12], \"groups\": 1, \"at\": [{\"k\": -1},2,3,"
-	                                    "4,5,6,7,8,9,10], \"rows\": -4}"};
+	static const char long_lists[] = "{\"buckets\": [1,2,3,4,5,6,7,8,9,10,11,12], \"groups\": 1, "
+	                                 "\"at\": [{\"k\": -1},2,3,4,5,6,7,8,9,10], \"rows\": -4}";
+	static const char *const texts[] = {"{}", "[]", "{\"auc\": \"x\", \"buckets\": {}, \"at\": 3}", long_lists};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct json *parsed = NULL;
 		struct quality q;
