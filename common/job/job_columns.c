@@ -173,22 +173,27 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
 }
 
+uint64_t job_columns_hash(const struct job *job)
+{
+	char column[COLUMN_TEXT_BYTES];
+	uint64_t hash = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		hash = hash_bytes(column, write_column(&job->data.columns[i], column), hash);
+	return hash;
+}
+
 void job_columns_text(const struct job *job, char *out, size_t bytes)
 {
 	char column[COLUMN_TEXT_BYTES];
 	size_t used = (size_t)snprintf(out, bytes, "[");
-	uint64_t hash = 0;
-	for (uint32_t i = 0; i < job->data.columns_count; i++) {
-		const size_t n = write_column(&job->data.columns[i], column);
-		hash = hash_bytes(column, n, hash);
-		used += n + 3;
-		if (used < bytes)
-			snprintf(out + strlen(out), bytes - strlen(out), "%s%s", i > 0 ? ", " : "", column);
+	for (uint32_t i = 0; i < job->data.columns_count && used < bytes; i++) {
+		write_column(&job->data.columns[i], column);
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s", i > 0 ? ", " : "", column);
 	}
-	if (used < bytes)
-		snprintf(out + strlen(out), bytes - strlen(out), "]");
+	if (used + 1 < bytes)
+		snprintf(out + used, bytes - used, "]");
 	else
-		snprintf(out, bytes, "%u columns (%016llx)", job->data.columns_count, (unsigned long long)hash);
+		snprintf(out, bytes, "%u columns (%016llx)", job->data.columns_count, (unsigned long long)job_columns_hash(job));
 }
 
 /* --- Questions */

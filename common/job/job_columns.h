@@ -37,6 +37,8 @@ struct job_column {
 };
 
 struct job;
+/* Hash of the columns and all their keys. */
+uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */
 const struct job_column *job_column_find(const struct job *job, const char *name);
 /* The number of fields, and of numeric features. */
