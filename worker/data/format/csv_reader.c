@@ -130,16 +130,14 @@ static const char *unquote(struct csv_reader *r, struct csv_cell *cell)
 	return NULL;
 }
 
-const char *csv_reader_cell(struct csv_reader *r, uint32_t i, struct csv_cell *out)
+const char *csv_reader_check(struct csv_reader *r, struct csv_cell *cell)
 {
-	const size_t begin = begin_of(r, r->row + i), n = end_of(r, r->row + i) - begin;
-	*out = (struct csv_cell){r->data + begin, n};
-	if (n > WEIR_CELL_BYTES_MAX)
+	if (cell->n > WEIR_CELL_BYTES_MAX)
 		return "is longer than 64 KiB";
-	if (n > 0 && *out->text == '"') {
-		const char *bad = unquote(r, out);
+	if (cell->n > 0 && *cell->text == '"') {
+		const char *bad = unquote(r, cell);
 		if (bad)
 			return bad;
 	}
-	return r->check ? check_text(out->text, out->n) : NULL;
+	return r->check ? check_text(cell->text, cell->n) : NULL;
 }

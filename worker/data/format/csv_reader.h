@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
+
 struct csv_reader {
 	const char *data;
 	bool quotes;    /* the chunk has quotes */
@@ -31,9 +33,21 @@ bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t s
 bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line);
 /* The number of cells of the current row. */
 uint32_t csv_reader_cells(const struct csv_reader *r);
+void csv_reader_free(struct csv_reader *r);
+
+/* Takes the quotes off a cell of a chunk, and checks it. Internal to csv_reader_cell. */
+const char *csv_reader_check(struct csv_reader *r, struct csv_cell *cell);
+
 /* A cell of the current row without its quotes, valid until the next call. Returns NULL, or what is
  * wrong with it: quotes that RFC 4180 does not allow, its size, zero bytes, no UTF-8. */
-const char *csv_reader_cell(struct csv_reader *r, uint32_t i, struct csv_cell *out);
-void csv_reader_free(struct csv_reader *r);
+static inline const char *csv_reader_cell(struct csv_reader *r, uint32_t i, struct csv_cell *out)
+{
+	const size_t cell = r->row + i, begin = cell == 0 ? 0 : (size_t)r->ends[cell - 1] + 1;
+	size_t end = r->ends[cell];
+	end -= cell + 1 == r->next && end > begin && r->data[end - 1] == '\r';
+	*out = (struct csv_cell){r->data + begin, end - begin};
+	const bool plain = !r->check && r->data[begin] != '"' && end - begin <= WEIR_CELL_BYTES_MAX;
+	return plain ? NULL : csv_reader_check(r, out);
+}
 
 #endif
