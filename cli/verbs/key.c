@@ -90,7 +90,7 @@ int verb_key(int count, char **args)
 	weir_error err = {0};
 	const struct option options[] = {
 	    JOB_OPTIONS(&jo),
-	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo)"},
+	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo); COLUMN is for a job of CSV"},
 	    {"--hash-buckets", OPTION_COUNT, &buckets, "N", "as data.hash_buckets (the job's, or 0)"}};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, WORDS, &err);
 	if (status == WEIR_OK && !words[1])
