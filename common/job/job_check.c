@@ -276,7 +276,7 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "data.valid", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	if (split && job->data.test_count > 0)
 		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
-	bool validated = generated || job->data.valid_count > 0 || (split && job->data.split.valid > 0);
+	const bool validated = generated || job_has_valid(job);
 	if (job->train.early_stop.patience > 0 && !validated)
 		FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
 		     "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",

@@ -7,9 +7,9 @@
  *   libffm   label[:weight] field:index:value ... [# comment]
  *            in any order; several entries of one field are a bag
  *
- * parse_csv.h describes csv, whose rows are no lines. Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. libsvm's qid
- * is the row's group. A label is 0 or 1, or -1 and 1; data.positive_above allows any number.
- * A number x becomes log(1 + max(x, 0)).
+ * parse_csv.h describes csv, whose rows are no lines. Lines end with LF or CRLF. Blank lines and
+ * lines with only a comment are not rows. libsvm's qid is the row's group. A label is 0 or 1, or -1
+ * and 1; data.positive_above allows any number. A number x becomes log(1 + max(x, 0)).
  *
  * Keys: criteo hashes (field, category) and libffm hashes (field, index). In libsvm the index alone
  * is the key, up to 2^64 - 1. With hash_buckets, criteo's hash is folded into that many buckets,
@@ -69,8 +69,8 @@ enum parsed {
  * only for PARSED_ROW. For the last three results, `why` says what is wrong. */
 enum parsed parse_line(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 /* The key of an id of a field (criteo: from 0 among the categories; csv: job_column_key_field;
- * libsvm: of no effect). value: criteo, csv: the category, "" if it is missing; else the index. E_INVALID: the index is no number;
- * E_LIMIT: the category is longer than PARSE_VALUE_BYTES. */
+ * libsvm: of no effect). value: criteo, csv: the category, "" if it is missing; else the index.
+ * E_INVALID: the index is no number; E_LIMIT: the category is longer than PARSE_VALUE_BYTES. */
 #define PARSE_VALUE_BYTES 1024u
 weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err) WEIR_MUST_CHECK;
 /* Appends a row without features in place of a line that is not a row. Returns false when out of
