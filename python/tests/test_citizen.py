@@ -47,6 +47,23 @@ assert not alive(FOLDER), alive(FOLDER)
 """
         self.assertEqual(self.ends(text, 0), "")
 
+    def test_a_dropped_ticket_runs_no_python(self):
+        text = """
+from weir.tickets import PushTicket
+handle = job._handle
+handle.reap()
+dropped = PushTicket(job, handle, 1 << 60, 7, None)
+calls = []
+sys.setprofile(lambda frame, event, arg: calls.append(event))
+del dropped
+sys.setprofile(None)
+assert "call" not in calls, calls
+assert [d.key for d in handle.dropped] == [7]
+handle.reap()
+assert not handle.dropped and 7 not in handle.tickets
+"""
+        self.ends(text, 0)
+
     def test_os_exit(self):
         self.ends("os._exit(5)", 5)
 

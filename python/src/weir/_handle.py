@@ -11,10 +11,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Optional, Set, Type
 
 from . import errors
 from ._library import check, lib, new_error
+
+if TYPE_CHECKING:
+    from .tickets import Dropped
 
 # A wait is cut into slices, so that Python handles Ctrl-C and a close between two of them.
 SLICE_MS = 100
@@ -35,7 +39,8 @@ class Handle:
         # What operations in flight read and write. A call adds it before it begins, so that an
         # exception by Ctrl-C frees nothing.
         self.borrowed: Dict[int, Any] = {}
-        self.dropped: List[Tuple[int, int]] = []  # (ticket, key of borrowed) nobody waits for
+        self.tickets: Dict[int, "Dropped"] = {}  # by key of borrowed: not yet known to be done
+        self.dropped: Deque["Dropped"] = deque()  # of tickets, nobody waits for them
         self.scanners: Set[Any] = set()  # they end before the client
         _handles.add(self)
 
@@ -104,13 +109,17 @@ class Handle:
 
     def reap(self) -> None:
         """Returns what finished operations have borrowed that nobody waits for."""
-        waiting, self.dropped = self.dropped, []
         with self as client:
-            for ticket, key in waiting:
-                if lib.weir_wait(client, ticket, 0, new_error()) == lib.WEIR_E_TIMEOUT:
-                    self.dropped.append((ticket, key))
+            for _ in range(len(self.dropped)):
+                try:
+                    drop = self.dropped.popleft()
+                except IndexError:  # another thread reaps, too
+                    break
+                if lib.weir_wait(client, drop.number, 0, new_error()) == lib.WEIR_E_TIMEOUT:
+                    self.dropped.append(drop)
                 else:
-                    self.borrowed.pop(key, None)
+                    self.borrowed.pop(drop.key, None)
+                    self.tickets.pop(drop.key, None)
 
 
 def _forget_in_child() -> None:

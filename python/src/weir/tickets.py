@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import numpy as np
@@ -21,6 +22,17 @@ __all__ = ["PullTicket", "PushTicket", "Ticket"]
 Floats = NDArray[np.float32]
 
 
+class Dropped(weakref.ref):  # type: ignore[type-arg]
+    """Goes to the handle's list when its ticket is collected before it is done. No Python code runs
+    then: a signal handler would run in it, and its exception, such as Ctrl-C's, would be lost.
+    """
+
+    __slots__ = ("key", "number")
+
+    number: int
+    key: int
+
+
 class Ticket:
     """An operation in flight. Waiting for it once is enough; not waiting is allowed.
 
@@ -30,6 +42,7 @@ class Ticket:
     _what = ""
 
     __slots__ = (
+        "__weakref__",
         "_done",
         "_failure",
         "_handle",
@@ -51,6 +64,9 @@ class Ticket:
         self._done = False
         self._failure: Optional[errors.Error] = None
         self._late: Optional[errors.Error] = None
+        drop = Dropped(self, handle.dropped.append)
+        drop.number, drop.key = number, key
+        handle.tickets[key] = drop
 
     def _ask(self, client: Any, wait_ms: int) -> bool:
         """Whether the operation has ended. Waits for it a while. client: of a handle in use."""
@@ -69,6 +85,7 @@ class Ticket:
                     self._failure = self._late
             self._done = True
             self._handle.borrowed.pop(self._key, None)
+            self._handle.tickets.pop(self._key, None)
             return True
 
     def _settle(self, timeout: Optional[float]) -> None:
@@ -97,10 +114,6 @@ class Ticket:
         except errors.Error:
             return True
         return True
-
-    def __del__(self) -> None:
-        if not self._done:
-            self._handle.dropped.append((self._number, self._key))
 
 
 class PushTicket(Ticket):
