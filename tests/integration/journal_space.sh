@@ -25,7 +25,7 @@ said="logs of $(log_bytes 0) and $(log_bytes 1) bytes are left of $(json "$DIR/r
 
 if [ -n "${LONG:-}" ]; then
 	write_job 40 "log: disk"
-	sed -i 's/rows: 20000/rows: 200000/; s/batch: 64/batch: 512/; s/model: .*/model: {kind: deepfm, dim: 8, hidden: [128, 64]}/' "$DIR/job.yaml"
+	sed -i 's/rows: 20000/rows: 200000/; s/  batch: [0-9]*/  batch: 512/; s/model: .*/model: {kind: deepfm, dim: 8, hidden: [128, 64]}/' "$DIR/job.yaml"
 	start_train --fresh
 	wait_for 60 "the first rows" status ".rows >= 10000"
 	most=0 killed=

@@ -3,7 +3,7 @@
 # exactly once.
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
-sed -i -e 's/kind: fm, dim: 8/kind: deepfm, dim: 8, hidden: [64]/' -e 's/unit_batches: 8/unit_batches: 32/' "$DIR/job.yaml"
+sed -i -e 's/kind: fm, dim: 8/kind: deepfm, dim: 8, hidden: [64]/' -e 's/  batch: [0-9]*/  batch: 64/' -e 's/unit_batches: [0-9]*/unit_batches: 32/' "$DIR/job.yaml"
 # leaves NAME [ARGUMENTS...]
 leaves() {
 	local name=$1 victim
