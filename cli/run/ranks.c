@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the number at *at and moves *at behind it. False: there is none below `workers`. */
+/* Reads the number at *at and moves *at behind it. Returns false if no number below `workers` is
+ * there. */
 static bool read_rank(const char **at, uint32_t workers, uint32_t *out)
 {
 	char *end;

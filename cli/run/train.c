@@ -86,7 +86,8 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	if (status != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
 		return status; /* the ledger of a cluster that was started by other means compares it */
 	weir_error why = {0};
-	struct json *earlier = run_fingerprint_accepted(t->job->run_dir); /* by `weir restore`, which reads no data */
+	/* What `weir restore`, which reads no data, has accepted. */
+	struct json *earlier = run_fingerprint_accepted(t->job->run_dir);
 	weir_status kept = run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
 	if (kept == WEIR_OK && (t->accepted.record || earlier) && tells_length)
 		kept = kept_run_check_tables(t->job, &t->run, train, &why);

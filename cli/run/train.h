@@ -89,9 +89,11 @@ struct train {
 	bool server_gone;                      /* a server is gone for good */
 	bool lost;                             /* some of the servers' data are lost for good */
 	struct {
-		int64_t since_ms;   /* the last end of a trainer here */
-		bool told;          /* that the servers stay for trainers of other launches */
-		weir_error failure; /* of the last trainer here, if no other launch finishes the job; status OK: none */
+		int64_t since_ms; /* the last end of a trainer here */
+		bool told;        /* that the servers stay for trainers of other launches */
+		/* The last trainer's failure, reported unless another launch finishes the job. Status OK: it
+		 * did not fail. */
+		weir_error failure;
 	} others;
 	int stop_signal;   /* the first signal to end; 0: none */
 	bool stop_at_once; /* a second signal came */

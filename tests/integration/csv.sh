@@ -60,7 +60,7 @@ cut -f 2 scores.txt | cmp - labelled.txt || fail "other scores without the label
 
 # Keys by the names of columns.
 [ "$("$WEIR" key c3 05db9164 --job plain.yaml)" = "$("$WEIR" key 2 05db9164)" ] || fail "the key of a column's value is another"
-"$WEIR" key c33 x --job plain.yaml > key.out 2> key.err && fail "a key of a column that is none"
+"$WEIR" key c33 x --job plain.yaml > key.out 2> key.err && fail "a key of a column that does not exist"
 told "data.columns has no column 'c33'; the nearest is 'c3'" key.err
 "$WEIR" key n1 5 --job plain.yaml > key.out 2> key.err && fail "a key of a number"
 told "the column 'n1' is of kind numeric, which has no ids" key.err

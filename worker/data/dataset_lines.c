@@ -60,7 +60,7 @@ static weir_status begin_csv(struct dataset_lines *l, bool first, weir_error *er
 	return WEIR_OK;
 }
 
-/* Reads the next chunk, of this file or of the next ones. E_NOT_FOUND: there is none. */
+/* Reads the next chunk, of this file or of the next ones. E_NOT_FOUND: all chunks are read. */
 static weir_status read_on(struct dataset_lines *l, weir_error *err)
 {
 	for (l->at = 0;;) {

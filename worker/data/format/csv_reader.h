@@ -28,8 +28,8 @@ struct csv_cell {
 /* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes
  * a newline. Keeps the memory of earlier chunks. Returns false when out of memory. */
 bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t size);
-/* Goes to the next row; false: there is none. *text: the row without its newline and CR. *line: its
- * first line in the chunk, from 0. */
+/* Moves to the next row. Returns false at the end. *text: the row without its newline and CR.
+ * *line: its first line in the chunk, from 0. */
 bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line);
 /* The number of cells of the current row. */
 uint32_t csv_reader_cells(const struct csv_reader *r);

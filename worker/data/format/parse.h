@@ -8,9 +8,9 @@
  *            in any order; several entries of one field are a bag
  *
  * Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. libsvm's qid
- * is the row's group; qid 0 is group 2^64 - 1, as group 0 is none. A label is 0 or 1, or -1 and 1;
- * data.positive_above allows any number. A number x becomes log(1 + max(x, 0)). The rows of csv are
- * not lines: parse_csv.h describes them.
+ * is the row's group; qid 0 becomes group 2^64 - 1, because 0 means no group. A label is 0 or 1, or
+ * -1 and 1; data.positive_above allows any number. A number x becomes log(1 + max(x, 0)). The rows
+ * of csv are not lines: parse_csv.h describes them.
  *
  * Keys: criteo hashes (field, category) and libffm hashes (field, index). In libsvm the index alone
  * is the key, up to 2^64 - 1. With hash_buckets, criteo's hash is folded into that many buckets,

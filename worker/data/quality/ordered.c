@@ -4,41 +4,28 @@
 #include <math.h>
 #include <string.h>
 
-#define SIGN       0x80000000u
+#include "kernels/bits.h"
+
 #define DIGIT_BITS 11u
 #define DIGITS     (1u << DIGIT_BITS)
 
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, sizeof bits);
-	return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-	memcpy(&x, &bits, sizeof x);
-	return x;
-}
-
 uint64_t ordered_key(const struct scored *s, size_t row)
 {
-	const uint32_t score = bits_of(s->scores[row] + 0.0f), ordered = score & SIGN ? ~score : score | SIGN;
-	const uint32_t weight = bits_of(scored_weight(s, row)) & ~SIGN;
-	return (uint64_t)ordered << ORDERED_SCORE_BIT | weight | (scored_is_positive(s, row) ? SIGN : 0);
+	const uint32_t score = bits_of(s->scores[row] + 0.0f), ordered = score & SIGN_MASK ? ~score : score | SIGN_MASK;
+	const uint32_t weight = bits_of(scored_weight(s, row)) & ~SIGN_MASK;
+	return (uint64_t)ordered << ORDERED_SCORE_BIT | weight | (scored_is_positive(s, row) ? SIGN_MASK : 0);
 }
 
 static float score_of(uint64_t key)
 {
 	const uint32_t ordered = (uint32_t)(key >> ORDERED_SCORE_BIT);
-	return float_of(ordered & SIGN ? ordered & ~SIGN : ~ordered);
+	return float_of(ordered & SIGN_MASK ? ordered & ~SIGN_MASK : ~ordered);
 }
 
 static void add(struct tie *t, uint64_t key)
 {
-	const double weight = (double)float_of((uint32_t)key & ~SIGN);
-	const bool positive = key & SIGN, counts = weight > 0;
+	const double weight = (double)float_of((uint32_t)key & ~SIGN_MASK);
+	const bool positive = key & SIGN_MASK, counts = weight > 0;
 	*(positive ? &t->positives : &t->negatives) += weight;
 	t->rows += counts;
 	t->positive_rows += counts && positive;

@@ -1,6 +1,5 @@
 /* Figures of scored rows as a whole. Sums are in double and in row order, so that equal inputs give
- * equal bits. Ties are exact: the order of rows does not matter to any figure, but for the last
- * bits of its sums.
+ * equal bits. Ties are exact: the order of rows changes at most the last bits of a figure.
  *
  * Those of order (AUC, PR-AUC, buckets) need the rows sorted: O(n) by radix sort, 16 bytes a row
  * meanwhile. The others are sums, which may be taken of a part of the data at a time. */

@@ -2,12 +2,13 @@
  *     {"best_pass": 3, "chosen_by": "auc", "valid": {...}, "test": {...},
  *      "passes": [{"pass", "auc", "logloss", "not_numbers"}, ...]}
  *
- * Passes count from 1 there. best_pass is the pass of the weights in best.safetensors, null while
- * there are none; valid and test are of that pass, and as quality_json.h says. chosen_by says why
- * it was chosen: the figure by which it is the best (choices in evaluation.c), or "last" because it
- * was the last. A part that was not evaluated is null, and so is an undefined number. For text,
- * logloss is the loss, in nats per byte, and the other figures are null. not_numbers counts scores
- * that are NaN or infinite: a pass with any is never the best, and its figures are undefined.
+ * Passes count from 1 there. best_pass is the pass of the weights in best.safetensors, null before
+ * the first. valid and test are the figures of that pass, in the form of quality_json.h. chosen_by
+ * says why it was chosen: the figure by which it is the best (choices in evaluation.c), or "last"
+ * because it was the last. A part that was not evaluated is null, and so is an undefined number.
+ * For text, logloss is the loss, in nats per byte, and the other figures are null. not_numbers
+ * counts scores that are NaN or infinite: a pass with any is never the best, and its figures are
+ * undefined.
  *
  * The file is the evaluator's memory: it is written before the ledger hears of a pass, and read
  * when an evaluator starts. A pass that is evaluated again (the ledger had not heard of it, or the

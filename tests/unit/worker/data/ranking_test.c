@@ -168,7 +168,7 @@ static void a_score_that_is_no_number_makes_all_nan(void **state)
 	assert_true(isnan(r.gauc) && isnan(r.at[0].ndcg) && isnan(r.at[0].recall) && isnan(r.at[0].hit_rate));
 }
 
-/* The order of rows changes no figure but for the last bits of its sums. */
+/* The order of rows changes at most the last bits of a figure. */
 static void the_order_of_rows_does_not_matter(void **state)
 {
 	(void)state;
