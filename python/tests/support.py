@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,38 @@ def name_of(pid):
         return ""
 
 
+def connections(folder):
+    """Connections that servers in the folder have: the kernel's numbers."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+        rows = [line.split() for line in f]
+    return {r[6] for r in rows if len(r) == 8 and r[5] == "03" and r[7].startswith(folder)}
+
+
+def sockets_of(pid):
+    """How many sockets a process has."""
+    fds = f"/proc/{pid}/fd"
+    return sum(os.readlink(f"{fds}/{fd}").startswith("socket:") for fd in os.listdir(fds))
+
+
+def kill_beside_its_fork(process, fork, folder):
+    """Kills the process, then the fork once the servers have lost the process's connections.
+
+    Returns how many these were. The fork has none of them: keepalive alone would take seconds.
+    """
+    had, own = connections(folder), sockets_of(process.pid)
+    try:
+        assert sockets_of(fork) == 0, "the fork has sockets"
+        process.kill()
+        wait_until(
+            lambda: len(had & connections(folder)) <= len(had) - own, 5, f"{own} connections to end"
+        )
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+    return own
+
+
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -108,7 +141,7 @@ class Script(unittest.TestCase):
             f"the processes of {self.folder} to end: {alive(self.folder)}",
         )
 
-    def start(self, text, support=True):
+    def start(self, text, support=True, **options):
         here = os.path.dirname(__file__)
         prelude = f"import sys, time\nsys.path.insert(0, {here!r})\nFOLDER = {self.folder!r}\n"
         if support:
@@ -118,6 +151,7 @@ class Script(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            **options,
         )
 
     def run_script(self, text, seconds=30, support=True):

@@ -1,7 +1,7 @@
 import signal
 import unittest
 
-from support import Script, alive, name_of, wait_until
+from support import Script, alive, kill_beside_its_fork, name_of, servers, wait_until
 
 # Local servers and a connection with a push in flight, whose memory it borrows.
 BUSY = """
@@ -91,6 +91,21 @@ time.sleep(60)
         process.wait()
         process.stdout.close()
         process.stderr.close()
+
+    def test_servers_notice_though_a_fork_lives(self):
+        """A connection ends with the parent: the child has given its copies up."""
+        text = """
+job = weir.connect(LEDGER, name="t", units=1)
+job.table("rows", width=2).pull([1])
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    signal.pause()
+signal.pause()
+"""
+        with servers(folder=self.folder + "/s", servers=2) as s:
+            process = self.start(f"import signal\nLEDGER = {s.ledger!r}\n" + text)
+            child = int(process.stdout.readline())
+            self.assertGreaterEqual(kill_beside_its_fork(process, child, s.folder), 2)
 
     def test_kill(self):
         process = self.start(BUSY + "time.sleep(60)")

@@ -4,6 +4,7 @@ import copy
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 import weir
@@ -186,6 +187,59 @@ class Loader(unittest.TestCase):
             self.assertTrue((job.find("ids").pull(np.arange(30)) != before).any(1).all())
             self.assertLess(np.mean(losses[-3:]), np.mean(losses[:3]))
             self.assertEqual(job.status().audit, "exact")
+
+
+class Residuals(unittest.TestCase):
+    """What error feedback keeps back is pushed before a trainer leaves."""
+
+    def check(self, mode):
+        data = TensorDataset(torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(1)))
+        with servers(servers=2, passes=2) as s, s.connect(name="trainer") as job:
+            loader = DataLoader(data, job, 10, unit_batches=BATCHES)
+            model = make_model()
+            inner = torch.optim.SGD(model.parameters(), lr=0.1)
+            rounds = LocalSGD(job, model, inner, every=BATCHES, push="int4", rounds=mode)
+            expected, kept = flat(model).double(), 0.0
+            push = job.push
+
+            def note(batch, pushes, **options):
+                if rounds.table in pushes:
+                    expected.sub_(torch.from_numpy(pushes[rounds.table][1]))
+                return push(batch, pushes, **options)
+
+            job.push = note
+            for (x,) in loader:
+                kept = max(kept, job.stats().residual_norm)
+                inner.zero_grad()
+                model(x).square().mean().backward()
+                inner.step()
+            rounds.finish()
+            self.assertGreater(kept, 0)
+            self.assertEqual(job.stats().residual_norm, 0)
+            self.assertLess((flat(model) - expected).abs().max().item(), 1e-5)
+            self.assertEqual((rounds.rounds, job.status().audit), (2 * 5, "exact"))
+
+    def test_asynchronous_rounds(self):
+        self.check("async")
+
+    def test_synchronous_rounds(self):
+        self.check("sync")
+
+    def test_without_the_loader(self):
+        with servers(passes=2) as s, connect(s) as job:
+            model = make_model()
+            inner = torch.optim.SGD(model.parameters(), lr=0.01)
+            rounds = LocalSGD(job, model, inner, every=BATCHES, push="int4")
+            pushed, push_residuals = [], weir.Batch.push_residuals
+
+            def note(batch):
+                pushed.append((batch.unit.pass_, batch.index))
+                push_residuals(batch)
+
+            with mock.patch.object(weir.Batch, "push_residuals", note):
+                train(job, rounds, model, inner)
+            self.assertEqual(pushed, [(1, BATCHES)])  # once: with the last unit
+            self.assertEqual((job.stats().residual_norm, job.status().audit), (0, "exact"))
 
 
 class Failures(unittest.TestCase):

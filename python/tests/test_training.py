@@ -187,6 +187,8 @@ class Training(unittest.TestCase):
             def judge_all():
                 for evaluation in judge.evaluations():
                     judged.append((evaluation.pass_, evaluation.last))
+                    with self.assertRaisesRegex(weir.InvalidError, "no logloss"):
+                        evaluation.verdict(auc=0.75)
                     evaluation.verdict(auc=0.75, logloss=0.5)
 
             thread = threading.Thread(target=judge_all)

@@ -2,7 +2,8 @@
 
 The handle closes its client when the job is closed, collected, or the process exits. A call and a
 close exclude each other. In a forked child the handle is dead: the threads and connections of the
-client belong to the parent.
+client belong to the parent. The child gives up its copies of the connections, so that the servers
+see when the parent is killed.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ def _forget_in_child() -> None:
     for handle in list(_handles):
         handle._begin()
         handle.users = 0
-        handle.client = None
+        client, handle.client = handle.client, None
+        if client is not None:
+            lib.weir_forked(client)
         handle.scanners.clear()
         handle.why = (
             f"the job was connected in process {os.getppid()}, and this process is a fork of it"

@@ -7,7 +7,8 @@ import socket
 from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 from . import errors
-from ._library import ffi, new
+from ._library import ffi, lib, new
+from ._log import pipe
 from .job import Job, dataset_number, settings_text
 
 __all__ = ["Security", "connect"]
@@ -78,6 +79,7 @@ def connect(
     undescribed = role == "trainer" and units == 0
     options.ledger, options.name = text(ledger), text(name)
     options.role = ROLES["observer" if undescribed else role]
+    options.log, options.log_arg = lib.weir_log_to_fd, pipe()
     try:
         options.dataset_fingerprint = dataset_number(dataset)
         options.dataset_units, options.dataset_rows, options.dataset_unit_batches = (

@@ -73,6 +73,7 @@ class Job:
         self._keep = keep  # strings and arrays that the options point to
         self._tables: Dict[str, Table] = {}
         self._lost: Optional[errors.Error] = None
+        self._ahead: Optional[Unit] = None  # leased before its turn
         self._usual_push: Dict[bool, Any] = {}
         self._open()
 
@@ -219,6 +220,7 @@ class Job:
                 0 if dense else int(spec.width),
                 int(spec.elements) if dense else 0,
                 read_spec(spec),
+                bool(spec.push.feedback or spec.push.rows > 0),
                 make,
             )
             self._tables[name] = table
@@ -479,6 +481,9 @@ class Job:
             raise errors.StateError(
                 "the job does not know this trainer's data: give connect units=, or call describe_data"
             )
+        if self._ahead is not None:
+            unit, self._ahead = self._ahead, None
+            return unit
         handle = self._handle
         c = self._next_work(timeout)
         return Unit(self, handle, c) if c.state == lib.WEIR_UNIT_LEASED else None
@@ -486,8 +491,10 @@ class Job:
     def evaluations(self) -> Iterator[Evaluation]:
         """The passes as they are completed, for an evaluator. Give each one its verdict.
 
-        The next pass waits for the verdict only in jobs whose job file has validation data. In
-        others a slow evaluator misses passes.
+        The next pass waits for the verdict only in jobs whose job file has validation data, and
+        train.early_stop or train.keep_best. In others training goes on meanwhile: values are those
+        of a moment in the next pass, a slow evaluator misses passes, and a verdict to stop ends the
+        pass that is open.
         """
         while True:
             c = self._next_work(None)
@@ -495,8 +502,17 @@ class Job:
                 return
             yield Evaluation(self, int(getattr(c, "pass")), bool(c.last_pass))
 
+    def _lease_ahead(self) -> bool:
+        """Whether there is another unit. `lease` returns it next."""
+        try:
+            self._ahead = self._lease(0)
+        except errors.TimedOutError:
+            return False
+        return self._ahead is not None
+
     def rejoin(self) -> None:
         """Joins as a new incarnation, after a StaleError outside `units`."""
+        self._ahead = None
         err = new_error()
         with self._handle as client:
             check(lib.weir_rejoin(client, err), err)
@@ -506,6 +522,7 @@ class Job:
 
         Tables stay valid: they are registered again.
         """
+        self._ahead = None
         self._finalizer.detach()
         self._handle.abandon()
         look_after = self._handle.look_after
@@ -567,6 +584,7 @@ class Job:
         options = ffi.new("weir_options *", self._options[0])
         keep = [ffi.new("char[]", name.encode()), self._keep]
         options.name, options.role = keep[0], lib.WEIR_OBSERVER
+        options.log = ffi.NULL  # it says what this connection says, or waits for its turn
         return Job(self.ledger, options, keep)
 
     def progress(

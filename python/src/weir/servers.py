@@ -21,11 +21,13 @@ from typing import Any, Dict, List, Mapping, Optional, Type
 from . import errors
 from ._library import program
 from ._program import run_program
+from ._progress import Progress
 from .connection import connect
 from .job import Job
 
 __all__ = ["Servers", "local"]
 
+TICK_S = 0.2  # between two looks at the clock of a progress bar
 STOP_S = 30.0  # servers drain for at most 10 s; etcd ends after them
 _pipes: "weakref.WeakSet[_Children]" = weakref.WeakSet()
 
@@ -90,13 +92,18 @@ class _Children:
             lines = [line.strip() for line in log if line.strip()]
         return lines[-1] if lines else "it said nothing"
 
-    def address(self, timeout: float) -> str:
+    def address(self, timeout: float, progress: Optional[Progress]) -> str:
         """The ledger's address, once the servers answer: the last line that `weir up` prints."""
         assert self.process.stdout
         deadline, text = time.monotonic() + timeout, b""
         fd = self.process.stdout.fileno()
         while b"\n" not in text:
-            ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([fd], [], [], max(0.0, min(left, TICK_S)))
+            if not ready and left > TICK_S:
+                if progress:
+                    progress.waits()
+                continue
             if not ready:
                 raise errors.TimedOutError(
                     f"the servers did not answer within {timeout:g} s: {self.last_words()}"
@@ -128,11 +135,14 @@ class Servers:
     ledger: their address. folder: their logs, checkpoints and sockets.
     """
 
-    def __init__(self, folder: str, temporary: bool, job_file: str, timeout: float) -> None:
+    def __init__(
+        self, folder: str, temporary: bool, job_file: str, timeout: float, progress: bool
+    ) -> None:
         self.folder = folder
         self._temporary = folder if temporary else None
         self._job_file = job_file
         self._timeout = timeout
+        self._progress = progress
         self._running: List[_Children] = []  # one; jobs look at it, and restore replaces it
         self._jobs: "weakref.WeakSet[Job]" = weakref.WeakSet()
         self._start([])
@@ -141,11 +151,15 @@ class Servers:
         children = _Children(self._job_file, os.path.join(self.folder, "servers.log"), arguments)
         self._running[:] = [children]
         self._finalizer = weakref.finalize(self, _end, children, self._temporary)
+        progress = Progress("servers start") if self._progress else None
         try:
-            self.ledger = children.address(self._timeout)
+            self.ledger = children.address(self._timeout, progress)
         except BaseException:
             self.stop()
             raise
+        finally:
+            if progress:
+                progress.close()
 
     def __repr__(self) -> str:
         return f"<weir.Servers {self.ledger}>"
@@ -206,6 +220,7 @@ def local(
     folder: Optional[str] = None,
     settings: Optional[Mapping[str, Any]] = None,
     timeout: float = 30.0,
+    progress: bool = False,
 ) -> Servers:
     """Starts servers on this machine, which end with this process.
 
@@ -214,6 +229,7 @@ def local(
     folder: for logs, checkpoints and sockets; None: a temporary one, deleted at the end.
     settings: other keys of a job file, such as ``{"cluster": {"log": "disk"}}``.
     timeout: seconds until the servers answer.
+    progress: shows that it waits, by tqdm if that is installed.
     """
     temporary = folder is None
     place = tempfile.mkdtemp(prefix="weir-") if folder is None else os.path.abspath(folder)
@@ -231,4 +247,4 @@ def local(
     job_file = os.path.join(place, "job.yaml")
     with open(job_file, "w", encoding="utf-8") as out:
         json.dump(job, out, indent=2)  # JSON is YAML
-    return Servers(place, temporary, job_file, timeout)
+    return Servers(place, temporary, job_file, timeout, progress)

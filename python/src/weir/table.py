@@ -39,6 +39,7 @@ class Table:
         width: int,
         elements: int,
         spec: TableSpec,
+        keeps_residuals: bool,
         make: Callable[["Job"], int],
     ) -> None:
         self.job = job
@@ -47,6 +48,7 @@ class Table:
         self.width = width  #: embedding tables: elements of a row; dense tables: 0
         self.elements = elements  #: dense tables: all elements; embedding tables: 0
         self.spec = spec
+        self.keeps_residuals = keeps_residuals  #: a push may keep a part back, for a later one
         self._make = make
 
     def __repr__(self) -> str:

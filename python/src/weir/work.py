@@ -105,6 +105,7 @@ class Unit:
         self.content = int(c.content)
         self.over = False  #: committed, failed, or lost to another worker
         self._last: Optional[PushTicket] = None
+        self._residuals: Optional[Batch] = None  # the batch for weir._residuals
 
     def __repr__(self) -> str:
         return f"<weir.Unit pass {self.pass_} unit {self.number} attempt {self.attempt}>"
@@ -113,12 +114,16 @@ class Unit:
         """The end of this unit's batches: `count`, or less for a part of a unit."""
         return max(min(count, self.end) if self.end else count, self.watermark)
 
-    def batches(self, count: int) -> Iterator[Batch]:
-        """The batches that are left of `count`, or of the unit's part of them: perhaps none."""
+    def batches(self, count: int, *, residuals: bool = False) -> Iterator[Batch]:
+        """The batches that are left of `count`, or of the unit's part of them: perhaps none.
+
+        residuals: counts one more, for `Batch.push_residuals`. All trainers do, or none.
+        """
         count = self.end_of(count)
         err = new_error()
         with self._handle as client:
-            check(lib.weir_unit_begin(client, self._c, count, err), err)
+            check(lib.weir_unit_begin(client, self._c, count + residuals, err), err)
+        self._residuals = Batch(self, count) if residuals else None
         for index in range(self.watermark, count):
             yield Batch(self, index)
 
@@ -202,7 +207,15 @@ class Evaluation:
         language: bool = False,
         stop: bool = False,
     ) -> None:
-        """Gives the verdict. The next pass opens unless `stop` is set."""
+        """Gives the verdict. The next pass opens unless `stop` is set.
+
+        Without figures the pass counts as not validated. Raises InvalidError for an AUC alone: the
+        job keeps it beside the loss.
+        """
+        if auc == auc and logloss != logloss and not not_numbers:
+            raise errors.InvalidError(
+                f"the verdict on pass {self.pass_} has auc={auc:g} and no logloss: give both, or neither"
+            )
         verdict = new("weir_evaluation")
         setattr(verdict, "pass", self.pass_)
         verdict.auc, verdict.logloss, verdict.not_numbers = auc, logloss, not_numbers

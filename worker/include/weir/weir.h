@@ -61,7 +61,7 @@
  * add up the gradients of a row, since an optimizer's step is not a sum. WEIR_E_INVALID names a key
  * that comes twice.
  *
- * The library never exits, prints, or reads the environment. */
+ * The library never exits, prints (unless weir_log_to_fd is asked to), or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
@@ -116,8 +116,9 @@ typedef struct weir_options {
 	 * uses this worker's values for them. */
 	const char *const *accept;
 	size_t accept_count;
-	uint32_t connect_timeout_ms;                                    /* 0: 4000 */
-	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
+	uint32_t connect_timeout_ms; /* 0: 4000 */
+	/* Called on the library's threads. May be NULL; weir_log_to_fd writes lines to a descriptor. */
+	void (*log)(void *arg, weir_log_level level, const char *line);
 	void *log_arg;
 	/* Reports the duration of each operation on rows and of each call of the job, under the name of
 	 * the protocol's method, such as "PullStream" or "Lease". Runs on libweir's threads, never on
@@ -139,6 +140,10 @@ typedef struct weir_options {
 } weir_options;
 /* size: sizeof *out, as for every _init function. */
 WEIR_API void weir_options_init(weir_options *out, size_t size);
+/* For weir_options.log in a program that cannot be called back: writes "LEVEL: line\n" in one write.
+ * log_arg: the address of an int, the descriptor, which lives as long as the client. It may be a
+ * pipe; if that is full and does not block, the line is lost. */
+WEIR_API void weir_log_to_fd(void *fd, weir_log_level level, const char *line);
 
 /* --- The job */
 WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err);
@@ -147,6 +152,10 @@ WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, w
 WEIR_API weir_status weir_close(weir_client *client, weir_error *err);
 /* Frees at once without leaving, as a crash would. For tests and second signals. */
 WEIR_API void weir_abandon(weir_client *client);
+/* In a forked child: gives up the child's copies of the connections, so that the servers see at once
+ * when the parent dies. The client stays the parent's: this is the only call that a child may
+ * make. */
+WEIR_API void weir_forked(const weir_client *client);
 /* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with
  * WEIR_E_STALE. */
 WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);

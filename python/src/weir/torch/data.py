@@ -11,6 +11,8 @@ import torch
 from torch.utils.data import IterableDataset, default_collate
 
 from .. import errors
+from .._progress import Progress
+from .._residuals import is_perhaps_last, keeps_residuals, push_residuals
 from ..job import Job
 from ..table import Table
 from ..tickets import PullTicket, PushTicket
@@ -211,10 +213,12 @@ class DataLoader:
     rows: {embedding: column}: rows to pull ahead. A column is an index or a key of a batch, a
     function of it, or a list of those; it is int64. Equal ids of a step are pulled once.
     ahead: steps whose values are pulled ahead; each adds one push of staleness. 0: a step's pull
-    waits for the push of the step before.
+    waits for the push of the step before. Synchronous tables need 0.
     collate: makes a batch of items. None: dataset[indexes], int64 (batch_size,), is the batch.
     device: where to move batches. None: nowhere.
     version: a text that stands for the dataset's content, in place of 64 of its items.
+    progress: shows how far the training of all trainers is, by tqdm if that is installed, and the
+    loss that `Optimizer.step` is given.
 
     Raises InvalidError, and Error with a process's traceback if the dataset fails.
     """
@@ -238,6 +242,7 @@ class DataLoader:
         version: Optional[str] = None,
         exactly_once: bool = True,
         length: Optional[int] = None,
+        progress: bool = False,
     ) -> None:
         addressed = (
             hasattr(dataset, "__getitem__")
@@ -259,6 +264,7 @@ class DataLoader:
         self._describe(dataset, version, passes)
         self._session = Session.of(job)
         self._session.loader = self
+        self._shows = progress
         self._reader = _Reader(dataset, self._sizes, collate, self._rows)
         self._workers: Optional[Workers] = None
         self._queue: Deque[_Plan] = deque()
@@ -328,6 +334,7 @@ class DataLoader:
                 plan = self._take()
                 if plan is None or plan.step is None:
                     return
+                self._show(plan.step.place)
                 while plan.step.micro < len(plan.data):
                     plan.step.micro += 1
                     yield plan.data[plan.step.micro - 1]
@@ -349,8 +356,18 @@ class DataLoader:
             self._give_back(self._current.held, f"{type(error).__name__}: {error}")
         self.close()
 
+    def _show(self, place: int) -> None:
+        """Shows that the step at this place begins."""
+        if self._shows and self._session.progress is None:
+            self._session.progress = Progress(self.job.name, self.job.passes * self.pass_steps)
+        if self._session.progress:
+            self._session.progress.at(place - 1)
+
     def close(self) -> None:
         """Ends the processes. Units in hand go to other trainers when the job is closed."""
+        if self._session.progress:
+            self._session.progress.close(done=self._finished)
+            self._session.progress = None
         if self._workers:
             self._workers.stop()
             self._workers = None
@@ -406,10 +423,12 @@ class DataLoader:
                     return _Plan(held, batch, task)
                 held.all_out = True
                 self._commit()
+                continue
             unit = self._lease()
             if unit is None:
                 return None
-            self._held.append(_Held(unit, unit.batches(self._sizes.batches(unit.place))))
+            count, keeps = self._sizes.batches(unit.place), keeps_residuals(self.job)
+            self._held.append(_Held(unit, unit.batches(count, residuals=keeps)))
 
     def _lease(self) -> Optional[Unit]:
         if self._finished:
@@ -434,6 +453,8 @@ class DataLoader:
             if not wait and not all(t.done() for t in held.tickets):
                 return
             held.tickets.clear()
+            if len(self._held) == 1 and is_perhaps_last(held.unit) and not self.job._lease_ahead():
+                push_residuals(held.unit)
             held.unit.commit()
             self._held.remove(held)
 

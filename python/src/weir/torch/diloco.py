@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from .. import errors
 from .._library import lib
+from .._residuals import is_perhaps_last, keeps_residuals, push_residuals
 from ..specs import Mode, Optimizer
 from ..work import Batch, Unit
 from .dense import initialise
@@ -240,11 +241,16 @@ class DiLoCo:
         return self.job.units(on_rejoin=self.rejoined)
 
     def batches(self, unit: Unit, count: int) -> Iterator[Batch]:
-        """The batches of `Unit.batches`: takes in weights before each, and pushes after it."""
-        for batch in unit.batches(count):
+        """The batches of `Unit.batches`: takes in weights before each, and pushes after it.
+
+        After the last one it pushes what coding has kept back.
+        """
+        for batch in unit.batches(count, residuals=keeps_residuals(self.job)):
             self.begin(batch, unit.end_of(count))
             yield batch
             self.end(batch)
+        if is_perhaps_last(unit) and not self.job._lease_ahead():
+            push_residuals(unit)
 
     def finish(self) -> None:
         """Pulls the table's present weights into the model."""

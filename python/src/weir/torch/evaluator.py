@@ -13,6 +13,7 @@ from torch import nn
 
 from .. import errors
 from ..job import Job
+from ..work import Evaluation
 from .optimizer import load_from
 
 __all__ = ["auc", "binary_scores", "evaluate"]
@@ -67,6 +68,19 @@ def binary_scores(
     }
 
 
+def _waits_for(job: Job, evaluation: Evaluation) -> bool:
+    """Whether the next pass waits for the verdict. Warns if not."""
+    if job.status().pass_ == evaluation.pass_:
+        return True
+    log.warning(
+        "training goes on while pass %d is evaluated, as the job file has no validation data with "
+        "train.early_stop or train.keep_best: figures are those of a moment in a later pass, and "
+        "passes may be missed",
+        evaluation.pass_,
+    )
+    return False
+
+
 def evaluate(
     job: Job,
     model: nn.Module,
@@ -79,26 +93,31 @@ def evaluate(
     """Scores the model after each pass, and gives the verdict, until the last one.
 
     job: an evaluator's connection. model: built as the trainers'; its values come from the servers.
-    score: called with the model in evaluation mode; returns auc, logloss, not_numbers, or some of
-    them (`binary_scores`). language: the model has a loss and no AUC.
+    score: called with the model in evaluation mode; returns logloss and, if there are any, auc and
+    not_numbers (`binary_scores`); nothing: the pass has no figures. language: the model has a loss
+    and no AUC.
     patience: ends the training after so many passes without a better AUC (loss, for language);
     0: never.
 
-    Returns the figures of each pass.
+    Returns the figures of each pass that it has judged, with its number as "pass". A job need not
+    wait for verdicts (`Job.evaluations`); a warning then says so, once.
     """
     history: List[Dict[str, float]] = []
+    waits = True
     best, since = -math.inf, 0
     for evaluation in job.evaluations():
+        if waits and not evaluation.last:
+            waits = _waits_for(job, evaluation)
         load_from(model, job, table)
         was_training = model.training
         model.eval()
-        figures = dict(score(model))
+        figures = {**score(model), "pass": evaluation.pass_}
         model.train(was_training)
         history.append(figures)
         merit = -figures.get("logloss", math.nan) if language else figures.get("auc", math.nan)
         since = 0 if merit > best else since + 1
         best = max(best, merit) if merit == merit else best
-        log.info("pass %d: %s", evaluation.pass_, figures)
+        log.info("evaluated: %s", figures)
         evaluation.verdict(
             auc=figures.get("auc", math.nan),
             logloss=figures.get("logloss", math.nan),

@@ -190,9 +190,12 @@ class Optimizer(torch.optim.Optimizer):
             raise
         step.over, step.ticket = True, ticket
         self._swap(ticket)
-        self._session.job.progress(
-            rows=step.rows, loss_sum=float(loss) * step.rows if loss is not None else math.nan
-        )
+        if isinstance(loss, torch.Tensor):
+            loss = loss.detach()
+        mean = math.nan if loss is None else float(loss)
+        self._session.job.progress(rows=step.rows, loss_sum=mean * step.rows)
+        if self._session.progress and loss is not None:
+            self._session.progress.loss(mean)
 
     def _collect(self, step: Step) -> Dict[Table, Any]:
         pushes = step.gradients()

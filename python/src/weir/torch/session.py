@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from .. import errors
+from .._progress import Progress
 from ..job import Job
 from ..table import Table
 from ..tickets import PushTicket
@@ -137,6 +138,7 @@ class Session:
         self.step: Optional[Step] = None
         self.dense: Optional[Dense] = None
         self.loader: Any = None
+        self.progress: Optional[Progress] = None  # what the loader shows
 
     @staticmethod
     def of(job: Job) -> "Session":

@@ -1,8 +1,7 @@
 """Processes that read a dataset's rows ahead.
 
 Each one is a fork of the trainer. It reads rows and does nothing else: it has no connection to the
-job (using a handle of the parent raises), and it gives up the sockets that it inherits, so that the
-servers see at once when the trainer dies. It ends when its pipe closes.
+job (weir._handle). It ends when its pipe closes.
 
 A task is a small tuple, so sending one never waits. A result travels as a pickle, followed by the
 memory of its arrays and tensors.
@@ -15,7 +14,6 @@ import io
 import os
 import pickle
 import signal
-import stat
 import time
 import traceback
 import warnings
@@ -32,7 +30,6 @@ __all__ = ["Workers"]
 
 STOP_S = 5.0
 POLL_S = 0.005
-STANDARD_FDS = 3
 
 Task = Tuple[Any, ...]
 Read = Callable[[Task], Any]
@@ -66,22 +63,6 @@ def _receive(source: "Connection[Any, Any]") -> Any:
         if b.size:
             source.recv_bytes_into(b)
     return pickle.loads(text, buffers=buffers)
-
-
-def release_sockets() -> None:
-    """In a forked child: gives up inherited connections, and keeps their numbers taken.
-
-    A connection ends for its peer once every process has given it up.
-    """
-    null = os.open(os.devnull, os.O_RDWR)
-    for name in os.listdir("/proc/self/fd"):
-        fd = int(name)
-        try:
-            if fd >= STANDARD_FDS and fd != null and stat.S_ISSOCK(os.fstat(fd).st_mode):
-                os.dup2(null, fd, inheritable=False)
-        except OSError:
-            continue  # the listing's own
-    os.close(null)
 
 
 def _serve(read: Read, tasks: "Connection[Any, Any]", results: "Connection[Any, Any]") -> None:
@@ -118,7 +99,6 @@ class _Worker:
                 for other in others:
                     other.tasks.close()
                     other.results.close()
-                release_sockets()
                 torch.set_num_threads(1)  # threads of OpenMP do not survive a fork
                 _serve(read, theirs, answers)
                 code = 0
