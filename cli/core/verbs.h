@@ -22,7 +22,7 @@
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--json]",                                                                       \
-	  "AUC, logloss and calibration of a running job's or the best weights")                                                     \
+	  "AUC, logloss, calibration and other figures of a running job's or the best weights")                                      \
 	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of files and rows")  \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \

@@ -9,8 +9,10 @@
 #include "cli/core/output_inputs.h"
 #include "cli/core/overview_json.h"
 #include "cli/core/progress_line.h"
+#include "cli/observe/quality_lines.h"
 #include "common/system/output.h"
 #include "common/web/json.h"
+#include "worker/data/quality/quality_json.h"
 
 double report_samples_per_s(const struct report *r)
 {
@@ -34,16 +36,9 @@ void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s,
 
 static void read_scores(const struct json *j, const char *part, struct report_scores *out)
 {
-	struct json *of = json_get_object(j, part);
-	*out = (struct report_scores){.known = of != NULL, .auc = NAN, .logloss = NAN, .calibration = NAN};
-	if (!of)
-		return;
-	json_get_real(of, "auc", &out->auc);
-	json_get_real(of, "logloss", &out->logloss);
-	json_get_real(of, "calibration", &out->calibration);
-	json_get_count(of, "rows", &out->rows);
-	json_get_count(of, "not_numbers", &out->not_numbers);
-	json_destroy(of);
+	const struct json_value *of = json_member(json_root(j), part);
+	out->known = json_is_map(of);
+	quality_read(of, &out->quality);
 }
 
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err)
@@ -109,16 +104,21 @@ static const char *not_numbers_text(char out[64], uint64_t count)
 static void print_scores(FILE *out, const struct report *r, const char *part, const struct report_scores *s)
 {
 	char bad[64];
-	not_numbers_text(bad, s->not_numbers);
-	if (s->known && r->of == REPORT_TOKENS)
-		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens%s)\n", part, s->logloss,
-		        exp(s->logloss), s->rows, bad);
-	else if (s->known && r->of == REPORT_TEXT)
-		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes%s)\n", part, s->logloss,
-		        report_bits(s->logloss), s->rows, bad);
-	else if (s->known)
-		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows%s)\n", part, s->auc, s->logloss,
-		        s->calibration, s->rows, bad);
+	const struct quality *q = &s->quality;
+	not_numbers_text(bad, q->not_numbers);
+	if (!s->known)
+		return;
+	if (r->of == REPORT_TOKENS) {
+		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens%s)\n", part, q->logloss,
+		        exp(q->logloss), q->rows, bad);
+	} else if (r->of == REPORT_TEXT) {
+		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes%s)\n", part, q->logloss,
+		        report_bits(q->logloss), q->rows, bad);
+	} else {
+		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows%s)\n", part, q->auc, q->logloss,
+		        q->calibration, q->rows, bad);
+		quality_print_more(out, "              ", q);
+	}
 }
 
 static bool is_chosen(const struct report *r)
@@ -141,25 +141,38 @@ static void print_passes(FILE *out, const struct report *r)
 	}
 }
 
+/* The figure that chose the pass, as a sentence names it. */
+static const char *chosen_by_text(const struct report *r)
+{
+	static const struct {
+		const char *name, *text;
+	} figures[] = {{"auc", "AUC"}, {"pr_auc", "PR-AUC"}, {"gauc", "GAUC"}, {"ndcg", "NDCG"}, {"hit_rate", "hit rate"}};
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		if (strcmp(r->chosen_by, figures[i].name) == 0)
+			return figures[i].text;
+	return r->of == REPORT_CLICKS ? r->chosen_by : "loss";
+}
+
 /* Prints which weights are kept, and why. */
 static void print_weights(FILE *out, const struct report *r)
 {
 	const struct job *job = r->of_job;
-	const char *why = "the last";
+	char why[96] = "the last";
 	if (!r->weights_pass)
 		return;
-	if (strcmp(r->chosen_by, "auc") == 0)
-		why = "the best by its AUC";
-	else if (is_chosen(r) && job->train.early_stop.metric == METRIC_AUC)
-		why = "the best by its logloss, as the validation part has one class only and so no AUC";
+	const bool by_loss = strcmp(r->chosen_by, "logloss") == 0;
+	if (is_chosen(r) && by_loss && job_best_by(job) == METRIC_AUC)
+		snprintf(why, sizeof why, "the best by its logloss, as the validation part has one class only and so no AUC");
+	else if (is_chosen(r) && by_loss && job_best_by(job) != METRIC_LOGLOSS)
+		snprintf(why, sizeof why, "the best by its logloss, as the figure of train.best_by is undefined");
 	else if (is_chosen(r))
-		why = r->of == REPORT_CLICKS ? "the best by its logloss" : "the best by its loss";
+		snprintf(why, sizeof why, "the best by its %s", chosen_by_text(r));
 	else if (!job_has_valid(job))
-		why = "the last, as the job has no validation part to choose by";
-	else if (job->train.keep_best && r->valid.rows == 0)
-		why = "the last, as the validation part has no rows";
+		snprintf(why, sizeof why, "the last, as the job has no validation part to choose by");
+	else if (job->train.keep_best && r->valid.quality.rows == 0)
+		snprintf(why, sizeof why, "the last, as the validation part has no rows");
 	else if (job->train.keep_best)
-		why = "the last, as no pass had figures that are numbers";
+		snprintf(why, sizeof why, "the last, as no pass had figures that are numbers");
 	fprintf(out, "  %-11s of pass %u, %s: %s\n", "weights", r->weights_pass, why, r->weights);
 }
 
@@ -335,45 +348,37 @@ void report_print(const struct report *r, FILE *out)
 
 /* --- As JSON */
 
-static void put_real(struct json *j, const char *part, const char *name, double value)
-{
-	char path[64];
-	snprintf(path, sizeof path, "%s%s%s", part, *part ? "." : "", name);
-	json_set_real(j, path, value);
-}
-
 /* Tells which metrics measure a model's quality. */
 enum report_of report_reads(const struct job *job)
 {
 	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
 }
 
-void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss)
+void report_put_quality(struct json *j, enum report_of of, double auc, double logloss)
 {
-	if (of != REPORT_CLICKS) {
-		put_real(j, part, "loss", logloss);
-		if (of == REPORT_TOKENS)
-			put_real(j, part, "perplexity", exp(logloss));
-		else
-			put_real(j, part, "bits_per_byte", report_bits(logloss));
+	if (of == REPORT_CLICKS) {
+		json_set_real(j, "auc", auc);
+		json_set_real(j, "logloss", logloss);
 	} else {
-		put_real(j, part, "auc", auc);
-		put_real(j, part, "logloss", logloss);
+		json_set_real(j, "loss", logloss);
+		json_set_real(j, of == REPORT_TOKENS ? "perplexity" : "bits_per_byte",
+		              of == REPORT_TOKENS ? exp(logloss) : report_bits(logloss));
 	}
 }
 
 static void put_scores(struct json *j, const struct report *r, const char *part, const struct report_scores *s)
 {
-	char path[64];
 	if (!s->known)
 		return;
-	report_put_quality(j, part, r->of, s->auc, s->logloss);
-	if (r->of == REPORT_CLICKS)
-		put_real(j, part, "calibration", s->calibration);
-	snprintf(path, sizeof path, "%s.rows", part);
-	json_set_count(j, path, s->rows);
-	snprintf(path, sizeof path, "%s.not_numbers", part);
-	json_set_count(j, path, s->not_numbers);
+	struct json *of = json_create();
+	if (of && r->of == REPORT_CLICKS) {
+		quality_put(of, &s->quality);
+	} else if (of) {
+		report_put_quality(of, r->of, NAN, s->quality.logloss);
+		json_set_count(of, "rows", s->quality.rows);
+		json_set_count(of, "not_numbers", s->quality.not_numbers);
+	}
+	json_set_object(j, part, of);
 }
 
 static void put_point(struct json *j, const struct curve_point *p)
@@ -390,7 +395,7 @@ static void put_passes(struct json *j, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
-		report_put_quality(item, "", r->of, r->passes[i].auc, r->passes[i].logloss);
+		report_put_quality(item, r->of, r->passes[i].auc, r->passes[i].logloss);
 		json_set_count(item, "not_numbers", r->passes[i].not_numbers);
 		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
 		if (p)

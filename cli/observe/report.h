@@ -13,12 +13,11 @@
 #include "common/web/json.h"
 #include "overview/audit.h"
 #include "overview/overview.h"
+#include "worker/data/quality/quality.h"
 
 struct report_scores {
 	bool known;
-	double auc, logloss, calibration; /* NaN: undefined; text has only logloss */
-	/* number of scores; number of NaN or infinite scores, which make the metrics NaN */
-	uint64_t rows, not_numbers;
+	struct quality quality; /* of text: only logloss, rows and not_numbers */
 };
 
 struct report_pass {
@@ -45,7 +44,7 @@ struct report {
 	struct report_scores valid, test;
 	/* the pass whose weights are in `weights`; counts from 1; 0: none */
 	uint32_t weights_pass;
-	/* the metric that chose this pass: "auc" or "logloss", or "last" if none did */
+	/* the metric that chose this pass, such as "auc", or "last" if none did */
 	char chosen_by[16];
 	const char *weights; /* RUN_DIR/best.safetensors */
 	/* the job; its settings name the metric that chooses the best pass */
@@ -79,9 +78,9 @@ double report_samples_per_s(const struct report *r);
 #define REPORT_SPEED_BYTES 96
 void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s, double samples_per_s, uint32_t workers);
 double report_bits(double nats);
-/* Writes a model's quality into `part` ("" for j itself), named as in reports: auc and logloss, or
- * for text loss (nats per byte) and bits_per_byte. */
-void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss);
+/* Writes the figures of a pass, named as in reports: auc and logloss, or for text loss (nats per
+ * byte) and bits_per_byte. */
+void report_put_quality(struct json *j, enum report_of of, double auc, double logloss);
 /* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, weights_pass, chosen_by.
  * E_NOT_FOUND: no such file. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;

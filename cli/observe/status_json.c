@@ -136,7 +136,7 @@ struct json *status_json(const struct overview *s)
 		overview_put_speed(j, s, s->rows_per_s, s->workers_live);
 	const enum report_of of = s->row_tokens ? REPORT_TOKENS : s->language ? REPORT_TEXT : REPORT_CLICKS;
 	if (s->evaluated_batches) {
-		report_put_quality(j, "", of, s->auc, s->logloss);
+		report_put_quality(j, of, s->auc, s->logloss);
 		json_set_count(j, "not_numbers", s->not_numbers);
 	}
 	json_set_count(j, "scrubs.compared", s->scrubs);

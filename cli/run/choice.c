@@ -70,7 +70,6 @@ weir_status choice_note(struct progress_line *progress, const struct job *job, s
 	else
 		progress_line_note(progress, "all rows of the validation part are %s, so that its AUC is undefined%s",
 		                   classes.any[1] ? "positive" : "negative",
-		                   chooses && job->train.early_stop.metric == METRIC_AUC ? ": the best pass is chosen by its logloss"
-		                                                                         : "");
+		                   chooses && job_best_by(job) == METRIC_AUC ? ": the best pass is chosen by its logloss" : "");
 	return status;
 }

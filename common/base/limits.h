@@ -55,8 +55,8 @@
 /* a connection that had to be cut counts as this many, and one whose TLS handshake failed */
 #define WEIR_CONNECTS_OF_A_CUT         64u
 #define WEIR_CONNECTS_OF_A_REFUSED_TLS 16u
-#define WEIR_TLS_HANDSHAKE_BYTES 2048u /* from a client, about */
-#define WEIR_ADDRESS_BYTES_MAX   256u
+#define WEIR_TLS_HANDSHAKE_BYTES       2048u /* from a client, about */
+#define WEIR_ADDRESS_BYTES_MAX         256u
 
 /* Placement and tables. Enforced by job parsing and the table registry. */
 #define WEIR_PARTITIONS_MAX     1024u
@@ -370,17 +370,23 @@
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u
 /* layers of a transformer; transformer_config.c enforces this and the next */
-#define WEIR_LAYERS_MAX        126u
-#define WEIR_POSITIONS_MAX     (1u << 20) /* in a transformer's configuration */
-#define WEIR_HEAD_WIDTH_MAX    256u       /* elements of one attention head */
-#define WEIR_LORA_TARGETS_MAX  16u        /* names of projections with adapters */
-#define WEIR_THREADS_MAX       1024u      /* of one kind, in one process */
-#define WEIR_PREFETCH_MAX      1024u      /* batches */
-#define WEIR_PASSES_MAX        1000000u
-#define WEIR_GENERATE_ROWS_MAX (1ull << 40)
-#define WEIR_GENERATE_IDS_MIN  (26u * 512u) /* at least some per field */
-#define WEIR_GENERATE_IDS_MAX  (1ull << 28)
-#define WEIR_LEASE_TERM_MS_MAX 3600000u
+#define WEIR_LAYERS_MAX       126u
+#define WEIR_POSITIONS_MAX    (1u << 20) /* in a transformer's configuration */
+#define WEIR_HEAD_WIDTH_MAX   256u       /* elements of one attention head */
+#define WEIR_LORA_TARGETS_MAX 16u        /* names of projections with adapters */
+#define WEIR_THREADS_MAX      1024u      /* of one kind, in one process */
+#define WEIR_PREFETCH_MAX     1024u      /* batches */
+#define WEIR_PASSES_MAX       1000000u
+/* Rows of a part that figures of order are taken of; quality.c takes a share of a larger part's. A
+ * row takes 20 bytes, and 32 more while it is sorted. */
+#define WEIR_RANKED_ROWS_MAX     (1u << 27)
+#define WEIR_CALIBRATION_BUCKETS 10u
+#define WEIR_RANK_PLACES_MAX     8u    /* values of train.rank_at */
+#define WEIR_RANK_K_MAX          1000u /* each of them */
+#define WEIR_GENERATE_ROWS_MAX   (1ull << 40)
+#define WEIR_GENERATE_IDS_MIN    (26u * 512u) /* at least some per field */
+#define WEIR_GENERATE_IDS_MAX    (1ull << 28)
+#define WEIR_LEASE_TERM_MS_MAX   3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
                "a message cut at the target must fit with its headers and one more row");

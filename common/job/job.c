@@ -280,6 +280,11 @@ bool job_has_test(const struct job *job)
 	return job->data.test_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.test > 0);
 }
 
+enum eval_metric job_best_by(const struct job *job)
+{
+	return job->train.best_by == METRIC_OF_EARLY_STOP ? job->train.early_stop.metric : job->train.best_by;
+}
+
 bool job_is_language(const struct job *job)
 {
 	return model_kind_row(job->model.kind)->reads != READS_CLICKS;

@@ -23,7 +23,17 @@ enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, 
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_LAYERS };
-enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
+/* of train.early_stop.metric the first two */
+enum eval_metric {
+	METRIC_AUC,
+	METRIC_LOGLOSS,
+	METRIC_PR_AUC,
+	METRIC_GAUC,
+	METRIC_NDCG,
+	METRIC_RECALL,
+	METRIC_HIT_RATE,
+	METRIC_OF_EARLY_STOP
+};
 enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
@@ -192,7 +202,10 @@ struct job {
 			uint32_t patience;       /* evaluations without improvement; 0: never stop early */
 			float min_delta;
 		} early_stop;
-		bool keep_best; /* test with the weights that were best on the validation split */
+		bool keep_best;           /* test with the weights that were best on the validation split */
+		enum eval_metric best_by; /* which are the best: see job_best_by */
+		/* the k of NDCG@k, recall@k and hit rate@k; best_by means the first */
+		uint32_t rank_at[WEIR_RANK_PLACES_MAX], rank_at_count;
 		uint64_t seed;
 		struct {
 			uint32_t batch_ms; /* minimum duration of a batch; 0: no minimum */
@@ -294,6 +307,8 @@ enum peer_role job_evaluator_role(const struct job *job);
 /* Whether the job has rows for validation, and for tests: files of their own, or a share of the
  * split. */
 bool job_has_valid(const struct job *job);
+/* The figure of the validation part by which weights are the best. */
+enum eval_metric job_best_by(const struct job *job);
 bool job_has_test(const struct job *job);
 /* Whether the model predicts the next part of a text, and not clicks. */
 bool job_is_language(const struct job *job);

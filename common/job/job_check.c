@@ -276,6 +276,13 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "data.valid", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	if (split && job->data.test_count > 0)
 		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
+	const enum eval_metric best_by = job_best_by(job);
+	const bool by_list = best_by == METRIC_NDCG || best_by == METRIC_RECALL || best_by == METRIC_HIT_RATE;
+	if ((by_list || best_by == METRIC_GAUC) && (job->data.format == DATA_CRITEO || job->data.format == DATA_LIBFFM))
+		FAIL(r, "train.best_by", WEIR_E_INVALID,
+		     "is a figure of groups, which rows of this data.format do not have; expected early_stop, auc, logloss or pr_auc");
+	if (by_list && job->train.rank_at_count == 0)
+		FAIL(r, "train.rank_at", WEIR_E_INVALID, "is empty, and train.best_by is taken at its first; expected such as [10]");
 	bool validated = generated || job->data.valid_count > 0 || (split && job->data.split.valid > 0);
 	if (job->train.early_stop.patience > 0 && !validated)
 		FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,

@@ -45,6 +45,9 @@ static weir_status check_language(struct reading *r, struct job *job)
 		FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which %s does not have; expected logloss",
 		     text ? "text" : "a language model");
 	job->train.early_stop.metric = METRIC_LOGLOSS;
+	if (job_best_by(job) != METRIC_LOGLOSS)
+		FAIL(r, "train.best_by", WEIR_E_INVALID, "is a figure of clicks, which %s does not have; expected early_stop or logloss",
+		     text ? "text" : "a language model");
 	return WEIR_OK;
 }
 

@@ -67,6 +67,9 @@ static const struct choice models[] = {
 };
 static const struct choice recomputes[] = {{"off", RECOMPUTE_OFF}, {"layers", RECOMPUTE_LAYERS}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
+static const struct choice best_bys[] = {
+	{"early_stop", METRIC_OF_EARLY_STOP}, {"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}, {"pr_auc", METRIC_PR_AUC},
+	{"gauc", METRIC_GAUC}, {"ndcg", METRIC_NDCG}, {"recall", METRIC_RECALL}, {"hit_rate", METRIC_HIT_RATE}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice lr_scales[] = {{"none", LR_SCALE_NONE}, {"linear", LR_SCALE_LINEAR}, {"sqrt", LR_SCALE_SQRT}};
@@ -285,6 +288,8 @@ static const struct key keys[] = {
 	TRAINING(U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations")),
 	TRAINING(FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT)),
 	TRAINING(BOOL("train.keep_best", train.keep_best, "true")),
+	TRAINING(CHOICE("train.best_by", train.best_by, "early_stop", best_bys)),
+	TRAINING(U32_LIST("train.rank_at", train.rank_at, "[10]", 1, WEIR_RANK_K_MAX, "rows")),
 	INITIAL(U64("train.seed", train.seed, "1", 0, ANY_U64, NULL)),
 	OPERATION(U32("train.pace.batch_ms", train.pace.batch_ms, "0", 0, 3600000, "milliseconds")),
 	OPERATION(CHOICE("train.pace.slow", train.pace.slow, "none", slow_workers)),

@@ -323,6 +323,11 @@ char *json_text(const struct json *j)
 	return j->broken ? NULL : json_dumps(j->root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 }
 
+char *json_text_exact(const struct json *j)
+{
+	return j->broken ? NULL : json_dumps(j->root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+}
+
 char *json_canonical(const struct json *j)
 {
 	return j->broken ? NULL : json_dumps(j->root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));

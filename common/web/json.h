@@ -82,6 +82,8 @@ bool json_each(const struct json_value *v,
 
 /* The text in malloc'ed memory; NULL: out of memory. */
 char *json_text(const struct json *j);
+/* The same with 17 digits a number, which give back the same double. */
+char *json_text_exact(const struct json *j);
 /* The canonical form, the same for equal documents: no white space, keys sorted. In malloc'ed
  * memory; NULL: out of memory. */
 char *json_canonical(const struct json *j);

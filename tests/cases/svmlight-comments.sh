@@ -1,5 +1,5 @@
-# Comments, blank lines, qid: and a byte order mark are ignored, also at the beginning. No row is
-# left out, and the scores are those of the bare file.
+# Comments, blank lines and a byte order mark are ignored, also at the beginning. qid is the
+# group of a row and changes no score. No row is left out, and the scores are those of the bare file.
 . "$(dirname "$0")/../integration/lib.sh"
 cd "$DIR" || exit 1
 awk 'BEGIN { for (i = 0; i < 100; i++) print i % 2, 1 + i % 2 ":1", 3 + i % 5 ":0.5" }' > bare.svm

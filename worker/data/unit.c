@@ -22,9 +22,9 @@ struct unit_reader {
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
 	uint64_t rows, bad_lines;
-	uint64_t first_example; /* first example in the corpus, or first sequence */
-	uint32_t *order;        /* (rows), or NULL: as in the file */
-	bool weights, values;   /* some piece has them */
+	uint64_t first_example;   /* first example in the corpus, or first sequence */
+	uint32_t *order;          /* (rows), or NULL: as in the file */
+	struct batch_columns has; /* columns that some piece has */
 };
 
 static weir_status add_piece(struct unit_reader *u, const struct rows_view *view, uint32_t skip, uint32_t count,
@@ -45,8 +45,9 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 		rows_init(owned, p->owned.fields, p->owned.dense_dim, p->owned.bags);
 	}
 	u->rows += count;
-	u->weights |= view->weights != NULL;
-	u->values |= view->values != NULL;
+	u->has.weights |= view->weights != NULL;
+	u->has.values |= view->values != NULL;
+	u->has.groups |= view->groups != NULL;
 	return WEIR_OK;
 }
 
@@ -194,6 +195,8 @@ static uint64_t row_content(const struct rows_view *v, uint32_t row)
 	for (size_t k = 0; k < keys && v->values; k++)
 		if (memcmp(&v->values[first + k], &(float){1}, sizeof(float)) != 0)
 			h = hash_bytes(&v->values[first + k], sizeof(float), h + k);
+	if (v->groups)
+		h = hash_bytes(&v->groups[row], sizeof *v->groups, h);
 	return h;
 }
 
@@ -278,8 +281,7 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 		const struct piece *p = piece_of(u, !u->order ? r : u->order[r], &place);
 		keys += keys_of(&p->view, place);
 	}
-	if (keys > UINT32_MAX ||
-	    !batch_reserve(b, (uint32_t)(end - first), d->info.fields, d->info.dense_dim, keys, u->weights, u->values))
+	if (keys > UINT32_MAX || !batch_reserve(b, (uint32_t)(end - first), d->info.fields, d->info.dense_dim, keys, u->has))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows and %zu keys",
 		                 (unsigned long long)(end - first), keys);
 	for (uint64_t r = first; r < end; r++) {

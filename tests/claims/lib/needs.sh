@@ -21,9 +21,11 @@ need_installed() {
 	done
 }
 
-# Installs the newest versions of python.txt's packages from PyPI: several GB.
+# Installs the newest versions of the packages of PYTHON_SET.txt from PyPI. Those of python.txt take
+# several GB.
+PYTHON_SET=python
 make_python() {
-	local list=tests/claims/lib/python.txt folder=$CACHE/python
+	local list=tests/claims/lib/$PYTHON_SET.txt folder=$CACHE/$PYTHON_SET
 	mkdir -p "$CACHE"
 	(
 		flock 9
@@ -31,7 +33,7 @@ make_python() {
 		say "installing Python packages in $folder, once: $(paste -sd' ' "$list")"
 		python3 -m venv "$folder" >&2 || { scripts/packages.sh claims >&2 && python3 -m venv "$folder" >&2; } &&
 			"$folder/bin/python" -m pip install -q -r "$list" >&2 && cp "$list" "$folder/made"
-	) 9> "$CACHE/python.lock"
+	) 9> "$folder.lock"
 }
 # find_python MODULE...: sets PYTHON to an interpreter with these modules: the given one, the
 # cache's or python3.
@@ -40,7 +42,7 @@ find_python() {
 	modules=$(IFS=,; echo "$*")
 	if [ -z "${PYTHON:-}" ]; then
 		PYTHON=python3
-		if make_python; then PYTHON=$CACHE/python/bin/python; fi
+		if make_python; then PYTHON=$CACHE/$PYTHON_SET/bin/python; fi
 	fi
 	"$PYTHON" -c "import $modules" 2> /dev/null
 }

@@ -148,7 +148,8 @@ static void report_as_json(void **state)
 	FILE *out = fopen(evaluation, "w");
 	fputs("{\"best_pass\": 2, \"chosen_by\": \"auc\", \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, "
 	      "\"rows\": 100},"
-	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200},"
+	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200, \"pr_auc\": 0.6, \"gauc\": 0.8,"
+	      "\"groups\": 9, \"at\": [{\"k\": 10, \"ndcg\": 0.4}]},"
 	      "\"passes\": [{\"pass\": 1, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 2, \"auc\": 0.9, \"logloss\": 0.3}]}",
 	      out);
 	fclose(out);
@@ -187,6 +188,9 @@ static void report_as_json(void **state)
 	                                         {"test.logloss", 0.25},
 	                                         {"test.calibration", 0.99},
 	                                         {"test.rows", 200},
+	                                         {"test.pr_auc", 0.6},
+	                                         {"test.gauc", 0.8},
+	                                         {"test.groups", 9},
 	                                         {"valid.auc", 0.9},
 	                                         {"best_pass", 2},
 	                                         {"weights_pass", 2},
@@ -260,7 +264,8 @@ static void report_of_a_text(void **state)
 	fclose(out);
 	struct overview_partition p[PARTITIONS];
 	struct overview s = agreeing(p);
-	const struct job job = {.model.kind = MODEL_NGRAM, .train.early_stop.metric = METRIC_LOGLOSS};
+	const struct job job = {.model.kind = MODEL_NGRAM,
+	                        .train = {.early_stop.metric = METRIC_LOGLOSS, .best_by = METRIC_OF_EARLY_STOP}};
 	struct report r = {.job = "j",
 	                   .model = "ngram",
 	                   .of = REPORT_TEXT,
@@ -321,7 +326,7 @@ static void report_of_tokens(void **state)
 	                   .train_s = 2,
 	                   .train_rows = 1000,
 	                   .run_rows = 1000};
-	r.valid = (struct report_scores){.known = true, .logloss = 2, .rows = 100};
+	r.valid = (struct report_scores){.known = true, .quality = {.logloss = 2, .rows = 100}};
 	weir_error e = {0};
 	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
 	struct json *j = NULL;
@@ -398,7 +403,7 @@ static void a_run_that_trained_nothing_has_no_speed(void **state)
 	s.rows = 4000;
 	struct report r = {.job = "j", .model = "fm", .finished = true, .was_finished = true, .end = &s, .wall_s = 4};
 	r.audit = audit_run(&s);
-	r.test = (struct report_scores){.known = true, .auc = 0.75, .rows = 200};
+	r.test = (struct report_scores){.known = true, .quality = {.auc = 0.75, .rows = 200}};
 	assert_true(report_samples_per_s(&r) == 0);
 	FILE *out = fmemopen(text, sizeof text, "w");
 	report_print(&r, out);

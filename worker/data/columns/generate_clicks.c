@@ -20,7 +20,7 @@
 #include "worker/data/columns/ground_truth.h"
 #include "worker/data/columns/synthetic_model.h"
 #include "worker/data/format/line_split.h"
-#include "worker/data/format/score.h"
+#include "worker/data/quality/score.h"
 
 #define BLOCK_ROWS    4096u
 #define ROW_BYTES_MAX (2 + SYNTHETIC_NUMBERS * 12 + SYNTHETIC_FIELDS * 9)

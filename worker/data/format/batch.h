@@ -34,7 +34,9 @@ struct batch {
 	 * differ. */
 	uint64_t *keys;
 	float *values; /* the same count, or NULL: all 1 */
-	void *memory;  /* (capacity) holds all of the above; freed by batch_free */
+	/* (rows) the user, session or query that a row belongs to, 0: none; or NULL: no row has one */
+	uint64_t *groups;
+	void *memory; /* (capacity) holds all of the above; freed by batch_free */
 	size_t capacity;
 };
 void batch_free(struct batch *b);

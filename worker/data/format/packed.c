@@ -16,10 +16,11 @@
 #include "common/base/limits.h"
 
 #define ALIGNMENT    64u
-#define COLUMNS      6u
+#define COLUMNS      7u
 #define FLAG_OFFSETS 1u
 #define FLAG_VALUES  2u
 #define FLAG_WEIGHTS 4u
+#define FLAG_GROUPS  8u
 
 struct header {
 	char magic[8];
@@ -55,6 +56,7 @@ static void column_sizes(uint32_t rows, uint32_t fields, uint32_t dense_dim, uin
 	out[3] = flags & FLAG_OFFSETS ? ((size_t)rows * fields + 1) * sizeof(uint32_t) : 0;
 	out[4] = flags & FLAG_VALUES ? (size_t)keys * sizeof(float) : 0;
 	out[5] = flags & FLAG_WEIGHTS ? (size_t)rows * sizeof(float) : 0;
+	out[6] = flags & FLAG_GROUPS ? (size_t)rows * sizeof(uint64_t) : 0;
 }
 
 struct packed_writer {
@@ -146,8 +148,9 @@ weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *v
 	if (!e)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", w->path);
 	*e = (struct entry){.offset = w->at, .rows = v->count, .keys = (uint32_t)v->keys_count};
-	e->flags = (v->offsets ? FLAG_OFFSETS : 0) | (v->values ? FLAG_VALUES : 0) | (v->weights ? FLAG_WEIGHTS : 0);
-	const void *columns[COLUMNS] = {v->labels, v->dense, v->keys, v->offsets, v->values, v->weights};
+	e->flags = (v->offsets ? FLAG_OFFSETS : 0) | (v->values ? FLAG_VALUES : 0) | (v->weights ? FLAG_WEIGHTS : 0) |
+	           (v->groups ? FLAG_GROUPS : 0);
+	const void *columns[COLUMNS] = {v->labels, v->dense, v->keys, v->offsets, v->values, v->weights, v->groups};
 	size_t sizes[COLUMNS];
 	struct iovec parts[2 * COLUMNS];
 	int count = 0;
@@ -264,8 +267,9 @@ static weir_status read_header(struct packed *p, weir_error *err)
 	memcpy(&h, p->base, sizeof h);
 	if (memcmp(h.magic, PACKED_MAGIC, sizeof h.magic) != 0)
 		return not_packed(p, err);
-	if (h.version != PACKED_VERSION)
-		return weir_fail(err, WEIR_E_VERSION, "%s is of version %u, this program reads %u", p->path, h.version, PACKED_VERSION);
+	if (h.version == 0 || h.version > PACKED_VERSION)
+		return weir_fail(err, WEIR_E_VERSION, "%s is of version %u, this program reads up to %u", p->path, h.version,
+		                 PACKED_VERSION);
 	if (h.crc != header_crc(&h))
 		return corrupt(p, err, "the header's checksum is wrong");
 	uint64_t index_bytes = (uint64_t)h.blocks * sizeof(struct entry);
@@ -359,6 +363,7 @@ weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out
 	                          .offsets = columns[3],
 	                          .values = columns[4],
 	                          .weights = columns[5],
+	                          .groups = columns[6],
 	                          .keys_count = e->keys};
 	if (atomic_load_explicit(&p->checked[block], memory_order_acquire))
 		return WEIR_OK;

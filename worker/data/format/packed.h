@@ -6,7 +6,7 @@
  *   file   +-----------------+---------+---------+-- ... --+-------------------------------+
  *          | header (64)     | block 0 | block 1 |         | index: blocks * entry (32)     |
  *          +-----------------+---------+---------+-- ... --+-------------------------------+
- *   header  0 "WEIRPACK"   8 u32 version = 1   12 u32 crc32c of bytes 16..63
+ *   header  0 "WEIRPACK"   8 u32 version = 2   12 u32 crc32c of bytes 16..63
  *          16 u64 identity of sources and settings   24 u64 rows   32 u64 index offset
  *          40 u32 blocks   44 u32 fields   48 u32 dense_dim   52 u32 crc32c of the index
  *          56 u64 bad lines
@@ -14,7 +14,10 @@
  *          24 u32 keys   28 u32 crc32c of the block
  *   block   labels f32[rows] | dense f32[rows * dense_dim] | keys u64[keys]
  *           | OFFSETS u32[rows * fields + 1] | VALUES f32[keys] | WEIGHTS f32[rows]
- *           (the last three only if flag 1, 2, 4 is set; without OFFSETS every bag has one key)
+ *           | GROUPS u64[rows]
+ *           (the last four only if flag 1, 2, 4, 8 is set; without OFFSETS every bag has one key)
+ *
+ * Version 1 had no GROUPS; it is read too.
  *
  * Opening a file checks its header and index. The first use of a block checks its checksum and
  * offsets. */
@@ -27,7 +30,7 @@
 #include "worker/data/format/rows.h"
 
 #define PACKED_MAGIC   "WEIRPACK"
-#define PACKED_VERSION 1u
+#define PACKED_VERSION 2u
 
 struct packed_info {
 	uint64_t identity, rows, bad_lines;

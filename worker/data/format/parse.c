@@ -135,6 +135,7 @@ bool parse_placeholder(const struct parser *p, struct rows *out, float label)
 		out->offsets[(size_t)out->count * p->fields + f + 1] = (uint32_t)out->keys_count;
 	if (!criteo) {
 		out->weights[out->count] = 1.0f;
+		out->groups[out->count] = 0;
 		out->one_hot = false;
 	}
 	out->labels[out->count++] = label;

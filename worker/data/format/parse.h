@@ -7,9 +7,9 @@
  *   libffm   label[:weight] field:index:value ... [# comment]
  *            in any order; several entries of one field are a bag
  *
- * Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. The group of a
- * ranking (qid) is ignored. A label is 0 or 1, or -1 and 1; data.positive_above allows any number.
- * A number x becomes log(1 + max(x, 0)).
+ * Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. libsvm's qid
+ * is the row's group; qid 0 is group 2^64 - 1, as group 0 is none. A label is 0 or 1, or -1 and 1;
+ * data.positive_above allows any number. A number x becomes log(1 + max(x, 0)).
  *
  * Keys: criteo hashes (field, category) and libffm hashes (field, index). In libsvm the index alone
  * is the key, up to 2^64 - 1. With hash_buckets, criteo's hash is folded into that many buckets,
@@ -32,8 +32,9 @@
  * Version 1: all fields shared hash_buckets. */
 #define PARSE_KEYS_VERSION 2u
 /* Version of which lines are rows, and of their values. Parsed copies of another version are
- * rebuilt. Version 1 scored a labelled Criteo line with a missing column as one without a label. */
-#define PARSE_LINES_VERSION 2u
+ * rebuilt. Version 1 scored a labelled Criteo line with a missing column as one without a label;
+ * version 2 ignored libsvm's qid. */
+#define PARSE_LINES_VERSION 3u
 
 struct parser {
 	enum data_format format;

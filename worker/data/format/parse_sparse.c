@@ -158,11 +158,15 @@ static enum parsed parse_entries(const struct parser *p, struct rows *out, const
 	const char *word, *bad;
 	size_t bytes;
 	bool large = false;
+	uint64_t *group = &out->groups[out->count];
+	*group = 0;
 	for (bool first = true; word_next(&at, end, &word, &bytes); first = false) {
 		struct entry e = {.field = entries};
 		if (first && !with_field && bytes > 4 && memcmp(word, "qid:", 4) == 0 &&
-		    parse_count(word + 4, bytes - 4, &e.index, &large))
+		    parse_count(word + 4, bytes - 4, group, &large)) {
+			*group = *group == 0 ? UINT64_MAX : *group;
 			continue;
+		}
 		if ((bad = parse_entry(with_field, word, bytes, &e)) != NULL)
 			return parse_bad(why, bad);
 		if (e.field >= out->fields)
@@ -202,6 +206,7 @@ enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *l
 		return read;
 	}
 	out->weighted |= weight != 1.0f;
+	out->grouped |= out->groups[out->count] != 0;
 	out->weights[out->count] = weight;
 	out->labels[out->count++] = label;
 	return PARSED_ROW;

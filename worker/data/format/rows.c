@@ -17,6 +17,7 @@ void rows_free(struct rows *r)
 	free(r->values);
 	free(r->offsets);
 	free(r->keys);
+	free(r->groups);
 	rows_init(r, r->fields, r->dense_dim, r->bags);
 }
 
@@ -24,7 +25,7 @@ void rows_clear(struct rows *r)
 {
 	r->count = 0;
 	r->keys_count = 0;
-	r->weighted = r->valued = false;
+	r->weighted = r->valued = r->grouped = false;
 	r->one_hot = true;
 }
 
@@ -44,7 +45,8 @@ static bool grow_rows(struct rows *r)
 	if (!grow(&r->labels, sizeof(float), capacity) || !grow(&r->dense, sizeof(float), (size_t)capacity * r->dense_dim))
 		return false;
 	if (r->bags) {
-		if (!grow(&r->weights, sizeof(float), capacity) || !grow(&r->offsets, sizeof(uint32_t), (size_t)capacity * r->fields + 1))
+		if (!grow(&r->weights, sizeof(float), capacity) || !grow(&r->groups, sizeof(uint64_t), capacity) ||
+		    !grow(&r->offsets, sizeof(uint32_t), (size_t)capacity * r->fields + 1))
 			return false;
 		r->offsets[0] = 0;
 	}
@@ -78,6 +80,7 @@ struct rows_view rows_as_view(const struct rows *r)
 	    .offsets = plain || r->one_hot ? NULL : r->offsets,
 	    .keys = r->keys,
 	    .values = plain || !r->valued ? NULL : r->values,
+	    .groups = plain || !r->grouped ? NULL : r->groups,
 	    .keys_count = r->keys_count,
 	};
 }
@@ -98,15 +101,16 @@ static uint8_t *batch_memory(struct batch *b, size_t bytes)
 	return memory;
 }
 
-bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values)
+bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, struct batch_columns has)
 {
 	size_t bags = (size_t)rows * fields;
-	size_t keys_at = 0, labels_at = aligned(keys * sizeof(uint64_t));
+	size_t keys_at = 0, groups_at = aligned(keys * sizeof(uint64_t));
+	size_t labels_at = groups_at + (has.groups ? aligned(rows * sizeof(uint64_t)) : 0);
 	size_t weights_at = labels_at + aligned(rows * sizeof(float));
-	size_t dense_at = weights_at + (weights ? aligned(rows * sizeof(float)) : 0);
+	size_t dense_at = weights_at + (has.weights ? aligned(rows * sizeof(float)) : 0);
 	size_t offsets_at = dense_at + aligned((size_t)rows * dense_dim * sizeof(float));
 	size_t values_at = offsets_at + aligned((bags + 1) * sizeof(uint32_t));
-	size_t bytes = values_at + (values ? aligned(keys * sizeof(float)) : 0);
+	size_t bytes = values_at + (has.values ? aligned(keys * sizeof(float)) : 0);
 	uint8_t *base = batch_memory(b, bytes);
 	if (!base)
 		return false;
@@ -115,10 +119,11 @@ bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t den
 	                    .dense_dim = dense_dim,
 	                    .keys = (uint64_t *)(base + keys_at),
 	                    .labels = (float *)(base + labels_at),
-	                    .weights = weights ? (float *)(base + weights_at) : NULL,
+	                    .weights = has.weights ? (float *)(base + weights_at) : NULL,
 	                    .dense = dense_dim > 0 ? (float *)(base + dense_at) : NULL,
 	                    .offsets = (uint32_t *)(base + offsets_at),
-	                    .values = values ? (float *)(base + values_at) : NULL,
+	                    .values = has.values ? (float *)(base + values_at) : NULL,
+	                    .groups = has.groups ? (uint64_t *)(base + groups_at) : NULL,
 	                    .memory = b->memory,
 	                    .capacity = b->capacity};
 	b->offsets[0] = 0;
@@ -161,6 +166,8 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 	b->labels[r] = v->labels[i];
 	if (b->weights)
 		b->weights[r] = v->weights ? v->weights[i] : 1.0f;
+	if (b->groups)
+		b->groups[r] = v->groups ? v->groups[i] : 0;
 	if (b->dense)
 		memcpy(b->dense + (size_t)r * v->dense_dim, v->dense + (size_t)i * v->dense_dim, v->dense_dim * sizeof(float));
 	size_t first = (size_t)i * fields, count = fields;

@@ -20,6 +20,7 @@ struct rows_view {
 	const uint32_t *offsets; /* (count * fields + 1) or NULL */
 	const uint64_t *keys;    /* (keys_count) */
 	const float *values;     /* (keys_count) or NULL: all 1 */
+	const uint64_t *groups;  /* (count) or NULL: rows have no groups */
 	size_t keys_count;
 };
 
@@ -27,14 +28,15 @@ struct rows_view {
  * only default values. */
 struct rows {
 	uint32_t fields, dense_dim;
-	bool bags; /* offsets, values and weights exist; else each bag is one key */
+	bool bags; /* offsets, values, weights and groups exist; else each bag is one key */
 	uint32_t count, capacity;
 	size_t keys_count, keys_capacity;
-	/* Something other than 1 was appended to weights, to values; every bag has one key. */
-	bool weighted, valued, one_hot;
+	/* Something other than 1 was appended to weights, to values; some row has a group; every bag
+	 * has one key. */
+	bool weighted, valued, grouped, one_hot;
 	float *labels, *weights, *dense, *values;
 	uint32_t *offsets;
-	uint64_t *keys;
+	uint64_t *keys, *groups;
 };
 
 void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags);
@@ -44,9 +46,13 @@ void rows_clear(struct rows *r); /* keeps the memory */
 bool rows_reserve(struct rows *r, size_t keys);
 struct rows_view rows_as_view(const struct rows *r);
 
+/* The optional columns of a batch. */
+struct batch_columns {
+	bool weights, values, groups;
+};
 /* Makes room in a batch, which is empty afterwards, and reuses its memory if it is large enough.
  * Returns false when out of memory. */
-bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values);
+bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, struct batch_columns has);
 /* The same for text. */
 bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context);
 /* The same for sequences. */

@@ -1,11 +1,11 @@
 #include "worker/train/score/evaluation.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/system/disk.h"
+#include "worker/data/quality/quality_json.h"
 
 #define EVALUATION_BYTES_MAX (256u << 20) /* a million passes take some 130 MiB */
 
@@ -17,25 +17,72 @@ void evaluation_free(struct evaluation *e)
 
 /* --- Passes */
 
+static const struct choice_row {
+	const char *name; /* chosen_by in the file */
+	enum eval_metric metric;
+} choices[] = {[CHOSEN_AS_LAST] = {"last", METRIC_OF_EARLY_STOP}, [CHOSEN_BY_AUC] = {"auc", METRIC_AUC},
+               [CHOSEN_BY_LOGLOSS] = {"logloss", METRIC_LOGLOSS}, [CHOSEN_BY_PR_AUC] = {"pr_auc", METRIC_PR_AUC},
+               [CHOSEN_BY_GAUC] = {"gauc", METRIC_GAUC},          [CHOSEN_BY_NDCG] = {"ndcg", METRIC_NDCG},
+               [CHOSEN_BY_RECALL] = {"recall", METRIC_RECALL},    [CHOSEN_BY_HIT_RATE] = {"hit_rate", METRIC_HIT_RATE}};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+/* The figure of a metric, turned so that more is better; NaN: undefined. */
+static double figure_of(enum eval_metric metric, const struct quality *q)
+{
+	const struct ranking_at none = {.ndcg = NAN, .recall = NAN, .hit_rate = NAN};
+	const struct ranking_at *first = q->grouped && q->ranking.at_count > 0 ? &q->ranking.at[0] : &none;
+	switch (metric) {
+	case METRIC_AUC:
+		return q->auc;
+	case METRIC_PR_AUC:
+		return q->pr_auc;
+	case METRIC_GAUC:
+		return q->grouped ? q->ranking.gauc : (double)NAN;
+	case METRIC_NDCG:
+		return first->ndcg;
+	case METRIC_RECALL:
+		return first->recall;
+	case METRIC_HIT_RATE:
+		return first->hit_rate;
+	case METRIC_LOGLOSS:
+	case METRIC_OF_EARLY_STOP: /* job_best_by does not return it */
+		break;
+	}
+	return -q->logloss;
+}
+
+/* The metric, or the logloss where it is undefined. */
+static enum eval_metric criterion(enum eval_metric metric, const struct quality *q)
+{
+	return isfinite(figure_of(metric, q)) ? metric : METRIC_LOGLOSS;
+}
+
 enum evaluation_choice evaluation_chooser(const struct job *job, const struct quality *valid)
 {
-	return job->train.early_stop.metric == METRIC_AUC && isfinite(valid->auc) ? CHOSEN_BY_AUC : CHOSEN_BY_LOGLOSS;
+	const enum eval_metric metric = criterion(job_best_by(job), valid);
+	enum evaluation_choice choice = CHOSEN_BY_LOGLOSS;
+	for (int i = CHOSEN_BY_AUC; i < CHOICES; i++)
+		if (choices[i].metric == metric)
+			choice = (enum evaluation_choice)i;
+	return choice;
 }
 
 /* Better by more than min_delta. An undefined figure is never better, and a number is better than
  * an undefined figure. */
-static bool better(const struct job *job, const struct quality *a, const struct quality *b)
+static bool better(const struct job *job, enum eval_metric metric, const struct quality *a, const struct quality *b)
 {
 	if (!isfinite(a->logloss) || !isfinite(b->logloss))
 		return isfinite(a->logloss);
-	const bool by_auc = evaluation_chooser(job, a) == CHOSEN_BY_AUC && isfinite(b->auc);
-	const double gain = by_auc ? a->auc - b->auc : b->logloss - a->logloss;
-	return gain > (double)job->train.early_stop.min_delta;
+	const enum eval_metric by = criterion(criterion(metric, a), b);
+	return figure_of(by, a) - figure_of(by, b) > (double)job->train.early_stop.min_delta;
 }
 
 static struct quality quality_of(const struct evaluated_pass *p)
 {
-	return (struct quality){.auc = p->auc, .logloss = p->logloss};
+	struct quality q = quality_none();
+	q.auc = p->auc;
+	q.logloss = p->logloss;
+	return q;
 }
 
 /* Appends; the caller has made room. */
@@ -45,7 +92,7 @@ static void append(struct evaluation *e, const struct job *job, const struct eva
 	bool leads = e->passes_count == 0;
 	if (!leads) {
 		const struct quality leader = quality_of(&e->passes[e->leader]);
-		leads = better(job, &now, &leader);
+		leads = better(job, job->train.early_stop.metric, &now, &leader);
 	}
 	if (leads)
 		e->leader = e->passes_count;
@@ -87,7 +134,7 @@ void evaluation_forget(struct evaluation *e, const struct job *job, uint32_t fro
 
 bool evaluation_improves(const struct evaluation *e, const struct job *job, const struct quality *valid)
 {
-	return e->has_best ? better(job, valid, &e->valid) : isfinite(valid->logloss);
+	return e->has_best ? better(job, job_best_by(job), valid, &e->valid) : isfinite(valid->logloss);
 }
 
 bool evaluation_is_over(const struct evaluation *e, const struct job *job)
@@ -98,100 +145,114 @@ bool evaluation_is_over(const struct evaluation *e, const struct job *job)
 
 /* --- Writing */
 
-static const char *const choices[] = {[CHOSEN_AS_LAST] = "last", [CHOSEN_BY_AUC] = "auc", [CHOSEN_BY_LOGLOSS] = "logloss"};
-
-static json_t *number(double x)
+static void put_quality(struct json *root, const char *part, const struct quality *q, bool there)
 {
-	return isfinite(x) ? json_real(x) : json_null();
+	struct json *j = there ? json_create() : NULL;
+	if (there && j)
+		quality_put(j, q);
+	if (there)
+		json_set_object(root, part, j);
+	else
+		json_set_null(root, part);
 }
 
-static json_t *quality_json(const struct quality *q, bool there)
+static void put_passes(struct json *root, const struct evaluation *e)
 {
-	if (!there)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:I, s:I}", "auc", number(q->auc), "logloss", number(q->logloss), "calibration",
-	                 number(q->calibration), "rows", (json_int_t)q->rows, "not_numbers", (json_int_t)q->not_numbers);
+	json_set_empty_list(root, "passes");
+	for (uint32_t i = 0; i < e->passes_count; i++) {
+		const struct evaluated_pass *p = &e->passes[i];
+		struct json *item = json_create();
+		json_set_count(item, "pass", (uint64_t)p->pass + 1);
+		json_set_real(item, "auc", p->auc);
+		json_set_real(item, "logloss", p->logloss);
+		json_set_count(item, "not_numbers", p->not_numbers);
+		json_append(root, "passes", item);
+	}
 }
 
 weir_status evaluation_write(const struct evaluation *e, const char *path, weir_error *err)
 {
-	json_t *passes = json_array();
-	for (uint32_t i = 0; i < e->passes_count; i++) {
-		const struct evaluated_pass *p = &e->passes[i];
-		json_array_append_new(passes, json_pack("{s:I, s:o, s:o, s:I}", "pass", (json_int_t)p->pass + 1, "auc", number(p->auc),
-		                                        "logloss", number(p->logloss), "not_numbers", (json_int_t)p->not_numbers));
+	struct json *root = json_create();
+	char *text = NULL;
+	if (root) {
+		json_set_null(root, "best_pass");
+		json_set_null(root, "chosen_by");
+		if (e->has_best) {
+			json_set_count(root, "best_pass", (uint64_t)e->best_pass + 1);
+			json_set_text(root, "chosen_by", choices[e->chosen_by].name);
+		}
+		put_quality(root, "valid", &e->valid, e->has_valid);
+		put_quality(root, "test", &e->test, e->has_test);
+		put_passes(root, e);
+		text = json_text_exact(root);
 	}
-	json_t *best = e->has_best ? json_integer((json_int_t)e->best_pass + 1) : json_null();
-	json_t *chosen_by = e->has_best ? json_string(choices[e->chosen_by]) : json_null();
-	json_t *root =
-	    json_pack("{s:o, s:o, s:o, s:o, s:o}", "best_pass", best, "chosen_by", chosen_by, "valid",
-	              quality_json(&e->valid, e->has_valid), "test", quality_json(&e->test, e->has_test), "passes", passes);
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-	weir_status status = text ? disk_write_file(disk_system(), path, text, strlen(text), err)
-	                          : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
+	const weir_status status = text ? disk_write_file(disk_system(), path, text, strlen(text), err)
+	                                : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
 	free(text);
-	json_decref(root);
+	json_destroy(root);
 	return status;
 }
 
 /* --- Reading */
 
-static double number_of(const json_t *object, const char *key)
+static double number_of(const struct json_value *object, const char *key)
 {
-	const json_t *n = json_object_get(object, key);
-	return json_is_number(n) ? json_number_value(n) : (double)NAN;
+	double x = NAN;
+	json_value_real(json_member(object, key), &x);
+	return x;
 }
 
-static uint64_t count_of(const json_t *object, const char *key)
+static uint64_t count_of(const struct json_value *object, const char *key)
 {
-	return (uint64_t)json_integer_value(json_object_get(object, key));
+	uint64_t count = 0;
+	json_value_count(json_member(object, key), &count);
+	return count;
 }
 
-static enum evaluation_choice choice_of(const json_t *name)
+static enum evaluation_choice choice_of(const char *name)
 {
-	for (int i = CHOSEN_AS_LAST; i <= CHOSEN_BY_LOGLOSS; i++)
-		if (json_is_string(name) && strcmp(json_string_value(name), choices[i]) == 0)
-			return (enum evaluation_choice)i;
-	return CHOSEN_AS_LAST;
+	enum evaluation_choice choice = CHOSEN_AS_LAST;
+	for (int i = CHOSEN_AS_LAST; i < CHOICES && name; i++)
+		if (strcmp(name, choices[i].name) == 0)
+			choice = (enum evaluation_choice)i;
+	return choice;
 }
 
 /* Passes count from 1 in the file, from 0 here. Returns false if it is not a pass. */
-static bool pass_of(const json_t *number, uint32_t *out)
+static bool pass_of(const struct json_value *number, uint32_t *out)
 {
-	const json_int_t pass = json_integer_value(number); /* 0 if it is not an integer */
-	const bool fits = pass >= 1 && pass <= UINT32_MAX;
+	uint64_t pass = 0;
+	const bool fits = json_value_count(number, &pass) && pass >= 1 && pass <= UINT32_MAX;
 	*out = fits ? (uint32_t)(pass - 1) : 0;
 	return fits;
 }
 
-static bool take_quality(const json_t *part, struct quality *out)
+static bool take_quality(const struct json_value *part, struct quality *out)
 {
-	*out = (struct quality){.auc = number_of(part, "auc"),
-	                        .logloss = number_of(part, "logloss"),
-	                        .calibration = number_of(part, "calibration"),
-	                        .rows = count_of(part, "rows"),
-	                        .not_numbers = count_of(part, "not_numbers")};
-	return json_is_object(part);
+	quality_read(part, out);
+	return json_is_map(part);
 }
 
-static weir_status take(struct evaluation *e, const struct job *job, const json_t *root, const char *path, weir_error *err)
+static weir_status take(struct evaluation *e, const struct job *job, const struct json_value *root, const char *path,
+                        weir_error *err)
 {
-	const json_t *passes = json_object_get(root, "passes"), *best = json_object_get(root, "best_pass");
-	weir_status status = reserve(e, json_array_size(passes) + 16, err);
-	for (size_t i = 0; i < json_array_size(passes) && status == WEIR_OK; i++) {
-		const json_t *item = json_array_get(passes, i);
+	const struct json_value *passes = json_member(root, "passes"), *best = json_member(root, "best_pass");
+	const size_t count = json_is_list(passes) ? json_length(passes) : 0;
+	weir_status status = reserve(e, count + 16, err);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		const struct json_value *item = json_element(passes, i);
 		struct evaluated_pass pass = {
 		    .auc = number_of(item, "auc"), .logloss = number_of(item, "logloss"), .not_numbers = count_of(item, "not_numbers")};
-		if (!pass_of(json_object_get(item, "pass"), &pass.pass))
+		if (!pass_of(json_member(item, "pass"), &pass.pass))
 			return weir_fail(err, WEIR_E_CORRUPT, "%s: item %zu of passes has no pass from 1", path, i);
 		append(e, job, &pass);
 	}
 	e->has_best = pass_of(best, &e->best_pass);
-	e->chosen_by = choice_of(json_object_get(root, "chosen_by"));
-	if (status == WEIR_OK && (!json_is_array(passes) || !(e->has_best || json_is_null(best))))
+	e->chosen_by = choice_of(json_value_text(json_member(root, "chosen_by"), NULL));
+	if (status == WEIR_OK && (!json_is_list(passes) || !(e->has_best || (best && json_is_absent(best)))))
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: expected passes and best_pass", path);
-	e->has_valid = take_quality(json_object_get(root, "valid"), &e->valid);
-	e->has_test = take_quality(json_object_get(root, "test"), &e->test);
+	e->has_valid = take_quality(json_member(root, "valid"), &e->valid);
+	e->has_test = take_quality(json_member(root, "test"), &e->test);
 	return status;
 }
 
@@ -200,17 +261,17 @@ weir_status evaluation_read(struct evaluation *e, const struct job *job, const c
 	char *text = NULL;
 	size_t bytes = 0;
 	weir_error why = {0};
-	json_error_t where;
+	struct json *j = NULL;
 	*e = (struct evaluation){0};
 	weir_status status = disk_read_file(disk_system(), path, EVALUATION_BYTES_MAX, &text, &bytes, &why);
 	if (status == WEIR_E_NOT_FOUND)
 		return WEIR_OK;
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "%s", why.text);
-	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-	status = root ? take(e, job, root, path, err)
-	              : weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
-	json_decref(root);
+	status = json_parse(text, bytes, path, &j, err);
+	if (status == WEIR_OK)
+		status = take(e, job, json_root(j), path, err);
+	json_destroy(j);
 	free(text);
 	return status;
 }

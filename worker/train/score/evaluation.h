@@ -1,14 +1,13 @@
 /* An evaluator's results by pass, and its file RUN_DIR/evaluation.json:
- *     {"best_pass": 3, "chosen_by": "auc",
- *      "valid": {"auc", "logloss", "calibration", "rows", "not_numbers"}, "test": {...},
+ *     {"best_pass": 3, "chosen_by": "auc", "valid": {...}, "test": {...},
  *      "passes": [{"pass", "auc", "logloss", "not_numbers"}, ...]}
  *
  * Passes count from 1 there. best_pass is the pass of the weights in best.safetensors, null while
- * there are none; valid and test are of that pass. chosen_by says why it was chosen: for its auc,
- * for its logloss, or because it was the last. A part that was not evaluated is null, and so is an
- * undefined number. For text, logloss is the loss, in nats per byte, and the other figures are
- * null. not_numbers counts scores that are NaN or infinite: a pass with any is never the best, and
- * its figures are undefined.
+ * there are none; valid and test are of that pass, and as quality_json.h says. chosen_by says why
+ * it was chosen: the figure by which it is the best (choices in evaluation.c), or "last" because it
+ * was the last. A part that was not evaluated is null, and so is an undefined number. For text,
+ * logloss is the loss, in nats per byte, and the other figures are null. not_numbers counts scores
+ * that are NaN or infinite: a pass with any is never the best, and its figures are undefined.
  *
  * The file is the evaluator's memory: it is written before the ledger hears of a pass, and read
  * when an evaluator starts. A pass that is evaluated again (the ledger had not heard of it, or the
@@ -28,14 +27,24 @@ struct evaluated_pass {
 	uint64_t not_numbers;
 };
 
-enum evaluation_choice { CHOSEN_AS_LAST, CHOSEN_BY_AUC, CHOSEN_BY_LOGLOSS };
+enum evaluation_choice {
+	CHOSEN_AS_LAST,
+	CHOSEN_BY_AUC,
+	CHOSEN_BY_LOGLOSS,
+	CHOSEN_BY_PR_AUC,
+	CHOSEN_BY_GAUC,
+	CHOSEN_BY_NDCG,
+	CHOSEN_BY_RECALL,
+	CHOSEN_BY_HIT_RATE
+};
 
 struct evaluation {
 	struct evaluated_pass *passes; /* (passes_count), in the order of training */
 	uint32_t passes_count, passes_capacity;
-	uint32_t leader;                    /* index of the best by the job's metric and min_delta */
+	/* index of the best by train.early_stop's metric and min_delta, for its patience */
+	uint32_t leader;
 	bool has_best, has_valid, has_test; /* has_valid and has_test: of the best pass */
-	/* Pass of the saved weights: the leader, or the last pass if nothing chooses. */
+	/* Pass of the saved weights: the best by job_best_by, or the last pass if nothing chooses. */
 	uint32_t best_pass;
 	enum evaluation_choice chosen_by; /* of the best pass */
 	struct quality valid, test;
@@ -53,10 +62,10 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 void evaluation_forget(struct evaluation *e, const struct job *job, uint32_t from);
 /* Adds a pass. */
 weir_status evaluation_add(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass, weir_error *err);
-/* The criterion between passes of that quality: the job's metric, or the logloss if the AUC is
- * undefined (one class only). */
+/* The criterion between passes of that quality: the job's (job_best_by), or the logloss if that
+ * figure is undefined, as the AUC of one class. */
 enum evaluation_choice evaluation_chooser(const struct job *job, const struct quality *valid);
-/* Whether a pass of this quality is better than that of the saved weights, by the job's metric and
+/* Whether a pass of this quality is better than that of the saved weights, by that criterion and
  * min_delta. Never if a score was NaN or infinite. */
 bool evaluation_improves(const struct evaluation *e, const struct job *job, const struct quality *valid);
 /* Whether the job's patience is used up. */

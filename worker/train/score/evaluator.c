@@ -109,7 +109,7 @@ static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *
 
 static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
-	struct quality q = {.auc = NAN, .logloss = NAN, .calibration = NAN};
+	struct quality q = quality_none();
 	bool stop = false;
 	weir_status status = open_scorer(e, err);
 	evaluation_forget(&e->evaluation, e->job, unit->pass);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/score.h"
 #include "worker/data/prefetch.h"
 #include "worker/model/transformer.h"
 #include "worker/train/batch/batch_pipeline.h"
@@ -258,57 +257,22 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 
 /* --- Quality */
 
-struct collected {
-	float *labels, *probabilities, *weights;
-	size_t count, capacity;
-};
-
-static bool grow(float **column, size_t capacity)
+static weir_status add_clicks(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
 {
-	float *more = realloc(*column, capacity * sizeof *more);
-	*column = more ? more : *column;
-	return more != NULL;
-}
-
-static weir_status collect(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
-{
-	struct collected *c = arg;
-	if (c->count + batch->rows > c->capacity) {
-		const size_t capacity = 2 * (c->count + batch->rows);
-		if (!grow(&c->labels, capacity) || !grow(&c->probabilities, capacity) || !grow(&c->weights, capacity))
-			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of %zu rows", c->count);
-		c->capacity = capacity;
-	}
-	memcpy(c->labels + c->count, batch->labels, batch->rows * sizeof(float));
-	memcpy(c->probabilities + c->count, probabilities, batch->rows * sizeof(float));
-	for (uint32_t r = 0; r < batch->rows; r++)
-		c->weights[c->count + r] = batch->weights ? batch->weights[r] : 1.0f;
-	c->count += batch->rows;
-	return WEIR_OK;
-}
-
-static weir_status rate_clicks(const struct collected *c, struct quality *out, weir_error *err)
-{
-	const struct scored all = {.labels = c->labels, .scores = c->probabilities, .weights = c->weights, .n = c->count};
-	*out = (struct quality){.auc = NAN, .logloss = NAN, .calibration = NAN, .rows = c->count};
-	out->not_numbers = score_not_numbers(c->probabilities, c->count);
-	if (out->not_numbers > 0)
-		return WEIR_OK;
-	out->logloss = score_logloss(&all);
-	out->calibration = score_calibration(&all);
-	const weir_status status = score_auc(&all, &out->auc);
-	return status == WEIR_OK ? status : weir_fail(err, status, "out of memory for the AUC of %zu rows", c->count);
+	const struct scored rows = {
+	    .labels = batch->labels, .scores = probabilities, .weights = batch->weights, .n = batch->rows, .groups = batch->groups};
+	return quality_add(arg, &rows, err);
 }
 
 static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
-	struct collected c = {0};
-	weir_status status = scorer_run(s, data, collect, &c, err);
+	const struct job *job = s->options.job;
+	struct quality_taker taker;
+	quality_taker_init(&taker);
+	weir_status status = scorer_run(s, data, add_clicks, &taker, err);
 	if (status == WEIR_OK)
-		status = rate_clicks(&c, out, err);
-	free(c.labels);
-	free(c.probabilities);
-	free(c.weights);
+		status = quality_take(&taker, job->train.rank_at, job->train.rank_at_count, out, err);
+	quality_taker_free(&taker);
 	return status;
 }
 
@@ -325,7 +289,7 @@ static weir_status add_losses(void *arg, const struct batch *batch, const float 
 	const size_t n = (size_t)batch->rows * (batch->sequence > 0 ? batch->sequence : 1);
 	for (size_t i = 0; i < n; i++)
 		t->loss -= (double)scores[i];
-	t->not_numbers += score_not_numbers(scores, n);
+	t->not_numbers += score_not_numbers(&(struct scored){.scores = scores, .n = n});
 	t->rows += batch->sequence > 0 ? batch->counted : batch->rows;
 	return WEIR_OK;
 }
@@ -334,11 +298,10 @@ static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct 
 {
 	struct total t = {0};
 	weir_status status = scorer_run(s, data, add_losses, &t, err);
-	*out = (struct quality){.auc = NAN,
-	                        .calibration = NAN,
-	                        .logloss = t.not_numbers || !t.rows ? (double)NAN : t.loss / (double)t.rows,
-	                        .rows = t.rows,
-	                        .not_numbers = t.not_numbers};
+	*out = quality_none();
+	out->logloss = t.not_numbers || !t.rows ? (double)NAN : t.loss / (double)t.rows;
+	out->rows = t.rows;
+	out->not_numbers = t.not_numbers;
 	return status;
 }
 

@@ -6,6 +6,7 @@
 #include "common/job/job.h"
 #include "weir/weir.h"
 #include "worker/data/dataset.h"
+#include "worker/data/quality/quality.h"
 #include "worker/model/model.h"
 
 struct scorer;
@@ -34,14 +35,7 @@ const struct model_data *scorer_data(const struct scorer *s);
 typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
-struct quality {
-	/* score.h; NaN if undefined. Text and tokens: logloss is the mean loss in nats per target, the
-	 * others are NaN */
-	double auc, logloss, calibration;
-	uint64_t rows;        /* tokens: targets that count */
-	uint64_t not_numbers; /* scores that are NaN or infinite; with any, the three figures are NaN */
-};
-/* Rows count by their weights. */
+/* Rows count by their weights. The lists' figures are taken at train.rank_at. */
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
 /* Saves a running job's weights (snapshot.h). Needs a client. */
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);

@@ -252,13 +252,44 @@ static void bags_values_and_weights_arrive(void **state)
 	job_of_free(job);
 }
 
+/* libsvm's qid is a row's group, from text and from the packed cache. */
+static void rows_carry_their_group(void **state)
+{
+	static const char text[] = "1 qid:7 1:1\n0 2:1\n1 qid:18446744073709551614 3:1\n0 qid:0 1:1\n";
+	char path[256];
+	write_bytes(*state, "groups.svm", text, sizeof text - 1, path);
+	for (int cached = 0; cached < 2; cached++) {
+		weir_error err = {0};
+		struct unit_reader *u;
+		struct batch b = {0};
+		struct job *job = job_of(*state, DATA_LIBSVM, path);
+		snprintf(job->data.cache, sizeof job->data.cache, "%s", cached ? "auto" : "off");
+		struct dataset *d = open_part(job, SPLIT_TRAIN);
+		CHECK_OK(unit_open(&u, d, 0, 0, &err), err);
+		CHECK_OK(unit_read(u, 0, &b, &err), err);
+		assert_int_equal(b.rows, 4);
+		assert_non_null(b.groups);
+		const uint64_t groups[] = {7, 0, UINT64_MAX - 1, UINT64_MAX};
+		assert_memory_equal(b.groups, groups, sizeof groups);
+		unit_close(u);
+		batch_free(&b);
+		dataset_close(d);
+		job_of_free(job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_container_gives_the_same_rows),  cmocka_unit_test(split_parts_are_what_crc32_says),
-	    cmocka_unit_test(shuffling_keeps_the_rows_and_repeats), cmocka_unit_test(batches_are_read_in_any_order),
-	    cmocka_unit_test(threads_do_not_change_the_rows),       cmocka_unit_test(bad_lines_are_counted_named_and_limited),
-	    cmocka_unit_test(globs_are_sorted_and_must_match),      cmocka_unit_test(bags_values_and_weights_arrive),
+	    cmocka_unit_test(rows_carry_their_group),
+	    cmocka_unit_test(every_container_gives_the_same_rows),
+	    cmocka_unit_test(split_parts_are_what_crc32_says),
+	    cmocka_unit_test(shuffling_keeps_the_rows_and_repeats),
+	    cmocka_unit_test(batches_are_read_in_any_order),
+	    cmocka_unit_test(threads_do_not_change_the_rows),
+	    cmocka_unit_test(bad_lines_are_counted_named_and_limited),
+	    cmocka_unit_test(globs_are_sorted_and_must_match),
+	    cmocka_unit_test(bags_values_and_weights_arrive),
 	};
 	return cmocka_run_group_tests_name("data_dataset", tests, folder_setup, folder_teardown);
 }

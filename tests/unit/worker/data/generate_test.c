@@ -13,7 +13,7 @@
 #include "worker/data/columns/generate_clicks.h"
 #include "worker/data/columns/synthetic_model.h"
 #include "worker/data/format/line_split.h"
-#include "worker/data/format/score.h"
+#include "worker/data/quality/score.h"
 
 static struct generate_options options_of(void **state, const char *name, char path[256])
 {
@@ -94,7 +94,9 @@ static void truth_agrees_with_the_file_and_the_model(void **state)
 	double auc;
 	assert_int_equal(score_auc(&(struct scored){labels, scores, NULL, test}, &auc), WEIR_OK);
 	assert_true(fabs(auc - truth.test.auc) < 1e-12);
-	assert_true(fabs(score_logloss(&(struct scored){labels, p, NULL, test}) - truth.test.logloss) < 1e-5);
+	struct score_sums sums = {0};
+	score_sum(&sums, &(struct scored){labels, p, NULL, test});
+	assert_true(fabs(score_logloss(&sums) - truth.test.logloss) < 1e-5);
 	assert_true(fabs(truth.all.auc - truth.all.auc_expected) < 0.015);
 	assert_true(fabs(truth.all.logloss - truth.all.logloss_expected) < 0.015);
 	assert_true(truth.all.auc > 0.75 && truth.all.auc < 0.9);

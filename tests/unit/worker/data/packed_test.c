@@ -8,7 +8,7 @@
 #include "worker/data/format/packed.h"
 #include "worker/data/format/parse.h"
 
-/* Two blocks of libffm rows, one plain, one with bags, values and weights. */
+/* Two blocks of libffm rows, one plain, one with bags, values, weights and groups. */
 static void write_sample(const char *path)
 {
 	static const char *const lines[2][3] = {{"1 0:1:1 1:2:1", "0 0:3:1 1:4:1", "1 0:5:1 1:6:1"},
@@ -27,6 +27,9 @@ static void write_sample(const char *path)
 			char why[PARSE_WHY_BYTES];
 			assert_int_equal(parse_line(p, &rows, line, strlen(line), why), PARSED_ROW);
 		}
+		for (uint32_t i = 0; i < rows.count; i++)
+			rows.groups[i] = 40 + i;
+		rows.grouped = block == 1;
 		struct rows_view view = rows_as_view(&rows);
 		CHECK_OK(packed_writer_add(w, &view, &err), err);
 		rows_free(&rows);
@@ -77,12 +80,15 @@ static void blocks_come_back(void **state)
 	CHECK_OK(packed_block(p, 0, &v, &err), err);
 	assert_null(v.offsets);
 	assert_null(v.values);
+	assert_null(v.groups);
 	assert_int_equal(v.keys_count, 6);
 	CHECK_OK(packed_block(p, 1, &v, &err), err);
 	const uint32_t offsets[] = {0, 2, 2, 2, 3, 3, 3};
 	assert_memory_equal(v.offsets, offsets, sizeof offsets);
 	assert_float_equal(v.values[0], 0.5, 0);
 	assert_float_equal(v.weights[0], 2, 0);
+	const uint64_t groups[] = {40, 41, 42};
+	assert_memory_equal(v.groups, groups, sizeof groups);
 	packed_close(p);
 }
 
@@ -111,6 +117,19 @@ static void every_flipped_byte_is_noticed(void **state)
 		if (read_all(damaged, &err) != WEIR_E_CORRUPT)
 			fail_msg("cut at %zu of %zu was not noticed", cut, n);
 	}
+}
+
+/* Files of version 1 differ only in that they have no groups. */
+static void files_of_version_1_are_read(void **state)
+{
+	char path[256];
+	weir_error err = {0};
+	write_sample(sample_path(state, "old.packed", path));
+	FILE *f = fopen(path, "r+b");
+	assert_int_equal(fseek(f, 8, SEEK_SET), 0);
+	assert_int_equal(fputc(1, f), 1);
+	assert_int_equal(fclose(f), 0);
+	CHECK_OK(read_all(path, &err), err);
 }
 
 static void abandoned_file_leaves_nothing(void **state)
@@ -157,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(blocks_come_back),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
+	    cmocka_unit_test(files_of_version_1_are_read),
 	    cmocka_unit_test(abandoned_file_leaves_nothing),
 	    cmocka_unit_test(leftovers_of_a_killed_writer_are_overwritten),
 	    cmocka_unit_test(unwritable_place_is_an_error),

@@ -8,13 +8,18 @@
 #include "tests/cmocka_check.h"
 #include "worker/train/score/evaluation.h"
 
-static const struct job job = {.train = {.early_stop = {.metric = METRIC_LOGLOSS, .patience = 3}, .keep_best = true}};
+static const struct job job = {
+    .train = {.early_stop = {.metric = METRIC_LOGLOSS, .patience = 3}, .keep_best = true, .best_by = METRIC_OF_EARLY_STOP}};
 
 /* As the evaluator does: an improving pass becomes the best. */
 static void add(struct evaluation *e, uint32_t pass, double logloss)
 {
 	weir_error err = {0};
-	const struct quality q = {.auc = 1 - logloss / 3, .logloss = logloss, .calibration = 1 + logloss / 7, .rows = 100};
+	struct quality q = quality_none();
+	q.auc = 1 - logloss / 3;
+	q.logloss = logloss;
+	q.calibration = 1 + logloss / 7;
+	q.rows = 100;
 	CHECK_OK(evaluation_add(e, &job, &(struct evaluated_pass){.pass = pass, .auc = q.auc, .logloss = q.logloss}, &err), err);
 	if (!evaluation_improves(e, &job, &q))
 		return;
@@ -156,7 +161,8 @@ static void an_undefined_score_is_never_the_best(void **state)
 static void the_logloss_chooses_where_the_auc_is_undefined(void **state)
 {
 	(void)state;
-	const struct job by_auc = {.train = {.early_stop = {.metric = METRIC_AUC, .patience = 2}, .keep_best = true}};
+	const struct job by_auc = {
+	    .train = {.early_stop = {.metric = METRIC_AUC, .patience = 2}, .keep_best = true, .best_by = METRIC_OF_EARLY_STOP}};
 	const struct quality worse = {.auc = NAN, .logloss = 0.5}, good = {.auc = NAN, .logloss = 0.4},
 	                     both = {.auc = 0.7, .logloss = 0.6};
 	struct evaluation e = {.has_best = true, .valid = worse};
@@ -174,6 +180,39 @@ static void the_logloss_chooses_where_the_auc_is_undefined(void **state)
 	evaluation_free(&e);
 }
 
+static struct quality ranked(double gauc, double ndcg, double logloss)
+{
+	struct quality q = quality_none();
+	q.auc = 0.7;
+	q.logloss = logloss;
+	q.grouped = true;
+	q.ranking = (struct ranking){.gauc = gauc, .at = {{.k = 5, .ndcg = ndcg}}, .at_count = 1};
+	return q;
+}
+
+/* best_by chooses the weights, and early_stop's metric counts patience. */
+static void best_by_chooses_the_weights(void **state)
+{
+	(void)state;
+	struct job by = {.train = {.early_stop = {.metric = METRIC_AUC, .patience = 2}, .keep_best = true, .best_by = METRIC_GAUC}};
+	const struct quality gauc = ranked(0.6, 0.3, 0.5), ndcg = ranked(0.5, 0.4, 0.4), none = ranked(NAN, NAN, 0.3);
+	struct evaluation e = {.has_best = true, .valid = gauc};
+	assert_false(evaluation_improves(&e, &by, &ndcg));
+	assert_int_equal(evaluation_chooser(&by, &ndcg), CHOSEN_BY_GAUC);
+	by.train.best_by = METRIC_NDCG;
+	assert_true(evaluation_improves(&e, &by, &ndcg));
+	assert_int_equal(evaluation_chooser(&by, &ndcg), CHOSEN_BY_NDCG);
+	assert_true(evaluation_improves(&e, &by, &none));
+	assert_int_equal(evaluation_chooser(&by, &none), CHOSEN_BY_LOGLOSS);
+	weir_error err = {0};
+	const double aucs[] = {0.7, 0.69, 0.68};
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_OK(evaluation_add(&e, &by, &(struct evaluated_pass){.pass = i, .auc = aucs[i], .logloss = 0.5}, &err), err);
+	assert_int_equal(e.leader, 0);
+	assert_true(evaluation_is_over(&e, &by));
+	evaluation_free(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +221,7 @@ int main(void)
 	    cmocka_unit_test(a_pass_that_is_done_again_is_forgotten_with_all_after_it),
 	    cmocka_unit_test(an_undefined_score_is_never_the_best),
 	    cmocka_unit_test(the_logloss_chooses_where_the_auc_is_undefined),
+	    cmocka_unit_test(best_by_chooses_the_weights),
 	    cmocka_unit_test(a_missing_file_is_no_passes_and_a_broken_one_is_named),
 	};
 	return cmocka_run_group_tests_name("train_evaluation", tests, NULL, NULL);

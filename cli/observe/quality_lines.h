@@ -1,0 +1,15 @@
+/* A model's quality on clicks as lines for people, below the line with AUC, logloss and
+ * calibration. */
+#ifndef WEIR_QUALITY_LINES_H
+#define WEIR_QUALITY_LINES_H
+
+#include <stdio.h>
+
+#include "worker/data/quality/quality.h"
+
+/* The further figures that the rows allow, each line after `indent`. Nothing if none is defined. */
+void quality_print_more(FILE *out, const char *indent, const struct quality *q);
+/* The table of calibration by bucket; nothing without buckets. */
+void quality_print_buckets(FILE *out, const char *indent, const struct quality *q);
+
+#endif
