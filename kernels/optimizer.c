@@ -36,31 +36,9 @@ struct optimizer {
 	size_t edges_count;
 };
 
-static bool is_adam_family(weir_optimizer_kind kind)
-{
-	return kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW || kind == WEIR_OPT_LAMB;
-}
-
-#define SLOTS_FIT(name, number, rule, slots) _Static_assert((slots) <= WEIR_OPTIMIZER_SLOTS_MAX, #rule " has too many slots");
-WEIR_OPTIMIZER_MAP(SLOTS_FIT)
-#undef SLOTS_FIT
-
-uint32_t optimizer_slots(weir_optimizer_kind kind)
-{
-	switch (kind) {
-#define SLOTS(name, number, rule, slots) \
-	case WEIR_OPT_##name:                \
-		return slots;
-		WEIR_OPTIMIZER_MAP(SLOTS)
-#undef SLOTS
-	}
-	assert(0 && "an optimizer that does not exist");
-	return 0;
-}
-
 float optimizer_first_slot(const weir_optimizer *o)
 {
-	return o->kind == WEIR_OPT_ADAGRAD ? o->initial : 0;
+	return optimizer_has(o->kind, WEIR_RULE_INITIAL_SLOTS) ? o->initial : 0;
 }
 
 void optimizer_init_slots(const weir_optimizer *o, float *slots, size_t n)
@@ -95,17 +73,13 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 {
 	if ((unsigned)o->kind >= WEIR_OPTIMIZERS)
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: there is no kind %d", (int)o->kind);
-	const bool adam = is_adam_family(o->kind), ftrl = o->kind == WEIR_OPT_FTRL;
-	const bool betas = adam || o->kind == WEIR_OPT_LION;
-	const bool adagrad = o->kind == WEIR_OPT_ADAGRAD || o->kind == WEIR_OPT_ROW_ADAGRAD;
-	const bool windowed = o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV;
+	const bool betas = optimizer_has(o->kind, WEIR_RULE_BETAS);
 	const struct range ranges[] = {
-	    {"lr", o->lr, ftrl, 0, INFINITY},
+	    {"lr", o->lr, optimizer_has(o->kind, WEIR_RULE_DIVIDES_BY_LR), 0, INFINITY},
 	    {"momentum", o->momentum, false, 0, 1},
 	    {"beta1", betas ? o->beta1 : 0, false, 0, 1},
 	    {"beta2", betas ? o->beta2 : 0, false, 0, 1},
-	    /* 0 would divide 0 by 0 at elements without a gradient */
-	    {"eps", o->eps, adam || adagrad, 0, INFINITY},
+	    {"eps", o->eps, optimizer_has(o->kind, WEIR_RULE_DIVIDES_BY_EPS), 0, INFINITY},
 	    {"initial", o->initial, false, 0, INFINITY},
 	    {"weight_decay", o->weight_decay, false, 0, INFINITY},
 	    {"l1", o->l1, false, 0, INFINITY},
@@ -117,9 +91,9 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 		if (status != WEIR_OK)
 			return status;
 	}
-	if (windowed && o->window == 0)
+	if (optimizer_has(o->kind, WEIR_RULE_WINDOW) && o->window == 0)
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: this kind needs a window of at least 1 push");
-	if (o->decay == WEIR_DECAY_FULL && o->kind != WEIR_OPT_ADAM && o->kind != WEIR_OPT_ADAMW)
+	if (o->decay == WEIR_DECAY_FULL && !optimizer_has(o->kind, WEIR_RULE_FULL_DECAY))
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: full decay is for adam and adamw");
 	return schedule_check(&o->schedule, err);
 }
@@ -168,7 +142,7 @@ struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir
 	    .ftrl_beta = spec->ftrl_beta,
 	    .window = spec->window,
 	};
-	if (is_adam_family(spec->kind)) {
+	if (optimizer_has(spec->kind, WEIR_RULE_BIAS)) {
 		o->corrections = calloc(CORRECTIONS_KEPT, sizeof *o->corrections);
 		if (!o->corrections)
 			goto no_memory;
@@ -200,8 +174,7 @@ void optimizer_destroy(struct optimizer *o)
 
 weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *segments, uint32_t count, weir_error *err)
 {
-	const bool decays_at_all = o->kind == WEIR_OPT_ADAMW || o->kind == WEIR_OPT_LAMB || o->kind == WEIR_OPT_LION;
-	if (!decays_at_all || o->k.weight_decay == 0)
+	if (!optimizer_has(o->kind, WEIR_RULE_WEIGHT_DECAY) || o->k.weight_decay == 0)
 		return WEIR_OK;
 	free(o->edges);
 	o->edges_count = 0;
@@ -234,7 +207,7 @@ size_t optimizer_decay_run(const struct optimizer *o, uint64_t element, size_t n
 
 bool optimizer_is_elementwise(const struct optimizer *o)
 {
-	return o->kind != WEIR_OPT_LAMB && o->kind != WEIR_OPT_ROW_ADAGRAD;
+	return !optimizer_has(o->kind, WEIR_RULE_WHOLE_ROWS);
 }
 
 /* --- Application */
@@ -270,7 +243,7 @@ struct optimizer_step optimizer_step_of(const struct optimizer *o, const struct 
 
 void optimizer_begin_row(const struct optimizer *o, struct row_state *state)
 {
-	if (state->steps == 0 && o->kind == WEIR_OPT_ROW_ADAGRAD)
+	if (state->steps == 0 && optimizer_has(o->kind, WEIR_RULE_INITIAL_ROW))
 		state->accumulator = o->k.initial;
 	if (state->steps != UINT32_MAX)
 		state->steps++;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/optimizer_traits.h"
 #include "weir/status.h"
 #include "weir/table.h"
 
@@ -53,8 +54,6 @@ struct optimizer_step {
 	float *accumulator;             /* row-wise Adagrad: the row's; for many rows, an array */
 };
 
-/* fp32 numbers per element kept beside the value (0 to 2). */
-uint32_t optimizer_slots(weir_optimizer_kind kind);
 /* The first value of every slot; and the first slots of a row of n elements: slots (slots * n). */
 float optimizer_first_slot(const weir_optimizer *o);
 void optimizer_init_slots(const weir_optimizer *o, float *slots, size_t n);

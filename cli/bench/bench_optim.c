@@ -71,7 +71,7 @@ weir_status bench_optim(struct bench *bench, weir_error *err)
 		weir_optimizer_kind kind;
 		const char *name;
 	} rules[] = {
-#define OPTIM_ROW(name, number, rule, slots) {WEIR_OPT_##name, #rule},
+#define OPTIM_ROW(name, number, rule, slots, traits) {WEIR_OPT_##name, #rule},
 	    WEIR_OPTIMIZER_MAP(OPTIM_ROW)
 #undef OPTIM_ROW
 	};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/codec_traits.h"
+#include "common/base/optimizer_traits.h"
 #include "common/job/job_read.h"
 
 static weir_status check_schedule(struct reading *r, const char *optimizer, const weir_schedule *s)
@@ -222,9 +223,8 @@ static weir_status check_table(struct reading *r, const char *table, struct job_
 {
 	char path[JOB_KEY_BYTES_MAX];
 	(void)settle_mode(r, table, t, job);
-	bool adam = t->optimizer.kind == WEIR_OPT_ADAM || t->optimizer.kind == WEIR_OPT_ADAMW;
 	snprintf(path, sizeof path, "tables.%s.optimizer.decay", table);
-	if (t->optimizer.decay == WEIR_DECAY_FULL && !adam)
+	if (t->optimizer.decay == WEIR_DECAY_FULL && !optimizer_has(t->optimizer.kind, WEIR_RULE_FULL_DECAY))
 		FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
 	snprintf(path, sizeof path, "%s.optimizer", table);
 	return check_schedule(r, path, &t->optimizer.schedule);

@@ -83,7 +83,7 @@ static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}
 static const struct choice keyed_modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", WEIR_SSP}};
 #define round_modes keyed_modes
 static const struct choice optimizers[] = {
-#define ROW(name, number, rule, slots) {#rule, number},
+#define ROW(name, number, rule, slots, traits) {#rule, number},
 	WEIR_OPTIMIZER_MAP(ROW)
 #undef ROW
 };

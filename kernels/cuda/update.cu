@@ -17,13 +17,14 @@
 #include "kernels/rules/lion.h"
 #include "kernels/rules/sgd.h"
 
-template <weir_optimizer_kind KIND> struct slots_of;
-#define SLOTS(name, number, rule, slots)           \
-	template <> struct slots_of<WEIR_OPT_##name> { \
-		static constexpr unsigned count = slots;   \
+template <weir_optimizer_kind KIND> struct traits_of;
+#define TRAITS(name, number, rule, slots_count, traits)                          \
+	template <> struct traits_of<WEIR_OPT_##name> {                              \
+		static constexpr unsigned slots = slots_count;                           \
+		static constexpr bool whole_rows = ((traits)&WEIR_RULE_WHOLE_ROWS) != 0; \
 	};
-WEIR_OPTIMIZER_MAP(SLOTS)
-#undef SLOTS
+WEIR_OPTIMIZER_MAP(TRAITS)
+#undef TRAITS
 
 /* --- Element by element */
 
@@ -58,7 +59,7 @@ static __device__ inline void element(const struct optimizer_step *s, float *val
 template <weir_optimizer_kind KIND, int V>
 static __global__ void elements_kernel(struct optimizer_step s, float *value, float *slots, const float *grad, size_t n)
 {
-	constexpr unsigned SLOTS = slots_of<KIND>::count;
+	constexpr unsigned SLOTS = traits_of<KIND>::slots;
 	const size_t i = thread_number() * V;
 	if (i >= n)
 		return;
@@ -88,8 +89,8 @@ static void run_elements(struct cuda_backend *c, const struct optimizer_step *s,
 	const bool aligned = pack_width(0, ADDRESS(value) | ADDRESS(slots) | ADDRESS(grad)) == 4;
 	const size_t fours = !aligned ? 0 : n % 4 == 0 ? n : n / WEIR_CHUNK * WEIR_CHUNK, rest = n - fours;
 	LAUNCH(c, (elements_kernel<KIND, 4>), blocks_for(c, fours / 4), CUDA_THREADS, *s, value, slots, grad, fours);
-	if (slots_of<KIND>::count > 0)
-		slots += fours * slots_of<KIND>::count;
+	if (traits_of<KIND>::slots > 0)
+		slots += fours * traits_of<KIND>::slots;
 	LAUNCH(c, (elements_kernel<KIND, 1>), blocks_for(c, rest), CUDA_THREADS, *s, value + fours, slots, grad + fours, rest);
 }
 
@@ -155,7 +156,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     rows_kernel(struct optimizer_step s, float *value, float *slots, const float *grad, size_t n)
 {
 	typedef struct row_rule<KIND> rule;
-	constexpr unsigned SLOTS = slots_of<KIND>::count;
+	constexpr unsigned SLOTS = traits_of<KIND>::slots;
 	/* in turn: one is filled while the other is added up */
 	SHARED(float, squares, [2][rule::sums * PITCH]);
 	SHARED(float, rate, [1]);
@@ -218,7 +219,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 template <weir_optimizer_kind KIND>
 static void run(struct cuda_backend *c, const struct optimizer_step *s, float *value, float *slots, const float *grad, size_t n)
 {
-	if constexpr (KIND == WEIR_OPT_LAMB || KIND == WEIR_OPT_ROW_ADAGRAD)
+	if constexpr (traits_of<KIND>::whole_rows)
 		LAUNCH(c, rows_kernel<KIND>, dim3((unsigned)weir_chunks(n)), CUDA_THREADS, *s, value, slots, grad, n);
 	else
 		run_elements<KIND>(c, s, value, slots, grad, n);
@@ -230,7 +231,7 @@ void cuda_update(struct backend *b, const struct optimizer_step *step, float *va
 	if (step->kind == WEIR_OPT_FTRL && ftrl_does_nothing(step))
 		return;
 	switch (step->kind) {
-#define RUN(name, number, rule, slots_count)                  \
+#define RUN(name, number, rule, slots_count, traits)          \
 	case WEIR_OPT_##name:                                     \
 		run<WEIR_OPT_##name>(c, step, value, slots, grad, n); \
 		break;

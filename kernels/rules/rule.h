@@ -9,7 +9,7 @@
 	                      const wire_float *restrict grad, size_t n)
 
 /* One for each optimizer: ISA(rule_sgd) and so on. */
-#define RULE_DECLARE(name, number, rule, slots) RULE(rule);
+#define RULE_DECLARE(name, number, rule, slots, traits) RULE(rule);
 WEIR_OPTIMIZER_MAP(RULE_DECLARE)
 #undef RULE_DECLARE
 

@@ -10,7 +10,7 @@ const struct vector_ops ISA(vector_ops) = {
     .name = NAME_OF(WEIR_ISA),
     .rules =
         {
-#define RULE_ROW(name, number, rule, slots) [WEIR_OPT_##name] = ISA(rule_##rule),
+#define RULE_ROW(name, number, rule, slots, traits) [WEIR_OPT_##name] = ISA(rule_##rule),
             WEIR_OPTIMIZER_MAP(RULE_ROW)
 #undef RULE_ROW
         },

@@ -6,6 +6,7 @@
 
 #include "common/base/codec_traits.h"
 #include "common/base/limits.h"
+#include "common/base/optimizer_traits.h"
 #include "proto/wire/wire.h"
 
 _Static_assert(WEIR_TABLE_NAME_BYTES == WEIR_TABLE_NAME_BYTES_MAX, "the public header and limits.h must agree");
@@ -294,9 +295,9 @@ static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
 			                 (double)rates[i].value, (double)rates[i].below);
 	if ((unsigned)o->decay > WEIR_DECAY_FULL)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: decay %u is not known", t->name, o->decay);
-	if (o->decay == WEIR_DECAY_FULL && o->kind != WEIR_OPT_ADAM && o->kind != WEIR_OPT_ADAMW)
+	if (o->decay == WEIR_DECAY_FULL && !optimizer_has(o->kind, WEIR_RULE_FULL_DECAY))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: full decay is for adam and adamw", t->name);
-	if ((o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV) && o->window == 0)
+	if (optimizer_has(o->kind, WEIR_RULE_WINDOW) && o->window == 0)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: its optimizer needs a window of at least 1", t->name);
 	return WEIR_OK;
 }

@@ -34,27 +34,45 @@ static inline uint64_t weir_chunk_elements(uint64_t elements, uint64_t chunk)
 }
 
 #define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element */
-/* X(NAME, number, name in job files, optimizer slots: floats per element) */
-#define WEIR_OPTIMIZER_MAP(X)                                                                 \
-	X(SGD, 0, sgd, 0)                                                                         \
-	X(MOMENTUM, 1, momentum, 1)                                                               \
-	X(NESTEROV, 2, nesterov, 1)                                                               \
-	X(ADAGRAD, 3, adagrad, 1)                                                                 \
-	X(ROW_ADAGRAD, 4, row_adagrad, 0) /* one accumulator per row */                           \
-	X(ADAM, 5, adam, 2)                                                                       \
-	X(ADAMW, 6, adamw, 2)                                                                     \
-	X(LAMB, 7, lamb, 2)                                                                       \
-	X(FTRL, 8, ftrl, 2)                                                                       \
-	X(DELAYED_NESTEROV, 9, delayed_nesterov, 2)                                               \
-	X(AVERAGE, 10, average, 1) /* row = mean of a window of pushes, for running statistics */ \
-	X(LION, 11, lion, 1)
+
+/* What the rest of Weir needs to know of a rule, besides its slots. */
+enum weir_optimizer_trait {
+	WEIR_RULE_ANY = 0,
+	WEIR_RULE_BETAS = 1,           /* uses beta1 and beta2 */
+	WEIR_RULE_WINDOW = 2,          /* uses window, which must be at least 1 */
+	WEIR_RULE_DIVIDES_BY_EPS = 4,  /* eps must be above 0: an element without a gradient divides by it */
+	WEIR_RULE_DIVIDES_BY_LR = 8,   /* lr must be above 0 */
+	WEIR_RULE_BIAS = 16,           /* corrects the bias of its moments by the row's steps */
+	WEIR_RULE_WEIGHT_DECAY = 32,   /* decoupled weight decay */
+	WEIR_RULE_FULL_DECAY = 64,     /* can take steps without a gradient (WEIR_DECAY_FULL) */
+	WEIR_RULE_WHOLE_ROWS = 128,    /* the rate of an element depends on its whole row */
+	WEIR_RULE_INITIAL_SLOTS = 256, /* slots begin at `initial` */
+	WEIR_RULE_INITIAL_ROW = 512    /* the row's accumulator begins at `initial` */
+};
+#define WEIR_RULE_ADAM (WEIR_RULE_BETAS | WEIR_RULE_DIVIDES_BY_EPS | WEIR_RULE_BIAS)
+
+/* X(NAME, number, name in job files, optimizer slots: floats per element, traits) */
+#define WEIR_OPTIMIZER_MAP(X)                                                                                   \
+	X(SGD, 0, sgd, 0, WEIR_RULE_ANY)                                                                            \
+	X(MOMENTUM, 1, momentum, 1, WEIR_RULE_ANY)                                                                  \
+	X(NESTEROV, 2, nesterov, 1, WEIR_RULE_ANY)                                                                  \
+	X(ADAGRAD, 3, adagrad, 1, WEIR_RULE_DIVIDES_BY_EPS | WEIR_RULE_INITIAL_SLOTS)                               \
+	X(ROW_ADAGRAD, 4, row_adagrad, 0, /* one accumulator per row */                                             \
+	  WEIR_RULE_DIVIDES_BY_EPS | WEIR_RULE_INITIAL_ROW | WEIR_RULE_WHOLE_ROWS)                                  \
+	X(ADAM, 5, adam, 2, WEIR_RULE_ADAM | WEIR_RULE_FULL_DECAY)                                                  \
+	X(ADAMW, 6, adamw, 2, WEIR_RULE_ADAM | WEIR_RULE_FULL_DECAY | WEIR_RULE_WEIGHT_DECAY)                       \
+	X(LAMB, 7, lamb, 2, WEIR_RULE_ADAM | WEIR_RULE_WEIGHT_DECAY | WEIR_RULE_WHOLE_ROWS)                         \
+	X(FTRL, 8, ftrl, 2, WEIR_RULE_DIVIDES_BY_LR)                                                                \
+	X(DELAYED_NESTEROV, 9, delayed_nesterov, 2, WEIR_RULE_WINDOW)                                               \
+	X(AVERAGE, 10, average, 1, WEIR_RULE_WINDOW) /* row = mean of a window of pushes, for running statistics */ \
+	X(LION, 11, lion, 1, WEIR_RULE_BETAS | WEIR_RULE_WEIGHT_DECAY)
 
 typedef enum weir_optimizer_kind {
-#define WEIR_OPTIMIZER_ENUM(name, number, rule, slots) WEIR_OPT_##name = number,
+#define WEIR_OPTIMIZER_ENUM(name, number, rule, slots, traits) WEIR_OPT_##name = number,
 	WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ENUM)
 #undef WEIR_OPTIMIZER_ENUM
 } weir_optimizer_kind;
-#define WEIR_OPTIMIZER_ONE(name, number, rule, slots) +1
+#define WEIR_OPTIMIZER_ONE(name, number, rule, slots, traits) +1
 enum { WEIR_OPTIMIZERS = WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ONE) };
 #undef WEIR_OPTIMIZER_ONE
 

@@ -203,7 +203,7 @@ static void bench_dense(const struct limits_measured *limits)
 		const char *name;
 		weir_optimizer_kind kind;
 	} rules[] = {
-#define RULE_ENTRY(id, number, rule, slots) {#rule, WEIR_OPT_##id},
+#define RULE_ENTRY(id, number, rule, slots, traits) {#rule, WEIR_OPT_##id},
 	    WEIR_OPTIMIZER_MAP(RULE_ENTRY)
 #undef RULE_ENTRY
 	};
