@@ -14,8 +14,9 @@
 	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \
 	  "start a job's servers without workers, for trainers of other programs; print the ledger's address")                       \
 	X(down, "JOB.yaml", "end the servers that `weir up` has started")                                                            \
-	X(launch, "JOB.yaml [--resume | --fresh] [--report OUT.json] [--http [HOST:]PORT] -- COMMAND [ARGUMENT]...",                 \
-	  "start servers and cluster.workers copies of a trainer of your own here; watch, restart, report")                          \
+	X(launch,                                                                                                                    \
+	  "JOB.yaml [--resume | --fresh | --join ADDRESS] [--ranks FIRST-LAST] [--report OUT.json] -- COMMAND [ARGUMENT]...",        \
+	  "start servers and cluster.workers copies of a trainer of your own; watch, restart, report")                               \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \

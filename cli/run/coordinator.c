@@ -2,16 +2,15 @@
  * or (static) the run's own: a child process like the servers, on loopback ports that no one else
  * knows. Its folder is RUN_DIR/etcd. With the log on disk, the folder is kept together with the
  * servers' folders, because only etcd records which servers hold all of a partition. */
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/core/ports.h"
 #include "cli/core/transport.h"
+#include "cli/run/run_begin.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/train.h"
 #include "common/system/program.h"
@@ -137,20 +136,6 @@ static weir_status check_alive(struct train *t, weir_error *err)
 	return weir_fail(err, WEIR_E_UNAVAILABLE, "etcd %s (%s)", end, c->log_path);
 }
 
-/* Pauses, unless a signal asks the run to end. */
-static weir_status pause_for(const struct train *t, int pause_ms, weir_error *err)
-{
-	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
-	struct signalfd_siginfo info;
-	if (poll(&p, 1, pause_ms) <= 0)
-		return WEIR_OK;
-	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
-		if (info.ssi_signo != SIGCHLD)
-			return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s while it waited for %s", strsignal((int)info.ssi_signo),
-			                 t->coordinator.url);
-	return WEIR_OK;
-}
-
 static weir_status wait_for_answer(struct train *t, const struct asking *asking, weir_error *err)
 {
 	const struct coordinator *c = &t->coordinator;
@@ -168,7 +153,7 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 			progress_line_note(&t->progress, "waiting for %s, which does not answer yet (at most %u s)", c->url,
 			                   WEIR_SERVER_PATIENCE_MS / 1000);
 		told = told || waited_ms >= COORDINATOR_LATE_MS;
-		status = pause_for(t, COORDINATOR_POLL_MS, err);
+		status = run_pause(t, COORDINATOR_POLL_MS, c->url, err);
 		if (status != WEIR_OK)
 			return status;
 	}

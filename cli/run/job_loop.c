@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "cli/run/job_loop.h"
+#include "cli/run/job_notes.h"
 #include "cli/run/launch.h"
+#include "cli/run/other_launches.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/train.h"
 
@@ -26,7 +28,9 @@ enum {
 	/* part of the drain time that is reserved for the servers */
 	DRIVE_SERVERS_MS = 2000,
 	/* at the end: wait for partitions that have no primary at that time */
-	DRIVE_PARTITIONS_MS = 20000
+	DRIVE_PARTITIONS_MS = 20000,
+	/* at the end: for other launches to read the job's last state */
+	DRIVE_OTHERS_MS = 3000
 };
 
 /* Records a failure; only the first one counts. */
@@ -114,6 +118,7 @@ static void on_worker_end(struct train *t, struct child *c)
 {
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	weir_error e = {0};
+	t->others.since_ms = clock_ms(t->clock);
 	if (child_succeeded(c))
 		return;
 	child_describe_end(c, end, sizeof end);
@@ -133,6 +138,10 @@ static void on_worker_end(struct train *t, struct child *c)
 		return;
 	weir_fail(&e, WEIR_E_UNAVAILABLE, "no %s is left: %s %s (its log: %s)", c->role == CHILD_TRAINER ? "worker" : "evaluator",
 	          c->name, end, c->log_path);
+	if (other_launches_served(t)) {
+		t->others.failure = e;
+		return;
+	}
 	fail(t, &e);
 	signal_workers(t, SIGTERM);
 	begin_end(t, DRIVE_LAST_WORDS_MS);
@@ -264,43 +273,6 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 	t->last_rows_ms = now_ms;
 }
 
-/* Reports workers that have stalled since the last poll. */
-static void note_stalls(struct train *t, const struct overview *now)
-{
-	for (uint32_t i = 0; i < now->workers_count; i++) {
-		const struct overview_worker *w = &now->workers[i];
-		char text[OVERVIEW_STALL_BYTES];
-		uint32_t known = 0;
-		for (uint32_t j = 0; j < t->seen.workers_count; j++)
-			if (strcmp(t->seen.workers[j].name, w->name) == 0)
-				known = t->seen.workers[j].stall.count;
-		if (w->stall.count <= known || (!t->seen_any && !w->stall.now))
-			continue;
-		overview_stall_text(&w->stall, text);
-		progress_line_note(&t->progress, "%s (pid %u on %s) %s: %s", w->name, w->pid, w->host, text,
-		                   w->evaluator ? "passes go on without it" : "its work goes to the others");
-	}
-}
-
-/* Reports scores of a new evaluation that are not numbers. */
-static void note_evaluation(struct train *t, const struct overview *now)
-{
-	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
-		progress_line_note(&t->progress,
-		                   "%" PRIu64 " scores of the validation part, after %" PRIu64
-		                   " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
-		                   now->not_numbers, now->evaluated_batches);
-}
-
-/* Reports a failed checkpoint immediately, because the job continues without it. */
-static void note_checkpoints(struct train *t, const struct overview *now)
-{
-	const struct overview_checkpoints *c = &now->checkpoints;
-	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
-		progress_line_note(&t->progress, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
-		                   now->state == JOB_FINISHED ? "" : "; training goes on without it");
-}
-
 /* Discards knowledge of the previous generation. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
@@ -402,9 +374,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	if (!t->seen_any)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
-	note_stalls(t, &now);
-	note_evaluation(t, &now);
-	note_checkpoints(t, &now);
+	job_notes_look(t, &now);
 	silent_look(&t->silent, &t->progress, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);
@@ -437,11 +407,13 @@ static void wreak_havoc(struct train *t)
 		replicas_lost(&t->replicas, server, now_ms);
 }
 
-static bool ended(const struct train *t)
+static bool ended(struct train *t)
 {
 	if (!t->kind->start_workers)
 		return t->stop_signal || t->watch_closed;
-	return supervisor_alive(t->supervisor, CHILD_TRAINER) == 0 && supervisor_alive(t->supervisor, CHILD_EVALUATOR) == 0;
+	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0 || supervisor_alive(t->supervisor, CHILD_EVALUATOR) > 0)
+		return false;
+	return t->give_up_ms > 0 || !other_launches_served(t) || !other_launches_train(t);
 }
 
 static bool all_reported(const struct overview *s)
@@ -488,22 +460,42 @@ static void await_checkpoint(struct train *t)
 		progress_line_note(&t->progress, "a checkpoint was still being written when the job ended, and is given up");
 }
 
+/* Tells whether the last poll was sent after another launch's job had finished. Its servers may end
+ * before the trainers here. */
+static bool has_last_state(const struct train *t)
+{
+	return t->job->cluster.servers_at_count > 0 && t->finished_ms > 0 && t->seen_ms >= t->finished_ms && all_reported(&t->seen);
+}
+
+/* Lets other launches read the last state before the servers end. */
+static void await_other_launches(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + DRIVE_OTHERS_MS;
+	while (other_launches_served(t) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+	}
+}
+
 /* Concludes a job whose workers all left normally: the last poll of the ledger decides whether the
  * job is done. */
 static void conclude(struct train *t)
 {
 	weir_error e = {0};
-	if (!look_at_all(t))
+	if (!has_last_state(t) && !look_at_all(t))
 		weir_fail(&e, WEIR_E_UNAVAILABLE, "the ledger does not answer; see the servers' logs in %s", t->job->run_dir);
 	else if (t->seen.state == JOB_FAILED)
 		fail_as_ledger_says(t);
+	else if (t->seen.state != JOB_FINISHED && t->others.failure.status != WEIR_OK)
+		e = t->others.failure;
 	else if (t->seen.state != JOB_FINISHED && !t->stop_signal)
-		weir_fail(&e, WEIR_E_STATE, "all workers left in pass %u with %u of %u units committed; see their logs in %s",
-		          t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
+		weir_fail(&e, WEIR_E_STATE, "all workers%s left in pass %u with %u of %u units committed; see their logs in %s",
+		          t->range ? " of this launch" : "", t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
 	if (e.status != WEIR_OK)
 		fail(t, &e);
 	else if (t->seen.state == JOB_FINISHED)
 		await_checkpoint(t);
+	await_other_launches(t);
 }
 
 void job_loop_run(struct train *t)

@@ -13,7 +13,6 @@
 #include "cli/run/run_dir.h"
 #include "cli/run/train.h"
 #include "common/system/disk.h"
-#include "common/system/program.h"
 #include "common/web/http_server.h"
 #include "proto/rpc/rpc_address.h"
 
@@ -253,74 +252,6 @@ weir_status launch_workers(struct train *t, weir_error *err)
 	}
 	if (status == WEIR_OK)
 		status = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
-	return status;
-}
-
-/* --- Trainers of other programs */
-
-weir_status launch_find_program(const struct train *t, char out[WEIR_PATH_BYTES_MAX], weir_error *err)
-{
-	const char *name = t->command[0];
-	weir_error why = {0};
-	if (!strchr(name, '/')) {
-		const weir_status status = program_find(out, WEIR_PATH_BYTES_MAX, name, name, getenv("PATH"), &why);
-		return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "the trainers' program %s is in no folder of PATH", name);
-	}
-	char *path = realpath(name, NULL);
-	if (!path || access(path, X_OK) != 0) {
-		free(path);
-		return weir_fail(err, WEIR_E_NOT_FOUND, "the trainers' program %s: %s", name, strerror(errno));
-	}
-	/* not the resolved name: a program may look at its own */
-	const int n = name[0] == '/' ? snprintf(out, WEIR_PATH_BYTES_MAX, "%s", name) : -1;
-	char cwd[WEIR_PATH_BYTES_MAX];
-	const int m = n < 0 && getcwd(cwd, sizeof cwd) ? snprintf(out, WEIR_PATH_BYTES_MAX, "%s/%s", cwd, name) : n;
-	free(path);
-	return m > 0 && m < (int)WEIR_PATH_BYTES_MAX
-	           ? WEIR_OK
-	           : weir_fail(err, WEIR_E_LIMIT, "the path of the trainers' program %s is too long", name);
-}
-
-static void describe_job(struct child *c, const struct train *t, uint32_t rank, const char *ledger)
-{
-	char number[16], workers[16];
-	char *job = realpath(t->options.path, NULL);
-	snprintf(number, sizeof number, "%u", rank);
-	snprintf(workers, sizeof workers, "%u", t->job->cluster.workers);
-	child_setting(c, "WEIR_LEDGER", ledger);
-	child_setting(c, "WEIR_JOB", job ? job : t->options.path);
-	child_setting(c, "WEIR_NAME", c->name);
-	child_setting(c, "RANK", number);
-	child_setting(c, "LOCAL_RANK", number);
-	child_setting(c, "WORLD_SIZE", workers);
-	child_setting(c, "LOCAL_WORLD_SIZE", workers);
-	free(job);
-}
-
-static weir_status start_command(struct train *t, const char *program, uint32_t rank, const char *ledger, weir_error *err)
-{
-	char name[WEIR_NAME_BYTES_MAX];
-	snprintf(name, sizeof name, "worker-%u", rank);
-	struct child *c = supervisor_add(t->supervisor, CHILD_TRAINER, name, program, err);
-	if (!c)
-		return err->status;
-	for (char **argument = t->command + 1; *argument; argument++)
-		child_argument(c, *argument);
-	describe_job(c, t, rank, ledger);
-	return child_start(t->supervisor, c, false, err);
-}
-
-weir_status launch_commands(struct train *t, weir_error *err)
-{
-	char program[WEIR_PATH_BYTES_MAX], ledger[JOB_PLACES_BYTES];
-	weir_status status = launch_find_program(t, program, err);
-	if (status == WEIR_OK)
-		status = job_servers_find_ledger(t->job, NULL, ledger, err);
-	if (status != WEIR_OK)
-		return status;
-	job_servers_absolute(ledger);
-	for (uint32_t i = 0; i < t->job->cluster.workers && status == WEIR_OK; i++)
-		status = start_command(t, program, i, ledger, err);
 	return status;
 }
 

@@ -15,8 +15,8 @@ weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Imports the weights that the run starts from into the servers, unless that is already done. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Starts cluster.workers copies of t->command, whose environment tells them the job and their
- * ranks. */
+/* Starts a copy of t->command for each of t->ranks. The environment tells it the job, its rank and
+ * the certificates. Waits for servers that were started by other means. */
 weir_status launch_commands(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Finds the program of t->command. E_NOT_FOUND, E_LIMIT. */
 weir_status launch_find_program(const struct train *t, char out[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;

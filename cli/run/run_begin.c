@@ -2,6 +2,7 @@
 #include "cli/run/run_begin.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -203,6 +204,19 @@ weir_status run_take_signals(struct train *t, weir_error *err)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
+}
+
+weir_status run_pause(const struct train *t, int pause_ms, const char *awaited, weir_error *err)
+{
+	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	if (poll(&p, 1, pause_ms) <= 0)
+		return WEIR_OK;
+	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s while it waited for %s", strsignal((int)info.ssi_signo),
+			                 awaited);
+	return WEIR_OK;
 }
 
 /* Checks the certificates, including those of the processes that this command starts. */

@@ -49,12 +49,14 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	return status == WEIR_OK ? run_keep_piped_job(t, err) : status;
 }
 
-/* Writes ", 2 workers, model deepfm". */
+/* Writes ", 2 workers, model deepfm", or ", workers 4-7 of 8, python". */
 static void describe_workers(const struct train *t, char out[96])
 {
 	const uint32_t n = t->job->cluster.workers;
 	out[0] = '\0';
-	if (t->kind->start_workers)
+	if (t->range)
+		snprintf(out, 96, ", workers %u-%u of %u, %s", t->ranks.first, t->ranks.first + t->ranks.count - 1, n, t->command[0]);
+	else if (t->kind->start_workers)
 		snprintf(out, 96, ", %u worker%s, %s%s", n, n == 1 ? "" : "s", t->job->foreign ? "" : "model ",
 		         t->job->foreign ? t->command[0] : model_kind_name(t->job->model.kind));
 }

@@ -86,9 +86,11 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	if (status != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
 		return status; /* the ledger of a cluster that was started by other means compares it */
 	weir_error why = {0};
+	struct json *earlier = run_fingerprint_accepted(t->job->run_dir); /* by `weir restore`, which reads no data */
 	weir_status kept = run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
-	if (kept == WEIR_OK && t->accepted.record && tells_length)
+	if (kept == WEIR_OK && (t->accepted.record || earlier) && tells_length)
 		kept = kept_run_check_tables(t->job, &t->run, train, &why);
+	json_destroy(earlier);
 	return why.text[0] ? weir_fail(err, kept, "--resume: %s", why.text) : kept;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/observe/job_pages.h"
 #include "cli/observe/report.h"
 #include "cli/run/coordinator.h"
+#include "cli/run/ranks.h"
 #include "cli/run/replicas.h"
 #include "cli/run/run_state.h"
 #include "cli/run/silent.h"
@@ -34,7 +35,10 @@ struct run_kind {
 
 struct train {
 	const struct run_kind *kind;
-	char **command; /* launch: the trainers', NULL-terminated */
+	char **command;     /* launch: the trainers', NULL-terminated */
+	struct ranks ranks; /* launch: those that start here */
+	const char *range;  /* --ranks, or NULL: all */
+	const char *join;   /* --join, or NULL */
 	/* up: the run ends when the other end of this pipe is closed; -1: none. */
 	int watch_fd;
 	bool watch_closed;
@@ -84,8 +88,13 @@ struct train {
 	uint64_t workers_killed, servers_lost; /* deaths of workers and of servers */
 	bool server_gone;                      /* a server is gone for good */
 	bool lost;                             /* some of the servers' data are lost for good */
-	int stop_signal;                       /* the first signal to end; 0: none */
-	bool stop_at_once;                     /* a second signal came */
+	struct {
+		int64_t since_ms;   /* the last end of a trainer here */
+		bool told;          /* that the servers stay for trainers of other launches */
+		weir_error failure; /* of the last trainer here, if no other launch finishes the job; status OK: none */
+	} others;
+	int stop_signal;   /* the first signal to end; 0: none */
+	bool stop_at_once; /* a second signal came */
 	/* while ending: kill the remaining children at this time; 0: not ending */
 	int64_t give_up_ms;
 	/* when a poll first showed the ledger finished; 0: not yet */

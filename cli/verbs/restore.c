@@ -189,6 +189,15 @@ static weir_status check_fingerprint(const struct job *job, const struct checkpo
 	return accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is->text, .what = what}, err);
 }
 
+static weir_status keep_accepted(const struct job *job, const struct fingerprint *is, const struct accepted *a, weir_error *err)
+{
+	fprintf(stderr,
+	        "only the data tell whether units and tables stay the same with these differences: `weir %s --resume` checks it "
+	        "before it starts anything\n",
+	        run_dir_verb(job));
+	return run_fingerprint_resume(job->run_dir, is->text, a, err);
+}
+
 static weir_status restore(const struct job *job, const char *from, struct accepted *accepted, weir_error *err)
 {
 	struct blob_store *store = NULL;
@@ -217,7 +226,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	if (status == WEIR_OK)
 		status = set_run(job, &m, &ledger, err);
 	if (status == WEIR_OK && accepted->record)
-		status = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
+		status = keep_accepted(job, &fingerprint, accepted, err);
 	free(fingerprint.text);
 	if (fd >= 0)
 		close(fd);

@@ -60,24 +60,11 @@ static weir_status check_device(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* The port of HOST:PORT (or [IPv6]:PORT), or -1. */
-static long port_of(const char *address)
-{
-	const char *colon = strrchr(address, ':');
-	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
-	if (!bracketed && colon != strchr(address, ':'))
-		return -1; /* the last colon may be part of an IPv6 address */
-	if (!colon || colon == address || colon[1] == 0 || strlen(colon + 1) > 5 || colon[1 + strspn(colon + 1, "0123456789")] != 0)
-		return -1;
-	long port = strtol(colon + 1, NULL, 10);
-	return port <= 65535 ? port : -1;
-}
-
 static weir_status check_addresses(struct reading *r, const struct job *job)
 {
 	const char *listen = job->cluster.listen;
 	const uint32_t count = job->cluster.servers_at_count;
-	long port = port_of(listen);
+	long port = address_port(listen);
 	if (strcmp(listen, "auto") != 0 && port < 0)
 		FAIL(r, "cluster.listen", WEIR_E_INVALID,
 		     "is '%.60s'; expected auto, HOST:PORT or [IPV6]:PORT (server i adds i; port 0: any free one)", listen);
@@ -94,7 +81,7 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 		            count, job->cluster.servers);
 	for (uint32_t i = 0; i < count; i++) {
 		const char *address = job->cluster.servers_at[i];
-		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && port_of(address) <= 0)
+		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && address_port(address) <= 0)
 			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT, [IPV6]:PORT or unix:PATH",
 			            address);
 		if (strchr(address, ','))
@@ -132,7 +119,7 @@ static weir_status check_etcd(struct reading *r, const struct job *job, const ch
 		char endpoint[WEIR_ADDRESS_BYTES_MAX];
 		end = at + strcspn(at, ",");
 		const int n = snprintf(endpoint, sizeof endpoint, "%.*s", (int)(end - at), at);
-		if (n >= (int)sizeof endpoint || port_of(endpoint) <= 0)
+		if (n >= (int)sizeof endpoint || address_port(endpoint) <= 0)
 			return FAIL(r, "cluster.coord", WEIR_E_INVALID, "has the endpoint '%.60s'; expected etcd://HOST:PORT[,HOST:PORT...]",
 			            endpoint);
 		if (++endpoints > WEIR_COORD_ENDPOINTS_MAX)

@@ -70,6 +70,20 @@ refused train.clip_norm 0 0.5 "$WEIR" restore "$DIR/job.yaml" --from latest --se
 	fail "weir restore of what is accepted"
 "$WEIR" train --resume "$DIR/job.yaml" --set train.clip_norm=0.25 --set train.passes=1 > "$DIR/out" 2> "$DIR/again.err" ||
 	fail "what restore accepted is refused: $(tail -n 1 "$DIR/again.err")"
+# Another batch makes the schedule longer, which a table cannot take: the resume says so before any
+# worker starts, however the difference was accepted.
+cosine=(--set "run_dir=$DIR/cosine" --set 'tables.dense.optimizer.schedule={kind: cosine}' --set train.pace.batch_ms=0 --set train.passes=2)
+fast() { "$WEIR" "$1" "$DIR/job.yaml" "${cosine[@]}" --set checkpoint.every_steps=20 "${@:2}" > "$DIR/out" 2> "$DIR/cosine.err"; }
+fast train || fail "a run with a schedule"
+for accepts in restore train; do
+	rm -f "$DIR/cosine/worker-0.log"
+	[ $accepts = restore ] && accept=(--set data.batch=15 --accept data.batch) || accept=()
+	fast restore --from latest "${accept[@]}" || fail "weir restore: $(tail -n 1 "$DIR/cosine.err")"
+	[ $accepts = restore ] && accept=() || accept=(--accept data.batch)
+	fast train --resume --set data.batch=15 "${accept[@]}" && fail "a longer schedule is taken, accepted by $accepts"
+	told --resume "schedule.total" "set it back" "$DIR/cosine.err"
+	[ ! -e "$DIR/cosine/worker-0.log" ] || fail "a worker was started"
+done
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/restore.err" || fail "weir restore"
 refused data.unit_batches 4 8 "$WEIR" train --resume "$DIR/job.yaml" --set data.unit_batches=8
 refused data.hash_buckets 0 100 "$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/second" --set data.hash_buckets=100 --set "train.warm_start=$RUN/checkpoints"
