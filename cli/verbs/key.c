@@ -37,20 +37,44 @@ static weir_status choose_format(const char *name, enum data_format *out, weir_e
 	return weir_fail(err, WEIR_E_INVALID, "--format is %s; expected criteo, libsvm or libffm", name);
 }
 
-/* A job's data say more than the options' defaults. */
-static weir_status choose_by_job(const struct job_options *o, struct parser *p, weir_error *err)
+/* The field of a column of the job. */
+static weir_status find_column(const struct job *job, const char *name, uint32_t *field, weir_error *err)
+{
+	const struct job_column *c = job_column_find(job, name);
+	if (c && job_column_is_field(c)) {
+		*field = job_column_key_field(job, c);
+		return WEIR_OK;
+	}
+	const char **names = calloc(job->data.columns_count, sizeof *names);
+	uint32_t count = 0;
+	for (uint32_t i = 0; names && i < job->data.columns_count; i++)
+		if (job_column_is_field(&job->data.columns[i]))
+			names[count++] = job->data.columns[i].name;
+	const char *nearest = names ? job_nearest(name, names, count) : NULL;
+	free(names);
+	if (c)
+		return weir_fail(err, WEIR_E_INVALID, "the column '%s' is of kind %s, which has no ids", name, column_kind_name(c->kind));
+	return weir_fail(err, WEIR_E_NOT_FOUND, "data.columns has no column '%s'%s%s%s", name, nearest ? "; the nearest is '" : "",
+	                 nearest ? nearest : "", nearest ? "'" : "");
+}
+
+/* A job's data say more than the options' defaults: the format, and the columns that FIELD names. */
+static weir_status choose_by_job(const struct job_options *o, const char *word, struct parser *p, uint32_t *field,
+                                 weir_error *err)
 {
 	struct job *job = NULL;
 	weir_status status = job_options_load(o, &job, err);
 	if (status == WEIR_OK)
 		status = job_check_own(job, err);
-	if (status == WEIR_OK && job->data.format != DATA_CRITEO && job->data.format != DATA_LIBSVM &&
-	    job->data.format != DATA_LIBFFM)
+	const enum data_format format = status == WEIR_OK ? job->data.format : DATA_CRITEO;
+	if (format == DATA_PACKED || format == DATA_TEXT || format == DATA_TOKENS)
 		status =
 		    weir_fail(err, WEIR_E_UNSUPPORTED,
 		              "the job's data.format has keys that no longer tell their ids; give --format of the lines they are from");
 	if (status == WEIR_OK)
-		parser_init(p, job->data.format, job->data.fields, job->data.dense, job->data.hash_buckets);
+		status = format == DATA_CSV ? find_column(job, word, field, err) : read_field(word, field, err);
+	if (status == WEIR_OK)
+		parser_init(p, format, job->data.fields, job->data.dense, job->data.hash_buckets);
 	job_free(job);
 	return status;
 }
@@ -66,14 +90,14 @@ int verb_key(int count, char **args)
 	weir_error err = {0};
 	const struct option options[] = {
 	    JOB_OPTIONS(&jo),
-	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo)"},
+	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo); COLUMN is for a job of CSV"},
 	    {"--hash-buckets", OPTION_COUNT, &buckets, "N", "as data.hash_buckets (the job's, or 0)"}};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, WORDS, &err);
 	if (status == WEIR_OK && !words[1])
-		status = weir_fail(&err, WEIR_E_INVALID, "needs FIELD and VALUE");
+		status = weir_fail(&err, WEIR_E_INVALID, "needs FIELD and VALUE, or with --job of CSV a COLUMN and VALUE");
 	if (status == WEIR_OK && jo.path && (format || buckets))
 		status = weir_fail(&err, WEIR_E_INVALID, "--job gives the format and the buckets: leave out --format and --hash-buckets");
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && !jo.path)
 		status = read_field(words[0], &field, &err);
 	if (status == WEIR_OK && format)
 		status = choose_format(format, &known, &err);
@@ -84,7 +108,7 @@ int verb_key(int count, char **args)
 	if (!p)
 		status = weir_fail(&err, WEIR_E_MEMORY, "no memory");
 	else if (jo.path)
-		status = choose_by_job(&jo, p, &err);
+		status = choose_by_job(&jo, words[0], p, &field, &err);
 	else
 		parser_init(p, known, 0, 0, buckets);
 	if (status == WEIR_OK)

@@ -10,6 +10,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/peer_identity.h"
+#include "common/job/job_columns.h"
 #include "common/job/job_models.h"
 #include "weir/security.h"
 #include "weir/status.h"
@@ -17,7 +18,7 @@
 
 enum log_place { JOB_LOG_MEMORY, JOB_LOG_DISK };
 enum ack_rung { JOB_ACK_SENT, JOB_ACK_PRIMARY, JOB_ACK_REPLICAS, JOB_ACK_DISK };
-enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT, DATA_TOKENS };
+enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT, DATA_TOKENS, DATA_CSV };
 enum data_packing { PACKING_PACKED, PACKING_APART };
 enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
@@ -114,6 +115,14 @@ struct job {
 			 * the part. */
 			uint32_t train, valid, test;
 		} split;
+		struct job_column *columns; /* (columns_count) csv */
+		uint32_t columns_count;
+		struct {
+			char delimiter[2];
+			bool header;  /* the first row of each file names its columns */
+			char **names; /* (names_count) the columns of the files instead; none: data.columns */
+			uint32_t names_count;
+		} csv;
 		uint32_t batch;        /* rows */
 		uint32_t unit_batches; /* batches in one work unit */
 		bool shuffle;

@@ -7,7 +7,7 @@
 
 #include "common/base/address.h"
 #include "common/base/web_endpoint.h"
-#include "common/job/job_read.h"
+#include "common/job/job_column_schema.h"
 
 const struct raw *job_raw(const struct reading *r, const char *path)
 {
@@ -239,7 +239,7 @@ static weir_status check_read(struct reading *r, const struct job *job)
 static weir_status check_parsing(struct reading *r, const struct job *job)
 {
 	const enum data_format format = job->data.format;
-	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM)
+	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM || format == DATA_CSV)
 		return WEIR_OK;
 	const char *why = format == DATA_PACKED ? "data.format is packed, whose rows are as they were made"
 	                                        : "data.format has neither ids nor labels";
@@ -275,6 +275,7 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
 		     "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",
 		     job->train.early_stop.patience);
+	(void)job_check_columns(r, job);
 	return check_parsing(r, job);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "common/job/job_read.h"
+#include "common/job/job_column_schema.h"
 
 #define VALUE_SHOWN 60 /* bytes of a value that messages show */
 
@@ -114,7 +114,7 @@ static uint32_t index_of(const struct key *key)
 
 static bool is_list(const struct key *key)
 {
-	return key->type == KEY_U32_LIST || key->type == KEY_TEXT_LIST;
+	return key->type == KEY_U32_LIST || key->type == KEY_TEXT_LIST || key->type == KEY_COLUMNS;
 }
 
 static weir_status fail_type(struct reading *r, const struct place *place, const struct key *key, const char *value)
@@ -146,9 +146,8 @@ static weir_status read_scalar(struct document *d, const struct key *key, const 
 	return *item ? WEIR_OK : out_of_memory(d->r);
 }
 
-static weir_status read_leaf(struct document *d, const struct key *key, yaml_node_t *node)
+static weir_status read_leaf(struct document *d, const struct key *key, struct raw *raw, yaml_node_t *node)
 {
-	struct raw *raw = &d->r->raws[index_of(key)];
 	bool list = node->type == YAML_SEQUENCE_NODE && is_list(key);
 	const yaml_node_item_t *first = list ? node->data.sequence.items.start : NULL;
 	size_t count = list ? (size_t)(node->data.sequence.items.top - first) : 1;
@@ -174,14 +173,6 @@ static weir_status read_leaf(struct document *d, const struct key *key, yaml_nod
 	return WEIR_OK;
 }
 
-/* --- Maps. The schema bounds the depth, so an alias that contains itself ends here too. */
-
-static weir_status read_at(struct document *d, const char *path, yaml_node_t *node)
-{
-	const struct key *key = job_schema_find(path);
-	return key ? read_leaf(d, key, node) : read_map(d, path, node);
-}
-
 static weir_status check_duplicate(struct document *d, const char *path, const yaml_node_t *map, const yaml_node_pair_t *pair)
 {
 	yaml_node_t *key = yaml_document_get_node(&d->yaml, pair->key);
@@ -194,6 +185,84 @@ static weir_status check_duplicate(struct document *d, const char *path, const y
 		}
 	}
 	return WEIR_OK;
+}
+
+/* --- Columns: a list of maps, each with the keys of job_column_schema */
+
+static weir_status read_column_pair(struct document *d, uint32_t column, struct raw_column *out, const yaml_node_t *map,
+                                    const yaml_node_pair_t *pair)
+{
+	yaml_node_t *name = yaml_document_get_node(&d->yaml, pair->key), *node = yaml_document_get_node(&d->yaml, pair->value);
+	const struct place place = place_of(d, name);
+	char path[JOB_KEY_BYTES_MAX], value[VALUE_SHOWN + 16];
+	if (name->type != YAML_SCALAR_NODE)
+		return job_fail(d->r, &place, "data.columns", WEIR_E_INVALID, "a key must be a word, not a list or a map");
+	const uint32_t row = job_column_key_row(text_of(name));
+	if (row == COLUMN_KEYS) {
+		describe(node, value, sizeof value);
+		return job_column_fail_unknown(d->r, &place, column, text_of(name), value);
+	}
+	const struct key key = job_column_key(column, row, path);
+	const weir_status status = check_duplicate(d, path, map, pair);
+	return status == WEIR_OK ? read_leaf(d, &key, &out->raws[row], node) : status;
+}
+
+static weir_status read_column(struct document *d, uint32_t column, struct raw_column *out, const yaml_node_t *node)
+{
+	char path[JOB_KEY_BYTES_MAX], value[VALUE_SHOWN + 16];
+	weir_status worst = WEIR_OK;
+	*out = (struct raw_column){.place = place_of(d, node)};
+	if (node->type != YAML_MAPPING_NODE) {
+		describe(node, value, sizeof value);
+		snprintf(path, sizeof path, "data.columns[%u]", column);
+		return job_fail(d->r, &out->place, path, WEIR_E_INVALID,
+		                "is %s; expected a map with at least name and kind, such as {name: user, kind: categorical}", value);
+	}
+	for (yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
+		const weir_status status = read_column_pair(d, column, out, node, p);
+		if (status == WEIR_E_MEMORY)
+			return status;
+		worst = status != WEIR_OK ? status : worst;
+	}
+	return worst;
+}
+
+static weir_status read_columns(struct document *d, const struct key *key, struct raw *raw, const yaml_node_t *node)
+{
+	char value[VALUE_SHOWN + 16];
+	const bool list = node->type == YAML_SEQUENCE_NODE;
+	const yaml_node_item_t *first = list ? node->data.sequence.items.start : NULL;
+	const size_t count = list ? (size_t)(node->data.sequence.items.top - first) : 0;
+	*raw = (struct raw){.given = true, .list = true, .count = (uint32_t)count, .place = place_of(d, node)};
+	if (!list || count > key->size) {
+		describe(node, value, sizeof value);
+		if (list)
+			snprintf(value, sizeof value, "a list of %zu", count);
+		const struct place place = raw->place;
+		*raw = (struct raw){.wrong = true};
+		return fail_type(d->r, &place, key, value);
+	}
+	raw->columns = arena_alloc(d->r->arena, (count + 1) * sizeof *raw->columns);
+	if (!raw->columns)
+		return out_of_memory(d->r);
+	for (uint32_t i = 0; i < count; i++) {
+		const weir_status status = read_column(d, i, &raw->columns[i], yaml_document_get_node(&d->yaml, first[i]));
+		raw->wrong |= status != WEIR_OK;
+		if (status == WEIR_E_MEMORY)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+/* --- Maps. The schema bounds the depth, so an alias that contains itself ends here too. */
+
+static weir_status read_at(struct document *d, const char *path, yaml_node_t *node)
+{
+	const struct key *key = job_schema_find(path);
+	if (!key)
+		return read_map(d, path, node);
+	struct raw *raw = &d->r->raws[index_of(key)];
+	return key->type == KEY_COLUMNS ? read_columns(d, key, raw, node) : read_leaf(d, key, raw, node);
 }
 
 static weir_status read_pair(struct document *d, const char *path, const yaml_node_t *map, const yaml_node_pair_t *pair)
@@ -327,6 +396,8 @@ static weir_status split_set(struct reading *r, const char *set, char path[JOB_K
 static bool is_yaml(const struct key *key, const char *value)
 {
 	const size_t length = strlen(value);
+	if (key->type == KEY_COLUMNS)
+		return true;
 	if (*value == '[')
 		return key->type == KEY_U32_LIST || (key->type == KEY_TEXT_LIST && value[length - 1] == ']');
 	return *value == '\'' || *value == '"';

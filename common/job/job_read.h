@@ -9,6 +9,8 @@
 #include "common/job/job.h"
 #include "common/job/job_schema.h"
 
+struct raw_column;
+
 /* The place of a value: in the file (line > 0), in a --set (set), or nowhere (a default). */
 struct place {
 	const char *set;
@@ -25,6 +27,7 @@ struct raw {
 	 * one */
 	bool wrong;
 	struct place place;
+	struct raw_column *columns; /* (count) of KEY_COLUMNS, in place of items */
 };
 
 struct reading {
@@ -46,6 +49,8 @@ weir_status job_read_default(struct reading *r, uint32_t row);
 
 /* Converts every raw text to its field, and replaces ${NAME}. */
 weir_status job_value_store_all(struct reading *r, struct job *job);
+/* Converts one text of a key that is no list of columns; base: the struct with its field. */
+weir_status job_value_store(struct reading *r, const struct raw *raw, const struct key *key, void *base);
 void job_value_free_all(struct job *job);
 
 /* Checks across several keys: values that do not go together, or that this release does not

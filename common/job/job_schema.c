@@ -28,6 +28,7 @@
 #define CHOICE(p, f, d, list)         .path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)
 #define U32_LIST(p, f, d, lo, hi, u)  .path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u
 #define TEXT_LIST(p, f, d, n)         .path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d
+#define COLUMNS(p, f, d, n)           .path = p, .type = KEY_COLUMNS, LIST(f), .size = n, .fallback = d
 #define LATER(p)                      .path = p, .type = KEY_LATER
 
 /* Each row has one class: a row without a class does not compile. */
@@ -54,7 +55,7 @@ static const struct choice acks[] = {
 static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
 	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED},
-	{"text", DATA_TEXT}, {"tokens", DATA_TOKENS}};
+	{"csv", DATA_CSV}, {"text", DATA_TEXT}, {"tokens", DATA_TOKENS}};
 static const struct choice packings_of_tokens[] = {{"packed", PACKING_PACKED}, {"apart", PACKING_APART}};
 static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, {"chatml", CHAT_CHATML}, {"llama2", CHAT_LLAMA2},
 	{"llama3", CHAT_LLAMA3}, {"alpaca", CHAT_ALPACA}};
@@ -202,6 +203,10 @@ static const struct key keys[] = {
 	DATA(U32("data.split.train", data.split.train, "80", 1, 10000, "shares")),
 	DATA(U32("data.split.valid", data.split.valid, "10", 0, 10000, "shares")),
 	DATA(U32("data.split.test", data.split.test, "10", 0, 10000, "shares")),
+	IDS(COLUMNS("data.columns", data.columns, "", WEIR_COLUMNS_MAX)),
+	DATA(TEXT("data.csv.delimiter", data.csv.delimiter, ",")),
+	DATA(BOOL("data.csv.header", data.csv.header, "true")),
+	DATA(TEXT_LIST("data.csv.names", data.csv.names, "", WEIR_COLUMNS_MAX)),
 	DATA(U32("data.batch", data.batch, "512", 1, WEIR_BATCH_ROWS_MAX, "rows")),
 	DATA(U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches")),
 	DATA(BOOL("data.shuffle", data.shuffle, "true")),
@@ -434,7 +439,7 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 	out[0] = 0;
 	switch (key->type) {
 	case KEY_TEXT:
-		snprintf(out, JOB_EXPECTED_BYTES, "a text of at most %zu bytes", key->size - 1);
+		snprintf(out, JOB_EXPECTED_BYTES, key->size == 2 ? "one character" : "a text of at most %zu bytes", key->size - 1);
 		break;
 	case KEY_U32:
 	case KEY_U64:
@@ -467,6 +472,10 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 		break;
 	case KEY_TEXT_LIST:
 		snprintf(out, JOB_EXPECTED_BYTES, "a text or a list of at most %zu texts", key->size);
+		break;
+	case KEY_COLUMNS:
+		snprintf(out, JOB_EXPECTED_BYTES, "a list of at most %zu maps, one a column, such as {name: user, kind: categorical}",
+		         key->size);
 		break;
 	case KEY_LATER:
 		append(out, "nothing: not in this release");

@@ -23,6 +23,7 @@ enum key_type {
 	KEY_CHOICE,    /* an enum */
 	KEY_U32_LIST,  /* uint32_t[size] and a count */
 	KEY_TEXT_LIST, /* char ** and a count; each item malloc'ed */
+	KEY_COLUMNS,   /* struct job_column * and a count: a list of maps (job_column_schema.h) */
 	KEY_LATER      /* known, but unsupported in this release: giving it is an error that says so */
 };
 
@@ -71,6 +72,8 @@ const char *key_class_name(enum key_class c);
 /* Writes the value of a key in its canonical form; cut at the end of out. */
 struct job;
 void job_key_text(const struct job *job, const struct key *key, char *out, size_t bytes);
+/* The same for a key of another struct, at `base`. */
+void job_field_text(const void *base, const struct key *key, char *out, size_t bytes);
 /* Writes a text that parses to the same number, with 6 digits if these suffice. */
 void job_float_text(float value, char *out, size_t bytes);
 /* "a whole number from 1 to 256 (servers)". */

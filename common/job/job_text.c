@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job.h"
-#include "common/job/job_schema.h"
+#include "common/job/job_column_schema.h"
 
 void job_float_text(float value, char *out, size_t bytes)
 {
@@ -23,11 +22,11 @@ static void write_choice(const struct key *key, uint32_t value, char *out, size_
 			snprintf(out, bytes, "%s", key->choices[i].name);
 }
 
-static void write_list(const struct job *job, const struct key *key, char *out, size_t bytes)
+static void write_list(const void *base, const struct key *key, char *out, size_t bytes)
 {
-	const char *field = (const char *)job + key->offset;
+	const char *field = (const char *)base + key->offset;
 	uint32_t count;
-	memcpy(&count, (const char *)job + key->count_offset, sizeof count);
+	memcpy(&count, (const char *)base + key->count_offset, sizeof count);
 	size_t used = (size_t)snprintf(out, bytes, "[");
 	for (uint32_t i = 0; i < count && used < bytes; i++) {
 		const char *comma = i ? ", " : "";
@@ -40,9 +39,9 @@ static void write_list(const struct job *job, const struct key *key, char *out, 
 		snprintf(out + used, bytes - used, "]");
 }
 
-void job_key_text(const struct job *job, const struct key *key, char *out, size_t bytes)
+void job_field_text(const void *base, const struct key *key, char *out, size_t bytes)
 {
-	const void *field = (const char *)job + key->offset;
+	const void *field = (const char *)base + key->offset;
 	uint64_t wide;
 	uint32_t narrow;
 	float real;
@@ -80,9 +79,18 @@ void job_key_text(const struct job *job, const struct key *key, char *out, size_
 		break;
 	case KEY_U32_LIST:
 	case KEY_TEXT_LIST:
-		write_list(job, key, out, bytes);
+		write_list(base, key, out, bytes);
 		break;
+	case KEY_COLUMNS:
 	case KEY_LATER:
 		break;
 	}
+}
+
+void job_key_text(const struct job *job, const struct key *key, char *out, size_t bytes)
+{
+	if (key->type == KEY_COLUMNS)
+		job_columns_text(job, out, bytes);
+	else
+		job_field_text(job, key, out, bytes);
 }

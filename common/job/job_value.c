@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/job_read.h"
+#include "common/job/job_column_schema.h"
 
 #define VALUE_SHOWN 60
 
@@ -214,20 +214,20 @@ static weir_status store_choice(struct reading *r, const struct key *key, const 
 	                VALUE_SHOWN, text, nearest, expected);
 }
 
-static weir_status store_text_list(struct reading *r, const struct raw *raw, const struct key *key, struct job *job)
+static weir_status store_text_list(struct reading *r, const struct raw *raw, const struct key *key, void *base)
 {
 	if (raw->count == 0)
 		return WEIR_OK;
 	char **list = calloc(raw->count, sizeof *list);
 	if (!list)
 		return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
-	memcpy((char *)job + key->offset, &list, sizeof(char **));
-	memcpy((char *)job + key->count_offset, &raw->count, sizeof raw->count);
+	memcpy((char *)base + key->offset, &list, sizeof(char **));
+	memcpy((char *)base + key->count_offset, &raw->count, sizeof raw->count);
 	for (uint32_t i = 0; i < raw->count; i++) {
 		const char *text = expand(r, raw, key->path, raw->items[i]);
 		if (!text || *text == 0 || strlen(text) >= WEIR_PATH_BYTES_MAX) {
 			/* count only the items stored so far */
-			memcpy((char *)job + key->count_offset, &i, sizeof i);
+			memcpy((char *)base + key->count_offset, &i, sizeof i);
 			return text ? fail_value(r, key, raw, text) : r->err->status;
 		}
 		list[i] = strdup(text);
@@ -237,9 +237,9 @@ static weir_status store_text_list(struct reading *r, const struct raw *raw, con
 	return WEIR_OK;
 }
 
-static weir_status store_u32_list(struct reading *r, const struct raw *raw, const struct key *key, struct job *job)
+static weir_status store_u32_list(struct reading *r, const struct raw *raw, const struct key *key, void *base)
 {
-	uint32_t *to = (uint32_t *)((char *)job + key->offset);
+	uint32_t *to = (uint32_t *)((char *)base + key->offset);
 	for (uint32_t i = 0; i < raw->count; i++) {
 		const char *text = expand(r, raw, key->path, raw->items[i]);
 		uint64_t v;
@@ -249,13 +249,13 @@ static weir_status store_u32_list(struct reading *r, const struct raw *raw, cons
 			return fail_value(r, key, raw, text);
 		to[i] = (uint32_t)v;
 	}
-	memcpy((char *)job + key->count_offset, &raw->count, sizeof raw->count);
+	memcpy((char *)base + key->count_offset, &raw->count, sizeof raw->count);
 	return WEIR_OK;
 }
 
-static weir_status store_scalar(struct reading *r, const struct raw *raw, const struct key *key, struct job *job)
+static weir_status store_scalar(struct reading *r, const struct raw *raw, const struct key *key, void *base)
 {
-	void *field = (char *)job + key->offset;
+	void *field = (char *)base + key->offset;
 	const char *text = expand(r, raw, key->path, raw->items[0]);
 	if (!text)
 		return r->err->status;
@@ -291,27 +291,38 @@ static weir_status store_scalar(struct reading *r, const struct raw *raw, const 
 		return store_choice(r, key, raw, text, field);
 	case KEY_U32_LIST:
 	case KEY_TEXT_LIST:
+	case KEY_COLUMNS:
 	case KEY_LATER:
 		assert(!"not a scalar");
 	}
 	return good ? WEIR_OK : fail_value(r, key, raw, text);
 }
 
-static weir_status store(struct reading *r, const struct raw *raw, const struct key *key, struct job *job)
+weir_status job_value_store(struct reading *r, const struct raw *raw, const struct key *key, void *base)
 {
 	switch (key->type) {
 	case KEY_TEXT_LIST:
-		return store_text_list(r, raw, key, job);
+		return store_text_list(r, raw, key, base);
 	case KEY_U32_LIST:
-		return store_u32_list(r, raw, key, job);
+		return store_u32_list(r, raw, key, base);
 	case KEY_LATER:
 		if (!raw->given)
 			return WEIR_OK;
 		return job_fail(r, &raw->place, key->path, WEIR_E_UNSUPPORTED,
 		                "this key (value '%.*s') is not in this release; leave it out", VALUE_SHOWN, raw->items[0]);
 	default:
-		return store_scalar(r, raw, key, job);
+		return store_scalar(r, raw, key, base);
 	}
+}
+
+static weir_status store(struct reading *r, const struct raw *raw, const struct key *key, struct job *job)
+{
+	return key->type == KEY_COLUMNS ? job_columns_store(r, raw, job) : job_value_store(r, raw, key, job);
+}
+
+static bool is_list_of_memory(const struct key *key)
+{
+	return key->type == KEY_TEXT_LIST || key->type == KEY_COLUMNS;
 }
 
 weir_status job_value_store_all(struct reading *r, struct job *job)
@@ -324,7 +335,7 @@ weir_status job_value_store_all(struct reading *r, struct job *job)
 			continue;
 		r->raws[i].wrong = true;
 		/* so that the checks can go on */
-		if (status != WEIR_E_MEMORY && keys[i].fallback && keys[i].type != KEY_TEXT_LIST) {
+		if (status != WEIR_E_MEMORY && keys[i].fallback && !is_list_of_memory(&keys[i])) {
 			status = job_read_default(r, i);
 			if (status == WEIR_OK)
 				status = store(r, &r->raws[i], &keys[i], job);
@@ -350,4 +361,5 @@ void job_value_free_all(struct job *job)
 			free(list[k]);
 		free(list);
 	}
+	free(job->data.columns);
 }

@@ -13,7 +13,7 @@
 
 const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 
-static weir_status add_unit(struct dataset *d, uint32_t file, uint64_t begin, uint64_t end, weir_error *err)
+weir_status dataset_add_unit(struct dataset *d, uint32_t file, uint64_t begin, uint64_t end, weir_error *err)
 {
 	if (d->info.units == WEIR_UNITS_PER_PASS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "more than %u work units: raise data.unit_batches", WEIR_UNITS_PER_PASS_MAX);
@@ -49,7 +49,7 @@ static weir_status cut_packed(struct dataset *d, weir_error *err)
 		d->info.rows += p->rows;
 		d->info.bad_lines += p->bad_lines;
 		for (uint64_t row = 0; row < p->rows; row += d->unit_rows) {
-			weir_status status = add_unit(d, f, row, row + d->unit_rows < p->rows ? row + d->unit_rows : p->rows, err);
+			weir_status status = dataset_add_unit(d, f, row, row + d->unit_rows < p->rows ? row + d->unit_rows : p->rows, err);
 			if (status != WEIR_OK)
 				return status;
 		}
@@ -57,65 +57,12 @@ static weir_status cut_packed(struct dataset *d, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Reads the first chunk of a source. */
-static weir_status first_chunk(const struct source *source, struct text_chunk *chunk, weir_error *err)
-{
-	struct text *text;
-	weir_status status = text_open(&text, source->path, 0, UINT64_MAX, err);
-	if (status != WEIR_OK)
-		return status;
-	status = text_next(text, chunk, err);
-	text_close(text);
-	return status;
-}
-
-/* Estimates the bytes of text with one unit of this part, from the lines at the beginning. */
-static uint64_t unit_bytes(const struct dataset *d, const struct text_chunk *chunk)
-{
-	const struct split *s = &d->load.split;
-	uint64_t lines = 0, share = 1, of = 1;
-	for (const char *at = chunk->data, *end = at + chunk->size; at < end; lines++) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		at = !newline ? end : newline + 1;
-	}
-	if (s->on) {
-		of = s->modulus;
-		share = d->part == SPLIT_TRAIN   ? s->valid_from
-		        : d->part == SPLIT_VALID ? s->test_from - s->valid_from
-		                                 : s->modulus - s->test_from;
-	}
-	uint64_t bytes = (chunk->size / (lines + 1) + 1) * d->unit_rows * of / (share + (share == 0));
-	return bytes > 0 ? bytes : 1;
-}
-
-static weir_status cut_text(struct dataset *d, weir_error *err)
-{
-	struct text_chunk chunk = {0};
-	weir_status status = WEIR_OK;
-	d->info.one_hot = !parser_bags(d->parser);
-	for (uint32_t f = 0; f < d->sources.count && status == WEIR_OK; f++) {
-		const struct source *source = &d->sources.items[f];
-		if (source->kind != TEXT_PLAIN) {
-			status = add_unit(d, f, 0, UINT64_MAX, err);
-			continue;
-		}
-		status = first_chunk(source, &chunk, err);
-		if (status != WEIR_OK)
-			break;
-		uint64_t bytes = unit_bytes(d, &chunk);
-		for (uint64_t at = 0; at < source->size && status == WEIR_OK; at += bytes)
-			status = add_unit(d, f, at, at + bytes < source->size ? at + bytes : UINT64_MAX, err);
-	}
-	text_chunk_free(&chunk);
-	return status;
-}
-
 weir_status dataset_cut_rows(struct dataset *d, uint64_t rows, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	d->info.rows = rows;
 	for (uint64_t row = 0; row < rows && status == WEIR_OK; row += d->unit_rows)
-		status = add_unit(d, 0, row, row + d->unit_rows < rows ? row + d->unit_rows : rows, err);
+		status = dataset_add_unit(d, 0, row, row + d->unit_rows < rows ? row + d->unit_rows : rows, err);
 	return status;
 }
 
@@ -136,7 +83,9 @@ static void take_fingerprint(struct dataset *d)
 		h = hash_bytes(name, strlen(name), h);
 		h = hash_bytes(&source->size, sizeof source->size, h);
 	}
-	h = !d->units ? h : hash_bytes(&d->units[d->info.units - 1].begin, sizeof(uint64_t), h);
+	const uint32_t first = d->csv || !d->units ? 0 : d->info.units - 1;
+	for (uint32_t u = first; d->units && u < d->info.units; u++)
+		h = hash_bytes(&d->units[u].begin, sizeof(uint64_t), h);
 	d->info.fingerprint = h;
 }
 
@@ -246,20 +195,39 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	return !d->scored && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 
-static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)
+static weir_status prepare_csv(struct dataset *d, const struct job *job, weir_error *err)
+{
+	weir_status status = csv_layout_open(&d->csv, job, &d->sources, d->scored != NULL, err);
+	if (status != WEIR_OK)
+		return status;
+	parser_init(d->parser, DATA_CSV, d->csv->fields_count, d->csv->dense_count, job->data.hash_buckets);
+	d->parser->csv = d->csv;
+	d->parser->positive_above = job->data.positive_above;
+	d->parser->every_line = d->scored != NULL;
+	d->parser->unlabelled = d->csv->label == CSV_NO_COLUMN;
+	return WEIR_OK;
+}
+
+/* Prepares the parser of formats whose columns have no names: their lines show what rows have. */
+static weir_status prepare_lines(struct dataset *d, const struct job *job, weir_error *err)
 {
 	uint32_t fields = job->data.fields;
 	if (job->data.format != DATA_CRITEO && job->data.dense != 0)
 		return weir_fail(err, WEIR_E_INVALID, "data.dense: only criteo files have numeric columns");
 	if (fields == 0 && d->scored)
 		fields = job->data.format == DATA_CRITEO ? 0 : d->scored->fields;
-	d->parser = malloc(sizeof *d->parser);
-	if (!d->parser)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	parser_init(d->parser, job->data.format, fields, job->data.dense, job->data.hash_buckets);
 	d->parser->positive_above = job->data.positive_above;
 	d->parser->every_line = d->scored != NULL;
-	const weir_status status = see_lines(d, job, err);
+	return see_lines(d, job, err);
+}
+
+static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)
+{
+	d->parser = malloc(sizeof *d->parser);
+	if (!d->parser)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	const weir_status status = job->data.format == DATA_CSV ? prepare_csv(d, job, err) : prepare_lines(d, job, err);
 	d->load.parser = d->parser;
 	d->info.fields = d->parser->fields;
 	d->info.dense_dim = d->parser->dense_dim;
@@ -325,7 +293,7 @@ static weir_status open_sources(struct dataset *d, const struct job *job, weir_e
 	weir_status status = prepare_parser(d, job, err);
 	if (status != WEIR_OK)
 		return status;
-	return strcmp(job->data.cache, "off") == 0 ? cut_text(d, err) : open_cache(d, job, err);
+	return strcmp(job->data.cache, "off") == 0 ? dataset_cut_text(d, job, err) : open_cache(d, job, err);
 }
 
 static weir_status open_dataset(struct dataset **out, const struct job *job, enum split_part part,
@@ -417,6 +385,7 @@ void dataset_close(struct dataset *d)
 	free(d->token_files);
 	free(d->units);
 	free(d->parser);
+	csv_layout_close(d->csv);
 	sources_free(&d->sources);
 	free(d);
 }

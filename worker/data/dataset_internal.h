@@ -4,6 +4,7 @@
 #define WEIR_DATASET_INTERNAL_H
 
 #include "worker/data/dataset.h"
+#include "worker/data/format/csv_layout.h"
 #include "worker/data/format/load.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/sources.h"
@@ -24,7 +25,8 @@ struct dataset {
 	const struct dataset_scored *scored; /* only while opening; NULL: for training or evaluation */
 	uint32_t batch;
 	uint64_t unit_rows;
-	struct parser *parser; /* criteo, libsvm and libffm; else NULL */
+	struct parser *parser;  /* criteo, libsvm, libffm and csv; else NULL */
+	struct csv_layout *csv; /* csv; else NULL */
 	struct load_options load;
 	struct sources sources;
 	struct packed **packed; /* (packed_count); click data without any are read from text */
@@ -39,6 +41,9 @@ struct dataset {
 
 /* Opens the token data of a dataset whose sources are found. */
 weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_error *err);
+/* Cuts the text of click data into units. */
+weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_error *err);
+weir_status dataset_add_unit(struct dataset *d, uint32_t file, uint64_t begin, uint64_t end, weir_error *err);
 /* Returns the folder of the job's caches. */
 void dataset_cache_dir(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 16]);
 /* Cuts the range of `rows` rows into units. */

@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "worker/data/dataset_internal.h"
+#include "worker/data/format/csv_reader.h"
 
 struct dataset_lines {
 	const struct dataset *dataset;
 	struct text *text; /* the current file, while it is being read */
 	struct text_chunk chunk;
-	size_t at; /* offset of the next line in the chunk */
+	size_t at;             /* offset of the next line in the chunk */
+	struct csv_reader csv; /* of the chunk */
 	uint32_t file;
-	uint64_t line; /* number of the last line read */
+	uint64_t line; /* lines of the file before the chunk; without csv: before `at` */
 };
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
@@ -27,45 +29,91 @@ weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset 
 	return WEIR_OK;
 }
 
-/* Reads until the chunk has an untaken line. */
+static weir_status begin_file(struct dataset_lines *l, weir_error *err)
+{
+	const struct dataset *d = l->dataset;
+	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
+	l->line = 0;
+	if (status == WEIR_OK && d->csv)
+		text_set_csv(l->text, d->csv->delimiter);
+	return status;
+}
+
+static void end_file(struct dataset_lines *l)
+{
+	text_close(l->text);
+	l->text = NULL;
+	l->file++;
+}
+
+/* Begins the rows of a chunk of CSV. first: it begins with the header. */
+static weir_status begin_csv(struct dataset_lines *l, bool first, weir_error *err)
+{
+	const struct csv_layout *layout = l->dataset->csv;
+	struct csv_cell header;
+	uint64_t line;
+	l->line += l->csv.lines;
+	if (!csv_reader_begin(&l->csv, layout->delimiter, l->chunk.data, l->chunk.size))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for lines");
+	if (first && layout->header)
+		(void)csv_reader_next(&l->csv, &header, &line);
+	return WEIR_OK;
+}
+
+/* Reads the next chunk, of this file or of the next ones. E_NOT_FOUND: there is none. */
 static weir_status read_on(struct dataset_lines *l, weir_error *err)
 {
-	const struct sources *s = &l->dataset->sources;
-	weir_status status = WEIR_OK;
-	while (status == WEIR_OK && l->at >= l->chunk.size) {
-		if (l->file == s->count)
+	for (l->at = 0;;) {
+		const bool first = !l->text;
+		if (l->file == l->dataset->sources.count)
 			return WEIR_E_NOT_FOUND;
-		if (!l->text)
-			status = text_open(&l->text, s->items[l->file].path, 0, UINT64_MAX, err);
+		weir_status status = first ? begin_file(l, err) : WEIR_OK;
+		if (first)
+			l->csv.lines = 0;
 		if (status == WEIR_OK)
 			status = text_next(l->text, &l->chunk, err);
-		l->at = 0;
-		if (status != WEIR_OK || l->chunk.size > 0)
-			continue;
-		text_close(l->text);
-		l->text = NULL;
-		l->line = 0;
-		l->file++;
+		if (status != WEIR_OK)
+			return status;
+		if (l->chunk.size > 0)
+			return l->dataset->csv ? begin_csv(l, first, err) : WEIR_OK;
+		end_file(l);
 	}
-	return status;
+}
+
+/* Takes the chunk's next line; false: it has no more. */
+static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
+{
+	if (l->dataset->csv) {
+		const bool taken = l->chunk.size > 0 && csv_reader_next(&l->csv, text, line);
+		*line += l->line + 1;
+		return taken;
+	}
+	if (l->at >= l->chunk.size)
+		return false;
+	const char *at = l->chunk.data + l->at, *newline = memchr(at, '\n', l->chunk.size - l->at);
+	const size_t n = !newline ? l->chunk.size - l->at : (size_t)(newline - at);
+	l->at += n + 1;
+	*text = (struct csv_cell){at, parse_line_bytes(at, n)};
+	*line = ++l->line;
+	return true;
 }
 
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err)
 {
 	const struct dataset *d = l->dataset;
 	for (;;) {
-		const weir_status status = read_on(l, err);
-		if (status != WEIR_OK)
-			return status;
-		const char *at = l->chunk.data + l->at;
-		const char *newline = memchr(at, '\n', l->chunk.size - l->at);
-		const size_t n = !newline ? l->chunk.size - l->at : (size_t)(newline - at);
-		l->at += n + 1;
-		l->line++;
-		if (d->load.split.on && split_line(&d->load.split, at, parse_line_bytes(at, n)) != d->part)
+		struct csv_cell text;
+		uint64_t number = 0;
+		if (!take(l, &text, &number)) {
+			const weir_status status = read_on(l, err);
+			if (status != WEIR_OK)
+				return status;
+			continue;
+		}
+		if (d->load.split.on && split_line(&d->load.split, text.text, text.n) != d->part)
 			continue;
 		*file = d->sources.items[l->file].path;
-		*line = l->line;
+		*line = number;
 		return WEIR_OK;
 	}
 }
@@ -75,6 +123,7 @@ void dataset_lines_close(struct dataset_lines *l)
 	if (!l)
 		return;
 	text_close(l->text);
+	csv_reader_free(&l->csv);
 	text_chunk_free(&l->chunk);
 	free(l);
 }

@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/system/disk.h"
 #include "worker/data/format/content.h"
+#include "worker/data/format/csv_layout.h"
 #include "worker/data/remote/cache_lock.h"
 
 static const char *const part_names[LOAD_PARTS] = {"train", "valid", "test"};
@@ -29,11 +30,12 @@ static weir_status key_of(const struct cache_options *o, struct cache_key *out, 
 		return status;
 	const struct parser *p = o->load.parser;
 	const struct split *s = &o->load.split;
+	const uint64_t columns = p->csv ? p->csv->settings : 0;
 	uint32_t positive_above;
 	memcpy(&positive_above, &p->positive_above, sizeof positive_above);
 	const uint64_t settings[] = {PACKED_VERSION, PARSE_KEYS_VERSION, PARSE_LINES_VERSION, p->format,     p->fields,
 	                             p->dense_dim,   p->hash_buckets,    positive_above,      p->every_line, p->unlabelled,
-	                             s->on,          s->modulus,         s->valid_from,       s->test_from};
+	                             s->on,          s->modulus,         s->valid_from,       s->test_from,  columns};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	for (uint32_t i = 0; i < o->sources->count; i++) {
 		const struct source *source = &o->sources->items[i];

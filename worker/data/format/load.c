@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/format/parse_csv.h"
 #include "worker/data/format/text.h"
 
 struct load {
@@ -36,6 +37,8 @@ struct piece {
 	struct text_chunk chunk;
 	uint64_t ticket;
 	uint32_t range;
+	bool first; /* the chunk begins its file */
+	struct csv_reader csv;
 	struct rows rows[LOAD_PARTS];
 	uint64_t lines, good, bad_count, wrong_labels;
 	struct bad_line {
@@ -47,6 +50,14 @@ struct piece {
 	weir_error error;
 };
 
+static weir_status open_text(struct load *l, const struct load_range *r, struct piece *p)
+{
+	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
+	if (status == WEIR_OK && l->options->parser->csv)
+		text_set_csv(l->text, l->options->parser->csv->delimiter);
+	return status;
+}
+
 /* Takes the next chunk and its ticket. Returns false when nothing is left. */
 static bool take_chunk(struct load *l, struct piece *p)
 {
@@ -55,8 +66,9 @@ static bool take_chunk(struct load *l, struct piece *p)
 	p->chunk.size = 0;
 	while (!l->read_done && p->chunk.size == 0 && p->status == WEIR_OK) {
 		const struct load_range *r = &l->ranges[l->range];
+		p->first = !l->text && r->begin == 0;
 		if (!l->text)
-			p->status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
+			p->status = open_text(l, r, p);
 		if (p->status == WEIR_OK)
 			p->status = text_next(l->text, &p->chunk, &p->error);
 		p->range = l->range;
@@ -107,7 +119,8 @@ static void parse_one(const struct load_options *o, struct piece *p, const char 
 	if (!o->wanted[part])
 		return;
 	struct rows *rows = &p->rows[part];
-	const enum parsed parsed = parse_line(o->parser, rows, line, n, why);
+	const enum parsed parsed =
+	    o->parser->csv ? parse_csv(o->parser, &p->csv, rows, why) : parse_line(o->parser, rows, line, n, why);
 	p->good += parsed == PARSED_ROW;
 	if (parsed != PARSED_ROW && parsed != PARSED_NOTHING)
 		count_bad(o, p, parsed, why);
@@ -116,19 +129,42 @@ static void parse_one(const struct load_options *o, struct piece *p, const char 
 		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
 }
 
-static void parse_piece(const struct load_options *o, struct piece *p)
+static void parse_lines(const struct load_options *o, struct piece *p)
 {
 	const char *at = p->chunk.data, *end = at + p->chunk.size;
-	p->lines = p->good = p->bad_count = p->wrong_labels = 0;
-	p->first_label.reason[0] = p->beyond.reason[0] = 0;
-	for (uint32_t i = 0; i < LOAD_PARTS; i++)
-		rows_clear(&p->rows[i]);
 	for (; at < end; p->lines++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const size_t n = (size_t)((!newline ? end : newline) - at);
 		parse_one(o, p, at, parse_line_bytes(at, n));
 		at += n + 1;
 	}
+}
+
+static void parse_csv_rows(const struct load_options *o, struct piece *p)
+{
+	const struct csv_layout *layout = o->parser->csv;
+	struct csv_cell row;
+	if (!csv_reader_begin(&p->csv, layout->delimiter, p->chunk.data, p->chunk.size)) {
+		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
+		return;
+	}
+	if (p->first && layout->header)
+		(void)csv_reader_next(&p->csv, &row, &p->lines);
+	while (csv_reader_next(&p->csv, &row, &p->lines))
+		parse_one(o, p, row.text, row.n);
+	p->lines = p->csv.lines;
+}
+
+static void parse_piece(const struct load_options *o, struct piece *p)
+{
+	p->lines = p->good = p->bad_count = p->wrong_labels = 0;
+	p->first_label.reason[0] = p->beyond.reason[0] = 0;
+	for (uint32_t i = 0; i < LOAD_PARTS; i++)
+		rows_clear(&p->rows[i]);
+	if (o->parser->csv)
+		parse_csv_rows(o, p);
+	else
+		parse_lines(o, p);
 }
 
 /* Counts the lines before byte `end` of a plain file; 0 if it cannot be read. */
@@ -232,6 +268,7 @@ static void *load_thread(void *argument)
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_free(&p.rows[i]);
 	free(p.bad);
+	csv_reader_free(&p.csv);
 	text_chunk_free(&p.chunk);
 	return NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "worker/data/format/csv_layout.h"
 #include "worker/data/format/parse_internal.h"
 
 #define CRITEO_FIELDS 26u
@@ -27,7 +28,7 @@ void parser_init(struct parser *p, enum data_format format, uint32_t fields, uin
 
 bool parser_bags(const struct parser *p)
 {
-	return p->format != DATA_CRITEO;
+	return p->format == DATA_CSV ? p->csv->bags : p->format != DATA_CRITEO;
 }
 
 bool parse_integer(const char *s, size_t n, int64_t *out)
@@ -124,16 +125,16 @@ enum parsed parse_line(const struct parser *p, struct rows *out, const char *lin
 
 bool parse_placeholder(const struct parser *p, struct rows *out, float label)
 {
-	const bool criteo = p->format == DATA_CRITEO;
-	if (!rows_reserve(out, criteo ? p->fields : 1))
+	const bool bags = parser_bags(p);
+	if (!rows_reserve(out, bags ? 1 : p->fields))
 		return false;
 	for (uint32_t j = 0; j < p->dense_dim; j++)
 		out->dense[(size_t)out->count * p->dense_dim + j] = 0;
-	for (uint32_t f = 0; f < p->fields && criteo; f++)
-		out->keys[out->keys_count++] = parse_criteo_missing(p, f);
-	for (uint32_t f = 0; f < p->fields && !criteo; f++)
+	for (uint32_t f = 0; f < p->fields && !bags; f++)
+		out->keys[out->keys_count++] = parse_token_key(p, f, "", 0);
+	for (uint32_t f = 0; f < p->fields && bags; f++)
 		out->offsets[(size_t)out->count * p->fields + f + 1] = (uint32_t)out->keys_count;
-	if (!criteo) {
+	if (bags) {
 		out->weights[out->count] = 1.0f;
 		out->groups[out->count] = 0;
 		out->one_hot = false;
@@ -150,5 +151,6 @@ struct line_shape parse_shape(enum data_format format, uint32_t columns, const c
 
 weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
 {
-	return p->format == DATA_CRITEO ? parse_criteo_key(p, field, value, key, err) : parse_sparse_key(p, field, value, key, err);
+	const bool category = p->format == DATA_CRITEO || p->format == DATA_CSV;
+	return category ? parse_category_key(p, field, value, key, err) : parse_sparse_key(p, field, value, key, err);
 }

@@ -9,7 +9,8 @@
  *
  * Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. libsvm's qid
  * is the row's group; qid 0 is group 2^64 - 1, as group 0 is none. A label is 0 or 1, or -1 and 1;
- * data.positive_above allows any number. A number x becomes log(1 + max(x, 0)).
+ * data.positive_above allows any number. A number x becomes log(1 + max(x, 0)). The rows of csv are
+ * not lines: parse_csv.h describes them.
  *
  * Keys: criteo hashes (field, category) and libffm hashes (field, index). In libsvm the index alone
  * is the key, up to 2^64 - 1. With hash_buckets, criteo's hash is folded into that many buckets,
@@ -36,8 +37,11 @@
  * version 2 ignored libsvm's qid. */
 #define PARSE_LINES_VERSION 3u
 
+struct csv_layout;
+
 struct parser {
 	enum data_format format;
+	const struct csv_layout *csv; /* csv; borrowed */
 	uint32_t fields, dense_dim;
 	bool fields_counted; /* from the files' beginnings; a line with more is PARSED_BEYOND */
 	uint64_t hash_buckets;
@@ -65,8 +69,8 @@ enum parsed {
 /* Appends the row of line[0 .. n), without newline; PARSE_SLACK readable bytes must follow. Appends
  * only for PARSED_ROW. For the last three results, `why` says what is wrong. */
 enum parsed parse_line(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
-/* The key of an id of a field (criteo: from 0 among the categories; libsvm: of no effect). value:
- * criteo: the category, "" if it is missing; else the index. E_INVALID: the index is no number;
+/* The key of an id of a field (criteo: from 0 among the categories; csv: job_column_key_field;
+ * libsvm: of no effect). value: criteo, csv: the category, "" if it is missing; else the index. E_INVALID: the index is no number;
  * E_LIMIT: the category is longer than PARSE_VALUE_BYTES. */
 #define PARSE_VALUE_BYTES 1024u
 weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err) WEIR_MUST_CHECK;

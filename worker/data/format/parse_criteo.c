@@ -7,7 +7,7 @@
 
 /* A token of up to 8 bytes is one word; in practice all are. The mix is then a bijection of its
  * bytes for a given (field, length). */
-static uint64_t token_key(const struct parser *p, uint32_t field, const char *token, size_t n)
+uint64_t parse_token_key(const struct parser *p, uint32_t field, const char *token, size_t n)
 {
 	uint64_t salt = 0x9e3779b97f4a7c15ull * (field * 16ull + (n < 9 ? n : 9) + 1), word = 0;
 	if (n > 8) {
@@ -20,19 +20,14 @@ static uint64_t token_key(const struct parser *p, uint32_t field, const char *to
 	return buckets == 0 ? hash : field * buckets + (uint64_t)(((unsigned __int128)hash * buckets) >> 64);
 }
 
-uint64_t parse_criteo_missing(const struct parser *p, uint32_t field)
-{
-	return token_key(p, field, "", 0);
-}
-
-weir_status parse_criteo_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
+weir_status parse_category_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
 {
 	char text[PARSE_VALUE_BYTES + PARSE_SLACK] = "";
 	const size_t n = strlen(value);
 	if (n > PARSE_VALUE_BYTES)
 		return weir_fail(err, WEIR_E_LIMIT, "the value has %zu bytes; at most %u", n, PARSE_VALUE_BYTES);
 	memcpy(text, value, n);
-	*key = token_key(p, field, text, n);
+	*key = parse_token_key(p, field, text, n);
 	return WEIR_OK;
 }
 
@@ -111,7 +106,7 @@ static const char *parse_columns(const struct parser *p, struct rows *out, struc
 			return "too few columns";
 		at = stop + 1;
 		stop = tabs_next(tabs, end);
-		keys[f] = token_key(p, f, at, (size_t)(stop - at));
+		keys[f] = parse_token_key(p, f, at, (size_t)(stop - at));
 	}
 	return stop == end ? NULL : "too many columns";
 }

@@ -19,12 +19,13 @@ bool parse_says_unknown(const char *word, size_t n);
 /* Converts a label's word to 0, 1 or, with every_line, LABEL_NONE. */
 enum parsed parse_label(const struct parser *p, const char *word, size_t n, float *out, char why[PARSE_WHY_BYTES]);
 
+/* Returns the key of a category of a field (criteo, csv); 8 bytes must be readable at the token. */
+uint64_t parse_token_key(const struct parser *p, uint32_t field, const char *token, size_t n);
+
 enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 struct line_shape parse_criteo_shape(uint32_t columns, const char *line, size_t n);
-weir_status parse_criteo_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err);
+weir_status parse_category_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err);
 weir_status parse_sparse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err);
-/* Returns the key of a missing category. */
-uint64_t parse_criteo_missing(const struct parser *p, uint32_t field);
 
 enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 struct line_shape parse_sparse_shape(enum data_format format, const char *line, size_t n);

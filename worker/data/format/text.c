@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "common/base/limits.h"
+#include "worker/data/format/csv_scan.h"
 #include "worker/data/format/parse.h"
 
 #define MARK            "\xef\xbb\xbf" /* byte order mark of UTF-8 */
@@ -38,6 +40,9 @@ struct text {
 	size_t mark; /* size of the byte order mark */
 	z_stream gzip;
 	LZ4F_dctx *lz4;
+	ZSTD_DStream *zstd;
+	bool csv; /* lines are rows of CSV */
+	char delimiter;
 };
 
 void text_chunk_free(struct text_chunk *c)
@@ -74,6 +79,8 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, si
 		*kind = TEXT_GZIP;
 	else if (got == 4 && memcmp(magic, "\x04\x22\x4d\x18", 4) == 0)
 		*kind = TEXT_LZ4;
+	else if (got == 4 && memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0)
+		*kind = TEXT_ZSTD;
 	*mark = text_mark_of(magic, (size_t)got);
 	return WEIR_OK;
 }
@@ -85,8 +92,7 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 		const char *bytes;
 		size_t count;
 		const char *what, *remedy;
-	} others[] = {{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "zstd -d"},
-	              {"\xfd\x37zXZ", 5, "compressed by xz", "xz -d"},
+	} others[] = {{"\xfd\x37zXZ", 5, "compressed by xz", "xz -d"},
 	              {"BZh", 3, "compressed by bzip2", "bzip2 -d"},
 	              {"PK\x03\x04", 4, "a zip archive", "unzip"},
 	              {"\x02\x21\x4c\x18", 4, "in LZ4's legacy format", "lz4 -d"},
@@ -105,7 +111,7 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 	const ssize_t got = pread(fd, magic, sizeof magic, 0);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (got >= (ssize_t)others[i].count && memcmp(magic, others[i].bytes, others[i].count) == 0)
-			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s; expected UTF-8, plain, gzip or LZ4: use %s first", path,
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s; expected UTF-8, plain, gzip, LZ4 or zstd: use %s first", path,
 			                 others[i].what, others[i].remedy);
 	return WEIR_OK;
 }
@@ -145,6 +151,8 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 		ok = inflateInit2(&t->gzip, 15 + 16) == Z_OK;
 	else if (ok && t->kind == TEXT_LZ4)
 		ok = !LZ4F_isError(LZ4F_createDecompressionContext(&t->lz4, LZ4F_VERSION));
+	else if (ok && t->kind == TEXT_ZSTD)
+		ok = (t->zstd = ZSTD_createDStream()) != NULL;
 	if (!ok) {
 		text_close(t);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
@@ -161,6 +169,7 @@ void text_close(struct text *t)
 		inflateEnd(&t->gzip);
 	if (t->lz4)
 		LZ4F_freeDecompressionContext(t->lz4);
+	ZSTD_freeDStream(t->zstd);
 	close(t->fd);
 	free(t->input);
 	free(t->carry);
@@ -211,24 +220,39 @@ static weir_status find_member(struct text *t, bool *found, weir_error *err)
 	return status;
 }
 
-/* Decodes some input. *in and *out_bytes are the available bytes and room, and return the bytes
- * consumed and produced. Tracks frames; gzip members may follow one another. */
-static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *out_bytes, weir_error *err)
+/* The decoders. *in and *out_bytes are the available bytes and room, and return the bytes consumed
+ * and produced. Each tracks its frames; frames and gzip members may follow one another. */
+static weir_status decode_lz4(struct text *t, const uint8_t *input, size_t *in, char *out, size_t *out_bytes, weir_error *err)
 {
-	const uint8_t *input = t->input + t->input_at;
-	if (t->kind == TEXT_LZ4) {
-		size_t hint = LZ4F_decompress(t->lz4, out, out_bytes, input, in, NULL);
-		if (LZ4F_isError(hint))
-			return weir_fail(err, WEIR_E_CORRUPT, "%s is not a valid LZ4 file: %s", t->path, LZ4F_getErrorName(hint));
-		t->in_frame = hint != 0;
-		t->any_frame |= hint == 0;
-		return WEIR_OK;
-	}
+	const size_t hint = LZ4F_decompress(t->lz4, out, out_bytes, input, in, NULL);
+	if (LZ4F_isError(hint))
+		return weir_fail(err, WEIR_E_CORRUPT, "%s is not a valid LZ4 file: %s", t->path, LZ4F_getErrorName(hint));
+	t->in_frame = hint != 0;
+	t->any_frame |= hint == 0;
+	return WEIR_OK;
+}
+
+static weir_status decode_zstd(struct text *t, const uint8_t *input, size_t *in, char *out, size_t *out_bytes, weir_error *err)
+{
+	ZSTD_inBuffer from = {input, *in, 0};
+	ZSTD_outBuffer to = {out, *out_bytes, 0};
+	const size_t hint = ZSTD_decompressStream(t->zstd, &to, &from);
+	if (ZSTD_isError(hint))
+		return weir_fail(err, WEIR_E_CORRUPT, "%s is not a valid zstd file: %s", t->path, ZSTD_getErrorName(hint));
+	*in = from.pos;
+	*out_bytes = to.pos;
+	t->in_frame = hint != 0;
+	t->any_frame |= hint == 0;
+	return WEIR_OK;
+}
+
+static weir_status decode_gzip(struct text *t, const uint8_t *input, size_t *in, char *out, size_t *out_bytes, weir_error *err)
+{
 	t->gzip.next_in = (uint8_t *)(uintptr_t)input;
 	t->gzip.avail_in = (uInt)*in;
 	t->gzip.next_out = (uint8_t *)out;
 	t->gzip.avail_out = (uInt)*out_bytes;
-	int code = inflate(&t->gzip, Z_NO_FLUSH);
+	const int code = inflate(&t->gzip, Z_NO_FLUSH);
 	if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
 		return weir_fail(err, WEIR_E_CORRUPT, "%s is not a valid gzip file: %s", t->path,
 		                 t->gzip.msg ? t->gzip.msg : "damaged data");
@@ -239,6 +263,16 @@ static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *ou
 	if (code == Z_STREAM_END)
 		inflateReset(&t->gzip);
 	return WEIR_OK;
+}
+
+static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *out_bytes, weir_error *err)
+{
+	const uint8_t *input = t->input + t->input_at;
+	if (t->kind == TEXT_LZ4)
+		return decode_lz4(t, input, in, out, out_bytes, err);
+	if (t->kind == TEXT_ZSTD)
+		return decode_zstd(t, input, in, out, out_bytes, err);
+	return decode_gzip(t, input, in, out, out_bytes, err);
 }
 
 static weir_status decode_some(struct text *t, char *out, size_t n, size_t *got, weir_error *err)
@@ -313,6 +347,23 @@ static bool keep_carry(struct text *t, const char *data, size_t n)
 	return true;
 }
 
+void text_set_csv(struct text *t, char delimiter)
+{
+	t->csv = true;
+	t->delimiter = delimiter;
+}
+
+/* Returns the bytes of the whole lines at the beginning of the data. */
+static size_t whole_lines(const struct text *t, const char *data, size_t n)
+{
+	if (t->csv && memchr(data, '"', n)) {
+		struct csv_scan scan = {.delimiter = t->delimiter};
+		return csv_scan_best()->rows(&scan, data, n);
+	}
+	const char *newline = memrchr(data, '\n', n);
+	return !newline ? 0 : (size_t)(newline + 1 - data);
+}
+
 /* Returns the bytes of the chunk's whole lines in the range. Sets `done` if the range ends here. */
 static size_t cut_lines(struct text *t, struct text_chunk *c, bool at_end)
 {
@@ -329,8 +380,7 @@ static size_t cut_lines(struct text *t, struct text_chunk *c, bool at_end)
 		t->done = true;
 		return c->size;
 	}
-	const char *newline = memrchr(c->data, '\n', c->size);
-	return !newline ? 0 : (size_t)(newline + 1 - c->data);
+	return whole_lines(t, c->data, c->size);
 }
 
 static weir_status drop_first_line(struct text *t, struct text_chunk *c, weir_error *err)
@@ -371,7 +421,8 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 		lines = cut_lines(t, c, got < room);
 	} while (lines == 0 && !t->done && c->size < CHUNK_BYTES_MAX);
 	if (lines == 0 && !t->done)
-		return weir_fail(err, WEIR_E_LIMIT, "%s has a line longer than %u bytes: is it text?", t->path, WEIR_LINE_BYTES_MAX);
+		return weir_fail(err, WEIR_E_LIMIT, "%s has a %s longer than %u bytes: %s", t->path, t->csv ? "row" : "line",
+		                 WEIR_LINE_BYTES_MAX, t->csv ? "is a quote not closed?" : "is it text?");
 	if (!keep_carry(t, c->data + lines, t->done ? 0 : c->size - lines))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading %s", t->path);
 	c->size = lines;

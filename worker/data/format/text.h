@@ -1,9 +1,9 @@
-/* Reads text files as chunks of whole lines: plain, gzip or LZ4 frame, recognised by their first
- * bytes.
+/* Reads text files as chunks of whole lines: plain, gzip, LZ4 frame or zstd, recognised by their
+ * first bytes.
  *
  * A UTF-8 byte order mark at the beginning is not part of the text. As in gunzip, gzip members may
  * follow one another, and trailing bytes that are not a member are ignored. This is the only user
- * of zlib and of LZ4 frames. */
+ * of zlib, of zstd and of LZ4 frames. */
 #ifndef WEIR_TEXT_H
 #define WEIR_TEXT_H
 
@@ -13,7 +13,7 @@
 
 #include "weir/status.h"
 
-enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4 };
+enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4, TEXT_ZSTD };
 
 #define TEXT_CHUNK_BYTES (512u << 10) /* per read */
 
@@ -33,6 +33,9 @@ struct text;
 /* Selects the lines that begin in bytes [begin, end) of a plain file; end UINT64_MAX selects all. A
  * compressed file is read whole: begin must be 0. */
 weir_status text_open(struct text **out, const char *path, uint64_t begin, uint64_t end, weir_error *err);
+/* Makes rows of CSV the lines: a newline inside quotes ends no line. Call it before the first read.
+ * A range of a file with quotes must begin and end where rows begin. */
+void text_set_csv(struct text *t, char delimiter);
 /* Reads the next lines, about TEXT_CHUNK_BYTES; size 0 at the end. E_CORRUPT: the compressed data
  * are damaged or truncated. E_LIMIT: a line is longer than a chunk. One thread at a time. */
 weir_status text_next(struct text *t, struct text_chunk *out, weir_error *err);

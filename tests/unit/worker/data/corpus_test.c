@@ -112,9 +112,9 @@ static void parts_are_what_crc32_says_and_no_context_leaves_its_own(void **state
 static void every_container_gives_the_same_examples(void **state)
 {
 	char path[256], *text = random_text(BYTES);
-	static const char *const names[] = {"same.txt", "same.gz", "same.lz4"};
+	static const char *const names[] = {"same.txt", "same.gz", "same.lz4", "same.zst"};
 	uint8_t *first = NULL;
-	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_ZSTD; kind++) {
 		write_compressed(*state, names[kind], kind, text, BYTES, path);
 		struct job *job = text_job(*state, path, false);
 		struct dataset *d = open_part(job, SPLIT_TRAIN);

@@ -18,8 +18,8 @@ static void every_container_gives_the_same_rows(void **state)
 {
 	size_t n;
 	char path[256], *text = criteo_text(700, 1, &n), *expected = NULL;
-	static const char *const names[] = {"same.tsv", "same.tsv.gz", "same.tsv.lz4"};
-	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+	static const char *const names[] = {"same.tsv", "same.tsv.gz", "same.tsv.lz4", "same.tsv.zst"};
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_ZSTD; kind++) {
 		write_compressed(*state, names[kind], kind, text, n, path);
 		struct job *job = job_of(*state, DATA_CRITEO, path);
 		for (int cached = 0; cached < 2; cached++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "common/base/prng.h"
 #include "tests/folder.h"
@@ -51,10 +52,11 @@ char *write_compressed(const struct folder *f, const char *name, enum text_kind 
 		assert_int_equal(gzclose(file), Z_OK);
 		return path_out;
 	}
-	size_t bound = LZ4F_compressFrameBound(n, NULL);
+	const bool zstd = kind == TEXT_ZSTD;
+	const size_t bound = zstd ? ZSTD_compressBound(n) : LZ4F_compressFrameBound(n, NULL);
 	void *out = malloc(bound);
-	size_t bytes = LZ4F_compressFrame(out, bound, data, n, NULL);
-	assert_false(LZ4F_isError(bytes));
+	const size_t bytes = zstd ? ZSTD_compress(out, bound, data, n, 1) : LZ4F_compressFrame(out, bound, data, n, NULL);
+	assert_false(zstd ? ZSTD_isError(bytes) : LZ4F_isError(bytes));
 	write_bytes(f, name, out, bytes, path_out);
 	free(out);
 	return path_out;

@@ -51,7 +51,7 @@ static void large_files_come_in_whole_lines(void **state)
 	size_t n;
 	char path[256], *text = criteo_text(30000, 3, &n), *got;
 	assert_true(n > 2 * (size_t)TEXT_CHUNK_BYTES);
-	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_ZSTD; kind++) {
 		enum text_kind found;
 		weir_error err = {0};
 		write_compressed(*state, "large", kind, text, n, path);
@@ -84,7 +84,7 @@ static void truncated_compression_is_an_error(void **state)
 {
 	size_t n;
 	char path[256], *text = criteo_text(40, 4, &n);
-	for (enum text_kind kind = TEXT_GZIP; kind <= TEXT_LZ4; kind++) {
+	for (enum text_kind kind = TEXT_GZIP; kind <= TEXT_ZSTD; kind++) {
 		write_compressed(*state, "whole", kind, text, n, path);
 		FILE *f = fopen(path, "rb");
 		char *bytes = malloc(2 * n);
@@ -173,7 +173,7 @@ static void a_byte_order_mark_is_no_text(void **state)
 	static const char *const texts[] = {"\xef\xbb\xbfone\ntwo\n", "\xef\xbb\xbf", "\xef\xbb\xbf\xef\xbb\xbfx\n", "\xef\xbb", ""};
 	static const char *const expected[] = {"one\ntwo\n", "", "\xef\xbb\xbfx\n", "\xef\xbb", ""};
 	char path[256], bytes[16];
-	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_ZSTD; kind++) {
 		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 			struct text *t;
 			size_t n;
@@ -203,8 +203,7 @@ static void a_byte_order_mark_is_no_text(void **state)
 
 static void files_that_are_no_text_are_named(void **state)
 {
-	static const char *const files[][2] = {{"\x28\xb5\x2f\xfd....", "zstd"},
-	                                       {"BZh91AY&SY", "bzip2"},
+	static const char *const files[][2] = {{"BZh91AY&SY", "bzip2"},
 	                                       {"PK\x03\x04....", "zip"},
 	                                       {"PAR1....", "Parquet"},
 	                                       {"\x02\x21\x4c\x18", "LZ4's legacy format"},
@@ -242,7 +241,7 @@ static void a_long_line_is_whole(void **state)
 		memset(text, 'a', n);
 		memcpy(text, "first\n", 6);
 		memcpy(text + 6 + line, "\nend\n", 5);
-		for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+		for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_ZSTD; kind++) {
 			write_compressed(*state, "long", kind, text, n, path);
 			got = read_range(path, 0, UINT64_MAX);
 			assert_int_equal(strlen(got), n);

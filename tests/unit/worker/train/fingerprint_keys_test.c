@@ -35,9 +35,10 @@ static const char *const bases[] = {
     "tables: {embedding: {optimizer: {schedule: {kind: linear}}}, dense: {optimizer: {kind: sgd, schedule: {kind: cosine}}}}\n",
     "job: words\ndata: {format: tokens, tokenizer: bytes, train: x, sequence: 64}\n"
     "model: {kind: llama, layers: 2, heads: 4, kv_heads: 4, width: 32, feed_forward: 64, vocabulary: 256, positions: 64}\n",
+    "job: table\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label}]}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
-enum { BASES = sizeof bases / sizeof *bases, VALUES = 24, VALUE_BYTES = 64 };
+enum { BASES = sizeof bases / sizeof *bases, VALUES = 24, VALUE_BYTES = 80 };
 
 /* Keys with a content hash instead, which need files: tests/cases and
  * tests/integration/fingerprint.sh test them. */
@@ -104,6 +105,10 @@ static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 			snprintf(out[n++], VALUE_BYTES, "%llu", (unsigned long long)numbers[i]);
 	if (k->type == KEY_U32_LIST)
 		snprintf(out[n++], VALUE_BYTES, "[16, 4]");
+	if (k->type == KEY_COLUMNS)
+		snprintf(out[n++], VALUE_BYTES, "[{name: b, kind: multi}, {name: y, kind: label}]");
+	if (k->type == KEY_TEXT && k->size == 2)
+		snprintf(out[n++], VALUE_BYTES, ";");
 	if (k->type == KEY_TEXT || k->type == KEY_TEXT_LIST)
 		snprintf(out[n++], VALUE_BYTES, "other");
 	if (k->type == KEY_TEXT)

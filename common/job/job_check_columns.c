@@ -1,0 +1,202 @@
+/* Checks data.columns: the columns against each other, and against the format of the data. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job_column_schema.h"
+
+/* Records a mistake at a key of a column, or at the column if the key is not given. */
+#define FAIL_AT(r, i, row, status, ...)                                               \
+	do {                                                                              \
+		char path_[JOB_KEY_BYTES_MAX];                                                \
+		(void)job_column_key((i), (row), path_);                                      \
+		(void)job_fail((r), place_of((r), (i), (row)), path_, (status), __VA_ARGS__); \
+	} while (0)
+
+static const struct place *place_of(const struct reading *r, uint32_t column, uint32_t row)
+{
+	const struct raw_column *raw = &job_raw(r, "data.columns")->columns[column];
+	return raw->raws[row].given ? &raw->raws[row].place : &raw->place;
+}
+
+static bool is_given(const struct reading *r, uint32_t column, uint32_t row)
+{
+	return job_raw(r, "data.columns")->columns[column].raws[row].given;
+}
+
+/* Writes the kinds of a set, joined: "multi or sequence". */
+static void kinds_text(uint32_t kinds, char out[JOB_EXPECTED_BYTES])
+{
+	out[0] = 0;
+	for (enum column_kind k = COLUMN_CATEGORICAL; k <= COLUMN_IGNORE; k++)
+		if (kinds & 1u << k) {
+			const size_t used = strlen(out);
+			snprintf(out + used, JOB_EXPECTED_BYTES - used, "%s%s", used > 0 ? " or " : "", column_kind_name(k));
+		}
+}
+
+/* Refuses keys that the column's kind does not take. */
+static void check_keys(struct reading *r, const struct job *job, uint32_t i)
+{
+	const struct column_key *schema = job_column_schema();
+	char takes[JOB_EXPECTED_BYTES];
+	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+		if (!is_given(r, i, row) || schema[row].kinds == 0 || schema[row].kinds & 1u << job->data.columns[i].kind)
+			continue;
+		kinds_text(schema[row].kinds, takes);
+		FAIL_AT(r, i, row, WEIR_E_INVALID, "is given, and the column is of kind %s; expected nothing, or kind: %s",
+		        column_kind_name(job->data.columns[i].kind), takes);
+	}
+}
+
+static void check_name(struct reading *r, const struct job *job, uint32_t i)
+{
+	const char *name = job->data.columns[i].name;
+	if (*name == 0)
+		FAIL_AT(r, i, COLUMN_KEY_NAME, WEIR_E_INVALID, "is empty; expected the name of a column of the data");
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+			FAIL_AT(r, i, COLUMN_KEY_NAME, WEIR_E_INVALID, "has the control character %d; expected none", *c);
+			break;
+		}
+	for (uint32_t k = 0; k < i; k++)
+		if (strcmp(job->data.columns[k].name, name) == 0) {
+			FAIL_AT(r, i, COLUMN_KEY_NAME, WEIR_E_INVALID, "is '%.60s', as data.columns[%u] is; expected each column once", name,
+			        k);
+			break;
+		}
+}
+
+/* Checks that `share` names a column that has embeddings of its own. */
+static void check_share(struct reading *r, const struct job *job, uint32_t i)
+{
+	const struct job_column *c = &job->data.columns[i], *other = job_column_find(job, c->share);
+	const uint32_t row = job_column_key_row("share");
+	if (c->share[0] == 0)
+		return;
+	if (other == c)
+		FAIL_AT(r, i, row, WEIR_E_INVALID, "is '%.60s', the column itself; expected another column, or nothing", c->share);
+	else if (other && !job_column_is_field(other))
+		FAIL_AT(r, i, row, WEIR_E_INVALID, "is '%.60s', a column of kind %s; expected one with ids", c->share,
+		        column_kind_name(other->kind));
+	else if (other && other->share[0])
+		FAIL_AT(r, i, row, WEIR_E_INVALID, "is '%.60s', which shares those of '%.60s'; expected '%.60s'", c->share, other->share,
+		        other->share);
+	if (other)
+		return;
+	const char **names = calloc(job->data.columns_count, sizeof *names);
+	uint32_t count = 0;
+	for (uint32_t k = 0; names && k < job->data.columns_count; k++)
+		if (job_column_is_field(&job->data.columns[k]) && k != i)
+			names[count++] = job->data.columns[k].name;
+	const char *nearest = names ? job_nearest(c->share, names, count) : NULL;
+	FAIL_AT(r, i, row, WEIR_E_INVALID, "is '%.60s', and data.columns has no such column%s%.60s%s", c->share,
+	        nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+	free(names);
+}
+
+/* Whether a character may part cells or ids: one byte of ASCII, and no quote or line end. */
+static bool parts(const char text[2])
+{
+	return *text && !(*text & 0x80) && !strchr("\"\r\n", *text);
+}
+
+static bool is_number(const char *text)
+{
+	char *end;
+	const float x = strtof(text, &end);
+	return *end == 0 && isfinite(x) && text[strspn(text, "0123456789+-.eE")] == 0;
+}
+
+static void check_values(struct reading *r, const struct job *job, uint32_t i)
+{
+	const struct job_column *c = &job->data.columns[i];
+	const uint32_t empty = job_column_key_row("default"), separator = job_column_key_row("separator");
+	if (c->empty[0] && c->kind == COLUMN_NUMERIC && !is_number(c->empty))
+		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is numeric; expected a number", c->empty);
+	if (c->empty[0] && c->kind == COLUMN_WEIGHT && (!is_number(c->empty) || strtof(c->empty, NULL) < 0))
+		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is a weight; expected a number from 0", c->empty);
+	if (!parts(c->separator))
+		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
+		        c->separator);
+	else if (c->separator[0] == job->data.csv.delimiter[0] && is_given(r, i, separator))
+		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s', as data.csv.delimiter is; expected another character", c->separator);
+}
+
+/* Refuses a second column of a kind that a row has once. */
+static void check_once(struct reading *r, const struct job *job, enum column_kind kind, const char *why)
+{
+	const struct job_column *first = NULL;
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		if (job->data.columns[i].kind != kind)
+			continue;
+		if (first)
+			FAIL_AT(r, i, COLUMN_KEY_KIND, WEIR_E_UNSUPPORTED, "is %s, as that of '%.60s' is: %s; expected kind: ignore",
+			        column_kind_name(kind), first->name, why);
+		else
+			first = &job->data.columns[i];
+	}
+	if (!first && kind == COLUMN_LABEL)
+		FAIL(r, "data.columns", WEIR_E_INVALID, "have no label; expected a column of kind: label");
+}
+
+static void check_shape(struct reading *r, const struct job *job)
+{
+	const uint32_t fields = job_columns_fields(job), dense = job_columns_dense(job);
+	check_once(r, job, COLUMN_LABEL, "this release trains on one label");
+	check_once(r, job, COLUMN_WEIGHT, "a row has one weight");
+	check_once(r, job, COLUMN_GROUP, "a row has one group");
+	check_once(r, job, COLUMN_TIME, "a row has one time");
+	if (fields == 0)
+		FAIL(r, "data.columns", WEIR_E_INVALID, "have no ids; expected a column of kind: categorical, multi or sequence");
+	if (fields > WEIR_FIELDS_MAX || dense > WEIR_DENSE_FEATURES_MAX)
+		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u fields and %u numeric features; expected at most %u and %u", fields, dense,
+		     WEIR_FIELDS_MAX, WEIR_DENSE_FEATURES_MAX);
+	if (job->data.fields > 0)
+		FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.columns names the fields; expected auto", job->data.fields);
+	if (job->data.dense > 0)
+		FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.columns names the numeric features; expected auto",
+		     job->data.dense);
+	if (!parts(job->data.csv.delimiter))
+		FAIL(r, "data.csv.delimiter", WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
+		     job->data.csv.delimiter);
+}
+
+/* Refuses the keys of CSV for other formats. */
+static weir_status check_other_format(struct reading *r, const struct job *job)
+{
+	const struct {
+		const char *path;
+		bool used;
+	} of_csv[] = {{"data.columns", job->data.columns_count > 0},
+	              {"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
+	              {"data.csv.header", !job->data.csv.header},
+	              {"data.csv.names", job->data.csv.names_count > 0}};
+	for (size_t k = 0; k < sizeof of_csv / sizeof *of_csv; k++)
+		if (of_csv[k].used)
+			FAIL(r, of_csv[k].path, WEIR_E_INVALID,
+			     "is given, and data.format is not csv; expected nothing, or data.format: csv");
+	return WEIR_OK;
+}
+
+weir_status job_check_columns(struct reading *r, const struct job *job)
+{
+	const struct raw *raw = job_raw(r, "data.columns");
+	if (raw->wrong)
+		return WEIR_E_INVALID;
+	if (job->data.format != DATA_CSV)
+		return check_other_format(r, job);
+	if (job->data.columns_count == 0)
+		return FAIL(r, "data.columns", WEIR_E_INVALID,
+		            "missing, and data.format is csv; expected a list of the columns, such as [{name: user, kind: categorical}, "
+		            "{name: clicked, kind: label}]");
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		check_keys(r, job, i);
+		check_name(r, job, i);
+		check_share(r, job, i);
+		check_values(r, job, i);
+	}
+	check_shape(r, job);
+	return WEIR_OK;
+}

@@ -1,0 +1,239 @@
+#include "common/job/job_columns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/hash.h"
+#include "common/job/job_column_schema.h"
+
+/* --- The schema of a column */
+
+#define FIELD(f)      .offset = offsetof(struct job_column, f)
+#define TEXT(p, f, d) .path = p, .type = KEY_TEXT, FIELD(f), .size = sizeof(((struct job_column *)0)->f), .fallback = d
+#define CHOICE(p, f, d, list) \
+	.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, .choices = list, .choices_count = sizeof list / sizeof list[0]
+
+#define KIND(k) (1u << COLUMN_##k)
+#define BAGS    (KIND(MULTI) | KIND(SEQUENCE))
+#define FIELDS  (KIND(CATEGORICAL) | BAGS)
+
+static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false},
+                                      {"multi", COLUMN_MULTI, false},
+                                      {"sequence", COLUMN_SEQUENCE, false},
+                                      {"numeric", COLUMN_NUMERIC, false},
+                                      {"label", COLUMN_LABEL, false},
+                                      {"weight", COLUMN_WEIGHT, false},
+                                      {"group", COLUMN_GROUP, false},
+                                      {"time", COLUMN_TIME, false},
+                                      {"ignore", COLUMN_IGNORE, false}};
+static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, true}};
+static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
+                                           {"log1p", TRANSFORM_LOG1P, false},
+                                           {"standard", TRANSFORM_STANDARD, true},
+                                           {"minmax", TRANSFORM_MINMAX, true},
+                                           {"bucketize", TRANSFORM_BUCKETIZE, true}};
+static const struct choice times[] = {
+    {"unix", TIME_UNIX, false}, {"unix_ms", TIME_UNIX_MS, false}, {"iso8601", TIME_ISO8601, false}};
+
+static const struct column_key schema[COLUMN_KEYS] = {
+    [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0},
+    [COLUMN_KEY_KIND] = {{CHOICE("kind", kind, NULL, kinds)}, 0},
+    {{TEXT("separator", separator, "|")}, BAGS},
+    {{CHOICE("pooling", pooling, "sum", poolings)}, BAGS},
+    {{.path = "max_length",
+      .type = KEY_U32,
+      FIELD(max_length),
+      .fallback = "64",
+      .low = 1,
+      .high = WEIR_FEATURES_PER_ROW_MAX,
+      .unit = "ids"},
+     BAGS},
+    {{TEXT("share", share, "")}, FIELDS},
+    {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT)},
+    {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC)},
+    {{CHOICE("format", time, "unix", times)}, KIND(TIME)},
+};
+
+const struct column_key *job_column_schema(void)
+{
+	return schema;
+}
+
+uint32_t job_column_key_row(const char *name)
+{
+	uint32_t row = 0;
+	while (row < COLUMN_KEYS && strcmp(schema[row].key.path, name) != 0)
+		row++;
+	return row;
+}
+
+struct key job_column_key(uint32_t column, uint32_t row, char path[JOB_KEY_BYTES_MAX])
+{
+	struct key key = schema[row].key;
+	snprintf(path, JOB_KEY_BYTES_MAX, "data.columns[%u].%s", column, key.path);
+	key.path = path;
+	return key;
+}
+
+weir_status job_column_fail_unknown(struct reading *r, const struct place *place, uint32_t column, const char *name,
+                                    const char *value)
+{
+	const char *names[COLUMN_KEYS];
+	char known[JOB_EXPECTED_BYTES] = "", path[WEIR_ERROR_TEXT_BYTES];
+	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+		const size_t used = strlen(known);
+		names[row] = schema[row].key.path;
+		snprintf(known + used, sizeof known - used, "%s%s", row > 0 ? ", " : "", names[row]);
+	}
+	const char *nearest = job_nearest(name, names, COLUMN_KEYS);
+	snprintf(path, sizeof path, "data.columns[%u].%.80s", column, name);
+	job_mark_wrong(r, "data.columns");
+	if (!nearest)
+		return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); valid here: %s", value, known);
+	return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); the nearest valid key is '%s' (valid here: %s)",
+	                value, nearest, known);
+}
+
+/* --- Storing */
+
+/* Stores one key of a column; a key that is not given has its default. */
+static weir_status store_key(struct reading *r, const struct raw_column *raw, uint32_t column, uint32_t row,
+                             struct job_column *out)
+{
+	char path[JOB_KEY_BYTES_MAX], expected[JOB_EXPECTED_BYTES];
+	const struct key key = job_column_key(column, row, path);
+	if (raw->raws[row].given)
+		return job_value_store(r, &raw->raws[row], &key, out);
+	if (raw->raws[row].wrong)
+		return WEIR_E_INVALID; /* reported when it was read */
+	if (key.fallback) {
+		const struct raw fallback = {.items = (const char *[]){key.fallback}, .count = 1};
+		return job_value_store(r, &fallback, &key, out);
+	}
+	job_schema_expected(&key, expected);
+	return job_fail(r, &raw->place, path, WEIR_E_INVALID, "missing; expected %s", expected);
+}
+
+weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job)
+{
+	weir_status worst = WEIR_OK;
+	if (raw->count == 0 || raw->wrong)
+		return WEIR_OK;
+	job->data.columns = calloc(raw->count, sizeof *job->data.columns);
+	if (!job->data.columns)
+		return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
+	job->data.columns_count = raw->count;
+	for (uint32_t i = 0; i < raw->count; i++)
+		for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+			const weir_status status = store_key(r, &raw->columns[i], i, row, &job->data.columns[i]);
+			if (status == WEIR_E_MEMORY)
+				return status;
+			worst = status != WEIR_OK ? status : worst;
+		}
+	return worst;
+}
+
+/* --- Texts */
+
+const char *column_kind_name(enum column_kind kind)
+{
+	return kinds[kind].name;
+}
+
+/* Appends a text in YAML's double quotes, unless it is one word. */
+static size_t write_word(char *out, size_t bytes, const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+	if (*text && text[strspn(text, plain)] == 0)
+		return (size_t)snprintf(out, bytes, "%s", text);
+	size_t used = (size_t)snprintf(out, bytes, "\"");
+	for (; *text && used < bytes; text++) {
+		const bool control = (unsigned char)*text < 0x20 || *text == 0x7f, quoted = *text == '"' || *text == '\\';
+		used += (size_t)snprintf(out + used, bytes - used, control ? "\\x%02x" : quoted ? "\\%c" : "%c", (unsigned char)*text);
+	}
+	return used + (size_t)snprintf(out + used, used < bytes ? bytes - used : 0, "\"");
+}
+
+enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
+
+/* Writes "{name: user, kind: categorical}". */
+static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTES])
+{
+	size_t used = (size_t)snprintf(out, COLUMN_TEXT_BYTES, "{");
+	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+		const struct key *key = &schema[row].key;
+		char value[WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX];
+		job_field_text(c, key, value, sizeof value);
+		if (key->fallback && strcmp(value, key->fallback) == 0)
+			continue;
+		used += (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "%s%s: ", used > 1 ? ", " : "", key->path);
+		used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
+	}
+	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
+}
+
+uint64_t job_columns_hash(const struct job *job)
+{
+	char column[COLUMN_TEXT_BYTES];
+	uint64_t hash = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		hash = hash_bytes(column, write_column(&job->data.columns[i], column), hash);
+	return hash;
+}
+
+void job_columns_text(const struct job *job, char *out, size_t bytes)
+{
+	char column[COLUMN_TEXT_BYTES];
+	size_t used = (size_t)snprintf(out, bytes, "[");
+	for (uint32_t i = 0; i < job->data.columns_count && used < bytes; i++) {
+		write_column(&job->data.columns[i], column);
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s", i > 0 ? ", " : "", column);
+	}
+	if (used + 1 < bytes)
+		snprintf(out + used, bytes - used, "]");
+	else
+		snprintf(out, bytes, "%u columns (%016llx)", job->data.columns_count, (unsigned long long)job_columns_hash(job));
+}
+
+/* --- Questions */
+
+const struct job_column *job_column_find(const struct job *job, const char *name)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (strcmp(job->data.columns[i].name, name) == 0)
+			return &job->data.columns[i];
+	return NULL;
+}
+
+bool job_column_is_field(const struct job_column *c)
+{
+	return 1u << c->kind & FIELDS;
+}
+
+/* Counts the fields before column `end`. */
+static uint32_t fields_before(const struct job *job, const struct job_column *end)
+{
+	uint32_t fields = 0;
+	for (const struct job_column *c = job->data.columns; c < end; c++)
+		fields += job_column_is_field(c);
+	return fields;
+}
+
+uint32_t job_columns_fields(const struct job *job)
+{
+	return fields_before(job, job->data.columns + job->data.columns_count);
+}
+
+uint32_t job_columns_dense(const struct job *job)
+{
+	uint32_t dense = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		dense += job->data.columns[i].kind == COLUMN_NUMERIC;
+	return dense;
+}
+
+uint32_t job_column_key_field(const struct job *job, const struct job_column *c)
+{
+	return fields_before(job, c->share[0] ? job_column_find(job, c->share) : c);
+}

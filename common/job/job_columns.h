@@ -1,0 +1,53 @@
+/* data.columns: the columns of data with names. A categorical, multi or sequence column is a field,
+ * numbered from 0 in the order of the list; a numeric column is a numeric feature, numbered likewise. */
+#ifndef WEIR_JOB_COLUMNS_H
+#define WEIR_JOB_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+enum column_kind {
+	COLUMN_CATEGORICAL, /* one id */
+	COLUMN_MULTI,       /* a bag of ids */
+	COLUMN_SEQUENCE,    /* a bag of ids in order: a history */
+	COLUMN_NUMERIC,
+	COLUMN_LABEL,
+	COLUMN_WEIGHT, /* of the row in the loss and in metrics */
+	COLUMN_GROUP,  /* the user, session or query of the row */
+	COLUMN_TIME,
+	COLUMN_IGNORE
+};
+enum column_pooling { POOLING_SUM, POOLING_MEAN, POOLING_MAX };
+enum column_transform { TRANSFORM_NONE, TRANSFORM_LOG1P, TRANSFORM_STANDARD, TRANSFORM_MINMAX, TRANSFORM_BUCKETIZE };
+enum column_time { TIME_UNIX, TIME_UNIX_MS, TIME_ISO8601 };
+
+struct job_column {
+	char name[WEIR_COLUMN_NAME_BYTES_MAX];
+	enum column_kind kind;
+	char separator[2];                       /* multi, sequence: between two ids */
+	enum column_pooling pooling;             /* multi, sequence */
+	uint32_t max_length;                     /* ids; multi: the first ones, sequence: the last ones */
+	char share[WEIR_COLUMN_NAME_BYTES_MAX];  /* the column whose embeddings it uses; "": its own */
+	char empty[WEIR_COLUMN_VALUE_BYTES_MAX]; /* the value of an empty cell; "": the cell stays empty */
+	enum column_transform transform;         /* numeric */
+	enum column_time time;                   /* time: how it is written */
+};
+
+struct job;
+/* Hash of the columns and all their keys. */
+uint64_t job_columns_hash(const struct job *job);
+/* The column of a name, or NULL. */
+const struct job_column *job_column_find(const struct job *job, const char *name);
+/* The number of fields, and of numeric features. */
+uint32_t job_columns_fields(const struct job *job);
+uint32_t job_columns_dense(const struct job *job);
+bool job_column_is_field(const struct job_column *c);
+/* The field of a column's ids: that of the column it shares, else its own. */
+uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
+/* "categorical", ... */
+const char *column_kind_name(enum column_kind kind);
+
+#endif

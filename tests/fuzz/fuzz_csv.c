@@ -1,0 +1,152 @@
+/* CSV: each row becomes a whole row or nothing; the variants of the scan agree; a text cut after
+ * whole rows gives the same rows.
+ *
+ * Input: u8 settings (1: rows to score, 2: keys are folded to buckets, 4: delimiter ';', 8: columns
+ * without bags), the text. */
+#include "tests/fuzz/fuzz.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/data/format/csv_scan.h"
+#include "worker/data/format/parse_csv.h"
+
+static char *const names[] = {"y", "u", "m", "s", "n", "w", "g"};
+static const struct job_column columns[] = {
+    {.kind = COLUMN_CATEGORICAL, .empty = "none"},
+    {.kind = COLUMN_MULTI, .separator = "|", .pooling = POOLING_MEAN, .max_length = 3},
+    {.kind = COLUMN_SEQUENCE, .separator = "|", .max_length = 2},
+    {.kind = COLUMN_NUMERIC, .transform = TRANSFORM_LOG1P},
+    {.kind = COLUMN_NUMERIC},
+};
+static struct csv_feature fields[] = {{1, 0, 0, &columns[0]}, {2, 1, 0, &columns[1]}, {3, 0, 0, &columns[2]}};
+static struct csv_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &columns[4]}};
+
+/* y,u,n with or without m,s before n and w,g after it. */
+static struct csv_layout layout_of(uint8_t settings)
+{
+	const bool bags = !(settings & 8);
+	struct csv_layout l = {.delimiter = settings & 4 ? ';' : ',',
+	                       .columns = bags ? 7 : 6,
+	                       .names = (char **)names,
+	                       .fields = fields,
+	                       .fields_count = bags ? 3 : 1,
+	                       .dense = numbers,
+	                       .dense_count = bags ? 1 : 2,
+	                       .label = 0,
+	                       .weight = bags ? 5 : CSV_NO_COLUMN,
+	                       .group = bags ? 6 : CSV_NO_COLUMN,
+	                       .weight_missing = NAN,
+	                       .bags = bags};
+	return l;
+}
+
+static void check_scan(char delimiter, const char *text, size_t n)
+{
+	uint32_t *expected = malloc((n + CSV_SCAN_SLACK) * sizeof *expected), *got = malloc((n + CSV_SCAN_SLACK) * sizeof *got);
+	struct csv_scan first = {.delimiter = delimiter};
+	const size_t count = csv_scan_variant(0)->cells(&first, text, n, expected);
+	const struct csv_scan_ops *ops;
+	assert(expected && got);
+	for (unsigned v = 1; (ops = csv_scan_variant(v)) != NULL; v++) {
+		struct csv_scan scan = {.delimiter = delimiter}, again = {.delimiter = delimiter};
+		assert(ops->cells(&scan, text, n, got) == count && memcmp(got, expected, count * sizeof *got) == 0);
+		assert(memcmp(&scan, &first, sizeof scan) == 0 && ops->rows(&again, text, n) <= n);
+	}
+	free(expected);
+	free(got);
+}
+
+/* Appends the rows of a text. */
+static void parse_text(const struct parser *p, struct csv_reader *r, const char *text, size_t n, struct rows *out)
+{
+	char *copy = calloc(1, n + PARSE_SLACK), why[PARSE_WHY_BYTES];
+	struct csv_cell row;
+	uint64_t line, before = 0;
+	assert(copy);
+	memcpy(copy, text, n);
+	assert(csv_reader_begin(r, p->csv->delimiter, copy, n));
+	while (csv_reader_next(r, &row, &line)) {
+		const size_t keys = out->keys_count;
+		const uint32_t count = out->count;
+		why[0] = 0;
+		const enum parsed parsed = parse_csv(p, r, out, why);
+		assert(line >= before && row.text >= copy && row.text + row.n <= copy + n);
+		assert(out->count == count + (parsed == PARSED_ROW) && (parsed == PARSED_ROW || out->keys_count == keys));
+		assert(parsed == PARSED_ROW || parsed == PARSED_NOTHING || why[0] != 0);
+		before = line;
+	}
+	free(copy);
+}
+
+static void check_rows(const struct rows *r, bool scored)
+{
+	const struct rows_view v = rows_as_view(r);
+	const size_t bags = (size_t)v.count * v.fields;
+	for (uint32_t i = 0; i < v.count; i++)
+		assert((v.labels[i] == 0 || v.labels[i] == 1 || (scored && isnan(v.labels[i]))) &&
+		       (!v.weights || (isfinite(v.weights[i]) && v.weights[i] >= 0)));
+	for (size_t i = 0; i < (size_t)v.count * v.dense_dim; i++)
+		assert(isfinite(v.dense[i]));
+	for (size_t i = 0; v.values && i < v.keys_count; i++)
+		assert(v.values[i] > 0 && v.values[i] <= 1);
+	for (size_t i = 0; v.offsets && i < bags; i++)
+		assert(v.offsets[i] <= v.offsets[i + 1] && v.offsets[i + 1] - v.offsets[i] <= 3);
+	assert(v.offsets ? v.offsets[0] == 0 && v.offsets[bags] == v.keys_count : v.keys_count == bags);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 1)
+		return 0;
+	const struct csv_layout layout = layout_of(data[0]);
+	const char *text = (const char *)data + 1;
+	const size_t n = size - 1;
+	struct parser *p = malloc(sizeof *p);
+	struct csv_reader reader = {0};
+	struct csv_scan scan = {.delimiter = layout.delimiter};
+	struct rows whole, parts;
+	assert(p);
+	parser_init(p, DATA_CSV, layout.fields_count, layout.dense_count, data[0] & 2 ? 1000 : 0);
+	p->csv = &layout;
+	p->every_line = data[0] & 1;
+	rows_init(&whole, p->fields, p->dense_dim, parser_bags(p));
+	rows_init(&parts, p->fields, p->dense_dim, parser_bags(p));
+	check_scan(layout.delimiter, text, n);
+	parse_text(p, &reader, text, n, &whole);
+	const size_t cut = csv_scan_best()->rows(&scan, text, n / 2);
+	parse_text(p, &reader, text, cut, &parts);
+	parse_text(p, &reader, text + cut, n - cut, &parts);
+	assert(parts.count == whole.count && parts.keys_count == whole.keys_count);
+	assert(whole.keys_count == 0 || memcmp(parts.keys, whole.keys, whole.keys_count * sizeof *whole.keys) == 0);
+	check_rows(&whole, p->every_line);
+	csv_reader_free(&reader);
+	rows_free(&whole);
+	rows_free(&parts);
+	free(p);
+	return 0;
+}
+
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	static const struct {
+		uint8_t settings;
+		const char *text;
+	} seeds[] = {{0, "1,user,a|b|c|d,x|y|z,0.5,2,session\n0,,,,,1,\n"},
+	             {0, "1,\"us,er\",\"a|\"\"b\"\"\",\"x\n|y\",1e3,\"0.25\",g\r\n\r\n-1,u,|a||,|,4096,0,\r\n"},
+	             {1, "?,u,a,b,,1,\n,u,a,b,3,1,g\nnan,u,\"a\",b,-2,1,g\n"},
+	             {4, "1;5\" pipe;a;b;1;1;g\n0;\"a\"b;a;b;1;1;g\n"},
+	             {8, "1,u,a,b,1,2\n0,\"v\",\"\",,,\n1,\xc3\xa9,a,b,1e99,2\n"},
+	             {10, "1,u,a,b,1,2\n0,v\n1,\"not closed,a,b,1,2\n0,u,a,b,1,2\n"}};
+	if (i >= sizeof seeds / sizeof *seeds)
+		return NULL;
+	const size_t n = strlen(seeds[i].text);
+	uint8_t *out = malloc(n + 1);
+	assert(out);
+	out[0] = seeds[i].settings;
+	memcpy(out + 1, seeds[i].text, n);
+	*size = n + 1;
+	return out;
+}

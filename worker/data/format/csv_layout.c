@@ -1,0 +1,279 @@
+#include "worker/data/format/csv_layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/hash.h"
+#include "worker/data/format/csv_reader.h"
+#include "worker/data/format/parse.h"
+
+static weir_status out_of_memory(const char *path, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of %s", path);
+}
+
+/* --- Names of columns */
+
+struct names {
+	char **items; /* (count) */
+	uint32_t count;
+};
+
+static void free_names(struct names *n)
+{
+	for (uint32_t i = 0; i < n->count; i++)
+		free(n->items[i]);
+	free(n->items);
+	*n = (struct names){0};
+}
+
+static weir_status add_name(struct names *n, const char *path, const char *text, size_t bytes, weir_error *err)
+{
+	if (bytes >= WEIR_COLUMN_NAME_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "%s: the name of column %u has %zu bytes; at most %u", path, n->count + 1, bytes,
+		                 WEIR_COLUMN_NAME_BYTES_MAX - 1);
+	n->items[n->count] = strndup(text, bytes);
+	return n->items[n->count++] ? WEIR_OK : out_of_memory(path, err);
+}
+
+/* Takes the cells of the reader's current row as names. */
+static weir_status take_header(struct csv_reader *r, const char *path, struct names *out, weir_error *err)
+{
+	const uint32_t cells = csv_reader_cells(r);
+	if (cells > WEIR_COLUMNS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "%s: the header has %u columns; at most %u", path, cells, WEIR_COLUMNS_MAX);
+	*out = (struct names){.items = calloc(cells, sizeof *out->items)};
+	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
+	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
+		struct csv_cell cell;
+		const char *bad = csv_reader_cell(r, i, &cell);
+		status = bad ? weir_fail(err, WEIR_E_PARSE, "%s:1: the name of column %u %s", path, i + 1, bad)
+		             : add_name(out, path, cell.text, cell.n, err);
+	}
+	return status;
+}
+
+/* Reads the header of a file; an empty file gives no names. */
+static weir_status read_header(const struct csv_layout *l, const char *path, struct names *out, weir_error *err)
+{
+	struct text *text;
+	struct text_chunk chunk = {0};
+	struct csv_reader reader = {0};
+	struct csv_cell row;
+	uint64_t line;
+	weir_status status = text_open(&text, path, 0, UINT64_MAX, err);
+	if (status != WEIR_OK)
+		return status;
+	text_set_csv(text, l->delimiter);
+	status = text_next(text, &chunk, err);
+	if (status == WEIR_OK && chunk.size > 0 && !csv_reader_begin(&reader, l->delimiter, chunk.data, chunk.size))
+		status = out_of_memory(path, err);
+	if (status == WEIR_OK && chunk.size > 0 && csv_reader_next(&reader, &row, &line))
+		status = take_header(&reader, path, out, err);
+	csv_reader_free(&reader);
+	text_chunk_free(&chunk);
+	text_close(text);
+	return status;
+}
+
+static weir_status copy_names(const struct job *job, const char *path, struct names *out, weir_error *err)
+{
+	const uint32_t given = job->data.csv.names_count, count = given > 0 ? given : job->data.columns_count;
+	*out = (struct names){.items = calloc(count, sizeof *out->items)};
+	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+		const char *name = given > 0 ? job->data.csv.names[i] : job->data.columns[i].name;
+		status = add_name(out, path, name, strlen(name), err);
+	}
+	return status;
+}
+
+/* Compares the header of a further file with the first one's. */
+static weir_status check_same(const struct names *first, const struct names *other, const char *first_path,
+                              const char *other_path, weir_error *err)
+{
+	for (uint32_t i = 0; i < first->count && i < other->count; i++)
+		if (strcmp(first->items[i], other->items[i]) != 0)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "%s: column %u is '%.60s', and that of %s is '%.60s'; expected the same columns in the same order "
+			                 "in all files",
+			                 other_path, i + 1, other->items[i], first_path, first->items[i]);
+	if (first->count != other->count)
+		return weir_fail(err, WEIR_E_INVALID, "%s has %u columns, and %s has %u; expected the same columns in all files",
+		                 other_path, other->count, first_path, first->count);
+	return WEIR_OK;
+}
+
+/* Finds the names of the files' columns, and checks that all files have the same. *path: of the first
+ * file that is not empty. */
+static weir_status find_names(const struct csv_layout *l, const struct job *job, const struct sources *sources, struct names *out,
+                              const char **path, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	*path = sources->items[0].path;
+	if (!l->header || job->data.csv.names_count > 0)
+		return copy_names(job, *path, out, err);
+	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
+		struct names own = {0};
+		status = read_header(l, sources->items[i].path, &own, err);
+		if (status == WEIR_OK && out->count > 0 && own.count > 0)
+			status = check_same(out, &own, *path, sources->items[i].path, err);
+		if (status == WEIR_OK && out->count == 0 && own.count > 0) {
+			*path = sources->items[i].path;
+			*out = own;
+		} else {
+			free_names(&own);
+		}
+	}
+	if (status == WEIR_OK && out->count == 0)
+		status = weir_fail(err, WEIR_E_INVALID, "%s is empty; expected a header with the names of the columns", *path);
+	return status;
+}
+
+/* --- Matching them with data.columns */
+
+static uint32_t place_of(const struct csv_layout *l, const char *name)
+{
+	uint32_t i = 0;
+	while (i < l->columns && strcmp(l->names[i], name) != 0)
+		i++;
+	return i < l->columns ? i : CSV_NO_COLUMN;
+}
+
+static weir_status check_once(const struct csv_layout *l, const char *path, weir_error *err)
+{
+	for (uint32_t i = 0; i < l->columns; i++)
+		if (place_of(l, l->names[i]) < i)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "%s: columns %u and %u are both '%.60s'; expected each name once: data.csv.names can give others",
+			                 path, place_of(l, l->names[i]) + 1, i + 1, l->names[i]);
+	return WEIR_OK;
+}
+
+static weir_status fail_missing(const struct csv_layout *l, const char *name, const char *path, weir_error *err)
+{
+	const char *nearest = job_nearest(name, (const char *const *)l->names, l->columns);
+	return weir_fail(err, WEIR_E_INVALID, "%s has no column '%.60s', which data.columns names%s%.60s%s", path, name,
+	                 nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+}
+
+static weir_status fail_unknown(const struct job *job, const char *name, const char *path, weir_error *err)
+{
+	const char **names = calloc(job->data.columns_count, sizeof *names);
+	for (uint32_t i = 0; names && i < job->data.columns_count; i++)
+		names[i] = job->data.columns[i].name;
+	const char *nearest = names ? job_nearest(name, names, job->data.columns_count) : NULL;
+	free(names);
+	return weir_fail(
+	    err, WEIR_E_INVALID,
+	    "%s has the column '%.60s', which data.columns does not name%s%.60s%s; expected {name: '%.60s', kind: ignore} "
+	    "if it is not to be used",
+	    path, name, nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "", name);
+}
+
+static bool is_optional(enum column_kind kind)
+{
+	return kind == COLUMN_LABEL || kind == COLUMN_WEIGHT || kind == COLUMN_GROUP || kind == COLUMN_TIME || kind == COLUMN_IGNORE;
+}
+
+static weir_status match(const struct csv_layout *l, const struct job *job, const char *path, bool scored, weir_error *err)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		const struct job_column *c = &job->data.columns[i];
+		if (place_of(l, c->name) == CSV_NO_COLUMN && !(scored && is_optional(c->kind)))
+			return fail_missing(l, c->name, path, err);
+	}
+	for (uint32_t i = 0; i < l->columns; i++)
+		if (!job_column_find(job, l->names[i]))
+			return fail_unknown(job, l->names[i], path, err);
+	return WEIR_OK;
+}
+
+/* --- The layout */
+
+static void place_column(struct csv_layout *l, const struct job *job, const struct job_column *c)
+{
+	const uint32_t cell = place_of(l, c->name);
+	switch (c->kind) {
+	case COLUMN_CATEGORICAL:
+	case COLUMN_MULTI:
+	case COLUMN_SEQUENCE:
+		l->fields[l->fields_count++] = (struct csv_feature){.cell = cell, .key_field = job_column_key_field(job, c), .column = c};
+		l->bags |= c->kind != COLUMN_CATEGORICAL;
+		break;
+	case COLUMN_NUMERIC:
+		l->dense[l->dense_count++] =
+		    (struct csv_feature){.cell = cell, .missing = c->empty[0] ? strtof(c->empty, NULL) : 0.0f, .column = c};
+		break;
+	case COLUMN_LABEL:
+		l->label = cell;
+		break;
+	case COLUMN_WEIGHT:
+		l->weight = cell;
+		l->weight_missing = c->empty[0] ? strtof(c->empty, NULL) : NAN;
+		l->bags = true;
+		break;
+	case COLUMN_GROUP:
+		l->group = cell;
+		l->bags = true;
+		break;
+	case COLUMN_TIME:
+	case COLUMN_IGNORE:
+		break;
+	}
+}
+
+static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
+{
+	const char how[] = {l->delimiter, (char)l->header};
+	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
+	for (uint32_t i = 0; i < l->columns; i++)
+		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
+	return hash;
+}
+
+weir_status csv_layout_open(struct csv_layout **out, const struct job *job, const struct sources *sources, bool scored,
+                            weir_error *err)
+{
+	const char *path;
+	struct names names = {0};
+	struct csv_layout *l = calloc(1, sizeof *l);
+	if (!l)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
+	*l = (struct csv_layout){.delimiter = job->data.csv.delimiter[0],
+	                         .header = job->data.csv.header,
+	                         .label = CSV_NO_COLUMN,
+	                         .weight = CSV_NO_COLUMN,
+	                         .group = CSV_NO_COLUMN,
+	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
+	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense)};
+	weir_status status = find_names(l, job, sources, &names, &path, err);
+	l->names = names.items;
+	l->columns = names.count;
+	if (status == WEIR_OK && (!l->fields || !l->dense))
+		status = out_of_memory(path, err);
+	if (status == WEIR_OK)
+		status = check_once(l, path, err);
+	if (status == WEIR_OK)
+		status = match(l, job, path, scored, err);
+	if (status != WEIR_OK) {
+		csv_layout_close(l);
+		return status;
+	}
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		place_column(l, job, &job->data.columns[i]);
+	l->settings = settings_of(l, job);
+	*out = l;
+	return WEIR_OK;
+}
+
+void csv_layout_close(struct csv_layout *l)
+{
+	if (!l)
+		return;
+	free_names(&(struct names){l->names, l->columns});
+	free(l->fields);
+	free(l->dense);
+	free(l);
+}

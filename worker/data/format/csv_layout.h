@@ -1,0 +1,42 @@
+/* The columns of CSV files, as their header or data.csv.names gives them, matched with data.columns.
+ *
+ * All files of a part have the same columns in the same order. Each column of the files must be in
+ * data.columns, if only as kind ignore, and each of data.columns in the files. Rows to score need no
+ * label, weight, group or time. */
+#ifndef WEIR_CSV_LAYOUT_H
+#define WEIR_CSV_LAYOUT_H
+
+#include "common/job/job.h"
+#include "worker/data/format/sources.h"
+
+#define CSV_NO_COLUMN UINT32_MAX
+
+/* A column that becomes a field or a numeric feature. */
+struct csv_feature {
+	uint32_t cell;      /* its place in a row of the file */
+	uint32_t key_field; /* a field: its ids are hashed with this field */
+	float missing;      /* numeric: the value of an empty cell */
+	const struct job_column *column;
+};
+
+struct csv_layout {
+	char delimiter;
+	bool header;
+	uint32_t columns; /* cells of a row */
+	char **names;     /* (columns) */
+	uint32_t fields_count, dense_count;
+	struct csv_feature *fields, *dense; /* (fields_count), (dense_count) in the order of data.columns */
+	/* The places of the other columns in a row, or CSV_NO_COLUMN. */
+	uint32_t label, weight, group;
+	float weight_missing; /* the weight of a row with an empty cell; NaN: such a row is bad */
+	bool bags;            /* some row may have a bag, a weight or a group */
+	uint64_t settings;    /* hash of what determines how a file is read: data.columns, data.csv */
+};
+
+/* Reads the headers. scored: for scoring only. Borrows job. E_INVALID: columns are missing, unknown
+ * or named twice; the message has the file, the column and the nearest name. */
+weir_status csv_layout_open(struct csv_layout **out, const struct job *job, const struct sources *sources, bool scored,
+                            weir_error *err) WEIR_MUST_CHECK;
+void csv_layout_close(struct csv_layout *l); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,241 @@
+#include "worker/data/format/parse_csv.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/base/hash.h"
+#include "common/base/limits.h"
+#include "worker/data/format/parse_internal.h"
+
+/* A row being parsed. */
+struct parsing {
+	const struct parser *parser;
+	const struct csv_layout *layout;
+	struct csv_reader *reader;
+	struct rows *out;
+	char *why; /* (PARSE_WHY_BYTES) */
+};
+
+#define VALUE_SHOWN 40
+
+/* Reports a cell: its column, its value and what is wrong with it. */
+static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct csv_cell *value, const char *what)
+{
+	const int shown = value->n < VALUE_SHOWN ? (int)value->n : VALUE_SHOWN;
+	snprintf(g->why, PARSE_WHY_BYTES, "column '%.60s': '%.*s'%s %s", g->layout->names[cell], shown, value->text,
+	         value->n > VALUE_SHOWN ? "..." : "", what);
+	return PARSED_BAD;
+}
+
+/* Takes a cell; an empty one has the value `empty`. */
+static enum parsed take(const struct parsing *g, uint32_t cell, const char *empty, struct csv_cell *out)
+{
+	const char *bad = csv_reader_cell(g->reader, cell, out);
+	if (bad) {
+		snprintf(g->why, PARSE_WHY_BYTES, "column '%.60s': the value %s", g->layout->names[cell], bad);
+		return PARSED_BAD;
+	}
+	if (out->n == 0 && *empty)
+		*out = (struct csv_cell){empty, strlen(empty)};
+	return PARSED_ROW;
+}
+
+/* --- Labels, weights, groups, numbers */
+
+static enum parsed parse_cell_label(const struct parsing *g, float *out)
+{
+	struct csv_cell cell;
+	char why[PARSE_WHY_BYTES];
+	*out = LABEL_NONE;
+	if (g->parser->unlabelled)
+		return PARSED_ROW;
+	enum parsed read = take(g, g->layout->label, "", &cell);
+	if (read != PARSED_ROW)
+		return read;
+	read = parse_label(g->parser, cell.text, cell.n, out, why);
+	if (read != PARSED_ROW)
+		snprintf(g->why, PARSE_WHY_BYTES, "column '%.24s': %.120s", g->layout->names[g->layout->label], why);
+	return read;
+}
+
+static enum parsed parse_weight(const struct parsing *g, float *out)
+{
+	const struct csv_layout *l = g->layout;
+	struct csv_cell cell;
+	*out = 1.0f;
+	if (l->weight == CSV_NO_COLUMN)
+		return PARSED_ROW;
+	const enum parsed read = take(g, l->weight, "", &cell);
+	if (read != PARSED_ROW)
+		return read;
+	if (cell.n == 0 && !isnan(l->weight_missing))
+		*out = l->weight_missing;
+	else if (!parse_real(cell.text, cell.n, out) || *out < 0)
+		return bad_cell(g, l->weight, &cell, "is no weight; expected a number from 0");
+	return PARSED_ROW;
+}
+
+static enum parsed parse_group(const struct parsing *g, uint64_t *out)
+{
+	struct csv_cell cell;
+	*out = 0;
+	if (g->layout->group == CSV_NO_COLUMN)
+		return PARSED_ROW;
+	const enum parsed read = take(g, g->layout->group, "", &cell);
+	if (read == PARSED_ROW && cell.n > 0)
+		*out = hash_bytes(cell.text, cell.n, 0);
+	return read;
+}
+
+/* log(1 + max(x, 0)), from the table for small whole numbers. */
+static float log_of(const struct parser *p, float x)
+{
+	const uint32_t whole = x > 0 && x < (float)PARSE_LOG_TABLE ? (uint32_t)x : 0;
+	return x <= 0 ? 0.0f : (float)whole == x ? p->log_table[whole] : log1pf(x);
+}
+
+static enum parsed parse_numbers(const struct parsing *g, float *out)
+{
+	const struct csv_layout *l = g->layout;
+	struct csv_cell cell;
+	for (uint32_t j = 0; j < l->dense_count; j++) {
+		const struct csv_feature *f = &l->dense[j];
+		const enum parsed read = take(g, f->cell, "", &cell);
+		if (read != PARSED_ROW)
+			return read;
+		if (cell.n == 0)
+			out[j] = f->missing;
+		else if (!parse_real(cell.text, cell.n, &out[j]))
+			return bad_cell(g, f->cell, &cell,
+			                parse_is_not_finite(cell.text, cell.n) ? "is not a finite number" : "is not a number");
+		if (f->column->transform == TRANSFORM_LOG1P)
+			out[j] = log_of(g->parser, out[j]);
+	}
+	return PARSED_ROW;
+}
+
+/* --- Ids */
+
+static uint32_t count_ids(const struct csv_cell *cell, char separator)
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < cell->n; i++)
+		count += cell->text[i] != separator && (i == 0 || cell->text[i - 1] == separator);
+	return count;
+}
+
+/* Appends the keys of ids [first, first + count) of a cell. */
+static void append_ids(const struct parsing *g, const struct csv_feature *f, const struct csv_cell *cell, uint32_t first,
+                       uint32_t count)
+{
+	struct rows *out = g->out;
+	const char *at = cell->text, *end = at + cell->n;
+	const float value = f->column->pooling == POOLING_MEAN && count > 1 ? 1.0f / (float)count : 1.0f;
+	for (uint32_t id = 0; id < first + count; at++) {
+		const char *stop = memchr(at, f->column->separator[0], (size_t)(end - at));
+		const size_t n = (size_t)((stop ? stop : end) - at);
+		if (n > 0 && id++ >= first) {
+			out->values[out->keys_count] = value;
+			out->keys[out->keys_count++] = parse_token_key(g->parser, f->key_field, at, n);
+		}
+		at += n;
+	}
+	out->valued |= value != 1.0f;
+}
+
+static enum parsed parse_bag(const struct parsing *g, const struct csv_feature *f)
+{
+	const struct job_column *c = f->column;
+	struct csv_cell cell;
+	const enum parsed read = take(g, f->cell, c->empty, &cell);
+	if (read != PARSED_ROW)
+		return read;
+	const uint32_t ids = count_ids(&cell, c->separator[0]), count = ids < c->max_length ? ids : c->max_length;
+	if (g->out->keys_count > UINT32_MAX - count || !rows_reserve(g->out, count))
+		return parse_bad(g->why, PARSE_OUT_OF_MEMORY);
+	append_ids(g, f, &cell, c->kind == COLUMN_SEQUENCE ? ids - count : 0, count);
+	g->out->one_hot &= count == 1;
+	return PARSED_ROW;
+}
+
+static enum parsed parse_id(const struct parsing *g, const struct csv_feature *f)
+{
+	struct csv_cell cell;
+	struct rows *out = g->out;
+	const enum parsed read = take(g, f->cell, f->column->empty, &cell);
+	if (read != PARSED_ROW)
+		return read;
+	if (out->bags) {
+		if (out->keys_count == UINT32_MAX || !rows_reserve(out, 1))
+			return parse_bad(g->why, PARSE_OUT_OF_MEMORY);
+		out->values[out->keys_count] = 1.0f;
+	}
+	out->keys[out->keys_count++] = parse_token_key(g->parser, f->key_field, cell.text, cell.n);
+	return PARSED_ROW;
+}
+
+static enum parsed parse_fields(const struct parsing *g)
+{
+	const struct csv_layout *l = g->layout;
+	const size_t before = g->out->keys_count;
+	for (uint32_t f = 0; f < l->fields_count; f++) {
+		const struct csv_feature *field = &l->fields[f];
+		const enum parsed read = field->column->kind == COLUMN_CATEGORICAL ? parse_id(g, field) : parse_bag(g, field);
+		if (read != PARSED_ROW)
+			return read;
+		if (g->out->keys_count - before > WEIR_FEATURES_PER_ROW_MAX)
+			return parse_bad(g->why, "more ids than a row may have");
+		if (g->out->bags)
+			g->out->offsets[(size_t)g->out->count * l->fields_count + f + 1] = (uint32_t)g->out->keys_count;
+	}
+	return PARSED_ROW;
+}
+
+/* --- Rows */
+
+static enum parsed parse_cells(const struct parsing *g)
+{
+	struct rows *out = g->out;
+	float weight;
+	uint64_t group;
+	enum parsed read = parse_cell_label(g, &out->labels[out->count]);
+	if (read == PARSED_ROW)
+		read = parse_weight(g, &weight);
+	if (read == PARSED_ROW)
+		read = parse_group(g, &group);
+	if (read == PARSED_ROW)
+		read = parse_numbers(g, out->dense + (size_t)out->count * out->dense_dim);
+	if (read == PARSED_ROW)
+		read = parse_fields(g);
+	if (read != PARSED_ROW || !out->bags)
+		return read;
+	out->weights[out->count] = weight;
+	out->groups[out->count] = group;
+	out->weighted |= weight != 1.0f;
+	out->grouped |= group != 0;
+	return PARSED_ROW;
+}
+
+enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
+{
+	const struct parsing g = {.parser = p, .layout = p->csv, .reader = r, .out = out, .why = why};
+	const uint32_t cells = csv_reader_cells(r);
+	const size_t keys = out->keys_count;
+	struct csv_cell only;
+	if (cells == 1 && !csv_reader_cell(r, 0, &only) && only.n == 0)
+		return PARSED_NOTHING;
+	if (cells != p->csv->columns) {
+		snprintf(why, PARSE_WHY_BYTES, "the row has %" PRIu32 " cells; expected %" PRIu32 ", one for each column", cells,
+		         p->csv->columns);
+		return PARSED_BAD;
+	}
+	if (!rows_reserve(out, p->fields))
+		return parse_bad(why, PARSE_OUT_OF_MEMORY);
+	const enum parsed read = parse_cells(&g);
+	if (read == PARSED_ROW)
+		out->count++;
+	else
+		out->keys_count = keys;
+	return read;
+}

@@ -1,0 +1,24 @@
+/* Parses rows of CSV into rows of features.
+ *
+ *   categorical   the key is the hash of (field, value), as that of criteo's categories; an empty
+ *                 cell is a value of its own
+ *   multi         a bag of such keys, of the first max_length ids; empty ids are left out
+ *   sequence      likewise, of the last max_length ids
+ *   numeric       a decimal number; log1p makes it log(1 + max(x, 0)); an empty cell is 0
+ *   label         as in parse.h
+ *   weight        a number from 0
+ *   group         the hash of the value; an empty cell is 0, no group
+ *
+ * `default` replaces an empty cell. Pooling sum gives each id of a bag the value 1, mean the value
+ * 1 / (number of its ids): models sum a bag's embeddings times these values. */
+#ifndef WEIR_PARSE_CSV_H
+#define WEIR_PARSE_CSV_H
+
+#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/csv_reader.h"
+#include "worker/data/format/parse.h"
+
+/* Appends the reader's current row; results as those of parse_line. */
+enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES]);
+
+#endif
