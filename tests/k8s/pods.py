@@ -74,8 +74,9 @@ class Pods:
                     text = text.replace(host + name.split(":")[1], at)
         self.http.setdefault(pod, free_ports(1)[0])
         text = text.replace("0.0.0.0:9464", "127.0.0.1:%d" % self.http[pod])
-        for inside in ("/etc/weir", "/etc/weir-tls", "/var/lib/weir", "/var/lib/etcd", "/data"):
-            text = re.sub(r"(?<![\w.-])" + re.escape(inside) + r"(?=[/\s'\"]|$)", str(self.folder / ("data" if inside == "/data" else pod + inside)), text)
+        for inside in ("/etc/weir", "/etc/weir-tls", "/var/lib/weir", "/var/lib/etcd", "/data", "/app"):
+            shared = inside in ("/data", "/app")
+            text = re.sub(r"(?<![\w.-])" + re.escape(inside) + r"(?=[/\s'\"]|$)", str(self.folder / (inside[1:] if shared else pod + inside)), text)
         return text
 
     def start(self, kind, name, pod, small=()):
@@ -99,7 +100,8 @@ class Pods:
         c, env = template["spec"]["containers"][0], {}
         for source in c.get("envFrom", []):
             env.update(self.maps.get(source.get("configMapRef", {}).get("name"), {}))
-        fields = {"metadata.name": pod, "metadata.labels['apps.kubernetes.io/pod-index']": index}
+        fields = {"metadata.name": pod, "metadata.labels['apps.kubernetes.io/pod-index']": index,
+                  "metadata.annotations['batch.kubernetes.io/job-completion-index']": index}
         for e in c.get("env", []):
             env[e["name"]] = e["value"] if "value" in e else fields[e["valueFrom"]["fieldRef"]["fieldPath"]]
         for mount in ("etc/weir", "var/lib/weir", "var/lib/etcd"):
@@ -201,17 +203,22 @@ def roll(pods, servers):
     return slowest
 
 
-def run(pods):
-    (pods.folder / "data").mkdir()
-    subprocess.run([str(pods.build / "weir"), "datagen", "--rows", "20000", "--ids", "20000", "--seed", "3", "--out", str(pods.folder / "data/clicks.tsv")],
-                   check=True, stdout=subprocess.DEVNULL)
+def start_servers(pods, small):
+    """Starts etcd and the servers. Returns the servers' pods, and the seconds until they are ready."""
     members = pods.objects["StatefulSet", "weir-etcd"]["spec"]["replicas"]
     servers = ["weir-server-%d" % i for i in range(pods.objects["StatefulSet", "weir-server"]["spec"]["replicas"])]
     for i in range(members):
         pods.start("StatefulSet", "weir-etcd", "weir-etcd-%d" % i)
     for s in servers:
-        pods.start("StatefulSet", "weir-server", s, SMALL)
-    started = wait_for("the servers to be ready", lambda: all(pods.is_ready(s) for s in servers))
+        pods.start("StatefulSet", "weir-server", s, small)
+    return servers, wait_for("the servers to be ready", lambda: all(pods.is_ready(s) for s in servers))
+
+
+def run(pods):
+    (pods.folder / "data").mkdir()
+    subprocess.run([str(pods.build / "weir"), "datagen", "--rows", "20000", "--ids", "20000", "--seed", "3", "--out", str(pods.folder / "data/clicks.tsv")],
+                   check=True, stdout=subprocess.DEVNULL)
+    servers, started = start_servers(pods, SMALL)
     for i in range(2):
         pods.start("Deployment", "weir-trainer", "weir-trainer-%d" % i, SMALL)
     pods.start("Deployment", "weir-evaluator", "weir-evaluator-0", SMALL)
@@ -230,7 +237,7 @@ def run(pods):
           (len(servers), started, slowest, last["rows"]))
 
 
-def main():
+def main(run):
     pods = Pods(sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]))
     try:
         run(pods)
@@ -243,4 +250,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(run)

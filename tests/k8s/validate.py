@@ -134,7 +134,12 @@ def check_pod(template, claims):
         mounted = {m["name"] for m in c.get("volumeMounts", [])}
         if not mounted <= volumes:
             yield "container %s mounts %s, which the pod has not" % (c["name"], mounted - volumes)
-        known = {e["name"] for e in c.get("env", [])}
+        known = set()
+        for e in c.get("env", []):  # a value sees the variables before it
+            for name in [w.split(")")[0] for w in e.get("value", "").split("$(")[1:]]:
+                if name not in known:
+                    yield "container %s: %s is not before %s in its environment" % (c["name"], name, e["name"])
+            known.add(e["name"])
         for word in c.get("command", []) + c.get("args", []):
             for name in [w.split(")")[0] for w in word.split("$(")[1:]]:
                 if name not in known:

@@ -30,6 +30,11 @@ def _default_name() -> str:
     return f"rank-{rank}" if rank else f"python-{socket.gethostname().split('.')[0]}-{os.getpid()}"
 
 
+def _launched_security() -> Optional[Security]:
+    files = [os.environ.get(name, "") for name in ("WEIR_CERTIFICATE", "WEIR_KEY", "WEIR_CA")]
+    return Security(*files) if all(files) else None
+
+
 def connect(
     ledger: Optional[str] = None,
     *,
@@ -49,7 +54,8 @@ def connect(
     """Connects to a job.
 
     ledger: the address of a server: ``"unix:/path"`` or ``"HOST:PORT"``, or several separated by
-    commas. None: the environment's WEIR_LEDGER.
+    commas. None: the environment's WEIR_LEDGER, and unless `security` is given its certificates
+    (WEIR_CERTIFICATE, WEIR_KEY, WEIR_CA) and `insecure` (WEIR_INSECURE).
     name: this worker's name; each live worker has its own. None: WEIR_NAME, else rank-RANK, else
     one made from host and process.
     role: trainer, evaluator (pulls and judges passes) or observer (pulls).
@@ -62,10 +68,15 @@ def connect(
     settings: what determines results, {key: value}. A trainer with another value is refused unless
     `accept` names the key.
     timeout: seconds until the job must answer.
+    security: certificates for mutual TLS. insecure: without them, allows plain text to other
+    machines, which others may read and change.
 
     Raises UnavailableError, ExistsError (the name is taken), InvalidError, ...
     """
-    ledger = ledger or os.environ.get("WEIR_LEDGER", "")
+    if not ledger:
+        ledger = os.environ.get("WEIR_LEDGER", "")
+        security = security or _launched_security()
+        insecure = insecure or os.environ.get("WEIR_INSECURE") == "true"
     name = name or os.environ.get("WEIR_NAME") or _default_name()
     if role not in ROLES:
         raise errors.InvalidError(f"role is {role!r}; expected one of {', '.join(ROLES)}")
