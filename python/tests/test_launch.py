@@ -5,9 +5,11 @@ import socket
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 from support import Script, alive, name_of, wait_until
 
+import weir
 from weir._library import program
 
 ROLES = ("server", "worker", "admin")
@@ -89,6 +91,18 @@ class Launch(Script):
         self.kill_a_trainer()
         self.ends_well(second, "second.json")
         self.ends_well(first, "first.json")
+
+    def test_certificates_without_authority_are_refused(self):
+        told = {
+            "WEIR_LEDGER": "127.0.0.1:1",
+            "WEIR_CERTIFICATE": "worker.crt",
+            "WEIR_KEY": "worker.key",
+            "WEIR_CA": "",
+            "WEIR_INSECURE": "true",
+        }
+        with unittest.mock.patch.dict(os.environ, told):
+            with self.assertRaisesRegex(weir.InvalidError, "belong together: there is no ca"):
+                weir.connect(timeout=0.1)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def _default_name() -> str:
 
 def _launched_security() -> Optional[Security]:
     files = [os.environ.get(name, "") for name in ("WEIR_CERTIFICATE", "WEIR_KEY", "WEIR_CA")]
-    return Security(*files) if all(files) else None
+    return Security(*files) if any(files) else None  # libweir refuses one without the others
 
 
 def connect(
