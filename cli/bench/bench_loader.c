@@ -1,6 +1,6 @@
-/* weir bench loader: Criteo text, and the same rows as CSV, to batches (parsed, hashed, normalised),
- * in bytes of text per second, compared with reading the file and with memcpy; and the scan that
- * finds the cells of CSV, on one thread. The text is generated in a temporary folder. */
+/* weir bench loader: Criteo text, and the same rows as CSV, to batches (parsed, hashed,
+ * normalised), in bytes of text per second, compared with reading the file and with memcpy; and the
+ * scan that finds the cells of CSV, on one thread. The text is generated in a temporary folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

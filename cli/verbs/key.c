@@ -58,7 +58,7 @@ static weir_status find_column(const struct job *job, const char *name, uint32_t
 	                 nearest ? nearest : "", nearest ? "'" : "");
 }
 
-/* A job's data say more than the options' defaults: the format, and the columns that FIELD names. */
+/* A job's data say more than the options' defaults: the format, and its columns. */
 static weir_status choose_by_job(const struct job_options *o, const char *word, struct parser *p, uint32_t *field,
                                  weir_error *err)
 {

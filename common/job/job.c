@@ -270,14 +270,20 @@ static uint32_t distance(const char *a, const char *b)
 	return row[na % 3][nb];
 }
 
+/* Whether the split gives a part: by time its beginning, else its share. */
+static bool splits_off(const struct job *job, uint32_t share, const char *from)
+{
+	return job->data.split.by == SPLIT_TIME ? *from : job->data.split.by != SPLIT_NONE && share > 0;
+}
+
 bool job_has_valid(const struct job *job)
 {
-	return job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
+	return job->data.valid_count > 0 || splits_off(job, job->data.split.valid, job->data.split.valid_from);
 }
 
 bool job_has_test(const struct job *job)
 {
-	return job->data.test_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.test > 0);
+	return job->data.test_count > 0 || splits_off(job, job->data.split.test, job->data.split.test_from);
 }
 
 enum eval_metric job_best_by(const struct job *job)

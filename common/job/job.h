@@ -22,7 +22,7 @@ enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT
 enum data_packing { PACKING_PACKED, PACKING_APART };
 enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
-enum split_by { SPLIT_NONE, SPLIT_CRC32 };
+enum split_by { SPLIT_NONE, SPLIT_CRC32, SPLIT_GROUP, SPLIT_TIME };
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_LAYERS };
 /* of train.early_stop.metric the first two */
 enum eval_metric {
@@ -114,6 +114,10 @@ struct job {
 			/* Shares. The crc32 of the line (text: of the block) modulo their sum (reduced) selects
 			 * the part. */
 			uint32_t train, valid, test;
+			/* csv, by group or time: the column that decides; "": the one of that kind */
+			char column[WEIR_COLUMN_NAME_BYTES_MAX];
+			/* by time, in the column's format; "": there is no such part */
+			char valid_from[WEIR_NAME_BYTES_MAX], test_from[WEIR_NAME_BYTES_MAX];
 		} split;
 		struct job_column *columns; /* (columns_count) csv */
 		uint32_t columns_count;

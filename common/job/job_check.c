@@ -252,6 +252,15 @@ static weir_status check_parsing(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Packed rows may have been made with groups. */
+static bool may_have_groups(const struct job *job)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (job->data.columns[i].kind == COLUMN_GROUP)
+			return true;
+	return job->data.format == DATA_LIBSVM || job->data.format == DATA_PACKED;
+}
+
 static weir_status check_data(struct reading *r, const struct job *job)
 {
 	bool generated = job->data.generate.rows > 0, split = job->data.split.by != SPLIT_NONE;
@@ -265,12 +274,13 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	const enum eval_metric best_by = job_best_by(job);
 	const bool by_list = best_by == METRIC_NDCG || best_by == METRIC_RECALL || best_by == METRIC_HIT_RATE;
-	if ((by_list || best_by == METRIC_GAUC) && (job->data.format == DATA_CRITEO || job->data.format == DATA_LIBFFM))
+	if ((by_list || best_by == METRIC_GAUC) && !may_have_groups(job))
 		FAIL(r, "train.best_by", WEIR_E_INVALID,
-		     "is a figure of groups, which rows of this data.format do not have; expected early_stop, auc, logloss or pr_auc");
+		     "is a figure of groups, which the rows do not have; expected early_stop, auc, logloss or pr_auc, or data.format libsvm "
+		     "with qid, or csv with a column of kind: group");
 	if (by_list && job->train.rank_at_count == 0)
 		FAIL(r, "train.rank_at", WEIR_E_INVALID, "is empty, and train.best_by is taken at its first; expected such as [10]");
-	bool validated = generated || job->data.valid_count > 0 || (split && job->data.split.valid > 0);
+	const bool validated = generated || job_has_valid(job);
 	if (job->train.early_stop.patience > 0 && !validated)
 		FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
 		     "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",

@@ -147,7 +147,6 @@ static void check_shape(struct reading *r, const struct job *job)
 	check_once(r, job, COLUMN_LABEL, "this release trains on one label");
 	check_once(r, job, COLUMN_WEIGHT, "a row has one weight");
 	check_once(r, job, COLUMN_GROUP, "a row has one group");
-	check_once(r, job, COLUMN_TIME, "a row has one time");
 	if (fields == 0)
 		FAIL(r, "data.columns", WEIR_E_INVALID, "have no ids; expected a column of kind: categorical, multi or sequence");
 	if (fields > WEIR_FIELDS_MAX || dense > WEIR_DENSE_FEATURES_MAX)
@@ -161,6 +160,54 @@ static void check_shape(struct reading *r, const struct job *job)
 	if (!parts(job->data.csv.delimiter))
 		FAIL(r, "data.csv.delimiter", WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
 		     job->data.csv.delimiter);
+}
+
+/* --- The split by a column */
+
+/* Checks that a split by time has its column and its times, in order. */
+static void check_times(struct reading *r, const struct job *job, const struct job_column *column)
+{
+	static const char *const forms[] = {"seconds since 1970", "milliseconds since 1970", "2026-01-31 or 2026-01-31T12:00:00Z"};
+	const char *const texts[] = {job->data.split.valid_from, job->data.split.test_from};
+	static const char *const keys[] = {"data.split.valid_from", "data.split.test_from"};
+	int64_t ms[2];
+	if (!*texts[0] && !*texts[1])
+		FAIL(r, "data.split.by", WEIR_E_INVALID, "is time; expected data.split.valid_from, data.split.test_from or both");
+	for (int i = 0; i < 2; i++)
+		if (!job_split_time(job, texts[i], &ms[i]))
+			FAIL(r, keys[i], WEIR_E_INVALID, "is '%s', and '%.60s' is in the format %s; expected %s", texts[i], column->name,
+			     column->time == TIME_ISO8601 ? "iso8601"
+			     : column->time == TIME_UNIX  ? "unix"
+			                                  : "unix_ms",
+			     forms[column->time]);
+		else if (i == 1 && ms[0] != INT64_MAX && ms[1] <= ms[0])
+			FAIL(r, keys[1], WEIR_E_INVALID, "is '%s'; expected a time after data.split.valid_from: '%s'", texts[1], texts[0]);
+}
+
+static void check_split(struct reading *r, const struct job *job)
+{
+	const enum split_by by = job->data.split.by;
+	const struct job_column *column = job_split_column(job);
+	const bool by_column = by == SPLIT_TIME || by == SPLIT_GROUP;
+	const char *const name = by == SPLIT_TIME ? "time" : "group";
+	if (by_column && job->data.format != DATA_CSV)
+		FAIL(r, "data.split.by", WEIR_E_INVALID, "is %s, and data.format has no columns; expected crc32, or data.format: csv",
+		     name);
+	else if (by_column && !column && job->data.split.column[0])
+		FAIL(r, "data.split.column", WEIR_E_INVALID, "is '%.60s', which data.columns does not name", job->data.split.column);
+	else if (by_column && !column)
+		FAIL(r, "data.split.by", WEIR_E_INVALID, "is %s; expected a column of kind: %s in data.columns%s", name, name,
+		     by == SPLIT_GROUP ? ", or data.split.column" : "");
+	else if (by_column && (by == SPLIT_TIME) != (column->kind == COLUMN_TIME))
+		FAIL(r, "data.split.column", WEIR_E_INVALID, "is '%.60s', of kind %s, and data.split.by is %s; expected %s", column->name,
+		     column_kind_name(column->kind), name, by == SPLIT_TIME ? "a column of kind: time" : "by: time, or another column");
+	else if (by == SPLIT_TIME)
+		check_times(r, job, column);
+	if (!by_column && job->data.split.column[0])
+		FAIL(r, "data.split.column", WEIR_E_INVALID, "is given, and data.split.by is not group or time; expected nothing");
+	if (by != SPLIT_TIME && (job->data.split.valid_from[0] || job->data.split.test_from[0]))
+		FAIL(r, job->data.split.valid_from[0] ? "data.split.valid_from" : "data.split.test_from", WEIR_E_INVALID,
+		     "is given, and data.split.by is not time; expected nothing");
 }
 
 /* Refuses the keys of CSV for other formats. */
@@ -185,6 +232,7 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 	const struct raw *raw = job_raw(r, "data.columns");
 	if (raw->wrong)
 		return WEIR_E_INVALID;
+	check_split(r, job);
 	if (job->data.format != DATA_CSV)
 		return check_other_format(r, job);
 	if (job->data.columns_count == 0)

@@ -1,5 +1,6 @@
 /* data.columns: the columns of data with names. A categorical, multi or sequence column is a field,
- * numbered from 0 in the order of the list; a numeric column is a numeric feature, numbered likewise. */
+ * numbered from 0 in the order of the list; a numeric column is a numeric feature, numbered
+ * likewise. */
 #ifndef WEIR_JOB_COLUMNS_H
 #define WEIR_JOB_COLUMNS_H
 
@@ -47,6 +48,12 @@ uint32_t job_columns_dense(const struct job *job);
 bool job_column_is_field(const struct job_column *c);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
+/* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form. */
+bool job_time_read(enum column_time form, const char *text, size_t n, int64_t *ms);
+/* The column that decides about a row's part, or NULL. */
+const struct job_column *job_split_column(const struct job *job);
+/* Reads data.split.valid_from or test_from; INT64_MAX: it is empty. */
+bool job_split_time(const struct job *job, const char *text, int64_t *ms);
 /* "categorical", ... */
 const char *column_kind_name(enum column_kind kind);
 

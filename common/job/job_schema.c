@@ -60,7 +60,7 @@ static const struct choice packings_of_tokens[] = {{"packed", PACKING_PACKED}, {
 static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, {"chatml", CHAT_CHATML}, {"llama2", CHAT_LLAMA2},
 	{"llama3", CHAT_LLAMA3}, {"alpaca", CHAT_ALPACA}};
 static const struct choice invalids[] = {{"fail", INVALID_UTF8_FAIL}, {"replace", INVALID_UTF8_REPLACE}};
-static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
+static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}, {"group", SPLIT_GROUP}, {"time", SPLIT_TIME}};
 static const struct choice models[] = {
 #define ROW(NAME, name, reads, parts) {#name, MODEL_##NAME},
 	MODEL_MAP(ROW)
@@ -203,6 +203,9 @@ static const struct key keys[] = {
 	DATA(U32("data.split.train", data.split.train, "80", 1, 10000, "shares")),
 	DATA(U32("data.split.valid", data.split.valid, "10", 0, 10000, "shares")),
 	DATA(U32("data.split.test", data.split.test, "10", 0, 10000, "shares")),
+	DATA(TEXT("data.split.column", data.split.column, "")),
+	DATA(TEXT("data.split.valid_from", data.split.valid_from, "")),
+	DATA(TEXT("data.split.test_from", data.split.test_from, "")),
 	IDS(COLUMNS("data.columns", data.columns, "", WEIR_COLUMNS_MAX)),
 	DATA(TEXT("data.csv.delimiter", data.csv.delimiter, ",")),
 	DATA(BOOL("data.csv.header", data.csv.header, "true")),

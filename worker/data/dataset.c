@@ -72,8 +72,10 @@ static void take_fingerprint(struct dataset *d)
 {
 	const struct split *s = &d->load.split;
 	const struct dataset_info *i = &d->info;
-	const uint64_t settings[] = {i->fields, i->dense_dim, i->units,      i->rows,      d->batch,   d->unit_rows,
-	                             d->part,   s->modulus,   s->valid_from, s->test_from, i->context, i->sequence};
+	const uint64_t settings[] = {i->fields,           i->dense_dim, i->units,     i->rows,       d->batch,
+	                             d->unit_rows,        d->part,      s->modulus,   s->valid_from, s->test_from,
+	                             i->context,          i->sequence,  s->by_column, s->by_time,    (uint64_t)s->valid_ms,
+	                             (uint64_t)s->test_ms};
 	uint64_t h = hash_bytes(settings, sizeof settings, 1);
 	h = hash_bytes(i->tokenizer, sizeof i->tokenizer, h);
 	for (uint32_t f = 0; f < d->sources.count; f++) {
@@ -89,16 +91,28 @@ static void take_fingerprint(struct dataset *d)
 	d->info.fingerprint = h;
 }
 
+static struct split split_by(const struct job *job)
+{
+	struct split s = split_of(job->data.split.train, job->data.split.valid, job->data.split.test);
+	s.by_column = job->data.split.by != SPLIT_CRC32;
+	s.by_time = job->data.split.by == SPLIT_TIME;
+	s.on |= s.by_time;
+	/* the job's checks have read the times */
+	(void)job_split_time(job, job->data.split.valid_from, &s.valid_ms);
+	(void)job_split_time(job, job->data.split.test_from, &s.test_ms);
+	return s;
+}
+
 /* Finds the files of the part, and whether they are split. */
 static weir_status find_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
 	char *const *const lists[] = {job->data.train, job->data.valid, job->data.test};
 	const uint32_t counts[] = {job->data.train_count, job->data.valid_count, job->data.test_count};
 	uint32_t list = (uint32_t)d->part;
-	bool split = job->data.split.by == SPLIT_CRC32;
+	const bool split = job->data.split.by != SPLIT_NONE;
 	if (split && (d->part == SPLIT_TRAIN || counts[list] == 0)) {
 		list = SPLIT_TRAIN;
-		d->load.split = split_of(job->data.split.train, job->data.split.valid, job->data.split.test);
+		d->load.split = split_by(job);
 	}
 	if (counts[list] == 0)
 		return weir_fail(err, WEIR_E_INVALID, "data.%s names no file%s", dataset_part_names[list],

@@ -7,7 +7,7 @@
  * order of rows inside a unit depends only on (seed, pass, unit); a pass over the data is elsewhere
  * called an epoch.
  *
- * A split by crc32 cuts the files of data.train in three. A part with files of its own (data.valid,
+ * A split cuts the files of data.train in three. A part with files of its own (data.valid,
  * data.test) has all of their rows. parse.h describes the text formats, packed.h the packed file.
  * Several threads parse. Bad lines are counted and the first few logged with file:line. Beyond the
  * limit, the unit fails, or the building of the cache.

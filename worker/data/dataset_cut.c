@@ -28,7 +28,7 @@ static uint64_t unit_bytes(const struct dataset *d, const struct text_chunk *chu
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		at = !newline ? end : newline + 1;
 	}
-	if (s->on) {
+	if (s->on && !s->by_time) {
 		of = s->modulus;
 		share = d->part == SPLIT_TRAIN   ? s->valid_from
 		        : d->part == SPLIT_VALID ? s->test_from - s->valid_from

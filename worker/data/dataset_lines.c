@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "worker/data/dataset_internal.h"
-#include "worker/data/format/csv_reader.h"
+#include "worker/data/format/parse_csv.h"
 
 struct dataset_lines {
 	const struct dataset *dataset;
@@ -98,6 +98,12 @@ static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
 	return true;
 }
 
+static enum split_part part_of(struct dataset_lines *l, const struct csv_cell *text)
+{
+	const struct dataset *d = l->dataset;
+	return d->csv ? parse_csv_part(d->parser, &d->load.split, &l->csv, text) : split_line(&d->load.split, text->text, text->n);
+}
+
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err)
 {
 	const struct dataset *d = l->dataset;
@@ -110,7 +116,7 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 				return status;
 			continue;
 		}
-		if (d->load.split.on && split_line(&d->load.split, text.text, text.n) != d->part)
+		if (d->load.split.on && part_of(l, &text) != d->part)
 			continue;
 		*file = d->sources.items[l->file].path;
 		*line = number;

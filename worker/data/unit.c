@@ -15,10 +15,12 @@ struct piece {
 	uint32_t skip, count;
 	uint64_t first;
 	struct rows owned; /* text units: the memory behind the view */
+	uint32_t block;    /* packed units: the block of the view */
 };
 
 struct unit_reader {
 	const struct dataset *dataset;
+	struct packed *packed; /* the file of a packed unit; else NULL */
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
 	uint64_t rows, bad_lines;
@@ -78,6 +80,7 @@ static weir_status open_text_unit(struct unit_reader *u, const struct unit_range
 static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
 {
 	struct packed *packed = u->dataset->packed[range->file];
+	u->packed = packed;
 	for (uint64_t row = range->begin; row < range->end;) {
 		uint64_t first;
 		struct rows_view view;
@@ -89,6 +92,7 @@ static weir_status open_packed_unit(struct unit_reader *u, const struct unit_ran
 		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), NULL, err);
 		if (status != WEIR_OK)
 			return status;
+		u->pieces[u->pieces_count - 1].block = block;
 		row = end;
 	}
 	return WEIR_OK;
@@ -295,8 +299,11 @@ void unit_close(struct unit_reader *u)
 {
 	if (!u)
 		return;
-	for (uint32_t i = 0; i < u->pieces_count; i++)
+	for (uint32_t i = 0; i < u->pieces_count; i++) {
 		rows_free(&u->pieces[i].owned);
+		if (u->packed)
+			packed_release(u->packed, u->pieces[i].block);
+	}
 	free(u->pieces);
 	free(u->order);
 	free(u);

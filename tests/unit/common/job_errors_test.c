@@ -46,7 +46,6 @@ static void every_mistake_is_reported(void **state)
 	expect_told(&mistakes_of_tables);
 	expect_told(&mistakes_of_model);
 	expect_told(&mistakes_of_cluster);
-	expect_told(&mistakes_of_columns);
 }
 
 /* Asserts that the sentences are exactly these parts, in order. */

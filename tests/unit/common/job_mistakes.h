@@ -25,6 +25,5 @@ extern const struct mistakes mistakes_of_file;
 extern const struct mistakes mistakes_of_tables;
 extern const struct mistakes mistakes_of_model;
 extern const struct mistakes mistakes_of_cluster;
-extern const struct mistakes mistakes_of_columns;
 
 #endif

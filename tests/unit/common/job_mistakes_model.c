@@ -32,7 +32,7 @@ static const struct mistake mistakes[] = {
     {BASE "train: {best_by: gauc}\n",
      NULL,
      WEIR_E_INVALID,
-     {"train.best_by: is a figure of groups, which rows of this data.format"}},
+     {"train.best_by: is a figure of groups, which the rows do not have"}},
     {"job: x\ndata: {format: libsvm, train: a}\ntrain: {best_by: recall, rank_at: []}\n",
      NULL,
      WEIR_E_INVALID,

@@ -33,9 +33,10 @@ static weir_status key_of(const struct cache_options *o, struct cache_key *out, 
 	const uint64_t columns = p->csv ? p->csv->settings : 0;
 	uint32_t positive_above;
 	memcpy(&positive_above, &p->positive_above, sizeof positive_above);
-	const uint64_t settings[] = {PACKED_VERSION, PARSE_KEYS_VERSION, PARSE_LINES_VERSION, p->format,     p->fields,
-	                             p->dense_dim,   p->hash_buckets,    positive_above,      p->every_line, p->unlabelled,
-	                             s->on,          s->modulus,         s->valid_from,       s->test_from,  columns};
+	const uint64_t settings[] = {PACKED_VERSION, PARSE_KEYS_VERSION, PARSE_LINES_VERSION,   p->format,           p->fields,
+	                             p->dense_dim,   p->hash_buckets,    positive_above,        p->every_line,       p->unlabelled,
+	                             s->on,          s->modulus,         s->valid_from,         s->test_from,        columns,
+	                             s->by_column,   s->by_time,         (uint64_t)s->valid_ms, (uint64_t)s->test_ms};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	for (uint32_t i = 0; i < o->sources->count; i++) {
 		const struct source *source = &o->sources->items[i];

@@ -27,7 +27,8 @@ struct csv_index_options {
 	char delimiter;
 };
 
-/* Reads the index, or makes it. E_IO, E_LIMIT: the source or the folder; the message has the path. */
+/* Reads the index, or makes it. E_IO, E_LIMIT: the source or the folder; the message has the
+ * path. */
 weir_status csv_index_open(struct csv_index *out, const struct csv_index_options *o, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -105,8 +105,8 @@ static weir_status check_same(const struct names *first, const struct names *oth
 	return WEIR_OK;
 }
 
-/* Finds the names of the files' columns, and checks that all files have the same. *path: of the first
- * file that is not empty. */
+/* Finds the names of the files' columns, and checks that all files have the same. *path: of the
+ * first file that is not empty. */
 static weir_status find_names(const struct csv_layout *l, const struct job *job, const struct sources *sources, struct names *out,
                               const char **path, weir_error *err)
 {
@@ -172,16 +172,19 @@ static weir_status fail_unknown(const struct job *job, const char *name, const c
 	    path, name, nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "", name);
 }
 
-static bool is_optional(enum column_kind kind)
+/* Whether rows to score may lack a column. */
+static bool is_optional(const struct job *job, const struct job_column *c)
 {
-	return kind == COLUMN_LABEL || kind == COLUMN_WEIGHT || kind == COLUMN_GROUP || kind == COLUMN_TIME || kind == COLUMN_IGNORE;
+	const enum column_kind kind = c->kind;
+	return c != job_split_column(job) && (kind == COLUMN_LABEL || kind == COLUMN_WEIGHT || kind == COLUMN_GROUP ||
+	                                      kind == COLUMN_TIME || kind == COLUMN_IGNORE);
 }
 
 static weir_status match(const struct csv_layout *l, const struct job *job, const char *path, bool scored, weir_error *err)
 {
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
 		const struct job_column *c = &job->data.columns[i];
-		if (place_of(l, c->name) == CSV_NO_COLUMN && !(scored && is_optional(c->kind)))
+		if (place_of(l, c->name) == CSV_NO_COLUMN && !(scored && is_optional(job, c)))
 			return fail_missing(l, c->name, path, err);
 	}
 	for (uint32_t i = 0; i < l->columns; i++)
@@ -226,7 +229,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 
 static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 {
-	const char how[] = {l->delimiter, (char)l->header};
+	const uint32_t how[] = {(uint32_t)l->delimiter, l->header, l->split};
 	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
 	for (uint32_t i = 0; i < l->columns; i++)
 		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
@@ -246,6 +249,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	                         .label = CSV_NO_COLUMN,
 	                         .weight = CSV_NO_COLUMN,
 	                         .group = CSV_NO_COLUMN,
+	                         .split = CSV_NO_COLUMN,
 	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
 	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense)};
 	weir_status status = find_names(l, job, sources, &names, &path, err);
@@ -263,6 +267,11 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	}
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
 		place_column(l, job, &job->data.columns[i]);
+	const struct job_column *split = job_split_column(job);
+	if (split)
+		l->split = place_of(l, split->name);
+	l->split_is_time = split && split->kind == COLUMN_TIME;
+	l->split_time = split ? split->time : TIME_UNIX;
 	l->settings = settings_of(l, job);
 	*out = l;
 	return WEIR_OK;

@@ -1,8 +1,9 @@
-/* The columns of CSV files, as their header or data.csv.names gives them, matched with data.columns.
+/* The columns of CSV files, as their header or data.csv.names gives them, matched with
+ * data.columns.
  *
  * All files of a part have the same columns in the same order. Each column of the files must be in
- * data.columns, if only as kind ignore, and each of data.columns in the files. Rows to score need no
- * label, weight, group or time. */
+ * data.columns, if only as kind ignore, and each of data.columns in the files. Rows to score need
+ * no label, weight, group or time. */
 #ifndef WEIR_CSV_LAYOUT_H
 #define WEIR_CSV_LAYOUT_H
 
@@ -25,9 +26,14 @@ struct csv_layout {
 	uint32_t columns; /* cells of a row */
 	char **names;     /* (columns) */
 	uint32_t fields_count, dense_count;
-	struct csv_feature *fields, *dense; /* (fields_count), (dense_count) in the order of data.columns */
+	/* (fields_count), (dense_count) in the order of data.columns */
+	struct csv_feature *fields, *dense;
 	/* The places of the other columns in a row, or CSV_NO_COLUMN. */
 	uint32_t label, weight, group;
+	/* the cell that decides about the part of data.split, or CSV_NO_COLUMN */
+	uint32_t split;
+	enum column_time split_time; /* the form of its times, if it has times */
+	bool split_is_time;
 	float weight_missing; /* the weight of a row with an empty cell; NaN: such a row is bad */
 	bool bags;            /* some row may have a bag, a weight or a group */
 	uint64_t settings;    /* hash of what determines how a file is read: data.columns, data.csv */

@@ -25,8 +25,8 @@ struct csv_cell {
 	size_t n;
 };
 
-/* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes a
- * newline. Keeps the memory of earlier chunks. Returns false when out of memory. */
+/* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes
+ * a newline. Keeps the memory of earlier chunks. Returns false when out of memory. */
 bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t size);
 /* Goes to the next row; false: there is none. *text: the row without its newline and CR. *line: its
  * first line in the chunk, from 0. */

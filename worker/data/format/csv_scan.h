@@ -6,10 +6,10 @@
  * the parser refuses such a cell. LF ends a row; the parser drops a CR before it.
  *
  * Vector variants classify 64 bytes at a time: comparisons give a bit per byte, and a carry-less
- * multiplication of the quotes' bits by all ones gives the bytes inside quotes (Langdale and Lemire,
- * "Parsing Gigabytes of JSON per Second", 2019). That holds if each quote that opens stands first in
- * its cell. A block in which one does not is scanned byte by byte, so all variants agree on all
- * texts. */
+ * multiplication of the quotes' bits by all ones gives the bytes inside quotes (Langdale and
+ * Lemire, "Parsing Gigabytes of JSON per Second", 2019). That holds if each quote that opens stands
+ * first in its cell. A block in which one does not is scanned byte by byte, so all variants agree
+ * on all texts. */
 #ifndef WEIR_CSV_SCAN_H
 #define WEIR_CSV_SCAN_H
 

@@ -30,3 +30,8 @@ enum split_part split_line(const struct split *s, const char *line, size_t n)
 	uint32_t place = text_crc32(line, n) % s->modulus;
 	return place < s->valid_from ? SPLIT_TRAIN : place < s->test_from ? SPLIT_VALID : SPLIT_TEST;
 }
+
+enum split_part split_time(const struct split *s, int64_t ms)
+{
+	return ms >= s->test_ms ? SPLIT_TEST : ms >= s->valid_ms ? SPLIT_VALID : SPLIT_TRAIN;
+}

@@ -112,10 +112,9 @@ static void count_bad(const struct load_options *o, struct piece *p, enum parsed
 	p->bad_count++;
 }
 
-static void parse_one(const struct load_options *o, struct piece *p, const char *line, size_t n)
+static void parse_one(const struct load_options *o, struct piece *p, enum split_part part, const char *line, size_t n)
 {
 	char why[PARSE_WHY_BYTES];
-	const enum split_part part = split_line(&o->split, line, n);
 	if (!o->wanted[part])
 		return;
 	struct rows *rows = &p->rows[part];
@@ -135,7 +134,8 @@ static void parse_lines(const struct load_options *o, struct piece *p)
 	for (; at < end; p->lines++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const size_t n = (size_t)((!newline ? end : newline) - at);
-		parse_one(o, p, at, parse_line_bytes(at, n));
+		const size_t bytes = parse_line_bytes(at, n);
+		parse_one(o, p, split_line(&o->split, at, bytes), at, bytes);
 		at += n + 1;
 	}
 }
@@ -151,7 +151,7 @@ static void parse_csv_rows(const struct load_options *o, struct piece *p)
 	if (p->first && layout->header)
 		(void)csv_reader_next(&p->csv, &row, &p->lines);
 	while (csv_reader_next(&p->csv, &row, &p->lines))
-		parse_one(o, p, row.text, row.n);
+		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->csv, &row), row.text, row.n);
 	p->lines = p->csv.lines;
 }
 

@@ -375,6 +375,13 @@ weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out
 	return WEIR_OK;
 }
 
+void packed_release(struct packed *p, uint32_t block)
+{
+	const struct entry *e = &p->index[block];
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = e->offset & ~(page - 1);
+	(void)madvise((void *)(uintptr_t)(p->base + begin), e->offset + e->bytes - begin, MADV_DONTNEED);
+}
+
 void packed_close(struct packed *p)
 {
 	if (!p)

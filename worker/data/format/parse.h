@@ -70,8 +70,8 @@ enum parsed {
  * only for PARSED_ROW. For the last three results, `why` says what is wrong. */
 enum parsed parse_line(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 /* The key of an id of a field (criteo: from 0 among the categories; csv: job_column_key_field;
- * libsvm: of no effect). value: criteo, csv: the category, "" if it is missing; else the index. E_INVALID: the index is no number;
- * E_LIMIT: the category is longer than PARSE_VALUE_BYTES. */
+ * libsvm: of no effect). value: criteo, csv: the category, "" if it is missing; else the index.
+ * E_INVALID: the index is no number; E_LIMIT: the category is longer than PARSE_VALUE_BYTES. */
 #define PARSE_VALUE_BYTES 1024u
 weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err) WEIR_MUST_CHECK;
 /* Appends a row without features in place of a line that is not a row. Returns false when out of

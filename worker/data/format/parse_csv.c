@@ -8,6 +8,10 @@
 #include "common/base/limits.h"
 #include "worker/data/format/parse_internal.h"
 
+/* parse_token_key reads a word at each id, also at those of a default. */
+_Static_assert(sizeof(struct job_column) - offsetof(struct job_column, empty) >= WEIR_COLUMN_VALUE_BYTES_MAX + sizeof(uint64_t),
+               "a word at the end of a default is inside its column");
+
 /* A row being parsed. */
 struct parsing {
 	const struct parser *parser;
@@ -85,6 +89,17 @@ static enum parsed parse_group(const struct parsing *g, uint64_t *out)
 	const enum parsed read = take(g, g->layout->group, "", &cell);
 	if (read == PARSED_ROW && cell.n > 0)
 		*out = hash_bytes(cell.text, cell.n, 0);
+	return read;
+}
+
+static enum parsed parse_time(const struct parsing *g)
+{
+	const struct csv_layout *l = g->layout;
+	struct csv_cell cell;
+	int64_t ms;
+	const enum parsed read = take(g, l->split, "", &cell);
+	if (read == PARSED_ROW && !job_time_read(l->split_time, cell.text, cell.n, &ms))
+		return bad_cell(g, l->split, &cell, "is no time in the format of its column");
 	return read;
 }
 
@@ -204,6 +219,8 @@ static enum parsed parse_cells(const struct parsing *g)
 		read = parse_weight(g, &weight);
 	if (read == PARSED_ROW)
 		read = parse_group(g, &group);
+	if (read == PARSED_ROW && g->layout->split_is_time)
+		read = parse_time(g);
 	if (read == PARSED_ROW)
 		read = parse_numbers(g, out->dense + (size_t)out->count * out->dense_dim);
 	if (read == PARSED_ROW)
@@ -215,6 +232,20 @@ static enum parsed parse_cells(const struct parsing *g)
 	out->weighted |= weight != 1.0f;
 	out->grouped |= group != 0;
 	return PARSED_ROW;
+}
+
+enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct csv_reader *r, const struct csv_cell *row)
+{
+	const struct csv_layout *l = p->csv;
+	struct csv_cell cell;
+	int64_t ms;
+	if (!s->by_column)
+		return split_line(s, row->text, row->n);
+	if (csv_reader_cells(r) != l->columns || csv_reader_cell(r, l->split, &cell))
+		return SPLIT_TRAIN;
+	if (!s->by_time)
+		return split_line(s, cell.text, cell.n);
+	return job_time_read(l->split_time, cell.text, cell.n, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
 enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])

@@ -85,7 +85,8 @@ static void the_same_rows_in_any_dress(void **state)
 	free(first);
 }
 
-/* Files that are refused, and rows that are bad: the message has the file, the place and the column. */
+/* Files that are refused, and rows that are bad: the message has the file, the place and the
+ * column. */
 static void hostile_files_are_refused_with_the_place(void **state)
 {
 	static const struct {
@@ -199,7 +200,8 @@ static void criteo_as_csv_gives_the_same_rows(void **state)
 	free(text);
 }
 
-/* A file with newlines inside quotes is cut into many units, in the first and in a later process. */
+/* A file with newlines inside quotes is cut into many units, in the first and in a later
+ * process. */
 static void files_with_quotes_are_cut_where_rows_begin(void **state)
 {
 	char path[256], *text = malloc(1 << 20), *whole = NULL;
@@ -291,6 +293,78 @@ static void rows_to_score_have_lines(void **state)
 	job_free(job);
 }
 
+#define DATED                                                                                    \
+	"columns: [{name: y, kind: label}, {name: u, kind: categorical}, {name: n, kind: numeric}, " \
+	"{name: t, kind: time, format: iso8601}]"
+
+/* The numbers of the part's rows, "3 4 ". */
+static char *numbers_of(const struct job *job, enum split_part part, weir_error *err)
+{
+	struct dataset *d;
+	char *dump, *at, *out = calloc(1, 4096);
+	CHECK_OK(dataset_open(&d, job, part, NULL, err), *err);
+	at = dump = dataset_dump(d, 0);
+	for (char *line; (line = strsep(&at, "\n")) != NULL && *line;)
+		sprintf(out + strlen(out), "%g ", strtod(strchr(line, ' '), NULL));
+	free(dump);
+	dataset_close(d);
+	return out;
+}
+
+static void a_split_by_time_parts_rows_at_its_times(void **state)
+{
+	static const char text[] = "y,u,n,t\n1,a,1,2026-01-01\n0,a,2,2026-01-03\n1,b,3,2026-01-02\n0,b,4,2026-01-02T23:59:59\n"
+	                           "1,c,5,2026-01-01T23:59:59.999Z\n0,c,6,2027-01-01\n1,c,7,soon\n";
+	static const char *const expected[] = {"1 5 ", "3 4 ", "2 6 "};
+	char path[256];
+	write_bytes(*state, "time.csv", text, sizeof text - 1, path);
+	for (int cached = 0; cached < 2; cached++) {
+		char data[160];
+		snprintf(data, sizeof data, "cache: '%s', split: {by: time, valid_from: 2026-01-02, test_from: 2026-01-03}",
+		         cached ? "auto" : "off");
+		struct job *job = csv_job(*state, path, data, DATED);
+		weir_error err = {0};
+		struct dataset *d = NULL;
+		struct unit_reader *u = NULL;
+		const weir_status opened = dataset_open(&d, job, SPLIT_TRAIN, NULL, &err);
+		assert_int_equal(cached ? opened : unit_open(&u, d, 0, 0, &err), WEIR_E_LIMIT);
+		CHECK_CONTAINS(err.text, "time.csv:8: column 't': 'soon' is no time in the format of its column");
+		dataset_close(d);
+		job->data.bad_lines_max = 1;
+		for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST; part++) {
+			char *numbers = numbers_of(job, part, &err);
+			assert_string_equal(numbers, expected[part]);
+			free(numbers);
+		}
+		assert_true(job_has_valid(job) && job_has_test(job));
+		job_free(job);
+	}
+}
+
+/* All rows of a user are in one part, whatever else they have. */
+static void a_split_by_group_keeps_users_together(void **state)
+{
+	char path[256], *text = malloc(1 << 16);
+	size_t n = (size_t)sprintf(text, "y,u,n\n"), rows = 0;
+	bool seen[3][40] = {{false}};
+	for (int i = 0; i < 1200; i++)
+		n += (size_t)sprintf(text + n, "%d,user-%d,%d\n", i % 2, i * 7 % 40, i * 7 % 40);
+	write_bytes(*state, "group.csv", text, n, path);
+	struct job *job = csv_job(*state, path, "split: {by: group, column: u, train: 2, valid: 1, test: 1}", small);
+	for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST; part++) {
+		weir_error err = {0};
+		char *numbers = numbers_of(job, part, &err), *end;
+		for (char *at = numbers; *at; at = end + 1, rows++)
+			seen[part][strtol(at, &end, 10)] = true;
+		free(numbers);
+	}
+	for (int user = 0; user < 40; user++)
+		assert_int_equal(seen[0][user] + seen[1][user] + seen[2][user], 1);
+	assert_int_equal(rows, 1200);
+	job_free(job);
+	free(text);
+}
+
 /* All files of a part have the same columns; empty files have no rows. */
 static void files_with_other_columns_are_refused(void **state)
 {
@@ -323,6 +397,8 @@ int main(void)
 	    cmocka_unit_test(files_with_quotes_are_cut_where_rows_begin),
 	    cmocka_unit_test(containers_and_chunks_give_the_same_rows),
 	    cmocka_unit_test(rows_to_score_have_lines),
+	    cmocka_unit_test(a_split_by_time_parts_rows_at_its_times),
+	    cmocka_unit_test(a_split_by_group_keeps_users_together),
 	    cmocka_unit_test(files_with_other_columns_are_refused),
 	};
 	return cmocka_run_group_tests_name("data_csv", tests, folder_setup, folder_teardown);

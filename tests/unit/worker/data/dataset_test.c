@@ -278,10 +278,44 @@ static void rows_carry_their_group(void **state)
 	}
 }
 
+/* Memory that files take in this process. */
+static unsigned long file_kib(void)
+{
+	char line[256];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) && sscanf(line, "RssFile: %lu", &kib) != 1) {
+	}
+	fclose(f);
+	return kib;
+}
+
+static void a_pass_holds_only_the_units_it_is_at(void **state)
+{
+	size_t n;
+	char path[256], *text = criteo_text(40000, 9, &n);
+	write_bytes(*state, "pass.tsv", text, n, path);
+	struct job *job = job_of(*state, DATA_CRITEO, path);
+	job->data.batch = 512;
+	struct dataset *d = open_part(job, SPLIT_TRAIN);
+	const unsigned long before = file_kib();
+	char *dump = dataset_dump(d, 0);
+	assert_int_equal(count_rows(dump), 40000);
+	const unsigned long after = file_kib();
+	if (after > before + 4096)
+		fail_msg("a pass over 10 MB leaves %lu KiB of files in memory, %lu before", after, before);
+	free(dump);
+	dataset_close(d);
+	job_of_free(job);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(rows_carry_their_group),
+	    cmocka_unit_test(a_pass_holds_only_the_units_it_is_at),
 	    cmocka_unit_test(every_container_gives_the_same_rows),
 	    cmocka_unit_test(split_parts_are_what_crc32_says),
 	    cmocka_unit_test(shuffling_keeps_the_rows_and_repeats),

@@ -87,6 +87,7 @@ static void blocks_come_back(void **state)
 	assert_memory_equal(v.offsets, offsets, sizeof offsets);
 	assert_float_equal(v.values[0], 0.5, 0);
 	assert_float_equal(v.weights[0], 2, 0);
+	packed_release(p, 1);
 	const uint64_t groups[] = {40, 41, 42};
 	assert_memory_equal(v.groups, groups, sizeof groups);
 	packed_close(p);

@@ -36,6 +36,8 @@ static const char *const bases[] = {
     "job: words\ndata: {format: tokens, tokenizer: bytes, train: x, sequence: 64}\n"
     "model: {kind: llama, layers: 2, heads: 4, kv_heads: 4, width: 32, feed_forward: 64, vocabulary: 256, positions: 64}\n",
     "job: table\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label}]}\n",
+    "job: times\ndata: {format: csv, train: x, split: {by: time, column: t, valid_from: 5},"
+    " columns: [{name: a, kind: categorical}, {name: t, kind: time}, {name: other, kind: time}, {name: y, kind: label}]}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
 enum { BASES = sizeof bases / sizeof *bases, VALUES = 24, VALUE_BYTES = 80 };
@@ -113,6 +115,8 @@ static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 		snprintf(out[n++], VALUE_BYTES, "other");
 	if (k->type == KEY_TEXT)
 		snprintf(out[n++], VALUE_BYTES, "off");
+	if (k->type == KEY_TEXT)
+		snprintf(out[n++], VALUE_BYTES, "9");
 	return n;
 }
 

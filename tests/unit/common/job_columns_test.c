@@ -1,0 +1,165 @@
+/* data.columns: what a good list becomes, and the sentence of every mistake in one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job.h"
+#include "common/job/job_schema.h"
+#include "tests/cmocka_check.h"
+
+#define CSV \
+	"job: x\ndata:\n  format: csv\n  train: a\n  columns:\n    - {name: y, kind: label}\n    - {name: u, kind: categorical}\n"
+
+struct mistake {
+	const char *text, *set; /* one --set, or NULL */
+	weir_status status;
+	const char *part; /* of the sentence */
+};
+
+static const struct mistake mistakes[] = {
+    {CSV "train: {best_by: gauc}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:18: train.best_by: is a figure of groups, which the rows do not have"},
+    {CSV "    - {name: n, kind: numerc}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:23: data.columns[2].kind: is 'numerc', unknown; the nearest is 'numeric'"},
+    {CSV "    - {name: n, knd: numeric}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:17: data.columns[2].knd: unknown key (value 'numeric'); the nearest valid key is 'kind' (valid here: name, "
+     "kind, separator"},
+    {CSV "    - {name: n}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:7: data.columns[2].kind: missing; expected one of categorical, multi"},
+    {CSV "    - user\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:7: data.columns[2]: is 'user'; expected a map with at least name and kind"},
+    {CSV "    - {name: u, kind: ignore}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:14: data.columns[2].name: is 'u', as data.columns[1] is; expected each column once"},
+    {CSV "    - {name: n, kind: ignore, name: m}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].name: duplicate key: it was given on line 8 already"},
+    {CSV "    - {name: n, kind: numeric, pooling: mean}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].pooling: is given, and the column is of kind numeric; expected nothing, or kind: multi or sequence"},
+    {CSV "    - {name: n, kind: multi, pooling: max}\n", NULL, WEIR_E_UNSUPPORTED,
+     "data.columns[2].pooling: 'max' is not in this release; expected one of sum, mean"},
+    {CSV "    - {name: n, kind: numeric, transform: standard}\n", NULL, WEIR_E_UNSUPPORTED,
+     "data.columns[2].transform: 'standard' is not in this release; expected one of none, log1p"},
+    {CSV "    - {name: n, kind: numeric, default: none}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].default: is 'none', and the column is numeric; expected a number"},
+    {CSV "    - {name: n, kind: multi, share: uu}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].share: is 'uu', and data.columns has no such column; the nearest is 'u'"},
+    {CSV "    - {name: n, kind: multi, share: y}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].share: is 'y', a column of kind label; expected one with ids"},
+    {CSV "    - {name: n, kind: multi, separator: ab}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].separator: is 'ab'; expected one character"},
+    {CSV "    - {name: n, kind: multi, separator: ','}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].separator: is ',', as data.csv.delimiter is; expected another character"},
+    {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
+    {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_UNSUPPORTED,
+     "data.columns[2].kind: is label, as that of 'y' is: this release trains on one label; expected kind: ignore"},
+    {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
+     "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
+     "sequence"},
+    {CSV "", "data.columns=user", WEIR_E_INVALID, "data.columns: is 'user'; expected a list of at most 8192 maps, one a column"},
+    {CSV "", "data.format=criteo", WEIR_E_INVALID,
+     "data.columns: is given, and data.format is not csv; expected nothing, or data.format: csv"},
+    {CSV "  csv: {delimiter: '\"'}\n", NULL, WEIR_E_INVALID, "data.csv.delimiter: is '\"'; expected one character of ASCII"},
+    {CSV "  fields: 3\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:11: data.fields: is 3, and data.columns names the fields; expected auto"},
+    {"job: x\ndata: {format: csv, train: a}\n", NULL, WEIR_E_INVALID,
+     "data.columns: missing, and data.format is csv; expected a list of the columns"},
+    {CSV "", "data.split={by: time, valid_from: 5}", WEIR_E_INVALID,
+     "data.split.by: is time; expected a column of kind: time in data.columns"},
+    {CSV "    - {name: t, kind: time, format: iso8601}\n", "data.split={by: time}", WEIR_E_INVALID,
+     "data.split.by: is time; expected data.split.valid_from, data.split.test_from or both"},
+    {CSV "    - {name: t, kind: time, format: iso8601}\n", "data.split={by: time, valid_from: 5}", WEIR_E_INVALID,
+     "data.split.valid_from: is '5', and 't' is in the format iso8601; expected 2026-01-31 or"},
+    {CSV "    - {name: t, kind: time, format: iso8601}\n", "data.split={by: time, valid_from: 2026-01-01, test_from: 2026-01-01}",
+     WEIR_E_INVALID, "data.split.test_from: is '2026-01-01'; expected a time after data.split.valid_from: '2026-01-01'"},
+    {CSV "    - {name: t, kind: time, format: iso8601}\n", "data.split={by: time, column: u, valid_from: 2026-01-01}",
+     WEIR_E_INVALID,
+     "data.split.column: is 'u', of kind categorical, and data.split.by is time; expected a column of kind: time"},
+    {CSV "", "data.split={by: group, column: v}", WEIR_E_INVALID, "data.split.column: is 'v', which data.columns does not name"},
+    {CSV "", "data.split={by: crc32, column: u}", WEIR_E_INVALID,
+     "data.split.column: is given, and data.split.by is not group or time; expected nothing"},
+    {CSV "", "data.split={by: crc32, valid_from: 5}", WEIR_E_INVALID,
+     "data.split.valid_from: is given, and data.split.by is not time; expected nothing"},
+    {"job: x\ndata: {train: a}\n", "data.split.by=group", WEIR_E_INVALID,
+     "data.split.by: is group, and data.format has no columns; expected crc32, or data.format: csv"},
+};
+
+static void every_mistake_is_reported(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+		const struct mistake *m = &mistakes[i];
+		weir_error err = {0};
+		struct job *job = NULL;
+		assert_int_equal(job_parse(m->text, "bad.yaml", &m->set, m->set ? 1 : 0, &job, &err), m->status);
+		assert_null(job);
+		if (!strstr(err.text, m->part))
+			fail_msg("%s\n--set %s\ngives: %s", m->text, m->set ? m->set : "", err.text);
+	}
+}
+
+static struct job *job_with(const char *columns)
+{
+	char set[4096];
+	const char *const sets[] = {set};
+	struct job *job = NULL;
+	weir_error err = {0};
+	snprintf(set, sizeof set, "data.columns=%s", columns);
+	CHECK_OK(job_parse(CSV, "good.yaml", sets, 1, &job, &err), err);
+	return job;
+}
+
+static void a_list_of_maps_becomes_columns(void **state)
+{
+	(void)state;
+	struct job *job =
+	    job_with("[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
+	             "transform: log1p}, {kind: sequence, name: \"last items\", separator: \"\\t\", max_length: 9, pooling: "
+	             "mean, share: item}, {name: t, kind: time, format: unix_ms}]");
+	const struct job_column *c = job->data.columns;
+	assert_int_equal(job->data.columns_count, 5);
+	assert_string_equal(c[1].empty, "none");
+	assert_int_equal(c[1].max_length, 64);
+	assert_int_equal(c[2].transform, TRANSFORM_LOG1P);
+	assert_string_equal(c[3].name, "last items");
+	assert_string_equal(c[3].separator, "\t");
+	assert_int_equal(c[3].max_length, 9);
+	assert_int_equal(c[3].pooling, POOLING_MEAN);
+	assert_int_equal(c[4].time, TIME_UNIX_MS);
+	assert_int_equal(job_columns_fields(job), 2);
+	assert_int_equal(job_columns_dense(job), 1);
+	assert_int_equal(job_column_key_field(job, job_column_find(job, "last items")), 0);
+	char text[512];
+	job_key_text(job, job_schema_find("data.columns"), text, sizeof text);
+	assert_string_equal(text, "[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
+	                          "transform: log1p}, {name: \"last items\", kind: sequence, separator: \"\\x09\", pooling: mean, "
+	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}]");
+	job_free(job);
+}
+
+/* A list that is too long for its text is told by its hash, which any difference changes. */
+static void a_long_list_has_a_hash(void **state)
+{
+	(void)state;
+	char lists[2][4096], texts[2][64];
+	for (int i = 0; i < 2; i++) {
+		int n = sprintf(lists[i], "[{name: y, kind: label}");
+		for (int k = 0; k < 60; k++)
+			n += sprintf(lists[i] + n, ", {name: c%d, kind: categorical}", k == 59 ? 100 + i : k);
+		sprintf(lists[i] + n, "]");
+		struct job *job = job_with(lists[i]);
+		job_key_text(job, job_schema_find("data.columns"), texts[i], sizeof texts[i]);
+		assert_memory_equal(texts[i], "61 columns (", 12);
+		job_free(job);
+	}
+	assert_string_not_equal(texts[0], texts[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_mistake_is_reported),
+	    cmocka_unit_test(a_list_of_maps_becomes_columns),
+	    cmocka_unit_test(a_long_list_has_a_hash),
+	};
+	return cmocka_run_group_tests_name("job_columns", tests, NULL, NULL);
+}
