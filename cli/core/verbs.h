@@ -31,7 +31,7 @@
 	  "write click data from a synthetic model; 13312 to 268435456 ids (1000000)")                                               \
 	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
 	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
-	X(key, "FIELD|COLUMN VALUE [--job JOB.yaml | --format criteo|libsvm|libffm [--hash-buckets N]]",                                    \
+	X(key, "FIELD|COLUMN VALUE [--job JOB.yaml | --format criteo|libsvm|libffm [--hash-buckets N]]",                             \
 	  "print the key of an id, as click data's formats derive it")                                                               \
 	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT",                                                       \
 	  "set the weights of a job whose servers run and that does not train")                                                      \

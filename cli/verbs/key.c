@@ -88,10 +88,10 @@ int verb_key(int count, char **args)
 	enum data_format known = DATA_CRITEO;
 	struct parser *p = calloc(1, sizeof *p);
 	weir_error err = {0};
-	const struct option options[] = {
-	    JOB_OPTIONS(&jo),
-	    {"--format", OPTION_TEXT, &format, "FORMAT", "criteo, libsvm or libffm (the job's, or criteo); COLUMN is for a job of CSV"},
-	    {"--hash-buckets", OPTION_COUNT, &buckets, "N", "as data.hash_buckets (the job's, or 0)"}};
+	const struct option options[] = {JOB_OPTIONS(&jo),
+	                                 {"--format", OPTION_TEXT, &format, "FORMAT",
+	                                  "criteo, libsvm or libffm (the job's, or criteo); COLUMN is for a job of CSV"},
+	                                 {"--hash-buckets", OPTION_COUNT, &buckets, "N", "as data.hash_buckets (the job's, or 0)"}};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, WORDS, &err);
 	if (status == WEIR_OK && !words[1])
 		status = weir_fail(&err, WEIR_E_INVALID, "needs FIELD and VALUE, or with --job of CSV a COLUMN and VALUE");

@@ -276,7 +276,8 @@ static weir_status check_data(struct reading *r, const struct job *job)
 	const bool by_list = best_by == METRIC_NDCG || best_by == METRIC_RECALL || best_by == METRIC_HIT_RATE;
 	if ((by_list || best_by == METRIC_GAUC) && !may_have_groups(job))
 		FAIL(r, "train.best_by", WEIR_E_INVALID,
-		     "is a figure of groups, which the rows do not have; expected early_stop, auc, logloss or pr_auc, or data.format libsvm "
+		     "is a figure of groups, which the rows do not have; expected early_stop, auc, logloss or pr_auc, or data.format "
+		     "libsvm "
 		     "with qid, or csv with a column of kind: group");
 	if (by_list && job->train.rank_at_count == 0)
 		FAIL(r, "train.rank_at", WEIR_E_INVALID, "is empty, and train.best_by is taken at its first; expected such as [10]");
