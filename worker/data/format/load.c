@@ -179,7 +179,7 @@ static uint64_t count_lines(const char *path, uint64_t end)
 		for (const char *at = chunk.data; (at = memchr(at, '\n', chunk.size - (size_t)(at - chunk.data))) != NULL; at++)
 			lines++;
 	text_close(t);
-	text_chunk_free(&chunk);
+	text_chunk_destroy(&chunk);
 	return lines;
 }
 
@@ -266,10 +266,10 @@ static void *load_thread(void *argument)
 		deliver_piece(l, &p);
 	}
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
-		rows_free(&p.rows[i]);
+		rows_destroy(&p.rows[i]);
 	free(p.bad);
-	csv_reader_free(&p.csv);
-	text_chunk_free(&p.chunk);
+	csv_reader_destroy(&p.csv);
+	text_chunk_destroy(&p.chunk);
 	return NULL;
 }
 

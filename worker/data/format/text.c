@@ -45,7 +45,7 @@ struct text {
 	char delimiter;
 };
 
-void text_chunk_free(struct text_chunk *c)
+void text_chunk_destroy(struct text_chunk *c)
 {
 	free(c->data);
 	*c = (struct text_chunk){0};

@@ -23,7 +23,7 @@ static char *read_range(const char *path, uint64_t begin, uint64_t end)
 		fwrite(c.data, 1, c.size, out);
 	}
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	fclose(out);
 	return all;
 }
@@ -76,7 +76,7 @@ static weir_status read_status(const char *path, weir_error *err)
 		status = text_next(t, &c, err);
 	while (status == WEIR_OK && c.size > 0);
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	return status;
 }
 
@@ -138,7 +138,7 @@ static bool has_garbage(const char *path)
 	while (c.size > 0);
 	const bool garbage = text_has_garbage(t);
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	return garbage;
 }
 
