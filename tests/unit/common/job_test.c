@@ -63,7 +63,8 @@ static void every_model_has_a_row(void **state)
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
 		const struct model_kind_row *row = model_kind_row(kind);
 		char text[256], names[MODEL_NAMES_BYTES];
-		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s, bottom: [8, 16]}\n", data[row->reads], row->name);
+		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n", data[row->reads], row->name,
+		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]" : "");
 		struct job *job = parse(text, NULL, 0);
 		assert_int_equal(job->model.kind, kind);
 		assert_int_equal(job_is_language(job), row->reads != READS_CLICKS);
