@@ -300,10 +300,10 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	struct rows rows;
 	rows_init(&rows, 2, 0, true);
 	svm->fields_counted = ffm->fields_counted = true;
-	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1 8:1 # 9:1"), PARSED_BEYOND);
+	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1 8:1 # 9:1"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "4 entries, more than the 2 fields");
 	CHECK_CONTAINS(why, "set data.fields to 4 or more");
-	assert_int_equal(parse_as(ffm, &rows, "1 0:5:1 6:7:1"), PARSED_BEYOND);
+	assert_int_equal(parse_as(ffm, &rows, "1 0:5:1 6:7:1"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "set data.fields to 7 or more");
 	svm->every_line = true; /* as the model has fixed its fields */
 	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1"), PARSED_BAD);
@@ -358,11 +358,11 @@ static void a_column_more_or_less_is_no_label(void **state)
 	struct rows rows;
 	rows_init(&rows, 2, 1, false);
 	p->every_line = true;
-	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_BAD);
-	CHECK_CONTAINS(why, "a column is missing");
+	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_REFUSED);
+	CHECK_CONTAINS(why, "a column is missing: is it the label? Most lines have one; expected one on all lines, or on none");
 	p->unlabelled = true;
-	assert_int_equal(parse_as(p, &rows, "5\tab\tcd\t"), PARSED_BAD);
-	CHECK_CONTAINS(why, "too many columns: most lines have no label");
+	assert_int_equal(parse_as(p, &rows, "5\tab\tcd\t"), PARSED_REFUSED);
+	CHECK_CONTAINS(why, "too many columns: is there a label? Most lines have none; expected one on all lines, or on none");
 	assert_int_equal(parse_as(p, &rows, "5\tab"), PARSED_BAD);
 	CHECK_CONTAINS(why, "too few columns");
 	assert_int_equal(rows.count + rows.keys_count, 0);

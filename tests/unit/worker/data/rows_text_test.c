@@ -80,6 +80,24 @@ static weir_status read_status(const char *path, weir_error *err)
 	return status;
 }
 
+static void a_line_that_no_chunk_holds_is_named(void **state)
+{
+	enum { BEFORE = 70000, LONG = 2 << 20 };
+	static char text[2 * BEFORE + LONG + 8];
+	char path[256], where[400];
+	for (size_t i = 0; i < BEFORE; i++)
+		memcpy(text + 2 * i, "x\n", 2);
+	memset(text + (size_t)2 * BEFORE, 'y', LONG);
+	memcpy(text + (size_t)2 * BEFORE + LONG, "\nz\n", 3);
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+		weir_error err = {0};
+		write_compressed(*state, "long", kind, text, (size_t)2 * BEFORE + LONG + 3, path);
+		assert_int_equal(read_status(path, &err), WEIR_E_LIMIT);
+		snprintf(where, sizeof where, "%s:%d: the line is longer than %u bytes", path, BEFORE + 1, WEIR_LINE_BYTES_MAX);
+		CHECK_CONTAINS(err.text, where);
+	}
+}
+
 static void truncated_compression_is_an_error(void **state)
 {
 	size_t n;
@@ -291,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ranges_hold_every_line_once),
 	    cmocka_unit_test(large_files_come_in_whole_lines),
+	    cmocka_unit_test(a_line_that_no_chunk_holds_is_named),
 	    cmocka_unit_test(truncated_compression_is_an_error),
 	    cmocka_unit_test(gzip_members_follow_one_another),
 	    cmocka_unit_test(bytes_behind_gzip_members),
