@@ -54,7 +54,7 @@ size_t unique_of(struct unique_table *t, const uint64_t *keys, size_t n, uint64_
 	return count;
 }
 
-void unique_free(struct unique_table *t)
+void unique_destroy(struct unique_table *t)
 {
 	free(t->slots);
 	*t = (struct unique_table){0};

@@ -24,7 +24,7 @@ struct unique_table {
 
 /* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. */
 size_t unique_of(struct unique_table *t, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
-void unique_free(struct unique_table *t);
+void unique_destroy(struct unique_table *t);
 
 #ifdef __cplusplus
 }

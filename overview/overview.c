@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-void overview_free(struct overview *s)
+void overview_destroy(struct overview *s)
 {
 	free(s->partitions);
 	free(s->workers);

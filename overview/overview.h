@@ -173,7 +173,7 @@ void overview_stall_text(const struct overview_stall *stall, char out[OVERVIEW_S
 /* Whether a live worker has been idle for a quarter of its limit; from then on it is shown as
  * idle. */
 bool overview_is_idle(const struct overview_worker *w);
-void overview_free(struct overview *s);
+void overview_destroy(struct overview *s);
 /* The value at quantile q, and the mean, of counts in histogram buckets (both by bucket bounds); 0
  * without counts. */
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);

@@ -6,7 +6,7 @@
 #include "overview/overview.h"
 #include "proto/wire/wire.h"
 
-/* Reads into an all-zero overview; free it with overview_free, also after an error. Errors: the
+/* Reads into an all-zero overview; free it with overview_destroy, also after an error. Errors: the
  * ledger's own refusal, E_CORRUPT, E_MEMORY. */
 weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatus *in, weir_error *err) WEIR_MUST_CHECK;
 /* Adds server `index` of the ledger's list. A server of another generation counts as not

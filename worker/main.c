@@ -183,13 +183,13 @@ int main(int argc, char **argv)
 		status = job_check_own(job, &err);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir-worker: %s\n", err.text);
-		job_free(job);
+		job_destroy(job);
 		return 2;
 	}
 	char places[JOB_PLACES_BYTES];
 	if (!a.ledger && !job_ledger_places(job, places)) {
 		fprintf(stderr, "weir-worker: where the job's servers are is not known: give --ledger, or cluster.servers_at\n");
-		job_free(job);
+		job_destroy(job);
 		return 2;
 	}
 	a.ledger = a.ledger ? a.ledger : places;
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	monitor_stop(monitor);
 	metrics_destroy(metrics);
 	logger_destroy(logger);
-	job_free(job);
+	job_destroy(job);
 	if (status == WEIR_OK || status == WEIR_E_CANCELLED)
 		return 0;
 	fprintf(stderr, "weir-worker %s: %s\n", a.name, err.text[0] != '\0' ? err.text : weir_status_text(status));

@@ -72,7 +72,7 @@ struct raw_memcpy {
 	size_t bytes;
 };
 weir_status raw_memcpy_init(struct raw_memcpy *m, size_t bytes, weir_error *err) WEIR_MUST_CHECK;
-void raw_memcpy_free(struct raw_memcpy *m);
+void raw_memcpy_destroy(struct raw_memcpy *m);
 double raw_memcpy_run(void *arg, weir_error *err);
 /* One TCP connection over 127.0.0.1 between two threads: a 64 MiB source, 1 MiB writes, a 1 MiB
  * destination. Returns bytes per second. arg: size_t *, the bytes to send. */

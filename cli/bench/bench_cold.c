@@ -355,7 +355,7 @@ static weir_status fill_cold(struct cold_bench *b, weir_error *err)
 		status = status ? weir_fail(err, status, "no memory for %llu rows", (unsigned long long)b->rows)
 		                : cold_write(b->cold, &batch, err);
 	}
-	row_batch_free(&batch);
+	row_batch_destroy(&batch);
 	return status ? status : cold_flush(b->cold, err);
 }
 

@@ -75,7 +75,7 @@ static double load(const struct loader_bench *b, const struct job *job, weir_err
 	for (uint32_t u = 0; status == WEIR_OK && u < dataset_get_info(d)->units; u++)
 		status = read_unit(d, u, &batch, &rows, err);
 	double elapsed = bench_now_s() - start;
-	batch_free(&batch);
+	batch_destroy(&batch);
 	if (d)
 		dataset_close(d);
 	return status == WEIR_OK && rows > 0 ? (double)b->bytes / elapsed : -1;
@@ -202,8 +202,8 @@ static weir_status remove_cached(void *arg, const char *name)
 static void release(struct loader_bench *b)
 {
 	char truth[128], cache[80];
-	job_free(b->job);
-	job_free(b->csv_job);
+	job_destroy(b->job);
+	job_destroy(b->csv_job);
 	free(b->csv);
 	free(b->ends);
 	free(b->buffer);
@@ -236,7 +236,7 @@ weir_status bench_loader(struct bench *bench, weir_error *err)
 		bench_add(bench, "B/s", run_csv_scan, &b, memory, 0, "scan of CSV, one thread");
 		status = bench_run(bench, 5, err);
 	}
-	raw_memcpy_free(&copy);
+	raw_memcpy_destroy(&copy);
 	release(&b);
 	return status;
 }

@@ -42,7 +42,7 @@ struct bench_flight {
 	weir_error failure;         /* the first failure; under lock */
 };
 void bench_flight_init(struct bench_flight *f, uint32_t window);
-void bench_flight_free(struct bench_flight *f);
+void bench_flight_destroy(struct bench_flight *f);
 /* Waits for room and takes it. Fails with E_* after an operation has failed. */
 weir_status bench_flight_take(struct bench_flight *f, weir_error *err) WEIR_MUST_CHECK;
 void bench_flight_give(struct bench_flight *f); /* returns the room of a refused operation */

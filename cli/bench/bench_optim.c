@@ -99,7 +99,7 @@ weir_status bench_optim(struct bench *bench, weir_error *err)
 	}
 	for (unsigned i = 0; i < RULES; i++)
 		release(&benches[i]);
-	raw_memcpy_free(&copy);
+	raw_memcpy_destroy(&copy);
 	free(grads);
 	return status;
 }

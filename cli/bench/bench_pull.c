@@ -70,7 +70,7 @@ static double run_pull(void *arg, weir_error *err)
 	double elapsed = bench_now_s() - start;
 	b->cpu_s = bench_server_cpu_s(b->server) - cpu;
 	b->count_per_cpu_s = b->cpu_s > 0 ? (double)b->pulls * b->unit / b->cpu_s : 0;
-	bench_flight_free(&f);
+	bench_flight_destroy(&f);
 	return status == WEIR_OK ? (double)b->pulls * b->unit / elapsed : -1;
 }
 
@@ -189,7 +189,7 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 		bench_server_stop(&server);
 		bench_bare_stop(&bare);
 	}
-	raw_memcpy_free(&copy);
+	raw_memcpy_destroy(&copy);
 	free(out);
 	free(keys);
 	return status;

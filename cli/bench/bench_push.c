@@ -65,7 +65,7 @@ static double run_push(void *arg, weir_error *err)
 		status = drained.status;
 	}
 	double elapsed = bench_now_s() - start;
-	bench_flight_free(&f);
+	bench_flight_destroy(&f);
 	return status == WEIR_OK ? (double)b->total / elapsed : -1;
 }
 
@@ -268,7 +268,7 @@ weir_status bench_push(struct bench *bench, weir_error *err)
 		                         : measure_applied(bench, total, source, &copy, err);
 	if (status == WEIR_OK && !bench->tls)
 		status = measure_costs(bench, source, &copy, err);
-	raw_memcpy_free(&copy);
+	raw_memcpy_destroy(&copy);
 	free(source);
 	return status;
 }

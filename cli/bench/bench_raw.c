@@ -23,7 +23,7 @@ weir_status raw_memcpy_init(struct raw_memcpy *m, size_t bytes, weir_error *err)
 	bytes = (bytes + RAW_ALIGN - 1) / RAW_ALIGN * RAW_ALIGN;
 	*m = (struct raw_memcpy){.from = aligned_alloc(RAW_ALIGN, bytes), .to = aligned_alloc(RAW_ALIGN, bytes), .bytes = bytes};
 	if (!m->from || !m->to) {
-		raw_memcpy_free(m);
+		raw_memcpy_destroy(m);
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for two buffers of %zu bytes", bytes);
 	}
 	memset(m->from, 1, bytes);
@@ -31,7 +31,7 @@ weir_status raw_memcpy_init(struct raw_memcpy *m, size_t bytes, weir_error *err)
 	return WEIR_OK;
 }
 
-void raw_memcpy_free(struct raw_memcpy *m)
+void raw_memcpy_destroy(struct raw_memcpy *m)
 {
 	free(m->from);
 	free(m->to);

@@ -99,7 +99,7 @@ void bench_server_stop(struct bench_server *s)
 		weir_abandon(s->client); /* its unit stays open; the server ends next */
 	if (s->supervisor) {
 		supervisor_signal(s->supervisor, CHILD_SERVER, SIGTERM);
-		supervisor_end(s->supervisor, CHILD_SERVER, BENCH_SERVER_END_MS);
+		supervisor_stop(s->supervisor, CHILD_SERVER, BENCH_SERVER_END_MS);
 		supervisor_destroy(s->supervisor);
 	}
 	for (unsigned i = 0; s->dir[0] && i < sizeof files / sizeof *files; i++) {
@@ -159,7 +159,7 @@ void bench_flight_init(struct bench_flight *f, uint32_t window)
 	pthread_cond_init(&f->change, NULL);
 }
 
-void bench_flight_free(struct bench_flight *f)
+void bench_flight_destroy(struct bench_flight *f)
 {
 	pthread_cond_destroy(&f->change);
 	pthread_mutex_destroy(&f->lock);

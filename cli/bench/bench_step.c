@@ -400,15 +400,15 @@ static void release(struct step_bench *b)
 	bench_server_stop(&b->server);
 	take_back_first(b);
 	for (uint32_t i = 0; i < STEP_RING; i++) {
-		minibatch_free(&b->ring[i].data);
-		batch_free(&b->ring[i].batch);
+		minibatch_destroy(&b->ring[i].data);
+		batch_destroy(&b->ring[i].batch);
 	}
 	gradients_destroy(b->gradients);
 	batch_pipeline_destroy(b->pipeline);
 	model_destroy(b->model);
 	if (b->backend)
 		b->backend->ops->destroy(b->backend);
-	job_free(b->job);
+	job_destroy(b->job);
 }
 
 weir_status bench_step(struct bench *bench, weir_error *err)

@@ -32,7 +32,7 @@ void accepted_put(const struct accepted *a, struct json *into)
 		json_append(into, "accepted", json_list_get(a->record, "accepted", i));
 }
 
-void accepted_free(struct accepted *a)
+void accepted_destroy(struct accepted *a)
 {
 	json_destroy(a->record);
 	a->record = NULL;

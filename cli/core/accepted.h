@@ -23,7 +23,7 @@ _Static_assert(OPTION_LIST_MAX <= WEIR_ACCEPTED_KEYS_MAX, "what can be given can
 weir_status accepted_compare(struct accepted *a, const struct fingerprint_comparison *c, weir_error *err) WEIR_MUST_CHECK;
 /* Appends the record to the list "accepted" of `into`. */
 void accepted_put(const struct accepted *a, struct json *into);
-void accepted_free(struct accepted *a);
+void accepted_destroy(struct accepted *a);
 
 /* The origin of weights, for the check before a job uses them. */
 struct weights_origin {

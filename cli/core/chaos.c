@@ -154,7 +154,7 @@ bool chaos_is_pausing(const struct chaos *c)
 	return c->paused[CHAOS_SERVER].child != NULL;
 }
 
-void chaos_end(struct chaos *c)
+void chaos_stop(struct chaos *c)
 {
 	for (uint32_t i = 0; i < CHAOS_WHOM; i++)
 		wake(c, (enum chaos_whom)i);

@@ -53,7 +53,7 @@ void chaos_begin(struct chaos *c, const struct job *job, struct supervisor *s, s
 uint32_t chaos_tick(struct chaos *c, const struct overview *seen, int64_t seen_ms, int64_t now_ms);
 bool chaos_is_pausing(const struct chaos *c); /* a server is paused and does not answer */
 /* Resumes all paused children and stops all further acts. */
-void chaos_end(struct chaos *c);
+void chaos_stop(struct chaos *c);
 
 /* Draws the next event of the list. */
 struct chaos_event chaos_draw(struct prng *r, const struct job *job);

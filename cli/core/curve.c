@@ -63,7 +63,7 @@ const struct curve_point *curve_find(const struct curve *c, uint32_t pass)
 	return NULL;
 }
 
-void curve_free(struct curve *c)
+void curve_destroy(struct curve *c)
 {
 	free(c->points);
 	*c = (struct curve){0};

@@ -36,6 +36,6 @@ void curve_look(struct curve *c, const struct overview *before, const struct ove
 void curve_end(struct curve *c, const struct overview *last);
 /* Returns the point of a pass, or NULL. */
 const struct curve_point *curve_find(const struct curve *c, uint32_t pass);
-void curve_free(struct curve *c);
+void curve_destroy(struct curve *c);
 
 #endif

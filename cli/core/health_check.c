@@ -21,7 +21,7 @@ weir_status health_check(struct rpc *rpc, struct rpc_loop *loop, const char *add
 		status = wire_unpack(&grpc__health__v1__health_check_response__descriptor, reply, &m, err);
 	*serves = !status && ((const Grpc__Health__V1__HealthCheckResponse *)m)->status ==
 	                         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
-	wire_free(m);
+	wire_destroy(m);
 	message_release(reply);
 	if (channel)
 		rpc_channel_close(channel);

@@ -165,7 +165,7 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 	weir_status status = call(a, RPC_LAYOUT, &q.base, ANSWER_MS, &weir__v1__layout_reply__descriptor, &m, err);
 	if (!status)
 		status = read_layout(a, (const Weir__V1__LayoutReply *)m, out, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -233,7 +233,7 @@ static weir_status place(struct layout_asker *a, const struct layout_goal *g, we
 		if (status)
 			(void)weir_fail(err, status, "%s", said ? said->text : "a reply without a status");
 	}
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -371,7 +371,7 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 			status = read_next((const Weir__V1__RewindReply *)m, checkpoint, out, err);
 			note_answer(a, status, asked_ms, err);
 		}
-		wire_free(m);
+		wire_destroy(m);
 		if (is_passing(status))
 			pause_for_poll();
 	} while (is_passing(status) && clock_ms(clock_system()) < end_ms);

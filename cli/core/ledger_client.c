@@ -100,7 +100,7 @@ static uint32_t follow(struct ledger_client *d, uint32_t at, uint32_t timeout_ms
 	const uint32_t server = l->ledger ? l->ledger->primary : WEIR_SERVER_NONE;
 	if (server < l->n_servers && l->servers[server][0] && strlen(l->servers[server]) < WEIR_ADDRESS_BYTES_MAX)
 		at = add(d, l->servers[server]);
-	wire_free(m);
+	wire_destroy(m);
 	return at;
 }
 

@@ -14,7 +14,7 @@ weir_status ledger_client_open(struct ledger_client **out, struct rpc *rpc, stru
 void ledger_client_close(struct ledger_client *d); /* NULL is allowed */
 /* Asks the server that had the ledger last, then the server that it names as the ledger's host,
  * then all others. Each server gets at most its share of timeout_ms. If no server answers, returns
- * the first error. *reply: free it with wire_free. */
+ * the first error. *reply: free it with wire_destroy. */
 weir_status ledger_client_ask(struct ledger_client *d, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err) WEIR_MUST_CHECK;
 /* Asks server number i, for at most timeout_ms: for requests that any server can answer. */

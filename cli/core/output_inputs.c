@@ -35,7 +35,7 @@ static weir_status spares_patterns(const char *out, char *const *patterns, uint3
 		weir_error ignored = {0};
 		if (!remote_is(patterns[i]) && sources_find(&found, &patterns[i], 1, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK)
 			status = output_spares_sources(out, &found, what, err);
-		sources_free(&found);
+		sources_destroy(&found);
 	}
 	return status;
 }

@@ -185,6 +185,8 @@ static unsigned terminal_columns(FILE *out)
 void progress_line_show(struct progress_line *l, const struct overview *s, int64_t now_ms, bool force)
 {
 	char line[LINE_BYTES];
+	if (!force && !l->terminal && s->state == JOB_FINISHED)
+		return; /* its last line is still to come, with `force` */
 	if (!force && l->shown_ms > 0 && now_ms - l->shown_ms < (l->terminal ? LIVE_TERMINAL_MS : LIVE_PLAIN_MS))
 		return;
 	l->shown_ms = now_ms;

@@ -98,7 +98,7 @@ static weir_status poll_ledger(struct status_poller *w, uint32_t timeout_ms, str
 	    ledger_client_ask(w->ledger, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
 	if (status == WEIR_OK)
 		status = overview_read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -118,7 +118,7 @@ weir_status status_poller_poll(struct status_poller *w, uint32_t timeout_ms, str
 		ProtobufCMessage *m = NULL;
 		if (asked[i].reply && wire_unpack(&weir__v1__server_status__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
 			overview_read_server(out, i, (const Weir__V1__ServerStatus *)m);
-			wire_free(m);
+			wire_destroy(m);
 		}
 		message_release(asked[i].reply);
 	}
@@ -140,7 +140,7 @@ bool status_poller_find_lost(struct status_poller *w, uint64_t generation, uint3
 	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
 	if (s->job && s->job->generation >= generation)
 		snprintf(out, WEIR_ERROR_TEXT_BYTES, "%s", s->lost ? s->lost : "");
-	wire_free(m);
+	wire_destroy(m);
 	return out[0] != '\0';
 }
 
@@ -190,7 +190,7 @@ weir_status status_poller_scrub(struct status_poller *w, uint32_t timeout_ms, st
 		ProtobufCMessage *m = NULL;
 		if (asked[i].reply && wire_unpack(&weir__v1__scrub_reply__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
 			read_scrub(out, (const Weir__V1__ScrubReply *)m);
-			wire_free(m);
+			wire_destroy(m);
 		}
 		message_release(asked[i].reply);
 	}

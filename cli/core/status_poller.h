@@ -17,7 +17,7 @@ struct status_poller;
  * unreachable ledger is reported by status_poller_poll (E_UNAVAILABLE), not here. */
 weir_status status_poller_open(struct status_poller **out, const struct job *job, const char *ledger, struct logger *logger,
                                weir_error *err) WEIR_MUST_CHECK;
-/* Fills *out. Free it with overview_free, also after an error. Fails only if the ledger does not
+/* Fills *out. Free it with overview_destroy, also after an error. Fails only if the ledger does not
  * answer in timeout_ms; the overview marks servers that do not answer. */
 weir_status status_poller_poll(struct status_poller *w, uint32_t timeout_ms, struct overview *out,
                                weir_error *err) WEIR_MUST_CHECK;

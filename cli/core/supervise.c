@@ -401,7 +401,7 @@ void supervisor_signal(struct supervisor *s, enum child_role role, int signal)
 	}
 }
 
-uint32_t supervisor_end(struct supervisor *s, enum child_role role, uint32_t timeout_ms)
+uint32_t supervisor_stop(struct supervisor *s, enum child_role role, uint32_t timeout_ms)
 {
 	uint32_t killed = 0;
 	int64_t deadline = clock_ms(s->clock) + timeout_ms;
@@ -443,7 +443,7 @@ void supervisor_destroy(struct supervisor *s)
 	if (!s)
 		return;
 	for (unsigned role = 0; role < CHILD_ROLES; role++)
-		supervisor_end(s, (enum child_role)role, 0);
+		supervisor_stop(s, (enum child_role)role, 0);
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct child *c = s->children[i];
 		if (c->ready_fd >= 0)

@@ -76,7 +76,7 @@ uint32_t supervisor_alive(const struct supervisor *s, enum child_role role);
 void supervisor_signal(struct supervisor *s, enum child_role role, int signal);
 /* Waits at most timeout_ms until no child of the role runs, then kills the rest. Returns the number
  * of killed children. */
-uint32_t supervisor_end(struct supervisor *s, enum child_role role, uint32_t timeout_ms);
+uint32_t supervisor_stop(struct supervisor *s, enum child_role role, uint32_t timeout_ms);
 uint32_t supervisor_count(const struct supervisor *s);
 struct child *supervisor_child(struct supervisor *s, uint32_t i);
 /* Kills running children, waits for them, and frees the supervisor. */

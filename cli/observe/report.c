@@ -78,7 +78,7 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 	return WEIR_OK;
 }
 
-void report_free(struct report *r)
+void report_destroy(struct report *r)
 {
 	free(r->passes);
 	r->passes = NULL;

@@ -84,7 +84,7 @@ void report_put_quality(struct json *j, enum report_of of, double auc, double lo
 /* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, weights_pass, chosen_by.
  * E_NOT_FOUND: no such file. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
-void report_free(struct report *r);
+void report_destroy(struct report *r);
 void report_print(const struct report *r, FILE *out);
 /* Checks that report_write can write to path, before hours of training. */
 weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err) WEIR_MUST_CHECK;

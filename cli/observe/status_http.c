@@ -25,7 +25,7 @@ static void look(const struct status_http_options *o, struct status_poller **w, 
 		status_poller_close(*w); /* the job may have moved */
 		*w = NULL;
 	}
-	overview_free(&s);
+	overview_destroy(&s);
 }
 
 weir_status status_http(const struct status_http_options *options, weir_error *err)

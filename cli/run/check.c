@@ -86,7 +86,7 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " %s%s read, %" PRIu64 " bad", files,
 		     files == 1 ? "" : "s", size, rows + bad, job_is_language(c->job) ? "example" : "line",
 		     rows + bad == 1 ? " is" : "s are", bad);
-	batch_free(&batch);
+	batch_destroy(&batch);
 	unit_close(unit);
 	return status == WEIR_OK && rows > 0;
 }
@@ -155,7 +155,7 @@ static uint64_t check_part(struct check *c, const char *key, enum split_part par
 			bytes += sources.items[i].size;
 		check_files(c, key, part, &sources, bytes);
 	}
-	sources_free(&sources);
+	sources_destroy(&sources);
 	return bytes;
 }
 
@@ -366,7 +366,7 @@ int verb_check(int count, char **args)
 	if (wrong)
 		status = weir_fail(&err, WEIR_E_INVALID, "%u thing%s wrong: see above; `weir %s` would not begin", wrong,
 		                   wrong == 1 ? " is" : "s are", run_dir_verb(job));
-	job_free(job);
+	job_destroy(job);
 	logger_destroy(logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("check", &err);
 }

@@ -29,7 +29,7 @@ static weir_status read_unit(struct dataset *d, uint32_t unit, struct classes *c
 		if (status == WEIR_OK)
 			note_rows(c, &batch);
 	}
-	batch_free(&batch);
+	batch_destroy(&batch);
 	if (reader)
 		unit_close(reader);
 	return status;

@@ -220,13 +220,13 @@ weir_status coordinator_start(struct train *t, weir_error *err)
 	return status == WEIR_OK && c->url[0] ? await_answer(t, err) : status;
 }
 
-void coordinator_end(struct train *t)
+void coordinator_stop(struct train *t)
 {
 	weir_error ignored = {0};
 	if (!t->coordinator.child)
 		return;
 	supervisor_signal(t->supervisor, CHILD_COORDINATOR, SIGTERM);
-	supervisor_end(t->supervisor, CHILD_COORDINATOR, COORDINATOR_END_MS);
+	supervisor_stop(t->supervisor, CHILD_COORDINATOR, COORDINATOR_END_MS);
 	if (t->job->cluster.log == JOB_LOG_MEMORY)
 		(void)coordinator_remove(t->job, &ignored);
 	t->coordinator.child = NULL;

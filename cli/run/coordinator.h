@@ -27,7 +27,7 @@ weir_status coordinator_choose(struct train *t, weir_error *err) WEIR_MUST_CHECK
 /* Starts our etcd and waits until it, or the job's own, answers. Call before starting the
  * servers. */
 weir_status coordinator_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-void coordinator_end(struct train *t); /* call after ending the servers */
+void coordinator_stop(struct train *t); /* call after ending the servers */
 /* Checks that the data of the run's own etcd still exist, so that the run can resume. */
 weir_status coordinator_check_kept(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 /* deletes the data of our etcd; missing data are not an error */

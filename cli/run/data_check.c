@@ -94,7 +94,7 @@ static bool can_peek(const struct job *job, char *const *patterns, uint32_t coun
 		here &= !remote_is(patterns[i]);
 	here = here && sources_find(&found, patterns, count, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK &&
 	       data_check_is_plain(job, &found);
-	sources_free(&found);
+	sources_destroy(&found);
 	return here;
 }
 

@@ -90,7 +90,7 @@ weir_status import_checkpoint_fingerprint(const struct job *job, const char *fro
 	weir_status status = find(job, from, &store, &m, err);
 	if (status == WEIR_OK && m.fingerprint && !(*out = strdup(m.fingerprint)))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint's fingerprint");
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	return status;
 }
@@ -228,7 +228,7 @@ static void importer_close(struct importer *c)
 		free(c->flat[k]);
 	free(c->keys);
 	free(c->values);
-	checkpoint_manifest_free(&c->manifest);
+	checkpoint_manifest_destroy(&c->manifest);
 	blob_close(c->store);
 }
 

@@ -241,9 +241,9 @@ static void end_stragglers(struct train *t)
 		return;
 	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0)
 		progress_line_note(&t->progress, "%u workers did not leave in %u s after the end of the job and are killed",
-		                   supervisor_end(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
+		                   supervisor_stop(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
 	if (supervisor_alive(t->supervisor, CHILD_EVALUATOR) > 0 && evaluator_has_stalled(t)) {
-		supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
+		supervisor_stop(t->supervisor, CHILD_EVALUATOR, 0);
 		progress_line_note(&t->progress, "the evaluator does not move, the job has ended without it, and it is killed");
 	}
 }
@@ -277,7 +277,7 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 static void forget_generation(struct train *t, const struct overview *now)
 {
 	const uint64_t moved = t->replicas.moved;
-	replicas_free(&t->replicas);
+	replicas_destroy(&t->replicas);
 	replicas_init(&t->replicas, t->job->cluster.replicas);
 	t->replicas.moved = moved;
 	t->replicas.degraded = true;
@@ -359,7 +359,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	weir_error ignored = {0};
 	const int64_t asked_ms = clock_ms(t->clock);
 	if (status_poller_poll(t->poller, timeout_ms, &now, &ignored) != WEIR_OK) {
-		overview_free(&now);
+		overview_destroy(&now);
 		silent_look(&t->silent, &t->progress, t->supervisor, NULL, clock_ms(t->clock));
 		look_for_lost(t, timeout_ms);
 		return false;
@@ -367,7 +367,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	int64_t now_ms = clock_ms(t->clock);
 	/* from a server that has not heard of the rewind yet */
 	if (t->seen_any && now.generation < t->seen.generation) {
-		overview_free(&now);
+		overview_destroy(&now);
 		return false;
 	}
 	note_generation(t, &now);
@@ -377,7 +377,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	job_notes_look(t, &now);
 	silent_look(&t->silent, &t->progress, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
-	overview_free(&t->seen);
+	overview_destroy(&t->seen);
 	t->seen = now;
 	t->seen_ms = asked_ms;
 	t->seen_any = true;
@@ -399,7 +399,7 @@ static void wreak_havoc(struct train *t)
 {
 	const int64_t now_ms = clock_ms(t->clock);
 	if (t->give_up_ms > 0 || t->finished_ms > 0) {
-		chaos_end(&t->chaos);
+		chaos_stop(&t->chaos);
 		return;
 	}
 	const uint32_t server = chaos_tick(&t->chaos, t->seen_any ? &t->seen : NULL, t->seen_ms, now_ms);
@@ -516,7 +516,7 @@ void job_loop_run(struct train *t)
 			begin_end(t, DRIVE_LAST_WORDS_MS); /* the workers learn of it too, and leave */
 		}
 	}
-	chaos_end(&t->chaos);
+	chaos_stop(&t->chaos);
 	if (t->kind->start_workers && !t->server_gone && !t->lost && !t->stop_at_once)
 		conclude(t);
 	progress_line_end(&t->progress);

@@ -68,7 +68,7 @@ weir_status kept_run_check_best(const struct job *job, weir_error *err)
 		    "the next pass counts as the best then",
 		    e.best_pass + 1, why.text, job->run_dir);
 	snapshot_close(best);
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 	return status;
 }
 
@@ -111,7 +111,7 @@ static weir_status compare_served(const struct job *job, const struct model *mod
 		free((void *)(uintptr_t)spec.segments);
 	}
 	if (kept)
-		wire_free(&kept->base);
+		wire_destroy(&kept->base);
 	return status;
 }
 
@@ -123,7 +123,7 @@ static weir_status compare_checkpoint(const struct job *job, const char *name, c
 	weir_status status = checkpoint_find(job, name, &store, &m, err);
 	for (uint32_t i = 0; i < m.tables_count && status == WEIR_OK; i++)
 		status = compare(&m.tables[i].spec, model, length, err);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	return status;
 }

@@ -232,7 +232,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	status = child_start(t->supervisor, c, false, err);
 	if (status != WEIR_OK)
 		return status;
-	(void)supervisor_end(t->supervisor, CHILD_IMPORTER, WEIR_RECOVERY_TIMEOUT_MS);
+	(void)supervisor_stop(t->supervisor, CHILD_IMPORTER, WEIR_RECOVERY_TIMEOUT_MS);
 	if (!child_succeeded(c)) {
 		child_describe_end(c, end, sizeof end);
 		return weir_fail(err, WEIR_E_INVALID, "the weights to begin with: the import %s", end);
@@ -255,14 +255,14 @@ weir_status launch_workers(struct train *t, weir_error *err)
 	return status;
 }
 
-void launch_end(struct train *t, uint32_t timeout_ms)
+void launch_stop(struct train *t, uint32_t timeout_ms)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	supervisor_end(t->supervisor, CHILD_TRAINER, 0);
-	supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
+	supervisor_stop(t->supervisor, CHILD_TRAINER, 0);
+	supervisor_stop(t->supervisor, CHILD_EVALUATOR, 0);
 	supervisor_signal(t->supervisor, CHILD_SERVER, SIGTERM);
-	supervisor_end(t->supervisor, CHILD_SERVER, timeout_ms);
-	coordinator_end(t);
+	supervisor_stop(t->supervisor, CHILD_SERVER, timeout_ms);
+	coordinator_stop(t);
 	if (!t->addresses)
 		return;
 	job_servers_ledger_file(t->job, path);

@@ -22,6 +22,6 @@ weir_status launch_commands(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_find_program(const struct train *t, char out[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
 uint32_t launch_server_index(const struct child *server); /* the number of the server */
 /* Ends the workers, then the servers, and removes temporary files of the run. */
-void launch_end(struct train *t, uint32_t timeout_ms);
+void launch_stop(struct train *t, uint32_t timeout_ms);
 
 #endif

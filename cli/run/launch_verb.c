@@ -141,6 +141,6 @@ int verb_launch(int count, char **args)
 	if (status == WEIR_OK)
 		status = take_part(&t, err);
 	const int code = status == WEIR_OK ? run_job(&t) : verb_fail("launch", err);
-	run_free(&t);
+	run_destroy(&t);
 	return code;
 }

@@ -12,7 +12,7 @@ void replicas_init(struct replicas *r, uint32_t wanted)
 	*r = (struct replicas){.wanted = wanted, .lost = WEIR_SERVER_NONE};
 }
 
-void replicas_free(struct replicas *r)
+void replicas_destroy(struct replicas *r)
 {
 	free(r->known);
 	r->known = NULL;

@@ -24,7 +24,7 @@ struct replicas {
 };
 
 void replicas_init(struct replicas *r, uint32_t wanted);
-void replicas_free(struct replicas *r);
+void replicas_destroy(struct replicas *r);
 /* Records that a server has died or is paused: the next message includes the time since then. */
 void replicas_lost(struct replicas *r, uint32_t server, int64_t now_ms);
 /* Reports the changes since the last poll. Does nothing if partitions have one copy. */

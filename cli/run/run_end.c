@@ -108,6 +108,13 @@ int run_verdict(struct train *t, const struct report *r)
 		    " batches had a NaN or an infinity, and were left out (train.not_finite). The first of them say that values of the "
 		    "data are too large to compute with: scale them",
 		    t->seen.batches_not_finite);
+	const struct quality *valid = &r->valid.quality;
+	if (e->status == WEIR_OK && r->finished && r->valid.known && valid->rows > 0 && valid->not_numbers == valid->rows)
+		weir_fail(e, WEIR_E_NOT_FINITE,
+		          "all %" PRIu64
+		          " scores of the validation part are not numbers (NaN or infinite): either values of those rows are too large "
+		          "to compute with, or training diverged; no pass is the best, and %s/best.safetensors has the last weights",
+		          valid->rows, t->job->run_dir);
 	const struct overview_checkpoints *c = &t->seen.checkpoints;
 	/* the weights are kept; the checkpoint is not */
 	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written)))

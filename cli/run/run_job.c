@@ -130,7 +130,7 @@ static void undo_start(struct train *t)
 	if (t->resume || t->job->cluster.servers_at_count > 0 || !t->supervisor)
 		return;
 	char curves[WEIR_PATH_BYTES_MAX + 64];
-	launch_end(t, RUN_SERVERS_END_MS);
+	launch_stop(t, RUN_SERVERS_END_MS);
 	(void)run_remove_data(t->job, &ignored);
 	/* the folder is empty, but it would make this a run worth keeping, in the place of a real
 	 * one */
@@ -161,14 +161,14 @@ void run_stop(struct train *t)
 {
 	status_poller_close(t->poller);
 	t->poller = NULL;
-	launch_end(t, t->stop_at_once ? 0 : RUN_SERVERS_END_MS);
+	launch_stop(t, t->stop_at_once ? 0 : RUN_SERVERS_END_MS);
 }
 
 int run_job(struct train *t)
 {
 	struct report report = {0};
 	if (run_start(t, &report, &t->failure) != WEIR_OK) {
-		report_free(&report);
+		report_destroy(&report);
 		return verb_fail(t->kind->verb, &t->failure);
 	}
 	job_loop_run(t);
@@ -177,21 +177,21 @@ int run_job(struct train *t)
 		t->failure = unreported;
 	run_stop(t);
 	const int code = run_verdict(t, &report);
-	report_free(&report);
+	report_destroy(&report);
 	return code;
 }
 
-void run_free(struct train *t)
+void run_destroy(struct train *t)
 {
 	job_pages_stop(t->pages);
 	status_poller_close(t->poller);
 	if (t->supervisor)
-		launch_end(t, RUN_SERVERS_END_MS);
+		launch_stop(t, RUN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
-	overview_free(&t->seen);
-	curve_free(&t->curve);
+	overview_destroy(&t->seen);
+	curve_destroy(&t->curve);
 	events_close(&t->events);
-	replicas_free(&t->replicas);
+	replicas_destroy(&t->replicas);
 	free(t->addresses);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
@@ -200,7 +200,7 @@ void run_free(struct train *t)
 	logger_destroy(t->logger);
 	free(t->job_text);
 	free(t->fingerprint.text);
-	accepted_free(&t->accepted);
+	accepted_destroy(&t->accepted);
 	json_destroy(t->all_accepted);
-	job_free(t->job);
+	job_destroy(t->job);
 }

@@ -12,10 +12,10 @@
 /* Runs the loaded job to its end and reports. Returns the exit status. */
 int run_job(struct train *t);
 /* Prepares and starts the run, and undoes what it can after a failure. *r: what is known of the
- * data; free it with report_free. */
+ * data; free it with report_destroy. */
 weir_status run_start(struct train *t, struct report *r, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the processes of a started run. */
 void run_stop(struct train *t);
-void run_free(struct train *t);
+void run_destroy(struct train *t);
 
 #endif

@@ -193,6 +193,6 @@ int verb_train(int count, char **args)
 	if (status == WEIR_OK)
 		status = job_check_own(t.job, &t.failure);
 	const int code = status != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : run_job(&t);
-	run_free(&t);
+	run_destroy(&t);
 	return code;
 }

@@ -107,7 +107,7 @@ static int serve(struct up *u)
 	weir_status status = job_options_logger(&t->options, "weir", LOG_WARN, &t->logger, &t->failure);
 	if (status == WEIR_OK)
 		status = run_start(t, &unused, &t->failure);
-	report_free(&unused);
+	report_destroy(&unused);
 	if (status != WEIR_OK)
 		return verb_fail("up", &t->failure);
 	status = run_pid_write(t->job, &t->failure);
@@ -231,7 +231,7 @@ int verb_up(int count, char **args)
 	if (status == WEIR_OK && u.foreground)
 		choose_watch(&u);
 	const int code = status != WEIR_OK ? verb_fail("up", &t->failure) : u.foreground ? serve(&u) : run_in_background(&u);
-	run_free(t);
+	run_destroy(t);
 	return code;
 }
 
@@ -275,6 +275,6 @@ int verb_down(int count, char **args)
 		status = stop(job, &err);
 	if (status == WEIR_OK)
 		printf("job %s: its servers have ended\n", job->name);
-	job_free(job);
+	job_destroy(job);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("down", &err);
 }

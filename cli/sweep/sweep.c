@@ -31,7 +31,7 @@ static weir_status run(const char *path, bool keep_going, int *stop_signal, weir
 	if (status == WEIR_OK)
 		status = sweep_check_jobs(s, err);
 	if (status != WEIR_OK) {
-		sweep_free(s);
+		sweep_destroy(s);
 		return status;
 	}
 	const uint32_t all = s->runs_count * s->seeds_count;
@@ -42,9 +42,9 @@ static weir_status run(const char *path, bool keep_going, int *stop_signal, weir
 		status = finish(s, results, &outcome, err);
 	*stop_signal = outcome.stop_signal;
 	for (uint32_t i = 0; results && i < all; i++)
-		sweep_result_free(&results[i]);
+		sweep_result_destroy(&results[i]);
 	free(results);
-	sweep_free(s);
+	sweep_destroy(s);
 	return status;
 }
 

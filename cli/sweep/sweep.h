@@ -31,7 +31,7 @@ void sweep_value_name(const struct sweep *s, char out[32]);
 /* Reads the result from a report of `weir train`. E_STATE: the run was not finished, or has no
  * value. */
 weir_status sweep_result_read(const struct sweep *s, const char *path, struct sweep_result *out, weir_error *err) WEIR_MUST_CHECK;
-void sweep_result_free(struct sweep_result *r);
+void sweep_result_destroy(struct sweep_result *r);
 /* results: (runs_count, seeds_count). Writes OUT/results.json, table.md, metric-bytes.svg and
  * metric-seconds.svg; omits unknown results. */
 weir_status sweep_results_write(const struct sweep *s, const struct sweep_result *results, weir_error *err) WEIR_MUST_CHECK;

@@ -292,7 +292,7 @@ weir_status sweep_file_parse(struct sweep **out, const char *text, const char *p
 	static const uint64_t seeds[] = {1, 2, 3};
 	struct sweep *s = calloc(1, sizeof *s);
 	if (!s || !(s->arena = arena_create(ARENA_BYTES_MAX)) || !(s->path = arena_strdup(s->arena, path))) {
-		sweep_free(s);
+		sweep_destroy(s);
 		return weir_fail(err, WEIR_E_MEMORY, "%s: no memory to read it", path);
 	}
 	memcpy(s->seeds, seeds, sizeof seeds);
@@ -302,7 +302,7 @@ weir_status sweep_file_parse(struct sweep **out, const char *text, const char *p
 	if (status == WEIR_OK)
 		*out = s;
 	else
-		sweep_free(s);
+		sweep_destroy(s);
 	return status;
 }
 
@@ -321,7 +321,7 @@ weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *er
 	return status;
 }
 
-void sweep_free(struct sweep *s)
+void sweep_destroy(struct sweep *s)
 {
 	if (s)
 		arena_destroy(s->arena);
@@ -364,7 +364,7 @@ static weir_status check_job(struct sweep *s, const struct sweep_run *run, weir_
 		s->has_test &= job_has_test(job);
 		s->language |= job_is_language(job);
 	}
-	job_free(job);
+	job_destroy(job);
 	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s:%u: run %s: %s", s->path, run->line, run->name, why.text);
 }
 

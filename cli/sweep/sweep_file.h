@@ -48,7 +48,7 @@ struct sweep {
 /* `path` of sweep_file_parse: the name of the text in messages. */
 weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *err) WEIR_MUST_CHECK;
 weir_status sweep_file_parse(struct sweep **out, const char *text, const char *path, weir_error *err) WEIR_MUST_CHECK;
-void sweep_free(struct sweep *s);
+void sweep_destroy(struct sweep *s);
 
 /* The run directory of all runs, one after the other, so that generated and packed data are made
  * once. */

@@ -73,7 +73,7 @@ weir_status sweep_result_read(const struct sweep *s, const char *path, struct sw
 	return status;
 }
 
-void sweep_result_free(struct sweep_result *r)
+void sweep_result_destroy(struct sweep_result *r)
 {
 	free(r->points);
 	*r = (struct sweep_result){0};

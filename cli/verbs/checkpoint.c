@@ -87,7 +87,7 @@ static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
 }
 
 /* Requests a checkpoint, or joins the one in progress, and waits for its end. *last describes that
- * end; free it with wire_free. */
+ * end; free it with wire_destroy. */
 static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
 	weir_status status = ask(a, true, last, err);
@@ -95,7 +95,7 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 	const uint32_t at = status == WEIR_OK ? ledger_client_at(a->ledger) : 0;
 	while (status == WEIR_OK && !has_ended(*last, sequence)) {
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
-		wire_free(&(*last)->base);
+		wire_destroy(&(*last)->base);
 		*last = NULL;
 		status = ask(a, false, last, err);
 		/* each server counts its own checkpoints, from 0 */
@@ -114,7 +114,7 @@ static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **la
 	weir_status status = take(a, last, err);
 	for (uint32_t moves = 0; may_move(a) && status == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
 		if (*last)
-			wire_free(&(*last)->base);
+			wire_destroy(&(*last)->base);
 		*last = NULL;
 		*err = (weir_error){0};
 		status = take(a, last, err);
@@ -152,7 +152,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	if (status == WEIR_OK)
 		status = print_taken(v, last, err);
 	if (last)
-		wire_free(&last->base);
+		wire_destroy(&last->base);
 	asker_close(&a);
 	return status;
 }
@@ -206,7 +206,7 @@ static weir_status verify(struct checkpoint_verb *v, weir_error *err)
 		status = checkpoint_verify(store, &m, &bytes, err);
 	if (status == WEIR_OK)
 		status = print_verified(v, &m, bytes, err);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	return status;
 }
@@ -248,7 +248,7 @@ int verb_checkpoint(int count, char **args)
 		status = job_options_load(&v.options, &v.job, &err);
 	if (status == WEIR_OK)
 		status = verifying ? verify(&v, &err) : take_one(&v, &err);
-	job_free(v.job);
+	job_destroy(v.job);
 	logger_destroy(v.logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("checkpoint", &err);
 }

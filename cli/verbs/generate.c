@@ -250,11 +250,11 @@ static weir_status make_conversation(struct verb_generate *v, weir_error *err)
 		if (stop != TOKEN_NONE)
 			stop_at(v, stop);
 		chat->text.size = begin;
-		buffer_free(&v->text);
+		buffer_destroy(&v->text);
 		v->text = chat->text;
 		chat->text = (struct buffer){0};
 	}
-	buffer_free(&chat->text);
+	buffer_destroy(&chat->text);
 	free(chat);
 	return status;
 }
@@ -268,7 +268,7 @@ static weir_status encode(struct verb_generate *v, weir_error *err)
 	weir_status status = encoder_create(&e, v->tokenizer, &why);
 	if (status == WEIR_OK)
 		status = encoder_run(e, v->text.data ? v->text.data : "", v->text.size, &how, &v->tokens, &why);
-	encoder_free(e);
+	encoder_destroy(e);
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "the prompt: %s", why.text);
 	const uint32_t begin = info->bos != TOKEN_NONE ? info->bos : info->eos;
@@ -339,8 +339,8 @@ static weir_status generate(struct verb_generate *v, weir_error *err)
 		fprintf(stderr, "%zu tokens of the prompt, %" PRIu64 " more: %s; weights of %s\n", v->tokens.count, w.tokens, ends[end],
 		        v->folder ? v->folder : v->found.source);
 	}
-	buffer_free(&w.waiting);
-	decoder_free(w.decoder);
+	buffer_destroy(&w.waiting);
+	decoder_destroy(w.decoder);
 	return status;
 }
 
@@ -377,10 +377,10 @@ static void release(struct verb_generate *v)
 	job_weights_close(&v->weights);
 	scoring_close(&v->found);
 	tokenizer_close(v->tokenizer);
-	buffer_free(&v->text);
+	buffer_destroy(&v->text);
 	free(v->tokens.ids);
-	job_free(v->job);
-	accepted_free(&v->accepted);
+	job_destroy(v->job);
+	accepted_destroy(&v->accepted);
 	logger_destroy(v->scoring.logger);
 }
 

@@ -55,7 +55,7 @@ int verb_health(int count, char **args)
 		status = weir_fail(&err, WEIR_E_UNAVAILABLE, "%s is not %s", at,
 		                   ready ? "ready: it has not come into sync everywhere, or is about to end"
 		                         : "serving any more: it is about to end");
-	job_free(job);
+	job_destroy(job);
 	logger_destroy(logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("health", &err);
 }

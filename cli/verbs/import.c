@@ -39,7 +39,7 @@ static weir_status check_idle(const struct import *i, const char *address, weir_
 		              "the job at %s trains, with %u worker%s: stop them before an import, or begin a run with these weights by "
 		              "train.warm_start",
 		              address, o.workers_live, o.workers_live == 1 ? "" : "s");
-	overview_free(&o);
+	overview_destroy(&o);
 	status_poller_close(w);
 	return status;
 }
@@ -80,14 +80,14 @@ static weir_status import(struct import *i, weir_error *err)
 	return status;
 }
 
-static void import_free(struct import *i)
+static void import_destroy(struct import *i)
 {
 	if (i->client)
 		weir_close(i->client, NULL);
 	weights_file_close(&i->weights);
 	logger_destroy(i->logger);
-	job_free(i->job);
-	accepted_free(&i->accepted);
+	job_destroy(i->job);
+	accepted_destroy(&i->accepted);
 	free(i->fingerprint.text);
 }
 
@@ -117,6 +117,6 @@ int verb_import(int count, char **args)
 		status = job_check_own(i.job, &err);
 	if (status == WEIR_OK)
 		status = import(&i, &err);
-	import_free(&i);
+	import_destroy(&i);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("import", &err);
 }

@@ -75,7 +75,7 @@ static weir_status choose_by_job(const struct job_options *o, const char *word, 
 		status = format == DATA_CSV ? find_column(job, word, field, err) : read_field(word, field, err);
 	if (status == WEIR_OK)
 		parser_init(p, format, job->data.fields, job->data.dense, job->data.hash_buckets);
-	job_free(job);
+	job_destroy(job);
 	return status;
 }
 

@@ -209,7 +209,7 @@ int layout_verb_run(const struct layout_verb *v, int count, char **args)
 		status = job_options_load(&w.options, &w.job, &err);
 	if (status == WEIR_OK)
 		status = run(v, &w, &err);
-	job_free(w.job);
+	job_destroy(w.job);
 	logger_destroy(w.logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

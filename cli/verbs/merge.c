@@ -337,6 +337,6 @@ int verb_merge(int count, char **args)
 	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);
-	accepted_free(&v.accepted);
+	accepted_destroy(&v.accepted);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
 }

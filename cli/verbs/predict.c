@@ -128,12 +128,13 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 int verb_predict(int count, char **args)
 {
 	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true, .scoring.every_line = true};
-	const struct option options[] = {JOB_OPTIONS(&v.job),
-	                                 SCORING_OPTIONS(&v.scoring),
-	                                 ACCEPT_OPTION(v.accepted),
-	                                 {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
-	                                 {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
-	                                 {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
-	                                  "libsvm: lines begin with their entries; needed only where all begin with 0: or 1:"}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&v.job),
+	    SCORING_OPTIONS(&v.scoring),
+	    ACCEPT_OPTION(v.accepted),
+	    {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
+	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
+	    {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
+	     "libsvm, libffm: lines begin with their entries; needed only where all begin with 0: or 1:"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

@@ -75,7 +75,7 @@ static weir_status read_ledger(struct blob_store *store, const struct checkpoint
 		return status;
 	const Weir__V1__LedgerGlobals *globals = ((const Weir__V1__LedgerState *)message)->globals;
 	*out = (struct ledger_facts){.evaluated = globals ? globals->evaluated : 0, .units = globals ? globals->units_count : 0};
-	wire_free(message);
+	wire_destroy(message);
 	return WEIR_OK;
 }
 
@@ -97,7 +97,7 @@ static weir_status forget_evaluations(const struct job *job, uint32_t passes, ui
 	if (status == WEIR_OK && (best_lost || e.passes_count < before))
 		status = evaluation_write(&e, path, err);
 	*any |= moved;
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 	return status;
 }
 
@@ -230,7 +230,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	free(fingerprint.text);
 	if (fd >= 0)
 		close(fd);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	return status;
 }
@@ -259,7 +259,7 @@ int verb_restore(int count, char **args)
 	status = job_options_load(&jo, &job, &err);
 	if (status == WEIR_OK)
 		status = restore(job, from, &accepted, &err);
-	accepted_free(&accepted);
-	job_free(job);
+	accepted_destroy(&accepted);
+	job_destroy(job);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("restore", &err);
 }

@@ -72,7 +72,7 @@ int verb_rewind(int count, char **args)
 		status = job_options_load(&jo, &job, &err);
 	if (status == WEIR_OK)
 		status = run(job, at, from, logger, &err);
-	job_free(job);
+	job_destroy(job);
 	logger_destroy(logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("rewind", &err);
 }

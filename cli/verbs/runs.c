@@ -18,6 +18,7 @@
 #include "cli/run/job_servers.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_state.h"
+#include "common/base/utf8_columns.h"
 #include "common/web/json.h"
 
 #define PATH_BYTES  (WEIR_PATH_BYTES_MAX + 288)
@@ -162,8 +163,10 @@ static void format_when(time_t when, char out[32])
 static void print_table(const struct run_list *l)
 {
 	int width = 4;
-	for (uint32_t i = 0; i < l->count; i++)
-		width = (int)strlen(l->items[i].name) > width ? (int)strlen(l->items[i].name) : width;
+	for (uint32_t i = 0; i < l->count; i++) {
+		const int columns = (int)utf8_columns(l->items[i].name);
+		width = columns > width ? columns : width;
+	}
 	if (l->count)
 		printf("%-*s  %-10s  %9s  %-16s  %s\n", width, "run", "state", "size", "last change, UTC", "result");
 	for (uint32_t i = 0; i < l->count; i++) {
@@ -171,7 +174,8 @@ static void print_table(const struct run_list *l)
 		char size[16], when[32];
 		format_bytes(size, sizeof size, (double)e->bytes);
 		format_when(e->when, when);
-		printf("%-*s  %-10s  %9s  %-16s  %s\n", width, e->name, e->state, size, when, e->result[0] ? e->result : "-");
+		printf("%s%*s  %-10s  %9s  %-16s  %s\n", e->name, width - (int)utf8_columns(e->name), "", e->state, size, when,
+		       e->result[0] ? e->result : "-");
 	}
 }
 

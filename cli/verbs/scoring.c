@@ -247,8 +247,8 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		device_show(job, 0);
 	if (status == WEIR_OK)
 		status = v->run(v, &err);
-	job_free(job);
-	accepted_free(&v->accepted);
+	job_destroy(job);
+	accepted_destroy(&v->accepted);
 	logger_destroy(v->scoring.logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

@@ -223,7 +223,7 @@ static weir_status show(const struct question *q, struct status_poller *w, enum 
 	else if (status == WEIR_OK)
 		print_status(&s);
 	*state = s.state;
-	overview_free(&s);
+	overview_destroy(&s);
 	return status;
 }
 
@@ -305,7 +305,7 @@ int verb_status(int count, char **args)
 		    &err);
 	else if (status == WEIR_OK)
 		status = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
-	job_free(job);
+	job_destroy(job);
 	logger_destroy(q.logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("status", &err);
 }

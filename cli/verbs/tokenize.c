@@ -164,7 +164,7 @@ int verb_tokenize(int count, char **args)
 	if (status == WEIR_OK)
 		status = run(&v, &err);
 	logger_destroy(v.options.logger);
-	sources_free(&v.sources);
+	sources_destroy(&v.sources);
 	tokenizer_close(v.opened);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("tokenize", &err);
 }

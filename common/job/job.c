@@ -136,7 +136,7 @@ weir_status job_parse_all(const char *text, const char *name, const char *const 
 	arena_destroy(arena);
 	free(r);
 	if (status != WEIR_OK) {
-		job_free(job);
+		job_destroy(job);
 		return status;
 	}
 	*out = job;
@@ -235,7 +235,7 @@ weir_status job_load(const char *path, const char *const *sets, uint32_t sets_co
 	return status;
 }
 
-void job_free(struct job *job)
+void job_destroy(struct job *job)
 {
 	if (!job)
 		return;

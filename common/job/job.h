@@ -266,7 +266,7 @@ struct job {
 /* Reads and checks `path`, then applies `sets` ("a.b=c") in order. ${NAME} in strings is replaced
  * from the environment here, at the edge; an unset variable is an error that names it. On failure,
  * *err states file:line:column, the key, its value, the expected value, and the nearest valid key.
- * Free *out with job_free. */
+ * Free *out with job_destroy. */
 weir_status job_load(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, weir_error *err);
 weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
                       weir_error *err);
@@ -291,7 +291,7 @@ weir_status job_read_file(const char *path, char **out, size_t *bytes, weir_erro
 /* Whether the file can be read only once, and only by this process: "-", a pipe, /dev/stdin, or a
  * shell's <(...). */
 bool job_file_is_piped(const char *path);
-void job_free(struct job *job);
+void job_destroy(struct job *job);
 /* E_INVALID for a foreign job: what is missing, and which verbs it is for. */
 weir_status job_check_own(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 /* The address of the pages of a process of the job (monitor.h); false: no pages. place: the number

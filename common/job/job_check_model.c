@@ -101,12 +101,25 @@ static weir_status check_lora_from(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Keys of parts that the model does not have. */
+static void check_parts(struct reading *r, const struct job *job)
+{
+	uint32_t count;
+	const struct key *keys = job_schema(&count);
+	for (uint32_t i = 0; i < count; i++)
+		if (keys[i].of == OF_MODEL && keys[i].parts && !(keys[i].parts & model_kind_row(job->model.kind)->parts) &&
+		    job_raw(r, keys[i].path)->given)
+			FAIL(r, keys[i].path, WEIR_E_INVALID, "is given, and model.kind is %s, which has no such part; expected no such key",
+			     model_kind_name(job->model.kind));
+}
+
 static weir_status check_transformer(struct reading *r, const struct job *job)
 {
 	static const char *const shape[] = {"model.layers",       "model.heads",      "model.kv_heads",  "model.width",
 	                                    "model.feed_forward", "model.vocabulary", "model.positions", "model.norm_eps",
 	                                    "model.rope_theta",   "model.tied_head"};
 	const bool from = job->model.from[0] != '\0';
+	check_parts(r, job);
 	for (size_t i = 0; i < sizeof shape / sizeof *shape && from; i++)
 		if (job_raw(r, shape[i])->given)
 			FAIL(r, shape[i], WEIR_E_INVALID, "is given, and model.from says what it is; expected one of them");

@@ -50,7 +50,7 @@ struct metrics *metrics_create(void)
 	return m;
 }
 
-static void metric_free(struct metric *e)
+static void metric_destroy(struct metric *e)
 {
 	free(e->name);
 	free(e->labels);
@@ -65,7 +65,7 @@ void metrics_destroy(struct metrics *m)
 	while (m->first) {
 		struct metric *e = m->first;
 		m->first = e->next;
-		metric_free(e);
+		metric_destroy(e);
 	}
 	pthread_mutex_destroy(&m->lock);
 	free(m);
@@ -90,7 +90,7 @@ static struct metric *metric_create(enum metric_kind kind, const char *name, con
 	e->help = strdup(help);
 	if (e->name && e->labels && e->help)
 		return e;
-	metric_free(e);
+	metric_destroy(e);
 	return NULL;
 }
 

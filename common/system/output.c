@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/system/disk.h"
@@ -112,8 +113,28 @@ static struct {
 	char folder[WEIR_PATH_BYTES_MAX]; /* "": no folder */
 } unfinished;
 
+/* Removes a folder's files by system calls that a handler may make. */
+static void empty_folder(const char *path)
+{
+	struct entry {
+		uint64_t inode, next;
+		unsigned short bytes;
+		unsigned char kind;
+		char name[];
+	};
+	_Alignas(uint64_t) char entries[4096];
+	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (long got; fd >= 0 && (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0;)
+		for (long at = 0; at < got; at += ((const struct entry *)(const void *)(entries + at))->bytes)
+			(void)unlinkat(fd, ((const struct entry *)(const void *)(entries + at))->name, 0);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 static void on_signal(int number)
 {
+	if (unfinished.folder[0])
+		empty_folder(unfinished.folder);
 	for (size_t i = 0; i < sizeof unfinished.files / sizeof *unfinished.files; i++)
 		(void)unlink(unfinished.files[i]);
 	if (unfinished.folder[0])
@@ -138,6 +159,19 @@ static void watch_signals(const struct output *o)
 	snprintf(unfinished.files[2], sizeof unfinished.files[2], "%s", o->folder[0] ? o->path : "");
 	snprintf(unfinished.folder, sizeof unfinished.folder, "%s", o->folder);
 	replace_handlers(SIG_DFL, on_signal);
+}
+
+void output_watch_folder(const char *path)
+{
+	replace_handlers(on_signal, SIG_DFL);
+	memset(unfinished.files, 0, sizeof unfinished.files);
+	snprintf(unfinished.folder, sizeof unfinished.folder, "%s", path);
+	replace_handlers(SIG_DFL, on_signal);
+}
+
+void output_forget_folder(void)
+{
+	replace_handlers(on_signal, SIG_DFL);
 }
 
 /* --- Writing */

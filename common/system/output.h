@@ -32,6 +32,10 @@ weir_status output_end(struct output *o, weir_status written, weir_error *err) W
 /* Checks that output_begin would accept the name and that its folder can be written. Call it before
  * hours of work. Opens and creates nothing. */
 weir_status output_check(const char *name, weir_error *err) WEIR_MUST_CHECK;
+/* For a folder of files that is complete only later: until output_forget_folder, these signals
+ * remove it with its files and end the process as usual. No output may be open meanwhile. */
+void output_watch_folder(const char *path);
+void output_forget_folder(void);
 /* Replaces path by the target of its last component while that is a link. E_LIMIT: the links form a
  * loop. */
 weir_status output_follow_links(char path[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;

@@ -173,11 +173,11 @@ weir_status certificates_load(struct certificates *out, const weir_security *sec
 	sk_X509_pop_free(o.trusted, X509_free);
 	EVP_PKEY_free(o.key);
 	if (status)
-		certificates_free(out);
+		certificates_destroy(out);
 	return status;
 }
 
-void certificates_free(struct certificates *c)
+void certificates_destroy(struct certificates *c)
 {
 	free(c->certificate);
 	certificate_forget(c->key);
@@ -224,6 +224,6 @@ weir_status certificates_check(const weir_security *security, weir_error *err)
 {
 	struct certificates c;
 	const weir_status status = certificates_load(&c, security, err);
-	certificates_free(&c);
+	certificates_destroy(&c);
 	return status;
 }

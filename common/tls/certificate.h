@@ -25,7 +25,7 @@ struct certificates {
  * identity. E_NOT_FOUND, E_IO, E_LIMIT, E_PARSE, E_INVALID: the text names the file and says what
  * to do, and *out is empty. */
 weir_status certificates_load(struct certificates *out, const weir_security *security, weir_error *err) WEIR_MUST_CHECK;
-void certificates_free(struct certificates *c); /* erases the key from memory */
+void certificates_destroy(struct certificates *c); /* erases the key from memory */
 /* Seconds for which the certificate (PEM, `bytes` long) remains valid; 0: expired, or not a
  * certificate. */
 uint64_t certificate_seconds_left(const char *pem, size_t bytes);

@@ -45,7 +45,7 @@ static weir_status ask(struct s3 *s, const char *method, const char *name, const
 
 /* --- Writing */
 
-static void writer_free(struct s3_writer *w)
+static void writer_destroy(struct s3_writer *w)
 {
 	free(w->part);
 	free(w->etags);
@@ -82,7 +82,7 @@ static weir_status begin_upload(struct s3_writer *w, weir_error *err)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s/%s: the server names no upload; is it an S3 server?", s->base.place,
 		                   w->base.name);
 	}
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	return status;
 }
 
@@ -102,7 +102,7 @@ static weir_status send_part(struct s3_writer *w, weir_error *err)
 	if (status)
 		return status;
 	snprintf(w->etags[w->parts], sizeof w->etags[w->parts], "%s", a.etag);
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	w->parts++;
 	w->filled = 0;
 	return WEIR_OK;
@@ -133,9 +133,9 @@ static void s3_abandon(struct blob_writer *base)
 	if (*w->upload) { /* an upload that is not aborted would keep its parts, which cost money */
 		snprintf(query, sizeof query, "uploadId=%s", w->upload);
 		if (ask((struct s3 *)base->store, "DELETE", base->name, query, NULL, 0, "abandon", &a, NULL) == WEIR_OK)
-			web_answer_free(&a);
+			web_answer_destroy(&a);
 	}
-	writer_free(w);
+	writer_destroy(w);
 }
 
 static char *completion_of(const struct s3_writer *w)
@@ -174,7 +174,7 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 			(void)s3_xml_text(&at, "Code", code, sizeof code);
 			status = weir_fail(&why, WEIR_E_IO, "cannot finish writing %s/%s: %s", s->base.place, w->base.name, code);
 		}
-		web_answer_free(&a);
+		web_answer_destroy(&a);
 	}
 	if (status == WEIR_E_NOT_FOUND && s->base.ops->look(&s->base, w->base.name, &look, NULL) == WEIR_OK && look.bytes == w->bytes)
 		status = WEIR_OK;
@@ -211,14 +211,14 @@ static weir_status s3_commit(struct blob_writer *base, weir_error *err)
 	} else {
 		status = ask((struct s3 *)base->store, "PUT", base->name, "", w->part, w->filled, "write", &a, err);
 		if (!status)
-			web_answer_free(&a);
+			web_answer_destroy(&a);
 	}
 	if (!status)
 		status = check_stored(w, err);
 	if (status)
 		s3_abandon(base);
 	else
-		writer_free(w);
+		writer_destroy(w);
 	return status;
 }
 
@@ -240,7 +240,7 @@ static weir_status s3_read_at(struct blob_store *self, const char *name, uint64_
 	if (status)
 		return status;
 	*got = a.got;
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	return WEIR_OK;
 }
 
@@ -252,7 +252,7 @@ static weir_status s3_look(struct blob_store *self, const char *name, struct blo
 		return status;
 	out->bytes = a.length;
 	snprintf(out->version, sizeof out->version, "%s", a.etag);
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	return WEIR_OK;
 }
 
@@ -262,7 +262,7 @@ static weir_status s3_remove(struct blob_store *self, const char *name, weir_err
 	weir_error why = {0};
 	weir_status status = ask((struct s3 *)self, "DELETE", name, "", NULL, 0, "remove", &a, &why);
 	if (!status)
-		web_answer_free(&a);
+		web_answer_destroy(&a);
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
@@ -305,7 +305,7 @@ static weir_status s3_list(struct blob_store *self, const char *folder, blob_vis
 		if (status)
 			return status;
 		status = visit_page(s, a.text ? a.text : "", visit, arg, token, sizeof token, err);
-		web_answer_free(&a);
+		web_answer_destroy(&a);
 	} while (!status && *token);
 	return status;
 }

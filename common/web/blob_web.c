@@ -37,7 +37,7 @@ static weir_status web_read_at(struct blob_store *self, const char *name, uint64
 	if (status)
 		return status;
 	*got = a.got;
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	return WEIR_OK;
 }
 
@@ -53,7 +53,7 @@ static weir_status web_look(struct blob_store *self, const char *name, struct bl
 		return status;
 	out->bytes = a.length;
 	snprintf(out->version, sizeof out->version, "%s", a.etag);
-	web_answer_free(&a);
+	web_answer_destroy(&a);
 	return WEIR_OK;
 }
 

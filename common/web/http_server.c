@@ -197,11 +197,11 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 {
 	static char
 	    refusal[] = "GET and HEAD only\n",
-	    no_memory[] = "out of memory\n",
+	    no_memory[] = "out of memory\n", nameless[] = "an HTTP/1.1 request needs a Host header\n",
 	    stranger[] =
 	        "this is not a name of these pages: --http-name of weir train and status, or metrics.names of the job, adds one\n";
 	struct http_server *s = arg;
-	(void)version, (void)upload;
+	(void)upload;
 	/* only the head has arrived: a reply now would close the connection before the body */
 	if (!*seen) {
 		*seen = s;
@@ -212,6 +212,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 		return MHD_YES;
 	}
 	const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	if (!host && strcmp(version, MHD_HTTP_VERSION_1_1) == 0)
+		return answer(c, MHD_HTTP_BAD_REQUEST, "text/plain", nameless, MHD_RESPMEM_PERSISTENT);
 	if (host && !may_ask_by(s, host))
 		return answer(c, HTTP_FORBIDDEN, "text/plain", stranger, MHD_RESPMEM_PERSISTENT);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)

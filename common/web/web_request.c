@@ -376,7 +376,7 @@ static void pause_before(const struct web_service *s, uint32_t n)
 	nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
-void web_answer_free(struct web_answer *a)
+void web_answer_destroy(struct web_answer *a)
 {
 	free(a->text);
 	*a = (struct web_answer){0};
@@ -389,7 +389,7 @@ static void begin_again(struct attempt *t, char etag[sizeof((struct web_answer *
 	const size_t got = t->request->ranged ? a->got : 0;
 	if (got > 0 && !*etag)
 		memcpy(etag, a->etag, sizeof a->etag);
-	web_answer_free(a);
+	web_answer_destroy(a);
 	a->got = got;
 	*t->why = *t->bucket_region = '\0';
 }
@@ -428,6 +428,6 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 	if (!status && *etag && strcmp(etag, a->etag) != 0)
 		status = weir_fail(err, WEIR_E_IO, "%s/%s has changed while it was read", s->endpoint, q->key);
 	if (status)
-		web_answer_free(a);
+		web_answer_destroy(a);
 	return status;
 }

@@ -49,7 +49,7 @@ struct web_request {
 struct web_answer {
 	size_t got;      /* ranged: number of bytes in `out` */
 	uint64_t length; /* HEAD: length of the object */
-	char *text;      /* the answer, malloc'ed; "" if empty. Free with web_answer_free. */
+	char *text;      /* the answer, malloc'ed; "" if empty. Free with web_answer_destroy. */
 	size_t text_bytes;
 	char etag[128]; /* a plain web server without ETag: its Last-Modified; "": neither */
 };
@@ -57,7 +57,7 @@ struct web_answer {
  * object, upload or bucket. A range beyond the object's end has no bytes. */
 weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a,
                         weir_error *err);
-void web_answer_free(struct web_answer *a);
+void web_answer_destroy(struct web_answer *a);
 
 /* --- Texts (s3_text.c) */
 

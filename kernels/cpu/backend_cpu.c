@@ -65,7 +65,7 @@ void cpu_destroy(struct backend *b)
 	struct cpu_backend *c = cpu_of(b);
 	pool_destroy(c->pool);
 	free(c->scratch);
-	unique_free(&c->table);
+	unique_destroy(&c->table);
 	free(c);
 }
 

@@ -16,7 +16,7 @@ static void cuda_destroy(struct backend *b)
 	cuda_products_close(c);
 	cuda_memory_close(c);
 	cuda_streams_close(c);
-	unique_free(&c->table);
+	unique_destroy(&c->table);
 	free(c);
 }
 

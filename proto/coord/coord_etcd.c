@@ -139,7 +139,7 @@ static void renewed(void *arg, struct rpc_stream *stream, struct message *m)
 		return;
 	}
 	int64_t seconds = ((Etcdserverpb__LeaseKeepAliveResponse *)unpacked)->ttl;
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	if (seconds <= 0) {
 		etcd_lost(e);
 		return;
@@ -181,14 +181,14 @@ static void granted(void *arg, weir_status status, const char *text, struct mess
 	}
 	const int64_t seconds = unpacked ? ((Etcdserverpb__LeaseGrantResponse *)unpacked)->ttl : 0;
 	if (unpacked && seconds <= 0) {
-		wire_free(unpacked);
+		wire_destroy(unpacked);
 		etcd_leave(e, "a lease of no time was granted");
 		return;
 	}
 	if (unpacked) {
 		e->lease_ns = term_ns(seconds);
 		e->held_until_ns = e->sent_ns + e->lease_ns;
-		wire_free(unpacked);
+		wire_destroy(unpacked);
 	}
 	e->granted = true;
 	attempt(e);
@@ -281,11 +281,11 @@ static void give_lease_back(struct etcd *e)
 		message_release(reply); /* otherwise the lease runs out by itself */
 }
 
-static void etcd_free(struct etcd *e)
+static void etcd_destroy(struct etcd *e)
 {
 	for (uint32_t i = 0; i < e->endpoints; i++)
 		rpc_channel_close(e->channels[i]);
-	etcd_watches_free(e);
+	etcd_watches_destroy(e);
 	free(e);
 }
 
@@ -303,7 +303,7 @@ static void etcd_close(struct coord *c)
 	pthread_cond_destroy(&closing.changed);
 	if (closing.give_back)
 		give_lease_back(e);
-	etcd_free(e);
+	etcd_destroy(e);
 }
 
 weir_status coord_etcd_open(struct coord **out, struct rpc *rpc, struct rpc_loop *loop, const char *url,
@@ -330,7 +330,7 @@ weir_status coord_etcd_open(struct coord **out, struct rpc *rpc, struct rpc_loop
 	e->lease = (int64_t)(entropy->ops->u64(entropy) >> 1 | 1);
 	weir_status status = open_channels(e, rpc, url, err);
 	if (status) {
-		etcd_free(e);
+		etcd_destroy(e);
 		return status;
 	}
 	*out = &e->base; /* before any callback */

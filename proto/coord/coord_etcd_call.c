@@ -127,7 +127,7 @@ static void call_answered(struct etcd_call *call, struct message *reply)
 		txn_answered(call, (Etcdserverpb__TxnResponse *)unpacked);
 	else
 		read_answered(call, (Etcdserverpb__RangeResponse *)unpacked);
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 }
 
 /* --- Sending */

@@ -64,8 +64,8 @@ void etcd_calls_end(struct etcd *e, weir_status status, const char *why);
 struct coord_watch *etcd_watch_start(struct coord *c, const char *name, uint64_t revision,
                                      const struct coord_watch_handler *handler, void *arg);
 void etcd_watch_stop(struct coord_watch *w);
-void etcd_watches_begin(struct etcd *e); /* connected: opens all watches */
-void etcd_watches_cut(struct etcd *e);   /* disconnected */
-void etcd_watches_free(struct etcd *e);  /* call after the channels are closed */
+void etcd_watches_begin(struct etcd *e);   /* connected: opens all watches */
+void etcd_watches_cut(struct etcd *e);     /* disconnected */
+void etcd_watches_destroy(struct etcd *e); /* call after the channels are closed */
 
 #endif

@@ -83,7 +83,7 @@ static void stream_message(void *arg, struct rpc_stream *stream, struct message 
 		etcd_leave(etcd_of(w), status ? err.text : reply->cancel_reason);
 	else if (reply->n_events)
 		tell(w, reply);
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 }
 
 static void stream_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
@@ -178,7 +178,7 @@ void etcd_watches_cut(struct etcd *e)
 		stream_drop(watch_at(l));
 }
 
-void etcd_watches_free(struct etcd *e)
+void etcd_watches_destroy(struct etcd *e)
 {
 	while (!rpc_link_empty(&e->watches)) {
 		struct etcd_watch *w = watch_at(e->watches.next);

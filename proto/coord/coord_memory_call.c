@@ -25,7 +25,7 @@ struct call {
 	struct coord_entry **found; /* (answer.count) */
 };
 
-static void call_free(struct call *call)
+static void call_destroy(struct call *call)
 {
 	rpc_link_remove(&call->link);
 	coord_entry_release(call->name);
@@ -127,7 +127,7 @@ static void call_tell(struct memory_session *s, struct call *call)
 	pthread_mutex_unlock(&s->store->lock);
 	call->done(call->arg, &answer);
 	pthread_mutex_lock(&s->store->lock);
-	call_free(call);
+	call_destroy(call);
 	free(records);
 }
 
@@ -169,7 +169,7 @@ void coord_calls_end(struct memory_session *s, bool tell)
 		if (tell)
 			call_tell(s, call);
 		else
-			call_free(call);
+			call_destroy(call);
 	}
 }
 
@@ -186,7 +186,7 @@ static weir_status call_queue(struct memory_session *s, struct call *call, uint3
 	pthread_mutex_lock(&s->store->lock);
 	bool over = s->over;
 	if (over)
-		call_free(call);
+		call_destroy(call);
 	else
 		rpc_link_add(&s->calls, &call->link);
 	coord_memory_unlock(s->store);

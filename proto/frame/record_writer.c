@@ -48,7 +48,7 @@ struct record_writer *record_writer_create(void)
 	return calloc(1, sizeof(struct record_writer));
 }
 
-static void blocks_free(struct block *b)
+static void blocks_destroy(struct block *b)
 {
 	while (b) {
 		struct block *next = b->next;
@@ -72,7 +72,7 @@ void record_writer_destroy(struct record_writer *w)
 {
 	if (!w)
 		return;
-	blocks_free(w->blocks);
+	blocks_destroy(w->blocks);
 	free(w->spans);
 	free(w);
 }
@@ -345,7 +345,7 @@ static void frame_release(struct message *m)
 		m->owner = o->owner;
 		o->release(m);
 	}
-	blocks_free(o->blocks);
+	blocks_destroy(o->blocks);
 	free(o);
 }
 
@@ -363,7 +363,7 @@ struct message *record_writer_finish(struct record_writer *w, const uint8_t uuid
 		m = message_create(w->spans, w->spans_count, frame_release, o);
 	}
 	if (!m) {
-		blocks_free(w->blocks);
+		blocks_destroy(w->blocks);
 		free(o);
 	}
 	writer_clear(w);

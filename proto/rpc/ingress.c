@@ -86,7 +86,7 @@ void ingress_begin(const struct ingress_options *options)
 	atomic_store(&ingress.armed, true);
 }
 
-void ingress_end(void)
+void ingress_stop(void)
 {
 	atomic_store(&ingress.armed, false);
 }

@@ -24,10 +24,10 @@ struct ingress_options {
 	const char *job;       /* job that peers' certificates must name; NULL: plain text */
 	struct logger *logger; /* may be NULL; outlives the connections */
 };
-/* From here until ingress_end, all sockets on which this process begins to listen are watched. Call
- * once. */
+/* From here until ingress_stop, all sockets on which this process begins to listen are watched.
+ * Call once. */
 void ingress_begin(const struct ingress_options *options);
-void ingress_end(void);
+void ingress_stop(void);
 
 struct ingress_counts {
 	uint64_t connections; /* open now */

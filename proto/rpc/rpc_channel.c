@@ -31,7 +31,7 @@ static weir_status channel_open(struct rpc_channel **out, struct rpc *rpc, struc
 	if (status) {
 		pthread_mutex_destroy(&c->lock);
 		pthread_cond_destroy(&c->closed_changed);
-		rpc->ops->channel_free(c);
+		rpc->ops->channel_destroy(c);
 		return status;
 	}
 	*out = c;
@@ -92,5 +92,5 @@ void rpc_channel_close(struct rpc_channel *channel)
 	pthread_mutex_unlock(&channel->lock);
 	pthread_mutex_destroy(&channel->lock);
 	pthread_cond_destroy(&channel->closed_changed);
-	channel->rpc->ops->channel_free(channel);
+	channel->rpc->ops->channel_destroy(channel);
 }

@@ -1,6 +1,6 @@
-/* Connections after a fork. A forked child inherits the sockets of its parent, and a connection ends
- * for its peer only once every process has given it up: while the child lives, a server would not
- * see that the parent was killed. */
+/* Connections after a fork. A forked child inherits the sockets of its parent, and a connection
+ * ends for its peer only once every process has given it up: while the child lives, a server would
+ * not see that the parent was killed. */
 #ifndef WEIR_RPC_FORK_H
 #define WEIR_RPC_FORK_H
 

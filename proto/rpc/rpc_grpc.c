@@ -136,7 +136,7 @@ static void loop_finish(struct rpc_loop *loop)
 		; /* the last events of ended streams */
 }
 
-static void loop_free(struct rpc_loop *loop)
+static void loop_destroy(struct rpc_loop *loop)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
 	grpc_completion_queue_destroy(l->cq);
@@ -444,7 +444,7 @@ static void stream_tell(struct grpc_stream *s)
 	rpc_stream_on_closed(&s->base, status, s->text);
 }
 
-static void stream_free(struct grpc_stream *s)
+static void stream_destroy(struct grpc_stream *s)
 {
 	struct rpc_server *server = s->base.slot ? s->base.slot->server : NULL;
 	enum rpc_method method = s->base.method;
@@ -462,7 +462,7 @@ static void stream_free(struct grpc_stream *s)
 static void stream_never_started(void *arg)
 {
 	stream_tell(arg);
-	stream_free(arg);
+	stream_destroy(arg);
 }
 
 /* A client's stream may end long before its last batch. gRPC keeps messages to a peer that has
@@ -475,7 +475,7 @@ void grpc_stream_batch_done(struct grpc_stream *s)
 	if (s->over && !s->told && (s->batches == 0 || (!s->base.slot && !s->reading)))
 		stream_tell(s);
 	if (s->over && s->batches == 0)
-		stream_free(s);
+		stream_destroy(s);
 }
 
 static void stream_half_close(struct rpc_stream *stream)
@@ -518,17 +518,17 @@ struct rpc *rpc_grpc_create(struct logger *logger)
 	    .loop_wait = loop_wait,
 	    .loop_wake = loop_wake,
 	    .loop_finish = loop_finish,
-	    .loop_free = loop_free,
+	    .loop_destroy = loop_destroy,
 	    .server_create = grpc_server_new,
 	    .server_start = grpc_server_begin,
 	    .server_close = grpc_server_close,
 	    .server_cut = grpc_server_cut,
-	    .server_free = grpc_server_delete,
+	    .server_destroy = grpc_listener_destroy,
 	    .call_reply = grpc_server_reply,
 	    .call_peer = grpc_server_peer,
 	    .channel_create = grpc_client_new,
 	    .channel_open = grpc_client_open,
-	    .channel_free = grpc_client_delete,
+	    .channel_destroy = grpc_client_destroy,
 	    .attempt_start = grpc_client_attempt,
 	    .attempt_cancel = grpc_client_attempt_cancel,
 	    .stream_create = grpc_client_stream_new,

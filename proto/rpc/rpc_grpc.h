@@ -76,7 +76,7 @@ struct rpc_server *grpc_server_new(struct rpc *rpc);
 weir_status grpc_server_begin(struct rpc_server *server, const char *address, weir_error *err);
 void grpc_server_close(struct rpc_server *server);
 void grpc_server_cut(struct rpc_server *server);
-void grpc_server_delete(struct rpc_server *server);
+void grpc_listener_destroy(struct rpc_server *server);
 void grpc_server_reply(void *part, weir_status status, const char *text, struct message *reply);
 void grpc_server_peer(void *part, struct rpc_peer *out);
 void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const char *text);
@@ -84,7 +84,7 @@ void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const 
 /* Client (rpc_grpc_client.c) */
 struct rpc_channel *grpc_client_new(struct rpc *rpc);
 weir_status grpc_client_open(struct rpc_channel *channel, weir_error *err);
-void grpc_client_delete(struct rpc_channel *channel);
+void grpc_client_destroy(struct rpc_channel *channel);
 void grpc_client_attempt(struct rpc_client_call *call, int64_t timeout_ns);
 void grpc_client_attempt_cancel(struct rpc_client_call *call);
 struct rpc_stream *grpc_client_stream_new(struct rpc_channel *channel);

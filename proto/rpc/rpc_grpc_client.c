@@ -76,7 +76,7 @@ static void disconnect(struct grpc_client *c)
 	c->control = c->data = NULL;
 }
 
-void grpc_client_delete(struct rpc_channel *channel)
+void grpc_client_destroy(struct rpc_channel *channel)
 {
 	disconnect((struct grpc_client *)channel);
 	free(channel);

@@ -458,7 +458,7 @@ void grpc_server_cut(struct rpc_server *server)
 	grpc_server_cancel_all_calls(((struct grpc_listener *)server)->server);
 }
 
-void grpc_server_delete(struct rpc_server *server)
+void grpc_listener_destroy(struct rpc_server *server)
 {
 	struct grpc_listener *l = (struct grpc_listener *)server;
 	if (l->server)

@@ -89,11 +89,11 @@ static void look_again(struct grpc_tls *t)
 	if (!status)
 		status = check_same(t, &next.who, &err);
 	if (status) {
-		certificates_free(&next);
+		certificates_destroy(&next);
 		logger_write(t->logger, LOG_WARN, NULL, "certificates not taken up", "%s", err.text);
 		return;
 	}
-	certificates_free(&t->now);
+	certificates_destroy(&t->now);
 	t->now = next;
 	t->version++;
 	logger_write(t->logger, LOG_INFO, NULL, "certificates replaced", "certificate=%s", t->files.certificate);
@@ -200,7 +200,7 @@ void grpc_tls_destroy(struct grpc_tls *t)
 		return;
 	if (t->servers)
 		grpc_tls_certificate_verifier_release(t->servers);
-	certificates_free(&t->now);
+	certificates_destroy(&t->now);
 	free((char *)(uintptr_t)t->files.certificate);
 	free((char *)(uintptr_t)t->files.key);
 	free((char *)(uintptr_t)t->files.ca);

@@ -164,7 +164,7 @@ struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *
 	if (code) {
 		weir_fail(err, WEIR_E_LIMIT, "loop %s: cannot start a thread: %s", name, strerror(code));
 		pthread_mutex_destroy(&loop->lock);
-		rpc->ops->loop_free(loop);
+		rpc->ops->loop_destroy(loop);
 		return NULL;
 	}
 	pthread_setname_np(loop->thread, loop->name);
@@ -242,5 +242,5 @@ void rpc_loop_destroy(struct rpc_loop *loop)
 	free(loop->posted);
 	free(loop->running);
 	pthread_mutex_destroy(&loop->lock);
-	loop->rpc->ops->loop_free(loop);
+	loop->rpc->ops->loop_destroy(loop);
 }

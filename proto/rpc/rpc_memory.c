@@ -57,7 +57,7 @@ static void memory_loop_finish(struct rpc_loop *loop)
 	(void)loop;
 }
 
-static void memory_loop_free(struct rpc_loop *loop)
+static void memory_loop_destroy(struct rpc_loop *loop)
 {
 	struct memory_loop *l = (struct memory_loop *)loop;
 	pthread_cond_destroy(&l->wake);
@@ -135,7 +135,7 @@ static void memory_server_cut(struct rpc_server *server)
 	(void)server;
 }
 
-static void memory_server_free(struct rpc_server *server)
+static void memory_server_destroy(struct rpc_server *server)
 {
 	free((struct memory_server *)server);
 }
@@ -155,7 +155,7 @@ static weir_status memory_channel_open(struct rpc_channel *channel, weir_error *
 	return WEIR_OK;
 }
 
-static void memory_channel_free(struct rpc_channel *channel)
+static void memory_channel_destroy(struct rpc_channel *channel)
 {
 	free(channel);
 }
@@ -522,16 +522,16 @@ struct rpc *rpc_memory_create(struct logger *logger)
 	    .loop_wait = memory_loop_wait,
 	    .loop_wake = memory_loop_wake,
 	    .loop_finish = memory_loop_finish,
-	    .loop_free = memory_loop_free,
+	    .loop_destroy = memory_loop_destroy,
 	    .server_create = memory_server_create,
 	    .server_start = memory_server_start,
 	    .server_close = memory_server_close,
 	    .server_cut = memory_server_cut,
-	    .server_free = memory_server_free,
+	    .server_destroy = memory_server_destroy,
 	    .call_reply = memory_call_reply,
 	    .channel_create = memory_channel_create,
 	    .channel_open = memory_channel_open,
-	    .channel_free = memory_channel_free,
+	    .channel_destroy = memory_channel_destroy,
 	    .attempt_start = memory_attempt_start,
 	    .attempt_cancel = memory_attempt_cancel,
 	    .stream_create = memory_stream_create,

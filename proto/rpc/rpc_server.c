@@ -14,12 +14,12 @@
 
 #define STOP_FLUSH_MS 200u /* for the last statuses to reach clients before connections are cut */
 
-static void server_free(struct rpc_server *s)
+static void server_destroy(struct rpc_server *s)
 {
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->live_changed);
 	free(s->slots);
-	s->rpc->ops->server_free(s);
+	s->rpc->ops->server_destroy(s);
 }
 
 weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const char *address, struct rpc_loop *const *loops,
@@ -40,7 +40,7 @@ weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const cha
 	deadline_cond_init(&s->live_changed);
 	s->slots = calloc(loops_count, sizeof *s->slots);
 	if (!s->slots) {
-		server_free(s);
+		server_destroy(s);
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", address);
 	}
 	s->slots_count = loops_count;
@@ -52,7 +52,7 @@ weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const cha
 	}
 	weir_status status = rpc->ops->server_start(s, address, err);
 	if (status)
-		server_free(s);
+		server_destroy(s);
 	else
 		*out = s;
 	return status;
@@ -141,7 +141,7 @@ void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms)
 	while (server->live)
 		pthread_cond_wait(&server->live_changed, &server->lock);
 	pthread_mutex_unlock(&server->lock);
-	server_free(server);
+	server_destroy(server);
 }
 
 /* --- Unary requests */

@@ -51,7 +51,7 @@ struct rpc_ops {
 	void (*loop_wait)(struct rpc_loop *loop, int64_t timeout_ns);
 	void (*loop_wake)(struct rpc_loop *loop);
 	void (*loop_finish)(struct rpc_loop *loop);
-	void (*loop_free)(struct rpc_loop *loop);
+	void (*loop_destroy)(struct rpc_loop *loop);
 	/* Servers. start binds and begins to accept; close stops accepting (calls continue); free
 	 * follows the end of every call. */
 	struct rpc_server *(*server_create)(struct rpc *rpc);
@@ -59,7 +59,7 @@ struct rpc_ops {
 	void (*server_close)(struct rpc_server *server);
 	/* Drops every connection: live objects end soon. */
 	void (*server_cut)(struct rpc_server *server);
-	void (*server_free)(struct rpc_server *server);
+	void (*server_destroy)(struct rpc_server *server);
 	/* Answers a unary request, once, on its loop. Takes reply over, frees the transport's part of
 	 * the call and leaves the server. */
 	void (*call_reply)(void *part, weir_status status, const char *text, struct message *reply);
@@ -69,7 +69,7 @@ struct rpc_ops {
 	/* Channels. */
 	struct rpc_channel *(*channel_create)(struct rpc *rpc);
 	weir_status (*channel_open)(struct rpc_channel *channel, weir_error *err);
-	void (*channel_free)(struct rpc_channel *channel);
+	void (*channel_destroy)(struct rpc_channel *channel);
 	/* One attempt of a unary call. It ends in rpc_call_on_finish, also after cancel. */
 	void (*attempt_start)(struct rpc_client_call *call, int64_t timeout_ns);
 	void (*attempt_cancel)(struct rpc_client_call *call);

@@ -101,13 +101,13 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
 	if (!status)
 		status = wire_check_limits(*out, err);
 	if (status) {
-		wire_free(*out);
+		wire_destroy(*out);
 		*out = NULL;
 	}
 	return status;
 }
 
-void wire_free(ProtobufCMessage *m)
+void wire_destroy(ProtobufCMessage *m)
 {
 	if (m)
 		protobuf_c_message_free_unpacked(m, NULL); /* capped_alloc uses malloc */

@@ -12,7 +12,7 @@
 
 /* Packs a message. NULL when out of memory. */
 struct message *wire_pack(const ProtobufCMessage *m);
-/* Unpacks and checks; free *out with wire_free. E_CORRUPT or E_LIMIT, with a text that names the
+/* Unpacks and checks; free *out with wire_destroy. E_CORRUPT or E_LIMIT, with a text that names the
  * message and field. */
 weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct message *in, ProtobufCMessage **out,
                         weir_error *err) WEIR_MUST_CHECK;
@@ -20,7 +20,7 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
  * size, with memory capped at WEIR_STATE_HEAP_FACTOR times that. The reader checks the fields. */
 weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, ProtobufCMessage **out,
                               weir_error *err) WEIR_MUST_CHECK;
-void wire_free(ProtobufCMessage *m);
+void wire_destroy(ProtobufCMessage *m);
 
 /* Data{frame}: wrap packs a frame message without copying (and takes it over); unwrap finds the
  * frame in a received one. */
@@ -36,7 +36,7 @@ struct wire_table {
 	Weir__V1__InitSegment **segment_list;
 };
 weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec, uint32_t id);
-void wire_table_free(struct wire_table *t);
+void wire_table_destroy(struct wire_table *t);
 /* Checks every field (names, ranges, kinds) and fills *spec. spec->segments is malloc'ed: free
  * it. */
 weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, uint32_t *id, weir_error *err) WEIR_MUST_CHECK;

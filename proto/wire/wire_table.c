@@ -20,7 +20,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 		out->segments = calloc(spec->segments_count, sizeof *out->segments);
 		out->segment_list = calloc(spec->segments_count, sizeof *out->segment_list);
 		if (!out->segments || !out->segment_list) {
-			wire_table_free(out);
+			wire_table_destroy(out);
 			return WEIR_E_MEMORY;
 		}
 	}
@@ -96,7 +96,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	return WEIR_OK;
 }
 
-void wire_table_free(struct wire_table *t)
+void wire_table_destroy(struct wire_table *t)
 {
 	free(t->segments);
 	free(t->segment_list);

@@ -40,7 +40,7 @@ static weir_status put_header(struct checkpoint_file_writer *w, weir_error *err)
 	return put(w, out, sizeof out, err);
 }
 
-static void writer_free(struct checkpoint_file_writer *w)
+static void writer_destroy(struct checkpoint_file_writer *w)
 {
 	hash128_destroy(w->hash);
 	free(w->block);
@@ -135,7 +135,7 @@ weir_status checkpoint_file_commit(struct checkpoint_file_writer *w, struct chec
 	*info = (struct checkpoint_file_info){.bytes = w->bytes, .rows = w->rows};
 	hash128_digest(w->hash, info->hash);
 	status = blob_commit(w->blob, err);
-	writer_free(w);
+	writer_destroy(w);
 	return status;
 }
 
@@ -144,5 +144,5 @@ void checkpoint_file_abandon(struct checkpoint_file_writer *w)
 	if (!w)
 		return;
 	blob_abandon(w->blob);
-	writer_free(w);
+	writer_destroy(w);
 }

@@ -79,7 +79,7 @@ static bool is_manifest(const char *object, char out[WEIR_CHECKPOINT_NAME_BYTES_
 	return true;
 }
 
-void checkpoint_manifest_free(struct checkpoint_manifest *m)
+void checkpoint_manifest_destroy(struct checkpoint_manifest *m)
 {
 	for (uint32_t i = 0; m->tables && i < m->tables_count; i++)
 		free((void *)(uintptr_t)m->tables[i].spec.segments);
@@ -144,7 +144,7 @@ static struct json *table_item(const struct checkpoint_table *t)
 	}
 	free(text);
 	message_release(m);
-	wire_table_free(&wire);
+	wire_table_destroy(&wire);
 	return j;
 }
 
@@ -249,7 +249,7 @@ static bool table_read(const struct json *in, size_t i, struct checkpoint_table 
 	ProtobufCMessage *table = NULL;
 	bool ok = m && unhex(text, data, bytes) && wire_unpack(&weir__v1__table__descriptor, m, &table, NULL) == WEIR_OK &&
 	          wire_table_read((const Weir__V1__Table *)table, &out->spec, &out->id, NULL) == WEIR_OK;
-	wire_free(table);
+	wire_destroy(table);
 	message_release(m);
 	json_destroy(j);
 	return ok;
@@ -407,7 +407,7 @@ weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, str
 	if (!status && strcmp(m.name, name) != 0)
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s is the manifest of %s under another name", where, m.name);
 	if (status)
-		checkpoint_manifest_free(&m);
+		checkpoint_manifest_destroy(&m);
 	else
 		*out = m;
 	return status;
@@ -450,7 +450,7 @@ static weir_status find_last(struct blob_store *s, const struct kin *k, char nam
 	for (size_t i = 0; i < n.count && !status; i++) {
 		struct checkpoint_manifest m = {0};
 		status = checkpoint_manifest_read(s, n.list[i], &m, err);
-		checkpoint_manifest_free(&m); /* frees its lists; the fields that are compared remain */
+		checkpoint_manifest_destroy(&m); /* frees its lists; the fields that are compared remain */
 		if (!status && is_kin(k, &m) && (!*last.name || compare_manifests(&m, &last) > 0))
 			last = m;
 	}
@@ -601,7 +601,7 @@ static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_
 		if (memcmp(m->uuid, uuid, sizeof m->uuid) != 0 || ++own <= keep || (base && strcmp(m->name, base) == 0))
 			continue;
 		status = remove_manifest(r->store, m->name, err);
-		checkpoint_manifest_free(m);
+		checkpoint_manifest_destroy(m);
 		m->ledger.name[0] = '\0';
 	}
 	return status;
@@ -629,7 +629,7 @@ weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint
 	if (!status)
 		status = blob_list(s, folder, remove_unnamed, &r, err);
 	for (size_t i = 0; i < r.manifests_count; i++)
-		checkpoint_manifest_free(&r.manifests[i]);
+		checkpoint_manifest_destroy(&r.manifests[i]);
 	free(r.manifests);
 	free(n.list);
 	return status;

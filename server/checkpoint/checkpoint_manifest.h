@@ -59,7 +59,7 @@ struct checkpoint_manifest {
 
 const char *row_precision_name(enum row_precision p); /* "fp32" */
 /* Frees its contents; may be all zero. */
-void checkpoint_manifest_free(struct checkpoint_manifest *m);
+void checkpoint_manifest_destroy(struct checkpoint_manifest *m);
 void checkpoint_name(char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], const uint8_t uuid[16], int64_t created_ms);
 /* The name of a file. suffix: "ledger", "p0007.rows". */
 void checkpoint_object_name(char out[WEIR_BLOB_NAME_BYTES_MAX], const uint8_t uuid[16], const char *checkpoint,

@@ -19,7 +19,7 @@ weir_status checkpoint_options_copy(struct checkpoint_options *out, const struct
 	return out->place && out->endpoint && out->region && out->job ? WEIR_OK : WEIR_E_MEMORY;
 }
 
-void checkpoint_options_free(struct checkpoint_options *o)
+void checkpoint_options_destroy(struct checkpoint_options *o)
 {
 	free((void *)(uintptr_t)o->place);
 	free((void *)(uintptr_t)o->endpoint);

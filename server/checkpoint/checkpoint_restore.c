@@ -61,7 +61,7 @@ void checkpoint_restore_close(struct checkpoint_restore *r)
 {
 	if (!r)
 		return;
-	checkpoint_manifest_free(&r->manifest);
+	checkpoint_manifest_destroy(&r->manifest);
 	blob_close(r->store);
 	free(r);
 }
@@ -125,7 +125,7 @@ weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t part
 	kept.epochs = &began;
 	kept.n_waiting = 0;
 	status = pack(&kept.base, out, bytes, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -156,7 +156,7 @@ weir_status checkpoint_restore_rows(struct checkpoint_restore *r, uint32_t parti
 {
 	struct rows_taker t = {.take = take, .arg = arg, .batch = {.partition = partition}};
 	weir_status status = checkpoint_read_rows(r->store, &r->manifest, partition, order, take_rows, &t, err);
-	row_batch_free(&t.batch);
+	row_batch_destroy(&t.batch);
 	return status;
 }
 
@@ -205,7 +205,7 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 	kept.n_epochs = r->replicated;
 	kept.epochs = &began;
 	status = pack(&kept.base, out, bytes, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

@@ -64,7 +64,7 @@ void checkpoint_take_let_go(struct take *t)
 	}
 }
 
-static void take_free(struct take *t)
+static void take_destroy(struct take *t)
 {
 	if (!t)
 		return;
@@ -275,7 +275,7 @@ static void give_up(struct take *t, weir_status status, const char *text)
 	takes->state = TAKE_DONE;
 	pthread_cond_broadcast(&takes->changed);
 	pthread_mutex_unlock(&takes->lock);
-	take_free(t);
+	take_destroy(t);
 	answer_not_begun(call, status, text);
 }
 
@@ -352,7 +352,7 @@ static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_
 		adopt_bases(takes, last, t->base);
 		note_asked(takes, t->name);
 	}
-	take_free(last);
+	take_destroy(last);
 	return status;
 }
 
@@ -379,9 +379,9 @@ void checkpoint_take_begin(struct checkpoint_takes *takes, struct rpc_call *call
 		status = weir_fail(&err, WEIR_E_MEMORY, "out of memory for a checkpoint");
 	if (!status)
 		status = install(takes, t, &err);
-	wire_free(m);
+	wire_destroy(m);
 	if (status) {
-		take_free(t);
+		take_destroy(t);
 		answer_not_begun(call, status, err.text);
 		return;
 	}
@@ -473,7 +473,7 @@ void checkpoint_take_poll(struct checkpoint_takes *takes, struct rpc_call *call,
 	else if (!status)
 		answer_writing(call, t);
 	pthread_mutex_unlock(&takes->lock);
-	wire_free(m);
+	wire_destroy(m);
 	if (status)
 		rpc_call_reply(call, status, err.text, NULL);
 }
@@ -505,10 +505,10 @@ static void *takes_run(void *arg)
 	return NULL;
 }
 
-static void takes_free(struct checkpoint_takes *takes)
+static void takes_destroy(struct checkpoint_takes *takes)
 {
-	take_free(takes->present);
-	checkpoint_options_free(&takes->options);
+	take_destroy(takes->present);
+	checkpoint_options_destroy(&takes->options);
 	pthread_cond_destroy(&takes->changed);
 	pthread_mutex_destroy(&takes->lock);
 	free(takes->bases);
@@ -529,7 +529,7 @@ struct checkpoint_takes *checkpoint_takes_create(struct server *s, const struct 
 	takes->found = calloc(s->options.partitions, sizeof *takes->found);
 	if (!takes->bases || !takes->found || checkpoint_options_copy(&takes->options, options) ||
 	    pthread_create(&takes->thread, NULL, takes_run, takes) != 0) {
-		takes_free(takes);
+		takes_destroy(takes);
 		return NULL;
 	}
 	return takes;
@@ -546,5 +546,5 @@ void checkpoint_takes_destroy(struct checkpoint_takes *takes)
 	pthread_cond_broadcast(&takes->changed);
 	pthread_mutex_unlock(&takes->lock);
 	pthread_join(takes->thread, NULL);
-	takes_free(takes);
+	takes_destroy(takes);
 }

@@ -34,7 +34,7 @@ struct checkpoint_options {
 
 /* Free it, also after an error. */
 weir_status checkpoint_options_copy(struct checkpoint_options *out, const struct checkpoint_options *in);
-void checkpoint_options_free(struct checkpoint_options *o);
+void checkpoint_options_destroy(struct checkpoint_options *o);
 weir_status checkpoint_options_open(const struct checkpoint_options *o, struct blob_store **out, weir_error *err);
 
 struct checkpoint_takes; /* of one server: the present take, if any, and the bases for the next */

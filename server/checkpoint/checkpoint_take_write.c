@@ -45,7 +45,7 @@ static weir_status gather_flush(struct part_writer *w, struct gather *g, weir_er
 	return status;
 }
 
-static void gather_free(struct gather *g)
+static void gather_destroy(struct gather *g)
 {
 	free(g->keys);
 	free(g->metas);
@@ -58,7 +58,7 @@ static weir_status flush_all(struct part_writer *w, weir_error *err)
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < GATHERS && !status; i++) {
 		status = gather_flush(w, &w->gathers[i], err);
-		gather_free(&w->gathers[i]);
+		gather_destroy(&w->gathers[i]);
 	}
 	w->gathered_bytes = 0;
 	return status;
@@ -69,7 +69,7 @@ static weir_status gather_reshape(struct part_writer *w, struct gather *g, uint3
 {
 	weir_status status = gather_flush(w, g, err);
 	size_t row_bytes = (size_t)elements * (1 + slots) * sizeof(float);
-	gather_free(g);
+	gather_destroy(g);
 	g->elements = elements;
 	g->slots = slots;
 	g->capacity = checkpoint_block_rows(elements, slots);
@@ -172,7 +172,7 @@ static weir_status write_more(struct part_writer *w, weir_error *err)
 		return wait_ready(w->part, err);
 	if (!status)
 		status = put_batch(w, &b, err);
-	row_batch_free(&b);
+	row_batch_destroy(&b);
 	if (!status)
 		keep_pace(w);
 	return status ? status : check_stopped(w->take, err);
@@ -236,7 +236,7 @@ static weir_status write_rows(struct part_writer *w, struct blob_store *store, w
 static void end_rows(struct take_part *part)
 {
 	if (part->rows)
-		store_stream_end(part->rows);
+		store_stream_close(part->rows);
 	part->rows = NULL;
 }
 
@@ -260,7 +260,7 @@ static weir_status write_part(struct take_part *part, struct blob_store *store, 
 	part->result.index = part->index;
 	part->result.removed = part->removed;
 	for (uint32_t i = 0; i < GATHERS; i++)
-		gather_free(&w->gathers[i]);
+		gather_destroy(&w->gathers[i]);
 	free(w);
 	return status;
 }

@@ -72,7 +72,7 @@ static weir_status choose(struct rewind *r, const char *from, struct rewind_reco
 		next->step = m.step;
 		snprintf(next->checkpoint, sizeof next->checkpoint, "%s", m.name);
 	}
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	return status;
 }
@@ -259,7 +259,7 @@ static weir_status read_request(const struct server *s, const struct message *re
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	if (!status)
 		snprintf((*out)->from, sizeof(*out)->from, "%s", q->checkpoint);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -327,7 +327,7 @@ void rewind_destroy(struct rewind *r)
 {
 	if (!r)
 		return;
-	checkpoint_options_free(&r->checkpoint);
+	checkpoint_options_destroy(&r->checkpoint);
 	pthread_cond_destroy(&r->wake);
 	pthread_mutex_destroy(&r->lock);
 	free(r);

@@ -84,7 +84,7 @@ void heartbeat_link_tick(struct heartbeat_link *k)
 	LOG_AT(k->h->options.logger, LOG_WARN, "no heartbeats", "to=%u reason=\"%s\"", k->to, err.text);
 }
 
-void heartbeat_link_end(struct heartbeat_link *k)
+void heartbeat_link_stop(struct heartbeat_link *k)
 {
 	if (k->stream)
 		rpc_stream_cancel(k->stream, WEIR_E_CANCELLED, "the server is stopping");

@@ -69,7 +69,7 @@ static void tick(void *arg)
 	publish(h);
 	for (uint32_t i = 0; i < h->options.servers; i++)
 		if (hushed) /* or servers that end together would wait for each other's streams */
-			heartbeat_link_end(&h->links[i]);
+			heartbeat_link_stop(&h->links[i]);
 		else
 			heartbeat_link_tick(&h->links[i]);
 	if (idle < LOOP_WATCH_STUCK_TICKS && !hushed)

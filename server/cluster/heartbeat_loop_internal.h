@@ -38,7 +38,7 @@ struct heartbeat_loop {
 
 /* --- heartbeat_link.c, on the failure detector's loop */
 void heartbeat_link_tick(struct heartbeat_link *k); /* tries to reach the server when it is time */
-void heartbeat_link_end(struct heartbeat_link *k);  /* ends its stream, if any */
+void heartbeat_link_stop(struct heartbeat_link *k); /* ends its stream, if any */
 /* Owns m. m is lost unless the stream takes it now. */
 void heartbeat_link_send(struct heartbeat_link *k, struct message *m);
 

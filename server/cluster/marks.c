@@ -200,7 +200,7 @@ static bool connect_ledger(struct marks *m)
 	return rpc_channel_open(&m->channel, s->options.rpc, m->loop, address, &err) == WEIR_OK;
 }
 
-/* Free *reply with wire_free. */
+/* Free *reply with wire_destroy. */
 static weir_status call_ledger(struct marks *m, const struct mark *now, ProtobufCMessage **reply, weir_error *err)
 {
 	struct server *s = m->server;
@@ -271,7 +271,7 @@ static void tell_ledger(struct marks *m, const struct mark *now)
 		m->reported = *now;
 		(void)tour(m, compare_partitions);
 	}
-	wire_free(reply);
+	wire_destroy(reply);
 }
 
 /* --- The thread */

@@ -52,7 +52,7 @@ struct placement *placement_create(const struct server *s)
 	return h;
 }
 
-void placement_free(struct placement *h)
+void placement_destroy(struct placement *h)
 {
 	if (!h)
 		return;

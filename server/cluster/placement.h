@@ -25,7 +25,7 @@ struct replication;
 struct server;
 
 struct placement *placement_create(const struct server *s); /* NULL: out of memory */
-void placement_free(struct placement *h);
+void placement_destroy(struct placement *h);
 
 /* Take in the coordinator's records. A record older than the known one changes nothing. */
 void placement_note_wanted(struct placement *h, uint16_t partition, const struct assignment *wanted);

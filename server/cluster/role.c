@@ -70,7 +70,7 @@ static void step_down(void *subject)
 	LOG_AT(r->server->options.logger, LOG_INFO, "partition moved", "partition=%u another server has it now, or will",
 	       partition_id(r->partition));
 	partition_step_down(r->partition);
-	snapshot_offer_end(&r->offer);
+	snapshot_offer_stop(&r->offer);
 }
 
 static void snapshot(void *subject, uint16_t member, uint64_t incarnation)

@@ -424,7 +424,7 @@ void roles_close(struct server *s)
 	s->roles->scrub_reader = NULL;
 }
 
-void roles_free(struct server *s)
+void roles_destroy(struct server *s)
 {
 	if (!s->roles)
 		return;
@@ -435,7 +435,7 @@ void roles_free(struct server *s)
 	if (s->roles->keeper)
 		rpc_loop_destroy(s->roles->keeper);
 	coord_records_destroy(s->roles->records);
-	placement_free(s->roles->placement);
+	placement_destroy(s->roles->placement);
 	if (s->roles->coordinator)
 		coord_memory_destroy(s->roles->coordinator);
 	free(s->roles);

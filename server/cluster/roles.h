@@ -30,7 +30,8 @@ struct roles_host {
 	void (*rewound)(struct server *s, const struct rewind_record *next);
 };
 
-/* Call before the partitions are created. Call roles_free also after a failure. host: borrowed. */
+/* Call before the partitions are created. Call roles_destroy also after a failure. host:
+ * borrowed. */
 weir_status roles_create(struct server *s, const struct server_options *o, const struct roles_host *host, weir_error *err);
 /* Sets the partition's host. */
 void roles_prepare_partition(struct server *s, struct partition_options *options);
@@ -77,6 +78,6 @@ void roles_stop(struct server *s);
 /* Closes the coordinator records, links, snapshots and the scrub reader, once the ledger's role has
  * stopped, too. Conditions as for roles_stop. */
 void roles_close(struct server *s);
-void roles_free(struct server *s); /* after the loops */
+void roles_destroy(struct server *s); /* after the loops */
 
 #endif

@@ -140,7 +140,7 @@ weir_status coord_records_unpack(const void *value, size_t bytes, uint64_t revis
 		    .revision = revision, .epoch = p->epoch, .primary = (uint16_t)p->primary, .min_isr = (uint16_t)p->min_isr};
 	for (size_t i = 0; i < p->n_isr && !status; i++)
 		member_set_add(&out->isr, (uint16_t)p->isr[i]);
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	return status;
 }
 
@@ -186,7 +186,7 @@ weir_status coord_records_unpack_assignment(const void *value, size_t bytes, uin
 		*out = (struct assignment){.revision = revision, .primary = (uint16_t)h->primary, .epoch = h->epoch};
 	for (size_t i = 0; i < h->n_hosts && !status; i++)
 		member_set_add(&out->hosts, (uint16_t)h->hosts[i]);
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	return status;
 }
 
@@ -212,7 +212,7 @@ weir_status coord_records_unpack_server(const void *value, size_t bytes, char *a
 	if (!status)
 		snprintf(address, WEIR_ADDRESS_BYTES_MAX, "%s", r->address);
 	*incarnation = status ? 0 : r->incarnation;
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	return status;
 }
 
@@ -237,7 +237,7 @@ weir_status coord_records_unpack_mark(const void *value, size_t bytes, struct ma
 	const Weir__V1__MarkRecord *r = (const Weir__V1__MarkRecord *)unpacked;
 	status = check_version(r->version, err);
 	*out = status ? (struct mark){0} : (struct mark){.generation = r->generation, .epoch = r->epoch, .position = r->position};
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	return status;
 }
 
@@ -271,6 +271,6 @@ weir_status coord_records_unpack_next(const void *value, size_t bytes, uint64_t 
 		snprintf(out->checkpoint, sizeof out->checkpoint, "%s", n->checkpoint);
 		snprintf(out->why, sizeof out->why, "%s", n->why);
 	}
-	wire_free(unpacked);
+	wire_destroy(unpacked);
 	return status;
 }

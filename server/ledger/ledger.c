@@ -61,11 +61,11 @@ weir_status ledger_totals_init(struct totals *t, uint32_t partitions)
 	t->fingerprint = calloc(partitions, sizeof *t->fingerprint);
 	if (t->count && t->fingerprint)
 		return WEIR_OK;
-	ledger_totals_free(t);
+	ledger_totals_destroy(t);
 	return WEIR_E_MEMORY;
 }
 
-void ledger_totals_free(struct totals *t)
+void ledger_totals_destroy(struct totals *t)
 {
 	free(t->count);
 	free(t->fingerprint);
@@ -179,11 +179,11 @@ void ledger_destroy(struct ledger *l)
 	for (uint32_t i = 0; i < l->workers_count; i++)
 		free(l->workers[i]);
 	free(l->workers);
-	ledger_steps_free(l);
-	ledger_tables_free(l);
-	ledger_pass_free(l);
-	ledger_totals_free(&l->expected);
-	ledger_totals_free(&l->skipped);
+	ledger_steps_destroy(l);
+	ledger_tables_destroy(l);
+	ledger_pass_destroy(l);
+	ledger_totals_destroy(&l->expected);
+	ledger_totals_destroy(&l->skipped);
 	free(l->changes.units.items);
 	free(l->changes.workers.items);
 	free(l->changes.contents.items);

@@ -166,7 +166,7 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 	if (u->state == UNIT_FREE && in->unit < l->free_from)
 		l->free_from = in->unit;
 	if (!in->totals)
-		ledger_totals_free(&u->totals);
+		ledger_totals_destroy(&u->totals);
 	weir_status status = in->totals ? merge_totals(l, &u->totals, in->totals, err) : WEIR_OK;
 	return status ? status : merge_stepped(u, in, err);
 }
@@ -273,7 +273,7 @@ static weir_status merge_steps(struct ledger *l, const Weir__V1__LedgerSteps *in
 	if (status)
 		return status;
 	for (; s->closes_count; s->closes_count--)
-		ledger_close_free(s->closes[s->closes_count - 1]);
+		ledger_close_destroy(s->closes[s->closes_count - 1]);
 	for (size_t i = 0; i < in->n_closes; i++) {
 		const Weir__V1__StepClose *c = in->closes[i];
 		if (c->n_included > WEIR_STEP_MEMBERS_MAX || c->n_dropped > WEIR_STEP_MEMBERS_MAX)
@@ -402,7 +402,7 @@ weir_status ledger_merge(struct ledger *l, const void *bytes, size_t n, uint64_t
 	status = merge(l, in, err);
 	if (index)
 		*index = in->index;
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

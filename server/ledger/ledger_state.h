@@ -273,7 +273,7 @@ void ledger_unmark_units(struct ledger *l); /* the pass is over */
 
 /* Totals over partitions */
 weir_status ledger_totals_init(struct totals *t, uint32_t partitions);
-void ledger_totals_free(struct totals *t);
+void ledger_totals_destroy(struct totals *t);
 bool ledger_totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions);
 void ledger_totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
 void ledger_totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
@@ -297,7 +297,7 @@ weir_status ledger_pass_open(struct ledger *l, uint32_t pass);
 /* All units are free. */
 weir_status ledger_pass_reset(struct ledger *l, uint32_t dataset_units, uint32_t pass);
 weir_status ledger_pass_grow(struct ledger *l, uint32_t units_count); /* by parts, which are free */
-void ledger_pass_free(struct ledger *l);
+void ledger_pass_destroy(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
 /* E_INVALID: the worker has read other examples than the earlier readers of the data unit. */
@@ -346,12 +346,12 @@ void ledger_steps_advance(struct ledger *l);
  * should get: w owns the unit, or its owner has a batch in the step already. NULL: none, or w
  * itself has a batch in the step. */
 const struct ledger_batch *ledger_steps_seat_for(struct ledger *l, const struct ledger_worker *w);
-void ledger_steps_free(struct ledger *l);
+void ledger_steps_destroy(struct ledger *l);
 /* Makes the record of a close. Members [0, included) count, in this order and by their weights; the
  * others are dropped. NULL: out of memory. */
 struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
                                        uint32_t included);
-void ledger_close_free(struct close_record *c);
+void ledger_close_destroy(struct close_record *c);
 
 /* Steps that are the same in every run (ledger_lockstep.c); without synchronous tables nothing
  * waits. ledger_lockstep_lease returns the free unit that w gets; units_count: none. No unit below
@@ -412,7 +412,7 @@ uint32_t ledger_tables_bound(const struct ledger *l);
 /* Steps per local round that units are cut into: the largest of the tables. 0: no table has local
  * steps. *by_speed: slower workers get shorter rounds. */
 uint32_t ledger_tables_local_steps(const struct ledger *l, bool *by_speed);
-void ledger_tables_free(struct ledger *l);
+void ledger_tables_destroy(struct ledger *l);
 /* Adds a table with the next id. Owns spec's segments, also on failure. */
 weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err);
 

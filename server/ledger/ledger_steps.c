@@ -57,7 +57,7 @@ static void poll_answer(struct ledger *l, struct ledger_worker *w, weir_status c
 	poll.reply(poll.arg, &r.base);
 }
 
-void ledger_close_free(struct close_record *c)
+void ledger_close_destroy(struct close_record *c)
 {
 	if (!c)
 		return;
@@ -67,10 +67,10 @@ void ledger_close_free(struct close_record *c)
 	free(c);
 }
 
-void ledger_steps_free(struct ledger *l)
+void ledger_steps_destroy(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->steps.closes_count; i++)
-		ledger_close_free(l->steps.closes[i]);
+		ledger_close_destroy(l->steps.closes[i]);
 	free(l->steps.members);
 }
 
@@ -114,7 +114,7 @@ struct close_record *ledger_close_make(uint64_t step, float rate_scale, const st
 	c->list = calloc(count, sizeof(Weir__V1__BatchId *));
 	c->weights = calloc(included + 1u, sizeof *c->weights);
 	if (!c->ids || !c->list || !c->weights) {
-		ledger_close_free(c);
+		ledger_close_destroy(c);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static bool close_open_step(struct ledger *l)
 	if (!c)
 		return false;
 	if (s->closes_count == WEIR_STEP_CLOSES_KEPT) {
-		ledger_close_free(s->closes[0]);
+		ledger_close_destroy(s->closes[0]);
 		memmove(s->closes, s->closes + 1, (WEIR_STEP_CLOSES_KEPT - 1) * sizeof(struct close_record *));
 		s->closes_count--;
 	}

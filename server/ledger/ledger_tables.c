@@ -64,17 +64,17 @@ bool ledger_tables_synchronous(const struct ledger *l)
 	return false;
 }
 
-static void table_free(struct ledger_table *t)
+static void table_destroy(struct ledger_table *t)
 {
-	wire_table_free(&t->wire);
+	wire_table_destroy(&t->wire);
 	free((void *)t->spec.segments);
 	free(t);
 }
 
-void ledger_tables_free(struct ledger *l)
+void ledger_tables_destroy(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->tables_count; i++)
-		table_free(l->tables[i]);
+		table_destroy(l->tables[i]);
 	free(l->tables);
 }
 

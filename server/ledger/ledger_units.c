@@ -11,10 +11,10 @@
 #include "common/base/utf8_sanitize.h"
 #include "server/ledger/ledger_state.h"
 
-void ledger_pass_free(struct ledger *l)
+void ledger_pass_destroy(struct ledger *l)
 {
 	for (uint32_t u = 0; l->units && u < l->units_count; u++) {
-		ledger_totals_free(&l->units[u].totals);
+		ledger_totals_destroy(&l->units[u].totals);
 		free(l->units[u].stepped);
 		free(l->units[u].error);
 	}
@@ -29,7 +29,7 @@ weir_status ledger_pass_reset(struct ledger *l, uint32_t dataset_units, uint32_t
 		return WEIR_E_MEMORY;
 	for (uint32_t u = 0; u < dataset_units; u++)
 		units[u].place = u;
-	ledger_pass_free(l);
+	ledger_pass_destroy(l);
 	l->units = units;
 	l->dataset_units = l->units_count = l->units_capacity = dataset_units;
 	l->pass = pass;
@@ -357,7 +357,7 @@ static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTot
 	struct ledger_unit *u = &l->units[unit];
 	unit_unhold(l, unit);
 	u->state = u->skip ? UNIT_QUARANTINED : UNIT_COMMITTED;
-	ledger_totals_free(&u->totals);
+	ledger_totals_destroy(&u->totals);
 	free(u->stepped);
 	u->stepped = NULL;
 	l->changes.totals = l->changes.globals = true;

@@ -309,7 +309,7 @@ weir_status folder_add_table(struct folder *f, const Weir__V1__Table *table, wei
 		if (!status)
 			status = registry_read(f, &kept, err);
 		if (!status) {
-			wire_free(&f->tables->base);
+			wire_destroy(&f->tables->base);
 			f->tables = kept;
 		}
 	}
@@ -376,12 +376,12 @@ static weir_status folder_take(struct folder *f, const char *holder, const struc
 	return status ? status : begin_epoch(f, start, err);
 }
 
-static void folder_free(struct folder *f)
+static void folder_destroy(struct folder *f)
 {
 	if (f->lock)
 		f->disk->ops->close(f->lock);
-	wire_free(f->found ? &f->found->base : NULL);
-	wire_free(f->tables ? &f->tables->base : NULL);
+	wire_destroy(f->found ? &f->found->base : NULL);
+	wire_destroy(f->tables ? &f->tables->base : NULL);
 	pthread_mutex_destroy(&f->writing);
 	free(f);
 }
@@ -403,7 +403,7 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 	if (status == WEIR_E_NO_SPACE && !f->lock && use_reserve(f))
 		status = folder_take(f, holder, start, &why);
 	if (status)
-		folder_free(f);
+		folder_destroy(f);
 	else
 		*out = f;
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
@@ -433,7 +433,7 @@ void folder_close(struct folder *f, bool clean)
 	if (clean && f->begun)
 		/* On failure the next start treats this stop as unclean, which is always safe. */
 		(void)identity_write(f, true, NULL);
-	folder_free(f);
+	folder_destroy(f);
 }
 
 const char *folder_path(const struct folder *f)

@@ -81,7 +81,7 @@ weir_status folder_add_table(struct folder *f, const Weir__V1__Table *table, wei
 /* Returns the (count) tables that the folder held when it was opened. */
 Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count);
 
-/* Reads the tables of a folder that no server uses; free *out with wire_free. A folder that no
+/* Reads the tables of a folder that no server uses; free *out with wire_destroy. A folder that no
  * server has opened has no tables. E_CORRUPT, E_IO. */
 weir_status folder_read_tables(struct disk *disk, const char *path, Weir__V1__TableRegistry **out,
                                weir_error *err) WEIR_MUST_CHECK;

@@ -115,7 +115,7 @@ static uint64_t disk_restarted(const struct log *l)
 
 static void disk_destroy(struct log *l)
 {
-	log_ring_free(&disk_of(l)->ring);
+	log_ring_destroy(&disk_of(l)->ring);
 	free(l);
 }
 

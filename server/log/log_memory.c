@@ -91,7 +91,7 @@ static uint64_t memory_restarted(const struct log *l)
 
 static void memory_destroy(struct log *l)
 {
-	log_ring_free(ring_of(l));
+	log_ring_destroy(ring_of(l));
 	free(l);
 }
 

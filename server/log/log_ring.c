@@ -126,7 +126,7 @@ void log_ring_restart(struct log_ring *r, uint64_t first)
 	r->last = r->committed = first - 1;
 }
 
-void log_ring_free(struct log_ring *r)
+void log_ring_destroy(struct log_ring *r)
 {
 	log_ring_release_below(r, r->last + 1);
 	free(r->slots);

@@ -30,6 +30,6 @@ const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index);
 /* log_ops.compact. */
 void log_ring_compact(struct log_ring *r, uint64_t index);
 void log_ring_release_below(struct log_ring *r, uint64_t index);
-void log_ring_free(struct log_ring *r);
+void log_ring_destroy(struct log_ring *r);
 
 #endif

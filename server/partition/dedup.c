@@ -31,17 +31,17 @@ static uint32_t closed_position(const struct dedup *d, uint64_t key)
 	return low;
 }
 
-static void unit_free(struct unit *u)
+static void unit_destroy(struct unit *u)
 {
 	free(u->parts);
 	free(u->steps);
 	free(u);
 }
 
-void dedup_free(struct dedup *d)
+void dedup_destroy(struct dedup *d)
 {
 	for (uint32_t i = 0; i < d->open_count; i++)
-		unit_free(d->open[i]);
+		unit_destroy(d->open[i]);
 	free(d->open);
 	free(d->closed);
 }
@@ -168,7 +168,7 @@ static void close_open(struct dedup *d, uint32_t from, uint32_t to)
 	if (from == to)
 		return;
 	for (uint32_t i = from; i < to; i++)
-		unit_free(d->open[i]);
+		unit_destroy(d->open[i]);
 	memmove(d->open + from, d->open + to, (d->open_count - to) * sizeof(struct unit *));
 	d->open_count -= to - from;
 }

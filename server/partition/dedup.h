@@ -40,7 +40,7 @@ static inline uint64_t dedup_key(uint32_t pass, uint32_t unit)
 	return (uint64_t)pass << 32 | unit;
 }
 
-void dedup_free(struct dedup *d);
+void dedup_destroy(struct dedup *d);
 bool dedup_is_closed(const struct dedup *d, uint64_t key);
 struct unit *dedup_find(const struct dedup *d, uint64_t key); /* an open unit, or NULL */
 /* The verdict on a push: OK (new), DUPLICATE, DROPPED (known, and its step closed without it),

@@ -67,8 +67,8 @@ void partition_destroy(struct partition *p)
 	free(p->skip.bits);
 	if (p->options.log)
 		p->options.log->ops->destroy(p->options.log);
-	steps_free(&p->steps);
-	dedup_free(&p->identity);
+	steps_destroy(&p->steps);
+	dedup_destroy(&p->identity);
 	partition_free_tables(p);
 	store_destroy(p->store);
 	free(p->scratch);

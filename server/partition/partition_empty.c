@@ -45,9 +45,9 @@ weir_status partition_empty(struct partition *p, weir_error *err)
 	store_close(p->store);
 	store_destroy(p->store);
 	p->store = store;
-	dedup_free(&p->identity);
+	dedup_destroy(&p->identity);
 	p->identity = (struct dedup){0};
-	steps_free(&p->steps);
+	steps_destroy(&p->steps);
 	steps_init(&p->steps);
 	replay_end(p);
 	p->epochs = (struct epochs){0};

@@ -250,7 +250,7 @@ weir_status partition_state_import(struct partition *p, const void *bytes, size_
 	if (status)
 		return status;
 	status = import(p, (const Weir__V1__PartitionState *)m, err);
-	wire_free(m);
+	wire_destroy(m);
 	if (!status)
 		partition_publish(p);
 	return status;

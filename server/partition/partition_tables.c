@@ -9,7 +9,7 @@
 #include "proto/wire/wire.h"
 #include "server/partition/partition_internal.h"
 
-static void table_free(struct partition_table *t)
+static void table_destroy(struct partition_table *t)
 {
 	if (!t)
 		return;
@@ -21,7 +21,7 @@ static void table_free(struct partition_table *t)
 void partition_free_tables(struct partition *p)
 {
 	for (uint32_t id = 0; id < p->tables_end; id++) {
-		table_free(p->tables[id]);
+		table_destroy(p->tables[id]);
 		p->tables[id] = NULL;
 	}
 	p->tables_end = 0;
@@ -43,7 +43,7 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 	if (!status)
 		status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);
 	if (status) {
-		table_free(t);
+		table_destroy(t);
 		return status;
 	}
 	t->spec = store_table_spec(t->rows);
@@ -71,7 +71,7 @@ weir_status partition_table_record(const struct partition *p, uint32_t id, const
 		return WEIR_E_MEMORY;
 	}
 	struct message *m = wire_pack(&wire.table.base);
-	wire_table_free(&wire);
+	wire_table_destroy(&wire);
 	if (m) {
 		s.data_bytes = (uint32_t)m->bytes;
 		record_writer_begin(w, &r);
@@ -110,7 +110,7 @@ static weir_status read(const struct record *r, struct cursor body, weir_table_s
 	free(bytes);
 	if (!status)
 		status = wire_table_read((const Weir__V1__Table *)m, spec, id, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

@@ -11,7 +11,7 @@ void steps_init(struct steps *s)
 {
 	*s = (struct steps){.lowest = UINT64_MAX};
 }
-void steps_free(struct steps *s)
+void steps_destroy(struct steps *s)
 {
 	free(s->waiting);
 }
@@ -163,7 +163,7 @@ static weir_status touches_add(struct touches *l, const struct touch *t)
 	return WEIR_OK;
 }
 
-static void touches_free(struct touches *l)
+static void touches_destroy(struct touches *l)
 {
 	for (struct book *b; (b = l->books);) {
 		l->books = b->next;
@@ -299,7 +299,7 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	}
 	if (!status)
 		status = apply_touches(p, e, &l);
-	touches_free(&l);
+	touches_destroy(&l);
 	return status;
 }
 

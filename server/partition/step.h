@@ -37,7 +37,7 @@ struct steps {
 };
 
 void steps_init(struct steps *s);
-void steps_free(struct steps *s);
+void steps_destroy(struct steps *s);
 weir_status steps_wait(struct steps *s, const struct record *push, uint64_t index);
 /* Read batch id i of a CLOSE_STEP entry, and the weight of batch i, which the step includes. */
 struct batch_id step_batch(const struct log_entry *close, uint32_t i);

@@ -265,7 +265,7 @@ static weir_status start_thread(struct vote_store *p, weir_error *err)
 	return WEIR_OK;
 }
 
-static void end_thread(struct vote_store *p)
+static void stop_thread(struct vote_store *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
@@ -282,7 +282,7 @@ void vote_store_stop(struct vote_store *p)
 	if (p->options.stepped)
 		(void)vote_store_write(p);
 	else
-		end_thread(p);
+		stop_thread(p);
 }
 
 /* --- Life */
@@ -307,7 +307,7 @@ static struct vote_store *vote_store_new(const struct vote_store_options *o)
 	return p;
 }
 
-static void vote_store_free(struct vote_store *p)
+static void vote_store_destroy(struct vote_store *p)
 {
 	pthread_mutex_destroy(&p->lock);
 	pthread_cond_destroy(&p->changed);
@@ -341,7 +341,7 @@ weir_status vote_store_open(struct vote_store **out, const struct vote_store_opt
 	if (!status)
 		*out = p;
 	else if (p)
-		vote_store_free(p);
+		vote_store_destroy(p);
 	return status;
 }
 
@@ -362,5 +362,5 @@ void vote_store_close(struct vote_store *p, bool clean)
 	vote_store_stop(p);
 	if (clean && !p->failed && !p->distrusted)
 		(void)write_file(p, p->kept, true, NULL);
-	vote_store_free(p);
+	vote_store_destroy(p);
 }

@@ -44,7 +44,7 @@ static void deliver_all(const struct replica_intake *in, struct replica_wire *x)
 	for (struct replica_wire *next; x; x = next) {
 		next = x->next;
 		in->deliver(in->arg, x);
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 	}
 }
 
@@ -83,7 +83,7 @@ static weir_status delivery_send(struct delivery *gathered, weir_error *err)
 	if (!p) {
 		for (struct replica_wire *next; first; first = next) {
 			next = first->next;
-			replica_wire_free(first);
+			replica_wire_destroy(first);
 		}
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for what came from server %u", s->from);
 	}
@@ -153,7 +153,7 @@ static weir_status take_record(struct intake_stream *s, struct cursor *c, struct
 	struct rpc_loop *owner = status ? NULL : s->in->owner(s->in->arg, x->partition);
 	if (owner)
 		return delivery_add(gathered, owner, x, err);
-	replica_wire_free(x);
+	replica_wire_destroy(x);
 	return status;
 }
 

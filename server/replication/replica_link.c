@@ -117,7 +117,7 @@ static uint32_t acknowledge_next(struct link *k)
 
 /* --- A frame under construction */
 
-static void lent_free(struct lent *lent)
+static void lent_destroy(struct lent *lent)
 {
 	for (uint32_t i = 0; lent && i < lent->count; i++)
 		message_release(lent->messages[i]);
@@ -126,7 +126,7 @@ static void lent_free(struct lent *lent)
 
 static void lent_release(struct message *frame)
 {
-	lent_free(frame->owner);
+	lent_destroy(frame->owner);
 }
 
 /* Keeps a reference to an entry's message as long as the frame exists. */
@@ -157,7 +157,7 @@ static struct message *take_frame(struct link *k)
 	k->lent = NULL;
 	struct message *frame = record_writer_finish(k->writer, o->uuid, o->generation, lent_release, lent);
 	if (!frame)
-		lent_free(lent);
+		lent_destroy(lent);
 	return frame ? wire_wrap_frame(frame) : NULL;
 }
 
@@ -391,11 +391,11 @@ static struct link *link_to(struct replica_links *l, uint16_t to)
 	return k;
 }
 
-static void links_free(struct replica_links *l)
+static void links_destroy(struct replica_links *l)
 {
 	for (uint32_t i = 0; l->peers && i < l->options.servers; i++) {
 		record_writer_destroy(l->peers[i].writer);
-		lent_free(l->peers[i].lent);
+		lent_destroy(l->peers[i].lent);
 		free(l->peers[i].shares);
 	}
 	pthread_mutex_destroy(&l->lock);
@@ -419,7 +419,7 @@ weir_status replica_links_create(struct replica_links **out, const struct replic
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
 	if (!l->sources || !l->peers) {
-		links_free(l);
+		links_destroy(l);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the links of server %u", options->self);
 	}
 	*out = l;
@@ -458,7 +458,7 @@ void replica_links_destroy(struct replica_links *l)
 		rpc_channel_close(l->peers[i].channel);
 	for (uint32_t i = 0; i < l->retired_count; i++)
 		rpc_channel_close(l->retired[i]);
-	links_free(l);
+	links_destroy(l);
 }
 
 void replica_links_tick(struct replica_links *l)

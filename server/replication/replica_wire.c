@@ -345,7 +345,7 @@ static struct replica_wire *wire_create(const struct record *r, enum replica_mes
 	/* A reference is not part of the constant value. */
 	x->frame = message_retain((struct message *)(uintptr_t)frame);
 	if ((kind == REPLICA_ESTABLISH && !x->epochs) || (entries && !x->entries)) {
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 		return NULL;
 	}
 	return x;
@@ -370,13 +370,13 @@ weir_status replica_wire_read(struct cursor *frame, struct replica_wire **out, w
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a message of %u bytes", r.bytes);
 	status = x->entries ? read_entries(&r, body, x, err) : read_plain(&r, body, x, err);
 	if (status)
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 	else
 		*out = x;
 	return status;
 }
 
-void replica_wire_free(struct replica_wire *x)
+void replica_wire_destroy(struct replica_wire *x)
 {
 	if (!x)
 		return;

@@ -39,9 +39,9 @@ struct replica_wire {
 	struct replica_wire *next; /* in a list of its owner */
 };
 
-/* Reads the next record of an opened frame. Free *out with replica_wire_free. E_MEMORY; E_CORRUPT,
- * E_LIMIT; E_VERSION; E_INVALID: not a kind for replicas. */
+/* Reads the next record of an opened frame. End *out with replica_wire_destroy. E_MEMORY;
+ * E_CORRUPT, E_LIMIT; E_VERSION; E_INVALID: not a kind for replicas. */
 weir_status replica_wire_read(struct cursor *frame, struct replica_wire **out, weir_error *err) WEIR_MUST_CHECK;
-void replica_wire_free(struct replica_wire *x); /* NULL is allowed */
+void replica_wire_destroy(struct replica_wire *x); /* NULL is allowed */
 
 #endif

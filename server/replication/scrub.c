@@ -314,7 +314,7 @@ void scrub_applied(struct scrub *s, const struct log_entry *e, bool exact)
 	s->options.enter(s->options.arg);
 	if (scrub_reader_submit(s->options.reader, &s->read)) {
 		s->read.status = WEIR_E_LIMIT;
-		store_stream_end(s->read.stream);
+		store_stream_close(s->read.stream);
 	}
 }
 

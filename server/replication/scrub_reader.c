@@ -51,7 +51,7 @@ static weir_status read_all(struct scrub_reader *reader, struct scrub_read *read
 		read->rows += hash_of(&rows);
 		if (rows.count == 0 && !wait_for_more(reader, read))
 			status = WEIR_E_CANCELLED;
-		row_batch_free(&rows);
+		row_batch_destroy(&rows);
 	}
 	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }
@@ -76,7 +76,7 @@ static void *run(void *arg)
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), READER_NICE);
 	for (struct scrub_read *read; (read = take(reader));) {
 		read->status = read_all(reader, read);
-		store_stream_end(read->stream);
+		store_stream_close(read->stream);
 	}
 	return NULL;
 }

@@ -191,12 +191,12 @@ void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_cal
 	if (!status && q->job && q->job->uuid.len)
 		status = server_check_job(c->server, q->job->uuid.data, q->job->uuid.len, q->job->generation, &err);
 	if (!status && !is_here(c)) {
-		wire_free(m);
+		wire_destroy(m);
 		ledger_rpc_refuse_moved(c->server, call, RPC_CHECKPOINT);
 		return;
 	}
 	if (status) {
-		wire_free(m);
+		wire_destroy(m);
 		rpc_call_reply(call, status, err.text, NULL);
 		return;
 	}
@@ -223,18 +223,18 @@ void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_cal
 		reply.bytes = e.bytes;
 		reply.wall_ms = e.wall_ms;
 	}
-	wire_free(m);
+	wire_destroy(m);
 	struct message *out = wire_pack(&reply.base);
 	rpc_call_reply(call, out ? WEIR_OK : WEIR_E_MEMORY, out ? "" : "out of memory", out);
 }
 
 /* --- Life */
 
-static void coordinator_free(struct checkpoint_coordinator *c)
+static void coordinator_destroy(struct checkpoint_coordinator *c)
 {
 	if (c->channels)
 		checkpoint_leave_servers(c);
-	checkpoint_options_free(&c->options);
+	checkpoint_options_destroy(&c->options);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 	free(c->channels);
@@ -258,7 +258,7 @@ struct checkpoint_coordinator *checkpoint_coordinator_create(struct server *s, c
 	for (uint32_t i = 0; made && i < count && i < c->servers; i++)
 		snprintf(c->addresses[i], sizeof c->addresses[i], "%s", servers[i]);
 	if (!made || pthread_create(&c->thread, NULL, coordinate, c) != 0) {
-		coordinator_free(c);
+		coordinator_destroy(c);
 		return NULL;
 	}
 	return c;
@@ -273,5 +273,5 @@ void checkpoint_coordinator_destroy(struct checkpoint_coordinator *c)
 	pthread_cond_broadcast(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 	pthread_join(c->thread, NULL);
-	coordinator_free(c);
+	coordinator_destroy(c);
 }

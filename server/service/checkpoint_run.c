@@ -89,10 +89,10 @@ static weir_status retain(const struct checkpoint_coordinator *c, const struct c
 	                         err);
 }
 
-static void run_free(struct checkpoint_run *run)
+static void run_destroy(struct checkpoint_run *run)
 {
 	free(run->ledger);
-	checkpoint_manifest_free(&run->manifest);
+	checkpoint_manifest_destroy(&run->manifest);
 	free(run->begun);
 	blob_close(run->store);
 }
@@ -114,6 +114,6 @@ weir_status checkpoint_try(struct checkpoint_coordinator *c, struct checkpoint_e
 	e->bytes = run.bytes;
 	if (!status && retain(c, &run, &kept))
 		LOG_AT(c->server->options.logger, LOG_WARN, "old checkpoints stay", "reason=\"%s\"", kept.text);
-	run_free(&run);
+	run_destroy(&run);
 	return status;
 }

@@ -164,7 +164,7 @@ static weir_status read_state(struct checkpoint_run *run, weir_error *err)
 		status = wire_table_read(state->tables[i], &t->spec, &t->id, err);
 		out->tables_count += !status;
 	}
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

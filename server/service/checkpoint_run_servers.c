@@ -25,7 +25,7 @@ static weir_status connect_server(struct checkpoint_coordinator *c, uint32_t i, 
 	return c->channels[i] ? WEIR_OK : rpc_channel_open(&c->channels[i], c->server->options.rpc, c->loop, c->addresses[i], err);
 }
 
-/* Packs, calls and unpacks. Free *reply with wire_free. */
+/* Packs, calls and unpacks. Free *reply with wire_destroy. */
 static weir_status call_server(struct checkpoint_coordinator *c, uint32_t i, enum rpc_method method,
                                const ProtobufCMessage *request, uint32_t timeout_ms, const ProtobufCMessageDescriptor *type,
                                ProtobufCMessage **reply, weir_error *err)
@@ -108,7 +108,7 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 			status = status_of(((Weir__V1__CheckpointBeginReply *)m)->status, c, i, &refusal);
 		if (!status)
 			note_begun(run, i, (const Weir__V1__CheckpointBeginReply *)m);
-		wire_free(m);
+		wire_destroy(m);
 		if (status != WEIR_E_NOT_CURRENT || clock_ms(c->server->options.clock) >= deadline_ms) {
 			if (status)
 				*err = refusal;
@@ -192,7 +192,7 @@ static weir_status poll_server(struct checkpoint_run *run, uint32_t i, bool canc
 		status = status_of(r->status, c, i, err);
 	if (!status && *done)
 		status = read_parts(run, i, r, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

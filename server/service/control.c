@@ -54,7 +54,7 @@ struct registration {
 	struct registration_share shares[]; /* (partitions) each belongs to its partition's executor */
 };
 
-static void registration_free(struct registration *g)
+static void registration_destroy(struct registration *g)
 {
 	for (uint32_t p = 0; p < g->server->options.partitions; p++)
 		message_release(g->shares[p].record.frame);
@@ -96,7 +96,7 @@ static void registration_step(struct registration *g)
 	if (atomic_fetch_sub(&g->left, 1) > 1)
 		return;
 	registration_tell(g);
-	registration_free(g);
+	registration_destroy(g);
 	server_leave(s);
 }
 
@@ -151,7 +151,7 @@ static weir_status registration_read(struct registration *g, struct message *req
 		status = weir_fail(&g->err, WEIR_E_INVALID, "the request has no table");
 	if (!status)
 		status = wire_table_read(q->table, &g->spec, &g->id, &g->err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -183,7 +183,7 @@ void control_register_table(struct server *s, struct rpc_call *call, struct mess
 	if (!status)
 		return;
 	rpc_call_reply(call, status, g->err.text, NULL);
-	registration_free(g);
+	registration_destroy(g);
 }
 
 /* --- Scan: one page of one partition, on its executor */
@@ -239,7 +239,7 @@ static weir_status scan_read(struct scan *out, struct message *request, weir_err
 		out->slots = q->slots;
 		out->clock = (struct optimizer_clock){.steps = q->clock_steps, .lr = q->clock_rate};
 	}
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -457,7 +457,7 @@ static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStat
 	out->request_bytes = g->request_bytes;
 }
 
-static void status_free(struct status_tour *g)
+static void status_destroy(struct status_tour *g)
 {
 	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
 		free(g->tables[id]);
@@ -509,7 +509,7 @@ static void status_done(struct executor *e, void *arg)
 	rewind_get_lost(s->rewind, lost);
 	reply.lost = lost;
 	answer(g->call, &reply.base);
-	status_free(g);
+	status_destroy(g);
 }
 
 /* A tour would wait for the stuck thread. So the reply names that thread and reports no
@@ -537,7 +537,7 @@ void control_status(struct server *s, struct rpc_call *call, struct message *req
 	const Weir__V1__StatusRequest *q = (const Weir__V1__StatusRequest *)m;
 	if (!status && q->job && q->job->uuid.len)
 		status = check_job(s, q->job, &err);
-	wire_free(m);
+	wire_destroy(m);
 	if (!status && answer_stuck(s, call))
 		return;
 	struct status_tour *g = status ? NULL : calloc(1, sizeof *g);
@@ -549,7 +549,7 @@ void control_status(struct server *s, struct rpc_call *call, struct message *req
 		weir__v1__durable_status__init(&g->durable);
 		if (g->partitions && g->members && !server_tour(s, status_visit, status_done, g))
 			return;
-		status_free(g);
+		status_destroy(g);
 	}
 	rpc_call_reply(call, status ? status : WEIR_E_MEMORY, status ? err.text : "out of memory", NULL);
 }
@@ -572,7 +572,7 @@ void control_map(struct server *s, struct rpc_call *call, struct message *reques
 	weir_status status = wire_unpack(&weir__v1__map_request__descriptor, request, &m, &err);
 	if (!status)
 		status = check_job(s, ((const Weir__V1__MapRequest *)m)->job, &err);
-	wire_free(m);
+	wire_destroy(m);
 	if (status)
 		rpc_call_reply(call, status, err.text, NULL);
 	else
@@ -595,7 +595,7 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 	}
 	const bool whole = strcmp(((const Grpc__Health__V1__HealthCheckRequest *)m)->service, "ready") != 0 || !roles_placement(s) ||
 	                   placement_is_whole(roles_placement(s));
-	wire_free(m);
+	wire_destroy(m);
 	Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
 	char thread[LOOP_WATCH_NAME_BYTES];
 	uint64_t ms;

@@ -127,7 +127,7 @@ void control_layout(struct server *s, struct rpc_call *call, struct message *req
 		status = check_job(s, ((const Weir__V1__LayoutRequest *)q)->job, &err);
 	if (!status)
 		status = check_replicas(s, &err);
-	wire_free(q);
+	wire_destroy(q);
 	struct message *m = status ? NULL : pack_layout(s);
 	if (!status && !m)
 		status = weir_fail(&err, WEIR_E_MEMORY, "the layout does not fit in memory");
@@ -247,7 +247,7 @@ void control_place(struct server *s, struct rpc_call *call, struct message *requ
 	                       : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
 	if (!status)
 		status = read_place(s, (const Weir__V1__PlaceRequest *)q, p, &done, &err);
-	wire_free(q);
+	wire_destroy(q);
 	if (status || done) {
 		answer_place(call, status, err.text);
 		free(p);

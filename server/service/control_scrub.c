@@ -116,7 +116,7 @@ void control_scrub(struct server *s, struct rpc_call *call, struct message *requ
 	const Weir__V1__ScrubRequest *q = (const Weir__V1__ScrubRequest *)m;
 	if (!status && q->job && q->job->uuid.len)
 		status = server_check_job(s, q->job->uuid.data, q->job->uuid.len, q->job->generation, &err);
-	wire_free(m);
+	wire_destroy(m);
 	struct scrub_call *c = status ? NULL : calloc(1, sizeof *c + s->options.partitions * sizeof *c->items);
 	if (c) {
 		*c = (struct scrub_call){.server = s, .call = call, .waiting = 1};

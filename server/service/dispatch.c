@@ -140,7 +140,7 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 		write_refusal(t->executor->server, w, &q->record, r.kind, WEIR_E_MEMORY, NULL);
 }
 
-static void request_free(struct request *q)
+static void request_destroy(struct request *q)
 {
 	struct reply_stream *k = q->reply_stream;
 	k->requests--;
@@ -164,7 +164,7 @@ static void request_step(struct request *q)
 	const struct server_options *o = &server_of(q->reply_stream)->options;
 	rpc_note(o->rpc, q->reply_stream->method, true, clock_ns(o->clock) - q->begun_ns);
 	reply_stream_wrote(q->reply_stream);
-	request_free(q);
+	request_destroy(q);
 }
 
 static void task_back(struct task *t)
@@ -379,7 +379,7 @@ void dispatch_drop_deferred(struct reply_stream *k)
 	while (k->deferred) {
 		struct request *q = k->deferred;
 		k->deferred = q->next;
-		request_free(q);
+		request_destroy(q);
 	}
 	k->in_message = outer;
 }

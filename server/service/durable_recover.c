@@ -181,7 +181,7 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
 	if (wire_table_make(&wire, spec, id))
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
 	weir_status status = folder_add_table(s->identity.folder, &wire.table, err);
-	wire_table_free(&wire);
+	wire_table_destroy(&wire);
 	return status;
 }
 

@@ -334,7 +334,7 @@ void ledger_role_end_snapshots(struct server *s)
 		ledger_snapshot_close(s->ledger_snapshot);
 }
 
-void ledger_role_free(struct server *s)
+void ledger_role_destroy(struct server *s)
 {
 	ledger_snapshot_destroy(s->ledger_snapshot);
 	replication_destroy(s->ledger_replication);

@@ -27,7 +27,7 @@ void ledger_role_appended(void *server, uint64_t index); /* ledger_log_options.a
 weir_status ledger_role_start(struct server *s, weir_error *err);
 void ledger_role_end_snapshots(struct server *s); /* before the layers below are closed */
 void ledger_role_stop(struct server *s);
-void ledger_role_free(struct server *s);
+void ledger_role_destroy(struct server *s);
 /* --- On the ledger's loop */
 void ledger_role_tick(struct server *s);    /* about every 100 ms */
 void ledger_role_durable(struct server *s); /* the log has become durable further */

@@ -245,7 +245,7 @@ static void run_forwarded(struct forwarded *f)
 	default:
 		break;
 	}
-	wire_free(q);
+	wire_destroy(q);
 	free(peer);
 	ledger_rpc_commit(s);
 }
@@ -253,7 +253,7 @@ static void run_forwarded(struct forwarded *f)
 /* Drops a call that the ledger has not seen. */
 static void drop_call(struct forwarded *f)
 {
-	wire_free(f->request);
+	wire_destroy(f->request);
 	free(f->peer);
 	ledger_rpc_drop_moved(f);
 }
@@ -328,7 +328,7 @@ void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method 
 		weir_fail(&err, WEIR_E_MEMORY, "out of memory");
 	if (err.status) {
 		free(f);
-		wire_free(q);
+		wire_destroy(q);
 		rpc_call_reply(call, err.status, err.text, NULL);
 		return;
 	}

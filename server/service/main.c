@@ -348,7 +348,7 @@ static weir_status start(struct parts *p, const struct server_arguments *a, cons
 	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);
 	ingress_begin(&(struct ingress_options){.job = *job->security.certificate ? job->name : NULL, .logger = p->logger});
 	const weir_status status = server_create(&p->server, &options, err);
-	ingress_end();
+	ingress_stop();
 	return status;
 }
 
@@ -514,7 +514,7 @@ static void clean_up(struct parts *p)
 	self_series_destroy(p->self_series);
 	if (p->logger)
 		logger_destroy(p->logger);
-	job_free(p->job);
+	job_destroy(p->job);
 	free(p);
 }
 

@@ -37,7 +37,7 @@ struct reply_stream *reply_stream_create(struct executor *home, struct rpc_strea
 	return k;
 }
 
-static void reply_stream_free(struct reply_stream *k)
+static void reply_stream_destroy(struct reply_stream *k)
 {
 	struct server *s = k->home->server;
 	record_writer_destroy(k->writer);
@@ -184,5 +184,5 @@ void reply_stream_settle(struct reply_stream *k)
 		return;
 	if (k->call)
 		flush(k);
-	reply_stream_free(k);
+	reply_stream_destroy(k);
 }

@@ -87,7 +87,7 @@ static weir_status write_stuck(const struct self_series *s, const char *thread, 
 	const weir_status read = overview_read_alone(&o, s->options.index, &status, err);
 	if (!read)
 		write_all(out, &o);
-	overview_free(&o);
+	overview_destroy(&o);
 	return read;
 }
 
@@ -111,9 +111,9 @@ static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 		status = overview_read_alone(&o, s->options.index, (const Weir__V1__ServerStatus *)server, err);
 	if (!status)
 		write_all(out, &o);
-	wire_free(server);
-	wire_free(ledger);
-	overview_free(&o);
+	wire_destroy(server);
+	wire_destroy(ledger);
+	overview_destroy(&o);
 	return status;
 }
 
@@ -133,7 +133,7 @@ static weir_status is_ready(void *self_series, weir_error *err)
 	                   GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING)
 		status =
 		    weir_fail(err, WEIR_E_UNAVAILABLE, "it is about to end, or not in sync yet in all that it is to have a replica of");
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

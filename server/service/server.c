@@ -556,8 +556,8 @@ static void free_parts(struct server *s)
 		record_writer_destroy(s->executors[i].writer);
 	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
 		partition_destroy(s->partitions[p]);
-	ledger_role_free(s);
-	roles_free(s);
+	ledger_role_destroy(s);
+	roles_destroy(s);
 	rewind_destroy(s->rewind);
 	heartbeat_loop_destroy(s->detector);
 	loop_watch_destroy(s->watch);

@@ -168,7 +168,7 @@ void ledger_snapshot_serve(struct server *s, struct rpc_call *call, struct messa
 		status = weir_fail(&err, WEIR_E_MEMORY, "out of memory");
 	if (!status)
 		*a = (struct asked){.server = s, .call = call, .session = q->session, .offset = q->offset};
-	wire_free(m);
+	wire_destroy(m);
 	if (status) {
 		rpc_call_reply(call, status, err.text, NULL);
 		return;
@@ -239,7 +239,7 @@ static void on_piece(void *arg, weir_status status, const char *text, struct mes
 		status = wire_unpack(&weir__v1__ledger_state_reply__descriptor, m, &reply, &err);
 	if (!status && current)
 		status = take_piece(n, (const Weir__V1__LedgerStateReply *)reply, &err);
-	wire_free(reply);
+	wire_destroy(reply);
 	if (!current)
 		return;
 	if (status) {

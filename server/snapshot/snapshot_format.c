@@ -123,7 +123,7 @@ struct rows_frame {
 static void rows_release(struct message *m)
 {
 	struct rows_frame *x = m->owner;
-	row_batch_free(&x->batch);
+	row_batch_destroy(&x->batch);
 	free(x);
 }
 
@@ -151,7 +151,7 @@ struct message *snapshot_make_rows(const struct snapshot_frame *f, struct row_ba
 	}
 	if (!m) {
 		free(x);
-		row_batch_free(b);
+		row_batch_destroy(b);
 	}
 	*b = (struct row_batch){.partition = b->partition};
 	return m;
@@ -301,7 +301,7 @@ weir_status snapshot_read_rows(const struct snapshot_frame *f, uint32_t partitio
 		if (row_version(out->data + out->items[i].offset) > out->version_max)
 			out->version_max = row_version(out->data + out->items[i].offset);
 	if (status) {
-		row_batch_free(out);
+		row_batch_destroy(out);
 		return weir_fail(err, status, "partition %u: %s", partition,
 		                 status == WEIR_E_MEMORY ? "out of memory for rows" : "rows that do not parse");
 	}
@@ -366,7 +366,7 @@ weir_status snapshot_reader_init(struct snapshot_reader *r, const uint8_t uuid[1
 	return r->sum ? WEIR_OK : WEIR_E_MEMORY;
 }
 
-void snapshot_reader_free(struct snapshot_reader *r)
+void snapshot_reader_destroy(struct snapshot_reader *r)
 {
 	snapshot_sum_destroy(r->sum);
 	r->sum = NULL;

@@ -138,7 +138,7 @@ struct snapshot_reader {
 /* E_MEMORY. The inputs are copied. */
 weir_status snapshot_reader_init(struct snapshot_reader *r, const uint8_t uuid[16], uint64_t generation, uint32_t partition,
                                  uint32_t partitions) WEIR_MUST_CHECK;
-void snapshot_reader_free(struct snapshot_reader *r);
+void snapshot_reader_destroy(struct snapshot_reader *r);
 /* Takes the next frame, which is all of c. E_CORRUPT: damaged, or not the next frame; E_GENERATION:
  * of another job or generation; E_INVALID: of another partition; E_VERSION; E_LIMIT. After an error
  * the reader is unchanged. */

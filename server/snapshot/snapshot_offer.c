@@ -49,7 +49,7 @@ void snapshot_offer_begin(struct snapshot_offer *o, uint16_t member, uint64_t in
 	replication_snapshot_ended(o->replication, member);
 }
 
-void snapshot_offer_end(struct snapshot_offer *o)
+void snapshot_offer_stop(struct snapshot_offer *o)
 {
 	if (o->running)
 		snapshot_send_abort(o->sender, partition_id(o->partition), "another server is its primary");

@@ -31,7 +31,7 @@ struct snapshot_offer {
  * an earlier start of the same member. */
 void snapshot_offer_begin(struct snapshot_offer *o, uint16_t member, uint64_t incarnation);
 /* Ends the snapshot: the partition is no longer primary here. */
-void snapshot_offer_end(struct snapshot_offer *o);
+void snapshot_offer_stop(struct snapshot_offer *o);
 void snapshot_offer_tick(struct snapshot_offer *o); /* call about every 100 ms */
 /* The learner of the current snapshot needs the log from this entry on; UINT64_MAX: no snapshot. */
 uint64_t snapshot_offer_needs(const struct snapshot_offer *o);

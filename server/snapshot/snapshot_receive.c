@@ -53,7 +53,7 @@ struct snapshot_receiver {
 
 /* --- Ends */
 
-static void receiver_free(struct snapshot_receiver *r)
+static void receiver_destroy(struct snapshot_receiver *r)
 {
 	for (size_t i = 0; i < r->entries_count; i++) {
 		message_release(r->entries[i]->message);
@@ -61,7 +61,7 @@ static void receiver_free(struct snapshot_receiver *r)
 	}
 	free(r->entries);
 	free(r->state);
-	snapshot_reader_free(&r->reader);
+	snapshot_reader_destroy(&r->reader);
 	free(r);
 }
 
@@ -69,7 +69,7 @@ static void leave(struct snapshot_receiver *r)
 {
 	r->calls--;
 	if (r->destroyed && r->writing == 0 && r->calls == 0)
-		receiver_free(r);
+		receiver_destroy(r);
 }
 
 static void end(struct snapshot_receiver *r, weir_status status, const char *text)
@@ -114,7 +114,7 @@ static void on_written(struct cold_write *w)
 	const weir_error err = w->err;
 	const weir_status status = w->status;
 	const uint64_t next = x->next;
-	row_batch_free(&w->rows);
+	row_batch_destroy(&w->rows);
 	free(x);
 	r->writing--;
 	r->calls++;
@@ -133,7 +133,7 @@ static weir_status write_item(struct snapshot_receiver *r, enum cold_write_kind 
 	struct write *x = calloc(1, sizeof *x);
 	if (!x) {
 		if (rows)
-			row_batch_free(rows);
+			row_batch_destroy(rows);
 		return out_of_memory(r, err);
 	}
 	x->r = r;
@@ -176,7 +176,7 @@ static weir_status take_table(struct snapshot_receiver *r, const struct snapshot
 	free(bytes);
 	if (!status) {
 		status = wire_table_read((const Weir__V1__Table *)m, &spec, &id, &why);
-		wire_free(m);
+		wire_destroy(m);
 	}
 	/* First, as the partition's header contains what it knows. */
 	if (!status && r->options.add_table)
@@ -238,7 +238,7 @@ static weir_status take_rows(struct snapshot_receiver *r, const struct snapshot_
 		status = load_row(r, &b, &b.items[i], err);
 	if (!status && r->options.writer)
 		return write_item(r, COLD_WRITE_ROWS, &b, NULL, 0, err);
-	row_batch_free(&b);
+	row_batch_destroy(&b);
 	return status;
 }
 
@@ -439,7 +439,7 @@ struct snapshot_receiver *snapshot_receiver_create(const struct snapshot_receive
 	r->options = *options;
 	r->partition = partition_id(options->into);
 	if (snapshot_reader_init(&r->reader, options->uuid, options->generation, r->partition, options->partitions)) {
-		receiver_free(r);
+		receiver_destroy(r);
 		return NULL;
 	}
 	return r;

@@ -192,7 +192,7 @@ static void finish(struct session *s)
 	if (s->attached)
 		s->sink.ended(s->sink.arg, s->err.status, s->err.text);
 	forget_below(s, UINT64_MAX);
-	snapshot_source_end(s->source); /* then on_source_ended frees s */
+	snapshot_source_close(s->source); /* then on_source_ended frees s */
 }
 
 /* Ends all sessions that are over. Returns the time in ns until the next one would be over. */
@@ -251,7 +251,7 @@ static void *run(void *arg)
 
 /* --- Lifetime */
 
-static void sender_free(struct snapshot_sender *x)
+static void sender_destroy(struct snapshot_sender *x)
 {
 	pthread_cond_destroy(&x->changed);
 	pthread_mutex_destroy(&x->lock);
@@ -272,7 +272,7 @@ struct snapshot_sender *snapshot_sender_create(const struct snapshot_sender_opti
 	pthread_mutex_init(&x->lock, NULL);
 	deadline_cond_init(&x->changed);
 	if (!options->stepped && pthread_create(&x->thread, NULL, run, x) != 0) {
-		sender_free(x);
+		sender_destroy(x);
 		weir_fail(err, WEIR_E_LIMIT, "the sender of snapshots: no thread could be started");
 		return NULL;
 	}
@@ -301,7 +301,7 @@ void snapshot_sender_destroy(struct snapshot_sender *x)
 	pthread_mutex_unlock(&x->lock);
 	if (!x->options.stepped)
 		pthread_join(x->thread, NULL);
-	sender_free(x);
+	sender_destroy(x);
 }
 
 /* --- The partition's thread */

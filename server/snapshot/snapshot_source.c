@@ -46,7 +46,7 @@ static weir_status copy_table(struct snapshot_source *s, uint32_t id, const weir
 	if (wire_table_make(&wire, spec, id))
 		return WEIR_E_MEMORY;
 	struct message *m = wire_pack(&wire.table.base);
-	wire_table_free(&wire);
+	wire_table_destroy(&wire);
 	if (m)
 		s->tables[s->begin.tables++] = m;
 	return m ? WEIR_OK : WEIR_E_MEMORY;
@@ -100,7 +100,7 @@ static weir_status copy_all(struct snapshot_source *s)
 	return WEIR_OK;
 }
 
-static void source_free(struct snapshot_source *s)
+static void source_destroy(struct snapshot_source *s)
 {
 	for (uint32_t i = 0; i < s->begin.tables; i++)
 		message_release(s->tables[i]);
@@ -120,7 +120,7 @@ static void rows_ended(void *arg)
 	struct snapshot_source *s = arg;
 	const struct snapshot_source_options o = s->options;
 	partition_unpin(o.partition, &s->pin);
-	source_free(s);
+	source_destroy(s);
 	o.ended(o.arg);
 }
 
@@ -175,7 +175,7 @@ weir_status snapshot_source_begin(struct snapshot_source **out, const struct sna
 	else
 		status = begin_rows(s, err);
 	if (status) {
-		source_free(s);
+		source_destroy(s);
 		return status;
 	}
 	s->pin.first = s->begin.index + 1;
@@ -315,7 +315,7 @@ bool snapshot_source_is_complete(const struct snapshot_source *s)
 	return s->complete;
 }
 
-void snapshot_source_end(struct snapshot_source *s)
+void snapshot_source_close(struct snapshot_source *s)
 {
-	store_stream_end(s->rows);
+	store_stream_close(s->rows);
 }

@@ -20,7 +20,7 @@ struct snapshot_source_options {
 	const struct clock *clock;
 	struct callback_executor owner; /* runs tasks on the partition's thread */
 	/* On the partition's thread. ready: snapshot_source_next had no frame and may have one now.
-	 * ended: follows snapshot_source_end; nothing refers to the partition any more. */
+	 * ended: follows snapshot_source_close; nothing refers to the partition any more. */
 	void (*ready)(void *arg);
 	void (*ended)(void *arg);
 	void *arg;
@@ -38,6 +38,6 @@ weir_status snapshot_source_next(struct snapshot_source *s, struct message **out
 /* The reader's thread: the last frame was END, no frame follows. */
 bool snapshot_source_is_complete(const struct snapshot_source *s);
 /* Ends the snapshot at any stage. s must not be used any more; `ended` follows. */
-void snapshot_source_end(struct snapshot_source *s);
+void snapshot_source_close(struct snapshot_source *s);
 
 #endif

@@ -106,7 +106,7 @@ void row_batch_clear(struct row_batch *b)
 	b->version_max = 0;
 }
 
-void row_batch_free(struct row_batch *b)
+void row_batch_destroy(struct row_batch *b)
 {
 	free(b->items);
 	free(b->data);

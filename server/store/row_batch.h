@@ -54,7 +54,7 @@ weir_status row_batch_add_removed(struct row_batch *b, uint32_t table, uint64_t 
  * the later item comes last. Items that are in order already are not touched. */
 void row_batch_sort(struct row_batch *b);
 void row_batch_clear(struct row_batch *b); /* keeps the memory */
-void row_batch_free(struct row_batch *b);
+void row_batch_destroy(struct row_batch *b);
 
 /* Splits the bytes of a row into its parts. E_CORRUPT: the bytes are not a row. */
 weir_status row_decode(const uint8_t *bytes, size_t count, struct row_meta *meta, const uint8_t **floats,

@@ -46,7 +46,7 @@ static uint64_t entries_of(const struct rowmap *m, uint64_t at)
 	return (uint64_t)1 << (m->depth - m->directory[at].segment->depth);
 }
 
-void rowmap_free(struct rowmap *m)
+void rowmap_destroy(struct rowmap *m)
 {
 	if (!m->directory)
 		return;
@@ -55,7 +55,7 @@ void rowmap_free(struct rowmap *m)
 		free(m->directory[at].segment);
 	}
 	free(m->directory);
-	slab_free(&m->segments);
+	slab_destroy(&m->segments);
 }
 
 uint64_t rowmap_bytes(const struct rowmap *m)

@@ -54,7 +54,7 @@ extern const struct rowmap_slot rowmap_no_slot;
 
 /* Allocates nothing before the first key. */
 void rowmap_init(struct rowmap *m, struct memory_budget *budget);
-void rowmap_free(struct rowmap *m);
+void rowmap_destroy(struct rowmap *m);
 uint64_t rowmap_bytes(const struct rowmap *m);
 /* key must be absent. E_MEMORY changes nothing. */
 weir_status rowmap_insert(struct rowmap *m, uint64_t key, uint64_t row);

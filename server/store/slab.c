@@ -27,7 +27,7 @@ void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct memor
 	s->flags_at = s->tails_at + s->block_rows * tail_bytes;
 }
 
-void slab_free(struct slab *s)
+void slab_destroy(struct slab *s)
 {
 	const uint32_t together = (uint32_t)(SLAB_BYTES / (s->block_bytes ? s->block_bytes : SLAB_BYTES));
 	for (uint32_t i = 0; i < s->mapped; i += together)

@@ -39,7 +39,7 @@ struct slab {
 };
 
 void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct memory_budget *budget);
-void slab_free(struct slab *s);
+void slab_destroy(struct slab *s);
 /* Makes room for `extra` more rows. E_MEMORY has no visible effect. */
 weir_status slab_reserve(struct slab *s, uint64_t extra);
 /* Returns the number of a row that was not in use; its tail and flags are zero. The slab must have

@@ -13,14 +13,14 @@
 
 #define PREFETCH_BYTES_MAX 512u /* of one row; the hardware prefetcher continues by itself */
 
-static void table_free(struct store_table *t)
+static void table_destroy(struct store_table *t)
 {
 	if (!t)
 		return;
 	memory_budget_take_back(t->store->options.budget, t->promised);
-	slab_free(&t->slab);
-	slab_free(&t->stubs);
-	rowmap_free(&t->map);
+	slab_destroy(&t->slab);
+	slab_destroy(&t->stubs);
+	rowmap_destroy(&t->map);
 	free(t->chunk_rows);
 	table_descriptor_release(t->descriptor);
 	free(t);
@@ -50,7 +50,7 @@ void store_destroy(struct store *s)
 	store_free_requests(s);
 	store_free_writes(s);
 	for (uint32_t id = 0; id < s->tables_end; id++)
-		table_free(s->tables[id]);
+		table_destroy(s->tables[id]);
 	free(s);
 }
 
@@ -172,7 +172,7 @@ weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec 
 	if (!status)
 		status = prepare_rows(t, err);
 	if (status) {
-		table_free(t);
+		table_destroy(t);
 		return status;
 	}
 	s->tables[id] = *out = t;

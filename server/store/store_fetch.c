@@ -217,10 +217,10 @@ static size_t run_of(const struct cold_request *r, size_t at)
 	return n;
 }
 
-static void request_free(struct store_request *q)
+static void request_destroy(struct store_request *q)
 {
 	free(q->request.wants);
-	row_batch_free(&q->request.rows);
+	row_batch_destroy(&q->request.rows);
 	free(q);
 }
 
@@ -233,7 +233,7 @@ static void forget(struct store *s, struct store_request *q)
 		if (rowmap_find(rowmap_home(m, key), key) == ROWMAP_ABSENT)
 			rowmap_remove(m, key);
 	}
-	request_free(q);
+	request_destroy(q);
 }
 
 static void forget_until(struct store *s, uint64_t ticket)
@@ -250,7 +250,7 @@ static void forget_until(struct store *s, uint64_t ticket)
 static void keep_answered(struct store *s, struct store_request *q)
 {
 	struct cold_request *r = &q->request;
-	row_batch_free(&r->rows);
+	row_batch_destroy(&r->rows);
 	if (r->count == 0) {
 		free(r->wants);
 		r->wants = NULL;
@@ -421,14 +421,14 @@ void store_free_requests(struct store *s)
 {
 	free(s->kept.flags);
 	if (s->noted)
-		request_free(s->noted);
+		request_destroy(s->noted);
 	for (struct store_request *q = s->waiting, *next; q; q = next) {
 		next = q->next;
-		request_free(q);
+		request_destroy(q);
 	}
 	for (struct store_request *q = s->answered, *next; q; q = next) {
 		next = q->next;
-		request_free(q);
+		request_destroy(q);
 	}
 }
 

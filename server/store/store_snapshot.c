@@ -106,7 +106,7 @@ static void end(struct store_snapshot *n)
 	n->active = false;
 	s->snapshots_active--;
 	s->tracks = s->options.cold || s->snapshots_active;
-	row_batch_free(&n->batch);
+	row_batch_destroy(&n->batch);
 }
 
 /* False: there are more rows than rows_max. */

@@ -50,7 +50,7 @@ static void on_emit(void *arg, struct row_batch batch)
 	if (e)
 		*e = (struct emitted){.rows = batch, .charged = batch.data_bytes};
 	else
-		row_batch_free(&batch);
+		row_batch_destroy(&batch);
 	pthread_mutex_lock(&s->lock);
 	if (e) {
 		memory_budget_charge(s->options.budget, e->charged);
@@ -112,10 +112,10 @@ static void slice(void *arg)
 	s->options.ready(s->options.arg);
 }
 
-static void emitted_free(struct store_stream *s, struct emitted *e)
+static void emitted_destroy(struct store_stream *s, struct emitted *e)
 {
 	memory_budget_release(s->options.budget, e->charged);
-	row_batch_free(&e->rows);
+	row_batch_destroy(&e->rows);
 	free(e);
 }
 
@@ -127,7 +127,7 @@ static void end(void *arg)
 		store_snapshot_cancel(s->snapshot);
 	for (struct emitted *e = s->first, *next; e; e = next) {
 		next = e->next;
-		emitted_free(s, e);
+		emitted_destroy(s, e);
 	}
 	cold_snapshot_destroy(s->cold);
 	pthread_mutex_destroy(&s->lock);
@@ -212,10 +212,10 @@ static weir_status next_in_memory(struct store_stream *s, struct row_batch *out,
 {
 	weir_error failed = {0};
 	for (struct emitted *e; out->count == 0 && (e = take_first(s, scanned, &failed)) != NULL;) {
-		row_batch_free(out);
+		row_batch_destroy(out);
 		*out = e->rows;
 		e->rows = (struct row_batch){0};
-		emitted_free(s, e);
+		emitted_destroy(s, e);
 		if (s->cold && note_names(s, out))
 			return out_of_memory(s, err);
 		drop_removed(out);
@@ -277,11 +277,11 @@ weir_status store_stream_next(struct store_stream *s, struct row_batch *out, wei
 	if (!status && !out->count && scanned)
 		status = s->cold ? next_below(s, out, err) : WEIR_E_NOT_FOUND;
 	if (status)
-		row_batch_free(out);
+		row_batch_destroy(out);
 	return status;
 }
 
-void store_stream_end(struct store_stream *s)
+void store_stream_close(struct store_stream *s)
 {
 	cold_scan_destroy(s->scan);
 	callback_executor_post(&s->options.owner, end, s);

@@ -32,7 +32,7 @@ struct store_stream_options {
 	const struct clock *clock;
 	struct callback_executor owner;
 	/* Both callbacks run on the owner's thread. ready: store_stream_next, which had no rows, may
-	 * have some now. ended: follows store_stream_end; nothing refers to the store any more. */
+	 * have some now. ended: follows store_stream_close; nothing refers to the store any more. */
 	void (*ready)(void *arg);
 	void (*ended)(void *arg);
 	void *arg;
@@ -47,6 +47,6 @@ weir_status store_stream_begin(struct store_stream **out, const struct store_str
  * E_CORRUPT, E_IO: the stream is incomplete. */
 weir_status store_stream_next(struct store_stream *s, struct row_batch *out, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the stream at any point. s must not be used any more, and `ended` follows. */
-void store_stream_end(struct store_stream *s);
+void store_stream_close(struct store_stream *s);
 
 #endif

@@ -49,9 +49,9 @@ static struct store_write *write_create(struct store *s, bool evict)
 	return x;
 }
 
-static void write_free(struct store_write *x)
+static void write_destroy(struct store_write *x)
 {
-	row_batch_free(&x->write.rows);
+	row_batch_destroy(&x->write.rows);
 	free(x);
 }
 
@@ -72,7 +72,7 @@ static void send_flushed(struct store *s)
 	if (x && x->write.rows.count)
 		enqueue(s, x);
 	else if (x)
-		write_free(x);
+		write_destroy(x);
 }
 
 /* The rows gathered by a flush were encoded earlier, so they go first. */
@@ -96,7 +96,7 @@ void store_release_held(struct store *s)
 			s->held_last = &s->held;
 		if (x->header) {
 			cold_writer_submit(s->options.writer, x->header);
-			write_free(x);
+			write_destroy(x);
 			continue;
 		}
 		x->next = NULL;
@@ -139,7 +139,7 @@ weir_status store_write_removed(struct store_table *t, const uint64_t *keys, siz
 		return WEIR_E_MEMORY;
 	for (size_t i = 0; i < count; i++)
 		if (row_batch_add_removed(&x->write.rows, t->id, keys[i], version)) {
-			write_free(x);
+			write_destroy(x);
 			return WEIR_E_MEMORY;
 		}
 	row_batch_sort(&x->write.rows); /* now: a snapshot may read the batch while the writer has it */
@@ -204,7 +204,7 @@ static void write_done(struct cold_write *w)
 	 * either. */
 	const bool flush_goes_on = (!w->status || w->status == WEIR_E_NO_SPACE) && !s->closed && !s->replay_err.status;
 	const bool admit = !w->status && !s->closed && s->waiting;
-	write_free(x);
+	write_destroy(x);
 	if (flush_goes_on)
 		flush_go_on(s);
 	if (admit)
@@ -214,13 +214,13 @@ static void write_done(struct cold_write *w)
 void store_free_writes(struct store *s)
 {
 	if (s->evicting)
-		write_free(s->evicting);
+		write_destroy(s->evicting);
 	if (s->flush.batch)
-		write_free(s->flush.batch);
+		write_destroy(s->flush.batch);
 	while (s->held) {
 		struct store_write *x = s->held;
 		s->held = x->next;
-		write_free(x);
+		write_destroy(x);
 	}
 	assert(!s->under_way);
 	memory_budget_release(s->options.budget, s->counters.writing_bytes);

@@ -40,6 +40,15 @@ holds "$DIR/report.json" '(has("best_pass") | not) and .weights_pass == 3 and .c
 grep -q "7 scores of the validation part.* are no numbers" "$DIR/train.err" || fail "train does not say it while it runs"
 [ -s "$RUN/best.safetensors" ] || fail "no weights are left"
 
+# Without a single number the run fails, though it keeps the last weights.
+rm -rf "$RUN"
+rows 20 4 1e22 > "$DIR/valid.svm"
+start_train
+finish_train 20
+[ "$STATUS" = 1 ] || fail "exit status $STATUS"
+told "all 20 scores of the validation part are not numbers" "best.safetensors has the last weights" "$DIR/train.err"
+[ -s "$RUN/best.safetensors" ] || fail "no weights are left"
+
 # With one class there is no AUC, and the logloss chooses.
 rm -rf "$RUN"
 rows 60 2 1 | sed 's/^0/1/' > "$DIR/valid.svm"

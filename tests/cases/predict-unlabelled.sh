@@ -42,6 +42,15 @@ cut -f 2 places.txt | cmp - mixed.txt || fail "--lines changes the scores"
 "$WEIR" predict "$@" --set data.test=1.ffm --out none.txt > predict.out 2> predict.err && fail "a file without a row was scored"
 told "bad lines" "1.ffm:1" predict.err
 ls none.txt* 2> /dev/null && fail "a file of no scores is left"
+# Criteo lines with and without a label, whichever are more.
+"$WEIR" train job.yaml --fresh --set data.valid=click.tsv > train.out 2> train.err || fail "weir train"
+for most in click.tsv test.tsv; do
+	few=$([ $most = click.tsv ] && echo test.tsv || echo click.tsv)
+	{ head -n 20 $most && head -n 1 "$few"; } > both.tsv
+	"$WEIR" predict job.yaml --set data.valid=click.tsv --set data.test=both.tsv --part test --out both.txt > predict.out 2> predict.err && fail "$most with a line of $few was scored"
+	told "both.tsv:21: " "expected one on all lines, or on none" predict.err
+	ls both.txt* 2> /dev/null && fail "scores are left"
+done
 # If every line begins with 1, only the option decides.
 printf '1:1 4:0.5\n1:1 5:0.5\n' > ones.svm
 "$WEIR" train job.yaml --fresh --set data.format=libsvm --set data.train=click.svm --set data.valid=click.svm > train.out 2> train.err || fail "weir train"

@@ -331,7 +331,7 @@ void job_applied(struct job *j, uint32_t partition, struct job_applied *out)
 	}
 	take_state((const Weir__V1__PartitionState *)m, out);
 	message_release(v.state);
-	wire_free(m);
+	wire_destroy(m);
 }
 
 static void add_batch(const struct job *j, const struct job_applied *applied, uint32_t pass, uint32_t unit, uint32_t batch,

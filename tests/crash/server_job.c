@@ -262,8 +262,8 @@ static void check_audit(struct job *j)
 		        (unsigned long long)total(ledger->expected, true));
 		_exit(WRONG);
 	}
-	wire_free(l);
-	wire_free(s);
+	wire_destroy(l);
+	wire_destroy(s);
 	rpc_channel_close(channel);
 	rpc_loop_destroy(loop);
 }

@@ -122,9 +122,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(parts.count == whole.count && parts.keys_count == whole.keys_count);
 	assert(whole.keys_count == 0 || memcmp(parts.keys, whole.keys, whole.keys_count * sizeof *whole.keys) == 0);
 	check_rows(&whole, p->every_line);
-	csv_reader_free(&reader);
-	rows_free(&whole);
-	rows_free(&parts);
+	csv_reader_destroy(&reader);
+	rows_destroy(&whole);
+	rows_destroy(&parts);
 	free(p);
 	return 0;
 }

@@ -116,7 +116,7 @@ static void add_tables(struct faulty_disk *d)
 		status = folder_add_table(f, &wire.table, NULL);
 		assert(status == WEIR_OK);
 		(void)status;
-		wire_table_free(&wire);
+		wire_table_destroy(&wire);
 		strcpy(spec.name, "more");
 	}
 	folder_close(f, true);

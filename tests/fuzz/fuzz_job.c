@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *set = text + strlen(text) + 1;
 	weir_status status = job_parse(text, "fuzz.yaml", &set, set < text + size, &job, &err);
 	assert(status ? job == NULL && err.text[0] : job != NULL);
-	job_free(job);
+	job_destroy(job);
 	free(text);
 	return 0;
 }

@@ -124,8 +124,8 @@ static void check(struct one_object *o, const char *name)
 	assert(status == WEIR_OK);
 	status = checkpoint_manifest_write(&o->base, &again, &err);
 	assert(status == WEIR_OK && o->bytes == bytes && memcmp(o->data, first, bytes) == 0);
-	checkpoint_manifest_free(&m);
-	checkpoint_manifest_free(&again);
+	checkpoint_manifest_destroy(&m);
+	checkpoint_manifest_destroy(&again);
 	free(first);
 }
 

@@ -127,7 +127,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	*size = 1 + fread(out + 1, 1, 65535, f);
 	fclose(f);
 	unlink(path);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 	return out;
 }

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += n + 1;
 	}
 	check_rows(&rows, p->every_line);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 	return 0;
 }

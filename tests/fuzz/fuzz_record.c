@@ -48,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	add_lines(e, text, size - 1, &d);
 	free(text);
-	documents_free(&d);
-	record_encoder_free(e);
+	documents_destroy(&d);
+	record_encoder_destroy(e);
 	tokenizer_close(t);
 	return 0;
 }

@@ -122,7 +122,7 @@ static weir_status digest_of(const struct message *m, struct record_writer *w, u
 		*digest = digest_message(*digest, x);
 		if (w)
 			write_again(w, x);
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 	}
 	assert(!status || err.text[0]);
 	return status;

@@ -77,7 +77,7 @@ static weir_status again(uint8_t kind, weir_error *err)
 			(void)evaluation_is_over(&e, &job);
 			status = evaluation_write(&e, path, err);
 		}
-		evaluation_free(&e);
+		evaluation_destroy(&e);
 		return status;
 	default:
 		status = ground_truth_read(data_path, NULL, &t, err);

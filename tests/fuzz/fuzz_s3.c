@@ -39,7 +39,7 @@ void web_service_destroy(struct web_service *s)
 	(void)s;
 }
 
-void web_answer_free(struct web_answer *a)
+void web_answer_destroy(struct web_answer *a)
 {
 	free(a->text);
 	a->text = NULL;

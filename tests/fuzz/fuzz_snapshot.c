@@ -42,7 +42,7 @@ static void read_frame(const struct snapshot_reader *r, const struct snapshot_fr
 				sum = sum + rows.data[item->offset + b];
 			assert(row_version(rows.data + item->offset) <= rows.version_max);
 		}
-		row_batch_free(&rows);
+		row_batch_destroy(&rows);
 	} else if (f->kind == SNAPSHOT_ENTRY && snapshot_read_entry(f, r->partition, rates, &e, &m, &err) == WEIR_OK) {
 		assert(e.rates_count <= JOURNAL_RATES_MAX && e.body.left <= m->bytes);
 		sum = sum + cursor_crc32c(&e.body, e.body.left, 0);
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			read_frame(&r, &f);
 		message_release(m);
 	}
-	snapshot_reader_free(&r);
+	snapshot_reader_destroy(&r);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static size_t read_range(const char *path, uint64_t begin, uint64_t end, char *a
 	}
 	text_has_garbage(t);
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	return at;
 }
 

@@ -61,9 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (decoder_create(&d, t, false, &err) == WEIR_OK) {
 			for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 				encode(t, e, d, texts[i]);
-			decoder_free(d);
+			decoder_destroy(d);
 		}
-		encoder_free(e);
+		encoder_destroy(e);
 	}
 	tokenizer_close(t);
 	return 0;

@@ -31,7 +31,7 @@ static void check_table(const Weir__V1__Table *in)
 	assert(wire_table_make(&made, &spec, id) == WEIR_OK);
 	assert(wire_table_read(&made.table, &again, &id_again, &err) == WEIR_OK);
 	assert(id == id_again && wire_table_equal(&spec, &again, &first));
-	wire_table_free(&made);
+	wire_table_destroy(&made);
 	free((void *)(uintptr_t)spec.segments);
 	free((void *)(uintptr_t)again.segments);
 }
@@ -63,10 +63,10 @@ static void check_message(const ProtobufCMessageDescriptor *d, const struct mess
 		struct message *last = wire_pack(again);
 		assert(last->bytes == packed->bytes && memcmp(last->spans[0].data, packed->spans[0].data, last->bytes) == 0);
 		message_release(last);
-		wire_free(again);
+		wire_destroy(again);
 	}
 	message_release(packed);
-	wire_free(m);
+	wire_destroy(m);
 }
 
 static void check_envelope(const struct message *in)

@@ -44,6 +44,7 @@ start_train --resume
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS of the run that found the job finished"
 grep -q "already finished" "$DIR/train.out" || fail "it does not say that the job was finished: $(cat "$DIR/train.out")"
+[ "$(grep -c "finished, pushed" "$DIR/train.err")" = 1 ] || fail "the last line is not there once: $(cat "$DIR/train.err")"
 audited
 holds "$DIR/report.json" '.finished and .samples_per_s == 0 and .train_s == 0'
 holds "$DIR/report.json" 'all(.passes[]; has("seconds") | not)'

@@ -58,7 +58,7 @@ int main(int count, char **args)
 		status = quality_take(&taker, places, places_count, &quality, &err);
 	if (status == WEIR_OK)
 		status = print(&quality, &err);
-	quality_taker_free(&taker);
+	quality_taker_destroy(&taker);
 	if (status != WEIR_OK)
 		fprintf(stderr, "quality_rows: %s\n", err.text);
 	return status == WEIR_OK ? 0 : 1;

@@ -150,18 +150,18 @@ static void destroy(weir_client *c)
 	for (uint32_t i = 0; i < c->links_count; i++)
 		if (c->links[i]->channel)
 			rpc_channel_close(c->links[i]->channel);
-	ledger_free(c);
+	ledger_calls_destroy(c);
 	rpc_loop_destroy(c->loop);
 	for (uint32_t i = 0; i < c->slots_count; i++)
 		if (c->slots[i])
-			operation_free(c->slots[i]);
-	units_free(c);
-	tables_free(c);
+			operation_destroy(c->slots[i]);
+	units_destroy(c);
+	tables_destroy(c);
 	free(c->slots);
 	free(c->slot_generation);
 	for (uint32_t i = 0; i < c->links_count; i++)
 		free(c->links[i]);
-	map_free(c);
+	map_destroy(c);
 	message_release(c->unreported);
 	free(c->applied_seen);
 	free(c->stable_seen);
@@ -305,7 +305,7 @@ static weir_status leave(weir_client *c, weir_error *err)
 	q.report = &last;
 	weir_status status =
 	    ledger_call_patiently(c, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 

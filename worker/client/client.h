@@ -108,7 +108,7 @@ void operation_end_unsent(struct operation *op, weir_status status, const char *
 /* Gives a hold back. From any thread, with or without the lock. */
 void operation_unhold(struct operation *op);
 /* Frees an operation that nobody has waited for, once the loop is gone. */
-void operation_free(struct operation *op);
+void operation_destroy(struct operation *op);
 /* Under the lock: marks a request as answered. */
 void request_answer(struct request *q);
 /* Waits for the operation and frees it. Only for operations without a callback. */
@@ -254,7 +254,7 @@ struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_u
 struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in);
 /* Under the lock: the value of held_unit.round. */
 uint32_t unit_round(const weir_client *c, uint32_t local_steps);
-void unit_free(weir_client *c, struct held_unit *u);
+void unit_destroy(weir_client *c, struct held_unit *u);
 void unit_forget(weir_client *c, struct held_unit *u); /* no longer held */
 /* Whether all its pushes are acknowledged and stable. */
 bool unit_is_settled(const weir_client *c, const struct held_unit *u);
@@ -262,7 +262,7 @@ bool unit_is_settled(const weir_client *c, const struct held_unit *u);
 void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *count, uint64_t *fingerprint);
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
-void units_free(weir_client *c);
+void units_destroy(weir_client *c);
 /* The batch's position in the training, counted from 1, as far as its pass and unit determine
  * it. */
 uint64_t unit_batch_place(const weir_client *c, const struct held_unit *u, uint32_t batch);
@@ -532,13 +532,13 @@ struct row_sparsifier *tables_kept(weir_client *c, uint32_t id, weir_error *err)
 void tables_note_compression(weir_client *c);
 struct pulled_base *tables_held(weir_client *c, uint32_t id, weir_error *err); /* likewise */
 void tables_forget_residuals(weir_client *c);
-void tables_free(weir_client *c);
+void tables_destroy(weir_client *c);
 
 /* --- ledger.c: calls of the ledger. */
 /* addresses: of servers of the job, separated by commas. E_INVALID, E_LIMIT, or the error of
  * opening a channel to the first. */
 weir_status ledger_open(weir_client *c, const char *addresses, weir_error *err);
-void ledger_free(weir_client *c); /* ends all calls; then the loop may end */
+void ledger_calls_destroy(weir_client *c); /* ends all calls; then the loop may end */
 /* One blocking try. E_MOVED: the ledger is elsewhere, or nowhere at present. */
 weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);

@@ -89,7 +89,7 @@ static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__
 	if (!q->failed)
 		retire(c, unit->pass, unit->unit, unit->attempt);
 	pthread_mutex_unlock(&c->lock);
-	wire_free(reply);
+	wire_destroy(reply);
 	return WEIR_OK;
 }
 
@@ -187,7 +187,7 @@ weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *evaluatio
 	q.language = e->language != 0;
 	q.stop = e->stop != 0;
 	status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
-	wire_free(reply);
+	wire_destroy(reply);
 	pthread_mutex_lock(&c->lock);
 	activity_move(c);
 	pthread_mutex_unlock(&c->lock);

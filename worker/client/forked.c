@@ -1,5 +1,5 @@
-/* weir_forked: what a forked child does with a client of its parent. A thread of the parent may have
- * held the lock, so nothing is locked: the child reads what was there when it began. */
+/* weir_forked: what a forked child does with a client of its parent. A thread of the parent may
+ * have held the lock, so nothing is locked: the child reads what was there when it began. */
 #include "proto/rpc/rpc_fork.h"
 #include "worker/client/client.h"
 

@@ -21,7 +21,7 @@ static weir_status read_ledger(weir_client *c, struct overview *s, weir_error *e
 	weir_status status = ledger_call_again(c, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &reply, err);
 	if (status == WEIR_OK)
 		status = overview_read_ledger(s, (const Weir__V1__LedgerStatus *)reply, err);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 
@@ -35,7 +35,7 @@ static void read_server(weir_client *c, struct overview *s, uint32_t server)
 	    client_call(c, channel, RPC_STATUS, &q.base, ANSWER_MS, &weir__v1__server_status__descriptor, &reply, NULL) != WEIR_OK)
 		return;
 	overview_read_server(s, server, (const Weir__V1__ServerStatus *)reply);
-	wire_free(reply);
+	wire_destroy(reply);
 }
 
 static weir_job_state state_of(const struct overview *s)
@@ -107,6 +107,6 @@ weir_status weir_job_read(weir_client *c, weir_job *out, weir_error *err)
 		fill_job(&job, &s);
 		api_struct_write(API_weir_job, out, &job);
 	}
-	overview_free(&s);
+	overview_destroy(&s);
 	return status;
 }

@@ -86,7 +86,7 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 		status = client_reply_status(*reply, err);
 	if (status == WEIR_OK)
 		return WEIR_OK;
-	wire_free(*reply);
+	wire_destroy(*reply);
 	*reply = NULL;
 	return client_heed(c, status, err);
 }
@@ -198,7 +198,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	}
 	for (uint32_t i = 0; i < c->links_count && i < r->n_process_ids; i++)
 		c->links[i]->process_id = c->links[i]->process_id ? c->links[i]->process_id : r->process_ids[i];
-	units_free(c);
+	units_destroy(c);
 	clocks_begin(c);
 	c->steps.member = c->steps.leaving = false;
 	c->steps.closes_sent = 0; /* closes on their way to the servers were dropped with all else */
@@ -301,6 +301,6 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	while (status == WEIR_E_EXISTS && c->holder.there && may_ask_again(c, &waiting, &q, patience_ms, err->text));
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }

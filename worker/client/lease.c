@@ -58,7 +58,7 @@ static weir_status skip_unit(weir_client *c, struct held_unit *u, weir_error *er
 	uint64_t *sums = calloc(2 * (size_t)c->partitions, sizeof *sums);
 	if (sums)
 		unit_totals(c, u, sums, sums + c->partitions);
-	unit_free(c, u);
+	unit_destroy(c, u);
 	weir_status status = sums ? commit_totals(c, &unit, 0, sums, sums + c->partitions, err)
 	                          : weir_fail(err, WEIR_E_MEMORY, "lease: out of memory");
 	free(sums);
@@ -93,7 +93,7 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 		return weir_fail(err, WEIR_E_MEMORY, "lease: out of memory");
 	weir_status status = in->sealed ? seal(c, u, err) : WEIR_OK;
 	if (status == WEIR_E_DUPLICATE) {
-		unit_free(c, u);
+		unit_destroy(c, u);
 		return ask_about_closed(c, again_ms, err);
 	}
 	if (in->sealed && status == WEIR_OK)
@@ -112,7 +112,7 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 		u->next = c->units;
 		c->units = u;
 	} else {
-		unit_free(c, u);
+		unit_destroy(c, u);
 	}
 	pthread_mutex_unlock(&c->lock);
 	*out = (weir_unit){.state = WEIR_UNIT_LEASED,
@@ -152,7 +152,7 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 		out->state = WEIR_UNIT_EVALUATE;
 	else if (r->state != WEIR__V1__LEASE_STATE__FINISHED)
 		*again_ms = r->retry_ms ? r->retry_ms : 1;
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 

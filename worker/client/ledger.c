@@ -54,7 +54,7 @@ weir_status ledger_open(weir_client *c, const char *addresses, weir_error *err)
 	return status ? status : ledger_channel(c, &first, err);
 }
 
-void ledger_free(weir_client *c)
+void ledger_calls_destroy(weir_client *c)
 {
 	for (uint32_t i = 0; i < c->ledger.addresses_count; i++) {
 		if (c->ledger.addresses[i]->channel)
@@ -221,7 +221,7 @@ weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCM
 		ledger_missed(c, moves);
 		pthread_mutex_unlock(&c->lock);
 	}
-	wire_free(*reply);
+	wire_destroy(*reply);
 	*reply = NULL;
 	return client_heed(c, status, err);
 }

@@ -1,6 +1,6 @@
-/* weir_log_to_fd: a client's log as lines of a descriptor, for a program that cannot be called back.
- * A line is one write, so lines of several threads do not mix in a pipe, and a full pipe takes a
- * line whole or not at all. */
+/* weir_log_to_fd: a client's log as lines of a descriptor, for a program that cannot be called
+ * back. A line is one write, so lines of several threads do not mix in a pipe, and a full pipe
+ * takes a line whole or not at all. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

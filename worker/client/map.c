@@ -136,7 +136,7 @@ uint32_t map_server(weir_client *c, uint32_t partition)
 	return server;
 }
 
-void map_free(weir_client *c)
+void map_destroy(weir_client *c)
 {
 	free(c->map.places);
 }
@@ -235,7 +235,7 @@ static void on_map(void *arg, weir_status status, const char *text, struct messa
 	if (status || c->map.wanted)
 		map_want(c, WEIR_SERVER_NONE);
 	pthread_mutex_unlock(&c->lock);
-	wire_free(reply);
+	wire_destroy(reply);
 }
 
 static void ask(weir_client *c)

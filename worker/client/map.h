@@ -62,7 +62,7 @@ uint32_t map_server(weir_client *c, uint32_t partition);
 /* Takes newer claims, and moves the requests that they concern. The first map makes the client's
  * links. On the loop, or while nothing is under way. E_CORRUPT. */
 weir_status map_take(weir_client *c, const Weir__V1__PartitionMap *m, weir_error *err);
-void map_free(weir_client *c);
+void map_destroy(weir_client *c);
 /* On the loop: the request's server says, in r, that another server has the partition. */
 void map_refused(struct lane *lane, struct request *q, const struct record *r);
 void map_answered(weir_client *c, uint32_t partition);

@@ -119,7 +119,7 @@ void request_answer(struct request *q)
 	operation_unhold(q->op);
 }
 
-void operation_free(struct operation *op)
+void operation_destroy(struct operation *op)
 {
 	weir_client *c = op->client;
 	c->slots[op->ticket & (SLOTS_MAX - 1)] = NULL;
@@ -145,7 +145,7 @@ static void finish(void *arg)
 	pthread_mutex_lock(&c->lock);
 	op->finished = true;
 	if (op->done || op->forgotten)
-		operation_free(op);
+		operation_destroy(op);
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -179,7 +179,7 @@ static weir_status wait_locked(struct operation *op, int64_t timeout_ms, weir_er
 			return weir_fail(err, WEIR_E_TIMEOUT, "%s: not complete after %lld ms", op->what, (long long)timeout_ms);
 	weir_status status = op->status;
 	describe(op, err);
-	operation_free(op);
+	operation_destroy(op);
 	return status;
 }
 

@@ -18,11 +18,11 @@ static weir_status allocate(struct partition_keys *s, size_t rows, uint32_t part
 	s->order = malloc(rows * sizeof *s->order + 1);
 	if (s->offsets && s->keys && s->order)
 		return WEIR_OK;
-	partition_keys_free(s);
+	partition_keys_destroy(s);
 	return WEIR_E_MEMORY;
 }
 
-void partition_keys_free(struct partition_keys *s)
+void partition_keys_destroy(struct partition_keys *s)
 {
 	free(s->offsets);
 	free(s->keys);
@@ -69,7 +69,7 @@ weir_status partition_keys_split(struct partition_keys *s, uint32_t table, const
 		return status;
 	uint16_t *owner = malloc(rows * sizeof *owner + 1);
 	if (!owner) {
-		partition_keys_free(s);
+		partition_keys_destroy(s);
 		return WEIR_E_MEMORY;
 	}
 	for (size_t i = 0; i < rows; i++)
@@ -78,7 +78,7 @@ weir_status partition_keys_split(struct partition_keys *s, uint32_t table, const
 	free(owner);
 	if (order_groups(s, rows, partitions))
 		return WEIR_OK;
-	partition_keys_free(s);
+	partition_keys_destroy(s);
 	return WEIR_E_MEMORY;
 }
 
@@ -98,7 +98,7 @@ weir_status partition_chunks_split(struct partition_keys *s, uint32_t table, con
 		return status;
 	uint16_t *owner = malloc(count * sizeof *owner + 1);
 	if (!owner) {
-		partition_keys_free(s);
+		partition_keys_destroy(s);
 		return WEIR_E_MEMORY;
 	}
 	for (uint64_t i = 0; i < count; i++)

@@ -26,6 +26,6 @@ weir_status partition_chunks_split(struct partition_keys *s, uint32_t table, con
 /* Whether chunks (count) are chunk numbers of the table, rising; NULL: all of them. */
 bool chunks_are_listed(const weir_table_spec *spec, const uint64_t *chunks, size_t count);
 #define CHUNKS_EXPECTED "keys of a dense table are numbers of its chunks, rising; none: the whole table"
-void partition_keys_free(struct partition_keys *s);
+void partition_keys_destroy(struct partition_keys *s);
 
 #endif

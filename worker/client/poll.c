@@ -76,7 +76,7 @@ static void on_answer(void *arg, weir_status status, const char *text, struct me
 		take(p, status, err.text, reply);
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
-	wire_free(reply);
+	wire_destroy(reply);
 	free(asked);
 }
 

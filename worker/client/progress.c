@@ -50,7 +50,7 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
 	}
 	pthread_mutex_unlock(&c->lock);
-	wire_free(reply);
+	wire_destroy(reply);
 	free(reported);
 }
 

@@ -46,10 +46,10 @@ struct pull {
 	uint32_t plan_count, plan_capacity;
 };
 
-static void pull_free(struct pull *p)
+static void pull_destroy(struct pull *p)
 {
 	for (size_t i = 0; p->items && i < p->items_count; i++)
-		partition_keys_free(&p->items[i].groups);
+		partition_keys_destroy(&p->items[i].groups);
 	free(p->items);
 	free(p->sections);
 	free(p->plan);
@@ -58,7 +58,7 @@ static void pull_free(struct pull *p)
 
 static void destroy(struct operation *op)
 {
-	pull_free(op->payload);
+	pull_destroy(op->payload);
 }
 
 /* coded: with the table's pull codec; else fp32. */
@@ -397,12 +397,12 @@ static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_
 	p->items_count = count;
 	for (size_t i = 0; i < count; i++)
 		if (item_open(c, &p->items[i], &items[i], coded, modes, err) != WEIR_OK) {
-			pull_free(p);
+			pull_destroy(p);
 			return NULL;
 		}
 	for (uint32_t partition = 0; partition < c->partitions; partition++)
 		if (!plan_partition(p, partition)) {
-			pull_free(p);
+			pull_destroy(p);
 			(void)weir_fail(err, WEIR_E_MEMORY, "pull: out of memory");
 			return NULL;
 		}
@@ -430,7 +430,7 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 		return err->status;
 	struct operation *op = operation_create(c, "pulling", p->plan_count, err);
 	if (!op) {
-		pull_free(p);
+		pull_destroy(p);
 		return err->status;
 	}
 	op->stream = RPC_PULL_STREAM;

@@ -9,7 +9,7 @@
 
 static void destroy(struct operation *op)
 {
-	push_free(op->payload);
+	push_destroy(op->payload);
 }
 
 /* --- Sending */
@@ -333,7 +333,7 @@ static struct operation *push_operation(weir_client *c, const weir_batch *batch,
 	*told = c->ack_sent ? operation_create(c, "pushing", 0, err) : op;
 	if (!*told) {
 		pthread_mutex_lock(&c->lock);
-		operation_free(op);
+		operation_destroy(op);
 		pthread_mutex_unlock(&c->lock);
 		return NULL;
 	}
@@ -388,7 +388,7 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 	if (!op) {
 		free(wanted);
 		free(applied);
-		push_free(p);
+		push_destroy(p);
 		return status;
 	}
 	told->done = done;
@@ -457,7 +457,7 @@ weir_status weir_assign(weir_client *c, uint32_t table, const uint64_t *keys, si
 		return err->status;
 	struct operation *op = operation_create(c, "assigning rows", p->parts_count, err);
 	if (!op) {
-		push_free(p);
+		push_destroy(p);
 		return err->status;
 	}
 	op->payload = p;

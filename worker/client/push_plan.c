@@ -8,10 +8,10 @@
 #include "common/base/hash.h"
 #include "kernels/codec.h"
 
-void push_free(struct push *p)
+void push_destroy(struct push *p)
 {
 	for (size_t i = 0; p->items && i < p->items_count; i++) {
-		partition_keys_free(&p->items[i].groups);
+		partition_keys_destroy(&p->items[i].groups);
 		free(p->items[i].crcs);
 		free(p->items[i].wanted);
 	}
@@ -412,6 +412,6 @@ struct push *push_open(weir_client *c, const weir_push_item *items, size_t count
 		status = plan(p, c->partitions, err);
 	if (status == WEIR_OK)
 		return p;
-	push_free(p);
+	push_destroy(p);
 	return NULL;
 }

@@ -66,7 +66,7 @@ struct push {
 /* Checks the items, groups their rows and divides them. assign: values are rows, sent as fp32.
  * NULL: *err says why. */
 struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err);
-void push_free(struct push *p);
+void push_destroy(struct push *p);
 /* Size of rows [begin, end) of an item's split: keys and encoded values; an upper bound for values
  * that an encoder codes. */
 size_t section_plan_bytes(const struct push_item *item, uint32_t begin, uint32_t end);

@@ -114,7 +114,7 @@ static weir_status push_items(weir_client *c, const weir_batch *batch, const str
 	if (status == WEIR_OK)
 		status = push_start(c, batch, p, NULL, NULL, ticket, err);
 	else
-		push_free(p);
+		push_destroy(p);
 	for (size_t i = 0; i < l->count; i++) {
 		if (status == WEIR_OK)
 			take(c->tables[l->items[i].table], &brought[i]);

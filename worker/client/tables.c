@@ -92,7 +92,7 @@ void tables_forget_residuals(weir_client *c)
 	pthread_mutex_unlock(&c->coding);
 }
 
-void tables_free(weir_client *c)
+void tables_destroy(weir_client *c)
 {
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
 		if (!c->tables[i])
@@ -156,7 +156,7 @@ static weir_status register_with(struct registration *g, uint32_t server, weir_e
 		                     &weir__v1__register_table_reply__descriptor, &reply, err);
 	if (!status)
 		status = note_known(g, (const Weir__V1__RegisterTableReply *)reply, err);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 
@@ -260,13 +260,13 @@ static weir_status register_table(weir_client *c, const weir_table_spec *spec, u
 	q.job = &job;
 	q.table = &wire.table;
 	status = ledger_call_again(c, RPC_CREATE_TABLE, &q.base, &weir__v1__create_table_reply__descriptor, &reply, err);
-	wire_table_free(&wire);
+	wire_table_destroy(&wire);
 	if (status != WEIR_OK)
 		return status;
 	Weir__V1__Table *made = ((Weir__V1__CreateTableReply *)reply)->table;
 	status = made ? adopt(c, made, table, err)
 	              : weir_fail(err, WEIR_E_CORRUPT, "the ledger created table %s but did not describe it", spec->name);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 
@@ -309,7 +309,7 @@ weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *s
 	status = found ? adopt(c, found, table, err) : weir_fail(err, WEIR_E_NOT_FOUND, "the job has no table %s", name);
 	if (status == WEIR_OK)
 		api_struct_write(API_weir_table_spec, spec, &c->tables[*table]->spec);
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }
 
@@ -335,6 +335,6 @@ weir_status weir_tables(weir_client *c, weir_table_spec *specs, uint32_t *ids, s
 			ids[i] = id;
 	}
 	*count = r->n_tables;
-	wire_free(reply);
+	wire_destroy(reply);
 	return status;
 }

@@ -8,7 +8,7 @@
 
 #include "worker/client/client.h"
 
-static void batch_free(struct held_batch *b)
+static void batch_destroy(struct held_batch *b)
 {
 	if (!b)
 		return;
@@ -17,10 +17,10 @@ static void batch_free(struct held_batch *b)
 	free(b);
 }
 
-void unit_free(weir_client *c, struct held_unit *u)
+void unit_destroy(weir_client *c, struct held_unit *u)
 {
 	for (uint32_t b = 0; u->batch && b < u->batches; b++)
-		batch_free(u->batch[b]);
+		batch_destroy(u->batch[b]);
 	for (uint32_t p = 0; u->present && p < c->partitions; p++)
 		free(u->present[p]);
 	free(u->batch);
@@ -32,11 +32,11 @@ void unit_free(weir_client *c, struct held_unit *u)
 	free(u);
 }
 
-void units_free(weir_client *c)
+void units_destroy(weir_client *c)
 {
 	for (struct held_unit *u; (u = c->units);) {
 		c->units = u->next;
-		unit_free(c, u);
+		unit_destroy(c, u);
 	}
 }
 
@@ -46,7 +46,7 @@ void unit_forget(weir_client *c, struct held_unit *u)
 	while (*at != u)
 		at = &(*at)->next;
 	*at = u->next;
-	unit_free(c, u);
+	unit_destroy(c, u);
 }
 
 struct held_unit *unit_find(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt)
@@ -140,7 +140,7 @@ void unit_advance(weir_client *c, struct held_unit *u)
 				goto out;
 		for (uint32_t b = u->watermark; b < end; b++) {
 			count_parts(c, u, b, u->count, u->fingerprint);
-			batch_free(u->batch[b]);
+			batch_destroy(u->batch[b]);
 			u->batch[b] = NULL;
 		}
 	}
@@ -173,7 +173,7 @@ struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in)
 	u->count = calloc(c->partitions, sizeof *u->count);
 	u->fingerprint = calloc(c->partitions, sizeof *u->fingerprint);
 	if (!u->count || !u->fingerprint) {
-		unit_free(c, u);
+		unit_destroy(c, u);
 		return NULL;
 	}
 	const Weir__V1__PartTotals *t = in->totals;

@@ -173,7 +173,7 @@ static weir_status count_fields(const struct dataset *d, const struct job *job, 
 	*fields = seen.fields + (job->data.format == DATA_LIBSVM && survey_is_unlabelled(&seen));
 	if (status == WEIR_OK && (*fields == 0 || *fields > WEIR_FIELDS_MAX))
 		status = fail_fields(of, &seen, err);
-	sources_free(&train);
+	sources_destroy(&train);
 	return status;
 }
 
@@ -400,6 +400,6 @@ void dataset_close(struct dataset *d)
 	free(d->units);
 	free(d->parser);
 	csv_layout_close(d->csv);
-	sources_free(&d->sources);
+	sources_destroy(&d->sources);
 	free(d);
 }

@@ -83,6 +83,6 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 		const uint64_t bytes = unit_bytes(d, &chunk);
 		status = d->csv ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
 	}
-	text_chunk_free(&chunk);
+	text_chunk_destroy(&chunk);
 	return status;
 }

@@ -47,6 +47,6 @@ weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, we
 		}
 		unit_close(u);
 	}
-	batch_free(&batch);
+	batch_destroy(&batch);
 	return status == WEIR_OK && out->rows == 0 ? fail_empty(d, out->bad_lines, err) : status;
 }

@@ -129,7 +129,7 @@ void dataset_lines_close(struct dataset_lines *l)
 	if (!l)
 		return;
 	text_close(l->text);
-	csv_reader_free(&l->csv);
-	text_chunk_free(&l->chunk);
+	csv_reader_destroy(&l->csv);
+	text_chunk_destroy(&l->chunk);
 	free(l);
 }

@@ -37,7 +37,7 @@ static void item_free_list(struct item *list)
 {
 	while (list) {
 		struct item *next = list->next;
-		batch_free(&list->out.batch);
+		batch_destroy(&list->out.batch);
 		free(list);
 		list = next;
 	}

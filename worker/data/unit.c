@@ -300,7 +300,7 @@ void unit_close(struct unit_reader *u)
 	if (!u)
 		return;
 	for (uint32_t i = 0; i < u->pieces_count; i++) {
-		rows_free(&u->pieces[i].owned);
+		rows_destroy(&u->pieces[i].owned);
 		if (u->packed)
 			packed_release(u->packed, u->pieces[i].block);
 	}

@@ -133,7 +133,7 @@ static bool layer_matches(struct choice *c, const char *text, const char *name)
 	}
 	compile(c, "layers_pattern", whole, (size_t)n, &p);
 	const bool found = c->status == WEIR_OK && matches(c, p, name);
-	pattern_free(p);
+	pattern_destroy(p);
 	return found;
 }
 
@@ -202,9 +202,9 @@ weir_status adapter_targets_read(const char *path, const struct json_value *root
 	read_layers(&c, root);
 	if (c.status == WEIR_OK)
 		choose(&c, out);
-	pattern_free(c.targets.whole);
-	pattern_free(c.excluded.whole);
-	pattern_scratch_free(c.scratch);
+	pattern_destroy(c.targets.whole);
+	pattern_destroy(c.excluded.whole);
+	pattern_scratch_destroy(c.scratch);
 	return c.status;
 }
 

@@ -34,10 +34,10 @@ void click_features_init(struct click_features *f, struct backend *b, const stru
 	f->width = interaction_width(&f->interaction);
 }
 
-void click_features_free(struct click_features *f)
+void click_features_destroy(struct click_features *f)
 {
-	tower_free(&f->bottom);
-	interaction_free(&f->interaction);
+	tower_destroy(&f->bottom);
+	interaction_destroy(&f->interaction);
 	scratch_free(f->backend, &f->joined);
 	scratch_free(f->backend, &f->djoined);
 }

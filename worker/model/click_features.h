@@ -24,7 +24,7 @@ weir_status click_features_check(const struct job *job, uint32_t fields, uint32_
 /* `read`: a term reads the features; without one they stay the embeddings. */
 void click_features_init(struct click_features *f, struct backend *b, const struct job *job, const struct model_data *data,
                          bool read, bool whole_gradient, struct layout *params, struct layout *stats);
-void click_features_free(struct click_features *f);
+void click_features_destroy(struct click_features *f);
 weir_status click_features_reserve(struct click_features *f, uint32_t rows);
 /* x (rows, fields, dim) -> features (rows, width), valid until the next forward. */
 const float *click_features_forward(struct click_features *f, const struct model_input *in, const float *x, const float *params);

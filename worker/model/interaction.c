@@ -19,7 +19,7 @@ void interaction_init(struct interaction *i, struct backend *b, uint32_t fields,
 	*i = (struct interaction){.backend = b, .fields = fields, .dim = dim, .bottom = bottom};
 }
 
-void interaction_free(struct interaction *i)
+void interaction_destroy(struct interaction *i)
 {
 	scratch_free(i->backend, &i->features);
 	scratch_free(i->backend, &i->dfeatures);

@@ -21,7 +21,7 @@ struct interaction {
 };
 
 void interaction_init(struct interaction *i, struct backend *b, uint32_t fields, uint32_t dim, bool bottom);
-void interaction_free(struct interaction *i);
+void interaction_destroy(struct interaction *i);
 weir_status interaction_reserve(struct interaction *i, uint32_t rows);
 uint32_t interaction_width(const struct interaction *i); /* width of the features */
 /* bottom (rows, dim) or NULL, x (rows, fields, dim) -> features (rows, width), valid until the next

@@ -133,7 +133,7 @@ static void destroy(struct model *m)
 	for (uint32_t i = 0; i < c->count; i++)
 		if (c->terms[i].state)
 			c->terms[i].is->destroy(c->terms[i].state);
-	click_features_free(&c->features);
+	click_features_destroy(&c->features);
 	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);

@@ -32,7 +32,7 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 static void destroy(struct model *m)
 {
 	if (m->ngram)
-		ngram_free(m->ngram);
+		ngram_destroy(m->ngram);
 	free(m->ngram);
 }
 

@@ -134,7 +134,11 @@ weir_status new_folder_begin(struct new_folder *f, const char *path, bool replac
 		return status;
 	if (access(f->temporary, F_OK) == 0)
 		return weir_fail(err, WEIR_E_EXISTS, "%s is there: an export that was killed left it; remove it", f->temporary);
-	return make_folder(f, err);
+	output_watch_folder(f->temporary);
+	status = make_folder(f, err);
+	if (status != WEIR_OK)
+		output_forget_folder();
+	return status;
 }
 
 static weir_status give_name(struct new_folder *f, weir_error *err)
@@ -143,6 +147,7 @@ static weir_status give_name(struct new_folder *f, weir_error *err)
 	const struct disk_ops *ops = f->disk->ops;
 	snprintf(old, sizeof old, "%s.%d.old", f->path, (int)getpid());
 	weir_status status = ops->sync_directory(f->disk, f->temporary, err);
+	output_forget_folder(); /* from the first rename on, the folder is needed */
 	if (status == WEIR_OK && f->replaces)
 		status = ops->rename(f->disk, f->path, old, err);
 	if (status != WEIR_OK)
@@ -163,5 +168,6 @@ weir_status new_folder_end(struct new_folder *f, weir_status written, weir_error
 		weir_error ignored = {0};
 		(void)remove_folder(f->disk, f->temporary, &ignored);
 	}
+	output_forget_folder();
 	return written;
 }

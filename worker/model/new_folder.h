@@ -3,8 +3,9 @@
  *
  * An existing folder stays. The exceptions are an empty folder and, with `replace`, one that holds
  * only files of the kinds in model folders. Replacing takes two renames. If the machine stops
- * between them, the earlier folder is whole beside its place, with ".PID.old" appended to its
- * name. */
+ * between them, the earlier folder is whole beside its place, with ".PID.old" appended to its name.
+ * SIGINT, SIGTERM and SIGHUP remove the temporary folder, as they do a half-written file
+ * (output.h). */
 #ifndef WEIR_NEW_FOLDER_H
 #define WEIR_NEW_FOLDER_H
 

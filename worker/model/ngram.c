@@ -17,7 +17,7 @@ void ngram_init(struct ngram *n, struct backend *b, const struct job *job, struc
 	n->bias = layout_add(params, n->tokens, 0, WEIR_INIT_ZERO, 0.0f, "head.bias");
 }
 
-void ngram_free(struct ngram *n)
+void ngram_destroy(struct ngram *n)
 {
 	if (!n->backend)
 		return;
@@ -26,7 +26,7 @@ void ngram_free(struct ngram *n)
 		scratch_free(n->backend, buffers[i]);
 	if (n->bags)
 		n->backend->ops->buffer_free(n->backend, n->bags);
-	tower_free(&n->tower);
+	tower_destroy(&n->tower);
 	*n = (struct ngram){0};
 }
 

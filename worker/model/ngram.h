@@ -27,7 +27,7 @@ struct ngram {
 };
 
 void ngram_init(struct ngram *n, struct backend *b, const struct job *job, struct layout *params, struct layout *stats);
-void ngram_free(struct ngram *n);
+void ngram_destroy(struct ngram *n);
 weir_status ngram_reserve(struct ngram *n, uint32_t rows);
 
 /* tokens (rows, context), targets (rows). */

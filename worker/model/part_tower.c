@@ -23,7 +23,7 @@ static void *create(const struct click_place *p)
 
 static void destroy(void *part)
 {
-	tower_free(part);
+	tower_destroy(part);
 	free(part);
 }
 

@@ -23,7 +23,7 @@ weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const stru
 	return WEIR_OK;
 }
 
-void sampler_free(struct sampler *s)
+void sampler_destroy(struct sampler *s)
 {
 	if (!s)
 		return;

@@ -26,7 +26,7 @@ struct sampled {
 struct sampler;
 weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const struct sampling *how,
                            weir_error *err) WEIR_MUST_CHECK;
-void sampler_free(struct sampler *s); /* NULL is allowed */
+void sampler_destroy(struct sampler *s); /* NULL is allowed */
 /* Returns the tokens that may be drawn, likeliest first; among equals the lower token comes first.
  * Their probabilities add up to 1. *count gets their number. Valid until the next call. Returns
  * NULL if a logit is NaN or the greatest is infinite. */

@@ -30,7 +30,7 @@ void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t i
 	}
 }
 
-void tower_free(struct tower *t)
+void tower_destroy(struct tower *t)
 {
 	for (uint32_t i = 0; i < t->count; i++) {
 		scratch_free(t->backend, &t->layers[i].y);

@@ -39,7 +39,7 @@ struct tower {
 /* widths (count). Tensors are named "<name>.<layer>.weight" and so on. */
 void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
                 bool batch_norm, float dropout, struct layout *params, struct layout *stats);
-void tower_free(struct tower *t);
+void tower_destroy(struct tower *t);
 weir_status tower_reserve(struct tower *t, uint32_t rows);
 uint32_t tower_width(const struct tower *t); /* width of the output */
 

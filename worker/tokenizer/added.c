@@ -63,12 +63,12 @@ weir_status added_set_ready(struct added_set *set, weir_error *err)
 	return words ? pattern_compile(&set->word, word_pattern, sizeof word_pattern - 1, err) : WEIR_OK;
 }
 
-void added_set_free(struct added_set *set)
+void added_set_destroy(struct added_set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++)
 		free(set->tokens[i].content);
 	free(set->tokens);
-	pattern_free(set->word);
+	pattern_destroy(set->word);
 	*set = (struct added_set){0};
 }
 

@@ -35,7 +35,7 @@ struct added_set {
 weir_status added_set_add(struct added_set *set, const struct added_token *token, weir_error *err);
 /* Call after adding the last token. E_INVALID: two tokens have the same content. */
 weir_status added_set_ready(struct added_set *set, weir_error *err);
-void added_set_free(struct added_set *set);
+void added_set_destroy(struct added_set *set);
 
 /* Cuts valid UTF-8: calls `section` for each stretch in order, either an added token (id) or the
  * text between tokens (STRING_NONE). No stretch is empty. */

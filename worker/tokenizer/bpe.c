@@ -60,7 +60,7 @@ struct bpe_scratch *bpe_scratch_create(void)
 	return s;
 }
 
-void bpe_scratch_free(struct bpe_scratch *s)
+void bpe_scratch_destroy(struct bpe_scratch *s)
 {
 	if (!s)
 		return;

@@ -64,7 +64,7 @@ struct bpe {
 /* model: the JSON object. The vocabulary already contains its tokens, and must outlive the bpe. */
 weir_status bpe_read(struct bpe *b, const struct json_value *model, const struct string_table *vocabulary, bool byte_level,
                      weir_error *err);
-void bpe_free(struct bpe *b);
+void bpe_destroy(struct bpe *b);
 
 /* Converts the characters of a byte-level token to the bytes that they stand for. False: a
  * character stands for no byte. *n is at most `bytes`. */
@@ -72,8 +72,8 @@ bool bpe_bytes_of(const char *content, size_t bytes, char *out, size_t *n);
 
 /* A thread's cache of words, and working memory. */
 struct bpe_scratch;
-struct bpe_scratch *bpe_scratch_create(void); /* NULL when out of memory */
-void bpe_scratch_free(struct bpe_scratch *s); /* NULL is allowed */
+struct bpe_scratch *bpe_scratch_create(void);    /* NULL when out of memory */
+void bpe_scratch_destroy(struct bpe_scratch *s); /* NULL is allowed */
 
 /* Appends a word's tokens. The word is any bytes for a byte-level model, and valid UTF-8
  * otherwise. */

@@ -252,11 +252,11 @@ weir_status bpe_read(struct bpe *b, const struct json_value *model, const struct
 	return byte_level && b->ignore_merges ? find_words(b, err) : WEIR_OK;
 }
 
-void bpe_free(struct bpe *b)
+void bpe_destroy(struct bpe *b)
 {
 	free(b->merges);
 	free(b->by_rank);
 	free(b->unk);
-	string_table_free(&b->words);
+	string_table_destroy(&b->words);
 	*b = (struct bpe){0};
 }

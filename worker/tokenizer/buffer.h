@@ -31,7 +31,7 @@ static inline bool buffer_append(struct buffer *b, const char *data, size_t byte
 	return true;
 }
 
-static inline void buffer_free(struct buffer *b)
+static inline void buffer_destroy(struct buffer *b)
 {
 	free(b->data);
 	*b = (struct buffer){0};

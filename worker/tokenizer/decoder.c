@@ -32,7 +32,7 @@ void decoder_restart(struct decoder *d)
 	d->stripped = 0;
 }
 
-void decoder_free(struct decoder *d)
+void decoder_destroy(struct decoder *d)
 {
 	if (!d)
 		return;

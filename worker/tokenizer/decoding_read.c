@@ -155,7 +155,7 @@ static weir_status replace(const struct decoding_steps *s, const struct decoding
 	struct buffer made = {0};
 	weir_status status =
 	    pattern_replace(step->pattern, s->scratch, b->data, b->size, step->content, step->bytes, &made, DECODED_BYTES_MAX, err);
-	buffer_free(b);
+	buffer_destroy(b);
 	*b = made;
 	return status;
 }
@@ -209,7 +209,7 @@ static weir_status put_token(struct decoding_steps *s, uint32_t id, const char *
 	d->tokens[id] = (struct string_place){(uint32_t)at, (uint32_t)b.size};
 	d->longest = bytes > d->longest ? (uint32_t)bytes : d->longest;
 	d->longest = b.size > d->longest ? (uint32_t)b.size : d->longest;
-	buffer_free(&b);
+	buffer_destroy(&b);
 	return status;
 }
 
@@ -257,16 +257,16 @@ weir_status decoding_read(struct tokenizer *t, const struct json_value *v, weir_
 	if (status == WEIR_OK)
 		status = fill_table(&s, err);
 	for (uint32_t i = 0; i < s.count; i++) {
-		pattern_free(s.steps[i].pattern);
+		pattern_destroy(s.steps[i].pattern);
 		free(s.steps[i].content);
 	}
-	pattern_scratch_free(s.scratch);
+	pattern_scratch_destroy(s.scratch);
 	return status;
 }
 
-void decoding_free(struct decoding *d)
+void decoding_destroy(struct decoding *d)
 {
-	buffer_free(&d->block);
+	buffer_destroy(&d->block);
 	free(d->tokens);
 	free(d->special);
 	*d = (struct decoding){0};

@@ -44,7 +44,7 @@ weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir
 		e->patterns = pattern_scratch_create();
 		e->words = bpe_scratch_create();
 		if (!e->patterns || !e->words) {
-			encoder_free(e);
+			encoder_destroy(e);
 			return out_of_memory(err);
 		}
 		e->pre = (struct pre_run){
@@ -54,16 +54,16 @@ weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir
 	return WEIR_OK;
 }
 
-void encoder_free(struct encoder *e)
+void encoder_destroy(struct encoder *e)
 {
 	if (!e)
 		return;
-	pattern_scratch_free(e->patterns);
-	bpe_scratch_free(e->words);
-	buffer_free(&e->normal[0]);
-	buffer_free(&e->normal[1]);
+	pattern_scratch_destroy(e->patterns);
+	bpe_scratch_destroy(e->words);
+	buffer_destroy(&e->normal[0]);
+	buffer_destroy(&e->normal[1]);
 	for (uint32_t i = 0; i < PRE_STEPS_MAX; i++)
-		buffer_free(&e->pre.buffers[i]);
+		buffer_destroy(&e->pre.buffers[i]);
 	free(e->before_mark.ids);
 	free(e);
 }

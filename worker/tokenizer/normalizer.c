@@ -59,11 +59,11 @@ weir_status normalizer_read(struct normalizer *n, const struct json_value *v, we
 	return read_sequence(v, "normalizers", read_member, n, err);
 }
 
-void normalizer_free(struct normalizer *n)
+void normalizer_destroy(struct normalizer *n)
 {
 	for (uint32_t i = 0; i < n->count; i++) {
 		free(n->steps[i].content);
-		pattern_free(n->steps[i].pattern);
+		pattern_destroy(n->steps[i].pattern);
 	}
 	*n = (struct normalizer){0};
 }

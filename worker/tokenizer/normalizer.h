@@ -28,7 +28,7 @@ struct normalizer {
 
 /* v: the JSON object, or null. E_UNSUPPORTED names an unsupported kind. */
 weir_status normalizer_read(struct normalizer *n, const struct json_value *v, weir_error *err);
-void normalizer_free(struct normalizer *n);
+void normalizer_destroy(struct normalizer *n);
 
 /* *out is the text itself, or is in one of the buffers, whose old contents are lost. E_LIMIT beyond
  * bytes_max. */

@@ -43,12 +43,12 @@ static weir_status compile(struct pattern **out, const char *text, size_t bytes,
 	p->code = pcre2_compile((PCRE2_SPTR)text, bytes, PCRE2_UTF | options, &code, &at, context);
 	pcre2_compile_context_free(context);
 	if (!p->code) {
-		pattern_free(p);
+		pattern_destroy(p);
 		return fail_compiling(shown, shown_bytes, code, err);
 	}
 	(void)pcre2_pattern_info(p->code, PCRE2_INFO_MATCHEMPTY, &empty);
 	if (empty && !(options & PCRE2_ENDANCHORED)) {
-		pattern_free(p);
+		pattern_destroy(p);
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
 		                 "the pattern '%.*s' may match nothing at all, and does not say then where to cut",
 		                 shown_bytes < PATTERN_SHOWN ? (int)shown_bytes : PATTERN_SHOWN, shown);
@@ -85,7 +85,7 @@ weir_status pattern_compile_whole(struct pattern **out, const char *text, size_t
 	return compile(out, text, bytes, PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, text, bytes, err);
 }
 
-void pattern_free(struct pattern *p)
+void pattern_destroy(struct pattern *p)
 {
 	if (!p)
 		return;
@@ -102,7 +102,7 @@ struct pattern_scratch *pattern_scratch_create(void)
 	s->context = pcre2_match_context_create(NULL);
 	s->stack = pcre2_jit_stack_create(32u << 10, PATTERN_JIT_BYTES, NULL); /* NULL: no JIT here */
 	if (!s->match || !s->context) {
-		pattern_scratch_free(s);
+		pattern_scratch_destroy(s);
 		return NULL;
 	}
 	pcre2_set_match_limit(s->context, PATTERN_STEPS_MAX);
@@ -112,7 +112,7 @@ struct pattern_scratch *pattern_scratch_create(void)
 	return s;
 }
 
-void pattern_scratch_free(struct pattern_scratch *s)
+void pattern_scratch_destroy(struct pattern_scratch *s)
 {
 	if (!s)
 		return;

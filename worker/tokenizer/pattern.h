@@ -31,11 +31,11 @@ weir_status pattern_literal(struct pattern **out, const char *text, size_t bytes
 /* Creates a pattern for names, with the semantics of Python's `re.fullmatch`: it matches the whole
  * text or nothing. It may match the empty text. */
 weir_status pattern_compile_whole(struct pattern **out, const char *text, size_t bytes, weir_error *err);
-void pattern_free(struct pattern *p); /* NULL is allowed */
+void pattern_destroy(struct pattern *p); /* NULL is allowed */
 
-struct pattern_scratch;                               /* for one thread */
-struct pattern_scratch *pattern_scratch_create(void); /* NULL when out of memory */
-void pattern_scratch_free(struct pattern_scratch *s); /* NULL is allowed */
+struct pattern_scratch;                                  /* for one thread */
+struct pattern_scratch *pattern_scratch_create(void);    /* NULL when out of memory */
+void pattern_scratch_destroy(struct pattern_scratch *s); /* NULL is allowed */
 
 /* Finds the first match that begins at or after `from` in valid UTF-8; look-behinds see the text
  * before `from`. *found false: no match. E_LIMIT: matching took too long. */

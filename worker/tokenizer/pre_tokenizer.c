@@ -135,10 +135,10 @@ weir_status pre_tokenizer_read(struct pre_tokenizer *p, const struct json_value 
 	return read_sequence(v, "pretokenizers", read_member, p, err);
 }
 
-void pre_tokenizer_free(struct pre_tokenizer *p)
+void pre_tokenizer_destroy(struct pre_tokenizer *p)
 {
 	for (uint32_t i = 0; i < p->count; i++)
-		pattern_free(p->steps[i].pattern);
+		pattern_destroy(p->steps[i].pattern);
 	*p = (struct pre_tokenizer){0};
 }
 

@@ -34,7 +34,7 @@ struct pre_tokenizer {
 };
 
 weir_status pre_tokenizer_read(struct pre_tokenizer *p, const struct json_value *v, weir_error *err);
-void pre_tokenizer_free(struct pre_tokenizer *p);
+void pre_tokenizer_destroy(struct pre_tokenizer *p);
 
 /* The state of a run; one thread owns the buffers. */
 struct pre_run {

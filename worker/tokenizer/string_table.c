@@ -117,7 +117,7 @@ const char *string_table_get(const struct string_table *t, uint32_t id, size_t *
 	return t->block + t->places[id].at;
 }
 
-void string_table_free(struct string_table *t)
+void string_table_destroy(struct string_table *t)
 {
 	free(t->block);
 	free(t->places);

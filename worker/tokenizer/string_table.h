@@ -32,6 +32,6 @@ weir_status string_table_add(struct string_table *t, const char *string, size_t 
 uint32_t string_table_find(const struct string_table *t, const char *string, size_t bytes);
 /* NULL: the id has no string. */
 const char *string_table_get(const struct string_table *t, uint32_t id, size_t *bytes);
-void string_table_free(struct string_table *t);
+void string_table_destroy(struct string_table *t);
 
 #endif

@@ -67,7 +67,7 @@ static weir_status take_fingerprint(struct tokenizer *t, const char *text, size_
 		}
 	if (fits)
 		hash128_bytes(all.data, all.size, t->info.fingerprint);
-	buffer_free(&all);
+	buffer_destroy(&all);
 	return fits ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
 }
 
@@ -163,7 +163,7 @@ static weir_status open_folder(struct tokenizer **out, const char *folder, weir_
 		status = open_file(out, path, &beside, err);
 	if (status == WEIR_OK && (status = read_folder(*out, &beside, folder, err)) != WEIR_OK)
 		tokenizer_close(*out);
-	tokenizer_beside_free(&beside);
+	tokenizer_beside_destroy(&beside);
 	return status;
 }
 
@@ -188,15 +188,15 @@ void tokenizer_close(struct tokenizer *t)
 {
 	if (!t)
 		return;
-	string_table_free(&t->model);
-	string_table_free(&t->others);
-	string_table_free(&t->added);
-	added_set_free(&t->raw);
-	added_set_free(&t->normalized);
-	normalizer_free(&t->normalizer);
-	pre_tokenizer_free(&t->pre);
-	bpe_free(&t->bpe);
-	decoding_free(&t->decoding);
+	string_table_destroy(&t->model);
+	string_table_destroy(&t->others);
+	string_table_destroy(&t->added);
+	added_set_destroy(&t->raw);
+	added_set_destroy(&t->normalized);
+	normalizer_destroy(&t->normalizer);
+	pre_tokenizer_destroy(&t->pre);
+	bpe_destroy(&t->bpe);
+	decoding_destroy(&t->decoding);
 	free(t->info.chat_template);
 	free(t->info.bos_text);
 	free(t->info.eos_text);

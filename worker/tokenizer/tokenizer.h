@@ -76,7 +76,7 @@ weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir
  * accepts any text). E_LIMIT: too long. After a failure, `out` may contain some additional ids. */
 weir_status encoder_run(struct encoder *e, const char *text, size_t bytes, const struct encoding *how, struct token_list *out,
                         weir_error *err);
-void encoder_free(struct encoder *e); /* NULL is allowed */
+void encoder_destroy(struct encoder *e); /* NULL is allowed */
 
 /* --- Ids to text */
 
@@ -87,6 +87,6 @@ weir_status decoder_create(struct decoder **out, const struct tokenizer *t, bool
  * special token that is skipped. The results for all tokens, one after the other, are the text. */
 const char *decoder_next(struct decoder *d, uint32_t id, size_t *bytes);
 void decoder_restart(struct decoder *d); /* starts another text */
-void decoder_free(struct decoder *d);    /* NULL is allowed */
+void decoder_destroy(struct decoder *d); /* NULL is allowed */
 
 #endif

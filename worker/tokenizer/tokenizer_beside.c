@@ -46,7 +46,7 @@ weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder
 	return status == WEIR_OK ? read_file(&b->added, folder, "added_tokens.json", err) : status;
 }
 
-void tokenizer_beside_free(struct tokenizer_beside *b)
+void tokenizer_beside_destroy(struct tokenizer_beside *b)
 {
 	json_destroy(b->config);
 	json_destroy(b->map);

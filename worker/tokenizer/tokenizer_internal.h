@@ -60,7 +60,7 @@ struct tokenizer_beside {
 weir_status tokenizer_beside_text(const char *folder, const char *name, size_t bytes_max, char path[WEIR_PATH_BYTES_MAX],
                                   char **text, size_t *bytes, weir_error *err);
 weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder, weir_error *err);
-void tokenizer_beside_free(struct tokenizer_beside *b);
+void tokenizer_beside_destroy(struct tokenizer_beside *b);
 /* The text of "bos_token" or the like; NULL: none. */
 const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char *key);
 /* E_UNSUPPORTED names a key of tokenizer_config.json that makes transformers produce other ids than
@@ -84,7 +84,7 @@ weir_status tokenizer_change(struct tokenizer *t, const char *content, size_t by
                              weir_error *err);
 /* v: the decoder, or null. Call it after the vocabulary and the added tokens are read. */
 weir_status decoding_read(struct tokenizer *t, const struct json_value *v, weir_error *err);
-void decoding_free(struct decoding *d);
+void decoding_destroy(struct decoding *d);
 
 /* The content of a token of the model or of an added token; NULL: the id has none. */
 const char *tokenizer_content(const struct tokenizer *t, uint32_t id, size_t *bytes);

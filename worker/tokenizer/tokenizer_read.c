@@ -68,9 +68,9 @@ static weir_status normalize_token(const struct tokenizer *t, struct added_token
 			token->bytes = (uint32_t)bytes;
 		}
 	}
-	pattern_scratch_free(scratch);
-	buffer_free(&buffers[0]);
-	buffer_free(&buffers[1]);
+	pattern_scratch_destroy(scratch);
+	buffer_destroy(&buffers[0]);
+	buffer_destroy(&buffers[1]);
 	return status;
 }
 

@@ -208,8 +208,8 @@ static void train(struct trainer *t, double seconds)
 	       (double)(t->samples - samples) / elapsed, (double)(t->keys - keys) / elapsed, (unsigned long long)t->samples * FIELDS,
 	       (unsigned long long)t->keys);
 	for (uint32_t i = 0; i < RING; i++) {
-		minibatch_free(&t->ring[i].data);
-		batch_free(&t->ring[i].batch);
+		minibatch_destroy(&t->ring[i].data);
+		batch_destroy(&t->ring[i].batch);
 	}
 }
 
@@ -241,6 +241,6 @@ int main(int argc, char **argv)
 	check(weir_close(t.client, &e), &e, "close");
 	model_destroy(t.model);
 	t.backend->ops->destroy(t.backend);
-	job_free(t.job);
+	job_destroy(t.job);
 	return 0;
 }

@@ -17,15 +17,15 @@ TOKEN = re.compile(
 
 
 def read_words(root):
-    """(regular expression, word to use) of names and of prose."""
-    words = {"name": [], "prose": []}
+    """(regular expression, word to use) of names, of functions and of prose."""
+    words = {"name": [], "function": [], "prose": []}
     with open(os.path.join(root, "tests/claims/house_words.txt"), encoding="utf-8") as f:
         for line in f:
             if line.startswith("#") or not line.strip():
                 continue
             kind, rest = line.split(None, 1)
             pattern, use = re.split(r"\s{2,}", rest.strip(), maxsplit=1)
-            whole = r"\A(?:%s)\Z" if kind == "name" else r"\b(?:%s)\b"
+            whole = r"\b(?:%s)\b" if kind == "prose" else r"\A(?:%s)\Z"
             words[kind].append((re.compile(whole % pattern, re.I if kind == "prose" else 0), use))
     return words
 
@@ -40,14 +40,16 @@ def look(words, text):
 def of_code(words, text, names):
     """(line, what) in a C file: in its comments and, with `names`, its names and messages."""
     line = 1
-    for token in TOKEN.findall(text):
+    tokens = TOKEN.findall(text)
+    for token, following in zip(tokens, tokens[1:] + [""]):
         if len(token) > 1 and token[0] in ('"/\'' if names else "/"):
             for i, piece in enumerate(token.split("\n")):
                 for what in look(words["prose"], piece):
                     yield line + i, what
         elif names and (token[0].isalpha() or token[0] == "_"):
-            for what in look(words["name"], token):
-                yield line, what
+            for kind in ("name", "function") if following == "(" else ("name",):
+                for what in look(words[kind], token):
+                    yield line, what
         line += token.count("\n")
 
 

@@ -60,7 +60,7 @@ static void audit_ledger(struct job *job, weir_client *c, struct audit *a)
 	a->quarantined = l->units_quarantined;
 	job->stalled = l->workers_stalled;
 	a->finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
-	wire_free(m);
+	wire_destroy(m);
 }
 
 static void audit_server(struct job *job, weir_client *c, uint32_t server, struct audit *a)
@@ -77,7 +77,7 @@ static void audit_server(struct job *job, weir_client *c, uint32_t server, struc
 		a->dropped_fingerprint += s->partitions[p]->dropped_fingerprint;
 		a->twice += s->partitions[p]->parts_double;
 	}
-	wire_free(m);
+	wire_destroy(m);
 }
 
 static void check_audit(struct job *job, const struct audit *a)

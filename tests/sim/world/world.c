@@ -54,7 +54,7 @@ void world_free(void *p)
 	free(b);
 }
 
-static void blocks_free(void)
+static void blocks_destroy(void)
 {
 	while (w.blocks.next != &w.blocks)
 		world_free(w.blocks.next + 1);
@@ -226,6 +226,6 @@ uint64_t world_run(const struct world_options *options, void (*fn)(void *arg), v
 	threads_run(&origin.done);
 	nodes_end();
 	threads_end();
-	blocks_free();
+	blocks_destroy();
 	return w.trace;
 }

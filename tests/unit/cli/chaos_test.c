@@ -136,7 +136,7 @@ static struct scene *open_scene(uint64_t seed)
 static void close_scene(struct scene *s)
 {
 	char command[96];
-	chaos_end(&s->chaos);
+	chaos_stop(&s->chaos);
 	supervisor_destroy(s->supervisor);
 	snprintf(command, sizeof command, "rm -r %s", s->dir);
 	assert_int_equal(system(command), 0);
@@ -225,7 +225,7 @@ static void at_the_end_everybody_goes_on(void **state)
 	struct chaos_event e;
 	const struct child *hit = await_event(s, &e);
 	assert_int_equal(state_of(hit->pid, 'T'), 'T');
-	chaos_end(&s->chaos);
+	chaos_stop(&s->chaos);
 	assert_int_equal(state_of(hit->pid, 'S'), 'S');
 	assert_int_equal(chaos_tick(&s->chaos, &s->seen, INT64_MAX, INT64_MAX), WEIR_SERVER_NONE);
 	assert_int_equal(s->chaos.count[CHAOS_WORKER][CHAOS_PAUSE], 1);

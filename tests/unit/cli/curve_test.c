@@ -60,7 +60,7 @@ static void bytes_are_those_at_the_rows_of_the_pass(void **state)
 	is_at(&c, 3, 9, 3000);
 	assert_int_equal(c.count, 3);
 	assert_null(curve_find(&c, 4));
-	curve_free(&c);
+	curve_destroy(&c);
 }
 
 static void late_reports_are_awaited(void **state)
@@ -79,7 +79,7 @@ static void late_reports_are_awaited(void **state)
 	assert_int_equal(c.told, 2);
 	curve_end(&c, &e); /* some units were given up: the last pass has fewer rows */
 	is_at(&c, 3, 4, 2900);
-	curve_free(&c);
+	curve_destroy(&c);
 }
 
 static void rows_reported_before_the_pass_was_complete(void **state)
@@ -94,12 +94,12 @@ static void rows_reported_before_the_pass_was_complete(void **state)
 	curve_look(&c, &b, &d, 3);
 	curve_look(&c, &d, &e, 4); /* lost work is done again */
 	is_at(&c, 2, 4, 2100);
-	curve_free(&c);
+	curve_destroy(&c);
 	/* the job ends before the first poll */
 	const struct overview first = at(JOB_FINISHED, 0, 1000);
 	curve_look(&c, NULL, &first, 7);
 	is_at(&c, 1, 7, 1000);
-	curve_free(&c);
+	curve_destroy(&c);
 }
 
 static void a_job_that_goes_back_makes_its_passes_again(void **state)
@@ -119,7 +119,7 @@ static void a_job_that_goes_back_makes_its_passes_again(void **state)
 	curve_look(&c, &back, &again, 8);
 	is_at(&c, 3, 8, 3000);
 	assert_int_equal(c.count, 2);
-	curve_free(&c);
+	curve_destroy(&c);
 }
 
 int main(void)

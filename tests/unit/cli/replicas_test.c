@@ -55,7 +55,7 @@ static struct scene *open_scene(void)
 
 static void close_scene(struct scene *s)
 {
-	replicas_free(&s->replicas);
+	replicas_destroy(&s->replicas);
 	fclose(s->out);
 	free(s->said);
 	free(s);

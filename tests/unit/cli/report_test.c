@@ -242,7 +242,7 @@ static void report_as_json(void **state)
 	json_destroy(first);
 	json_destroy(second);
 	json_destroy(j);
-	report_free(&r);
+	report_destroy(&r);
 	unlink(evaluation);
 	unlink(path);
 	assert_int_equal(rmdir(dir), 0);
@@ -297,7 +297,7 @@ static void report_of_a_text(void **state)
 	assert_null(strstr(text, "AUC"));
 	json_destroy(pass);
 	json_destroy(j);
-	report_free(&r);
+	report_destroy(&r);
 	unlink(evaluation);
 	unlink(path);
 	assert_int_equal(rmdir(dir), 0);
@@ -388,7 +388,7 @@ static void figures_that_are_undefined_are_told(void **state)
 	assert_true(json_get_count(j, "weights_pass", &count) && count == 2);
 	assert_false(json_get_count(j, "best_pass", &count));
 	json_destroy(j);
-	report_free(&r);
+	report_destroy(&r);
 	unlink(path);
 }
 

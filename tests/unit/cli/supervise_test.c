@@ -83,7 +83,7 @@ static void ready_line_gives_the_address(void **state)
 	assert_string_equal(c->address, "unix:/tmp/x.sock");
 	assert_int_equal(supervisor_alive(f->supervisor, CHILD_SERVER), 1);
 	supervisor_signal(f->supervisor, CHILD_SERVER, SIGTERM);
-	assert_int_equal(supervisor_end(f->supervisor, CHILD_SERVER, PATIENCE_MS), 0);
+	assert_int_equal(supervisor_stop(f->supervisor, CHILD_SERVER, PATIENCE_MS), 0);
 	assert_int_equal(supervisor_alive(f->supervisor, CHILD_SERVER), 0);
 }
 
@@ -187,7 +187,7 @@ static void a_deaf_child_is_killed(void **state)
 	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
 	assert_int_equal(supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, &f->err), WEIR_OK);
 	supervisor_signal(f->supervisor, CHILD_SERVER, SIGTERM);
-	assert_int_equal(supervisor_end(f->supervisor, CHILD_SERVER, 50), 1);
+	assert_int_equal(supervisor_stop(f->supervisor, CHILD_SERVER, 50), 1);
 	assert_true(child_killed(c));
 }
 

@@ -48,7 +48,7 @@ static void a_file_gives_what_is_to_be_run(void **state)
 	assert_string_equal(sets.items[0], "model.dim=4");
 	assert_string_equal(sets.items[2], "run_dir=/tmp/o/run");
 	assert_string_equal(sets.items[3], "train.seed=9");
-	sweep_free(s);
+	sweep_destroy(s);
 
 	assert_int_equal(sweep_file_parse(&s, HEAD "set: [train.passes=3]\nruns: [{name: a, set: [model.dim=4]}]", "s.yaml", &err),
 	                 WEIR_OK);
@@ -57,7 +57,7 @@ static void a_file_gives_what_is_to_be_run(void **state)
 	/* the run's own setting comes later and wins */
 	assert_string_equal(sets.items[0], "train.passes=3");
 	assert_string_equal(sets.items[1], "model.dim=4");
-	sweep_free(s);
+	sweep_destroy(s);
 }
 
 static void there_are_three_seeds_and_auc_unless_said(void **state)
@@ -70,7 +70,7 @@ static void there_are_three_seeds_and_auc_unless_said(void **state)
 	assert_int_equal(s->seeds_count, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(s->seeds[i], i + 1);
-	sweep_free(s);
+	sweep_destroy(s);
 }
 
 static void mistakes_are_reported_with_their_place(void **state)
@@ -169,7 +169,7 @@ static void jobs_are_checked_before_the_first_begins(void **state)
 			sweep_value_name(s, value);
 			assert_string_equal(value, i == 0 ? "test auc" : "valid loss");
 		}
-		sweep_free(s);
+		sweep_destroy(s);
 	}
 	unlink(job);
 	assert_int_equal(rmdir(dir), 0);
@@ -189,7 +189,7 @@ static void the_sweeps_that_come_along_are_good(void **state)
 		if (sweep_file_read(&s, found.gl_pathv[i], &err) != WEIR_OK || sweep_check_jobs(s, &err) != WEIR_OK)
 			fail_msg("%s", err.text);
 		assert_true(s->has_test);
-		sweep_free(s);
+		sweep_destroy(s);
 	}
 	globfree(&found);
 }
@@ -218,7 +218,7 @@ static void a_result_is_read_from_a_report(void **state)
 	assert_int_equal(r.points[0].bytes_pushed, 60);
 	assert_int_equal(r.points[0].bytes_pulled, 70);
 	assert_true(r.points[0].seconds == 1.5 && r.points[0].value == 0.625);
-	sweep_result_free(&r);
+	sweep_result_destroy(&r);
 	static const char *const bad[] = {"{\"finished\": false}", "{\"finished\": true, \"train_s\": 1}", "{"};
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
 		write_file(path, bad[i]);

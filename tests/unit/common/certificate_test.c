@@ -34,7 +34,7 @@ static void an_issued_certificate_names_its_peer(void **state)
 	for (size_t cut = 0; cut + 40 < strlen(c.certificate); cut += 7)
 		assert_int_equal(certificate_seconds_left(c.certificate, cut), 0);
 	assert_int_equal(certificate_seconds_left(c.key, strlen(c.key)), 0);
-	certificates_free(&c);
+	certificates_destroy(&c);
 	f.security.job = "other";
 	expect_refused(&f.security, WEIR_E_INVALID, "is weir://demo/worker/w7, of the job demo; this one is other");
 }

@@ -133,7 +133,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	assert_string_equal(text, "[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	                          "transform: log1p}, {name: \"last items\", kind: sequence, separator: \"\\x09\", pooling: mean, "
 	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}]");
-	job_free(job);
+	job_destroy(job);
 }
 
 /* A list that is too long for its text is told by its hash, which any difference changes. */
@@ -149,7 +149,7 @@ static void a_long_list_has_a_hash(void **state)
 		struct job *job = job_with(lists[i]);
 		job_key_text(job, job_schema_find("data.columns"), texts[i], sizeof texts[i]);
 		assert_memory_equal(texts[i], "61 columns (", 12);
-		job_free(job);
+		job_destroy(job);
 	}
 	assert_string_not_equal(texts[0], texts[1]);
 }

@@ -20,7 +20,7 @@ static void every_file_is_a_good_job(void **state)
 		weir_error err = {0};
 		struct job *job = NULL;
 		CHECK_OK(job_load(files.gl_pathv[i], NULL, 0, &job, &err), err);
-		job_free(job);
+		job_destroy(job);
 	}
 	globfree(&files);
 }
@@ -51,8 +51,8 @@ static void the_reference_gives_the_defaults(void **state)
 	forget_lists(defaults);
 	/* Both structs start as zeros, so padding is equal too. */
 	assert_memory_equal(reference, defaults, sizeof *reference);
-	job_free(reference);
-	job_free(defaults);
+	job_destroy(reference);
+	job_destroy(defaults);
 }
 
 /* The reverse holds because the file parses: a key outside the schema is an error. */

@@ -24,7 +24,7 @@ static void expect_evaluation(const char *data, const char *train, bool waited_f
 	snprintf(text, sizeof text, "job: demo\ndata: {train: /data/train.tsv%s}\n%s", data, train);
 	struct job *job = parse(text, NULL, 0);
 	assert_int_equal(job_waits_for_evaluation(job), waited_for);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void an_evaluator_is_waited_for_where_it_decides(void **state)
@@ -47,12 +47,12 @@ static void a_model_of_text_is_judged_by_its_loss(void **state)
 	assert_int_equal(job->data.format, DATA_TEXT);
 	assert_int_equal(job->data.context, 8);
 	assert_int_equal(job->train.early_stop.metric, METRIC_LOGLOSS);
-	job_free(job);
+	job_destroy(job);
 	job = parse(BASE, NULL, 0);
 	assert_false(job_is_language(job));
 	assert_int_equal(job->data.context, 32);
 	assert_int_equal(job->train.early_stop.metric, METRIC_AUC);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void every_model_has_a_row(void **state)
@@ -63,12 +63,13 @@ static void every_model_has_a_row(void **state)
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
 		const struct model_kind_row *row = model_kind_row(kind);
 		char text[256], names[MODEL_NAMES_BYTES];
-		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s, bottom: [8, 16]}\n", data[row->reads], row->name);
+		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n", data[row->reads], row->name,
+		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]" : "");
 		struct job *job = parse(text, NULL, 0);
 		assert_int_equal(job->model.kind, kind);
 		assert_int_equal(job_is_language(job), row->reads != READS_CLICKS);
 		assert_int_equal(job_is_transformer(job), row->reads == READS_TOKENS);
-		job_free(job);
+		job_destroy(job);
 		model_names(row->reads, names);
 		assert_non_null(strstr(names, row->name));
 	}
@@ -88,22 +89,22 @@ static void transformers_read_tokens(void **state)
 	assert_true(job->model.tied_head && job->model.recompute == RECOMPUTE_OFF && job->model.lora.rank == 0);
 	assert_int_equal(job->train.early_stop.metric, METRIC_LOGLOSS);
 	assert_string_equal(job->train.warm_start, "");
-	job_free(job);
+	job_destroy(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, recompute: layers}\n", NULL, 0);
 	/* full training: the start comes from the base model */
 	assert_string_equal(job->train.warm_start, "/m");
 	assert_int_equal(job->model.recompute, RECOMPUTE_LAYERS);
-	job_free(job);
+	job_destroy(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {rank: 8, targets: [q_proj, "
 	            "up_proj]}}\n",
 	            NULL, 0);
 	assert_string_equal(job->train.warm_start, ""); /* new adapters start as their initialization */
 	assert_true(job->model.lora.rank == 8 && job->model.lora.targets_count == 2);
 	assert_string_equal(job->model.lora.targets[1], "up_proj");
-	job_free(job);
+	job_destroy(job);
 	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {from: /a}}\n", NULL, 0);
 	assert_string_equal(job->train.warm_start, "/a"); /* or from other adapters */
-	job_free(job);
+	job_destroy(job);
 }
 
 static void a_short_job_has_the_defaults(void **state)
@@ -128,7 +129,7 @@ static void a_short_job_has_the_defaults(void **state)
 	assert_int_equal(job->tables.dense.optimizer.kind, WEIR_OPT_ADAM);
 	assert_true(job->tables.dense.optimizer.beta2 == 0.999f);
 	assert_int_equal(job->tables.embedding.mode.kind, WEIR_ASYNC);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void replicas_go_with_an_etcd_or_with_none_named(void **state)
@@ -141,7 +142,7 @@ static void replicas_go_with_an_etcd_or_with_none_named(void **state)
 	assert_int_equal(job->cluster.min_isr, 2);
 	assert_string_equal(job->cluster.coord, "etcd://10.0.0.1:2379,[::1]:2379");
 	assert_int_equal(job_server_patience_ms(job), WEIR_SERVER_PATIENCE_MS);
-	job_free(job);
+	job_destroy(job);
 	job = parse(BASE "cluster: {servers: 3, replicas: 2, ack: primary}\n"
 	                 "read: {from: any, max_staleness_ms: 500, max_staleness_entries: 1000}\n",
 	            NULL, 0);
@@ -149,10 +150,10 @@ static void replicas_go_with_an_etcd_or_with_none_named(void **state)
 	assert_int_equal(job->read.from, READ_ANY);
 	assert_int_equal(job->read.max_staleness_ms, 500);
 	assert_int_equal(job->read.max_staleness_entries, 1000);
-	job_free(job);
+	job_destroy(job);
 	job = parse(BASE "cluster: {servers: 3, replicas: 2}\n", NULL, 0);
 	assert_string_equal(job->cluster.coord, "static");
-	job_free(job);
+	job_destroy(job);
 }
 
 static void each_role_has_files_of_its_own(void **state)
@@ -167,14 +168,14 @@ static void each_role_has_files_of_its_own(void **state)
 	assert_string_equal(s.is.job, job->name);
 	assert_int_equal(s.is.reload_s, 10);
 	assert_false(s.is.insecure);
-	job_free(job);
+	job_destroy(job);
 	job = parse(BASE "cluster: {servers: 2, replicas: 2, coord: 'etcds://etcd:2379', servers_at: ['a:1', 'b:1']}\n"
 	                 "security: {certificate: a, key: b, ca: c}\n",
 	            NULL, 0);
 	assert_string_equal(job->cluster.coord, "etcds://etcd:2379");
-	job_free(job);
-	job_free(parse(BASE "cluster: {listen: '127.0.0.1:0'}\n", NULL, 0));
-	job_free(parse(BASE "cluster: {listen: '0.0.0.0:7000'}\nsecurity: {insecure: true}\n", NULL, 0));
+	job_destroy(job);
+	job_destroy(parse(BASE "cluster: {listen: '127.0.0.1:0'}\n", NULL, 0));
+	job_destroy(parse(BASE "cluster: {listen: '0.0.0.0:7000'}\nsecurity: {insecure: true}\n", NULL, 0));
 }
 
 static void values_of_every_kind(void **state)
@@ -224,7 +225,7 @@ static void values_of_every_kind(void **state)
 	assert_int_equal(job->tables.embedding.mode.backup, 1);
 	assert_int_equal(job->tables.dense.optimizer.schedule.kind, WEIR_SCHEDULE_EXP_RANGE);
 	assert_int_equal(job->tables.dense.optimizer.schedule.period, 10);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void sets_override_in_order(void **state)
@@ -243,7 +244,7 @@ static void sets_override_in_order(void **state)
 	assert_true(job->model.l2.dense == 0.25f);
 	assert_true(job->model.l2.linear == 1.0f);
 	assert_string_equal(job->run_dir, "a=b");
-	job_free(job);
+	job_destroy(job);
 }
 
 static void sets_take_quotes_lists_and_maps(void **state)
@@ -268,14 +269,14 @@ static void sets_take_quotes_lists_and_maps(void **state)
 	assert_string_equal(job->run_dir, "runs/#1");
 	assert_string_equal(job->data.valid[0], "a: b.tsv");
 	assert_int_equal(job->cluster.network.rate_bits_per_s, 100000000);
-	job_free(job);
+	job_destroy(job);
 
 	const char *plain[] = {"cluster.listen=[::1]:0", "data.train={a,b}.tsv", "data.valid=[ab].tsv"};
 	job = parse(BASE, plain, 3);
 	assert_string_equal(job->cluster.listen, "[::1]:0");
 	assert_string_equal(job->data.train[0], "{a,b}.tsv");
 	assert_string_equal(job->data.valid[0], "[ab].tsv");
-	job_free(job);
+	job_destroy(job);
 
 	const struct {
 		const char *set, *tells;
@@ -308,12 +309,12 @@ static void references_are_replaced_from_the_environment(void **state)
 	assert_string_equal(job->data.train[1], "$5 none");
 	assert_string_equal(job->data.train[2], "c");
 	assert_int_equal(job->model.dim, 12);
-	job_free(job);
+	job_destroy(job);
 	/* An overridden value needs no environment. */
 	const char *sets[] = {"data.train=x"};
 	job = parse("job: x\ndata: {train: '${WEIR_TEST_UNSET}/y'}\n", sets, 1);
 	assert_string_equal(job->data.train[0], "x");
-	job_free(job);
+	job_destroy(job);
 }
 
 static void anchors_share_settings(void **state)
@@ -322,7 +323,7 @@ static void anchors_share_settings(void **state)
 	struct job *job = parse(BASE "tables: {embedding: &t {optimizer: {lr: 0.5}}, dense: *t}\n", NULL, 0);
 	assert_true(job->tables.embedding.optimizer.lr == 0.5f);
 	assert_true(job->tables.dense.optimizer.lr == 0.5f);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void generated_data_is_a_file_of_the_run_split_by_line(void **state)
@@ -333,8 +334,8 @@ static void generated_data_is_a_file_of_the_run_split_by_line(void **state)
 	assert_int_equal(job->data.train_count, 1);
 	assert_string_equal(job->data.train[0], "runs/x/generated.tsv");
 	assert_int_equal(job->data.split.by, SPLIT_CRC32);
-	job_free(job);
-	job_free(NULL);
+	job_destroy(job);
+	job_destroy(NULL);
 }
 
 static void each_table_has_its_own_mode(void **state)
@@ -343,7 +344,7 @@ static void each_table_has_its_own_mode(void **state)
 	struct job *job = parse(BASE "cluster: {workers: 3}\ntables: {dense: {mode: {kind: sync, backup: 1}}}\n", NULL, 0);
 	assert_int_equal(job->tables.embedding.mode.kind, WEIR_ASYNC);
 	assert_int_equal(job->tables.dense.mode.kind, WEIR_SYNC);
-	job_free(job);
+	job_destroy(job);
 }
 
 /* `off` wins over the other keys of the section. */
@@ -356,12 +357,12 @@ static void a_cache_of_rows_can_be_turned_off(void **state)
 	assert_int_equal(job->tables.embedding.cache.memory_bytes, 3 << 20);
 	assert_int_equal(job->tables.embedding.cache.max_age, 5);
 	assert_int_equal(job->tables.embedding.cache.max_uses, 2);
-	job_free(job);
+	job_destroy(job);
 	job = parse(text, off, 1);
 	assert_int_equal(job->tables.embedding.cache.memory_bytes, 0);
 	assert_int_equal(job->tables.embedding.cache.max_age, 0);
 	assert_int_equal(job->tables.embedding.cache.max_uses, 0);
-	job_free(job);
+	job_destroy(job);
 }
 
 static void the_nearest_word(void **state)
@@ -386,16 +387,16 @@ static void a_job_of_foreign_trainers_has_neither_data_nor_model(void **state)
 	assert_int_equal(job_check_own(job, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "data.train: missing");
 	CHECK_CONTAINS(err.text, "`weir up`");
-	job_free(job);
+	job_destroy(job);
 	job = parse("job: own\ntrain: {passes: 3}\n", NULL, 0);
 	assert_true(job->foreign);
 	assert_int_equal(job->train.passes, 3);
-	job_free(job);
+	job_destroy(job);
 	job = parse(BASE, NULL, 0);
 	assert_false(job->foreign);
 	assert_int_equal(job->train.passes, 1);
 	CHECK_OK(job_check_own(job, &err), err);
-	job_free(job);
+	job_destroy(job);
 }
 
 int main(void)

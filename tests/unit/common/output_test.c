@@ -1,10 +1,12 @@
 /* The output path that a user names: new files, symbolic links, special files. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/system/disk.h"
@@ -190,6 +192,33 @@ static void a_failing_output_is_reported_before(void **state)
 	assert_int_not_equal(access(in_dir("new"), F_OK), 0);
 }
 
+static void a_signal_removes_a_folder_that_is_incomplete(void **state)
+{
+	(void)state;
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		const char *folder = in_dir("model.tmp");
+		int wait_status;
+		const pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			char path[160];
+			signal(signals[i], SIG_DFL);
+			output_watch_folder(folder);
+			(void)mkdir(folder, 0700);
+			for (int n = 0; n < 300; n++) { /* more than one read of the folder finds */
+				snprintf(path, sizeof path, "%s/model-%05d-of-00300.safetensors", folder, n);
+				fclose(fopen(path, "w"));
+			}
+			(void)raise(signals[i]);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &wait_status, 0), child);
+		assert_true(WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == signals[i]);
+		assert_int_equal(access(folder, F_OK), -1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_link_stays_and_its_file_is_written),
@@ -198,7 +227,8 @@ int main(void)
 	                                   cmocka_unit_test(a_descriptor_is_written_into),
 	                                   cmocka_unit_test(a_failure_writes_nothing),
 	                                   cmocka_unit_test(a_failure_names_the_output_as_it_was_given),
-	                                   cmocka_unit_test(a_failing_output_is_reported_before)};
+	                                   cmocka_unit_test(a_failing_output_is_reported_before),
+	                                   cmocka_unit_test(a_signal_removes_a_folder_that_is_incomplete)};
 	snprintf(dir, sizeof dir, "/tmp/weir-output-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;

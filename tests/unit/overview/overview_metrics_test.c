@@ -228,7 +228,7 @@ static void alone(void **state)
 	assert_null(strstr(text, "partition=\"0\""));
 	assert_null(strstr(text, "weir_rows_total"));
 	free(text);
-	overview_free(&s);
+	overview_destroy(&s);
 }
 
 int main(void)

@@ -143,7 +143,7 @@ static void a_message_fits_at_its_largest(void **state)
 			struct message *in = message_copy(b.data, b.size);
 			assert_non_null(in);
 			CHECK_OK(wire_unpack(d, in, &m, &err), err);
-			wire_free(m);
+			wire_destroy(m);
 			message_release(in);
 			free(b.data);
 		}

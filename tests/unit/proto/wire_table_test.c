@@ -67,11 +67,11 @@ static weir_status travel(const weir_table_spec *in, weir_table_spec *out, uint3
 	ProtobufCMessage *m;
 	assert_int_equal(wire_table_make(&t, in, 42), WEIR_OK);
 	struct message *packed = wire_pack(&t.table.base);
-	wire_table_free(&t);
+	wire_table_destroy(&t);
 	CHECK_OK(wire_unpack(&weir__v1__table__descriptor, packed, &m, err), *err);
 	message_release(packed);
 	weir_status status = wire_table_read((const Weir__V1__Table *)(void *)m, out, id, err);
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 
@@ -296,7 +296,7 @@ static void hostile_messages_are_refused(void **state)
 	t.table.kind = 77; /* wire_table_check refused it: nothing to free */
 	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_INVALID);
 	assert_null(out.segments);
-	wire_table_free(&t);
+	wire_table_destroy(&t);
 }
 
 int main(void)

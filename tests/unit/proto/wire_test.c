@@ -57,7 +57,7 @@ static void every_message_comes_back(void **state)
 			assert_int_equal(again->bytes, b.size);
 			assert_memory_equal(again->spans[0].data, b.data, b.size);
 			message_release(again);
-			wire_free(m);
+			wire_destroy(m);
 			free(b.data);
 		}
 }
@@ -89,8 +89,8 @@ static void fields_hold_what_was_sent(void **state)
 	assert_int_equal(r->map->server[1], 1);
 	assert_int_equal(r->closed_low->unit, 5);
 	assert_null(r->job);
-	wire_free(m);
-	wire_free(NULL);
+	wire_destroy(m);
+	wire_destroy(NULL);
 }
 
 /* --- Limits */
@@ -175,7 +175,7 @@ static void check_field(const ProtobufCMessageDescriptor *d, const ProtobufCFiel
 	snprintf(name, sizeof name, "%s.%s: ", d->name, f->name);
 	if (fits) {
 		CHECK_OK(status, err);
-		wire_free(m);
+		wire_destroy(m);
 	} else {
 		assert_int_equal(status, WEIR_E_LIMIT);
 		CHECK_CONTAINS(err.text, name);
@@ -296,12 +296,12 @@ static void cut_or_flipped_bytes_never_crash(void **state)
 		sample_message(&b, d, i, 8, 3);
 		for (size_t n = 0; n < b.size; n++) {
 			if (unpack(d, &(struct bytes){b.data, n, 0}, 50, &m, &err) == WEIR_OK)
-				wire_free(m); /* the cut is between two fields */
+				wire_destroy(m); /* the cut is between two fields */
 			else
 				refused++;
 			b.data[n] ^= (uint8_t)(1u << prng_u64(&random) % 8);
 			if (unpack(d, &b, 50, &m, &err) == WEIR_OK)
-				wire_free(m);
+				wire_destroy(m);
 			else
 				refused++;
 			b.data[n] ^= (uint8_t)(prng_u64(&random) % 2); /* damage accumulates */
@@ -320,7 +320,7 @@ static void the_empty_message_is_one(void **state)
 	struct message *packed = wire_pack(m);
 	assert_int_equal(packed->bytes, 0);
 	message_release(packed);
-	wire_free(m);
+	wire_destroy(m);
 }
 
 int main(void)

@@ -297,7 +297,7 @@ void world_add_status(struct world *w, uint32_t server, struct world_totals *t)
 		t->differ += s->partitions[i]->scrubs_differ;
 		t->primary[s->partitions[i]->id] = server;
 	}
-	wire_free(m);
+	wire_destroy(m);
 }
 
 struct world_totals world_totals(struct world *w)

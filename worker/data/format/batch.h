@@ -36,9 +36,9 @@ struct batch {
 	float *values; /* the same count, or NULL: all 1 */
 	/* (rows) the user, session or query that a row belongs to, 0: none; or NULL: no row has one */
 	uint64_t *groups;
-	void *memory; /* (capacity) holds all of the above; freed by batch_free */
+	void *memory; /* (capacity) holds all of the above; freed by batch_destroy */
 	size_t capacity;
 };
-void batch_free(struct batch *b);
+void batch_destroy(struct batch *b);
 
 #endif

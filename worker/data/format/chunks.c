@@ -22,7 +22,7 @@ struct chunk_reader {
 	size_t carry_bytes, carry_capacity;
 };
 
-void chunk_free(struct chunk *c)
+void chunk_destroy(struct chunk *c)
 {
 	free(c->data);
 	*c = (struct chunk){0};
@@ -40,7 +40,7 @@ weir_status chunk_reader_create(struct chunk_reader **out, const struct sources 
 	return WEIR_OK;
 }
 
-void chunk_reader_free(struct chunk_reader *r)
+void chunk_reader_destroy(struct chunk_reader *r)
 {
 	if (!r)
 		return;

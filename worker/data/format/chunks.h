@@ -13,7 +13,7 @@ struct chunk {
 	uint64_t at;   /* offset of the chunk in the file, after decompression */
 	uint64_t line; /* number of the first line, from 1; in a JSON array, of the first element */
 };
-void chunk_free(struct chunk *c);
+void chunk_destroy(struct chunk *c);
 
 /* How to read a file. */
 struct chunk_plan {
@@ -29,6 +29,6 @@ weir_status chunk_reader_create(struct chunk_reader **out, const struct sources 
                                 weir_error *err);
 /* Reads the next chunk; size 0 after the last file. Errors name the file. */
 weir_status chunk_reader_next(struct chunk_reader *r, struct chunk *out, weir_error *err);
-void chunk_reader_free(struct chunk_reader *r); /* NULL is allowed */
+void chunk_reader_destroy(struct chunk_reader *r); /* NULL is allowed */
 
 #endif

@@ -86,8 +86,8 @@ static weir_status find_starts(struct csv_index *x, const struct csv_index_optio
 			status = out_of_memory(o, err);
 		at += chunk.size;
 	} while (status == WEIR_OK && chunk.size > 0);
-	csv_reader_free(&reader);
-	text_chunk_free(&chunk);
+	csv_reader_destroy(&reader);
+	text_chunk_destroy(&chunk);
 	text_close(text);
 	return status;
 }

@@ -71,8 +71,8 @@ static weir_status read_header(const struct csv_layout *l, const char *path, str
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK && chunk.size > 0 && csv_reader_next(&reader, &row, &line))
 		status = take_header(&reader, path, out, err);
-	csv_reader_free(&reader);
-	text_chunk_free(&chunk);
+	csv_reader_destroy(&reader);
+	text_chunk_destroy(&chunk);
 	text_close(text);
 	return status;
 }

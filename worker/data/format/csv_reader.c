@@ -8,7 +8,7 @@
 #include "worker/data/format/csv_scan.h"
 #include "worker/data/format/parse.h"
 
-void csv_reader_free(struct csv_reader *r)
+void csv_reader_destroy(struct csv_reader *r)
 {
 	free(r->ends);
 	free(r->scratch);

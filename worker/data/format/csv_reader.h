@@ -33,7 +33,7 @@ bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t s
 bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line);
 /* The number of cells of the current row. */
 uint32_t csv_reader_cells(const struct csv_reader *r);
-void csv_reader_free(struct csv_reader *r);
+void csv_reader_destroy(struct csv_reader *r);
 
 /* Takes the quotes off a cell of a chunk, and checks it. Internal to csv_reader_cell. */
 const char *csv_reader_check(struct csv_reader *r, struct csv_cell *cell);

@@ -44,8 +44,8 @@ struct piece {
 	struct bad_line {
 		uint64_t line; /* from the start of the chunk, from 0 */
 		char reason[PARSE_WHY_BYTES];
-	} * bad;                             /* (bad_line_reports + 1) the first ones */
-	struct bad_line first_label, beyond; /* the first line of each kind; reason "": none */
+	} * bad;                              /* (bad_line_reports + 1) the first ones */
+	struct bad_line first_label, refused; /* the first line of each kind; reason "": none */
 	weir_status status;
 	weir_error error;
 };
@@ -103,8 +103,8 @@ static void count_bad(const struct load_options *o, struct piece *p, enum parsed
 		keep_first(&p->first_label, p->lines, why);
 		p->wrong_labels++;
 	}
-	if (parsed == PARSED_BEYOND)
-		keep_first(&p->beyond, p->lines, why);
+	if (parsed == PARSED_REFUSED)
+		keep_first(&p->refused, p->lines, why);
 	if (p->bad_count <= o->bad_line_reports) {
 		p->bad[p->bad_count].line = p->lines;
 		snprintf(p->bad[p->bad_count].reason, sizeof p->bad->reason, "%s", why);
@@ -158,7 +158,7 @@ static void parse_csv_rows(const struct load_options *o, struct piece *p)
 static void parse_piece(const struct load_options *o, struct piece *p)
 {
 	p->lines = p->good = p->bad_count = p->wrong_labels = 0;
-	p->first_label.reason[0] = p->beyond.reason[0] = 0;
+	p->first_label.reason[0] = p->refused.reason[0] = 0;
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_clear(&p->rows[i]);
 	if (o->parser->csv)
@@ -179,7 +179,7 @@ static uint64_t count_lines(const char *path, uint64_t end)
 		for (const char *at = chunk.data; (at = memchr(at, '\n', chunk.size - (size_t)(at - chunk.data))) != NULL; at++)
 			lines++;
 	text_close(t);
-	text_chunk_free(&chunk);
+	text_chunk_destroy(&chunk);
 	return lines;
 }
 
@@ -201,9 +201,9 @@ static void account_bad_lines(struct load *l, const struct piece *p)
 		         (unsigned long long)(before + p->first_label.line), p->first_label.reason);
 	l->result.bad_lines += p->bad_count;
 	l->wrong_labels += p->wrong_labels;
-	if (p->beyond.reason[0] != 0)
-		l->status = weir_fail(&l->error, WEIR_E_INVALID, "%s:%llu: %s", r->path, (unsigned long long)(before + p->beyond.line),
-		                      p->beyond.reason);
+	if (p->refused.reason[0] != 0)
+		l->status = weir_fail(&l->error, WEIR_E_INVALID, "%s:%llu: %s", r->path, (unsigned long long)(before + p->refused.line),
+		                      p->refused.reason);
 	else if (l->result.bad_lines > o->bad_lines_max)
 		l->status = weir_fail(&l->error, WEIR_E_LIMIT, "%s: more than %llu bad line%s (data.bad_lines_max), the first at %s%s",
 		                      r->path, (unsigned long long)o->bad_lines_max, o->bad_lines_max == 1 ? "" : "s",
@@ -266,10 +266,10 @@ static void *load_thread(void *argument)
 		deliver_piece(l, &p);
 	}
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
-		rows_free(&p.rows[i]);
+		rows_destroy(&p.rows[i]);
 	free(p.bad);
-	csv_reader_free(&p.csv);
-	text_chunk_free(&p.chunk);
+	csv_reader_destroy(&p.csv);
+	text_chunk_destroy(&p.chunk);
 	return NULL;
 }
 

@@ -68,7 +68,7 @@ struct packed_writer {
 	uint32_t index_capacity;
 };
 
-static void writer_free(struct packed_writer *w)
+static void writer_destroy(struct packed_writer *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
@@ -92,13 +92,13 @@ weir_status packed_writer_open(struct packed_writer **out, const char *path, uin
 	        .magic = PACKED_MAGIC, .version = PACKED_VERSION, .identity = identity, .fields = fields, .dense_dim = dense_dim}};
 	if (!w->path || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
-		writer_free(w);
+		writer_destroy(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	}
 	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (w->fd < 0) {
 		int e = errno;
-		writer_free(w);
+		writer_destroy(w);
 		return weir_fail(err, WEIR_E_IO, "cannot create the packed cache %s: %s; make the folder writable or set data.cache",
 		                 path, strerror(e));
 	}
@@ -187,7 +187,7 @@ weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, we
 		status = weir_fail(err, WEIR_E_IO, "cannot complete %s: %s", w->path, strerror(errno));
 	if (status != WEIR_OK)
 		unlink(w->temporary);
-	writer_free(w);
+	writer_destroy(w);
 	return status;
 }
 
@@ -196,7 +196,7 @@ void packed_writer_abandon(struct packed_writer *w)
 	if (!w)
 		return;
 	unlink(w->temporary);
-	writer_free(w);
+	writer_destroy(w);
 }
 
 struct packed {

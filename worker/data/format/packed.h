@@ -55,8 +55,9 @@ const struct packed_info *packed_get_info(const struct packed *p);
 uint32_t packed_block_of(const struct packed *p, uint64_t row, uint64_t *first_row);
 /* Returns a block's columns, valid until packed_close. Thread-safe. E_CORRUPT names the file. */
 weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out, weir_error *err);
-/* Takes the pages of a block out of the process's memory. Its columns stay valid: the next use reads
- * them again. So a process that reads a large file once holds only what it is at. Thread-safe. */
+/* Takes the pages of a block out of the process's memory. Its columns stay valid: the next use
+ * reads them again. So a process that reads a large file once holds only what it is at.
+ * Thread-safe. */
 void packed_release(struct packed *p, uint32_t block);
 void packed_close(struct packed *p);
 

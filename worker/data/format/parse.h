@@ -34,8 +34,8 @@
 #define PARSE_KEYS_VERSION 2u
 /* Version of which lines are rows, and of their values. Parsed copies of another version are
  * rebuilt. Version 1 scored a labelled Criteo line with a missing column as one without a label;
- * version 2 ignored libsvm's qid. */
-#define PARSE_LINES_VERSION 3u
+ * version 2 ignored libsvm's qid; version 3 took a Criteo line of the other kind for a bad one. */
+#define PARSE_LINES_VERSION 4u
 
 struct csv_layout;
 
@@ -43,7 +43,7 @@ struct parser {
 	enum data_format format;
 	const struct csv_layout *csv; /* csv; borrowed */
 	uint32_t fields, dense_dim;
-	bool fields_counted; /* from the files' beginnings; a line with more is PARSED_BEYOND */
+	bool fields_counted; /* from the files' beginnings; a line with more is PARSED_REFUSED */
 	uint64_t hash_buckets;
 	float positive_above; /* NaN: labels are 0, 1 or -1 */
 	/* For scoring: also takes rows without a label, or with another number or a word for unknown;
@@ -64,7 +64,9 @@ enum parsed {
 	PARSED_NOTHING, /* a blank line, or a comment */
 	PARSED_BAD,     /* a broken line */
 	PARSED_LABEL,   /* the label is not a valid one; if common, the file is wrong */
-	PARSED_BEYOND   /* more fields than were counted: the count is wrong, not the line */
+	/* The data are wrong, not the line: it has more fields than were counted; or, to be scored, a
+	 * label where other lines have none, or none where they have one. */
+	PARSED_REFUSED
 };
 /* Appends the row of line[0 .. n), without newline; PARSE_SLACK readable bytes must follow. Appends
  * only for PARSED_ROW. For the last three results, `why` says what is wrong. */

@@ -140,14 +140,22 @@ static uint32_t columns_of(const char *line, size_t n)
 }
 
 /* A line with one column less than the file's others is never read as one without a label, nor a
- * line with one more as one with a label: each column would be taken for its neighbour. */
+ * line with one more as one with a label: each column would be taken for its neighbour. To be
+ * scored, such lines are refused: the file may have been put together from both kinds. */
+static enum parsed refuse_mixed(char why[PARSE_WHY_BYTES], const char *text)
+{
+	(void)parse_bad(why, text);
+	return PARSED_REFUSED;
+}
+
 static enum parsed parse_unlabelled(const struct parser *p, struct rows *out, const char *line, size_t n,
                                     char why[PARSE_WHY_BYTES])
 {
 	struct tabs tabs = {line, tab_mask(line)};
 	const char *bad = parse_columns(p, out, &tabs, line, line + n);
 	if (bad && columns_of(line, n) == p->dense_dim + p->fields + 1)
-		bad = "too many columns: most lines have no label";
+		return refuse_mixed(why,
+		                    "too many columns: is there a label? Most lines have none; expected one on all lines, or on none");
 	return bad ? parse_bad(why, bad) : append(p, out, LABEL_NONE);
 }
 
@@ -162,7 +170,10 @@ enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *l
 	const enum parsed read = parse_labelled(p, out, line, n, why);
 	if (read == PARSED_ROW || columns_of(line, n) != p->dense_dim + p->fields)
 		return read;
-	return parse_bad(why, "a column is missing: is it the label?");
+	return p->every_line
+	           ? refuse_mixed(why,
+	                          "a column is missing: is it the label? Most lines have one; expected one on all lines, or on none")
+	           : parse_bad(why, "a column is missing: is it the label?");
 }
 
 struct line_shape parse_criteo_shape(uint32_t columns, const char *line, size_t n)

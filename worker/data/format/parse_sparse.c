@@ -146,7 +146,7 @@ static enum parsed beyond(const struct parser *p, const struct entry *e, const c
 		         needed);
 	else
 		snprintf(why + n, PARSE_WHY_BYTES - n, "%sdata.fields %u", more, p->fields);
-	return p->fields_counted && !p->every_line ? PARSED_BEYOND : PARSED_BAD;
+	return p->fields_counted && !p->every_line ? PARSED_REFUSED : PARSED_BAD;
 }
 
 static enum parsed parse_entries(const struct parser *p, struct rows *out, const char *at, const char *end,

@@ -9,7 +9,7 @@ void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags)
 	*r = (struct rows){.fields = fields, .dense_dim = dense_dim, .bags = bags, .one_hot = true};
 }
 
-void rows_free(struct rows *r)
+void rows_destroy(struct rows *r)
 {
 	free(r->labels);
 	free(r->weights);
@@ -190,7 +190,7 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 	b->rows++;
 }
 
-void batch_free(struct batch *b)
+void batch_destroy(struct batch *b)
 {
 	free(b->memory);
 	*b = (struct batch){0};

@@ -40,7 +40,7 @@ struct rows {
 };
 
 void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags);
-void rows_free(struct rows *r);
+void rows_destroy(struct rows *r);
 void rows_clear(struct rows *r); /* keeps the memory */
 /* Makes room for one more row of up to `keys` keys. Returns false when out of memory. */
 bool rows_reserve(struct rows *r, size_t keys);

@@ -166,11 +166,11 @@ weir_status sources_find(struct sources *out, char *const *patterns, uint32_t co
 	}
 	sort_unique(out, order);
 	if (status != WEIR_OK)
-		sources_free(out);
+		sources_destroy(out);
 	return status;
 }
 
-void sources_free(struct sources *s)
+void sources_destroy(struct sources *s)
 {
 	for (uint32_t i = 0; i < s->count; i++)
 		free(s->items[i].path);

@@ -30,6 +30,6 @@ enum sources_order {
 /* remote: NULL allows local files only. */
 weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
                          const struct remote_options *remote, weir_error *err);
-void sources_free(struct sources *s);
+void sources_destroy(struct sources *s);
 
 #endif

@@ -43,7 +43,7 @@ weir_status survey_read(struct survey *out, const struct sources *sources, enum 
 		} while (status == WEIR_OK && chunk.size > 0 && seen - before < bytes / sources->count);
 		text_close(text);
 	}
-	text_chunk_free(&chunk);
+	text_chunk_destroy(&chunk);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <lz4frame.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ struct text {
 	char delimiter;
 };
 
-void text_chunk_free(struct text_chunk *c)
+void text_chunk_destroy(struct text_chunk *c)
 {
 	free(c->data);
 	*c = (struct text_chunk){0};
@@ -393,6 +394,41 @@ static weir_status drop_first_line(struct text *t, struct text_chunk *c, weir_er
 	return c->size == 0 && !t->done ? text_next(t, c, err) : WEIR_OK;
 }
 
+/* The number of the first line that no chunk holds, from 1; 0: it cannot be found. */
+static uint64_t find_long_line(const char *path)
+{
+	struct text *t;
+	uint64_t line = 1;
+	size_t bytes = 0, got = INPUT_BYTES;
+	char *data = malloc(INPUT_BYTES);
+	if (!data || text_open(&t, path, 0, UINT64_MAX, NULL) != WEIR_OK) {
+		free(data);
+		return 0;
+	}
+	while (bytes < CHUNK_BYTES_MAX && got == INPUT_BYTES && text_next_bytes(t, data, INPUT_BYTES, &got, NULL) == WEIR_OK) {
+		const char *at = data, *end = data + got, *newline;
+		while ((newline = memchr(at, '\n', (size_t)(end - at))) && bytes + (size_t)(newline - at) < CHUNK_BYTES_MAX) {
+			line++;
+			bytes = 0;
+			at = newline + 1;
+		}
+		bytes += (size_t)(end - at);
+	}
+	text_close(t);
+	free(data);
+	return bytes < CHUNK_BYTES_MAX ? 0 : line;
+}
+
+static weir_status fail_long_line(const struct text *t, weir_error *err)
+{
+	const uint64_t line = t->csv ? 0 : find_long_line(t->path); /* a row of CSV may have many lines */
+	if (line == 0)
+		return weir_fail(err, WEIR_E_LIMIT, "%s has a %s longer than %u bytes: %s", t->path, t->csv ? "row" : "line",
+		                 WEIR_LINE_BYTES_MAX, t->csv ? "is a quote not closed?" : "is it text?");
+	return weir_fail(err, WEIR_E_LIMIT, "%s:%" PRIu64 ": the line is longer than %u bytes: is it text?", t->path, line,
+	                 WEIR_LINE_BYTES_MAX);
+}
+
 weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 {
 	c->size = 0;
@@ -421,8 +457,7 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 		lines = cut_lines(t, c, got < room);
 	} while (lines == 0 && !t->done && c->size < CHUNK_BYTES_MAX);
 	if (lines == 0 && !t->done)
-		return weir_fail(err, WEIR_E_LIMIT, "%s has a %s longer than %u bytes: %s", t->path, t->csv ? "row" : "line",
-		                 WEIR_LINE_BYTES_MAX, t->csv ? "is a quote not closed?" : "is it text?");
+		return fail_long_line(t, err);
 	if (!keep_carry(t, c->data + lines, t->done ? 0 : c->size - lines))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading %s", t->path);
 	c->size = lines;

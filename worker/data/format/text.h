@@ -23,7 +23,7 @@ struct text_chunk {
 	char *data;
 	size_t size, capacity;
 };
-void text_chunk_free(struct text_chunk *c);
+void text_chunk_destroy(struct text_chunk *c);
 
 /* Errors name the path. E_UNSUPPORTED: the first bytes belong to another kind of file, such as
  * another compression. */

@@ -23,7 +23,7 @@ void quality_taker_init(struct quality_taker *t)
 	*t = (struct quality_taker){.rows_max = WEIR_RANKED_ROWS_MAX};
 }
 
-void quality_taker_free(struct quality_taker *t)
+void quality_taker_destroy(struct quality_taker *t)
 {
 	free(t->labels);
 	free(t->scores);
@@ -129,7 +129,7 @@ static weir_status rate_order(const struct scored *kept, struct quality *out)
 		out->buckets_count = sorted_buckets(&sorted, out->buckets);
 		out->calibration_error = calibration_error(out->buckets, out->buckets_count);
 	}
-	sorted_scores_free(&sorted);
+	sorted_scores_destroy(&sorted);
 	return status;
 }
 

@@ -41,7 +41,7 @@ struct quality_taker {
 };
 
 void quality_taker_init(struct quality_taker *t);
-void quality_taker_free(struct quality_taker *t);
+void quality_taker_destroy(struct quality_taker *t);
 /* Adds rows with probabilities. E_MEMORY. */
 weir_status quality_add(struct quality_taker *t, const struct scored *rows, weir_error *err) WEIR_MUST_CHECK;
 /* The figures of all rows so far; places are those of ranking_rate. E_MEMORY. */

@@ -63,7 +63,7 @@ weir_status sorted_scores_create(struct sorted_scores *out, const struct scored 
 	return WEIR_OK;
 }
 
-void sorted_scores_free(struct sorted_scores *sorted)
+void sorted_scores_destroy(struct sorted_scores *sorted)
 {
 	free(sorted->memory);
 	*sorted = (struct sorted_scores){0};
@@ -146,6 +146,6 @@ weir_status score_auc(const struct scored *s, double *auc)
 	const weir_status status = sorted_scores_create(&sorted, s);
 	if (status == WEIR_OK)
 		*auc = sorted_auc(&sorted);
-	sorted_scores_free(&sorted);
+	sorted_scores_destroy(&sorted);
 	return status;
 }

@@ -44,7 +44,7 @@ struct sorted_scores {
 };
 /* E_MEMORY. */
 weir_status sorted_scores_create(struct sorted_scores *out, const struct scored *s) WEIR_MUST_CHECK;
-void sorted_scores_free(struct sorted_scores *sorted);
+void sorted_scores_destroy(struct sorted_scores *sorted);
 
 /* Area under the ROC curve, with ties counted half (the Mann-Whitney statistic from mid-ranks:
  * Hanley and McNeil 1982). Infinite scores have their rank. NaN if a class has no weight. */

@@ -22,7 +22,7 @@ void documents_clear(struct documents *d)
 	d->ids.count = d->count = 0;
 }
 
-void documents_free(struct documents *d)
+void documents_destroy(struct documents *d)
 {
 	free(d->ids.ids);
 	free(d->counts);
@@ -87,21 +87,21 @@ weir_status record_encoder_create(struct record_encoder **out, const struct reco
 	e->options = *o;
 	const weir_status status = encoder_create(&e->encoder, o->tokenizer, err);
 	if (status != WEIR_OK) {
-		record_encoder_free(e);
+		record_encoder_destroy(e);
 		return status;
 	}
 	*out = e;
 	return WEIR_OK;
 }
 
-void record_encoder_free(struct record_encoder *e)
+void record_encoder_destroy(struct record_encoder *e)
 {
 	if (!e)
 		return;
-	encoder_free(e->encoder);
-	buffer_free(&e->text);
-	buffer_free(&e->conversation.text);
-	buffer_free(&e->chat.text);
+	encoder_destroy(e->encoder);
+	buffer_destroy(&e->text);
+	buffer_destroy(&e->conversation.text);
+	buffer_destroy(&e->chat.text);
 	free(e);
 }
 

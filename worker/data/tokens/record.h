@@ -35,11 +35,11 @@ struct documents {
 	size_t count, capacity;
 };
 void documents_clear(struct documents *d); /* keeps the memory */
-void documents_free(struct documents *d);
+void documents_destroy(struct documents *d);
 
 struct record_encoder; /* owned by one thread */
 weir_status record_encoder_create(struct record_encoder **out, const struct record_options *o, weir_error *err);
-void record_encoder_free(struct record_encoder *e); /* NULL is allowed */
+void record_encoder_destroy(struct record_encoder *e); /* NULL is allowed */
 
 /* Appends the document of a text or of a line of JSONL, which must be valid UTF-8 unless bytes are
  * tokens. Leaves out a document without tokens. Failures other than E_MEMORY are the record's own.

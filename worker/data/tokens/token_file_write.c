@@ -46,7 +46,7 @@ static void *grown(struct section *s, size_t bytes)
 	return s->data + s->size - bytes;
 }
 
-static void writer_free(struct token_writer *w)
+static void writer_destroy(struct token_writer *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
@@ -78,7 +78,7 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 	w->block = malloc(TOKEN_FILE_BLOCK);
 	if (!w->path || !w->block || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
-		writer_free(w);
+		writer_destroy(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	}
 	/* A cache is private to its owner; the umask decides about other files. */
@@ -86,7 +86,7 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (w->fd < 0) {
 		const int e = errno;
-		writer_free(w);
+		writer_destroy(w);
 		return weir_fail(err, e == ENOSPC ? WEIR_E_NO_SPACE : WEIR_E_IO, "cannot create %s.tmp: %s", path, strerror(e));
 	}
 	*out = w;
@@ -245,7 +245,7 @@ weir_status token_writer_commit(struct token_writer *w, uint64_t bad_records, ui
 	if (status != WEIR_OK)
 		unlink(w->temporary);
 	*info = token_file_info_of(&w->header);
-	writer_free(w);
+	writer_destroy(w);
 	return status;
 }
 
@@ -254,5 +254,5 @@ void token_writer_abandon(struct token_writer *w)
 	if (!w)
 		return;
 	unlink(w->temporary);
-	writer_free(w);
+	writer_destroy(w);
 }

@@ -246,10 +246,10 @@ static void *tokenizing_thread(void *argument)
 			encode_text(z, &p);
 		deliver(z, &p);
 	}
-	record_encoder_free(p.encoder);
-	documents_free(&p.documents);
-	buffer_free(&p.repaired);
-	chunk_free(&p.chunk);
+	record_encoder_destroy(p.encoder);
+	documents_destroy(&p.documents);
+	buffer_destroy(&p.repaired);
+	chunk_destroy(&p.chunk);
 	free(p.bad);
 	return NULL;
 }
@@ -292,7 +292,7 @@ weir_status tokenize(const struct tokenize_options *o, const char *path, struct 
 	if (status == WEIR_OK)
 		status = token_writer_open(&z.writer, path, &info, err);
 	if (status != WEIR_OK) {
-		chunk_reader_free(z.reader);
+		chunk_reader_destroy(z.reader);
 		return status;
 	}
 	pthread_mutex_init(&z.reading, NULL);
@@ -302,7 +302,7 @@ weir_status tokenize(const struct tokenize_options *o, const char *path, struct 
 	pthread_cond_destroy(&z.turn_changed);
 	pthread_mutex_destroy(&z.delivering);
 	pthread_mutex_destroy(&z.reading);
-	chunk_reader_free(z.reader);
+	chunk_reader_destroy(z.reader);
 	check_result(&z);
 	if (z.status == WEIR_OK)
 		return token_writer_commit(z.writer, z.bad_lines, z.replaced, out, err);

@@ -140,9 +140,9 @@ typedef struct weir_options {
 } weir_options;
 /* size: sizeof *out, as for every _init function. */
 WEIR_API void weir_options_init(weir_options *out, size_t size);
-/* For weir_options.log in a program that cannot be called back: writes "LEVEL: line\n" in one write.
- * log_arg: the address of an int, the descriptor, which lives as long as the client. It may be a
- * pipe; if that is full and does not block, the line is lost. */
+/* For weir_options.log in a program that cannot be called back: writes "LEVEL: line\n" in one
+ * write. log_arg: the address of an int, the descriptor, which lives as long as the client. It may
+ * be a pipe; if that is full and does not block, the line is lost. */
 WEIR_API void weir_log_to_fd(void *fd, weir_log_level level, const char *line);
 
 /* --- The job */
@@ -152,8 +152,8 @@ WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, w
 WEIR_API weir_status weir_close(weir_client *client, weir_error *err);
 /* Frees at once without leaving, as a crash would. For tests and second signals. */
 WEIR_API void weir_abandon(weir_client *client);
-/* In a forked child: gives up the child's copies of the connections, so that the servers see at once
- * when the parent dies. The client stays the parent's: this is the only call that a child may
+/* In a forked child: gives up the child's copies of the connections, so that the servers see at
+ * once when the parent dies. The client stays the parent's: this is the only call that a child may
  * make. */
 WEIR_API void weir_forked(const weir_client *client);
 /* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with

@@ -85,7 +85,7 @@ static void release(struct batch_pipeline *s, struct buffer *b)
 	*b = (struct buffer){0};
 }
 
-static void set_free(struct batch_pipeline *s, struct set *set)
+static void set_destroy(struct batch_pipeline *s, struct set *set)
 {
 	for (enum part p = 0; p < PARTS; p++)
 		release(s, &set->parts[p]);
@@ -107,7 +107,7 @@ void batch_pipeline_destroy(struct batch_pipeline *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < STAGING_SETS; i++)
-		set_free(s, &s->sets[i]);
+		set_destroy(s, &s->sets[i]);
 	s->backend->ops->free_mark(s->backend, &s->before);
 	s->backend->ops->free_mark(s->backend, &s->back);
 	free(s);

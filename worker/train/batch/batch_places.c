@@ -44,7 +44,7 @@ weir_status batch_places_find(struct batch_places *p, uint32_t pass, uint32_t pl
 	return WEIR_OK;
 }
 
-void batch_places_free(struct batch_places *p)
+void batch_places_destroy(struct batch_places *p)
 {
 	free(p->before);
 	p->before = NULL;

@@ -20,6 +20,6 @@ uint64_t batch_places_pass(const struct job *job, const struct dataset *d);
 /* *out: counted from 0. place: of the unit in its pass's order. E_MEMORY. */
 weir_status batch_places_find(struct batch_places *p, uint32_t pass, uint32_t place, uint32_t batch, uint64_t *out,
                               weir_error *err) WEIR_MUST_CHECK;
-void batch_places_free(struct batch_places *p);
+void batch_places_destroy(struct batch_places *p);
 
 #endif

@@ -53,19 +53,19 @@ weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model 
 		m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum);
 		m->output.not_finite = replace(b, NULL, sizeof *m->output.not_finite);
 		if (!m->output.loss_sum || !m->output.not_finite) {
-			minibatch_free(m);
+			minibatch_destroy(m);
 			return out_of_memory(err);
 		}
 	}
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1)) {
-			minibatch_free(m);
+			minibatch_destroy(m);
 			return out_of_memory(err);
 		}
 	return WEIR_OK;
 }
 
-void minibatch_free(struct minibatch *m)
+void minibatch_destroy(struct minibatch *m)
 {
 	if (!m->backend)
 		return;

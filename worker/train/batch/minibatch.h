@@ -35,7 +35,7 @@ struct minibatch {
 weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err);
 #define MINIBATCH_ALL ((const bool[MODEL_TABLES]){true, true, true, true})
 _Static_assert(MODEL_TABLES == 4, "each is in MINIBATCH_ALL");
-void minibatch_free(struct minibatch *m);
+void minibatch_destroy(struct minibatch *m);
 /* Finds the distinct keys of `batch`, which is borrowed until the next call, and makes room. */
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err);
 /* Restricts the pull to these of the batch's keys. Borrowed. */

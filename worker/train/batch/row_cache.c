@@ -289,7 +289,7 @@ weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_
 	return WEIR_OK;
 }
 
-void row_cache_batch_free(struct row_cache_batch *batch)
+void row_cache_batch_destroy(struct row_cache_batch *batch)
 {
 	if (batch->cache && batch->missing)
 		batch->cache->backend->ops->host_free(batch->cache->backend, batch->missing);

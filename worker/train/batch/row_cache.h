@@ -49,7 +49,7 @@ void row_cache_destroy(struct row_cache *c);
 /* keys (n) are distinct. batch: its number, rising. E_MEMORY. */
 weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, size_t n, struct row_cache_batch *out,
                               weir_error *err);
-void row_cache_batch_free(struct row_cache_batch *batch);
+void row_cache_batch_destroy(struct row_cache_batch *batch);
 size_t row_cache_words(const struct row_cache_batch *batch);
 /* out (hits + misses, width): table t's rows of the batch, from cached rows and from pulled
  * (misses, width), which are kept. All, words too, in the backend's memory. */

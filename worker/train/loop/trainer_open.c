@@ -151,8 +151,8 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	for (uint32_t i = 0; i < t->ring_count; i++) {
 		if (t->ring[i].item)
 			prefetcher_recycle(t->prefetcher, t->ring[i].item);
-		minibatch_free(&t->ring[i].data);
-		row_cache_batch_free(&t->ring[i].cached);
+		minibatch_destroy(&t->ring[i].data);
+		row_cache_batch_destroy(&t->ring[i].cached);
 	}
 	prefetcher_destroy(t->prefetcher);
 	log_device(t);
@@ -163,7 +163,7 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	model_destroy(t->model);
 	if (t->backend)
 		t->backend->ops->destroy(t->backend);
-	batch_places_free(&t->places);
+	batch_places_destroy(&t->places);
 	if (t->dataset)
 		dataset_close(t->dataset);
 	free(t->fingerprint.text);

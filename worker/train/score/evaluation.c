@@ -9,7 +9,7 @@
 
 #define EVALUATION_BYTES_MAX (256u << 20) /* a million passes take some 130 MiB */
 
-void evaluation_free(struct evaluation *e)
+void evaluation_destroy(struct evaluation *e)
 {
 	free(e->passes);
 	*e = (struct evaluation){0};

@@ -51,7 +51,7 @@ struct evaluation {
 	struct quality valid, test;
 };
 
-void evaluation_free(struct evaluation *e);
+void evaluation_destroy(struct evaluation *e);
 /* Reads a file of evaluation_write; a missing file has no passes. E_PARSE, E_CORRUPT with its path.
  * Free *e also after an error. */
 weir_status evaluation_read(struct evaluation *e, const struct job *job, const char *path, weir_error *err);

@@ -262,7 +262,7 @@ static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		if (parts[i])
 			dataset_close(parts[i]);
-	evaluation_free(&e->evaluation);
+	evaluation_destroy(&e->evaluation);
 	free(e->fingerprint.text);
 	return status;
 }

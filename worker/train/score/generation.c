@@ -99,6 +99,6 @@ weir_status generation_run(const struct generation *g, const uint32_t *prompt, s
 	if (r.tokens)
 		b->ops->buffer_free(b, r.tokens);
 	free(r.logits);
-	sampler_free(r.sampler);
+	sampler_destroy(r.sampler);
 	return status;
 }

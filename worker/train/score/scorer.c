@@ -87,7 +87,7 @@ void scorer_close(struct scorer *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < SCORER_RING; i++)
-		minibatch_free(&s->ring[i].data);
+		minibatch_destroy(&s->ring[i].data);
 	batch_pipeline_destroy(s->pipeline);
 	model_destroy(s->model);
 	if (s->backend)
@@ -272,7 +272,7 @@ static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struc
 	weir_status status = scorer_run(s, data, add_clicks, &taker, err);
 	if (status == WEIR_OK)
 		status = quality_take(&taker, job->train.rank_at, job->train.rank_at_count, out, err);
-	quality_taker_free(&taker);
+	quality_taker_destroy(&taker);
 	return status;
 }
 

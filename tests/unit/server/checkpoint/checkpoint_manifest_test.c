@@ -119,8 +119,8 @@ static void a_manifest_is_read_back_as_it_was_written(void **state)
 	assert_string_equal(back.tables[0].spec.name, "embedding");
 	assert_true(back.tables[0].spec.seed == UINT64_MAX && back.tables[0].spec.optimizer.kind == WEIR_OPT_ADAGRAD);
 	assert_true(back.tables[0].spec.segments[0].a == 0.01f);
-	checkpoint_manifest_free(&back);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&back);
+	checkpoint_manifest_destroy(&m);
 }
 
 static void the_latest_is_of_the_last_generation(void **state)
@@ -136,8 +136,8 @@ static void the_latest_is_of_the_last_generation(void **state)
 	assert_string_equal(name, new.name);
 	/* demo2 shares the folder and has no checkpoint. */
 	assert_int_equal(checkpoint_latest(store, "demo2", name, &err), WEIR_E_NOT_FOUND);
-	checkpoint_manifest_free(&old);
-	checkpoint_manifest_free(&new);
+	checkpoint_manifest_destroy(&old);
+	checkpoint_manifest_destroy(&new);
 }
 
 static void files_go_when_no_manifest_names_them(void **state)
@@ -162,10 +162,10 @@ static void files_go_when_no_manifest_names_them(void **state)
 	assert_true(!manifest_is_there(&second) && manifest_is_there(&third));
 	assert_false(is_there(first.partitions[0].rows[0].name));
 	assert_false(is_there(unfinished.name));
-	checkpoint_manifest_free(&first);
-	checkpoint_manifest_free(&second);
-	checkpoint_manifest_free(&third);
-	checkpoint_manifest_free(&foreign);
+	checkpoint_manifest_destroy(&first);
+	checkpoint_manifest_destroy(&second);
+	checkpoint_manifest_destroy(&third);
+	checkpoint_manifest_destroy(&foreign);
 }
 
 /* Two runs may share a folder and a name. A server that is behind ignores later generations. */
@@ -180,11 +180,11 @@ static void the_last_of_a_run_is_its_own(void **state)
 	write_checkpoint(third, 1800000003000, 9, NULL, &foreign);
 	CHECK_OK(checkpoint_last_of_run(store, run, 3, &found, &err), err);
 	assert_string_equal(found.name, new.name);
-	checkpoint_manifest_free(&found);
+	checkpoint_manifest_destroy(&found);
 	CHECK_OK(checkpoint_last_of_run(store, run, 2, &found, &err), err);
 	assert_string_equal(found.name, old.name);
 	assert_int_equal(found.step, 42);
-	checkpoint_manifest_free(&found);
+	checkpoint_manifest_destroy(&found);
 	assert_int_equal(checkpoint_last_of_run(store, run, 1, &found, &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "holds no checkpoint of this run");
 	/* The checkpoint that a generation started from stays, however old. */
@@ -192,9 +192,9 @@ static void the_last_of_a_run_is_its_own(void **state)
 	assert_true(manifest_is_there(&old) && is_there(old.partitions[0].rows[0].name) && manifest_is_there(&new));
 	CHECK_OK(checkpoint_retain(store, run, 1, NULL, NULL, &err), err);
 	assert_true(!manifest_is_there(&old) && manifest_is_there(&new));
-	checkpoint_manifest_free(&old);
-	checkpoint_manifest_free(&new);
-	checkpoint_manifest_free(&foreign);
+	checkpoint_manifest_destroy(&old);
+	checkpoint_manifest_destroy(&new);
+	checkpoint_manifest_destroy(&foreign);
 }
 
 /* Retention goes by generation first: the writer's clock may be behind. */
@@ -208,8 +208,8 @@ static void the_latest_stays_whatever_the_clock_said(void **state)
 	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, NULL, &err), err);
 	assert_true(manifest_is_there(&restored) && is_there(restored.partitions[1].rows[0].name));
 	assert_false(manifest_is_there(&before) || is_there(before.ledger.name));
-	checkpoint_manifest_free(&before);
-	checkpoint_manifest_free(&restored);
+	checkpoint_manifest_destroy(&before);
+	checkpoint_manifest_destroy(&restored);
 }
 
 static void a_missing_checkpoint_is_reported_with_the_last_one(void **state)
@@ -253,7 +253,7 @@ static void a_damaged_manifest_is_refused(void **state)
 	}
 	CHECK_OK(blob_remove(store, file, &err), err);
 	free(text);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 }
 
 int main(void)

@@ -96,7 +96,7 @@ static void begin_take(struct world *w, const char *name, const char *previous)
 	weir_error err = {0};
 	CHECK_OK(client_call(&w->c, RPC_CHECKPOINT_BEGIN, &q.base, &weir__v1__checkpoint_begin_reply__descriptor, &m, &err), err);
 	assert_int_equal(((const Weir__V1__CheckpointBeginReply *)m)->status->code, WEIR_OK);
-	wire_free(m);
+	wire_destroy(m);
 }
 
 /* Polls until the checkpoint is done. Returns the last reply. */
@@ -114,7 +114,7 @@ static ProtobufCMessage *end_take(struct world *w, const char *name)
 		assert_int_equal(reply->status->code, WEIR_OK);
 		if (reply->done)
 			return m;
-		wire_free(m);
+		wire_destroy(m);
 	}
 }
 
@@ -135,7 +135,7 @@ static uint64_t take(struct world *w, const char *name, const char *previous, si
 		*rows += f->rows;
 		hash = hash_bytes(f->xxh3_128.data, f->xxh3_128.len, hash);
 	}
-	wire_free(m);
+	wire_destroy(m);
 	return hash;
 }
 

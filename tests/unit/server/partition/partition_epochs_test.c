@@ -19,7 +19,7 @@ static void check_epochs(const struct world *w, const struct epoch_start *starts
 		assert_int_equal(s->epochs[i]->epoch, starts[i].epoch);
 		assert_int_equal(s->epochs[i]->first, starts[i].first);
 	}
-	wire_free(&s->base);
+	wire_destroy(&s->base);
 }
 
 /* {epoch, first entry}... */

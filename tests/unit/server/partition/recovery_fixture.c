@@ -269,7 +269,7 @@ static struct message *state_of(const struct world *w, const struct partition *p
 	s->n_epochs = 0;
 	struct message *m = wire_pack(&s->base);
 	s->n_epochs = epochs;
-	wire_free(&s->base);
+	wire_destroy(&s->base);
 	return m;
 }
 

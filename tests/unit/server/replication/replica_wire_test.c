@@ -75,7 +75,7 @@ static void every_kind_is_read_as_it_was_written(void **state)
 		assert_int_equal(x->partition, PARTITION);
 		assert_message(&x->message, &m);
 		assert_null(x->entries);
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 		message_release(frame);
 	}
 }
@@ -93,7 +93,7 @@ static void the_ledger_has_replicas_too(void **state)
 	CHECK_OK(read_one(frame, &x, &err), err);
 	assert_int_equal(x->partition, JOURNAL_LEDGER);
 	assert_message(&x->message, &m);
-	replica_wire_free(x);
+	replica_wire_destroy(x);
 	message_release(frame);
 }
 
@@ -117,7 +117,7 @@ static void entries_are_read_as_they_were_written(void **state)
 			assert_true(x->entries[e].has_payload_crc);
 			assert_ptr_equal(x->entries[e].message, x->frame);
 		}
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 	}
 	free(bytes);
 	message_release(whole);
@@ -138,7 +138,7 @@ static void every_flipped_bit_is_noticed(void **state)
 		for (uint32_t i = 0; i < h.records && !status; i++) {
 			struct replica_wire *x;
 			status = replica_wire_read(&c, &x, &err);
-			replica_wire_free(x);
+			replica_wire_destroy(x);
 		}
 		if (status == WEIR_OK)
 			fail_msg("byte %zu of %zu was changed, and nobody noticed", at, whole->bytes);
@@ -199,7 +199,7 @@ static void the_checksum_of_the_journal_is_believed_and_checked(void **state)
 		assert_int_equal(read_one(frame, &x, &err), wrong ? WEIR_E_CORRUPT : WEIR_OK);
 		if (!wrong)
 			assert_int_equal(x->entries[0].payload_crc, crc);
-		replica_wire_free(x);
+		replica_wire_destroy(x);
 		message_release(frame);
 	}
 	message_release(e.message);
@@ -230,7 +230,7 @@ static void the_largest_entry_fits(void **state)
 	assert_true(frame->bytes <= FRAME_BYTES_MAX);
 	CHECK_OK(read_one(frame, &x, &err), err);
 	assert_int_equal(x->entries[0].body.left, e.body.left);
-	replica_wire_free(x);
+	replica_wire_destroy(x);
 	message_release(frame);
 	message_release(e.message);
 	l->ops->destroy(l);

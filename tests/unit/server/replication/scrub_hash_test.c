@@ -284,7 +284,7 @@ static void a_wrong_bit_changes_the_hash_of_its_slice(void **state)
 static void no_emit(void *arg, struct row_batch batch)
 {
 	(void)arg;
-	row_batch_free(&batch);
+	row_batch_destroy(&batch);
 }
 
 static void it_makes_room_for_other_copies(void **state)

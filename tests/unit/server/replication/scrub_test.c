@@ -34,7 +34,7 @@ static void add_scrub(struct world *w, uint32_t server, struct result *out)
 		out->differ += differ;
 		out->replicas += (uint32_t)p->n_replicas;
 	}
-	wire_free(m);
+	wire_destroy(m);
 }
 
 static struct result scrub_all(struct world *w)

@@ -202,7 +202,7 @@ static bool is_ready(struct world *w, uint32_t server)
 	                 WEIR_OK);
 	const bool is = ((const Grpc__Health__V1__HealthCheckResponse *)m)->status ==
 	                GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
-	wire_free(m);
+	wire_destroy(m);
 	return is;
 }
 

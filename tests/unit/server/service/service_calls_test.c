@@ -86,13 +86,13 @@ static void while_a_thread_hangs_the_status_says_so(void **state)
 	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
 	assert_string_equal(s->stuck, "exec-1");
 	assert_true(s->stuck_ms >= WEIR_STUCK_MS && s->n_partitions == 0 && s->pid > 0);
-	wire_free(m);
+	wire_destroy(m);
 	held_loop_release(&held);
 	AWAIT(!server_stuck(k.servers[0], thread, &ms), "all threads run, and one is said to hang");
 	m = status_over_some_loop(&k);
 	s = (const Weir__V1__ServerStatus *)m;
 	assert_true(s && !s->stuck[0] && s->n_partitions == CLUSTER_PARTITIONS);
-	wire_free(m);
+	wire_destroy(m);
 	cluster_close(&k);
 }
 

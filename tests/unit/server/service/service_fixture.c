@@ -105,7 +105,7 @@ static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind 
 	q.table = &table.table;
 	ProtobufCMessage *m;
 	weir_status status = client_call(c, RPC_REGISTER_TABLE, &q.base, &weir__v1__register_table_reply__descriptor, &m, err);
-	wire_table_free(&table);
+	wire_table_destroy(&table);
 	if (status)
 		return status;
 	const Weir__V1__RegisterTableReply *reply = (const Weir__V1__RegisterTableReply *)m;
@@ -115,7 +115,7 @@ static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind 
 	*partitions = 0;
 	for (size_t i = 0; i < reply->n_partitions; i++)
 		*partitions |= 1u << reply->partitions[i];
-	wire_free(m);
+	wire_destroy(m);
 	return status;
 }
 

@@ -127,7 +127,7 @@ static void every_server_tells_where_partitions_are(void **state)
 		assert_int_equal(map->server[p], placement_server(p, 2));
 		assert_int_equal(map->epoch[p], 0);
 	}
-	wire_free(m);
+	wire_destroy(m);
 	q.job = &other;
 	assert_int_equal(client_call(&c, RPC_MAP, &q.base, NULL, NULL, &err), WEIR_E_GENERATION);
 	cluster_close_with_client(&k, &c);

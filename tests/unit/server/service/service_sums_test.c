@@ -85,7 +85,7 @@ static void concurrent_integer_gradients_sum_up_exactly(uint32_t executors)
 	for (size_t i = 0; i < status->tables[0]->n_staleness; i++)
 		staleness += status->tables[0]->staleness[i];
 	assert_int_equal(staleness, PUSHERS * BATCHES * CLUSTER_PARTITIONS);
-	wire_free(m);
+	wire_destroy(m);
 	cluster_close_with_client(&k, &c);
 }
 
@@ -125,7 +125,7 @@ static void five_servers_live_in_one_process(void **state)
 	if (client_call(&c[0], RPC_JOIN, &join.base, &weir__v1__join_reply__descriptor, &m, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(((const Weir__V1__JoinReply *)m)->map->n_servers, 5);
-	wire_free(m);
+	wire_destroy(m);
 	assert_int_equal(client_call(&c[1], RPC_JOIN, &join.base, NULL, NULL, &err), WEIR_E_NOT_FOUND);
 	assert_non_null(strstr(err.text, "server 0"));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -135,7 +135,7 @@ static void five_servers_live_in_one_process(void **state)
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->n_partitions, 2);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->connections, 1);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->process_id, cluster_process_id(i));
-		wire_free(m);
+		wire_destroy(m);
 		client_close(&c[i]);
 	}
 	cluster_close(&k);

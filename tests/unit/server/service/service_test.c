@@ -92,7 +92,7 @@ static void corrupt_bytes_are_refused_and_the_server_lives_on(void **state)
 	assert_true(cluster_pull_one(&c, 2, CLUSTER_ASYNC, key, 80) == 5);
 	ProtobufCMessage *m = cluster_status(&c);
 	assert_int_equal(((const Weir__V1__ServerStatus *)m)->corrupt_refused, 3);
-	wire_free(m);
+	wire_destroy(m);
 	cluster_close_with_client(&k, &c);
 }
 
@@ -327,7 +327,7 @@ static void a_drained_server_ends_its_streams(void **state)
 	    WEIR_OK);
 	assert_int_equal(((const Grpc__Health__V1__HealthCheckResponse *)m)->status,
 	                 GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING);
-	wire_free(m);
+	wire_destroy(m);
 	struct record r = cluster_push(1, 0, 3, 1);
 	client_send(&c, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 3, 0), 1, true));
 	client_wait(&c, 1);

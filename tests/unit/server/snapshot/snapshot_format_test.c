@@ -30,7 +30,7 @@ static weir_status read_in_order(struct message *const *frames, const uint32_t *
 		assert_int_equal(status, WEIR_OK);
 		status = snapshot_reader_take(&r, cursor_at(frames[places[i]]), &f, err);
 	}
-	snapshot_reader_free(&r);
+	snapshot_reader_destroy(&r);
 	return status;
 }
 
@@ -79,7 +79,7 @@ static void written_data_is_read_back(void **state)
 			CHECK_OK(snapshot_read_rows(&f, SMALL_PARTITION, &rows, &err), err);
 			assert_true(rows.count == 2 && rows.partition == SMALL_PARTITION && rows.version_max == 9);
 			assert_true(rows.items[1].key == 43 && rows.items[1].table == 1 && rows.items[1].bytes == ROW_META_BYTES + 12);
-			row_batch_free(&rows);
+			row_batch_destroy(&rows);
 		}
 		if (i == SMALL_ENTRY) {
 			CHECK_OK(snapshot_read_entry(&f, SMALL_PARTITION, rates, &e, &m, &err), err);
@@ -92,7 +92,7 @@ static void written_data_is_read_back(void **state)
 	}
 	assert_true(r.session == SMALL_SESSION && r.begin.index == 9 && r.begin.epoch == 2 && r.begin.state_bytes == 5);
 	assert_int_equal(snapshot_reader_take(&r, cursor_at(frames[SMALL_END]), &f, &err), WEIR_E_CORRUPT);
-	snapshot_reader_free(&r);
+	snapshot_reader_destroy(&r);
 	release(frames, SMALL_FRAMES);
 }
 

@@ -50,7 +50,7 @@ static void write_rows(struct cold *c, uint32_t partition, uint64_t version)
 	weir_error err = {0};
 	fill_batch(&b, version);
 	CHECK_OK(cold_write(c, &b, &err), err);
-	row_batch_free(&b);
+	row_batch_destroy(&b);
 }
 
 static void check_row(const struct row_batch *b, size_t i, uint64_t version)
@@ -79,7 +79,7 @@ static void rows_come_back_as_written(void **state)
 	struct row_batch removed = {.partition = 2}, found = {0};
 	assert_int_equal(row_batch_add_removed(&removed, 1, 6, 9), WEIR_OK);
 	CHECK_OK(cold_write(c, &removed, &err), err);
-	row_batch_free(&removed);
+	row_batch_destroy(&removed);
 	CHECK_OK(cold_flush(c, &err), err);
 	const uint64_t keys[] = {1, 3, 4, 6, 300, 301, ROWS * 3, UINT64_MAX};
 	CHECK_OK(cold_read(c, 2, 1, keys, 8, &found, &err), err);
@@ -96,7 +96,7 @@ static void rows_come_back_as_written(void **state)
 	CHECK_OK(cold_read(c, 3, 1, keys, 8, &found, &err), err);
 	assert_int_equal(found.count, 4);
 	check_row(&found, 0, 5);
-	row_batch_free(&found);
+	row_batch_destroy(&found);
 	cold_close(c);
 	folder_remove(folder);
 }
@@ -129,8 +129,8 @@ static void a_removed_partition_takes_rows_again(void **state)
 			assert_int_equal(found.count, ROWS);
 			for (size_t i = 0; i < ROWS; i++)
 				check_row(&found, i, round);
-			row_batch_free(&b);
-			row_batch_free(&found);
+			row_batch_destroy(&b);
+			row_batch_destroy(&found);
 		}
 	cold_close(c);
 	folder_remove(folder);
@@ -234,7 +234,7 @@ static weir_status read_all(const char *folder, weir_error *err)
 		check_row(&found, i, 1);
 	if (!s)
 		assert_int_equal(found.count, ROWS);
-	row_batch_free(&found);
+	row_batch_destroy(&found);
 	cold_close(c);
 	return s;
 }
@@ -364,7 +364,7 @@ static void a_full_disk_is_waited_out(void **state)
 	cold_close(c);
 	weir_error err = {0};
 	CHECK_OK(read_all(db, &err), err);
-	row_batch_free(&rows.rows);
+	row_batch_destroy(&rows.rows);
 	task_queue_destroy(q);
 	assert_int_equal(umount(folder), 0);
 	folder_remove(folder);

@@ -42,7 +42,7 @@ static void random_changes_equal_an_array(void **state)
 	assert_true(m.depth > 4);
 	for (uint64_t id = 0; id < IDS; id++)
 		assert_int_equal(find(&m, id << 40), rows[id] - 1);
-	rowmap_free(&m);
+	rowmap_destroy(&m);
 }
 
 static void memory_is_charged_to_the_pool(void **state)
@@ -56,7 +56,7 @@ static void memory_is_charged_to_the_pool(void **state)
 	for (uint64_t key = 0; key < 10000; key++)
 		assert_int_equal(rowmap_insert(&m, key, key), WEIR_OK);
 	assert_true(memory_budget_used(&pool) >= 4 * ROWMAP_SEGMENT_BYTES);
-	rowmap_free(&m);
+	rowmap_destroy(&m);
 	assert_int_equal(memory_budget_used(&pool), 0);
 }
 
@@ -73,7 +73,7 @@ static void the_smallest_and_the_largest_key_are_keys(void **state)
 	rowmap_remove(&m, 0);
 	assert_int_equal(find(&m, 0), ROWMAP_NONE);
 	assert_int_equal(find(&m, UINT64_MAX), 7);
-	rowmap_free(&m);
+	rowmap_destroy(&m);
 }
 
 int main(void)

@@ -146,7 +146,7 @@ static void note_removed(void *arg, struct row_batch b)
 	for (size_t i = 0; i < b.count; i++)
 		if (b.items[i].removed)
 			removed[id_of(b.items[i].key)] = true;
-	row_batch_free(&b);
+	row_batch_destroy(&b);
 }
 
 /* The snapshot begins while the writer is busy with removals. The view of RocksDB has none of them

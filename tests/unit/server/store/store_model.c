@@ -211,7 +211,7 @@ void emit(void *arg, struct row_batch b)
 		else
 			take(v, b.items[i].table, b.items[i].key, b.data + b.items[i].offset, b.items[i].bytes);
 	}
-	row_batch_free(&b);
+	row_batch_destroy(&b);
 }
 
 void begin_snapshot(struct world *w, struct view *v, const struct store_snapshot_options *o)

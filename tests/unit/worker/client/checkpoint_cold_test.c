@@ -140,7 +140,7 @@ static void replace_ledger(const struct place *place, const char *name, uint32_t
 	snprintf(object, sizeof object, "%s", m.ledger.name);
 	assert_ok(checkpoint_object_write(store, object, packed, bytes, &m.ledger, &err), &err);
 	assert_ok(checkpoint_manifest_write(store, &m, &err), &err);
-	checkpoint_manifest_free(&m);
+	checkpoint_manifest_destroy(&m);
 	blob_close(store);
 	free(packed);
 	free(state.units);

@@ -74,7 +74,7 @@ void asker_begin(struct asker *a)
 	Weir__V1__CheckpointReply *r = asker_ask(a, true);
 	a->sequence = r->sequence;
 	a->begun_at = a->door;
-	wire_free(&r->base);
+	wire_destroy(&r->base);
 }
 
 static bool is_over(const struct asker *a, const Weir__V1__CheckpointReply *r)
@@ -87,7 +87,7 @@ static bool has_ended(struct asker *a, weir_status *status)
 	Weir__V1__CheckpointReply *r = asker_ask(a, false);
 	const bool ended = is_over(a, r);
 	*status = ended ? (weir_status)r->outcome->code : WEIR_OK;
-	wire_free(&r->base);
+	wire_destroy(&r->base);
 	return ended;
 }
 
@@ -107,7 +107,7 @@ static bool is_taken(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
 		fail_msg("checkpoint: %s", r->outcome->text);
 	if (taken)
 		snprintf(name, WEIR_CHECKPOINT_NAME_BYTES_MAX, "%s", r->name);
-	wire_free(&r->base);
+	wire_destroy(&r->base);
 	if (given_up)
 		asker_begin(a);
 	return taken;

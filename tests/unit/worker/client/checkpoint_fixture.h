@@ -26,7 +26,7 @@ struct asker {
 };
 void asker_open(struct asker *a, struct cluster *c);
 void asker_close(struct asker *a);
-/* returns a reply for wire_free */
+/* returns a reply for wire_destroy */
 Weir__V1__CheckpointReply *asker_ask(struct asker *a, bool start);
 /* Begins a checkpoint. */
 void asker_begin(struct asker *a);

@@ -97,9 +97,9 @@ static void a_job_may_end_while_a_checkpoint_is_written(void **state)
 		trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 		assert_ok(train(&t, UINT32_MAX, &err), &err);
 		asker_open(&a, &c);
-		wire_free(&asker_ask(&a, true)->base);
+		wire_destroy(&asker_ask(&a, true)->base);
 		for (uint32_t i = 0; i < 8 * round; i++) /* ends after this many calls */
-			wire_free(&asker_ask(&a, false)->base);
+			wire_destroy(&asker_ask(&a, false)->base);
 		asker_close(&a);
 		trainer_close(&t);
 		cluster_stop(&c);

@@ -197,8 +197,8 @@ void cluster_displace(weir_client *trainer)
 	leave.job = r->job;
 	leave.worker = r->worker;
 	leave.incarnation = r->incarnation;
-	wire_free(ask_as(trainer, RPC_LEAVE, &leave.base, &weir__v1__leave_reply__descriptor));
-	wire_free(joined);
+	wire_destroy(ask_as(trainer, RPC_LEAVE, &leave.base, &weir__v1__leave_reply__descriptor));
+	wire_destroy(joined);
 }
 
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode)
@@ -276,7 +276,7 @@ struct audit cluster_audit(struct cluster *c)
 	a.batches_dropped = l->batches_dropped;
 	a.finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
 	a.servers = (uint32_t)l->n_servers;
-	wire_free(m);
+	wire_destroy(m);
 	for (uint32_t i = 0; i < c->servers_count + c->added; i++) {
 		if (!c->servers[i])
 			continue;
@@ -291,7 +291,7 @@ struct audit cluster_audit(struct cluster *c)
 		}
 		a.duplicates += s->duplicates_refused;
 		a.resident_rows += s->durable ? s->durable->resident_rows : 0;
-		wire_free(m);
+		wire_destroy(m);
 	}
 	rpc_loop_destroy(loop);
 	return a;

@@ -370,7 +370,7 @@ weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode)
 	q.job = fixture_job();
 	q.table = &table.table;
 	ledger_create_table(f->ledger, &q, on_status_field, &status);
-	wire_table_free(&table);
+	wire_table_destroy(&table);
 	return status;
 }
 

@@ -48,7 +48,7 @@ static void create_table(struct world *w, uint32_t number)
 	q.table = &table.table;
 	ledger_create_table(w->f.ledger, &q, fixture_count_reply, &answered);
 	assert_int_equal(answered, 1);
-	wire_table_free(&table);
+	wire_table_destroy(&table);
 }
 
 static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)

@@ -23,7 +23,7 @@ static void load_rows(void *arg, struct row_batch batch)
 		check(store_load(partition_store(copy), batch.items[i].table, batch.items[i].key, batch.data + batch.items[i].offset,
 		                 batch.items[i].bytes, true, &err),
 		      &err);
-	row_batch_free(&batch);
+	row_batch_destroy(&batch);
 }
 
 static void copy_rows(struct partition *from, struct partition *to)

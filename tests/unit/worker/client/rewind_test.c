@@ -147,7 +147,7 @@ static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t gener
 	out.generation = r->generation;
 	out.step = r->step;
 	snprintf(out.checkpoint, sizeof out.checkpoint, "%s", r->checkpoint);
-	wire_free(m);
+	wire_destroy(m);
 	message_release(reply);
 	rpc_channel_close(channel);
 	rpc_loop_destroy(loop);

@@ -70,7 +70,7 @@ static void rows_are_in_order_in_their_partitions(void **state)
 					}
 				}
 				assert_int_equal(s.offsets[partitions[p]], counts[c]);
-				partition_keys_free(&s);
+				partition_keys_destroy(&s);
 			}
 	free(keys);
 	free(seen);
@@ -88,7 +88,7 @@ static void chunks_stay_in_their_own_order(void **state)
 			assert_true(i == s.offsets[g] || s.keys[i - 1] < s.keys[i]);
 		}
 	assert_int_equal(s.offsets[8], 100);
-	partition_keys_free(&s);
+	partition_keys_destroy(&s);
 }
 
 int main(void)

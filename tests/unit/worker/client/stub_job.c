@@ -52,7 +52,7 @@ struct message *stub_join_reply(const struct stub_job *job)
 	r.n_tables = job->specs_count;
 	struct message *m = packed(&r.base);
 	for (uint32_t i = 0; i < job->specs_count; i++)
-		wire_table_free(&wire[i]);
+		wire_table_destroy(&wire[i]);
 	return m;
 }
 

@@ -135,8 +135,8 @@ static weir_status ask_server(weir_client *c, uint32_t id, const char *name, uin
 	CHECK_OK(client_channel(c, 0, &channel, err), *err);
 	weir_status status =
 	    client_call(c, channel, RPC_REGISTER_TABLE, &q.base, 10000, &weir__v1__register_table_reply__descriptor, &reply, err);
-	wire_free(reply);
-	wire_table_free(&wire);
+	wire_destroy(reply);
+	wire_table_destroy(&wire);
 	return status;
 }
 

@@ -60,7 +60,7 @@ static void texts_are_those_of_jinja(void **state)
 		json_destroy(j);
 	}
 	assert_true(lines >= 30);
-	buffer_free(&out->text);
+	buffer_destroy(&out->text);
 	free(out);
 	free(text);
 }
@@ -95,7 +95,7 @@ static const char *why(enum chat_format format, const char *const *roles, uint32
 	for (uint32_t i = 0; i < count; i++)
 		messages[i] = (struct chat_message){roles[i], "x", 1};
 	const char *reason = chat_render(format, messages, count, bos, eos, &out);
-	buffer_free(&out.text);
+	buffer_destroy(&out.text);
 	return reason == NULL ? "" : reason;
 }
 

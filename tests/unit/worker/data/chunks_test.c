@@ -58,12 +58,12 @@ static void pieces_make_up_the_files(void **state)
 		}
 		for (size_t k = 0; k < FILES; k++)
 			assert_int_equal(at[k], sizes[k]);
-		chunk_free(&c);
-		chunk_reader_free(r);
+		chunk_destroy(&c);
+		chunk_reader_destroy(r);
 	}
 	for (size_t k = 0; k < FILES; k++)
 		free(texts[k]);
-	sources_free(&sources);
+	sources_destroy(&sources);
 }
 
 static void a_line_that_is_too_long_is_named(void **state)
@@ -82,9 +82,9 @@ static void a_line_that_is_too_long_is_named(void **state)
 	assert_int_equal(c.size, 6);
 	assert_int_equal(chunk_reader_next(r, &c, &err), WEIR_E_LIMIT);
 	CHECK_CONTAINS(err.text, "long:2: a line of more than 30 bytes");
-	chunk_free(&c);
-	chunk_reader_free(r);
-	sources_free(&sources);
+	chunk_destroy(&c);
+	chunk_reader_destroy(r);
+	sources_destroy(&sources);
 }
 
 /* The nonblank lines of a file, without surrounding blanks. */
@@ -106,9 +106,9 @@ static char *lines_of(const char *path, size_t bytes)
 				fputc(c.data[i], out);
 	} while (c.size > 0);
 	fclose(out);
-	chunk_reader_free(r);
-	chunk_free(&c);
-	sources_free(&sources);
+	chunk_reader_destroy(r);
+	chunk_destroy(&c);
+	sources_destroy(&sources);
 	return all;
 }
 

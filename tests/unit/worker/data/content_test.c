@@ -19,7 +19,7 @@ static void content_of(const struct folder *f, const char *pattern, char out[WEI
 	snprintf(path, sizeof path, "%s/%s", f->path, pattern);
 	CHECK_OK(sources_find(&s, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	CHECK_OK(content_of_sources(&s, out, &err), err);
-	sources_free(&s);
+	sources_destroy(&s);
 }
 
 static void every_byte_of_a_small_file_counts(void **state)

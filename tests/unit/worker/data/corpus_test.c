@@ -58,7 +58,7 @@ static uint8_t *all_examples(struct dataset *d, uint64_t order_seed, size_t *cou
 		}
 		unit_close(reader);
 	}
-	batch_free(&b);
+	batch_destroy(&b);
 	return out;
 }
 
@@ -204,7 +204,7 @@ static void a_shuffled_unit_is_from_the_whole_text(void **state)
 				fail_msg("unit at %llu: %u of 1000 in tenth %d", (unsigned long long)first, tenths[t], t);
 	}
 	corpus_close(c);
-	sources_free(&sources);
+	sources_destroy(&sources);
 	struct job *job = text_job(*state, path, false);
 	struct dataset *d = open_part(job, SPLIT_TRAIN);
 	const uint64_t unit_rows = 64 * 4;
@@ -237,7 +237,7 @@ static void any_number_of_examples_is_visited(void **state)
 			seen[corpus_spread(c, i)] = true;
 		}
 		corpus_close(c);
-		sources_free(&sources);
+		sources_destroy(&sources);
 		free(text);
 	}
 }

@@ -40,7 +40,7 @@ static char *rows_of(const struct folder *f, const void *text, size_t n, const c
 	if (dataset_open(&d, job, SPLIT_TRAIN, NULL, err) == WEIR_OK)
 		dump = dataset_dump(d, 0);
 	dataset_close(d);
-	job_free(job);
+	job_destroy(job);
 	return dump;
 }
 
@@ -193,7 +193,7 @@ static void criteo_as_csv_gives_the_same_rows(void **state)
 	d = open_part(job, SPLIT_TRAIN);
 	dumps[1] = dataset_dump(d, 0);
 	dataset_close(d);
-	job_free(job);
+	job_destroy(job);
 	assert_true(strcmp(dumps[0], dumps[1]) == 0);
 	free(dumps[0]);
 	free(dumps[1]);
@@ -227,7 +227,7 @@ static void files_with_quotes_are_cut_where_rows_begin(void **state)
 		assert_true(strcmp(dump, whole) == 0);
 		free(dump);
 		dataset_close(d);
-		job_free(job);
+		job_destroy(job);
 	}
 	free(whole);
 	free(text);
@@ -253,7 +253,7 @@ static void containers_and_chunks_give_the_same_rows(void **state)
 		assert_int_equal(dataset_get_info(d)->bad_lines, 0);
 		free(dump);
 		dataset_close(d);
-		job_free(job);
+		job_destroy(job);
 	}
 	free(first);
 	free(text);
@@ -290,7 +290,7 @@ static void rows_to_score_have_lines(void **state)
 	dataset_lines_close(l);
 	free(dump);
 	dataset_close(d);
-	job_free(job);
+	job_destroy(job);
 }
 
 #define DATED                                                                                    \
@@ -337,7 +337,7 @@ static void a_split_by_time_parts_rows_at_its_times(void **state)
 			free(numbers);
 		}
 		assert_true(job_has_valid(job) && job_has_test(job));
-		job_free(job);
+		job_destroy(job);
 	}
 }
 
@@ -361,7 +361,7 @@ static void a_split_by_group_keeps_users_together(void **state)
 	for (int user = 0; user < 40; user++)
 		assert_int_equal(seen[0][user] + seen[1][user] + seen[2][user], 1);
 	assert_int_equal(rows, 1200);
-	job_free(job);
+	job_destroy(job);
 	free(text);
 }
 
@@ -383,7 +383,7 @@ static void files_with_other_columns_are_refused(void **state)
 	write_bytes(f, "many-3.csv", "y,n,u\n0,2,b\n", 12, path);
 	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "many-3.csv: column 2 is 'n', and that of");
-	job_free(job);
+	job_destroy(job);
 }
 
 int main(void)

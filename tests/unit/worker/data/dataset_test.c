@@ -142,7 +142,7 @@ static void batches_are_read_in_any_order(void **state)
 	}
 	unit_close(u);
 	assert_int_equal(unit_open(&u, d, 2, 0, &err), WEIR_E_INVALID);
-	batch_free(&b);
+	batch_destroy(&b);
 	dataset_close(d);
 	job_of_free(job);
 	free(text);
@@ -246,7 +246,7 @@ static void bags_values_and_weights_arrive(void **state)
 	assert_float_equal(b.weights[0], 3, 0);
 	assert_float_equal(b.weights[1], 1, 0);
 	assert_float_equal(b.values[1], 0.5, 0);
-	batch_free(&b);
+	batch_destroy(&b);
 	unit_close(u);
 	dataset_close(d);
 	job_of_free(job);
@@ -272,7 +272,7 @@ static void rows_carry_their_group(void **state)
 		const uint64_t groups[] = {7, 0, UINT64_MAX - 1, UINT64_MAX};
 		assert_memory_equal(b.groups, groups, sizeof groups);
 		unit_close(u);
-		batch_free(&b);
+		batch_destroy(&b);
 		dataset_close(d);
 		job_of_free(job);
 	}

@@ -154,7 +154,7 @@ char *dataset_dump(struct dataset *d, uint64_t order_seed)
 		}
 		unit_close(reader);
 	}
-	batch_free(&b);
+	batch_destroy(&b);
 	fclose(out);
 	return text;
 }

@@ -44,7 +44,7 @@ static void frappe_has_its_rows_and_split(void **state)
 			}
 			unit_close(reader);
 		}
-		batch_free(&b);
+		batch_destroy(&b);
 		dataset_close(d);
 	}
 	print_message("train %llu rows %llu clicks, valid %llu %llu, test %llu %llu\n", (unsigned long long)rows[0],

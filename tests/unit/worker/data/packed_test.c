@@ -32,7 +32,7 @@ static void write_sample(const char *path)
 		rows.grouped = block == 1;
 		struct rows_view view = rows_as_view(&rows);
 		CHECK_OK(packed_writer_add(w, &view, &err), err);
-		rows_free(&rows);
+		rows_destroy(&rows);
 	}
 	CHECK_OK(packed_writer_commit(w, 5, &err), err);
 	free(p);

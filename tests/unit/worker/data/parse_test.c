@@ -56,7 +56,7 @@ static void criteo_line_gives_logs_and_distinct_keys(void **state)
 	assert_true(rows.keys[1] != rows.keys[5]);
 	/* golden: packed files and checkpoints contain keys */
 	assert_true(rows.keys[0] == hash_u64(0x3436653164663836ull + 0x9e3779b97f4a7c15ull * 9));
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -82,7 +82,7 @@ static void hash_buckets_are_each_fields_own(void **state)
 		seen |= 1ull << rows.keys[2 * i] | 1ull << rows.keys[2 * i + 1];
 	}
 	assert_int_equal(seen_of(seen), 20);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -97,11 +97,11 @@ static void hash_buckets_take_ids_modulo(void **state)
 	assert_null(parse(svm, &rows, "1 7:1 107:1 18446744073709551615:1"));
 	const uint64_t keys[] = {7, 107, 215, 7, 7, 15};
 	assert_memory_equal(rows.keys, keys, sizeof keys);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	rows_init(&rows, WEIR_FIELDS_MAX, 0, true); /* the largest key */
 	assert_null(parse(most, &rows, "1 4095:4503599627370495:1"));
 	assert_true(rows.keys[0] == UINT64_MAX);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(ffm);
 	free(svm);
 	free(most);
@@ -125,7 +125,7 @@ static void libsvm_positions_are_fields(void **state)
 	assert_float_equal(rows.values[4], -2, 0);
 	assert_float_equal(rows.weights[1], 0.25, 0);
 	assert_float_equal(rows.labels[1], 0, 0);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -142,7 +142,7 @@ static void libffm_groups_bags_in_any_order(void **state)
 	const float values[] = {0.5f, 3, 1, 2};
 	assert_memory_equal(rows.values, values, sizeof values);
 	assert_true(rows.keys[2] == hash_u64(7 + 0x9e3779b97f4a7c15ull * 3));
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -205,7 +205,7 @@ static void bad_lines_are_told_and_leave_nothing(void **state)
 		CHECK_CONTAINS(bad, cases[i].reason);
 		assert_int_equal(rows.count, 0);
 		assert_int_equal(rows.keys_count, 0);
-		rows_free(&rows);
+		rows_destroy(&rows);
 		free(p);
 	}
 }
@@ -220,7 +220,7 @@ static void a_line_may_end_with_crlf_and_have_a_comment(void **state)
 	assert_null(parse(criteo, &rows, "1\t5\tab\tcd\r"));
 	assert_true(rows.keys[1] == rows.keys[3]);
 	assert_int_equal(parse_as(criteo, &rows, "\r"), PARSED_NOTHING);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	rows_init(&rows, 2, 0, true);
 	assert_null(parse(svm, &rows, "1 qid:3 4:1 9:1 # 1:1\r"));
 	assert_null(parse(svm, &rows, "1 4:1 9:1#\r"));
@@ -232,7 +232,7 @@ static void a_line_may_end_with_crlf_and_have_a_comment(void **state)
 	for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
 		assert_int_equal(parse_as(svm, &rows, nothing[i]), PARSED_NOTHING);
 	assert_int_equal(rows.count, 3);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(criteo);
 	free(svm);
 }
@@ -252,7 +252,7 @@ static void criteo_numbers_may_be_written_as_reals(void **state)
 	assert_null(parse(p, &rows, "0\t1.5\t-2.5\ta"));
 	assert_float_equal(rows.dense[8], log(2.5), 1e-6);
 	assert_float_equal(rows.dense[9], 0, 0);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -277,7 +277,7 @@ static void labels_are_what_positive_above_says(void **state)
 	assert_memory_equal(rows.labels + 6, above, sizeof above);
 	assert_float_equal(rows.weights[9], 2, 0);
 	assert_int_equal(parse_as(p, &rows, "x 1:1"), PARSED_BAD);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -289,7 +289,7 @@ static void ids_have_64_bits(void **state)
 	rows_init(&rows, 3, 0, true);
 	assert_null(parse(p, &rows, "1 18446744073709551615:1 1663341875487337577:1 0000000000000000000000000007:1"));
 	assert_true(rows.keys[0] == UINT64_MAX && rows.keys[1] == 1663341875487337577ull && rows.keys[2] == 7);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -300,15 +300,15 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	struct rows rows;
 	rows_init(&rows, 2, 0, true);
 	svm->fields_counted = ffm->fields_counted = true;
-	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1 8:1 # 9:1"), PARSED_BEYOND);
+	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1 8:1 # 9:1"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "4 entries, more than the 2 fields");
 	CHECK_CONTAINS(why, "set data.fields to 4 or more");
-	assert_int_equal(parse_as(ffm, &rows, "1 0:5:1 6:7:1"), PARSED_BEYOND);
+	assert_int_equal(parse_as(ffm, &rows, "1 0:5:1 6:7:1"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "set data.fields to 7 or more");
 	svm->every_line = true; /* as the model has fixed its fields */
 	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1"), PARSED_BAD);
 	assert_int_equal(rows.count + rows.keys_count, 0);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(svm);
 	free(ffm);
 }
@@ -338,16 +338,16 @@ static void rows_to_score_need_no_label(void **state)
 		assert_int_equal(rows.count, 1);
 		assert_true(isnan(rows.labels[0]) != begins);
 		if (begins) {
-			rows_free(&first);
+			rows_destroy(&first);
 			first = rows;
 		} else {
 			assert_memory_equal(rows.keys, first.keys, 2 * sizeof(uint64_t));
 			assert_memory_equal(criteo ? rows.dense : rows.values, criteo ? first.dense : first.values, criteo ? 4 : 8);
-			rows_free(&rows);
+			rows_destroy(&rows);
 		}
 		free(p);
 	}
-	rows_free(&first);
+	rows_destroy(&first);
 }
 
 /* Otherwise each column would shift to its neighbour's place. */
@@ -358,15 +358,15 @@ static void a_column_more_or_less_is_no_label(void **state)
 	struct rows rows;
 	rows_init(&rows, 2, 1, false);
 	p->every_line = true;
-	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_BAD);
-	CHECK_CONTAINS(why, "a column is missing");
+	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_REFUSED);
+	CHECK_CONTAINS(why, "a column is missing: is it the label? Most lines have one; expected one on all lines, or on none");
 	p->unlabelled = true;
-	assert_int_equal(parse_as(p, &rows, "5\tab\tcd\t"), PARSED_BAD);
-	CHECK_CONTAINS(why, "too many columns: most lines have no label");
+	assert_int_equal(parse_as(p, &rows, "5\tab\tcd\t"), PARSED_REFUSED);
+	CHECK_CONTAINS(why, "too many columns: is there a label? Most lines have none; expected one on all lines, or on none");
 	assert_int_equal(parse_as(p, &rows, "5\tab"), PARSED_BAD);
 	CHECK_CONTAINS(why, "too few columns");
 	assert_int_equal(rows.count + rows.keys_count, 0);
-	rows_free(&rows);
+	rows_destroy(&rows);
 	free(p);
 }
 
@@ -387,7 +387,7 @@ static void placeholders_have_no_features(void **state)
 		else
 			for (int bag = 0; bag <= 4; bag++)
 				assert_int_equal(rows.offsets[bag], 0);
-		rows_free(&rows);
+		rows_destroy(&rows);
 		free(p);
 	}
 }
@@ -458,7 +458,7 @@ static void a_key_alone_is_that_of_a_line(void **state)
 		assert_null(parse(p, &rows, cases[i].line));
 		CHECK_OK(parse_key(p, cases[i].field, cases[i].value, &key, &err), err);
 		assert_true(key == rows.keys[cases[i].place]);
-		rows_free(&rows);
+		rows_destroy(&rows);
 		free(p);
 	}
 	struct parser *p = parser_of(DATA_LIBFFM, 2, 0, 0);

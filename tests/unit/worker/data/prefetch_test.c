@@ -39,7 +39,7 @@ static char *direct_dump(struct dataset *d, const struct prefetched *item)
 	CHECK_OK(unit_open(&u, d, item->unit.data_unit, item->unit.order_seed, &err), err);
 	CHECK_OK(unit_read(u, item->index, &b, &err), err);
 	char *dump = batch_dump(&b);
-	batch_free(&b);
+	batch_destroy(&b);
 	unit_close(u);
 	return dump;
 }

@@ -28,7 +28,7 @@ static struct quality quality_by(const struct scored *s, size_t batch, size_t ro
 		CHECK_OK(quality_add(&t, &part, &err), err);
 	}
 	CHECK_OK(quality_take(&t, places, 2, &q, &err), err);
-	quality_taker_free(&t);
+	quality_taker_destroy(&t);
 	return q;
 }
 
@@ -170,8 +170,8 @@ static void a_share_does_not_depend_on_when_it_was_halved(void **state)
 		assert_true((late.groups != NULL) == (i > 0));
 		if (late.groups)
 			assert_memory_equal(late.groups, early.groups, late.count * sizeof *late.groups);
-		quality_taker_free(&late);
-		quality_taker_free(&early);
+		quality_taker_destroy(&late);
+		quality_taker_destroy(&early);
 	}
 }
 

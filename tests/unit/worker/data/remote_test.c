@@ -103,8 +103,8 @@ static void a_served_file_is_copied_once(void **state)
 	assert_string_equal(again.items[0].path, s.items[0].path);
 	assert_int_equal(web_server_sent(&web), 0);
 	assert_int_equal(s.items[0].mtime_ns, 0);
-	sources_free(&s);
-	sources_free(&again);
+	sources_destroy(&s);
+	sources_destroy(&again);
 }
 
 static void another_object_of_that_name_is_another_copy(void **state)
@@ -118,8 +118,8 @@ static void another_object_of_that_name_is_another_copy(void **state)
 	CHECK_OK(find_on_web(&after, "changes.txt", &err), err);
 	assert_copy(&after.items[0], "new\n", 4);
 	assert_copy(&before.items[0], "old\n", 4);
-	sources_free(&before);
-	sources_free(&after);
+	sources_destroy(&before);
+	sources_destroy(&after);
 }
 
 /* A server disconnects, is busy, or stalls. A retry continues behind the received bytes. */
@@ -138,7 +138,7 @@ static void a_copy_goes_on_where_it_broke_off(void **state)
 		CHECK_OK(find_on_web(&s, name, &err), err);
 		assert_copy(&s.items[0], large, LARGE_BYTES);
 		assert_int_equal(web_server_sent(&web), LARGE_BYTES);
-		sources_free(&s);
+		sources_destroy(&s);
 	}
 }
 
@@ -161,7 +161,7 @@ static void a_copy_that_was_left_goes_on(void **state)
 	assert_int_equal(web_server_sent(&web), LARGE_BYTES - WEIR_BLOB_PART_BYTES);
 	snprintf(part, sizeof part, "%s.part", s.items[0].path);
 	assert_int_equal(access(part, F_OK), -1);
-	sources_free(&s);
+	sources_destroy(&s);
 }
 
 /* The file changes between two ranges. */
@@ -176,7 +176,7 @@ static void a_file_replaced_meanwhile_is_no_copy(void **state)
 	CHECK_CONTAINS(err.text, "moves.bin has changed while it was copied");
 	CHECK_OK(find_on_web(&s, "moves.bin", &err), err);
 	assert_copy(&s.items[0], large, LARGE_BYTES);
-	sources_free(&s);
+	sources_destroy(&s);
 }
 
 static void redirects_are_followed_some_times(void **state)
@@ -187,7 +187,7 @@ static void redirects_are_followed_some_times(void **state)
 	put_file("far.txt", "far\n", 4);
 	CHECK_OK(find_on_web(&s, "-/to/3/far.txt", &err), err);
 	assert_copy(&s.items[0], "far\n", 4);
-	sources_free(&s);
+	sources_destroy(&s);
 	assert_int_equal(find_on_web(&s, "-/to/6/far.txt", &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, "redirected more than 5 times");
 }
@@ -205,10 +205,10 @@ static void braces_make_several_of_one(void **state)
 	put_file("day-09.b.txt", "b", 1);
 	CHECK_OK(find_on_web(&s, "day-{08..10}.a.txt", &err), err);
 	assert_int_equal(s.count, 3);
-	sources_free(&s);
+	sources_destroy(&s);
 	CHECK_OK(find_on_web(&s, "day-{09..9}.{a,b}.txt", &err), err);
 	assert_int_equal(s.count, 2);
-	sources_free(&s);
+	sources_destroy(&s);
 	/* one file is missing */
 	assert_int_equal(find_on_web(&s, "day-{08..12}.a.txt", &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "day-12.a.txt");
@@ -270,14 +270,14 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 	blob_close(store);
 	CHECK_OK(find(&s, "s3://weir-test/clicks/day-*.gz", &err), err);
 	assert_int_equal(s.count, 10);
-	sources_free(&s);
+	sources_destroy(&s);
 	CHECK_OK(find(&s, "s3://weir-test/clicks/day-[0-3].gz", &err), err);
 	assert_int_equal(s.count, 4);
 	assert_copy(&s.items[0], strrchr(s.items[0].path, '/') + 1, 8);
-	sources_free(&s);
+	sources_destroy(&s);
 	s3_server_fail(&s3, "503", 2, 0);
 	CHECK_OK(find(&s, "s3://weir-test/clicks/readme.txt", &err), err);
-	sources_free(&s);
+	sources_destroy(&s);
 	assert_int_equal(find(&s, "s3://weir-test/clicks/night-*.gz", &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "no object matches s3://weir-test/clicks/night-*.gz");
 	assert_int_equal(find(&s, "s3://weir-other/x", &err), WEIR_E_NOT_FOUND);

@@ -23,7 +23,7 @@ static char *read_range(const char *path, uint64_t begin, uint64_t end)
 		fwrite(c.data, 1, c.size, out);
 	}
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	fclose(out);
 	return all;
 }
@@ -76,8 +76,26 @@ static weir_status read_status(const char *path, weir_error *err)
 		status = text_next(t, &c, err);
 	while (status == WEIR_OK && c.size > 0);
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	return status;
+}
+
+static void a_line_that_no_chunk_holds_is_named(void **state)
+{
+	enum { BEFORE = 70000, LONG = 2 << 20 };
+	static char text[2 * BEFORE + LONG + 8];
+	char path[256], where[400];
+	for (size_t i = 0; i < BEFORE; i++)
+		memcpy(text + 2 * i, "x\n", 2);
+	memset(text + (size_t)2 * BEFORE, 'y', LONG);
+	memcpy(text + (size_t)2 * BEFORE + LONG, "\nz\n", 3);
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+		weir_error err = {0};
+		write_compressed(*state, "long", kind, text, (size_t)2 * BEFORE + LONG + 3, path);
+		assert_int_equal(read_status(path, &err), WEIR_E_LIMIT);
+		snprintf(where, sizeof where, "%s:%d: the line is longer than %u bytes", path, BEFORE + 1, WEIR_LINE_BYTES_MAX);
+		CHECK_CONTAINS(err.text, where);
+	}
 }
 
 static void truncated_compression_is_an_error(void **state)
@@ -138,7 +156,7 @@ static bool has_garbage(const char *path)
 	while (c.size > 0);
 	const bool garbage = text_has_garbage(t);
 	text_close(t);
-	text_chunk_free(&c);
+	text_chunk_destroy(&c);
 	return garbage;
 }
 
@@ -291,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ranges_hold_every_line_once),
 	    cmocka_unit_test(large_files_come_in_whole_lines),
+	    cmocka_unit_test(a_line_that_no_chunk_holds_is_named),
 	    cmocka_unit_test(truncated_compression_is_an_error),
 	    cmocka_unit_test(gzip_members_follow_one_another),
 	    cmocka_unit_test(bytes_behind_gzip_members),

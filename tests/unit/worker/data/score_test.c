@@ -223,7 +223,7 @@ static void figures_of_order_equal_their_definitions_with_ties(void **state)
 		expect_near(sorted_auc(&sorted), auc_by_pairs(&c.rows, NULL, &weight), "AUC", seed);
 		expect_near(sorted_pr_auc(&sorted), pr_auc_by_rows(&c.rows), "PR-AUC", seed);
 		expect_buckets(&c.rows, &sorted, seed);
-		sorted_scores_free(&sorted);
+		sorted_scores_destroy(&sorted);
 	}
 }
 
@@ -286,7 +286,7 @@ static void buckets_of_nothing(void **state)
 		assert_int_equal(sorted_scores_create(&sorted, &cases[i]), WEIR_OK);
 		const uint32_t count = sorted_buckets(&sorted, buckets);
 		assert_true(count == 0 && isnan(calibration_error(buckets, count)));
-		sorted_scores_free(&sorted);
+		sorted_scores_destroy(&sorted);
 	}
 }
 

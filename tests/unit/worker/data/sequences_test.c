@@ -237,7 +237,7 @@ static uint32_t *all_sequences(struct dataset *d, uint64_t order_seed, size_t *c
 		}
 		unit_close(reader);
 	}
-	batch_free(&b);
+	batch_destroy(&b);
 	*count = (size_t)(at - out) / (2 * info->sequence);
 	return out;
 }

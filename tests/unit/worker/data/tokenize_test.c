@@ -44,7 +44,7 @@ static void run_begin(struct run *r, const struct folder *f, const char *tokeniz
 
 static void run_end(struct run *r)
 {
-	sources_free(&r->sources);
+	sources_destroy(&r->sources);
 	tokenizer_close(r->tokenizer);
 }
 
@@ -69,7 +69,7 @@ static char *text_of(const struct run *r, uint64_t document, bool counted)
 	assert_true(buffer_append(&out, "", 1, 1 << 20));
 	free(ids);
 	free(counts);
-	decoder_free(d);
+	decoder_destroy(d);
 	token_file_close(f);
 	return out.data;
 }

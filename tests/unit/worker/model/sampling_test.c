@@ -54,7 +54,7 @@ static void candidates_are_the_likeliest_that_add_up(void **state)
 			assert_int_equal(got[k].token, order[k]);
 			assert_true(fabs(got[k].probability - shares[order[k]] / all) < 1e-6);
 		}
-		sampler_free(s);
+		sampler_destroy(s);
 	}
 }
 
@@ -80,7 +80,7 @@ static void draws_have_their_probabilities(void **state)
 		assert_int_equal(seen[i], first[i]); /* with the same seed */
 		assert_true(fabs(seen[i] / (double)DRAWS - p) <= 5 * sqrt(p * (1 - p) / DRAWS));
 	}
-	sampler_free(s);
+	sampler_destroy(s);
 }
 
 static void the_likeliest_is_taken_and_what_is_no_number_refused(void **state)
@@ -101,11 +101,11 @@ static void the_likeliest_is_taken_and_what_is_no_number_refused(void **state)
 		struct sampler *one = sampler_of(i / 2, 1, 0);
 		logits[5] = odd[i % 2];
 		assert_int_equal(sampler_draw(one, logits, &rng, &token, &err), WEIR_E_CORRUPT);
-		sampler_free(one);
+		sampler_destroy(one);
 	}
 	logits[5] = -INFINITY; /* an impossible token is a valid input */
 	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_OK);
-	sampler_free(s);
+	sampler_destroy(s);
 }
 
 int main(void)

@@ -45,7 +45,7 @@ static struct buffer decode(struct decoder *d, const struct token_list *ids)
 		assert_true(buffer_append(&raw, text, more, FILE_BYTES_MAX));
 	}
 	assert_true(utf8_repair(raw.data, raw.size, &out, FILE_BYTES_MAX, &replaced));
-	buffer_free(&raw);
+	buffer_destroy(&raw);
 	return out;
 }
 
@@ -81,7 +81,7 @@ static void compare(struct subject *s, size_t line, const char *text, size_t byt
 	if (decoded.size != wanted_bytes || (wanted_bytes > 0 && memcmp(decoded.data, wanted_text, wanted_bytes) != 0))
 		fail_msg("%s, string %zu '%.200s': decoded as '%.*s', expected '%s'", s->name, line, text, (int)decoded.size,
 		         decoded.data, wanted_text);
-	buffer_free(&decoded);
+	buffer_destroy(&decoded);
 	free(ids.ids);
 }
 
@@ -111,8 +111,8 @@ static void check(const char *name)
 	json_destroy(s.golden);
 	free(golden);
 	free(strings);
-	decoder_free(s.decoder);
-	encoder_free(s.encoder);
+	decoder_destroy(s.decoder);
+	encoder_destroy(s.encoder);
 	tokenizer_close(s.tokenizer);
 }
 

@@ -19,7 +19,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	pattern_scratch_free(scratch);
+	pattern_scratch_destroy(scratch);
 	return 0;
 }
 
@@ -46,7 +46,7 @@ static void expect(const char *pattern, const char *text, const char *wanted)
 		at = end;
 	}
 	assert_string_equal(out, wanted);
-	pattern_free(p);
+	pattern_destroy(p);
 }
 
 static void patterns_of_models_cut_as_theirs_do(void **state)
@@ -100,7 +100,7 @@ static void sets_are_those_of_unicode_16(void **state)
 	assert_true(matches(other, 0x180e) && matches(other, '!') && matches(other, 0x1fae9));
 	struct pattern *const all[] = {letter, number, space, other, no_letter, no_space};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		pattern_free(all[i]);
+		pattern_destroy(all[i]);
 }
 
 static void patterns_that_engines_read_differently_are_refused(void **state)
@@ -168,11 +168,11 @@ static void long_texts_are_matched_and_endless_ones_given_up(void **state)
 	CHECK_OK(pattern_find(p, scratch, text, DEEP, 0, &found, &begin, &end, &err), err);
 	assert_true(found && begin == 0 && end == DEEP);
 	assert_int_equal(pattern_find(p, scratch, text, BYTES, 0, &found, &begin, &end, &err), WEIR_E_LIMIT);
-	pattern_free(p);
+	pattern_destroy(p);
 	p = compiled("(?:a+a+)+\\p{N}");
 	assert_int_equal(pattern_find(p, scratch, text, 200, 0, &found, &begin, &end, &err), WEIR_E_LIMIT);
 	CHECK_CONTAINS(err.text, "at byte 0 of a text of 200 bytes");
-	pattern_free(p);
+	pattern_destroy(p);
 	free(text);
 }
 
@@ -189,8 +189,8 @@ static void literals_are_taken_as_they_stand(void **state)
 	out.size = 0;
 	assert_int_equal(pattern_replace(p, scratch, "aa.*bc a.*", 10, "-", 1, &out, 5, &err), WEIR_E_LIMIT);
 	CHECK_CONTAINS(err.text, "more than 5 bytes");
-	buffer_free(&out);
-	pattern_free(p);
+	buffer_destroy(&out);
+	pattern_destroy(p);
 }
 
 int main(void)

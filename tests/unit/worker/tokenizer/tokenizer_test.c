@@ -58,7 +58,7 @@ static void expect_ids(const struct tokenizer *t, const char *text, bool affixes
 		assert_string_equal(out, wanted);
 	}
 	free(ids.ids);
-	encoder_free(e);
+	encoder_destroy(e);
 }
 
 static void ids_are_those_of_the_merges(void **state)
@@ -115,8 +115,8 @@ static void texts_come_back_token_by_token(void **state)
 	decoder_restart(d);
 	const char *half = decoder_next(d, 3, &bytes);
 	assert_true(bytes == 1 && utf8_begins(half, 1));
-	decoder_free(d);
-	decoder_free(plain);
+	decoder_destroy(d);
+	decoder_destroy(plain);
 	tokenizer_close(t);
 }
 
@@ -141,8 +141,8 @@ static void bytes_are_tokens_without_a_file(void **state)
 	assert_int_equal(tokenizer_get_info(t)->vocabulary, 256);
 	assert_int_equal(tokenizer_get_info(t)->eos, TOKEN_NONE);
 	free(ids.ids);
-	decoder_free(d);
-	encoder_free(e);
+	decoder_destroy(d);
+	encoder_destroy(e);
 	tokenizer_close(t);
 }
 
@@ -169,7 +169,7 @@ static void marks_fall_before_the_first_token_that_is_not_of_what_stands_before(
 		assert_int_equal(marks[1].token, 7);
 	}
 	free(ids.ids);
-	encoder_free(e);
+	encoder_destroy(e);
 	tokenizer_close(t);
 }
 
@@ -182,7 +182,7 @@ static void expect_failure(const struct tokenizer *t, const char *text, size_t b
 	assert_int_equal(encoder_run(e, text, bytes, &(struct encoding){0}, &ids, &err), status);
 	CHECK_CONTAINS(err.text, says);
 	free(ids.ids);
-	encoder_free(e);
+	encoder_destroy(e);
 }
 
 static void texts_that_cannot_be_encoded_are_refused(void **state)

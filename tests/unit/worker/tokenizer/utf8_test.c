@@ -71,7 +71,7 @@ static void repaired_text_has_a_replacement_for_each_part(void **state)
 	assert_int_equal(out.size, 11);
 	assert_memory_equal(out.data, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd", 11);
 	assert_false(utf8_repair("more", 4, &out, 12, &replaced));
-	buffer_free(&out);
+	buffer_destroy(&out);
 }
 
 int main(void)

@@ -143,6 +143,6 @@ void cluster_stop(struct cluster *c)
 		if (c->servers[i] != NULL)
 			server_destroy(c->servers[i]);
 	rpc_destroy(c->rpc);
-	job_free(c->job);
+	job_destroy(c->job);
 	folder_remove(c->folder);
 }

@@ -26,7 +26,7 @@ static void check_shown(const char *device, const char *before, uint32_t turn, c
 		assert_string_equal(visible ? visible : "(none)", after);
 	device_show(job, 0); /* the next program's turn */
 	assert_string_equal(getenv(VISIBLE) ? getenv(VISIBLE) : "(none)", after ? after : "(none)");
-	job_free(job);
+	job_destroy(job);
 }
 
 static void the_instance_that_a_job_names_is_shown(void **state)
@@ -74,7 +74,7 @@ static void a_backend_is_opened_as_the_job_says(void **state)
 	assert_int_equal(trains.memory_bytes, (uint64_t)2 << 30);
 	assert_int_equal(scores.precision, COMPUTE_FP32);
 	assert_int_equal(scores.turn, 4);
-	job_free(job);
+	job_destroy(job);
 }
 
 int main(void)

@@ -71,8 +71,8 @@ static void the_file_gives_back_what_was_written(void **state)
 	CHECK_OK(evaluation_write(&written, path, &err), err);
 	CHECK_OK(evaluation_read(&read, &job, path, &err), err);
 	expect_equal(&read, &written);
-	evaluation_free(&read);
-	evaluation_free(&written);
+	evaluation_destroy(&read);
+	evaluation_destroy(&written);
 	unlink(path);
 }
 
@@ -90,8 +90,8 @@ static void patience_goes_on_where_it_was(void **state)
 	add(&e, 4, 0.31);
 	assert_true(evaluation_is_over(&e, &job));
 	assert_int_equal(e.best_pass, 1);
-	evaluation_free(&e);
-	evaluation_free(&written);
+	evaluation_destroy(&e);
+	evaluation_destroy(&written);
 	unlink(path);
 }
 
@@ -113,7 +113,7 @@ static void a_pass_that_is_done_again_is_forgotten_with_all_after_it(void **stat
 	assert_int_equal(e.best_pass, 2);
 	evaluation_forget(&e, &job, 3);
 	assert_true(e.has_best);
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 }
 
 static void a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
@@ -135,7 +135,7 @@ static void a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
 		fclose(f);
 		assert_int_not_equal(evaluation_read(&e, &job, path, &err), WEIR_OK);
 		CHECK_CONTAINS(err.text, path);
-		evaluation_free(&e);
+		evaluation_destroy(&e);
 	}
 	unlink(path);
 }
@@ -150,11 +150,11 @@ static void an_undefined_score_is_never_the_best(void **state)
 	assert_int_equal(e.best_pass, 3);
 	assert_int_equal(e.leader, 3);
 	assert_false(evaluation_is_over(&e, &job));
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 	add_all(&e, (double[]){NAN, NAN, NAN, NAN}, 4);
 	assert_false(e.has_best);
 	assert_true(evaluation_is_over(&e, &job)); /* patience ends all the same */
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 }
 
 /* With one class the AUC is undefined, and the first pass would stay the best. */
@@ -177,7 +177,7 @@ static void the_logloss_chooses_where_the_auc_is_undefined(void **state)
 		         err);
 	assert_int_equal(e.leader, 2);
 	assert_false(evaluation_is_over(&e, &by_auc));
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 }
 
 static struct quality ranked(double gauc, double ndcg, double logloss)
@@ -210,7 +210,7 @@ static void best_by_chooses_the_weights(void **state)
 		CHECK_OK(evaluation_add(&e, &by, &(struct evaluated_pass){.pass = i, .auc = aucs[i], .logloss = 0.5}, &err), err);
 	assert_int_equal(e.leader, 0);
 	assert_true(evaluation_is_over(&e, &by));
-	evaluation_free(&e);
+	evaluation_destroy(&e);
 }
 
 int main(void)

@@ -173,8 +173,8 @@ static bool try_key_in(const char *const *jobs, uint32_t jobs_count, const struc
 			any = true;
 			*refused = compare(was, is, &err) == WEIR_E_INVALID && names(was, is, k, err.text);
 		}
-		job_free(is);
-		job_free(was);
+		job_destroy(is);
+		job_destroy(was);
 	}
 	return any;
 }
@@ -191,7 +191,7 @@ static void the_bases_are_jobs(void **state)
 		weir_error err = {0};
 		struct job *job = NULL;
 		CHECK_OK(job_parse(bases[i], "base", NULL, 0, &job, &err), err);
-		job_free(job);
+		job_destroy(job);
 	}
 }
 
@@ -225,14 +225,14 @@ static void passes_may_grow(void **state)
 	weir_error err = {0};
 	struct job *was = parse(bases[0], NULL), *is = parse(bases[0], "train.passes=9");
 	CHECK_OK(compare(was, is, &err), err);
-	job_free(was);
-	job_free(is);
+	job_destroy(was);
+	job_destroy(is);
 	was = parse(bases[9], NULL);
 	is = parse(bases[9], "train.passes=9");
 	assert_int_equal(compare(was, is, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "train.passes was '1' and is '9'");
-	job_free(was);
-	job_free(is);
+	job_destroy(was);
+	job_destroy(is);
 }
 
 /* Different spellings of a value are equal. */
@@ -248,8 +248,8 @@ static void values_are_canonical(void **state)
 		assert_non_null(a);
 		assert_non_null(b);
 		CHECK_OK(compare(a, b, &err), err);
-		job_free(a);
-		job_free(b);
+		job_destroy(a);
+		job_destroy(b);
 	}
 }
 

@@ -93,12 +93,12 @@ static void setup(struct fixture *f, const char *embedding, const char *dense)
 static void teardown(struct fixture *f)
 {
 	weir_abandon(f->client);
-	minibatch_free(&f->m);
+	minibatch_destroy(&f->m);
 	gradients_destroy(f->gradients);
 	batch_pipeline_destroy(f->staging);
 	model_destroy(f->model);
 	f->backend->ops->destroy(f->backend);
-	batch_free(&f->batch);
+	batch_destroy(&f->batch);
 	dataset_close(f->data);
 	cluster_stop(&f->cluster);
 }

@@ -110,6 +110,6 @@ int main(int argc, char **argv)
 	if (r.backend != NULL)
 		r.backend->ops->destroy(r.backend);
 	snapshot_close(r.snapshot);
-	job_free(r.job);
+	job_destroy(r.job);
 	return s == WEIR_OK ? 0 : 1;
 }

@@ -136,7 +136,7 @@ void local_loop_close(struct local_loop *l)
 		free(t->slots);
 		optimizer_destroy(t->rule);
 	}
-	minibatch_free(&l->batch);
+	minibatch_destroy(&l->batch);
 	model_destroy(l->model);
 	l->backend->ops->destroy(l->backend);
 	free(l);
@@ -198,7 +198,7 @@ static weir_status run_unit(struct local_loop *l, uint32_t pass, uint32_t unit, 
 			model_clip(l->model, &l->batch.input, &l->batch.output, l->job->train.clip_norm);
 		push(l);
 	}
-	batch_free(&b);
+	batch_destroy(&b);
 	if (reader != NULL)
 		unit_close(reader);
 	return s;

@@ -132,10 +132,10 @@ static void bench_close(struct bench *b)
 {
 	weir_error err = {0};
 	for (unsigned i = 0; i <= AHEAD_MOST; i++)
-		row_cache_batch_free(&b->ring[i].found);
+		row_cache_batch_destroy(&b->ring[i].found);
 	row_cache_destroy(b->cache);
 	model_destroy(b->model);
-	job_free(b->job);
+	job_destroy(b->job);
 	free(b->definition.rows);
 	CHECK_OK(b->backend->ops->sync(b->backend, &err), err);
 }
@@ -436,7 +436,7 @@ static weir_status create_with(struct backend *backend, uint64_t memory_bytes, w
 	const weir_status s = row_cache_create(&cache, backend, model, &(struct job_row_cache){memory_bytes, 8, 8}, err);
 	row_cache_destroy(cache);
 	model_destroy(model);
-	job_free(job);
+	job_destroy(job);
 	return s;
 }
 

@@ -78,7 +78,7 @@ static void close_trained(struct trained *t)
 	b->ops->host_free(b, t->out.not_finite);
 	batch_pipeline_destroy(t->staging);
 	model_destroy(t->model);
-	job_free(t->job);
+	job_destroy(t->job);
 	b->ops->destroy(b);
 }
 
