@@ -213,7 +213,8 @@ class DataLoader:
     rows: {embedding: column}: rows to pull ahead. A column is an index or a key of a batch, a
     function of it, or a list of those; it is int64. Equal ids of a step are pulled once.
     ahead: steps whose values are pulled ahead; each adds one push of staleness. 0: a step's pull
-    waits for the push of the step before. Synchronous tables need 0.
+    waits for the push of the step before, as synchronous tables need it. None: 0 with a synchronous
+    table, otherwise 1.
     collate: makes a batch of items. None: dataset[indexes], int64 (batch_size,), is the batch.
     device: where to move batches. None: nowhere.
     version: a text that stands for the dataset's content, in place of 64 of its items.
@@ -236,7 +237,7 @@ class DataLoader:
         shuffle: bool = True,
         seed: int = 0,
         rows: Optional[Mapping[_Rows, Columns]] = None,
-        ahead: int = 1,
+        ahead: Optional[int] = None,
         collate: Optional[Callable[[Any], Any]] = default_collate,
         device: Optional[Union[str, torch.device]] = None,
         version: Optional[str] = None,
@@ -258,7 +259,8 @@ class DataLoader:
         )
         self.job = job
         self.num_workers = num_workers
-        self.ahead = ahead
+        self._ahead_given = ahead
+        self._ahead = 0  # steps; `__iter__` sets it
         self.device = torch.device(device) if device is not None else None
         self._rows = [(m, c if isinstance(c, list) else [c]) for m, c in (rows or {}).items()]
         self._describe(dataset, version, passes)
@@ -303,6 +305,16 @@ class DataLoader:
                 "leave units out there"
             )
 
+    def _steps_ahead(self) -> int:
+        synchronous = [t.name for t in self.job._tables.values() if t.spec.mode == "sync"]
+        given = self._ahead_given
+        if given and synchronous:
+            raise errors.InvalidError(
+                f"table {synchronous[0]} is synchronous: its values of a step exist after the step "
+                f"before, and ahead={given} asks for them sooner; leave ahead out"
+            )
+        return given if given is not None else 0 if synchronous else 1
+
     # --- For the loop
 
     @property
@@ -328,6 +340,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if self._closed and not self._finished:
             raise errors.ClosedError("the loader is closed, and the job goes on: make another one")
+        self._ahead = self._steps_ahead()
         try:
             while True:
                 self._finish()
@@ -389,7 +402,7 @@ class DataLoader:
                     return None
                 plan = self._queue.popleft()
                 self._begin(plan)
-                for later in list(self._queue)[: self.ahead]:
+                for later in list(self._queue)[: self._ahead]:
                     if later.step is None and self._running().ready(later.task):
                         self._pull(later)
                 return plan
@@ -402,7 +415,7 @@ class DataLoader:
         return self._workers
 
     def _fill(self) -> None:
-        depth = max(1 + self.ahead, AHEAD_OF_WORKERS * self.num_workers)
+        depth = max(1 + self._ahead, AHEAD_OF_WORKERS * self.num_workers)
         while len(self._queue) < depth:
             plan = self._next_plan()
             if plan is None:
@@ -487,7 +500,7 @@ class DataLoader:
             wanted.update({table: None for table in dense})
             plan.values.update(dense)
         if wanted:
-            if not self.ahead and self._pushed is not None:
+            if not self._ahead and self._pushed is not None:
                 _wait(self._pushed)
             plan.ticket = plan.batch.pull_ahead(wanted, out=plan.values)
             for table, keys in wanted.items():
