@@ -53,7 +53,8 @@ static void check_scan(char delimiter, const char *text, size_t n)
 	for (unsigned v = 1; (ops = csv_scan_variant(v)) != NULL; v++) {
 		struct csv_scan scan = {.delimiter = delimiter}, again = {.delimiter = delimiter};
 		assert(ops->cells(&scan, text, n, got) == count && memcmp(got, expected, count * sizeof *got) == 0);
-		assert(memcmp(&scan, &first, sizeof scan) == 0 && ops->rows(&again, text, n) <= n);
+		assert(scan.state == first.state && scan.quotes == first.quotes && scan.high == first.high && scan.zeros == first.zeros);
+		assert(ops->rows(&again, text, n) <= n);
 	}
 	free(expected);
 	free(got);

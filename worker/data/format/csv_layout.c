@@ -48,6 +48,9 @@ static weir_status take_header(struct csv_reader *r, const char *path, struct na
 	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
 		struct csv_cell cell;
 		const char *bad = csv_reader_cell(r, i, &cell);
+		if (!bad && memchr(cell.text, '\r', cell.n))
+			return weir_fail(err, WEIR_E_PARSE, "%s ends its lines with CR alone; expected LF or CRLF: use tr '\\r' '\\n' first",
+			                 path);
 		status = bad ? weir_fail(err, WEIR_E_PARSE, "%s:1: the name of column %u %s", path, i + 1, bad)
 		             : add_name(out, path, cell.text, cell.n, err);
 	}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Hostile tables, for tests/claims/data 2. Needs only Python.
+
+    hostile_tables.py FOLDER      writes FOLDER/CASE/..., and FOLDER/cases.tsv
+
+A case is a file, or several, that hold the rows of clean.csv in another spelling, or a fault. A line
+of cases.tsv has, separated by tabs: the case's name; the glob of its files; what must happen, `same`
+(each row is read as in clean.csv), `none` (no row is read) or the words of a refusal; a setting of the
+job that it needs, or the verb `eval` instead of `predict`.
+"""
+import gzip
+import os
+import sys
+
+CITIES = ["Paris", "São Paulo", "New York, NY", 'the "Hague"', "two\nlines", "", " padded ", "東京", "x" * 3000]
+TAGS = ["a|b", "b", "", "c|a|c", "tag with space|b"]
+COLUMNS = ["click", "city", "tags", "price", "ts"]
+ROWS = 400
+BY_TIME = "data.split={by: time, column: ts, valid_from: 1}"  # all rows are for validation
+
+
+def rows():
+    """Cells as text. The click depends on the city, so that each city's weight differs."""
+    out = []
+    for i in range(ROWS):
+        city, tags = CITIES[i % len(CITIES)], TAGS[i * 7 % len(TAGS)]
+        click = int(i * 2654435761 % 97 < 10 * (i % len(CITIES)) + 5)
+        out.append([str(click), city, tags, f"{i % 13 / 4}", str(1700000000 + 60 * i)])
+    return out
+
+
+def cell(text, delimiter=",", quote_all=False):
+    special = any(c in text for c in (delimiter, '"', "\n", "\r")) or text.startswith('"')
+    return '"' + text.replace('"', '""') + '"' if special or quote_all else text
+
+
+def table(lines, delimiter=",", end="\n", header=COLUMNS, quote_all=False):
+    """The bytes of a CSV file."""
+    out = [] if header is None else [delimiter.join(cell(c, delimiter, quote_all) for c in header)]
+    out += [delimiter.join(cell(c, delimiter, quote_all) for c in line) for line in lines]
+    return "".join(line + end for line in out).encode()
+
+
+def changed(lines, at, column, text):
+    """Lines with another cell."""
+    copy = [list(line) for line in lines]
+    copy[at][column] = text
+    return copy
+
+
+class Maker:
+    def __init__(self, root):
+        self.root, self.cases = root, []
+
+    def case(self, name, data, expected, setting="", suffix=".csv"):
+        """data: the bytes of a file, or {file name: bytes}."""
+        folder = os.path.join(self.root, name)
+        os.makedirs(folder)
+        files = data if isinstance(data, dict) else {"rows" + suffix: data}
+        for file, text in files.items():
+            with open(os.path.join(folder, file), "wb") as f:
+                f.write(text)
+        glob = next(iter(files)) if len(files) == 1 else "*" + suffix
+        self.cases.append((name, os.path.join(folder, glob), expected, setting))
+
+
+def spellings(m, clean):
+    """Other ways to write the same rows."""
+    text = table(clean)
+    m.case("every-cell-quoted", table(clean, quote_all=True), "same")
+    m.case("crlf", table(clean, end="\r\n"), "same")
+    m.case("byte-order-mark", b"\xef\xbb\xbf" + text, "same")
+    m.case("mark-and-quotes", b"\xef\xbb\xbf" + table(clean, quote_all=True), "same")
+    m.case("no-last-newline", text[:-1], "same")
+    m.case("blank-rows-at-the-end", text + b"\n\r\n\n", "same")
+    m.case("tabs", table(clean, "\t"), "same", r'data.csv.delimiter="\t"')
+    m.case("semicolons", table(clean, ";"), "same", "data.csv.delimiter=;")
+    m.case("no-header", table(clean, header=None), "same", "data.csv.header=false")
+    m.case("other-names", table(clean, header=["a", "b", "b", "", "e"]), "same", f"data.csv.names=[{','.join(COLUMNS)}]")
+    m.case("gzip-of-many-members", b"".join(gzip.compress(text[i : i + 1000]) for i in range(0, len(text), 1000)), "same", suffix=".csv.gz")
+    half = ROWS // 2
+    m.case("several-files", {"1.csv": table(clean[:half]), "2.csv": table(clean[half:])}, "same")
+    m.case("an-empty-part", {"1.csv": table(clean), "2.csv": table([])}, "same")
+    m.case("numbers-with-exponents", table([[*r[:3], f"{float(r[3]):.6e}", r[4]] for r in clean]), "same")
+    m.case("numbers-with-signs-and-zeros", table([[*r[:3], f"+{float(r[3]):09.4f}", r[4]] for r in clean]), "same")
+    m.case("times-out-of-order", table(clean), "same", BY_TIME)
+
+
+def faults(m, clean):
+    """Files that must be refused, and the words of the refusal."""
+    text = table(clean)
+    m.case("empty", b"", "is empty; expected a header with the names of the columns")
+    m.case("header-only", table([]), "none")
+    m.case("short-row", table(clean[:9] + [clean[9][:4]] + clean[10:]), "the row has 4 cells; expected 5")
+    m.case("long-row", table(clean[:9] + [clean[9] + ["x"]] + clean[10:]), "the row has 6 cells; expected 5")
+    m.case("duplicate-names", table(clean, header=["click", "city", "city", "price", "ts"]), "columns 2 and 3 are both 'city'")
+    m.case("missing-column", table([[*r[:3], r[4]] for r in clean], header=[*COLUMNS[:3], "ts"]), "has no column 'price'")
+    m.case("unknown-column", table([r + ["1"] for r in clean], header=COLUMNS + ["citty"]), "has the column 'citty', which data.columns does not name")
+    m.case("huge-cell", table(changed(clean, 3, 1, "x" * 70000)), "column 'city': the value is longer than 64 KiB")
+    m.case("huge-row", table(changed(clean, 3, 1, "x" * 2000000)), "has a row longer than 1048576 bytes|longer than")
+    m.case("unclosed-quote", text.replace(b"\n0,Paris,", b'\n0,"Paris,', 1), "quote")
+    m.case("text-after-quote", text.replace(b'"New York, NY"', b'"New York, NY" USA', 1), "column 'city': the value has text after its closing quote")
+    m.case("zero-byte", text.replace(b"Paris", b"Pa\0is", 1), "column 'city': the value has a zero byte")
+    m.case("latin-1", text.replace("São".encode(), b"S\xe3o", 1), "column 'city': the value is not valid UTF-8")
+    m.case("utf-16", text.decode().encode("utf-16"), "UTF-16|not valid UTF-8|zero byte|has no column")
+    m.case("old-mac-lines", table(clean, end="\r"), "ends its lines with CR alone")
+    m.case("word-for-number", table(changed(clean, 3, 3, "n/a")), "column 'price': 'n/a' is not a number")
+    m.case("comma-in-number", table(changed(clean, 3, 3, "1,000.5")), "column 'price': '1,000.5' is not a number")
+    m.case("number-too-large", table(changed(clean, 3, 3, "1e99")), "column 'price': '1e99' is not a finite number")
+    m.case("nan", table(changed(clean, 3, 3, "nan")), "column 'price': 'nan' is not a")
+    m.case("hexadecimal", table(changed(clean, 3, 3, "0x10")), "column 'price': '0x10' is not a number")
+    m.case("label-3", table(changed(clean, 3, 0, "3")), "column 'click': the label is 3, and not 0 or 1", "eval")
+    m.case("label-yes", table(changed(clean, 3, 0, "yes")), "column 'click': the label is not a number")
+    m.case("time-in-another-format", table(changed(clean, 3, 4, "2024-01-31")), "column 'ts': '2024-01-31' is no", BY_TIME)
+    m.case("mixed-schemas", {"1.csv": text, "2.csv": table([[r[1], r[0], *r[2:]] for r in clean], header=["city", "click", *COLUMNS[2:]])}, "column 1 is")
+    m.case("gzip-cut-off", gzip.compress(text)[:-200], "gzip|truncated|ends", suffix=".csv.gz")
+    m.case("gzip-damaged", gzip.compress(text)[:300] + b"\xff" * 50 + gzip.compress(text)[350:], "gzip|damaged|invalid", suffix=".csv.gz")
+    m.case("gzip-by-name-only", text, "same", suffix=".csv.gz")
+
+
+def main():
+    root = sys.argv[1]
+    os.makedirs(root, exist_ok=True)
+    clean = rows()
+    with open(os.path.join(root, "clean.csv"), "wb") as f:
+        f.write(table(clean))
+    m = Maker(root)
+    spellings(m, clean)
+    faults(m, clean)
+    with open(os.path.join(root, "cases.tsv"), "w") as f:
+        f.writelines("\t".join(c) + "\n" for c in m.cases)
+
+
+main()
