@@ -190,7 +190,7 @@ static void check_split(struct reading *r, const struct job *job)
 	const struct job_column *column = job_split_column(job);
 	const bool by_column = by == SPLIT_TIME || by == SPLIT_GROUP;
 	const char *const name = by == SPLIT_TIME ? "time" : "group";
-	if (by_column && job->data.format != DATA_CSV)
+	if (by_column && !data_format_has_columns(job->data.format))
 		FAIL(r, "data.split.by", WEIR_E_INVALID, "is %s, and data.format has no columns; expected crc32, or data.format: csv",
 		     name);
 	else if (by_column && !column && job->data.split.column[0])
@@ -211,20 +211,18 @@ static void check_split(struct reading *r, const struct job *job)
 }
 
 /* Refuses the keys of CSV for other formats. */
-static weir_status check_other_format(struct reading *r, const struct job *job)
+static void check_csv_keys(struct reading *r, const struct job *job)
 {
 	const struct {
 		const char *path;
 		bool used;
-	} of_csv[] = {{"data.columns", job->data.columns_count > 0},
-	              {"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
+	} of_csv[] = {{"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
 	              {"data.csv.header", !job->data.csv.header},
 	              {"data.csv.names", job->data.csv.names_count > 0}};
 	for (size_t k = 0; k < sizeof of_csv / sizeof *of_csv; k++)
 		if (of_csv[k].used)
 			FAIL(r, of_csv[k].path, WEIR_E_INVALID,
 			     "is given, and data.format is not csv; expected nothing, or data.format: csv");
-	return WEIR_OK;
 }
 
 weir_status job_check_columns(struct reading *r, const struct job *job)
@@ -234,11 +232,17 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 		return WEIR_E_INVALID;
 	check_split(r, job);
 	if (job->data.format != DATA_CSV)
-		return check_other_format(r, job);
+		check_csv_keys(r, job);
+	if (!data_format_has_columns(job->data.format))
+		return job->data.columns_count == 0
+		           ? WEIR_OK
+		           : FAIL(r, "data.columns", WEIR_E_INVALID,
+		                  "is given, and data.format has none; expected nothing, or data.format: csv or jsonl");
 	if (job->data.columns_count == 0)
 		return FAIL(r, "data.columns", WEIR_E_INVALID,
-		            "missing, and data.format is csv; expected a list of the columns, such as [{name: user, kind: categorical}, "
-		            "{name: clicked, kind: label}]");
+		            "missing, and data.format is %s; expected a list of the columns, such as [{name: user, kind: categorical}, "
+		            "{name: clicked, kind: label}]",
+		            job->data.format == DATA_CSV ? "csv" : "jsonl");
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
 		check_keys(r, job, i);
 		check_name(r, job, i);

@@ -173,6 +173,11 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
 }
 
+bool data_format_has_columns(int format)
+{
+	return format == DATA_CSV || format == DATA_JSONL;
+}
+
 uint64_t job_columns_hash(const struct job *job)
 {
 	char column[COLUMN_TEXT_BYTES];

@@ -38,6 +38,8 @@ struct job_column {
 };
 
 struct job;
+/* Whether the rows of a format (enum data_format) are described by data.columns. */
+bool data_format_has_columns(int format);
 /* Hash of the columns and all their keys. */
 uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */

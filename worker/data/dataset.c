@@ -209,12 +209,12 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	return !d->scored && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 
-static weir_status prepare_csv(struct dataset *d, const struct job *job, weir_error *err)
+static weir_status prepare_columns(struct dataset *d, const struct job *job, weir_error *err)
 {
 	weir_status status = csv_layout_open(&d->csv, job, &d->sources, d->scored != NULL, err);
 	if (status != WEIR_OK)
 		return status;
-	parser_init(d->parser, DATA_CSV, d->csv->fields_count, d->csv->dense_count, job->data.hash_buckets);
+	parser_init(d->parser, job->data.format, d->csv->fields_count, d->csv->dense_count, job->data.hash_buckets);
 	d->parser->csv = d->csv;
 	d->parser->positive_above = job->data.positive_above;
 	d->parser->every_line = d->scored != NULL;
@@ -241,7 +241,8 @@ static weir_status prepare_parser(struct dataset *d, const struct job *job, weir
 	d->parser = malloc(sizeof *d->parser);
 	if (!d->parser)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
-	const weir_status status = job->data.format == DATA_CSV ? prepare_csv(d, job, err) : prepare_lines(d, job, err);
+	const weir_status status =
+	    data_format_has_columns(job->data.format) ? prepare_columns(d, job, err) : prepare_lines(d, job, err);
 	d->load.parser = d->parser;
 	d->info.fields = d->parser->fields;
 	d->info.dense_dim = d->parser->dense_dim;

@@ -81,7 +81,7 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 		if (status != WEIR_OK)
 			break;
 		const uint64_t bytes = unit_bytes(d, &chunk);
-		status = d->csv ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
+		status = d->csv && !d->csv->json ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
 	}
 	text_chunk_destroy(&chunk);
 	return status;

@@ -115,7 +115,7 @@ static weir_status find_names(const struct csv_layout *l, const struct job *job,
 {
 	weir_status status = WEIR_OK;
 	*path = sources->items[0].path;
-	if (!l->header || job->data.csv.names_count > 0)
+	if (l->json || !l->header || job->data.csv.names_count > 0)
 		return copy_names(job, *path, out, err);
 	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
 		struct names own = {0};
@@ -232,7 +232,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 
 static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 {
-	const uint32_t how[] = {(uint32_t)l->delimiter, l->header, l->split};
+	const uint32_t how[] = {l->json ? 0 : (uint32_t)l->delimiter, l->header, l->split};
 	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
 	for (uint32_t i = 0; i < l->columns; i++)
 		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
@@ -247,7 +247,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	struct csv_layout *l = calloc(1, sizeof *l);
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
-	*l = (struct csv_layout){.delimiter = job->data.csv.delimiter[0],
+	*l = (struct csv_layout){.json = job->data.format == DATA_JSONL,
+	                         .delimiter = job->data.csv.delimiter[0],
 	                         .header = job->data.csv.header,
 	                         .label = CSV_NO_COLUMN,
 	                         .weight = CSV_NO_COLUMN,
@@ -258,7 +259,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	weir_status status = find_names(l, job, sources, &names, &path, err);
 	l->names = names.items;
 	l->columns = names.count;
-	if (status == WEIR_OK && (!l->fields || !l->dense))
+	l->kinds = calloc(l->columns + 1, sizeof *l->kinds);
+	if (status == WEIR_OK && (!l->fields || !l->dense || !l->kinds))
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK)
 		status = check_once(l, path, err);
@@ -268,6 +270,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 		csv_layout_close(l);
 		return status;
 	}
+	for (uint32_t i = 0; i < l->columns; i++)
+		l->kinds[i] = job_column_find(job, l->names[i])->kind;
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
 		place_column(l, job, &job->data.columns[i]);
 	const struct job_column *split = job_split_column(job);
@@ -285,6 +289,7 @@ void csv_layout_close(struct csv_layout *l)
 	if (!l)
 		return;
 	free_names(&(struct names){l->names, l->columns});
+	free(l->kinds);
 	free(l->fields);
 	free(l->dense);
 	free(l);

@@ -21,10 +21,12 @@ struct csv_feature {
 };
 
 struct csv_layout {
+	bool json; /* JSON lines: the columns are those of data.columns, in their order */
 	char delimiter;
 	bool header;
-	uint32_t columns; /* cells of a row */
-	char **names;     /* (columns) */
+	uint32_t columns;        /* cells of a row */
+	char **names;            /* (columns) */
+	enum column_kind *kinds; /* (columns) */
 	uint32_t fields_count, dense_count;
 	/* (fields_count), (dense_count) in the order of data.columns */
 	struct csv_feature *fields, *dense;

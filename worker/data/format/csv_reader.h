@@ -23,6 +23,7 @@ struct csv_reader {
 struct csv_cell {
 	const char *text; /* PARSE_SLACK readable bytes follow */
 	size_t n;
+	bool list; /* JSON: ids of a bag, separated by zero bytes */
 };
 
 /* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes

@@ -38,7 +38,7 @@ struct piece {
 	uint64_t ticket;
 	uint32_t range;
 	bool first; /* the chunk begins its file */
-	struct csv_reader csv;
+	struct row_reader reader;
 	struct rows rows[LOAD_PARTS];
 	uint64_t lines, good, bad_count, wrong_labels;
 	struct bad_line {
@@ -53,7 +53,7 @@ struct piece {
 static weir_status open_text(struct load *l, const struct load_range *r, struct piece *p)
 {
 	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
-	if (status == WEIR_OK && l->options->parser->csv)
+	if (status == WEIR_OK && l->options->parser->csv && !l->options->parser->csv->json)
 		text_set_csv(l->text, l->options->parser->csv->delimiter);
 	return status;
 }
@@ -119,7 +119,7 @@ static void parse_one(const struct load_options *o, struct piece *p, enum split_
 		return;
 	struct rows *rows = &p->rows[part];
 	const enum parsed parsed =
-	    o->parser->csv ? parse_csv(o->parser, &p->csv, rows, why) : parse_line(o->parser, rows, line, n, why);
+	    o->parser->csv ? parse_csv(o->parser, &p->reader, rows, why) : parse_line(o->parser, rows, line, n, why);
 	p->good += parsed == PARSED_ROW;
 	if (parsed != PARSED_ROW && parsed != PARSED_NOTHING)
 		count_bad(o, p, parsed, why);
@@ -140,19 +140,16 @@ static void parse_lines(const struct load_options *o, struct piece *p)
 	}
 }
 
-static void parse_csv_rows(const struct load_options *o, struct piece *p)
+static void parse_columns(const struct load_options *o, struct piece *p)
 {
-	const struct csv_layout *layout = o->parser->csv;
 	struct csv_cell row;
-	if (!csv_reader_begin(&p->csv, layout->delimiter, p->chunk.data, p->chunk.size)) {
+	if (!row_reader_begin(&p->reader, o->parser->csv, p->chunk.data, p->chunk.size, p->first)) {
 		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
 		return;
 	}
-	if (p->first && layout->header)
-		(void)csv_reader_next(&p->csv, &row, &p->lines);
-	while (csv_reader_next(&p->csv, &row, &p->lines))
-		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->csv, &row), row.text, row.n);
-	p->lines = p->csv.lines;
+	while (row_reader_next(&p->reader, &row, &p->lines))
+		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->reader, &row), row.text, row.n);
+	p->lines = row_reader_lines(&p->reader);
 }
 
 static void parse_piece(const struct load_options *o, struct piece *p)
@@ -162,7 +159,7 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_clear(&p->rows[i]);
 	if (o->parser->csv)
-		parse_csv_rows(o, p);
+		parse_columns(o, p);
 	else
 		parse_lines(o, p);
 }
@@ -268,7 +265,7 @@ static void *load_thread(void *argument)
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_destroy(&p.rows[i]);
 	free(p.bad);
-	csv_reader_destroy(&p.csv);
+	row_reader_destroy(&p.reader);
 	text_chunk_destroy(&p.chunk);
 	return NULL;
 }
