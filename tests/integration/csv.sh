@@ -1,6 +1,6 @@
 # A job that names the columns of CSV: from the same rows as Criteo text it learns the same model,
-# plain, quoted, compressed, as JSON lines or without a packed cache. Predictions need no label; weir key knows
-# columns by name; weights are refused for other columns.
+# plain, quoted, compressed, as JSON lines or without a packed cache. Predictions need no label; weir
+# key knows columns by name; weights are refused for other columns.
 . "$(dirname "$0")/lib.sh"
 cd "$DIR" || exit 1
 "$WEIR" datagen --rows 12000 --ids 13312 --out all.tsv > datagen.out || fail "weir datagen"

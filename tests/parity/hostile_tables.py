@@ -9,6 +9,7 @@ of cases.tsv has, separated by tabs: the case's name; the glob of its files; wha
 job that it needs, or the verb `eval` instead of `predict`.
 """
 import gzip
+import json
 import os
 import sys
 
@@ -16,6 +17,7 @@ CITIES = ["Paris", "São Paulo", "New York, NY", 'the "Hague"', "two\nlines", ""
 TAGS = ["a|b", "b", "", "c|a|c", "tag with space|b"]
 COLUMNS = ["click", "city", "tags", "price", "ts"]
 ROWS = 400
+JSON = "data.format=jsonl"
 BY_TIME = "data.split={by: time, column: ts, valid_from: 1}"  # all rows are for validation
 
 
@@ -46,6 +48,18 @@ def changed(lines, at, column, text):
     copy = [list(line) for line in lines]
     copy[at][column] = text
     return copy
+
+
+def json_lines(lines, lists=False, ascii_only=True):
+    """The bytes of an object a line. lists: tags as a list."""
+    out = []
+    for i, line in enumerate(lines):
+        row = dict(zip(COLUMNS, line))
+        row["click"], row["price"] = int(row["click"]), float(row["price"])
+        if lists:
+            row["tags"] = [t for t in row["tags"].split("|") if t]
+        out.append(json.dumps(dict(reversed(row.items())) if i % 2 else row, ensure_ascii=ascii_only) + "\n")
+    return "".join(out).encode()
 
 
 class Maker:
@@ -84,6 +98,27 @@ def spellings(m, clean):
     m.case("numbers-with-exponents", table([[*r[:3], f"{float(r[3]):.6e}", r[4]] for r in clean]), "same")
     m.case("numbers-with-signs-and-zeros", table([[*r[:3], f"+{float(r[3]):09.4f}", r[4]] for r in clean]), "same")
     m.case("times-out-of-order", table(clean), "same", BY_TIME)
+
+
+def json_spellings(m, clean):
+    m.case("json-lines", json_lines(clean), "same", JSON)
+    m.case("json-lists-in-utf-8", json_lines(clean, lists=True, ascii_only=False), "same", JSON)
+    m.case("json-crlf-and-spaces", json_lines(clean).replace(b"\n", b"  \r\n").replace(b": ", b"\t:  "), "same", JSON)
+    m.case("json-gzip", gzip.compress(json_lines(clean)), "same", JSON, suffix=".gz")
+    m.case("json-nulls-and-absent-keys", json_lines(clean).replace(b'"city": ""', b'"city": null').replace(b', "tags": ""', b""), "same", JSON)
+
+
+def json_faults(m, clean):
+    text = json_lines(clean)
+    first = text.split(b"\n")[0]
+    m.case("json-cut-off", text[:-20], "not a JSON object", JSON)
+    m.case("json-unknown-key", text.replace(b'"city"', b'"citty"', 1), "the key 'citty', which data.columns does not name; the nearest is 'city'", JSON)
+    m.case("json-twice", text.replace(first, first[:-1] + b', "city": "x"}', 1), "column 'city': the line has it twice", JSON)
+    m.case("json-nested", text.replace(b'"Paris"', b'{"name": "Paris"}', 1), "column 'city': an object; expected a text", JSON)
+    m.case("json-list-for-one", text.replace(b'"Paris"', b'["Paris"]', 1), "column 'city': a list; expected one value", JSON)
+    m.case("json-nan", text.replace(b'"price": 0.0', b'"price": NaN', 1), "expected a value at byte", JSON)
+    m.case("json-half-a-pair", text.replace(b"Paris", b"\\ud83d", 1), "expected an escape of a character", JSON)
+    m.case("json-array", b"[" + text.replace(b"\n", b",\n")[:-2] + b"]", "expected '{' at byte 1", JSON)
 
 
 def faults(m, clean):
@@ -127,6 +162,8 @@ def main():
     m = Maker(root)
     spellings(m, clean)
     faults(m, clean)
+    json_spellings(m, clean)
+    json_faults(m, clean)
     with open(os.path.join(root, "cases.tsv"), "w") as f:
         f.writelines("\t".join(c) + "\n" for c in m.cases)
 

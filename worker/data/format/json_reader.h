@@ -16,8 +16,8 @@
 
 struct json_reader {
 	const struct csv_layout *layout;
-	const char *at, *end; /* of the chunk's rest */
-	uint64_t lines;       /* lines before the next row */
+	const char *at, *end;   /* of the chunk's rest */
+	uint64_t lines;         /* lines before the next row */
 	struct csv_cell *cells; /* (layout->columns) of the current row */
 	uint32_t expected;      /* the column that the next key probably names */
 	bool blank;             /* the current line is empty */

@@ -30,8 +30,7 @@ uint64_t row_reader_lines(const struct row_reader *r)
 bool row_reader_is_blank(struct row_reader *r)
 {
 	struct csv_cell only;
-	return r->layout->json ? r->json.blank
-	                       : csv_reader_cells(&r->csv) == 1 && !csv_reader_cell(&r->csv, 0, &only) && only.n == 0;
+	return r->layout->json ? r->json.blank : csv_reader_cells(&r->csv) == 1 && !csv_reader_cell(&r->csv, 0, &only) && only.n == 0;
 }
 
 bool row_reader_is_whole(const struct row_reader *r, char why[PARSE_WHY_BYTES])

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS                                                                                                              \
-	"columns: [{name: y, kind: label}, {name: u, kind: categorical, default: nobody}, {name: m, kind: multi, max_length: "  \
+#define COLUMNS                                                                                                            \
+	"columns: [{name: y, kind: label}, {name: u, kind: categorical, default: nobody}, {name: m, kind: multi, max_length: " \
 	"3}, {name: n, kind: numeric, default: 7}, {name: g, kind: group}, {name: x, kind: ignore}]"
 
 /* The rows of a file as text, or NULL and the error. */
@@ -40,7 +40,8 @@ static void lines_have_the_rows_of_csv(void **state)
 	     "0,18446744073709551615,p|q,-10,12,"},
 	    {"  {\t\"y\" : true , \"m\" : [ ] }\t", "1,,,,,"},
 	    {"{\"y\":\"1\",\"u\":null,\"m\":null,\"n\":null,\"g\":null,\"x\":null}", "1,,,,,"},
-	    {"{\"y\":0,\"u\":\"S\\u00e3o \\ud83d\\ude00 \\\"x\\\"\\n\",\"n\":true}", "0,\"S\xc3\xa3o \xf0\x9f\x98\x80 \"\"x\"\"\n\",,1,,"},
+	    {"{\"y\":0,\"u\":\"S\\u00e3o \\ud83d\\ude00 \\\"x\\\"\\n\",\"n\":true}",
+	     "0,\"S\xc3\xa3o \xf0\x9f\x98\x80 \"\"x\"\"\n\",,1,,"},
 	    {"{\"y\":0,\"u\":true,\"m\":[1,true,null,\"a\",\"\",\"c\",\"d\"]}", "0,true,1|true|a|c|d,,,"},
 	    {"", ""},
 	    {"{\"\\u0079\":0,\"u\":\"S\xc3\xa3o\"}\r", "0,S\xc3\xa3o,,,,"},
