@@ -51,7 +51,16 @@ static const struct mistake mistakes[] = {
     {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
     {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_UNSUPPORTED,
-     "data.columns[2].kind: is label, as that of 'y' is: this release trains on one label; expected kind: ignore"},
+     "model.kind: is deepfm, which learns one task, and data.columns has 2 of kind: label; expected kind: ignore for all but "
+     "one"},
+    {CSV "", "data.columns=[{name: y, kind: label, missing: masked}, {name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns[0].missing: is masked, and this is the only label; expected bad, or several columns of kind: label"},
+    {CSV "", "data.columns=[{name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns: have no label; expected a column of kind: label"},
+    {CSV "    - {name: n, kind: numeric, missing: masked}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].missing: is given, and the column is of kind numeric; expected nothing, or kind: label"},
+    {CSV "    - {name: z, kind: label, positive_above: high}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].positive_above: is 'high'; expected a number, or auto"},
     {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
      "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
      "sequence"},
