@@ -26,6 +26,7 @@ static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false}
                                       {"weight", COLUMN_WEIGHT, false},
                                       {"group", COLUMN_GROUP, false},
                                       {"time", COLUMN_TIME, false},
+                                      {"id", COLUMN_ID, false},
                                       {"ignore", COLUMN_IGNORE, false}};
 static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, true}};
 static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},

@@ -19,6 +19,7 @@ enum column_kind {
 	COLUMN_WEIGHT, /* of the row in the loss and in metrics */
 	COLUMN_GROUP,  /* the user, session or query of the row */
 	COLUMN_TIME,
+	COLUMN_ID, /* names the row in what weir predict writes */
 	COLUMN_IGNORE
 };
 enum column_pooling { POOLING_SUM, POOLING_MEAN, POOLING_MAX };

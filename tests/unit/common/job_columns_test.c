@@ -123,9 +123,9 @@ static void a_list_of_maps_becomes_columns(void **state)
 	struct job *job =
 	    job_with("[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	             "transform: log1p}, {kind: sequence, name: \"last items\", separator: \"\\t\", max_length: 9, pooling: "
-	             "mean, share: item}, {name: t, kind: time, format: unix_ms}]");
+	             "mean, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	const struct job_column *c = job->data.columns;
-	assert_int_equal(job->data.columns_count, 5);
+	assert_int_equal(job->data.columns_count, 6);
 	assert_string_equal(c[1].empty, "none");
 	assert_int_equal(c[1].max_length, 64);
 	assert_int_equal(c[2].transform, TRANSFORM_LOG1P);
@@ -134,6 +134,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	assert_int_equal(c[3].max_length, 9);
 	assert_int_equal(c[3].pooling, POOLING_MEAN);
 	assert_int_equal(c[4].time, TIME_UNIX_MS);
+	assert_int_equal(c[5].kind, COLUMN_ID);
 	assert_int_equal(job_columns_fields(job), 2);
 	assert_int_equal(job_columns_dense(job), 1);
 	assert_int_equal(job_column_key_field(job, job_column_find(job, "last items")), 0);
@@ -141,7 +142,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	job_key_text(job, job_schema_find("data.columns"), text, sizeof text);
 	assert_string_equal(text, "[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	                          "transform: log1p}, {name: \"last items\", kind: sequence, separator: \"\\x09\", pooling: mean, "
-	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}]");
+	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	job_destroy(job);
 }
 

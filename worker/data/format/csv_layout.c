@@ -226,6 +226,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		l->bags = true;
 		break;
 	case COLUMN_TIME:
+	case COLUMN_ID:
 	case COLUMN_IGNORE:
 		break;
 	}

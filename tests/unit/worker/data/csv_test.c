@@ -12,7 +12,7 @@
 #define COLUMNS                                                                                                              \
 	"columns: [{name: y, kind: label}, {name: u, kind: categorical}, {name: m, kind: multi, pooling: mean, max_length: 3}, " \
 	"{name: s, kind: sequence, max_length: 2, share: u}, {name: n, kind: numeric}, {name: w, kind: weight, default: 2}, "    \
-	"{name: g, kind: group}, {name: x, kind: ignore}]"
+	"{name: g, kind: group}, {name: x, kind: id}]"
 #define HEADER "y,u,m,s,n,w,g,x\n"
 
 /* A job over one CSV file. data: further keys of data. */
