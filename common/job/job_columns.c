@@ -26,13 +26,15 @@ static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false}
                                       {"weight", COLUMN_WEIGHT, false},
                                       {"group", COLUMN_GROUP, false},
                                       {"time", COLUMN_TIME, false},
+                                      {"id", COLUMN_ID, false},
                                       {"ignore", COLUMN_IGNORE, false}};
-static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, true}};
+static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, false}};
 static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
                                            {"log1p", TRANSFORM_LOG1P, false},
                                            {"standard", TRANSFORM_STANDARD, true},
                                            {"minmax", TRANSFORM_MINMAX, true},
                                            {"bucketize", TRANSFORM_BUCKETIZE, true}};
+static const struct choice missings[] = {{"bad", MISSING_BAD, false}, {"masked", MISSING_MASKED, false}};
 static const struct choice times[] = {
     {"unix", TIME_UNIX, false}, {"unix_ms", TIME_UNIX_MS, false}, {"iso8601", TIME_ISO8601, false}};
 
@@ -53,6 +55,15 @@ static const struct column_key schema[COLUMN_KEYS] = {
     {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT)},
     {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC)},
     {{CHOICE("format", time, "unix", times)}, KIND(TIME)},
+    {{CHOICE("missing", missing, "bad", missings)}, KIND(LABEL)},
+    {{.path = "positive_above",
+      .type = KEY_FLOAT,
+      FIELD(positive_above),
+      .fallback = "auto",
+      .float_low = -3.0e38,
+      .float_high = 3.0e38,
+      .zero_word = "auto"},
+     KIND(LABEL)},
 };
 
 const struct column_key *job_column_schema(void)
@@ -88,7 +99,6 @@ weir_status job_column_fail_unknown(struct reading *r, const struct place *place
 	}
 	const char *nearest = job_nearest(name, names, COLUMN_KEYS);
 	snprintf(path, sizeof path, "data.columns[%u].%.80s", column, name);
-	job_mark_wrong(r, "data.columns");
 	if (!nearest)
 		return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); valid here: %s", value, known);
 	return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); the nearest valid key is '%s' (valid here: %s)",
@@ -105,8 +115,6 @@ static weir_status store_key(struct reading *r, const struct raw_column *raw, ui
 	const struct key key = job_column_key(column, row, path);
 	if (raw->raws[row].given)
 		return job_value_store(r, &raw->raws[row], &key, out);
-	if (raw->raws[row].wrong)
-		return WEIR_E_INVALID; /* reported when it was read */
 	if (key.fallback) {
 		const struct raw fallback = {.items = (const char *[]){key.fallback}, .count = 1};
 		return job_value_store(r, &fallback, &key, out);
@@ -115,23 +123,32 @@ static weir_status store_key(struct reading *r, const struct raw_column *raw, ui
 	return job_fail(r, &raw->place, path, WEIR_E_INVALID, "missing; expected %s", expected);
 }
 
+/* A wrong column is ignored, so that the others can be checked. */
+static weir_status store_column(struct reading *r, struct raw_column *raw, uint32_t column, struct job_column *out)
+{
+	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+		const weir_status status = raw->wrong && !raw->raws[row].given ? WEIR_OK : store_key(r, raw, column, row, out);
+		if (status == WEIR_E_MEMORY)
+			return status;
+		raw->wrong |= status != WEIR_OK;
+	}
+	if (raw->wrong)
+		out->kind = COLUMN_IGNORE;
+	return WEIR_OK;
+}
+
 weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job)
 {
-	weir_status worst = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (raw->count == 0 || raw->wrong)
 		return WEIR_OK;
 	job->data.columns = calloc(raw->count, sizeof *job->data.columns);
 	if (!job->data.columns)
 		return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
 	job->data.columns_count = raw->count;
-	for (uint32_t i = 0; i < raw->count; i++)
-		for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
-			const weir_status status = store_key(r, &raw->columns[i], i, row, &job->data.columns[i]);
-			if (status == WEIR_E_MEMORY)
-				return status;
-			worst = status != WEIR_OK ? status : worst;
-		}
-	return worst;
+	for (uint32_t i = 0; i < raw->count && status == WEIR_OK; i++)
+		status = store_column(r, &raw->columns[i], i, &job->data.columns[i]);
+	return status;
 }
 
 /* --- Texts */
@@ -157,6 +174,12 @@ static size_t write_word(char *out, size_t bytes, const char *text)
 
 enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
 
+/* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
+static bool is_default(const struct key *key, const char *value)
+{
+	return key->fallback && strcmp(value, key->type == KEY_FLOAT && key->zero_word ? "nan" : key->fallback) == 0;
+}
+
 /* Writes "{name: user, kind: categorical}". */
 static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTES])
 {
@@ -165,7 +188,7 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 		const struct key *key = &schema[row].key;
 		char value[WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX];
 		job_field_text(c, key, value, sizeof value);
-		if (key->fallback && strcmp(value, key->fallback) == 0)
+		if (is_default(key, value))
 			continue;
 		used += (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "%s%s: ", used > 1 ? ", " : "", key->path);
 		used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
@@ -203,6 +226,11 @@ void job_columns_text(const struct job *job, char *out, size_t bytes)
 
 /* --- Questions */
 
+bool job_column_is_field(const struct job_column *c)
+{
+	return 1u << c->kind & FIELDS;
+}
+
 const struct job_column *job_column_find(const struct job *job, const char *name)
 {
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
@@ -211,9 +239,20 @@ const struct job_column *job_column_find(const struct job *job, const char *name
 	return NULL;
 }
 
-bool job_column_is_field(const struct job_column *c)
+const struct job_column *job_column_of_field(const struct job *job, uint32_t field)
 {
-	return 1u << c->kind & FIELDS;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (job_column_is_field(&job->data.columns[i]) && field-- == 0)
+			return &job->data.columns[i];
+	return NULL;
+}
+
+const struct job_column *job_column_label(const struct job *job, uint32_t task)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (job->data.columns[i].kind == COLUMN_LABEL && task-- == 0)
+			return &job->data.columns[i];
+	return NULL;
 }
 
 /* Counts the fields before column `end`. */
@@ -230,12 +269,22 @@ uint32_t job_columns_fields(const struct job *job)
 	return fields_before(job, job->data.columns + job->data.columns_count);
 }
 
+static uint32_t count_kind(const struct job *job, enum column_kind kind)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		count += job->data.columns[i].kind == kind;
+	return count;
+}
+
 uint32_t job_columns_dense(const struct job *job)
 {
-	uint32_t dense = 0;
-	for (uint32_t i = 0; i < job->data.columns_count; i++)
-		dense += job->data.columns[i].kind == COLUMN_NUMERIC;
-	return dense;
+	return count_kind(job, COLUMN_NUMERIC);
+}
+
+uint32_t job_columns_labels(const struct job *job)
+{
+	return count_kind(job, COLUMN_LABEL);
 }
 
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c)

@@ -34,8 +34,8 @@ static const struct mistake mistakes[] = {
      "data.columns[2].name: duplicate key: it was given on line 8 already"},
     {CSV "    - {name: n, kind: numeric, pooling: mean}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].pooling: is given, and the column is of kind numeric; expected nothing, or kind: multi or sequence"},
-    {CSV "    - {name: n, kind: multi, pooling: max}\n", NULL, WEIR_E_UNSUPPORTED,
-     "data.columns[2].pooling: 'max' is not in this release; expected one of sum, mean"},
+    {CSV "    - {name: n, kind: multi, pooling: most}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].pooling: is 'most'; expected one of sum, mean, max"},
     {CSV "    - {name: n, kind: numeric, transform: standard}\n", NULL, WEIR_E_UNSUPPORTED,
      "data.columns[2].transform: 'standard' is not in this release; expected one of none, log1p"},
     {CSV "    - {name: n, kind: numeric, default: none}\n", NULL, WEIR_E_INVALID,
@@ -51,7 +51,16 @@ static const struct mistake mistakes[] = {
     {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
     {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_UNSUPPORTED,
-     "data.columns[2].kind: is label, as that of 'y' is: this release trains on one label; expected kind: ignore"},
+     "model.kind: is deepfm, which learns one task, and data.columns has 2 of kind: label; expected kind: ignore for all but "
+     "one"},
+    {CSV "", "data.columns=[{name: y, kind: label, missing: masked}, {name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns[0].missing: is masked, and this is the only label; expected bad, or several columns of kind: label"},
+    {CSV "", "data.columns=[{name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns: have no label; expected a column of kind: label"},
+    {CSV "    - {name: n, kind: numeric, missing: masked}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].missing: is given, and the column is of kind numeric; expected nothing, or kind: label"},
+    {CSV "    - {name: z, kind: label, positive_above: high}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].positive_above: is 'high'; expected a number, or auto"},
     {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
      "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
      "sequence"},
@@ -97,6 +106,37 @@ static void every_mistake_is_reported(void **state)
 	}
 }
 
+/* A mistake in one column hides none of another, and makes up none. */
+static void mistakes_of_several_columns_are_reported_together(void **state)
+{
+	(void)state;
+	static const char text[] =
+	    "job: x\ntrain: {best_by: gauc}\ndata:\n  format: csv\n  train: a\n  split: {by: time, valid_from: 5}\n"
+	    "  columns:\n"
+	    "    - {name: y, knd: label}\n"
+	    "    - {name: u, kind: categorical, pooling: mean}\n"
+	    "    - {name: m, kind: mult}\n"
+	    "    - {name: s, kind: sequence, share: m}\n"
+	    "    - {name: u, kind: numeric, default: x}\n"
+	    "    - item\n"
+	    "    - {name: g, kind: group, max_length: 0}\n";
+	static const char *const said[] = {"8:17: data.columns[0].knd: unknown key",
+	                                   "9:45: data.columns[1].pooling: is given",
+	                                   "10:23: data.columns[2].kind: is 'mult', unknown",
+	                                   "12:14: data.columns[4].name: is 'u', as data.columns[1] is",
+	                                   "12:41: data.columns[4].default: is 'x', and the column is numeric",
+	                                   "13:7: data.columns[5]: is 'item'",
+	                                   "14:42: data.columns[6].max_length: is '0'"};
+	struct job_mistakes *all = calloc(1, sizeof *all);
+	weir_error err = {0};
+	struct job *job = NULL;
+	assert_int_equal(job_parse_all(text, "bad.yaml", NULL, 0, &job, all, &err), WEIR_E_INVALID);
+	for (uint32_t i = 0; i < all->count && i < sizeof said / sizeof *said; i++)
+		CHECK_CONTAINS(all->kept[i].error.text, said[i]);
+	assert_int_equal(all->count, sizeof said / sizeof *said);
+	free(all);
+}
+
 static struct job *job_with(const char *columns)
 {
 	char set[4096];
@@ -114,9 +154,9 @@ static void a_list_of_maps_becomes_columns(void **state)
 	struct job *job =
 	    job_with("[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	             "transform: log1p}, {kind: sequence, name: \"last items\", separator: \"\\t\", max_length: 9, pooling: "
-	             "mean, share: item}, {name: t, kind: time, format: unix_ms}]");
+	             "mean, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	const struct job_column *c = job->data.columns;
-	assert_int_equal(job->data.columns_count, 5);
+	assert_int_equal(job->data.columns_count, 6);
 	assert_string_equal(c[1].empty, "none");
 	assert_int_equal(c[1].max_length, 64);
 	assert_int_equal(c[2].transform, TRANSFORM_LOG1P);
@@ -125,6 +165,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	assert_int_equal(c[3].max_length, 9);
 	assert_int_equal(c[3].pooling, POOLING_MEAN);
 	assert_int_equal(c[4].time, TIME_UNIX_MS);
+	assert_int_equal(c[5].kind, COLUMN_ID);
 	assert_int_equal(job_columns_fields(job), 2);
 	assert_int_equal(job_columns_dense(job), 1);
 	assert_int_equal(job_column_key_field(job, job_column_find(job, "last items")), 0);
@@ -132,7 +173,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	job_key_text(job, job_schema_find("data.columns"), text, sizeof text);
 	assert_string_equal(text, "[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	                          "transform: log1p}, {name: \"last items\", kind: sequence, separator: \"\\x09\", pooling: mean, "
-	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}]");
+	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	job_destroy(job);
 }
 
@@ -158,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_mistake_is_reported),
+	    cmocka_unit_test(mistakes_of_several_columns_are_reported_together),
 	    cmocka_unit_test(a_list_of_maps_becomes_columns),
 	    cmocka_unit_test(a_long_list_has_a_hash),
 	};

@@ -213,7 +213,11 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		    (struct csv_feature){.cell = cell, .missing = c->empty[0] ? strtof(c->empty, NULL) : 0.0f, .column = c};
 		break;
 	case COLUMN_LABEL:
-		l->label = cell;
+		l->labels[l->labels_count++] =
+		    (struct csv_label){.cell = cell,
+		                       .masked = c->missing == MISSING_MASKED,
+		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above};
+		l->unlabelled &= cell == CSV_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:
 		l->weight = cell;
@@ -225,6 +229,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		l->bags = true;
 		break;
 	case COLUMN_TIME:
+	case COLUMN_ID:
 	case COLUMN_IGNORE:
 		break;
 	}
@@ -250,17 +255,18 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	*l = (struct csv_layout){.json = job->data.format == DATA_JSONL,
 	                         .delimiter = job->data.csv.delimiter[0],
 	                         .header = job->data.csv.header,
-	                         .label = CSV_NO_COLUMN,
+	                         .unlabelled = true,
 	                         .weight = CSV_NO_COLUMN,
 	                         .group = CSV_NO_COLUMN,
 	                         .split = CSV_NO_COLUMN,
 	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
-	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense)};
+	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
+	                         .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
 	weir_status status = find_names(l, job, sources, &names, &path, err);
 	l->names = names.items;
 	l->columns = names.count;
 	l->kinds = calloc(l->columns + 1, sizeof *l->kinds);
-	if (status == WEIR_OK && (!l->fields || !l->dense || !l->kinds))
+	if (status == WEIR_OK && (!l->fields || !l->dense || !l->labels || !l->kinds))
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK)
 		status = check_once(l, path, err);
@@ -292,5 +298,6 @@ void csv_layout_close(struct csv_layout *l)
 	free(l->kinds);
 	free(l->fields);
 	free(l->dense);
+	free(l->labels);
 	free(l);
 }
