@@ -242,6 +242,11 @@ static void check_split(struct reading *r, const struct job *job)
 		     "is given, and data.split.by is not time; expected nothing");
 }
 
+static const char *name_of_format(enum data_format format)
+{
+	return format == DATA_CSV ? "csv" : format == DATA_JSONL ? "jsonl" : format == DATA_PARQUET ? "parquet" : "arrow";
+}
+
 /* Refuses the keys of CSV for other formats. */
 static void check_csv_keys(struct reading *r, const struct job *job)
 {
@@ -269,12 +274,12 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 		return job->data.columns_count == 0
 		           ? WEIR_OK
 		           : FAIL(r, "data.columns", WEIR_E_INVALID,
-		                  "is given, and data.format has none; expected nothing, or data.format: csv or jsonl");
+		                  "is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow");
 	if (job->data.columns_count == 0)
 		return FAIL(r, "data.columns", WEIR_E_INVALID,
 		            "missing, and data.format is %s; expected a list of the columns, such as [{name: user, kind: categorical}, "
 		            "{name: clicked, kind: label}]",
-		            job->data.format == DATA_CSV ? "csv" : "jsonl");
+		            name_of_format(job->data.format));
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
 		check_name(r, job, i);
 		if (is_wrong(r, i))

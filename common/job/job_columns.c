@@ -198,7 +198,7 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 
 bool data_format_has_columns(int format)
 {
-	return format == DATA_CSV || format == DATA_JSONL;
+	return format == DATA_CSV || format == DATA_JSONL || format == DATA_PARQUET || format == DATA_ARROW;
 }
 
 uint64_t job_columns_hash(const struct job *job)

@@ -32,7 +32,7 @@ static struct csv_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &col
 static struct csv_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
-	struct csv_layout l = {.json = bags && settings & 16,
+	struct csv_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
 	                       .delimiter = settings & 4 ? ';' : ',',
 	                       .columns = bags ? 7 : 6,
 	                       .names = (char **)names,
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rows_init(&parts, parser_shape(p), parser_bags(p));
 	check_scan(layout.delimiter, text, n);
 	parse_text(p, &reader, text, n, &whole);
-	const size_t cut = layout.json ? cut_lines(text, n / 2) : csv_scan_best()->rows(&scan, text, n / 2);
+	const size_t cut = layout.rows == ROWS_JSON ? cut_lines(text, n / 2) : csv_scan_best()->rows(&scan, text, n / 2);
 	parse_text(p, &reader, text, cut, &parts);
 	parse_text(p, &reader, text + cut, n - cut, &parts);
 	assert(parts.count == whole.count && parts.keys_count == whole.keys_count);

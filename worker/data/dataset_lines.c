@@ -18,7 +18,7 @@ struct dataset_lines {
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
 {
-	if (!d->parser)
+	if (!d->parser || (d->csv && row_reader_has_batches(d->csv)))
 		return weir_fail(err, WEIR_E_INVALID, "%s: its rows are no lines of text, which alone have numbers",
 		                 d->sources.items[0].path);
 	struct dataset_lines *l = calloc(1, sizeof *l);
@@ -34,7 +34,7 @@ static weir_status begin_file(struct dataset_lines *l, weir_error *err)
 	const struct dataset *d = l->dataset;
 	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
 	l->line = 0;
-	if (status == WEIR_OK && d->csv && !d->csv->json)
+	if (status == WEIR_OK && d->csv && d->csv->rows == ROWS_CSV)
 		text_set_csv(l->text, d->csv->delimiter);
 	return status;
 }

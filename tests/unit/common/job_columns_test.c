@@ -66,7 +66,7 @@ static const struct mistake mistakes[] = {
      "sequence"},
     {CSV "", "data.columns=user", WEIR_E_INVALID, "data.columns: is 'user'; expected a list of at most 8192 maps, one a column"},
     {CSV "", "data.format=criteo", WEIR_E_INVALID,
-     "data.columns: is given, and data.format has none; expected nothing, or data.format: csv or jsonl"},
+     "data.columns: is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow"},
     {CSV "  csv: {delimiter: '\"'}\n", NULL, WEIR_E_INVALID, "data.csv.delimiter: is '\"'; expected one character of ASCII"},
     {CSV "  fields: 3\n", NULL, WEIR_E_INVALID,
      "bad.yaml:8:11: data.fields: is 3, and data.columns names the fields; expected auto"},

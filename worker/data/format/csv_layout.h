@@ -28,7 +28,12 @@ struct csv_label {
 };
 
 struct csv_layout {
-	bool json; /* JSON lines: the columns are those of data.columns, in their order */
+	enum {
+		ROWS_CSV,
+		ROWS_JSON, /* the columns are those of data.columns, in their order */
+		ROWS_PARQUET,
+		ROWS_ARROW
+	} rows;
 	char delimiter;
 	bool header;
 	uint32_t columns;        /* cells of a row */

@@ -260,7 +260,7 @@ static bool take_list(struct scan *s, uint32_t column, struct csv_cell *out)
 		} while (take_char(s, ','));
 	if (r->scratch_used > used && !take_char(s, ']'))
 		return fail_syntax(s, "',' or ']'");
-	*out = (struct csv_cell){.text = r->scratch + used, .n = r->scratch_used - used, .list = true};
+	*out = (struct csv_cell){.text = r->scratch + used, .n = r->scratch_used - used, .form = CELL_LIST};
 	return true;
 }
 

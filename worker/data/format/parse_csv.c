@@ -31,6 +31,28 @@ static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct
 	return PARSED_BAD;
 }
 
+static bool is_empty(const struct csv_cell *cell)
+{
+	return cell->n == 0 && (cell->form == CELL_TEXT || cell->form == CELL_LIST);
+}
+
+static bool number_of(const struct csv_cell *cell, float *out)
+{
+	if (cell->form != CELL_NUMBER)
+		return parse_real(cell->text, cell->n, out);
+	*out = cell->number;
+	return true;
+}
+
+/* False: it is no time of this form. */
+static bool time_of(const struct csv_cell *cell, enum column_time form, int64_t *ms)
+{
+	if (cell->form != CELL_TIME)
+		return job_time_read(form, cell->text, cell->n, ms);
+	*ms = cell->time_ms;
+	return true;
+}
+
 /* Takes a cell; an empty one has the value `empty`. */
 static enum parsed take(const struct parsing *g, uint32_t cell, const char *empty, struct csv_cell *out)
 {
@@ -39,7 +61,7 @@ static enum parsed take(const struct parsing *g, uint32_t cell, const char *empt
 		snprintf(g->why, PARSE_WHY_BYTES, "column '%.60s': the value %s", g->layout->names[cell], bad);
 		return PARSED_BAD;
 	}
-	if (out->n == 0 && *empty)
+	if (is_empty(out) && *empty)
 		*out = (struct csv_cell){.text = empty, .n = strlen(empty)};
 	return PARSED_ROW;
 }
@@ -80,9 +102,9 @@ static enum parsed parse_weight(const struct parsing *g, float *out)
 	const enum parsed read = take(g, l->weight, "", &cell);
 	if (read != PARSED_ROW)
 		return read;
-	if (cell.n == 0 && !isnan(l->weight_missing))
+	if (is_empty(&cell) && !isnan(l->weight_missing))
 		*out = l->weight_missing;
-	else if (!parse_real(cell.text, cell.n, out) || *out < 0)
+	else if (!number_of(&cell, out) || *out < 0)
 		return bad_cell(g, l->weight, &cell, "is no weight; expected a number from 0");
 	return PARSED_ROW;
 }
@@ -105,7 +127,7 @@ static enum parsed parse_time(const struct parsing *g)
 	struct csv_cell cell;
 	int64_t ms;
 	const enum parsed read = take(g, l->split, "", &cell);
-	if (read == PARSED_ROW && !job_time_read(l->split_time, cell.text, cell.n, &ms))
+	if (read == PARSED_ROW && !time_of(&cell, l->split_time, &ms))
 		return bad_cell(g, l->split, &cell, "is no time in the format of its column");
 	return read;
 }
@@ -126,9 +148,9 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 		const enum parsed read = take(g, f->cell, "", &cell);
 		if (read != PARSED_ROW)
 			return read;
-		if (cell.n == 0)
+		if (is_empty(&cell))
 			out[j] = f->missing;
-		else if (!parse_real(cell.text, cell.n, &out[j]))
+		else if (!number_of(&cell, &out[j]))
 			return bad_cell(g, f->cell, &cell,
 			                parse_is_not_finite(cell.text, cell.n) ? "is not a finite number" : "is not a number");
 		if (f->column->transform == TRANSFORM_LOG1P)
@@ -141,7 +163,7 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 
 static char separator_of(const struct csv_feature *f, const struct csv_cell *cell)
 {
-	return cell->list ? '\0' : f->column->separator[0];
+	return cell->form == CELL_LIST ? '\0' : f->column->separator[0];
 }
 
 static uint32_t count_ids(const struct csv_cell *cell, char separator)
@@ -251,14 +273,18 @@ enum split_part parse_csv_part(const struct parser *p, const struct split *s, st
 	const struct csv_layout *l = p->csv;
 	struct csv_cell cell;
 	int64_t ms;
-	if (!s->by_column)
-		return split_line(s, row->text, row->n);
+	if (!s->on)
+		return SPLIT_TRAIN;
+	if (!s->by_column) {
+		const struct csv_cell text = row_reader_text(r, row);
+		return split_line(s, text.text, text.n);
+	}
 	char why[PARSE_WHY_BYTES];
 	if (!row_reader_is_whole(r, why) || row_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
-	return job_time_read(l->split_time, cell.text, cell.n, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
+	return time_of(&cell, l->split_time, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
 enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
