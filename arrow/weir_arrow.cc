@@ -19,7 +19,8 @@ extern "C" {
 #include "worker/data/format/table_plugin.h"
 }
 
-namespace {
+namespace
+{
 
 constexpr int64_t kBatchRows = 16384;
 
@@ -46,8 +47,9 @@ arrow::Result<std::vector<int>> PlacesOf(const arrow::Schema &schema, const std:
 }
 
 /// The batches of another reader from a row on, up to a number of rows, with columns in another order.
-class Slice : public arrow::RecordBatchReader {
-public:
+class Slice : public arrow::RecordBatchReader
+{
+  public:
 	Slice(std::shared_ptr<arrow::RecordBatchReader> from, std::vector<int> places, Schema schema, int64_t skip, int64_t rows)
 	    : from_(std::move(from)), places_(std::move(places)), schema_(std::move(schema)), skip_(skip), left_(rows)
 	{
@@ -74,15 +76,16 @@ public:
 		return arrow::Status::OK();
 	}
 
-private:
+  private:
 	std::shared_ptr<arrow::RecordBatchReader> from_;
 	std::vector<int> places_;
 	Schema schema_;
 	int64_t skip_, left_;
 };
 
-class Table {
-public:
+class Table
+{
+  public:
 	virtual ~Table() = default;
 	virtual Schema schema() const = 0;
 	virtual int64_t rows() const = 0;
@@ -90,8 +93,9 @@ public:
 	                                                                      int64_t end) = 0;
 };
 
-class ParquetTable : public Table {
-public:
+class ParquetTable : public Table
+{
+  public:
 	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
 	{
 		auto table = std::make_unique<ParquetTable>();
@@ -136,7 +140,7 @@ public:
 		return arrow::schema(fields);
 	}
 
-private:
+  private:
 	/// The leaf columns of fields: a list has one below it, a struct several.
 	std::vector<int> LeavesOf(const std::vector<int> &fields) const
 	{
@@ -155,8 +159,9 @@ private:
 };
 
 /// Batches [first, ...) of an Arrow file.
-class FileBatches : public arrow::RecordBatchReader {
-public:
+class FileBatches : public arrow::RecordBatchReader
+{
+  public:
 	FileBatches(std::shared_ptr<arrow::ipc::RecordBatchFileReader> file, int first) : file_(std::move(file)), next_(first) {}
 	Schema schema() const override { return file_->schema(); }
 	arrow::Status ReadNext(Batch *out) override
@@ -169,13 +174,14 @@ public:
 		return arrow::Status::OK();
 	}
 
-private:
+  private:
 	std::shared_ptr<arrow::ipc::RecordBatchFileReader> file_;
 	int next_;
 };
 
-class ArrowTable : public Table {
-public:
+class ArrowTable : public Table
+{
+  public:
 	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
 	{
 		auto table = std::make_unique<ArrowTable>();
@@ -201,7 +207,7 @@ public:
 		                               ParquetTable::SchemaOf(*schema(), places), begin - before, end - begin);
 	}
 
-private:
+  private:
 	std::shared_ptr<arrow::ipc::RecordBatchFileReader> file_;
 	std::vector<int64_t> ends_; // rows up to the end of each batch
 };
@@ -241,7 +247,8 @@ bool GetSchema(table_handle *t, ArrowSchema *out, char *why)
 	return Guard(why, [&] { return arrow::ExportSchema(*Of(t)->schema(), out); });
 }
 
-bool Read(table_handle *t, const char *const *columns, uint32_t count, int64_t begin, int64_t end, ArrowArrayStream *out, char *why)
+bool Read(table_handle *t, const char *const *columns, uint32_t count, int64_t begin, int64_t end, ArrowArrayStream *out,
+          char *why)
 {
 	return Guard(why, [&]() -> arrow::Status {
 		ARROW_ASSIGN_OR_RAISE(auto reader, Of(t)->Read(std::vector<std::string>(columns, columns + count), begin, end));

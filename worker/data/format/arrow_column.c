@@ -14,11 +14,11 @@ static const struct {
 	enum arrow_type type;
 	unsigned buffers;
 } types[] = {
-    {"n", ARROW_NULL, 0},       {"b", ARROW_BOOL, 2},    {"c", ARROW_INT8, 2},    {"C", ARROW_UINT8, 2},
-    {"s", ARROW_INT16, 2},      {"S", ARROW_UINT16, 2},  {"i", ARROW_INT32, 2},   {"I", ARROW_UINT32, 2},
-    {"l", ARROW_INT64, 2},      {"L", ARROW_UINT64, 2},  {"f", ARROW_FLOAT, 2},   {"g", ARROW_DOUBLE, 2},
-    {"u", ARROW_TEXT, 3},       {"z", ARROW_TEXT, 3},    {"U", ARROW_TEXT_LARGE, 3}, {"Z", ARROW_TEXT_LARGE, 3},
-    {"tdD", ARROW_DATE32, 2},   {"tdm", ARROW_DATE64, 2}, {"+l", ARROW_LIST, 2},   {"+L", ARROW_LIST_LARGE, 2},
+    {"n", ARROW_NULL, 0},     {"b", ARROW_BOOL, 2},     {"c", ARROW_INT8, 2},       {"C", ARROW_UINT8, 2},
+    {"s", ARROW_INT16, 2},    {"S", ARROW_UINT16, 2},   {"i", ARROW_INT32, 2},      {"I", ARROW_UINT32, 2},
+    {"l", ARROW_INT64, 2},    {"L", ARROW_UINT64, 2},   {"f", ARROW_FLOAT, 2},      {"g", ARROW_DOUBLE, 2},
+    {"u", ARROW_TEXT, 3},     {"z", ARROW_TEXT, 3},     {"U", ARROW_TEXT_LARGE, 3}, {"Z", ARROW_TEXT_LARGE, 3},
+    {"tdD", ARROW_DATE32, 2}, {"tdm", ARROW_DATE64, 2}, {"+l", ARROW_LIST, 2},      {"+L", ARROW_LIST_LARGE, 2},
 };
 
 static int64_t units_of(char unit)
@@ -56,9 +56,9 @@ static const char *name_of(const char *format)
 {
 	static const struct {
 		const char *begin, *name;
-	} names[] = {{"d:", "decimal"},      {"+s", "struct"},      {"+m", "map"},        {"+u", "union"},      {"+r", "run-end encoded"},
-	             {"+v", "list view"},    {"v", "view of texts"}, {"w:", "bytes of a fixed size"}, {"tt", "time of day"},
-	             {"tD", "duration"},     {"ti", "interval"},    {"e", "half float"}};
+	} names[] = {{"d:", "decimal"},         {"+s", "struct"},    {"+m", "map"},          {"+u", "union"},
+	             {"+r", "run-end encoded"}, {"+v", "list view"}, {"v", "view of texts"}, {"w:", "bytes of a fixed size"},
+	             {"tt", "time of day"},     {"tD", "duration"},  {"ti", "interval"},     {"e", "half float"}};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strncmp(format, names[i].begin, strlen(names[i].begin)) == 0)
 			return names[i].name;
@@ -69,7 +69,8 @@ static const char *name_of(const char *format)
 
 static weir_status fail_wrong(const char *column, const char *what, weir_error *err)
 {
-	return weir_fail(err, WEIR_E_INVALID, "column '%.60s': the batch is not as Arrow's C data interface has it: %s", column, what);
+	return weir_fail(err, WEIR_E_INVALID, "column '%.60s': the batch is not as Arrow's C data interface has it: %s", column,
+	                 what);
 }
 
 static bool has_offsets(const struct arrow_column *c)
@@ -103,7 +104,8 @@ static weir_status bind_child(struct arrow_column *c, const char *column, const 
 	if (!s || !a)
 		return fail_wrong(column, "a list or a dictionary without its values", err);
 	if (depth + 1 == DEPTH_MAX)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "column '%.60s': a list of lists; expected a list of texts or integers", column);
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "column '%.60s': a list of lists; expected a list of texts or integers",
+		                 column);
 	c->child = calloc(1, sizeof *c->child);
 	return c->child ? bind(c->child, column, s, a, depth + 1, err)
 	                : weir_fail(err, WEIR_E_MEMORY, "out of memory reading column '%.60s'", column);
@@ -118,12 +120,13 @@ static weir_status bind_list(struct arrow_column *c, const char *column, const s
 	if (status != WEIR_OK)
 		return status;
 	if (c->child->type >= ARROW_LIST && !c->child->is_dictionary)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "column '%.60s': a list of lists; expected a list of texts or integers", column);
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "column '%.60s': a list of lists; expected a list of texts or integers",
+		                 column);
 	return end <= c->child->length ? WEIR_OK : fail_wrong(column, "lists beyond their values", err);
 }
 
-static weir_status bind_buffers(struct arrow_column *c, const char *column, const struct ArrowArray *a, unsigned buffers, int64_t *end,
-                                weir_error *err)
+static weir_status bind_buffers(struct arrow_column *c, const char *column, const struct ArrowArray *a, unsigned buffers,
+                                int64_t *end, weir_error *err)
 {
 	*end = 0;
 	if (a->n_buffers != (int64_t)buffers || (buffers > 0 && !a->buffers))
@@ -153,10 +156,11 @@ static weir_status bind(struct arrow_column *c, const char *column, const struct
 	unsigned buffers;
 	int64_t end;
 	if (!s->format || !read_type(c, s->format, &buffers))
-		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "column '%.60s' is of type %.60s; expected texts, integers, booleans, floats, dates, timestamps, or lists of "
-		                 "those",
-		                 column, s->format ? name_of(s->format) : "unknown");
+		return weir_fail(
+		    err, WEIR_E_UNSUPPORTED,
+		    "column '%.60s' is of type %.60s; expected texts, integers, booleans, floats, dates, timestamps, or lists of "
+		    "those",
+		    column, s->format ? name_of(s->format) : "unknown");
 	c->length = a->length;
 	c->offset = a->offset;
 	weir_status status = bind_buffers(c, column, a, buffers, &end, err);

@@ -61,8 +61,8 @@ static const char *expected_of(enum column_kind kind, const struct arrow_column 
 	}
 }
 
-static weir_status bind_column(struct arrow_reader *r, uint32_t i, const struct ArrowSchema *schema, const struct ArrowArray *batch,
-                               weir_error *err)
+static weir_status bind_column(struct arrow_reader *r, uint32_t i, const struct ArrowSchema *schema,
+                               const struct ArrowArray *batch, weir_error *err)
 {
 	const char *name = r->layout->names[i];
 	int64_t k = 0;

@@ -68,8 +68,8 @@ weir_status table_file_open(struct table_file **out, const char *path, const str
 	pthread_once(&opened.once, open_plugin);
 	if (!opened.plugin)
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "%s: reading it needs the plug-in for Parquet and Arrow (%s): run `make arrow`, or use Weir's images", path,
-		                 opened.why);
+		                 "%s: reading it needs the plug-in for Parquet and Arrow (%s): run `make arrow`, or use Weir's images",
+		                 path, opened.why);
 	struct table_file *t = calloc(1, sizeof *t);
 	if (!t || !(t->path = strdup(path))) {
 		table_file_close(t);

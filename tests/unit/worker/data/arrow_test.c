@@ -93,9 +93,8 @@ static void integers_and_booleans_have_their_texts(void **state)
 	add_column(&t, "b", COLUMN_CATEGORICAL, add_array(&t, "b", 3, 2, NULL, bits, NULL));
 	add_column(&t, "y", COLUMN_LABEL, add_array(&t, "b", 3, 2, NULL, bits, NULL));
 	CHECK_OK(begin(&t, 3, &err), err);
-	static const char *const texts[3][4] = {{"0", "18446744073709551615", "true", "1"},
-	                                        {"-9223372036854775808", "0", "false", "0"},
-	                                        {"", "5", "true", "1"}};
+	static const char *const texts[3][4] = {
+	    {"0", "18446744073709551615", "true", "1"}, {"-9223372036854775808", "0", "false", "0"}, {"", "5", "true", "1"}};
 	for (int row = 0; row < 3; row++) {
 		assert_true(arrow_reader_next(&t.reader));
 		for (uint32_t c = 0; c < 4; c++)
@@ -192,7 +191,8 @@ static void bad_values_are_named(void **state)
 	struct table t = {0};
 	struct csv_cell cell;
 	weir_error err = {0};
-	const uint32_t coded = add_array(&t, "c", 2, 2, NULL, indexes, NULL), words = add_array(&t, "u", 2, 3, NULL, offsets, "a\0b\xff\xfe");
+	const uint32_t coded = add_array(&t, "c", 2, 2, NULL, indexes, NULL),
+	               words = add_array(&t, "u", 2, 3, NULL, offsets, "a\0b\xff\xfe");
 	add_dictionary(&t, coded, words);
 	add_column(&t, "u", COLUMN_CATEGORICAL, words);
 	add_column(&t, "d", COLUMN_CATEGORICAL, coded);
@@ -206,8 +206,8 @@ static void bad_values_are_named(void **state)
 }
 
 /* One column x of a kind, whose array or schema is changed. */
-static void refused(enum column_kind kind, const char *format, int64_t buffers, const void *values, void (*change)(struct table *t),
-                    const char *why)
+static void refused(enum column_kind kind, const char *format, int64_t buffers, const void *values,
+                    void (*change)(struct table *t), const char *why)
 {
 	struct table t = {0};
 	weir_error err = {0};
@@ -246,10 +246,12 @@ static void batches_not_as_the_interface_has_it_are_refused(void **state)
 {
 	(void)state;
 	static const int32_t falling[] = {0, 5, 3}, negative[] = {-1, 2, 3}, rising[] = {0, 1, 2};
-	static const char *const others[] = {"d:10,2", "+s", "+m", "+us:0", "+r", "vu", "w:4", "ttm", "tDs", "e", "", "x", "tsx:", "+w:-1", "+w:"};
+	static const char *const others[] = {"d:10,2", "+s", "+m", "+us:0", "+r",   "vu",    "w:4", "ttm",
+	                                     "tDs",    "e",  "",   "x",     "tsx:", "+w:-1", "+w:"};
 	refused(COLUMN_CATEGORICAL, "i", 2, rising, rename_it, "the batch has no column 'x', which data.columns names");
 	refused(COLUMN_CATEGORICAL, "i", 2, rising, shorten, "column 'x' has fewer rows than its batch");
-	refused(COLUMN_CATEGORICAL, "i", 2, rising, make_negative, "column 'x': the batch is not as Arrow's C data interface has it: its length");
+	refused(COLUMN_CATEGORICAL, "i", 2, rising, make_negative,
+	        "column 'x': the batch is not as Arrow's C data interface has it: its length");
 	refused(COLUMN_CATEGORICAL, "i", 2, rising, take_buffers, "another number of buffers");
 	refused(COLUMN_CATEGORICAL, "i", 3, rising, NULL, "another number of buffers");
 	refused(COLUMN_CATEGORICAL, "i", 2, NULL, NULL, "a buffer is missing");
@@ -257,7 +259,8 @@ static void batches_not_as_the_interface_has_it_are_refused(void **state)
 	refused(COLUMN_CATEGORICAL, "u", 3, falling, NULL, "its offsets are not in order");
 	refused(COLUMN_CATEGORICAL, "u", 3, negative, NULL, "its offsets are not in order");
 	refused(COLUMN_MULTI, "+l", 2, rising, NULL, "a list without its values");
-	refused(COLUMN_CATEGORICAL, "g", 2, rising, NULL, "column 'x' is of kind categorical and of another type; expected texts, integers or booleans");
+	refused(COLUMN_CATEGORICAL, "g", 2, rising, NULL,
+	        "column 'x' is of kind categorical and of another type; expected texts, integers or booleans");
 	refused(COLUMN_NUMERIC, "tdD", 2, rising, NULL, "expected numbers or texts");
 	refused(COLUMN_TIME, "f", 2, rising, NULL, "expected timestamps, dates, integers or texts");
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
