@@ -9,7 +9,7 @@
 #define VERB_MAP(X)                                                                                                              \
 	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
-	X(inspect, "FILE... [--sample BYTES] [--delimiter C] [--header true|false] [--json]  |  inspect --job JOB.yaml",              \
+	X(inspect, "FILE... [--sample BYTES] [--delimiter C] [--header true|false] [--json]  |  inspect --job JOB.yaml",             \
 	  "show what the columns of CSV files look like, and a job that trains on them; or check a job's columns")                   \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
@@ -19,6 +19,7 @@
 	X(launch,                                                                                                                    \
 	  "JOB.yaml [--resume | --fresh | --join ADDRESS] [--ranks FIRST-LAST] [--report OUT.json] -- COMMAND [ARGUMENT]...",        \
 	  "start servers and cluster.workers copies of a trainer of your own; watch, restart, report")                               \
+	X(schema, "", "print the JSON Schema of job files, with which editors complete and check them")                              \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
