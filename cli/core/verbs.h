@@ -25,7 +25,7 @@
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
-	X(eval, "JOB.yaml [--part train|valid|test] [--json]",                                                                       \
+	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \
 	  "AUC, logloss, calibration and other figures of a running job's or the best weights")                                      \
 	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of files and rows")  \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \

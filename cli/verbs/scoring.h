@@ -71,6 +71,8 @@ struct scoring_verb {
 	bool takes_foreign; /* also runs for a job without data and model */
 	bool with_lines;    /* --lines */
 	bool as_json;       /* --json */
+	const char *by;     /* --by */
+	uint64_t top;       /* --top */
 	/* checks its own options; NULL: all are valid */
 	weir_status (*check)(const struct scoring_verb *v, weir_error *err);
 	weir_status (*run)(const struct scoring_verb *v, weir_error *err);

@@ -124,6 +124,28 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 	}
 }
 
+weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err)
+{
+	const struct csv_layout *layout = l->dataset->csv;
+	if (!layout)
+		return weir_fail(err, WEIR_E_INVALID, "%s has no columns with names, which only data.format: csv has",
+		                 l->dataset->sources.items[0].path);
+	for (*column = 0; *column < layout->columns; ++*column)
+		if (strcmp(layout->names[*column], name) == 0)
+			return WEIR_OK;
+	const char *nearest = job_nearest(name, (const char *const *)layout->names, layout->columns);
+	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no column '%.60s'%s%.60s%s", l->dataset->sources.items[0].path, name,
+	                 nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+}
+
+void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n)
+{
+	struct csv_cell cell = {.text = ""};
+	const bool there = csv_reader_cells(&l->csv) == l->dataset->csv->columns && !csv_reader_cell(&l->csv, column, &cell);
+	*text = there ? cell.text : "";
+	*n = there ? cell.n : 0;
+}
+
 void dataset_lines_close(struct dataset_lines *l)
 {
 	if (!l)
