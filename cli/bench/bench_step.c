@@ -66,7 +66,7 @@ static void fill_normal(float *x, size_t n, struct prng *rng, float scale)
 static weir_status make_batch(struct step_bench *b, struct step_slot *s, struct prng *rng, weir_error *err)
 {
 	const size_t keys = (size_t)b->rows * b->fields;
-	if (!batch_reserve(&s->batch, b->rows, b->fields, STEP_DENSE, keys, (struct batch_columns){0}))
+	if (!batch_reserve(&s->batch, b->rows, (struct row_shape){1, b->fields, STEP_DENSE}, keys, (struct batch_columns){0}))
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for batches of %u rows", b->rows);
 	s->batch.rows = b->rows;
 	for (size_t i = 0; i < keys; i++) {

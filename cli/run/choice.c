@@ -1,8 +1,9 @@
 #include "cli/run/choice.h"
 
+#include <math.h>
 #include <stdbool.h>
 
-/* The classes that have weight in a part, the negative class first. */
+/* The classes of the first task that have weight in a part, the negative class first. */
 struct classes {
 	bool any[2];
 };
@@ -14,8 +15,11 @@ static bool are_both(const struct classes *c)
 
 static void note_rows(struct classes *c, const struct batch *b)
 {
-	for (uint32_t r = 0; r < b->rows; r++)
-		c->any[b->labels[r] > 0.5f] |= !b->weights || b->weights[r] > 0;
+	for (uint32_t r = 0; r < b->rows; r++) {
+		const float label = b->labels[(size_t)r * b->tasks];
+		if (!isnan(label))
+			c->any[label > 0.5f] |= !b->weights || b->weights[r] > 0;
+	}
 }
 
 static weir_status read_unit(struct dataset *d, uint32_t unit, struct classes *c, weir_error *err)

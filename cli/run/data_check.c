@@ -9,29 +9,50 @@
 #include "worker/data/tokens/token_file.h"
 #include "worker/train/job/data_shape.h"
 
+#define TASK_BYTES 96u
+
+/* Writes " for 'buy'"; nothing if rows have one label. */
+static void name_task(const struct job *job, uint32_t task, uint32_t tasks, char out[TASK_BYTES])
+{
+	const struct job_column *column = job_column_label(job, task);
+	if (tasks > 1 && column)
+		snprintf(out, TASK_BYTES, " for '%.60s'", column->name);
+	else if (tasks > 1)
+		snprintf(out, TASK_BYTES, " for label %u", task + 1);
+}
+
 weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES], weir_error *err)
 {
 	struct dataset_labels labels;
 	const weir_status status = dataset_see_labels(data, &labels, err);
+	const uint32_t tasks = dataset_get_info(data)->tasks;
+	const uint64_t both = labels.positive & labels.negative;
+	char task[TASK_BYTES] = "";
+	uint32_t t = 0;
 	warning[0] = '\0';
-	if (status != WEIR_OK || (labels.positive && labels.negative))
+	while (status == WEIR_OK && t < tasks && both >> t & 1)
+		t++;
+	if (status != WEIR_OK || t == tasks)
 		return status;
-	if (labels.positive == labels.negative) {
-		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a weight above 0: there is nothing to learn");
+	name_task(job, t, tasks, task);
+	const bool positive = labels.positive >> t & 1;
+	if (!positive && !(labels.negative >> t & 1)) {
+		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a%s weight above 0%s: there is nothing to learn",
+		         *task ? " label and a" : "", task);
 		return WEIR_OK;
 	}
-	const char *only = labels.positive ? "positive" : "negative";
+	const char *only = positive ? "positive" : "negative";
 	if (labels.bad_lines > 0)
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "data.train: all %" PRIu64 " rows of %s%s are %s once %" PRIu64
+		                 "data.train: all %" PRIu64 " rows of %s%s are %s%s once %" PRIu64
 		                 " bad line%s left out: there is nothing to tell apart",
-		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
+		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only, task,
 		                 labels.bad_lines, labels.bad_lines == 1 ? " is" : "s are");
 	if (labels.rows == 1)
-		snprintf(warning, DATA_WARNING_BYTES, "the only row of data.train is %s: there is nothing to tell apart", only);
+		snprintf(warning, DATA_WARNING_BYTES, "the only row of data.train is %s%s: there is nothing to tell apart", only, task);
 	else
-		snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
-		         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
+		snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s%s: there is nothing to tell apart",
+		         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only, task);
 	return WEIR_OK;
 }
 

@@ -61,7 +61,7 @@ static weir_status write_rows(void *arg, const struct batch *batch, const float 
 		for (uint32_t i = 0; i < each; i++)
 			sum += (double)scores[(size_t)r * each + i];
 		status = o->lines ? write_place(o, err) : WEIR_OK;
-		write_score(o, batch->labels ? batch->labels[r] : 0, sum);
+		write_score(o, batch->labels ? batch->labels[(size_t)r * batch->tasks] : 0, sum);
 	}
 	if (status != WEIR_OK)
 		return status;

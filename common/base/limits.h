@@ -291,6 +291,7 @@
 #define WEIR_BATCH_ROWS_MAX       (1u << 20)
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
 #define WEIR_DENSE_FEATURES_MAX   4096u
+#define WEIR_TASKS_MAX            64u /* labels of a row; a bit each in dataset_labels */
 /* columns of data with names: data.columns, and those of a file */
 #define WEIR_COLUMNS_MAX            8192u
 #define WEIR_COLUMN_NAME_BYTES_MAX  256u        /* with its NUL */

@@ -124,6 +124,20 @@ static void check_values(struct reading *r, const struct job *job, uint32_t i)
 		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s', as data.csv.delimiter is; expected another character", c->separator);
 }
 
+/* Labels are tasks. A row without its only label has nothing to learn. */
+static void check_labels(struct reading *r, const struct job *job)
+{
+	const uint32_t labels = job_columns_labels(job);
+	if (labels == 0)
+		FAIL(r, "data.columns", WEIR_E_INVALID, "have no label; expected a column of kind: label");
+	if (labels > WEIR_TASKS_MAX)
+		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u labels; expected at most %u", labels, WEIR_TASKS_MAX);
+	for (uint32_t i = 0; i < job->data.columns_count && labels == 1; i++)
+		if (job->data.columns[i].missing == MISSING_MASKED)
+			FAIL_AT(r, i, job_column_key_row("missing"), WEIR_E_INVALID,
+			        "is masked, and this is the only label; expected bad, or several columns of kind: label");
+}
+
 /* Refuses a second column of a kind that a row has once. */
 static void check_once(struct reading *r, const struct job *job, enum column_kind kind, const char *why)
 {
@@ -137,14 +151,12 @@ static void check_once(struct reading *r, const struct job *job, enum column_kin
 		else
 			first = &job->data.columns[i];
 	}
-	if (!first && kind == COLUMN_LABEL)
-		FAIL(r, "data.columns", WEIR_E_INVALID, "have no label; expected a column of kind: label");
 }
 
 static void check_shape(struct reading *r, const struct job *job)
 {
 	const uint32_t fields = job_columns_fields(job), dense = job_columns_dense(job);
-	check_once(r, job, COLUMN_LABEL, "this release trains on one label");
+	check_labels(r, job);
 	check_once(r, job, COLUMN_WEIGHT, "a row has one weight");
 	check_once(r, job, COLUMN_GROUP, "a row has one group");
 	if (fields == 0)

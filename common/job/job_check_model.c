@@ -202,6 +202,16 @@ static weir_status check_others(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Models of one logit learn one task. */
+static void check_tasks(struct reading *r, const struct job *job)
+{
+	const uint32_t labels = job_columns_labels(job);
+	if (labels > 1)
+		FAIL(r, "model.kind", WEIR_E_UNSUPPORTED,
+		     "is %s, which learns one task, and data.columns has %u of kind: label; expected kind: ignore for all but one",
+		     model_kind_name(job->model.kind), labels);
+}
+
 weir_status job_check_model(struct reading *r, struct job *job)
 {
 	const weir_status status = check_language(r, job);
@@ -213,6 +223,7 @@ weir_status job_check_model(struct reading *r, struct job *job)
 		return check_targets(r, job);
 	}
 	(void)check_others(r, job);
+	check_tasks(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	(void)check_layers(r, job);

@@ -26,6 +26,7 @@ static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false}
                                       {"weight", COLUMN_WEIGHT, false},
                                       {"group", COLUMN_GROUP, false},
                                       {"time", COLUMN_TIME, false},
+                                      {"id", COLUMN_ID, false},
                                       {"ignore", COLUMN_IGNORE, false}};
 static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, true}};
 static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
@@ -33,6 +34,7 @@ static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
                                            {"standard", TRANSFORM_STANDARD, true},
                                            {"minmax", TRANSFORM_MINMAX, true},
                                            {"bucketize", TRANSFORM_BUCKETIZE, true}};
+static const struct choice missings[] = {{"bad", MISSING_BAD, false}, {"masked", MISSING_MASKED, false}};
 static const struct choice times[] = {
     {"unix", TIME_UNIX, false}, {"unix_ms", TIME_UNIX_MS, false}, {"iso8601", TIME_ISO8601, false}};
 
@@ -53,6 +55,15 @@ static const struct column_key schema[COLUMN_KEYS] = {
     {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT)},
     {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC)},
     {{CHOICE("format", time, "unix", times)}, KIND(TIME)},
+    {{CHOICE("missing", missing, "bad", missings)}, KIND(LABEL)},
+    {{.path = "positive_above",
+      .type = KEY_FLOAT,
+      FIELD(positive_above),
+      .fallback = "auto",
+      .float_low = -3.0e38,
+      .float_high = 3.0e38,
+      .zero_word = "auto"},
+     KIND(LABEL)},
 };
 
 const struct column_key *job_column_schema(void)
@@ -157,6 +168,12 @@ static size_t write_word(char *out, size_t bytes, const char *text)
 
 enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
 
+/* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
+static bool is_default(const struct key *key, const char *value)
+{
+	return key->fallback && strcmp(value, key->type == KEY_FLOAT && key->zero_word ? "nan" : key->fallback) == 0;
+}
+
 /* Writes "{name: user, kind: categorical}". */
 static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTES])
 {
@@ -165,7 +182,7 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 		const struct key *key = &schema[row].key;
 		char value[WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX];
 		job_field_text(c, key, value, sizeof value);
-		if (key->fallback && strcmp(value, key->fallback) == 0)
+		if (is_default(key, value))
 			continue;
 		used += (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "%s%s: ", used > 1 ? ", " : "", key->path);
 		used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
@@ -206,6 +223,14 @@ const struct job_column *job_column_find(const struct job *job, const char *name
 	return NULL;
 }
 
+const struct job_column *job_column_label(const struct job *job, uint32_t task)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (job->data.columns[i].kind == COLUMN_LABEL && task-- == 0)
+			return &job->data.columns[i];
+	return NULL;
+}
+
 bool job_column_is_field(const struct job_column *c)
 {
 	return 1u << c->kind & FIELDS;
@@ -225,12 +250,22 @@ uint32_t job_columns_fields(const struct job *job)
 	return fields_before(job, job->data.columns + job->data.columns_count);
 }
 
+static uint32_t count_kind(const struct job *job, enum column_kind kind)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		count += job->data.columns[i].kind == kind;
+	return count;
+}
+
 uint32_t job_columns_dense(const struct job *job)
 {
-	uint32_t dense = 0;
-	for (uint32_t i = 0; i < job->data.columns_count; i++)
-		dense += job->data.columns[i].kind == COLUMN_NUMERIC;
-	return dense;
+	return count_kind(job, COLUMN_NUMERIC);
+}
+
+uint32_t job_columns_labels(const struct job *job)
+{
+	return count_kind(job, COLUMN_LABEL);
 }
 
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c)

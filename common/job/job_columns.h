@@ -1,6 +1,6 @@
 /* data.columns: the columns of data with names. A categorical, multi or sequence column is a field,
  * numbered from 0 in the order of the list; a numeric column is a numeric feature, numbered
- * likewise. */
+ * likewise, and so is a label: the model learns a task for each. */
 #ifndef WEIR_JOB_COLUMNS_H
 #define WEIR_JOB_COLUMNS_H
 
@@ -19,10 +19,12 @@ enum column_kind {
 	COLUMN_WEIGHT, /* of the row in the loss and in metrics */
 	COLUMN_GROUP,  /* the user, session or query of the row */
 	COLUMN_TIME,
+	COLUMN_ID, /* names the row in what weir predict writes */
 	COLUMN_IGNORE
 };
 enum column_pooling { POOLING_SUM, POOLING_MEAN, POOLING_MAX };
 enum column_transform { TRANSFORM_NONE, TRANSFORM_LOG1P, TRANSFORM_STANDARD, TRANSFORM_MINMAX, TRANSFORM_BUCKETIZE };
+enum column_missing { MISSING_BAD, MISSING_MASKED };
 enum column_time { TIME_UNIX, TIME_UNIX_MS, TIME_ISO8601 };
 
 struct job_column {
@@ -35,6 +37,8 @@ struct job_column {
 	char empty[WEIR_COLUMN_VALUE_BYTES_MAX]; /* the value of an empty cell; "": the cell stays empty */
 	enum column_transform transform;         /* numeric */
 	enum column_time time;                   /* time: how it is written */
+	enum column_missing missing;             /* label: what an empty cell is */
+	float positive_above;                    /* label: as data.positive_above; NaN: that */
 };
 
 struct job;
@@ -42,9 +46,12 @@ struct job;
 uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */
 const struct job_column *job_column_find(const struct job *job, const char *name);
-/* The number of fields, and of numeric features. */
+/* The number of fields, of numeric features, and of labels. */
 uint32_t job_columns_fields(const struct job *job);
 uint32_t job_columns_dense(const struct job *job);
+uint32_t job_columns_labels(const struct job *job);
+/* The label of a task (from 0), or NULL. */
+const struct job_column *job_column_label(const struct job *job, uint32_t task);
 bool job_column_is_field(const struct job_column *c);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);

@@ -14,6 +14,8 @@
 #include "worker/data/format/parse_csv.h"
 
 static char *const names[] = {"y", "u", "m", "s", "n", "w", "g"};
+/* the group is a label, too */
+static struct csv_label labels[] = {{0, false, NAN}, {6, true, 0.5f}};
 static const struct job_column columns[] = {
     {.kind = COLUMN_CATEGORICAL, .empty = "none"},
     {.kind = COLUMN_MULTI, .separator = "|", .pooling = POOLING_MEAN, .max_length = 3},
@@ -35,7 +37,8 @@ static struct csv_layout layout_of(uint8_t settings)
 	                       .fields_count = bags ? 3 : 1,
 	                       .dense = numbers,
 	                       .dense_count = bags ? 1 : 2,
-	                       .label = 0,
+	                       .labels = labels,
+	                       .labels_count = bags ? 2 : 1,
 	                       .weight = bags ? 5 : CSV_NO_COLUMN,
 	                       .group = bags ? 6 : CSV_NO_COLUMN,
 	                       .weight_missing = NAN,
@@ -85,9 +88,10 @@ static void check_rows(const struct rows *r, bool scored)
 {
 	const struct rows_view v = rows_as_view(r);
 	const size_t bags = (size_t)v.count * v.fields;
-	for (uint32_t i = 0; i < v.count; i++)
-		assert((v.labels[i] == 0 || v.labels[i] == 1 || (scored && isnan(v.labels[i]))) &&
-		       (!v.weights || (isfinite(v.weights[i]) && v.weights[i] >= 0)));
+	for (size_t i = 0; i < (size_t)v.count * v.tasks; i++)
+		assert(v.labels[i] == 0 || v.labels[i] == 1 || ((scored || i % v.tasks == 1) && isnan(v.labels[i])));
+	for (uint32_t i = 0; v.weights && i < v.count; i++)
+		assert(isfinite(v.weights[i]) && v.weights[i] >= 0);
 	for (size_t i = 0; i < (size_t)v.count * v.dense_dim; i++)
 		assert(isfinite(v.dense[i]));
 	for (size_t i = 0; v.values && i < v.keys_count; i++)
@@ -111,9 +115,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(p);
 	parser_init(p, DATA_CSV, layout.fields_count, layout.dense_count, data[0] & 2 ? 1000 : 0);
 	p->csv = &layout;
+	p->tasks = layout.labels_count;
 	p->every_line = data[0] & 1;
-	rows_init(&whole, p->fields, p->dense_dim, parser_bags(p));
-	rows_init(&parts, p->fields, p->dense_dim, parser_bags(p));
+	rows_init(&whole, parser_shape(p), parser_bags(p));
+	rows_init(&parts, parser_shape(p), parser_bags(p));
 	check_scan(layout.delimiter, text, n);
 	parse_text(p, &reader, text, n, &whole);
 	const size_t cut = csv_scan_best()->rows(&scan, text, n / 2);

@@ -107,9 +107,9 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	int fd = mkstemp(path);
 	struct parser *p = malloc(sizeof *p);
 	uint8_t *out = malloc(65536);
-	assert(fd >= 0 && p && out && packed_writer_open(&w, path, 7, 2, 0, &err) == WEIR_OK);
+	assert(fd >= 0 && p && out && packed_writer_open(&w, path, 7, (struct row_shape){1, 2, 0}, &err) == WEIR_OK);
 	parser_init(p, DATA_LIBFFM, 2, 0, 0);
-	rows_init(&rows, 2, 0, true);
+	rows_init(&rows, (struct row_shape){1, 2, 0}, true);
 	for (uint32_t k = 0; k < 2 + (i & 2); k++) {
 		char line[64 + PARSE_SLACK] = {0};
 		memcpy(line, lines[k], strlen(lines[k]));

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p->every_line = data[0] / 3 % 2 == 1;
 	p->unlabelled = p->every_line && !criteo && data[0] / 6 % 2 == 1;
 	p->fields_counted = data[0] / 12 % 2 == 1;
-	rows_init(&rows, p->fields, p->dense_dim, parser_bags(p));
+	rows_init(&rows, parser_shape(p), parser_bags(p));
 	const char *at = (const char *)data + 3, *end = (const char *)data + size;
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));

@@ -33,14 +33,16 @@ weir_status dataset_add_unit(struct dataset *d, uint32_t file, uint64_t begin, u
 static weir_status cut_packed(struct dataset *d, weir_error *err)
 {
 	const struct packed_info *first = packed_get_info(d->packed[0]);
+	d->info.tasks = first->tasks;
 	d->info.fields = first->fields;
 	d->info.dense_dim = first->dense_dim;
 	d->info.one_hot = true;
 	for (uint32_t f = 0; f < d->packed_count; f++) {
 		const struct packed_info *p = packed_get_info(d->packed[f]);
-		if (p->fields != first->fields || p->dense_dim != first->dense_dim)
-			return weir_fail(err, WEIR_E_INVALID, "packed file %u has %u fields and %u numbers, the first has %u and %u", f,
-			                 p->fields, p->dense_dim, first->fields, first->dense_dim);
+		if (p->fields != first->fields || p->dense_dim != first->dense_dim || p->tasks != first->tasks)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "packed file %u has %u fields, %u numbers and %u labels, the first has %u, %u and %u", f, p->fields,
+			                 p->dense_dim, p->tasks, first->fields, first->dense_dim, first->tasks);
 		if (p->bad_lines > d->load.bad_lines_max)
 			return weir_fail(err, WEIR_E_LIMIT, "%llu bad line%s in the data, more than data.bad_lines_max %llu",
 			                 (unsigned long long)p->bad_lines, p->bad_lines == 1 ? "" : "s",
@@ -85,6 +87,8 @@ static void take_fingerprint(struct dataset *d)
 		h = hash_bytes(name, strlen(name), h);
 		h = hash_bytes(&source->size, sizeof source->size, h);
 	}
+	if (i->tasks > 1)
+		h = hash_bytes(&i->tasks, sizeof i->tasks, h);
 	const uint32_t first = d->csv || !d->units ? 0 : d->info.units - 1;
 	for (uint32_t u = first; d->units && u < d->info.units; u++)
 		h = hash_bytes(&d->units[u].begin, sizeof(uint64_t), h);
@@ -216,9 +220,10 @@ static weir_status prepare_csv(struct dataset *d, const struct job *job, weir_er
 		return status;
 	parser_init(d->parser, DATA_CSV, d->csv->fields_count, d->csv->dense_count, job->data.hash_buckets);
 	d->parser->csv = d->csv;
+	d->parser->tasks = d->csv->labels_count;
 	d->parser->positive_above = job->data.positive_above;
 	d->parser->every_line = d->scored != NULL;
-	d->parser->unlabelled = d->csv->label == CSV_NO_COLUMN;
+	d->parser->unlabelled = d->csv->unlabelled;
 	return WEIR_OK;
 }
 
@@ -243,6 +248,7 @@ static weir_status prepare_parser(struct dataset *d, const struct job *job, weir
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	const weir_status status = job->data.format == DATA_CSV ? prepare_csv(d, job, err) : prepare_lines(d, job, err);
 	d->load.parser = d->parser;
+	d->info.tasks = d->parser->tasks;
 	d->info.fields = d->parser->fields;
 	d->info.dense_dim = d->parser->dense_dim;
 	return status;

@@ -32,6 +32,7 @@ struct dataset_info {
 	 * unit_bad_lines. */
 	uint64_t bad_lines;
 	uint32_t units, fields, dense_dim;
+	uint32_t tasks;        /* click data: labels of a row; else 0 */
 	uint32_t context;      /* text data; else 0 */
 	uint32_t sequence;     /* token data; else 0 */
 	uint32_t vocabulary;   /* token data: each token is below this */
@@ -65,12 +66,13 @@ weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_
 void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES]);
 void dataset_close(struct dataset *d);
 
-/* Finds out which labels click data have. Reads until it has seen both, or DATASET_LABEL_ROWS rows.
+/* Finds out which labels click data have. Reads until it has seen both of each task, or DATASET_LABEL_ROWS rows.
  * E_INVALID: there is no row. */
 #define DATASET_LABEL_ROWS (1u << 22)
 struct dataset_labels {
 	uint64_t rows, bad_lines; /* of what was read */
-	bool positive, negative;  /* of rows with a weight above 0 */
+	/* bit t: of task t, of rows with a weight above 0 */
+	uint64_t positive, negative;
 };
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
 

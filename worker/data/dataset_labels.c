@@ -3,20 +3,26 @@
 
 #include "worker/data/dataset_internal.h"
 
+_Static_assert(WEIR_TASKS_MAX <= 64, "a task has a bit");
+
 static void see_batch(struct dataset_labels *l, const struct batch *b)
 {
 	for (uint32_t r = 0; r < b->rows; r++) {
 		if (b->weights && b->weights[r] == 0)
 			continue;
-		l->positive |= b->labels[r] > 0.5f;
-		l->negative |= b->labels[r] <= 0.5f;
+		const float *labels = b->labels + (size_t)r * b->tasks;
+		for (uint32_t t = 0; t < b->tasks; t++) {
+			l->positive |= (uint64_t)(labels[t] > 0.5f) << t;
+			l->negative |= (uint64_t)(labels[t] <= 0.5f) << t;
+		}
 	}
 	l->rows += b->rows;
 }
 
-static bool enough(const struct dataset_labels *l)
+/* Whether both labels of all tasks were seen. */
+static bool enough(const struct dataset *d, const struct dataset_labels *l)
 {
-	return (l->positive && l->negative) || l->rows >= DATASET_LABEL_ROWS;
+	return ((l->positive & l->negative) == UINT64_MAX >> (64 - d->info.tasks)) || l->rows >= DATASET_LABEL_ROWS;
 }
 
 static weir_status fail_empty(const struct dataset *d, uint64_t bad_lines, weir_error *err)
@@ -34,13 +40,13 @@ weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, we
 	weir_status status = WEIR_OK;
 	struct batch batch = {0};
 	*out = (struct dataset_labels){.bad_lines = d->info.bad_lines};
-	for (uint32_t i = 0; i < d->info.units && !enough(out) && status == WEIR_OK; i++) {
+	for (uint32_t i = 0; i < d->info.units && !enough(d, out) && status == WEIR_OK; i++) {
 		struct unit_reader *u;
 		status = unit_open(&u, d, i, 0, err);
 		if (status != WEIR_OK)
 			break;
 		out->bad_lines += unit_bad_lines(u);
-		for (uint32_t k = 0; k < unit_batches(u) && !enough(out) && status == WEIR_OK; k++) {
+		for (uint32_t k = 0; k < unit_batches(u) && !enough(d, out) && status == WEIR_OK; k++) {
 			status = unit_read(u, k, &batch, err);
 			if (status == WEIR_OK)
 				see_batch(out, &batch);

@@ -44,7 +44,7 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 	*p = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
 	if (owned) {
 		p->owned = *owned;
-		rows_init(owned, p->owned.fields, p->owned.dense_dim, p->owned.bags);
+		rows_init(owned, (struct row_shape){view->tasks, view->fields, view->dense_dim}, p->owned.bags);
 	}
 	u->rows += count;
 	u->has.weights |= view->weights != NULL;
@@ -187,7 +187,7 @@ static uint64_t row_content(const struct rows_view *v, uint32_t row)
 	const size_t fields = v->fields, dense = v->dense_dim, first = v->offsets ? v->offsets[row * fields] : row * fields;
 	const size_t keys = keys_of(v, row);
 	const float weight = v->weights ? v->weights[row] : 1;
-	uint64_t h = hash_bytes(&v->labels[row], sizeof *v->labels, 1);
+	uint64_t h = hash_bytes(v->labels + (size_t)row * v->tasks, v->tasks * sizeof *v->labels, 1);
 	h = hash_bytes(&weight, sizeof weight, h);
 	if (dense > 0)
 		h = hash_bytes(v->dense + row * dense, dense * sizeof *v->dense, h);
@@ -285,7 +285,8 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 		const struct piece *p = piece_of(u, !u->order ? r : u->order[r], &place);
 		keys += keys_of(&p->view, place);
 	}
-	if (keys > UINT32_MAX || !batch_reserve(b, (uint32_t)(end - first), d->info.fields, d->info.dense_dim, keys, u->has))
+	const struct row_shape shape = {d->info.tasks, d->info.fields, d->info.dense_dim};
+	if (keys > UINT32_MAX || !batch_reserve(b, (uint32_t)(end - first), shape, keys, u->has))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows and %zu keys",
 		                 (unsigned long long)(end - first), keys);
 	for (uint64_t r = first; r < end; r++) {

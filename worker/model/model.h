@@ -42,6 +42,7 @@ struct model;
 
 /* The shape of the data that a model is built for. */
 struct model_data {
+	uint32_t tasks;             /* clicks: labels of a row; 0: unknown */
 	uint32_t fields, dense_dim; /* clicks: bags and numeric features of a row */
 	uint32_t vocabulary;        /* tokens: each is below this */
 };

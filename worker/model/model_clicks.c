@@ -50,6 +50,8 @@ static weir_status check(const struct job *job, const struct model_data *data, w
 	weir_status status = WEIR_OK;
 	if (data->fields == 0)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", name);
+	if (data->tasks > 1)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "the data have %u labels: model %s learns one", data->tasks, name);
 	if (model_kind_has(kind, PART_EMBEDDING) && job->model.dim == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.dim is 0: model %s needs embeddings of at least 1", name);
 	for (enum model_part p = 0; p < CLICK_PARTS && status == WEIR_OK; p++)

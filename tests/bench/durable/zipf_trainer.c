@@ -95,7 +95,7 @@ static uint64_t zipf_rank(struct trainer *t)
 
 static void batch_make(struct batch *b)
 {
-	if (!batch_reserve(b, SAMPLES, FIELDS, NUMBERS, DRAWS, (struct batch_columns){0}))
+	if (!batch_reserve(b, SAMPLES, (struct row_shape){1, FIELDS, NUMBERS}, DRAWS, (struct batch_columns){0}))
 		check(WEIR_E_MEMORY, &(weir_error){.text = "out of memory"}, "batch");
 	b->rows = SAMPLES;
 	for (uint32_t i = 0; i <= DRAWS; i++)

@@ -51,7 +51,16 @@ static const struct mistake mistakes[] = {
     {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
     {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_UNSUPPORTED,
-     "data.columns[2].kind: is label, as that of 'y' is: this release trains on one label; expected kind: ignore"},
+     "model.kind: is deepfm, which learns one task, and data.columns has 2 of kind: label; expected kind: ignore for all but "
+     "one"},
+    {CSV "", "data.columns=[{name: y, kind: label, missing: masked}, {name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns[0].missing: is masked, and this is the only label; expected bad, or several columns of kind: label"},
+    {CSV "", "data.columns=[{name: u, kind: categorical}]", WEIR_E_INVALID,
+     "data.columns: have no label; expected a column of kind: label"},
+    {CSV "    - {name: n, kind: numeric, missing: masked}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].missing: is given, and the column is of kind numeric; expected nothing, or kind: label"},
+    {CSV "    - {name: z, kind: label, positive_above: high}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].positive_above: is 'high'; expected a number, or auto"},
     {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
      "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
      "sequence"},
@@ -114,9 +123,9 @@ static void a_list_of_maps_becomes_columns(void **state)
 	struct job *job =
 	    job_with("[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	             "transform: log1p}, {kind: sequence, name: \"last items\", separator: \"\\t\", max_length: 9, pooling: "
-	             "mean, share: item}, {name: t, kind: time, format: unix_ms}]");
+	             "mean, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	const struct job_column *c = job->data.columns;
-	assert_int_equal(job->data.columns_count, 5);
+	assert_int_equal(job->data.columns_count, 6);
 	assert_string_equal(c[1].empty, "none");
 	assert_int_equal(c[1].max_length, 64);
 	assert_int_equal(c[2].transform, TRANSFORM_LOG1P);
@@ -125,6 +134,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	assert_int_equal(c[3].max_length, 9);
 	assert_int_equal(c[3].pooling, POOLING_MEAN);
 	assert_int_equal(c[4].time, TIME_UNIX_MS);
+	assert_int_equal(c[5].kind, COLUMN_ID);
 	assert_int_equal(job_columns_fields(job), 2);
 	assert_int_equal(job_columns_dense(job), 1);
 	assert_int_equal(job_column_key_field(job, job_column_find(job, "last items")), 0);
@@ -132,7 +142,7 @@ static void a_list_of_maps_becomes_columns(void **state)
 	job_key_text(job, job_schema_find("data.columns"), text, sizeof text);
 	assert_string_equal(text, "[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	                          "transform: log1p}, {name: \"last items\", kind: sequence, separator: \"\\x09\", pooling: mean, "
-	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}]");
+	                          "max_length: 9, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
 	job_destroy(job);
 }
 

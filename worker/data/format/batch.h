@@ -8,8 +8,9 @@
 
 enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
 
-/* Special labels in a dataset opened by dataset_open_scored. */
-#define LABEL_NONE  NAN   /* a row without a label */
+/* Special labels. A column with `missing: masked` may have LABEL_NONE; the others are in a dataset
+ * opened by dataset_open_scored. */
+#define LABEL_NONE  NAN   /* a row without this label */
 #define LABEL_BAD   -1.0f /* not a row: the line is broken */
 #define LABEL_BLANK -2.0f /* not a row: the line is blank or a comment */
 
@@ -21,12 +22,15 @@ enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
  * count. */
 struct batch {
 	uint32_t rows, fields, dense_dim;
+	uint32_t tasks;    /* labels of a row; click data have at least 1 */
 	uint32_t context;  /* text data; else 0 */
 	uint32_t sequence; /* token data; else 0 */
 	uint32_t *tokens;  /* (rows, context) or (rows, sequence) */
 	uint32_t *targets; /* (rows) or (rows, sequence) */
 	uint64_t counted;  /* token data: targets that are not TARGET_NONE; may be 0 */
-	float *labels;     /* (rows) 0 or 1; after dataset_open_scored also LABEL_* */
+	/* (rows, tasks) 0 or 1; LABEL_NONE: the row is not of this task; after dataset_open_scored also
+	 * the other LABEL_*, of all tasks of a row */
+	float *labels;
 	float *weights;    /* (rows) or NULL: all 1 */
 	float *dense;      /* (rows, dense_dim), normalised; NULL when dense_dim is 0 */
 	uint32_t *offsets; /* (rows * fields + 1) */

@@ -125,8 +125,7 @@ static weir_status build(const struct cache_options *o, const struct cache_key *
 		char path[WEIR_PATH_BYTES_MAX];
 		status = part_path(path, o, k, part, err);
 		if (status == WEIR_OK)
-			status =
-			    packed_writer_open(&b.writers[part], path, k->identity, o->load.parser->fields, o->load.parser->dense_dim, err);
+			status = packed_writer_open(&b.writers[part], path, k->identity, parser_shape(o->load.parser), err);
 	}
 	if (status == WEIR_OK)
 		status = load_all(o, &b, &result, err);

@@ -210,7 +210,11 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		    (struct csv_feature){.cell = cell, .missing = c->empty[0] ? strtof(c->empty, NULL) : 0.0f, .column = c};
 		break;
 	case COLUMN_LABEL:
-		l->label = cell;
+		l->labels[l->labels_count++] =
+		    (struct csv_label){.cell = cell,
+		                       .masked = c->missing == MISSING_MASKED,
+		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above};
+		l->unlabelled &= cell == CSV_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:
 		l->weight = cell;
@@ -222,6 +226,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		l->bags = true;
 		break;
 	case COLUMN_TIME:
+	case COLUMN_ID:
 	case COLUMN_IGNORE:
 		break;
 	}
@@ -246,16 +251,17 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
 	*l = (struct csv_layout){.delimiter = job->data.csv.delimiter[0],
 	                         .header = job->data.csv.header,
-	                         .label = CSV_NO_COLUMN,
+	                         .unlabelled = true,
 	                         .weight = CSV_NO_COLUMN,
 	                         .group = CSV_NO_COLUMN,
 	                         .split = CSV_NO_COLUMN,
 	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
-	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense)};
+	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
+	                         .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
 	weir_status status = find_names(l, job, sources, &names, &path, err);
 	l->names = names.items;
 	l->columns = names.count;
-	if (status == WEIR_OK && (!l->fields || !l->dense))
+	if (status == WEIR_OK && (!l->fields || !l->dense || !l->labels))
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK)
 		status = check_once(l, path, err);
@@ -284,5 +290,6 @@ void csv_layout_close(struct csv_layout *l)
 	free_names(&(struct names){l->names, l->columns});
 	free(l->fields);
 	free(l->dense);
+	free(l->labels);
 	free(l);
 }

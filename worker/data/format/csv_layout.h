@@ -20,6 +20,13 @@ struct csv_feature {
 	const struct job_column *column;
 };
 
+/* A column that is a label: a task. */
+struct csv_label {
+	uint32_t cell; /* CSV_NO_COLUMN: rows to score lack it */
+	bool masked;   /* an empty cell is LABEL_NONE */
+	float positive_above;
+};
+
 struct csv_layout {
 	char delimiter;
 	bool header;
@@ -28,8 +35,11 @@ struct csv_layout {
 	uint32_t fields_count, dense_count;
 	/* (fields_count), (dense_count) in the order of data.columns */
 	struct csv_feature *fields, *dense;
+	struct csv_label *labels; /* (labels_count) likewise */
+	uint32_t labels_count;
+	bool unlabelled; /* the files have none of the labels */
 	/* The places of the other columns in a row, or CSV_NO_COLUMN. */
-	uint32_t label, weight, group;
+	uint32_t weight, group;
 	/* the cell that decides about the part of data.split, or CSV_NO_COLUMN */
 	uint32_t split;
 	enum column_time split_time; /* the form of its times, if it has times */

@@ -257,7 +257,7 @@ static void *load_thread(void *argument)
 	const struct load_options *o = l->options;
 	struct piece p = {.bad = calloc(o->bad_line_reports + 1, sizeof *p.bad)};
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
-		rows_init(&p.rows[i], o->parser->fields, o->parser->dense_dim, parser_bags(o->parser));
+		rows_init(&p.rows[i], parser_shape(o->parser), parser_bags(o->parser));
 	while (take_chunk(l, &p)) {
 		if (p.status == WEIR_OK && !p.bad)
 			p.status = weir_fail(&p.error, WEIR_E_MEMORY, "out of memory parsing %s", l->ranges[p.range].path);

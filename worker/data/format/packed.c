@@ -26,10 +26,13 @@ struct header {
 	char magic[8];
 	uint32_t version, crc;
 	uint64_t identity, rows, index_offset;
-	uint32_t blocks, fields, dense_dim, index_crc;
+	uint32_t blocks;
+	uint16_t fields, tasks;
+	uint32_t dense_dim, index_crc;
 	uint64_t bad_lines;
 };
 _Static_assert(sizeof(struct header) == 64, "the header is 64 bytes in the file");
+_Static_assert(WEIR_FIELDS_MAX <= UINT16_MAX && WEIR_TASKS_MAX <= UINT16_MAX, "the header has 16 bits for each");
 
 struct entry {
 	uint64_t offset, bytes;
@@ -48,15 +51,16 @@ static size_t aligned(size_t bytes)
 }
 
 /* Computes the byte sizes of a block's columns, in order; absent columns have 0. */
-static void column_sizes(uint32_t rows, uint32_t fields, uint32_t dense_dim, uint32_t keys, uint32_t flags, size_t out[COLUMNS])
+static void column_sizes(const struct row_shape *shape, const struct entry *e, size_t out[COLUMNS])
 {
-	out[0] = (size_t)rows * sizeof(float);
-	out[1] = (size_t)rows * dense_dim * sizeof(float);
-	out[2] = (size_t)keys * sizeof(uint64_t);
-	out[3] = flags & FLAG_OFFSETS ? ((size_t)rows * fields + 1) * sizeof(uint32_t) : 0;
-	out[4] = flags & FLAG_VALUES ? (size_t)keys * sizeof(float) : 0;
-	out[5] = flags & FLAG_WEIGHTS ? (size_t)rows * sizeof(float) : 0;
-	out[6] = flags & FLAG_GROUPS ? (size_t)rows * sizeof(uint64_t) : 0;
+	const size_t rows = e->rows, keys = e->keys;
+	out[0] = rows * shape->tasks * sizeof(float);
+	out[1] = rows * shape->dense_dim * sizeof(float);
+	out[2] = keys * sizeof(uint64_t);
+	out[3] = e->flags & FLAG_OFFSETS ? (rows * shape->fields + 1) * sizeof(uint32_t) : 0;
+	out[4] = e->flags & FLAG_VALUES ? keys * sizeof(float) : 0;
+	out[5] = e->flags & FLAG_WEIGHTS ? rows * sizeof(float) : 0;
+	out[6] = e->flags & FLAG_GROUPS ? rows * sizeof(uint64_t) : 0;
 }
 
 struct packed_writer {
@@ -78,18 +82,21 @@ static void writer_destroy(struct packed_writer *w)
 	free(w);
 }
 
-weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, uint32_t fields,
-                               uint32_t dense_dim, weir_error *err)
+weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, struct row_shape shape,
+                               weir_error *err)
 {
 	struct packed_writer *w = calloc(1, sizeof *w);
 	if (!w)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
-	*w = (struct packed_writer){
-	    .path = strdup(path),
-	    .fd = -1,
-	    .at = sizeof(struct header),
-	    .header = {
-	        .magic = PACKED_MAGIC, .version = PACKED_VERSION, .identity = identity, .fields = fields, .dense_dim = dense_dim}};
+	*w = (struct packed_writer){.path = strdup(path),
+	                            .fd = -1,
+	                            .at = sizeof(struct header),
+	                            .header = {.magic = PACKED_MAGIC,
+	                                       .version = PACKED_VERSION,
+	                                       .identity = identity,
+	                                       .fields = (uint16_t)shape.fields,
+	                                       .tasks = (uint16_t)shape.tasks,
+	                                       .dense_dim = shape.dense_dim}};
 	if (!w->path || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
 		writer_destroy(w);
@@ -141,7 +148,8 @@ static struct entry *index_add(struct packed_writer *w)
 weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *v, weir_error *err)
 {
 	static const uint8_t zeros[ALIGNMENT];
-	assert(v->fields == w->header.fields && v->dense_dim == w->header.dense_dim);
+	const struct row_shape shape = {v->tasks, v->fields, v->dense_dim};
+	assert(v->tasks == w->header.tasks && v->fields == w->header.fields && v->dense_dim == w->header.dense_dim);
 	if (v->count == 0)
 		return WEIR_OK;
 	struct entry *e = index_add(w);
@@ -154,7 +162,7 @@ weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *v
 	size_t sizes[COLUMNS];
 	struct iovec parts[2 * COLUMNS];
 	int count = 0;
-	column_sizes(e->rows, v->fields, v->dense_dim, e->keys, e->flags, sizes);
+	column_sizes(&shape, e, sizes);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		size_t padding = aligned(sizes[c]) - sizes[c];
 		if (sizes[c] > 0)
@@ -242,11 +250,12 @@ static weir_status corrupt(const struct packed *p, weir_error *err, const char *
 
 static weir_status check_index(struct packed *p, const struct header *h, weir_error *err)
 {
+	const struct row_shape shape = {p->info.tasks, p->info.fields, p->info.dense_dim};
 	uint64_t rows = 0;
 	for (uint32_t b = 0; b < h->blocks; b++) {
 		const struct entry *e = &p->index[b];
 		size_t sizes[COLUMNS], bytes = 0;
-		column_sizes(e->rows, h->fields, h->dense_dim, e->keys, e->flags, sizes);
+		column_sizes(&shape, e, sizes);
 		for (unsigned c = 0; c < COLUMNS; c++)
 			bytes += aligned(sizes[c]);
 		if (bytes != e->bytes || e->offset % ALIGNMENT != 0 || e->offset > h->index_offset ||
@@ -275,8 +284,8 @@ static weir_status read_header(struct packed *p, weir_error *err)
 	uint64_t index_bytes = (uint64_t)h.blocks * sizeof(struct entry);
 	if (h.index_offset > p->size || index_bytes > p->size - h.index_offset || h.index_offset % ALIGNMENT != 0)
 		return corrupt(p, err, "it is cut short");
-	if (h.fields > WEIR_FIELDS_MAX || h.dense_dim > WEIR_DENSE_FEATURES_MAX)
-		return corrupt(p, err, "more fields than the limit");
+	if (h.fields > WEIR_FIELDS_MAX || h.dense_dim > WEIR_DENSE_FEATURES_MAX || h.tasks > WEIR_TASKS_MAX)
+		return corrupt(p, err, "more fields or labels than the limit");
 	p->index = (const struct entry *)(const void *)(p->base + h.index_offset);
 	if (h.index_crc != crc32c(0, p->index, index_bytes))
 		return corrupt(p, err, "the index's checksum is wrong");
@@ -284,6 +293,7 @@ static weir_status read_header(struct packed *p, weir_error *err)
 	                               .rows = h.rows,
 	                               .bad_lines = h.bad_lines,
 	                               .blocks = h.blocks,
+	                               .tasks = h.tasks > 0 ? h.tasks : 1,
 	                               .fields = h.fields,
 	                               .dense_dim = h.dense_dim,
 	                               .one_hot = true};
@@ -349,12 +359,13 @@ weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out
 	const uint8_t *at = p->base + e->offset;
 	const void *columns[COLUMNS];
 	size_t sizes[COLUMNS];
-	column_sizes(e->rows, p->info.fields, p->info.dense_dim, e->keys, e->flags, sizes);
+	column_sizes(&(struct row_shape){p->info.tasks, p->info.fields, p->info.dense_dim}, e, sizes);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		columns[c] = sizes[c] > 0 ? at : NULL;
 		at += aligned(sizes[c]);
 	}
 	*out = (struct rows_view){.count = e->rows,
+	                          .tasks = p->info.tasks,
 	                          .fields = p->info.fields,
 	                          .dense_dim = p->info.dense_dim,
 	                          .labels = columns[0],

@@ -18,12 +18,18 @@ void parser_init(struct parser *p, enum data_format format, uint32_t fields, uin
 	bool criteo = format == DATA_CRITEO;
 	assert(hash_buckets <= WEIR_HASH_BUCKETS_MAX);
 	*p = (struct parser){.format = format,
+	                     .tasks = 1,
 	                     .fields = fields == 0 && criteo ? CRITEO_FIELDS : fields,
 	                     .dense_dim = dense == 0 && criteo ? CRITEO_DENSE : dense,
 	                     .hash_buckets = hash_buckets,
 	                     .positive_above = NAN};
 	for (uint32_t i = 0; i < PARSE_LOG_TABLE; i++)
 		p->log_table[i] = log1pf((float)i);
+}
+
+struct row_shape parser_shape(const struct parser *p)
+{
+	return (struct row_shape){p->tasks, p->fields, p->dense_dim};
 }
 
 bool parser_bags(const struct parser *p)
@@ -84,7 +90,8 @@ bool parse_says_unknown(const char *word, size_t n)
 	return n == 0 || (n == 1 && *word == '?') || (n == 3 && (memcmp(word, "nan", 3) == 0 || memcmp(word, "NaN", 3) == 0));
 }
 
-enum parsed parse_label(const struct parser *p, const char *word, size_t n, float *out, char why[PARSE_WHY_BYTES])
+enum parsed parse_label(const struct parser *p, float positive_above, const char *word, size_t n, float *out,
+                        char why[PARSE_WHY_BYTES])
 {
 	float x;
 	*out = LABEL_NONE;
@@ -92,8 +99,8 @@ enum parsed parse_label(const struct parser *p, const char *word, size_t n, floa
 		return PARSED_ROW;
 	if (!parse_real(word, n, &x))
 		return parse_bad(why, parse_is_not_finite(word, n) ? "the label is not a finite number" : "the label is not a number");
-	if (!isnan(p->positive_above)) {
-		*out = x > p->positive_above ? 1.0f : 0.0f;
+	if (!isnan(positive_above)) {
+		*out = x > positive_above ? 1.0f : 0.0f;
 		return PARSED_ROW;
 	}
 	if (x == 0.0f || x == 1.0f || x == -1.0f) {
@@ -139,7 +146,9 @@ bool parse_placeholder(const struct parser *p, struct rows *out, float label)
 		out->groups[out->count] = 0;
 		out->one_hot = false;
 	}
-	out->labels[out->count++] = label;
+	for (uint32_t t = 0; t < p->tasks; t++)
+		out->labels[(size_t)out->count * p->tasks + t] = label;
+	out->count++;
 	return true;
 }
 

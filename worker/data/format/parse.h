@@ -42,7 +42,7 @@ struct csv_layout;
 struct parser {
 	enum data_format format;
 	const struct csv_layout *csv; /* csv; borrowed */
-	uint32_t fields, dense_dim;
+	uint32_t tasks, fields, dense_dim;
 	bool fields_counted; /* from the files' beginnings; a line with more is PARSED_REFUSED */
 	uint64_t hash_buckets;
 	float positive_above; /* NaN: labels are 0, 1 or -1 */
@@ -53,9 +53,11 @@ struct parser {
 	float log_table[PARSE_LOG_TABLE]; /* log(1 + i) */
 };
 
-/* fields and dense 0 mean 26 and 13 for criteo; other formats need `fields` (parse_shape). Labels
+/* Rows have one label, until `tasks` is set. fields and dense 0 mean 26 and 13 for criteo; other formats need `fields` (parse_shape). Labels
  * are 0, 1 or -1 until positive_above is set. */
 void parser_init(struct parser *p, enum data_format format, uint32_t fields, uint32_t dense, uint64_t hash_buckets);
+/* Returns the shape of the rows. */
+struct row_shape parser_shape(const struct parser *p);
 /* Returns whether rows of this format need offsets, values and weights. */
 bool parser_bags(const struct parser *p);
 

@@ -124,7 +124,7 @@ static enum parsed parse_labelled(const struct parser *p, struct rows *out, cons
 	struct tabs tabs = {line, tab_mask(line)};
 	const char *stop = tabs_next(&tabs, end);
 	float label;
-	const enum parsed read = parse_label(p, line, (size_t)(stop - line), &label, why);
+	const enum parsed read = parse_label(p, p->positive_above, line, (size_t)(stop - line), &label, why);
 	if (read != PARSED_ROW)
 		return read;
 	const char *bad = stop == end ? "too few columns" : parse_columns(p, out, &tabs, stop + 1, end);

@@ -47,19 +47,27 @@ static enum parsed take(const struct parsing *g, uint32_t cell, const char *empt
 
 /* --- Labels, weights, groups, numbers */
 
-static enum parsed parse_cell_label(const struct parsing *g, float *out)
+static enum parsed parse_cell_label(const struct parsing *g, const struct csv_label *label, float *out)
 {
 	struct csv_cell cell;
 	char why[PARSE_WHY_BYTES];
 	*out = LABEL_NONE;
-	if (g->parser->unlabelled)
+	if (label->cell == CSV_NO_COLUMN)
 		return PARSED_ROW;
-	enum parsed read = take(g, g->layout->label, "", &cell);
-	if (read != PARSED_ROW)
+	enum parsed read = take(g, label->cell, "", &cell);
+	if (read != PARSED_ROW || (label->masked && parse_says_unknown(cell.text, cell.n)))
 		return read;
-	read = parse_label(g->parser, cell.text, cell.n, out, why);
+	read = parse_label(g->parser, label->positive_above, cell.text, cell.n, out, why);
 	if (read != PARSED_ROW)
-		snprintf(g->why, PARSE_WHY_BYTES, "column '%.24s': %.120s", g->layout->names[g->layout->label], why);
+		snprintf(g->why, PARSE_WHY_BYTES, "column '%.24s': %.120s", g->layout->names[label->cell], why);
+	return read;
+}
+
+static enum parsed parse_labels(const struct parsing *g, float *out)
+{
+	enum parsed read = PARSED_ROW;
+	for (uint32_t t = 0; t < g->layout->labels_count && read == PARSED_ROW; t++)
+		read = parse_cell_label(g, &g->layout->labels[t], &out[t]);
 	return read;
 }
 
@@ -214,7 +222,7 @@ static enum parsed parse_cells(const struct parsing *g)
 	struct rows *out = g->out;
 	float weight;
 	uint64_t group;
-	enum parsed read = parse_cell_label(g, &out->labels[out->count]);
+	enum parsed read = parse_labels(g, out->labels + (size_t)out->count * out->tasks);
 	if (read == PARSED_ROW)
 		read = parse_weight(g, &weight);
 	if (read == PARSED_ROW)

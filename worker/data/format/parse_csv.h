@@ -5,7 +5,7 @@
  *   multi         a bag of such keys, of the first max_length ids; empty ids are left out
  *   sequence      likewise, of the last max_length ids
  *   numeric       a decimal number; log1p makes it log(1 + max(x, 0)); an empty cell is 0
- *   label         as in parse.h
+ *   label         as in parse.h, one a task; masked: an empty cell is LABEL_NONE
  *   weight        a number from 0
  *   group         the hash of the value; an empty cell is 0, no group
  *

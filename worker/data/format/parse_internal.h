@@ -16,8 +16,10 @@ bool parse_real(const char *s, size_t n, float *out);
 bool parse_is_not_finite(const char *s, size_t n);
 /* Returns whether the word marks an unknown label. */
 bool parse_says_unknown(const char *word, size_t n);
-/* Converts a label's word to 0, 1 or, with every_line, LABEL_NONE. */
-enum parsed parse_label(const struct parser *p, const char *word, size_t n, float *out, char why[PARSE_WHY_BYTES]);
+/* Converts a label's word to 0, 1 or, with every_line, LABEL_NONE. positive_above: NaN: labels are
+ * 0, 1 or -1. */
+enum parsed parse_label(const struct parser *p, float positive_above, const char *word, size_t n, float *out,
+                        char why[PARSE_WHY_BYTES]);
 
 /* Returns the key of a category of a field (criteo, csv); 8 bytes must be readable at the token. */
 uint64_t parse_token_key(const struct parser *p, uint32_t field, const char *token, size_t n);

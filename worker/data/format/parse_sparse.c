@@ -40,7 +40,7 @@ static enum parsed label_word(const struct parser *p, const char *word, size_t n
 	const char *colon = memchr(word, ':', n);
 	const size_t sign = *word == '+', bytes = !colon ? n : (size_t)(colon - word);
 	*weight = 1.0f;
-	const enum parsed read = parse_label(p, word + sign, bytes - sign, label, why);
+	const enum parsed read = parse_label(p, p->positive_above, word + sign, bytes - sign, label, why);
 	if (read == PARSED_ROW && colon && (!parse_real(colon + 1, n - bytes - 1, weight) || *weight < 0))
 		return parse_bad(why, "the weight after the label is not a finite number of at least 0");
 	return read;

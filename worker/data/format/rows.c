@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags)
+void rows_init(struct rows *r, struct row_shape shape, bool bags)
 {
-	*r = (struct rows){.fields = fields, .dense_dim = dense_dim, .bags = bags, .one_hot = true};
+	*r = (struct rows){.tasks = shape.tasks, .fields = shape.fields, .dense_dim = shape.dense_dim, .bags = bags, .one_hot = true};
 }
 
 void rows_destroy(struct rows *r)
@@ -18,7 +18,7 @@ void rows_destroy(struct rows *r)
 	free(r->offsets);
 	free(r->keys);
 	free(r->groups);
-	rows_init(r, r->fields, r->dense_dim, r->bags);
+	rows_init(r, (struct row_shape){r->tasks, r->fields, r->dense_dim}, r->bags);
 }
 
 void rows_clear(struct rows *r)
@@ -42,7 +42,8 @@ static bool grow(void *column, size_t element, size_t elements)
 static bool grow_rows(struct rows *r)
 {
 	uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
-	if (!grow(&r->labels, sizeof(float), capacity) || !grow(&r->dense, sizeof(float), (size_t)capacity * r->dense_dim))
+	if (!grow(&r->labels, sizeof(float), (size_t)capacity * r->tasks) ||
+	    !grow(&r->dense, sizeof(float), (size_t)capacity * r->dense_dim))
 		return false;
 	if (r->bags) {
 		if (!grow(&r->weights, sizeof(float), capacity) || !grow(&r->groups, sizeof(uint64_t), capacity) ||
@@ -72,6 +73,7 @@ struct rows_view rows_as_view(const struct rows *r)
 	bool plain = !r->bags;
 	return (struct rows_view){
 	    .count = r->count,
+	    .tasks = r->tasks,
 	    .fields = r->fields,
 	    .dense_dim = r->dense_dim,
 	    .labels = r->labels,
@@ -101,26 +103,27 @@ static uint8_t *batch_memory(struct batch *b, size_t bytes)
 	return memory;
 }
 
-bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, struct batch_columns has)
+bool batch_reserve(struct batch *b, uint32_t rows, struct row_shape shape, size_t keys, struct batch_columns has)
 {
-	size_t bags = (size_t)rows * fields;
+	size_t bags = (size_t)rows * shape.fields;
 	size_t keys_at = 0, groups_at = aligned(keys * sizeof(uint64_t));
 	size_t labels_at = groups_at + (has.groups ? aligned(rows * sizeof(uint64_t)) : 0);
-	size_t weights_at = labels_at + aligned(rows * sizeof(float));
+	size_t weights_at = labels_at + aligned((size_t)rows * shape.tasks * sizeof(float));
 	size_t dense_at = weights_at + (has.weights ? aligned(rows * sizeof(float)) : 0);
-	size_t offsets_at = dense_at + aligned((size_t)rows * dense_dim * sizeof(float));
+	size_t offsets_at = dense_at + aligned((size_t)rows * shape.dense_dim * sizeof(float));
 	size_t values_at = offsets_at + aligned((bags + 1) * sizeof(uint32_t));
 	size_t bytes = values_at + (has.values ? aligned(keys * sizeof(float)) : 0);
 	uint8_t *base = batch_memory(b, bytes);
 	if (!base)
 		return false;
 	*b = (struct batch){.rows = 0,
-	                    .fields = fields,
-	                    .dense_dim = dense_dim,
+	                    .tasks = shape.tasks,
+	                    .fields = shape.fields,
+	                    .dense_dim = shape.dense_dim,
 	                    .keys = (uint64_t *)(base + keys_at),
 	                    .labels = (float *)(base + labels_at),
 	                    .weights = has.weights ? (float *)(base + weights_at) : NULL,
-	                    .dense = dense_dim > 0 ? (float *)(base + dense_at) : NULL,
+	                    .dense = shape.dense_dim > 0 ? (float *)(base + dense_at) : NULL,
 	                    .offsets = (uint32_t *)(base + offsets_at),
 	                    .values = has.values ? (float *)(base + values_at) : NULL,
 	                    .groups = has.groups ? (uint64_t *)(base + groups_at) : NULL,
@@ -163,7 +166,7 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 	uint32_t r = b->rows, fields = v->fields;
 	uint32_t *offsets = b->offsets + (size_t)r * fields;
 	uint32_t at = offsets[0];
-	b->labels[r] = v->labels[i];
+	memcpy(b->labels + (size_t)r * v->tasks, v->labels + (size_t)i * v->tasks, v->tasks * sizeof(float));
 	if (b->weights)
 		b->weights[r] = v->weights ? v->weights[i] : 1.0f;
 	if (b->groups)

@@ -10,11 +10,16 @@
 #include "weir/status.h"
 #include "worker/data/format/batch.h"
 
+/* The numbers of labels, of bags and of numeric features of a row. */
+struct row_shape {
+	uint32_t tasks, fields, dense_dim;
+};
+
 /* Borrowed columns of `count` rows. Bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]).
  * offsets NULL: each bag has one key. */
 struct rows_view {
-	uint32_t count, fields, dense_dim;
-	const float *labels;     /* (count) */
+	uint32_t count, tasks, fields, dense_dim;
+	const float *labels;     /* (count, tasks) */
 	const float *weights;    /* (count) or NULL: all 1 */
 	const float *dense;      /* (count, dense_dim) */
 	const uint32_t *offsets; /* (count * fields + 1) or NULL */
@@ -27,7 +32,7 @@ struct rows_view {
 /* Growing columns. Parsing keeps the optional ones in full; the view leaves out those that hold
  * only default values. */
 struct rows {
-	uint32_t fields, dense_dim;
+	uint32_t tasks, fields, dense_dim;
 	bool bags; /* offsets, values, weights and groups exist; else each bag is one key */
 	uint32_t count, capacity;
 	size_t keys_count, keys_capacity;
@@ -39,7 +44,7 @@ struct rows {
 	uint64_t *keys, *groups;
 };
 
-void rows_init(struct rows *r, uint32_t fields, uint32_t dense_dim, bool bags);
+void rows_init(struct rows *r, struct row_shape shape, bool bags);
 void rows_destroy(struct rows *r);
 void rows_clear(struct rows *r); /* keeps the memory */
 /* Makes room for one more row of up to `keys` keys. Returns false when out of memory. */
@@ -52,7 +57,7 @@ struct batch_columns {
 };
 /* Makes room in a batch, which is empty afterwards, and reuses its memory if it is large enough.
  * Returns false when out of memory. */
-bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, struct batch_columns has);
+bool batch_reserve(struct batch *b, uint32_t rows, struct row_shape shape, size_t keys, struct batch_columns has);
 /* The same for text. */
 bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context);
 /* The same for sequences. */

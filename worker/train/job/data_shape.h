@@ -7,7 +7,8 @@
 
 static inline struct model_data model_data_of(const struct dataset_info *info)
 {
-	return (struct model_data){.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	return (struct model_data){
+	    .tasks = info->tasks, .fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
 }
 
 #endif

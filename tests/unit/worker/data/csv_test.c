@@ -12,7 +12,7 @@
 #define COLUMNS                                                                                                              \
 	"columns: [{name: y, kind: label}, {name: u, kind: categorical}, {name: m, kind: multi, pooling: mean, max_length: 3}, " \
 	"{name: s, kind: sequence, max_length: 2, share: u}, {name: n, kind: numeric}, {name: w, kind: weight, default: 2}, "    \
-	"{name: g, kind: group}, {name: x, kind: ignore}]"
+	"{name: g, kind: group}, {name: x, kind: id}]"
 #define HEADER "y,u,m,s,n,w,g,x\n"
 
 /* A job over one CSV file. data: further keys of data. */
@@ -170,6 +170,78 @@ static void every_kind_of_column_becomes_what_it_says(void **state)
 		free(dump);
 	}
 	free(p);
+}
+
+/* A job of two labels. Its model learns one, so the list of the file has one. */
+static struct job *two_tasks(const struct folder *f, const char *path, const char *data)
+{
+	static const char columns[] =
+	    "columns: [{name: y, kind: label}, {name: u, kind: categorical}, {name: stars, kind: ignore}, {name: n, kind: numeric}]";
+	struct job *job = csv_job(f, path, data, columns);
+	job->data.columns[2].kind = COLUMN_LABEL;
+	job->data.columns[2].missing = MISSING_MASKED;
+	job->data.columns[2].positive_above = 3;
+	return job;
+}
+
+/* The labels of each row, "1/nan 0/1 ". */
+static char *labels_of(struct dataset *d)
+{
+	char *dump = dataset_dump(d, 0), *at = dump, *out = calloc(1, 4096);
+	for (char *line; (line = strsep(&at, "\n")) != NULL && *line;)
+		sprintf(out + strlen(out), "%.*s ", (int)strcspn(line, "*"), line);
+	free(dump);
+	return out;
+}
+
+/* Each column of kind label is a task, in the order of the list. */
+static void rows_have_a_label_for_each_task(void **state)
+{
+	static const char text[] = "stars,n,u,y\n4,1,a,0\n,2,b,1\n3,3,a,1\n?,4,b,0\n";
+	char path[256];
+	write_bytes(*state, "tasks.csv", text, sizeof text - 1, path);
+	for (int cached = 0; cached < 2; cached++) {
+		struct job *job = two_tasks(*state, path, cached ? "" : "cache: 'off'");
+		struct dataset_labels seen;
+		struct unit_reader *u;
+		uint64_t content;
+		weir_error err = {0};
+		struct dataset *d = open_part(job, SPLIT_TRAIN);
+		char *labels = labels_of(d);
+		assert_string_equal(labels, "0/1 1/nan 1/0 0/nan ");
+		assert_int_equal(dataset_get_info(d)->tasks, 2);
+		CHECK_OK(dataset_see_labels(d, &seen, &err), err);
+		assert_int_equal(seen.positive, 3);
+		assert_int_equal(seen.negative, 3);
+		CHECK_OK(unit_open(&u, d, 0, 0, &err), err);
+		CHECK_OK(unit_content(u, &content, &err), err);
+		unit_close(u);
+		free(labels);
+		dataset_close(d);
+		job_destroy(job);
+	}
+}
+
+/* An empty label is a bad line, unless it is masked; rows to score may lack some of the labels. */
+static void a_missing_label_is_masked_or_bad(void **state)
+{
+	static const char text[] = "stars,n,u,y\n4,1,a,\n", few[] = "stars,n,u\n4,1,a\n,2,b\n";
+	char path[256];
+	weir_error err = {0};
+	struct dataset *d = NULL;
+	write_bytes(*state, "few.csv", text, sizeof text - 1, path);
+	struct job *job = two_tasks(*state, path, "");
+	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, "few.csv:2: column 'y': the label is not a number");
+	write_bytes(*state, "few.csv", few, sizeof few - 1, path);
+	assert_int_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "has no column 'y', which data.columns names");
+	CHECK_OK(dataset_open_scored(&d, job, SPLIT_TRAIN, &(struct dataset_scored){0}, NULL, &err), err);
+	char *labels = labels_of(d);
+	assert_string_equal(labels, "nan/1 nan/nan ");
+	free(labels);
+	dataset_close(d);
+	job_destroy(job);
 }
 
 /* Criteo's rows as CSV: the same keys and numbers. */
@@ -393,6 +465,8 @@ int main(void)
 	    cmocka_unit_test(hostile_files_are_refused_with_the_place),
 	    cmocka_unit_test(a_huge_cell_is_a_bad_line_and_a_huge_row_an_error),
 	    cmocka_unit_test(every_kind_of_column_becomes_what_it_says),
+	    cmocka_unit_test(rows_have_a_label_for_each_task),
+	    cmocka_unit_test(a_missing_label_is_masked_or_bad),
 	    cmocka_unit_test(criteo_as_csv_gives_the_same_rows),
 	    cmocka_unit_test(files_with_quotes_are_cut_where_rows_begin),
 	    cmocka_unit_test(containers_and_chunks_give_the_same_rows),

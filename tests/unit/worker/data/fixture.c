@@ -107,7 +107,9 @@ void job_of_free(struct job *job)
 static void dump_batch(FILE *out, const struct batch *b)
 {
 	for (uint32_t r = 0; r < b->rows; r++) {
-		fprintf(out, "%g*%g", (double)b->labels[r], b->weights == NULL ? 1.0 : (double)b->weights[r]);
+		for (uint32_t t = 0; t < b->tasks; t++)
+			fprintf(out, "%s%g", t > 0 ? "/" : "", (double)b->labels[(size_t)r * b->tasks + t]);
+		fprintf(out, "*%g", b->weights == NULL ? 1.0 : (double)b->weights[r]);
 		for (uint32_t j = 0; j < b->dense_dim; j++)
 			fprintf(out, " %a", (double)b->dense[(size_t)r * b->dense_dim + j]);
 		for (uint32_t f = 0; f < b->fields; f++) {

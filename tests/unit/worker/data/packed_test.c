@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/base/crc32c.h"
+#include "common/base/little_endian.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/parse.h"
 
@@ -17,10 +19,10 @@ static void write_sample(const char *path)
 	struct packed_writer *w;
 	weir_error err = {0};
 	parser_init(p, DATA_LIBFFM, 2, 0, 0);
-	CHECK_OK(packed_writer_open(&w, path, 77, 2, 0, &err), err);
+	CHECK_OK(packed_writer_open(&w, path, 77, (struct row_shape){1, 2, 0}, &err), err);
 	for (int block = 0; block < 2; block++) {
 		struct rows rows;
-		rows_init(&rows, 2, 0, true);
+		rows_init(&rows, (struct row_shape){1, 2, 0}, true);
 		for (int i = 0; i < 3; i++) {
 			char line[64 + PARSE_SLACK] = {0};
 			strcpy(line, lines[block][i]);
@@ -120,17 +122,49 @@ static void every_flipped_byte_is_noticed(void **state)
 	}
 }
 
-/* Files of version 1 differ only in that they have no groups. */
-static void files_of_version_1_are_read(void **state)
+/* Files of version 1 have no groups and, as those of version 2, no number of tasks. */
+static void files_of_earlier_versions_are_read(void **state)
 {
 	char path[256];
+	uint8_t bytes[4096];
+	for (uint8_t version = 1; version <= 2; version++) {
+		struct packed *p;
+		weir_error err = {0};
+		write_sample(sample_path(state, "old.packed", path));
+		FILE *f = fopen(path, "rb");
+		const size_t n = fread(bytes, 1, sizeof bytes, f);
+		fclose(f);
+		bytes[8] = version;
+		bytes[46] = 0;
+		put32(bytes + 12, crc32c(0, bytes + 16, 48));
+		write_bytes(*state, "old.packed", bytes, n, path);
+		CHECK_OK(read_all(path, &err), err);
+		CHECK_OK(packed_open(&p, path, &err), err);
+		assert_int_equal(packed_get_info(p)->tasks, 1);
+		packed_close(p);
+	}
+}
+
+static void each_row_has_its_labels(void **state)
+{
+	static const float labels[] = {1, 0, LABEL_NONE, 0, 1, 1};
+	const struct rows_view rows = {
+	    .count = 2, .tasks = 3, .fields = 1, .labels = labels, .keys = (const uint64_t[]){7, 8}, .keys_count = 2};
+	char path[256];
+	struct packed_writer *w;
+	struct packed *p;
+	struct rows_view v;
 	weir_error err = {0};
-	write_sample(sample_path(state, "old.packed", path));
-	FILE *f = fopen(path, "r+b");
-	assert_int_equal(fseek(f, 8, SEEK_SET), 0);
-	assert_int_equal(fputc(1, f), 1);
-	assert_int_equal(fclose(f), 0);
-	CHECK_OK(read_all(path, &err), err);
+	CHECK_OK(packed_writer_open(&w, sample_path(state, "tasks.packed", path), 1, (struct row_shape){3, 1, 0}, &err), err);
+	CHECK_OK(packed_writer_add(w, &rows, &err), err);
+	CHECK_OK(packed_writer_commit(w, 0, &err), err);
+	CHECK_OK(packed_open(&p, path, &err), err);
+	assert_int_equal(packed_get_info(p)->tasks, 3);
+	CHECK_OK(packed_block(p, 0, &v, &err), err);
+	assert_int_equal(v.tasks, 3);
+	assert_memory_equal(v.labels, labels, sizeof labels);
+	assert_memory_equal(v.keys, rows.keys, 2 * sizeof *v.keys);
+	packed_close(p);
 }
 
 static void abandoned_file_leaves_nothing(void **state)
@@ -138,7 +172,7 @@ static void abandoned_file_leaves_nothing(void **state)
 	char path[256];
 	struct packed_writer *w;
 	weir_error err = {0};
-	CHECK_OK(packed_writer_open(&w, sample_path(state, "c.packed", path), 1, 2, 0, &err), err);
+	CHECK_OK(packed_writer_open(&w, sample_path(state, "c.packed", path), 1, (struct row_shape){1, 2, 0}, &err), err);
 	packed_writer_abandon(w);
 	assert_int_equal(access(path, F_OK), -1);
 }
@@ -156,7 +190,7 @@ static void leftovers_of_a_killed_writer_are_overwritten(void **state)
 	    f &&
 	    fputs("left by a killed writer, longer than an empty file of packed rows: .....................................", f) > 0);
 	assert_int_equal(fclose(f), 0);
-	CHECK_OK(packed_writer_open(&w, path, 1, 2, 0, &err), err);
+	CHECK_OK(packed_writer_open(&w, path, 1, (struct row_shape){1, 2, 0}, &err), err);
 	CHECK_OK(packed_writer_commit(w, 0, &err), err);
 	CHECK_OK(packed_open(&p, path, &err), err);
 	packed_close(p);
@@ -168,7 +202,7 @@ static void unwritable_place_is_an_error(void **state)
 	(void)state;
 	struct packed_writer *w;
 	weir_error err = {0};
-	assert_int_equal(packed_writer_open(&w, "/nonexistent/x.packed", 1, 2, 0, &err), WEIR_E_IO);
+	assert_int_equal(packed_writer_open(&w, "/nonexistent/x.packed", 1, (struct row_shape){1, 2, 0}, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, "/nonexistent/x.packed");
 }
 
@@ -177,7 +211,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(blocks_come_back),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
-	    cmocka_unit_test(files_of_version_1_are_read),
+	    cmocka_unit_test(files_of_earlier_versions_are_read),
+	    cmocka_unit_test(each_row_has_its_labels),
 	    cmocka_unit_test(abandoned_file_leaves_nothing),
 	    cmocka_unit_test(leftovers_of_a_killed_writer_are_overwritten),
 	    cmocka_unit_test(unwritable_place_is_an_error),

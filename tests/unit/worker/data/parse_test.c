@@ -40,7 +40,7 @@ static void criteo_line_gives_logs_and_distinct_keys(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_CRITEO, 4, 3, 0);
 	struct rows rows;
-	rows_init(&rows, 4, 3, false);
+	rows_init(&rows, (struct row_shape){1, 4, 3}, false);
 	assert_null(parse(p, &rows, "1\t7\t\t-2\t68fd1e64\t\t68fd1e64\tlonger than eight"));
 	assert_null(parse(p, &rows, "0\t100000\t0\t4096\t68fd1e64\t68fd1e65\tx\t"));
 	assert_int_equal(rows.count, 2);
@@ -71,7 +71,7 @@ static void hash_buckets_are_each_fields_own(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_CRITEO, 2, 1, 10);
 	struct rows rows;
-	rows_init(&rows, 2, 1, false);
+	rows_init(&rows, (struct row_shape){1, 2, 1}, false);
 	uint64_t seen = 0;
 	for (int i = 0; i < 50; i++) {
 		char line[64];
@@ -92,13 +92,13 @@ static void hash_buckets_take_ids_modulo(void **state)
 	struct parser *ffm = parser_of(DATA_LIBFFM, 3, 0, 100), *svm = parser_of(DATA_LIBSVM, 3, 0, 100);
 	struct parser *most = parser_of(DATA_LIBFFM, WEIR_FIELDS_MAX, 0, WEIR_HASH_BUCKETS_MAX);
 	struct rows rows;
-	rows_init(&rows, 3, 0, true);
+	rows_init(&rows, (struct row_shape){1, 3, 0}, true);
 	assert_null(parse(ffm, &rows, "1 0:7:1 1:107:1 2:18446744073709551615:1"));
 	assert_null(parse(svm, &rows, "1 7:1 107:1 18446744073709551615:1"));
 	const uint64_t keys[] = {7, 107, 215, 7, 7, 15};
 	assert_memory_equal(rows.keys, keys, sizeof keys);
 	rows_destroy(&rows);
-	rows_init(&rows, WEIR_FIELDS_MAX, 0, true); /* the largest key */
+	rows_init(&rows, (struct row_shape){1, WEIR_FIELDS_MAX, 0}, true); /* the largest key */
 	assert_null(parse(most, &rows, "1 4095:4503599627370495:1"));
 	assert_true(rows.keys[0] == UINT64_MAX);
 	rows_destroy(&rows);
@@ -112,7 +112,7 @@ static void libsvm_positions_are_fields(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_LIBSVM, 3, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 3, 0, true);
+	rows_init(&rows, (struct row_shape){1, 3, 0}, true);
 	assert_null(parse(p, &rows, "1 4:1 9:1 2:1"));
 	assert_true(rows.one_hot && !rows.valued && !rows.weighted);
 	assert_null(parse(p, &rows, "-1:0.25 5:1.5\t6:-2e0 "));
@@ -134,7 +134,7 @@ static void libffm_groups_bags_in_any_order(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_LIBFFM, 3, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 3, 0, true);
+	rows_init(&rows, (struct row_shape){1, 3, 0}, true);
 	assert_null(parse(p, &rows, "+1 2:7:1 0:1:0.5 2:8:2 0:2:3"));
 	assert_null(parse(p, &rows, "0"));
 	const uint32_t offsets[] = {0, 2, 2, 4, 4, 4, 4};
@@ -197,7 +197,7 @@ static void bad_lines_are_told_and_leave_nothing(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct parser *p = parser_of(cases[i].format, 2, cases[i].format == DATA_CRITEO ? 1 : 0, 0);
 		struct rows rows;
-		rows_init(&rows, 2, p->dense_dim, parser_bags(p));
+		rows_init(&rows, (struct row_shape){1, 2, p->dense_dim}, parser_bags(p));
 		const enum parsed parsed = parse_as(p, &rows, cases[i].line);
 		const char *bad = why;
 		if (parsed == PARSED_ROW || parsed == PARSED_NOTHING)
@@ -215,13 +215,13 @@ static void a_line_may_end_with_crlf_and_have_a_comment(void **state)
 	(void)state;
 	struct parser *criteo = parser_of(DATA_CRITEO, 2, 1, 0), *svm = parser_of(DATA_LIBSVM, 2, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 2, 1, false);
+	rows_init(&rows, (struct row_shape){1, 2, 1}, false);
 	assert_null(parse(criteo, &rows, "1\t5\tab\tcd"));
 	assert_null(parse(criteo, &rows, "1\t5\tab\tcd\r"));
 	assert_true(rows.keys[1] == rows.keys[3]);
 	assert_int_equal(parse_as(criteo, &rows, "\r"), PARSED_NOTHING);
 	rows_destroy(&rows);
-	rows_init(&rows, 2, 0, true);
+	rows_init(&rows, (struct row_shape){1, 2, 0}, true);
 	assert_null(parse(svm, &rows, "1 qid:3 4:1 9:1 # 1:1\r"));
 	assert_null(parse(svm, &rows, "1 4:1 9:1#\r"));
 	assert_null(parse(svm, &rows, "1 4:1 9:1"));
@@ -242,7 +242,7 @@ static void criteo_numbers_may_be_written_as_reals(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_CRITEO, 1, 2, 0);
 	struct rows rows;
-	rows_init(&rows, 1, 2, false);
+	rows_init(&rows, (struct row_shape){1, 1, 2}, false);
 	static const char *const same[] = {"1\t7\t100000\ta", "1.0\t7.0\t100000.0\ta", "1\t7e0\t1e5\ta", "+1\t+7\t100000.\ta"};
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_null(parse(p, &rows, same[i]));
@@ -261,7 +261,7 @@ static void labels_are_what_positive_above_says(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_LIBSVM, 1, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 1, 0, true);
+	rows_init(&rows, (struct row_shape){1, 1, 0}, true);
 	static const char *const lines[] = {"0 1:1", "1 1:1", "-1 1:1", "+1 1:1", "-1.0 1:1", "1e0 1:1"};
 	static const float expected[] = {0, 1, 0, 1, 0, 1};
 	for (uint32_t i = 0; i < 6; i++)
@@ -286,7 +286,7 @@ static void ids_have_64_bits(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_LIBSVM, 3, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 3, 0, true);
+	rows_init(&rows, (struct row_shape){1, 3, 0}, true);
 	assert_null(parse(p, &rows, "1 18446744073709551615:1 1663341875487337577:1 0000000000000000000000000007:1"));
 	assert_true(rows.keys[0] == UINT64_MAX && rows.keys[1] == 1663341875487337577ull && rows.keys[2] == 7);
 	rows_destroy(&rows);
@@ -298,7 +298,7 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	(void)state;
 	struct parser *svm = parser_of(DATA_LIBSVM, 2, 0, 0), *ffm = parser_of(DATA_LIBFFM, 2, 0, 0);
 	struct rows rows;
-	rows_init(&rows, 2, 0, true);
+	rows_init(&rows, (struct row_shape){1, 2, 0}, true);
 	svm->fields_counted = ffm->fields_counted = true;
 	assert_int_equal(parse_as(svm, &rows, "1 5:1 6:1 7:1 8:1 # 9:1"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "4 entries, more than the 2 fields");
@@ -332,7 +332,7 @@ static void rows_to_score_need_no_label(void **state)
 		struct parser *p = parser_of(same[i].format, 2, criteo ? 1 : 0, 0);
 		p->every_line = true;
 		p->unlabelled = same[i].unlabelled;
-		rows_init(&rows, 2, criteo ? 1 : 0, !criteo);
+		rows_init(&rows, (struct row_shape){1, 2, criteo ? 1 : 0}, !criteo);
 		if (parse(p, &rows, same[i].line) != NULL)
 			fail_msg("'%s': %s", same[i].line, why);
 		assert_int_equal(rows.count, 1);
@@ -356,7 +356,7 @@ static void a_column_more_or_less_is_no_label(void **state)
 	(void)state;
 	struct parser *p = parser_of(DATA_CRITEO, 2, 1, 0);
 	struct rows rows;
-	rows_init(&rows, 2, 1, false);
+	rows_init(&rows, (struct row_shape){1, 2, 1}, false);
 	p->every_line = true;
 	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_REFUSED);
 	CHECK_CONTAINS(why, "a column is missing: is it the label? Most lines have one; expected one on all lines, or on none");
@@ -377,7 +377,7 @@ static void placeholders_have_no_features(void **state)
 		const bool criteo = format == DATA_CRITEO;
 		struct parser *p = parser_of(format, 2, criteo ? 1 : 0, 0);
 		struct rows rows;
-		rows_init(&rows, 2, p->dense_dim, parser_bags(p));
+		rows_init(&rows, (struct row_shape){1, 2, p->dense_dim}, parser_bags(p));
 		assert_true(parse_placeholder(p, &rows, LABEL_BAD));
 		assert_null(parse(p, &rows, criteo ? "1\t\t\t" : "1"));
 		assert_true(rows.labels[0] == LABEL_BAD);
@@ -454,7 +454,7 @@ static void a_key_alone_is_that_of_a_line(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct parser *p = parser_of(cases[i].format, 2, 1, cases[i].buckets);
 		struct rows rows;
-		rows_init(&rows, 2, cases[i].format == DATA_CRITEO ? 1 : 0, parser_bags(p));
+		rows_init(&rows, (struct row_shape){1, 2, cases[i].format == DATA_CRITEO ? 1 : 0}, parser_bags(p));
 		assert_null(parse(p, &rows, cases[i].line));
 		CHECK_OK(parse_key(p, cases[i].field, cases[i].value, &key, &err), err);
 		assert_true(key == rows.keys[cases[i].place]);
