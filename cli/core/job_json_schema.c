@@ -210,10 +210,13 @@ static void set_description(struct json *j, const char *path, const struct key *
 		json_set_text(j, "description", what);
 }
 
-static struct json *value(const char *path, const struct key *key)
+static struct json *value(const char *path, const struct key *key, const char *what)
 {
 	struct json *j = json_create();
-	set_description(j, path, key);
+	if (what)
+		json_set_text(j, "description", what);
+	else
+		set_description(j, path, key);
 	append_forms(j, key);
 	set_default(j, key);
 	return j;
@@ -229,7 +232,7 @@ static struct json *column(void)
 	json_set_bool(j, "additionalProperties", false);
 	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
 		const char *name = schema[row].key.path;
-		json_set_object(properties, name, value(name, &schema[row].key));
+		json_set_object(properties, name, value(name, &schema[row].key, schema[row].what));
 		if (!schema[row].key.fallback)
 			json_append_text(j, "required", name);
 		if (schema[row].kinds == 0)
@@ -256,7 +259,7 @@ static struct json *map(const char *path)
 		char child[JOB_KEY_BYTES_MAX * 2];
 		snprintf(child, sizeof child, "%s%s%s", path, *path ? "." : "", names[i]);
 		const struct key *key = job_schema_find(child);
-		struct json *property = key ? value(child, key) : map(child);
+		struct json *property = key ? value(child, key, NULL) : map(child);
 		if (!key)
 			set_description(property, child, NULL);
 		if (key && !key->fallback && key->type != KEY_LATER)

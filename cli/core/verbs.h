@@ -27,7 +27,8 @@
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \
 	  "AUC, logloss, calibration and other figures of a running job's or the best weights")                                      \
-	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of files and rows")  \
+	X(predict, "JOB.yaml --out SCORES [--part train|valid|test] [--ids COLUMN[,COLUMN]...]",                                     \
+	  "write one score a line, in the order of files and rows; with ids as CSV")                                                 \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \

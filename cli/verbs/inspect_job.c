@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "worker/data/format/csv_layout.h"
+#include "worker/data/format/parse_csv.h"
 #include "worker/data/inspect/column_profile.h"
 #include "worker/data/inspect/csv_sample.h"
 #include "worker/data/remote/remote.h"
@@ -24,7 +25,8 @@ struct job_inspection {
 	struct parser *parser;
 	struct rows rows;                /* the current row */
 	struct column_profile *profiles; /* (source->columns) */
-	uint64_t good, bad, positive;
+	uint64_t good, bad;
+	uint64_t labelled[WEIR_TASKS_MAX], positive[WEIR_TASKS_MAX]; /* rows by label */
 	uint32_t wrong;
 };
 
@@ -47,7 +49,10 @@ static void parse_row(struct job_inspection *j)
 	rows_clear(&j->rows);
 	const enum parsed parsed = j->source->ops->parse(j->source, j->parser, &j->rows, why);
 	j->good += parsed == PARSED_ROW;
-	j->positive += parsed == PARSED_ROW && j->rows.labels[0] > 0;
+	for (uint32_t t = 0; t < j->parser->tasks && parsed == PARSED_ROW; t++) {
+		j->labelled[t] += !isnan(j->rows.labels[t]);
+		j->positive[t] += j->rows.labels[t] > 0;
+	}
 	if (parsed == PARSED_ROW || parsed == PARSED_NOTHING || j->bad++ >= BAD_ROWS_SHOWN)
 		return;
 	j->source->ops->place(j->source, place);
@@ -92,10 +97,8 @@ static weir_status open_data(struct job_inspection *j, uint64_t bytes, weir_erro
 	j->parser = malloc(sizeof *j->parser);
 	if (!j->profiles || !j->parser)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", j->source->columns);
-	parser_init(j->parser, DATA_CSV, j->layout->fields_count, j->layout->dense_count, job->data.hash_buckets);
-	j->parser->csv = j->layout;
-	j->parser->positive_above = job->data.positive_above;
-	rows_init(&j->rows, j->parser->fields, j->parser->dense_dim, parser_bags(j->parser));
+	parse_csv_init(j->parser, j->layout, job);
+	rows_init(&j->rows, parser_shape(j->parser), parser_bags(j->parser));
 	return WEIR_OK;
 }
 
@@ -153,9 +156,20 @@ static void look_at_rows(struct job_inspection *j)
 		     j->job->data.bad_lines_max);
 	else if (bad > 0)
 		tell(j, false, "%" PRIu64 " bad rows in the sample; they are left out", bad);
-	if (j->good > 0 && (j->positive == 0 || j->positive == j->good))
-		tell(j, true, "all %" PRIu64 " rows of the sample are %s: there is nothing to tell apart", j->good,
-		     j->positive == 0 ? "negative" : "positive");
+}
+
+static void look_at_labels(struct job_inspection *j)
+{
+	for (uint32_t t = 0; t < j->parser->tasks && j->good > 0; t++) {
+		const char *name = job_column_label(j->job, t)->name;
+		const uint64_t positive = j->positive[t], labelled = j->labelled[t];
+		if (positive == 0 || positive == labelled)
+			tell(j, true, "%s: all %" PRIu64 " rows of the sample with a label are %s: there is nothing to tell apart", name,
+			     labelled, positive == 0 ? "negative" : "positive");
+		else
+			printf("ok     %s: %.2f %% of %" PRIu64 " rows are positive\n", name, 100 * (double)positive / (double)labelled,
+			       labelled);
+	}
 }
 
 static weir_status check(struct job_inspection *j, uint64_t bytes, weir_error *err)
@@ -171,10 +185,10 @@ static weir_status check(struct job_inspection *j, uint64_t bytes, weir_error *e
 	if (status != WEIR_OK)
 		return status;
 	look_at_rows(j);
+	look_at_labels(j);
 	look_at_columns(j);
 	if (j->good > 0)
-		printf("%" PRIu64 " rows of a sample of %.1f MB can be read: %.2f %% are positive\n", j->good,
-		       (double)j->source->sample.bytes / 1e6, 100 * (double)j->positive / (double)j->good);
+		printf("ok     %" PRIu64 " rows of a sample of %.1f MB can be read\n", j->good, (double)j->source->sample.bytes / 1e6);
 	return j->wrong == 0
 	           ? WEIR_OK
 	           : weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", j->wrong, j->wrong == 1 ? " is" : "s are");

@@ -16,7 +16,7 @@ says 'looked at 6000 rows' amazon.yaml
 says '{name: history, kind: sequence, separator: " ", pooling: mean, share: parent_asin}' amazon.yaml
 says '{name: title, kind: ignore}  # free text' amazon.yaml
 says '{name: timestamp, kind: time, format: unix_ms}' amazon.yaml
-says 'positive_above: 3' amazon.yaml
+says '{name: rating, kind: label, positive_above: 3}' amazon.yaml
 "$WEIR" train amazon.yaml --set run_dir="$RUN" --set model.hidden='[16]' --set model.dim=4 --set train.passes=3 --report amazon.json > train.out 2> train.err || fail "weir train: $(tail -n 3 train.err)"
 holds amazon.json '.finished and .bad_lines == 0 and .valid.auc > 0.6'
 "$WEIR" inspect --job amazon.yaml > job.out 2>&1 || fail "weir inspect --job: $(cat job.out)"

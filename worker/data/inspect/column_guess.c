@@ -246,9 +246,11 @@ static bool guess_useless(const char *name, const struct column_profile *p, stru
 		return ignore(g, "always empty");
 	if (p->values_count == 1 && p->empty == 0)
 		return ignore(g, "has one value only");
-	if (column_name_is_row(name) && given > 100 && different > ROW_ID_SHARE * given)
-		return ignore(g, "another value in each row: a number of the row");
-	return false;
+	if (!column_name_is_row(name) || given <= 100 || different <= ROW_ID_SHARE * given)
+		return false;
+	g->kind = COLUMN_ID;
+	WHY(g, "another value in each row");
+	return true;
 }
 
 static bool is_free_text(const struct column_profile *p)

@@ -217,6 +217,8 @@ static void write_keys(FILE *out, const struct job_draft *d, const struct column
 		fputs(", transform: log1p", out);
 	if (g->kind == COLUMN_TIME)
 		fprintf(out, ", format: %s", time_names[g->time]);
+	if (g->has_above)
+		fprintf(out, ", positive_above: %g", g->above);
 	if (g->positive[0]) {
 		yaml_word(g->positive, word);
 		fprintf(out, ", positive: %s", word);
@@ -247,8 +249,6 @@ void job_draft_write(FILE *out, const struct job_draft *d)
 	fputc('\n', out);
 	write_csv(out, d);
 	write_split(out, d);
-	if (d->label >= 0 && d->guesses[d->label].has_above)
-		fprintf(out, "  positive_above: %g\n", d->guesses[d->label].above);
 	fputs("  columns:\n", out);
 	if (d->label < 0)
 		fputs("    # No column looks like a label: give the one to be predicted kind: label.\n", out);

@@ -176,7 +176,7 @@ static void columns_are_guessed_by_values_and_names(void **state)
 	             {"tags", tags, COLUMN_MULTI, "lists of up to 3"},
 	             {"last_seen", tags, COLUMN_SEQUENCE, ""},
 	             {"title", title, COLUMN_IGNORE, "free text"},
-	             {"id", number_of_row, COLUMN_IGNORE, "another value in each row"},
+	             {"id", number_of_row, COLUMN_ID, "another value in each row"},
 	             {"user_id", number_of_row, COLUMN_CATEGORICAL, ""},
 	             {"x", nothing, COLUMN_IGNORE, "always empty"},
 	             {"x", nearly_numbers, COLUMN_CATEGORICAL, "numbers but for 5.0 %"}};
