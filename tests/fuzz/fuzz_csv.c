@@ -2,7 +2,7 @@
  * whole rows gives the same rows.
  *
  * Input: u8 settings (1: rows to score, 2: keys are folded to buckets, 4: delimiter ';', 8: columns
- * without bags), the text. */
+ * without bags, 16: no quotes), the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static struct csv_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &col
 static struct csv_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
-	struct csv_layout l = {.delimiter = settings & 4 ? ';' : ',',
+	struct csv_layout l = {.marks = {settings & 4 ? ';' : ',', settings & 16 ? 0 : '"'},
 	                       .columns = bags ? 7 : 6,
 	                       .names = (char **)names,
 	                       .fields = fields,
@@ -46,15 +46,15 @@ static struct csv_layout layout_of(uint8_t settings)
 	return l;
 }
 
-static void check_scan(char delimiter, const char *text, size_t n)
+static void check_scan(struct csv_marks marks, const char *text, size_t n)
 {
 	uint32_t *expected = malloc((n + CSV_SCAN_SLACK) * sizeof *expected), *got = malloc((n + CSV_SCAN_SLACK) * sizeof *got);
-	struct csv_scan first = {.delimiter = delimiter};
+	struct csv_scan first = {.marks = marks};
 	const size_t count = csv_scan_variant(0)->cells(&first, text, n, expected);
 	const struct csv_scan_ops *ops;
 	assert(expected && got);
 	for (unsigned v = 1; (ops = csv_scan_variant(v)) != NULL; v++) {
-		struct csv_scan scan = {.delimiter = delimiter}, again = {.delimiter = delimiter};
+		struct csv_scan scan = {.marks = marks}, again = {.marks = marks};
 		assert(ops->cells(&scan, text, n, got) == count && memcmp(got, expected, count * sizeof *got) == 0);
 		assert(memcmp(&scan, &first, sizeof scan) == 0 && ops->rows(&again, text, n) <= n);
 	}
@@ -70,7 +70,7 @@ static void parse_text(const struct parser *p, struct csv_reader *r, const char 
 	uint64_t line, before = 0;
 	assert(copy);
 	memcpy(copy, text, n);
-	assert(csv_reader_begin(r, p->csv->delimiter, copy, n));
+	assert(csv_reader_begin(r, p->csv->marks, copy, n));
 	while (csv_reader_next(r, &row, &line)) {
 		const size_t keys = out->keys_count;
 		const uint32_t count = out->count;
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const size_t n = size - 1;
 	struct parser *p = malloc(sizeof *p);
 	struct csv_reader reader = {0};
-	struct csv_scan scan = {.delimiter = layout.delimiter};
+	struct csv_scan scan = {.marks = layout.marks};
 	struct rows whole, parts;
 	assert(p);
 	parser_init(p, DATA_CSV, layout.fields_count, layout.dense_count, data[0] & 2 ? 1000 : 0);
@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p->every_line = data[0] & 1;
 	rows_init(&whole, parser_shape(p), parser_bags(p));
 	rows_init(&parts, parser_shape(p), parser_bags(p));
-	check_scan(layout.delimiter, text, n);
+	check_scan(layout.marks, text, n);
 	parse_text(p, &reader, text, n, &whole);
 	const size_t cut = csv_scan_best()->rows(&scan, text, n / 2);
 	parse_text(p, &reader, text, cut, &parts);

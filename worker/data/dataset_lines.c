@@ -35,7 +35,7 @@ static weir_status begin_file(struct dataset_lines *l, weir_error *err)
 	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
 	l->line = 0;
 	if (status == WEIR_OK && d->csv)
-		text_set_csv(l->text, d->csv->delimiter);
+		text_set_csv(l->text, d->csv->marks);
 	return status;
 }
 
@@ -53,7 +53,7 @@ static weir_status begin_csv(struct dataset_lines *l, bool first, weir_error *er
 	struct csv_cell header;
 	uint64_t line;
 	l->line += l->csv.lines;
-	if (!csv_reader_begin(&l->csv, layout->delimiter, l->chunk.data, l->chunk.size))
+	if (!csv_reader_begin(&l->csv, layout->marks, l->chunk.data, l->chunk.size))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for lines");
 	if (first && layout->header)
 		(void)csv_reader_next(&l->csv, &header, &line);

@@ -54,7 +54,7 @@ static weir_status open_text(struct load *l, const struct load_range *r, struct 
 {
 	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
 	if (status == WEIR_OK && l->options->parser->csv)
-		text_set_csv(l->text, l->options->parser->csv->delimiter);
+		text_set_csv(l->text, l->options->parser->csv->marks);
 	return status;
 }
 
@@ -144,7 +144,7 @@ static void parse_csv_rows(const struct load_options *o, struct piece *p)
 {
 	const struct csv_layout *layout = o->parser->csv;
 	struct csv_cell row;
-	if (!csv_reader_begin(&p->csv, layout->delimiter, p->chunk.data, p->chunk.size)) {
+	if (!csv_reader_begin(&p->csv, layout->marks, p->chunk.data, p->chunk.size)) {
 		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
 		return;
 	}

@@ -105,8 +105,8 @@ static enum parsed parse_time(const struct parsing *g)
 	const struct csv_layout *l = g->layout;
 	struct csv_cell cell;
 	int64_t ms;
-	const enum parsed read = take(g, l->split, "", &cell);
-	if (read == PARSED_ROW && !job_time_read(l->split_time, cell.text, cell.n, &ms))
+	const enum parsed read = take(g, l->split, l->split_column->empty, &cell);
+	if (read == PARSED_ROW && !job_column_time_read(l->split_column, cell.text, cell.n, &ms))
 		return bad_cell(g, l->split, &cell, "is no time in the format of its column");
 	return read;
 }
@@ -251,9 +251,11 @@ enum split_part parse_csv_part(const struct parser *p, const struct split *s, st
 		return split_line(s, row->text, row->n);
 	if (csv_reader_cells(r) != l->columns || csv_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
+	if (cell.n == 0)
+		cell = (struct csv_cell){l->split_column->empty, strlen(l->split_column->empty)};
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
-	return job_time_read(l->split_time, cell.text, cell.n, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
+	return job_column_time_read(l->split_column, cell.text, cell.n, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
 enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
