@@ -38,9 +38,10 @@
 /* A connection, or the request of a unary call, that is incomplete after this is dropped. */
 #define WEIR_REQUEST_MS         10000u
 #define WEIR_CONNECTION_IDLE_MS 60000u /* a connection without calls is closed after this */
-/* Delay of the answer to a malformed request, so that one peer's malformed requests cannot take a
- * server's time. Enforced by rpc_server.c. */
+/* Delay of the answer to a malformed request, and of the end of a refused connection, so that a peer
+ * that tries again at once cannot take a server's time. Enforced by rpc_server.c and refused.c. */
 #define WEIR_REFUSAL_MS         100u
+#define WEIR_REFUSED_HELD_MAX   1024u       /* refused connections that wait for their end */
 #define WEIR_METADATA_BYTES_MAX (16u << 10) /* per RPC */
 /* What a server accepts from peers before gRPC sees it. Enforced by ingress.c and h2_scan.c. */
 #define WEIR_HEADER_BLOCK_BYTES_MAX (64u << 10) /* a HEADERS frame and its CONTINUATIONs */
@@ -298,6 +299,7 @@
 #define WEIR_COLUMN_FORMAT_BYTES_MAX 64u         /* of a time, with its NUL */
 #define WEIR_BOUNDARIES_MAX          1024u       /* of a bucketized column */
 #define WEIR_CELL_BYTES_MAX          (64u << 10) /* of a cell of CSV; parse_csv.c */
+#define WEIR_SLICE_VALUES_MAX        (1u << 20)  /* of the column that slices an evaluation */
 /* tokens that a language model sees before the predicted one */
 #define WEIR_CONTEXT_MAX 4096u
 #define WEIR_BYTE_TOKENS 256u /* different tokens of plain text */

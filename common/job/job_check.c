@@ -239,7 +239,7 @@ static weir_status check_read(struct reading *r, const struct job *job)
 static weir_status check_parsing(struct reading *r, const struct job *job)
 {
 	const enum data_format format = job->data.format;
-	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM || format == DATA_CSV)
+	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM || data_format_has_columns(format))
 		return WEIR_OK;
 	const char *why = format == DATA_PACKED ? "data.format is packed, whose rows are as they were made"
 	                                        : "data.format has neither ids nor labels";

@@ -205,6 +205,10 @@ static void check_values(struct reading *r, const struct job *job, uint32_t i)
 	if (c->vocabulary[0] && c->share[0])
 		FAIL_AT(r, i, job_column_key_row("vocabulary"), WEIR_E_INVALID,
 		        "is given, and share is '%.60s'; expected nothing: the ids are those of that column", c->share);
+	if (c->positive[0] && !isnan(c->positive_above))
+		FAIL_AT(r, i, job_column_key_row("positive"), WEIR_E_INVALID,
+		        "is '%.60s', and positive_above is given, too: labels are texts or numbers; expected one of the two",
+		        c->positive);
 	if (!parts(job, c->separator))
 		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
 		        c->separator);
@@ -292,7 +296,7 @@ static void check_split(struct reading *r, const struct job *job)
 	if (by_column && job_columns_any_wrong(r)) /* perhaps the one that decides */
 		return;
 	const char *const name = by == SPLIT_TIME ? "time" : "group";
-	if (by_column && job->data.format != DATA_CSV)
+	if (by_column && !data_format_has_columns(job->data.format))
 		FAIL(r, "data.split.by", WEIR_E_INVALID, "is %s, and data.format has no columns; expected crc32, or data.format: csv",
 		     name);
 	else if (by_column && !column && job->data.split.column[0])
@@ -312,14 +316,18 @@ static void check_split(struct reading *r, const struct job *job)
 		     "is given, and data.split.by is not time; expected nothing");
 }
 
+static const char *name_of_format(enum data_format format)
+{
+	return format == DATA_CSV ? "csv" : format == DATA_JSONL ? "jsonl" : format == DATA_PARQUET ? "parquet" : "arrow";
+}
+
 /* Refuses the keys of CSV for other formats. */
-static weir_status check_other_format(struct reading *r, const struct job *job)
+static void check_csv_keys(struct reading *r, const struct job *job)
 {
 	const struct {
 		const char *path;
 		bool used;
-	} of_csv[] = {{"data.columns", job->data.columns_count > 0},
-	              {"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
+	} of_csv[] = {{"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
 	              {"data.csv.quote", strcmp(job->data.csv.quote, "\"") != 0},
 	              {"data.csv.header", !job->data.csv.header},
 	              {"data.csv.names", job->data.csv.names_count > 0}};
@@ -327,7 +335,6 @@ static weir_status check_other_format(struct reading *r, const struct job *job)
 		if (of_csv[k].used)
 			FAIL(r, of_csv[k].path, WEIR_E_INVALID,
 			     "is given, and data.format is not csv; expected nothing, or data.format: csv");
-	return WEIR_OK;
 }
 
 weir_status job_check_columns(struct reading *r, const struct job *job)
@@ -337,11 +344,17 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 		return WEIR_E_INVALID;
 	check_split(r, job);
 	if (job->data.format != DATA_CSV)
-		return check_other_format(r, job);
+		check_csv_keys(r, job);
+	if (!data_format_has_columns(job->data.format))
+		return job->data.columns_count == 0
+		           ? WEIR_OK
+		           : FAIL(r, "data.columns", WEIR_E_INVALID,
+		                  "is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow");
 	if (job->data.columns_count == 0)
 		return FAIL(r, "data.columns", WEIR_E_INVALID,
-		            "missing, and data.format is csv; expected a list of the columns, such as [{name: user, kind: categorical}, "
-		            "{name: clicked, kind: label}]");
+		            "missing, and data.format is %s; expected a list of the columns, such as [{name: user, kind: categorical}, "
+		            "{name: clicked, kind: label}]",
+		            name_of_format(job->data.format));
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
 		check_name(r, job, i);
 		if (is_wrong(r, i))

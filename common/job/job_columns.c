@@ -14,10 +14,9 @@
 #define CHOICE(p, f, d, list) \
 	.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, .choices = list, .choices_count = sizeof list / sizeof list[0]
 
-#define FLOAT_MAX 3.0e38
 /* a number that another place gives, unless this key does */
-#define NUMBER(p, f)                                                                                              \
-	.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = "auto", .float_low = -FLOAT_MAX, .float_high = FLOAT_MAX, \
+#define NUMBER(p, f)                                                                                                      \
+	.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = "auto", .float_low = -JOB_ANY_FLOAT, .float_high = JOB_ANY_FLOAT, \
 	.zero_word = "auto"
 
 #define KIND(k) (1u << COLUMN_##k)
@@ -43,10 +42,10 @@ static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
 static const struct choice missings[] = {{"bad", MISSING_BAD, false}, {"masked", MISSING_MASKED, false}};
 
 static const struct column_key schema[COLUMN_KEYS] = {
-    [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0},
-    [COLUMN_KEY_KIND] = {{CHOICE("kind", kind, NULL, kinds)}, 0},
-    {{TEXT("separator", separator, "|")}, BAGS},
-    {{CHOICE("pooling", pooling, "sum", poolings)}, BAGS},
+    [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0, "the column's name in the files"},
+    [COLUMN_KEY_KIND] = {{CHOICE("kind", kind, NULL, kinds)}, 0, "what the column is to the model; ignore: nothing"},
+    {{TEXT("separator", separator, "|")}, BAGS, "the character between two ids"},
+    {{CHOICE("pooling", pooling, "sum", poolings)}, BAGS, "how the embeddings of a row's ids become one"},
     {{.path = "max_length",
       .type = KEY_U32,
       FIELD(max_length),
@@ -54,27 +53,38 @@ static const struct column_key schema[COLUMN_KEYS] = {
       .low = 1,
       .high = WEIR_FEATURES_PER_ROW_MAX,
       .unit = "ids"},
-     BAGS},
-    {{TEXT("share", share, "")}, FIELDS},
-    {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(LABEL) | KIND(WEIGHT) | KIND(GROUP) | KIND(TIME)},
-    {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC)},
-    {{TEXT("format", format, "unix")}, KIND(TIME)},
-    {{CHOICE("missing", missing, "bad", missings)}, KIND(LABEL)},
-    {{NUMBER("positive_above", positive_above)}, KIND(LABEL)},
-    {{NUMBER("mean", mean)}, KIND(NUMERIC)},
-    {{NUMBER("std", std)}, KIND(NUMERIC)},
-    {{NUMBER("min", min)}, KIND(NUMERIC)},
-    {{NUMBER("max", max)}, KIND(NUMERIC)},
+     BAGS,
+     "ids of a row that count: of multi the first ones, of a sequence the last ones"},
+    {{TEXT("share", share, "")}, FIELDS, "the column whose embeddings it uses; empty: its own"},
+    {{TEXT("default", empty, "")},
+     FIELDS | KIND(NUMERIC) | KIND(LABEL) | KIND(WEIGHT) | KIND(GROUP) | KIND(TIME),
+     "the value of an empty cell"},
+    {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC), "what is made of the number"},
+    {{TEXT("format", format, "unix")},
+     KIND(TIME),
+     "how times are written: unix, unix_ms, iso8601, or a pattern such as %d.%m.%Y %H:%M"},
+    {{CHOICE("missing", missing, "bad", missings)},
+     KIND(LABEL),
+     "what a row without the label is: bad, or masked: not of this task"},
+    {{NUMBER("positive_above", positive_above)}, KIND(LABEL), "labels above this are positive; auto: as data.positive_above"},
+    {{TEXT("positive", positive, "")},
+     KIND(LABEL),
+     "the text of positive rows, all others are negative; empty: labels are numbers"},
+    {{NUMBER("mean", mean)}, KIND(NUMERIC), "transform standard: what is subtracted; auto: that of the training part"},
+    {{NUMBER("std", std)}, KIND(NUMERIC), "transform standard: what is divided by; auto: that of the training part"},
+    {{NUMBER("min", min)}, KIND(NUMERIC), "transform minmax: what becomes 0; auto: that of the training part"},
+    {{NUMBER("max", max)}, KIND(NUMERIC), "transform minmax: what becomes 1; auto: that of the training part"},
     {{.path = "boundaries",
       .type = KEY_FLOAT_LIST,
       FIELD(boundaries),
       .count_offset = offsetof(struct job_column, boundaries_count),
       .size = WEIR_BOUNDARIES_MAX,
       .fallback = "",
-      .float_low = -FLOAT_MAX,
-      .float_high = FLOAT_MAX},
-     KIND(NUMERIC)},
-    {{TEXT("vocabulary", vocabulary, "")}, FIELDS},
+      .float_low = -JOB_ANY_FLOAT,
+      .float_high = JOB_ANY_FLOAT},
+     KIND(NUMERIC),
+     "transform bucketize: where the second bucket begins, the third, ..."},
+    {{TEXT("vocabulary", vocabulary, "")}, FIELDS, "a file with an id a line; empty: ids are hashed"},
 };
 
 const struct column_key *job_column_schema(void)
@@ -232,6 +242,11 @@ static size_t write_column(const struct job_column *c, bool with_scale, char out
 			used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
 	}
 	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
+}
+
+bool data_format_has_columns(int format)
+{
+	return format == DATA_CSV || format == DATA_JSONL || format == DATA_PARQUET || format == DATA_ARROW;
 }
 
 static uint64_t hash_of(const struct job *job, bool with_scales)

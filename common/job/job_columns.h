@@ -41,6 +41,8 @@ struct job_column {
 	enum column_time time;       /* what the format is */
 	enum column_missing missing; /* label: what an empty cell is */
 	float positive_above;        /* label: as data.positive_above; NaN: that */
+	/* label: the text of positive rows, of which all others are negative; "": labels are numbers */
+	char positive[WEIR_COLUMN_VALUE_BYTES_MAX];
 	/* transform standard, minmax; NaN: not known yet, as the training part determines them
 	 * (worker/data/column_facts.h) */
 	float mean, std, min, max;
@@ -51,6 +53,8 @@ struct job_column {
 };
 
 struct job;
+/* Whether the rows of a format (enum data_format) are described by data.columns. */
+bool data_format_has_columns(int format);
 /* Hash of the columns and all their keys, except those that a scale is made of: rows are scaled
  * when they are read from a packed file. */
 uint64_t job_columns_hash(const struct job *job);

@@ -23,6 +23,7 @@
 #include "common/base/limits.h"
 #include "common/tls/certificate_internal.h"
 #include "proto/rpc/h2_scan.h"
+#include "proto/rpc/refused.h"
 
 /* So that libraries find it before their own. */
 #define INTERPOSED __attribute__((visibility("default")))
@@ -306,7 +307,7 @@ INTERPOSED int accept4(int listener, struct sockaddr *peer, socklen_t *bytes, in
 		const int fd = (int)syscall(SYS_accept4, listener, peer, bytes, flags);
 		if (fd < 0 || !is_listener(listener) || admit(fd))
 			return fd;
-		(void)syscall(SYS_close, fd);
+		refused_hold(fd);
 	}
 }
 

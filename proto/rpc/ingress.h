@@ -11,8 +11,8 @@
  *   takes). At most WEIR_CONNECTIONS_NEW_MAX connections are new, and
  *   WEIR_CONNECTIONS_NEW_PER_ADDRESS of one address. The next one displaces the oldest.
  * - At most WEIR_SOCKETS_MAX connections are open, and WEIR_SOCKETS_PER_ADDRESS_MAX of one address.
- *   An address may open WEIR_CONNECTS_PER_S more each second. Connections beyond that are closed at
- *   once. A connection that is cut or whose handshake fails counts as several. */
+ *   An address may open WEIR_CONNECTS_PER_S more each second. Connections beyond that are refused
+ *   (refused.h). A connection that is cut or whose handshake fails counts as several. */
 #ifndef WEIR_INGRESS_H
 #define WEIR_INGRESS_H
 

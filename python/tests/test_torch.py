@@ -134,6 +134,20 @@ class Training(unittest.TestCase):
             rate = max(c.lr for c in job.find("dense").clocks())
             self.assertAlmostEqual(rate, 1 / total, 6)
 
+    def test_synchronous_tables_are_pulled_after_the_step_before(self):
+        with servers(passes=2) as s, s.connect(name="t") as job:
+            model = Clicks(mode="sync")
+            loader = wt.DataLoader(clicks(), job, 32, rows={model.ids: 0})
+            optimizer = wt.Optimizer(model, job, optimizer=SGD, mode="sync")
+            self.assertEqual(train(model, loader, optimizer)[0], 2 * ROWS)
+            self.assertEqual(job.status().audit, "exact")
+        with servers() as s, s.connect(name="t") as job:
+            model = Clicks(mode="sync")
+            loader = wt.DataLoader(clicks(), job, 32, ahead=2)
+            wt.Optimizer(model, job, optimizer=SGD)
+            with self.assertRaisesRegex(weir.InvalidError, "ids is synchronous.* leave ahead out"):
+                next(iter(loader))
+
     def test_learns_with_processes_and_pulls_ahead(self):
         with servers(servers=2, passes=20) as s, s.connect(name="t") as job:
             model = Clicks(optimizer={"kind": "adam", "lr": 0.03})

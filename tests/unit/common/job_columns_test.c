@@ -87,12 +87,16 @@ static const struct mistake mistakes[] = {
      "data.columns[2].missing: is given, and the column is of kind numeric; expected nothing, or kind: label"},
     {CSV "    - {name: z, kind: label, positive_above: high}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].positive_above: is 'high'; expected a number, or auto"},
+    {CSV "", "data.columns=[{name: y, kind: label, positive: yes, positive_above: 3}, {name: u, kind: categorical}]",
+     WEIR_E_INVALID,
+     "data.columns[0].positive: is 'yes', and positive_above is given, too: labels are texts or numbers; expected one of the "
+     "two"},
     {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
      "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
      "sequence"},
     {CSV "", "data.columns=user", WEIR_E_INVALID, "data.columns: is 'user'; expected a list of at most 8192 maps, one a column"},
     {CSV "", "data.format=criteo", WEIR_E_INVALID,
-     "data.columns: is given, and data.format is not csv; expected nothing, or data.format: csv"},
+     "data.columns: is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow"},
     {CSV "  csv: {delimiter: '\"'}\n", NULL, WEIR_E_INVALID, "data.csv.delimiter: is '\"'; expected one character of ASCII"},
     {CSV "  fields: 3\n", NULL, WEIR_E_INVALID,
      "bad.yaml:8:11: data.fields: is 3, and data.columns names the fields; expected auto"},

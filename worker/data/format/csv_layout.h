@@ -26,13 +26,21 @@ struct csv_label {
 	uint32_t cell; /* CSV_NO_COLUMN: rows to score lack it */
 	bool masked;   /* an empty cell is LABEL_NONE */
 	float positive_above;
+	const char *positive; /* the text of positive rows; "": labels are numbers */
 };
 
 struct csv_layout {
+	enum {
+		ROWS_CSV,
+		ROWS_JSON, /* the columns are those of data.columns, in their order */
+		ROWS_PARQUET,
+		ROWS_ARROW
+	} rows;
 	struct csv_marks marks;
 	bool header;
-	uint32_t columns; /* cells of a row */
-	char **names;     /* (columns) */
+	uint32_t columns;        /* cells of a row */
+	char **names;            /* (columns) */
+	enum column_kind *kinds; /* (columns) */
 	uint32_t fields_count, dense_count;
 	/* (fields_count), (dense_count) in the order of data.columns */
 	struct csv_feature *fields, *dense;

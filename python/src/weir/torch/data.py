@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Type, Union
 
-import numpy as np
 import torch
 from torch.utils.data import IterableDataset, default_collate
 
@@ -19,23 +18,15 @@ from ..tickets import PullTicket, PushTicket
 from ..work import Batch, Unit
 from .embedding import _Rows
 from .fingerprint import fingerprint
-from .order import shuffled
+from .reader import Columns, Reader, check_iterable, column_of
 from .session import LOST, Piece, Session, Step, identity, new_values
+from .sizes import Sizes
 from .workers import Task, Workers
 
 __all__ = ["DataLoader"]
 
 AHEAD_OF_WORKERS = 2  # steps that each process reads ahead
 UNITS_HELD = 2  # one in hand, and the next
-UNITS_MAX = 1 << 22  # in a pass
-
-Column = Union[int, str, Callable[[Any], Any]]
-Columns = Union[Column, List[Column]]
-
-
-def _column(batch: Any, column: Column) -> torch.Tensor:
-    return column(batch) if callable(column) else batch[column]
-
 
 def _to(x: Any, device: torch.device) -> Any:
     """A batch with its tensors on a device."""
@@ -46,125 +37,6 @@ def _to(x: Any, device: torch.device) -> Any:
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return type(x)(*(_to(v, device) for v in x))
     return type(x)(_to(v, device) for v in x) if isinstance(x, (list, tuple)) else x
-
-
-class _Reader:
-    """Reads steps. Runs in the loader's processes."""
-
-    def __init__(
-        self, dataset: Any, sizes: "_Sizes", collate: Any, rows: List[Tuple[_Rows, List[Column]]]
-    ) -> None:
-        self.dataset = dataset
-        self.sizes = sizes
-        self.collate = collate
-        self.rows = rows
-        self.iterator: Optional[Iterator[Any]] = None
-
-    def __call__(self, task: Task) -> Tuple[int, List[Any], Dict[str, Any]]:
-        """Rows of the step, its micro-batches, {table: (distinct keys, indexes of the ids)}.
-
-        The indexes follow each other as `_places` gives them.
-        """
-        _, pass_, place, index = task
-        first, count = self.sizes.step(place, index)
-        batches, size = [], self.sizes.batch_size
-        for at in range(first, first + count, size):
-            batches.append(self._batch(pass_, at, min(size, first + count - at)))
-        return count, batches, self._unique(batches)
-
-    def _batch(self, pass_: int, first: int, count: int) -> Any:
-        s = self.sizes
-        if not s.addressed:
-            return self.collate([self._next() for _ in range(count)])
-        if s.shuffle:
-            indexes = shuffled(first, count, s.length, s.seed, pass_)
-        else:
-            indexes = np.arange(first, first + count)
-        if self.collate is None:
-            return self.dataset[torch.from_numpy(indexes)]
-        if hasattr(self.dataset, "__getitems__"):
-            return self.collate(self.dataset.__getitems__(indexes.tolist()))
-        return self.collate([self.dataset[i] for i in indexes.tolist()])
-
-    def _next(self) -> Any:
-        """The next item of an iterable, which begins again at its end."""
-        for _ in range(2):
-            if self.iterator is None:
-                self.iterator = iter(self.dataset)
-            try:
-                return next(self.iterator)
-            except StopIteration:
-                self.iterator = None
-        raise errors.InvalidError("the iterable has no item")
-
-    def _unique(self, batches: List[Any]) -> Dict[str, Any]:
-        keys: Dict[str, List[Any]] = {}
-        for batch in batches:
-            for module, columns in self.rows:
-                for column in columns:
-                    ids = _column(batch, column)
-                    keys.setdefault(module.table_name, []).append(module.keys(ids).ravel())
-        out = {}
-        for table, parts in keys.items():
-            distinct, at = np.unique(np.concatenate(parts), return_inverse=True)
-            out[table] = (distinct, at)
-        return out
-
-
-class _Sizes:
-    """How a dataset is cut into units, steps and micro-batches."""
-
-    def __init__(
-        self,
-        length: int,
-        batch_size: int,
-        accumulate: int,
-        unit_batches: int,
-        shuffle: bool,
-        seed: int,
-        addressed: bool,
-    ) -> None:
-        for what, n in (
-            ("the dataset's length", length),
-            ("batch_size", batch_size),
-            ("accumulate", accumulate),
-            ("unit_batches", unit_batches),
-        ):
-            if not isinstance(n, int) or n < 1:
-                raise errors.InvalidError(f"{what} is {n!r}; expected an integer of at least 1")
-        self.length = length
-        self.batch_size = batch_size
-        self.accumulate = accumulate
-        self.unit_batches = unit_batches
-        self.shuffle = shuffle
-        self.seed = seed
-        self.addressed = addressed
-        self.step_rows = batch_size * accumulate
-        self.unit_rows = self.step_rows * unit_batches
-        self.units = -(-length // self.unit_rows)
-        if self.units > UNITS_MAX:
-            raise errors.LimitError(
-                f"the dataset has {self.units} units; at most {UNITS_MAX}: raise unit_batches"
-            )
-
-    def batches(self, place: int) -> int:
-        """Steps of the unit at this place."""
-        rows = min(self.unit_rows, self.length - place * self.unit_rows)
-        return -(-rows // self.step_rows)
-
-    @property
-    def pass_steps(self) -> int:
-        """Steps of a pass. Each one is a step of the tables' schedules."""
-        return (self.units - 1) * self.unit_batches + self.batches(self.units - 1)
-
-    def position(self, unit: Unit, index: int) -> int:
-        """Of a unit's step in the whole training, from 1."""
-        return unit.pass_ * self.pass_steps + unit.place * self.unit_batches + index + 1
-
-    def step(self, place: int, index: int) -> Tuple[int, int]:
-        """First position and number of rows of a step."""
-        first = place * self.unit_rows + index * self.step_rows
-        return first, min(self.step_rows, self.length - first)
 
 
 class _Held:
@@ -213,7 +85,8 @@ class DataLoader:
     rows: {embedding: column}: rows to pull ahead. A column is an index or a key of a batch, a
     function of it, or a list of those; it is int64. Equal ids of a step are pulled once.
     ahead: steps whose values are pulled ahead; each adds one push of staleness. 0: a step's pull
-    waits for the push of the step before. Synchronous tables need 0.
+    waits for the push of the step before, as synchronous tables need it. None: 0 with a synchronous
+    table, otherwise 1.
     collate: makes a batch of items. None: dataset[indexes], int64 (batch_size,), is the batch.
     device: where to move batches. None: nowhere.
     version: a text that stands for the dataset's content, in place of 64 of its items.
@@ -236,7 +109,7 @@ class DataLoader:
         shuffle: bool = True,
         seed: int = 0,
         rows: Optional[Mapping[_Rows, Columns]] = None,
-        ahead: int = 1,
+        ahead: Optional[int] = None,
         collate: Optional[Callable[[Any], Any]] = default_collate,
         device: Optional[Union[str, torch.device]] = None,
         version: Optional[str] = None,
@@ -250,22 +123,23 @@ class DataLoader:
             and not isinstance(dataset, IterableDataset)
         )
         if not addressed:
-            _check_iterable(dataset, exactly_once, length, num_workers, collate)
+            check_iterable(dataset, exactly_once, length, num_workers, collate)
         sized: Any = dataset
         size = len(sized) if addressed else length
-        self._sizes = _Sizes(
+        self._sizes = Sizes(
             size or 0, batch_size, accumulate, unit_batches, shuffle, seed, addressed
         )
         self.job = job
         self.num_workers = num_workers
-        self.ahead = ahead
+        self._ahead_given = ahead
+        self._ahead = 0  # steps; `__iter__` sets it
         self.device = torch.device(device) if device is not None else None
         self._rows = [(m, c if isinstance(c, list) else [c]) for m, c in (rows or {}).items()]
         self._describe(dataset, version, passes)
         self._session = Session.of(job)
         self._session.loader = self
         self._shows = progress
-        self._reader = _Reader(dataset, self._sizes, collate, self._rows)
+        self._reader = Reader(dataset, self._sizes, collate, self._rows)
         self._workers: Optional[Workers] = None
         self._queue: Deque[_Plan] = deque()
         self._held: List[_Held] = []
@@ -303,6 +177,16 @@ class DataLoader:
                 "leave units out there"
             )
 
+    def _steps_ahead(self) -> int:
+        synchronous = [t.name for t in self.job._tables.values() if t.spec.mode == "sync"]
+        given = self._ahead_given
+        if given and synchronous:
+            raise errors.InvalidError(
+                f"table {synchronous[0]} is synchronous: its values of a step exist after the step "
+                f"before, and ahead={given} asks for them sooner; leave ahead out"
+            )
+        return given if given is not None else 0 if synchronous else 1
+
     # --- For the loop
 
     @property
@@ -328,6 +212,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if self._closed and not self._finished:
             raise errors.ClosedError("the loader is closed, and the job goes on: make another one")
+        self._ahead = self._steps_ahead()
         try:
             while True:
                 self._finish()
@@ -389,7 +274,7 @@ class DataLoader:
                     return None
                 plan = self._queue.popleft()
                 self._begin(plan)
-                for later in list(self._queue)[: self.ahead]:
+                for later in list(self._queue)[: self._ahead]:
                     if later.step is None and self._running().ready(later.task):
                         self._pull(later)
                 return plan
@@ -402,7 +287,7 @@ class DataLoader:
         return self._workers
 
     def _fill(self) -> None:
-        depth = max(1 + self.ahead, AHEAD_OF_WORKERS * self.num_workers)
+        depth = max(1 + self._ahead, AHEAD_OF_WORKERS * self.num_workers)
         while len(self._queue) < depth:
             plan = self._next_plan()
             if plan is None:
@@ -487,7 +372,7 @@ class DataLoader:
             wanted.update({table: None for table in dense})
             plan.values.update(dense)
         if wanted:
-            if not self.ahead and self._pushed is not None:
+            if not self._ahead and self._pushed is not None:
                 _wait(self._pushed)
             plan.ticket = plan.batch.pull_ahead(wanted, out=plan.values)
             for table, keys in wanted.items():
@@ -495,13 +380,13 @@ class DataLoader:
                     plan.step.pieces[table] = [Piece(keys, plan.values[table])]
 
     def _note_places(self, plan: _Plan, distinct: Dict[str, Any]) -> None:
-        """Notes where the rows of the batches' ids are, as _Reader._unique has ordered them."""
+        """Notes where the rows of the batches' ids are, as Reader._unique has ordered them."""
         assert plan.step is not None
         began = {name: 0 for name in distinct}
         for batch in plan.data:
             for module, columns in self._rows:
                 for column in columns:
-                    ids, first = _column(batch, column), began[module.table_name]
+                    ids, first = column_of(batch, column), began[module.table_name]
                     began[module.table_name] += ids.numel()
                     at = torch.from_numpy(
                         distinct[module.table_name][1][first : first + ids.numel()]
@@ -565,22 +450,3 @@ def _wait(ticket: PushTicket) -> None:
         raise
     except errors.Error:
         pass  # the unit's commit reports it
-
-
-def _check_iterable(
-    dataset: Any, exactly_once: bool, length: Optional[int], num_workers: int, collate: Any
-) -> None:
-    name = type(dataset).__name__
-    if exactly_once:
-        raise errors.InvalidError(
-            f"{name} has no items by index, so a batch could not be read again: give the loader a "
-            "dataset with __len__ and __getitem__, or exactly_once=False"
-        )
-    if length is None:
-        raise errors.InvalidError(f"{name} has no length: give length=, the rows of a pass")
-    if num_workers > 1:
-        raise errors.InvalidError(
-            f"{name} is one iterator, and num_workers is {num_workers}: expected at most 1"
-        )
-    if collate is None:
-        raise errors.InvalidError(f"{name} has no items by index: collate=None needs them")

@@ -95,6 +95,7 @@ static void hostile_files_are_refused_with_the_place(void **state)
 		const char *parts[3];
 	} files[] = {
 	    {"", 0, {"rows.csv is empty; expected a header with the names of the columns"}},
+	    {"y,u\r1,a\r0,b\r", 0, {"rows.csv ends its lines with CR alone; expected LF or CRLF"}},
 	    {"y,u,u,n\n1,a,a,2\n", 0, {"rows.csv: columns 2 and 3 are both 'u'; expected each name once"}},
 	    {"y,u,nn\n1,a,2\n", 0, {"rows.csv has no column 'n', which data.columns names; the nearest is '"}},
 	    {"y,u,n,uu\n1,a,2,3\n", 0, {"has the column 'uu', which data.columns does not name; the nearest is 'u'", "kind: ignore"}},
@@ -242,6 +243,26 @@ static void a_missing_label_is_masked_or_bad(void **state)
 	free(labels);
 	dataset_close(d);
 	job_destroy(job);
+}
+
+/* `positive` is the text of positive rows, quoted or not; an empty cell has no label. */
+static void a_label_may_be_a_text(void **state)
+{
+	static const char columns[] =
+	    "columns: [{name: y, kind: label, positive: '>50K'}, {name: u, kind: categorical}, {name: n, kind: numeric}]";
+	static const char texts[] = "y,u,n\n<=50K,a,1\n>50K,b,2\n\">50K\",c,3\n>50K.,d,4\n",
+	                  numbers[] = "y,u,n\n0,a,1\n1,b,2\n1,c,3\n0,d,4\n";
+	static const char empty[] = "y,u,n\n>50K,a,1\n,b,2\n";
+	weir_error err = {0};
+	char *dump = rows_of(*state, texts, sizeof texts - 1, "", columns, &err);
+	char *same = rows_of(*state, numbers, sizeof numbers - 1, "", small, &err);
+	assert_non_null(dump);
+	assert_non_null(same);
+	assert_string_equal(dump, same);
+	free(dump);
+	free(same);
+	assert_null(rows_of(*state, empty, sizeof empty - 1, "", columns, &err));
+	CHECK_CONTAINS(err.text, "rows.csv:3: column 'y': '' is no label; expected a text");
 }
 
 /* Criteo's rows as CSV: the same keys and numbers. */
@@ -467,6 +488,7 @@ int main(void)
 	    cmocka_unit_test(every_kind_of_column_becomes_what_it_says),
 	    cmocka_unit_test(rows_have_a_label_for_each_task),
 	    cmocka_unit_test(a_missing_label_is_masked_or_bad),
+	    cmocka_unit_test(a_label_may_be_a_text),
 	    cmocka_unit_test(criteo_as_csv_gives_the_same_rows),
 	    cmocka_unit_test(files_with_quotes_are_cut_where_rows_begin),
 	    cmocka_unit_test(containers_and_chunks_give_the_same_rows),
