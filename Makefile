@@ -14,7 +14,7 @@ PROGRAMS := weir weir-server weir-worker
 ## CLAIMS="A B:3"    claims: only those of tests/claims/A, and line 3 of tests/claims/B
 ## QUICK=0           claims: in full, which takes hours
 
-.PHONY: all help programs run check test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory install bundle wheel gpu-kit \
+.PHONY: all help programs run check test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory install arrow bundle wheel gpu-kit \
 	image format tidy clean packages-run packages-test packages-image packages-python packages-containers
 all: programs ## the same as programs
 
@@ -56,6 +56,9 @@ install: packages-run ## install programs, libweir, man pages and completion bel
 	@cmake --build build -j $(JOBS) --target weir_shared weir_manual
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(abspath $(PREFIX))"
 
+arrow: packages-run packages-python ## make the plug-in that reads Parquet and Arrow files, with PyPI's pyarrow
+	@JOBS=$(JOBS) scripts/arrow.sh
+
 # With the CUDA backend where nvcc is.
 bundle: packages-image ## make an archive of programs and their libraries, for other machines
 	@$(MAKE) --no-print-directory programs
@@ -76,7 +79,7 @@ image: packages-containers ## make the images of docker/ as archives, with build
 	@scripts/image.sh
 
 format: ## format all sources with clang-format
-	git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format -i
+	git ls-files '*.c' '*.h' '*.cu' '*.cpp' '*.cc' | xargs clang-format -i
 
 tidy: ## show what clang-tidy says of all sources
 	git ls-files '*.c' | xargs -P $(JOBS) -n 8 clang-tidy -p build --quiet

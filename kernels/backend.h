@@ -50,6 +50,7 @@ static inline size_t attention_width(const struct attention_shape *s)
 	return (s->heads + 2 * s->kv_heads) * s->dim;
 }
 
+#define POOL_ALL    0xffffffffu /* chosen: all uses of a bag, which is summed */
 #define TARGET_NONE 0xffffffffu /* target of a row without a loss */
 
 /* Rounding of the factors of matrix products: to 24, 11, 8 or 11 significant bits. fp16 has no
@@ -203,6 +204,17 @@ struct backend_ops {
 	 * order, then the runs in order. */
 	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags, size_t uses);
+	/* Max pooling, after gather_pool of the same bags: bag j is of field j % fields. Where
+	 * is_max[field] is not 0, row j of out (bags, width) has the largest element of the bag's rows
+	 * in each column, and chosen (bags, width) the first use that has it; an empty bag is 0.
+	 * Elsewhere out stays, and chosen is POOL_ALL. */
+	void (*gather_max)(struct backend *b, float *out, uint32_t *chosen, const float *rows, size_t width, const uint32_t *offsets,
+	                   const uint32_t *index, const uint32_t *is_max, size_t fields, size_t bags);
+	/* As scatter_sum, but a use adds dout[bag], without weight, only to the columns for which it is
+	 * chosen; and weight * dout[bag] where chosen is POOL_ALL. */
+	void (*scatter_chosen)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout,
+	                       const uint32_t *chosen, const uint32_t *offsets, const uint32_t *index, const float *weight,
+	                       size_t bags, size_t uses);
 	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i < n. A NULL `to` or
 	 * `from` stands for row i. The rows of `to` are distinct. */
 	void (*copy_rows)(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
@@ -393,6 +405,8 @@ struct backend_ops {
 	X(unscale)                  \
 	X(gather_pool)              \
 	X(scatter_sum)              \
+	X(gather_max)               \
+	X(scatter_chosen)           \
 	X(copy_rows)                \
 	X(unique)                   \
 	X(fm)                       \

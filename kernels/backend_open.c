@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/limits.h"
+#include "common/system/process.h"
 #include "kernels/backend.h"
 #include "kernels/cublas_places.h"
 
@@ -19,18 +20,6 @@
 
 typedef struct backend *(*cuda_create_fn)(const struct backend_options *options, weir_error *err);
 typedef weir_status (*cuda_check_fn)(const struct backend_options *options, weir_error *err);
-
-/* The program's folder without the last slash; "." if unknown. */
-static void program_folder(char *out, size_t bytes)
-{
-	ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
-	out[n > 0 ? n : 0] = '\0';
-	char *slash = strrchr(out, '/');
-	if (!slash)
-		snprintf(out, bytes, ".");
-	else
-		*slash = '\0';
-}
 
 /* Without the driver there is no device; CUDA's libraries, which are large, then need not be
  * loaded. */
@@ -79,7 +68,7 @@ static void *open_library(weir_error *err)
 {
 	static const char *const places[] = {"", "lib/", "../lib/"};
 	char folder[WEIR_PATH_BYTES_MAX], path[WEIR_PATH_BYTES_MAX + sizeof CUDA_LIBRARY + 16], reason[256] = "";
-	program_folder(folder, sizeof folder);
+	process_program_folder(folder, sizeof folder);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s/%s" CUDA_LIBRARY, folder, places[i]);
 		void *library = access(path, F_OK) == 0 ? open_at(path, reason, sizeof reason) : NULL;

@@ -72,7 +72,7 @@ static weir_status choose_by_job(const struct job_options *o, const char *word, 
 		    weir_fail(err, WEIR_E_UNSUPPORTED,
 		              "the job's data.format has keys that no longer tell their ids; give --format of the lines they are from");
 	if (status == WEIR_OK)
-		status = format == DATA_CSV ? find_column(job, word, field, err) : read_field(word, field, err);
+		status = data_format_has_columns(format) ? find_column(job, word, field, err) : read_field(word, field, err);
 	if (status == WEIR_OK)
 		parser_init(p, format, job->data.fields, job->data.dense, job->data.hash_buckets);
 	job_destroy(job);

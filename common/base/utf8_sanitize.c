@@ -1,6 +1,6 @@
 #include "common/base/utf8_sanitize.h"
 
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 size_t utf8_character(const unsigned char *at)
@@ -15,6 +15,22 @@ size_t utf8_character(const unsigned char *at)
 	    (at[0] == 0xf4 && at[1] > 0x8f))
 		return 0;
 	return n;
+}
+
+bool utf8_is_valid(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint64_t word;
+		if (n - i >= sizeof word && (memcpy(&word, text + i, sizeof word), (word & 0x8080808080808080u) == 0)) {
+			i += sizeof word;
+			continue;
+		}
+		const size_t bytes = utf8_character((const unsigned char *)text + i);
+		if (bytes == 0 || bytes > n - i)
+			return false;
+		i += bytes;
+	}
+	return true;
 }
 
 /* Control characters of C0 and of C1; some terminals also obey C1. */

@@ -239,7 +239,7 @@ static weir_status check_read(struct reading *r, const struct job *job)
 static weir_status check_parsing(struct reading *r, const struct job *job)
 {
 	const enum data_format format = job->data.format;
-	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM || format == DATA_CSV)
+	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM || data_format_has_columns(format))
 		return WEIR_OK;
 	const char *why = format == DATA_PACKED ? "data.format is packed, whose rows are as they were made"
 	                                        : "data.format has neither ids nor labels";
@@ -274,7 +274,7 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	const enum eval_metric best_by = job_best_by(job);
 	const bool by_list = best_by == METRIC_NDCG || best_by == METRIC_RECALL || best_by == METRIC_HIT_RATE;
-	if ((by_list || best_by == METRIC_GAUC) && !may_have_groups(job))
+	if ((by_list || best_by == METRIC_GAUC) && !may_have_groups(job) && !job_columns_any_wrong(r))
 		FAIL(r, "train.best_by", WEIR_E_INVALID,
 		     "is a figure of groups, which the rows do not have; expected early_stop, auc, logloss or pr_auc, or data.format "
 		     "libsvm "

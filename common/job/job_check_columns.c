@@ -25,6 +25,20 @@ static bool is_given(const struct reading *r, uint32_t column, uint32_t row)
 	return job_raw(r, "data.columns")->columns[column].raws[row].given;
 }
 
+static bool is_wrong(const struct reading *r, uint32_t column)
+{
+	return job_raw(r, "data.columns")->columns[column].wrong;
+}
+
+bool job_columns_any_wrong(const struct reading *r)
+{
+	const struct raw *raw = job_raw(r, "data.columns");
+	bool wrong = raw->wrong;
+	for (uint32_t i = 0; raw->columns && i < raw->count; i++)
+		wrong |= raw->columns[i].wrong;
+	return wrong;
+}
+
 /* Writes the kinds of a set, joined: "multi or sequence". */
 static void kinds_text(uint32_t kinds, char out[JOB_EXPECTED_BYTES])
 {
@@ -53,6 +67,8 @@ static void check_keys(struct reading *r, const struct job *job, uint32_t i)
 static void check_name(struct reading *r, const struct job *job, uint32_t i)
 {
 	const char *name = job->data.columns[i].name;
+	if (*name == 0 && is_wrong(r, i))
+		return;
 	if (*name == 0)
 		FAIL_AT(r, i, COLUMN_KEY_NAME, WEIR_E_INVALID, "is empty; expected the name of a column of the data");
 	for (const char *c = name; *c; c++)
@@ -74,6 +90,8 @@ static void check_share(struct reading *r, const struct job *job, uint32_t i)
 	const struct job_column *c = &job->data.columns[i], *other = job_column_find(job, c->share);
 	const uint32_t row = job_column_key_row("share");
 	if (c->share[0] == 0)
+		return;
+	if (other && is_wrong(r, (uint32_t)(other - job->data.columns)))
 		return;
 	if (other == c)
 		FAIL_AT(r, i, row, WEIR_E_INVALID, "is '%.60s', the column itself; expected another column, or nothing", c->share);
@@ -132,11 +150,11 @@ static void check_values(struct reading *r, const struct job *job, uint32_t i)
 static void check_labels(struct reading *r, const struct job *job)
 {
 	const uint32_t labels = job_columns_labels(job);
-	if (labels == 0)
+	if (labels == 0 && !job_columns_any_wrong(r))
 		FAIL(r, "data.columns", WEIR_E_INVALID, "have no label; expected a column of kind: label");
 	if (labels > WEIR_TASKS_MAX)
 		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u labels; expected at most %u", labels, WEIR_TASKS_MAX);
-	for (uint32_t i = 0; i < job->data.columns_count && labels == 1; i++)
+	for (uint32_t i = 0; i < job->data.columns_count && labels == 1 && !job_columns_any_wrong(r); i++)
 		if (job->data.columns[i].missing == MISSING_MASKED)
 			FAIL_AT(r, i, job_column_key_row("missing"), WEIR_E_INVALID,
 			        "is masked, and this is the only label; expected bad, or several columns of kind: label");
@@ -163,7 +181,7 @@ static void check_shape(struct reading *r, const struct job *job)
 	check_labels(r, job);
 	check_once(r, job, COLUMN_WEIGHT, "a row has one weight");
 	check_once(r, job, COLUMN_GROUP, "a row has one group");
-	if (fields == 0)
+	if (fields == 0 && !job_columns_any_wrong(r))
 		FAIL(r, "data.columns", WEIR_E_INVALID, "have no ids; expected a column of kind: categorical, multi or sequence");
 	if (fields > WEIR_FIELDS_MAX || dense > WEIR_DENSE_FEATURES_MAX)
 		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u fields and %u numeric features; expected at most %u and %u", fields, dense,
@@ -205,8 +223,10 @@ static void check_split(struct reading *r, const struct job *job)
 	const enum split_by by = job->data.split.by;
 	const struct job_column *column = job_split_column(job);
 	const bool by_column = by == SPLIT_TIME || by == SPLIT_GROUP;
+	if (by_column && job_columns_any_wrong(r)) /* perhaps the one that decides */
+		return;
 	const char *const name = by == SPLIT_TIME ? "time" : "group";
-	if (by_column && job->data.format != DATA_CSV)
+	if (by_column && !data_format_has_columns(job->data.format))
 		FAIL(r, "data.split.by", WEIR_E_INVALID, "is %s, and data.format has no columns; expected crc32, or data.format: csv",
 		     name);
 	else if (by_column && !column && job->data.split.column[0])
@@ -226,21 +246,24 @@ static void check_split(struct reading *r, const struct job *job)
 		     "is given, and data.split.by is not time; expected nothing");
 }
 
+static const char *name_of_format(enum data_format format)
+{
+	return format == DATA_CSV ? "csv" : format == DATA_JSONL ? "jsonl" : format == DATA_PARQUET ? "parquet" : "arrow";
+}
+
 /* Refuses the keys of CSV for other formats. */
-static weir_status check_other_format(struct reading *r, const struct job *job)
+static void check_csv_keys(struct reading *r, const struct job *job)
 {
 	const struct {
 		const char *path;
 		bool used;
-	} of_csv[] = {{"data.columns", job->data.columns_count > 0},
-	              {"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
+	} of_csv[] = {{"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
 	              {"data.csv.header", !job->data.csv.header},
 	              {"data.csv.names", job->data.csv.names_count > 0}};
 	for (size_t k = 0; k < sizeof of_csv / sizeof *of_csv; k++)
 		if (of_csv[k].used)
 			FAIL(r, of_csv[k].path, WEIR_E_INVALID,
 			     "is given, and data.format is not csv; expected nothing, or data.format: csv");
-	return WEIR_OK;
 }
 
 weir_status job_check_columns(struct reading *r, const struct job *job)
@@ -250,14 +273,22 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 		return WEIR_E_INVALID;
 	check_split(r, job);
 	if (job->data.format != DATA_CSV)
-		return check_other_format(r, job);
+		check_csv_keys(r, job);
+	if (!data_format_has_columns(job->data.format))
+		return job->data.columns_count == 0
+		           ? WEIR_OK
+		           : FAIL(r, "data.columns", WEIR_E_INVALID,
+		                  "is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow");
 	if (job->data.columns_count == 0)
 		return FAIL(r, "data.columns", WEIR_E_INVALID,
-		            "missing, and data.format is csv; expected a list of the columns, such as [{name: user, kind: categorical}, "
-		            "{name: clicked, kind: label}]");
+		            "missing, and data.format is %s; expected a list of the columns, such as [{name: user, kind: categorical}, "
+		            "{name: clicked, kind: label}]",
+		            name_of_format(job->data.format));
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
-		check_keys(r, job, i);
 		check_name(r, job, i);
+		if (is_wrong(r, i))
+			continue;
+		check_keys(r, job, i);
 		check_share(r, job, i);
 		check_values(r, job, i);
 	}

@@ -16,6 +16,7 @@ struct column_key {
 /* What the file says of one column: a text per row of the schema. */
 struct raw_column {
 	struct place place;
+	bool wrong; /* a mistake is reported for it; its own keys are not checked further */
 	struct raw raws[COLUMN_KEYS];
 };
 
@@ -30,6 +31,8 @@ weir_status job_column_fail_unknown(struct reading *r, const struct place *place
 
 /* Converts the raw columns to job->data.columns. */
 weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job);
+/* Whether a mistake in the list, or in one of its columns, is reported. */
+bool job_columns_any_wrong(const struct reading *r);
 /* Checks the columns against each other, and against the format of the data. */
 weir_status job_check_columns(struct reading *r, const struct job *job);
 /* Writes the columns in canonical form, without keys that have their default; too long a text is

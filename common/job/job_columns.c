@@ -28,7 +28,7 @@ static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false}
                                       {"time", COLUMN_TIME, false},
                                       {"id", COLUMN_ID, false},
                                       {"ignore", COLUMN_IGNORE, false}};
-static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, true}};
+static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, false}};
 static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
                                            {"log1p", TRANSFORM_LOG1P, false},
                                            {"standard", TRANSFORM_STANDARD, true},
@@ -106,7 +106,6 @@ weir_status job_column_fail_unknown(struct reading *r, const struct place *place
 	}
 	const char *nearest = job_nearest(name, names, COLUMN_KEYS);
 	snprintf(path, sizeof path, "data.columns[%u].%.80s", column, name);
-	job_mark_wrong(r, "data.columns");
 	if (!nearest)
 		return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); valid here: %s", value, known);
 	return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); the nearest valid key is '%s' (valid here: %s)",
@@ -123,8 +122,6 @@ static weir_status store_key(struct reading *r, const struct raw_column *raw, ui
 	const struct key key = job_column_key(column, row, path);
 	if (raw->raws[row].given)
 		return job_value_store(r, &raw->raws[row], &key, out);
-	if (raw->raws[row].wrong)
-		return WEIR_E_INVALID; /* reported when it was read */
 	if (key.fallback) {
 		const struct raw fallback = {.items = (const char *[]){key.fallback}, .count = 1};
 		return job_value_store(r, &fallback, &key, out);
@@ -133,23 +130,32 @@ static weir_status store_key(struct reading *r, const struct raw_column *raw, ui
 	return job_fail(r, &raw->place, path, WEIR_E_INVALID, "missing; expected %s", expected);
 }
 
+/* A wrong column is ignored, so that the others can be checked. */
+static weir_status store_column(struct reading *r, struct raw_column *raw, uint32_t column, struct job_column *out)
+{
+	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
+		const weir_status status = raw->wrong && !raw->raws[row].given ? WEIR_OK : store_key(r, raw, column, row, out);
+		if (status == WEIR_E_MEMORY)
+			return status;
+		raw->wrong |= status != WEIR_OK;
+	}
+	if (raw->wrong)
+		out->kind = COLUMN_IGNORE;
+	return WEIR_OK;
+}
+
 weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job)
 {
-	weir_status worst = WEIR_OK;
+	weir_status status = WEIR_OK;
 	if (raw->count == 0 || raw->wrong)
 		return WEIR_OK;
 	job->data.columns = calloc(raw->count, sizeof *job->data.columns);
 	if (!job->data.columns)
 		return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
 	job->data.columns_count = raw->count;
-	for (uint32_t i = 0; i < raw->count; i++)
-		for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
-			const weir_status status = store_key(r, &raw->columns[i], i, row, &job->data.columns[i]);
-			if (status == WEIR_E_MEMORY)
-				return status;
-			worst = status != WEIR_OK ? status : worst;
-		}
-	return worst;
+	for (uint32_t i = 0; i < raw->count && status == WEIR_OK; i++)
+		status = store_column(r, &raw->columns[i], i, &job->data.columns[i]);
+	return status;
 }
 
 /* --- Texts */
@@ -197,6 +203,11 @@ static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTE
 	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
 }
 
+bool data_format_has_columns(int format)
+{
+	return format == DATA_CSV || format == DATA_JSONL || format == DATA_PARQUET || format == DATA_ARROW;
+}
+
 uint64_t job_columns_hash(const struct job *job)
 {
 	char column[COLUMN_TEXT_BYTES];
@@ -222,10 +233,23 @@ void job_columns_text(const struct job *job, char *out, size_t bytes)
 
 /* --- Questions */
 
+bool job_column_is_field(const struct job_column *c)
+{
+	return 1u << c->kind & FIELDS;
+}
+
 const struct job_column *job_column_find(const struct job *job, const char *name)
 {
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
 		if (strcmp(job->data.columns[i].name, name) == 0)
+			return &job->data.columns[i];
+	return NULL;
+}
+
+const struct job_column *job_column_of_field(const struct job *job, uint32_t field)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		if (job_column_is_field(&job->data.columns[i]) && field-- == 0)
 			return &job->data.columns[i];
 	return NULL;
 }
@@ -236,11 +260,6 @@ const struct job_column *job_column_label(const struct job *job, uint32_t task)
 		if (job->data.columns[i].kind == COLUMN_LABEL && task-- == 0)
 			return &job->data.columns[i];
 	return NULL;
-}
-
-bool job_column_is_field(const struct job_column *c)
-{
-	return 1u << c->kind & FIELDS;
 }
 
 /* Counts the fields before column `end`. */

@@ -44,6 +44,8 @@ struct job_column {
 };
 
 struct job;
+/* Whether the rows of a format (enum data_format) are described by data.columns. */
+bool data_format_has_columns(int format);
 /* Hash of the columns and all their keys. */
 uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */
@@ -52,6 +54,8 @@ const struct job_column *job_column_find(const struct job *job, const char *name
 uint32_t job_columns_fields(const struct job *job);
 uint32_t job_columns_dense(const struct job *job);
 uint32_t job_columns_labels(const struct job *job);
+/* The column of a field (from 0), or NULL. */
+const struct job_column *job_column_of_field(const struct job *job, uint32_t field);
 /* The label of a task (from 0), or NULL. */
 const struct job_column *job_column_label(const struct job *job, uint32_t task);
 bool job_column_is_field(const struct job_column *c);

@@ -247,7 +247,7 @@ static weir_status read_columns(struct document *d, const struct key *key, struc
 		return out_of_memory(d->r);
 	for (uint32_t i = 0; i < count; i++) {
 		const weir_status status = read_column(d, i, &raw->columns[i], yaml_document_get_node(&d->yaml, first[i]));
-		raw->wrong |= status != WEIR_OK;
+		raw->columns[i].wrong = status != WEIR_OK;
 		if (status == WEIR_E_MEMORY)
 			return status;
 	}

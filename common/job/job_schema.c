@@ -55,7 +55,7 @@ static const struct choice acks[] = {
 static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
 	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED},
-	{"csv", DATA_CSV}, {"text", DATA_TEXT}, {"tokens", DATA_TOKENS}};
+	{"csv", DATA_CSV}, {"jsonl", DATA_JSONL}, {"parquet", DATA_PARQUET}, {"arrow", DATA_ARROW}, {"text", DATA_TEXT}, {"tokens", DATA_TOKENS}};
 static const struct choice packings_of_tokens[] = {{"packed", PACKING_PACKED}, {"apart", PACKING_APART}};
 static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, {"chatml", CHAT_CHATML}, {"llama2", CHAT_LLAMA2},
 	{"llama3", CHAT_LLAMA3}, {"alpaca", CHAT_ALPACA}};

@@ -44,6 +44,17 @@ uint64_t process_machine_memory(void)
 	return limit && (limit < physical || !physical) ? limit : physical;
 }
 
+void process_program_folder(char *out, size_t bytes)
+{
+	const ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
+	out[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(out, '/');
+	if (!slash)
+		snprintf(out, bytes, ".");
+	else
+		*slash = '\0';
+}
+
 void process_raise_descriptors(void)
 {
 	struct rlimit files;

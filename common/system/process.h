@@ -17,6 +17,8 @@ uint32_t process_cores(void);
 /* Bytes of memory of the machine, or of its control group's limit if that is smaller. 0: the system
  * does not say. */
 uint64_t process_machine_memory(void);
+/* The folder of this program, without the last slash; "." if it is unknown. */
+void process_program_folder(char *out, size_t bytes);
 /* Raises the limit of descriptors as far as the system allows, often far above the initial one. */
 void process_raise_descriptors(void);
 /* Identifies the machine's boot and the pid namespace of this process. Within these, a pid names

@@ -23,6 +23,8 @@
 	X(unscale)                  \
 	X(gather_pool)              \
 	X(scatter_sum)              \
+	X(gather_max)               \
+	X(scatter_chosen)           \
 	X(copy_rows)                \
 	X(fm)                       \
 	X(fm_backward)              \

@@ -1,8 +1,8 @@
-/* CSV: each row becomes a whole row or nothing; the variants of the scan agree; a text cut after
- * whole rows gives the same rows.
+/* CSV and JSON lines: each row becomes a whole row or nothing; the variants of CSV's scan agree; a
+ * text cut after whole rows gives the same rows.
  *
  * Input: u8 settings (1: rows to score, 2: keys are folded to buckets, 4: delimiter ';', 8: columns
- * without bags), the text. */
+ * without bags, 16: JSON lines), the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -14,8 +14,10 @@
 #include "worker/data/format/parse_csv.h"
 
 static char *const names[] = {"y", "u", "m", "s", "n", "w", "g"};
+static enum column_kind kinds[] = {COLUMN_LABEL,   COLUMN_CATEGORICAL, COLUMN_MULTI, COLUMN_SEQUENCE,
+                                   COLUMN_NUMERIC, COLUMN_WEIGHT,      COLUMN_GROUP};
 /* the group is a label, too */
-static struct csv_label labels[] = {{0, false, NAN}, {6, true, 0.5f}};
+static struct csv_label labels[] = {{0, false, NAN, ""}, {6, true, 0.5f, ""}};
 static const struct job_column columns[] = {
     {.kind = COLUMN_CATEGORICAL, .empty = "none"},
     {.kind = COLUMN_MULTI, .separator = "|", .pooling = POOLING_MEAN, .max_length = 3},
@@ -30,9 +32,11 @@ static struct csv_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &col
 static struct csv_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
-	struct csv_layout l = {.delimiter = settings & 4 ? ';' : ',',
+	struct csv_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
+	                       .delimiter = settings & 4 ? ';' : ',',
 	                       .columns = bags ? 7 : 6,
 	                       .names = (char **)names,
+	                       .kinds = kinds,
 	                       .fields = fields,
 	                       .fields_count = bags ? 3 : 1,
 	                       .dense = numbers,
@@ -56,22 +60,23 @@ static void check_scan(char delimiter, const char *text, size_t n)
 	for (unsigned v = 1; (ops = csv_scan_variant(v)) != NULL; v++) {
 		struct csv_scan scan = {.delimiter = delimiter}, again = {.delimiter = delimiter};
 		assert(ops->cells(&scan, text, n, got) == count && memcmp(got, expected, count * sizeof *got) == 0);
-		assert(memcmp(&scan, &first, sizeof scan) == 0 && ops->rows(&again, text, n) <= n);
+		assert(scan.state == first.state && scan.quotes == first.quotes && scan.high == first.high && scan.zeros == first.zeros);
+		assert(ops->rows(&again, text, n) <= n);
 	}
 	free(expected);
 	free(got);
 }
 
 /* Appends the rows of a text. */
-static void parse_text(const struct parser *p, struct csv_reader *r, const char *text, size_t n, struct rows *out)
+static void parse_text(const struct parser *p, struct row_reader *r, const char *text, size_t n, struct rows *out)
 {
 	char *copy = calloc(1, n + PARSE_SLACK), why[PARSE_WHY_BYTES];
 	struct csv_cell row;
 	uint64_t line, before = 0;
 	assert(copy);
 	memcpy(copy, text, n);
-	assert(csv_reader_begin(r, p->csv->delimiter, copy, n));
-	while (csv_reader_next(r, &row, &line)) {
+	assert(row_reader_begin(r, p->csv, copy, n, false));
+	while (row_reader_next(r, &row, &line)) {
 		const size_t keys = out->keys_count;
 		const uint32_t count = out->count;
 		why[0] = 0;
@@ -101,6 +106,14 @@ static void check_rows(const struct rows *r, bool scored)
 	assert(v.offsets ? v.offsets[0] == 0 && v.offsets[bags] == v.keys_count : v.keys_count == bags);
 }
 
+/* The bytes of whole lines in text[0 .. n). */
+static size_t cut_lines(const char *text, size_t n)
+{
+	while (n > 0 && text[n - 1] != '\n')
+		n--;
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1)
@@ -109,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *text = (const char *)data + 1;
 	const size_t n = size - 1;
 	struct parser *p = malloc(sizeof *p);
-	struct csv_reader reader = {0};
+	struct row_reader reader = {0};
 	struct csv_scan scan = {.delimiter = layout.delimiter};
 	struct rows whole, parts;
 	assert(p);
@@ -121,13 +134,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rows_init(&parts, parser_shape(p), parser_bags(p));
 	check_scan(layout.delimiter, text, n);
 	parse_text(p, &reader, text, n, &whole);
-	const size_t cut = csv_scan_best()->rows(&scan, text, n / 2);
+	const size_t cut = layout.rows == ROWS_JSON ? cut_lines(text, n / 2) : csv_scan_best()->rows(&scan, text, n / 2);
 	parse_text(p, &reader, text, cut, &parts);
 	parse_text(p, &reader, text + cut, n - cut, &parts);
 	assert(parts.count == whole.count && parts.keys_count == whole.keys_count);
 	assert(whole.keys_count == 0 || memcmp(parts.keys, whole.keys, whole.keys_count * sizeof *whole.keys) == 0);
 	check_rows(&whole, p->every_line);
-	csv_reader_destroy(&reader);
+	row_reader_destroy(&reader);
 	rows_destroy(&whole);
 	rows_destroy(&parts);
 	free(p);
@@ -139,12 +152,15 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	static const struct {
 		uint8_t settings;
 		const char *text;
-	} seeds[] = {{0, "1,user,a|b|c|d,x|y|z,0.5,2,session\n0,,,,,1,\n"},
-	             {0, "1,\"us,er\",\"a|\"\"b\"\"\",\"x\n|y\",1e3,\"0.25\",g\r\n\r\n-1,u,|a||,|,4096,0,\r\n"},
-	             {1, "?,u,a,b,,1,\n,u,a,b,3,1,g\nnan,u,\"a\",b,-2,1,g\n"},
-	             {4, "1;5\" pipe;a;b;1;1;g\n0;\"a\"b;a;b;1;1;g\n"},
-	             {8, "1,u,a,b,1,2\n0,\"v\",\"\",,,\n1,\xc3\xa9,a,b,1e99,2\n"},
-	             {10, "1,u,a,b,1,2\n0,v\n1,\"not closed,a,b,1,2\n0,u,a,b,1,2\n"}};
+	} seeds[] = {
+	    {16, "{\"y\":1,\"u\":\"a\\u00e9\\n\",\"m\":[1,\"b\",null],\"n\":-1.5e3,\"w\":true}\n{\"y\":\"0\",\"s\":[],\"g\":null}\n"},
+	    {17, "{\"x\":1}\n\n{\"y\":1,\"m\":{\"a\":[]}}\n{\"y\":1,\"u\":\"\\ud83d\\ude00\"}\n[1]\n{\"y\":0}"},
+	    {0, "1,user,a|b|c|d,x|y|z,0.5,2,session\n0,,,,,1,\n"},
+	    {0, "1,\"us,er\",\"a|\"\"b\"\"\",\"x\n|y\",1e3,\"0.25\",g\r\n\r\n-1,u,|a||,|,4096,0,\r\n"},
+	    {1, "?,u,a,b,,1,\n,u,a,b,3,1,g\nnan,u,\"a\",b,-2,1,g\n"},
+	    {4, "1;5\" pipe;a;b;1;1;g\n0;\"a\"b;a;b;1;1;g\n"},
+	    {8, "1,u,a,b,1,2\n0,\"v\",\"\",,,\n1,\xc3\xa9,a,b,1e99,2\n"},
+	    {10, "1,u,a,b,1,2\n0,v\n1,\"not closed,a,b,1,2\n0,u,a,b,1,2\n"}};
 	if (i >= sizeof seeds / sizeof *seeds)
 		return NULL;
 	const size_t n = strlen(seeds[i].text);

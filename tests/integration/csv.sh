@@ -1,6 +1,6 @@
 # A job that names the columns of CSV: from the same rows as Criteo text it learns the same model,
-# plain, quoted, compressed or without a packed cache. Predictions need no label; weir key knows
-# columns by name; weights are refused for other columns.
+# plain, quoted, compressed, as JSON lines or without a packed cache. Predictions need no label; weir
+# key knows columns by name; weights are refused for other columns.
 . "$(dirname "$0")/lib.sh"
 cd "$DIR" || exit 1
 "$WEIR" datagen --rows 12000 --ids 13312 --out all.tsv > datagen.out || fail "weir datagen"
@@ -21,6 +21,8 @@ for part in train valid; do
 	as_csv 3 $'\r' < $part.tsv > $part-quoted.csv
 	gzip -c $part-quoted.csv > $part-gzip.csv.gz
 	zstd -q -c $part-plain.csv > $part-zstd.csv.zst
+	jq -cR --slurpfile names <(head -n 1 $part-plain.csv | jq -R 'split(",")') \
+		'select(input_line_number > 1) | split(",") | [$names[0], .] | transpose | map({(.[0]): .[1]}) | add' $part-plain.csv > $part-json.jsonl
 done
 job() { # job NAME FORMAT SUFFIX: writes NAME.yaml
 	cat > "$1.yaml" <<-JOB
@@ -39,7 +41,8 @@ job plain csv -plain.csv
 job quoted csv -quoted.csv
 job gzip csv -gzip.csv.gz
 job zstd csv -zstd.csv.zst
-for name in tsv plain quoted gzip zstd; do
+job json jsonl -json.jsonl
+for name in tsv plain quoted gzip zstd json; do
 	"$WEIR" train $name.yaml --fresh --report $name.json > train.out 2> train.err || fail "weir train of $name: $(tail -n 3 train.err)"
 	holds $name.json '.finished and .bad_lines == 0 and .valid.rows == 3000'
 	[ "$(json $name.json .valid.auc)" = "$(json tsv.json .valid.auc)" ] || fail "$name: AUC $(json $name.json .valid.auc), not $(json tsv.json .valid.auc)"
@@ -75,4 +78,4 @@ sed 's/{name: c5, kind: categorical}/{name: c5, kind: ignore}/' plain.yaml > oth
 "$WEIR" predict other.yaml --part valid --out other.txt > predict.out 2> predict.err && fail "weights are taken for other columns"
 told data.columns predict.err
 nothing_left
-echo "AUC $(json tsv.json .valid.auc) from Criteo text and from CSV, plain, quoted and compressed"
+echo "AUC $(json tsv.json .valid.auc) from Criteo text and from CSV, plain, quoted and compressed, and from JSON lines"

@@ -108,6 +108,18 @@ static struct split split_by(const struct job *job)
 	return s;
 }
 
+/* Refuses tables where the format is text. */
+static weir_status check_tables(const struct sources *s, enum data_format format, weir_error *err)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const bool parquet = s->items[i].kind == TEXT_PARQUET, arrow = s->items[i].kind == TEXT_ARROW;
+		if ((parquet && format != DATA_PARQUET) || (arrow && format != DATA_ARROW))
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s file; expected data.format: %s", s->items[i].path,
+			                 parquet ? "a Parquet" : "an Arrow", parquet ? "parquet" : "arrow");
+	}
+	return WEIR_OK;
+}
+
 /* Finds the files of the part, and whether they are split. */
 static weir_status find_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
@@ -131,7 +143,9 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
 	                                      .logger = d->load.logger};
-	return sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
+	const weir_status status =
+	    sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
+	return status == WEIR_OK ? check_tables(&d->sources, job->data.format, err) : status;
 }
 
 static bool are_remote(char *const *places, uint32_t count)
@@ -214,7 +228,7 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	return !d->scored && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 
-static weir_status prepare_csv(struct dataset *d, const struct job *job, weir_error *err)
+static weir_status prepare_columns(struct dataset *d, const struct job *job, weir_error *err)
 {
 	weir_status status = csv_layout_open(&d->csv, job, &d->sources, d->scored != NULL, err);
 	if (status != WEIR_OK)
@@ -244,7 +258,8 @@ static weir_status prepare_parser(struct dataset *d, const struct job *job, weir
 	d->parser = malloc(sizeof *d->parser);
 	if (!d->parser)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
-	const weir_status status = job->data.format == DATA_CSV ? prepare_csv(d, job, err) : prepare_lines(d, job, err);
+	const weir_status status =
+	    data_format_has_columns(job->data.format) ? prepare_columns(d, job, err) : prepare_lines(d, job, err);
 	d->load.parser = d->parser;
 	d->info.tasks = d->parser->tasks;
 	d->info.fields = d->parser->fields;

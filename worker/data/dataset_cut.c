@@ -6,6 +6,8 @@
 #include "common/base/limits.h"
 #include "worker/data/dataset_internal.h"
 #include "worker/data/format/csv_index.h"
+#include "worker/data/format/row_reader.h"
+#include "worker/data/format/table_file.h"
 
 /* Reads the first chunk of a source. */
 static weir_status first_chunk(const struct source *source, struct text_chunk *chunk, weir_error *err)
@@ -19,22 +21,27 @@ static weir_status first_chunk(const struct source *source, struct text_chunk *c
 	return status;
 }
 
+/* Estimates the rows of all parts among which a unit's rows of this part are. */
+static uint64_t unit_rows_of_all(const struct dataset *d)
+{
+	const struct split *s = &d->load.split;
+	if (!s->on || s->by_time)
+		return d->unit_rows;
+	const uint64_t share = d->part == SPLIT_TRAIN   ? s->valid_from
+	                       : d->part == SPLIT_VALID ? s->test_from - s->valid_from
+	                                                : s->modulus - s->test_from;
+	return d->unit_rows * s->modulus / (share + (share == 0));
+}
+
 /* Estimates the bytes of text with one unit of this part, from the lines at the beginning. */
 static uint64_t unit_bytes(const struct dataset *d, const struct text_chunk *chunk)
 {
-	const struct split *s = &d->load.split;
-	uint64_t lines = 0, share = 1, of = 1;
+	uint64_t lines = 0;
 	for (const char *at = chunk->data, *end = at + chunk->size; at < end; lines++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		at = !newline ? end : newline + 1;
 	}
-	if (s->on && !s->by_time) {
-		of = s->modulus;
-		share = d->part == SPLIT_TRAIN   ? s->valid_from
-		        : d->part == SPLIT_VALID ? s->test_from - s->valid_from
-		                                 : s->modulus - s->test_from;
-	}
-	uint64_t bytes = (chunk->size / (lines + 1) + 1) * d->unit_rows * of / (share + (share == 0));
+	const uint64_t bytes = (chunk->size / (lines + 1) + 1) * unit_rows_of_all(d);
 	return bytes > 0 ? bytes : 1;
 }
 
@@ -64,6 +71,20 @@ static weir_status cut_csv(struct dataset *d, uint32_t file, uint64_t bytes, con
 	return status;
 }
 
+/* Cuts a Parquet or Arrow file by rows. */
+static weir_status cut_table(struct dataset *d, uint32_t file, weir_error *err)
+{
+	struct table_file *t;
+	weir_status status = table_file_open(&t, d->sources.items[file].path, d->csv, err);
+	if (status != WEIR_OK)
+		return status;
+	const uint64_t rows = table_file_rows(t), unit = unit_rows_of_all(d);
+	table_file_close(t);
+	for (uint64_t at = 0; at < rows && status == WEIR_OK; at += unit)
+		status = dataset_add_unit(d, file, at, at + unit < rows ? at + unit : UINT64_MAX, err);
+	return status;
+}
+
 weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_error *err)
 {
 	struct text_chunk chunk = {0};
@@ -73,6 +94,10 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 	d->info.one_hot = !parser_bags(d->parser);
 	for (uint32_t f = 0; f < d->sources.count && status == WEIR_OK; f++) {
 		const struct source *source = &d->sources.items[f];
+		if (d->csv && row_reader_has_batches(d->csv)) {
+			status = cut_table(d, f, err);
+			continue;
+		}
 		if (source->kind != TEXT_PLAIN) {
 			status = dataset_add_unit(d, f, 0, UINT64_MAX, err);
 			continue;
@@ -81,7 +106,7 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 		if (status != WEIR_OK)
 			break;
 		const uint64_t bytes = unit_bytes(d, &chunk);
-		status = d->csv ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
+		status = d->csv && d->csv->rows == ROWS_CSV ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
 	}
 	text_chunk_destroy(&chunk);
 	return status;

@@ -10,15 +10,15 @@ struct dataset_lines {
 	const struct dataset *dataset;
 	struct text *text; /* the current file, while it is being read */
 	struct text_chunk chunk;
-	size_t at;             /* offset of the next line in the chunk */
-	struct csv_reader csv; /* of the chunk */
+	size_t at;                /* offset of the next line in the chunk */
+	struct row_reader reader; /* of the chunk, with columns */
 	uint32_t file;
-	uint64_t line; /* lines of the file before the chunk; without csv: before `at` */
+	uint64_t line; /* lines of the file before the chunk; without columns: before `at` */
 };
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
 {
-	if (!d->parser)
+	if (!d->parser || (d->csv && row_reader_has_batches(d->csv)))
 		return weir_fail(err, WEIR_E_INVALID, "%s: its rows are no lines of text, which alone have numbers",
 		                 d->sources.items[0].path);
 	struct dataset_lines *l = calloc(1, sizeof *l);
@@ -34,7 +34,7 @@ static weir_status begin_file(struct dataset_lines *l, weir_error *err)
 	const struct dataset *d = l->dataset;
 	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
 	l->line = 0;
-	if (status == WEIR_OK && d->csv)
+	if (status == WEIR_OK && d->csv && d->csv->rows == ROWS_CSV)
 		text_set_csv(l->text, d->csv->delimiter);
 	return status;
 }
@@ -46,17 +46,12 @@ static void end_file(struct dataset_lines *l)
 	l->file++;
 }
 
-/* Begins the rows of a chunk of CSV. first: it begins with the header. */
-static weir_status begin_csv(struct dataset_lines *l, bool first, weir_error *err)
+/* Begins the rows of a chunk with columns. first: it begins its file. */
+static weir_status begin_rows(struct dataset_lines *l, bool first, weir_error *err)
 {
-	const struct csv_layout *layout = l->dataset->csv;
-	struct csv_cell header;
-	uint64_t line;
-	l->line += l->csv.lines;
-	if (!csv_reader_begin(&l->csv, layout->delimiter, l->chunk.data, l->chunk.size))
+	l->line += first ? 0 : row_reader_lines(&l->reader);
+	if (!row_reader_begin(&l->reader, l->dataset->csv, l->chunk.data, l->chunk.size, first))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for lines");
-	if (first && layout->header)
-		(void)csv_reader_next(&l->csv, &header, &line);
 	return WEIR_OK;
 }
 
@@ -68,14 +63,12 @@ static weir_status read_on(struct dataset_lines *l, weir_error *err)
 		if (l->file == l->dataset->sources.count)
 			return WEIR_E_NOT_FOUND;
 		weir_status status = first ? begin_file(l, err) : WEIR_OK;
-		if (first)
-			l->csv.lines = 0;
 		if (status == WEIR_OK)
 			status = text_next(l->text, &l->chunk, err);
 		if (status != WEIR_OK)
 			return status;
 		if (l->chunk.size > 0)
-			return l->dataset->csv ? begin_csv(l, first, err) : WEIR_OK;
+			return l->dataset->csv ? begin_rows(l, first, err) : WEIR_OK;
 		end_file(l);
 	}
 }
@@ -84,7 +77,7 @@ static weir_status read_on(struct dataset_lines *l, weir_error *err)
 static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
 {
 	if (l->dataset->csv) {
-		const bool taken = l->chunk.size > 0 && csv_reader_next(&l->csv, text, line);
+		const bool taken = l->chunk.size > 0 && row_reader_next(&l->reader, text, line);
 		*line += l->line + 1;
 		return taken;
 	}
@@ -93,7 +86,7 @@ static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
 	const char *at = l->chunk.data + l->at, *newline = memchr(at, '\n', l->chunk.size - l->at);
 	const size_t n = !newline ? l->chunk.size - l->at : (size_t)(newline - at);
 	l->at += n + 1;
-	*text = (struct csv_cell){at, parse_line_bytes(at, n)};
+	*text = (struct csv_cell){.text = at, .n = parse_line_bytes(at, n)};
 	*line = ++l->line;
 	return true;
 }
@@ -101,7 +94,7 @@ static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
 static enum split_part part_of(struct dataset_lines *l, const struct csv_cell *text)
 {
 	const struct dataset *d = l->dataset;
-	return d->csv ? parse_csv_part(d->parser, &d->load.split, &l->csv, text) : split_line(&d->load.split, text->text, text->n);
+	return d->csv ? parse_csv_part(d->parser, &d->load.split, &l->reader, text) : split_line(&d->load.split, text->text, text->n);
 }
 
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err)
@@ -128,11 +121,14 @@ weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, 
 {
 	const struct csv_layout *layout = l->dataset->csv;
 	if (!layout)
-		return weir_fail(err, WEIR_E_INVALID, "%s has no columns with names, which only data.format: csv has",
+		return weir_fail(err, WEIR_E_INVALID, "%s has no columns with names, which data.columns describes",
 		                 l->dataset->sources.items[0].path);
 	for (*column = 0; *column < layout->columns; ++*column)
 		if (strcmp(layout->names[*column], name) == 0)
-			return WEIR_OK;
+			return layout->rows == ROWS_CSV || layout->kinds[*column] != COLUMN_IGNORE
+			           ? WEIR_OK
+			           : weir_fail(err, WEIR_E_INVALID, "the column '%.60s' is of kind ignore and is not read; make it kind: id",
+			                       name);
 	const char *nearest = job_nearest(name, (const char *const *)layout->names, layout->columns);
 	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no column '%.60s'%s%.60s%s", l->dataset->sources.items[0].path, name,
 	                 nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
@@ -141,7 +137,8 @@ weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, 
 void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n)
 {
 	struct csv_cell cell = {.text = ""};
-	const bool there = csv_reader_cells(&l->csv) == l->dataset->csv->columns && !csv_reader_cell(&l->csv, column, &cell);
+	char why[PARSE_WHY_BYTES];
+	const bool there = row_reader_is_whole(&l->reader, why) && !row_reader_cell(&l->reader, column, &cell);
 	*text = there ? cell.text : "";
 	*n = there ? cell.n : 0;
 }
@@ -151,7 +148,7 @@ void dataset_lines_close(struct dataset_lines *l)
 	if (!l)
 		return;
 	text_close(l->text);
-	csv_reader_destroy(&l->csv);
+	row_reader_destroy(&l->reader);
 	text_chunk_destroy(&l->chunk);
 	free(l);
 }

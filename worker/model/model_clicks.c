@@ -26,6 +26,8 @@ struct click_model {
 	uint64_t bias;         /* offset */
 	float *logit, *dlogit; /* (rows) */
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+	/* (fields) 1: max pooling; NULL: no field has it. (rows, fields, dim) the uses that are x */
+	uint32_t *is_max, *chosen;
 };
 
 #define CLICK_PART_EXTERN(NAME, name) extern const struct click_part name##_part;
@@ -96,6 +98,24 @@ static void add_head(struct model *m)
 	}
 }
 
+static weir_status find_max_fields(struct model *m, uint32_t fields)
+{
+	struct backend *b = m->backend;
+	const size_t bytes = fields * sizeof(uint32_t);
+	uint32_t *is_max = calloc(1, bytes);
+	bool any = false;
+	for (uint32_t f = 0; is_max && f < fields; f++) {
+		const struct job_column *column = job_column_of_field(m->job, f);
+		is_max[f] = column && column->pooling == POOLING_MAX;
+		any |= is_max[f];
+	}
+	if (any && (m->clicks->is_max = b->ops->buffer_alloc(b, bytes)) != NULL)
+		b->ops->to_device(b, m->clicks->is_max, is_max, bytes);
+	const bool done = is_max && (!any || m->clicks->is_max);
+	free(is_max);
+	return done ? WEIR_OK : WEIR_E_MEMORY;
+}
+
 static weir_status create(struct model *m, const struct model_data *data, weir_error *err)
 {
 	const enum model_kind kind = m->job->model.kind;
@@ -121,7 +141,7 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	                                  .features = c->features.width,
 	                                  .params = &m->params,
 	                                  .stats = &m->stats};
-	if (add_terms(m, &place) != WEIR_OK)
+	if (add_terms(m, &place) != WEIR_OK || (m->dim > 0 && find_max_fields(m, data->fields) != WEIR_OK))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
 	add_head(m);
 	return WEIR_OK;
@@ -139,6 +159,8 @@ static void destroy(struct model *m)
 	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
+	scratch_free_words(m->backend, &c->is_max);
+	scratch_free_words(m->backend, &c->chosen);
 	free(c);
 }
 
@@ -158,6 +180,8 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
 		status = scratch_grow(b, wanted[i].buffer, wanted[i].elements);
+	if (status == WEIR_OK && c->is_max)
+		status = scratch_grow_words(b, &c->chosen, embeddings);
 	if (status == WEIR_OK)
 		status = click_features_reserve(&c->features, rows);
 	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++)
@@ -178,6 +202,9 @@ static void look_up(struct model *m, const struct model_input *in)
 	if (m->dim > 0)
 		b->ops->gather_pool(b, c->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
 		                    (size_t)in->rows * c->fields);
+	if (c->is_max)
+		b->ops->gather_max(b, c->x, c->chosen, in->parameters[MODEL_EMBEDDING], m->dim, in->offsets, in->index, c->is_max,
+		                   c->fields, (size_t)in->rows * c->fields);
 }
 
 /* Writes the gradients of the keyed parameters. */
@@ -188,7 +215,10 @@ static void look_up_backward(struct model *m, const struct model_input *in, floa
 	if (m->linear)
 		b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, c->dlogit, in->row_offsets, in->index, in->values,
 		                    in->rows, in->uses);
-	if (m->dim > 0)
+	if (c->is_max)
+		b->ops->scatter_chosen(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, c->chosen, in->offsets, in->index,
+		                       in->values, (size_t)in->rows * c->fields, in->uses);
+	else if (m->dim > 0)
 		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, in->offsets, in->index, in->values,
 		                    (size_t)in->rows * c->fields, in->uses);
 }

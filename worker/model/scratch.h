@@ -17,6 +17,15 @@ static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t
 	return *buffer ? WEIR_OK : WEIR_E_MEMORY;
 }
 
+/* The same for whole numbers. */
+static inline weir_status scratch_grow_words(struct backend *b, uint32_t **buffer, size_t elements)
+{
+	if (*buffer)
+		b->ops->buffer_free(b, *buffer);
+	*buffer = b->ops->buffer_alloc(b, (elements > 0 ? elements : 1) * sizeof(uint32_t));
+	return *buffer ? WEIR_OK : WEIR_E_MEMORY;
+}
+
 /* Reports "out of memory for the activations of WHAT", with the device's own words about its
  * memory. */
 static inline weir_status scratch_refused(struct backend *b, const char *what, weir_error *err)
@@ -28,6 +37,13 @@ static inline weir_status scratch_refused(struct backend *b, const char *what, w
 }
 
 static inline void scratch_free(struct backend *b, float **buffer)
+{
+	if (*buffer)
+		b->ops->buffer_free(b, *buffer);
+	*buffer = NULL;
+}
+
+static inline void scratch_free_words(struct backend *b, uint32_t **buffer)
 {
 	if (*buffer)
 		b->ops->buffer_free(b, *buffer);

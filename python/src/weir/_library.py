@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from . import errors
-from ._binding import ffi as _ffi  # pyright: ignore[reportMissingModuleSource, reportAttributeAccessIssue]
+from ._binding import ffi as _ffi  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
 ffi: Any = _ffi
 

@@ -17,8 +17,8 @@ def _bar_of_tqdm(what: str, total: Optional[int]) -> Any:
         from tqdm.auto import tqdm  # pyright: ignore[reportMissingModuleSource, reportMissingImports]
     except ImportError:
         return None
-    shape = {} if total else {"bar_format": "{desc}: {elapsed}"}
-    return tqdm(total=total, desc=what, unit="step", **shape)
+    shape = None if total else "{desc}: {elapsed}"
+    return tqdm(total=total, desc=what, unit="step", bar_format=shape)
 
 
 class Progress:

@@ -20,7 +20,7 @@ import json, sys
 job, push, pull = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("costs", "push", "pull"))
 rate = lambda bench, name: next(r["value"] for r in bench["results"] if r["name"] == name) # bytes/s
 examples, partitions = 2048 * max(1, round(job["samples_per_s"] / 2048)), 20
-# Share of the job's bytes in one partition's part of a batch.
+# Share of the bytes of the job in the part of a batch that one partition has.
 share = examples / job["rows"] / partitions
 print(examples, *("%.0f" % (s * 1e6) for s in (examples / job["samples_per_s"], share * job["bytes"]["pushed"] / rate(push, "push 1 MiB, applied"),
                                      share * job["bytes"]["pulled"] / rate(pull, "pull 1 MiB"))))' "$WORK")"

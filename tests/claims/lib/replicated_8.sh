@@ -18,7 +18,7 @@ other_object() { # other_object FILE MACRO: compiled with the macro set to 99
 	(cd "$BUILD" && eval "${command%% -MD *} -o $WORK/other/$1.o -c $WORK/other/$1.c") || give_up "$1.c of another version does not compile"
 }
 mkdir "$WORK/other"
-other_object proto/frame FRAME_VERSION
+other_object proto/frame/frame FRAME_VERSION
 other_object server/cluster/heartbeat_format HEARTBEAT_VERSION
 (cd "$BUILD" && eval "$(commands | tail -n 1 | sed "s| -o weir-server | $WORK/other/proto/frame/frame.o $WORK/other/server/cluster/heartbeat_format.o -o $WORK/other/weir-server |")") ||
 	give_up "the other version does not link"

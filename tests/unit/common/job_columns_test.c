@@ -34,8 +34,8 @@ static const struct mistake mistakes[] = {
      "data.columns[2].name: duplicate key: it was given on line 8 already"},
     {CSV "    - {name: n, kind: numeric, pooling: mean}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].pooling: is given, and the column is of kind numeric; expected nothing, or kind: multi or sequence"},
-    {CSV "    - {name: n, kind: multi, pooling: max}\n", NULL, WEIR_E_UNSUPPORTED,
-     "data.columns[2].pooling: 'max' is not in this release; expected one of sum, mean"},
+    {CSV "    - {name: n, kind: multi, pooling: most}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].pooling: is 'most'; expected one of sum, mean, max"},
     {CSV "    - {name: n, kind: numeric, transform: standard}\n", NULL, WEIR_E_UNSUPPORTED,
      "data.columns[2].transform: 'standard' is not in this release; expected one of none, log1p"},
     {CSV "    - {name: n, kind: numeric, default: none}\n", NULL, WEIR_E_INVALID,
@@ -70,7 +70,7 @@ static const struct mistake mistakes[] = {
      "sequence"},
     {CSV "", "data.columns=user", WEIR_E_INVALID, "data.columns: is 'user'; expected a list of at most 8192 maps, one a column"},
     {CSV "", "data.format=criteo", WEIR_E_INVALID,
-     "data.columns: is given, and data.format is not csv; expected nothing, or data.format: csv"},
+     "data.columns: is given, and data.format has none; expected nothing, or data.format: csv, jsonl, parquet or arrow"},
     {CSV "  csv: {delimiter: '\"'}\n", NULL, WEIR_E_INVALID, "data.csv.delimiter: is '\"'; expected one character of ASCII"},
     {CSV "  fields: 3\n", NULL, WEIR_E_INVALID,
      "bad.yaml:8:11: data.fields: is 3, and data.columns names the fields; expected auto"},
@@ -108,6 +108,37 @@ static void every_mistake_is_reported(void **state)
 		if (!strstr(err.text, m->part))
 			fail_msg("%s\n--set %s\ngives: %s", m->text, m->set ? m->set : "", err.text);
 	}
+}
+
+/* A mistake in one column hides none of another, and makes up none. */
+static void mistakes_of_several_columns_are_reported_together(void **state)
+{
+	(void)state;
+	static const char text[] =
+	    "job: x\ntrain: {best_by: gauc}\ndata:\n  format: csv\n  train: a\n  split: {by: time, valid_from: 5}\n"
+	    "  columns:\n"
+	    "    - {name: y, knd: label}\n"
+	    "    - {name: u, kind: categorical, pooling: mean}\n"
+	    "    - {name: m, kind: mult}\n"
+	    "    - {name: s, kind: sequence, share: m}\n"
+	    "    - {name: u, kind: numeric, default: x}\n"
+	    "    - item\n"
+	    "    - {name: g, kind: group, max_length: 0}\n";
+	static const char *const said[] = {"8:17: data.columns[0].knd: unknown key",
+	                                   "9:45: data.columns[1].pooling: is given",
+	                                   "10:23: data.columns[2].kind: is 'mult', unknown",
+	                                   "12:14: data.columns[4].name: is 'u', as data.columns[1] is",
+	                                   "12:41: data.columns[4].default: is 'x', and the column is numeric",
+	                                   "13:7: data.columns[5]: is 'item'",
+	                                   "14:42: data.columns[6].max_length: is '0'"};
+	struct job_mistakes *all = calloc(1, sizeof *all);
+	weir_error err = {0};
+	struct job *job = NULL;
+	assert_int_equal(job_parse_all(text, "bad.yaml", NULL, 0, &job, all, &err), WEIR_E_INVALID);
+	for (uint32_t i = 0; i < all->count && i < sizeof said / sizeof *said; i++)
+		CHECK_CONTAINS(all->kept[i].error.text, said[i]);
+	assert_int_equal(all->count, sizeof said / sizeof *said);
+	free(all);
 }
 
 static struct job *job_with(const char *columns)
@@ -172,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_mistake_is_reported),
+	    cmocka_unit_test(mistakes_of_several_columns_are_reported_together),
 	    cmocka_unit_test(a_list_of_maps_becomes_columns),
 	    cmocka_unit_test(a_long_list_has_a_hash),
 	};

@@ -105,6 +105,64 @@ static void try_pooling(struct backend *b, struct prng *rng)
 			}
 }
 
+/* Fields in turn are summed and take the largest. Rows of few values make ties, of which the first
+ * use is chosen. */
+static void check_max(struct backend *b, struct prng *rng, const struct bags *s, const float *weight)
+{
+	enum { FIELDS = 5 };
+	static const uint32_t is_max[FIELDS] = {0, 1, 1, 0, 1};
+	const size_t n = s->count * s->width, m = s->unique * s->width;
+	float *out = random_floats(rng, n, -1, 1), *want = copy_floats(out, n), *drows = poisoned_floats(m),
+	      *dout = random_floats(rng, n, -1, 1);
+	uint32_t *chosen = malloc((n + 1) * sizeof *chosen), *want_chosen = malloc((n + 1) * sizeof *chosen);
+	double *want_rows = calloc(m + 1, sizeof *want_rows);
+	for (size_t i = 0; i < m; i++)
+		s->rows[i] = (float)(int)(3 * s->rows[i]);
+	for (size_t i = 0; i < n; i++) {
+		const size_t bag = i / s->width, j = i % s->width;
+		const uint32_t first = s->offsets[bag], last = s->offsets[bag + 1];
+		want_chosen[i] = is_max[bag % FIELDS] ? first : POOL_ALL;
+		if (is_max[bag % FIELDS] && first == last)
+			want[i] = 0;
+		for (uint32_t u = first; u < last; u++) {
+			const float x = s->rows[s->index[u] * s->width + j];
+			if (is_max[bag % FIELDS] && (u == first || x > want[i])) {
+				want[i] = x;
+				want_chosen[i] = u;
+			}
+		}
+		for (uint32_t u = first; u < last; u++)
+			if (want_chosen[i] == POOL_ALL || want_chosen[i] == u)
+				want_rows[s->index[u] * s->width + j] +=
+				    (double)dout[i] * (weight && want_chosen[i] == POOL_ALL ? (double)weight[u] : 1);
+	}
+	b->ops->gather_max(b, out, chosen, s->rows, s->width, s->offsets, s->index, is_max, FIELDS, s->count);
+	check_same_bits("gather_max", out, want, n);
+	assert_memory_equal(chosen, want_chosen, n * sizeof *chosen);
+	b->ops->scatter_chosen(b, drows, s->unique, s->width, dout, chosen, s->offsets, s->index, weight, s->count, s->uses);
+	check_close("scatter_chosen", drows, want_rows, m, 2e-5, 1e-4);
+	assert_true(isnan(drows[m]));
+	free(out);
+	free(want);
+	free(drows);
+	free(dout);
+	free(chosen);
+	free(want_chosen);
+	free(want_rows);
+}
+
+static void try_max_pooling(struct backend *b, struct prng *rng)
+{
+	static const size_t counts[] = {0, 5, 2500};
+	for (int kind = ONE_HOT; kind <= ALL_EMPTY; kind++)
+		for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+			for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+				struct bags s = random_bags(rng, counts[c], 1 + prng_below(rng, 300), widths[w], (enum bag_kind)kind);
+				check_max(b, rng, &s, c % 2 ? NULL : s.weight);
+				free_bags(&s);
+			}
+}
+
 /* So many bags that a device gives several to a thread: the bits equal one thread's. */
 static void try_many_bags(struct backend *b, struct prng *rng)
 {
@@ -274,6 +332,12 @@ static void pooling_and_its_gradient_match_float64(void **state)
 	on_every_backend(61, try_pooling);
 }
 
+static void max_pooling_chooses_the_first_of_the_largest(void **state)
+{
+	(void)state;
+	on_every_backend(67, try_max_pooling);
+}
+
 static void many_bags_are_pooled_in_order(void **state)
 {
 	(void)state;
@@ -323,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pooling_and_its_gradient_match_float64),
+	    cmocka_unit_test(max_pooling_chooses_the_first_of_the_largest),
 	    cmocka_unit_test(a_popular_row_is_summed_whole),
 	    cmocka_unit_test(many_bags_are_pooled_in_order),
 	    cmocka_unit_test(numbers_that_are_not_finite_stay_in_their_rows),

@@ -162,6 +162,32 @@ static void mirror_scatter_sum(struct backend *b, float *drows, size_t unique, s
 	RUN(m, scatter_sum, to, unique, width, from, mirror_words(m, offsets, bags + 1), which, by, bags, uses);
 }
 
+static void mirror_gather_max(struct backend *b, float *out, uint32_t *chosen, const float *rows, size_t width,
+                              const uint32_t *offsets, const uint32_t *index, const uint32_t *is_max, size_t fields, size_t bags)
+{
+	struct mirror *m = mirror(b);
+	const size_t uses = offsets[bags];
+	size_t unique = 0;
+	for (size_t u = 0; u < uses; u++)
+		unique = index[u] >= unique ? index[u] + 1 : unique;
+	float *to = mirror_floats(m, out, bags * width);
+	uint32_t *uses_of = mirror_words(m, chosen, bags * width);
+	const float *from = mirror_floats(m, rows, unique * width);
+	const uint32_t *which = mirror_words(m, index, uses), *of = mirror_words(m, is_max, fields);
+	RUN(m, gather_max, to, uses_of, from, width, mirror_words(m, offsets, bags + 1), which, of, fields, bags);
+}
+
+static void mirror_scatter_chosen(struct backend *b, float *drows, size_t unique, size_t width, const float *dout,
+                                  const uint32_t *chosen, const uint32_t *offsets, const uint32_t *index, const float *weight,
+                                  size_t bags, size_t uses)
+{
+	struct mirror *m = mirror(b);
+	float *to = mirror_floats(m, drows, unique * width);
+	const float *from = mirror_floats(m, dout, bags * width), *by = mirror_floats(m, weight, uses);
+	const uint32_t *uses_of = mirror_words(m, chosen, bags * width), *which = mirror_words(m, index, uses);
+	RUN(m, scatter_chosen, to, unique, width, from, uses_of, mirror_words(m, offsets, bags + 1), which, by, bags, uses);
+}
+
 /* Rows up to the largest index. */
 static size_t rows_of(const uint32_t *index, size_t n)
 {
@@ -355,6 +381,8 @@ void mirror_layers(struct backend_ops *ops)
 	ops->unscale = mirror_unscale;
 	ops->gather_pool = mirror_gather_pool;
 	ops->scatter_sum = mirror_scatter_sum;
+	ops->gather_max = mirror_gather_max;
+	ops->scatter_chosen = mirror_scatter_chosen;
 	ops->copy_rows = mirror_copy_rows;
 	ops->unique = mirror_unique;
 	ops->fm = mirror_fm;

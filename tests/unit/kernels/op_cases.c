@@ -63,6 +63,11 @@ static void embeddings(struct backend *b, struct prng *rng, float *out)
 	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
 	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS, BAGS);
 	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS, BAGS);
+	uint32_t *chosen = malloc(sizeof *chosen * BAGS * WIDTH);
+	for (uint32_t i = 0; i < BAGS * WIDTH; i++)
+		chosen[i] = i % 3 == 0 ? POOL_ALL : i / WIDTH + i % 2;
+	b->ops->scatter_chosen(b, out + UNIQUE * (WIDTH + 5), UNIQUE, WIDTH, dout, chosen, offsets, index, weight, BAGS, BAGS);
+	free(chosen);
 	free(offsets);
 	free(index);
 	free(dout);

@@ -7,6 +7,7 @@
 #include "common/base/hash.h"
 #include "worker/data/format/csv_reader.h"
 #include "worker/data/format/parse.h"
+#include "worker/data/format/table_file.h"
 
 static weir_status out_of_memory(const char *path, weir_error *err)
 {
@@ -48,9 +49,43 @@ static weir_status take_header(struct csv_reader *r, const char *path, struct na
 	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
 		struct csv_cell cell;
 		const char *bad = csv_reader_cell(r, i, &cell);
+		if (!bad && memchr(cell.text, '\r', cell.n))
+			return weir_fail(err, WEIR_E_PARSE, "%s ends its lines with CR alone; expected LF or CRLF: use tr '\\r' '\\n' first",
+			                 path);
 		status = bad ? weir_fail(err, WEIR_E_PARSE, "%s:1: the name of column %u %s", path, i + 1, bad)
 		             : add_name(out, path, cell.text, cell.n, err);
 	}
+	return status;
+}
+
+static weir_status take_schema(const struct ArrowSchema *schema, const char *path, struct names *out, weir_error *err)
+{
+	const int64_t columns = schema->n_children;
+	if (columns < 1 || columns > WEIR_COLUMNS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "%s has %lld columns; expected 1 to %u", path, (long long)columns, WEIR_COLUMNS_MAX);
+	*out = (struct names){.items = calloc((size_t)columns, sizeof *out->items)};
+	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
+	for (int64_t i = 0; i < columns && status == WEIR_OK; i++) {
+		const char *name = schema->children[i]->name ? schema->children[i]->name : "";
+		status = add_name(out, path, name, strlen(name), err);
+	}
+	return status;
+}
+
+/* Takes the names of a Parquet or Arrow file's columns. */
+static weir_status read_schema(const struct csv_layout *l, const char *path, struct names *out, weir_error *err)
+{
+	struct table_file *t;
+	struct ArrowSchema schema = {0};
+	weir_status status = table_file_open(&t, path, l, err);
+	if (status != WEIR_OK)
+		return status;
+	status = table_file_schema(t, &schema, err);
+	if (status == WEIR_OK)
+		status = take_schema(&schema, path, out, err);
+	if (schema.release)
+		schema.release(&schema);
+	table_file_close(t);
 	return status;
 }
 
@@ -112,11 +147,12 @@ static weir_status find_names(const struct csv_layout *l, const struct job *job,
 {
 	weir_status status = WEIR_OK;
 	*path = sources->items[0].path;
-	if (!l->header || job->data.csv.names_count > 0)
+	if (l->rows == ROWS_JSON || (l->rows == ROWS_CSV && !l->header) || job->data.csv.names_count > 0)
 		return copy_names(job, *path, out, err);
 	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
 		struct names own = {0};
-		status = read_header(l, sources->items[i].path, &own, err);
+		const char *file = sources->items[i].path;
+		status = l->rows == ROWS_CSV ? read_header(l, file, &own, err) : read_schema(l, file, &own, err);
 		if (status == WEIR_OK && out->count > 0 && own.count > 0)
 			status = check_same(out, &own, *path, sources->items[i].path, err);
 		if (status == WEIR_OK && out->count == 0 && own.count > 0) {
@@ -233,9 +269,17 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 	}
 }
 
+static unsigned rows_of(enum data_format format)
+{
+	return format == DATA_JSONL     ? ROWS_JSON
+	       : format == DATA_PARQUET ? ROWS_PARQUET
+	       : format == DATA_ARROW   ? ROWS_ARROW
+	                                : ROWS_CSV;
+}
+
 static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 {
-	const uint32_t how[] = {(uint32_t)l->delimiter, l->header, l->split};
+	const uint32_t how[] = {l->rows == ROWS_CSV ? (uint32_t)l->delimiter : 0, l->header, l->split};
 	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
 	for (uint32_t i = 0; i < l->columns; i++)
 		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
@@ -250,7 +294,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	struct csv_layout *l = calloc(1, sizeof *l);
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
-	*l = (struct csv_layout){.delimiter = job->data.csv.delimiter[0],
+	*l = (struct csv_layout){.rows = rows_of(job->data.format),
+	                         .delimiter = job->data.csv.delimiter[0],
 	                         .header = job->data.csv.header,
 	                         .unlabelled = true,
 	                         .weight = CSV_NO_COLUMN,
@@ -262,7 +307,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	weir_status status = find_names(l, job, sources, &names, &path, err);
 	l->names = names.items;
 	l->columns = names.count;
-	if (status == WEIR_OK && (!l->fields || !l->dense || !l->labels))
+	l->kinds = calloc(l->columns + 1, sizeof *l->kinds);
+	if (status == WEIR_OK && (!l->fields || !l->dense || !l->labels || !l->kinds))
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK)
 		status = check_once(l, path, err);
@@ -272,6 +318,8 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 		csv_layout_close(l);
 		return status;
 	}
+	for (uint32_t i = 0; i < l->columns; i++)
+		l->kinds[i] = job_column_find(job, l->names[i])->kind;
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
 		place_column(l, job, &job->data.columns[i]);
 	const struct job_column *split = job_split_column(job);
@@ -289,6 +337,7 @@ void csv_layout_close(struct csv_layout *l)
 	if (!l)
 		return;
 	free_names(&(struct names){l->names, l->columns});
+	free(l->kinds);
 	free(l->fields);
 	free(l->dense);
 	free(l->labels);

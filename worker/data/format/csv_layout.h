@@ -29,10 +29,17 @@ struct csv_label {
 };
 
 struct csv_layout {
+	enum {
+		ROWS_CSV,
+		ROWS_JSON, /* the columns are those of data.columns, in their order */
+		ROWS_PARQUET,
+		ROWS_ARROW
+	} rows;
 	char delimiter;
 	bool header;
-	uint32_t columns; /* cells of a row */
-	char **names;     /* (columns) */
+	uint32_t columns;        /* cells of a row */
+	char **names;            /* (columns) */
+	enum column_kind *kinds; /* (columns) */
 	uint32_t fields_count, dense_count;
 	/* (fields_count), (dense_count) in the order of data.columns */
 	struct csv_feature *fields, *dense;

@@ -83,13 +83,7 @@ static const char *check_text(const char *text, size_t n)
 {
 	if (memchr(text, 0, n))
 		return "has a zero byte";
-	for (size_t i = 0; i < n;) {
-		const size_t bytes = utf8_character((const unsigned char *)text + i);
-		if (bytes == 0 || bytes > n - i)
-			return "is not valid UTF-8";
-		i += bytes;
-	}
-	return NULL;
+	return utf8_is_valid(text, n) ? NULL : "is not valid UTF-8";
 }
 
 static bool reserve_scratch(struct csv_reader *r, size_t n)

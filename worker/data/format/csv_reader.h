@@ -20,9 +20,21 @@ struct csv_reader {
 	size_t scratch_capacity;
 };
 
+/* A cell is empty if it is a text or list of no bytes. */
+enum cell_form {
+	CELL_TEXT,
+	CELL_LIST,   /* a text: ids of a bag, separated by zero bytes */
+	CELL_NUMBER, /* finite */
+	CELL_TIME
+};
 struct csv_cell {
 	const char *text; /* PARSE_SLACK readable bytes follow */
 	size_t n;
+	enum cell_form form; /* of CSV: CELL_TEXT */
+	union {
+		float number;
+		int64_t time_ms;
+	};
 };
 
 /* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes

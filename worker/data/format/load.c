@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "worker/data/format/parse_csv.h"
+#include "worker/data/format/table_file.h"
 #include "worker/data/format/text.h"
 
 struct load {
@@ -16,7 +17,8 @@ struct load {
 
 	pthread_mutex_t reading;
 	struct text *text;
-	uint32_t range; /* the one being read */
+	struct table_file *table; /* in place of the text */
+	uint32_t range;           /* the one being read */
 	uint64_t tickets;
 	bool read_done;
 
@@ -35,10 +37,13 @@ struct load {
 /* A chunk that one thread parses. */
 struct piece {
 	struct text_chunk chunk;
+	struct ArrowSchema schema; /* of the batch */
+	struct ArrowArray batch;   /* in place of the chunk; release NULL: none */
 	uint64_t ticket;
 	uint32_t range;
+	const char *path;
 	bool first; /* the chunk begins its file */
-	struct csv_reader csv;
+	struct row_reader reader;
 	struct rows rows[LOAD_PARTS];
 	uint64_t lines, good, bad_count, wrong_labels;
 	struct bad_line {
@@ -50,39 +55,83 @@ struct piece {
 	weir_error error;
 };
 
+static bool is_table(const struct load_options *o)
+{
+	return o->parser->csv && row_reader_has_batches(o->parser->csv);
+}
+
+static weir_status open_table(struct load *l, const struct load_range *r, struct piece *p)
+{
+	const struct csv_layout *layout = l->options->parser->csv;
+	const weir_status status = table_file_open(&l->table, r->path, layout, &p->error);
+	return status == WEIR_OK ? table_file_begin(l->table, r->begin, r->end, &p->error) : status;
+}
+
 static weir_status open_text(struct load *l, const struct load_range *r, struct piece *p)
 {
 	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
-	if (status == WEIR_OK && l->options->parser->csv)
+	if (status == WEIR_OK && l->options->parser->csv && l->options->parser->csv->rows == ROWS_CSV)
 		text_set_csv(l->text, l->options->parser->csv->delimiter);
 	return status;
 }
 
-/* Takes the next chunk and its ticket. Returns false when nothing is left. */
+static weir_status next_chunk(struct load *l, const struct load_range *r, struct piece *p)
+{
+	const weir_status status = l->text ? WEIR_OK : open_text(l, r, p);
+	return status == WEIR_OK ? text_next(l->text, &p->chunk, &p->error) : status;
+}
+
+static weir_status next_batch(struct load *l, const struct load_range *r, struct piece *p)
+{
+	const weir_status status = l->table ? WEIR_OK : open_table(l, r, p);
+	return status == WEIR_OK ? table_file_next(l->table, &p->schema, &p->batch, &p->error) : status;
+}
+
+static bool has_rows(const struct piece *p)
+{
+	return p->chunk.size > 0 || p->batch.release;
+}
+
+static void release_batch(struct piece *p)
+{
+	if (p->batch.release)
+		p->batch.release(&p->batch);
+	if (p->schema.release)
+		p->schema.release(&p->schema);
+	p->batch.release = NULL;
+	p->schema.release = NULL;
+}
+
+static void end_range(struct load *l, const struct load_range *r)
+{
+	if (l->text && text_has_garbage(l->text))
+		logger_write(l->options->logger, LOG_WARN, NULL, "garbage behind compressed data ignored", "file=%s", r->path);
+	text_close(l->text);
+	table_file_close(l->table);
+	l->text = NULL;
+	l->table = NULL;
+}
+
+/* Takes the next chunk or batch and its ticket. Returns false when nothing is left. */
 static bool take_chunk(struct load *l, struct piece *p)
 {
 	pthread_mutex_lock(&l->reading);
 	p->status = WEIR_OK;
 	p->chunk.size = 0;
-	while (!l->read_done && p->chunk.size == 0 && p->status == WEIR_OK) {
+	while (!l->read_done && !has_rows(p) && p->status == WEIR_OK) {
 		const struct load_range *r = &l->ranges[l->range];
 		p->first = !l->text && r->begin == 0;
-		if (!l->text)
-			p->status = open_text(l, r, p);
-		if (p->status == WEIR_OK)
-			p->status = text_next(l->text, &p->chunk, &p->error);
+		p->status = is_table(l->options) ? next_batch(l, r, p) : next_chunk(l, r, p);
 		p->range = l->range;
+		p->path = r->path;
 		if (p->status != WEIR_OK) {
 			l->read_done = true;
-		} else if (p->chunk.size == 0) {
-			if (text_has_garbage(l->text))
-				logger_write(l->options->logger, LOG_WARN, NULL, "garbage behind compressed data ignored", "file=%s", r->path);
-			text_close(l->text);
-			l->text = NULL;
+		} else if (!has_rows(p)) {
+			end_range(l, r);
 			l->read_done = ++l->range == l->count;
 		}
 	}
-	bool taken = p->chunk.size > 0 || p->status != WEIR_OK;
+	bool taken = has_rows(p) || p->status != WEIR_OK;
 	if (taken)
 		p->ticket = l->tickets++;
 	pthread_mutex_unlock(&l->reading);
@@ -119,7 +168,7 @@ static void parse_one(const struct load_options *o, struct piece *p, enum split_
 		return;
 	struct rows *rows = &p->rows[part];
 	const enum parsed parsed =
-	    o->parser->csv ? parse_csv(o->parser, &p->csv, rows, why) : parse_line(o->parser, rows, line, n, why);
+	    o->parser->csv ? parse_csv(o->parser, &p->reader, rows, why) : parse_line(o->parser, rows, line, n, why);
 	p->good += parsed == PARSED_ROW;
 	if (parsed != PARSED_ROW && parsed != PARSED_NOTHING)
 		count_bad(o, p, parsed, why);
@@ -140,19 +189,28 @@ static void parse_lines(const struct load_options *o, struct piece *p)
 	}
 }
 
-static void parse_csv_rows(const struct load_options *o, struct piece *p)
+static weir_status begin_rows(const struct load_options *o, struct piece *p)
 {
 	const struct csv_layout *layout = o->parser->csv;
-	struct csv_cell row;
-	if (!csv_reader_begin(&p->csv, layout->delimiter, p->chunk.data, p->chunk.size)) {
-		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
-		return;
+	weir_error why;
+	if (p->batch.release) {
+		const weir_status status = row_reader_begin_batch(&p->reader, layout, &p->schema, &p->batch, &why);
+		return status == WEIR_OK ? WEIR_OK : weir_fail(&p->error, status, "%.200s: %s", p->path, why.text);
 	}
-	if (p->first && layout->header)
-		(void)csv_reader_next(&p->csv, &row, &p->lines);
-	while (csv_reader_next(&p->csv, &row, &p->lines))
-		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->csv, &row), row.text, row.n);
-	p->lines = p->csv.lines;
+	return row_reader_begin(&p->reader, layout, p->chunk.data, p->chunk.size, p->first)
+	           ? WEIR_OK
+	           : weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
+}
+
+static void parse_columns(const struct load_options *o, struct piece *p)
+{
+	struct csv_cell row;
+	p->status = begin_rows(o, p);
+	if (p->status != WEIR_OK)
+		return;
+	while (row_reader_next(&p->reader, &row, &p->lines))
+		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->reader, &row), row.text, row.n);
+	p->lines = row_reader_lines(&p->reader);
 }
 
 static void parse_piece(const struct load_options *o, struct piece *p)
@@ -162,7 +220,7 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_clear(&p->rows[i]);
 	if (o->parser->csv)
-		parse_csv_rows(o, p);
+		parse_columns(o, p);
 	else
 		parse_lines(o, p);
 }
@@ -188,7 +246,7 @@ static void account_bad_lines(struct load *l, const struct piece *p)
 {
 	const struct load_options *o = l->options;
 	const struct load_range *r = &l->ranges[p->range];
-	uint64_t before = l->lines + count_lines(r->path, r->begin) + 1;
+	uint64_t before = l->lines + (is_table(o) ? r->begin : count_lines(r->path, r->begin)) + 1;
 	for (uint64_t i = 0; i < p->bad_count && l->result.bad_lines + i <= o->bad_line_reports; i++) {
 		unsigned long long line = before + p->bad[i].line;
 		if (l->result.bad_lines + i == 0)
@@ -263,12 +321,13 @@ static void *load_thread(void *argument)
 			p.status = weir_fail(&p.error, WEIR_E_MEMORY, "out of memory parsing %s", l->ranges[p.range].path);
 		if (p.status == WEIR_OK)
 			parse_piece(o, &p);
+		release_batch(&p);
 		deliver_piece(l, &p);
 	}
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_destroy(&p.rows[i]);
 	free(p.bad);
-	csv_reader_destroy(&p.csv);
+	row_reader_destroy(&p.reader);
 	text_chunk_destroy(&p.chunk);
 	return NULL;
 }
@@ -290,6 +349,7 @@ weir_status load_text(const struct load_options *o, const struct load_range *ran
 	free(threads);
 	check_labels(&l);
 	text_close(l.text);
+	table_file_close(l.table);
 	pthread_cond_destroy(&l.turn_changed);
 	pthread_mutex_destroy(&l.delivering);
 	pthread_mutex_destroy(&l.reading);

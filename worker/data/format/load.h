@@ -22,8 +22,8 @@
 
 struct load_range {
 	const char *path;
-	/* Selects the lines that begin in these bytes; 0 and UINT64_MAX select all. Compressed files
-	 * allow only that. */
+	/* Selects the lines that begin in these bytes, of Parquet and Arrow files these rows; 0 and
+	 * UINT64_MAX select all. Compressed files allow only that. */
 	uint64_t begin, end;
 };
 

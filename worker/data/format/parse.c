@@ -34,7 +34,7 @@ struct row_shape parser_shape(const struct parser *p)
 
 bool parser_bags(const struct parser *p)
 {
-	return p->format == DATA_CSV ? p->csv->bags : p->format != DATA_CRITEO;
+	return p->csv ? p->csv->bags : p->format != DATA_CRITEO;
 }
 
 bool parse_integer(const char *s, size_t n, int64_t *out)
@@ -160,6 +160,6 @@ struct line_shape parse_shape(enum data_format format, uint32_t columns, const c
 
 weir_status parse_key(const struct parser *p, uint32_t field, const char *value, uint64_t *key, weir_error *err)
 {
-	const bool category = p->format == DATA_CRITEO || p->format == DATA_CSV;
+	const bool category = p->format == DATA_CRITEO || data_format_has_columns(p->format);
 	return category ? parse_category_key(p, field, value, key, err) : parse_sparse_key(p, field, value, key, err);
 }

@@ -1,6 +1,5 @@
 #include "worker/data/format/parse_csv.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ _Static_assert(sizeof(struct job_column) - offsetof(struct job_column, empty) >=
 struct parsing {
 	const struct parser *parser;
 	const struct csv_layout *layout;
-	struct csv_reader *reader;
+	struct row_reader *reader;
 	struct rows *out;
 	char *why; /* (PARSE_WHY_BYTES) */
 };
@@ -32,16 +31,38 @@ static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct
 	return PARSED_BAD;
 }
 
+static bool is_empty(const struct csv_cell *cell)
+{
+	return cell->n == 0 && (cell->form == CELL_TEXT || cell->form == CELL_LIST);
+}
+
+static bool number_of(const struct csv_cell *cell, float *out)
+{
+	if (cell->form != CELL_NUMBER)
+		return parse_real(cell->text, cell->n, out);
+	*out = cell->number;
+	return true;
+}
+
+/* False: it is no time of this form. */
+static bool time_of(const struct csv_cell *cell, enum column_time form, int64_t *ms)
+{
+	if (cell->form != CELL_TIME)
+		return job_time_read(form, cell->text, cell->n, ms);
+	*ms = cell->time_ms;
+	return true;
+}
+
 /* Takes a cell; an empty one has the value `empty`. */
 static enum parsed take(const struct parsing *g, uint32_t cell, const char *empty, struct csv_cell *out)
 {
-	const char *bad = csv_reader_cell(g->reader, cell, out);
+	const char *bad = row_reader_cell(g->reader, cell, out);
 	if (bad) {
 		snprintf(g->why, PARSE_WHY_BYTES, "column '%.60s': the value %s", g->layout->names[cell], bad);
 		return PARSED_BAD;
 	}
-	if (out->n == 0 && *empty)
-		*out = (struct csv_cell){empty, strlen(empty)};
+	if (is_empty(out) && *empty)
+		*out = (struct csv_cell){.text = empty, .n = strlen(empty)};
 	return PARSED_ROW;
 }
 
@@ -94,9 +115,9 @@ static enum parsed parse_weight(const struct parsing *g, float *out)
 	const enum parsed read = take(g, l->weight, "", &cell);
 	if (read != PARSED_ROW)
 		return read;
-	if (cell.n == 0 && !isnan(l->weight_missing))
+	if (is_empty(&cell) && !isnan(l->weight_missing))
 		*out = l->weight_missing;
-	else if (!parse_real(cell.text, cell.n, out) || *out < 0)
+	else if (!number_of(&cell, out) || *out < 0)
 		return bad_cell(g, l->weight, &cell, "is no weight; expected a number from 0");
 	return PARSED_ROW;
 }
@@ -119,7 +140,7 @@ static enum parsed parse_time(const struct parsing *g)
 	struct csv_cell cell;
 	int64_t ms;
 	const enum parsed read = take(g, l->split, "", &cell);
-	if (read == PARSED_ROW && !job_time_read(l->split_time, cell.text, cell.n, &ms))
+	if (read == PARSED_ROW && !time_of(&cell, l->split_time, &ms))
 		return bad_cell(g, l->split, &cell, "is no time in the format of its column");
 	return read;
 }
@@ -140,9 +161,9 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 		const enum parsed read = take(g, f->cell, "", &cell);
 		if (read != PARSED_ROW)
 			return read;
-		if (cell.n == 0)
+		if (is_empty(&cell))
 			out[j] = f->missing;
-		else if (!parse_real(cell.text, cell.n, &out[j]))
+		else if (!number_of(&cell, &out[j]))
 			return bad_cell(g, f->cell, &cell,
 			                parse_is_not_finite(cell.text, cell.n) ? "is not a finite number" : "is not a number");
 		if (f->column->transform == TRANSFORM_LOG1P)
@@ -152,6 +173,11 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 }
 
 /* --- Ids */
+
+static char separator_of(const struct csv_feature *f, const struct csv_cell *cell)
+{
+	return cell->form == CELL_LIST ? '\0' : f->column->separator[0];
+}
 
 static uint32_t count_ids(const struct csv_cell *cell, char separator)
 {
@@ -166,10 +192,10 @@ static void append_ids(const struct parsing *g, const struct csv_feature *f, con
                        uint32_t count)
 {
 	struct rows *out = g->out;
-	const char *at = cell->text, *end = at + cell->n;
+	const char *at = cell->text, *end = at + cell->n, separator = separator_of(f, cell);
 	const float value = f->column->pooling == POOLING_MEAN && count > 1 ? 1.0f / (float)count : 1.0f;
 	for (uint32_t id = 0; id < first + count; at++) {
-		const char *stop = memchr(at, f->column->separator[0], (size_t)(end - at));
+		const char *stop = memchr(at, separator, (size_t)(end - at));
 		const size_t n = (size_t)((stop ? stop : end) - at);
 		if (n > 0 && id++ >= first) {
 			out->values[out->keys_count] = value;
@@ -187,7 +213,7 @@ static enum parsed parse_bag(const struct parsing *g, const struct csv_feature *
 	const enum parsed read = take(g, f->cell, c->empty, &cell);
 	if (read != PARSED_ROW)
 		return read;
-	const uint32_t ids = count_ids(&cell, c->separator[0]), count = ids < c->max_length ? ids : c->max_length;
+	const uint32_t ids = count_ids(&cell, separator_of(f, &cell)), count = ids < c->max_length ? ids : c->max_length;
 	if (g->out->keys_count > UINT32_MAX - count || !rows_reserve(g->out, count))
 		return parse_bad(g->why, PARSE_OUT_OF_MEMORY);
 	append_ids(g, f, &cell, c->kind == COLUMN_SEQUENCE ? ids - count : 0, count);
@@ -257,39 +283,39 @@ static enum parsed parse_cells(const struct parsing *g)
 
 void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job)
 {
-	parser_init(p, DATA_CSV, layout->fields_count, layout->dense_count, job->data.hash_buckets);
+	parser_init(p, job->data.format, layout->fields_count, layout->dense_count, job->data.hash_buckets);
 	p->csv = layout;
 	p->tasks = layout->labels_count;
 	p->positive_above = job->data.positive_above;
 }
 
-enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct csv_reader *r, const struct csv_cell *row)
+enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row)
 {
 	const struct csv_layout *l = p->csv;
 	struct csv_cell cell;
 	int64_t ms;
-	if (!s->by_column)
-		return split_line(s, row->text, row->n);
-	if (csv_reader_cells(r) != l->columns || csv_reader_cell(r, l->split, &cell))
+	if (!s->on)
+		return SPLIT_TRAIN;
+	if (!s->by_column) {
+		const struct csv_cell text = row_reader_text(r, row);
+		return split_line(s, text.text, text.n);
+	}
+	char why[PARSE_WHY_BYTES];
+	if (!row_reader_is_whole(r, why) || row_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
-	return job_time_read(l->split_time, cell.text, cell.n, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
+	return time_of(&cell, l->split_time, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
-enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
+enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
 {
 	const struct parsing g = {.parser = p, .layout = p->csv, .reader = r, .out = out, .why = why};
-	const uint32_t cells = csv_reader_cells(r);
 	const size_t keys = out->keys_count;
-	struct csv_cell only;
-	if (cells == 1 && !csv_reader_cell(r, 0, &only) && only.n == 0)
+	if (row_reader_is_blank(r))
 		return PARSED_NOTHING;
-	if (cells != p->csv->columns) {
-		snprintf(why, PARSE_WHY_BYTES, "the row has %" PRIu32 " cells; expected %" PRIu32 ", one for each column", cells,
-		         p->csv->columns);
+	if (!row_reader_is_whole(r, why))
 		return PARSED_BAD;
-	}
 	if (!rows_reserve(out, p->fields))
 		return parse_bad(why, PARSE_OUT_OF_MEMORY);
 	const enum parsed read = parse_cells(&g);

@@ -16,16 +16,16 @@
 #define WEIR_PARSE_CSV_H
 
 #include "worker/data/format/csv_layout.h"
-#include "worker/data/format/csv_reader.h"
 #include "worker/data/format/line_split.h"
 #include "worker/data/format/parse.h"
+#include "worker/data/format/row_reader.h"
 
 /* Prepares a parser of a job's rows. Borrows the layout. */
 void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job);
 /* The part that the reader's current row belongs to. A row without a readable time belongs to
  * SPLIT_TRAIN; parse_csv refuses it. */
-enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct csv_reader *r, const struct csv_cell *row);
+enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row);
 /* Appends the reader's current row; results as those of parse_line. */
-enum parsed parse_csv(const struct parser *p, struct csv_reader *r, struct rows *out, char why[PARSE_WHY_BYTES]);
+enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES]);
 
 #endif

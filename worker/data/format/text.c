@@ -86,8 +86,8 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, si
 	return WEIR_OK;
 }
 
-/* Refuses common files that are not readable text, by their first bytes. */
-static weir_status check_is_text(const char *path, int fd, weir_error *err)
+/* Refuses common files that are not readable, by their first bytes. *kind changes for tables. */
+static weir_status check_is_readable(const char *path, int fd, enum text_kind *kind, weir_error *err)
 {
 	static const struct {
 		const char *bytes;
@@ -98,8 +98,6 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 	              {"PK\x03\x04", 4, "a zip archive", "unzip"},
 	              {"\x02\x21\x4c\x18", 4, "in LZ4's legacy format", "lz4 -d"},
 	              {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive", "7z x"},
-	              {"PAR1", 4, "a Parquet file", "a converter to text"},
-	              {"ARROW1", 6, "an Arrow file", "a converter to text"},
 	              {"Obj\x01", 4, "an Avro file", "a converter to text"},
 	              {"\x89HDF\r\n", 6, "an HDF5 file", "a converter to text"},
 	              {"\x93NUMPY", 6, "a NumPy file", "a converter to text"},
@@ -114,6 +112,10 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 		if (got >= (ssize_t)others[i].count && memcmp(magic, others[i].bytes, others[i].count) == 0)
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s; expected UTF-8, plain, gzip, LZ4 or zstd: use %s first", path,
 			                 others[i].what, others[i].remedy);
+	if (got >= 4 && memcmp(magic, "PAR1", 4) == 0)
+		*kind = TEXT_PARQUET;
+	if (got >= 6 && memcmp(magic, "ARROW1", 6) == 0)
+		*kind = TEXT_ARROW;
 	return WEIR_OK;
 }
 
@@ -124,7 +126,7 @@ weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err)
 	weir_status status = open_kind(path, &fd, out, &mark, err);
 	if (status != WEIR_OK)
 		return status;
-	status = check_is_text(path, fd, err);
+	status = check_is_readable(path, fd, out, err);
 	close(fd);
 	return status;
 }

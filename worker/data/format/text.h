@@ -13,7 +13,14 @@
 
 #include "weir/status.h"
 
-enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4, TEXT_ZSTD };
+enum text_kind {
+	TEXT_PLAIN,
+	TEXT_GZIP,
+	TEXT_LZ4,
+	TEXT_ZSTD,
+	TEXT_PARQUET, /* no text: table_file.h reads it, and the next one */
+	TEXT_ARROW
+};
 
 #define TEXT_CHUNK_BYTES (512u << 10) /* per read */
 

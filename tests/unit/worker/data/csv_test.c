@@ -95,6 +95,7 @@ static void hostile_files_are_refused_with_the_place(void **state)
 		const char *parts[3];
 	} files[] = {
 	    {"", 0, {"rows.csv is empty; expected a header with the names of the columns"}},
+	    {"y,u\r1,a\r0,b\r", 0, {"rows.csv ends its lines with CR alone; expected LF or CRLF"}},
 	    {"y,u,u,n\n1,a,a,2\n", 0, {"rows.csv: columns 2 and 3 are both 'u'; expected each name once"}},
 	    {"y,u,nn\n1,a,2\n", 0, {"rows.csv has no column 'n', which data.columns names; the nearest is '"}},
 	    {"y,u,n,uu\n1,a,2,3\n", 0, {"has the column 'uu', which data.columns does not name; the nearest is 'u'", "kind: ignore"}},

@@ -184,9 +184,9 @@ static void train(struct fixture *f, uint64_t seed)
 	model_train(f->model, &f->in, &seed, &f->out);
 }
 
-static void check_model(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
+static void check_model(struct job job, uint32_t dense_dim)
 {
-	struct fixture *f = fixture_open(kind, batch_norm, dense_dim);
+	struct fixture *f = fixture_open_job(job, dense_dim);
 	struct reference r;
 	double logits[ROWS];
 	reference_open(&r, f);
@@ -207,13 +207,30 @@ static void every_click_model_follows_its_reference(void **state)
 			continue;
 		about = model_kind_name(kind);
 		for (int norm = 0; norm < 2; norm++) {
-			check_model(kind, norm, 0);
-			check_model(kind, norm, DENSE);
+			check_model(small_job(kind, norm), 0);
+			check_model(small_job(kind, norm), DENSE);
 		}
 		models++;
 	}
 	about = "";
 	assert_true(models >= 7);
+}
+
+/* The second field takes the largest element of its bag in each column. */
+static void a_field_with_max_pooling_follows_its_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[FIELDS] = {
+	    {.kind = COLUMN_CATEGORICAL}, {.kind = COLUMN_MULTI, .pooling = POOLING_MAX}, {.kind = COLUMN_SEQUENCE}};
+	const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DLRM};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct job job = small_job(kinds[i], false);
+		about = model_kind_name(kinds[i]);
+		job.data.columns = columns;
+		job.data.columns_count = FIELDS;
+		check_model(job, DENSE);
+	}
+	about = "";
 }
 
 static void batch_statistics_are_the_batch_s(void **state)
@@ -448,6 +465,7 @@ int main(void)
 	    cmocka_unit_test(every_click_model_follows_its_reference),
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
 	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),
+	    cmocka_unit_test(a_field_with_max_pooling_follows_its_reference),
 	    cmocka_unit_test(batch_statistics_are_the_batch_s),
 	    cmocka_unit_test(dropout_follows_its_seed),
 	    cmocka_unit_test(clip_bounds_the_joint_norm),

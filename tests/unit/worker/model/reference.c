@@ -161,7 +161,15 @@ static double pooled(const struct reference *r, enum model_table table, uint32_t
 {
 	double sum = 0.0;
 	const struct model_input *in = r->in;
-	for (uint32_t k = in->offsets[i * r->fields + f]; k < in->offsets[i * r->fields + f + 1]; k++)
+	const struct job_column *column = job_column_of_field(r->job, f);
+	const uint32_t first = in->offsets[i * r->fields + f], end = in->offsets[i * r->fields + f + 1];
+	if (table == MODEL_EMBEDDING && column && column->pooling == POOLING_MAX) {
+		double largest = first < end ? -INFINITY : 0;
+		for (uint32_t k = first; k < end; k++)
+			largest = fmax(largest, r->parameters[table][in->index[k] * width + d]);
+		return largest;
+	}
+	for (uint32_t k = first; k < end; k++)
 		sum += (in->values != NULL ? (double)in->values[k] : 1.0) * r->parameters[table][in->index[k] * width + d];
 	return sum;
 }

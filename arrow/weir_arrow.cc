@@ -1,0 +1,271 @@
+// libweir_arrow.so: reads Parquet and Arrow files with Arrow's own library (table_plugin.h).
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <arrow/api.h>
+#include <arrow/c/bridge.h>
+#include <arrow/io/file.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/util/config.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/file_reader.h>
+
+extern "C" {
+#include "worker/data/format/table_plugin.h"
+}
+
+namespace
+{
+
+constexpr int64_t kBatchRows = 16384;
+
+using Batch = std::shared_ptr<arrow::RecordBatch>;
+using Schema = std::shared_ptr<arrow::Schema>;
+
+bool Fail(char *why, const arrow::Status &status)
+{
+	std::snprintf(why, TABLE_PLUGIN_WHY_BYTES, "%s", status.message().c_str());
+	return false;
+}
+
+/// The places of columns in a schema, by name.
+arrow::Result<std::vector<int>> PlacesOf(const arrow::Schema &schema, const std::vector<std::string> &names)
+{
+	std::vector<int> places;
+	for (const std::string &name : names) {
+		const int place = schema.GetFieldIndex(name); // -1: none, or several
+		if (place < 0)
+			return arrow::Status::Invalid("it has no column '", name, "', or several");
+		places.push_back(place);
+	}
+	return places;
+}
+
+/// The batches of another reader from a row on, up to a number of rows, with columns in another order.
+class Slice : public arrow::RecordBatchReader
+{
+  public:
+	Slice(std::shared_ptr<arrow::RecordBatchReader> from, std::vector<int> places, Schema schema, int64_t skip, int64_t rows)
+	    : from_(std::move(from)), places_(std::move(places)), schema_(std::move(schema)), skip_(skip), left_(rows)
+	{
+	}
+	Schema schema() const override { return schema_; }
+	arrow::Status ReadNext(Batch *out) override
+	{
+		*out = nullptr;
+		while (left_ > 0) {
+			Batch batch;
+			ARROW_RETURN_NOT_OK(from_->ReadNext(&batch));
+			if (!batch)
+				return arrow::Status::Invalid("it ends before its last row");
+			const int64_t skipped = std::min(skip_, batch->num_rows());
+			const int64_t taken = std::min(left_, batch->num_rows() - skipped);
+			skip_ -= skipped;
+			if (taken == 0)
+				continue;
+			left_ -= taken;
+			ARROW_ASSIGN_OR_RAISE(batch, batch->SelectColumns(places_));
+			*out = batch->Slice(skipped, taken);
+			return arrow::Status::OK();
+		}
+		return arrow::Status::OK();
+	}
+
+  private:
+	std::shared_ptr<arrow::RecordBatchReader> from_;
+	std::vector<int> places_;
+	Schema schema_;
+	int64_t skip_, left_;
+};
+
+class Table
+{
+  public:
+	virtual ~Table() = default;
+	virtual Schema schema() const = 0;
+	virtual int64_t rows() const = 0;
+	virtual arrow::Result<std::shared_ptr<arrow::RecordBatchReader>> Read(const std::vector<std::string> &columns, int64_t begin,
+	                                                                      int64_t end) = 0;
+};
+
+class ParquetTable : public Table
+{
+  public:
+	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	{
+		auto table = std::make_unique<ParquetTable>();
+		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+		parquet::ArrowReaderProperties properties;
+		properties.set_batch_size(kBatchRows);
+		properties.set_use_threads(false); // Weir's own threads read several files
+		parquet::arrow::FileReaderBuilder builder;
+		ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
+		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&table->reader_));
+		ARROW_RETURN_NOT_OK(table->reader_->GetSchema(&table->schema_));
+		return table;
+	}
+	Schema schema() const override { return schema_; }
+	int64_t rows() const override { return reader_->parquet_reader()->metadata()->num_rows(); }
+	arrow::Result<std::shared_ptr<arrow::RecordBatchReader>> Read(const std::vector<std::string> &columns, int64_t begin,
+	                                                              int64_t end) override
+	{
+		ARROW_ASSIGN_OR_RAISE(std::vector<int> fields, PlacesOf(*schema_, columns));
+		const auto metadata = reader_->parquet_reader()->metadata();
+		std::vector<int> groups;
+		int64_t first = 0, skip = 0;
+		for (int g = 0; g < metadata->num_row_groups(); g++) {
+			const int64_t rows = metadata->RowGroup(g)->num_rows();
+			if (first < end && first + rows > begin) {
+				if (groups.empty())
+					skip = begin - first;
+				groups.push_back(g);
+			}
+			first += rows;
+		}
+		ARROW_ASSIGN_OR_RAISE(auto reader, reader_->GetRecordBatchReader(groups, LeavesOf(fields)));
+		std::shared_ptr<arrow::RecordBatchReader> batches = std::move(reader);
+		ARROW_ASSIGN_OR_RAISE(std::vector<int> places, PlacesOf(*batches->schema(), columns));
+		return std::make_shared<Slice>(batches, places, SchemaOf(*batches->schema(), places), skip, end - begin);
+	}
+	static Schema SchemaOf(const arrow::Schema &schema, const std::vector<int> &places)
+	{
+		arrow::FieldVector fields;
+		for (const int place : places)
+			fields.push_back(schema.field(place));
+		return arrow::schema(fields);
+	}
+
+  private:
+	/// The leaf columns of fields: a list has one below it, a struct several.
+	std::vector<int> LeavesOf(const std::vector<int> &fields) const
+	{
+		const auto &leaves = *reader_->parquet_reader()->metadata()->schema();
+		std::vector<int> out;
+		for (int leaf = 0; leaf < leaves.num_columns(); leaf++) {
+			const auto *root = leaves.GetColumnRoot(leaf);
+			const int field = leaves.group_node()->FieldIndex(*root);
+			if (std::find(fields.begin(), fields.end(), field) != fields.end())
+				out.push_back(leaf);
+		}
+		return out;
+	}
+	std::unique_ptr<parquet::arrow::FileReader> reader_;
+	Schema schema_;
+};
+
+/// Batches [first, ...) of an Arrow file.
+class FileBatches : public arrow::RecordBatchReader
+{
+  public:
+	FileBatches(std::shared_ptr<arrow::ipc::RecordBatchFileReader> file, int first) : file_(std::move(file)), next_(first) {}
+	Schema schema() const override { return file_->schema(); }
+	arrow::Status ReadNext(Batch *out) override
+	{
+		*out = nullptr;
+		if (next_ < file_->num_record_batches()) {
+			ARROW_ASSIGN_OR_RAISE(*out, file_->ReadRecordBatch(next_++));
+			ARROW_RETURN_NOT_OK((*out)->Validate());
+		}
+		return arrow::Status::OK();
+	}
+
+  private:
+	std::shared_ptr<arrow::ipc::RecordBatchFileReader> file_;
+	int next_;
+};
+
+class ArrowTable : public Table
+{
+  public:
+	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	{
+		auto table = std::make_unique<ArrowTable>();
+		auto options = arrow::ipc::IpcReadOptions::Defaults();
+		options.use_threads = false;
+		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+		ARROW_ASSIGN_OR_RAISE(table->file_, arrow::ipc::RecordBatchFileReader::Open(file, options));
+		for (int i = 0; i < table->file_->num_record_batches(); i++) {
+			ARROW_ASSIGN_OR_RAISE(auto batch, table->file_->ReadRecordBatch(i));
+			table->ends_.push_back(table->rows() + batch->num_rows());
+		}
+		return table;
+	}
+	Schema schema() const override { return file_->schema(); }
+	int64_t rows() const override { return ends_.empty() ? 0 : ends_.back(); }
+	arrow::Result<std::shared_ptr<arrow::RecordBatchReader>> Read(const std::vector<std::string> &columns, int64_t begin,
+	                                                              int64_t end) override
+	{
+		ARROW_ASSIGN_OR_RAISE(std::vector<int> places, PlacesOf(*schema(), columns));
+		const auto first = std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin();
+		const int64_t before = first == 0 ? 0 : ends_[static_cast<size_t>(first) - 1];
+		return std::make_shared<Slice>(std::make_shared<FileBatches>(file_, static_cast<int>(first)), places,
+		                               ParquetTable::SchemaOf(*schema(), places), begin - before, end - begin);
+	}
+
+  private:
+	std::shared_ptr<arrow::ipc::RecordBatchFileReader> file_;
+	std::vector<int64_t> ends_; // rows up to the end of each batch
+};
+
+Table *Of(table_handle *t)
+{
+	return reinterpret_cast<Table *>(t);
+}
+
+/// Runs a function that returns a Status. Arrow's libraries may also throw.
+template <typename Function> bool Guard(char *why, Function function)
+{
+	try {
+		const arrow::Status status = function();
+		return status.ok() || Fail(why, status);
+	} catch (const std::exception &e) {
+		return Fail(why, arrow::Status::IOError(e.what()));
+	}
+}
+
+bool Open(table_handle **out, const char *path, table_kind kind, char *why)
+{
+	return Guard(why, [&]() -> arrow::Status {
+		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(path) : ArrowTable::Open(path));
+		*out = reinterpret_cast<table_handle *>(table.release());
+		return arrow::Status::OK();
+	});
+}
+
+int64_t Rows(const table_handle *t)
+{
+	return reinterpret_cast<const Table *>(t)->rows();
+}
+
+bool GetSchema(table_handle *t, ArrowSchema *out, char *why)
+{
+	return Guard(why, [&] { return arrow::ExportSchema(*Of(t)->schema(), out); });
+}
+
+bool Read(table_handle *t, const char *const *columns, uint32_t count, int64_t begin, int64_t end, ArrowArrayStream *out,
+          char *why)
+{
+	return Guard(why, [&]() -> arrow::Status {
+		ARROW_ASSIGN_OR_RAISE(auto reader, Of(t)->Read(std::vector<std::string>(columns, columns + count), begin, end));
+		return arrow::ExportRecordBatchReader(reader, out);
+	});
+}
+
+void Close(table_handle *t)
+{
+	delete Of(t);
+}
+
+const table_plugin plugin = {TABLE_PLUGIN_ABI, ARROW_VERSION_STRING, Open, Rows, GetSchema, Read, Close};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const table_plugin *weir_table_plugin()
+{
+	return &plugin;
+}

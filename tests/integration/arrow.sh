@@ -1,0 +1,78 @@
+# The same table as CSV, Parquet and Arrow gives the same model: plain and compressed Parquet, with
+# dictionaries, nulls, lists and timestamps, in row groups that end elsewhere than units do. Without
+# the plug-in the message says what to do.
+. "$(dirname "$0")/lib.sh"
+cd "$DIR" || exit 1
+BUILD=$(dirname "$WEIR")
+PYTHON=$BUILD/pyarrow/bin/python
+columns="[{name: y, kind: label}, {name: user, kind: categorical}, {name: tags, kind: multi}, {name: price, kind: numeric}, {name: at, kind: time, format: iso8601}, {name: note, kind: ignore}]"
+job() { # job NAME FORMAT FILES
+	cat > "$1.yaml" <<-JOB
+		job: table
+		run_dir: $RUN-$1
+		data: {format: $2, train: '$3', split: {by: time, valid_from: 2026-01-03}, batch: 64, unit_batches: 4, columns: $columns}
+		model: {kind: fm, dim: 4}
+		cluster: {partitions: 2}
+		tables: {embedding: {optimizer: {lr: 0.05}, mode: {kind: sync}}, dense: {optimizer: {lr: 0.05}, mode: {kind: sync}}}
+	JOB
+}
+printf 'PAR1....PAR1' > broken.parquet
+job broken parquet broken.parquet
+if ! [ -e "$BUILD/libweir_arrow.so" ]; then
+	"$WEIR" train broken.yaml > train.out 2> train.err && fail "Parquet without the plug-in"
+	told "reading it needs the plug-in for Parquet and Arrow (libweir_arrow.so is not in" train.err
+	told "make arrow" train.err
+	echo "skipped: there is no plug-in for Parquet and Arrow here: run \`make arrow\`"
+	exit 77
+fi
+"$WEIR" train broken.yaml > train.out 2> train.err && fail "a broken Parquet file"
+told "broken.parquet: " train.err
+
+"$PYTHON" - <<-'PYTHON' || fail "no tables"
+	import csv, datetime, random
+	import pyarrow as pa, pyarrow.parquet as pq
+	r = random.Random(4)
+	day = datetime.datetime(2026, 1, 1)
+	rows = []
+	for i in range(4000):
+	    user, tags = r.randrange(200), [r.choice("abcdef") for _ in range(r.randrange(4))]
+	    rows.append((int(r.random() < (user % 10 + len(tags)) / 14), user if user else None, tags, r.randrange(40) / 4 if i % 7 else None,
+	                 day + datetime.timedelta(minutes=i), "x"))
+	with open("rows.csv", "w", newline="") as f:
+	    out = csv.writer(f)
+	    out.writerow(["y", "user", "tags", "price", "at", "note"])
+	    for y, user, tags, price, at, note in rows:
+	        out.writerow([y, "" if user is None else user, "|".join(tags), "" if price is None else price, at.isoformat() + "Z", note])
+	y, user, tags, price, at, note = map(list, zip(*rows))
+	table = pa.table({"y": pa.array(y, pa.int8()), "user": pa.array(user, pa.int32()), "tags": tags, "price": price,
+	                  "at": pa.array(at, pa.timestamp("us")), "note": pa.array(note).dictionary_encode()})
+	pq.write_table(table, "rows.parquet", row_group_size=700, compression="zstd")
+	half = table.num_rows // 2
+	pq.write_table(table.slice(0, half), "part-1.parquet", compression="snappy", use_dictionary=False)
+	pq.write_table(table.slice(half), "part-2.parquet", compression="none", data_page_version="2.0")
+	with pa.OSFile("rows.arrow", "wb") as f, pa.ipc.new_file(f, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
+	    for batch in table.to_batches(max_chunksize=300):
+	        out.write_batch(batch)
+PYTHON
+job csv csv rows.csv
+job parquet parquet rows.parquet
+job parts parquet 'part-*.parquet'
+job arrow arrow rows.arrow
+for name in csv parquet parts arrow; do
+	"$WEIR" train $name.yaml --report $name.json > train.out 2> train.err || fail "weir train of $name: $(tail -n 3 train.err)"
+	holds $name.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+	[ "$(json $name.json .valid.auc)" = "$(json csv.json .valid.auc)" ] || fail "$name: AUC $(json $name.json .valid.auc), not $(json csv.json .valid.auc)"
+done
+holds csv.json '.valid.auc > 0.55'
+# Without a cache, units are read from row groups.
+for name in parquet arrow; do
+	"$WEIR" train $name.yaml --fresh --set data.cache=off --report off.json > train.out 2> train.err || fail "weir train of $name without a cache: $(tail -n 3 train.err)"
+	holds off.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+done
+"$WEIR" train csv.yaml --set "run_dir=$RUN" --set data.train=rows.parquet > train.out 2> train.err && fail "a Parquet file as CSV"
+told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
+sed 's/name: tags, kind: multi/name: tags, kind: categorical/' parquet.yaml > list.yaml
+"$WEIR" train list.yaml --set "run_dir=$RUN" > train.out 2> train.err && fail "a list as an id"
+told "rows.parquet: column 'tags' is of kind categorical and of another type; expected texts, integers or booleans" train.err
+nothing_left
+echo "AUC $(json csv.json .valid.auc) from CSV, Parquet and Arrow"

@@ -1,0 +1,36 @@
+/* What the plug-in libweir_arrow.so gives the worker: tables of Parquet and Arrow files, as streams
+ * of the Arrow C stream interface. The plug-in is C++ on Arrow's library; this is all that both
+ * sides share. Functions return false and a sentence in `why` when they fail. */
+#ifndef WEIR_TABLE_PLUGIN_H
+#define WEIR_TABLE_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "worker/data/format/arrow_abi.h"
+
+#define TABLE_PLUGIN_ABI       1u
+#define TABLE_PLUGIN_WHY_BYTES 512u
+
+enum table_kind { TABLE_PARQUET, TABLE_ARROW };
+
+struct table_handle; /* an open file, of the plug-in */
+
+struct table_plugin {
+	uint32_t abi;        /* TABLE_PLUGIN_ABI */
+	const char *version; /* of Arrow's library */
+	bool (*open)(struct table_handle **out, const char *path, enum table_kind kind, char why[TABLE_PLUGIN_WHY_BYTES]);
+	int64_t (*rows)(const struct table_handle *t);
+	bool (*schema)(struct table_handle *t, struct ArrowSchema *out, char why[TABLE_PLUGIN_WHY_BYTES]);
+	/* Streams rows [begin, end) of these columns, in this order. The stream keeps the file open. */
+	bool (*read)(struct table_handle *t, const char *const *columns, uint32_t count, int64_t begin, int64_t end,
+	             struct ArrowArrayStream *out, char why[TABLE_PLUGIN_WHY_BYTES]);
+	void (*close)(struct table_handle *t);
+};
+
+/* The plug-in's one symbol. */
+#define TABLE_PLUGIN_SYMBOL "weir_table_plugin"
+typedef const struct table_plugin *(*table_plugin_entry)(void);
+
+#endif
