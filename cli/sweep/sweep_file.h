@@ -3,7 +3,7 @@
  *     # The job file. All paths here are relative to the working directory of `weir`.
  *     base: config/frappe-deepfm.yaml
  *     seeds: [1, 2, 3]        # train.seed of each run's repetitions; this is the default
- *     metric: auc             # logloss (for text: its loss), pr_auc, gauc, ndcg, ...: quality_figures.h
+ *     metric: auc             # a name of quality_figures.h; for text logloss, its loss
  *     out: runs/frappe-codecs # folder of reports, table and plots
  *     set: [train.passes=12]  # for all runs, before each run's own changes
  *     runs:
