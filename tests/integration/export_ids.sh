@@ -71,6 +71,24 @@ python3 - "$WEIR" <<-'PY' || fail "an id has other values"
 PY
 grep -Eq '^items.csv: ([0-9]+) of the ([0-9]+) ids of item_id, 4 numbers each' items.out || fail "the result says: $(cat items.out)"
 
+# The same rows as JSON lines, with lists: the same ids and values.
+python3 - <<-'PY' || fail "train.jsonl"
+	import csv, json
+	for part in ("train", "test"):
+	    with open(part + ".jsonl", "w") as out:
+	        for row in csv.DictReader(open(part + ".csv", newline="")):
+	            lists = {"tags": row["tags"].split("|"), "last_items": row["last_items"].split()}
+	            out.write(json.dumps({**row, **lists, "price": float(row["price"]), "clicked": int(row["clicked"])}) + "\n")
+PY
+JSONL=(--accept data.format --set data.format=jsonl --set data.train=train.jsonl --set data.test=test.jsonl)
+for column in item_id tags; do
+	"$WEIR" export job.yaml "${JSONL[@]}" --ids $column --out jsonl.csv > export.out 2> export.err || fail "export --ids of JSON lines: $(cat export.err)"
+	"$WEIR" export job.yaml --ids $column --out csv.csv > export.out || fail "export --ids $column"
+	cmp csv.csv jsonl.csv || fail "JSON lines give other rows of $column"
+done
+"$WEIR" predict job.yaml "${JSONL[@]}" --ids tags,impression_id --out scores.csv > predict.out 2> predict.err || fail "weir predict: $(cat predict.err)"
+grep -qE '^[a-z]+([|][a-z]+)+,m[0-9]+,0[.]' scores.csv || fail "a list is written as $(sed -n 2p scores.csv)"
+
 # Mistakes.
 wrong() { # wrong WORDS ARGUMENT...
 	local words=$1

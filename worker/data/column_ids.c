@@ -27,17 +27,16 @@ static bool add_id(struct column_ids *ids, const char *text, size_t n)
 }
 
 /* Adds the ids of a cell, as the parser takes them. */
-static bool add_cell(struct column_ids *ids, const struct job_column *c, const char *text, size_t n)
+static bool add_cell(struct column_ids *ids, const struct job_column *c, struct dataset_cell cell)
 {
-	if (n == 0 && c->empty[0]) {
-		text = c->empty;
-		n = strlen(text);
-	}
+	if (cell.n == 0 && c->empty[0])
+		cell = (struct dataset_cell){.text = c->empty, .n = strlen(c->empty)};
 	if (c->kind == COLUMN_CATEGORICAL)
-		return add_id(ids, text, n);
+		return add_id(ids, cell.text, cell.n);
+	const char separator = cell.list ? 0 : c->separator[0];
 	bool ok = true;
-	for (const char *at = text, *end = text + n; at < end && ok;) {
-		const char *stop = memchr(at, c->separator[0], (size_t)(end - at));
+	for (const char *at = cell.text, *end = at + cell.n; at < end && ok;) {
+		const char *stop = memchr(at, separator, (size_t)(end - at));
 		stop = stop ? stop : end;
 		ok = stop == at || add_id(ids, at, (size_t)(stop - at));
 		at = stop + 1;
@@ -47,16 +46,13 @@ static bool add_cell(struct column_ids *ids, const struct job_column *c, const c
 
 static weir_status read_lines(struct column_ids *ids, struct dataset_lines *lines, const struct same_field *f, weir_error *err)
 {
-	const char *file, *text;
+	const char *file;
 	uint64_t line;
-	size_t n;
 	weir_status status;
 	while ((status = dataset_lines_next(lines, &file, &line, err)) == WEIR_OK)
-		for (uint32_t i = 0; i < f->count; i++) {
-			dataset_lines_cell(lines, f->cells[i], &text, &n);
-			if (!add_cell(ids, f->columns[i], text, n))
+		for (uint32_t i = 0; i < f->count; i++)
+			if (!add_cell(ids, f->columns[i], dataset_lines_cell(lines, f->cells[i])))
 				return out_of_memory(err);
-		}
 	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }
 
