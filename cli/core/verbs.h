@@ -9,6 +9,8 @@
 #define VERB_MAP(X)                                                                                                              \
 	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
+	X(inspect, "FILE... [--sample BYTES] [--delimiter C] [--header true|false] [--json]  |  inspect --job JOB.yaml",             \
+	  "show what the columns of CSV files look like, and a job that trains on them; or check a job's columns")                   \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
 	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \
@@ -17,14 +19,16 @@
 	X(launch,                                                                                                                    \
 	  "JOB.yaml [--resume | --fresh | --join ADDRESS] [--ranks FIRST-LAST] [--report OUT.json] -- COMMAND [ARGUMENT]...",        \
 	  "start servers and cluster.workers copies of a trainer of your own; watch, restart, report")                               \
+	X(schema, "", "print the JSON Schema of job files, with which editors complete and check them")                              \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
-	X(eval, "JOB.yaml [--part train|valid|test] [--json]",                                                                       \
+	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \
 	  "AUC, logloss, calibration and other figures of a running job's or the best weights")                                      \
-	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of files and rows")  \
+	X(predict, "JOB.yaml --out SCORES [--part train|valid|test] [--ids COLUMN[,COLUMN]...]",                                     \
+	  "write one score a line, in the order of files and rows; with ids as CSV")                                                 \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \

@@ -3,6 +3,10 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "common/base/utf8_columns.h"
+
+enum { VALUE_COLUMNS = 24 }; /* of the value of a slice; longer ones move the figures to the right */
+
 static void print_ranking(FILE *out, const char *indent, const struct ranking *r)
 {
 	fprintf(out, "%sGAUC %.4f (%" PRIu64 " of %" PRIu64 " groups have both classes)\n", indent, r->gauc, r->mixed, r->groups);
@@ -35,4 +39,42 @@ void quality_print_buckets(FILE *out, const char *indent, const struct quality *
 		else
 			fprintf(out, "%9s\n", "-");
 	}
+}
+
+static void print_figure(FILE *out, double x)
+{
+	if (isfinite(x))
+		fprintf(out, " %9.4f", x);
+	else
+		fprintf(out, " %9s", "-");
+}
+
+void quality_print_heading(FILE *out, const char *indent, const struct ranking *lists)
+{
+	fprintf(out, "%s%-*s %10s %9s %9s %9s %9s %9s %9s", indent, VALUE_COLUMNS, "value", "rows", "AUC", "PR-AUC", "logloss", "NE",
+	        "calibr.", "cal.error");
+	if (lists)
+		fprintf(out, " %9s", "GAUC");
+	for (uint32_t i = 0; lists && i < lists->at_count; i++) {
+		const uint32_t k = lists->at[i].k;
+		fprintf(out, "   NDCG@%-2" PRIu32 " recall@%-2" PRIu32 "    hit@%-2" PRIu32, k, k, k);
+	}
+	fputc('\n', out);
+}
+
+void quality_print_row(FILE *out, const char *indent, const char *value, const struct quality *q, bool lists)
+{
+	const double figures[] = {q->auc, q->pr_auc, q->logloss, q->normalized_entropy, q->calibration, q->calibration_error};
+	const int used = (int)utf8_columns(value);
+	fprintf(out, "%s%s%*s %10" PRIu64, indent, value, used < VALUE_COLUMNS ? VALUE_COLUMNS - used : 0, "", q->rows);
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		print_figure(out, figures[i]);
+	if (lists)
+		print_figure(out, q->ranking.gauc);
+	for (uint32_t i = 0; lists && i < q->ranking.at_count; i++) {
+		print_figure(out, q->ranking.at[i].ndcg);
+		print_figure(out, q->ranking.at[i].recall);
+		print_figure(out, q->ranking.at[i].hit_rate);
+	}
+	fputc('\n', out);
 }

@@ -1,6 +1,7 @@
 /* weir predict: writes the probability of a click for each line of a part, one per line, in the
  * order of the files: nan for a bad line, an empty line for a blank line or a comment. Labels are
- * not needed.
+ * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing for
+ * a blank line.
  *
  * For text, writes the natural logarithm of the probability of each byte that has a context; for
  * tokens, of all targets of a sequence that count. A NaN or infinite score is written as nan or
@@ -14,13 +15,15 @@
 #include <unistd.h>
 
 #include "cli/core/verbs.h"
+#include "cli/verbs/row_ids.h"
 #include "cli/verbs/scoring.h"
 #include "common/system/output.h"
 
 struct rows {
 	FILE *file;
 	const char *path;
-	struct dataset_lines *lines;  /* NULL: only scores */
+	struct dataset_lines *lines;  /* --lines; else NULL */
+	struct row_ids ids;           /* without ids: only scores */
 	uint64_t scores, bad, blanks; /* counts of written lines */
 	uint64_t not_numbers;         /* NaN or infinite scores */
 };
@@ -38,30 +41,55 @@ static weir_status write_place(struct rows *o, weir_error *err)
 
 static void write_score(struct rows *o, float label, double score)
 {
-	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
-	if (blank)
-		fputs("\n", o->file);
-	else if (bad || isnan(score)) /* printf would show the sign */
-		fputs("nan\n", o->file);
+	if (label == LABEL_BAD || isnan(score)) /* printf would show the sign */
+		fputs("nan", o->file);
 	else
-		fprintf(o->file, "%.9g\n", score);
+		fprintf(o->file, "%.9g", score);
+}
+
+/* Counts a row of `scores` scores, of which not_numbers are NaN or infinite. */
+static void count_row(struct rows *o, float label, uint32_t not_numbers)
+{
+	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
 	o->bad += bad;
 	o->blanks += blank;
 	o->scores += !bad && !blank;
-	o->not_numbers += !bad && !blank && !isfinite(score);
+	o->not_numbers += !bad && !blank && not_numbers > 0;
+}
+
+/* Writes a line: its place or ids, and its scores, (tasks, each), each task's summed. */
+static weir_status write_row(struct rows *o, float label, const float *scores, uint32_t tasks, uint32_t each, weir_error *err)
+{
+	const bool blank = label == LABEL_BLANK;
+	uint32_t not_numbers = 0;
+	weir_status status = WEIR_OK;
+	if (o->lines)
+		status = write_place(o, err);
+	else if (o->ids.count > 0)
+		status = row_ids_write_next(&o->ids, blank, o->file, err);
+	for (uint32_t t = 0; t < tasks && status == WEIR_OK; t++) {
+		double sum = 0;
+		for (uint32_t i = 0; i < each; i++)
+			sum += (double)scores[(size_t)t * each + i];
+		not_numbers += !isfinite(sum);
+		fputs(t > 0 && !blank ? "," : "", o->file);
+		if (!blank)
+			write_score(o, label, sum);
+	}
+	if (!blank || o->ids.count == 0)
+		fputc('\n', o->file);
+	count_row(o, label, not_numbers);
+	return status;
 }
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
 	struct rows *o = arg;
-	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1;
+	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1, tasks = batch->tasks > 1 ? batch->tasks : 1;
 	weir_status status = WEIR_OK;
 	for (uint32_t r = 0; r < batch->rows && status == WEIR_OK; r++) {
-		double sum = 0;
-		for (uint32_t i = 0; i < each; i++)
-			sum += (double)scores[(size_t)r * each + i];
-		status = o->lines ? write_place(o, err) : WEIR_OK;
-		write_score(o, batch->labels ? batch->labels[(size_t)r * batch->tasks] : 0, sum);
+		const float label = batch->labels ? batch->labels[(size_t)r * tasks] : 0;
+		status = write_row(o, label, scores + (size_t)r * tasks * each, tasks, each, err);
 	}
 	if (status != WEIR_OK)
 		return status;
@@ -88,6 +116,12 @@ static void print_result(const struct scoring *s, const struct rows *o)
 	fputc('\n', words);
 }
 
+/* Opens what stands before the scores. */
+static weir_status open_names(struct rows *o, const struct scoring_verb *v, const struct dataset *data, weir_error *err)
+{
+	return v->with_lines ? dataset_lines_open(&o->lines, data, err) : row_ids_open(&o->ids, v->scoring.job, &v->ids, data, err);
+}
+
 /* Writes under a temporary name, so that the file is complete or absent. */
 static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
@@ -100,10 +134,12 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 		return status;
 	snprintf(temporary, sizeof temporary, "%.4000s.%d.tmp", out.path, (int)getpid());
 	status = scoring_open(&s, &v->scoring, err);
-	if (status == WEIR_OK && v->with_lines)
-		status = dataset_lines_open(&o.lines, s.data, err);
+	if (status == WEIR_OK)
+		status = open_names(&o, v, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(v->out), strerror(errno));
+	if (status == WEIR_OK && o.ids.count > 0)
+		row_ids_write_header(&o.ids, v->scoring.job, o.file);
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
 	if (status == WEIR_OK)
@@ -119,20 +155,31 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	if (!renamed && o.file)
 		unlink(temporary);
 	dataset_lines_close(o.lines);
+	row_ids_close(&o.ids);
 	if (status == WEIR_OK && o.not_numbers > 0) /* the other scores are useful */
 		status = scoring_fail_not_numbers(&s, o.not_numbers, o.scores, err);
 	scoring_close(&s);
 	return status;
 }
 
+static weir_status check_names(const struct scoring_verb *v, weir_error *err)
+{
+	return v->with_lines && v->ids.count > 0
+	           ? weir_fail(err, WEIR_E_INVALID, "--lines and --ids both say what stands before a score: leave out one of them")
+	           : WEIR_OK;
+}
+
 int verb_predict(int count, char **args)
 {
-	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true, .scoring.every_line = true};
+	struct scoring_verb v = {
+	    .name = "predict", .run = predict, .check = check_names, .needs_out = true, .scoring.every_line = true};
 	const struct option options[] = {
 	    JOB_OPTIONS(&v.job),
 	    SCORING_OPTIONS(&v.scoring),
 	    ACCEPT_OPTION(v.accepted),
 	    {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
+	    {"--ids", OPTION_LIST, &v.ids, "COLUMN",
+	     "csv: write CSV, this column before the score; several with commas or again; else those of kind id"},
 	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
 	    {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
 	     "libsvm, libffm: lines begin with their entries; needed only where all begin with 0: or 1:"}};

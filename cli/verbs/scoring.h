@@ -68,9 +68,12 @@ struct scoring_verb {
 	struct scoring_options scoring; /* job and logger are set when run is called */
 	const char *out;                /* --out */
 	bool needs_out;
-	bool takes_foreign; /* also runs for a job without data and model */
-	bool with_lines;    /* --lines */
-	bool as_json;       /* --json */
+	bool takes_foreign;     /* also runs for a job without data and model */
+	bool with_lines;        /* --lines */
+	struct option_list ids; /* --ids */
+	bool as_json;           /* --json */
+	const char *by;         /* --by */
+	uint64_t top;           /* --top */
 	/* checks its own options; NULL: all are valid */
 	weir_status (*check)(const struct scoring_verb *v, weir_error *err);
 	weir_status (*run)(const struct scoring_verb *v, weir_error *err);

@@ -135,6 +135,10 @@ static void check_values(struct reading *r, const struct job *job, uint32_t i)
 		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is numeric; expected a number", c->empty);
 	if (c->empty[0] && c->kind == COLUMN_WEIGHT && (!is_number(c->empty) || strtof(c->empty, NULL) < 0))
 		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is a weight; expected a number from 0", c->empty);
+	if (c->positive[0] && !isnan(c->positive_above))
+		FAIL_AT(r, i, job_column_key_row("positive"), WEIR_E_INVALID,
+		        "is '%.60s', and positive_above is given, too: labels are texts or numbers; expected one of the two",
+		        c->positive);
 	if (!parts(c->separator))
 		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
 		        c->separator);

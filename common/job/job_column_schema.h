@@ -5,11 +5,12 @@
 
 #include "common/job/job_read.h"
 
-enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 11 };
+enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 12 };
 
 struct column_key {
-	struct key key; /* its path is the name inside the entry; its offset is in struct job_column */
-	uint32_t kinds; /* bits, 1 << enum column_kind; 0: all kinds */
+	struct key key;   /* its path is the name inside the entry; its offset is in struct job_column */
+	uint32_t kinds;   /* bits, 1 << enum column_kind; 0: all kinds */
+	const char *what; /* for editors (weir schema) */
 };
 
 /* What the file says of one column: a text per row of the schema. */

@@ -39,10 +39,10 @@ static const struct choice times[] = {
     {"unix", TIME_UNIX, false}, {"unix_ms", TIME_UNIX_MS, false}, {"iso8601", TIME_ISO8601, false}};
 
 static const struct column_key schema[COLUMN_KEYS] = {
-    [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0},
-    [COLUMN_KEY_KIND] = {{CHOICE("kind", kind, NULL, kinds)}, 0},
-    {{TEXT("separator", separator, "|")}, BAGS},
-    {{CHOICE("pooling", pooling, "sum", poolings)}, BAGS},
+    [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0, "the column's name in the files"},
+    [COLUMN_KEY_KIND] = {{CHOICE("kind", kind, NULL, kinds)}, 0, "what the column is to the model; ignore: nothing"},
+    {{TEXT("separator", separator, "|")}, BAGS, "the character between two ids"},
+    {{CHOICE("pooling", pooling, "sum", poolings)}, BAGS, "how the embeddings of a row's ids become one"},
     {{.path = "max_length",
       .type = KEY_U32,
       FIELD(max_length),
@@ -50,12 +50,15 @@ static const struct column_key schema[COLUMN_KEYS] = {
       .low = 1,
       .high = WEIR_FEATURES_PER_ROW_MAX,
       .unit = "ids"},
-     BAGS},
-    {{TEXT("share", share, "")}, FIELDS},
-    {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT)},
-    {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC)},
-    {{CHOICE("format", time, "unix", times)}, KIND(TIME)},
-    {{CHOICE("missing", missing, "bad", missings)}, KIND(LABEL)},
+     BAGS,
+     "ids of a row that count: of multi the first ones, of a sequence the last ones"},
+    {{TEXT("share", share, "")}, FIELDS, "the column whose embeddings it uses; empty: its own"},
+    {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT), "the value of an empty cell"},
+    {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC), "what is made of the number"},
+    {{CHOICE("format", time, "unix", times)}, KIND(TIME), "how times are written"},
+    {{CHOICE("missing", missing, "bad", missings)},
+     KIND(LABEL),
+     "what a row without the label is: bad, or masked: not of this task"},
     {{.path = "positive_above",
       .type = KEY_FLOAT,
       FIELD(positive_above),
@@ -63,7 +66,11 @@ static const struct column_key schema[COLUMN_KEYS] = {
       .float_low = -3.0e38,
       .float_high = 3.0e38,
       .zero_word = "auto"},
-     KIND(LABEL)},
+     KIND(LABEL),
+     "labels above this are positive; auto: as data.positive_above"},
+    {{TEXT("positive", positive, "")},
+     KIND(LABEL),
+     "the text of positive rows, all others are negative; empty: labels are numbers"},
 };
 
 const struct column_key *job_column_schema(void)
@@ -172,7 +179,7 @@ static size_t write_word(char *out, size_t bytes, const char *text)
 	return used + (size_t)snprintf(out + used, used < bytes ? bytes - used : 0, "\"");
 }
 
-enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
+enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + 2 * WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
 
 /* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
 static bool is_default(const struct key *key, const char *value)

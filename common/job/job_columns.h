@@ -39,6 +39,8 @@ struct job_column {
 	enum column_time time;                   /* time: how it is written */
 	enum column_missing missing;             /* label: what an empty cell is */
 	float positive_above;                    /* label: as data.positive_above; NaN: that */
+	/* label: the text of positive rows, of which all others are negative; "": labels are numbers */
+	char positive[WEIR_COLUMN_VALUE_BYTES_MAX];
 };
 
 struct job;

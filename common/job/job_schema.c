@@ -46,7 +46,7 @@
 #define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true}
 
 #define ANY_U64 UINT64_MAX
-#define ANY_FLOAT 3.0e38
+#define ANY_FLOAT JOB_ANY_FLOAT
 #define MIB (1ull << 20)
 #define BUDGET_MAX (1ull << 50)
 

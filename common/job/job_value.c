@@ -123,10 +123,23 @@ static bool read_integer(const struct key *key, const char *text, uint64_t *out)
 	return read_digits(text, out, &rest) && *rest == 0 && *out >= key->low && *out <= key->high;
 }
 
-struct unit {
+static const struct unit {
 	const char *name;
 	uint64_t factor;
-};
+} byte_units[] =
+    {{"", 1},      {"B", 1},        {"KiB", 1ull << 10}, {"MiB", 1ull << 20},  {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
+     {"kB", 1000}, {"MB", 1000000}, {"GB", 1000000000},  {"TB", 1000000000000}},
+  rate_units[] = {{"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}};
+enum { BYTE_UNITS = sizeof byte_units / sizeof *byte_units, RATE_UNITS = sizeof rate_units / sizeof *rate_units };
+
+uint32_t job_schema_units(enum key_type type, const char *names[JOB_UNITS_MAX])
+{
+	const struct unit *units = type == KEY_BYTES ? byte_units : rate_units;
+	const uint32_t count = type == KEY_BYTES ? BYTE_UNITS : RATE_UNITS;
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = units[i].name;
+	return count;
+}
 
 /* Reads a whole number and a unit, with or without spaces between them. */
 static bool read_measure(const struct key *key, const struct unit *units, size_t units_count, const char *text, uint64_t *out)
@@ -145,18 +158,14 @@ static bool read_measure(const struct key *key, const struct unit *units, size_t
 
 static bool read_bytes(const struct key *key, const char *text, uint64_t *out)
 {
-	static const struct unit units[] = {
-	    {"", 1},      {"B", 1},        {"KiB", 1ull << 10}, {"MiB", 1ull << 20},  {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
-	    {"kB", 1000}, {"MB", 1000000}, {"GB", 1000000000},  {"TB", 1000000000000}};
 	*out = 0;
-	return is_zero_word(key, text) || read_measure(key, units, sizeof units / sizeof units[0], text, out);
+	return is_zero_word(key, text) || read_measure(key, byte_units, BYTE_UNITS, text, out);
 }
 
 static bool read_rate(const struct key *key, const char *text, uint64_t *out)
 {
-	static const struct unit units[] = {{"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}};
 	*out = 0;
-	return is_zero_word(key, text) || read_measure(key, units, sizeof units / sizeof units[0], text, out);
+	return is_zero_word(key, text) || read_measure(key, rate_units, RATE_UNITS, text, out);
 }
 
 static bool read_float(const struct key *key, const char *text, float *out)

@@ -16,8 +16,8 @@
 
 enum { HEAD_BYTES = 7, TEXT_BYTES = 4096, NODES = 2 };
 
-static const char *const formats[] = {"n", "b",   "c",   "C",    "s",       "S",    "i",    "I",  "l",  "L",   "f",     "g",    "u",
-                                      "z", "U",   "Z",   "tdD",  "tdm",     "tss:", "tsn:", "+l", "+L", "+w:2", "d:9,2", "+s", "ttm"};
+static const char *const formats[] = {"n", "b", "c", "C",   "s",   "S",    "i",    "I",  "l",  "L",    "f",     "g",  "u",
+                                      "z", "U", "Z", "tdD", "tdm", "tss:", "tsn:", "+l", "+L", "+w:2", "d:9,2", "+s", "ttm"};
 static const enum column_kind kinds[] = {COLUMN_CATEGORICAL, COLUMN_MULTI,  COLUMN_SEQUENCE, COLUMN_NUMERIC,
                                          COLUMN_LABEL,       COLUMN_WEIGHT, COLUMN_GROUP,    COLUMN_TIME};
 
@@ -151,9 +151,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static const uint8_t seeds[][HEAD_BYTES + 12] = {
-	    {0, 12, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0},  {1, 20, 8, 1, 2, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0},
-	    {0, 2, 12, 2, 4, 1, 3, 0, 1, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2},  {3, 11, 0, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 9, 9, 9, 9},
-	    {2, 22, 6, 0, 3, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {7, 19, 0, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+	    {0, 12, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0},
+	    {1, 20, 8, 1, 2, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0},
+	    {0, 2, 12, 2, 4, 1, 3, 0, 1, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2},
+	    {3, 11, 0, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 9, 9, 9, 9},
+	    {2, 22, 6, 0, 3, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+	    {7, 19, 0, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 	};
 	if (i >= sizeof seeds / sizeof *seeds)
 		return NULL;

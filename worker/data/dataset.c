@@ -9,6 +9,7 @@
 #include "worker/data/dataset_internal.h"
 #include "worker/data/format/cache.h"
 #include "worker/data/format/content.h"
+#include "worker/data/format/parse_csv.h"
 #include "worker/data/format/survey.h"
 
 const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
@@ -232,10 +233,7 @@ static weir_status prepare_columns(struct dataset *d, const struct job *job, wei
 	weir_status status = csv_layout_open(&d->csv, job, &d->sources, d->scored != NULL, err);
 	if (status != WEIR_OK)
 		return status;
-	parser_init(d->parser, job->data.format, d->csv->fields_count, d->csv->dense_count, job->data.hash_buckets);
-	d->parser->csv = d->csv;
-	d->parser->tasks = d->csv->labels_count;
-	d->parser->positive_above = job->data.positive_above;
+	parse_csv_init(d->parser, d->csv, job);
 	d->parser->every_line = d->scored != NULL;
 	d->parser->unlabelled = d->csv->unlabelled;
 	return WEIR_OK;

@@ -83,6 +83,11 @@ weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset 
 /* Returns the next line's file, whose name the dataset owns, and its number, from 1. E_NOT_FOUND:
  * there are no more lines. */
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err);
+/* csv: finds a column of the files, of whatever kind, by its name. E_INVALID: the data are not CSV;
+ * E_NOT_FOUND: no such column; the message has the nearest name. */
+weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err);
+/* The cell of a column in the last line, valid until the next call; "" in a row that is broken. */
+void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n);
 void dataset_lines_close(struct dataset_lines *l); /* NULL is allowed */
 
 /* Reads one unit. `order_seed` shuffles its rows; 0 keeps the order of the file. Blocks: call it

@@ -117,6 +117,32 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 	}
 }
 
+weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err)
+{
+	const struct csv_layout *layout = l->dataset->csv;
+	if (!layout)
+		return weir_fail(err, WEIR_E_INVALID, "%s has no columns with names, which data.columns describes",
+		                 l->dataset->sources.items[0].path);
+	for (*column = 0; *column < layout->columns; ++*column)
+		if (strcmp(layout->names[*column], name) == 0)
+			return layout->rows == ROWS_CSV || layout->kinds[*column] != COLUMN_IGNORE
+			           ? WEIR_OK
+			           : weir_fail(err, WEIR_E_INVALID, "the column '%.60s' is of kind ignore and is not read; make it kind: id",
+			                       name);
+	const char *nearest = job_nearest(name, (const char *const *)layout->names, layout->columns);
+	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no column '%.60s'%s%.60s%s", l->dataset->sources.items[0].path, name,
+	                 nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
+}
+
+void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n)
+{
+	struct csv_cell cell = {.text = ""};
+	char why[PARSE_WHY_BYTES];
+	const bool there = row_reader_is_whole(&l->reader, why) && !row_reader_cell(&l->reader, column, &cell);
+	*text = there ? cell.text : "";
+	*n = there ? cell.n : 0;
+}
+
 void dataset_lines_close(struct dataset_lines *l)
 {
 	if (!l)

@@ -61,6 +61,10 @@ static const struct mistake mistakes[] = {
      "data.columns[2].missing: is given, and the column is of kind numeric; expected nothing, or kind: label"},
     {CSV "    - {name: z, kind: label, positive_above: high}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].positive_above: is 'high'; expected a number, or auto"},
+    {CSV "", "data.columns=[{name: y, kind: label, positive: yes, positive_above: 3}, {name: u, kind: categorical}]",
+     WEIR_E_INVALID,
+     "data.columns[0].positive: is 'yes', and positive_above is given, too: labels are texts or numbers; expected one of the "
+     "two"},
     {CSV "", "data.columns=[{name: a, kind: label}]", WEIR_E_INVALID,
      "--set data.columns=[{name: a, kind: label}]: data.columns: have no ids; expected a column of kind: categorical, multi or "
      "sequence"},

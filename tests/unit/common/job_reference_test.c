@@ -6,6 +6,7 @@
 
 #include "common/job/job.h"
 #include "common/job/job_read.h"
+#include "common/job/job_reference.h"
 #include "common/system/disk.h"
 #include "tests/cmocka_check.h"
 
@@ -80,12 +81,32 @@ static void the_reference_has_every_key(void **state)
 	free(text);
 }
 
+/* Editors show the comments (weir schema). */
+static void every_key_is_explained(void **state)
+{
+	char what[4096];
+	uint32_t count;
+	const struct key *keys = job_schema(&count);
+	(void)state;
+	for (uint32_t i = 0; i < count; i++)
+		if (keys[i].type != KEY_LATER && !job_reference_comment(keys[i].path, what, sizeof what))
+			fail_msg("config/reference.yaml has no comment for %s", keys[i].path);
+	assert_true(job_reference_comment("data.split", what, sizeof what));
+	assert_string_equal(what, "cuts data.train by line, for jobs without files of the parts");
+	assert_true(job_reference_comment("model.batch_norm", what, sizeof what));
+	assert_string_equal(what, "after each hidden layer. data.batch must then be at least 2, and a last batch of one row is left "
+	                          "out: one row has no spread to normalise by");
+	assert_false(job_reference_comment("model.bach_norm", what, sizeof what));
+	assert_false(job_reference_comment("", what, sizeof what));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_file_is_a_good_job),
 	    cmocka_unit_test(the_reference_gives_the_defaults),
 	    cmocka_unit_test(the_reference_has_every_key),
+	    cmocka_unit_test(every_key_is_explained),
 	};
 	return cmocka_run_group_tests_name("job_reference", tests, NULL, NULL);
 }

@@ -249,7 +249,8 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		l->labels[l->labels_count++] =
 		    (struct csv_label){.cell = cell,
 		                       .masked = c->missing == MISSING_MASKED,
-		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above};
+		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above,
+		                       .positive = c->positive};
 		l->unlabelled &= cell == CSV_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:

@@ -25,6 +25,7 @@ struct csv_label {
 	uint32_t cell; /* CSV_NO_COLUMN: rows to score lack it */
 	bool masked;   /* an empty cell is LABEL_NONE */
 	float positive_above;
+	const char *positive; /* the text of positive rows; "": labels are numbers */
 };
 
 struct csv_layout {

@@ -68,6 +68,17 @@ static enum parsed take(const struct parsing *g, uint32_t cell, const char *empt
 
 /* --- Labels, weights, groups, numbers */
 
+/* A label that is positive if it is a text; a row to score may lack it. */
+static enum parsed parse_text_label(const struct parsing *g, const struct csv_label *label, const struct csv_cell *cell,
+                                    float *out)
+{
+	if (cell->n == 0 && !g->parser->every_line)
+		return bad_cell(g, label->cell, cell, "is no label; expected a text");
+	if (cell->n > 0)
+		*out = strlen(label->positive) == cell->n && memcmp(label->positive, cell->text, cell->n) == 0 ? 1.0f : 0.0f;
+	return PARSED_ROW;
+}
+
 static enum parsed parse_cell_label(const struct parsing *g, const struct csv_label *label, float *out)
 {
 	struct csv_cell cell;
@@ -78,6 +89,8 @@ static enum parsed parse_cell_label(const struct parsing *g, const struct csv_la
 	enum parsed read = take(g, label->cell, "", &cell);
 	if (read != PARSED_ROW || (label->masked && parse_says_unknown(cell.text, cell.n)))
 		return read;
+	if (*label->positive)
+		return parse_text_label(g, label, &cell, out);
 	read = parse_label(g->parser, label->positive_above, cell.text, cell.n, out, why);
 	if (read != PARSED_ROW)
 		snprintf(g->why, PARSE_WHY_BYTES, "column '%.24s': %.120s", g->layout->names[label->cell], why);
@@ -266,6 +279,14 @@ static enum parsed parse_cells(const struct parsing *g)
 	out->weighted |= weight != 1.0f;
 	out->grouped |= group != 0;
 	return PARSED_ROW;
+}
+
+void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job)
+{
+	parser_init(p, job->data.format, layout->fields_count, layout->dense_count, job->data.hash_buckets);
+	p->csv = layout;
+	p->tasks = layout->labels_count;
+	p->positive_above = job->data.positive_above;
 }
 
 enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row)

@@ -5,7 +5,8 @@
  *   multi         a bag of such keys, of the first max_length ids; empty ids are left out
  *   sequence      likewise, of the last max_length ids
  *   numeric       a decimal number; log1p makes it log(1 + max(x, 0)); an empty cell is 0
- *   label         as in parse.h, one a task; masked: an empty cell is LABEL_NONE
+ *   label         as in parse.h, one a task; masked: an empty cell is LABEL_NONE; positive: whether
+ *                 the value is that text
  *   weight        a number from 0
  *   group         the hash of the value; an empty cell is 0, no group
  *
@@ -19,6 +20,8 @@
 #include "worker/data/format/parse.h"
 #include "worker/data/format/row_reader.h"
 
+/* Prepares a parser of a job's rows. Borrows the layout. */
+void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job);
 /* The part that the reader's current row belongs to. A row without a readable time belongs to
  * SPLIT_TRAIN; parse_csv refuses it. */
 enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row);

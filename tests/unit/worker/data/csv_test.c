@@ -245,6 +245,26 @@ static void a_missing_label_is_masked_or_bad(void **state)
 	job_destroy(job);
 }
 
+/* `positive` is the text of positive rows, quoted or not; an empty cell has no label. */
+static void a_label_may_be_a_text(void **state)
+{
+	static const char columns[] =
+	    "columns: [{name: y, kind: label, positive: '>50K'}, {name: u, kind: categorical}, {name: n, kind: numeric}]";
+	static const char texts[] = "y,u,n\n<=50K,a,1\n>50K,b,2\n\">50K\",c,3\n>50K.,d,4\n",
+	                  numbers[] = "y,u,n\n0,a,1\n1,b,2\n1,c,3\n0,d,4\n";
+	static const char empty[] = "y,u,n\n>50K,a,1\n,b,2\n";
+	weir_error err = {0};
+	char *dump = rows_of(*state, texts, sizeof texts - 1, "", columns, &err);
+	char *same = rows_of(*state, numbers, sizeof numbers - 1, "", small, &err);
+	assert_non_null(dump);
+	assert_non_null(same);
+	assert_string_equal(dump, same);
+	free(dump);
+	free(same);
+	assert_null(rows_of(*state, empty, sizeof empty - 1, "", columns, &err));
+	CHECK_CONTAINS(err.text, "rows.csv:3: column 'y': '' is no label; expected a text");
+}
+
 /* Criteo's rows as CSV: the same keys and numbers. */
 static void criteo_as_csv_gives_the_same_rows(void **state)
 {
@@ -468,6 +488,7 @@ int main(void)
 	    cmocka_unit_test(every_kind_of_column_becomes_what_it_says),
 	    cmocka_unit_test(rows_have_a_label_for_each_task),
 	    cmocka_unit_test(a_missing_label_is_masked_or_bad),
+	    cmocka_unit_test(a_label_may_be_a_text),
 	    cmocka_unit_test(criteo_as_csv_gives_the_same_rows),
 	    cmocka_unit_test(files_with_quotes_are_cut_where_rows_begin),
 	    cmocka_unit_test(containers_and_chunks_give_the_same_rows),
