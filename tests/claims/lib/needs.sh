@@ -56,3 +56,8 @@ need_llm_c() {
 	fi
 	[ -e "$LLM_C/train_gpt2.c" ] || skip "there is no llm.c: git clone https://github.com/karpathy/llm.c, and set LLM_C to its folder"
 }
+# Builds the plug-in for Parquet and Arrow, and sets TABLES_PYTHON to an interpreter with its pyarrow.
+need_arrow() {
+	make -s arrow >&2 || skip "the plug-in for Parquet and Arrow cannot be built here (make arrow)"
+	TABLES_PYTHON=build/pyarrow/bin/python
+}

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/csv_reader.h"
 #include "worker/data/format/parse_csv.h"
+#include "worker/data/format/row_reader.h"
 
 /* Rows that begin in bytes [begin, end) of a file; of the first slice of a file, at least `bytes`
  * of text, wherever the last row ends. */
@@ -24,9 +24,9 @@ struct csv_sample {
 	struct text *text; /* of the current slice */
 	uint64_t taken;    /* bytes of text of it */
 	struct text_chunk chunk;
-	struct csv_reader reader;
-	uint64_t lines; /* lines of the slice before the chunk */
-	uint64_t line;  /* of the current row in the chunk, from 0 */
+	struct row_reader rows; /* of CSV */
+	uint64_t lines;         /* lines of the slice before the chunk */
+	uint64_t line;          /* of the current row in the chunk, from 0 */
 };
 
 static weir_status out_of_memory(weir_error *err)
@@ -115,7 +115,7 @@ static weir_status add_name(struct csv_sample *s, const char *text, size_t n, we
 /* Takes the names of the columns from the reader's current row, the first one. */
 static weir_status take_names(struct csv_sample *s, const struct csv_sample_options *o, weir_error *err)
 {
-	const uint32_t cells = csv_reader_cells(&s->reader);
+	const uint32_t cells = csv_reader_cells(&s->rows.csv);
 	weir_status status = WEIR_OK;
 	if (cells > WEIR_COLUMNS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "%s has %u columns; at most %u", s->files->items[s->slices[0].file].path, cells,
@@ -130,7 +130,7 @@ static weir_status take_names(struct csv_sample *s, const struct csv_sample_opti
 		if (i < o->names_count)
 			cell = (struct csv_cell){o->names[i], strlen(o->names[i])};
 		else if (s->found.dialect.header)
-			bad = csv_reader_cell(&s->reader, i, &cell);
+			bad = csv_reader_cell(&s->rows.csv, i, &cell);
 		if (!bad && cell.n == 0) {
 			s->found.renamed |= s->found.dialect.header;
 			cell = (struct csv_cell){number, (size_t)snprintf(number, sizeof number, "c%u", i + 1)};
@@ -148,7 +148,7 @@ static weir_status begin_slice(struct csv_sample *s, weir_error *err)
 {
 	const struct slice *slice = &s->slices[s->slice];
 	const weir_status status = text_open(&s->text, s->files->items[slice->file].path, slice->begin, slice->end, err);
-	s->taken = s->lines = s->reader.lines = 0;
+	s->taken = s->lines = s->rows.csv.lines = 0;
 	if (status == WEIR_OK && slice->begin == 0)
 		text_set_csv(s->text, s->found.dialect.delimiter);
 	return status;
@@ -166,13 +166,13 @@ static weir_status begin_chunk(struct csv_sample *s, weir_error *err)
 {
 	const bool first = s->taken == 0 && s->slices[s->slice].begin == 0;
 	struct csv_cell row;
-	s->lines += s->reader.lines;
+	s->lines += s->rows.csv.lines;
 	s->taken += s->chunk.size;
 	s->source.sample.bytes += s->chunk.size;
-	if (!csv_reader_begin(&s->reader, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
+	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
 		return out_of_memory(err);
 	if (first && s->found.dialect.header)
-		(void)csv_reader_next(&s->reader, &row, &s->line);
+		(void)csv_reader_next(&s->rows.csv, &row, &s->line);
 	return WEIR_OK;
 }
 
@@ -200,7 +200,7 @@ static weir_status next(struct column_source *source, weir_error *err)
 	struct csv_sample *s = (struct csv_sample *)source;
 	for (;;) {
 		struct csv_cell row = {0};
-		if (s->chunk.size == 0 || !csv_reader_next(&s->reader, &row, &s->line)) {
+		if (s->chunk.size == 0 || !csv_reader_next(&s->rows.csv, &row, &s->line)) {
 			const weir_status status = read_on(s, err);
 			if (status != WEIR_OK) {
 				s->chunk.size = 0;
@@ -208,7 +208,7 @@ static weir_status next(struct column_source *source, weir_error *err)
 			}
 			continue;
 		}
-		if (csv_reader_cells(&s->reader) == s->source.columns && (row.n > 0 || s->source.columns > 1))
+		if (csv_reader_cells(&s->rows.csv) == s->source.columns && (row.n > 0 || s->source.columns > 1))
 			return WEIR_OK;
 		s->source.sample.ragged += row.n > 0; /* others are blank */
 	}
@@ -217,14 +217,16 @@ static weir_status next(struct column_source *source, weir_error *err)
 static const char *cell(struct column_source *source, uint32_t column, struct column_cell *out)
 {
 	struct csv_cell cell;
-	const char *bad = csv_reader_cell(&((struct csv_sample *)source)->reader, column, &cell);
+	const char *bad = csv_reader_cell(&((struct csv_sample *)source)->rows.csv, column, &cell);
 	*out = (struct column_cell){cell.text, cell.n};
 	return bad;
 }
 
 static enum parsed parse(struct column_source *source, const struct parser *p, struct rows *out, char why[PARSE_WHY_BYTES])
 {
-	return parse_csv(p, &((struct csv_sample *)source)->reader, out, why);
+	struct row_reader *rows = &((struct csv_sample *)source)->rows;
+	rows->layout = p->csv;
+	return parse_csv(p, rows, out, why);
 }
 
 static void place(const struct column_source *source, char out[COLUMN_PLACE_BYTES])
@@ -244,7 +246,7 @@ static void close_sample(struct column_source *source)
 	struct csv_sample *s = (struct csv_sample *)source;
 	text_close(s->text);
 	text_chunk_destroy(&s->chunk);
-	csv_reader_destroy(&s->reader);
+	row_reader_destroy(&s->rows);
 	for (uint32_t i = 0; i < s->source.columns; i++)
 		free(s->source.names[i]);
 	free(s->source.names);
@@ -277,9 +279,9 @@ static weir_status find_columns(struct csv_sample *s, const struct csv_sample_op
 		return status;
 	if (o->header != HEADER_RECOGNISED)
 		s->found.dialect.header = o->header == HEADER_THERE;
-	if (!csv_reader_begin(&s->reader, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
+	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
 		return out_of_memory(err);
-	if (!csv_reader_next(&s->reader, &row, &s->line))
+	if (!csv_reader_next(&s->rows.csv, &row, &s->line))
 		return weir_fail(err, WEIR_E_INVALID, "%s has no row", s->files->items[s->slices[0].file].path);
 	status = take_names(s, o, err);
 	s->chunk.size = 0; /* the slices begin anew */
