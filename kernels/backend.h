@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/click_loss.h"
 #include "kernels/codec.h"
 #include "kernels/optimizer.h"
 #include "kernels/topk.h"
@@ -262,11 +263,10 @@ struct backend_ops {
 	 * kept elements are scaled by 1 / (1 - p). Equal seed and salt give the same mask, so the
 	 * backward op is the same call on the gradient. */
 	void (*dropout)(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt);
-	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale;
-	 * *loss = sum of weight * loss (not scaled). weight may be NULL (1). loss and dlogit may be
-	 * NULL. */
-	void (*bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
-	            size_t rows, float scale);
+	/* The loss of clicks (click_loss.h): dlogits (rows, tasks) = its gradient * scale; *loss = the
+	 * sum (not scaled). Each of the two may be NULL. */
+	void (*click_loss)(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows,
+	                   const struct click_loss *kind, float scale);
 	/* Softmax cross-entropy of rows over n classes. dlogits (rows, n) = (softmax(z) - [class is the
 	 * target]) * scale, may be in place on logits. losses (rows) = -ln softmax(z)[target].
 	 * *loss = the sum of the losses (not scaled). Each of the three may be NULL. targets (rows) are
@@ -419,7 +419,7 @@ struct backend_ops {
 	X(batch_norm)               \
 	X(batch_norm_backward)      \
 	X(dropout)                  \
-	X(bce)                      \
+	X(click_loss)               \
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \

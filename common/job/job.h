@@ -50,6 +50,7 @@ enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
+enum loss_kind { LOSS_BCE, LOSS_FOCAL };
 enum anomaly_policy { ANOMALY_WARN, ANOMALY_STOP };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_LINEAR, LR_SCALE_SQRT };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
@@ -207,6 +208,11 @@ struct job {
 	struct {
 		uint32_t passes;
 		/* maximum number of parts that a batch is computed in, one after the other; language
+		struct {
+			enum loss_kind kind;
+			float gamma, alpha; /* focal; alpha NaN: both classes count alike */
+			float label_smoothing, pos_weight;
+		} loss; /* of clicks: kernels/click_loss.h */
 		 * models */
 		uint32_t accumulate;
 		float clip_norm; /* global gradient norm; 0: off */

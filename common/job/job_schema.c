@@ -71,6 +71,7 @@ static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_
 static const struct choice best_bys[] = {
 	{"early_stop", METRIC_OF_EARLY_STOP}, {"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}, {"pr_auc", METRIC_PR_AUC},
 	{"gauc", METRIC_GAUC}, {"ndcg", METRIC_NDCG}, {"recall", METRIC_RECALL}, {"hit_rate", METRIC_HIT_RATE}};
+static const struct choice losses[] = {{"bce", LOSS_BCE}, {"focal", LOSS_FOCAL}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice lr_scales[] = {{"none", LR_SCALE_NONE}, {"linear", LR_SCALE_LINEAR}, {"sqrt", LR_SCALE_SQRT}};
@@ -285,6 +286,11 @@ static const struct key keys[] = {
 	TRAINING(U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes")),
 	OPERATION(U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts")),
 	TRAINING(FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT)),
+	TRAINING(CHOICE("train.loss.kind", train.loss.kind, "bce", losses)),
+	TRAINING(FLOAT("train.loss.gamma", train.loss.gamma, "2", 0, 100)),
+	TRAINING(FLOAT_OR("train.loss.alpha", train.loss.alpha, "0.25", 0, 1, "off")),
+	TRAINING(BELOW("train.loss.label_smoothing", train.loss.label_smoothing, "0", 0, 1)),
+	TRAINING(FLOAT("train.loss.pos_weight", train.loss.pos_weight, "1", 1e-6, 1e6)),
 	TRAINING(CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales)),
 	TRAINING(CHOICE("train.not_finite", train.not_finite, "reject", not_finites)),
 	OPERATION(CHOICE("train.anomaly.policy", train.anomaly.policy, "warn", anomaly_policies)),

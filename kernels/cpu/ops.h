@@ -36,7 +36,7 @@
 	X(batch_norm)               \
 	X(batch_norm_backward)      \
 	X(dropout)                  \
-	X(bce)                      \
+	X(click_loss)               \
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \

@@ -308,14 +308,17 @@ static void mirror_dropout(struct backend *b, float *x, size_t first, size_t n, 
 	RUN(m, dropout, to, first, n, p, mirror_array(m, seed, sizeof *seed), salt);
 }
 
-static void mirror_bce(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label,
-                       const float *weight, size_t rows, float scale)
+static void mirror_click_loss(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows,
+                              const struct click_loss *kind, float scale)
 {
 	struct mirror *m = mirror(b);
 	double *to_loss = mirror_array(m, loss, sizeof *loss);
-	float *to = mirror_floats(m, dlogit, rows);
-	const float *z = mirror_floats(m, logit, rows), *y = mirror_floats(m, label, rows);
-	RUN(m, bce, to_loss, to, z, y, mirror_floats(m, weight, rows), rows, scale);
+	float *to = mirror_floats(m, dlogits, n);
+	there.logits = mirror_floats(m, rows->logits, n);
+	there.labels = mirror_floats(m, rows->labels, n);
+	there.weights = mirror_floats(m, rows->weights, rows->rows);
+	there.task_weights = mirror_floats(m, rows->task_weights, rows->tasks);
+	RUN(m, click_loss, to_loss, to, &there, kind, scale);
 }
 
 static void mirror_cross_entropy(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
@@ -358,6 +361,8 @@ static void mirror_update(struct backend *b, const struct optimizer_step *step, 
 	there_step.accumulator = mirror_floats(m, step->accumulator, weir_chunks(n));
 	RUN(m, update, &there_step, to, to_slots, mirror_floats(m, grad, n), n);
 }
+	const size_t n = rows->rows * rows->tasks;
+	struct click_rows there = *rows;
 
 void mirror_layers(struct backend_ops *ops)
 {
@@ -395,7 +400,7 @@ void mirror_layers(struct backend_ops *ops)
 	ops->batch_norm = mirror_batch_norm;
 	ops->batch_norm_backward = mirror_batch_norm_backward;
 	ops->dropout = mirror_dropout;
-	ops->bce = mirror_bce;
+	ops->click_loss = mirror_click_loss;
 	ops->cross_entropy = mirror_cross_entropy;
 	ops->sigmoid = mirror_sigmoid;
 	ops->cast_bf16 = mirror_cast_bf16;

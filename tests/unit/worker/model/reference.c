@@ -233,8 +233,19 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 		head(r, y, cin(r, x, y), width, logits);
 	double loss = 0.0;
 	for (uint32_t i = 0; i < rows; i++) {
-		double z = logits[i], label = (double)r->in->labels[i], weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
-		loss += weight * (fmax(z, 0.0) - z * label + log1p(exp(-fabs(z)))) / rows;
+		const double weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
+		loss += weight * click_loss(r->job, logits[i], (double)r->in->labels[i]) / rows;
 	}
 	return loss;
 }
+/* The loss of a logit with its label, by definition (kernels/click_loss.h). */
+static double click_loss(const struct job *job, double z, double label)
+{
+	const double smoothing = (double)job->train.loss.label_smoothing, alpha = (double)job->train.loss.alpha;
+	const double y = label * (1 - smoothing) + smoothing / 2, p = 1 / (1 + exp(-z)), right = y * p + (1 - y) * (1 - p);
+	const double ce = -((double)job->train.loss.pos_weight * y * log(p) + (1 - y) * log(1 - p));
+	if (job->train.loss.kind == LOSS_BCE)
+		return ce;
+	return (isnan(alpha) ? 1 : y * alpha + (1 - y) * (1 - alpha)) * pow(1 - right, (double)job->train.loss.gamma) * ce;
+}
+
