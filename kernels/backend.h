@@ -249,7 +249,23 @@ struct backend_ops {
 	void (*dot_interaction_backward)(struct backend *b, float *dfirst, float *dx, const float *dout, const float *first,
 	                                 const float *x, size_t rows, size_t fields, size_t dim);
 
+	/* Pair i is row of_x[i] of x (.., width) and row of_y[i] of y (.., width), for i < n; a NULL
+	 * index stands for row i. out (n) = their dot products. */
+	void (*row_dots)(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y, const uint32_t *of_y,
+	                 size_t width, size_t n);
+	/* Such pairs as the input of DIN's attention unit (Zhou et al. 2018): out (n, 4 width) =
+	 * [x | y | x - y | x * y]. */
+	void (*pair_features)(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y,
+	                      const uint32_t *of_y, size_t width, size_t n);
+	/* The gradient of each pair's rows: dx, dy (n, width). */
+	void (*pair_features_backward)(struct backend *b, float *dx, float *dy, const float *dout, const float *x,
+	                               const uint32_t *of_x, const float *y, const uint32_t *of_y, size_t width, size_t n);
+
 	/* --- layers */
+	/* y (rows, n) = softmax of each row of x, for gates: n is small. May be in place. */
+	void (*softmax)(struct backend *b, float *y, const float *x, size_t rows, size_t n);
+	/* dx = y * (dy - sum of dy * y); may be in place on dy. */
+	void (*softmax_backward)(struct backend *b, float *dx, const float *dy, const float *y, size_t rows, size_t n);
 	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean) / sqrt(var + eps) + beta. training:
 	 * writes the batch's statistics to mean and inv_std (n), and to batch_mean and batch_var (n;
 	 * unbiased variance) for the running averages. Otherwise mean and inv_std are inputs.
@@ -416,6 +432,11 @@ struct backend_ops {
 	X(cross_backward)           \
 	X(dot_interaction)          \
 	X(dot_interaction_backward) \
+	X(row_dots)                 \
+	X(pair_features)            \
+	X(pair_features_backward)   \
+	X(softmax)                  \
+	X(softmax_backward)         \
 	X(batch_norm)               \
 	X(batch_norm_backward)      \
 	X(dropout)                  \

@@ -174,7 +174,8 @@ struct job {
 		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
-		uint32_t cross_layers; /* dcn_v2 */
+		uint32_t cross_layers;  /* dcn_v2, dcn_mix */
+		uint32_t experts, rank; /* dcn_mix */
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
 		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;
@@ -207,12 +208,12 @@ struct job {
 	} tables;
 	struct {
 		uint32_t passes;
-		/* maximum number of parts that a batch is computed in, one after the other; language
 		struct {
 			enum loss_kind kind;
 			float gamma, alpha; /* focal; alpha NaN: both classes count alike */
 			float label_smoothing, pos_weight;
 		} loss; /* of clicks: kernels/click_loss.h */
+		/* maximum number of parts that a batch is computed in, one after the other; language
 		 * models */
 		uint32_t accumulate;
 		float clip_norm; /* global gradient norm; 0: off */

@@ -118,6 +118,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .bottom = {5, 4},
 	                                      .bottom_count = 2,
 	                                      .cross_layers = 2,
+	                                      .experts = 3,
+	                                      .rank = 2,
 	                                      .cin = {5, 3},
 	                                      .cin_count = 2,
 	                                      .batch_norm = true,
