@@ -135,8 +135,9 @@ struct job {
 		uint32_t columns_count;
 		struct {
 			char delimiter[2];
-			bool header;  /* the first row of each file names its columns */
-			char **names; /* (names_count) the columns of the files instead; none: data.columns */
+			char quote[8]; /* a character, or "none" */
+			bool header;   /* the first row of each file names its columns */
+			char **names;  /* (names_count) the columns of the files instead; none: data.columns */
 			uint32_t names_count;
 		} csv;
 		uint32_t batch;        /* rows */

@@ -209,6 +209,7 @@ static const struct key keys[] = {
 	DATA(TEXT("data.split.test_from", data.split.test_from, "")),
 	IDS(COLUMNS("data.columns", data.columns, "", WEIR_COLUMNS_MAX)),
 	DATA(TEXT("data.csv.delimiter", data.csv.delimiter, ",")),
+	DATA(TEXT("data.csv.quote", data.csv.quote, "\"")),
 	DATA(BOOL("data.csv.header", data.csv.header, "true")),
 	DATA(TEXT_LIST("data.csv.names", data.csv.names, "", WEIR_COLUMNS_MAX)),
 	DATA(U32("data.batch", data.batch, "512", 1, WEIR_BATCH_ROWS_MAX, "rows")),
@@ -483,6 +484,9 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 		break;
 	case KEY_TEXT_LIST:
 		snprintf(out, JOB_EXPECTED_BYTES, "a text or a list of at most %zu texts", key->size);
+		break;
+	case KEY_FLOAT_LIST:
+		snprintf(out, JOB_EXPECTED_BYTES, "a list of at most %zu numbers", key->size);
 		break;
 	case KEY_COLUMNS:
 		snprintf(out, JOB_EXPECTED_BYTES, "a list of at most %zu maps, one a column, such as {name: user, kind: categorical}",
