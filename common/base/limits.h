@@ -377,6 +377,7 @@
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
+#define WEIR_EXPERTS_MAX          64u /* of a mixture */
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u
 /* layers of a transformer; transformer_config.c enforces this and the next */
