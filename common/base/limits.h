@@ -38,8 +38,9 @@
 /* A connection, or the request of a unary call, that is incomplete after this is dropped. */
 #define WEIR_REQUEST_MS         10000u
 #define WEIR_CONNECTION_IDLE_MS 60000u /* a connection without calls is closed after this */
-/* Delay of the answer to a malformed request, and of the end of a refused connection, so that a peer
- * that tries again at once cannot take a server's time. Enforced by rpc_server.c and refused.c. */
+/* Delay of the answer to a malformed request, and of the end of a refused connection, so that a
+ * peer that tries again at once cannot take a server's time. Enforced by rpc_server.c and
+ * refused.c. */
 #define WEIR_REFUSAL_MS         100u
 #define WEIR_REFUSED_HELD_MAX   1024u       /* refused connections that wait for their end */
 #define WEIR_METADATA_BYTES_MAX (16u << 10) /* per RPC */

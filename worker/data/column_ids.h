@@ -1,7 +1,8 @@
 /* The dictionary of a column: its ids as texts, with the keys under which tables hold them.
  *
- * It is read from the files when it is wanted. A dictionary that workers keep while they train would
- * cost each of them the memory of all ids, and a merge; the files have every id that has a row. */
+ * It is read from the files when it is wanted. A dictionary that workers keep while they train
+ * would cost each of them the memory of all ids, and a merge; the files have every id that has a
+ * row. */
 #ifndef WEIR_COLUMN_IDS_H
 #define WEIR_COLUMN_IDS_H
 

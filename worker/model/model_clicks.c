@@ -23,7 +23,7 @@ struct click_model {
 	struct click_features features;
 	bool reads_features;
 	uint32_t fields;
-	uint64_t bias;         /* offset */
+	uint64_t bias; /* offset */
 	struct click_loss loss;
 	float *logit, *dlogit; /* (rows) */
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */

@@ -125,7 +125,8 @@ static bool reserve(struct arrow_reader *r, size_t n)
 	return true;
 }
 
-/* Whether a text is of ASCII without zero bytes. The bytes behind it, up to a word, are readable. */
+/* Whether a text is of ASCII without zero bytes. The bytes behind it, up to a word, are
+ * readable. */
 static bool is_plain(const char *text, size_t n)
 {
 	const uint64_t high = 0x8080808080808080u, low = 0x0101010101010101u;
