@@ -96,7 +96,7 @@ static double run_csv_loader(void *arg, weir_error *err)
 static double run_csv_scan(void *arg, weir_error *err)
 {
 	struct loader_bench *b = arg;
-	struct csv_scan scan = {.delimiter = ','};
+	struct csv_scan scan = {.marks = {',', '"'}};
 	(void)err;
 	double start = bench_now_s();
 	for (size_t at = 0; at < b->csv_bytes; at += LOADER_SCAN_BYTES) {

@@ -119,6 +119,10 @@ static void append_forms(struct json *forms, const struct key *key)
 		json_append(forms, "anyOf", whole_number(key));
 		json_append(forms, "anyOf", list_of(whole_number(key), key->size));
 		break;
+	case KEY_FLOAT_LIST:
+		json_append(forms, "anyOf", real_number(key));
+		json_append(forms, "anyOf", list_of(real_number(key), key->size));
+		break;
 	case KEY_U32:
 	case KEY_U64:
 		json_append(forms, "anyOf", whole_number(key));
@@ -166,6 +170,7 @@ static void set_default(struct json *j, const struct key *key)
 	switch (key->type) {
 	case KEY_U32_LIST:
 	case KEY_TEXT_LIST:
+	case KEY_FLOAT_LIST:
 	case KEY_COLUMNS:
 		if (*fallback && json_parse(fallback, strlen(fallback), key->path, &list, &err) == WEIR_OK)
 			json_set_object(j, "default", list);

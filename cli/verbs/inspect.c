@@ -56,7 +56,7 @@ static weir_status read_rows(struct table *t, weir_error *err)
 
 static weir_status table_read(struct table *t, const struct inspect *o, weir_error *err)
 {
-	struct csv_sample_options sample = {.bytes = o->bytes, .delimiter = o->delimiter ? o->delimiter[0] : 0};
+	struct csv_sample_options sample = {.bytes = o->bytes, .marks = {o->delimiter ? o->delimiter[0] : 0, '"'}};
 	if (o->header)
 		sample.header = strcmp(o->header, "true") == 0 ? HEADER_THERE : HEADER_ABSENT;
 	weir_status status = sources_find(&t->sources, (char *const *)o->patterns, o->patterns_count, SOURCES_AS_GIVEN, NULL, err);

@@ -77,8 +77,9 @@ static weir_status open_data(struct job_inspection *j, uint64_t bytes, weir_erro
 {
 	const struct job *job = j->job;
 	struct csv_found found;
-	const struct csv_sample_options sample = {
-	    .bytes = bytes, .delimiter = job->data.csv.delimiter[0], .header = job->data.csv.header ? HEADER_THERE : HEADER_ABSENT};
+	const struct csv_sample_options sample = {.bytes = bytes,
+	                                          .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
+	                                          .header = job->data.csv.header ? HEADER_THERE : HEADER_ABSENT};
 	for (uint32_t i = 0; i < job->data.train_count; i++)
 		if (remote_is(job->data.train[i]))
 			return weir_fail(err, WEIR_E_UNSUPPORTED,

@@ -293,11 +293,13 @@
 #define WEIR_DENSE_FEATURES_MAX   4096u
 #define WEIR_TASKS_MAX            64u /* labels of a row; a bit each in dataset_labels */
 /* columns of data with names: data.columns, and those of a file */
-#define WEIR_COLUMNS_MAX            8192u
-#define WEIR_COLUMN_NAME_BYTES_MAX  256u        /* with its NUL */
-#define WEIR_COLUMN_VALUE_BYTES_MAX 256u        /* the value of an empty cell, with its NUL */
-#define WEIR_CELL_BYTES_MAX         (64u << 10) /* of a cell of CSV; parse_csv.c */
-#define WEIR_SLICE_VALUES_MAX       (1u << 20)  /* of the column that slices an evaluation */
+#define WEIR_COLUMNS_MAX             8192u
+#define WEIR_COLUMN_NAME_BYTES_MAX   256u        /* with its NUL */
+#define WEIR_COLUMN_VALUE_BYTES_MAX  256u        /* the value of an empty cell, with its NUL */
+#define WEIR_COLUMN_FORMAT_BYTES_MAX 64u         /* of a time, with its NUL */
+#define WEIR_BOUNDARIES_MAX          1024u       /* of a bucketized column */
+#define WEIR_CELL_BYTES_MAX          (64u << 10) /* of a cell of CSV; parse_csv.c */
+#define WEIR_SLICE_VALUES_MAX        (1u << 20)  /* of the column that slices an evaluation */
 /* tokens that a language model sees before the predicted one */
 #define WEIR_CONTEXT_MAX 4096u
 #define WEIR_BYTE_TOKENS 256u /* different tokens of plain text */
@@ -375,6 +377,7 @@
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
+#define WEIR_EXPERTS_MAX          64u /* of a mixture */
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u
 /* layers of a transformer; transformer_config.c enforces this and the next */

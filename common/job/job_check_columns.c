@@ -115,9 +115,9 @@ static void check_share(struct reading *r, const struct job *job, uint32_t i)
 }
 
 /* Whether a character may part cells or ids: one byte of ASCII, and no quote or line end. */
-static bool parts(const char text[2])
+static bool parts(const struct job *job, const char text[2])
 {
-	return *text && !(*text & 0x80) && !strchr("\"\r\n", *text);
+	return *text && !(*text & 0x80) && !strchr("\r\n", *text) && *text != job_csv_quote(job);
 }
 
 static bool is_number(const char *text)
@@ -127,19 +127,89 @@ static bool is_number(const char *text)
 	return *end == 0 && isfinite(x) && text[strspn(text, "0123456789+-.eE")] == 0;
 }
 
+static void check_format(struct reading *r, const struct job_column *c, uint32_t i)
+{
+	enum column_time form;
+	int64_t ms;
+	if (c->kind != COLUMN_TIME)
+		return;
+	if (!job_time_format(c->format, &form))
+		FAIL_AT(r, i, job_column_key_row("format"), WEIR_E_INVALID,
+		        "is '%s'; expected unix, unix_ms, iso8601, or a pattern with a year, of %%Y %%y %%m %%b %%d %%H %%I %%p %%M %%S "
+		        "%%f %%z %%F %%T",
+		        c->format);
+	else if (c->empty[0] && !job_column_time_read(c, c->empty, strlen(c->empty), &ms))
+		FAIL_AT(r, i, job_column_key_row("default"), WEIR_E_INVALID,
+		        "is '%.60s', and the column's format is %s; expected a time in it", c->empty, c->format);
+}
+
+/* Checks two keys of a scale, which belong together and to one transform. */
+static void check_scale(struct reading *r, const struct job_column *c, uint32_t i, enum column_transform of,
+                        const char *const keys[2], const float values[2])
+{
+	const char *const transform = of == TRANSFORM_STANDARD ? "standard" : "minmax";
+	for (int k = 0; k < 2; k++)
+		if (!isnan(values[k]) && c->transform != of)
+			FAIL_AT(r, i, job_column_key_row(keys[k]), WEIR_E_INVALID, "is given, and transform is not %s; expected nothing",
+			        transform);
+		else if (!isnan(values[k]) && isnan(values[!k]))
+			FAIL_AT(r, i, job_column_key_row(keys[k]), WEIR_E_INVALID, "is given without %s; expected both, or neither",
+			        keys[!k]);
+}
+
+static void check_boundaries(struct reading *r, const struct job_column *c, uint32_t i)
+{
+	const uint32_t row = job_column_key_row("boundaries");
+	const bool wanted = c->transform == TRANSFORM_BUCKETIZE;
+	if (wanted && c->boundaries_count == 0)
+		FAIL_AT(r, i, row, WEIR_E_INVALID,
+		        "missing, and transform is bucketize; expected a list of numbers, such as [18, 25, 40]");
+	else if (!wanted && c->boundaries_count > 0)
+		FAIL_AT(r, i, row, WEIR_E_INVALID, "is given, and transform is not bucketize; expected nothing");
+	for (uint32_t k = 1; wanted && k < c->boundaries_count; k++)
+		if (!(c->boundaries[k] > c->boundaries[k - 1])) {
+			FAIL_AT(r, i, row, WEIR_E_INVALID, "has %g after %g; expected rising numbers", (double)c->boundaries[k],
+			        (double)c->boundaries[k - 1]);
+			return;
+		}
+}
+
+static void check_transform(struct reading *r, const struct job_column *c, uint32_t i)
+{
+	if (c->kind != COLUMN_NUMERIC)
+		return;
+	check_scale(r, c, i, TRANSFORM_STANDARD, (const char *const[]){"mean", "std"}, (const float[]){c->mean, c->std});
+	check_scale(r, c, i, TRANSFORM_MINMAX, (const char *const[]){"min", "max"}, (const float[]){c->min, c->max});
+	if (c->std <= 0)
+		FAIL_AT(r, i, job_column_key_row("std"), WEIR_E_INVALID, "is %g; expected a number above 0", (double)c->std);
+	if (c->max <= c->min)
+		FAIL_AT(r, i, job_column_key_row("max"), WEIR_E_INVALID, "is %g, and min is %g; expected more", (double)c->max,
+		        (double)c->min);
+	check_boundaries(r, c, i);
+}
+
 static void check_values(struct reading *r, const struct job *job, uint32_t i)
 {
 	const struct job_column *c = &job->data.columns[i];
 	const uint32_t empty = job_column_key_row("default"), separator = job_column_key_row("separator");
 	if (c->empty[0] && c->kind == COLUMN_NUMERIC && !is_number(c->empty))
 		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is numeric; expected a number", c->empty);
+	if (c->empty[0] && c->kind == COLUMN_LABEL && !is_number(c->empty))
+		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is a label; expected a number", c->empty);
+	if (c->empty[0] && c->missing == MISSING_MASKED)
+		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is given, and missing is masked; expected one of the two");
 	if (c->empty[0] && c->kind == COLUMN_WEIGHT && (!is_number(c->empty) || strtof(c->empty, NULL) < 0))
 		FAIL_AT(r, i, empty, WEIR_E_INVALID, "is '%.60s', and the column is a weight; expected a number from 0", c->empty);
+	check_format(r, c, i);
+	check_transform(r, c, i);
+	if (c->vocabulary[0] && c->share[0])
+		FAIL_AT(r, i, job_column_key_row("vocabulary"), WEIR_E_INVALID,
+		        "is given, and share is '%.60s'; expected nothing: the ids are those of that column", c->share);
 	if (c->positive[0] && !isnan(c->positive_above))
 		FAIL_AT(r, i, job_column_key_row("positive"), WEIR_E_INVALID,
 		        "is '%.60s', and positive_above is given, too: labels are texts or numbers; expected one of the two",
 		        c->positive);
-	if (!parts(c->separator))
+	if (!parts(job, c->separator))
 		FAIL_AT(r, i, separator, WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
 		        c->separator);
 	else if (c->separator[0] == job->data.csv.delimiter[0] && is_given(r, i, separator))
@@ -191,9 +261,12 @@ static void check_shape(struct reading *r, const struct job *job)
 	if (job->data.dense > 0)
 		FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.columns names the numeric features; expected auto",
 		     job->data.dense);
-	if (!parts(job->data.csv.delimiter))
+	if (!parts(job, job->data.csv.delimiter))
 		FAIL(r, "data.csv.delimiter", WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no quote and no line end",
 		     job->data.csv.delimiter);
+	const char *quote = job->data.csv.quote;
+	if (strcmp(quote, "none") != 0 && (strlen(quote) != 1 || *quote & 0x80 || strchr("\r\n", *quote)))
+		FAIL(r, "data.csv.quote", WEIR_E_INVALID, "is '%s'; expected one character of ASCII, no line end, or none", quote);
 }
 
 /* --- The split by a column */
@@ -210,10 +283,7 @@ static void check_times(struct reading *r, const struct job *job, const struct j
 	for (int i = 0; i < 2; i++)
 		if (!job_split_time(job, texts[i], &ms[i]))
 			FAIL(r, keys[i], WEIR_E_INVALID, "is '%s', and '%.60s' is in the format %s; expected %s", texts[i], column->name,
-			     column->time == TIME_ISO8601 ? "iso8601"
-			     : column->time == TIME_UNIX  ? "unix"
-			                                  : "unix_ms",
-			     forms[column->time]);
+			     column->format, column->time == TIME_PATTERN ? "a time in it" : forms[column->time]);
 		else if (i == 1 && ms[0] != INT64_MAX && ms[1] <= ms[0])
 			FAIL(r, keys[1], WEIR_E_INVALID, "is '%s'; expected a time after data.split.valid_from: '%s'", texts[1], texts[0]);
 }
@@ -258,6 +328,7 @@ static void check_csv_keys(struct reading *r, const struct job *job)
 		const char *path;
 		bool used;
 	} of_csv[] = {{"data.csv.delimiter", strcmp(job->data.csv.delimiter, ",") != 0},
+	              {"data.csv.quote", strcmp(job->data.csv.quote, "\"") != 0},
 	              {"data.csv.header", !job->data.csv.header},
 	              {"data.csv.names", job->data.csv.names_count > 0}};
 	for (size_t k = 0; k < sizeof of_csv / sizeof *of_csv; k++)

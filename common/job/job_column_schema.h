@@ -5,7 +5,7 @@
 
 #include "common/job/job_read.h"
 
-enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 12 };
+enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 18 };
 
 struct column_key {
 	struct key key;   /* its path is the name inside the entry; its offset is in struct job_column */
@@ -31,6 +31,8 @@ weir_status job_column_fail_unknown(struct reading *r, const struct place *place
 
 /* Converts the raw columns to job->data.columns. */
 weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job);
+/* Frees the columns. */
+void job_columns_free(struct job *job);
 /* Whether a mistake in the list, or in one of its columns, is reported. */
 bool job_columns_any_wrong(const struct reading *r);
 /* Checks the columns against each other, and against the format of the data. */

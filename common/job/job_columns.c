@@ -14,6 +14,11 @@
 #define CHOICE(p, f, d, list) \
 	.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, .choices = list, .choices_count = sizeof list / sizeof list[0]
 
+/* a number that another place gives, unless this key does */
+#define NUMBER(p, f)                                                                                                      \
+	.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = "auto", .float_low = -JOB_ANY_FLOAT, .float_high = JOB_ANY_FLOAT, \
+	.zero_word = "auto"
+
 #define KIND(k) (1u << COLUMN_##k)
 #define BAGS    (KIND(MULTI) | KIND(SEQUENCE))
 #define FIELDS  (KIND(CATEGORICAL) | BAGS)
@@ -31,12 +36,10 @@ static const struct choice kinds[] = {{"categorical", COLUMN_CATEGORICAL, false}
 static const struct choice poolings[] = {{"sum", POOLING_SUM, false}, {"mean", POOLING_MEAN, false}, {"max", POOLING_MAX, false}};
 static const struct choice transforms[] = {{"none", TRANSFORM_NONE, false},
                                            {"log1p", TRANSFORM_LOG1P, false},
-                                           {"standard", TRANSFORM_STANDARD, true},
-                                           {"minmax", TRANSFORM_MINMAX, true},
-                                           {"bucketize", TRANSFORM_BUCKETIZE, true}};
+                                           {"standard", TRANSFORM_STANDARD, false},
+                                           {"minmax", TRANSFORM_MINMAX, false},
+                                           {"bucketize", TRANSFORM_BUCKETIZE, false}};
 static const struct choice missings[] = {{"bad", MISSING_BAD, false}, {"masked", MISSING_MASKED, false}};
-static const struct choice times[] = {
-    {"unix", TIME_UNIX, false}, {"unix_ms", TIME_UNIX_MS, false}, {"iso8601", TIME_ISO8601, false}};
 
 static const struct column_key schema[COLUMN_KEYS] = {
     [COLUMN_KEY_NAME] = {{TEXT("name", name, NULL)}, 0, "the column's name in the files"},
@@ -53,24 +56,35 @@ static const struct column_key schema[COLUMN_KEYS] = {
      BAGS,
      "ids of a row that count: of multi the first ones, of a sequence the last ones"},
     {{TEXT("share", share, "")}, FIELDS, "the column whose embeddings it uses; empty: its own"},
-    {{TEXT("default", empty, "")}, FIELDS | KIND(NUMERIC) | KIND(WEIGHT), "the value of an empty cell"},
+    {{TEXT("default", empty, "")},
+     FIELDS | KIND(NUMERIC) | KIND(LABEL) | KIND(WEIGHT) | KIND(GROUP) | KIND(TIME),
+     "the value of an empty cell"},
     {{CHOICE("transform", transform, "none", transforms)}, KIND(NUMERIC), "what is made of the number"},
-    {{CHOICE("format", time, "unix", times)}, KIND(TIME), "how times are written"},
+    {{TEXT("format", format, "unix")},
+     KIND(TIME),
+     "how times are written: unix, unix_ms, iso8601, or a pattern such as %d.%m.%Y %H:%M"},
     {{CHOICE("missing", missing, "bad", missings)},
      KIND(LABEL),
      "what a row without the label is: bad, or masked: not of this task"},
-    {{.path = "positive_above",
-      .type = KEY_FLOAT,
-      FIELD(positive_above),
-      .fallback = "auto",
-      .float_low = -3.0e38,
-      .float_high = 3.0e38,
-      .zero_word = "auto"},
-     KIND(LABEL),
-     "labels above this are positive; auto: as data.positive_above"},
+    {{NUMBER("positive_above", positive_above)}, KIND(LABEL), "labels above this are positive; auto: as data.positive_above"},
     {{TEXT("positive", positive, "")},
      KIND(LABEL),
      "the text of positive rows, all others are negative; empty: labels are numbers"},
+    {{NUMBER("mean", mean)}, KIND(NUMERIC), "transform standard: what is subtracted; auto: that of the training part"},
+    {{NUMBER("std", std)}, KIND(NUMERIC), "transform standard: what is divided by; auto: that of the training part"},
+    {{NUMBER("min", min)}, KIND(NUMERIC), "transform minmax: what becomes 0; auto: that of the training part"},
+    {{NUMBER("max", max)}, KIND(NUMERIC), "transform minmax: what becomes 1; auto: that of the training part"},
+    {{.path = "boundaries",
+      .type = KEY_FLOAT_LIST,
+      FIELD(boundaries),
+      .count_offset = offsetof(struct job_column, boundaries_count),
+      .size = WEIR_BOUNDARIES_MAX,
+      .fallback = "",
+      .float_low = -JOB_ANY_FLOAT,
+      .float_high = JOB_ANY_FLOAT},
+     KIND(NUMERIC),
+     "transform bucketize: where the second bucket begins, the third, ..."},
+    {{TEXT("vocabulary", vocabulary, "")}, FIELDS, "a file with an id a line; empty: ids are hashed"},
 };
 
 const struct column_key *job_column_schema(void)
@@ -123,7 +137,7 @@ static weir_status store_key(struct reading *r, const struct raw_column *raw, ui
 	if (raw->raws[row].given)
 		return job_value_store(r, &raw->raws[row], &key, out);
 	if (key.fallback) {
-		const struct raw fallback = {.items = (const char *[]){key.fallback}, .count = 1};
+		const struct raw fallback = {.items = (const char *[]){key.fallback}, .count = key.type != KEY_FLOAT_LIST};
 		return job_value_store(r, &fallback, &key, out);
 	}
 	job_schema_expected(&key, expected);
@@ -141,6 +155,8 @@ static weir_status store_column(struct reading *r, struct raw_column *raw, uint3
 	}
 	if (raw->wrong)
 		out->kind = COLUMN_IGNORE;
+	else
+		(void)job_time_format(out->format, &out->time); /* checked later */
 	return WEIR_OK;
 }
 
@@ -156,6 +172,13 @@ weir_status job_columns_store(struct reading *r, const struct raw *raw, struct j
 	for (uint32_t i = 0; i < raw->count && status == WEIR_OK; i++)
 		status = store_column(r, &raw->columns[i], i, &job->data.columns[i]);
 	return status;
+}
+
+void job_columns_free(struct job *job)
+{
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		free(job->data.columns[i].boundaries);
+	free(job->data.columns);
 }
 
 /* --- Texts */
@@ -179,26 +202,44 @@ static size_t write_word(char *out, size_t bytes, const char *text)
 	return used + (size_t)snprintf(out + used, used < bytes ? bytes - used : 0, "\"");
 }
 
-enum { COLUMN_TEXT_BYTES = 4 * (2 * WEIR_COLUMN_NAME_BYTES_MAX + 2 * WEIR_COLUMN_VALUE_BYTES_MAX) + 256 };
+enum {
+	VALUE_BYTES = WEIR_PATH_BYTES_MAX > 16 * WEIR_BOUNDARIES_MAX ? WEIR_PATH_BYTES_MAX : 16 * WEIR_BOUNDARIES_MAX,
+	COLUMN_TEXT_BYTES = 5 * VALUE_BYTES
+};
 
 /* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
 static bool is_default(const struct key *key, const char *value)
 {
-	return key->fallback && strcmp(value, key->type == KEY_FLOAT && key->zero_word ? "nan" : key->fallback) == 0;
+	const char *canonical = key->type == KEY_FLOAT_LIST ? "[]" : key->type == KEY_FLOAT ? "nan" : key->fallback;
+	return key->fallback && strcmp(value, canonical) == 0;
 }
 
-/* Writes "{name: user, kind: categorical}". */
-static size_t write_column(const struct job_column *c, char out[COLUMN_TEXT_BYTES])
+static bool is_of_scale(const struct key *key)
+{
+	static const char *const keys[] = {"mean", "std", "min", "max"};
+	bool is = false;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		is |= strcmp(key->path, keys[i]) == 0;
+	return is;
+}
+
+/* Writes "{name: user, kind: categorical}". The vocabulary's content says more than its name. */
+static size_t write_column(const struct job_column *c, bool with_scale, char out[COLUMN_TEXT_BYTES])
 {
 	size_t used = (size_t)snprintf(out, COLUMN_TEXT_BYTES, "{");
 	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
 		const struct key *key = &schema[row].key;
-		char value[WEIR_COLUMN_NAME_BYTES_MAX + WEIR_COLUMN_VALUE_BYTES_MAX];
+		char value[VALUE_BYTES];
 		job_field_text(c, key, value, sizeof value);
-		if (is_default(key, value))
+		if (is_default(key, value) || (!with_scale && is_of_scale(key)))
 			continue;
+		if (key->offset == offsetof(struct job_column, vocabulary) && c->vocabulary_content)
+			snprintf(value, sizeof value, "%016llx", (unsigned long long)c->vocabulary_content);
 		used += (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "%s%s: ", used > 1 ? ", " : "", key->path);
-		used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
+		if (key->type == KEY_FLOAT_LIST)
+			used += (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "%s", value);
+		else
+			used += write_word(out + used, COLUMN_TEXT_BYTES - used, value);
 	}
 	return used + (size_t)snprintf(out + used, COLUMN_TEXT_BYTES - used, "}");
 }
@@ -208,13 +249,18 @@ bool data_format_has_columns(int format)
 	return format == DATA_CSV || format == DATA_JSONL || format == DATA_PARQUET || format == DATA_ARROW;
 }
 
-uint64_t job_columns_hash(const struct job *job)
+static uint64_t hash_of(const struct job *job, bool with_scales)
 {
 	char column[COLUMN_TEXT_BYTES];
 	uint64_t hash = 0;
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
-		hash = hash_bytes(column, write_column(&job->data.columns[i], column), hash);
+		hash = hash_bytes(column, write_column(&job->data.columns[i], with_scales, column), hash);
 	return hash;
+}
+
+uint64_t job_columns_hash(const struct job *job)
+{
+	return hash_of(job, false);
 }
 
 void job_columns_text(const struct job *job, char *out, size_t bytes)
@@ -222,20 +268,25 @@ void job_columns_text(const struct job *job, char *out, size_t bytes)
 	char column[COLUMN_TEXT_BYTES];
 	size_t used = (size_t)snprintf(out, bytes, "[");
 	for (uint32_t i = 0; i < job->data.columns_count && used < bytes; i++) {
-		write_column(&job->data.columns[i], column);
+		write_column(&job->data.columns[i], true, column);
 		used += (size_t)snprintf(out + used, bytes - used, "%s%s", i > 0 ? ", " : "", column);
 	}
 	if (used + 1 < bytes)
 		snprintf(out + used, bytes - used, "]");
 	else
-		snprintf(out, bytes, "%u columns (%016llx)", job->data.columns_count, (unsigned long long)job_columns_hash(job));
+		snprintf(out, bytes, "%u columns (%016llx)", job->data.columns_count, (unsigned long long)hash_of(job, true));
 }
 
 /* --- Questions */
 
 bool job_column_is_field(const struct job_column *c)
 {
-	return 1u << c->kind & FIELDS;
+	return 1u << c->kind & FIELDS || (c->kind == COLUMN_NUMERIC && c->transform == TRANSFORM_BUCKETIZE);
+}
+
+bool job_column_is_scaled(const struct job_column *c)
+{
+	return c->kind == COLUMN_NUMERIC && (c->transform == TRANSFORM_STANDARD || c->transform == TRANSFORM_MINMAX);
 }
 
 const struct job_column *job_column_find(const struct job *job, const char *name)
@@ -276,22 +327,25 @@ uint32_t job_columns_fields(const struct job *job)
 	return fields_before(job, job->data.columns + job->data.columns_count);
 }
 
-static uint32_t count_kind(const struct job *job, enum column_kind kind)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < job->data.columns_count; i++)
-		count += job->data.columns[i].kind == kind;
-	return count;
-}
-
 uint32_t job_columns_dense(const struct job *job)
 {
-	return count_kind(job, COLUMN_NUMERIC);
+	uint32_t dense = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		dense += job->data.columns[i].kind == COLUMN_NUMERIC && job->data.columns[i].transform != TRANSFORM_BUCKETIZE;
+	return dense;
 }
 
 uint32_t job_columns_labels(const struct job *job)
 {
-	return count_kind(job, COLUMN_LABEL);
+	uint32_t labels = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++)
+		labels += job->data.columns[i].kind == COLUMN_LABEL;
+	return labels;
+}
+
+char job_csv_quote(const struct job *job)
+{
+	return job->data.csv.quote[1] ? 0 : job->data.csv.quote[0];
 }
 
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c)

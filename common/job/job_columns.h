@@ -25,7 +25,7 @@ enum column_kind {
 enum column_pooling { POOLING_SUM, POOLING_MEAN, POOLING_MAX };
 enum column_transform { TRANSFORM_NONE, TRANSFORM_LOG1P, TRANSFORM_STANDARD, TRANSFORM_MINMAX, TRANSFORM_BUCKETIZE };
 enum column_missing { MISSING_BAD, MISSING_MASKED };
-enum column_time { TIME_UNIX, TIME_UNIX_MS, TIME_ISO8601 };
+enum column_time { TIME_UNIX, TIME_UNIX_MS, TIME_ISO8601, TIME_PATTERN };
 
 struct job_column {
 	char name[WEIR_COLUMN_NAME_BYTES_MAX];
@@ -36,17 +36,27 @@ struct job_column {
 	char share[WEIR_COLUMN_NAME_BYTES_MAX];  /* the column whose embeddings it uses; "": its own */
 	char empty[WEIR_COLUMN_VALUE_BYTES_MAX]; /* the value of an empty cell; "": the cell stays empty */
 	enum column_transform transform;         /* numeric */
-	enum column_time time;                   /* time: how it is written */
-	enum column_missing missing;             /* label: what an empty cell is */
-	float positive_above;                    /* label: as data.positive_above; NaN: that */
+	/* time: how it is written: unix, unix_ms, iso8601, or a pattern of job_time.c */
+	char format[WEIR_COLUMN_FORMAT_BYTES_MAX];
+	enum column_time time;       /* what the format is */
+	enum column_missing missing; /* label: what an empty cell is */
+	float positive_above;        /* label: as data.positive_above; NaN: that */
 	/* label: the text of positive rows, of which all others are negative; "": labels are numbers */
 	char positive[WEIR_COLUMN_VALUE_BYTES_MAX];
+	/* transform standard, minmax; NaN: not known yet, as the training part determines them
+	 * (worker/data/column_facts.h) */
+	float mean, std, min, max;
+	float *boundaries; /* (boundaries_count) transform bucketize; rising */
+	uint32_t boundaries_count;
+	char vocabulary[WEIR_PATH_BYTES_MAX]; /* a file with an id a line; "": ids are hashed */
+	uint64_t vocabulary_content;          /* hash of the file; 0: not known yet */
 };
 
 struct job;
 /* Whether the rows of a format (enum data_format) are described by data.columns. */
 bool data_format_has_columns(int format);
-/* Hash of the columns and all their keys. */
+/* Hash of the columns and all their keys, except those that a scale is made of: rows are scaled
+ * when they are read from a packed file. */
 uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */
 const struct job_column *job_column_find(const struct job *job, const char *name);
@@ -59,10 +69,19 @@ const struct job_column *job_column_of_field(const struct job *job, uint32_t fie
 /* The label of a task (from 0), or NULL. */
 const struct job_column *job_column_label(const struct job *job, uint32_t task);
 bool job_column_is_field(const struct job_column *c);
+/* Whether the column is scaled by a mean and a standard deviation, or by a range. */
+bool job_column_is_scaled(const struct job_column *c);
+/* The character that quotes cells of CSV; 0: none does. */
+char job_csv_quote(const struct job *job);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
-/* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form. */
+/* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form, which is
+ * not TIME_PATTERN. */
 bool job_time_read(enum column_time form, const char *text, size_t n, int64_t *ms);
+/* The same in the format of a column of kind time. */
+bool job_column_time_read(const struct job_column *c, const char *text, size_t n, int64_t *ms);
+/* Finds what a format is. False: it is none. */
+bool job_time_format(const char *format, enum column_time *out);
 /* The column that decides about a row's part, or NULL. */
 const struct job_column *job_split_column(const struct job *job);
 /* Reads data.split.valid_from or test_from; INT64_MAX: it is empty. */

@@ -114,7 +114,7 @@ static uint32_t index_of(const struct key *key)
 
 static bool is_list(const struct key *key)
 {
-	return key->type == KEY_U32_LIST || key->type == KEY_TEXT_LIST || key->type == KEY_COLUMNS;
+	return key->type == KEY_U32_LIST || key->type == KEY_TEXT_LIST || key->type == KEY_FLOAT_LIST || key->type == KEY_COLUMNS;
 }
 
 static weir_status fail_type(struct reading *r, const struct place *place, const struct key *key, const char *value)

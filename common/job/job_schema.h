@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_KEYS_MAX       256u
+#define JOB_KEYS_MAX       320u
 #define JOB_KEY_BYTES_MAX  96u /* a complete path, with its NUL */
 #define JOB_EXPECTED_BYTES 384u
 #define JOB_ANY_FLOAT      3.0e38 /* float_high, or -float_low, of a key without a limit */
@@ -20,12 +20,13 @@ enum key_type {
 	KEY_BYTES, /* uint64_t, low..high; "4GiB"; zero_word */
 	KEY_RATE,  /* uint64_t, bits per second, low..high; "100Mb/s"; zero_word */
 	KEY_BOOL,
-	KEY_FLOAT,     /* float, float_low..float_high; zero_word */
-	KEY_CHOICE,    /* an enum */
-	KEY_U32_LIST,  /* uint32_t[size] and a count */
-	KEY_TEXT_LIST, /* char ** and a count; each item malloc'ed */
-	KEY_COLUMNS,   /* struct job_column * and a count: a list of maps (job_column_schema.h) */
-	KEY_LATER      /* known, but unsupported in this release: giving it is an error that says so */
+	KEY_FLOAT,      /* float, float_low..float_high; zero_word */
+	KEY_CHOICE,     /* an enum */
+	KEY_U32_LIST,   /* uint32_t[size] and a count */
+	KEY_TEXT_LIST,  /* char ** and a count; each item malloc'ed */
+	KEY_FLOAT_LIST, /* float * and a count, malloc'ed; float_low..float_high */
+	KEY_COLUMNS,    /* struct job_column * and a count: a list of maps (job_column_schema.h) */
+	KEY_LATER       /* known, but unsupported in this release: giving it is an error that says so */
 };
 
 /* What the value of a key affects. Another value of an OF_DATA, OF_MODEL or OF_TRAINING key changes

@@ -30,10 +30,15 @@ static void write_list(const void *base, const struct key *key, char *out, size_
 	size_t used = (size_t)snprintf(out, bytes, "[");
 	for (uint32_t i = 0; i < count && used < bytes; i++) {
 		const char *comma = i ? ", " : "";
-		if (key->type == KEY_U32_LIST)
+		char number[32];
+		if (key->type == KEY_U32_LIST) {
 			used += (size_t)snprintf(out + used, bytes - used, "%s%u", comma, ((const uint32_t *)field)[i]);
-		else
+		} else if (key->type == KEY_FLOAT_LIST) {
+			job_float_text((*(float *const *)field)[i], number, sizeof number);
+			used += (size_t)snprintf(out + used, bytes - used, "%s%s", comma, number);
+		} else {
 			used += (size_t)snprintf(out + used, bytes - used, "%s%s", comma, (*(char *const *const *)field)[i]);
+		}
 	}
 	if (used < bytes)
 		snprintf(out + used, bytes - used, "]");
@@ -79,6 +84,7 @@ void job_field_text(const void *base, const struct key *key, char *out, size_t b
 		break;
 	case KEY_U32_LIST:
 	case KEY_TEXT_LIST:
+	case KEY_FLOAT_LIST:
 		write_list(base, key, out, bytes);
 		break;
 	case KEY_COLUMNS:

@@ -262,6 +262,23 @@ static weir_status store_u32_list(struct reading *r, const struct raw *raw, cons
 	return WEIR_OK;
 }
 
+static weir_status store_float_list(struct reading *r, const struct raw *raw, const struct key *key, void *base)
+{
+	float *list = raw->count > 0 ? calloc(raw->count, sizeof *list) : NULL;
+	if (raw->count > 0 && !list)
+		return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
+	memcpy((char *)base + key->offset, &list, sizeof list);
+	memcpy((char *)base + key->count_offset, &raw->count, sizeof raw->count);
+	for (uint32_t i = 0; i < raw->count; i++) {
+		const char *text = expand(r, raw, key->path, raw->items[i]);
+		if (!text)
+			return r->err->status;
+		if (!read_float(key, text, &list[i]))
+			return fail_value(r, key, raw, text);
+	}
+	return WEIR_OK;
+}
+
 static weir_status store_scalar(struct reading *r, const struct raw *raw, const struct key *key, void *base)
 {
 	void *field = (char *)base + key->offset;
@@ -300,6 +317,7 @@ static weir_status store_scalar(struct reading *r, const struct raw *raw, const 
 		return store_choice(r, key, raw, text, field);
 	case KEY_U32_LIST:
 	case KEY_TEXT_LIST:
+	case KEY_FLOAT_LIST:
 	case KEY_COLUMNS:
 	case KEY_LATER:
 		assert(!"not a scalar");
@@ -314,6 +332,8 @@ weir_status job_value_store(struct reading *r, const struct raw *raw, const stru
 		return store_text_list(r, raw, key, base);
 	case KEY_U32_LIST:
 		return store_u32_list(r, raw, key, base);
+	case KEY_FLOAT_LIST:
+		return store_float_list(r, raw, key, base);
 	case KEY_LATER:
 		if (!raw->given)
 			return WEIR_OK;
@@ -370,5 +390,5 @@ void job_value_free_all(struct job *job)
 			free(list[k]);
 		free(list);
 	}
-	free(job->data.columns);
+	job_columns_free(job);
 }

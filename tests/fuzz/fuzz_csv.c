@@ -2,7 +2,7 @@
  * text cut after whole rows gives the same rows.
  *
  * Input: u8 settings (1: rows to score, 2: keys are folded to buckets, 4: delimiter ';', 8: columns
- * without bags, 16: JSON lines), the text. */
+ * without bags, 16: JSON lines, 32: no quotes), the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static struct csv_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
 	struct csv_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
-	                       .delimiter = settings & 4 ? ';' : ',',
+	                       .marks = {settings & 4 ? ';' : ',', settings & 32 ? 0 : '"'},
 	                       .columns = bags ? 7 : 6,
 	                       .names = (char **)names,
 	                       .kinds = kinds,
@@ -50,15 +50,15 @@ static struct csv_layout layout_of(uint8_t settings)
 	return l;
 }
 
-static void check_scan(char delimiter, const char *text, size_t n)
+static void check_scan(struct csv_marks marks, const char *text, size_t n)
 {
 	uint32_t *expected = malloc((n + CSV_SCAN_SLACK) * sizeof *expected), *got = malloc((n + CSV_SCAN_SLACK) * sizeof *got);
-	struct csv_scan first = {.delimiter = delimiter};
+	struct csv_scan first = {.marks = marks};
 	const size_t count = csv_scan_variant(0)->cells(&first, text, n, expected);
 	const struct csv_scan_ops *ops;
 	assert(expected && got);
 	for (unsigned v = 1; (ops = csv_scan_variant(v)) != NULL; v++) {
-		struct csv_scan scan = {.delimiter = delimiter}, again = {.delimiter = delimiter};
+		struct csv_scan scan = {.marks = marks}, again = {.marks = marks};
 		assert(ops->cells(&scan, text, n, got) == count && memcmp(got, expected, count * sizeof *got) == 0);
 		assert(scan.state == first.state && scan.quotes == first.quotes && scan.high == first.high && scan.zeros == first.zeros);
 		assert(ops->rows(&again, text, n) <= n);
@@ -123,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const size_t n = size - 1;
 	struct parser *p = malloc(sizeof *p);
 	struct row_reader reader = {0};
-	struct csv_scan scan = {.delimiter = layout.delimiter};
+	struct csv_scan scan = {.marks = layout.marks};
 	struct rows whole, parts;
 	assert(p);
 	parser_init(p, DATA_CSV, layout.fields_count, layout.dense_count, data[0] & 2 ? 1000 : 0);
@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p->every_line = data[0] & 1;
 	rows_init(&whole, parser_shape(p), parser_bags(p));
 	rows_init(&parts, parser_shape(p), parser_bags(p));
-	check_scan(layout.delimiter, text, n);
+	check_scan(layout.marks, text, n);
 	parse_text(p, &reader, text, n, &whole);
 	const size_t cut = layout.rows == ROWS_JSON ? cut_lines(text, n / 2) : csv_scan_best()->rows(&scan, text, n / 2);
 	parse_text(p, &reader, text, cut, &parts);

@@ -59,7 +59,7 @@ static weir_status cut_csv(struct dataset *d, uint32_t file, uint64_t bytes, con
 {
 	struct csv_index index;
 	const struct csv_index_options o = {
-	    .dir = dir, .source = &d->sources.items[file], .unit_bytes = bytes, .delimiter = d->csv->delimiter};
+	    .dir = dir, .source = &d->sources.items[file], .unit_bytes = bytes, .marks = d->csv->marks};
 	weir_status status = csv_index_open(&index, &o, err);
 	if (status != WEIR_OK)
 		return status;

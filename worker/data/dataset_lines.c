@@ -66,7 +66,7 @@ static weir_status begin_file(struct dataset_lines *l, weir_error *err)
 	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
 	l->line = 0;
 	if (status == WEIR_OK && d->csv && d->csv->rows == ROWS_CSV)
-		text_set_csv(l->text, d->csv->delimiter);
+		text_set_csv(l->text, d->csv->marks);
 	return status;
 }
 

@@ -34,6 +34,49 @@ static void times_are_read(void **state)
 	}
 }
 
+static void times_in_a_pattern_are_read(void **state)
+{
+	static const struct {
+		const char *format, *text;
+		int64_t ms; /* INT64_MIN: it is no time */
+	} times[] = {{"%d.%m.%Y", "1.1.2026", 1767225600000},
+	             {"%d.%m.%Y", "01.01.2026", 1767225600000},
+	             {"%d.%m.%Y", "29.2.2026", INT64_MIN},
+	             {"%d.%m.%Y", "1.1.2026 ", INT64_MIN},
+	             {"%Y%m%d", "20260101", 1767225600000},
+	             {"%Y%m%d%H", "2026010101", 1767225600000 + 3600000},
+	             {"%y%m%d", "260101", 1767225600000},
+	             {"%y%m%d", "700101", 0},
+	             {"%m/%d/%Y %I:%M %p", "1/1/2026 12:05 am", 1767225600000 + 300000},
+	             {"%m/%d/%Y %I:%M %p", "1/1/2026 12:05 PM", 1767225600000 + 43500000},
+	             {"%m/%d/%Y %I:%M %p", "1/1/2026 13:05 PM", INT64_MIN},
+	             {"%d/%b/%Y:%H:%M:%S %z", "01/Jan/2026:02:00:00 +0200", 1767225600000},
+	             {"%d/%b/%Y:%H:%M:%S %z", "01/Jan/2026:02:00:00 +02:00", 1767225600000},
+	             {"%d/%b/%Y:%H:%M:%S %z", "01/Jam/2026:02:00:00 +0200", INT64_MIN},
+	             {"%F %T.%f", "2026-01-01 00:00:00.250001", 1767225600250},
+	             {"%F %T%z", "2025-12-31 19:00:00-05", 1767225600000},
+	             {"%F %T%z", "2026-01-01 00:00:00Z", 1767225600000},
+	             {"100%% %Y", "100% 2026", 1767225600000},
+	             {"%Y", "", INT64_MIN}};
+	static const char *const wrong[] = {"", "%d.%m", "%Y%", "%Y %Q", "%Y %Y", "%Y %I", "%Y %p", "%Y %I %H %p", "seconds"};
+	enum column_time form;
+	(void)state;
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+		struct job_column c = {0};
+		int64_t ms = INT64_MIN;
+		snprintf(c.format, sizeof c.format, "%s", times[i].format);
+		if (!job_time_format(c.format, &c.time))
+			fail_msg("'%s' is no format", c.format);
+		if (!job_column_time_read(&c, times[i].text, strlen(times[i].text), &ms))
+			ms = INT64_MIN;
+		if (ms != times[i].ms)
+			fail_msg("'%s' as '%s' is %lld, not %lld", times[i].text, c.format, (long long)ms, (long long)times[i].ms);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		if (job_time_format(wrong[i], &form))
+			fail_msg("'%s' is taken for a format", wrong[i]);
+}
+
 static void days_are_those_of_the_calendar(void **state)
 {
 	(void)state;
@@ -83,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(times_are_read),
+	    cmocka_unit_test(times_in_a_pattern_are_read),
 	    cmocka_unit_test(days_are_those_of_the_calendar),
 	    cmocka_unit_test(other_texts_are_no_times),
 	};

@@ -35,7 +35,7 @@ static weir_status has_quotes(const struct csv_index_options *o, bool *out, weir
 	}
 	while (status == WEIR_OK && got == TEXT_CHUNK_BYTES && !*out) {
 		status = text_next_bytes(text, block, TEXT_CHUNK_BYTES, &got, err);
-		*out = status == WEIR_OK && memchr(block, '"', got);
+		*out = status == WEIR_OK && memchr(block, o->marks.quote, got);
 	}
 	text_close(text);
 	free(block);
@@ -76,11 +76,11 @@ static weir_status find_starts(struct csv_index *x, const struct csv_index_optio
 	weir_status status = text_open(&text, o->source->path, 0, UINT64_MAX, err);
 	if (status != WEIR_OK)
 		return status;
-	text_set_csv(text, o->delimiter);
+	text_set_csv(text, o->marks);
 	uint64_t at = text_mark_bytes(text);
 	do {
 		status = text_next(text, &chunk, err);
-		const bool good = status == WEIR_OK && csv_reader_begin(&reader, o->delimiter, chunk.data, chunk.size) &&
+		const bool good = status == WEIR_OK && csv_reader_begin(&reader, o->marks, chunk.data, chunk.size) &&
 		                  add_starts(x, o, &reader, chunk.data, at);
 		if (status == WEIR_OK && !good)
 			status = out_of_memory(o, err);
@@ -104,7 +104,9 @@ static weir_status find_place(const struct csv_index_options *o, struct place *o
 	struct source source = *o->source;
 	char content[WEIR_FINGERPRINT_VALUE_BYTES];
 	const weir_status status = content_of_sources(&(struct sources){&source, 1}, content, err);
-	const uint64_t name[] = {o->unit_bytes, (uint64_t)o->delimiter}, state[] = {source.size, (uint64_t)source.mtime_ns};
+	const uint64_t name[] = {o->unit_bytes,
+	                         (uint64_t)o->marks.delimiter | (o->marks.quote == '"' ? 0 : (uint64_t)o->marks.quote << 8)},
+	               state[] = {source.size, (uint64_t)source.mtime_ns};
 	if (status != WEIR_OK)
 		return status;
 	const uint64_t hash = hash_bytes(name, sizeof name, hash_bytes(source.path, strlen(source.path), 0));

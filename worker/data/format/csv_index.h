@@ -13,6 +13,7 @@
 #ifndef WEIR_CSV_INDEX_H
 #define WEIR_CSV_INDEX_H
 
+#include "worker/data/format/csv_scan.h"
 #include "worker/data/format/sources.h"
 
 struct csv_index {
@@ -24,7 +25,7 @@ struct csv_index_options {
 	const char *dir; /* created if missing */
 	const struct source *source;
 	uint64_t unit_bytes; /* a unit begins at the first row from each multiple of this on */
-	char delimiter;
+	struct csv_marks marks;
 };
 
 /* Reads the index, or makes it. E_IO, E_LIMIT: the source or the folder; the message has the

@@ -100,9 +100,9 @@ static weir_status read_header(const struct csv_layout *l, const char *path, str
 	weir_status status = text_open(&text, path, 0, UINT64_MAX, err);
 	if (status != WEIR_OK)
 		return status;
-	text_set_csv(text, l->delimiter);
+	text_set_csv(text, l->marks);
 	status = text_next(text, &chunk, err);
-	if (status == WEIR_OK && chunk.size > 0 && !csv_reader_begin(&reader, l->delimiter, chunk.data, chunk.size))
+	if (status == WEIR_OK && chunk.size > 0 && !csv_reader_begin(&reader, l->marks, chunk.data, chunk.size))
 		status = out_of_memory(path, err);
 	if (status == WEIR_OK && chunk.size > 0 && csv_reader_next(&reader, &row, &line))
 		status = take_header(&reader, path, out, err);
@@ -279,7 +279,8 @@ static unsigned rows_of(enum data_format format)
 
 static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 {
-	const uint32_t how[] = {l->rows == ROWS_CSV ? (uint32_t)l->delimiter : 0, l->header, l->split};
+	const bool csv = l->rows == ROWS_CSV;
+	const uint32_t how[] = {csv ? (uint32_t)l->marks.delimiter : 0, csv ? (uint32_t)l->marks.quote : 0, l->header, l->split};
 	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
 	for (uint32_t i = 0; i < l->columns; i++)
 		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
@@ -295,7 +296,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
 	*l = (struct csv_layout){.rows = rows_of(job->data.format),
-	                         .delimiter = job->data.csv.delimiter[0],
+	                         .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
 	                         .header = job->data.csv.header,
 	                         .unlabelled = true,
 	                         .weight = CSV_NO_COLUMN,
@@ -326,7 +327,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	if (split)
 		l->split = place_of(l, split->name);
 	l->split_is_time = split && split->kind == COLUMN_TIME;
-	l->split_time = split ? split->time : TIME_UNIX;
+	l->split_column = split;
 	l->settings = settings_of(l, job);
 	*out = l;
 	return WEIR_OK;

@@ -8,6 +8,7 @@
 #define WEIR_CSV_LAYOUT_H
 
 #include "common/job/job.h"
+#include "worker/data/format/csv_scan.h"
 #include "worker/data/format/sources.h"
 
 #define CSV_NO_COLUMN UINT32_MAX
@@ -35,7 +36,7 @@ struct csv_layout {
 		ROWS_PARQUET,
 		ROWS_ARROW
 	} rows;
-	char delimiter;
+	struct csv_marks marks;
 	bool header;
 	uint32_t columns;        /* cells of a row */
 	char **names;            /* (columns) */
@@ -50,7 +51,7 @@ struct csv_layout {
 	uint32_t weight, group;
 	/* the cell that decides about the part of data.split, or CSV_NO_COLUMN */
 	uint32_t split;
-	enum column_time split_time; /* the form of its times, if it has times */
+	const struct job_column *split_column; /* NULL: none */
 	bool split_is_time;
 	float weight_missing; /* the weight of a row with an empty cell; NaN: such a row is bad */
 	bool bags;            /* some row may have a bag, a weight or a group */

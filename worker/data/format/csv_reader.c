@@ -5,7 +5,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/utf8_sanitize.h"
-#include "worker/data/format/csv_scan.h"
 #include "worker/data/format/parse.h"
 
 void csv_reader_destroy(struct csv_reader *r)
@@ -15,9 +14,9 @@ void csv_reader_destroy(struct csv_reader *r)
 	*r = (struct csv_reader){0};
 }
 
-bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t size)
+bool csv_reader_begin(struct csv_reader *r, struct csv_marks marks, char *data, size_t size)
 {
-	struct csv_scan scan = {.delimiter = delimiter};
+	struct csv_scan scan = {.marks = marks};
 	const size_t needed = size + CSV_SCAN_SLACK + 1;
 	if (needed > r->ends_capacity) {
 		free(r->ends);
@@ -27,6 +26,7 @@ bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t s
 	if (!r->ends)
 		return false;
 	r->data = data;
+	r->quote = marks.quote;
 	r->ends_count = csv_scan_best()->cells(&scan, data, size, r->ends);
 	/* the last row may lack a newline, or its last quote */
 	if (size > 0 && (r->ends_count == 0 || r->ends[r->ends_count - 1] != size - 1 || data[size - 1] != '\n')) {
@@ -101,7 +101,7 @@ static const char *unquote(struct csv_reader *r, struct csv_cell *cell)
 {
 	const char *at = cell->text + 1, *end = cell->text + cell->n;
 	size_t n = 0;
-	const char *quote = memchr(at, '"', (size_t)(end - at));
+	const char *quote = memchr(at, r->quote, (size_t)(end - at));
 	if (quote && quote + 1 == end) {
 		*cell = (struct csv_cell){at, cell->n - 2};
 		return NULL;
@@ -109,16 +109,16 @@ static const char *unquote(struct csv_reader *r, struct csv_cell *cell)
 	if (!reserve_scratch(r, cell->n))
 		return "needs more memory than there is";
 	for (;; at = quote + 2) {
-		quote = memchr(at, '"', (size_t)(end - at));
+		quote = memchr(at, r->quote, (size_t)(end - at));
 		if (!quote)
 			return "has a quote that is not closed";
 		memcpy(r->scratch + n, at, (size_t)(quote - at));
 		n += (size_t)(quote - at);
 		if (quote + 1 == end)
 			break;
-		if (quote[1] != '"')
+		if (quote[1] != r->quote)
 			return "has text after its closing quote";
-		r->scratch[n++] = '"';
+		r->scratch[n++] = r->quote;
 	}
 	*cell = (struct csv_cell){r->scratch, n};
 	return NULL;
@@ -128,7 +128,7 @@ const char *csv_reader_check(struct csv_reader *r, struct csv_cell *cell)
 {
 	if (cell->n > WEIR_CELL_BYTES_MAX)
 		return "is longer than 64 KiB";
-	if (cell->n > 0 && *cell->text == '"') {
+	if (cell->n > 0 && r->quotes && *cell->text == r->quote) {
 		const char *bad = unquote(r, cell);
 		if (bad)
 			return bad;

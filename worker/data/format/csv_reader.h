@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
+#include "worker/data/format/csv_scan.h"
 
 struct csv_reader {
 	const char *data;
+	char quote;     /* 0: cells have no quotes */
 	bool quotes;    /* the chunk has quotes */
 	bool check;     /* it has bytes beyond ASCII, or zeros */
 	uint32_t *ends; /* (ends_count) offset of the byte that ends each cell */
@@ -39,7 +41,7 @@ struct csv_cell {
 
 /* Begins a chunk of whole rows; PARSE_SLACK writable bytes must follow, the first of which becomes
  * a newline. Keeps the memory of earlier chunks. Returns false when out of memory. */
-bool csv_reader_begin(struct csv_reader *r, char delimiter, char *data, size_t size);
+bool csv_reader_begin(struct csv_reader *r, struct csv_marks marks, char *data, size_t size);
 /* Moves to the next row. Returns false at the end. *text: the row without its newline and CR.
  * *line: its first line in the chunk, from 0. */
 bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line);
@@ -58,7 +60,7 @@ static inline const char *csv_reader_cell(struct csv_reader *r, uint32_t i, stru
 	size_t end = r->ends[cell];
 	end -= cell + 1 == r->next && end > begin && r->data[end - 1] == '\r';
 	*out = (struct csv_cell){r->data + begin, end - begin};
-	const bool plain = !r->check && r->data[begin] != '"' && end - begin <= WEIR_CELL_BYTES_MAX;
+	const bool plain = !r->check && !(r->quotes && r->data[begin] == r->quote) && end - begin <= WEIR_CELL_BYTES_MAX;
 	return plain ? NULL : csv_reader_check(r, out);
 }
 

@@ -17,6 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The characters that make cells of a text. */
+struct csv_marks {
+	char delimiter;
+	char quote; /* 0: none; cells have no quotes */
+};
+
 /* Where the scan is, between two bytes. */
 enum csv_state {
 	CSV_START,  /* at the beginning of a cell */
@@ -26,7 +32,7 @@ enum csv_state {
 };
 
 struct csv_scan {
-	char delimiter;
+	struct csv_marks marks;
 	enum csv_state state; /* CSV_START at the beginning of a row */
 	/* What was seen: a quote, a byte from 0x80 on, a zero byte. */
 	bool quotes, high, zeros;
@@ -52,17 +58,17 @@ const struct csv_scan_ops *csv_scan_variant(unsigned i);
 /* The rules above, a byte at a time. */
 static inline bool csv_scan_byte(struct csv_scan *s, char c)
 {
-	const bool ends = c == '\n' || c == s->delimiter;
-	s->quotes |= c == '"';
+	const bool ends = c == '\n' || c == s->marks.delimiter, quote = s->marks.quote && c == s->marks.quote;
+	s->quotes |= quote;
 	s->high |= (c & 0x80) != 0;
 	s->zeros |= c == 0;
 	if (s->state == CSV_QUOTED) {
-		s->state = c == '"' ? CSV_CLOSED : CSV_QUOTED;
+		s->state = quote ? CSV_CLOSED : CSV_QUOTED;
 		return false;
 	}
 	if (ends)
 		s->state = CSV_START;
-	else if (c == '"' && s->state != CSV_PLAIN)
+	else if (quote && s->state != CSV_PLAIN)
 		s->state = CSV_QUOTED;
 	else
 		s->state = CSV_PLAIN;

@@ -10,14 +10,20 @@ struct marks {
 	uint64_t quotes, delimiters, newlines, high, zeros;
 };
 
+/* All bits if cells may have quotes. */
+static inline uint64_t quoting(struct csv_marks by)
+{
+	return by.quote ? ~0ull : 0;
+}
+
 #if defined(__AVX512BW__)
 #define VARIANT csv_scan_avx512
 #define NAME    "AVX-512"
-static inline struct marks marks_of(const char *data, char delimiter)
+static inline struct marks marks_of(const char *data, struct csv_marks by)
 {
 	const __m512i x = _mm512_loadu_si512(data);
-	return (struct marks){.quotes = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8('"')),
-	                      .delimiters = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(delimiter)),
+	return (struct marks){.quotes = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(by.quote)) & quoting(by),
+	                      .delimiters = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(by.delimiter)),
 	                      .newlines = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8('\n')),
 	                      .high = _mm512_movepi8_mask(x),
 	                      .zeros = _mm512_testn_epi8_mask(x, x)};
@@ -33,12 +39,12 @@ static inline uint64_t equal(__m256i low, __m256i high, char to)
 	return l | (uint64_t)h << 32;
 }
 
-static inline struct marks marks_of(const char *data, char delimiter)
+static inline struct marks marks_of(const char *data, struct csv_marks by)
 {
 	const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)data);
 	const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(data + 32));
-	return (struct marks){.quotes = equal(low, high, '"'),
-	                      .delimiters = equal(low, high, delimiter),
+	return (struct marks){.quotes = equal(low, high, by.quote) & quoting(by),
+	                      .delimiters = equal(low, high, by.delimiter),
 	                      .newlines = equal(low, high, '\n'),
 	                      .high = (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32,
 	                      .zeros = equal(low, high, 0)};
@@ -63,7 +69,7 @@ static uint64_t ends_by_byte(struct csv_scan *s, const char *data, size_t n)
 /* The bytes of a block that end a cell. */
 static inline uint64_t ends_of_block(struct csv_scan *s, const char *data, uint64_t *newlines)
 {
-	const struct marks m = marks_of(data, s->delimiter);
+	const struct marks m = marks_of(data, s->marks);
 	const uint64_t before = s->state == CSV_QUOTED ? ~0ull : 0;
 	/* with the quote that opens, without the one that closes */
 	const uint64_t inside = m.quotes ? prefix_xor(m.quotes) ^ before : before;

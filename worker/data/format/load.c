@@ -71,7 +71,7 @@ static weir_status open_text(struct load *l, const struct load_range *r, struct 
 {
 	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
 	if (status == WEIR_OK && l->options->parser->csv && l->options->parser->csv->rows == ROWS_CSV)
-		text_set_csv(l->text, l->options->parser->csv->delimiter);
+		text_set_csv(l->text, l->options->parser->csv->marks);
 	return status;
 }
 

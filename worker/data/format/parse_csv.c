@@ -45,10 +45,10 @@ static bool number_of(const struct csv_cell *cell, float *out)
 }
 
 /* False: it is no time of this form. */
-static bool time_of(const struct csv_cell *cell, enum column_time form, int64_t *ms)
+static bool time_of(const struct csv_cell *cell, const struct job_column *column, int64_t *ms)
 {
 	if (cell->form != CELL_TIME)
-		return job_time_read(form, cell->text, cell->n, ms);
+		return job_column_time_read(column, cell->text, cell->n, ms);
 	*ms = cell->time_ms;
 	return true;
 }
@@ -139,8 +139,8 @@ static enum parsed parse_time(const struct parsing *g)
 	const struct csv_layout *l = g->layout;
 	struct csv_cell cell;
 	int64_t ms;
-	const enum parsed read = take(g, l->split, "", &cell);
-	if (read == PARSED_ROW && !time_of(&cell, l->split_time, &ms))
+	const enum parsed read = take(g, l->split, l->split_column->empty, &cell);
+	if (read == PARSED_ROW && !time_of(&cell, l->split_column, &ms))
 		return bad_cell(g, l->split, &cell, "is no time in the format of its column");
 	return read;
 }
@@ -303,9 +303,11 @@ enum split_part parse_csv_part(const struct parser *p, const struct split *s, st
 	char why[PARSE_WHY_BYTES];
 	if (!row_reader_is_whole(r, why) || row_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
+	if (cell.n == 0)
+		cell = (struct csv_cell){l->split_column->empty, strlen(l->split_column->empty)};
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
-	return time_of(&cell, l->split_time, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
+	return time_of(&cell, l->split_column, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
 enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])

@@ -10,7 +10,7 @@ bool row_reader_begin(struct row_reader *r, const struct csv_layout *layout, cha
 	r->layout = layout;
 	if (layout->rows == ROWS_JSON)
 		return json_reader_begin(&r->json, layout, data, size);
-	if (!csv_reader_begin(&r->csv, layout->delimiter, data, size))
+	if (!csv_reader_begin(&r->csv, layout->marks, data, size))
 		return false;
 	if (first && layout->header)
 		(void)csv_reader_next(&r->csv, &header, &line);

@@ -43,7 +43,7 @@ struct text {
 	LZ4F_dctx *lz4;
 	ZSTD_DStream *zstd;
 	bool csv; /* lines are rows of CSV */
-	char delimiter;
+	struct csv_marks marks;
 };
 
 void text_chunk_destroy(struct text_chunk *c)
@@ -350,17 +350,17 @@ static bool keep_carry(struct text *t, const char *data, size_t n)
 	return true;
 }
 
-void text_set_csv(struct text *t, char delimiter)
+void text_set_csv(struct text *t, struct csv_marks marks)
 {
 	t->csv = true;
-	t->delimiter = delimiter;
+	t->marks = marks;
 }
 
 /* Returns the bytes of the whole lines at the beginning of the data. */
 static size_t whole_lines(const struct text *t, const char *data, size_t n)
 {
-	if (t->csv && memchr(data, '"', n)) {
-		struct csv_scan scan = {.delimiter = t->delimiter};
+	if (t->csv && t->marks.quote && memchr(data, t->marks.quote, n)) {
+		struct csv_scan scan = {.marks = t->marks};
 		return csv_scan_best()->rows(&scan, data, n);
 	}
 	const char *newline = memrchr(data, '\n', n);

@@ -42,7 +42,8 @@ struct text;
 weir_status text_open(struct text **out, const char *path, uint64_t begin, uint64_t end, weir_error *err);
 /* Makes rows of CSV the lines: a newline inside quotes ends no line. Call it before the first read.
  * A range of a file with quotes must begin and end where rows begin. */
-void text_set_csv(struct text *t, char delimiter);
+struct csv_marks;
+void text_set_csv(struct text *t, struct csv_marks marks);
 /* Reads the next lines, about TEXT_CHUNK_BYTES; size 0 at the end. E_CORRUPT: the compressed data
  * are damaged or truncated. E_LIMIT: a line is longer than a chunk. One thread at a time. */
 weir_status text_next(struct text *t, struct text_chunk *out, weir_error *err);

@@ -28,12 +28,12 @@ struct view {
 	uint32_t rows, equal;
 };
 
-static bool look(struct csv_reader *r, struct view *out, char *text, size_t n, char delimiter)
+static bool look(struct csv_reader *r, struct view *out, char *text, size_t n, struct csv_marks marks)
 {
 	struct csv_cell row;
 	uint64_t line;
 	*out = (struct view){0};
-	if (!csv_reader_begin(r, delimiter, text, n))
+	if (!csv_reader_begin(r, marks, text, n))
 		return false;
 	while (out->rows < CSV_DIALECT_ROWS && csv_reader_next(r, &row, &line)) {
 		if (row.n == 0)
@@ -66,23 +66,23 @@ static bool names_columns(struct csv_reader *r)
 	return all;
 }
 
-weir_status csv_dialect_find(struct csv_dialect *out, char *text, size_t n, char delimiter, weir_error *err)
+weir_status csv_dialect_find(struct csv_dialect *out, char *text, size_t n, struct csv_marks known, weir_error *err)
 {
 	static const char candidates[] = ",\t;|\x01";
 	struct csv_reader reader = {0};
 	struct csv_cell row;
 	uint64_t best = 0, line;
 	bool ok = true;
-	*out = (struct csv_dialect){.delimiter = delimiter ? delimiter : ','};
-	for (const char *c = candidates; *c && !delimiter && ok; c++) {
+	*out = (struct csv_dialect){.marks = {known.delimiter ? known.delimiter : ',', known.quote}};
+	for (const char *c = candidates; *c && !known.delimiter && ok; c++) {
 		struct view v;
-		ok = look(&reader, &v, text, n, *c);
+		ok = look(&reader, &v, text, n, (struct csv_marks){*c, known.quote});
 		if (ok && score(&v) > best) {
 			best = score(&v);
-			out->delimiter = *c;
+			out->marks.delimiter = *c;
 		}
 	}
-	ok = ok && csv_reader_begin(&reader, out->delimiter, text, n);
+	ok = ok && csv_reader_begin(&reader, out->marks, text, n);
 	out->header = ok && csv_reader_next(&reader, &row, &line) && names_columns(&reader);
 	csv_reader_destroy(&reader);
 	return ok ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory looking at the first rows");

@@ -150,7 +150,7 @@ static weir_status begin_slice(struct csv_sample *s, weir_error *err)
 	const weir_status status = text_open(&s->text, s->files->items[slice->file].path, slice->begin, slice->end, err);
 	s->taken = s->lines = s->rows.csv.lines = 0;
 	if (status == WEIR_OK && slice->begin == 0)
-		text_set_csv(s->text, s->found.dialect.delimiter);
+		text_set_csv(s->text, s->found.dialect.marks);
 	return status;
 }
 
@@ -169,7 +169,7 @@ static weir_status begin_chunk(struct csv_sample *s, weir_error *err)
 	s->lines += s->rows.csv.lines;
 	s->taken += s->chunk.size;
 	s->source.sample.bytes += s->chunk.size;
-	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
+	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.marks, s->chunk.data, s->chunk.size))
 		return out_of_memory(err);
 	if (first && s->found.dialect.header)
 		(void)csv_reader_next(&s->rows.csv, &row, &s->line);
@@ -291,12 +291,12 @@ static weir_status find_columns(struct csv_sample *s, const struct csv_sample_op
 	if (status == WEIR_OK)
 		status = refuse_other_formats(s, err);
 	if (status == WEIR_OK)
-		status = csv_dialect_find(&s->found.dialect, s->chunk.data, s->chunk.size, o->delimiter, err);
+		status = csv_dialect_find(&s->found.dialect, s->chunk.data, s->chunk.size, o->marks, err);
 	if (status != WEIR_OK)
 		return status;
 	if (o->header != HEADER_RECOGNISED)
 		s->found.dialect.header = o->header == HEADER_THERE;
-	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.delimiter, s->chunk.data, s->chunk.size))
+	if (!csv_reader_begin(&s->rows.csv, s->found.dialect.marks, s->chunk.data, s->chunk.size))
 		return out_of_memory(err);
 	if (!csv_reader_next(&s->rows.csv, &row, &s->line))
 		return weir_fail(err, WEIR_E_INVALID, "%s has no row", s->files->items[s->slices[0].file].path);

@@ -13,8 +13,8 @@
 #define CSV_SAMPLE_SLICE_BYTES (1u << 20)
 
 struct csv_sample_options {
-	uint64_t bytes; /* size of the sample */
-	char delimiter; /* 0: recognise it */
+	uint64_t bytes;         /* size of the sample */
+	struct csv_marks marks; /* delimiter 0: recognise it */
 	enum { HEADER_RECOGNISED, HEADER_THERE, HEADER_ABSENT } header;
 	char *const *names; /* (names_count) in place of the header's; may be NULL */
 	uint32_t names_count;

@@ -169,9 +169,9 @@ static void write_csv(FILE *out, const struct job_draft *d)
 {
 	const struct csv_dialect *dialect = &d->csv->dialect;
 	char delimiter[WORD_BYTES];
-	if (dialect->delimiter == ',' && dialect->header && !d->csv->renamed)
+	if (dialect->marks.delimiter == ',' && dialect->header && !d->csv->renamed)
 		return;
-	yaml_word((const char[]){dialect->delimiter, 0}, delimiter);
+	yaml_word((const char[]){dialect->marks.delimiter, 0}, delimiter);
 	fprintf(out, "  csv: {delimiter: %s, header: %s", delimiter, dialect->header ? "true" : "false");
 	if (d->csv->renamed) {
 		fputs(", names: ", out);

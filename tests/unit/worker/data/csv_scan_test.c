@@ -25,7 +25,7 @@ static size_t random_text(struct prng *r, char out[TEXT_MAX])
 static void check_cells(const struct csv_scan_ops *ops, const char *text, size_t n, size_t cut)
 {
 	uint32_t expected[TEXT_MAX + CSV_SCAN_SLACK], got[TEXT_MAX + 2 * CSV_SCAN_SLACK];
-	struct csv_scan a = {.delimiter = ','}, b = {.delimiter = ','};
+	struct csv_scan a = {.marks = {',', '"'}}, b = {.marks = {',', '"'}};
 	const size_t count = csv_scan_variant(0)->cells(&a, text, n, expected);
 	size_t found = ops->cells(&b, text, cut, got);
 	const size_t first = found;
@@ -39,7 +39,7 @@ static void check_cells(const struct csv_scan_ops *ops, const char *text, size_t
 
 static void check_rows(const struct csv_scan_ops *ops, const char *text, size_t n)
 {
-	struct csv_scan a = {.delimiter = ','}, b = {.delimiter = ','};
+	struct csv_scan a = {.marks = {',', '"'}}, b = {.marks = {',', '"'}};
 	const size_t expected = csv_scan_variant(0)->rows(&a, text, n), got = ops->rows(&b, text, n);
 	if (got != expected || memcmp(&a, &b, sizeof a) != 0)
 		fail_msg("%s: %zu bytes of rows, not %zu, in '%.*s'", ops->name, got, expected, (int)n, text);
@@ -84,7 +84,7 @@ static void quotes_hide_delimiters_and_newlines(void **state)
 			for (size_t before = 0; before < 130; before++) {
 				char text[TEXT_MAX];
 				uint32_t ends[TEXT_MAX + CSV_SCAN_SLACK];
-				struct csv_scan scan = {.delimiter = ','};
+				struct csv_scan scan = {.marks = {',', '"'}};
 				const size_t n = strlen(cases[i].text);
 				memset(text, '\n', before);
 				memcpy(text + before, cases[i].text, n);

@@ -18,7 +18,7 @@ static struct csv_dialect dialect_of(const char *text)
 	char *copy = calloc(1, n + PARSE_SLACK);
 	assert_non_null(copy);
 	memcpy(copy, text, n);
-	CHECK_OK(csv_dialect_find(&d, copy, n, 0, &err), err);
+	CHECK_OK(csv_dialect_find(&d, copy, n, (struct csv_marks){0, '"'}, &err), err);
 	free(copy);
 	return d;
 }
@@ -27,22 +27,23 @@ static void delimiters_and_headers_are_recognised(void **state)
 {
 	static const struct {
 		const char *text;
-		struct csv_dialect is;
-	} cases[] = {{"a,b\n1,2\n", {',', true}},
-	             {"a\tb\n1\t2,5\n", {'\t', true}},
-	             {"a;b\n1,5;2,5\n3,5;4,5\n", {';', true}},
-	             {"user|item\nu1|i1\n", {'|', true}},
-	             {"1,2\n3,4\n", {',', false}},
-	             {"label,1\n3,4\n", {',', false}},
-	             {",a\n0,5\n1,6\n", {',', true}},
-	             {"a,,b\n0,5,1\n", {',', false}},
-	             {"text\nhello world\n", {',', true}},
-	             {"a,tags\n1,\"x;y;z\"\n2,\"x\ny;z\"\n", {',', true}}};
+		char delimiter;
+		bool header;
+	} cases[] = {{"a,b\n1,2\n", ',', true},
+	             {"a\tb\n1\t2,5\n", '\t', true},
+	             {"a;b\n1,5;2,5\n3,5;4,5\n", ';', true},
+	             {"user|item\nu1|i1\n", '|', true},
+	             {"1,2\n3,4\n", ',', false},
+	             {"label,1\n3,4\n", ',', false},
+	             {",a\n0,5\n1,6\n", ',', true},
+	             {"a,,b\n0,5,1\n", ',', false},
+	             {"text\nhello world\n", ',', true},
+	             {"a,tags\n1,\"x;y;z\"\n2,\"x\ny;z\"\n", ',', true}};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct csv_dialect is = dialect_of(cases[i].text);
-		if (is.delimiter != cases[i].is.delimiter || is.header != cases[i].is.header)
-			fail_msg("'%s': delimiter '%c' and header %d", cases[i].text, is.delimiter, is.header);
+		if (is.marks.delimiter != cases[i].delimiter || is.header != cases[i].header)
+			fail_msg("'%s': delimiter '%c' and header %d", cases[i].text, is.marks.delimiter, is.header);
 	}
 }
 
@@ -213,7 +214,7 @@ static struct column_source *open_sample(struct sources *sources, const char *pa
 	struct column_source *source;
 	weir_error err;
 	char *const patterns[] = {(char *)path};
-	const struct csv_sample_options o = {.bytes = bytes};
+	const struct csv_sample_options o = {.bytes = bytes, .marks = {0, '"'}};
 	CHECK_OK(sources_find(sources, patterns, 1, SOURCES_AS_GIVEN, NULL, &err), err);
 	CHECK_OK(csv_sample_open(&source, found, sources, &o, &err), err);
 	return source;
