@@ -152,7 +152,7 @@ int verb_eval(int count, char **args)
 	const struct option options[] = {JOB_OPTIONS(&v.job),
 	                                 SCORING_OPTIONS(&v.scoring),
 	                                 ACCEPT_OPTION(v.accepted),
-	                                 {"--by", OPTION_TEXT, &v.by, "COLUMN", "csv: the same for the rows with each of its values"},
+	                                 {"--by", OPTION_TEXT, &v.by, "COLUMN", "of data.columns: the same for the rows with each of its values"},
 	                                 {"--top", OPTION_COUNT, &v.top, "N", "how many values, those with the most rows (10)"},
 	                                 {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);

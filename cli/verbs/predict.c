@@ -179,7 +179,7 @@ int verb_predict(int count, char **args)
 	    ACCEPT_OPTION(v.accepted),
 	    {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
 	    {"--ids", OPTION_LIST, &v.ids, "COLUMN",
-	     "csv: write CSV, this column before the score; several with commas or again; else those of kind id"},
+	     "of data.columns: write CSV, this column before the score; several with commas or again; else those of kind id"},
 	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
 	    {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
 	     "libsvm, libffm: lines begin with their entries; needed only where all begin with 0: or 1:"}};

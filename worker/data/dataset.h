@@ -76,15 +76,16 @@ struct dataset_labels {
 };
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
 
-/* The lines behind the rows of dataset_open_scored, in the same order. */
+/* The lines behind the rows of dataset_open_scored, in the same order; of Parquet and Arrow files
+ * their rows. */
 struct dataset_lines;
 /* E_INVALID: the data have no lines. */
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err);
 /* Returns the next line's file, whose name the dataset owns, and its number, from 1. E_NOT_FOUND:
  * there are no more lines. */
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err);
-/* csv: finds a column of the files, of whatever kind, by its name. E_INVALID: the data are not CSV;
- * E_NOT_FOUND: no such column; the message has the nearest name. */
+/* Finds a column of the files by its name. E_INVALID: the data have no named columns, or it is of
+ * kind ignore, which only CSV reads; E_NOT_FOUND: no such column; the message has the nearest. */
 weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err);
 /* The cell of a column in the last line, valid until the next call; "" in a row that is broken. */
 struct dataset_cell {
