@@ -49,7 +49,8 @@ static bool any_waits(const struct job *job)
 	return any;
 }
 
-/* The numbers of a column seen so far: Welford's sums (1962), which lose nothing to a large mean. */
+/* The numbers of a column seen so far: Welford's sums (1962), which lose nothing to a large
+ * mean. */
 struct seen {
 	uint64_t count;
 	double mean, squares; /* squares: sum of the squared distances to the mean */

@@ -1,13 +1,14 @@
-/* What the columns of a job take from files: the scales of numbers (transform standard, minmax) from
- * the training part, and the contents of vocabularies. They become keys of data.columns, as if a
- * person had given them: so they are part of the job's fingerprint, and weights are refused with
+/* What the columns of a job take from files: the scales of numbers (transform standard, minmax)
+ * from the training part, and the contents of vocabularies. They become keys of data.columns, as if
+ * a person had given them: so they are part of the job's fingerprint, and weights are refused with
  * other ones.
  *
  * The scales are sums over the rows of the training part in the order of the files, so that every
  * process finds the same bits. RUN_DIR/columns.json keeps them for evaluations and predictions:
  *
  *     {"data": "train.csv (N bytes, HASH) HASH",
- *      "scales": [{"column": "price", "mean": 3.5, "std": 1.2}, {"column": "age", "min": 0, "max": 99}]}
+ *      "scales": [{"column": "price", "mean": 3.5, "std": 1.2},
+ *                 {"column": "age", "min": 0, "max": 99}]}
  */
 #ifndef WEIR_COLUMN_FACTS_H
 #define WEIR_COLUMN_FACTS_H
