@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/click_loss.h"
 #include "kernels/codec.h"
 #include "kernels/optimizer.h"
 #include "kernels/topk.h"
@@ -248,7 +249,23 @@ struct backend_ops {
 	void (*dot_interaction_backward)(struct backend *b, float *dfirst, float *dx, const float *dout, const float *first,
 	                                 const float *x, size_t rows, size_t fields, size_t dim);
 
+	/* Pair i is row of_x[i] of x (.., width) and row of_y[i] of y (.., width), for i < n; a NULL
+	 * index stands for row i. out (n) = their dot products. */
+	void (*row_dots)(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y, const uint32_t *of_y,
+	                 size_t width, size_t n);
+	/* Such pairs as the input of DIN's attention unit (Zhou et al. 2018): out (n, 4 width) =
+	 * [x | y | x - y | x * y]. */
+	void (*pair_features)(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y,
+	                      const uint32_t *of_y, size_t width, size_t n);
+	/* The gradient of each pair's rows: dx, dy (n, width). */
+	void (*pair_features_backward)(struct backend *b, float *dx, float *dy, const float *dout, const float *x,
+	                               const uint32_t *of_x, const float *y, const uint32_t *of_y, size_t width, size_t n);
+
 	/* --- layers */
+	/* y (rows, n) = softmax of each row of x, for gates: n is small. May be in place. */
+	void (*softmax)(struct backend *b, float *y, const float *x, size_t rows, size_t n);
+	/* dx = y * (dy - sum of dy * y); may be in place on dy. */
+	void (*softmax_backward)(struct backend *b, float *dx, const float *dy, const float *y, size_t rows, size_t n);
 	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean) / sqrt(var + eps) + beta. training:
 	 * writes the batch's statistics to mean and inv_std (n), and to batch_mean and batch_var (n;
 	 * unbiased variance) for the running averages. Otherwise mean and inv_std are inputs.
@@ -262,11 +279,10 @@ struct backend_ops {
 	 * kept elements are scaled by 1 / (1 - p). Equal seed and salt give the same mask, so the
 	 * backward op is the same call on the gradient. */
 	void (*dropout)(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt);
-	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale;
-	 * *loss = sum of weight * loss (not scaled). weight may be NULL (1). loss and dlogit may be
-	 * NULL. */
-	void (*bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
-	            size_t rows, float scale);
+	/* The loss of clicks (click_loss.h): dlogits (rows, tasks) = its gradient * scale; *loss = the
+	 * sum (not scaled). Each of the two may be NULL. */
+	void (*click_loss)(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows,
+	                   const struct click_loss *kind, float scale);
 	/* Softmax cross-entropy of rows over n classes. dlogits (rows, n) = (softmax(z) - [class is the
 	 * target]) * scale, may be in place on logits. losses (rows) = -ln softmax(z)[target].
 	 * *loss = the sum of the losses (not scaled). Each of the three may be NULL. targets (rows) are
@@ -416,10 +432,15 @@ struct backend_ops {
 	X(cross_backward)           \
 	X(dot_interaction)          \
 	X(dot_interaction_backward) \
+	X(row_dots)                 \
+	X(pair_features)            \
+	X(pair_features_backward)   \
+	X(softmax)                  \
+	X(softmax_backward)         \
 	X(batch_norm)               \
 	X(batch_norm_backward)      \
 	X(dropout)                  \
-	X(bce)                      \
+	X(click_loss)               \
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \

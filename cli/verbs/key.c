@@ -41,8 +41,14 @@ static weir_status choose_format(const char *name, enum data_format *out, weir_e
 static weir_status key_of_column(const struct job *job, const char *name, const char *value, uint64_t *key, weir_error *err)
 {
 	const struct job_column *c = job_column_find(job, name);
-	if (c && job_column_is_field(c))
-		return parse_column_key(job, c, value, key, err);
+	if (c && job_column_is_field(c)) {
+		struct column_keys *keys = NULL;
+		weir_status status = column_keys_open(&keys, job, c, err);
+		if (status == WEIR_OK)
+			status = column_keys_get(keys, value, key, err);
+		column_keys_close(keys);
+		return status;
+	}
 	const char **names = calloc(job->data.columns_count, sizeof *names);
 	uint32_t count = 0;
 	for (uint32_t i = 0; names && i < job->data.columns_count; i++)

@@ -1,7 +1,7 @@
 /* weir predict: writes the probability of a click for each line of a part, one per line, in the
  * order of the files: nan for a bad line, an empty line for a blank line or a comment. Labels are
- * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing for
- * a blank line.
+ * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing
+ * for a blank line.
  *
  * For text, writes the natural logarithm of the probability of each byte that has a context; for
  * tokens, of all targets of a sequence that count. A NaN or infinite score is written as nan or

@@ -377,6 +377,7 @@
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
+#define WEIR_EXPERTS_MAX          64u /* of a mixture */
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u
 /* layers of a transformer; transformer_config.c enforces this and the next */
@@ -389,14 +390,16 @@
 #define WEIR_PASSES_MAX       1000000u
 /* Rows of a part that figures of order are taken of; quality.c takes a share of a larger part's. A
  * row takes 20 bytes, and 32 more while it is sorted. */
-#define WEIR_RANKED_ROWS_MAX     (1u << 27)
-#define WEIR_CALIBRATION_BUCKETS 10u
-#define WEIR_RANK_PLACES_MAX     8u    /* values of train.rank_at */
-#define WEIR_RANK_K_MAX          1000u /* each of them */
-#define WEIR_GENERATE_ROWS_MAX   (1ull << 40)
-#define WEIR_GENERATE_IDS_MIN    (26u * 512u) /* at least some per field */
-#define WEIR_GENERATE_IDS_MAX    (1ull << 28)
-#define WEIR_LEASE_TERM_MS_MAX   3600000u
+#define WEIR_RANKED_ROWS_MAX       (1u << 27)
+#define WEIR_CALIBRATION_BUCKETS   10u
+#define WEIR_FIGURES_MAX           64u   /* of an evaluation, beside AUC and loss */
+#define WEIR_FIGURE_NAME_BYTES_MAX 48u   /* with its NUL */
+#define WEIR_RANK_PLACES_MAX       8u    /* values of train.rank_at */
+#define WEIR_RANK_K_MAX            1000u /* each of them */
+#define WEIR_GENERATE_ROWS_MAX     (1ull << 40)
+#define WEIR_GENERATE_IDS_MIN      (26u * 512u) /* at least some per field */
+#define WEIR_GENERATE_IDS_MAX      (1ull << 28)
+#define WEIR_LEASE_TERM_MS_MAX     3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
                "a message cut at the target must fit with its headers and one more row");

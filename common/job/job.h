@@ -50,6 +50,7 @@ enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
+enum loss_kind { LOSS_BCE, LOSS_FOCAL };
 enum anomaly_policy { ANOMALY_WARN, ANOMALY_STOP };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_LINEAR, LR_SCALE_SQRT };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
@@ -174,7 +175,8 @@ struct job {
 		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
-		uint32_t cross_layers; /* dcn_v2 */
+		uint32_t cross_layers;  /* dcn_v2, dcn_mix */
+		uint32_t experts, rank; /* dcn_mix */
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
 		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;
@@ -207,6 +209,11 @@ struct job {
 	} tables;
 	struct {
 		uint32_t passes;
+		struct {
+			enum loss_kind kind;
+			float gamma, alpha; /* focal; alpha NaN: both classes count alike */
+			float label_smoothing, pos_weight;
+		} loss; /* of clicks: kernels/click_loss.h */
 		/* maximum number of parts that a batch is computed in, one after the other; language
 		 * models */
 		uint32_t accumulate;

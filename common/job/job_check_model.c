@@ -51,6 +51,37 @@ static weir_status check_language(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
+static bool has_default(const struct job *job, const char *path)
+{
+	const struct key *key = job_schema_find(path);
+	char value[64];
+	job_key_text(job, key, value, sizeof value);
+	return strcmp(value, key->fallback) == 0;
+}
+
+/* Refuses settings of a loss that the job does not have. */
+static void check_loss(struct reading *r, const struct job *job)
+{
+	static const struct {
+		const char *path;
+		bool bce, focal;
+	} keys[] = {{"train.loss.kind", true, true},
+	            {"train.loss.gamma", false, true},
+	            {"train.loss.alpha", false, true},
+	            {"train.loss.label_smoothing", true, true},
+	            {"train.loss.pos_weight", true, false}};
+	const bool focal = job->train.loss.kind == LOSS_FOCAL;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *path = keys[i].path;
+		if (job_is_language(job) && job_raw(r, path)->given)
+			FAIL(r, path, WEIR_E_INVALID, "is given, and model.kind is %s, whose loss has no settings; expected no such key",
+			     model_kind_name(job->model.kind));
+		else if (!job_is_language(job) && !(focal ? keys[i].focal : keys[i].bce) && !has_default(job, path))
+			FAIL(r, path, WEIR_E_INVALID, "is given, and train.loss.kind is %s; expected no such key, or %s",
+			     focal ? "focal" : "bce", focal ? "train.loss.alpha, which weighs its classes" : "train.loss.kind: focal");
+	}
+}
+
 static weir_status check_batch_norm(struct reading *r, const struct job *job)
 {
 	if (job_normalises_batches(job) && job->data.batch < 2)
@@ -215,6 +246,7 @@ static void check_tasks(struct reading *r, const struct job *job)
 weir_status job_check_model(struct reading *r, struct job *job)
 {
 	const weir_status status = check_language(r, job);
+	check_loss(r, job);
 	if (status != WEIR_OK)
 		return status;
 	if (job_is_transformer(job)) {

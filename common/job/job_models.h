@@ -15,7 +15,8 @@
 	X(FM, fm)             \
 	X(TOWER, tower)       \
 	X(CROSS, cross)       \
-	X(CIN, cin)
+	X(CIN, cin)           \
+	X(CROSS_MIX, cross_mix)
 
 /* The properties of models. A model has some of them; keys of the job file belong to them
  * (job_schema.c). */
@@ -45,6 +46,7 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 	X(WIDE_DEEP, wide_deep, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER))        \
 	X(DEEPFM, deepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(FM) | HAS(TOWER))    \
 	X(DCN_V2, dcn_v2, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS))               \
+	X(DCN_MIX, dcn_mix, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS_MIX))         \
 	X(XDEEPFM, xdeepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER) | HAS(CIN)) \
 	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))             \
 	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \

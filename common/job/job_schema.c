@@ -71,6 +71,7 @@ static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_
 static const struct choice best_bys[] = {
 	{"early_stop", METRIC_OF_EARLY_STOP}, {"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}, {"pr_auc", METRIC_PR_AUC},
 	{"gauc", METRIC_GAUC}, {"ndcg", METRIC_NDCG}, {"recall", METRIC_RECALL}, {"hit_rate", METRIC_HIT_RATE}};
+static const struct choice losses[] = {{"bce", LOSS_BCE}, {"focal", LOSS_FOCAL}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice lr_scales[] = {{"none", LR_SCALE_NONE}, {"linear", LR_SCALE_LINEAR}, {"sqrt", LR_SCALE_SQRT}};
@@ -239,7 +240,9 @@ static const struct key keys[] = {
 	PART(HAS(EMBEDDING) | HAS(NGRAM), U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements")),
 	PART(HAS(TOWER) | HAS(NGRAM), U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(INTERACTION), U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
-	PART(HAS(CROSS), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
+	PART(HAS(CROSS) | HAS(CROSS_MIX), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
+	PART(HAS(CROSS_MIX), U32("model.experts", model.experts, "4", 1, WEIR_EXPERTS_MAX, "experts")),
+	PART(HAS(CROSS_MIX), U32("model.rank", model.rank, "32", 1, WEIR_DIM_MAX, "elements")),
 	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
 	PART(HAS(TOWER) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
 	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),
@@ -284,6 +287,11 @@ static const struct key keys[] = {
 	TRAINING(BOOL("tables.dense.decay_vectors", tables.dense.decay_vectors, "false")),
 	OPTIMIZER_KEYS("tables.dense.mode.inner", tables.dense.local.inner, "adamw", "0.999"),
 	TRAINING(U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes")),
+	TRAINING(CHOICE("train.loss.kind", train.loss.kind, "bce", losses)),
+	TRAINING(FLOAT("train.loss.gamma", train.loss.gamma, "2", 0, 100)),
+	TRAINING(FLOAT_OR("train.loss.alpha", train.loss.alpha, "0.25", 0, 1, "off")),
+	TRAINING(BELOW("train.loss.label_smoothing", train.loss.label_smoothing, "0", 0, 1)),
+	TRAINING(FLOAT("train.loss.pos_weight", train.loss.pos_weight, "1", 1e-6, 1e6)),
 	OPERATION(U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts")),
 	TRAINING(FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT)),
 	TRAINING(CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales)),

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_KEYS_MAX       256u
+#define JOB_KEYS_MAX       320u
 #define JOB_KEY_BYTES_MAX  96u /* a complete path, with its NUL */
 #define JOB_EXPECTED_BYTES 384u
 #define JOB_ANY_FLOAT      3.0e38 /* float_high, or -float_low, of a key without a limit */
@@ -78,8 +78,8 @@ void job_key_text(const struct job *job, const struct key *key, char *out, size_
 void job_field_text(const void *base, const struct key *key, char *out, size_t bytes);
 /* Writes a text that parses to the same number, with 6 digits if these suffice. */
 void job_float_text(float value, char *out, size_t bytes);
-/* The names of the units of KEY_BYTES or KEY_RATE; "" is a unit if a number may stand alone. Returns
- * their number. */
+/* The names of the units of KEY_BYTES or KEY_RATE; "" is a unit if a number may stand alone.
+ * Returns their number. */
 #define JOB_UNITS_MAX 16u
 uint32_t job_schema_units(enum key_type type, const char *names[JOB_UNITS_MAX]);
 /* "a whole number from 1 to 256 (servers)". */

@@ -33,10 +33,15 @@
 	X(cross_backward)           \
 	X(dot_interaction)          \
 	X(dot_interaction_backward) \
+	X(row_dots)                 \
+	X(pair_features)            \
+	X(pair_features_backward)   \
+	X(softmax)                  \
+	X(softmax_backward)         \
 	X(batch_norm)               \
 	X(batch_norm_backward)      \
 	X(dropout)                  \
-	X(bce)                      \
+	X(click_loss)               \
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \

@@ -64,6 +64,28 @@ def cross(tensors, x0):
     return x
 
 
+def softmax(x):
+    e = [math.exp(v - max(x)) for v in x]
+    return [v / math.fsum(e) for v in e]
+
+
+def cross_mix(tensors, x0):
+    """Gated low-rank experts (Wang et al. 2021, eq. 3 and 4)."""
+    x, i = x0, 0
+    while f"cross_mix.{i}.bias" in tensors:
+        v, c, u = (matrix(tensors, f"cross_mix.{i}.{name}.weight") for name in "vcu")
+        gates = softmax([dot(w, x) for w in matrix(tensors, f"cross_mix.{i}.gate.weight")])
+        rank, out = len(c[0]), list(x)
+        for e, gate in enumerate(gates):
+            span = slice(e * rank, (e + 1) * rank)
+            low = [math.tanh(dot(w, x)) for w in v[span]]
+            mid = [math.tanh(dot(w, low)) for w in c[span]]
+            y = [dot(w[span], mid) + b for w, b in zip(u, tensors[f"cross_mix.{i}.bias"][1])]
+            out = [o + gate * a * b for o, a, b in zip(out, x0, y)]
+        x, i = out, i + 1
+    return x
+
+
 def cin(tensors, fields):
     """Every map of every layer, summed over the embedding (Lian et al. 2018, eq. 6 and 8)."""
     maps, out = fields, []
@@ -89,6 +111,8 @@ def score(kind, tensors, tables, keys):
     out = tower(tensors, x) if layers(tensors, "tower") else []
     if layers(tensors, "cross"):
         out += cross(tensors, x)
+    if "cross_mix.0.bias" in tensors:
+        out += cross_mix(tensors, x)
     out += cin(tensors, e)
     return logit + (dot(tensors["head.weight"][1], out) if out else 0)
 

@@ -27,6 +27,8 @@ SETTINGS = {  # name: key in the job files of config/, and its default
     "kind": (r"^model: .*?\bkind: (\w+)", None),
     "dim": (rf"^model: .*\bdim: {NUMBER}", "0"),
     "cross_layers": (rf"^model: .*\bcross_layers: {NUMBER}", "0"),
+    "experts": (rf"^model: .*\bexperts: {NUMBER}", "0"),
+    "rank": (rf"^model: .*\brank: {NUMBER}", "0"),
     "hidden": (r"^model: .*\bhidden: \[([0-9, ]*)\]", ""),
     "cin": (r"^model: .*\bcin: \[([0-9, ]*)\]", ""),
     "dropout": (rf"^model: .*\bdropout: {NUMBER}", "0"),
@@ -55,7 +57,7 @@ def settings(path):
     for name in found:
         if name in ("hidden", "cin"):
             found[name] = [int(w) for w in found[name].split(",")] if found[name] else []
-        elif name in ("dim", "cross_layers", "batch", "passes", "patience"):
+        elif name in ("dim", "cross_layers", "experts", "rank", "batch", "passes", "patience"):
             found[name] = int(found[name])
         elif not name.endswith(("kind", "schedule")):
             found[name] = float(found[name])
@@ -109,6 +111,25 @@ class Cin(nn.Module):
         return torch.cat(out, dim=1)
 
 
+class MixedCross(nn.Module):
+    """A cross layer of DCN-v2 with a mixture of low-rank experts."""
+
+    def __init__(self, width, experts, rank):
+        super().__init__()
+        self.v, self.u = (nn.Parameter(torch.empty(experts, *shape)) for shape in ((width, rank), (rank, width)))
+        self.c = nn.Parameter(torch.empty(experts, rank, rank))
+        self.gate = nn.Linear(width, experts, bias=False)
+        self.bias = nn.Parameter(torch.zeros(width))
+        for weight, fan_in in ((self.v, width), (self.c, rank), (self.u, rank * experts)):
+            nn.init.uniform_(weight, -(fan_in**-0.5), fan_in**-0.5)
+
+    def forward(self, x0, x):
+        low = torch.tanh(torch.einsum("bn,enr->ber", x, self.v))
+        mid = torch.tanh(torch.einsum("ber,ers->bes", low, self.c))
+        out = torch.einsum("ber,ern->ben", mid, self.u) + self.bias
+        return x0 * (out * self.gate(x).softmax(1).unsqueeze(2)).sum(1) + x
+
+
 class Click(nn.Module):
     def __init__(self, s, ids):
         super().__init__()
@@ -121,16 +142,17 @@ class Click(nn.Module):
             self.embedding = nn.Embedding(ids, dim)
             nn.init.normal_(self.embedding.weight, std=s["init_std"])
         width = FIELDS * dim
-        if self.kind in ("deepfm", "dcn_v2", "xdeepfm"):
+        if self.kind in ("deepfm", "dcn_v2", "dcn_mix", "xdeepfm"):
             layers, n = [], width
             for h in s["hidden"]:
                 layers += [nn.Linear(n, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(s["dropout"])]
                 n = h
             self.deep = nn.Sequential(*layers)
-            self.out = nn.Linear(n + {"dcn_v2": width, "xdeepfm": sum(s["cin"])}.get(self.kind, 0), 1)
+            self.out = nn.Linear(n + {"dcn_v2": width, "dcn_mix": width, "xdeepfm": sum(s["cin"])}.get(self.kind, 0), 1)
         if self.kind == "dcn_v2":
             self.cross = nn.ModuleList([nn.Linear(width, width) for _ in range(s["cross_layers"])])
-
+        if self.kind == "dcn_mix":
+            self.cross = nn.ModuleList([MixedCross(width, s["experts"], s["rank"]) for _ in range(s["cross_layers"])])
         if self.kind == "xdeepfm":
             self.cin = Cin(s["cin"])
 
@@ -152,7 +174,7 @@ class Click(nn.Module):
             return z + self.out(torch.cat([self.deep(x), self.cin(e)], dim=1)).squeeze(1)
         c = x
         for layer in self.cross:
-            c = x * layer(c) + c
+            c = layer(x, c) if self.kind == "dcn_mix" else x * layer(c) + c
         return z + self.out(torch.cat([self.deep(x), c], dim=1)).squeeze(1)
 
     def groups(self, s):

@@ -90,7 +90,12 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
  * E_NOT_FOUND: no such column; the message has the nearest name. */
 weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err);
 /* The cell of a column in the last line, valid until the next call; "" in a row that is broken. */
-void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n);
+struct dataset_cell {
+	const char *text;
+	size_t n;
+	bool list; /* of JSON: texts with a zero byte between two of them */
+};
+struct dataset_cell dataset_lines_cell(struct dataset_lines *l, uint32_t column);
 void dataset_lines_close(struct dataset_lines *l); /* NULL is allowed */
 
 /* Reads one unit. `order_seed` shuffles its rows; 0 keeps the order of the file. Blocks: call it

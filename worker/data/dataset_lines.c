@@ -134,13 +134,15 @@ weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, 
 	                 nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
 }
 
-void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n)
+struct dataset_cell dataset_lines_cell(struct dataset_lines *l, uint32_t column)
 {
 	struct csv_cell cell = {.text = ""};
 	char why[PARSE_WHY_BYTES];
-	const bool there = row_reader_is_whole(&l->reader, why) && !row_reader_cell(&l->reader, column, &cell);
-	*text = there ? cell.text : "";
-	*n = there ? cell.n : 0;
+	if (!row_reader_is_whole(&l->reader, why) || row_reader_cell(&l->reader, column, &cell))
+		return (struct dataset_cell){.text = ""};
+	const bool list = cell.form == CELL_LIST;
+	cell.n -= list && cell.n > 0 && cell.text[cell.n - 1] == 0; /* a byte behind the last text */
+	return (struct dataset_cell){.text = cell.text, .n = cell.n, .list = list};
 }
 
 void dataset_lines_close(struct dataset_lines *l)

@@ -9,8 +9,9 @@
  *                     LR, FM, W&D, DeepFM, xDeepFM
  *           + fm      second-order term over the fields' pooled embeddings (Rendle 2010, eq. 3):
  *                     FM, DeepFM
- *           + tower   w . MLP(features): W&D, DeepFM, DCN-v2, xDeepFM, DLRM
+ *           + tower   w . MLP(features): W&D, DeepFM, both DCN-v2, xDeepFM, DLRM
  *           + cross   w . cross network(features) (Wang 2021), parallel to the tower: DCN-v2
+ *           + cross_mix  the same of low-rank experts: DCN-v2's mixture
  *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
  * The features are the fields' pooled embeddings followed by the numeric features. DLRM's features

@@ -24,6 +24,7 @@ struct click_model {
 	bool reads_features;
 	uint32_t fields;
 	uint64_t bias;         /* offset */
+	struct click_loss loss;
 	float *logit, *dlogit; /* (rows) */
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
 	/* (fields) 1: max pooling; NULL: no field has it. (rows, fields, dim) the uses that are x */
@@ -116,6 +117,15 @@ static weir_status find_max_fields(struct model *m, uint32_t fields)
 	return done ? WEIR_OK : WEIR_E_MEMORY;
 }
 
+static struct click_loss loss_of(const struct job *job)
+{
+	return (struct click_loss){.focal = job->train.loss.kind == LOSS_FOCAL,
+	                           .gamma = job->train.loss.gamma,
+	                           .alpha = job->train.loss.alpha,
+	                           .label_smoothing = job->train.loss.label_smoothing,
+	                           .pos_weight = job->train.loss.pos_weight};
+}
+
 static weir_status create(struct model *m, const struct model_data *data, weir_error *err)
 {
 	const enum model_kind kind = m->job->model.kind;
@@ -123,6 +133,7 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	if (!c)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
 	c->fields = data->fields;
+	c->loss = loss_of(m->job);
 	m->linear = model_kind_has(kind, PART_LINEAR);
 	m->dim = model_kind_has(kind, PART_EMBEDDING) ? m->job->model.dim : 0;
 	c->bias = layout_add(&m->params, 1, 0, WEIR_INIT_ZERO, 0.0f, "bias");
@@ -310,7 +321,9 @@ static void issue(void *arg)
 	struct click_pass p = pass_of(c, in, &mode);
 	p.dparams = s->out->gradients[MODEL_DENSE];
 	forward(m, &p);
-	b->ops->bce(b, s->out->loss_sum, c->dlogit, c->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	const struct click_rows rows = {
+	    .logits = c->logit, .labels = in->labels, .weights = in->weights, .rows = in->rows, .tasks = 1};
+	b->ops->click_loss(b, s->out->loss_sum, c->dlogit, &rows, &c->loss, 1.0f / (float)in->rows);
 	if (in->loss_scale)
 		b->ops->scale_by(b, c->dlogit, in->rows, in->loss_scale);
 	b->ops->bias_act_backward(b, c->dlogit, c->dlogit, c->logit, p.dparams + c->bias, in->rows, 1, ACT_NONE);

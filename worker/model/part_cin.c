@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "worker/model/click_part.h"
+#include "worker/model/index_array.h"
 #include "worker/model/scratch.h"
 
 /* Elements of U, or of its gradient, at a time; at least those of one example. */
@@ -153,13 +154,6 @@ static uint32_t wanted_indices(struct cin *c, size_t rows, struct wanted_index w
 	return count;
 }
 
-static void free_index(struct cin *c, uint32_t **buffer)
-{
-	if (*buffer)
-		c->backend->ops->buffer_free(c->backend, *buffer);
-	*buffer = NULL;
-}
-
 static void destroy(void *part)
 {
 	struct cin *c = part;
@@ -168,21 +162,9 @@ static void destroy(void *part)
 	for (uint32_t i = wanted_floats(c, 0, floats); i-- > 0;)
 		scratch_free(c->backend, floats[i].buffer);
 	for (uint32_t i = wanted_indices(c, 0, indices); i-- > 0;)
-		free_index(c, indices[i].buffer);
-	free_index(c, &c->place);
+		scratch_free_words(c->backend, indices[i].buffer);
+	scratch_free_words(c->backend, &c->place);
 	free(c);
-}
-
-/* Takes an array of host memory to the backend. */
-static weir_status put_index(struct cin *c, uint32_t **buffer, const uint32_t *host, size_t elements)
-{
-	struct backend *b = c->backend;
-	free_index(c, buffer);
-	*buffer = b->ops->buffer_alloc(b, elements * sizeof *host);
-	if (!*buffer)
-		return WEIR_E_MEMORY;
-	b->ops->to_device(b, *buffer, host, elements * sizeof *host);
-	return WEIR_OK;
 }
 
 static void fill_place(const struct cin *c, size_t rows, uint32_t *place)
@@ -195,23 +177,17 @@ static void fill_place(const struct cin *c, size_t rows, uint32_t *place)
 
 static weir_status make_indices(struct cin *c, size_t rows)
 {
-	struct wanted_index wanted[WANTED_INDICES_MAX];
-	const uint32_t count = wanted_indices(c, rows, wanted);
+	struct wanted_index w[WANTED_INDICES_MAX];
+	const uint32_t count = wanted_indices(c, rows, w);
 	const size_t places = rows * c->dim * c->fields;
-	size_t most = places;
-	for (uint32_t i = 0; i < count; i++)
-		most = wanted[i].elements > most ? wanted[i].elements : most;
-	uint32_t *host = most <= UINT32_MAX ? malloc(most * sizeof *host) : NULL;
-	weir_status status = host ? WEIR_OK : WEIR_E_MEMORY;
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-		for (size_t k = 0; k < wanted[i].elements; k++)
-			host[k] = (uint32_t)(k / wanted[i].by * wanted[i].times);
-		status = put_index(c, wanted[i].buffer, host, wanted[i].elements);
-	}
-	if (status == WEIR_OK) {
-		fill_place(c, rows, host);
-		status = put_index(c, &c->place, host, places);
-	}
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		status = index_array_steps(c->backend, w[i].buffer, w[i].elements, w[i].by, w[i].times);
+	uint32_t *host = status == WEIR_OK && places <= UINT32_MAX ? malloc(places * sizeof *host) : NULL;
+	if (!host)
+		return WEIR_E_MEMORY;
+	fill_place(c, rows, host);
+	status = index_array_put(c->backend, &c->place, host, places);
 	free(host);
 	return status;
 }

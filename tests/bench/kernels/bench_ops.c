@@ -147,10 +147,11 @@ static void dropout_once(void *arg)
 	t->b->ops->dropout(t->b, t->hidden, 0, (size_t)ROWS * HIDDEN, 0.5f, &t->seed, 7);
 }
 
-static void bce_once(void *arg)
+static void click_loss_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->bce(t->b, &t->loss, t->small[6], t->out, t->small[5], NULL, ROWS, 1);
+	const struct click_rows rows = {.logits = t->out, .labels = t->small[5], .rows = ROWS, .tasks = 1};
+	t->b->ops->click_loss(t->b, &t->loss, t->small[6], &rows, &CLICK_LOSS_PLAIN, 1);
 }
 
 static void squares_once(void *arg)
@@ -205,7 +206,7 @@ void bench_ops(uint32_t threads, const struct limits_measured *limits)
 	    {"batch norm, training", norm_once, ROWS * HIDDEN, "M elements/s", 5.0 * (double)h},
 	    {"batch norm backward", norm_backward_once, ROWS * HIDDEN, "M elements/s", 5.0 * (double)h},
 	    {"dropout", dropout_once, ROWS * HIDDEN, "M elements/s", 2.0 * (double)h},
-	    {"bce", bce_once, ROWS, "M rows/s", 0},
+	    {"click_loss", click_loss_once, ROWS, "M rows/s", 0},
 	    {"sum of squares", squares_once, USES * DIM, "M elements/s", (double)x},
 	};
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {

@@ -280,6 +280,52 @@ static void mirror_dot_interaction_backward(struct backend *b, float *dfirst, fl
 	    dim);
 }
 
+static void mirror_row_dots(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y,
+                            const uint32_t *of_y, size_t width, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = mirror_floats(m, out, n);
+	const float *left = mirror_floats(m, x, rows_of(of_x, n) * width), *right = mirror_floats(m, y, rows_of(of_y, n) * width);
+	const uint32_t *lefts = mirror_words(m, of_x, n);
+	RUN(m, row_dots, to, left, lefts, right, mirror_words(m, of_y, n), width, n);
+}
+
+static void mirror_pair_features(struct backend *b, float *out, const float *x, const uint32_t *of_x, const float *y,
+                                 const uint32_t *of_y, size_t width, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = mirror_floats(m, out, 4 * n * width);
+	const float *left = mirror_floats(m, x, rows_of(of_x, n) * width), *right = mirror_floats(m, y, rows_of(of_y, n) * width);
+	const uint32_t *lefts = mirror_words(m, of_x, n);
+	RUN(m, pair_features, to, left, lefts, right, mirror_words(m, of_y, n), width, n);
+}
+
+static void mirror_pair_features_backward(struct backend *b, float *dx, float *dy, const float *dout, const float *x,
+                                          const uint32_t *of_x, const float *y, const uint32_t *of_y, size_t width, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to_x = mirror_floats(m, dx, n * width), *to_y = mirror_floats(m, dy, n * width);
+	const float *from = mirror_floats(m, dout, 4 * n * width);
+	const float *left = mirror_floats(m, x, rows_of(of_x, n) * width), *right = mirror_floats(m, y, rows_of(of_y, n) * width);
+	const uint32_t *lefts = mirror_words(m, of_x, n);
+	RUN(m, pair_features_backward, to_x, to_y, from, left, lefts, right, mirror_words(m, of_y, n), width, n);
+}
+
+static void mirror_softmax(struct backend *b, float *y, const float *x, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = mirror_floats(m, y, rows * n);
+	RUN(m, softmax, to, mirror_floats(m, x, rows * n), rows, n);
+}
+
+static void mirror_softmax_backward(struct backend *b, float *dx, const float *dy, const float *y, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = mirror_floats(m, dx, rows * n);
+	const float *from = mirror_floats(m, dy, rows * n);
+	RUN(m, softmax_backward, to, from, mirror_floats(m, y, rows * n), rows, n);
+}
+
 static void mirror_batch_norm(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean,
                               float *batch_var, const float *x, const float *gamma, const float *beta, size_t rows, size_t n,
                               float eps, bool training)
@@ -308,14 +354,19 @@ static void mirror_dropout(struct backend *b, float *x, size_t first, size_t n, 
 	RUN(m, dropout, to, first, n, p, mirror_array(m, seed, sizeof *seed), salt);
 }
 
-static void mirror_bce(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label,
-                       const float *weight, size_t rows, float scale)
+static void mirror_click_loss(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows,
+                              const struct click_loss *kind, float scale)
 {
 	struct mirror *m = mirror(b);
+	const size_t n = rows->rows * rows->tasks;
+	struct click_rows there = *rows;
 	double *to_loss = mirror_array(m, loss, sizeof *loss);
-	float *to = mirror_floats(m, dlogit, rows);
-	const float *z = mirror_floats(m, logit, rows), *y = mirror_floats(m, label, rows);
-	RUN(m, bce, to_loss, to, z, y, mirror_floats(m, weight, rows), rows, scale);
+	float *to = mirror_floats(m, dlogits, n);
+	there.logits = mirror_floats(m, rows->logits, n);
+	there.labels = mirror_floats(m, rows->labels, n);
+	there.weights = mirror_floats(m, rows->weights, rows->rows);
+	there.task_weights = mirror_floats(m, rows->task_weights, rows->tasks);
+	RUN(m, click_loss, to_loss, to, &there, kind, scale);
 }
 
 static void mirror_cross_entropy(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
@@ -392,10 +443,15 @@ void mirror_layers(struct backend_ops *ops)
 	ops->cross_backward = mirror_cross_backward;
 	ops->dot_interaction = mirror_dot_interaction;
 	ops->dot_interaction_backward = mirror_dot_interaction_backward;
+	ops->row_dots = mirror_row_dots;
+	ops->pair_features = mirror_pair_features;
+	ops->pair_features_backward = mirror_pair_features_backward;
+	ops->softmax = mirror_softmax;
+	ops->softmax_backward = mirror_softmax_backward;
 	ops->batch_norm = mirror_batch_norm;
 	ops->batch_norm_backward = mirror_batch_norm_backward;
 	ops->dropout = mirror_dropout;
-	ops->bce = mirror_bce;
+	ops->click_loss = mirror_click_loss;
 	ops->cross_entropy = mirror_cross_entropy;
 	ops->sigmoid = mirror_sigmoid;
 	ops->cast_bf16 = mirror_cast_bf16;

@@ -18,7 +18,8 @@ static void sums(struct backend *b, struct prng *rng, float *out)
 	const uint32_t targets[ROWS] = {7, 2999};
 	double all[3];
 	b->ops->sum_squares(b, &all[0], x, N);
-	b->ops->bce(b, &all[1], out, x, label, NULL, N, 1);
+	const struct click_rows rows = {.logits = x, .labels = label, .rows = N, .tasks = 1};
+	b->ops->click_loss(b, &all[1], out, &rows, &CLICK_LOSS_PLAIN, 1);
 	b->ops->cross_entropy(b, &all[2], out + N, NULL, x, targets, ROWS, 3000, 1);
 	memcpy(out + N + ROWS * 3000, all, sizeof all);
 	free(x);

@@ -373,33 +373,55 @@ enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows 
 
 /* --- Keys alone */
 
-weir_status parse_column_key(const struct job *job, const struct job_column *c, const char *value, uint64_t *key, weir_error *err)
+struct column_keys {
+	const struct job_column *column;
+	uint32_t field;
+	struct vocabulary *vocabulary; /* NULL: ids are hashed */
+	struct parser parser;
+};
+
+weir_status column_keys_open(struct column_keys **out, const struct job *job, const struct job_column *c, weir_error *err)
 {
 	const struct job_column *owner = c->share[0] ? job_column_find(job, c->share) : c;
-	const uint32_t field = job_column_key_field(job, c);
-	char bucket[BUCKET_BYTES] = "";
+	struct column_keys *k = calloc(1, sizeof *k);
+	if (!k)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for keys");
+	k->column = c;
+	k->field = job_column_key_field(job, c);
+	parser_init(&k->parser, job->data.format, 0, 0, job->data.hash_buckets);
+	if (owner->vocabulary[0]) {
+		const weir_status status = vocabulary_open(&k->vocabulary, owner->vocabulary, job->data.hash_buckets, err);
+		if (status != WEIR_OK) {
+			free(k);
+			return status;
+		}
+	}
+	*out = k;
+	return WEIR_OK;
+}
+
+weir_status column_keys_get(const struct column_keys *k, const char *value, uint64_t *key, weir_error *err)
+{
+	char bucket[BUCKET_BYTES];
 	float x;
-	if (c->kind == COLUMN_NUMERIC && *value) {
+	if (k->vocabulary) {
+		*key = vocabulary_key(k->vocabulary, k->field, value, strlen(value));
+		return WEIR_OK;
+	}
+	if (k->column->kind == COLUMN_NUMERIC && *value) {
 		if (!parse_real(value, strlen(value), &x))
 			return weir_fail(err, WEIR_E_INVALID, "the value is '%.60s'; expected a number, as '%.60s' has buckets", value,
-			                 c->name);
-		(void)bucket_text(c, x, bucket);
+			                 k->column->name);
+		(void)bucket_text(k->column, x, bucket);
 		value = bucket;
 	}
-	if (owner->vocabulary[0]) {
-		struct vocabulary *v;
-		const weir_status status = vocabulary_open(&v, owner->vocabulary, job->data.hash_buckets, err);
-		if (status == WEIR_OK) {
-			*key = vocabulary_key(v, field, value, strlen(value));
-			vocabulary_close(v);
-		}
-		return status;
-	}
-	struct parser *p = malloc(sizeof *p);
-	if (!p)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a key");
-	parser_init(p, job->data.format, 0, 0, job->data.hash_buckets);
-	const weir_status status = parse_key(p, field, value, key, err);
-	free(p);
-	return status;
+	return parse_key(&k->parser, k->field, value, key, err);
+}
+
+void column_keys_close(struct column_keys *k)
+{
+	if (!k)
+		return;
+	vocabulary_close(k->vocabulary);
+	free(k);
 }

@@ -24,10 +24,13 @@
 
 /* Prepares a parser of a job's rows. Borrows the layout. */
 void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job);
-/* The key of an id of a column: of its vocabulary, or a hash; of a number with buckets that of its
- * bucket. Errors are those of parse_key and vocabulary_open. */
-weir_status parse_column_key(const struct job *job, const struct job_column *c, const char *value, uint64_t *key,
+/* The keys of a column's ids: of its vocabulary, or hashes; of a number with buckets that of its
+ * bucket. Borrows the column. Errors are those of vocabulary_open and parse_key. */
+struct column_keys;
+weir_status column_keys_open(struct column_keys **out, const struct job *job, const struct job_column *c,
                              weir_error *err) WEIR_MUST_CHECK;
+weir_status column_keys_get(const struct column_keys *k, const char *value, uint64_t *key, weir_error *err) WEIR_MUST_CHECK;
+void column_keys_close(struct column_keys *k); /* NULL is allowed */
 /* The part that the reader's current row belongs to. A row without a readable time belongs to
  * SPLIT_TRAIN; parse_csv refuses it. */
 enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row);

@@ -47,7 +47,10 @@ static uint64_t key_of(const struct job *job, const char *column, const char *va
 {
 	uint64_t key;
 	weir_error err = {0};
-	CHECK_OK(parse_column_key(job, job_column_find(job, column), value, &key, &err), err);
+	struct column_keys *keys;
+	CHECK_OK(column_keys_open(&keys, job, job_column_find(job, column), &err), err);
+	CHECK_OK(column_keys_get(keys, value, &key, &err), err);
+	column_keys_close(keys);
 	return key;
 }
 

@@ -46,6 +46,8 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.bottom[1] = 4;
 	job.model.bottom_count = 2;
 	job.model.cross_layers = 2;
+	job.model.experts = 3;
+	job.model.rank = 2;
 	job.model.cin[0] = 5;
 	job.model.cin[1] = 3;
 	job.model.cin[2] = 4;
@@ -53,6 +55,7 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.batch_norm = batch_norm;
 	job.model.init_std = 0.5f;
 	job.train.seed = 3;
+	job.train.loss.pos_weight = 1;
 	job.tables.embedding.optimizer = job.tables.dense.optimizer = (weir_optimizer){.kind = WEIR_OPT_SGD, .lr = 0.1f};
 	return job;
 }
@@ -213,7 +216,23 @@ static void every_click_model_follows_its_reference(void **state)
 		models++;
 	}
 	about = "";
-	assert_true(models >= 7);
+	assert_true(models >= 8);
+}
+
+static void losses_follow_their_reference(void **state)
+{
+	(void)state;
+	struct job job = small_job(MODEL_DEEPFM, false);
+	job.train.loss.label_smoothing = 0.1f;
+	job.train.loss.pos_weight = 3;
+	check_model(job, DENSE);
+	job.train.loss.pos_weight = 1;
+	job.train.loss.kind = LOSS_FOCAL;
+	job.train.loss.gamma = 2;
+	job.train.loss.alpha = 0.25f;
+	check_model(job, DENSE);
+	job.train.loss.alpha = NAN;
+	check_model(job, DENSE);
 }
 
 /* The second field takes the largest element of its bag in each column. */
@@ -463,6 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_click_model_follows_its_reference),
+	    cmocka_unit_test(losses_follow_their_reference),
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
 	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),
 	    cmocka_unit_test(a_field_with_max_pooling_follows_its_reference),

@@ -85,6 +85,55 @@ static uint32_t cross_net(const struct reference *r, const matrix x0, matrix x, 
 	return n;
 }
 
+/* out (rows of W) = W x (n), or its tanh. */
+static void multiply(const double *W, const double *x, double *out, uint32_t rows, uint32_t n, bool squashed)
+{
+	for (uint32_t o = 0; o < rows; o++) {
+		double sum = 0.0;
+		for (uint32_t k = 0; k < n; k++)
+			sum += W[o * n + k] * x[k];
+		out[o] = squashed ? tanh(sum) : sum;
+	}
+}
+
+static void softmax(double *x, uint32_t n)
+{
+	double sum = 0.0;
+	for (uint32_t k = 0; k < n; k++)
+		sum += x[k] = exp(x[k]);
+	for (uint32_t k = 0; k < n; k++)
+		x[k] /= sum;
+}
+
+/* Each expert's output times its gate, as the paper writes it. */
+static uint32_t cross_mix(const struct reference *r, const matrix x0, matrix x, uint32_t n)
+{
+	const uint32_t experts = r->job->model.experts, rank = r->job->model.rank, wide = experts * rank;
+	double low[WIDTH_MAX], mid[WIDTH_MAX], gates[WIDTH_MAX], next[WIDTH_MAX];
+	memcpy(x, x0, sizeof(matrix));
+	for (unsigned l = 0; l < r->job->model.cross_layers; l++) {
+		const double *v = dense_tensor(r, "cross_mix.%u.v.weight", l), *c = dense_tensor(r, "cross_mix.%u.c.weight", l);
+		const double *u = dense_tensor(r, "cross_mix.%u.u.weight", l), *bias = dense_tensor(r, "cross_mix.%u.bias", l);
+		for (uint32_t i = 0; i < r->in->rows; i++) {
+			multiply(dense_tensor(r, "cross_mix.%u.gate.weight", l), x[i], gates, experts, n, false);
+			softmax(gates, experts);
+			memcpy(next, x[i], sizeof next);
+			for (uint32_t e = 0; e < experts; e++) {
+				multiply(v + e * rank * n, x[i], low, rank, n, true);
+				multiply(c + e * rank * rank, low, mid, rank, rank, true);
+				for (uint32_t o = 0; o < n; o++) {
+					double out = bias[o];
+					for (uint32_t k = 0; k < rank; k++)
+						out += u[o * wide + e * rank + k] * mid[k];
+					next[o] += gates[e] * x0[i][o] * out;
+				}
+			}
+			memcpy(x[i], next, sizeof next);
+		}
+	}
+	return n;
+}
+
 /* Replaces x by [bottom, dots]; returns its width. */
 static uint32_t dots(const struct reference *r, matrix x)
 {
@@ -197,6 +246,17 @@ static void second_order(const struct reference *r, matrix x, double *logits)
 					logits[i] += x[i][f * dim + d] * x[i][g * dim + d];
 }
 
+/* The loss of a logit with its label, by definition (kernels/click_loss.h). */
+static double click_loss(const struct job *job, double z, double label)
+{
+	const double smoothing = (double)job->train.loss.label_smoothing, alpha = (double)job->train.loss.alpha;
+	const double y = label * (1 - smoothing) + smoothing / 2, p = 1 / (1 + exp(-z)), right = y * p + (1 - y) * (1 - p);
+	const double ce = -((double)job->train.loss.pos_weight * y * log(p) + (1 - y) * log(1 - p));
+	if (job->train.loss.kind == LOSS_BCE)
+		return ce;
+	return (isnan(alpha) ? 1 : y * alpha + (1 - y) * (1 - alpha)) * pow(1 - right, (double)job->train.loss.gamma) * ce;
+}
+
 double reference_loss(const struct reference *r, bool training, double *logits)
 {
 	static matrix x, y;
@@ -229,12 +289,14 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 	}
 	if (model_kind_has(kind, PART_CROSS))
 		head(r, y, cross_net(r, x, y, n), width, logits);
+	if (model_kind_has(kind, PART_CROSS_MIX))
+		head(r, y, cross_mix(r, x, y, n), width, logits);
 	if (model_kind_has(kind, PART_CIN))
 		head(r, y, cin(r, x, y), width, logits);
 	double loss = 0.0;
 	for (uint32_t i = 0; i < rows; i++) {
-		double z = logits[i], label = (double)r->in->labels[i], weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
-		loss += weight * (fmax(z, 0.0) - z * label + log1p(exp(-fabs(z)))) / rows;
+		const double weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
+		loss += weight * click_loss(r->job, logits[i], (double)r->in->labels[i]) / rows;
 	}
 	return loss;
 }

@@ -110,6 +110,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->job.data.sequence = f->shape.sequence;
 	f->job.data.batch = ROWS;
 	f->job.train.accumulate = transformer ? 2 : 1;
+	f->job.train.loss.pos_weight = 1;
 	f->job.model = (typeof(f->job.model)){.kind = kind,
 	                                      .dim = 4,
 	                                      .hidden = {9, 6},
@@ -117,6 +118,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .bottom = {5, 4},
 	                                      .bottom_count = 2,
 	                                      .cross_layers = 2,
+	                                      .experts = 3,
+	                                      .rank = 2,
 	                                      .cin = {5, 3},
 	                                      .cin_count = 2,
 	                                      .batch_norm = true,

@@ -38,6 +38,7 @@ static const char *const bases[] = {
     "job: table\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label}]}\n",
     "job: times\ndata: {format: csv, train: x, split: {by: time, column: t, valid_from: 5},"
     " columns: [{name: a, kind: categorical}, {name: t, kind: time}, {name: other, kind: time}, {name: y, kind: label}]}\n",
+    "job: focal\ndata: {format: libsvm, train: x, fields: 4}\ntrain: {loss: {kind: focal}}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
 enum { BASES = sizeof bases / sizeof *bases, VALUES = 24, VALUE_BYTES = 80 };
