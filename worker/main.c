@@ -143,7 +143,7 @@ static weir_status start_monitor(struct monitor **out, const struct arguments *a
 static weir_status run(const struct arguments *a, struct job *job, struct metrics *metrics, struct logger *logger,
                        weir_error *err)
 {
-	const weir_status status = column_facts_settle(job, FACTS_TRAIN, logger, err);
+	const weir_status status = column_facts_settle(job, FACTS_WORK, logger, err);
 	if (status != WEIR_OK)
 		return status;
 	if (is_evaluator(a))

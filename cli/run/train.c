@@ -103,7 +103,7 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	weir_status status = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
 	if (status == WEIR_OK) {
 		progress_line_note(&t->progress, "reading the data");
-		status = column_facts_settle(t->job, t->resume ? FACTS_RESUME : FACTS_TRAIN, t->logger, err);
+		status = column_facts_settle(t->job, t->resume ? FACTS_RESUME : FACTS_BEGIN, t->logger, err);
 	}
 	if (status == WEIR_OK) {
 		status = data_check(t->job, !t->resume, t->logger, &found, err);

@@ -207,7 +207,8 @@ enum {
 	COLUMN_TEXT_BYTES = 5 * VALUE_BYTES
 };
 
-/* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
+/* Whether a value in canonical form is the default; a number whose default is a word is NaN
+ * then. */
 static bool is_default(const struct key *key, const char *value)
 {
 	const char *canonical = key->type == KEY_FLOAT_LIST ? "[]" : key->type == KEY_FLOAT ? "nan" : key->fallback;

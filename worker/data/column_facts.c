@@ -236,13 +236,13 @@ static weir_status settle_scales(struct job *job, enum column_facts_use use, str
 {
 	char identity[IDENTITY_BYTES];
 	struct dataset *d = NULL;
-	const bool kept = use != FACTS_TRAIN && take_all_kept(job, NULL);
+	const bool kept = (use == FACTS_RESUME || use == FACTS_WEIGHTS) && take_all_kept(job, NULL);
 	if (kept && use == FACTS_WEIGHTS)
 		return WEIR_OK;
 	weir_status status = open_training(&d, job, logger, err);
 	if (status == WEIR_OK)
 		status = identify(job, d, identity, err);
-	if (status == WEIR_OK && !kept && take_all_kept(job, identity)) {
+	if (status == WEIR_OK && use == FACTS_WORK && take_all_kept(job, identity)) {
 		dataset_close(d);
 		return WEIR_OK;
 	}

@@ -18,8 +18,9 @@
 #include "weir/status.h"
 
 enum column_facts_use {
-	FACTS_TRAIN,  /* kept ones serve if they are of the training part as it is */
-	FACTS_RESUME, /* a run goes on with those it has; workers then take them for those of the data */
+	FACTS_BEGIN,  /* a new run finds its own */
+	FACTS_RESUME, /* a run goes on with those it has; its workers then take them for the data's */
+	FACTS_WORK,   /* kept ones serve if they are of the training part as it is */
 	FACTS_WEIGHTS /* weights go with those they were trained with */
 };
 

@@ -69,8 +69,8 @@ weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_
 void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES]);
 void dataset_close(struct dataset *d);
 
-/* Finds out which labels click data have. Reads until it has seen both of each task, or DATASET_LABEL_ROWS rows.
- * E_INVALID: there is no row. */
+/* Finds out which labels click data have. Reads until it has seen both of each task, or
+ * DATASET_LABEL_ROWS rows. E_INVALID: there is no row. */
 #define DATASET_LABEL_ROWS (1u << 22)
 struct dataset_labels {
 	uint64_t rows, bad_lines; /* of what was read */

@@ -6,7 +6,8 @@
  *   sequence      likewise, of the last max_length ids
  *   numeric       a decimal number; log1p makes it log(1 + max(x, 0)); an empty cell is 0. A number
  *                 to be scaled stays as it is, and its empty cell is NaN: dataset.h scales it
- *   bucketize     the key of the number of its bucket, as text; an empty cell is a bucket of its own
+ *   bucketize     the key of the number of its bucket, as text; an empty cell is a bucket of its
+ *                 own
  *   label         as in parse.h, one a task; masked: an empty cell is LABEL_NONE; positive: whether
  *                 the value is that text
  *   weight        a number from 0

@@ -1,5 +1,5 @@
-/* The vocabulary of a field: a file with an id a line. The key of an id is made of the number of its
- * line, so that keys are dense and the same in every run.
+/* The vocabulary of a field: a file with an id a line. The key of an id is made of the number of
+ * its line, so that keys are dense and the same in every run.
  *
  * Without data.hash_buckets the key is field * 2^32 + line, with it field * hash_buckets + line.
  * Lines count from 1; 0 stands for all ids that are not in the file. */
@@ -13,8 +13,8 @@
 
 struct vocabulary;
 
-/* hash_buckets: of a field, 0: none. E_INVALID names the line that is blank or there twice; E_LIMIT:
- * more ids than a field has keys. */
+/* hash_buckets: of a field, 0: none. E_INVALID names the line that is blank or there twice;
+ * E_LIMIT: more ids than a field has keys. */
 weir_status vocabulary_open(struct vocabulary **out, const char *path, uint64_t hash_buckets, weir_error *err) WEIR_MUST_CHECK;
 void vocabulary_close(struct vocabulary *v); /* NULL is allowed */
 /* Hash of the ids in their order; never 0. */
