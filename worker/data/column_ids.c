@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/parse.h"
+#include "worker/data/format/parse_csv.h"
 
 static weir_status out_of_memory(weir_error *err)
 {
@@ -31,7 +31,7 @@ static bool add_cell(struct column_ids *ids, const struct job_column *c, struct 
 {
 	if (cell.n == 0 && c->empty[0])
 		cell = (struct dataset_cell){.text = c->empty, .n = strlen(c->empty)};
-	if (c->kind == COLUMN_CATEGORICAL)
+	if (c->kind == COLUMN_CATEGORICAL || c->kind == COLUMN_NUMERIC)
 		return add_id(ids, cell.text, cell.n);
 	const char separator = cell.list ? 0 : c->separator[0];
 	bool ok = true;
@@ -106,20 +106,16 @@ static bool find_columns(struct same_field *f, const struct job *job, uint32_t f
 
 /* --- The keys */
 
-static weir_status make_keys(struct column_ids *ids, const struct job *job, uint32_t field, weir_error *err)
+static weir_status make_keys(struct column_ids *ids, const struct job *job, const struct job_column *column, weir_error *err)
 {
 	const uint32_t count = text_index_count(ids->texts);
-	struct parser *p = malloc(sizeof *p);
-	weir_status status = WEIR_OK;
+	struct column_keys *keys = NULL;
 	size_t n;
 	ids->keys = malloc((count + 1) * sizeof *ids->keys);
-	if (!p || !ids->keys)
-		status = out_of_memory(err);
-	else
-		parser_init(p, job->data.format, job_columns_fields(job), job_columns_dense(job), job->data.hash_buckets);
+	weir_status status = ids->keys ? column_keys_open(&keys, job, column, err) : out_of_memory(err);
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-		status = parse_key(p, field, text_index_text(ids->texts, i, &n), &ids->keys[i], err);
-	free(p);
+		status = column_keys_get(keys, text_index_text(ids->texts, i, &n), &ids->keys[i], err);
+	column_keys_close(keys);
 	return status;
 }
 
@@ -133,7 +129,7 @@ weir_status column_ids_read(struct column_ids *out, const struct job *job, const
 	if (status == WEIR_OK)
 		status = read_parts(out, job, &f, logger, err);
 	if (status == WEIR_OK)
-		status = make_keys(out, job, field, err);
+		status = make_keys(out, job, column, err);
 	free(f.columns);
 	free(f.cells);
 	return status;

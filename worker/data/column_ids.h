@@ -15,7 +15,8 @@ struct column_ids {
 };
 
 /* Reads the ids of a column, and of those that share its embeddings, from all files of the job. The
- * column has ids of its own: it shares no other's. E_INVALID: the data have no lines of text. */
+ * column has ids of its own: it shares no other's. The ids of a bucketized column are its numbers;
+ * those of a bucket have one key. E_INVALID: the data have no lines of text. */
 weir_status column_ids_read(struct column_ids *out, const struct job *job, const struct job_column *column, struct logger *logger,
                             weir_error *err) WEIR_MUST_CHECK;
 void column_ids_destroy(struct column_ids *ids);

@@ -12,6 +12,9 @@
  * Several threads parse. Bad lines are counted and the first few logged with file:line. Beyond the
  * limit, the unit fails, or the building of the cache.
  *
+ * Packed files hold the numbers of columns to scale (transform standard, minmax) as they are; a
+ * batch has them scaled. column_facts.h finds the scales, before a dataset is opened.
+ *
  * The above holds for click data. With data.format text, rows are the examples of corpus.h, in
  * units of exact ranges, without a cache. With data.format tokens, rows are the sequences of
  * sequences.h, in such units, from token files or from a cache of texts (token_cache.h). */
