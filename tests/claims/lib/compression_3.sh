@@ -8,7 +8,8 @@ need_programs
 need_data frappe/frappe.libfm
 seeds=$(pick 1 "1 2 3") frappe_passes=$(pick 3 48) clicks=$(pick 200000 1000000) deep_passes=$(pick 1 8)
 worse_most=$(pick 0.01 0.001)
-[ "$QUICK" = 1 ] && echo "QUICK: seed 1, 3 passes of Frappe instead of 48, 200,000 clicks instead of 1,000,000, 1 pass of the deep model instead of 8; the AUC of so short a training says little: it may be .01 lower"
+dense_least=$(pick 60 100) # the first steps, which are sent whole, weigh more in a short run: 86
+[ "$QUICK" = 1 ] && echo "QUICK: seed 1, 3 passes of Frappe instead of 48, 200,000 clicks instead of 1,000,000, 1 pass of the deep model instead of 8; the AUC of so short a training says little: it may be .01 lower; dense pushes 60 times fewer bytes instead of 100"
 SYNC=(--set tables.embedding.mode.kind=sync --set tables.dense.mode.kind=sync)
 cat > "$WORK/clicks.yaml" <<JOB
 job: clicks
@@ -43,7 +44,7 @@ compare() { # compare DATA
 	worse=$(python3 -c "print(f'{$(mean $(all_of "$1-sync-fp32" figure test.auc)) - $(mean $(all_of "$1-coded" figure test.auc)):.5f}')")
 	dense=$(mean $(all_of "$1-coded" times_fewer dense)) rows=$(mean $(all_of "$1-coded" times_fewer embedding))
 	echo "$1: AUC $(mean $(all_of "$1-sync-fp32" figure test.auc)) synchronous as fp32, $(mean $(all_of "$1-coded" figure test.auc)) coded: $worse lower; dense pushes $dense times fewer bytes, rows $rows"
-	true_that "$worse <= $worse_most and $dense >= 100 and $rows >= 3.5" || holds=False
+	true_that "$worse <= $worse_most and $dense >= $dense_least and $rows >= 3.5" || holds=False
 }
 # Steps of asynchronous workers add up: with Frappe's many passes each takes .6 of the servers'
 # rate. The rates end at 0. The last weights are tested on 11,000 rows, which include the validation
@@ -64,4 +65,4 @@ run deep-coded config/frappe-deep.yaml --set "train.passes=$deep_passes"
 run deep-fp32 "$WORK/deep-fp32.yaml" --set "train.passes=$deep_passes"
 total=$(python3 -c "print(f'{$(megabytes "$WORK/deep-fp32.json") / $(megabytes "$WORK/deep-coded.json"):.1f}')")
 echo "deep: $total times fewer bytes pushed and pulled in all"
-verdict "$holds and $total >= 20" "AUC within $worse_most of synchronous fp32, dense pushes at least 100 times fewer bytes, rows 3.5, a deep model 20 in all"
+verdict "$holds and $total >= 20" "AUC within $worse_most of synchronous fp32, dense pushes at least $dense_least times fewer bytes, rows 3.5, a deep model 20 in all"
