@@ -1,6 +1,6 @@
 /* Checks of models and of the data that they learn from. */
 #include "common/base/lora_target.h"
-#include "common/job/job_read.h"
+#include "common/job/job_column_schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,8 @@ static void check_loss(struct reading *r, const struct job *job)
 	            {"train.loss.gamma", false, true},
 	            {"train.loss.alpha", false, true},
 	            {"train.loss.label_smoothing", true, true},
-	            {"train.loss.pos_weight", true, false}};
+	            {"train.loss.pos_weight", true, false},
+	            {"train.loss.task_weights", true, true}};
 	const bool focal = job->train.loss.kind == LOSS_FOCAL;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *path = keys[i].path;
@@ -233,14 +234,33 @@ static weir_status check_others(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* Models of one logit learn one task. */
+/* Models of one logit learn one task; weights of tasks are one for each. */
 static void check_tasks(struct reading *r, const struct job *job)
 {
-	const uint32_t labels = job_columns_labels(job);
-	if (labels > 1)
-		FAIL(r, "model.kind", WEIR_E_UNSUPPORTED,
-		     "is %s, which learns one task, and data.columns has %u of kind: label; expected kind: ignore for all but one",
+	const uint32_t labels = job_columns_labels(job), weights = job->train.loss.task_weights_count;
+	if (labels > 1 && !model_kind_has(job->model.kind, PART_TASKS))
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, which learns one task, and data.columns has %u of kind: label; expected mmoe or shared_bottom, or kind: "
+		     "ignore for all labels but one",
 		     model_kind_name(job->model.kind), labels);
+	if (weights > 0 && labels > 0 && weights != labels)
+		FAIL(r, "train.loss.task_weights", WEIR_E_INVALID, "has %u numbers, and data.columns has %u of kind: label; expected one "
+		     "for each, in the order of the columns", weights, labels);
+}
+
+/* The task that chooses the best weights is a label. */
+static void check_best_task(struct reading *r, const struct job *job)
+{
+	const struct job_column *column = job_column_find(job, job->train.best_task);
+	const char *names[WEIR_TASKS_MAX];
+	uint32_t count = 0;
+	if (job->train.best_task[0] == 0 || (column && column->kind == COLUMN_LABEL) || job_columns_any_wrong(r))
+		return;
+	for (; count < WEIR_TASKS_MAX && job_column_label(job, count); count++)
+		names[count] = job_column_label(job, count)->name;
+	const char *nearest = job_nearest(job->train.best_task, names, count);
+	FAIL(r, "train.best_task", WEIR_E_INVALID, "is '%.60s', and data.columns has no such column of kind: label%s%.60s%s",
+	     job->train.best_task, nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
 }
 
 weir_status job_check_model(struct reading *r, struct job *job)
@@ -256,6 +276,7 @@ weir_status job_check_model(struct reading *r, struct job *job)
 	}
 	(void)check_others(r, job);
 	check_tasks(r, job);
+	check_best_task(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	(void)check_layers(r, job);

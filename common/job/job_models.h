@@ -16,7 +16,8 @@
 	X(TOWER, tower)       \
 	X(CROSS, cross)       \
 	X(CIN, cin)           \
-	X(CROSS_MIX, cross_mix)
+	X(CROSS_MIX, cross_mix) \
+	X(TASKS, tasks)
 
 /* The properties of models. A model has some of them; keys of the job file belong to them
  * (job_schema.c). */
@@ -28,6 +29,7 @@ enum model_part {
 	CLICK_PARTS,
 	PART_EMBEDDING = CLICK_PARTS, /* a row of model.dim elements for each key */
 	PART_INTERACTION,             /* the features are dot products of the embeddings */
+	PART_EXPERTS,                 /* tasks mix the outputs of several towers */
 	PART_NGRAM,
 	PART_TRANSFORMER,
 	PART_ROTARY,       /* heads turn pairs of elements by the position, which has no limit */
@@ -49,6 +51,8 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 	X(DCN_MIX, dcn_mix, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS_MIX))         \
 	X(XDEEPFM, xdeepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER) | HAS(CIN)) \
 	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))             \
+	X(SHARED_BOTTOM, shared_bottom, CLICKS, HAS(EMBEDDING) | HAS(TASKS))              \
+	X(MMOE, mmoe, CLICKS, HAS(EMBEDDING) | HAS(TASKS) | HAS(EXPERTS))                 \
 	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \
 	X(GPT2, gpt2, TOKENS, HAS(TRANSFORMER))                                           \
 	X(LLAMA, llama, TOKENS, HAS(TRANSFORMER) | HAS(ROTARY) | HAS(GROUPED_HEADS))

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_KEYS_MAX       256u
+#define JOB_KEYS_MAX       320u
 #define JOB_KEY_BYTES_MAX  96u /* a complete path, with its NUL */
 #define JOB_EXPECTED_BYTES 384u
 #define JOB_ANY_FLOAT      3.0e38 /* float_high, or -float_low, of a key without a limit */

@@ -14,6 +14,8 @@
  *           + cross_mix  the same of low-rank experts: DCN-v2's mixture
  *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
+ * Models of several labels (SHARED_BOTTOM, MMOE: part_tasks.c) have a logit for each.
+ *
  * The features are the fields' pooled embeddings followed by the numeric features. DLRM's features
  * are its dot interaction (interaction.h). Numeric features have no embedding: they enter the
  * linear part and the features as they are, as in public DeepFM code (DeepCTR).
@@ -99,7 +101,7 @@ const struct layout *model_layout(const struct model *m, enum model_table t);
  * counted, tokens, targets, loss_scale and the flat parameters. */
 struct model_input {
 	uint32_t rows;
-	const float *labels;     /* (rows) */
+	const float *labels;     /* (rows, tasks) */
 	const float *weights;    /* (rows) or NULL */
 	const float *dense;      /* (rows, dense_dim) or NULL */
 	const uint32_t *offsets; /* (rows * fields + 1) bags */
@@ -131,9 +133,9 @@ struct model_output {
 
 /* Reserves memory for batches of up to `rows`, for training or only for scoring. */
 weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err);
-/* Returns the scores of a row: 1, or one for each target of its tokens. */
+/* Returns the scores of a row: one for each label, or for each target of its tokens. */
 uint32_t model_row_scores(const struct model *m);
-/* Returns (rows, model_row_scores), valid until the next call: the logit of each click, or the log
+/* Returns (rows, model_row_scores), valid until the next call: the logit of each label, or the log
  * probability of each target, 0 for TARGET_NONE. Uses running statistics and no dropout. */
 const float *model_score(struct model *m, const struct model_input *in);
 /* Runs forward and backward; transformers take the batch in parts (train.accumulate). Gradients are

@@ -15,6 +15,7 @@ struct model {
 	const struct job *job; /* outlives the model */
 	uint32_t dim;          /* of the embedding table; 0: no such table */
 	bool linear;           /* has the table of first-order weights */
+	uint32_t tasks;        /* clicks: logits of a row */
 	struct layout params, stats;
 	weir_init_segment embedding_init, linear_init;
 	uint32_t rows; /* reserved capacity */

@@ -19,7 +19,7 @@ double model_row_flops(const struct model *m)
 
 uint32_t model_row_scores(const struct model *m)
 {
-	return m->transformer ? m->job->data.sequence : 1;
+	return m->transformer ? m->job->data.sequence : m->clicks ? m->tasks : 1;
 }
 
 weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err)

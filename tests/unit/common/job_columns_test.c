@@ -76,9 +76,12 @@ static const struct mistake mistakes[] = {
      "data.columns[2].separator: is ',', as data.csv.delimiter is; expected another character"},
     {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
-    {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_UNSUPPORTED,
-     "model.kind: is deepfm, which learns one task, and data.columns has 2 of kind: label; expected kind: ignore for all but "
-     "one"},
+    {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_INVALID,
+     "model.kind: is deepfm, which learns one task, and data.columns has 2 of kind: label; expected mmoe or shared_bottom, or "
+     "kind: ignore for all labels but one"},
+    {CSV "    - {name: z, kind: label}\n", "train.loss.task_weights=[1, 2, 3]", WEIR_E_INVALID,
+     "train.loss.task_weights: has 3 numbers, and data.columns has 2 of kind: label; expected one for each"},
+    {CSV "", "train.best_task=z", WEIR_E_INVALID, "train.best_task: is 'z', and data.columns has no such column of kind: label"},
     {CSV "", "data.columns=[{name: y, kind: label, missing: masked}, {name: u, kind: categorical}]", WEIR_E_INVALID,
      "data.columns[0].missing: is masked, and this is the only label; expected bad, or several columns of kind: label"},
     {CSV "", "data.columns=[{name: u, kind: categorical}]", WEIR_E_INVALID,

@@ -179,7 +179,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->rows = in->rows;
 	to->unique = in->unique;
 	to->uses = in->uses;
-	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * sizeof(float));
+	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * model_row_scores(s->model) * sizeof(float));
 	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
 	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
 	to->offsets = copied(s, &s->set->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));

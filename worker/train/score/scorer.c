@@ -46,14 +46,11 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		status = snapshot_open(&s->snapshot, options->path, err);
 		if (status == WEIR_OK && options->trusted)
 			snapshot_trust(s->snapshot);
-		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0 && !job_is_language(options->job))
+		if (status == WEIR_OK)
+			s->options.data = snapshot_data(s->snapshot);
+		if (status == WEIR_OK && s->options.data.fields == 0 && !job_is_language(options->job))
 			status = weir_fail(err, WEIR_E_INVALID,
 			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
-		if (status == WEIR_OK) {
-			s->options.data = (struct model_data){.fields = snapshot_fields(s->snapshot),
-			                                      .dense_dim = snapshot_dense_dim(s->snapshot),
-			                                      .vocabulary = snapshot_vocabulary(s->snapshot)};
-		}
 	}
 	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
 	if (status == WEIR_OK && !(s->backend = backend_open(&where, err)))
@@ -233,6 +230,9 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u: set data.fields",
 		                 info->fields, info->dense_dim, model->fields, model->dense_dim);
+	if (info->tasks > 1 && info->tasks != model->tasks)
+		return weir_fail(err, WEIR_E_INVALID, "the data have %u labels, the model was trained with %u", info->tasks,
+		                 model->tasks > 0 ? model->tasks : 1);
 	if (info->vocabulary > model->vocabulary)
 		return weir_fail(err, WEIR_E_INVALID, "the data have tokens below %u, the model was trained with those below %u",
 		                 info->vocabulary, model->vocabulary);
@@ -257,22 +257,79 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 
 /* --- Quality */
 
+/* A taker for each task. */
+struct takers {
+	struct quality_taker *of; /* (tasks) */
+	size_t *rows;             /* (capacity) those of a batch that have the label */
+	uint32_t tasks, capacity;
+};
+
+static weir_status add_task(struct takers *t, uint32_t task, struct scored *rows, uint32_t count, weir_error *err)
+{
+	rows->n = 0;
+	for (uint32_t r = 0; r < count; r++)
+		if (!isnan(scored_label(rows, r)))
+			t->rows[rows->n++] = r;
+	rows->rows = t->rows;
+	return quality_add(&t->of[task], rows, err);
+}
+
 static weir_status add_clicks(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
 {
-	const struct scored rows = {
-	    .labels = batch->labels, .scores = probabilities, .weights = batch->weights, .n = batch->rows, .groups = batch->groups};
-	return quality_add(arg, &rows, err);
+	struct takers *t = arg;
+	weir_status status = WEIR_OK;
+	if (batch->rows > t->capacity) {
+		free(t->rows);
+		t->rows = malloc(batch->rows * sizeof *t->rows);
+		t->capacity = t->rows ? batch->rows : 0;
+		if (!t->rows)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the rows of a batch");
+	}
+	for (uint32_t k = 0; k < t->tasks && status == WEIR_OK; k++) {
+		struct scored rows = {.labels = batch->labels + k,
+		                      .scores = probabilities + k,
+		                      .weights = batch->weights,
+		                      .groups = batch->groups,
+		                      .stride = t->tasks};
+		status = add_task(t, k, &rows, batch->rows, err);
+	}
+	return status;
+}
+
+/* The figures of the task that the job judges by, and the main ones of each. */
+static weir_status take(const struct takers *t, const struct job *job, struct quality *out, weir_error *err)
+{
+	struct task_quality tasks[WEIR_TASKS_MAX];
+	struct quality judged = quality_none();
+	weir_status status = WEIR_OK;
+	for (uint32_t k = 0; k < t->tasks && status == WEIR_OK; k++) {
+		const struct job_column *label = job_column_label(job, k);
+		status = quality_take(&t->of[k], job->train.rank_at, job->train.rank_at_count, out, err);
+		tasks[k] = quality_of_task(label ? label->name : "", out);
+		if (k == job_best_task(job))
+			judged = *out;
+	}
+	*out = judged;
+	out->tasks_count = t->tasks > 1 ? t->tasks : 0;
+	memcpy(out->tasks, tasks, out->tasks_count * sizeof *tasks);
+	return status;
 }
 
 static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
-	const struct job *job = s->options.job;
-	struct quality_taker taker;
-	quality_taker_init(&taker);
-	weir_status status = scorer_run(s, data, add_clicks, &taker, err);
+	struct takers t = {.tasks = model_row_scores(s->model)};
+	t.of = calloc(t.tasks, sizeof *t.of);
+	if (!t.of)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the figures of %u tasks", t.tasks);
+	for (uint32_t k = 0; k < t.tasks; k++)
+		quality_taker_init(&t.of[k]);
+	weir_status status = scorer_run(s, data, add_clicks, &t, err);
 	if (status == WEIR_OK)
-		status = quality_take(&taker, job->train.rank_at, job->train.rank_at_count, out, err);
-	quality_taker_destroy(&taker);
+		status = take(&t, s->options.job, out, err);
+	for (uint32_t k = 0; k < t.tasks; k++)
+		quality_taker_destroy(&t.of[k]);
+	free(t.of);
+	free(t.rows);
 	return status;
 }
 
@@ -313,6 +370,6 @@ weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quali
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
 {
 	assert(s->options.client);
-	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim,
+	return snapshot_save(path, &s->tables, s->options.client, &s->options.data,
 	                     s->options.fingerprint ? s->options.fingerprint : "", err);
 }

@@ -15,7 +15,7 @@
 #include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
 
-enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
+enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3 };
 
 /* The model that a test is about, for messages. */
 static const char *about = "";
@@ -26,8 +26,8 @@ struct fixture {
 	struct model *model;
 	struct model_input in;
 	struct model_output out;
-	uint32_t dense_dim;
-	float labels[ROWS], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
+	uint32_t dense_dim, tasks;
+	float labels[ROWS * TASKS_MAX], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
@@ -48,6 +48,8 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.cross_layers = 2;
 	job.model.experts = 3;
 	job.model.rank = 2;
+	job.model.task_hidden[0] = 4;
+	job.model.task_hidden_count = 1;
 	job.model.cin[0] = 5;
 	job.model.cin[1] = 3;
 	job.model.cin[2] = 4;
@@ -77,7 +79,8 @@ static void make_batch(struct fixture *f, struct prng *r)
 	for (uint32_t i = 0; i <= ROWS; i++)
 		f->row_offsets[i] = f->offsets[i * FIELDS];
 	for (uint32_t i = 0; i < ROWS; i++) {
-		f->labels[i] = (float)prng_below(r, 2);
+		for (uint32_t t = 0; t < f->tasks; t++)
+			f->labels[i * f->tasks + t] = f->tasks > 1 && prng_below(r, 4) == 0 ? NAN : (float)prng_below(r, 2);
 		f->weights[i] = 0.5f + (float)prng_unit(r);
 	}
 	for (uint32_t i = 0; i < ROWS * DENSE; i++)
@@ -96,7 +99,7 @@ static void make_batch(struct fixture *f, struct prng *r)
 	};
 }
 
-static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
+static struct fixture *fixture_open_tasks(struct job job, uint32_t dense_dim, uint32_t tasks)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	weir_error err = {0};
@@ -104,11 +107,11 @@ static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
 	prng_seed(&r, 17);
 	f->job = job;
 	f->dense_dim = dense_dim;
+	f->tasks = tasks;
 	f->backend = backend_cpu_create(1, &err);
 	assert_non_null(f->backend);
-	assert_int_equal(
-	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = dense_dim}, &err),
-	    WEIR_OK);
+	const struct model_data data = {.tasks = tasks, .fields = FIELDS, .dense_dim = dense_dim};
+	assert_int_equal(model_create(&f->model, f->backend, &f->job, &data, &err), WEIR_OK);
 	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	make_batch(f, &r);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -122,6 +125,11 @@ static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
 	}
 	f->out.loss_sum = &f->loss_sum;
 	return f;
+}
+
+static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
+{
+	return fixture_open_tasks(job, dense_dim, 1);
 }
 
 static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
@@ -142,7 +150,7 @@ static void fixture_close(struct fixture *f)
 
 static void reference_open(struct reference *r, const struct fixture *f)
 {
-	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .in = &f->in};
+	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .tasks = f->tasks, .in = &f->in};
 	r->params = model_layout(f->model, MODEL_DENSE);
 	r->stats = model_layout(f->model, MODEL_STATISTICS);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -160,16 +168,16 @@ static void reference_close(struct reference *r)
 
 static void expect_logits(const struct reference *r, const float *logits, bool training)
 {
-	double expected[ROWS];
+	double expected[ROWS * TASKS_MAX];
 	(void)reference_loss(r, training, expected);
-	for (uint32_t i = 0; i < ROWS; i++)
+	for (uint32_t i = 0; i < ROWS * r->tasks; i++)
 		expect_near((double)logits[i], expected[i], 2e-6, "logit", i);
 }
 
 static void expect_gradients(const struct fixture *f, struct reference *r)
 {
 	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
-	double logits[ROWS], step = 1e-6;
+	double logits[ROWS * TASKS_MAX], step = 1e-6;
 	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
 		for (size_t i = 0; i < f->elements[t]; i++) {
 			double value = r->parameters[t][i];
@@ -187,11 +195,11 @@ static void train(struct fixture *f, uint64_t seed)
 	model_train(f->model, &f->in, &seed, &f->out);
 }
 
-static void check_model(struct job job, uint32_t dense_dim)
+static void check_tasks(struct job job, uint32_t dense_dim, uint32_t tasks)
 {
-	struct fixture *f = fixture_open_job(job, dense_dim);
+	struct fixture *f = fixture_open_tasks(job, dense_dim, tasks);
 	struct reference r;
-	double logits[ROWS];
+	double logits[ROWS * TASKS_MAX];
 	reference_open(&r, f);
 	expect_logits(&r, model_score(f->model, &f->in), false);
 	train(f, 1);
@@ -199,6 +207,11 @@ static void check_model(struct job job, uint32_t dense_dim)
 	expect_gradients(f, &r);
 	reference_close(&r);
 	fixture_close(f);
+}
+
+static void check_model(struct job job, uint32_t dense_dim)
+{
+	check_tasks(job, dense_dim, 1);
 }
 
 static void every_click_model_follows_its_reference(void **state)
@@ -216,7 +229,25 @@ static void every_click_model_follows_its_reference(void **state)
 		models++;
 	}
 	about = "";
-	assert_true(models >= 8);
+	assert_true(models >= 10);
+}
+
+/* Some labels are missing, and tasks have weights. */
+static void models_of_several_tasks_follow_their_reference(void **state)
+{
+	(void)state;
+	static const enum model_kind kinds[] = {MODEL_SHARED_BOTTOM, MODEL_MMOE};
+	float weights[TASKS_MAX] = {1, 0.5f, 3};
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		for (int norm = 0; norm < 2; norm++) {
+			struct job job = small_job(kinds[k], norm);
+			about = model_kind_name(kinds[k]);
+			check_tasks(job, DENSE, TASKS_MAX);
+			job.train.loss.task_weights = weights;
+			job.train.loss.task_weights_count = TASKS_MAX;
+			check_tasks(job, 0, TASKS_MAX);
+		}
+	about = "";
 }
 
 static void losses_follow_their_reference(void **state)
@@ -482,6 +513,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_click_model_follows_its_reference),
+	    cmocka_unit_test(models_of_several_tasks_follow_their_reference),
 	    cmocka_unit_test(losses_follow_their_reference),
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
 	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH_MAX = 256, ROWS_MAX = 16 };
+enum { WIDTH_MAX = 256, ROWS_MAX = 16, EXPERTS_MAX = 4 };
 
 typedef double matrix[ROWS_MAX][WIDTH_MAX];
 
@@ -18,14 +18,17 @@ static const double *dense_tensor(const struct reference *r, const char *format,
 	return t == NULL ? NULL : r->parameters[MODEL_DENSE] + t->offset;
 }
 
-static void batch_norm(const struct reference *r, unsigned layer, bool training, matrix z, uint32_t n)
+static void batch_norm(const struct reference *r, const char *tower, unsigned layer, bool training, matrix z, uint32_t n)
 {
 	uint32_t rows = r->in->rows;
 	char name[64];
-	const double *gamma = dense_tensor(r, "tower.%u.norm.weight", layer), *beta = dense_tensor(r, "tower.%u.norm.bias", layer);
-	snprintf(name, sizeof name, "tower.%u.norm.running_mean", layer);
+	snprintf(name, sizeof name, "%s.%%u.norm.weight", tower);
+	const double *gamma = dense_tensor(r, name, layer);
+	snprintf(name, sizeof name, "%s.%%u.norm.bias", tower);
+	const double *beta = dense_tensor(r, name, layer);
+	snprintf(name, sizeof name, "%s.%u.norm.running_mean", tower, layer);
 	const double *mean = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
-	snprintf(name, sizeof name, "tower.%u.norm.running_var", layer);
+	snprintf(name, sizeof name, "%s.%u.norm.running_var", tower, layer);
 	const double *var = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
 	for (uint32_t j = 0; j < n; j++) {
 		double m = mean[j], v = var[j];
@@ -59,7 +62,7 @@ static uint32_t mlp(const struct reference *r, const char *name, const uint32_t 
 			}
 		n = widths[l];
 		if (norm)
-			batch_norm(r, l, training, z, n);
+			batch_norm(r, name, l, training, z, n);
 		for (uint32_t i = 0; i < r->in->rows; i++)
 			for (uint32_t o = 0; o < n; o++)
 				x[i][o] = z[i][o] > 0.0 ? z[i][o] : 0.0;
@@ -223,6 +226,43 @@ static double pooled(const struct reference *r, enum model_table table, uint32_t
 	return sum;
 }
 
+/* The logits of all tasks from the features x (rows, n): a mixture of experts for each task, or of
+ * one expert. */
+static void add_tasks(const struct reference *r, const matrix x, uint32_t n, bool training, double *logits)
+{
+	static matrix experts[EXPERTS_MAX], mix;
+	const struct job *job = r->job;
+	const bool gated = model_kind_has(job->model.kind, PART_EXPERTS);
+	const uint32_t count = gated ? job->model.experts : 1;
+	uint32_t width = 0;
+	char name[64];
+	for (uint32_t e = 0; e < count; e++) {
+		snprintf(name, sizeof name, "expert.%u", e);
+		memcpy(experts[e], x, sizeof(matrix));
+		width = mlp(r, name, job->model.hidden, job->model.hidden_count, job->model.batch_norm, training, experts[e], n);
+	}
+	for (uint32_t t = 0; t < r->tasks; t++) {
+		for (uint32_t i = 0; i < r->in->rows; i++) {
+			double gates[WIDTH_MAX] = {1.0};
+			if (gated) {
+				multiply(dense_tensor(r, "task.%u.gate.weight", t), x[i], gates, count, n, false);
+				softmax(gates, count);
+			}
+			for (uint32_t k = 0; k < width; k++) {
+				mix[i][k] = 0.0;
+				for (uint32_t e = 0; e < count; e++)
+					mix[i][k] += gates[e] * experts[e][i][k];
+			}
+		}
+		snprintf(name, sizeof name, "task.%u", t);
+		const uint32_t out = mlp(r, name, job->model.task_hidden, job->model.task_hidden_count, job->model.batch_norm, training, mix, width);
+		const double *w = dense_tensor(r, "task.%u.head.weight", t);
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t k = 0; k < out; k++)
+				logits[i * r->tasks + t] += w[k] * mix[i][k];
+	}
+}
+
 static void linear(const struct reference *r, double *logits)
 {
 	const double *numeric = dense_tensor(r, "linear.numeric.weight", 0);
@@ -257,14 +297,27 @@ static double click_loss(const struct job *job, double z, double label)
 	return (isnan(alpha) ? 1 : y * alpha + (1 - y) * (1 - alpha)) * pow(1 - right, (double)job->train.loss.gamma) * ce;
 }
 
+/* Labels that are missing have no loss. */
+static double mean_loss(const struct reference *r, const double *logits)
+{
+	double loss = 0.0;
+	for (uint32_t i = 0; i < r->in->rows * r->tasks; i++) {
+		const double weight = r->in->weights != NULL ? (double)r->in->weights[i / r->tasks] : 1.0;
+		const double of_task = r->job->train.loss.task_weights_count > 0 ? (double)r->job->train.loss.task_weights[i % r->tasks] : 1.0;
+		if (!isnan(r->in->labels[i]))
+			loss += weight * of_task * click_loss(r->job, logits[i], (double)r->in->labels[i]) / r->in->rows;
+	}
+	return loss;
+}
+
 double reference_loss(const struct reference *r, bool training, double *logits)
 {
 	static matrix x, y;
 	enum model_kind kind = r->job->model.kind;
 	uint32_t rows = r->in->rows, dim = r->job->model.dim, n = r->fields * dim;
 	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
-	for (uint32_t i = 0; i < rows; i++)
-		logits[i] = dense_tensor(r, "bias", 0)[0];
+	for (uint32_t i = 0; i < rows * r->tasks; i++)
+		logits[i] = dense_tensor(r, "bias", 0)[i % r->tasks];
 	if (model_kind_has(kind, PART_LINEAR))
 		linear(r, logits);
 	if (model_kind_has(kind, PART_EMBEDDING))
@@ -293,10 +346,7 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 		head(r, y, cross_mix(r, x, y, n), width, logits);
 	if (model_kind_has(kind, PART_CIN))
 		head(r, y, cin(r, x, y), width, logits);
-	double loss = 0.0;
-	for (uint32_t i = 0; i < rows; i++) {
-		const double weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
-		loss += weight * click_loss(r->job, logits[i], (double)r->in->labels[i]) / rows;
-	}
-	return loss;
+	if (model_kind_has(kind, PART_TASKS))
+		add_tasks(r, x, n, training, logits);
+	return mean_loss(r, logits);
 }

@@ -120,6 +120,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .cross_layers = 2,
 	                                      .experts = 3,
 	                                      .rank = 2,
+	                                      .task_hidden = {3},
+	                                      .task_hidden_count = 1,
 	                                      .cin = {5, 3},
 	                                      .cin_count = 2,
 	                                      .batch_norm = true,
