@@ -175,9 +175,10 @@ struct job {
 		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
-		uint32_t cross_layers;  /* dcn_v2, dcn_mix */
-		uint32_t experts; /* dcn_mix, mmoe */
-		uint32_t rank;    /* dcn_mix */
+		uint32_t cross_layers;                                       /* dcn_v2, dcn_mix */
+		uint32_t experts;                                            /* dcn_mix, mmoe */
+		uint32_t rank;                                               /* dcn_mix */
+		uint32_t attention[WEIR_HIDDEN_LAYERS_MAX], attention_count; /* din: layers of the attention unit */
 		/* shared_bottom, mmoe: the layers of each task's tower */
 		uint32_t task_hidden[WEIR_HIDDEN_LAYERS_MAX], task_hidden_count;
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
@@ -239,8 +240,8 @@ struct job {
 			uint32_t patience;       /* evaluations without improvement; 0: never stop early */
 			float min_delta;
 		} early_stop;
-		bool keep_best;           /* test with the weights that were best on the validation split */
-		enum eval_metric best_by; /* which are the best: see job_best_by */
+		bool keep_best;                             /* test with the weights that were best on the validation split */
+		enum eval_metric best_by;                   /* which are the best: see job_best_by */
 		char best_task[WEIR_COLUMN_NAME_BYTES_MAX]; /* of several: whose figures; "": the first */
 		/* the k of NDCG@k, recall@k and hit rate@k; best_by means the first */
 		uint32_t rank_at[WEIR_RANK_PLACES_MAX], rank_at_count;

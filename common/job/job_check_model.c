@@ -65,12 +65,9 @@ static void check_loss(struct reading *r, const struct job *job)
 	static const struct {
 		const char *path;
 		bool bce, focal;
-	} keys[] = {{"train.loss.kind", true, true},
-	            {"train.loss.gamma", false, true},
-	            {"train.loss.alpha", false, true},
-	            {"train.loss.label_smoothing", true, true},
-	            {"train.loss.pos_weight", true, false},
-	            {"train.loss.task_weights", true, true}};
+	} keys[] = {{"train.loss.kind", true, true},        {"train.loss.gamma", false, true},
+	            {"train.loss.alpha", false, true},      {"train.loss.label_smoothing", true, true},
+	            {"train.loss.pos_weight", true, false}, {"train.loss.task_weights", true, true}};
 	const bool focal = job->train.loss.kind == LOSS_FOCAL;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *path = keys[i].path;
@@ -244,8 +241,34 @@ static void check_tasks(struct reading *r, const struct job *job)
 		     "ignore for all labels but one",
 		     model_kind_name(job->model.kind), labels);
 	if (weights > 0 && labels > 0 && weights != labels)
-		FAIL(r, "train.loss.task_weights", WEIR_E_INVALID, "has %u numbers, and data.columns has %u of kind: label; expected one "
-		     "for each, in the order of the columns", weights, labels);
+		FAIL(r, "train.loss.task_weights", WEIR_E_INVALID,
+		     "has %u numbers, and data.columns has %u of kind: label; expected one "
+		     "for each, in the order of the columns",
+		     weights, labels);
+}
+
+/* DIN needs histories with a target; attention weighs their ids in place of a pooling. */
+static void check_histories(struct reading *r, const struct job *job)
+{
+	struct job_history histories[WEIR_HISTORIES_MAX];
+	const uint32_t count = job_histories(job, histories);
+	if (!model_kind_has(job->model.kind, PART_ATTENTION) || job_columns_any_wrong(r))
+		return;
+	if (count == 0)
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, which attends to histories, and data.columns has none with a target; expected a column such as {name: "
+		     "last_items, kind: sequence, share: item}, with item of kind: categorical",
+		     model_kind_name(job->model.kind));
+	if (count > WEIR_HISTORIES_MAX)
+		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u histories with a target; model.kind %s attends to at most %u", count,
+		     model_kind_name(job->model.kind), WEIR_HISTORIES_MAX);
+	for (uint32_t i = 0; i < count && i < WEIR_HISTORIES_MAX; i++) {
+		const struct job_column *c = job_column_of_field(job, histories[i].field);
+		if (c->pooling != POOLING_SUM)
+			FAIL(r, "model.kind", WEIR_E_INVALID,
+			     "is %s, which weighs the ids of '%.60s' itself, and its pooling is %s; expected sum",
+			     model_kind_name(job->model.kind), c->name, c->pooling == POOLING_MEAN ? "mean" : "max");
+	}
 }
 
 /* The task that chooses the best weights is a label. */
@@ -277,6 +300,7 @@ weir_status job_check_model(struct reading *r, struct job *job)
 	(void)check_others(r, job);
 	check_tasks(r, job);
 	check_best_task(r, job);
+	check_histories(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	(void)check_layers(r, job);

@@ -10,12 +10,12 @@
 /* The terms of a click model's logit, in the order in which they are computed and in which their
  * tensors lie in the dense table. Each is a file of worker/model: part_<name>.c.
  * X(NAME, name) */
-#define CLICK_PART_MAP(X) \
-	X(LINEAR, linear)     \
-	X(FM, fm)             \
-	X(TOWER, tower)       \
-	X(CROSS, cross)       \
-	X(CIN, cin)           \
+#define CLICK_PART_MAP(X)   \
+	X(LINEAR, linear)       \
+	X(FM, fm)               \
+	X(TOWER, tower)         \
+	X(CROSS, cross)         \
+	X(CIN, cin)             \
 	X(CROSS_MIX, cross_mix) \
 	X(TASKS, tasks)
 
@@ -29,6 +29,7 @@ enum model_part {
 	CLICK_PARTS,
 	PART_EMBEDDING = CLICK_PARTS, /* a row of model.dim elements for each key */
 	PART_INTERACTION,             /* the features are dot products of the embeddings */
+	PART_ATTENTION,               /* histories are pooled by attention to the row's target */
 	PART_EXPERTS,                 /* tasks mix the outputs of several towers */
 	PART_NGRAM,
 	PART_TRANSFORMER,
@@ -51,6 +52,7 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 	X(DCN_MIX, dcn_mix, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS_MIX))         \
 	X(XDEEPFM, xdeepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER) | HAS(CIN)) \
 	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))             \
+	X(DIN, din, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(ATTENTION))                 \
 	X(SHARED_BOTTOM, shared_bottom, CLICKS, HAS(EMBEDDING) | HAS(TASKS))              \
 	X(MMOE, mmoe, CLICKS, HAS(EMBEDDING) | HAS(TASKS) | HAS(EXPERTS))                 \
 	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \

@@ -244,6 +244,7 @@ static const struct key keys[] = {
 	PART(HAS(CROSS) | HAS(CROSS_MIX), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
 	PART(HAS(CROSS_MIX) | HAS(EXPERTS), U32("model.experts", model.experts, "4", 1, WEIR_EXPERTS_MAX, "experts")),
 	PART(HAS(CROSS_MIX), U32("model.rank", model.rank, "32", 1, WEIR_DIM_MAX, "elements")),
+	PART(HAS(ATTENTION), U32_LIST("model.attention", model.attention, "[64, 16]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(TASKS), U32_LIST("model.task_hidden", model.task_hidden, "[64]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
 	PART(HAS(TOWER) | HAS(TASKS) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),

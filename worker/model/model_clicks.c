@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "worker/model/click_features.h"
+#include "worker/model/click_histories.h"
 #include "worker/model/click_part.h"
 #include "worker/model/model_parts.h"
 #include "worker/model/scratch.h"
@@ -23,11 +24,12 @@ struct click_model {
 	struct click_features features;
 	bool reads_features;
 	uint32_t fields;
-	uint64_t bias;         /* offset: (tasks) */
+	uint64_t bias; /* offset: (tasks) */
 	struct click_loss loss;
 	float *task_weights;   /* (tasks) of the loss; NULL: all 1 */
 	float *logit, *dlogit; /* (rows, tasks) */
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+	struct click_histories histories;
 	/* (fields) 1: max pooling; NULL: no field has it. (rows, fields, dim) the uses that are x */
 	uint32_t *is_max, *chosen;
 };
@@ -155,6 +157,8 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	m->dim = model_kind_has(kind, PART_EMBEDDING) ? m->job->model.dim : 0;
 	m->tasks = data->tasks > 0 ? data->tasks : 1;
 	c->bias = layout_add(&m->params, m->tasks, 0, WEIR_INIT_ZERO, 0.0f, "bias");
+	if (model_kind_has(kind, PART_ATTENTION))
+		click_histories_init(&c->histories, m->backend, m->job, data->fields, &m->params, &m->stats);
 	bool whole = false;
 	for (enum model_part p = 0; p < CLICK_PARTS; p++)
 		if (model_kind_has(kind, p)) {
@@ -187,6 +191,7 @@ static void destroy(struct model *m)
 		if (c->terms[i].state)
 			c->terms[i].is->destroy(c->terms[i].state);
 	click_features_destroy(&c->features);
+	click_histories_destroy(&c->histories);
 	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx, &c->task_weights};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
@@ -215,11 +220,27 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 		status = scratch_grow_words(b, &c->chosen, embeddings);
 	if (status == WEIR_OK)
 		status = click_features_reserve(&c->features, rows);
+	if (status == WEIR_OK)
+		status = click_histories_reserve_rows(&c->histories, rows);
 	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++)
 		if (c->terms[i].is->reserve)
 			status = c->terms[i].is->reserve(c->terms[i].state, rows);
 	m->rows = status == WEIR_OK ? rows : 0;
 	return status == WEIR_OK ? status : model_no_memory(m, rows, err);
+}
+
+static weir_status reserve_histories(struct model *m, const struct model_input *in, weir_error *err)
+{
+	const weir_status status = click_histories_reserve_uses(&m->clicks->histories, in);
+	return status == WEIR_OK ? status : model_no_memory(m, in->rows, err);
+}
+
+static uint32_t histories(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX])
+{
+	const struct click_histories *h = &m->clicks->histories;
+	for (uint32_t i = 0; i < h->count; i++)
+		out[i] = h->of[i].of;
+	return h->count;
 }
 
 /* Gathers the keyed parameters: the logit's first-order part and the pooled embeddings. */
@@ -252,6 +273,7 @@ static void look_up_backward(struct model *m, const struct model_input *in, floa
 	else if (m->dim > 0)
 		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, in->offsets, in->index, in->values,
 		                    (size_t)in->rows * c->fields, in->uses);
+	click_histories_scatter(&c->histories, in, gradients[MODEL_EMBEDDING]);
 }
 
 static struct click_pass pass_of(struct click_model *c, const struct model_input *in, const struct forward_mode *mode)
@@ -325,6 +347,7 @@ static const float *score(struct model *m, const struct model_input *in)
 	struct click_pass p = pass_of(m->clicks, in, &mode);
 	assert(in->rows <= m->rows);
 	look_up(m, in);
+	click_histories_forward(&m->clicks->histories, in, m->clicks->x, &mode);
 	forward(m, &p);
 	return m->clicks->logit;
 }
@@ -356,11 +379,21 @@ static void issue(void *arg)
 
 static void train(struct model_step *s)
 {
+	struct click_model *c = s->model->clicks;
+	const struct forward_mode mode = model_training_mode(s);
 	assert(s->in->rows <= s->model->rows);
 	look_up(s->model, s->in);
+	click_histories_forward(&c->histories, s->in, c->x, &mode);
 	model_replay(s, issue);
+	click_histories_backward(&c->histories, s->in, c->x, s->out->gradients[MODEL_DENSE], c->dx);
 	look_up_backward(s->model, s->in, s->out->gradients);
 }
 
-const struct model_family model_clicks = {
-    .check = check, .create = create, .destroy = destroy, .reserve = reserve, .score = score, .train = train};
+const struct model_family model_clicks = {.check = check,
+                                          .create = create,
+                                          .destroy = destroy,
+                                          .reserve = reserve,
+                                          .reserve_histories = reserve_histories,
+                                          .histories = histories,
+                                          .score = score,
+                                          .train = train};

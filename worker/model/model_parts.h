@@ -43,6 +43,9 @@ struct model_family {
 	weir_status (*create)(struct model *m, const struct model_data *data, weir_error *err);
 	void (*destroy)(struct model *m);
 	weir_status (*reserve)(struct model *m, uint32_t rows, bool training, weir_error *err);
+	/* model.h; NULL: there are no histories */
+	weir_status (*reserve_histories)(struct model *m, const struct model_input *in, weir_error *err);
+	uint32_t (*histories)(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX]);
 	const float *(*score)(struct model *m, const struct model_input *in);
 	void (*train)(struct model_step *s);
 	/* Appends facts beyond those of the keys after the first n; returns the new count. NULL: no

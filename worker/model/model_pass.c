@@ -27,6 +27,16 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 	return m->family->reserve(m, rows, training, err);
 }
 
+weir_status model_reserve_histories(struct model *m, const struct model_input *in, weir_error *err)
+{
+	return m->family->reserve_histories ? m->family->reserve_histories(m, in, err) : WEIR_OK;
+}
+
+uint32_t model_histories(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX])
+{
+	return m->family->histories ? m->family->histories(m, out) : 0;
+}
+
 const float *model_score(struct model *m, const struct model_input *in)
 {
 	return m->family->score(m, in);

@@ -81,6 +81,11 @@ static const struct mistake mistakes[] = {
      "kind: ignore for all labels but one"},
     {CSV "    - {name: z, kind: label}\n", "train.loss.task_weights=[1, 2, 3]", WEIR_E_INVALID,
      "train.loss.task_weights: has 3 numbers, and data.columns has 2 of kind: label; expected one for each"},
+    {CSV "", "model.kind=din", WEIR_E_INVALID,
+     "model.kind: is din, which attends to histories, and data.columns has none with a target; expected a column such as {name: "
+     "last_items, kind: sequence, share: item}"},
+    {CSV "    - {name: h, kind: sequence, share: u, pooling: mean}\n", "model.kind=din", WEIR_E_INVALID,
+     "model.kind: is din, which weighs the ids of 'h' itself, and its pooling is mean; expected sum"},
     {CSV "", "train.best_task=z", WEIR_E_INVALID, "train.best_task: is 'z', and data.columns has no such column of kind: label"},
     {CSV "", "data.columns=[{name: y, kind: label, missing: masked}, {name: u, kind: categorical}]", WEIR_E_INVALID,
      "data.columns[0].missing: is masked, and this is the only label; expected bad, or several columns of kind: label"},

@@ -60,10 +60,13 @@ static void every_model_has_a_row(void **state)
 	(void)state;
 	static const char *const data[] = {
 	    [READS_CLICKS] = "train: a", [READS_TEXT] = "format: text, train: a", [READS_TOKENS] = "format: tokens, train: a"};
+	static const char with_history[] = "format: csv, train: a, columns: [{name: item, kind: categorical}, "
+	                                   "{name: seen, kind: sequence, share: item}, {name: y, kind: label}]";
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
 		const struct model_kind_row *row = model_kind_row(kind);
 		char text[256], names[MODEL_NAMES_BYTES];
-		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n", data[row->reads], row->name,
+		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n",
+		         model_kind_has(kind, PART_ATTENTION) ? with_history : data[row->reads], row->name,
 		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]" : "");
 		struct job *job = parse(text, NULL, 0);
 		assert_int_equal(job->model.kind, kind);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "worker/model/history.h"
+
 /* A buffer of the backend that grows to the largest batch seen. */
 struct buffer {
 	void *at;
@@ -18,6 +20,7 @@ enum part {
 	ROW_OFFSETS,
 	INDEX,
 	VALUES,
+	HISTORIES,
 	TOKENS,
 	TARGETS,
 	PLACES,
@@ -171,6 +174,19 @@ static void load_cached(struct batch_pipeline *s, const struct model_input *in, 
 	}
 }
 
+static void load_histories(struct batch_pipeline *s, const struct model_input *in)
+{
+	struct job_history of[WEIR_HISTORIES_MAX];
+	struct model_input *to = &s->set->input;
+	const uint32_t count = model_histories(s->model, of);
+	size_t words = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		to->history_uses[i] = in->history_uses[i];
+		words += history_words(in->rows, in->history_uses[i]);
+	}
+	to->histories = copied(s, &s->set->parts[HISTORIES], in->histories, words * sizeof *in->histories);
+}
+
 /* Loads everything except the flat tables. */
 static void load_batch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
@@ -186,6 +202,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->row_offsets = copied(s, &s->set->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
 	to->index = copied(s, &s->set->parts[INDEX], in->index, nnz * sizeof(uint32_t));
 	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
+	load_histories(s, in);
 	to->sequence = in->sequence;
 	to->counted = in->counted;
 	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));

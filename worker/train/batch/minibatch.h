@@ -21,7 +21,8 @@ struct minibatch {
 	size_t wanted_count;
 	uint32_t *index;       /* (nnz) into keys */
 	uint32_t *row_offsets; /* (rows + 1) */
-	size_t nnz_capacity, rows_capacity;
+	uint32_t *histories;   /* (histories_capacity) of models that attend to them: history.h */
+	size_t nnz_capacity, rows_capacity, histories_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
 	/* The pulled values: embedding (wanted, dim), linear (wanted), dense, statistics. */
 	float *parameters[MODEL_TABLES];

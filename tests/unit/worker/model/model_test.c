@@ -14,6 +14,7 @@
 #include "common/base/prng.h"
 #include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
+#include "worker/model/history.h"
 
 enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3 };
 
@@ -29,6 +30,7 @@ struct fixture {
 	uint32_t dense_dim, tasks;
 	float labels[ROWS * TASKS_MAX], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
+	uint32_t *histories;
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
 	double loss_sum, squares[MODEL_TABLES];
@@ -48,6 +50,9 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.cross_layers = 2;
 	job.model.experts = 3;
 	job.model.rank = 2;
+	job.model.attention[0] = 5;
+	job.model.attention[1] = 3;
+	job.model.attention_count = 2;
 	job.model.task_hidden[0] = 4;
 	job.model.task_hidden_count = 1;
 	job.model.cin[0] = 5;
@@ -99,6 +104,18 @@ static void make_batch(struct fixture *f, struct prng *r)
 	};
 }
 
+static void make_histories(struct fixture *f)
+{
+	struct job_history of[WEIR_HISTORIES_MAX];
+	weir_error err = {0};
+	const uint32_t count = model_histories(f->model, of);
+	const struct history_bags bags = {.rows = ROWS, .fields = FIELDS, .offsets = f->offsets, .index = f->index};
+	f->histories = malloc((1 + histories_measure(&bags, of, count, f->in.history_uses)) * sizeof *f->histories);
+	histories_write(&bags, of, count, f->in.history_uses, f->histories);
+	f->in.histories = f->histories;
+	assert_int_equal(model_reserve_histories(f->model, &f->in, &err), WEIR_OK);
+}
+
 static struct fixture *fixture_open_tasks(struct job job, uint32_t dense_dim, uint32_t tasks)
 {
 	struct fixture *f = calloc(1, sizeof *f);
@@ -114,6 +131,7 @@ static struct fixture *fixture_open_tasks(struct job job, uint32_t dense_dim, ui
 	assert_int_equal(model_create(&f->model, f->backend, &f->job, &data, &err), WEIR_OK);
 	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	make_batch(f, &r);
+	make_histories(f);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		size_t row = model_table_elements(f->model, t);
 		f->elements[t] = t == MODEL_EMBEDDING || t == MODEL_LINEAR ? UNIQUE * row : row;
@@ -145,6 +163,7 @@ static void fixture_close(struct fixture *f)
 	}
 	model_destroy(f->model);
 	f->backend->ops->destroy(f->backend);
+	free(f->histories);
 	free(f);
 }
 
@@ -229,7 +248,75 @@ static void every_click_model_follows_its_reference(void **state)
 		models++;
 	}
 	about = "";
-	assert_true(models >= 10);
+	assert_true(models >= 11);
+}
+
+/* Fields 0 and 2 are histories of ids of field 1, of 0 to BAG_MAX uses. */
+static void din_follows_its_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                                     {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                                     {.name = "bought", .kind = COLUMN_SEQUENCE, .share = "item"}};
+	about = "din";
+	for (uint32_t histories = 1; histories <= 2; histories++) {
+		struct job job = small_job(MODEL_DIN, false);
+		job.data.columns = columns;
+		job.data.columns_count = FIELDS;
+		columns[2].kind = histories == 2 ? COLUMN_SEQUENCE : COLUMN_MULTI;
+		check_model(job, DENSE);
+		check_model(job, 0);
+	}
+	about = "";
+}
+
+/* A batch without any history: the attention learns nothing from it. */
+static void a_batch_without_histories_has_no_gradient_of_attention(void **state)
+{
+	(void)state;
+	struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                                     {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                                     {.name = "other", .kind = COLUMN_MULTI}};
+	struct job job = small_job(MODEL_DIN, false);
+	job.data.columns = columns;
+	job.data.columns_count = FIELDS;
+	struct fixture *f = fixture_open_job(job, 0);
+	uint32_t words[2 * ROWS] = {0}, uses = 0;
+	for (uint32_t bag = 0; bag < ROWS * FIELDS; bag++) { /* the ids of field 1 alone */
+		f->offsets[bag] = uses;
+		uses += bag % FIELDS == 1;
+	}
+	f->offsets[ROWS * FIELDS] = uses;
+	f->in.histories = words;
+	f->in.history_uses[0] = 0;
+	f->in.uses = uses;
+	train(f, 1);
+	const struct layout *params = model_layout(f->model, MODEL_DENSE);
+	const struct tensor *first = layout_find(params, "attention.0.0.weight"),
+	                    *last = layout_find(params, "attention.0.head.bias");
+	for (uint64_t i = first->offset; i < last->offset + last->elements; i++)
+		assert_true(f->out.gradients[MODEL_DENSE][i] == 0.0f);
+	assert_true(f->loss_sum > 0);
+	fixture_close(f);
+}
+
+/* The uses of a row's history are in the order of the data, whatever lies between them. */
+static void a_history_keeps_its_order(void **state)
+{
+	(void)state;
+	enum { OTHER, SEEN, ITEM };
+	const uint32_t offsets[] = {0, 1, 4, 5, 5, 5, 6, 7, 9, 10}, index[] = {9, 5, 3, 5, 7, 8, 9, 2, 1, 6};
+	const struct history_bags bags = {.rows = 3, .fields = 3, .offsets = offsets, .index = index};
+	const struct job_history of = {.field = SEEN, .target = ITEM};
+	uint32_t uses, words[32];
+	assert_int_equal(histories_measure(&bags, &of, 1, &uses), history_words(3, 5));
+	histories_write(&bags, &of, 1, &uses, words);
+	const struct history h = history_at(words, 3, uses);
+	assert_int_equal(h.uses, 5);
+	assert_memory_equal(h.offsets, ((const uint32_t[]){0, 3, 3, 5}), 4 * sizeof *words);
+	assert_memory_equal(h.index, ((const uint32_t[]){5, 3, 5, 2, 1}), 5 * sizeof *words);
+	assert_memory_equal(h.row, ((const uint32_t[]){0, 0, 0, 2, 2}), 5 * sizeof *words);
+	assert_memory_equal(h.target, ((const uint32_t[]){2, 2, 2, 8, 8}), 5 * sizeof *words);
 }
 
 /* Some labels are missing, and tasks have weights. */
@@ -513,6 +600,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_click_model_follows_its_reference),
+	    cmocka_unit_test(din_follows_its_reference),
+	    cmocka_unit_test(a_history_keeps_its_order),
+	    cmocka_unit_test(a_batch_without_histories_has_no_gradient_of_attention),
 	    cmocka_unit_test(models_of_several_tasks_follow_their_reference),
 	    cmocka_unit_test(losses_follow_their_reference),
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),

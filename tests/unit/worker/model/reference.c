@@ -255,12 +255,59 @@ static void add_tasks(const struct reference *r, const matrix x, uint32_t n, boo
 			}
 		}
 		snprintf(name, sizeof name, "task.%u", t);
-		const uint32_t out = mlp(r, name, job->model.task_hidden, job->model.task_hidden_count, job->model.batch_norm, training, mix, width);
+		const uint32_t out =
+		    mlp(r, name, job->model.task_hidden, job->model.task_hidden_count, job->model.batch_norm, training, mix, width);
 		const double *w = dense_tensor(r, "task.%u.head.weight", t);
 		for (uint32_t i = 0; i < r->in->rows; i++)
 			for (uint32_t k = 0; k < out; k++)
 				logits[i * r->tasks + t] += w[k] * mix[i][k];
 	}
+}
+
+/* The weight of an id with a target: the attention unit's output. */
+static double unit(const struct reference *r, unsigned number, const double *id, const double *target)
+{
+	const uint32_t dim = r->job->model.dim;
+	double x[WIDTH_MAX], y[WIDTH_MAX], logit;
+	char name[64];
+	uint32_t n = 4 * dim;
+	for (uint32_t d = 0; d < dim; d++) {
+		x[d] = id[d];
+		x[dim + d] = target[d];
+		x[2 * dim + d] = id[d] - target[d];
+		x[3 * dim + d] = id[d] * target[d];
+	}
+	for (uint32_t l = 0; l < r->job->model.attention_count; l++) {
+		snprintf(name, sizeof name, "attention.%u.%u.weight", number, l);
+		multiply(dense_tensor(r, name, 0), x, y, r->job->model.attention[l], n, false);
+		snprintf(name, sizeof name, "attention.%u.%u.bias", number, l);
+		n = r->job->model.attention[l];
+		for (uint32_t k = 0; k < n; k++)
+			x[k] = fmax(0.0, y[k] + dense_tensor(r, name, 0)[k]);
+	}
+	multiply(dense_tensor(r, "attention.%u.head.weight", number), x, &logit, 1, n, false);
+	return logit + dense_tensor(r, "attention.%u.head.bias", number)[0];
+}
+
+/* Replaces the histories' fields of x by attention to the target's (Zhou et al. 2018, eq. 3). */
+static void attend(const struct reference *r, matrix x)
+{
+	const uint32_t dim = r->job->model.dim;
+	struct job_history histories[WEIR_HISTORIES_MAX];
+	const uint32_t count = job_histories(r->job, histories);
+	for (uint32_t h = 0; h < count; h++)
+		for (uint32_t i = 0; i < r->in->rows; i++) {
+			const uint32_t bag = i * r->fields + histories[h].field;
+			double *pooled = &x[i][histories[h].field * dim];
+			const double *target = &x[i][histories[h].target * dim];
+			memset(pooled, 0, dim * sizeof *pooled);
+			for (uint32_t k = r->in->offsets[bag]; k < r->in->offsets[bag + 1]; k++) {
+				const double *id = r->parameters[MODEL_EMBEDDING] + (size_t)r->in->index[k] * dim;
+				const double weight = unit(r, h, id, target);
+				for (uint32_t d = 0; d < dim; d++)
+					pooled[d] += weight * id[d];
+			}
+		}
 }
 
 static void linear(const struct reference *r, double *logits)
@@ -303,7 +350,8 @@ static double mean_loss(const struct reference *r, const double *logits)
 	double loss = 0.0;
 	for (uint32_t i = 0; i < r->in->rows * r->tasks; i++) {
 		const double weight = r->in->weights != NULL ? (double)r->in->weights[i / r->tasks] : 1.0;
-		const double of_task = r->job->train.loss.task_weights_count > 0 ? (double)r->job->train.loss.task_weights[i % r->tasks] : 1.0;
+		const double of_task =
+		    r->job->train.loss.task_weights_count > 0 ? (double)r->job->train.loss.task_weights[i % r->tasks] : 1.0;
 		if (!isnan(r->in->labels[i]))
 			loss += weight * of_task * click_loss(r->job, logits[i], (double)r->in->labels[i]) / r->in->rows;
 	}
@@ -324,6 +372,8 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 		for (uint32_t i = 0; i < rows; i++)
 			for (uint32_t k = 0; k < n; k++)
 				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
+	if (model_kind_has(kind, PART_ATTENTION))
+		attend(r, x);
 	if (model_kind_has(kind, PART_FM))
 		second_order(r, x, logits);
 	if (model_kind_has(kind, PART_INTERACTION)) {

@@ -40,6 +40,8 @@ static const char *const bases[] = {
     " columns: [{name: a, kind: categorical}, {name: t, kind: time}, {name: other, kind: time}, {name: y, kind: label}]}\n",
     "job: tasks\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label},"
     " {name: other, kind: label}]}\nmodel: {kind: mmoe}\n",
+    "job: histories\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: h, kind: sequence, share: a},"
+    " {name: y, kind: label}]}\nmodel: {kind: din}\n",
     "job: focal\ndata: {format: libsvm, train: x, fields: 4}\ntrain: {loss: {kind: focal}}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
