@@ -13,7 +13,7 @@
 #include "worker/model/adapter_folder.h"
 #include "worker/model/adapter_targets.h"
 #include "worker/model/model_folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/train/score/spool.h"
 
 #define ASSIGN_BYTES (8u << 20) /* bytes of values in one assignment */
