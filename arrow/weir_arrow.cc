@@ -187,10 +187,12 @@ class ArrowTable : public Table
 		auto table = std::make_unique<ArrowTable>();
 		auto options = arrow::ipc::IpcReadOptions::Defaults();
 		options.use_threads = false;
-		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ));
 		ARROW_ASSIGN_OR_RAISE(table->file_, arrow::ipc::RecordBatchFileReader::Open(file, options));
-		for (int i = 0; i < table->file_->num_record_batches(); i++) {
-			ARROW_ASSIGN_OR_RAISE(auto batch, table->file_->ReadRecordBatch(i));
+		options.included_fields = {0}; // the first column tells how many rows a batch has
+		ARROW_ASSIGN_OR_RAISE(auto lengths, arrow::ipc::RecordBatchFileReader::Open(file, options));
+		for (int i = 0; i < lengths->num_record_batches(); i++) {
+			ARROW_ASSIGN_OR_RAISE(auto batch, lengths->ReadRecordBatch(i));
 			table->ends_.push_back(table->rows() + batch->num_rows());
 		}
 		return table;

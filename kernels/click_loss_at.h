@@ -1,5 +1,5 @@
-/* The loss of one logit (click_loss.h), in double and in forms that overflow for no logit, for C and
- * for CUDA C. */
+/* The loss of one logit (click_loss.h), in double and in forms that overflow for no logit, for C
+ * and for CUDA C. */
 #ifndef WEIR_CLICK_LOSS_AT_H
 #define WEIR_CLICK_LOSS_AT_H
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/figures.h"
 #include "common/base/limits.h"
 #include "common/metrics/metrics.h"
 #include "common/system/logger.h"
@@ -128,6 +129,7 @@ struct overview {
 	bool language;
 	double auc, logloss;
 	uint64_t not_numbers;
+	struct figures figures; /* further ones */
 	uint64_t bad_lines, workers_lost, workers_stalled, leases_expired, units_quarantined, steps_closed, batches_dropped,
 	    redone_batches;
 	uint64_t batches_not_finite; /* batches with gradients that are not finite */

@@ -152,11 +152,24 @@ static double whole_partitions(const struct overview *s)
 	X("weir_partition_rows", "gauge", "Rows that are stored.", p->rows)                                             \
 	X("weir_partition_parts_applied_total", "counter", "Parts of pushes that were applied.", p->applied.count)
 
+static void put_figures(FILE *out, const struct overview *s)
+{
+	static const char metric[] = "weir_validation_figure";
+	exposition_header(out, metric, "gauge", "A figure of the last evaluation, such as gauc or ndcg@10.");
+	for (uint32_t i = 0; i < s->figures.count; i++) {
+		fputs(metric, out);
+		exposition_label(out, "figure", s->figures.items[i].name);
+		fputc('}', out);
+		exposition_value(out, s->figures.items[i].value);
+	}
+}
+
 static void put_sums(FILE *out, const struct overview *s)
 {
 #define PUT(metric, type, help, number) exposition_number(out, metric, type, help, (double)(number));
 	if (s->has_ledger) {
 		JOB_MAP(PUT)
+		put_figures(out, s);
 	}
 	SERVERS_MAP(PUT)
 #undef PUT

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/codec.h"
+#include "proto/wire/wire_figures.h"
 
 static void copy_text(char *out, size_t bytes, const char *text)
 {
@@ -173,6 +174,9 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->auc = l->auc;
 	s->logloss = l->logloss;
 	s->not_numbers = l->not_numbers;
+	const weir_status figures = wire_figures_read(&s->figures, l->figures, l->n_figures, err);
+	if (figures != WEIR_OK)
+		return figures;
 	s->workers_lost = l->workers_lost;
 	s->workers_stalled = l->workers_stalled;
 	s->leases_expired = l->leases_expired;

@@ -10,6 +10,7 @@
 #include "common/metrics/monitor.h"
 #include "common/system/program_help.h"
 #include "common/system/stop_signals.h"
+#include "worker/data/column_facts.h"
 #include "worker/train/job/device.h"
 #include "worker/train/job/job_fingerprint.h"
 #include "worker/train/loop/pace.h"
@@ -139,9 +140,12 @@ static weir_status start_monitor(struct monitor **out, const struct arguments *a
 	return status;
 }
 
-static weir_status run(const struct arguments *a, const struct job *job, struct metrics *metrics, struct logger *logger,
+static weir_status run(const struct arguments *a, struct job *job, struct metrics *metrics, struct logger *logger,
                        weir_error *err)
 {
+	const weir_status status = column_facts_settle(job, FACTS_WORK, logger, err);
+	if (status != WEIR_OK)
+		return status;
 	if (is_evaluator(a))
 		return evaluator_run(&(struct evaluator_options){.job = job,
 		                                                 .accept = a->accept,

@@ -1,24 +1,22 @@
 #include "cli/core/csv_write.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const char special[] = {',', '"', '\r', '\n'};
 
 void csv_write_cell(FILE *out, const char *text, size_t n)
 {
-	const char *end = text + n, *quote;
-	int quoted = 0;
+	bool quoted = false;
 	for (size_t i = 0; i < sizeof special && !quoted; i++)
 		quoted = memchr(text, special[i], n) != NULL;
-	if (!quoted) {
-		fwrite(text, 1, n, out);
-		return;
-	}
-	fputc('"', out);
-	for (; (quote = memchr(text, '"', (size_t)(end - text))) != NULL; text = quote + 1) {
-		fwrite(text, 1, (size_t)(quote - text) + 1, out);
+	if (quoted)
 		fputc('"', out);
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] == '"')
+			fputc('"', out);
+		fputc(text[i] ? text[i] : '|', out);
 	}
-	fwrite(text, 1, (size_t)(end - text), out);
-	fputc('"', out);
+	if (quoted)
+		fputc('"', out);
 }

@@ -33,7 +33,8 @@
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
 	  "write click data from a synthetic model; 13312 to 268435456 ids (1000000)")                                               \
-	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
+	X(export,                                                                                                                    \
+	  "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace] [--ids COLUMN]",       \
 	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
 	X(key, "FIELD|COLUMN VALUE [--job JOB.yaml | --format criteo|libsvm|libffm [--hash-buckets N]]",                             \
 	  "print the key of an id, as click data's formats derive it")                                                               \

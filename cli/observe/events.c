@@ -12,8 +12,8 @@
 
 #define FILE_NAME       "events.out.tfevents"
 #define FILE_VERSION    "brain.Event:2"
-#define VALUES_MAX      16
-#define EVENT_BYTES_MAX 2048
+#define VALUES_MAX      (16 + WEIR_FIGURES_MAX)
+#define EVENT_BYTES_MAX 8192
 #define CRC_MASK_DELTA  0xa282ead8u
 #define HOST_BYTES      64
 #define RECORD_HEAD     12 /* length and checksum of the length */
@@ -24,6 +24,7 @@ struct moment {
 	Weir__Tensorboard__Value values[VALUES_MAX];
 	Weir__Tensorboard__Value *list[VALUES_MAX];
 	size_t count;
+	char tags[WEIR_FIGURES_MAX][sizeof "valid/" + WEIR_FIGURE_NAME_BYTES_MAX]; /* of further figures */
 };
 
 static void add(struct moment *m, char *tag, double value)
@@ -131,6 +132,10 @@ static void add_evaluation(struct moment *m, const struct overview *s)
 	} else {
 		add(m, "valid/auc", s->auc);
 		add(m, "valid/logloss", s->logloss);
+		for (uint32_t i = 0; i < s->figures.count; i++) {
+			snprintf(m->tags[i], sizeof m->tags[i], "valid/%s", s->figures.items[i].name);
+			add(m, m->tags[i], s->figures.items[i].value);
+		}
 	}
 }
 

@@ -12,8 +12,8 @@ void quality_print_more(FILE *out, const char *indent, const struct quality *q);
 /* The table of calibration by bucket; nothing without buckets. */
 void quality_print_buckets(FILE *out, const char *indent, const struct quality *q);
 
-/* A table of slices: the heading, and a row for each. lists: the rows of some slice have groups; the
- * heading takes the k of NDCG@k from it. */
+/* A table of slices: the heading, and a row for each. lists: the rows of some slice have groups;
+ * the heading takes the k of NDCG@k from it. */
 void quality_print_heading(FILE *out, const char *indent, const struct ranking *lists);
 void quality_print_row(FILE *out, const char *indent, const char *value, const struct quality *q, bool lists);
 

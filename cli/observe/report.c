@@ -64,11 +64,13 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 	for (size_t i = 0; i < count; i++) {
 		struct json *item = json_list_get(j, "passes", i);
 		uint64_t pass = i + 1;
-		r->passes[i] = (struct report_pass){.auc = NAN, .logloss = NAN};
+		for (enum quality_figure f = 0; f < QUALITY_FIGURES; f++) {
+			r->passes[i].figures[f] = NAN;
+			if (item)
+				json_get_real(item, quality_figure_names[f], &r->passes[i].figures[f]);
+		}
 		if (item) {
 			json_get_count(item, "pass", &pass);
-			json_get_real(item, "auc", &r->passes[i].auc);
-			json_get_real(item, "logloss", &r->passes[i].logloss);
 			json_get_count(item, "not_numbers", &r->passes[i].not_numbers);
 		}
 		r->passes[i].pass = (uint32_t)pass;
@@ -133,9 +135,9 @@ static void print_passes(FILE *out, const struct report *r)
 		const struct report_pass *p = &r->passes[i];
 		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
 		if (r->of != REPORT_CLICKS)
-			fprintf(out, "loss %.4f", p->logloss);
+			fprintf(out, "loss %.4f", p->figures[FIGURE_LOGLOSS]);
 		else
-			fprintf(out, "AUC %.4f   logloss %.4f", p->auc, p->logloss);
+			fprintf(out, "AUC %.4f   logloss %.4f", p->figures[FIGURE_AUC], p->figures[FIGURE_LOGLOSS]);
 		fprintf(out, "%s%s\n", not_numbers_text(bad, p->not_numbers),
 		        p->pass == r->weights_pass && is_chosen(r) ? "   best" : "");
 	}
@@ -395,7 +397,10 @@ static void put_passes(struct json *j, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
-		report_put_quality(item, r->of, r->passes[i].auc, r->passes[i].logloss);
+		report_put_quality(item, r->of, r->passes[i].figures[FIGURE_AUC], r->passes[i].figures[FIGURE_LOGLOSS]);
+		for (enum quality_figure f = FIGURE_PR_AUC; f < QUALITY_FIGURES; f++)
+			if (isfinite(r->passes[i].figures[f]))
+				json_set_real(item, quality_figure_names[f], r->passes[i].figures[f]);
 		json_set_count(item, "not_numbers", r->passes[i].not_numbers);
 		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
 		if (p)

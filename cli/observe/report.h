@@ -13,7 +13,7 @@
 #include "common/web/json.h"
 #include "overview/audit.h"
 #include "overview/overview.h"
-#include "worker/data/quality/quality.h"
+#include "worker/data/quality/quality_figures.h"
 
 struct report_scores {
 	bool known;
@@ -21,8 +21,8 @@ struct report_scores {
 };
 
 struct report_pass {
-	uint32_t pass; /* counts from 1 for people */
-	double auc, logloss;
+	uint32_t pass;                   /* counts from 1 for people */
+	double figures[QUALITY_FIGURES]; /* NaN: undefined */
 	uint64_t not_numbers;
 };
 

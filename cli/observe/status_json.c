@@ -119,6 +119,14 @@ static void put_lists(struct json *j, const struct overview *s)
 		json_append(j, "tables", table_item(&s->tables[i]));
 }
 
+static struct json *figures_json(const struct figures *f)
+{
+	struct json *j = json_create();
+	for (uint32_t i = 0; i < f->count; i++)
+		json_set_real(j, f->items[i].name, f->items[i].value);
+	return j;
+}
+
 struct json *status_json(const struct overview *s)
 {
 	struct json *j = json_create();
@@ -138,6 +146,7 @@ struct json *status_json(const struct overview *s)
 	if (s->evaluated_batches) {
 		report_put_quality(j, of, s->auc, s->logloss);
 		json_set_count(j, "not_numbers", s->not_numbers);
+		json_set_object(j, "figures", figures_json(&s->figures));
 	}
 	json_set_count(j, "scrubs.compared", s->scrubs);
 	json_set_count(j, "scrubs.differed", s->scrubs_differ);

@@ -18,6 +18,7 @@
 #include "common/system/process.h"
 #include "kernels/backend.h"
 #include "proto/rpc/rpc_address.h"
+#include "worker/data/column_facts.h"
 #include "worker/data/dataset.h"
 #include "worker/data/format/sources.h"
 #include "worker/data/remote/remote.h"
@@ -361,6 +362,8 @@ int verb_check(int count, char **args)
 	if (status != WEIR_OK)
 		return verb_usage("check", &err);
 	status = job_options_load(&o, &job, &err);
+	if (status == WEIR_OK)
+		status = column_facts_assume(job, &err);
 	const uint32_t wrong = status == WEIR_OK ? check_job(job, logger, stdout) : 0;
 	fflush(stdout);
 	if (wrong)

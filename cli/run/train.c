@@ -14,6 +14,7 @@
 #include "cli/run/run_job.h"
 #include "cli/run/weights_file.h"
 #include "kernels/backend.h"
+#include "worker/data/column_facts.h"
 #include "worker/data/columns/generate_clicks.h"
 #include "worker/data/dataset.h"
 #include "worker/train/job/device.h"
@@ -102,6 +103,9 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	weir_status status = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
 	if (status == WEIR_OK) {
 		progress_line_note(&t->progress, "reading the data");
+		status = column_facts_settle(t->job, t->resume ? FACTS_RESUME : FACTS_BEGIN, t->logger, err);
+	}
+	if (status == WEIR_OK) {
 		status = data_check(t->job, !t->resume, t->logger, &found, err);
 	}
 	if (status == WEIR_OK)
@@ -148,10 +152,12 @@ static weir_status peek_at_resumed(struct train *t, weir_error *err)
 /* Reports everything that can be checked without creating, starting or deleting anything. */
 static int dry_run(struct train *t)
 {
-	const uint32_t wrong = check_job(t->job, t->logger, stdout);
 	weir_error *err = &t->failure;
-	weir_status status =
-	    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
+	weir_status status = column_facts_assume(t->job, err);
+	const uint32_t wrong = status == WEIR_OK ? check_job(t->job, t->logger, stdout) : 0;
+	if (status == WEIR_OK)
+		status =
+		    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
 	if (status == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
 		status = t->resume ? peek_at_resumed(t, err) : run_refuse_earlier(t, err);
 	if (status == WEIR_OK && t->report_path)

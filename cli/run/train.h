@@ -91,8 +91,8 @@ struct train {
 	struct {
 		int64_t since_ms; /* the last end of a trainer here */
 		bool told;        /* that the servers stay for trainers of other launches */
-		/* The last trainer's failure, reported unless another launch finishes the job. Status OK: it
-		 * did not fail. */
+		/* The last trainer's failure, reported unless another launch finishes the job. Status
+		 * OK: it did not fail. */
 		weir_error failure;
 	} others;
 	int stop_signal;   /* the first signal to end; 0: none */

@@ -77,10 +77,13 @@ static weir_status read_metric(struct reader *r, const char *path, const yaml_no
 {
 	(void)out;
 	const bool is_text = node->type == YAML_SCALAR_NODE;
-	if (!is_text || (strcmp(text_of(node), "auc") != 0 && strcmp(text_of(node), "logloss") != 0))
-		return fail_value(r, node, path, "auc or logloss");
-	r->sweep->metric = strcmp(text_of(node), "auc") == 0 ? METRIC_AUC : METRIC_LOGLOSS;
-	return WEIR_OK;
+	for (enum quality_figure f = 0; f < QUALITY_FIGURES && is_text; f++)
+		if (strcmp(text_of(node), quality_figure_names[f]) == 0) {
+			r->sweep->metric = f;
+			return WEIR_OK;
+		}
+	return fail_value(r, node, path,
+	                  "auc, logloss, pr_auc, normalized_entropy, calibration, calibration_error, gauc, ndcg, recall or hit_rate");
 }
 
 /* Returns the items of a list of 1 to `most` items. */
@@ -358,8 +361,8 @@ static weir_status check_job(struct sweep *s, const struct sweep_run *run, weir_
 	if (status == WEIR_OK && !job_has_valid(job))
 		status =
 		    weir_fail(&why, WEIR_E_INVALID, "it has no validation part, whose metric after each pass is what the plots show");
-	if (status == WEIR_OK && s->metric == METRIC_AUC && job_is_language(job))
-		status = weir_fail(&why, WEIR_E_INVALID, "text has no AUC; expected metric: logloss");
+	if (status == WEIR_OK && s->metric != FIGURE_LOGLOSS && job_is_language(job))
+		status = weir_fail(&why, WEIR_E_INVALID, "text has a loss alone; expected metric: logloss");
 	if (status == WEIR_OK) {
 		s->has_test &= job_has_test(job);
 		s->language |= job_is_language(job);

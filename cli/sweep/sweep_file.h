@@ -3,7 +3,7 @@
  *     # The job file. All paths here are relative to the working directory of `weir`.
  *     base: config/frappe-deepfm.yaml
  *     seeds: [1, 2, 3]        # train.seed of each run's repetitions; this is the default
- *     metric: auc             # auc | logloss (for text: its loss)
+ *     metric: auc             # a name of quality_figures.h; for text logloss, its loss
  *     out: runs/frappe-codecs # folder of reports, table and plots
  *     set: [train.passes=12]  # for all runs, before each run's own changes
  *     runs:
@@ -17,6 +17,7 @@
 #include "cli/core/options.h"
 #include "common/base/arena.h"
 #include "common/job/job.h"
+#include "worker/data/quality/quality_figures.h"
 
 #define SWEEP_RUNS_MAX       64u
 #define SWEEP_SEEDS_MAX      32u
@@ -36,7 +37,7 @@ struct sweep_run {
 struct sweep {
 	struct arena *arena;
 	const char *path, *base, *out;
-	enum eval_metric metric;
+	enum quality_figure metric;
 	bool has_test, language; /* of the jobs; set by sweep_check_jobs */
 	uint64_t seeds[SWEEP_SEEDS_MAX];
 	uint32_t seeds_count;

@@ -16,7 +16,7 @@ enum { CELL_BYTES = 96, RESULT_PATH_BYTES = WEIR_PATH_BYTES_MAX + 64 };
 
 const char *sweep_metric_name(const struct sweep *s)
 {
-	return s->metric == METRIC_AUC ? "auc" : s->language ? "loss" : "logloss";
+	return s->metric == FIGURE_LOGLOSS && s->language ? "loss" : quality_figure_names[s->metric];
 }
 
 void sweep_value_name(const struct sweep *s, char out[32])
@@ -52,20 +52,34 @@ static weir_status read_points(const struct sweep *s, const struct json *j, stru
 	return WEIR_OK;
 }
 
+/* Reads the value of a part of the report. Figures of lists are those at the first k. */
+static bool read_value(const struct sweep *s, const struct json *j, const char *part, double *out)
+{
+	char where[64];
+	const bool of_lists = s->metric >= FIGURE_NDCG;
+	snprintf(where, sizeof where, of_lists ? "%s.at" : "%s.%s", part, sweep_metric_name(s));
+	if (!of_lists)
+		return json_get_real(j, where, out);
+	struct json *first = json_list_length(j, where) > 0 ? json_list_get(j, where, 0) : NULL;
+	const bool there = first && json_get_real(first, sweep_metric_name(s), out);
+	json_destroy(first);
+	return there;
+}
+
 weir_status sweep_result_read(const struct sweep *s, const char *path, struct sweep_result *out, weir_error *err)
 {
 	struct json *j = NULL;
-	char where[64];
+	const char *part = s->has_test ? "test" : "valid";
 	*out = (struct sweep_result){0};
-	snprintf(where, sizeof where, "%s.%s", s->has_test ? "test" : "valid", sweep_metric_name(s));
 	weir_status status = json_read_file(path, &j, err);
 	if (status != WEIR_OK)
 		return status;
 	if (!json_get_bool(j, "finished"))
 		status = weir_fail(err, WEIR_E_STATE, "%s: the run was not finished", path);
-	else if (!json_get_real(j, where, &out->value) || !json_get_real(j, "train_s", &out->train_s) ||
+	else if (!read_value(s, j, part, &out->value) || !json_get_real(j, "train_s", &out->train_s) ||
 	         !json_get_count(j, "bytes.pushed", &out->bytes_pushed) || !json_get_count(j, "bytes.pulled", &out->bytes_pulled))
-		status = weir_fail(err, WEIR_E_STATE, "%s: expected %s, train_s, bytes.pushed and bytes.pulled", path, where);
+		status = weir_fail(err, WEIR_E_STATE, "%s: expected %s.%s, train_s, bytes.pushed and bytes.pulled", path, part,
+		                   sweep_metric_name(s));
 	else
 		status = read_points(s, j, out, err);
 	json_destroy(j);

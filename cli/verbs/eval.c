@@ -149,11 +149,12 @@ static weir_status check_slices(const struct scoring_verb *v, weir_error *err)
 int verb_eval(int count, char **args)
 {
 	struct scoring_verb v = {.name = "eval", .run = evaluate, .check = check_slices, .top = SLICES};
-	const struct option options[] = {JOB_OPTIONS(&v.job),
-	                                 SCORING_OPTIONS(&v.scoring),
-	                                 ACCEPT_OPTION(v.accepted),
-	                                 {"--by", OPTION_TEXT, &v.by, "COLUMN", "csv: the same for the rows with each of its values"},
-	                                 {"--top", OPTION_COUNT, &v.top, "N", "how many values, those with the most rows (10)"},
-	                                 {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&v.job),
+	    SCORING_OPTIONS(&v.scoring),
+	    ACCEPT_OPTION(v.accepted),
+	    {"--by", OPTION_TEXT, &v.by, "COLUMN", "of data.columns: the same for the rows with each of its values"},
+	    {"--top", OPTION_COUNT, &v.top, "N", "how many values, those with the most rows (10)"},
+	    {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

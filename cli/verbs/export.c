@@ -1,6 +1,7 @@
 /* weir export: the weights of a running job, or the best weights of a job that has ended. It writes
  * a safetensors file; or a folder for transformers, with a job's adapters merged into their base
  * weights; or only the adapters, as a PEFT folder. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "cli/core/verbs.h"
 #include "cli/run/job_servers.h"
+#include "cli/verbs/export_ids.h"
 #include "cli/verbs/job_weights.h"
 #include "cli/verbs/scoring.h"
 #include "common/system/disk.h"
@@ -26,6 +28,7 @@ struct verb_export {
 	uint64_t file_bytes; /* 0: MODEL_FILE_BYTES */
 	bool replace;
 	struct option_list tables; /* --table */
+	const char *ids;           /* --ids: a column */
 };
 
 static bool read_format(const char *text, enum export_format *out)
@@ -51,6 +54,10 @@ static weir_status check(const struct scoring_verb *v, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "%s is of --format hf and peft alone", e->type ? "--type" : "--replace");
 	if (format != EXPORT_MODEL && e->file_bytes > 0)
 		return weir_fail(err, WEIR_E_INVALID, "--file-bytes is of --format hf alone");
+	if (e->ids && format != EXPORT_FILE)
+		return weir_fail(err, WEIR_E_INVALID, "--ids is of --format safetensors alone");
+	if (e->ids && e->tables.count > 1)
+		return weir_fail(err, WEIR_E_INVALID, "--ids takes one --table: embedding or linear");
 	if (e->type && (!safetensor_type_from_name(e->type, &type) || !safetensor_is_real(type)))
 		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", e->type);
 	return WEIR_OK;
@@ -152,6 +159,48 @@ static weir_status write_file(const struct verb_export *e, const struct scoring 
 	return status == WEIR_OK ? output_end(&output, write_weights(e, s, output.path, err), err) : status;
 }
 
+/* --- One column, with its ids */
+
+static weir_status write_ids(const struct verb_export *e, const struct scoring *s, const char *weights, weir_error *err)
+{
+	struct export_ids_result r = {0};
+	const struct export_ids o = {.job = e->verb.scoring.job,
+	                             .column = e->ids,
+	                             .table = e->tables.count > 0 ? e->tables.items[0] : NULL,
+	                             .weights = weights,
+	                             .out = e->verb.out,
+	                             .logger = e->verb.scoring.logger};
+	const weir_status status = export_ids(&o, &r, err);
+	if (status == WEIR_OK)
+		fprintf(output_words(o.out), "%s: %" PRIu64 " of the %" PRIu64 " ids of %s, %u number%s each, weights of %s\n",
+		        output_label(o.out), r.rows, r.ids, e->ids, r.width, r.width == 1 ? "" : "s", s->source);
+	return status;
+}
+
+/* The weights of a running job go through a file beside the output. */
+static weir_status export_column(const struct verb_export *e, weir_error *err)
+{
+	char temporary[WEIR_PATH_BYTES_MAX];
+	struct scoring s = {0};
+	weir_status status = export_ids_check(e->verb.scoring.job, e->ids, err);
+	if (status == WEIR_OK)
+		status = scoring_open(&s, &e->verb.scoring, err);
+	if (status == WEIR_OK && s.checkpoint)
+		status = weir_fail(err, WEIR_E_UNSUPPORTED, "%s is a checkpoint; --ids takes a safetensors file, or the running job",
+		                   s.source);
+	if (status == WEIR_OK && s.client) {
+		snprintf(temporary, sizeof temporary, "%.4000s.%d.weights", e->verb.out, (int)getpid());
+		status = write_weights(e, &s, temporary, err);
+		if (status == WEIR_OK)
+			status = write_ids(e, &s, temporary, err);
+		unlink(temporary);
+	} else if (status == WEIR_OK) {
+		status = write_ids(e, &s, s.source, err);
+	}
+	scoring_close(&s);
+	return status;
+}
+
 /* --- Tables of other programs' trainers */
 
 static weir_status join(weir_client **out, const struct scoring_options *o, weir_error *err)
@@ -204,6 +253,8 @@ static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 	struct scoring s = {0};
 	enum export_format format = EXPORT_FILE;
 	(void)read_format(e->format, &format);
+	if (e->ids && !v->scoring.job->foreign)
+		return export_column(e, err);
 	if (v->scoring.job->foreign)
 		return export_tables(e, err);
 	if (e->tables.count)
@@ -235,7 +286,8 @@ int verb_export(int count, char **args)
 	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
 	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},
 	    {"--table", OPTION_LIST, &e.tables, "NAME",
-	     "this table alone, of a job without data and model; may be given again and again"},
+	     "this table alone, of a job without data and model; may be given again and again. With --ids: embedding or linear"},
+	    {"--ids", OPTION_TEXT, &e.ids, "COLUMN", "the rows of this column with its ids: CSV, or OUT.safetensors and OUT.ids.csv"},
 	    {"--type", OPTION_TEXT, &e.type, "F32|BF16|F16", "hf, peft: of the elements (F32)"},
 	    {"--file-bytes", OPTION_COUNT, &e.file_bytes, "N",
 	     "hf: of a file of weights, at most; more go to several, with an index (4Gi)"},

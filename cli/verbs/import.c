@@ -11,6 +11,7 @@
 #include "cli/run/import_checkpoint.h"
 #include "cli/run/job_servers.h"
 #include "cli/run/weights_file.h"
+#include "worker/data/column_facts.h"
 #include "worker/train/batch/tables.h"
 
 struct import {
@@ -115,6 +116,8 @@ int verb_import(int count, char **args)
 	status = job_options_load(&i.options, &i.job, &err);
 	if (status == WEIR_OK)
 		status = job_check_own(i.job, &err);
+	if (status == WEIR_OK)
+		status = column_facts_settle(i.job, FACTS_WEIGHTS, i.logger, &err);
 	if (status == WEIR_OK)
 		status = import(&i, &err);
 	import_destroy(&i);

@@ -178,7 +178,7 @@ static weir_status check(struct job_inspection *j, uint64_t bytes, weir_error *e
 	weir_status status = job_check_own(j->job, err);
 	if (status == WEIR_OK && j->job->data.format != DATA_CSV)
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "data.format is not csv, and only its columns have names; weir check looks at others");
+		                 "weir inspect looks at CSV, and the job's data.format is another one; weir check reads its first rows");
 	if (status == WEIR_OK)
 		status = open_data(j, bytes, err);
 	if (status == WEIR_OK)

@@ -8,7 +8,7 @@
 
 #include "cli/core/options.h"
 #include "cli/core/verbs.h"
-#include "worker/data/format/parse.h"
+#include "worker/data/format/parse_csv.h"
 
 enum { WORDS = 2 };
 
@@ -37,13 +37,17 @@ static weir_status choose_format(const char *name, enum data_format *out, weir_e
 	return weir_fail(err, WEIR_E_INVALID, "--format is %s; expected criteo, libsvm or libffm", name);
 }
 
-/* The field of a column of the job. */
-static weir_status find_column(const struct job *job, const char *name, uint32_t *field, weir_error *err)
+/* The key of a value of a column of the job. */
+static weir_status key_of_column(const struct job *job, const char *name, const char *value, uint64_t *key, weir_error *err)
 {
 	const struct job_column *c = job_column_find(job, name);
 	if (c && job_column_is_field(c)) {
-		*field = job_column_key_field(job, c);
-		return WEIR_OK;
+		struct column_keys *keys = NULL;
+		weir_status status = column_keys_open(&keys, job, c, err);
+		if (status == WEIR_OK)
+			status = column_keys_get(keys, value, key, err);
+		column_keys_close(keys);
+		return status;
 	}
 	const char **names = calloc(job->data.columns_count, sizeof *names);
 	uint32_t count = 0;
@@ -59,9 +63,10 @@ static weir_status find_column(const struct job *job, const char *name, uint32_t
 }
 
 /* A job's data say more than the options' defaults: the format, and its columns. */
-static weir_status choose_by_job(const struct job_options *o, const char *word, struct parser *p, uint32_t *field,
-                                 weir_error *err)
+static weir_status key_by_job(const struct job_options *o, const char *const words[WORDS], struct parser *p, uint64_t *key,
+                              weir_error *err)
 {
+	uint32_t field;
 	struct job *job = NULL;
 	weir_status status = job_options_load(o, &job, err);
 	if (status == WEIR_OK)
@@ -71,10 +76,14 @@ static weir_status choose_by_job(const struct job_options *o, const char *word, 
 		status =
 		    weir_fail(err, WEIR_E_UNSUPPORTED,
 		              "the job's data.format has keys that no longer tell their ids; give --format of the lines they are from");
-	if (status == WEIR_OK)
-		status = data_format_has_columns(format) ? find_column(job, word, field, err) : read_field(word, field, err);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && data_format_has_columns(format)) {
+		status = key_of_column(job, words[0], words[1], key, err);
+	} else if (status == WEIR_OK) {
 		parser_init(p, format, job->data.fields, job->data.dense, job->data.hash_buckets);
+		status = read_field(words[0], &field, err);
+		if (status == WEIR_OK)
+			status = parse_key(p, field, words[1], key, err);
+	}
 	job_destroy(job);
 	return status;
 }
@@ -108,10 +117,10 @@ int verb_key(int count, char **args)
 	if (!p)
 		status = weir_fail(&err, WEIR_E_MEMORY, "no memory");
 	else if (jo.path)
-		status = choose_by_job(&jo, words[0], p, &field, &err);
+		status = key_by_job(&jo, words, p, &key, &err);
 	else
 		parser_init(p, known, 0, 0, buckets);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && !jo.path)
 		status = parse_key(p, field, words[1], &key, &err);
 	if (status == WEIR_OK)
 		printf("%" PRIu64 "\n", key);

@@ -1,7 +1,7 @@
 /* weir predict: writes the probability of a click for each line of a part, one per line, in the
  * order of the files: nan for a bad line, an empty line for a blank line or a comment. Labels are
- * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing for
- * a blank line.
+ * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing
+ * for a blank line.
  *
  * For text, writes the natural logarithm of the probability of each byte that has a context; for
  * tokens, of all targets of a sequence that count. A NaN or infinite score is written as nan or
@@ -179,7 +179,7 @@ int verb_predict(int count, char **args)
 	    ACCEPT_OPTION(v.accepted),
 	    {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
 	    {"--ids", OPTION_LIST, &v.ids, "COLUMN",
-	     "csv: write CSV, this column before the score; several with commas or again; else those of kind id"},
+	     "of data.columns: write CSV, this column before the score; several with commas or again; else those of kind id"},
 	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
 	    {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
 	     "libsvm, libffm: lines begin with their entries; needed only where all begin with 0: or 1:"}};

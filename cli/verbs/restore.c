@@ -20,6 +20,7 @@
 #include "common/system/disk.h"
 #include "proto/wire/wire.h"
 #include "state.pb-c.h"
+#include "worker/data/column_facts.h"
 #include "worker/train/score/evaluation.h"
 
 #define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
@@ -257,6 +258,8 @@ int verb_restore(int count, char **args)
 	if (status != WEIR_OK)
 		return verb_usage("restore", &err);
 	status = job_options_load(&jo, &job, &err);
+	if (status == WEIR_OK)
+		status = column_facts_assume(job, &err);
 	if (status == WEIR_OK)
 		status = restore(job, from, &accepted, &err);
 	accepted_destroy(&accepted);

@@ -88,15 +88,14 @@ void row_ids_write_header(const struct row_ids *ids, const struct job *job, FILE
 
 weir_status row_ids_write_next(struct row_ids *ids, bool blank, FILE *out, weir_error *err)
 {
-	const char *file, *text;
+	const char *file;
 	uint64_t line;
-	size_t n;
 	const weir_status status = dataset_lines_next(ids->lines, &file, &line, err);
 	if (status == WEIR_E_NOT_FOUND)
 		return weir_fail(err, WEIR_E_CORRUPT, "the data have fewer lines than a moment ago");
 	for (uint32_t i = 0; i < ids->count && status == WEIR_OK && !blank; i++) {
-		dataset_lines_cell(ids->lines, ids->columns[i], &text, &n);
-		csv_write_cell(out, text, n);
+		const struct dataset_cell cell = dataset_lines_cell(ids->lines, ids->columns[i]);
+		csv_write_cell(out, cell.text, cell.n);
 		fputc(',', out);
 	}
 	return status;

@@ -10,6 +10,7 @@
 
 #include "cli/core/output_inputs.h"
 #include "cli/run/import_checkpoint.h"
+#include "worker/data/column_facts.h"
 #include "worker/train/job/data_shape.h"
 #include "worker/train/job/device.h"
 #include "worker/train/score/snapshot.h"
@@ -245,6 +246,8 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		status = spare_inputs(v, job, &err);
 	if (status == WEIR_OK)
 		device_show(job, 0);
+	if (status == WEIR_OK)
+		status = column_facts_settle(job, FACTS_WEIGHTS, v->scoring.logger, &err);
 	if (status == WEIR_OK)
 		status = v->run(v, &err);
 	job_destroy(job);

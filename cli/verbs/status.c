@@ -113,6 +113,12 @@ static void print_worker(const struct overview_worker *w)
 		printf("  stalled   %s%s: its work went to others\n", w->stall.now ? "" : "and came back; before, it ", stall);
 }
 
+static void print_figures(const struct figures *f)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		printf("%s%s %.4f%s", i > 0 ? ", " : "validation  ", f->items[i].name, f->items[i].value, i + 1 < f->count ? "" : "\n");
+}
+
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
@@ -141,6 +147,7 @@ static void print_status(const struct overview *s)
 	if (overview_perplexity(s) > 0)
 		printf(", perplexity %.4g", overview_perplexity(s));
 	printf("\n");
+	print_figures(&s->figures);
 	print_training(s);
 	printf("staleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));

@@ -1,6 +1,6 @@
-/* HyperLogLog: how many different values a stream has, in constant memory (Flajolet, Fusy, Gandouet,
- * Meunier 2007), with Ertl's estimator, which needs no tables for small and large counts (Ertl 2017,
- * "New cardinality estimation algorithms for HyperLogLog sketches", algorithm 6).
+/* HyperLogLog: how many different values a stream has, in constant memory (Flajolet, Fusy,
+ * Gandouet, Meunier 2007), with Ertl's estimator, which needs no tables for small and large counts
+ * (Ertl 2017, "New cardinality estimation algorithms for HyperLogLog sketches", algorithm 6).
  *
  * 2^14 registers of a byte: the standard error is 1.04 / sqrt(2^14), 0.8 %. */
 #ifndef WEIR_HYPERLOGLOG_H

@@ -38,8 +38,9 @@
 /* A connection, or the request of a unary call, that is incomplete after this is dropped. */
 #define WEIR_REQUEST_MS         10000u
 #define WEIR_CONNECTION_IDLE_MS 60000u /* a connection without calls is closed after this */
-/* Delay of the answer to a malformed request, and of the end of a refused connection, so that a peer
- * that tries again at once cannot take a server's time. Enforced by rpc_server.c and refused.c. */
+/* Delay of the answer to a malformed request, and of the end of a refused connection, so that a
+ * peer that tries again at once cannot take a server's time. Enforced by rpc_server.c and
+ * refused.c. */
 #define WEIR_REFUSAL_MS         100u
 #define WEIR_REFUSED_HELD_MAX   1024u       /* refused connections that wait for their end */
 #define WEIR_METADATA_BYTES_MAX (16u << 10) /* per RPC */
@@ -392,14 +393,16 @@
 #define WEIR_PASSES_MAX       1000000u
 /* Rows of a part that figures of order are taken of; quality.c takes a share of a larger part's. A
  * row takes 20 bytes, and 32 more while it is sorted. */
-#define WEIR_RANKED_ROWS_MAX     (1u << 27)
-#define WEIR_CALIBRATION_BUCKETS 10u
-#define WEIR_RANK_PLACES_MAX     8u    /* values of train.rank_at */
-#define WEIR_RANK_K_MAX          1000u /* each of them */
-#define WEIR_GENERATE_ROWS_MAX   (1ull << 40)
-#define WEIR_GENERATE_IDS_MIN    (26u * 512u) /* at least some per field */
-#define WEIR_GENERATE_IDS_MAX    (1ull << 28)
-#define WEIR_LEASE_TERM_MS_MAX   3600000u
+#define WEIR_RANKED_ROWS_MAX       (1u << 27)
+#define WEIR_CALIBRATION_BUCKETS   10u
+#define WEIR_FIGURES_MAX           64u   /* of an evaluation, beside AUC and loss */
+#define WEIR_FIGURE_NAME_BYTES_MAX 48u   /* with its NUL */
+#define WEIR_RANK_PLACES_MAX       8u    /* values of train.rank_at */
+#define WEIR_RANK_K_MAX            1000u /* each of them */
+#define WEIR_GENERATE_ROWS_MAX     (1ull << 40)
+#define WEIR_GENERATE_IDS_MIN      (26u * 512u) /* at least some per field */
+#define WEIR_GENERATE_IDS_MAX      (1ull << 28)
+#define WEIR_LEASE_TERM_MS_MAX     3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
                "a message cut at the target must fit with its headers and one more row");

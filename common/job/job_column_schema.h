@@ -32,7 +32,7 @@ weir_status job_column_fail_unknown(struct reading *r, const struct place *place
 /* Converts the raw columns to job->data.columns. */
 weir_status job_columns_store(struct reading *r, const struct raw *raw, struct job *job);
 /* Frees the columns. */
-void job_columns_free(struct job *job);
+void job_columns_destroy(struct job *job);
 /* Whether a mistake in the list, or in one of its columns, is reported. */
 bool job_columns_any_wrong(const struct reading *r);
 /* Checks the columns against each other, and against the format of the data. */

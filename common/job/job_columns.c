@@ -174,7 +174,7 @@ weir_status job_columns_store(struct reading *r, const struct raw *raw, struct j
 	return status;
 }
 
-void job_columns_free(struct job *job)
+void job_columns_destroy(struct job *job)
 {
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
 		free(job->data.columns[i].boundaries);
@@ -207,7 +207,8 @@ enum {
 	COLUMN_TEXT_BYTES = 5 * VALUE_BYTES
 };
 
-/* Whether a value in canonical form is the default; a number whose default is a word is NaN then. */
+/* Whether a value in canonical form is the default; a number whose default is a word is NaN
+ * then. */
 static bool is_default(const struct key *key, const char *value)
 {
 	const char *canonical = key->type == KEY_FLOAT_LIST ? "[]" : key->type == KEY_FLOAT ? "nan" : key->fallback;

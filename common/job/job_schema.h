@@ -78,8 +78,8 @@ void job_key_text(const struct job *job, const struct key *key, char *out, size_
 void job_field_text(const void *base, const struct key *key, char *out, size_t bytes);
 /* Writes a text that parses to the same number, with 6 digits if these suffice. */
 void job_float_text(float value, char *out, size_t bytes);
-/* The names of the units of KEY_BYTES or KEY_RATE; "" is a unit if a number may stand alone. Returns
- * their number. */
+/* The names of the units of KEY_BYTES or KEY_RATE; "" is a unit if a number may stand alone.
+ * Returns their number. */
 #define JOB_UNITS_MAX 16u
 uint32_t job_schema_units(enum key_type type, const char *names[JOB_UNITS_MAX]);
 /* "a whole number from 1 to 256 (servers)". */

@@ -1,9 +1,9 @@
 /* Times of columns and of data.split, as milliseconds since 1970-01-01 UTC.
  *
- * A pattern is like strptime's: %Y %y years, %m %b months, %d days, %H or %I with %p hours, %M minutes,
- * %S seconds, %f a fraction of a second, %z a zone, %F = %Y-%m-%d, %T = %H:%M:%S, %% a percent sign;
- * other characters are themselves. Without a zone a time is UTC; what is not given is the least: the
- * first month, the first day, midnight. */
+ * A pattern is like strptime's: %Y %y years, %m %b months, %d days, %H or %I with %p hours, %M
+ * minutes, %S seconds, %f a fraction of a second, %z a zone, %F = %Y-%m-%d, %T = %H:%M:%S, %% a
+ * percent sign; other characters are themselves. Without a zone a time is UTC; what is not given
+ * is the least: the first month, the first day, midnight. */
 #include <string.h>
 #include <strings.h>
 

@@ -390,5 +390,5 @@ void job_value_free_all(struct job *job)
 			free(list[k]);
 		free(list);
 	}
-	job_columns_free(job);
+	job_columns_destroy(job);
 }

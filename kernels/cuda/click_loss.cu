@@ -20,8 +20,8 @@ static __global__ void click_loss_kernel(double *partial, float *dlogits, struct
 		partial[blockIdx.x] = sum;
 }
 
-void cuda_click_loss(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows, const struct click_loss *kind,
-                     float scale)
+void cuda_click_loss(struct backend *b, double *loss, float *dlogits, const struct click_rows *rows,
+                     const struct click_loss *kind, float scale)
 {
 	struct cuda_backend *c = cuda_of(b);
 	const unsigned blocks = cuda_reduce_blocks(rows->rows * rows->tasks);

@@ -11,7 +11,8 @@
 /* One server may end up with everything, so each message must fit at the documented maximum of all
  * its contents. */
 _Static_assert(WEIR_WORKERS_MAX *WIRE_WORKER_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_BYTES + WEIR_SEGMENTS_MAX * WIRE_SEGMENT_BYTES +
-                       WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + 2 * WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES <=
+                       WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + 2 * WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES +
+                       WEIR_FIGURES_MAX * WIRE_FIGURE_BYTES <=
                    WEIR_REPLY_BYTES_MAX,
                "LedgerStatus must hold all workers, tables and servers, and the totals of all partitions");
 _Static_assert(WEIR_PARTITIONS_MAX *WIRE_PARTITION_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_STATUS_BYTES <= WEIR_REPLY_BYTES_MAX,
@@ -71,6 +72,9 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)                       \
 	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)           \
 	X("weir.v1.LedgerStatus", "members", WEIR_REPLICAS_MAX)                      \
+	X("weir.v1.LedgerStatus", "figures", WEIR_FIGURES_MAX)                       \
+	X("weir.v1.GateRequest", "figures", WEIR_FIGURES_MAX)                        \
+	X("weir.v1.Figure", "name", WEIR_FIGURE_NAME_BYTES_MAX - 1)                  \
 	X("weir.v1.HostsRecord", "hosts", WEIR_REPLICAS_MAX)                         \
 	X("weir.v1.PartitionLayout", "in_sync", WEIR_REPLICAS_MAX)                   \
 	X("weir.v1.PartitionLayout", "hosts", WEIR_REPLICAS_MAX)                     \

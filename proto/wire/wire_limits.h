@@ -17,6 +17,7 @@ enum {
 	/* Likewise; no count of its histogram exceeds 2^35. */
 	WIRE_TABLE_STATUS_BYTES = 2900,
 	WIRE_BATCH_BYTES = 18, /* of a closed step */
+	WIRE_FIGURE_BYTES = WEIR_FIGURE_NAME_BYTES_MAX + 16,
 	WIRE_TOTAL_BYTES = 20, /* of a partition: parts and fingerprint */
 	WIRE_PLACE_BYTES = 48, /* of a partition in the map */
 	/* Of a partition whose replicas were compared, or in a layout. */

@@ -189,7 +189,7 @@ class Training(unittest.TestCase):
                     judged.append((evaluation.pass_, evaluation.last))
                     with self.assertRaisesRegex(weir.InvalidError, "no logloss"):
                         evaluation.verdict(auc=0.75)
-                    evaluation.verdict(auc=0.75, logloss=0.5)
+                    evaluation.verdict(auc=0.75, logloss=0.5, figures={"gauc": 0.6, "ndcg@10": float("nan")})
 
             thread = threading.Thread(target=judge_all)
             thread.start()

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire/wire_figures.h"
 #include "server/ledger/ledger_state.h"
 
 int64_t ledger_now(const struct ledger *l)
@@ -317,6 +318,10 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.logloss = l->logloss;
 	r.language = l->language;
 	r.not_numbers = l->not_numbers;
+	struct wire_figures figures;
+	wire_figures_fill(&figures, &l->figures);
+	r.n_figures = l->figures.count;
+	r.figures = figures.list;
 	r.evaluated_batches = l->evaluated_batches;
 	r.n_servers = l->options.servers_count;
 	r.servers = l->servers;

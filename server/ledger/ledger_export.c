@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/arena.h"
+#include "proto/wire/wire_figures.h"
 #include "server/ledger/ledger_state.h"
 #include "state.pb-c.h"
 
@@ -149,6 +150,12 @@ static void export_globals(struct export *x)
 	g->logloss = l->logloss;
 	g->language = l->language;
 	g->not_numbers = l->not_numbers;
+	struct wire_figures *figures = take(x, sizeof *figures);
+	if (figures) {
+		wire_figures_fill(figures, &l->figures);
+		g->n_figures = l->figures.count;
+		g->figures = figures->list;
+	}
 	g->batches = l->batches;
 	g->completed_batches = l->completed_batches;
 	g->evaluated_batches = l->evaluated_batches;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire/wire_figures.h"
 #include "server/ledger/ledger_state.h"
 #include "state.pb-c.h"
 
@@ -92,6 +93,8 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->logloss = g->logloss;
 	l->language = g->language;
 	l->not_numbers = g->not_numbers;
+	if (wire_figures_read(&l->figures, g->figures, g->n_figures, NULL) != WEIR_OK)
+		return corrupt(err, "figures of an evaluation", g->n_figures);
 	l->batches = g->batches;
 	l->completed_batches = g->completed_batches;
 	l->evaluated_batches = g->evaluated_batches;

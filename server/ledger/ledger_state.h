@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "common/base/figures.h"
 #include "common/base/limits.h"
 #include "common/base/peer_identity.h"
 #include "common/metrics/metrics.h"
@@ -250,9 +251,10 @@ struct ledger {
 	struct totals expected, skipped; /* of committed units; of quarantined units */
 	Weir__V1__WorkerReport report;
 	struct speed speed;  /* rows of all workers */
-	double auc, logloss; /* these and the next two: of the last evaluation, as in GateRequest */
+	double auc, logloss; /* these and the next three: of the last evaluation, as in GateRequest */
 	bool language;
 	uint64_t not_numbers;
+	struct figures figures;
 	uint64_t workers_lost, workers_stalled, leases_expired, units_quarantined;
 	struct epochs epochs;
 	struct ledger_changes changes;

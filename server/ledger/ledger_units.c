@@ -9,6 +9,7 @@
 
 #include "common/base/unit_order.h"
 #include "common/base/utf8_sanitize.h"
+#include "proto/wire/wire_figures.h"
 #include "server/ledger/ledger_state.h"
 
 void ledger_pass_destroy(struct ledger *l)
@@ -424,7 +425,7 @@ void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_re
 
 /* The pass must be complete and without a verdict, as announced to evaluators. */
 static weir_status check_verdict(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__GateRequest *q,
-                                 weir_error *err)
+                                 struct figures *figures, weir_error *err)
 {
 	if (w->role != WEIR__V1__ROLE__EVALUATOR)
 		return weir_fail(err, WEIR_E_DENIED, "worker %s reports an evaluation: it joined as another role than evaluator",
@@ -440,11 +441,11 @@ static weir_status check_verdict(const struct ledger *l, const struct ledger_wor
 		    "worker %s reports AUC %g and loss %g of pass %u: expected an AUC from 0 to 1 and a finite loss from 0, or "
 		    "NaN where they are undefined",
 		    w->name, q->auc, q->logloss, q->pass);
-	return WEIR_OK;
+	return wire_figures_read(figures, q->figures, q->n_figures, err);
 }
 
 /* Without validation rows a pass has no verdict: it ends without figures. */
-static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q)
+static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q, const struct figures *figures)
 {
 	l->evaluated = q->pass + 1;
 	if (isnan(q->logloss) && !q->not_numbers)
@@ -453,6 +454,7 @@ static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q)
 	l->logloss = q->logloss;
 	l->language = q->language;
 	l->not_numbers = q->not_numbers;
+	l->figures = *figures;
 	/* Passes are of equal length. */
 	l->evaluated_batches = l->completed_batches / l->completed * l->evaluated;
 }
@@ -462,11 +464,12 @@ void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_
 	Weir__V1__GateReply r = WEIR__V1__GATE_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
+	struct figures figures;
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	/* Else a repeat, or late. */
-	if (w && check_verdict(l, w, q, &err) == WEIR_OK && q->pass >= l->evaluated) {
+	if (w && check_verdict(l, w, q, &figures, &err) == WEIR_OK && q->pass >= l->evaluated) {
 		l->changes.globals = true;
-		note_verdict(l, q);
+		note_verdict(l, q, &figures);
 		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u by=%s auc=%.6f logloss=%.6f not_numbers=%llu stop=%d",
 		       q->pass, w->name, q->auc, q->logloss, (unsigned long long)q->not_numbers, q->stop);
 		if (q->stop)

@@ -17,7 +17,7 @@ static char *const names[] = {"y", "u", "m", "s", "n", "w", "g"};
 static enum column_kind kinds[] = {COLUMN_LABEL,   COLUMN_CATEGORICAL, COLUMN_MULTI, COLUMN_SEQUENCE,
                                    COLUMN_NUMERIC, COLUMN_WEIGHT,      COLUMN_GROUP};
 /* the group is a label, too */
-static struct csv_label labels[] = {{0, false, NAN, ""}, {6, true, 0.5f, ""}};
+static struct csv_label labels[] = {{0, false, NAN, "", ""}, {6, true, 0.5f, "", "1"}};
 static const struct job_column columns[] = {
     {.kind = COLUMN_CATEGORICAL, .empty = "none"},
     {.kind = COLUMN_MULTI, .separator = "|", .pooling = POOLING_MEAN, .max_length = 3},
@@ -46,6 +46,7 @@ static struct csv_layout layout_of(uint8_t settings)
 	                       .weight = bags ? 5 : CSV_NO_COLUMN,
 	                       .group = bags ? 6 : CSV_NO_COLUMN,
 	                       .weight_missing = NAN,
+	                       .group_empty = "",
 	                       .bags = bags};
 	return l;
 }

@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
-	static struct evaluated_pass passes[] = {{0, 0.7, 0.5}, {1, 0.75, (double)NAN}};
+	static struct evaluated_pass passes[] = {{0, {0.7, 0.5}, 0}, {1, {0.75, (double)NAN}, 0}};
 	const uint8_t kind = (uint8_t)i;
 	weir_status status;
 	if (i >= KINDS)

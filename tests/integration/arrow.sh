@@ -69,6 +69,16 @@ for name in parquet arrow; do
 	"$WEIR" train $name.yaml --fresh --set data.cache=off --report off.json > train.out 2> train.err || fail "weir train of $name without a cache: $(tail -n 3 train.err)"
 	holds off.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
 done
+# Scores with ids, slices and ids of embeddings are those of CSV.
+for name in csv parquet parts arrow; do
+	"$WEIR" predict $name.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --part valid --ids user,tags,y --out $name.scores > verb.out 2> verb.err || fail "weir predict of $name: $(tail -n 1 verb.err)"
+	"$WEIR" eval $name.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --part valid --by user --top 5 --json 2> verb.err | jq '.slices, .auc' > $name.slices || fail "weir eval of $name: $(tail -n 1 verb.err)"
+	"$WEIR" export $name.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --ids tags --out $name.tags > verb.out 2> verb.err || fail "weir export of $name: $(tail -n 1 verb.err)"
+	for verb in scores slices tags; do
+		tr '|' ' ' < $name.$verb | cmp - <(tr '|' ' ' < csv.$verb) || fail "$name gives other $verb"
+	done
+done
+[ "$(wc -l < csv.scores)" = 1121 ] && [ "$(wc -l < csv.tags)" = 7 ] || fail "rows are missing"
 "$WEIR" train csv.yaml --set "run_dir=$RUN" --set data.train=rows.parquet > train.out 2> train.err && fail "a Parquet file as CSV"
 told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
 sed 's/name: tags, kind: multi/name: tags, kind: categorical/' parquet.yaml > list.yaml

@@ -6,7 +6,7 @@ cd "$DIR" || exit 1
 python3 "$tables" taobao 6000 all.csv || fail "tables.py"
 head -n 3001 all.csv > train.csv
 { head -n 1 all.csv; tail -n 3000 all.csv; } > test.csv
-"$WEIR" inspect train.csv | sed -e "s|^  split:.*|  test: [test.csv]|" -e 's/{name: user, kind: categorical}/{name: user, kind: group}/' > job.yaml || fail "weir inspect"
+"$WEIR" inspect train.csv | sed -e "s|^  split:.*|  test: [test.csv]|" -e '/^train:/d' -e 's/{name: user, kind: categorical}/{name: user, kind: group}/' > job.yaml || fail "weir inspect"
 printf 'run_dir: %s\ntrain: {passes: 2, rank_at: [1, 3]}\n' "$RUN" >> job.yaml
 "$WEIR" train job.yaml --set model.hidden='[16]' --set model.dim=4 > train.out 2> train.err || fail "weir train: $(tail -n 3 train.err)"
 SAME=(--set model.hidden='[16]' --set model.dim=4)

@@ -54,6 +54,9 @@ for wrong in "no-such.csv:no data file matches no-such.csv" "--header=maybe taob
 	"$WEIR" inspect ${wrong%%:*} > wrong.out 2> wrong.err && fail "weir inspect ${wrong%%:*}"
 	told "${wrong#*:}" wrong.err
 done
+echo '{"user": "a", "label": 1}' > rows.jsonl
+"$WEIR" inspect rows.jsonl > wrong.out 2> wrong.err && fail "JSON lines"
+told 'rows.jsonl is JSON lines: data.format: jsonl takes it, with data.columns; weir inspect looks at CSV' wrong.err
 head -n 1 taobao.csv > header.csv
 "$WEIR" inspect header.csv > wrong.out 2> wrong.err && fail "a file without rows"
 told 'header.csv has no row below its header' wrong.err

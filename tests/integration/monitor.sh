@@ -37,7 +37,7 @@ python3 - "$SOURCE/docker/monitoring" "$DIR" "$SOURCE/docs/OPERATIONS.md" <<-'PY
 	folder, pages, manual = sys.argv[1:]
 	there = set()
 	for page in glob.glob(pages + "/page-*"):
-	    there |= set(re.findall(r"^([a-zA-Z_:][\w:]*)[ {]", open(page).read(), re.M))
+	    there |= set(re.findall(r"^(?:# TYPE )?([a-zA-Z_:][\w:]*)[ {]", open(page).read(), re.M))  # some have no value yet
 	rules = open(folder + "/alerts.yaml").read()
 	dashboard = json.load(open(folder + "/dashboard.json"))
 	asked = set()

@@ -14,7 +14,7 @@
 #define API_STRUCT_MAP(X)    \
 	X(weir_options, 192)     \
 	X(weir_table_spec, 320)  \
-	X(weir_evaluation, 48)   \
+	X(weir_evaluation, 64)   \
 	X(weir_push_options, 32) \
 	X(weir_report, 120)      \
 	X(weir_stats, 80)        \

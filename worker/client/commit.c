@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire/wire_figures.h"
 #include "worker/client/api_struct.h"
 #include "worker/client/client.h"
 
@@ -162,6 +163,24 @@ weir_status weir_unit_fail(weir_client *c, const weir_unit *unit, const char *wh
 	return send_commit(c, unit, &q, err);
 }
 
+/* Checks the caller's figures. *out: (WEIR_FIGURES_MAX) messages that borrow them. */
+static weir_status take_figures(const weir_evaluation *e, struct figures *figures, struct wire_figures *out, weir_error *err)
+{
+	if (e->figures_count > WEIR_FIGURES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "an evaluation has %u figures; at most %u", e->figures_count, WEIR_FIGURES_MAX);
+	Weir__V1__Figure given[WEIR_FIGURES_MAX], *list[WEIR_FIGURES_MAX];
+	for (uint32_t i = 0; i < e->figures_count; i++) {
+		weir__v1__figure__init(&given[i]);
+		given[i].name = e->figures[i].name ? (char *)e->figures[i].name : "";
+		given[i].value = e->figures[i].value;
+		list[i] = &given[i];
+	}
+	const weir_status status = wire_figures_read(figures, list, e->figures_count, err);
+	if (status == WEIR_OK)
+		wire_figures_fill(out, figures);
+	return status;
+}
+
 weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *evaluation, weir_error *err)
 {
 	weir_error own = {0};
@@ -171,6 +190,11 @@ weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *evaluatio
 		err = &own;
 	err->status = WEIR_OK;
 	weir_status status = api_struct_read(API_weir_evaluation, &known, evaluation, err);
+	if (status != WEIR_OK)
+		return status;
+	struct figures figures;
+	struct wire_figures messages;
+	status = take_figures(e, &figures, &messages, err);
 	if (status != WEIR_OK)
 		return status;
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
@@ -186,6 +210,8 @@ weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *evaluatio
 	q.not_numbers = e->not_numbers;
 	q.language = e->language != 0;
 	q.stop = e->stop != 0;
+	q.n_figures = figures.count;
+	q.figures = messages.list;
 	status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_destroy(reply);
 	pthread_mutex_lock(&c->lock);

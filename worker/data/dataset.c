@@ -359,16 +359,59 @@ static weir_status open_dataset(struct dataset **out, const struct job *job, enu
 	return WEIR_OK;
 }
 
+/* Takes the scales of the job's columns. They count in the fingerprint: they are part of what rows
+ * are. */
+static weir_status take_scales(struct dataset *d, const struct job *job, weir_error *err)
+{
+	d->scales = calloc(job_columns_dense(job) + 1, sizeof *d->scales);
+	if (!d->scales)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	for (uint32_t i = 0, feature = 0; i < job->data.columns_count; i++) {
+		const struct job_column *c = &job->data.columns[i];
+		const bool standard = c->transform == TRANSFORM_STANDARD;
+		const float shift = standard ? c->mean : c->min, width = standard ? c->std : c->max - c->min;
+		if (job_column_is_scaled(c) && isnan(shift))
+			return weir_fail(err, WEIR_E_INVALID, "data.columns: the scale of '%.60s' is not known; expected %s", c->name,
+			                 standard ? "mean and std" : "min and max");
+		if (job_column_is_scaled(c))
+			d->scales[d->scales_count++] = (struct column_scale){feature, shift, width};
+		feature += c->kind == COLUMN_NUMERIC && !job_column_is_field(c);
+	}
+	if (d->scales_count > 0)
+		d->info.fingerprint = hash_bytes(d->scales, d->scales_count * sizeof *d->scales, d->info.fingerprint);
+	return WEIR_OK;
+}
+
+static weir_status open_scaled(struct dataset **out, const struct job *job, enum split_part part,
+                               const struct dataset_scored *scored, struct logger *logger, weir_error *err)
+{
+	struct dataset *d;
+	weir_status status = open_dataset(&d, job, part, scored, logger, err);
+	if (status != WEIR_OK)
+		return status;
+	status = take_scales(d, job, err);
+	if (status == WEIR_OK)
+		*out = d;
+	else
+		dataset_close(d);
+	return status;
+}
+
 weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
                          weir_error *err)
 {
-	return open_dataset(out, job, part, NULL, logger, err);
+	return open_scaled(out, job, part, NULL, logger, err);
+}
+
+weir_status dataset_open_unscaled(struct dataset **out, const struct job *job, struct logger *logger, weir_error *err)
+{
+	return open_dataset(out, job, SPLIT_TRAIN, NULL, logger, err);
 }
 
 weir_status dataset_open_scored(struct dataset **out, const struct job *job, enum split_part part, const struct dataset_scored *o,
                                 struct logger *logger, weir_error *err)
 {
-	return open_dataset(out, job, part, o, logger, err);
+	return open_scaled(out, job, part, o, logger, err);
 }
 
 const struct dataset_info *dataset_get_info(const struct dataset *d)
@@ -417,6 +460,7 @@ void dataset_close(struct dataset *d)
 		token_file_close(d->token_files[f]);
 	free(d->token_files);
 	free(d->units);
+	free(d->scales);
 	free(d->parser);
 	csv_layout_close(d->csv);
 	sources_destroy(&d->sources);

@@ -12,6 +12,9 @@
  * Several threads parse. Bad lines are counted and the first few logged with file:line. Beyond the
  * limit, the unit fails, or the building of the cache.
  *
+ * Packed files hold the numbers of columns to scale (transform standard, minmax) as they are; a
+ * batch has them scaled. column_facts.h finds the scales, before a dataset is opened.
+ *
  * The above holds for click data. With data.format text, rows are the examples of corpus.h, in
  * units of exact ranges, without a cache. With data.format tokens, rows are the sequences of
  * sequences.h, in such units, from token files or from a cache of texts (token_cache.h). */
@@ -66,8 +69,8 @@ weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_
 void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES]);
 void dataset_close(struct dataset *d);
 
-/* Finds out which labels click data have. Reads until it has seen both of each task, or DATASET_LABEL_ROWS rows.
- * E_INVALID: there is no row. */
+/* Finds out which labels click data have. Reads until it has seen both of each task, or
+ * DATASET_LABEL_ROWS rows. E_INVALID: there is no row. */
 #define DATASET_LABEL_ROWS (1u << 22)
 struct dataset_labels {
 	uint64_t rows, bad_lines; /* of what was read */
@@ -76,18 +79,24 @@ struct dataset_labels {
 };
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
 
-/* The lines behind the rows of dataset_open_scored, in the same order. */
+/* The lines behind the rows of dataset_open_scored, in the same order; of Parquet and Arrow files
+ * their rows. */
 struct dataset_lines;
 /* E_INVALID: the data have no lines. */
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err);
 /* Returns the next line's file, whose name the dataset owns, and its number, from 1. E_NOT_FOUND:
  * there are no more lines. */
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err);
-/* csv: finds a column of the files, of whatever kind, by its name. E_INVALID: the data are not CSV;
- * E_NOT_FOUND: no such column; the message has the nearest name. */
+/* Finds a column of the files by its name. E_INVALID: the data have no named columns, or it is of
+ * kind ignore, which only CSV reads; E_NOT_FOUND: no such column; the message has the nearest. */
 weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err);
 /* The cell of a column in the last line, valid until the next call; "" in a row that is broken. */
-void dataset_lines_cell(struct dataset_lines *l, uint32_t column, const char **text, size_t *n);
+struct dataset_cell {
+	const char *text;
+	size_t n;
+	bool list; /* of JSON: texts with a zero byte between two of them */
+};
+struct dataset_cell dataset_lines_cell(struct dataset_lines *l, uint32_t column);
 void dataset_lines_close(struct dataset_lines *l); /* NULL is allowed */
 
 /* Reads one unit. `order_seed` shuffles its rows; 0 keeps the order of the file. Blocks: call it

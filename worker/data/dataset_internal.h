@@ -19,6 +19,12 @@ struct unit_range {
 	uint64_t begin, end;
 };
 
+/* A numeric feature that is scaled: (x - shift) / width; NaN, an empty cell, becomes 0. */
+struct column_scale {
+	uint32_t feature;
+	float shift, width;
+};
+
 struct dataset {
 	struct dataset_info info;
 	enum split_part part;
@@ -36,9 +42,14 @@ struct dataset {
 	uint32_t token_files_count;
 	struct sequences *sequences; /* token data; else NULL */
 	struct unit_range *units;    /* (info.units) */
+	struct column_scale *scales; /* (scales_count) */
+	uint32_t scales_count;
 	uint32_t units_capacity;
 };
 
+/* Opens the training part without scaling its numbers: an empty cell of a column to scale is
+ * NaN. */
+weir_status dataset_open_unscaled(struct dataset **out, const struct job *job, struct logger *logger, weir_error *err);
 /* Opens the token data of a dataset whose sources are found. */
 weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_error *err);
 /* Cuts the text of click data into units. */

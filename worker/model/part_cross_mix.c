@@ -18,7 +18,8 @@
 #include "worker/model/scratch.h"
 
 struct mix_layer {
-	/* offsets: (experts * rank, n), (experts * rank, rank), (experts, n), (n, experts * rank), (n) */
+	/* offsets: (experts * rank, n), (experts * rank, rank), (experts, n), (n, experts * rank),
+	 * (n) */
 	uint64_t v, c, gate, u, bias;
 	float *low;   /* (rows, experts * rank) tanh(V^T x) */
 	float *mid;   /* (rows, experts * rank) tanh(C low) */
@@ -45,8 +46,7 @@ static void *create(const struct click_place *p)
 		return NULL;
 	const uint32_t n = p->features, experts = p->job->model.experts, rank = p->job->model.rank, wide = experts * rank;
 	const float of_n = 1.0f / sqrtf((float)n), of_rank = 1.0f / sqrtf((float)rank), of_wide = 1.0f / sqrtf((float)wide);
-	*c = (struct cross_mix){
-	    .backend = p->backend, .count = p->job->model.cross_layers, .n = n, .experts = experts, .rank = rank};
+	*c = (struct cross_mix){.backend = p->backend, .count = p->job->model.cross_layers, .n = n, .experts = experts, .rank = rank};
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct mix_layer *l = &c->layers[i];
 		l->v = layout_add(p->params, wide, n, WEIR_INIT_UNIFORM, of_n, "cross_mix.%u.v.weight", i);
@@ -70,7 +70,8 @@ static uint32_t wanted_floats(struct cross_mix *c, size_t rows, struct wanted w[
 {
 	const size_t n = rows * c->n, gates = rows * c->experts, wide = gates * c->rank;
 	uint32_t count = 0;
-	const struct wanted shared[] = {{&c->dout, n}, {&c->dx, n}, {&c->du, n}, {&c->dlow, wide}, {&c->dmid, wide}, {&c->dgates, gates}};
+	const struct wanted shared[] = {{&c->dout, n},    {&c->dx, n},      {&c->du, n},
+	                                {&c->dlow, wide}, {&c->dmid, wide}, {&c->dgates, gates}};
 	for (; count < sizeof shared / sizeof *shared; count++)
 		w[count] = shared[count];
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -174,7 +175,8 @@ static float *output_gradient(void *part)
 }
 
 /* From du, the gradient of u, to dx, to which it adds, and to the layer's parameters. */
-static void experts_backward(struct cross_mix *c, const struct mix_layer *l, const float *x, float *dx, const struct click_pass *p)
+static void experts_backward(struct cross_mix *c, const struct mix_layer *l, const float *x, float *dx,
+                             const struct click_pass *p)
 {
 	struct backend *b = c->backend;
 	const struct backend_ops *ops = b->ops;
@@ -189,8 +191,8 @@ static void experts_backward(struct cross_mix *c, const struct mix_layer *l, con
 	ops->linear_backward(b, p->dparams + l->gate, dx, c->n, 1.0f, c->dgates, &gate);
 	ops->bias_act_backward(b, c->dmid, c->dmid, l->mid, NULL, rows, wide, ACT_TANH);
 	for (size_t e = 0; e < wide; e += rank) {
-		ops->gemm(b, true, false, rank, rank, rows, 1.0f, c->dmid + e, wide, l->low + e, wide, 0.0f,
-		          p->dparams + l->c + e * rank, rank);
+		ops->gemm(b, true, false, rank, rank, rows, 1.0f, c->dmid + e, wide, l->low + e, wide, 0.0f, p->dparams + l->c + e * rank,
+		          rank);
 		ops->gemm(b, false, false, rows, rank, rank, 1.0f, c->dmid + e, wide, p->params + l->c + e * rank, rank, 0.0f,
 		          c->dlow + e, wide);
 	}

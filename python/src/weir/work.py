@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Type
 
@@ -206,11 +207,14 @@ class Evaluation:
         not_numbers: int = 0,
         language: bool = False,
         stop: bool = False,
+        figures: Optional[Mapping[str, float]] = None,
     ) -> None:
         """Gives the verdict. The next pass opens unless `stop` is set.
 
         Without figures the pass counts as not validated. Raises InvalidError for an AUC alone: the
-        job keeps it beside the loss.
+        job keeps it beside the loss. figures: further ones by name, such as {"gauc": 0.61,
+        "ndcg@10": 0.43}, which `weir status`, metrics and TensorBoard show; those that are not
+        finite are left out.
         """
         if auc == auc and logloss != logloss and not not_numbers:
             raise errors.InvalidError(
@@ -220,6 +224,10 @@ class Evaluation:
         setattr(verdict, "pass", self.pass_)
         verdict.auc, verdict.logloss, verdict.not_numbers = auc, logloss, not_numbers
         verdict.language, verdict.stop = language, stop
+        finite = {name: value for name, value in (figures or {}).items() if math.isfinite(value)}
+        names = [ffi.new("char[]", name.encode()) for name in finite]  # which outlive the call
+        kept = ffi.new("weir_figure[]", list(zip(names, finite.values())))
+        verdict.figures, verdict.figures_count = kept, len(finite)
         err = new_error()
         with self.job._handle as client:
             check(lib.weir_pass_evaluated(client, verdict, err), err)

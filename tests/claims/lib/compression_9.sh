@@ -21,7 +21,7 @@ for preset in release asan; do
 	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
 	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))
 	run "$preset-sparse" "$folder/tests/test_optimizer_sparse"
-	for test in resent codec_variants compressed_push kept_rows; do
+	for test in resent codec_variants compressed_push row_sparsifier; do
 		run "$preset-$test" "$folder/tests/test_$test"
 	done
 done

@@ -161,6 +161,7 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	s.evaluated_batches = 8; /* the trainers went on during the evaluation */
 	s.auc = 0.75;
 	s.logloss = 0.5;
+	s.figures = (struct figures){.count = 2, .items = {{"gauc", 0.625}, {"ndcg@10", 0.25}}};
 	look(&f, &s, 1700000001001);
 	look(&f, &s, 1700000001002);
 	s.language = true;
@@ -172,12 +173,14 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	s.language = false;
 	s.evaluated_batches = 24;
 	s.auc = s.logloss = NAN; /* NaN scores give no point */
+	s.figures.count = 0;
 	look(&f, &s, 1700000001005);
 	read_back(&f);
 	assert_int_equal(f.count, 4);
 	assert_int_equal(f.read[2]->step, 8);
 	assert_int_equal(f.read[3]->step, 16);
 	assert_true(value_of(f.read[2], "valid/auc") == 0.75 && value_of(f.read[2], "valid/logloss") == 0.5);
+	assert_true(value_of(f.read[2], "valid/gauc") == 0.625 && value_of(f.read[2], "valid/ndcg@10") == 0.25);
 	assert_true(value_of(f.read[3], "valid/loss") == 2 && value_of(f.read[3], "valid/perplexity") == (double)(float)exp(2));
 	assert_true(isnan(value_of(f.read[3], "valid/auc")));
 	teardown(&f);

@@ -32,7 +32,7 @@ static void a_file_gives_what_is_to_be_run(void **state)
 	                 WEIR_OK);
 	assert_string_equal(s->base, "config/b.yaml");
 	assert_string_equal(s->out, "/tmp/o");
-	assert_int_equal(s->metric, METRIC_LOGLOSS);
+	assert_int_equal(s->metric, FIGURE_LOGLOSS);
 	assert_int_equal(s->seeds_count, 2);
 	assert_int_equal(s->seeds[0], 7);
 	assert_true(s->seeds[1] == UINT64_MAX);
@@ -66,7 +66,7 @@ static void there_are_three_seeds_and_auc_unless_said(void **state)
 	struct sweep *s = NULL;
 	weir_error err = {0};
 	assert_int_equal(sweep_file_parse(&s, HEAD "runs: [{name: a}]", "s.yaml", &err), WEIR_OK);
-	assert_int_equal(s->metric, METRIC_AUC);
+	assert_int_equal(s->metric, FIGURE_AUC);
 	assert_int_equal(s->seeds_count, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(s->seeds[i], i + 1);
@@ -88,7 +88,7 @@ static void mistakes_are_reported_with_their_place(void **state)
 	    {HEAD "runs: [{name: a}]\nsead: [1]\n", {"s.yaml:4:1", "unknown key 'sead'", "the nearest valid key is 'seeds'"}},
 	    {HEAD "out: p\nruns: [{name: a}]\n", {"s.yaml:3:1: out: duplicate key"}},
 	    {HEAD "runs: [{name: a}]\n---\na: b\n", {"s.yaml:5:1", "a second YAML document"}},
-	    {HEAD "metric: f1\n", {"s.yaml:3:9: metric: is 'f1'; expected auc or logloss"}},
+	    {HEAD "metric: f1\n", {"s.yaml:3:9: metric: is 'f1'; expected auc, logloss, pr_auc, normalized_entropy"}},
 	    {HEAD "metric: [auc]\n", {"metric: is a list"}},
 	    {HEAD "seeds: 3\n", {"seeds: is '3'; expected a list of whole numbers"}},
 	    {HEAD "seeds: []\n", {"seeds: has 0 items"}},
@@ -199,7 +199,7 @@ static void the_sweeps_that_come_along_are_good(void **state)
 static void a_result_is_read_from_a_report(void **state)
 {
 	(void)state;
-	const struct sweep s = {.metric = METRIC_AUC, .has_test = true};
+	const struct sweep s = {.metric = FIGURE_AUC, .has_test = true};
 	char path[] = "/tmp/weir-report-XXXXXX";
 	struct sweep_result r;
 	weir_error err = {0};

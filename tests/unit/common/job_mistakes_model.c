@@ -141,7 +141,8 @@ static const struct mistake mistakes[] = {
     {BASE "train: {loss: {kind: focal, pos_weight: 2}}\n",
      NULL,
      WEIR_E_INVALID,
-     {"train.loss.pos_weight: is given, and train.loss.kind is focal; expected no such key, or train.loss.alpha, which weighs its classes"}},
+     {"train.loss.pos_weight: is given, and train.loss.kind is focal; expected no such key, or train.loss.alpha, which weighs "
+      "its classes"}},
     {BASE "train: {loss: {kind: focal, alpha: 2}}\n",
      NULL,
      WEIR_E_INVALID,

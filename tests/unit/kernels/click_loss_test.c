@@ -11,7 +11,8 @@
 
 #include "tests/unit/kernels/check_backend.h"
 
-static double loss_of(struct backend *b, float *dlogits, const struct click_rows *rows, const struct click_loss *kind, float scale)
+static double loss_of(struct backend *b, float *dlogits, const struct click_rows *rows, const struct click_loss *kind,
+                      float scale)
 {
 	double loss = NAN;
 	b->ops->click_loss(b, &loss, dlogits, rows, kind, scale);
@@ -25,7 +26,7 @@ static double loss_at(const struct click_loss *l, double z, double label)
 	const double ce = -((double)l->pos_weight * y * log(p) + (1 - y) * log(1 - p)), alpha = (double)l->alpha;
 	if (!l->focal)
 		return ce;
-	const double right = y * p + (1 - y) * (1 - p), class = isnan(alpha) ? 1 : y *alpha + (1 - y) * (1 - alpha);
+	const double right = y * p + (1 - y) * (1 - p), class = isnan(alpha) ? 1 : y * alpha + (1 - y) * (1 - alpha);
 	return class * pow(1 - right, (double)l->gamma) * ce;
 }
 
@@ -69,7 +70,8 @@ static double reference(struct clicks *x, const struct click_loss *kind, double 
 	double loss = 0;
 	for (size_t i = 0; i < x->rows.rows * x->rows.tasks; i++) {
 		const double z = (double)x->logits[i], label = (double)x->labels[i], step = 1e-5;
-		const double weight = x->rows.weights ? (double)x->weights[i / x->rows.tasks] * (double)x->task_weights[i % x->rows.tasks] : 1;
+		const double weight =
+		    x->rows.weights ? (double)x->weights[i / x->rows.tasks] * (double)x->task_weights[i % x->rows.tasks] : 1;
 		x->want[i] = 0;
 		if (isnan(label))
 			continue;
@@ -124,8 +126,7 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	(void)rng;
 	const float z[] = {1000, -1000, 1000, -1000}, labels[] = {1, 0, 0, 1};
 	const struct click_rows rows = {.logits = z, .labels = labels, .rows = 4, .tasks = 1};
-	const struct click_loss focal = {.pos_weight = 1, .focal = true, .gamma = 2, .alpha = 0.25f},
-	                        weighted = {.pos_weight = 3};
+	const struct click_loss focal = {.pos_weight = 1, .focal = true, .gamma = 2, .alpha = 0.25f}, weighted = {.pos_weight = 3};
 	float dlogits[4];
 	assert_true(loss_of(b, dlogits, &rows, &CLICK_LOSS_PLAIN, 1) == 2000);
 	assert_true(dlogits[0] == 0 && dlogits[1] == 0 && dlogits[2] == 1 && dlogits[3] == -1);

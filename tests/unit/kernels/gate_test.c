@@ -48,7 +48,8 @@ static void try_softmax(struct backend *b, struct prng *rng)
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
 		const size_t rows = shapes[s].rows, n = shapes[s].n, all = rows * n;
 		float *x = random_floats(rng, all, -4, 4), *dy = random_floats(rng, all, -1, 1), *y = poisoned_floats(all);
-		double *xd = to_doubles(x, all), *want = malloc((all + 1) * sizeof *want), *gradient = malloc((all + 1) * sizeof *gradient);
+		double *xd = to_doubles(x, all), *want = malloc((all + 1) * sizeof *want),
+		       *gradient = malloc((all + 1) * sizeof *gradient);
 		struct weighted c = {shapes[s], xd, dy};
 		for (size_t r = 0; r < rows; r++)
 			softmax_of(xd + r * n, want + r * n, n);
@@ -94,7 +95,8 @@ static double weighted_features(void *context)
 		for (size_t j = 0; j < p->width; j++) {
 			const double x = p->x[i * p->width + j], y = p->y[i * p->width + j];
 			const float *d = p->dout + 4 * i * p->width + j;
-			loss += (double)d[0] * x + (double)d[p->width] * y + (double)d[2 * p->width] * (x - y) + (double)d[3 * p->width] * x * y;
+			loss +=
+			    (double)d[0] * x + (double)d[p->width] * y + (double)d[2 * p->width] * (x - y) + (double)d[3 * p->width] * x * y;
 		}
 	return loss;
 }

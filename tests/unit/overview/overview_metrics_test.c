@@ -124,7 +124,9 @@ static void numbers_of_a_language_model(void **state)
 	s.inner_rate = 0.125;
 	s.evaluated_batches = 10;
 	s.logloss = 2;
+	s.figures = (struct figures){.count = 1, .items = {{"ndcg@10", 0.25}}};
 	char *text = text_of(&s);
+	has(text, "weir_validation_figure{figure=\"ndcg@10\"} 0.25");
 	has(text, "weir_samples_per_second 32");
 	has(text, "weir_tokens_per_second 512");
 	has(text, "weir_tokens_total 6400");

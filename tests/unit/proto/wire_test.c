@@ -150,6 +150,9 @@ static const struct bound bounds[] = {
     {"LedgerStatus", "servers", 256},
     {"LedgerStatus", "partition_server", 1024},
     {"LedgerStatus", "members", 8},
+    {"LedgerStatus", "figures", 64},
+    {"GateRequest", "figures", 64},
+    {"Figure", "name", 47},
 };
 
 static size_t bound_of(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)

@@ -78,18 +78,12 @@ static bool has_offsets(const struct arrow_column *c)
 	return c->type == ARROW_TEXT || c->type == ARROW_TEXT_LARGE || c->type == ARROW_LIST || c->type == ARROW_LIST_LARGE;
 }
 
-static int64_t offset_at(const struct arrow_column *c, int64_t i)
-{
-	const bool large = c->type == ARROW_TEXT_LARGE || c->type == ARROW_LIST_LARGE;
-	return large ? ((const int64_t *)c->values)[c->offset + i] : ((const int32_t *)c->values)[c->offset + i];
-}
-
 /* The last offset; -1: they are not in order. */
 static int64_t check_offsets(const struct arrow_column *c)
 {
-	int64_t last = offset_at(c, 0);
+	int64_t last = arrow_column_offset(c, 0);
 	for (int64_t i = 1; i <= c->length && last >= 0; i++) {
-		const int64_t next = offset_at(c, i);
+		const int64_t next = arrow_column_offset(c, i);
 		last = next < last ? -1 : next;
 	}
 	return last;
@@ -193,46 +187,6 @@ void arrow_column_destroy(struct arrow_column *c)
 
 /* --- Elements */
 
-static bool bit(const uint8_t *bits, int64_t i)
-{
-	return bits[i / 8] >> (i % 8) & 1;
-}
-
-bool arrow_column_is_null(const struct arrow_column *c, int64_t i)
-{
-	return c->type == ARROW_NULL || (c->valid && !bit(c->valid, c->offset + i));
-}
-
-bool arrow_column_is_list(const struct arrow_column *c)
-{
-	return c->type >= ARROW_LIST;
-}
-
-int64_t arrow_column_integer(const struct arrow_column *c, int64_t i)
-{
-	const void *v = c->values;
-	i += c->offset;
-	switch (c->type) {
-	case ARROW_BOOL:
-		return bit(v, i);
-	case ARROW_INT8:
-		return ((const int8_t *)v)[i];
-	case ARROW_UINT8:
-		return ((const uint8_t *)v)[i];
-	case ARROW_INT16:
-		return ((const int16_t *)v)[i];
-	case ARROW_UINT16:
-		return ((const uint16_t *)v)[i];
-	case ARROW_INT32:
-	case ARROW_DATE32:
-		return ((const int32_t *)v)[i];
-	case ARROW_UINT32:
-		return ((const uint32_t *)v)[i];
-	default:
-		return ((const int64_t *)v)[i];
-	}
-}
-
 double arrow_column_real(const struct arrow_column *c, int64_t i)
 {
 	if (c->type == ARROW_FLOAT)
@@ -254,21 +208,4 @@ int64_t arrow_column_ms(const struct arrow_column *c, int64_t i)
 	if (per_ms == 0)
 		return value > INT64_MAX / 1000 ? INT64_MAX : value < INT64_MIN / 1000 ? INT64_MIN : value * 1000;
 	return value / per_ms - (value % per_ms < 0);
-}
-
-void arrow_column_range(const struct arrow_column *c, int64_t i, int64_t *begin, int64_t *end)
-{
-	if (c->type == ARROW_LIST_FIXED) {
-		*begin = (c->offset + i) * c->size;
-		*end = *begin + c->size;
-		return;
-	}
-	*begin = offset_at(c, i);
-	*end = offset_at(c, i + 1);
-}
-
-int64_t arrow_column_place(const struct arrow_column *c, int64_t i)
-{
-	const int64_t place = arrow_column_integer(c, i);
-	return place >= 0 && place < c->child->length ? place : -1;
 }

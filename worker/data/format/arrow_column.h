@@ -48,16 +48,77 @@ weir_status arrow_column_bind(struct arrow_column *c, const char *column, const 
                               const struct ArrowArray *array, weir_error *err) WEIR_MUST_CHECK;
 void arrow_column_destroy(struct arrow_column *c);
 
-bool arrow_column_is_null(const struct arrow_column *c, int64_t i);
-bool arrow_column_is_list(const struct arrow_column *c);
-/* Integers and booleans, of `type` as integers: of an unsigned 64-bit one the same bits. */
-int64_t arrow_column_integer(const struct arrow_column *c, int64_t i);
-double arrow_column_real(const struct arrow_column *c, int64_t i);
 /* Milliseconds since 1970 of a date or timestamp. */
 int64_t arrow_column_ms(const struct arrow_column *c, int64_t i);
-/* Element i of texts; [*begin, *end) of lists. */
-void arrow_column_range(const struct arrow_column *c, int64_t i, int64_t *begin, int64_t *end);
+/* A number of any type. */
+double arrow_column_real(const struct arrow_column *c, int64_t i);
+
+/* --- Each cell needs these. */
+
+static inline bool arrow_column_bit(const uint8_t *bits, int64_t i)
+{
+	return bits[i / 8] >> (i % 8) & 1;
+}
+
+static inline bool arrow_column_is_null(const struct arrow_column *c, int64_t i)
+{
+	return c->type == ARROW_NULL || (c->valid && !arrow_column_bit(c->valid, c->offset + i));
+}
+
+static inline bool arrow_column_is_list(const struct arrow_column *c)
+{
+	return c->type >= ARROW_LIST;
+}
+
+/* Integers and booleans; of an unsigned 64-bit one the same bits. */
+static inline int64_t arrow_column_integer(const struct arrow_column *c, int64_t i)
+{
+	const void *v = c->values;
+	i += c->offset;
+	switch (c->type) {
+	case ARROW_BOOL:
+		return arrow_column_bit(v, i);
+	case ARROW_INT8:
+		return ((const int8_t *)v)[i];
+	case ARROW_UINT8:
+		return ((const uint8_t *)v)[i];
+	case ARROW_INT16:
+		return ((const int16_t *)v)[i];
+	case ARROW_UINT16:
+		return ((const uint16_t *)v)[i];
+	case ARROW_INT32:
+	case ARROW_DATE32:
+		return ((const int32_t *)v)[i];
+	case ARROW_UINT32:
+		return ((const uint32_t *)v)[i];
+	default:
+		return ((const int64_t *)v)[i];
+	}
+}
+
+static inline int64_t arrow_column_offset(const struct arrow_column *c, int64_t i)
+{
+	const bool large = c->type == ARROW_TEXT_LARGE || c->type == ARROW_LIST_LARGE;
+	return large ? ((const int64_t *)c->values)[c->offset + i] : ((const int32_t *)c->values)[c->offset + i];
+}
+
+/* Where element i is: the bytes of a text, the elements of a list. */
+static inline void arrow_column_range(const struct arrow_column *c, int64_t i, int64_t *begin, int64_t *end)
+{
+	if (c->type == ARROW_LIST_FIXED) {
+		*begin = (c->offset + i) * c->size;
+		*end = *begin + c->size;
+		return;
+	}
+	*begin = arrow_column_offset(c, i);
+	*end = arrow_column_offset(c, i + 1);
+}
+
 /* The place of element i in the dictionary; -1: the index is outside it. */
-int64_t arrow_column_place(const struct arrow_column *c, int64_t i);
+static inline int64_t arrow_column_place(const struct arrow_column *c, int64_t i)
+{
+	const int64_t place = arrow_column_integer(c, i);
+	return place >= 0 && place < c->child->length ? place : -1;
+}
 
 #endif

@@ -125,6 +125,20 @@ static bool reserve(struct arrow_reader *r, size_t n)
 	return true;
 }
 
+/* Whether a text is of ASCII without zero bytes. The bytes behind it, up to a word, are
+ * readable. */
+static bool is_plain(const char *text, size_t n)
+{
+	const uint64_t high = 0x8080808080808080u, low = 0x0101010101010101u;
+	uint64_t word, bad = 0;
+	for (size_t i = 0; i < n; i += sizeof word) {
+		memcpy(&word, text + i, sizeof word);
+		const uint64_t found = (word | ((word - low) & ~word)) & high;
+		bad |= n - i < sizeof word ? found << (8 * (sizeof word - (n - i))) : found;
+	}
+	return bad == 0;
+}
+
 static const char *append_text(struct arrow_reader *r, const struct arrow_column *c, int64_t i)
 {
 	int64_t begin, end;
@@ -138,7 +152,9 @@ static const char *append_text(struct arrow_reader *r, const struct arrow_column
 	if (n > 0)
 		memcpy(to, c->text + begin, n);
 	r->scratch_used += n;
-	return n > 0 && memchr(to, 0, n) ? "has a zero byte" : utf8_is_valid(to, n) ? NULL : "is not valid UTF-8";
+	if (is_plain(to, n))
+		return NULL;
+	return memchr(to, 0, n) ? "has a zero byte" : utf8_is_valid(to, n) ? NULL : "is not valid UTF-8";
 }
 
 static void append_integer(struct arrow_reader *r, uint64_t magnitude, bool negative)

@@ -1,13 +1,14 @@
-/* The rows of a batch of the Arrow C data interface (arrow_abi.h), whose columns have the names of a
- * layout.
+/* The rows of a batch of the Arrow C data interface (arrow_abi.h), whose columns have the names of
+ * a layout.
  *
- * A cell's text is that which the same value has in CSV: an integer in decimal, true or false, a text
- * as it is, a null as an empty cell. So the keys are the same. A list, of texts or integers, is a
- * bag. Columns of kind numeric and weight take any number; kind time takes timestamps and dates, too.
+ * A cell's text is that which the same value has in CSV: an integer in decimal, true or false, a
+ * text as it is, a null as an empty cell. So the keys are the same. A list, of texts or integers,
+ * is a bag. Columns of kind numeric and weight take any number; kind time takes timestamps and
+ * dates, too.
  *
  * Batches come from files and from other programs, so everything that the interface tells is
- * checked: types, lengths, offsets, indexes of dictionaries, UTF-8. What it does not tell, the sizes
- * of buffers, is taken as the specification has it. */
+ * checked: types, lengths, offsets, indexes of dictionaries, UTF-8. What it does not tell, the
+ * sizes of buffers, is taken as the specification has it. */
 #ifndef WEIR_ARROW_READER_H
 #define WEIR_ARROW_READER_H
 
@@ -26,8 +27,9 @@ struct arrow_reader {
 	size_t scratch_used, scratch_capacity;
 };
 
-/* Binds a batch: a struct array, and its schema. Both must outlive it. Columns of kind ignore may be
- * missing. E_INVALID, E_UNSUPPORTED: the message has the column, its type and the expected ones. */
+/* Binds a batch: a struct array, and its schema. Both must outlive it. Columns of kind ignore
+ * may be missing. E_INVALID, E_UNSUPPORTED: the message has the column, its type and the
+ * expected ones. */
 weir_status arrow_reader_begin(struct arrow_reader *r, const struct csv_layout *layout, const struct ArrowSchema *schema,
                                const struct ArrowArray *batch, weir_error *err) WEIR_MUST_CHECK;
 bool arrow_reader_next(struct arrow_reader *r);

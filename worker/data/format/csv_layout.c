@@ -231,6 +231,21 @@ static weir_status match(const struct csv_layout *l, const struct job *job, cons
 
 /* --- The layout */
 
+/* A number that is cut into buckets has one key. */
+static void place_number(struct csv_layout *l, const struct job *job, const struct job_column *c)
+{
+	const struct csv_feature f = {.cell = place_of(l, c->name),
+	                              .key_field = job_column_key_field(job, c),
+	                              .missing = c->empty[0]               ? strtof(c->empty, NULL)
+	                                         : job_column_is_scaled(c) ? NAN
+	                                                                   : 0.0f,
+	                              .column = c};
+	if (job_column_is_field(c))
+		l->fields[l->fields_count++] = f;
+	else
+		l->dense[l->dense_count++] = f;
+}
+
 static void place_column(struct csv_layout *l, const struct job *job, const struct job_column *c)
 {
 	const uint32_t cell = place_of(l, c->name);
@@ -242,15 +257,15 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		l->bags |= c->kind != COLUMN_CATEGORICAL;
 		break;
 	case COLUMN_NUMERIC:
-		l->dense[l->dense_count++] =
-		    (struct csv_feature){.cell = cell, .missing = c->empty[0] ? strtof(c->empty, NULL) : 0.0f, .column = c};
+		place_number(l, job, c);
 		break;
 	case COLUMN_LABEL:
 		l->labels[l->labels_count++] =
 		    (struct csv_label){.cell = cell,
 		                       .masked = c->missing == MISSING_MASKED,
 		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above,
-		                       .positive = c->positive};
+		                       .positive = c->positive,
+		                       .empty = c->empty};
 		l->unlabelled &= cell == CSV_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:
@@ -260,6 +275,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		break;
 	case COLUMN_GROUP:
 		l->group = cell;
+		l->group_empty = c->empty;
 		l->bags = true;
 		break;
 	case COLUMN_TIME:
@@ -267,6 +283,22 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 	case COLUMN_IGNORE:
 		break;
 	}
+}
+
+/* Opens the vocabularies. A column that shares embeddings has that of the other one. */
+static weir_status open_vocabularies(struct csv_layout *l, const struct job *job, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t f = 0; f < l->fields_count && status == WEIR_OK; f++) {
+		struct vocabulary *v = NULL;
+		if (l->fields[f].column->vocabulary[0])
+			status = vocabulary_open(&v, l->fields[f].column->vocabulary, job->data.hash_buckets, err);
+		l->fields[f].vocabulary = v;
+	}
+	for (uint32_t f = 0; f < l->fields_count; f++)
+		if (l->fields[f].column->share[0])
+			l->fields[f].vocabulary = l->fields[l->fields[f].key_field].vocabulary;
+	return status;
 }
 
 static unsigned rows_of(enum data_format format)
@@ -284,6 +316,9 @@ static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 	uint64_t hash = hash_bytes(how, sizeof how, job_columns_hash(job));
 	for (uint32_t i = 0; i < l->columns; i++)
 		hash = hash_bytes(l->names[i], strlen(l->names[i]) + 1, hash);
+	for (uint32_t f = 0; f < l->fields_count; f++)
+		if (l->fields[f].vocabulary)
+			hash = hash_u64(hash + vocabulary_content(l->fields[f].vocabulary));
 	return hash;
 }
 
@@ -328,6 +363,11 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 		l->split = place_of(l, split->name);
 	l->split_is_time = split && split->kind == COLUMN_TIME;
 	l->split_column = split;
+	status = open_vocabularies(l, job, err);
+	if (status != WEIR_OK) {
+		csv_layout_close(l);
+		return status;
+	}
 	l->settings = settings_of(l, job);
 	*out = l;
 	return WEIR_OK;
@@ -338,6 +378,9 @@ void csv_layout_close(struct csv_layout *l)
 	if (!l)
 		return;
 	free_names(&(struct names){l->names, l->columns});
+	for (uint32_t f = 0; f < l->fields_count; f++)
+		if (l->fields[f].column->vocabulary[0])
+			vocabulary_close((struct vocabulary *)(uintptr_t)l->fields[f].vocabulary);
 	free(l->kinds);
 	free(l->fields);
 	free(l->dense);

@@ -10,6 +10,7 @@
 #include "common/job/job.h"
 #include "worker/data/format/csv_scan.h"
 #include "worker/data/format/sources.h"
+#include "worker/data/format/vocabulary.h"
 
 #define CSV_NO_COLUMN UINT32_MAX
 
@@ -17,8 +18,9 @@
 struct csv_feature {
 	uint32_t cell;      /* its place in a row of the file */
 	uint32_t key_field; /* a field: its ids are hashed with this field */
-	float missing;      /* numeric: the value of an empty cell */
+	float missing;      /* numeric: the value of an empty cell; NaN: scaling knows it */
 	const struct job_column *column;
+	const struct vocabulary *vocabulary; /* a field: of its ids; NULL: they are hashed */
 };
 
 /* A column that is a label: a task. */
@@ -27,6 +29,7 @@ struct csv_label {
 	bool masked;   /* an empty cell is LABEL_NONE */
 	float positive_above;
 	const char *positive; /* the text of positive rows; "": labels are numbers */
+	const char *empty;    /* the value of an empty cell */
 };
 
 struct csv_layout {
@@ -49,6 +52,7 @@ struct csv_layout {
 	bool unlabelled; /* the files have none of the labels */
 	/* The places of the other columns in a row, or CSV_NO_COLUMN. */
 	uint32_t weight, group;
+	const char *group_empty; /* the group of a row with an empty cell */
 	/* the cell that decides about the part of data.split, or CSV_NO_COLUMN */
 	uint32_t split;
 	const struct job_column *split_column; /* NULL: none */

@@ -26,8 +26,8 @@ struct json_reader {
 	char why[PARSE_WHY_BYTES]; /* what is wrong with the current row, or "" */
 };
 
-/* Begins a chunk of whole lines; PARSE_SLACK readable bytes must follow. Keeps the memory of earlier
- * chunks. Returns false when out of memory. */
+/* Begins a chunk of whole lines; PARSE_SLACK readable bytes must follow. Keeps the memory of
+ * earlier chunks. Returns false when out of memory. */
 bool json_reader_begin(struct json_reader *r, const struct csv_layout *layout, const char *data, size_t size);
 /* Moves to the next line. Returns false at the end. *text: the line without its newline and CR.
  * *line: its number in the chunk, from 0. */

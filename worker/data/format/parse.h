@@ -53,8 +53,8 @@ struct parser {
 	float log_table[PARSE_LOG_TABLE]; /* log(1 + i) */
 };
 
-/* Rows have one label, until `tasks` is set. fields and dense 0 mean 26 and 13 for criteo; other formats need `fields` (parse_shape). Labels
- * are 0, 1 or -1 until positive_above is set. */
+/* Rows have one label, until `tasks` is set. fields and dense 0 mean 26 and 13 for criteo; other
+ * formats need `fields` (parse_shape). Labels are 0, 1 or -1 until positive_above is set. */
 void parser_init(struct parser *p, enum data_format format, uint32_t fields, uint32_t dense, uint64_t hash_buckets);
 /* Returns the shape of the rows. */
 struct row_shape parser_shape(const struct parser *p);

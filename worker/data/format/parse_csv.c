@@ -1,6 +1,8 @@
 #include "worker/data/format/parse_csv.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/hash.h"
@@ -20,7 +22,8 @@ struct parsing {
 	char *why; /* (PARSE_WHY_BYTES) */
 };
 
-#define VALUE_SHOWN 40
+#define VALUE_SHOWN  40
+#define BUCKET_BYTES 32u
 
 /* Reports a cell: its column, its value and what is wrong with it. */
 static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct csv_cell *value, const char *what)
@@ -86,7 +89,7 @@ static enum parsed parse_cell_label(const struct parsing *g, const struct csv_la
 	*out = LABEL_NONE;
 	if (label->cell == CSV_NO_COLUMN)
 		return PARSED_ROW;
-	enum parsed read = take(g, label->cell, "", &cell);
+	enum parsed read = take(g, label->cell, label->empty, &cell);
 	if (read != PARSED_ROW || (label->masked && parse_says_unknown(cell.text, cell.n)))
 		return read;
 	if (*label->positive)
@@ -128,7 +131,7 @@ static enum parsed parse_group(const struct parsing *g, uint64_t *out)
 	*out = 0;
 	if (g->layout->group == CSV_NO_COLUMN)
 		return PARSED_ROW;
-	const enum parsed read = take(g, g->layout->group, "", &cell);
+	const enum parsed read = take(g, g->layout->group, g->layout->group_empty, &cell);
 	if (read == PARSED_ROW && cell.n > 0)
 		*out = hash_bytes(cell.text, cell.n, 0);
 	return read;
@@ -174,6 +177,12 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 
 /* --- Ids */
 
+/* The key of an id of a field; 8 bytes must be readable at the id. */
+static uint64_t key_of(const struct parser *p, const struct csv_feature *f, const char *id, size_t n)
+{
+	return f->vocabulary ? vocabulary_key(f->vocabulary, f->key_field, id, n) : parse_token_key(p, f->key_field, id, n);
+}
+
 static char separator_of(const struct csv_feature *f, const struct csv_cell *cell)
 {
 	return cell->form == CELL_LIST ? '\0' : f->column->separator[0];
@@ -199,7 +208,7 @@ static void append_ids(const struct parsing *g, const struct csv_feature *f, con
 		const size_t n = (size_t)((stop ? stop : end) - at);
 		if (n > 0 && id++ >= first) {
 			out->values[out->keys_count] = value;
-			out->keys[out->keys_count++] = parse_token_key(g->parser, f->key_field, at, n);
+			out->keys[out->keys_count++] = key_of(g->parser, f, at, n);
 		}
 		at += n;
 	}
@@ -221,11 +230,44 @@ static enum parsed parse_bag(const struct parsing *g, const struct csv_feature *
 	return PARSED_ROW;
 }
 
+/* Writes the bucket of a number, "0" to "N": the boundaries that are not above it. */
+static size_t bucket_text(const struct job_column *c, float x, char out[BUCKET_BYTES])
+{
+	uint32_t low = 0, high = c->boundaries_count; /* all before low are at most x, all from high on above */
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		if (c->boundaries[middle] <= x)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (size_t)snprintf(out, BUCKET_BYTES, "%" PRIu32, low);
+}
+
+/* Takes the bucket of a number in place of it; an empty cell stays one. */
+static enum parsed take_bucket(const struct parsing *g, const struct csv_feature *f, char text[BUCKET_BYTES],
+                               struct csv_cell *cell)
+{
+	float x;
+	if (is_empty(cell)) {
+		*cell = (struct csv_cell){.text = text};
+		return PARSED_ROW;
+	}
+	if (!number_of(cell, &x))
+		return bad_cell(g, f->cell, cell,
+		                parse_is_not_finite(cell->text, cell->n) ? "is not a finite number" : "is not a number");
+	*cell = (struct csv_cell){.text = text, .n = bucket_text(f->column, x, text)};
+	return PARSED_ROW;
+}
+
 static enum parsed parse_id(const struct parsing *g, const struct csv_feature *f)
 {
 	struct csv_cell cell;
 	struct rows *out = g->out;
-	const enum parsed read = take(g, f->cell, f->column->empty, &cell);
+	char bucket[BUCKET_BYTES] = "";
+	enum parsed read = take(g, f->cell, f->column->empty, &cell);
+	if (read == PARSED_ROW && f->column->kind == COLUMN_NUMERIC)
+		read = take_bucket(g, f, bucket, &cell);
 	if (read != PARSED_ROW)
 		return read;
 	if (out->bags) {
@@ -233,7 +275,7 @@ static enum parsed parse_id(const struct parsing *g, const struct csv_feature *f
 			return parse_bad(g->why, PARSE_OUT_OF_MEMORY);
 		out->values[out->keys_count] = 1.0f;
 	}
-	out->keys[out->keys_count++] = parse_token_key(g->parser, f->key_field, cell.text, cell.n);
+	out->keys[out->keys_count++] = key_of(g->parser, f, cell.text, cell.n);
 	return PARSED_ROW;
 }
 
@@ -243,7 +285,8 @@ static enum parsed parse_fields(const struct parsing *g)
 	const size_t before = g->out->keys_count;
 	for (uint32_t f = 0; f < l->fields_count; f++) {
 		const struct csv_feature *field = &l->fields[f];
-		const enum parsed read = field->column->kind == COLUMN_CATEGORICAL ? parse_id(g, field) : parse_bag(g, field);
+		const bool bag = field->column->kind == COLUMN_MULTI || field->column->kind == COLUMN_SEQUENCE;
+		const enum parsed read = bag ? parse_bag(g, field) : parse_id(g, field);
 		if (read != PARSED_ROW)
 			return read;
 		if (g->out->keys_count - before > WEIR_FEATURES_PER_ROW_MAX)
@@ -303,8 +346,8 @@ enum split_part parse_csv_part(const struct parser *p, const struct split *s, st
 	char why[PARSE_WHY_BYTES];
 	if (!row_reader_is_whole(r, why) || row_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
-	if (cell.n == 0)
-		cell = (struct csv_cell){l->split_column->empty, strlen(l->split_column->empty)};
+	if (is_empty(&cell))
+		cell = (struct csv_cell){.text = l->split_column->empty, .n = strlen(l->split_column->empty)};
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
 	return time_of(&cell, l->split_column, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
@@ -326,4 +369,59 @@ enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows 
 	else
 		out->keys_count = keys;
 	return read;
+}
+
+/* --- Keys alone */
+
+struct column_keys {
+	const struct job_column *column;
+	uint32_t field;
+	struct vocabulary *vocabulary; /* NULL: ids are hashed */
+	struct parser parser;
+};
+
+weir_status column_keys_open(struct column_keys **out, const struct job *job, const struct job_column *c, weir_error *err)
+{
+	const struct job_column *owner = c->share[0] ? job_column_find(job, c->share) : c;
+	struct column_keys *k = calloc(1, sizeof *k);
+	if (!k)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for keys");
+	k->column = c;
+	k->field = job_column_key_field(job, c);
+	parser_init(&k->parser, job->data.format, 0, 0, job->data.hash_buckets);
+	if (owner->vocabulary[0]) {
+		const weir_status status = vocabulary_open(&k->vocabulary, owner->vocabulary, job->data.hash_buckets, err);
+		if (status != WEIR_OK) {
+			free(k);
+			return status;
+		}
+	}
+	*out = k;
+	return WEIR_OK;
+}
+
+weir_status column_keys_get(const struct column_keys *k, const char *value, uint64_t *key, weir_error *err)
+{
+	char bucket[BUCKET_BYTES];
+	float x;
+	if (k->vocabulary) {
+		*key = vocabulary_key(k->vocabulary, k->field, value, strlen(value));
+		return WEIR_OK;
+	}
+	if (k->column->kind == COLUMN_NUMERIC && *value) {
+		if (!parse_real(value, strlen(value), &x))
+			return weir_fail(err, WEIR_E_INVALID, "the value is '%.60s'; expected a number, as '%.60s' has buckets", value,
+			                 k->column->name);
+		(void)bucket_text(k->column, x, bucket);
+		value = bucket;
+	}
+	return parse_key(&k->parser, k->field, value, key, err);
+}
+
+void column_keys_close(struct column_keys *k)
+{
+	if (!k)
+		return;
+	vocabulary_close(k->vocabulary);
+	free(k);
 }

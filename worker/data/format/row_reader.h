@@ -30,7 +30,8 @@ struct csv_cell row_reader_text(struct row_reader *r, const struct csv_cell *tex
 /* Lines of the chunk, or rows of the batch, before the next row. */
 uint64_t row_reader_lines(const struct row_reader *r);
 bool row_reader_is_blank(struct row_reader *r);
-/* Returns whether the current row has a cell for each column. Otherwise `why` says what is wrong. */
+/* Returns whether the current row has a cell for each column. Otherwise `why` says what is
+ * wrong. */
 bool row_reader_is_whole(const struct row_reader *r, char why[PARSE_WHY_BYTES]);
 void row_reader_destroy(struct row_reader *r);
 

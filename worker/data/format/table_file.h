@@ -1,5 +1,5 @@
-/* Parquet and Arrow files, which the plug-in libweir_arrow.so reads (table_plugin.h). It is opened at
- * the first file, from the program's folder or from lib/ or ../lib/ beside it. */
+/* Parquet and Arrow files, which the plug-in libweir_arrow.so reads (table_plugin.h). It is
+ * opened at the first file, from the program's folder or from lib/ or ../lib/ beside it. */
 #ifndef WEIR_TABLE_FILE_H
 #define WEIR_TABLE_FILE_H
 
@@ -9,7 +9,8 @@
 
 struct table_file;
 
-/* Borrows the layout, of which `rows` is known. E_UNSUPPORTED: there is no plug-in; the message says how to get it. */
+/* Borrows the layout, of which `rows` is known. E_UNSUPPORTED: there is no plug-in; the message
+ * says how to get it. */
 weir_status table_file_open(struct table_file **out, const char *path, const struct csv_layout *layout,
                             weir_error *err) WEIR_MUST_CHECK;
 uint64_t table_file_rows(const struct table_file *t);

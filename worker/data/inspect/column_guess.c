@@ -155,7 +155,7 @@ static bool guess_list(const char *name, const struct column_profile *p, struct 
 	const double ids = (double)l->ids, different = hyperloglog_count(&l->distinct);
 	if (l->separator == 0 || (double)l->cells < LIST_SHARE * (double)column_profile_given(p))
 		return false;
-	/* ids come again, are short and have no spaces around them; words of a sentence have no digits */
+	/* ids come again, are short and have no spaces around; words of a sentence have no digits */
 	if (different > 0.6 * ids || l->longest_id > LIST_ID_BYTES || l->spaced > 0)
 		return false;
 	if (l->separator == ' ' && (double)l->digits < 0.8 * ids)

@@ -269,10 +269,27 @@ static weir_status read_first(struct csv_sample *s, weir_error *err)
 	return status;
 }
 
+/* Names the format of files that are no CSV. */
+static weir_status refuse_other_formats(const struct csv_sample *s, weir_error *err)
+{
+	static const struct {
+		const char *begins, *is;
+	} others[] = {{"{", "JSON lines: data.format: jsonl"},
+	              {"PAR1", "a Parquet file: data.format: parquet"},
+	              {"ARROW1", "an Arrow file: data.format: arrow"}};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (strncmp(s->chunk.data, others[i].begins, strlen(others[i].begins)) == 0)
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s takes it, with data.columns; weir inspect looks at CSV",
+			                 s->files->items[s->slices[0].file].path, others[i].is);
+	return WEIR_OK;
+}
+
 static weir_status find_columns(struct csv_sample *s, const struct csv_sample_options *o, weir_error *err)
 {
 	struct csv_cell row;
 	weir_status status = read_first(s, err);
+	if (status == WEIR_OK)
+		status = refuse_other_formats(s, err);
 	if (status == WEIR_OK)
 		status = csv_dialect_find(&s->found.dialect, s->chunk.data, s->chunk.size, o->marks, err);
 	if (status != WEIR_OK)

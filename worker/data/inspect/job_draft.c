@@ -11,6 +11,7 @@
 #define NAME_COLUMNS    28 /* of the table; longer names move the rest to the right */
 #define RANGE_BYTES     64u
 #define EXAMPLE_COLUMNS 24
+#define FEW_ROWS        200000.0
 #define WORD_BYTES      (4 * WEIR_COLUMN_NAME_BYTES_MAX)
 
 /* --- Words of YAML */
@@ -240,6 +241,14 @@ static void write_column(FILE *out, const struct job_draft *d, uint32_t i)
 	fputc('\n', out);
 }
 
+/* Whether the files have so few rows that one pass of large batches takes too few steps. */
+static bool are_few(const struct job_draft *d)
+{
+	const struct column_sample *s = &d->source->sample;
+	const double more = s->bytes_all > s->bytes ? (double)s->bytes_all / (double)s->bytes : 1;
+	return (double)d->profiles[0].rows * more < FEW_ROWS;
+}
+
 void job_draft_write(FILE *out, const struct job_draft *d)
 {
 	write_table(out, d);
@@ -249,10 +258,14 @@ void job_draft_write(FILE *out, const struct job_draft *d)
 	fputc('\n', out);
 	write_csv(out, d);
 	write_split(out, d);
+	if (are_few(d))
+		fputs("  batch: 128  # few rows: small batches, and passes until the validation part gets worse\n", out);
 	fputs("  columns:\n", out);
 	if (d->label < 0)
 		fputs("    # No column looks like a label: give the one to be predicted kind: label.\n", out);
 	for (uint32_t i = 0; i < d->source->columns; i++)
 		write_column(out, d, i);
 	fputs("model: {kind: deepfm}\n", out);
+	if (are_few(d))
+		fputs("train: {passes: 5, early_stop: {patience: 2}}\n", out);
 }

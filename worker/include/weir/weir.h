@@ -292,6 +292,12 @@ WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit
 /* Gives back a unit that cannot be executed (for example a broken file). It counts as a failed
  * attempt; the job reports `why`. */
 WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
+/* A figure of an evaluation beside AUC and loss. name: letters, digits and _-.@/, at most 47 bytes:
+ * "gauc", "ndcg@10". value: finite; a figure that is undefined is left out. */
+typedef struct weir_figure {
+	const char *name;
+	double value;
+} weir_figure;
 /* An evaluator's verdict on a pass: the next pass opens unless `stop` is set. */
 typedef struct weir_evaluation {
 	size_t size;
@@ -301,6 +307,9 @@ typedef struct weir_evaluation {
 	uint64_t not_numbers; /* scores that are NaN or infinite; with any, auc and logloss are NaN */
 	int language;         /* the model has a loss and no AUC */
 	int stop;
+	/* (figures_count) further figures, at most 64; status, metrics and TensorBoard show them */
+	const weir_figure *figures;
+	uint32_t figures_count;
 } weir_evaluation;
 /* The defaults have no figures: NaN. */
 WEIR_API void weir_evaluation_init(weir_evaluation *out, size_t size);

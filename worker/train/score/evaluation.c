@@ -7,7 +7,7 @@
 #include "common/system/disk.h"
 #include "worker/data/quality/quality_json.h"
 
-#define EVALUATION_BYTES_MAX (256u << 20) /* a million passes take some 130 MiB */
+#define EVALUATION_BYTES_MAX (1024u << 20) /* a million passes take some 500 MiB */
 
 void evaluation_destroy(struct evaluation *e)
 {
@@ -20,35 +20,25 @@ void evaluation_destroy(struct evaluation *e)
 static const struct choice_row {
 	const char *name; /* chosen_by in the file */
 	enum eval_metric metric;
-} choices[] = {[CHOSEN_AS_LAST] = {"last", METRIC_OF_EARLY_STOP}, [CHOSEN_BY_AUC] = {"auc", METRIC_AUC},
-               [CHOSEN_BY_LOGLOSS] = {"logloss", METRIC_LOGLOSS}, [CHOSEN_BY_PR_AUC] = {"pr_auc", METRIC_PR_AUC},
-               [CHOSEN_BY_GAUC] = {"gauc", METRIC_GAUC},          [CHOSEN_BY_NDCG] = {"ndcg", METRIC_NDCG},
-               [CHOSEN_BY_RECALL] = {"recall", METRIC_RECALL},    [CHOSEN_BY_HIT_RATE] = {"hit_rate", METRIC_HIT_RATE}};
+	enum quality_figure figure;
+} choices[] = {[CHOSEN_AS_LAST] = {"last", METRIC_OF_EARLY_STOP, QUALITY_FIGURES},
+               [CHOSEN_BY_AUC] = {"auc", METRIC_AUC, FIGURE_AUC},
+               [CHOSEN_BY_LOGLOSS] = {"logloss", METRIC_LOGLOSS, FIGURE_LOGLOSS},
+               [CHOSEN_BY_PR_AUC] = {"pr_auc", METRIC_PR_AUC, FIGURE_PR_AUC},
+               [CHOSEN_BY_GAUC] = {"gauc", METRIC_GAUC, FIGURE_GAUC},
+               [CHOSEN_BY_NDCG] = {"ndcg", METRIC_NDCG, FIGURE_NDCG},
+               [CHOSEN_BY_RECALL] = {"recall", METRIC_RECALL, FIGURE_RECALL},
+               [CHOSEN_BY_HIT_RATE] = {"hit_rate", METRIC_HIT_RATE, FIGURE_HIT_RATE}};
 enum { CHOICES = sizeof choices / sizeof *choices };
 
 /* The figure of a metric, turned so that more is better; NaN: undefined. */
 static double figure_of(enum eval_metric metric, const struct quality *q)
 {
-	const struct ranking_at none = {.ndcg = NAN, .recall = NAN, .hit_rate = NAN};
-	const struct ranking_at *first = q->grouped && q->ranking.at_count > 0 ? &q->ranking.at[0] : &none;
-	switch (metric) {
-	case METRIC_AUC:
-		return q->auc;
-	case METRIC_PR_AUC:
-		return q->pr_auc;
-	case METRIC_GAUC:
-		return q->grouped ? q->ranking.gauc : (double)NAN;
-	case METRIC_NDCG:
-		return first->ndcg;
-	case METRIC_RECALL:
-		return first->recall;
-	case METRIC_HIT_RATE:
-		return first->hit_rate;
-	case METRIC_LOGLOSS:
-	case METRIC_OF_EARLY_STOP: /* job_best_by does not return it */
-		break;
-	}
-	return -q->logloss;
+	enum quality_figure f = FIGURE_LOGLOSS;
+	for (int i = CHOSEN_BY_AUC; i < CHOICES; i++)
+		if (choices[i].metric == metric)
+			f = choices[i].figure;
+	return f == FIGURE_LOGLOSS ? -quality_figure(q, f) : quality_figure(q, f);
 }
 
 /* The metric, or the logloss where it is undefined. */
@@ -80,8 +70,8 @@ static bool better(const struct job *job, enum eval_metric metric, const struct 
 static struct quality quality_of(const struct evaluated_pass *p)
 {
 	struct quality q = quality_none();
-	q.auc = p->auc;
-	q.logloss = p->logloss;
+	q.auc = p->figures[FIGURE_AUC]; /* early_stop.metric is one of the two */
+	q.logloss = p->figures[FIGURE_LOGLOSS];
 	return q;
 }
 
@@ -163,8 +153,9 @@ static void put_passes(struct json *root, const struct evaluation *e)
 		const struct evaluated_pass *p = &e->passes[i];
 		struct json *item = json_create();
 		json_set_count(item, "pass", (uint64_t)p->pass + 1);
-		json_set_real(item, "auc", p->auc);
-		json_set_real(item, "logloss", p->logloss);
+		for (enum quality_figure f = 0; f < QUALITY_FIGURES; f++)
+			if (f <= FIGURE_LOGLOSS || isfinite(p->figures[f]))
+				json_set_real(item, quality_figure_names[f], p->figures[f]);
 		json_set_count(item, "not_numbers", p->not_numbers);
 		json_append(root, "passes", item);
 	}
@@ -241,8 +232,9 @@ static weir_status take(struct evaluation *e, const struct job *job, const struc
 	weir_status status = reserve(e, count + 16, err);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		const struct json_value *item = json_element(passes, i);
-		struct evaluated_pass pass = {
-		    .auc = number_of(item, "auc"), .logloss = number_of(item, "logloss"), .not_numbers = count_of(item, "not_numbers")};
+		struct evaluated_pass pass = {.not_numbers = count_of(item, "not_numbers")};
+		for (enum quality_figure f = 0; f < QUALITY_FIGURES; f++)
+			pass.figures[f] = number_of(item, quality_figure_names[f]);
 		if (!pass_of(json_member(item, "pass"), &pass.pass))
 			return weir_fail(err, WEIR_E_CORRUPT, "%s: item %zu of passes has no pass from 1", path, i);
 		append(e, job, &pass);

@@ -1,11 +1,12 @@
 /* An evaluator's results by pass, and its file RUN_DIR/evaluation.json:
  *     {"best_pass": 3, "chosen_by": "auc", "valid": {...}, "test": {...},
- *      "passes": [{"pass", "auc", "logloss", "not_numbers"}, ...]}
+ *      "passes": [{"pass", "auc", "logloss", "pr_auc", ..., "hit_rate", "not_numbers"}, ...]}
  *
  * Passes count from 1 there. best_pass is the pass of the weights in best.safetensors, null before
  * the first. valid and test are the figures of that pass, in the form of quality_json.h. chosen_by
  * says why it was chosen: the figure by which it is the best (choices in evaluation.c), or "last"
- * because it was the last. A part that was not evaluated is null, and so is an undefined number.
+ * because it was the last. A part that was not evaluated is null, and so are an undefined AUC and
+ * logloss. A pass has those of quality_figures.h that are defined.
  * For text, logloss is the loss, in nats per byte, and the other figures are null. not_numbers
  * counts scores that are NaN or infinite: a pass with any is never the best, and its figures are
  * undefined.
@@ -20,11 +21,12 @@
 #include <stdint.h>
 
 #include "common/job/job.h"
+#include "worker/data/quality/quality_figures.h"
 #include "worker/train/score/scorer.h"
 
 struct evaluated_pass {
 	uint32_t pass;
-	double auc, logloss; /* of the validation part; NaN: undefined */
+	double figures[QUALITY_FIGURES]; /* of the validation part; NaN: undefined */
 	uint64_t not_numbers;
 };
 

@@ -94,7 +94,9 @@ static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *
 {
 	struct evaluation *all = &e->evaluation;
 	weir_status status = scorer_evaluate(e->scorer, e->valid, q, err);
-	const struct evaluated_pass evaluated = {.pass = pass, .auc = q->auc, .logloss = q->logloss, .not_numbers = q->not_numbers};
+	struct evaluated_pass evaluated = {.pass = pass, .not_numbers = q->not_numbers};
+	for (enum quality_figure f = 0; f < QUALITY_FIGURES; f++)
+		evaluated.figures[f] = quality_figure(q, f);
 	if (status == WEIR_OK && q->not_numbers > 0)
 		LOG_AT(e->options->logger, LOG_WARN, "scores are no numbers",
 		       "pass=%u: %llu of %llu scores of the validation part are NaN or infinite: the pass has no figures, and is not "
@@ -105,6 +107,26 @@ static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *
 		status = evaluation_add(all, e->job, &evaluated, err);
 	*stop = status == WEIR_OK && evaluation_is_over(all, e->job);
 	return status;
+}
+
+/* Tells the ledger. */
+static weir_status report(struct evaluator *e, const weir_unit *unit, const struct quality *q, bool stop, weir_error *err)
+{
+	struct figures more;
+	weir_figure figures[WEIR_FIGURES_MAX];
+	quality_figures_list(q, &more);
+	for (uint32_t i = 0; i < more.count; i++)
+		figures[i] = (weir_figure){more.items[i].name, more.items[i].value};
+	const weir_evaluation verdict = {.size = sizeof verdict,
+	                                 .pass = unit->pass,
+	                                 .auc = q->auc,
+	                                 .logloss = q->logloss,
+	                                 .not_numbers = q->not_numbers,
+	                                 .language = job_is_language(e->job),
+	                                 .stop = stop,
+	                                 .figures = figures,
+	                                 .figures_count = more.count};
+	return weir_pass_evaluated(e->client, &verdict, err);
 }
 
 static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_error *err)
@@ -126,13 +148,7 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 		return status;
 	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f saved=%d stop=%d",
 	       unit->pass, q.auc, q.logloss, save, stop);
-	const weir_evaluation verdict = {.pass = unit->pass,
-	                                 .auc = q.auc,
-	                                 .logloss = q.logloss,
-	                                 .not_numbers = q.not_numbers,
-	                                 .language = job_is_language(e->job),
-	                                 .stop = stop};
-	return weir_pass_evaluated(e->client, &verdict, err);
+	return report(e, unit, &q, stop, err);
 }
 
 /* Waits while a disk is full, as servers do, and repeats after a server's restart. */

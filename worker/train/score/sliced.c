@@ -45,8 +45,11 @@ static weir_status next_value(struct slicing *g, const char **text, size_t *n, w
 	const char *file;
 	uint64_t line;
 	const weir_status status = dataset_lines_next(g->data, &file, &line, err);
-	if (status == WEIR_OK)
-		dataset_lines_cell(g->data, g->column, text, n);
+	if (status == WEIR_OK) {
+		const struct dataset_cell cell = dataset_lines_cell(g->data, g->column);
+		*text = cell.text;
+		*n = cell.n;
+	}
 	return status;
 }
 
@@ -109,8 +112,11 @@ static weir_status choose(struct slicing *g, uint32_t top, struct sliced *out, w
 	for (uint32_t i = 0; i < own && ok; i++) {
 		size_t n;
 		g->slice_of[order[i].value] = i;
-		out->slices[i].value = strdup(text_index_text(g->values, order[i].value, &n));
+		const char *text = text_index_text(g->values, order[i].value, &n);
+		out->slices[i].value = malloc(n + 1);
 		ok = out->slices[i].value;
+		for (size_t k = 0; k <= n && ok; k++) /* of a list, bars stand between two texts */
+			out->slices[i].value[k] = k < n && !text[k] ? '|' : text[k];
 	}
 	free(order);
 	out->count = ok ? g->slices : 0;

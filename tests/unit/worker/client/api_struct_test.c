@@ -71,7 +71,7 @@ static void a_newer_caller_may_not_set_unknown_fields(void **state)
 	assert_int_equal(read.pass, 4);
 	theirs.added = 1;
 	assert_int_equal(api_struct_read(API_weir_evaluation, &read, &theirs, &err), WEIR_E_VERSION);
-	CHECK_CONTAINS(err.text, "weir_evaluation has 56 bytes and sets a field beyond the 48 that libweir");
+	CHECK_CONTAINS(err.text, "weir_evaluation has 72 bytes and sets a field beyond the 64 that libweir");
 	CHECK_CONTAINS(err.text, "use a newer libweir");
 }
 

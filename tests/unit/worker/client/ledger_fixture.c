@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/frame/frame.h"
+#include "proto/wire/wire_figures.h"
 #include "tests/cmocka_check.h"
 
 static uint64_t next_u64(struct entropy *e)
@@ -241,6 +242,23 @@ weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pas
 	return fixture_verdict(f, w, pass, 0.5, 0.5, stop);
 }
 
+weir_status fixture_figures(struct fixture *f, const struct joined *w, uint32_t pass, const struct figures *figures)
+{
+	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
+	weir_status status = WEIR_E_INTERNAL;
+	struct wire_figures messages;
+	wire_figures_fill(&messages, figures);
+	q.job = fixture_job();
+	q.worker = w->worker;
+	q.incarnation = w->incarnation;
+	q.pass = pass;
+	q.auc = q.logloss = 0.5;
+	q.n_figures = figures->count;
+	q.figures = messages.list;
+	ledger_gate(f->ledger, &q, on_status_field, &status);
+	return status;
+}
+
 weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t pass, double auc, double logloss, bool stop)
 {
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
@@ -259,6 +277,19 @@ weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t 
 static void on_evaluated(void *arg, const ProtobufCMessage *m)
 {
 	*(uint64_t *)arg = ((const Weir__V1__LedgerStatus *)m)->evaluated_batches;
+}
+
+static void on_figures(void *arg, const ProtobufCMessage *m)
+{
+	const Weir__V1__LedgerStatus *status = (const Weir__V1__LedgerStatus *)m;
+	weir_error err = {0};
+	CHECK_OK(wire_figures_read(arg, status->figures, status->n_figures, &err), err);
+}
+
+void fixture_read_figures(struct fixture *f, struct figures *out)
+{
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ledger_status(f->ledger, &q, on_figures, out);
 }
 
 uint64_t fixture_evaluated_batches(struct fixture *f)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "common/base/figures.h"
 #include "server/ledger/ledger.h"
 #include "tests/manual_clock.h"
 
@@ -78,7 +79,10 @@ weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct
 weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__BatchId *done);
 weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop);
 weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t pass, double auc, double logloss, bool stop);
-uint64_t fixture_evaluated_batches(struct fixture *f); /* from a status reply */
+/* A verdict with further figures. */
+weir_status fixture_figures(struct fixture *f, const struct joined *w, uint32_t pass, const struct figures *figures);
+void fixture_read_figures(struct fixture *f, struct figures *out); /* from a status reply, as the next */
+uint64_t fixture_evaluated_batches(struct fixture *f);
 /* A batch of a synchronous table is ready and the previous one done, or (ready: false) this batch
  * is done. The answer may come later or never. */
 void fixture_step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool ready);

@@ -387,6 +387,34 @@ static void an_evaluation_stands_at_the_end_of_its_pass(void **state)
 	fixture_close(&f);
 }
 
+/* Further figures of the last evaluation are kept as they came, or the verdict is refused. */
+static void further_figures_stand_beside_auc_and_loss(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct figures sent = {.count = 2, .items = {{"gauc", 0.625}, {"ndcg@10", 0.25}}}, wrong = sent, read;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 2}, 1);
+	struct joined w = fixture_join(&f, "w", TRAINER, 1, 1), e = fixture_join(&f, "e", EVALUATOR, 0, 0);
+	struct leased u = fixture_lease(&f, &w, 0);
+	assert_int_equal(fixture_commit(&f, &w, &u, 8), WEIR_OK);
+	fixture_read_figures(&f, &read);
+	assert_int_equal(read.count, 0);
+	strcpy(wrong.items[1].name, "gauc");
+	assert_int_equal(fixture_figures(&f, &e, 0, &wrong), WEIR_E_INVALID);
+	strcpy(wrong.items[1].name, "a b");
+	assert_int_equal(fixture_figures(&f, &e, 0, &wrong), WEIR_E_INVALID);
+	wrong = sent;
+	wrong.items[0].value = NAN;
+	assert_int_equal(fixture_figures(&f, &e, 0, &wrong), WEIR_E_INVALID);
+	assert_int_equal(fixture_evaluated_batches(&f), 0);
+	assert_int_equal(fixture_figures(&f, &e, 0, &sent), WEIR_OK);
+	fixture_read_figures(&f, &read);
+	assert_int_equal(read.count, 2);
+	assert_string_equal(read.items[1].name, "ndcg@10");
+	assert_true(read.items[0].value == 0.625 && read.items[1].value == 0.25);
+	fixture_close(&f);
+}
+
 static void the_gate_opens_without_an_evaluator_after_a_while(void **state)
 {
 	(void)state;
@@ -564,6 +592,7 @@ int main(void)
 	    cmocka_unit_test(observers_leave_no_trace),
 	    cmocka_unit_test(the_gate_holds_the_next_pass_until_the_evaluation),
 	    cmocka_unit_test(an_evaluation_stands_at_the_end_of_its_pass),
+	    cmocka_unit_test(further_figures_stand_beside_auc_and_loss),
 	    cmocka_unit_test(the_gate_opens_without_an_evaluator_after_a_while),
 	    cmocka_unit_test(another_dataset_is_refused_with_both_named),
 	    cmocka_unit_test(a_second_join_of_a_live_name_takes_over_at_once),

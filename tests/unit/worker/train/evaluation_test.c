@@ -20,7 +20,10 @@ static void add(struct evaluation *e, uint32_t pass, double logloss)
 	q.logloss = logloss;
 	q.calibration = 1 + logloss / 7;
 	q.rows = 100;
-	CHECK_OK(evaluation_add(e, &job, &(struct evaluated_pass){.pass = pass, .auc = q.auc, .logloss = q.logloss}, &err), err);
+	CHECK_OK(evaluation_add(
+	             e, &job, &(struct evaluated_pass){.pass = pass, .figures = {[FIGURE_AUC] = q.auc, [FIGURE_LOGLOSS] = q.logloss}},
+	             &err),
+	         err);
 	if (!evaluation_improves(e, &job, &q))
 		return;
 	e->has_best = e->has_valid = e->has_test = true;
@@ -50,7 +53,10 @@ static void expect_equal(const struct evaluation *a, const struct evaluation *b)
 	assert_int_equal(a->leader, b->leader);
 	for (uint32_t i = 0; i < a->passes_count; i++) {
 		assert_int_equal(a->passes[i].pass, b->passes[i].pass);
-		assert_true(a->passes[i].auc == b->passes[i].auc && a->passes[i].logloss == b->passes[i].logloss);
+		for (enum quality_figure f = 0; f < QUALITY_FIGURES; f++) {
+			const double x = a->passes[i].figures[f], y = b->passes[i].figures[f];
+			assert_true(x == y || (isnan(x) && isnan(y)));
+		}
 		assert_int_equal(a->passes[i].not_numbers, b->passes[i].not_numbers);
 	}
 	assert_true(a->has_best == b->has_best && a->has_valid == b->has_valid && a->has_test == b->has_test);
@@ -173,8 +179,11 @@ static void the_logloss_chooses_where_the_auc_is_undefined(void **state)
 	assert_false(evaluation_improves(&e, &by_auc, &worse));
 	weir_error err = {0};
 	for (uint32_t i = 0; i < 3; i++)
-		CHECK_OK(evaluation_add(&e, &by_auc, &(struct evaluated_pass){.pass = i, .auc = NAN, .logloss = 0.6 - i * 0.1}, &err),
-		         err);
+		CHECK_OK(
+		    evaluation_add(&e, &by_auc,
+		                   &(struct evaluated_pass){.pass = i, .figures = {[FIGURE_AUC] = NAN, [FIGURE_LOGLOSS] = 0.6 - i * 0.1}},
+		                   &err),
+		    err);
 	assert_int_equal(e.leader, 2);
 	assert_false(evaluation_is_over(&e, &by_auc));
 	evaluation_destroy(&e);
@@ -207,7 +216,10 @@ static void best_by_chooses_the_weights(void **state)
 	weir_error err = {0};
 	const double aucs[] = {0.7, 0.69, 0.68};
 	for (uint32_t i = 0; i < 3; i++)
-		CHECK_OK(evaluation_add(&e, &by, &(struct evaluated_pass){.pass = i, .auc = aucs[i], .logloss = 0.5}, &err), err);
+		CHECK_OK(evaluation_add(&e, &by,
+		                        &(struct evaluated_pass){.pass = i, .figures = {[FIGURE_AUC] = aucs[i], [FIGURE_LOGLOSS] = 0.5}},
+		                        &err),
+		         err);
 	assert_int_equal(e.leader, 0);
 	assert_true(evaluation_is_over(&e, &by));
 	evaluation_destroy(&e);
