@@ -181,6 +181,14 @@ struct job {
 		uint32_t attention[WEIR_HIDDEN_LAYERS_MAX], attention_count; /* din: layers of the attention unit */
 		/* shared_bottom, mmoe: the layers of each task's tower */
 		uint32_t task_hidden[WEIR_HIDDEN_LAYERS_MAX], task_hidden_count;
+		/* two_tower: (user_count), (item_count) the columns that each tower reads; the item's first
+		 * one names it */
+		char **user, **item;
+		uint32_t user_count, item_count;
+		uint32_t vector;   /* two_tower: elements of a tower's vector */
+		float temperature; /* two_tower: the products' divisor */
+		bool normalize;    /* two_tower: vectors have length 1 */
+		bool logq;         /* two_tower: the loss corrects for how often items are in the data */
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
 		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;

@@ -271,6 +271,65 @@ static void check_histories(struct reading *r, const struct job *job)
 	}
 }
 
+/* The list that names a column: "model.user" or "model.item"; NULL: neither. */
+static const char *tower_of(const struct job *job, const char *name)
+{
+	for (uint32_t i = 0; i < job->model.user_count; i++)
+		if (strcmp(job->model.user[i], name) == 0)
+			return "model.user";
+	for (uint32_t i = 0; i < job->model.item_count; i++)
+		if (strcmp(job->model.item[i], name) == 0)
+			return "model.item";
+	return NULL;
+}
+
+/* Checks the columns that one tower names. */
+static void check_tower(struct reading *r, const struct job *job, const char *path, char *const *names, uint32_t count)
+{
+	if (count == 0)
+		FAIL(r, path, WEIR_E_INVALID, "is empty, and model.kind is %s; expected names of data.columns, such as [%s]",
+		     model_kind_name(job->model.kind), strcmp(path, "model.user") == 0 ? "user, city" : "item, category");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct job_column *c = job_column_find(job, names[i]);
+		if (!c || !(job_column_is_field(c) || c->kind == COLUMN_NUMERIC))
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', and data.columns has no column of that name with ids or numbers",
+			     names[i]);
+		else if (strcmp(tower_of(job, names[i]), path) != 0)
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', which model.user has, too; expected each column in one of them",
+			     names[i]);
+		else if (c->pooling == POOLING_MAX)
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', whose pooling is max; expected sum or mean with model.kind: %s", names[i],
+			     model_kind_name(job->model.kind));
+	}
+}
+
+/* Each column with ids or numbers belongs to one of the two towers. */
+static void check_towers(struct reading *r, const struct job *job)
+{
+	if (!model_kind_has(job->model.kind, PART_RETRIEVAL) || job_columns_any_wrong(r))
+		return;
+	if (!data_format_has_columns(job->data.format)) {
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, whose towers read columns by name; expected data.format: csv, jsonl, parquet or arrow",
+		     model_kind_name(job->model.kind));
+		return;
+	}
+	check_tower(r, job, "model.user", job->model.user, job->model.user_count);
+	check_tower(r, job, "model.item", job->model.item, job->model.item_count);
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		const struct job_column *c = &job->data.columns[i];
+		if ((job_column_is_field(c) || c->kind == COLUMN_NUMERIC) && !tower_of(job, c->name))
+			FAIL(r, "model.kind", WEIR_E_INVALID,
+			     "is %s, and neither model.user nor model.item has the column '%.60s'; expected one of them, or kind: ignore",
+			     model_kind_name(job->model.kind), c->name);
+	}
+	const struct job_column *first = job->model.item_count > 0 ? job_column_find(job, job->model.item[0]) : NULL;
+	if (first && first->kind != COLUMN_CATEGORICAL)
+		FAIL(r, "model.item", WEIR_E_INVALID,
+		     "begins with '%.60s', of kind %s; expected the column of kind: categorical that names the item", first->name,
+		     column_kind_name(first->kind));
+}
+
 /* The task that chooses the best weights is a label. */
 static void check_best_task(struct reading *r, const struct job *job)
 {
@@ -301,6 +360,7 @@ weir_status job_check_model(struct reading *r, struct job *job)
 	check_tasks(r, job);
 	check_best_task(r, job);
 	check_histories(r, job);
+	check_towers(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	(void)check_layers(r, job);

@@ -323,6 +323,11 @@ static uint32_t fields_before(const struct job *job, const struct job_column *en
 	return fields;
 }
 
+uint32_t job_column_field(const struct job *job, const struct job_column *c)
+{
+	return fields_before(job, c);
+}
+
 uint32_t job_columns_fields(const struct job *job)
 {
 	return fields_before(job, job->data.columns + job->data.columns_count);

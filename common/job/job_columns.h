@@ -82,6 +82,8 @@ uint32_t job_histories(const struct job *job, struct job_history out[WEIR_HISTOR
 bool job_column_is_scaled(const struct job_column *c);
 /* The character that quotes cells of CSV; 0: none does. */
 char job_csv_quote(const struct job *job);
+/* The field of a column. */
+uint32_t job_column_field(const struct job *job, const struct job_column *c);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
 /* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form, which is

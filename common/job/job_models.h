@@ -30,6 +30,7 @@ enum model_part {
 	PART_EMBEDDING = CLICK_PARTS, /* a row of model.dim elements for each key */
 	PART_INTERACTION,             /* the features are dot products of the embeddings */
 	PART_ATTENTION,               /* histories are pooled by attention to the row's target */
+	PART_RETRIEVAL,               /* a vector of the user and one of the item */
 	PART_EXPERTS,                 /* tasks mix the outputs of several towers */
 	PART_NGRAM,
 	PART_TRANSFORMER,
@@ -55,6 +56,7 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 	X(DIN, din, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(ATTENTION))                 \
 	X(SHARED_BOTTOM, shared_bottom, CLICKS, HAS(EMBEDDING) | HAS(TASKS))              \
 	X(MMOE, mmoe, CLICKS, HAS(EMBEDDING) | HAS(TASKS) | HAS(EXPERTS))                 \
+	X(TWO_TOWER, two_tower, CLICKS, HAS(EMBEDDING) | HAS(RETRIEVAL))                  \
 	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \
 	X(GPT2, gpt2, TOKENS, HAS(TRANSFORMER))                                           \
 	X(LLAMA, llama, TOKENS, HAS(TRANSFORMER) | HAS(ROTARY) | HAS(GROUPED_HEADS))

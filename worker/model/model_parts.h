@@ -8,6 +8,7 @@
 
 struct model_family;
 struct click_model;
+struct retrieval;
 
 struct model {
 	const struct model_family *family;
@@ -24,6 +25,7 @@ struct model {
 	struct click_model *clicks;
 	struct ngram *ngram;
 	struct transformer *transformer;
+	struct retrieval *retrieval;
 };
 
 struct model_step {
@@ -52,7 +54,7 @@ struct model_family {
 	 * more facts. */
 	uint32_t (*facts)(const struct model *m, struct model_fact *facts, uint32_t n);
 };
-extern const struct model_family model_clicks, model_ngram, model_transformers;
+extern const struct model_family model_clicks, model_retrieval, model_ngram, model_transformers;
 
 /* Fails as a batch of that many rows that has no memory. */
 weir_status model_no_memory(const struct model *m, uint32_t rows, weir_error *err);

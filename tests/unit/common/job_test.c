@@ -66,8 +66,11 @@ static void every_model_has_a_row(void **state)
 		const struct model_kind_row *row = model_kind_row(kind);
 		char text[256], names[MODEL_NAMES_BYTES];
 		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n",
-		         model_kind_has(kind, PART_ATTENTION) ? with_history : data[row->reads], row->name,
-		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]" : "");
+		         model_kind_has(kind, PART_ATTENTION) || model_kind_has(kind, PART_RETRIEVAL) ? with_history : data[row->reads],
+		         row->name,
+		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]"
+		         : model_kind_has(kind, PART_RETRIEVAL) ? ", user: [seen], item: [item]"
+		                                                : "");
 		struct job *job = parse(text, NULL, 0);
 		assert_int_equal(job->model.kind, kind);
 		assert_int_equal(job_is_language(job), row->reads != READS_CLICKS);

@@ -32,6 +32,8 @@ struct quality {
 	uint64_t rows;        /* tokens: targets that count */
 	uint64_t ranked;      /* rows of the figures of order */
 	uint64_t not_numbers; /* scores that are NaN or infinite; with any, all figures are NaN */
+	/* retrieval: the items among which rows find theirs; a row is a list of ranking. 0: clicks */
+	uint64_t items;
 	/* (tasks_count) of models with several tasks; the figures above are of one of them */
 	struct task_quality tasks[WEIR_TASKS_MAX];
 	uint32_t tasks_count;

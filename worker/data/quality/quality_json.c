@@ -90,6 +90,8 @@ void quality_put(struct json *object, const struct quality *q)
 	json_set_count(object, "rows", q->rows);
 	json_set_count(object, "ranked", q->ranked);
 	json_set_count(object, "not_numbers", q->not_numbers);
+	if (q->items > 0)
+		json_set_count(object, "items", q->items);
 	if (q->tasks_count > 0)
 		put_tasks(object, q);
 }
@@ -143,5 +145,6 @@ void quality_read(const struct json_value *object, struct quality *out)
 	json_value_count(json_member(object, "rows"), &out->rows);
 	json_value_count(json_member(object, "ranked"), &out->ranked);
 	json_value_count(json_member(object, "not_numbers"), &out->not_numbers);
+	json_value_count(json_member(object, "items"), &out->items);
 	read_tasks(json_member(object, "tasks"), out);
 }

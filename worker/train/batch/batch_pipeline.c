@@ -21,6 +21,8 @@ enum part {
 	INDEX,
 	VALUES,
 	HISTORIES,
+	ITEMS,
+	LOG_Q,
 	TOKENS,
 	TARGETS,
 	PLACES,
@@ -195,13 +197,15 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->rows = in->rows;
 	to->unique = in->unique;
 	to->uses = in->uses;
-	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * model_row_scores(s->model) * sizeof(float));
+	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * model_row_labels(s->model) * sizeof(float));
 	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
 	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
 	to->offsets = copied(s, &s->set->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));
 	to->row_offsets = copied(s, &s->set->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
 	to->index = copied(s, &s->set->parts[INDEX], in->index, nnz * sizeof(uint32_t));
 	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
+	to->items = copied(s, &s->set->parts[ITEMS], in->items, rows * sizeof(uint32_t));
+	to->log_q = copied(s, &s->set->parts[LOG_Q], in->log_q, rows * sizeof(float));
 	load_histories(s, in);
 	to->sequence = in->sequence;
 	to->counted = in->counted;
@@ -358,7 +362,7 @@ weir_status batch_pipeline_score(struct batch_pipeline *s, const struct model_in
 	if (s->failed)
 		return settled(s, err);
 	const float *out = model_score(s->model, &s->set->input);
-	if (s->shape.context == 0 && s->shape.sequence == 0) {
+	if (s->shape.context == 0 && s->shape.sequence == 0 && model_vector_width(s->model) == 0) {
 		ops->sigmoid(s->backend, made, out, n);
 		out = made;
 	}

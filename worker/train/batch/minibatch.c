@@ -75,6 +75,8 @@ void minibatch_destroy(struct minibatch *m)
 	release(m->backend, m->index);
 	release(m->backend, m->row_offsets);
 	release(m->backend, m->histories);
+	release(m->backend, m->items);
+	release(m->backend, m->log_q);
 	release(m->backend, m->output.loss_sum);
 	release(m->backend, m->output.not_finite);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -99,11 +101,28 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 	if (rows > m->rows_capacity) {
 		m->rows_capacity = 0;
 		m->row_offsets = replace(b, m->row_offsets, (rows + 1) * sizeof *m->row_offsets);
-		if (!m->row_offsets)
+		m->items = replace(b, m->items, rows * sizeof *m->items);
+		m->log_q = replace(b, m->log_q, rows * sizeof *m->log_q);
+		if (!m->row_offsets || !m->items || !m->log_q)
 			return out_of_memory(err);
 		m->rows_capacity = rows;
 	}
 	return model_reserve(m->model, (uint32_t)rows, m->output.loss_sum != NULL, err);
+}
+
+/* Finds the items of a model that retrieves them. */
+static void load_items(struct minibatch *m, const struct batch *batch)
+{
+	uint32_t field;
+	if (!model_item_field(m->model, &field))
+		return;
+	for (uint32_t r = 0; r < batch->rows; r++) {
+		const uint32_t use = batch->offsets[(size_t)r * batch->fields + field];
+		m->items[r] = m->index[use];
+		m->log_q[r] = m->counts ? item_counts_log_share(m->counts, batch->keys[use]) : 0;
+	}
+	m->input.items = m->items;
+	m->input.log_q = m->counts ? m->log_q : NULL;
 }
 
 /* Finds the histories that the model attends to. */
@@ -158,6 +177,7 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	m->input.unique = unique;
 	minibatch_want(m, m->keys, unique);
 	m->input.uses = nnz;
+	load_items(m, batch);
 	return load_histories(m, batch, err);
 }
 

@@ -10,6 +10,8 @@
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/tables.h"
 #include "worker/train/job/device.h"
+#include "worker/train/score/catalogue.h"
+#include "worker/train/score/scorer_internal.h"
 #include "worker/train/score/snapshot.h"
 
 /* Batches under way at once: pulls of all but one overlap with computing. */
@@ -27,8 +29,9 @@ struct scorer {
 	struct backend *backend;
 	struct model *model;
 	struct batch_pipeline *pipeline;
-	struct tables tables;      /* with a client */
-	struct snapshot *snapshot; /* with a file */
+	struct tables tables;       /* with a client */
+	struct snapshot *snapshot;  /* with a file */
+	struct catalogue catalogue; /* of retrieval */
 	struct scoring ring[SCORER_RING];
 	float *scores; /* (scores_capacity) of a batch */
 	size_t scores_capacity;
@@ -90,6 +93,7 @@ void scorer_close(struct scorer *s)
 	if (s->backend)
 		s->backend->ops->destroy(s->backend);
 	snapshot_close(s->snapshot);
+	catalogue_destroy(&s->catalogue);
 	free(s->scores);
 	free(s);
 }
@@ -222,7 +226,7 @@ static weir_status run_all(struct run *r, weir_error *err)
 	return status;
 }
 
-weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+weir_status scorer_run_raw(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
 {
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data *model = &s->options.data;
@@ -252,6 +256,72 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 		s->ring[i].item = NULL;
 	}
 	prefetcher_destroy(r.prefetcher);
+	return status;
+}
+
+weir_status scorer_load(struct scorer *s, weir_error *err)
+{
+	return load_flat(s, err);
+}
+
+weir_status scorer_score(struct scorer *s, const struct batch *batch, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	struct prefetched item = {.batch = *batch};
+	struct scoring *b = &s->ring[0];
+	weir_status status = start(s, b, &item, err);
+	if (status == WEIR_OK)
+		status = finish(s, b, rows, arg, err);
+	b->item = NULL;
+	return status;
+}
+
+const struct job *scorer_job(const struct scorer *s)
+{
+	return s->options.job;
+}
+
+const struct model *scorer_model(const struct scorer *s)
+{
+	return s->model;
+}
+
+/* The products of vectors as scores. */
+struct products {
+	const struct scorer *scorer;
+	scorer_rows_fn rows;
+	void *arg;
+	float *scores; /* (capacity) */
+	uint32_t capacity;
+};
+
+static weir_status multiply_rows(void *arg, const struct batch *batch, const float *vectors, weir_error *err)
+{
+	struct products *p = arg;
+	const uint32_t width = model_vector_width(p->scorer->model);
+	if (batch->rows > p->capacity) {
+		free(p->scores);
+		p->scores = malloc(batch->rows * sizeof *p->scores);
+		p->capacity = p->scores ? batch->rows : 0;
+		if (!p->scores)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
+	}
+	for (uint32_t r = 0; r < batch->rows; r++) {
+		const float *user = vectors + (size_t)r * 2 * width, *item = user + width;
+		double sum = 0;
+		for (uint32_t d = 0; d < width; d++)
+			sum += (double)user[d] * (double)item[d];
+		p->scores[r] = (float)(sum / (double)p->scorer->options.job->model.temperature);
+	}
+	return p->rows(p->arg, batch, p->scores, err);
+}
+
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	struct products p = {.scorer = s, .rows = rows, .arg = arg};
+	if (model_vector_width(s->model) == 0)
+		return scorer_run_raw(s, data, rows, arg, err);
+	const weir_status status = scorer_run_raw(s, data, multiply_rows, &p, err);
+	free(p.scores);
 	return status;
 }
 
@@ -364,6 +434,8 @@ static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct 
 
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
+	if (model_vector_width(s->model) > 0)
+		return scorer_evaluate_retrieval(s, &s->catalogue, data, out, err);
 	return job_is_language(s->options.job) ? evaluate_text(s, data, out, err) : evaluate_clicks(s, data, out, err);
 }
 

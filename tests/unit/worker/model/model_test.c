@@ -16,7 +16,7 @@
 #include "tests/unit/worker/model/reference.h"
 #include "worker/model/history.h"
 
-enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3 };
+enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3, OUTPUTS_MAX = 6 };
 
 /* The model that a test is about, for messages. */
 static const char *about = "";
@@ -196,7 +196,7 @@ static void expect_logits(const struct reference *r, const float *logits, bool t
 static void expect_gradients(const struct fixture *f, struct reference *r)
 {
 	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
-	double logits[ROWS * TASKS_MAX], step = 1e-6;
+	double logits[ROWS * OUTPUTS_MAX], step = 1e-6;
 	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
 		for (size_t i = 0; i < f->elements[t]; i++) {
 			double value = r->parameters[t][i];
@@ -238,7 +238,7 @@ static void every_click_model_follows_its_reference(void **state)
 	(void)state;
 	unsigned models = 0;
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
-		if (model_kind_row(kind)->reads != READS_CLICKS)
+		if (model_kind_row(kind)->reads != READS_CLICKS || model_kind_has(kind, PART_RETRIEVAL))
 			continue;
 		about = model_kind_name(kind);
 		for (int norm = 0; norm < 2; norm++) {
@@ -317,6 +317,53 @@ static void a_history_keeps_its_order(void **state)
 	assert_memory_equal(h.index, ((const uint32_t[]){5, 3, 5, 2, 1}), 5 * sizeof *words);
 	assert_memory_equal(h.row, ((const uint32_t[]){0, 0, 0, 2, 2}), 5 * sizeof *words);
 	assert_memory_equal(h.target, ((const uint32_t[]){2, 2, 2, 8, 8}), 5 * sizeof *words);
+}
+
+/* The vectors of a row, and the loss over the batch, by definition. Item 0 is in several rows. */
+static void two_towers_follow_their_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[] = {{.name = "user", .kind = COLUMN_CATEGORICAL},
+	                               {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                               {.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                               {.name = "age", .kind = COLUMN_NUMERIC},
+	                               {.name = "price", .kind = COLUMN_NUMERIC}};
+	char *user[] = {"user", "seen", "age"}, *item[] = {"item", "price"};
+	about = "two_tower";
+	for (int plain = 0; plain < 2; plain++) {
+		struct job job = small_job(MODEL_TWO_TOWER, false);
+		job.data.columns = columns;
+		job.data.columns_count = sizeof columns / sizeof *columns;
+		job.model.user = user;
+		job.model.item = item;
+		job.model.user_count = 3;
+		job.model.item_count = 2;
+		job.model.vector = 3;
+		job.model.temperature = 0.5f;
+		job.model.normalize = !plain;
+		struct fixture *f = fixture_open_job(job, 2);
+		uint32_t items[ROWS];
+		float log_q[ROWS];
+		struct reference r;
+		for (uint32_t i = 0; i < ROWS; i++) {
+			items[i] = i % 3;
+			log_q[i] = -0.5f * (float)items[i] - 1;
+		}
+		f->in.items = items;
+		f->in.log_q = plain ? NULL : log_q;
+		reference_open(&r, f);
+		double vectors[2 * 3 * ROWS];
+		(void)reference_retrieval(&r, vectors);
+		const float *scores = model_score(f->model, &f->in);
+		for (uint32_t i = 0; i < 2 * 3 * ROWS; i++)
+			expect_near((double)scores[i], vectors[i], 2e-6, "vector", i);
+		train(f, 1);
+		expect_near(f->loss_sum / ROWS, reference_loss(&r, true, vectors), 2e-6, "loss", 0);
+		expect_gradients(f, &r);
+		reference_close(&r);
+		fixture_close(f);
+	}
+	about = "";
 }
 
 /* Some labels are missing, and tasks have weights. */
@@ -601,6 +648,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_click_model_follows_its_reference),
 	    cmocka_unit_test(din_follows_its_reference),
+	    cmocka_unit_test(two_towers_follow_their_reference),
 	    cmocka_unit_test(a_history_keeps_its_order),
 	    cmocka_unit_test(a_batch_without_histories_has_no_gradient_of_attention),
 	    cmocka_unit_test(models_of_several_tasks_follow_their_reference),

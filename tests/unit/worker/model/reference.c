@@ -358,10 +358,80 @@ static double mean_loss(const struct reference *r, const double *logits)
 	return loss;
 }
 
+/* Writes the vector of one side of a row, to out (vector). */
+static void side(const struct reference *r, const char *name, char *const *columns, uint32_t count, uint32_t row, double *out)
+{
+	const struct job *job = r->job;
+	static matrix x;
+	char format[64];
+	uint32_t n = 0, number = 0, field = 0;
+	double length = 0;
+	for (int numbers = 0; numbers < 2; numbers++)
+		for (uint32_t c = field = number = 0; c < job->data.columns_count; c++) {
+			const bool is_number = job->data.columns[c].kind == COLUMN_NUMERIC;
+			bool named = false;
+			for (uint32_t k = 0; k < count; k++)
+				named |= strcmp(columns[k], job->data.columns[c].name) == 0;
+			for (uint32_t d = 0; named && !numbers && !is_number && d < job->model.dim; d++, n++)
+				for (uint32_t i = 0; i < r->in->rows; i++)
+					x[i][n] = pooled(r, MODEL_EMBEDDING, job->model.dim, i, field, d);
+			if (named && numbers && is_number) {
+				for (uint32_t i = 0; i < r->in->rows; i++)
+					x[i][n] = (double)r->in->dense[i * r->dense_dim + number];
+				n++;
+			}
+			field += !is_number;
+			number += is_number;
+		}
+	n = mlp(r, name, job->model.hidden, job->model.hidden_count, false, false, x, n);
+	snprintf(format, sizeof format, "%s.out.weight", name);
+	multiply(dense_tensor(r, format, 0), x[row], out, job->model.vector, n, false);
+	snprintf(format, sizeof format, "%s.out.bias", name);
+	for (uint32_t d = 0; d < job->model.vector; d++) {
+		out[d] += dense_tensor(r, format, 0)[d];
+		length += out[d] * out[d];
+	}
+	for (uint32_t d = 0; d < job->model.vector && job->model.normalize; d++)
+		out[d] /= sqrt(length);
+}
+
+/* The loss of a row over the items of the batch. */
+static double retrieval_loss(const struct reference *r, const double *vectors, uint32_t row)
+{
+	const uint32_t width = r->job->model.vector;
+	double sum = 0, own = 0;
+	for (uint32_t j = 0; j < r->in->rows; j++) {
+		double z = r->in->log_q ? -(double)r->in->log_q[j] : 0;
+		for (uint32_t d = 0; d < width; d++)
+			z += vectors[2 * row * width + d] * vectors[(2 * j + 1) * width + d] / (double)r->job->model.temperature;
+		if (j == row)
+			own = z;
+		if (j == row || r->in->items[j] != r->in->items[row])
+			sum += exp(z);
+	}
+	return log(sum) - own;
+}
+
+double reference_retrieval(const struct reference *r, double *vectors)
+{
+	const uint32_t rows = r->in->rows, width = r->job->model.vector;
+	double loss = 0;
+	for (uint32_t i = 0; i < rows; i++) {
+		side(r, "user", r->job->model.user, r->job->model.user_count, i, vectors + 2 * i * width);
+		side(r, "item", r->job->model.item, r->job->model.item_count, i, vectors + (2 * i + 1) * width);
+	}
+	for (uint32_t i = 0; i < rows; i++)
+		if (r->in->labels[i] > 0.5f)
+			loss += (r->in->weights ? (double)r->in->weights[i] : 1.0) * retrieval_loss(r, vectors, i) / rows;
+	return loss;
+}
+
 double reference_loss(const struct reference *r, bool training, double *logits)
 {
 	static matrix x, y;
 	enum model_kind kind = r->job->model.kind;
+	if (model_kind_has(kind, PART_RETRIEVAL))
+		return reference_retrieval(r, logits);
 	uint32_t rows = r->in->rows, dim = r->job->model.dim, n = r->fields * dim;
 	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
 	for (uint32_t i = 0; i < rows * r->tasks; i++)

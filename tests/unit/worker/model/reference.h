@@ -16,5 +16,7 @@ struct reference {
 /* Computes logits (rows, tasks) and returns the mean loss. training: batch norm uses the batch's
  * statistics. Never applies dropout. */
 double reference_loss(const struct reference *r, bool training, double *logits);
+/* The same for two towers: vectors (rows, 2 vector), of user and item. */
+double reference_retrieval(const struct reference *r, double *vectors);
 
 #endif

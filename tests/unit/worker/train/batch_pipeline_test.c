@@ -79,6 +79,16 @@ static struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQU
                                             {.name = "item", .kind = COLUMN_CATEGORICAL},
                                             {.name = "other", .kind = COLUMN_MULTI}};
 
+static char *user[] = {"seen", "other"}, *item[] = {"item"};
+
+static void make_items(struct fixture *f, struct example *e)
+{
+	uint32_t *items = part(f, e, e->in.rows * sizeof *items);
+	for (uint32_t r = 0; r < e->in.rows; r++)
+		items[r] = r % 5;
+	e->in.items = items;
+}
+
 static void make_histories(struct fixture *f, struct example *e)
 {
 	struct model_input *in = &e->in;
@@ -130,8 +140,9 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->job.data.batch = ROWS;
 	f->job.train.accumulate = transformer ? 2 : 1;
 	f->job.train.loss.pos_weight = 1;
-	f->job.data.columns = kind == MODEL_DIN ? columns : NULL;
-	f->job.data.columns_count = kind == MODEL_DIN ? FIELDS : 0;
+	const bool named = kind == MODEL_DIN || kind == MODEL_TWO_TOWER;
+	f->job.data.columns = named ? columns : NULL;
+	f->job.data.columns_count = named ? FIELDS : 0;
 	f->job.model = (typeof(f->job.model)){.kind = kind,
 	                                      .dim = 4,
 	                                      .hidden = {9, 6},
@@ -141,6 +152,13 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .cross_layers = 2,
 	                                      .experts = 3,
 	                                      .rank = 2,
+	                                      .user = user,
+	                                      .user_count = 2,
+	                                      .item = item,
+	                                      .item_count = 1,
+	                                      .vector = 5,
+	                                      .temperature = 0.5f,
+	                                      .normalize = true,
 	                                      .attention = {4},
 	                                      .attention_count = 1,
 	                                      .task_hidden = {3},
@@ -172,6 +190,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 			make_clicks(f, e, &rng);
 		if (kind == MODEL_DIN)
 			make_histories(f, e);
+		if (kind == MODEL_TWO_TOWER)
+			make_items(f, e);
 		for (enum model_table t = 0; t < MODEL_TABLES; t++)
 			if (model_has(f->model, t))
 				e->in.parameters[t] = numbers(f, e, &rng, elements(f, e, t));
@@ -264,8 +284,8 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM,   MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DCN_MIX, MODEL_XDEEPFM,
-                                        MODEL_DLRM, MODEL_DIN,    MODEL_MMOE,   MODEL_NGRAM,   MODEL_GPT2};
+static const enum model_kind kinds[] = {MODEL_FM,  MODEL_DEEPFM, MODEL_DCN_V2,    MODEL_DCN_MIX, MODEL_XDEEPFM, MODEL_DLRM,
+                                        MODEL_DIN, MODEL_MMOE,   MODEL_TWO_TOWER, MODEL_NGRAM,   MODEL_GPT2};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {

@@ -42,6 +42,8 @@ static const char *const bases[] = {
     " {name: other, kind: label}]}\nmodel: {kind: mmoe}\n",
     "job: histories\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: h, kind: sequence, share: a},"
     " {name: y, kind: label}]}\nmodel: {kind: din}\n",
+    "job: towers\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: other, kind: categorical},"
+    " {name: y, kind: label}]}\nmodel: {kind: two_tower, user: [a], item: [other]}\n",
     "job: focal\ndata: {format: libsvm, train: x, fields: 4}\ntrain: {loss: {kind: focal}}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
