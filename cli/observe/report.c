@@ -135,7 +135,7 @@ static void print_passes(FILE *out, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		const struct report_pass *p = &r->passes[i];
 		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
-		if (r->of != REPORT_CLICKS)
+		if (r->of != REPORT_CLICKS || r->valid.quality.items > 0)
 			fprintf(out, "loss %.4f", p->figures[FIGURE_LOGLOSS]);
 		else
 			fprintf(out, "AUC %.4f   logloss %.4f", p->figures[FIGURE_AUC], p->figures[FIGURE_LOGLOSS]);

@@ -20,10 +20,12 @@ import sys
 
 import numpy as np
 import torch
-from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+from torch.nn.functional import binary_cross_entropy_with_logits, embedding, normalize
 
-TRAIN, TEST, BATCH = 120000, 30000, 512
-RATE, PASSES, STD, DIM = 2.0e-3, 3, 0.05, 16
+TRAIN, TEST, BATCH = 200000, 30000, 512
+STD, DIM = 0.2, 16
+RATE = {"din": 4.0e-3, "mmoe": 2.0e-3, "two_tower": 5.0e-3}
+PASSES = {"din": 5, "mmoe": 5, "two_tower": 4}
 TEMPERATURE, NEAREST = 0.2, 50
 HIDDEN, ATTENTION, TASK_HIDDEN, EXPERTS, VECTOR = [64, 32], [32, 16], [16], 4, 16
 
@@ -59,7 +61,7 @@ def sigmoid(x):
 def din_rows(rng, n):
     """A click is likely if the history has items of the row's category; users have two favourites."""
     users, items, categories = 1000, 600, 20
-    taste = rng.integers(0, categories, (users, 2))
+    taste, mood = rng.integers(0, categories, (users, 2)), rng.normal(size=users)
     for _ in range(n):
         user, item = rng.integers(users), rng.integers(items)
         length = rng.integers(0, 13)
@@ -69,19 +71,22 @@ def din_rows(rng, n):
         if rng.random() < 0.5:
             item = item // categories * categories + taste[user, rng.integers(2)]
         same = np.count_nonzero(seen % categories == item % categories)
-        click = rng.random() < sigmoid(-1.5 + 2.5 * min(same, 3) / 2 + 0.5 * math.sin(item))
+        click = rng.random() < sigmoid(-2.5 + 2.2 * min(same, 3) + 0.8 * mood[user])
         yield f"u{user}", f"i{item}", f"c{item % categories}", "|".join(f"i{s}" for s in seen), int(click)
 
 
 def mmoe_rows(rng, n):
-    """Two labels of two latent vectors of users and items; a purchase is known of two rows in three."""
-    users, items, places = 1000, 600, 12
-    u, v, w = (rng.normal(size=(count, 6)) for count in (users, items, places))
+    """Two labels with related effects of user, item and place, whose sign decides what the price does; a
+    purchase is known of two rows in three."""
+    counts = (1000, 600, 12)
+    click = [rng.normal(size=count) for count in counts]
+    buy = [0.6 * own + 0.8 * rng.normal(size=count) for own, count in zip(click, counts)]
     for _ in range(n):
-        a, b, c, price = rng.integers(users), rng.integers(items), rng.integers(places), rng.normal()
-        click = rng.random() < sigmoid(u[a, :3] @ v[b, :3] + w[c, 0] - 0.5)
-        buy = rng.random() < sigmoid(u[a, 2:] @ v[b, 2:] - 0.7 * price + w[c, 1] - 1)
-        yield f"u{a}", f"i{b}", f"p{c}", f"{price:.4f}", int(click), int(buy) if rng.random() < 2 / 3 else ""
+        a, b, c, price = rng.integers(counts[0]), rng.integers(counts[1]), rng.integers(counts[2]), rng.normal()
+        turn = 1 if c % 2 else -1
+        clicks = rng.random() < sigmoid(click[0][a] + click[1][b] + click[2][c] + 0.8 * turn * price)
+        buys = rng.random() < sigmoid(buy[0][a] + buy[1][b] + buy[2][c] - 0.8 * turn * price - 1)
+        yield f"u{a}", f"i{b}", f"p{c}", f"{price:.4f}", int(clicks), int(buys) if rng.random() < 2 / 3 else ""
 
 
 def two_tower_rows(rng, n):
@@ -101,7 +106,7 @@ def two_tower_rows(rng, n):
 def job(kind, folder, batch):
     """The job that trains, or that takes one step on batch.csv."""
     columns = "\n".join(f"    - {{name: {name}, kind: {what}{more}}}" for name, what, more in COLUMNS[kind])
-    optimizer = "{kind: sgd, lr: 1}" if batch else f"{{kind: adam, lr: {RATE}, schedule: {{kind: cosine}}}}"
+    optimizer = "{kind: sgd, lr: 1}" if batch else f"{{kind: adam, lr: {RATE[kind]}, schedule: {{kind: cosine}}}}"
     files = f"train: {folder}/batch.csv" if batch else f"train: {folder}/train.csv\n  valid: {folder}/test.csv\n  test: {folder}/test.csv"
     return f"""job: {kind}
 cluster: {{servers: 1, workers: 1, partitions: 4}}
@@ -109,12 +114,14 @@ data:
   format: csv
   {files}
   batch: {BATCH}
-  unit_batches: 8
+  unit_batches: 64
   columns:
 {columns}
 model: {{kind: {kind}, dim: {DIM}, {MODELS[kind]}, init_std: {STD}}}
-tables: {{embedding: {{optimizer: {optimizer}}}, dense: {{optimizer: {optimizer}}}}}
-train: {{passes: {1 if batch else PASSES}, keep_best: false{FIGURES[kind]}{", warm_start: " + folder + "/before.safetensors" if batch else ""}}}
+tables:
+  embedding: {{optimizer: {optimizer}, mode: {{kind: sync}}}}
+  dense: {{optimizer: {optimizer}, mode: {{kind: sync}}}}
+train: {{passes: {1 if batch else PASSES[kind]}, keep_best: false{FIGURES[kind]}{", warm_start: " + folder + "/before.safetensors" if batch else ""}}}
 """
 
 
@@ -168,6 +175,11 @@ def part_of(data, rows):
 # --- The models, as functions of named weights: those of `weir export`, and "FIELD" for embeddings
 
 
+def look_up(w, field, ids):
+    """Training updates the rows of a batch alone, as Weir does; gradients are compared whole."""
+    return embedding(ids, w[field], sparse=w[field].dtype == torch.float32)
+
+
 def tower(w, name, x):
     i = 0
     while f"{name}.{i}.weight" in w:
@@ -177,17 +189,17 @@ def tower(w, name, x):
 
 
 def din(w, d):
-    item, history = w["item"][d["item"]], w["item"][d["history"]]
+    item, history = look_up(w, "item", d["item"]), look_up(w, "item", d["history"])
     target = item.unsqueeze(1).expand_as(history)
     pairs = torch.cat([history, target, history - target, history * target], dim=2)
     weight = tower(w, "attention.0", pairs) @ w["attention.0.head.weight"].T + w["attention.0.head.bias"]
     pooled = (weight * d["mask"].unsqueeze(2) * history).sum(1)
-    x = torch.cat([w["user"][d["user"]], item, w["category"][d["category"]], pooled], dim=1)
+    x = torch.cat([look_up(w, "user", d["user"]), item, look_up(w, "category", d["category"]), pooled], dim=1)
     return tower(w, "tower", x) @ w["head.weight"].T + w["bias"]
 
 
 def mmoe(w, d):
-    x = torch.cat([w[f][d[f]] for f in fields("mmoe")] + [d["price"].unsqueeze(1)], dim=1)
+    x = torch.cat([look_up(w, f, d[f]) for f in fields("mmoe")] + [d["price"].unsqueeze(1)], dim=1)
     experts = torch.stack([tower(w, f"expert.{e}", x) for e in range(EXPERTS)], dim=1)
     logits = []
     for t in range(2):
@@ -197,7 +209,7 @@ def mmoe(w, d):
 
 
 def vectors(w, d, side, names):
-    x = tower(w, side, torch.cat([w[f][d[f]] for f in names], dim=1))
+    x = tower(w, side, torch.cat([look_up(w, f, d[f]) for f in names], dim=1))
     return normalize(x @ w[f"{side}.out.weight"].T + w[f"{side}.out.bias"])
 
 
@@ -309,15 +321,17 @@ def run(kind, ids, train, test, seed):
     w = initial(kind, ids)
     n = len(train["item"])
     log_q = log_frequencies(train, len(ids["item"].of))
-    optimizer = torch.optim.Adam(w.values(), lr=RATE)
-    total = PASSES * math.ceil(n / BATCH)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: (1 + math.cos(math.pi * i / total)) / 2)
-    for _ in range(PASSES):
+    optimizers = [torch.optim.SparseAdam([w[f] for f in fields(kind)], lr=RATE[kind]),
+                  torch.optim.Adam([x for name, x in w.items() if name not in fields(kind)], lr=RATE[kind])]
+    total = PASSES[kind] * math.ceil(n / BATCH)
+    schedules = [torch.optim.lr_scheduler.LambdaLR(o, lambda i: (1 + math.cos(math.pi * i / total)) / 2) for o in optimizers]
+    for _ in range(PASSES[kind]):
         for rows in torch.randperm(n).split(BATCH):
-            optimizer.zero_grad()
+            for o in optimizers:
+                o.zero_grad()
             loss_of(kind, w, part_of(train, rows), log_q).backward()
-            optimizer.step()
-            schedule.step()
+            for o in optimizers + schedules:
+                o.step()
     return figures(kind, w, train, test)
 
 
