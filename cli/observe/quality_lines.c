@@ -15,13 +15,42 @@ static void print_ranking(FILE *out, const char *indent, const struct ranking *r
 		        r->at[i].k, r->at[i].ndcg, r->at[i].k, r->at[i].recall, r->at[i].k, r->at[i].hit_rate, r->lists);
 }
 
+/* A row of retrieval has one item to find. */
+static void print_retrieval(FILE *out, const char *indent, const struct ranking *r)
+{
+	for (uint32_t i = 0; i < r->at_count; i++)
+		fprintf(out, "%srecall@%u %.4f   NDCG@%u %.4f\n", indent, r->at[i].k, r->at[i].recall, r->at[i].k, r->at[i].ndcg);
+}
+
+void quality_print_main(FILE *out, const char *comma, const struct quality *q)
+{
+	if (q->items > 0)
+		fprintf(out, "loss %.4f over %" PRIu64 " items", q->logloss, q->items);
+	else
+		fprintf(out, "AUC %.4f%slogloss %.4f%scalibration %.3f", q->auc, comma, q->logloss, comma, q->calibration);
+}
+
+static void print_task(FILE *out, const char *indent, uint32_t number, const struct task_quality *t)
+{
+	if (*t->name)
+		fprintf(out, "%s'%s': ", indent, t->name);
+	else
+		fprintf(out, "%slabel %" PRIu32 ": ", indent, number + 1);
+	fprintf(out, "AUC %.4f   logloss %.4f   PR-AUC %.4f   calibration %.3f   (%" PRIu64 " rows)\n", t->auc, t->logloss, t->pr_auc,
+	        t->calibration, t->rows);
+}
+
 void quality_print_more(FILE *out, const char *indent, const struct quality *q)
 {
 	if (isfinite(q->pr_auc) || isfinite(q->normalized_entropy))
 		fprintf(out, "%sPR-AUC %.4f   normalized entropy %.4f   calibration error %.4f\n", indent, q->pr_auc,
 		        q->normalized_entropy, q->calibration_error);
-	if (q->grouped)
+	if (q->items > 0)
+		print_retrieval(out, indent, &q->ranking);
+	else if (q->grouped)
 		print_ranking(out, indent, &q->ranking);
+	for (uint32_t t = 0; t < q->tasks_count; t++)
+		print_task(out, indent, t, &q->tasks[t]);
 	if (q->ranked > 0 && q->ranked < q->rows)
 		fprintf(out, "%s(figures other than logloss, normalized entropy and calibration are of %" PRIu64 " rows)\n", indent,
 		        q->ranked);

@@ -117,8 +117,9 @@ static void print_scores(FILE *out, const struct report *r, const char *part, co
 		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes%s)\n", part, q->logloss,
 		        report_bits(q->logloss), q->rows, bad);
 	} else {
-		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows%s)\n", part, q->auc, q->logloss,
-		        q->calibration, q->rows, bad);
+		fprintf(out, "  %-11s ", part);
+		quality_print_main(out, "   ", q);
+		fprintf(out, "   (%" PRIu64 " rows%s)\n", q->rows, bad);
 		quality_print_more(out, "              ", q);
 	}
 }
@@ -134,7 +135,7 @@ static void print_passes(FILE *out, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		const struct report_pass *p = &r->passes[i];
 		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
-		if (r->of != REPORT_CLICKS)
+		if (r->of != REPORT_CLICKS || r->valid.quality.items > 0)
 			fprintf(out, "loss %.4f", p->figures[FIGURE_LOGLOSS]);
 		else
 			fprintf(out, "AUC %.4f   logloss %.4f", p->figures[FIGURE_AUC], p->figures[FIGURE_LOGLOSS]);

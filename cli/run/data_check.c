@@ -67,7 +67,8 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 	const struct model_data shape = model_data_of(info);
 	out->rows = info->rows;
 	out->bad_lines = info->bad_lines;
-	if (!job_is_language(job))
+	/* Retrieval needs no negative rows: the other rows' items are. */
+	if (!job_is_language(job) && !model_kind_has(job->model.kind, PART_RETRIEVAL))
 		status = data_check_labels(job, data, out->warning, err);
 	if (status == WEIR_OK && with_model)
 		status = model_check(job, &shape, err);

@@ -46,8 +46,9 @@ static void print_text(const struct scoring *s, enum report_of of, const struct 
 		printf("%s: loss %.4f nats a byte, %.4f bits a byte (%" PRIu64 " bytes, weights of %s)\n", part, q->logloss,
 		       report_bits(q->logloss), q->rows, s->source);
 	} else {
-		printf("%s: AUC %.4f, logloss %.4f, calibration %.3f (%" PRIu64 " rows, weights of %s)\n", part, q->auc, q->logloss,
-		       q->calibration, q->rows, s->source);
+		printf("%s: ", part);
+		quality_print_main(stdout, ", ", q);
+		printf(" (%" PRIu64 " rows, weights of %s)\n", q->rows, s->source);
 		quality_print_more(stdout, "  ", q);
 		quality_print_buckets(stdout, "  ", q);
 	}
@@ -100,6 +101,9 @@ static weir_status evaluate_by(const struct scoring_verb *v, weir_error *err)
 	struct scoring s = {0};
 	struct sliced sliced = {0};
 	struct scoring_options options = v->scoring;
+	if (model_kind_has(options.job->model.kind, PART_RETRIEVAL))
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "--by is for models of clicks, and model.kind is %s",
+		                 model_kind_name(options.job->model.kind));
 	options.every_line = true; /* so that rows are those of the lines, in their order */
 	weir_status status = scoring_open(&s, &options, err);
 	if (status == WEIR_OK)

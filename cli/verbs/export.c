@@ -18,6 +18,7 @@
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/train/score/snapshot.h"
 #include "worker/train/score/table_file.h"
+#include "worker/train/job/data_shape.h"
 
 enum export_format { EXPORT_FILE, EXPORT_MODEL, EXPORT_ADAPTERS };
 
@@ -137,15 +138,16 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 
 static weir_status write_weights(const struct verb_export *e, const struct scoring *s, const char *path, weir_error *err)
 {
-	const struct dataset_info *info = s->client ? dataset_get_info(s->data) : NULL;
 	struct job_weights x = {0};
 	if (s->checkpoint)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is a checkpoint, which can only leave as --format hf or peft", s->source);
 	if (!s->client)
 		return disk_copy_file(disk_system(), s->source, path, err);
 	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
-	if (status == WEIR_OK)
-		status = snapshot_save(path, &x.tables, s->client, info->fields, info->dense_dim, s->fingerprint.text, err);
+	if (status == WEIR_OK) {
+		const struct model_data data = model_data_of(dataset_get_info(s->data));
+		status = snapshot_save(path, &x.tables, s->client, &data, s->fingerprint.text, err);
+	}
 	job_weights_close(&x);
 	return status;
 }

@@ -9,7 +9,7 @@
 #include "common/system/disk.h"
 #include "common/system/output.h"
 #include "worker/data/column_ids.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 #define SUFFIX     ".safetensors"
 #define IDS_SUFFIX ".ids.csv"

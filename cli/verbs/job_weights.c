@@ -15,7 +15,7 @@ static weir_status find_shape(struct job_weights *w, const struct scoring *s, st
 	if (status == WEIR_OK)
 		snapshot_trust(w->snapshot); /* scoring_open has compared the fingerprint */
 	if (status == WEIR_OK)
-		out->vocabulary = snapshot_vocabulary(w->snapshot);
+		out->vocabulary = snapshot_data(w->snapshot).vocabulary;
 	return status;
 }
 

@@ -157,7 +157,7 @@ static weir_status compare(struct scoring *s, const struct scoring_options *o, c
 		status = snapshot_open(&snapshot, path, err);
 		w.was = status == WEIR_OK ? snapshot_fingerprint(snapshot) : "";
 		w.foreign = status == WEIR_OK && snapshot_is_folder(snapshot);
-		w.vocabulary = status == WEIR_OK ? snapshot_vocabulary(snapshot) : 0;
+		w.vocabulary = status == WEIR_OK ? snapshot_data(snapshot).vocabulary : 0;
 	}
 	if (status == WEIR_OK)
 		status = accepted_check_weights(o->accepted, &w, err);

@@ -293,6 +293,7 @@
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
 #define WEIR_DENSE_FEATURES_MAX   4096u
 #define WEIR_TASKS_MAX            64u /* labels of a row; a bit each in dataset_labels */
+#define WEIR_TASK_NAME_BYTES      64u /* of a task in reports, with its NUL */
 /* columns of data with names: data.columns, and those of a file */
 #define WEIR_COLUMNS_MAX             8192u
 #define WEIR_COLUMN_NAME_BYTES_MAX   256u        /* with its NUL */
@@ -378,6 +379,7 @@
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
+#define WEIR_HISTORIES_MAX        8u  /* that a model attends to */
 #define WEIR_EXPERTS_MAX          64u /* of a mixture */
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u

@@ -286,6 +286,15 @@ bool job_has_test(const struct job *job)
 	return job->data.test_count > 0 || splits_off(job, job->data.split.test, job->data.split.test_from);
 }
 
+uint32_t job_best_task(const struct job *job)
+{
+	uint32_t task = 0;
+	const struct job_column *label;
+	while ((label = job_column_label(job, task)) != NULL && strcmp(label->name, job->train.best_task) != 0)
+		task++;
+	return label ? task : 0;
+}
+
 enum eval_metric job_best_by(const struct job *job)
 {
 	return job->train.best_by == METRIC_OF_EARLY_STOP ? job->train.early_stop.metric : job->train.best_by;

@@ -175,8 +175,20 @@ struct job {
 		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
 		/* dlrm: bottom MLP; its last width must be dim */
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count;
-		uint32_t cross_layers;  /* dcn_v2, dcn_mix */
-		uint32_t experts, rank; /* dcn_mix */
+		uint32_t cross_layers;                                       /* dcn_v2, dcn_mix */
+		uint32_t experts;                                            /* dcn_mix, mmoe */
+		uint32_t rank;                                               /* dcn_mix */
+		uint32_t attention[WEIR_HIDDEN_LAYERS_MAX], attention_count; /* din: layers of the attention unit */
+		/* shared_bottom, mmoe: the layers of each task's tower */
+		uint32_t task_hidden[WEIR_HIDDEN_LAYERS_MAX], task_hidden_count;
+		/* two_tower: (user_count), (item_count) the columns that each tower reads; the item's first
+		 * one names it */
+		char **user, **item;
+		uint32_t user_count, item_count;
+		uint32_t vector;   /* two_tower: elements of a tower's vector */
+		float temperature; /* two_tower: the products' divisor */
+		bool normalize;    /* two_tower: vectors have length 1 */
+		bool logq;         /* two_tower: the loss corrects for how often items are in the data */
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
 		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;
@@ -213,6 +225,8 @@ struct job {
 			enum loss_kind kind;
 			float gamma, alpha; /* focal; alpha NaN: both classes count alike */
 			float label_smoothing, pos_weight;
+			float *task_weights; /* (task_weights_count) one for each label; none: all 1 */
+			uint32_t task_weights_count;
 		} loss; /* of clicks: kernels/click_loss.h */
 		/* maximum number of parts that a batch is computed in, one after the other; language
 		 * models */
@@ -234,8 +248,9 @@ struct job {
 			uint32_t patience;       /* evaluations without improvement; 0: never stop early */
 			float min_delta;
 		} early_stop;
-		bool keep_best;           /* test with the weights that were best on the validation split */
-		enum eval_metric best_by; /* which are the best: see job_best_by */
+		bool keep_best;                             /* test with the weights that were best on the validation split */
+		enum eval_metric best_by;                   /* which are the best: see job_best_by */
+		char best_task[WEIR_COLUMN_NAME_BYTES_MAX]; /* of several: whose figures; "": the first */
 		/* the k of NDCG@k, recall@k and hit rate@k; best_by means the first */
 		uint32_t rank_at[WEIR_RANK_PLACES_MAX], rank_at_count;
 		uint64_t seed;
@@ -339,8 +354,10 @@ enum peer_role job_evaluator_role(const struct job *job);
 /* Whether the job has rows for validation, and for tests: files of their own, or a share of the
  * split. */
 bool job_has_valid(const struct job *job);
-/* The figure of the validation part by which weights are the best. */
+/* The figure of the validation part by which weights are the best, and the task, from 0, of which it
+ * is. */
 enum eval_metric job_best_by(const struct job *job);
+uint32_t job_best_task(const struct job *job);
 bool job_has_test(const struct job *job);
 /* Whether the model predicts the next part of a text, and not clicks. */
 bool job_is_language(const struct job *job);

@@ -274,7 +274,8 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	const enum eval_metric best_by = job_best_by(job);
 	const bool by_list = best_by == METRIC_NDCG || best_by == METRIC_RECALL || best_by == METRIC_HIT_RATE;
-	if ((by_list || best_by == METRIC_GAUC) && !may_have_groups(job) && !job_columns_any_wrong(r))
+	const bool lists = may_have_groups(job) || model_kind_has(job->model.kind, PART_RETRIEVAL);
+	if ((by_list || best_by == METRIC_GAUC) && !lists && !job_columns_any_wrong(r))
 		FAIL(r, "train.best_by", WEIR_E_INVALID,
 		     "is a figure of groups, which the rows do not have; expected early_stop, auc, logloss or pr_auc, or data.format "
 		     "libsvm "

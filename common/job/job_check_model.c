@@ -1,6 +1,6 @@
 /* Checks of models and of the data that they learn from. */
 #include "common/base/lora_target.h"
-#include "common/job/job_read.h"
+#include "common/job/job_column_schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,11 +65,9 @@ static void check_loss(struct reading *r, const struct job *job)
 	static const struct {
 		const char *path;
 		bool bce, focal;
-	} keys[] = {{"train.loss.kind", true, true},
-	            {"train.loss.gamma", false, true},
-	            {"train.loss.alpha", false, true},
-	            {"train.loss.label_smoothing", true, true},
-	            {"train.loss.pos_weight", true, false}};
+	} keys[] = {{"train.loss.kind", true, true},        {"train.loss.gamma", false, true},
+	            {"train.loss.alpha", false, true},      {"train.loss.label_smoothing", true, true},
+	            {"train.loss.pos_weight", true, false}, {"train.loss.task_weights", true, true}};
 	const bool focal = job->train.loss.kind == LOSS_FOCAL;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *path = keys[i].path;
@@ -233,14 +231,118 @@ static weir_status check_others(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* Models of one logit learn one task. */
+/* Models of one logit learn one task; weights of tasks are one for each. */
 static void check_tasks(struct reading *r, const struct job *job)
 {
-	const uint32_t labels = job_columns_labels(job);
-	if (labels > 1)
-		FAIL(r, "model.kind", WEIR_E_UNSUPPORTED,
-		     "is %s, which learns one task, and data.columns has %u of kind: label; expected kind: ignore for all but one",
+	const uint32_t labels = job_columns_labels(job), weights = job->train.loss.task_weights_count;
+	if (labels > 1 && !model_kind_has(job->model.kind, PART_TASKS))
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, which learns one task, and data.columns has %u of kind: label; expected mmoe or shared_bottom, or kind: "
+		     "ignore for all labels but one",
 		     model_kind_name(job->model.kind), labels);
+	if (weights > 0 && labels > 0 && weights != labels)
+		FAIL(r, "train.loss.task_weights", WEIR_E_INVALID,
+		     "has %u numbers, and data.columns has %u of kind: label; expected one "
+		     "for each, in the order of the columns",
+		     weights, labels);
+}
+
+/* DIN needs histories with a target; attention weighs their ids in place of a pooling. */
+static void check_histories(struct reading *r, const struct job *job)
+{
+	struct job_history histories[WEIR_HISTORIES_MAX];
+	const uint32_t count = job_histories(job, histories);
+	if (!model_kind_has(job->model.kind, PART_ATTENTION) || job_columns_any_wrong(r))
+		return;
+	if (count == 0)
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, which attends to histories, and data.columns has none with a target; expected a column such as {name: "
+		     "last_items, kind: sequence, share: item}, with item of kind: categorical",
+		     model_kind_name(job->model.kind));
+	if (count > WEIR_HISTORIES_MAX)
+		FAIL(r, "data.columns", WEIR_E_LIMIT, "have %u histories with a target; model.kind %s attends to at most %u", count,
+		     model_kind_name(job->model.kind), WEIR_HISTORIES_MAX);
+	for (uint32_t i = 0; i < count && i < WEIR_HISTORIES_MAX; i++) {
+		const struct job_column *c = job_column_of_field(job, histories[i].field);
+		if (c->pooling != POOLING_SUM)
+			FAIL(r, "model.kind", WEIR_E_INVALID,
+			     "is %s, which weighs the ids of '%.60s' itself, and its pooling is %s; expected sum",
+			     model_kind_name(job->model.kind), c->name, c->pooling == POOLING_MEAN ? "mean" : "max");
+	}
+}
+
+/* The list that names a column: "model.user" or "model.item"; NULL: neither. */
+static const char *tower_of(const struct job *job, const char *name)
+{
+	for (uint32_t i = 0; i < job->model.user_count; i++)
+		if (strcmp(job->model.user[i], name) == 0)
+			return "model.user";
+	for (uint32_t i = 0; i < job->model.item_count; i++)
+		if (strcmp(job->model.item[i], name) == 0)
+			return "model.item";
+	return NULL;
+}
+
+/* Checks the columns that one tower names. */
+static void check_tower(struct reading *r, const struct job *job, const char *path, char *const *names, uint32_t count)
+{
+	if (count == 0)
+		FAIL(r, path, WEIR_E_INVALID, "is empty, and model.kind is %s; expected names of data.columns, such as [%s]",
+		     model_kind_name(job->model.kind), strcmp(path, "model.user") == 0 ? "user, city" : "item, category");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct job_column *c = job_column_find(job, names[i]);
+		if (!c || !(job_column_is_field(c) || c->kind == COLUMN_NUMERIC))
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', and data.columns has no column of that name with ids or numbers",
+			     names[i]);
+		else if (strcmp(tower_of(job, names[i]), path) != 0)
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', which model.user has, too; expected each column in one of them",
+			     names[i]);
+		else if (c->pooling == POOLING_MAX)
+			FAIL(r, path, WEIR_E_INVALID, "has '%.60s', whose pooling is max; expected sum or mean with model.kind: %s", names[i],
+			     model_kind_name(job->model.kind));
+	}
+}
+
+/* Each column with ids or numbers belongs to one of the two towers. */
+static void check_towers(struct reading *r, const struct job *job)
+{
+	if (!model_kind_has(job->model.kind, PART_RETRIEVAL) || job_columns_any_wrong(r))
+		return;
+	if (!data_format_has_columns(job->data.format)) {
+		FAIL(r, "model.kind", WEIR_E_INVALID,
+		     "is %s, whose towers read columns by name; expected data.format: csv, jsonl, parquet or arrow",
+		     model_kind_name(job->model.kind));
+		return;
+	}
+	check_tower(r, job, "model.user", job->model.user, job->model.user_count);
+	check_tower(r, job, "model.item", job->model.item, job->model.item_count);
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		const struct job_column *c = &job->data.columns[i];
+		if ((job_column_is_field(c) || c->kind == COLUMN_NUMERIC) && !tower_of(job, c->name))
+			FAIL(r, "model.kind", WEIR_E_INVALID,
+			     "is %s, and neither model.user nor model.item has the column '%.60s'; expected one of them, or kind: ignore",
+			     model_kind_name(job->model.kind), c->name);
+	}
+	const struct job_column *first = job->model.item_count > 0 ? job_column_find(job, job->model.item[0]) : NULL;
+	if (first && first->kind != COLUMN_CATEGORICAL)
+		FAIL(r, "model.item", WEIR_E_INVALID,
+		     "begins with '%.60s', of kind %s; expected the column of kind: categorical that names the item", first->name,
+		     column_kind_name(first->kind));
+}
+
+/* The task that chooses the best weights is a label. */
+static void check_best_task(struct reading *r, const struct job *job)
+{
+	const struct job_column *column = job_column_find(job, job->train.best_task);
+	const char *names[WEIR_TASKS_MAX];
+	uint32_t count = 0;
+	if (job->train.best_task[0] == 0 || (column && column->kind == COLUMN_LABEL) || job_columns_any_wrong(r))
+		return;
+	for (; count < WEIR_TASKS_MAX && job_column_label(job, count); count++)
+		names[count] = job_column_label(job, count)->name;
+	const char *nearest = job_nearest(job->train.best_task, names, count);
+	FAIL(r, "train.best_task", WEIR_E_INVALID, "is '%.60s', and data.columns has no such column of kind: label%s%.60s%s",
+	     job->train.best_task, nearest ? "; the nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "");
 }
 
 weir_status job_check_model(struct reading *r, struct job *job)
@@ -256,6 +358,9 @@ weir_status job_check_model(struct reading *r, struct job *job)
 	}
 	(void)check_others(r, job);
 	check_tasks(r, job);
+	check_best_task(r, job);
+	check_histories(r, job);
+	check_towers(r, job);
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	(void)check_layers(r, job);

@@ -323,6 +323,11 @@ static uint32_t fields_before(const struct job *job, const struct job_column *en
 	return fields;
 }
 
+uint32_t job_column_field(const struct job *job, const struct job_column *c)
+{
+	return fields_before(job, c);
+}
+
 uint32_t job_columns_fields(const struct job *job)
 {
 	return fields_before(job, job->data.columns + job->data.columns_count);
@@ -352,4 +357,18 @@ char job_csv_quote(const struct job *job)
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c)
 {
 	return fields_before(job, c->share[0] ? job_column_find(job, c->share) : c);
+}
+
+uint32_t job_histories(const struct job *job, struct job_history out[WEIR_HISTORIES_MAX])
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < job->data.columns_count; i++) {
+		const struct job_column *c = &job->data.columns[i], *of = c->share[0] ? job_column_find(job, c->share) : NULL;
+		if (c->kind != COLUMN_SEQUENCE || !of || of->kind != COLUMN_CATEGORICAL)
+			continue;
+		if (count < WEIR_HISTORIES_MAX)
+			out[count] = (struct job_history){.field = fields_before(job, c), .target = fields_before(job, of)};
+		count++;
+	}
+	return count;
 }

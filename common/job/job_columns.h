@@ -52,6 +52,11 @@ struct job_column {
 	uint64_t vocabulary_content;          /* hash of the file; 0: not known yet */
 };
 
+/* A history, by its field, and the field of the ids whose embeddings it shares. */
+struct job_history {
+	uint32_t field, target;
+};
+
 struct job;
 /* Whether the rows of a format (enum data_format) are described by data.columns. */
 bool data_format_has_columns(int format);
@@ -69,10 +74,16 @@ const struct job_column *job_column_of_field(const struct job *job, uint32_t fie
 /* The label of a task (from 0), or NULL. */
 const struct job_column *job_column_label(const struct job *job, uint32_t task);
 bool job_column_is_field(const struct job_column *c);
+/* Finds the sequences that share the embeddings of a categorical column: a model may attend to them
+ * with that column's id as the target. Returns their number, of which the first WEIR_HISTORIES_MAX
+ * are in out. */
+uint32_t job_histories(const struct job *job, struct job_history out[WEIR_HISTORIES_MAX]);
 /* Whether the column is scaled by a mean and a standard deviation, or by a range. */
 bool job_column_is_scaled(const struct job_column *c);
 /* The character that quotes cells of CSV; 0: none does. */
 char job_csv_quote(const struct job *job);
+/* The field of a column. */
+uint32_t job_column_field(const struct job *job, const struct job_column *c);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
 /* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form, which is

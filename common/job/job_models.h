@@ -10,13 +10,14 @@
 /* The terms of a click model's logit, in the order in which they are computed and in which their
  * tensors lie in the dense table. Each is a file of worker/model: part_<name>.c.
  * X(NAME, name) */
-#define CLICK_PART_MAP(X) \
-	X(LINEAR, linear)     \
-	X(FM, fm)             \
-	X(TOWER, tower)       \
-	X(CROSS, cross)       \
-	X(CIN, cin)           \
-	X(CROSS_MIX, cross_mix)
+#define CLICK_PART_MAP(X)   \
+	X(LINEAR, linear)       \
+	X(FM, fm)               \
+	X(TOWER, tower)         \
+	X(CROSS, cross)         \
+	X(CIN, cin)             \
+	X(CROSS_MIX, cross_mix) \
+	X(TASKS, tasks)
 
 /* The properties of models. A model has some of them; keys of the job file belong to them
  * (job_schema.c). */
@@ -28,6 +29,9 @@ enum model_part {
 	CLICK_PARTS,
 	PART_EMBEDDING = CLICK_PARTS, /* a row of model.dim elements for each key */
 	PART_INTERACTION,             /* the features are dot products of the embeddings */
+	PART_ATTENTION,               /* histories are pooled by attention to the row's target */
+	PART_RETRIEVAL,               /* a vector of the user and one of the item */
+	PART_EXPERTS,                 /* tasks mix the outputs of several towers */
 	PART_NGRAM,
 	PART_TRANSFORMER,
 	PART_ROTARY,       /* heads turn pairs of elements by the position, which has no limit */
@@ -49,6 +53,10 @@ enum model_reads { READS_CLICKS, READS_TEXT, READS_TOKENS };
 	X(DCN_MIX, dcn_mix, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(CROSS_MIX))         \
 	X(XDEEPFM, xdeepfm, CLICKS, HAS(LINEAR) | HAS(EMBEDDING) | HAS(TOWER) | HAS(CIN)) \
 	X(DLRM, dlrm, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(INTERACTION))             \
+	X(DIN, din, CLICKS, HAS(EMBEDDING) | HAS(TOWER) | HAS(ATTENTION))                 \
+	X(SHARED_BOTTOM, shared_bottom, CLICKS, HAS(EMBEDDING) | HAS(TASKS))              \
+	X(MMOE, mmoe, CLICKS, HAS(EMBEDDING) | HAS(TASKS) | HAS(EXPERTS))                 \
+	X(TWO_TOWER, two_tower, CLICKS, HAS(EMBEDDING) | HAS(RETRIEVAL))                  \
 	X(NGRAM, ngram, TEXT, HAS(NGRAM))                                                 \
 	X(GPT2, gpt2, TOKENS, HAS(TRANSFORMER))                                           \
 	X(LLAMA, llama, TOKENS, HAS(TRANSFORMER) | HAS(ROTARY) | HAS(GROUPED_HEADS))

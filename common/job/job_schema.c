@@ -28,6 +28,7 @@
 #define CHOICE(p, f, d, list)         .path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)
 #define U32_LIST(p, f, d, lo, hi, u)  .path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u
 #define TEXT_LIST(p, f, d, n)         .path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d
+#define FLOAT_LIST(p, f, n, lo, hi)   .path = p, .type = KEY_FLOAT_LIST, LIST(f), .size = n, .fallback = "", .float_low = lo, .float_high = hi
 #define COLUMNS(p, f, d, n)           .path = p, .type = KEY_COLUMNS, LIST(f), .size = n, .fallback = d
 #define LATER(p)                      .path = p, .type = KEY_LATER
 
@@ -238,13 +239,21 @@ static const struct key keys[] = {
 	DATA(U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL)),
 	MODEL(CHOICE("model.kind", model.kind, "deepfm", models)),
 	PART(HAS(EMBEDDING) | HAS(NGRAM), U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements")),
-	PART(HAS(TOWER) | HAS(NGRAM), U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	PART(HAS(TOWER) | HAS(TASKS) | HAS(RETRIEVAL) | HAS(NGRAM), U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(INTERACTION), U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
 	PART(HAS(CROSS) | HAS(CROSS_MIX), U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
-	PART(HAS(CROSS_MIX), U32("model.experts", model.experts, "4", 1, WEIR_EXPERTS_MAX, "experts")),
+	PART(HAS(CROSS_MIX) | HAS(EXPERTS), U32("model.experts", model.experts, "4", 1, WEIR_EXPERTS_MAX, "experts")),
 	PART(HAS(CROSS_MIX), U32("model.rank", model.rank, "32", 1, WEIR_DIM_MAX, "elements")),
+	PART(HAS(ATTENTION), U32_LIST("model.attention", model.attention, "[64, 16]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	PART(HAS(TASKS), U32_LIST("model.task_hidden", model.task_hidden, "[64]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	PART(HAS(RETRIEVAL), TEXT_LIST("model.user", model.user, "", WEIR_COLUMNS_MAX)),
+	PART(HAS(RETRIEVAL), TEXT_LIST("model.item", model.item, "", WEIR_COLUMNS_MAX)),
+	PART(HAS(RETRIEVAL), U32("model.vector", model.vector, "32", 1, WEIR_DIM_MAX, "elements")),
+	PART(HAS(RETRIEVAL), FLOAT("model.temperature", model.temperature, "0.1", 1e-3, 1e3)),
+	PART(HAS(RETRIEVAL), BOOL("model.normalize", model.normalize, "true")),
+	PART(HAS(RETRIEVAL), BOOL("model.logq", model.logq, "true")),
 	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
-	PART(HAS(TOWER) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
+	PART(HAS(TOWER) | HAS(TASKS) | HAS(RETRIEVAL) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
 	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),
 	INITIAL(FLOAT("model.init_std", model.init_std, "0.01", 0, 10)),
 	TRAINING(FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT)),
@@ -292,6 +301,7 @@ static const struct key keys[] = {
 	TRAINING(FLOAT_OR("train.loss.alpha", train.loss.alpha, "0.25", 0, 1, "off")),
 	TRAINING(BELOW("train.loss.label_smoothing", train.loss.label_smoothing, "0", 0, 1)),
 	TRAINING(FLOAT("train.loss.pos_weight", train.loss.pos_weight, "1", 1e-6, 1e6)),
+	TRAINING(FLOAT_LIST("train.loss.task_weights", train.loss.task_weights, WEIR_TASKS_MAX, 0, 1e6)),
 	OPERATION(U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts")),
 	TRAINING(FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT)),
 	TRAINING(CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales)),
@@ -306,6 +316,7 @@ static const struct key keys[] = {
 	TRAINING(FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT)),
 	TRAINING(BOOL("train.keep_best", train.keep_best, "true")),
 	TRAINING(CHOICE("train.best_by", train.best_by, "early_stop", best_bys)),
+	TRAINING(TEXT("train.best_task", train.best_task, "")),
 	TRAINING(U32_LIST("train.rank_at", train.rank_at, "[10]", 1, WEIR_RANK_K_MAX, "rows")),
 	INITIAL(U64("train.seed", train.seed, "1", 0, ANY_U64, NULL)),
 	OPERATION(U32("train.pace.batch_ms", train.pace.batch_ms, "0", 0, 3600000, "milliseconds")),

@@ -351,7 +351,7 @@ static weir_status store(struct reading *r, const struct raw *raw, const struct 
 
 static bool is_list_of_memory(const struct key *key)
 {
-	return key->type == KEY_TEXT_LIST || key->type == KEY_COLUMNS;
+	return key->type == KEY_TEXT_LIST || key->type == KEY_FLOAT_LIST || key->type == KEY_COLUMNS;
 }
 
 weir_status job_value_store_all(struct reading *r, struct job *job)
@@ -380,13 +380,13 @@ void job_value_free_all(struct job *job)
 	uint32_t count;
 	const struct key *keys = job_schema(&count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (keys[i].type != KEY_TEXT_LIST)
+		if (keys[i].type != KEY_TEXT_LIST && keys[i].type != KEY_FLOAT_LIST)
 			continue;
 		char **list;
 		uint32_t items;
 		memcpy(&list, (char *)job + keys[i].offset, sizeof(char **));
 		memcpy(&items, (char *)job + keys[i].count_offset, sizeof items);
-		for (uint32_t k = 0; k < items; k++)
+		for (uint32_t k = 0; k < items && keys[i].type == KEY_TEXT_LIST; k++)
 			free(list[k]);
 		free(list);
 	}

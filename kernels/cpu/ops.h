@@ -43,6 +43,7 @@
 	X(dropout)                  \
 	X(click_loss)               \
 	X(cross_entropy)            \
+	X(in_batch)                 \
 	X(sigmoid)                  \
 	X(cast_bf16)                \
 	X(cast_fp32)                \

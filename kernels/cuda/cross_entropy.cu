@@ -9,20 +9,6 @@
 
 #define PER_THREAD 8 /* classes per thread that pay for another warp */
 
-/* The block's largest value, in every thread; warps (32) is shared memory. */
-static __device__ float block_largest(float v, float *warps)
-{
-	for (unsigned step = CUDA_LANES / 2; step > 0; step /= 2)
-		v = fmaxf(v, __shfl_down_sync(ALL_LANES, v, step, CUDA_LANES));
-	if (threadIdx.x % CUDA_LANES == 0)
-		warps[threadIdx.x / CUDA_LANES] = v;
-	__syncthreads();
-	float most = warps[0];
-	for (unsigned w = 1; w < blockDim.x / CUDA_LANES; w++)
-		most = fmaxf(most, warps[w]);
-	return most;
-}
-
 /* row_loss (rows); rows of logits are `stride` apart. A target outside the classes has a loss of
  * NaN. `masked`: a target of TARGET_NONE has no loss. */
 static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, float *losses, const float *logits,

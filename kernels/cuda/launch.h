@@ -115,4 +115,18 @@ static __device__ inline double block_sum(double v, double *warps)
 	return sum;
 }
 
+/* The block's largest value, in every thread; warps (32) is shared memory. */
+static __device__ inline float block_largest(float v, float *warps)
+{
+	for (unsigned step = CUDA_LANES / 2; step > 0; step /= 2)
+		v = fmaxf(v, __shfl_down_sync(ALL_LANES, v, step, CUDA_LANES));
+	if (threadIdx.x % CUDA_LANES == 0)
+		warps[threadIdx.x / CUDA_LANES] = v;
+	__syncthreads();
+	float most = warps[0];
+	for (unsigned w = 1; w < blockDim.x / CUDA_LANES; w++)
+		most = fmaxf(most, warps[w]);
+	return most;
+}
+
 #endif

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 static void read_all(const char *path)
 {

@@ -48,10 +48,10 @@ def layers(tensors, name):
     return range(count)
 
 
-def tower(tensors, x):
-    for i in layers(tensors, "tower"):
-        bias = tensors[f"tower.{i}.bias"][1]
-        x = [max(0.0, dot(w, x) + b) for w, b in zip(matrix(tensors, f"tower.{i}.weight"), bias)]
+def tower(tensors, name, x):
+    for i in layers(tensors, name):
+        bias = tensors[f"{name}.{i}.bias"][1]
+        x = [max(0.0, dot(w, x) + b) for w, b in zip(matrix(tensors, f"{name}.{i}.weight"), bias)]
     return x
 
 
@@ -86,6 +86,18 @@ def cross_mix(tensors, x0):
     return x
 
 
+def first_task(tensors, x):
+    """The logit of the first task of a shared bottom, or of gated experts (Ma et al. 2018, eq. 6 and 7)."""
+    experts = []
+    while layers(tensors, f"expert.{len(experts)}"):
+        experts.append(tower(tensors, f"expert.{len(experts)}", x))
+    mix = experts[0]
+    if "task.0.gate.weight" in tensors:
+        gates = softmax([dot(w, x) for w in matrix(tensors, "task.0.gate.weight")])
+        mix = [dot(gates, column) for column in zip(*experts)]
+    return dot(tensors["task.0.head.weight"][1], tower(tensors, "task.0", mix))
+
+
 def cin(tensors, fields):
     """Every map of every layer, summed over the embedding (Lian et al. 2018, eq. 6 and 8)."""
     maps, out = fields, []
@@ -108,7 +120,9 @@ def score(kind, tensors, tables, keys):
     x = pairs if kind == "dlrm" else [v for field in e for v in field]
     if kind in ("fm", "deepfm"):
         logit += math.fsum(pairs)
-    out = tower(tensors, x) if layers(tensors, "tower") else []
+    out = tower(tensors, "tower", x) if layers(tensors, "tower") else []
+    if "task.0.head.weight" in tensors:
+        logit += first_task(tensors, x)
     if layers(tensors, "cross"):
         out += cross(tensors, x)
     if "cross_mix.0.bias" in tensors:

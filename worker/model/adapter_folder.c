@@ -9,7 +9,7 @@
 #include "common/base/limits.h"
 #include "worker/model/adapter_targets.h"
 #include "worker/model/new_folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 bool adapter_folder_is(const char *folder)
 {

@@ -86,7 +86,7 @@ void click_features_backward(struct click_features *f, const struct model_input 
 	if (!f->interacts)
 		return;
 	struct tower *bottom = f->bottom.count > 0 ? &f->bottom : NULL;
-	interaction_backward(&f->interaction, bottom ? bottom->layers[bottom->count - 1].y : NULL, x, in->rows,
+	interaction_backward(&f->interaction, bottom ? tower_output(bottom) : NULL, x, in->rows,
 	                     bottom ? tower_output_gradient(bottom) : NULL, dx);
 	if (bottom)
 		tower_backward(bottom, in->dense, in->rows, params, dparams, NULL, 0, false);

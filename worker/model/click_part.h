@@ -20,6 +20,7 @@ struct click_place {
 	const struct job *job;
 	uint32_t fields, dense_dim, dim;
 	uint32_t features; /* width of the features */
+	uint32_t tasks;    /* logits of a row */
 	struct layout *params, *stats;
 };
 
@@ -30,10 +31,10 @@ struct click_pass {
 	const float *params;   /* (elements) the dense table */
 	const float *x;        /* (rows, fields, dim) pooled embeddings */
 	const float *features; /* (rows, features) */
-	float *logit;          /* (rows) forward adds to it */
+	float *logit;          /* (rows, tasks) forward adds to it */
 
 	/* --- backward */
-	const float *dlogit; /* (rows) */
+	const float *dlogit; /* (rows, tasks) */
 	float *dparams;      /* (elements) shaped like params */
 	/* (rows, columns) the first columns of the gradient of what the term reads */
 	float *dx;
@@ -48,12 +49,12 @@ struct click_part {
 	/* backward fills all columns of its gradient, never only those of the embeddings */
 	bool whole_gradient;
 	/* Names the key of the job file that does not fit; NULL: all fit. */
-	weir_status (*check)(const struct job *job, weir_error *err);
+	weir_status (*check)(const struct job *job, const struct model_data *data, weir_error *err);
 	/* Adds the tensors. NULL: out of memory. */
 	void *(*create)(const struct click_place *place);
 	void (*destroy)(void *part);
 	weir_status (*reserve)(void *part, uint32_t rows); /* NULL: needs no memory */
-	/* Width of the output. NULL: forward adds to the logit. */
+	/* Width of the output, of models with one task. NULL: forward adds to the logit. */
 	uint32_t (*width)(const void *part);
 	/* Returns the output (rows, width), valid until the next forward; NULL without a width. */
 	const float *(*forward)(void *part, const struct click_pass *p);

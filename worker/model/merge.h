@@ -13,7 +13,7 @@
 #ifndef WEIR_MERGE_H
 #define WEIR_MERGE_H
 
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 #define MERGE_INPUTS_MAX   16u
 #define MERGE_PARALLEL_COS 0.9995 /* |cos| above which slerp takes the arc for a line */

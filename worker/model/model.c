@@ -22,7 +22,7 @@ static const struct model_family *family_of(const struct job *job)
 {
 	static const struct model_family *const families[MODEL_READS] = {
 	    [READS_CLICKS] = &model_clicks, [READS_TEXT] = &model_ngram, [READS_TOKENS] = &model_transformers};
-	return families[model_kind_row(job->model.kind)->reads];
+	return model_kind_has(job->model.kind, PART_RETRIEVAL) ? &model_retrieval : families[model_kind_row(job->model.kind)->reads];
 }
 
 weir_status model_check(const struct job *job, const struct model_data *data, weir_error *err)

@@ -9,12 +9,15 @@
  *                     LR, FM, W&D, DeepFM, xDeepFM
  *           + fm      second-order term over the fields' pooled embeddings (Rendle 2010, eq. 3):
  *                     FM, DeepFM
- *           + tower   w . MLP(features): W&D, DeepFM, both DCN-v2, xDeepFM, DLRM
+ *           + tower   w . MLP(features): W&D, DIN, DeepFM, both DCN-v2, xDeepFM, DLRM
  *           + cross   w . cross network(features) (Wang 2021), parallel to the tower: DCN-v2
  *           + cross_mix  the same of low-rank experts: DCN-v2's mixture
  *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
- * The features are the fields' pooled embeddings followed by the numeric features. DLRM's features
+ * MODEL_TWO_TOWER is a family of its own (model_retrieval.c). Models of several labels (SHARED_BOTTOM, MMOE: part_tasks.c) have a logit for each.
+ *
+ * The features are the fields' pooled embeddings followed by the numeric features. DIN pools
+ * histories by attention to the row's target (target_attention.h). DLRM's features
  * are its dot interaction (interaction.h). Numeric features have no embedding: they enter the
  * linear part and the features as they are, as in public DeepFM code (DeepCTR).
  *
@@ -99,7 +102,7 @@ const struct layout *model_layout(const struct model *m, enum model_table t);
  * counted, tokens, targets, loss_scale and the flat parameters. */
 struct model_input {
 	uint32_t rows;
-	const float *labels;     /* (rows) */
+	const float *labels;     /* (rows, tasks) */
 	const float *weights;    /* (rows) or NULL */
 	const float *dense;      /* (rows, dense_dim) or NULL */
 	const uint32_t *offsets; /* (rows * fields + 1) bags */
@@ -112,6 +115,12 @@ struct model_input {
 	uint64_t counted;        /* token data: targets that are not TARGET_NONE */
 	const uint32_t *tokens;  /* (rows, context) or (rows, sequence) */
 	const uint32_t *targets; /* (rows) or (rows, sequence) */
+	/* clicks: the histories that the model attends to (history.h), and the uses of each */
+	const uint32_t *histories;
+	uint32_t history_uses[WEIR_HISTORIES_MAX];
+	/* retrieval: (rows) the index of the row's item, and ln of its share of the data, or NULL */
+	const uint32_t *items;
+	const float *log_q;
 	const float *loss_scale; /* (1) multiplies all gradients; NULL: 1 */
 	/* Embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host). */
 	const float *parameters[MODEL_TABLES];
@@ -131,10 +140,21 @@ struct model_output {
 
 /* Reserves memory for batches of up to `rows`, for training or only for scoring. */
 weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err);
-/* Returns the scores of a row: 1, or one for each target of its tokens. */
+/* The same for a batch's histories: rows, unique and history_uses of `in` count. */
+weir_status model_reserve_histories(struct model *m, const struct model_input *in, weir_error *err);
+/* Writes the histories that the model attends to, and returns their number. */
+uint32_t model_histories(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX]);
+/* Returns the labels of a row of click data. */
+uint32_t model_row_labels(const struct model *m);
+/* Whether the model retrieves items; *field is then that of their ids. */
+bool model_item_field(const struct model *m, uint32_t *field);
+/* Returns the elements of such a model's vectors; 0 for others. */
+uint32_t model_vector_width(const struct model *m);
+/* Returns the scores of a row: one for each label, or for each target of its tokens; of retrieval
+ * the elements of its two vectors. */
 uint32_t model_row_scores(const struct model *m);
-/* Returns (rows, model_row_scores), valid until the next call: the logit of each click, or the log
- * probability of each target, 0 for TARGET_NONE. Uses running statistics and no dropout. */
+/* Returns (rows, model_row_scores), valid until the next call: the logit of each label, the log
+ * probability of each target, 0 for TARGET_NONE, or the vectors of user and item. Uses running statistics and no dropout. */
 const float *model_score(struct model *m, const struct model_input *in);
 /* Runs forward and backward; transformers take the batch in parts (train.accumulate). Gradients are
  * of the mean loss over the batch's rows, or over the targets that count. seed (1) determines the

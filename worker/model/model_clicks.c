@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "worker/model/click_features.h"
+#include "worker/model/click_histories.h"
 #include "worker/model/click_part.h"
 #include "worker/model/model_parts.h"
 #include "worker/model/scratch.h"
@@ -23,10 +24,12 @@ struct click_model {
 	struct click_features features;
 	bool reads_features;
 	uint32_t fields;
-	uint64_t bias; /* offset */
+	uint64_t bias; /* offset: (tasks) */
 	struct click_loss loss;
-	float *logit, *dlogit; /* (rows) */
+	float *task_weights;   /* (tasks) of the loss; NULL: all 1 */
+	float *logit, *dlogit; /* (rows, tasks) */
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+	struct click_histories histories;
 	/* (fields) 1: max pooling; NULL: no field has it. (rows, fields, dim) the uses that are x */
 	uint32_t *is_max, *chosen;
 };
@@ -53,13 +56,17 @@ static weir_status check(const struct job *job, const struct model_data *data, w
 	weir_status status = WEIR_OK;
 	if (data->fields == 0)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", name);
-	if (data->tasks > 1)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "the data have %u labels: model %s learns one", data->tasks, name);
+	if (data->tasks > 1 && !model_kind_has(kind, PART_TASKS))
+		return weir_fail(err, WEIR_E_INVALID, "the data have %u labels: model %s learns one, and mmoe and shared_bottom all",
+		                 data->tasks, name);
+	if (job->train.loss.task_weights_count > 0 && data->tasks > 0 && job->train.loss.task_weights_count != data->tasks)
+		return weir_fail(err, WEIR_E_INVALID, "train.loss.task_weights has %u numbers, and the data have %u labels",
+		                 job->train.loss.task_weights_count, data->tasks);
 	if (model_kind_has(kind, PART_EMBEDDING) && job->model.dim == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.dim is 0: model %s needs embeddings of at least 1", name);
 	for (enum model_part p = 0; p < CLICK_PARTS && status == WEIR_OK; p++)
 		if (model_kind_has(kind, p) && click_part(p)->check)
-			status = click_part(p)->check(job, err);
+			status = click_part(p)->check(job, data, err);
 	if (status == WEIR_OK)
 		status = click_features_check(job, data->fields, data->dense_dim, err);
 	if (status == WEIR_OK && !(job->model.dropout >= 0.0f && job->model.dropout < 1.0f))
@@ -126,6 +133,18 @@ static struct click_loss loss_of(const struct job *job)
 	                           .pos_weight = job->train.loss.pos_weight};
 }
 
+static weir_status put_task_weights(struct model *m)
+{
+	struct backend *b = m->backend;
+	const size_t bytes = m->job->train.loss.task_weights_count * sizeof(float);
+	if (bytes == 0)
+		return WEIR_OK;
+	m->clicks->task_weights = b->ops->buffer_alloc(b, bytes);
+	if (m->clicks->task_weights)
+		b->ops->to_device(b, m->clicks->task_weights, m->job->train.loss.task_weights, bytes);
+	return m->clicks->task_weights ? WEIR_OK : WEIR_E_MEMORY;
+}
+
 static weir_status create(struct model *m, const struct model_data *data, weir_error *err)
 {
 	const enum model_kind kind = m->job->model.kind;
@@ -136,7 +155,10 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	c->loss = loss_of(m->job);
 	m->linear = model_kind_has(kind, PART_LINEAR);
 	m->dim = model_kind_has(kind, PART_EMBEDDING) ? m->job->model.dim : 0;
-	c->bias = layout_add(&m->params, 1, 0, WEIR_INIT_ZERO, 0.0f, "bias");
+	m->tasks = data->tasks > 0 ? data->tasks : 1;
+	c->bias = layout_add(&m->params, m->tasks, 0, WEIR_INIT_ZERO, 0.0f, "bias");
+	if (model_kind_has(kind, PART_ATTENTION))
+		click_histories_init(&c->histories, m->backend, m->job, data->fields, &m->params, &m->stats);
 	bool whole = false;
 	for (enum model_part p = 0; p < CLICK_PARTS; p++)
 		if (model_kind_has(kind, p)) {
@@ -150,9 +172,11 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	                                  .dense_dim = data->dense_dim,
 	                                  .dim = m->dim,
 	                                  .features = c->features.width,
+	                                  .tasks = m->tasks,
 	                                  .params = &m->params,
 	                                  .stats = &m->stats};
-	if (add_terms(m, &place) != WEIR_OK || (m->dim > 0 && find_max_fields(m, data->fields) != WEIR_OK))
+	if (add_terms(m, &place) != WEIR_OK || (m->dim > 0 && find_max_fields(m, data->fields) != WEIR_OK) ||
+	    put_task_weights(m) != WEIR_OK)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
 	add_head(m);
 	return WEIR_OK;
@@ -167,7 +191,8 @@ static void destroy(struct model *m)
 		if (c->terms[i].state)
 			c->terms[i].is->destroy(c->terms[i].state);
 	click_features_destroy(&c->features);
-	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx};
+	click_histories_destroy(&c->histories);
+	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx, &c->task_weights};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
 	scratch_free_words(m->backend, &c->is_max);
@@ -182,12 +207,12 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 		return WEIR_OK;
 	struct backend *b = m->backend;
 	struct click_model *c = m->clicks;
-	const size_t embeddings = (size_t)rows * c->fields * m->dim;
+	const size_t embeddings = (size_t)rows * c->fields * m->dim, logits = (size_t)rows * m->tasks;
 	b->ops->forget_replays(b);
 	struct {
 		float **buffer;
 		size_t elements;
-	} wanted[] = {{&c->logit, rows}, {&c->dlogit, rows}, {&c->x, embeddings}, {&c->dx, embeddings}};
+	} wanted[] = {{&c->logit, logits}, {&c->dlogit, logits}, {&c->x, embeddings}, {&c->dx, embeddings}};
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
 		status = scratch_grow(b, wanted[i].buffer, wanted[i].elements);
@@ -195,11 +220,27 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 		status = scratch_grow_words(b, &c->chosen, embeddings);
 	if (status == WEIR_OK)
 		status = click_features_reserve(&c->features, rows);
+	if (status == WEIR_OK)
+		status = click_histories_reserve_rows(&c->histories, rows);
 	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++)
 		if (c->terms[i].is->reserve)
 			status = c->terms[i].is->reserve(c->terms[i].state, rows);
 	m->rows = status == WEIR_OK ? rows : 0;
 	return status == WEIR_OK ? status : model_no_memory(m, rows, err);
+}
+
+static weir_status reserve_histories(struct model *m, const struct model_input *in, weir_error *err)
+{
+	const weir_status status = click_histories_reserve_uses(&m->clicks->histories, in);
+	return status == WEIR_OK ? status : model_no_memory(m, in->rows, err);
+}
+
+static uint32_t histories(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX])
+{
+	const struct click_histories *h = &m->clicks->histories;
+	for (uint32_t i = 0; i < h->count; i++)
+		out[i] = h->of[i].of;
+	return h->count;
 }
 
 /* Gathers the keyed parameters: the logit's first-order part and the pooled embeddings. */
@@ -232,6 +273,7 @@ static void look_up_backward(struct model *m, const struct model_input *in, floa
 	else if (m->dim > 0)
 		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, in->offsets, in->index, in->values,
 		                    (size_t)in->rows * c->fields, in->uses);
+	click_histories_scatter(&c->histories, in, gradients[MODEL_EMBEDDING]);
 }
 
 static struct click_pass pass_of(struct click_model *c, const struct model_input *in, const struct forward_mode *mode)
@@ -247,7 +289,7 @@ static void forward(struct model *m, struct click_pass *p)
 	struct click_model *c = m->clicks;
 	const uint32_t rows = p->in->rows;
 	if (!m->linear)
-		b->ops->fill(b, c->logit, 0.0f, rows);
+		b->ops->fill(b, c->logit, 0.0f, (size_t)rows * m->tasks);
 	if (c->reads_features)
 		p->features = click_features_forward(&c->features, p->in, c->x, p->params);
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -257,7 +299,7 @@ static void forward(struct model *m, struct click_pass *p)
 		if (t->width > 0)
 			b->ops->gemm(b, false, false, rows, 1, t->width, 1.0f, t->out, t->width, p->params + t->head, 1, 1.0f, c->logit, 1);
 	}
-	b->ops->bias_act(b, c->logit, p->params + c->bias, rows, 1, ACT_NONE);
+	b->ops->bias_act(b, c->logit, p->params + c->bias, rows, m->tasks, ACT_NONE);
 }
 
 /* dhead = dlogit^T out; dout = dlogit head */
@@ -305,6 +347,7 @@ static const float *score(struct model *m, const struct model_input *in)
 	struct click_pass p = pass_of(m->clicks, in, &mode);
 	assert(in->rows <= m->rows);
 	look_up(m, in);
+	click_histories_forward(&m->clicks->histories, in, m->clicks->x, &mode);
 	forward(m, &p);
 	return m->clicks->logit;
 }
@@ -321,22 +364,36 @@ static void issue(void *arg)
 	struct click_pass p = pass_of(c, in, &mode);
 	p.dparams = s->out->gradients[MODEL_DENSE];
 	forward(m, &p);
-	const struct click_rows rows = {
-	    .logits = c->logit, .labels = in->labels, .weights = in->weights, .rows = in->rows, .tasks = 1};
+	const struct click_rows rows = {.logits = c->logit,
+	                                .labels = in->labels,
+	                                .weights = in->weights,
+	                                .task_weights = c->task_weights,
+	                                .rows = in->rows,
+	                                .tasks = m->tasks};
 	b->ops->click_loss(b, s->out->loss_sum, c->dlogit, &rows, &c->loss, 1.0f / (float)in->rows);
 	if (in->loss_scale)
-		b->ops->scale_by(b, c->dlogit, in->rows, in->loss_scale);
-	b->ops->bias_act_backward(b, c->dlogit, c->dlogit, c->logit, p.dparams + c->bias, in->rows, 1, ACT_NONE);
+		b->ops->scale_by(b, c->dlogit, (size_t)in->rows * m->tasks, in->loss_scale);
+	b->ops->bias_act_backward(b, c->dlogit, c->dlogit, c->logit, p.dparams + c->bias, in->rows, m->tasks, ACT_NONE);
 	backward(m, &p);
 }
 
 static void train(struct model_step *s)
 {
+	struct click_model *c = s->model->clicks;
+	const struct forward_mode mode = model_training_mode(s);
 	assert(s->in->rows <= s->model->rows);
 	look_up(s->model, s->in);
+	click_histories_forward(&c->histories, s->in, c->x, &mode);
 	model_replay(s, issue);
+	click_histories_backward(&c->histories, s->in, c->x, s->out->gradients[MODEL_DENSE], c->dx);
 	look_up_backward(s->model, s->in, s->out->gradients);
 }
 
-const struct model_family model_clicks = {
-    .check = check, .create = create, .destroy = destroy, .reserve = reserve, .score = score, .train = train};
+const struct model_family model_clicks = {.check = check,
+                                          .create = create,
+                                          .destroy = destroy,
+                                          .reserve = reserve,
+                                          .reserve_histories = reserve_histories,
+                                          .histories = histories,
+                                          .score = score,
+                                          .train = train};

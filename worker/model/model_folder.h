@@ -4,7 +4,7 @@
 #define WEIR_MODEL_FOLDER_H
 
 #include "worker/model/layout.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/model/transformer_config.h"
 
 /* Size limit of a weights file; a single larger tensor gets its own. */

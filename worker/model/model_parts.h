@@ -8,6 +8,7 @@
 
 struct model_family;
 struct click_model;
+struct retrieval;
 
 struct model {
 	const struct model_family *family;
@@ -15,6 +16,7 @@ struct model {
 	const struct job *job; /* outlives the model */
 	uint32_t dim;          /* of the embedding table; 0: no such table */
 	bool linear;           /* has the table of first-order weights */
+	uint32_t tasks;        /* clicks: logits of a row */
 	struct layout params, stats;
 	weir_init_segment embedding_init, linear_init;
 	uint32_t rows; /* reserved capacity */
@@ -23,6 +25,7 @@ struct model {
 	struct click_model *clicks;
 	struct ngram *ngram;
 	struct transformer *transformer;
+	struct retrieval *retrieval;
 };
 
 struct model_step {
@@ -42,13 +45,16 @@ struct model_family {
 	weir_status (*create)(struct model *m, const struct model_data *data, weir_error *err);
 	void (*destroy)(struct model *m);
 	weir_status (*reserve)(struct model *m, uint32_t rows, bool training, weir_error *err);
+	/* model.h; NULL: there are no histories */
+	weir_status (*reserve_histories)(struct model *m, const struct model_input *in, weir_error *err);
+	uint32_t (*histories)(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX]);
 	const float *(*score)(struct model *m, const struct model_input *in);
 	void (*train)(struct model_step *s);
 	/* Appends facts beyond those of the keys after the first n; returns the new count. NULL: no
 	 * more facts. */
 	uint32_t (*facts)(const struct model *m, struct model_fact *facts, uint32_t n);
 };
-extern const struct model_family model_clicks, model_ngram, model_transformers;
+extern const struct model_family model_clicks, model_retrieval, model_ngram, model_transformers;
 
 /* Fails as a batch of that many rows that has no memory. */
 weir_status model_no_memory(const struct model *m, uint32_t rows, weir_error *err);

@@ -19,12 +19,27 @@ double model_row_flops(const struct model *m)
 
 uint32_t model_row_scores(const struct model *m)
 {
-	return m->transformer ? m->job->data.sequence : 1;
+	return m->transformer ? m->job->data.sequence : m->retrieval ? 2 * model_vector_width(m) : model_row_labels(m);
+}
+
+uint32_t model_row_labels(const struct model *m)
+{
+	return m->clicks ? m->tasks : 1;
 }
 
 weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
 {
 	return m->family->reserve(m, rows, training, err);
+}
+
+weir_status model_reserve_histories(struct model *m, const struct model_input *in, weir_error *err)
+{
+	return m->family->reserve_histories ? m->family->reserve_histories(m, in, err) : WEIR_OK;
+}
+
+uint32_t model_histories(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX])
+{
+	return m->family->histories ? m->family->histories(m, out) : 0;
 }
 
 const float *model_score(struct model *m, const struct model_input *in)
@@ -41,11 +56,12 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 /* All arguments of the replayed ops beyond the model's own buffers. It has no gaps, as keys are
  * compared byte by byte. */
 struct step_key {
-	const void *labels, *weights, *dense, *tokens, *targets, *parameters, *seed, *loss_scale, *gradient, *statistics, *loss;
+	const void *labels, *weights, *dense, *tokens, *targets, *items, *log_q, *parameters, *seed, *loss_scale, *gradient,
+	    *statistics, *loss;
 	uint64_t counted;
 	uint32_t rows, sequence;
 };
-_Static_assert(sizeof(struct step_key) == 13 * sizeof(uint64_t) && sizeof(struct step_key) <= BACKEND_REPLAY_KEY_BYTES,
+_Static_assert(sizeof(struct step_key) == 15 * sizeof(uint64_t) && sizeof(struct step_key) <= BACKEND_REPLAY_KEY_BYTES,
                "no gaps");
 
 void model_replay(struct model_step *s, void (*issue)(void *step))
@@ -55,6 +71,8 @@ void model_replay(struct model_step *s, void (*issue)(void *step))
 	                             .dense = s->in->dense,
 	                             .tokens = s->in->tokens,
 	                             .targets = s->in->targets,
+	                             .items = s->in->items,
+	                             .log_q = s->in->log_q,
 	                             .parameters = s->in->parameters[MODEL_DENSE],
 	                             .seed = s->seed,
 	                             .loss_scale = s->in->loss_scale,

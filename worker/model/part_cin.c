@@ -57,8 +57,9 @@ struct cin {
 	uint32_t *place;
 };
 
-static weir_status check(const struct job *job, weir_error *err)
+static weir_status check(const struct job *job, const struct model_data *data, weir_error *err)
 {
+	(void)data;
 	if (job->model.cin_count == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.cin is empty: model %s needs at least one layer",
 		                 model_kind_name(job->model.kind));

@@ -21,8 +21,9 @@ struct cross {
 	uint32_t rows;
 };
 
-static weir_status check(const struct job *job, weir_error *err)
+static weir_status check(const struct job *job, const struct model_data *data, weir_error *err)
 {
+	(void)data;
 	if (job->model.cross_layers == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.cross_layers is 0: model %s needs at least one",
 		                 model_kind_name(job->model.kind));

@@ -3,8 +3,9 @@
 
 #include "worker/model/click_part.h"
 
-static weir_status check(const struct job *job, weir_error *err)
+static weir_status check(const struct job *job, const struct model_data *data, weir_error *err)
 {
+	(void)data;
 	if (job->model.hidden_count == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.hidden is empty: model %s needs at least one hidden layer",
 		                 model_kind_name(job->model.kind));

@@ -106,10 +106,15 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 			b->ops->bias_act(b, l->y, NULL, rows, l->out, ACT_RELU);
 		}
 		if (mode->training && t->dropout > 0.0f)
-			b->ops->dropout(b, l->y, 0, (size_t)rows * l->out, t->dropout, mode->seed, i);
+			b->ops->dropout(b, l->y, 0, (size_t)rows * l->out, t->dropout, mode->seed, t->salt + i);
 		x = l->y;
 	}
 	return x;
+}
+
+const float *tower_output(const struct tower *t)
+{
+	return t->layers[t->count - 1].y;
 }
 
 float *tower_output_gradient(struct tower *t)

@@ -31,6 +31,7 @@ struct tower {
 	uint32_t count;
 	bool batch_norm;
 	float dropout;
+	uint64_t salt;  /* of the first layer's dropout mask: towers of one model differ in it */
 	float *dy, *dx; /* (rows, widest); dx also holds z during forward */
 	float *inv_std; /* (widest) host: inverse standard deviations for evaluation */
 	uint32_t rows, widest;
@@ -56,6 +57,8 @@ struct forward_mode {
 
 /* x (rows, in) -> output (rows, width), valid until the next forward. */
 const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const float *params, const struct forward_mode *mode);
+/* The output of the last forward. */
+const float *tower_output(const struct tower *t);
 /* Returns the buffer for d(loss)/d(output) (rows, width), which the caller fills before
  * tower_backward. */
 float *tower_output_gradient(struct tower *t);

@@ -60,11 +60,17 @@ static void every_model_has_a_row(void **state)
 	(void)state;
 	static const char *const data[] = {
 	    [READS_CLICKS] = "train: a", [READS_TEXT] = "format: text, train: a", [READS_TOKENS] = "format: tokens, train: a"};
+	static const char with_history[] = "format: csv, train: a, columns: [{name: item, kind: categorical}, "
+	                                   "{name: seen, kind: sequence, share: item}, {name: y, kind: label}]";
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
 		const struct model_kind_row *row = model_kind_row(kind);
 		char text[256], names[MODEL_NAMES_BYTES];
-		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n", data[row->reads], row->name,
-		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]" : "");
+		snprintf(text, sizeof text, "job: demo\ndata: {%s}\nmodel: {kind: %s%s}\n",
+		         model_kind_has(kind, PART_ATTENTION) || model_kind_has(kind, PART_RETRIEVAL) ? with_history : data[row->reads],
+		         row->name,
+		         model_kind_has(kind, PART_INTERACTION) ? ", bottom: [8, 16]"
+		         : model_kind_has(kind, PART_RETRIEVAL) ? ", user: [seen], item: [item]"
+		                                                : "");
 		struct job *job = parse(text, NULL, 0);
 		assert_int_equal(job->model.kind, kind);
 		assert_int_equal(job_is_language(job), row->reads != READS_CLICKS);

@@ -140,6 +140,63 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	assert_true(isnan(dlogits[0]));
 }
 
+/* The loss of row i by definition, and its gradient. */
+static double retrieval_row(const struct in_batch *in, const float *logits, size_t i, double *gradient)
+{
+	double sum = 0, largest = -INFINITY;
+	const double weight = in->weights ? (double)in->weights[i] : 1;
+	double z[70];
+	for (size_t j = 0; j < in->rows; j++) {
+		z[j] = in->items[j] == in->items[i] && j != i ? -INFINITY
+		                                              : (double)logits[i * in->rows + j] - (in->log_q ? (double)in->log_q[j] : 0);
+		largest = fmax(largest, z[j]);
+		gradient[j] = 0;
+	}
+	if (in->labels[i] < 0.5f)
+		return 0;
+	for (size_t j = 0; j < in->rows; j++)
+		sum += exp(z[j] - largest);
+	for (size_t j = 0; j < in->rows; j++)
+		gradient[j] = weight * (exp(z[j] - largest) / sum - (j == i)) * 0.5;
+	return weight * (log(sum) + largest - z[i]);
+}
+
+static void try_in_batch(struct backend *b, struct prng *rng)
+{
+	static const size_t sizes[] = {1, 2, 33, 70};
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+		for (int plain = 0; plain < 2; plain++) {
+			const size_t n = sizes[s];
+			float *logits = random_floats(rng, n * n, -20, 20), *labels = random_floats(rng, n, 0, 1),
+			      *log_q = random_floats(rng, n, -9, 0), *weights = random_floats(rng, n, 0, 2);
+			uint32_t items[70];
+			double *want = malloc(n * n * sizeof *want), loss = 0, got = NAN;
+			for (size_t i = 0; i < n; i++) {
+				items[i] = (uint32_t)prng_below(rng, n); /* some twice */
+				labels[i] = labels[i] < 0.3f ? 0 : 1;
+			}
+			const struct in_batch in = {
+			    .items = items, .labels = labels, .log_q = plain ? NULL : log_q, .weights = plain ? NULL : weights, .rows = n};
+			for (size_t i = 0; i < n; i++)
+				loss += retrieval_row(&in, logits, i, want + i * n);
+			b->ops->in_batch(b, &got, logits, &in, 0.5f);
+			if (!(fabs(got - loss) <= 1e-6 * (1 + loss)))
+				fail_msg("loss is %.12g, expected %.12g", got, loss);
+			check_close("in_batch", logits, want, n * n, 1e-5, 1e-7);
+			free(logits);
+			free(labels);
+			free(log_q);
+			free(weights);
+			free(want);
+		}
+}
+
+static void retrieval_matches_float64(void **state)
+{
+	(void)state;
+	on_every_backend(103, try_in_batch);
+}
+
 static void losses_and_gradients_match_float64(void **state)
 {
 	(void)state;
@@ -157,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(losses_and_gradients_match_float64),
 	    cmocka_unit_test(logits_far_out_do_not_overflow),
+	    cmocka_unit_test(retrieval_matches_float64),
 	};
 	return cmocka_run_group_tests_name("click_loss", tests, NULL, NULL);
 }

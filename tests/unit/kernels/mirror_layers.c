@@ -379,6 +379,19 @@ static void mirror_cross_entropy(struct backend *b, double *loss, float *dlogits
 	RUN(m, cross_entropy, to_loss, to, to_losses, z, mirror_words(m, targets, rows), rows, n, scale);
 }
 
+static void mirror_in_batch(struct backend *b, double *loss, float *logits, const struct in_batch *in, float scale)
+{
+	struct mirror *m = mirror(b);
+	struct in_batch there = *in;
+	double *to_loss = mirror_array(m, loss, sizeof *loss);
+	float *to = mirror_floats(m, logits, in->rows * in->rows);
+	there.items = mirror_words(m, in->items, in->rows);
+	there.labels = mirror_floats(m, in->labels, in->rows);
+	there.log_q = mirror_floats(m, in->log_q, in->rows);
+	there.weights = mirror_floats(m, in->weights, in->rows);
+	RUN(m, in_batch, to_loss, to, &there, scale);
+}
+
 static void mirror_sigmoid(struct backend *b, float *p, const float *z, size_t n)
 {
 	struct mirror *m = mirror(b);
@@ -453,6 +466,7 @@ void mirror_layers(struct backend_ops *ops)
 	ops->dropout = mirror_dropout;
 	ops->click_loss = mirror_click_loss;
 	ops->cross_entropy = mirror_cross_entropy;
+	ops->in_batch = mirror_in_batch;
 	ops->sigmoid = mirror_sigmoid;
 	ops->cast_bf16 = mirror_cast_bf16;
 	ops->cast_fp32 = mirror_cast_fp32;

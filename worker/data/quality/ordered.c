@@ -11,7 +11,7 @@
 
 uint64_t ordered_key(const struct scored *s, size_t row)
 {
-	const uint32_t score = bits_of(s->scores[row] + 0.0f), ordered = score & SIGN_MASK ? ~score : score | SIGN_MASK;
+	const uint32_t score = bits_of(scored_score(s, row) + 0.0f), ordered = score & SIGN_MASK ? ~score : score | SIGN_MASK;
 	const uint32_t weight = bits_of(scored_weight(s, row)) & ~SIGN_MASK;
 	return (uint64_t)ordered << ORDERED_SCORE_BIT | weight | (scored_is_positive(s, row) ? SIGN_MASK : 0);
 }

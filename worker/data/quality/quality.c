@@ -1,6 +1,7 @@
 #include "worker/data/quality/quality.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/hash.h"
@@ -16,6 +17,20 @@ struct quality quality_none(void)
 	                        .pr_auc = NAN,
 	                        .calibration_error = NAN,
 	                        .ranking = {.gauc = NAN}};
+}
+
+struct task_quality quality_of_task(const char *name, const struct quality *q)
+{
+	struct task_quality task = {.auc = q->auc,
+	                            .logloss = q->logloss,
+	                            .normalized_entropy = q->normalized_entropy,
+	                            .pr_auc = q->pr_auc,
+	                            .calibration = q->calibration,
+	                            .calibration_error = q->calibration_error,
+	                            .gauc = q->grouped ? q->ranking.gauc : (double)NAN,
+	                            .rows = q->rows};
+	snprintf(task.name, sizeof task.name, "%s", name);
+	return task;
 }
 
 void quality_taker_init(struct quality_taker *t)
@@ -97,8 +112,8 @@ static weir_status add_row(struct quality_taker *t, const struct scored *rows, s
 		return WEIR_OK;
 	if (!reserve(t, group != 0))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of %zu rows", t->count);
-	t->labels[t->count] = rows->labels[row];
-	t->scores[t->count] = rows->scores[row];
+	t->labels[t->count] = scored_label(rows, row);
+	t->scores[t->count] = scored_score(rows, row);
 	t->weights[t->count] = scored_weight(rows, row);
 	if (t->groups)
 		t->groups[t->count] = group;

@@ -12,6 +12,14 @@
 #include "worker/data/quality/ranking.h"
 #include "worker/data/quality/score.h"
 
+/* The figures of one task of several: of the rows that have its label. */
+struct task_quality {
+	char name[WEIR_TASK_NAME_BYTES]; /* of its label's column, cut; "": the data name none */
+	double auc, logloss, normalized_entropy, pr_auc, calibration, calibration_error;
+	double gauc; /* NaN also if no row has a group */
+	uint64_t rows;
+};
+
 struct quality {
 	/* score.h; NaN if undefined. Text and tokens: logloss is the mean loss in nats per target, the
 	 * others are NaN */
@@ -24,7 +32,14 @@ struct quality {
 	uint64_t rows;        /* tokens: targets that count */
 	uint64_t ranked;      /* rows of the figures of order */
 	uint64_t not_numbers; /* scores that are NaN or infinite; with any, all figures are NaN */
+	/* retrieval: the items among which rows find theirs; a row is a list of ranking. 0: clicks */
+	uint64_t items;
+	/* (tasks_count) of models with several tasks; the figures above are of one of them */
+	struct task_quality tasks[WEIR_TASKS_MAX];
+	uint32_t tasks_count;
 };
+/* The figures of a task. */
+struct task_quality quality_of_task(const char *name, const struct quality *q);
 /* Without figures: each is NaN, each count 0. */
 struct quality quality_none(void);
 

@@ -1,6 +1,7 @@
 #include "worker/data/quality/quality_json.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -24,6 +25,14 @@ static const struct figure bucket_figures[] = {{"low", offsetof(struct calibrati
 static const struct figure at_figures[] = {{"ndcg", offsetof(struct ranking_at, ndcg)},
                                            {"recall", offsetof(struct ranking_at, recall)},
                                            {"hit_rate", offsetof(struct ranking_at, hit_rate)}};
+
+static const struct figure task_figures[] = {{"auc", offsetof(struct task_quality, auc)},
+                                             {"logloss", offsetof(struct task_quality, logloss)},
+                                             {"normalized_entropy", offsetof(struct task_quality, normalized_entropy)},
+                                             {"pr_auc", offsetof(struct task_quality, pr_auc)},
+                                             {"calibration", offsetof(struct task_quality, calibration)},
+                                             {"calibration_error", offsetof(struct task_quality, calibration_error)},
+                                             {"gauc", offsetof(struct task_quality, gauc)}};
 
 static void put(struct json *j, const void *from, const struct figure *list, size_t count)
 {
@@ -55,6 +64,18 @@ static void put_ranking(struct json *j, const struct ranking *r)
 	}
 }
 
+static void put_tasks(struct json *object, const struct quality *q)
+{
+	json_set_empty_list(object, "tasks");
+	for (uint32_t t = 0; t < q->tasks_count; t++) {
+		struct json *item = json_create();
+		json_set_text(item, "name", q->tasks[t].name);
+		put(item, &q->tasks[t], task_figures, COUNT(task_figures));
+		json_set_count(item, "rows", q->tasks[t].rows);
+		json_append(object, "tasks", item);
+	}
+}
+
 void quality_put(struct json *object, const struct quality *q)
 {
 	put(object, q, figures, COUNT(figures));
@@ -69,6 +90,10 @@ void quality_put(struct json *object, const struct quality *q)
 	json_set_count(object, "rows", q->rows);
 	json_set_count(object, "ranked", q->ranked);
 	json_set_count(object, "not_numbers", q->not_numbers);
+	if (q->items > 0)
+		json_set_count(object, "items", q->items);
+	if (q->tasks_count > 0)
+		put_tasks(object, q);
 }
 
 /* The number of items of a list, at most `most`. */
@@ -93,6 +118,19 @@ static void read_ranking(const struct json_value *object, struct ranking *r)
 	}
 }
 
+static void read_tasks(const struct json_value *list, struct quality *out)
+{
+	out->tasks_count = length_of(list, WEIR_TASKS_MAX);
+	for (uint32_t t = 0; t < out->tasks_count; t++) {
+		const struct json_value *item = json_element(list, t);
+		struct task_quality *task = &out->tasks[t];
+		const char *name = json_value_text(json_member(item, "name"), NULL);
+		snprintf(task->name, sizeof task->name, "%s", name ? name : "");
+		read(item, task, task_figures, COUNT(task_figures));
+		json_value_count(json_member(item, "rows"), &task->rows);
+	}
+}
+
 void quality_read(const struct json_value *object, struct quality *out)
 {
 	const struct json_value *buckets = json_member(object, "buckets");
@@ -107,4 +145,6 @@ void quality_read(const struct json_value *object, struct quality *out)
 	json_value_count(json_member(object, "rows"), &out->rows);
 	json_value_count(json_member(object, "ranked"), &out->ranked);
 	json_value_count(json_member(object, "not_numbers"), &out->not_numbers);
+	json_value_count(json_member(object, "items"), &out->items);
+	read_tasks(json_member(object, "tasks"), out);
 }

@@ -3,8 +3,11 @@
  *      "buckets": [{"low", "high", "weight", "predicted", "observed"}, ...],
  *      "gauc", "groups", "groups_mixed", "groups_positive",
  *      "at": [{"k", "ndcg", "recall", "hit_rate"}, ...],
- *      "rows", "ranked", "not_numbers"}
- * An undefined figure is null. gauc to at are there if the rows have groups. */
+ *      "rows", "ranked", "not_numbers", "items",
+ *      "tasks": [{"name", "auc", "logloss", "normalized_entropy", "pr_auc", "calibration",
+ *                 "calibration_error", "gauc", "rows"}, ...]}
+ * An undefined figure is null. gauc to at are there if the rows have groups or the model
+ * retrieves, items if it retrieves, tasks if it has several. */
 #ifndef WEIR_QUALITY_JSON_H
 #define WEIR_QUALITY_JSON_H
 

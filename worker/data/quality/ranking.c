@@ -99,7 +99,7 @@ static size_t fill_records(const struct scored *s, uint64_t *records, bool *not_
 			continue;
 		records[n * RECORD_WORDS + RECORD_GROUP] = s->groups[row];
 		records[n * RECORD_WORDS + RECORD_KEY] = ordered_key(s, row);
-		*not_a_number |= isnan(s->scores[row]);
+		*not_a_number |= isnan(scored_score(s, row));
 		n++;
 	}
 	return n;

@@ -9,7 +9,7 @@ size_t score_not_numbers(const struct scored *s)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < s->n; i++)
-		count += !isfinite(s->scores[scored_row(s, i)]);
+		count += !isfinite(scored_score(s, scored_row(s, i)));
 	return count;
 }
 
@@ -20,7 +20,7 @@ void score_sum(struct score_sums *sums, const struct scored *s)
 	for (size_t i = 0; i < s->n; i++) {
 		const size_t row = scored_row(s, i);
 		const bool positive = scored_is_positive(s, row);
-		const double w = (double)scored_weight(s, row), score = (double)s->scores[row], p = fmin(fmax(score, 1e-7), 1 - 1e-7);
+		const double w = (double)scored_weight(s, row), score = (double)scored_score(s, row), p = fmin(fmax(score, 1e-7), 1 - 1e-7);
 		/* fmin and fmax would ignore a NaN */
 		sums->loss = isnan(score) ? (double)NAN : sums->loss - w * (positive ? log(p) : log1p(-p));
 		sums->predicted += w * score;
@@ -57,7 +57,7 @@ weir_status sorted_scores_create(struct sorted_scores *out, const struct scored 
 	for (size_t i = 0; i < s->n; i++) {
 		const size_t row = scored_row(s, i);
 		out->memory[i] = ordered_key(s, row);
-		out->not_a_number |= isnan(s->scores[row]);
+		out->not_a_number |= isnan(scored_score(s, row));
 	}
 	out->keys = radix_sort(out->memory, out->memory + s->n, s->n, 1, 0, ORDERED_SCORE_BIT);
 	return WEIR_OK;

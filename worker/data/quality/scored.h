@@ -15,6 +15,8 @@ struct scored {
 	const uint64_t *groups; /* the user, session or query of a row, 0: none; NULL: no row has one */
 	/* (n) a slice: row i is at rows[i] of the columns. NULL: the first n. */
 	const size_t *rows;
+	/* of labels and scores, which lie between those of other tasks; 0: 1 */
+	size_t stride;
 };
 
 static inline size_t scored_row(const struct scored *s, size_t i)
@@ -22,9 +24,24 @@ static inline size_t scored_row(const struct scored *s, size_t i)
 	return s->rows ? s->rows[i] : i;
 }
 
+static inline size_t scored_place(const struct scored *s, size_t row)
+{
+	return s->stride > 0 ? row * s->stride : row;
+}
+
+static inline float scored_label(const struct scored *s, size_t row)
+{
+	return s->labels[scored_place(s, row)];
+}
+
+static inline float scored_score(const struct scored *s, size_t row)
+{
+	return s->scores[scored_place(s, row)];
+}
+
 static inline bool scored_is_positive(const struct scored *s, size_t row)
 {
-	return s->labels[row] > 0.5f;
+	return scored_label(s, row) > 0.5f;
 }
 
 static inline float scored_weight(const struct scored *s, size_t row)

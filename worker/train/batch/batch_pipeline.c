@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "worker/model/history.h"
+
 /* A buffer of the backend that grows to the largest batch seen. */
 struct buffer {
 	void *at;
@@ -18,6 +20,9 @@ enum part {
 	ROW_OFFSETS,
 	INDEX,
 	VALUES,
+	HISTORIES,
+	ITEMS,
+	LOG_Q,
 	TOKENS,
 	TARGETS,
 	PLACES,
@@ -171,6 +176,19 @@ static void load_cached(struct batch_pipeline *s, const struct model_input *in, 
 	}
 }
 
+static void load_histories(struct batch_pipeline *s, const struct model_input *in)
+{
+	struct job_history of[WEIR_HISTORIES_MAX];
+	struct model_input *to = &s->set->input;
+	const uint32_t count = model_histories(s->model, of);
+	size_t words = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		to->history_uses[i] = in->history_uses[i];
+		words += history_words(in->rows, in->history_uses[i]);
+	}
+	to->histories = copied(s, &s->set->parts[HISTORIES], in->histories, words * sizeof *in->histories);
+}
+
 /* Loads everything except the flat tables. */
 static void load_batch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
@@ -179,13 +197,16 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->rows = in->rows;
 	to->unique = in->unique;
 	to->uses = in->uses;
-	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * sizeof(float));
+	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * model_row_labels(s->model) * sizeof(float));
 	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
 	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
 	to->offsets = copied(s, &s->set->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));
 	to->row_offsets = copied(s, &s->set->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
 	to->index = copied(s, &s->set->parts[INDEX], in->index, nnz * sizeof(uint32_t));
 	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
+	to->items = copied(s, &s->set->parts[ITEMS], in->items, rows * sizeof(uint32_t));
+	to->log_q = copied(s, &s->set->parts[LOG_Q], in->log_q, rows * sizeof(float));
+	load_histories(s, in);
 	to->sequence = in->sequence;
 	to->counted = in->counted;
 	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
@@ -341,7 +362,7 @@ weir_status batch_pipeline_score(struct batch_pipeline *s, const struct model_in
 	if (s->failed)
 		return settled(s, err);
 	const float *out = model_score(s->model, &s->set->input);
-	if (s->shape.context == 0 && s->shape.sequence == 0) {
+	if (s->shape.context == 0 && s->shape.sequence == 0 && model_vector_width(s->model) == 0) {
 		ops->sigmoid(s->backend, made, out, n);
 		out = made;
 	}

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "worker/model/history.h"
+
 static weir_status out_of_memory(weir_error *err)
 {
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
@@ -72,6 +74,9 @@ void minibatch_destroy(struct minibatch *m)
 	release(m->backend, m->keys);
 	release(m->backend, m->index);
 	release(m->backend, m->row_offsets);
+	release(m->backend, m->histories);
+	release(m->backend, m->items);
+	release(m->backend, m->log_q);
 	release(m->backend, m->output.loss_sum);
 	release(m->backend, m->output.not_finite);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -96,11 +101,49 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 	if (rows > m->rows_capacity) {
 		m->rows_capacity = 0;
 		m->row_offsets = replace(b, m->row_offsets, (rows + 1) * sizeof *m->row_offsets);
-		if (!m->row_offsets)
+		m->items = replace(b, m->items, rows * sizeof *m->items);
+		m->log_q = replace(b, m->log_q, rows * sizeof *m->log_q);
+		if (!m->row_offsets || !m->items || !m->log_q)
 			return out_of_memory(err);
 		m->rows_capacity = rows;
 	}
 	return model_reserve(m->model, (uint32_t)rows, m->output.loss_sum != NULL, err);
+}
+
+/* Finds the items of a model that retrieves them. */
+static void load_items(struct minibatch *m, const struct batch *batch)
+{
+	uint32_t field;
+	if (!model_item_field(m->model, &field))
+		return;
+	for (uint32_t r = 0; r < batch->rows; r++) {
+		const uint32_t use = batch->offsets[(size_t)r * batch->fields + field];
+		m->items[r] = m->index[use];
+		m->log_q[r] = m->counts ? item_counts_log_share(m->counts, batch->keys[use]) : 0;
+	}
+	m->input.items = m->items;
+	m->input.log_q = m->counts ? m->log_q : NULL;
+}
+
+/* Finds the histories that the model attends to. */
+static weir_status load_histories(struct minibatch *m, const struct batch *batch, weir_error *err)
+{
+	struct job_history of[WEIR_HISTORIES_MAX];
+	const uint32_t count = model_histories(m->model, of);
+	const struct history_bags bags = {.rows = batch->rows, .fields = batch->fields, .offsets = batch->offsets, .index = m->index};
+	const size_t words = histories_measure(&bags, of, count, m->input.history_uses);
+	if (count == 0)
+		return WEIR_OK;
+	if (words > m->histories_capacity) {
+		m->histories_capacity = 0;
+		m->histories = replace(m->backend, m->histories, with_slack(words) * sizeof *m->histories);
+		if (!m->histories)
+			return out_of_memory(err);
+		m->histories_capacity = with_slack(words);
+	}
+	histories_write(&bags, of, count, m->input.history_uses, m->histories);
+	m->input.histories = m->histories;
+	return model_reserve_histories(m->model, &m->input, err);
 }
 
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err)
@@ -134,7 +177,8 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	m->input.unique = unique;
 	minibatch_want(m, m->keys, unique);
 	m->input.uses = nnz;
-	return WEIR_OK;
+	load_items(m, batch);
+	return load_histories(m, batch, err);
 }
 
 void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count)

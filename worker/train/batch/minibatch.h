@@ -9,6 +9,7 @@
 
 #include "weir/weir.h"
 #include "worker/data/dataset.h"
+#include "worker/data/item_counts.h"
 #include "worker/model/model.h"
 
 struct minibatch {
@@ -21,7 +22,12 @@ struct minibatch {
 	size_t wanted_count;
 	uint32_t *index;       /* (nnz) into keys */
 	uint32_t *row_offsets; /* (rows + 1) */
-	size_t nnz_capacity, rows_capacity;
+	uint32_t *items;       /* (rows) of models that retrieve them */
+	float *log_q;          /* (rows) if counts is not NULL */
+	/* of the items in the data; borrowed. NULL: the loss does not correct for them */
+	const struct item_index *counts;
+	uint32_t *histories; /* (histories_capacity) of models that attend to them: history.h */
+	size_t nnz_capacity, rows_capacity, histories_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
 	/* The pulled values: embedding (wanted, dim), linear (wanted), dense, statistics. */
 	float *parameters[MODEL_TABLES];

@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "worker/data/dataset.h"
+#include "worker/data/item_index.h"
 #include "worker/data/prefetch.h"
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/batch_places.h"
@@ -44,6 +45,7 @@ struct trainer {
 	uint32_t number; /* among the workers */
 	weir_client *client;
 	struct dataset *dataset;
+	struct item_index items; /* of models that retrieve them: how often each is in the data */
 	struct batch_places places;
 	struct fingerprint fingerprint;
 	struct prefetcher *prefetcher;

@@ -100,6 +100,10 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 		return err && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	const struct model_data data = model_data_of(info);
 	status = model_create(&t->model, t->backend, t->job, &data, err);
+	uint32_t item_field;
+	const bool counts = status == WEIR_OK && model_item_field(t->model, &item_field) && t->job->model.logq;
+	if (counts)
+		status = item_counts_read(&t->items, t->dataset, item_field, err);
 	if (status == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		status = open_local(t, err);
 	const struct batch_pipeline_shape shape = {
@@ -114,8 +118,10 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 		status = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	if (status == WEIR_OK)
 		make_ring(t);
-	for (uint32_t i = 0; i < t->ring_count && status == WEIR_OK; i++)
+	for (uint32_t i = 0; i < t->ring_count && status == WEIR_OK; i++) {
 		status = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
+		t->ring[i].data.counts = counts ? &t->items : NULL;
+	}
 	if (status == WEIR_OK)
 		status = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
 	t->units = (struct units){
@@ -166,6 +172,7 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	batch_places_destroy(&t->places);
 	if (t->dataset)
 		dataset_close(t->dataset);
+	item_index_destroy(&t->items);
 	free(t->fingerprint.text);
 	return status;
 }

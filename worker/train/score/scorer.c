@@ -10,6 +10,8 @@
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/tables.h"
 #include "worker/train/job/device.h"
+#include "worker/train/score/catalogue.h"
+#include "worker/train/score/scorer_internal.h"
 #include "worker/train/score/snapshot.h"
 
 /* Batches under way at once: pulls of all but one overlap with computing. */
@@ -27,8 +29,9 @@ struct scorer {
 	struct backend *backend;
 	struct model *model;
 	struct batch_pipeline *pipeline;
-	struct tables tables;      /* with a client */
-	struct snapshot *snapshot; /* with a file */
+	struct tables tables;       /* with a client */
+	struct snapshot *snapshot;  /* with a file */
+	struct catalogue catalogue; /* of retrieval */
 	struct scoring ring[SCORER_RING];
 	float *scores; /* (scores_capacity) of a batch */
 	size_t scores_capacity;
@@ -46,14 +49,11 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		status = snapshot_open(&s->snapshot, options->path, err);
 		if (status == WEIR_OK && options->trusted)
 			snapshot_trust(s->snapshot);
-		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0 && !job_is_language(options->job))
+		if (status == WEIR_OK)
+			s->options.data = snapshot_data(s->snapshot);
+		if (status == WEIR_OK && s->options.data.fields == 0 && !job_is_language(options->job))
 			status = weir_fail(err, WEIR_E_INVALID,
 			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
-		if (status == WEIR_OK) {
-			s->options.data = (struct model_data){.fields = snapshot_fields(s->snapshot),
-			                                      .dense_dim = snapshot_dense_dim(s->snapshot),
-			                                      .vocabulary = snapshot_vocabulary(s->snapshot)};
-		}
 	}
 	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
 	if (status == WEIR_OK && !(s->backend = backend_open(&where, err)))
@@ -93,6 +93,7 @@ void scorer_close(struct scorer *s)
 	if (s->backend)
 		s->backend->ops->destroy(s->backend);
 	snapshot_close(s->snapshot);
+	catalogue_destroy(&s->catalogue);
 	free(s->scores);
 	free(s);
 }
@@ -225,7 +226,7 @@ static weir_status run_all(struct run *r, weir_error *err)
 	return status;
 }
 
-weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+weir_status scorer_run_raw(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
 {
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data *model = &s->options.data;
@@ -233,6 +234,9 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u: set data.fields",
 		                 info->fields, info->dense_dim, model->fields, model->dense_dim);
+	if (info->tasks > 1 && info->tasks != model->tasks)
+		return weir_fail(err, WEIR_E_INVALID, "the data have %u labels, the model was trained with %u", info->tasks,
+		                 model->tasks > 0 ? model->tasks : 1);
 	if (info->vocabulary > model->vocabulary)
 		return weir_fail(err, WEIR_E_INVALID, "the data have tokens below %u, the model was trained with those below %u",
 		                 info->vocabulary, model->vocabulary);
@@ -255,24 +259,147 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 	return status;
 }
 
+weir_status scorer_load(struct scorer *s, weir_error *err)
+{
+	return load_flat(s, err);
+}
+
+weir_status scorer_score(struct scorer *s, const struct batch *batch, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	struct prefetched item = {.batch = *batch};
+	struct scoring *b = &s->ring[0];
+	weir_status status = start(s, b, &item, err);
+	if (status == WEIR_OK)
+		status = finish(s, b, rows, arg, err);
+	b->item = NULL;
+	return status;
+}
+
+const struct job *scorer_job(const struct scorer *s)
+{
+	return s->options.job;
+}
+
+const struct model *scorer_model(const struct scorer *s)
+{
+	return s->model;
+}
+
+/* The products of vectors as scores. */
+struct products {
+	const struct scorer *scorer;
+	scorer_rows_fn rows;
+	void *arg;
+	float *scores; /* (capacity) */
+	uint32_t capacity;
+};
+
+static weir_status multiply_rows(void *arg, const struct batch *batch, const float *vectors, weir_error *err)
+{
+	struct products *p = arg;
+	const uint32_t width = model_vector_width(p->scorer->model);
+	if (batch->rows > p->capacity) {
+		free(p->scores);
+		p->scores = malloc(batch->rows * sizeof *p->scores);
+		p->capacity = p->scores ? batch->rows : 0;
+		if (!p->scores)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
+	}
+	for (uint32_t r = 0; r < batch->rows; r++) {
+		const float *user = vectors + (size_t)r * 2 * width, *item = user + width;
+		double sum = 0;
+		for (uint32_t d = 0; d < width; d++)
+			sum += (double)user[d] * (double)item[d];
+		p->scores[r] = (float)(sum / (double)p->scorer->options.job->model.temperature);
+	}
+	return p->rows(p->arg, batch, p->scores, err);
+}
+
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	struct products p = {.scorer = s, .rows = rows, .arg = arg};
+	if (model_vector_width(s->model) == 0)
+		return scorer_run_raw(s, data, rows, arg, err);
+	const weir_status status = scorer_run_raw(s, data, multiply_rows, &p, err);
+	free(p.scores);
+	return status;
+}
+
 /* --- Quality */
+
+/* A taker for each task. */
+struct takers {
+	struct quality_taker *of; /* (tasks) */
+	size_t *rows;             /* (capacity) those of a batch that have the label */
+	uint32_t tasks, capacity;
+};
+
+static weir_status add_task(struct takers *t, uint32_t task, struct scored *rows, uint32_t count, weir_error *err)
+{
+	rows->n = 0;
+	for (uint32_t r = 0; r < count; r++)
+		if (!isnan(scored_label(rows, r)))
+			t->rows[rows->n++] = r;
+	rows->rows = t->rows;
+	return quality_add(&t->of[task], rows, err);
+}
 
 static weir_status add_clicks(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
 {
-	const struct scored rows = {
-	    .labels = batch->labels, .scores = probabilities, .weights = batch->weights, .n = batch->rows, .groups = batch->groups};
-	return quality_add(arg, &rows, err);
+	struct takers *t = arg;
+	weir_status status = WEIR_OK;
+	if (batch->rows > t->capacity) {
+		free(t->rows);
+		t->rows = malloc(batch->rows * sizeof *t->rows);
+		t->capacity = t->rows ? batch->rows : 0;
+		if (!t->rows)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the rows of a batch");
+	}
+	for (uint32_t k = 0; k < t->tasks && status == WEIR_OK; k++) {
+		struct scored rows = {.labels = batch->labels + k,
+		                      .scores = probabilities + k,
+		                      .weights = batch->weights,
+		                      .groups = batch->groups,
+		                      .stride = t->tasks};
+		status = add_task(t, k, &rows, batch->rows, err);
+	}
+	return status;
+}
+
+/* The figures of the task that the job judges by, and the main ones of each. */
+static weir_status take(const struct takers *t, const struct job *job, struct quality *out, weir_error *err)
+{
+	struct task_quality tasks[WEIR_TASKS_MAX];
+	struct quality judged = quality_none();
+	weir_status status = WEIR_OK;
+	for (uint32_t k = 0; k < t->tasks && status == WEIR_OK; k++) {
+		const struct job_column *label = job_column_label(job, k);
+		status = quality_take(&t->of[k], job->train.rank_at, job->train.rank_at_count, out, err);
+		tasks[k] = quality_of_task(label ? label->name : "", out);
+		if (k == job_best_task(job))
+			judged = *out;
+	}
+	*out = judged;
+	out->tasks_count = t->tasks > 1 ? t->tasks : 0;
+	memcpy(out->tasks, tasks, out->tasks_count * sizeof *tasks);
+	return status;
 }
 
 static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
-	const struct job *job = s->options.job;
-	struct quality_taker taker;
-	quality_taker_init(&taker);
-	weir_status status = scorer_run(s, data, add_clicks, &taker, err);
+	struct takers t = {.tasks = model_row_scores(s->model)};
+	t.of = calloc(t.tasks, sizeof *t.of);
+	if (!t.of)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the figures of %u tasks", t.tasks);
+	for (uint32_t k = 0; k < t.tasks; k++)
+		quality_taker_init(&t.of[k]);
+	weir_status status = scorer_run(s, data, add_clicks, &t, err);
 	if (status == WEIR_OK)
-		status = quality_take(&taker, job->train.rank_at, job->train.rank_at_count, out, err);
-	quality_taker_destroy(&taker);
+		status = take(&t, s->options.job, out, err);
+	for (uint32_t k = 0; k < t.tasks; k++)
+		quality_taker_destroy(&t.of[k]);
+	free(t.of);
+	free(t.rows);
 	return status;
 }
 
@@ -307,12 +434,14 @@ static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct 
 
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
+	if (model_vector_width(s->model) > 0)
+		return scorer_evaluate_retrieval(s, &s->catalogue, data, out, err);
 	return job_is_language(s->options.job) ? evaluate_text(s, data, out, err) : evaluate_clicks(s, data, out, err);
 }
 
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
 {
 	assert(s->options.client);
-	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim,
+	return snapshot_save(path, &s->tables, s->options.client, &s->options.data,
 	                     s->options.fingerprint ? s->options.fingerprint : "", err);
 }

@@ -29,13 +29,15 @@ void scorer_close(struct scorer *s);
 /* The required shape of the data. */
 const struct model_data *scorer_data(const struct scorer *s);
 
-/* scores, in the order of the files. Clicks: (rows) the probability of a click. Text: (rows) the
+/* scores, in the order of the files. Clicks: (rows, tasks) the probability of each label; of
+ * retrieval (rows) the logit of user and item. Text: (rows) the
  * logarithm of the probability of the next byte. Tokens: (rows, sequence) that of each target, 0
  * for TARGET_NONE. A status other than WEIR_OK ends the run with it. */
 typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
-/* Rows count by their weights. The lists' figures are taken at train.rank_at. */
+/* Of retrieval: retrieval.c. Else rows count by their weights. The lists' figures are taken at train.rank_at. Of several tasks, out
+ * has the figures of train.best_task, and the main ones of each. */
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
 /* Saves a running job's weights (snapshot.h). Needs a client. */
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);

@@ -17,6 +17,7 @@ struct slicing {
 	struct quality_taker all;
 	struct dataset_lines *data; /* in step with the scored rows */
 	uint32_t column;
+	uint32_t task; /* whose figures these are */
 	size_t *rows, *sorted; /* (capacity) a batch's slices, and its rows ordered by them */
 	size_t *ends;          /* (slices) */
 	uint32_t capacity;
@@ -155,7 +156,7 @@ static weir_status find_slices(struct slicing *g, const struct batch *batch, wei
 			status = weir_fail(err, WEIR_E_CORRUPT, "the data have other lines than a moment ago");
 		if (status != WEIR_OK)
 			return status;
-		const bool counts = is_labelled(batch->labels[r]);
+		const bool counts = is_labelled(batch->labels[(size_t)r * batch->tasks + g->task]);
 		g->rows[r] = counts ? g->slice_of[value] : g->slices;
 		g->left_out += !counts;
 		g->ends[g->rows[r]]++;
@@ -194,7 +195,11 @@ static weir_status add_to_slices(struct slicing *g, const struct batch *batch, s
 static weir_status add_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
 	struct slicing *g = arg;
-	struct scored rows = {.labels = batch->labels, .scores = scores, .weights = batch->weights, .groups = batch->groups};
+	struct scored rows = {.labels = batch->labels + g->task,
+	                      .scores = scores + g->task,
+	                      .weights = batch->weights,
+	                      .groups = batch->groups,
+	                      .stride = batch->tasks};
 	if (!reserve(g, batch->rows))
 		return out_of_memory(err);
 	weir_status status = find_slices(g, batch, err);
@@ -230,7 +235,7 @@ static void slicing_destroy(struct slicing *g)
 weir_status scorer_evaluate_by(struct scorer *s, struct dataset *data, const struct job *job, const char *column, uint32_t top,
                                struct sliced *out, weir_error *err)
 {
-	struct slicing g = {.values = text_index_create()};
+	struct slicing g = {.values = text_index_create(), .task = job_best_task(job)};
 	*out = (struct sliced){.all = quality_none()};
 	quality_taker_init(&g.all);
 	weir_status status = g.values ? open_lines(&g, data, column, err) : out_of_memory(err);

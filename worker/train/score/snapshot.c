@@ -13,7 +13,7 @@
 #include "worker/model/adapter_folder.h"
 #include "worker/model/adapter_targets.h"
 #include "worker/model/model_folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/train/score/spool.h"
 
 #define ASSIGN_BYTES (8u << 20) /* bytes of values in one assignment */
@@ -117,12 +117,13 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 	return status;
 }
 
-static weir_status write_file(const char *path, const struct save *s, const struct tables *tables, uint32_t fields,
-                              uint32_t dense_dim, const char *fingerprint, weir_error *err)
+static weir_status write_file(const char *path, const struct save *s, const struct tables *tables, const struct model_data *data,
+                              const char *fingerprint, weir_error *err)
 {
-	enum { NUMBERS = 4, PAIRS = 2 + NUMBERS + MODEL_FACTS_MAX };
-	static const char *const names[NUMBERS] = {"fields", "dense_dim", "embedding.table", "linear.table"};
-	const uint32_t values[NUMBERS] = {fields, dense_dim, tables->ids[MODEL_EMBEDDING], tables->ids[MODEL_LINEAR]};
+	enum { NUMBERS = 5, PAIRS = 2 + NUMBERS + MODEL_FACTS_MAX };
+	static const char *const names[NUMBERS] = {"fields", "dense_dim", "tasks", "embedding.table", "linear.table"};
+	const uint32_t values[NUMBERS] = {data->fields, data->dense_dim, data->tasks, tables->ids[MODEL_EMBEDDING],
+	                                  tables->ids[MODEL_LINEAR]};
 	char numbers[NUMBERS][16];
 	struct model_fact facts[MODEL_FACTS_MAX];
 	const char *metadata[2 * PAIRS + 1] = {"format", "weir"};
@@ -142,7 +143,7 @@ static weir_status write_file(const char *path, const struct save *s, const stru
 	return safetensors_write(disk_system(), path, s->tensors, s->count, metadata, err);
 }
 
-weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, const struct model_data *data,
                           const char *fingerprint, weir_error *err)
 {
 	struct save *s = calloc(1, sizeof *s);
@@ -154,7 +155,7 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 		if (model_has(tables->model, k))
 			status = model_table_is_keyed(k) ? save_keyed(s, tables, k, client, err) : save_flat(s, tables, k, client, err);
 	if (status == WEIR_OK)
-		status = write_file(path, s, tables, fields, dense_dim, fingerprint, err);
+		status = write_file(path, s, tables, data, fingerprint, err);
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		spool_close(&s->rows[k].keys);
 		spool_close(&s->rows[k].values);
@@ -284,17 +285,12 @@ static uint32_t metadata_number(const struct snapshot *s, const char *key)
 	return s->file ? (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10) : 0;
 }
 
-uint32_t snapshot_fields(const struct snapshot *s)
+struct model_data snapshot_data(const struct snapshot *s)
 {
-	return metadata_number(s, "fields");
-}
-uint32_t snapshot_dense_dim(const struct snapshot *s)
-{
-	return metadata_number(s, "dense_dim");
-}
-uint32_t snapshot_vocabulary(const struct snapshot *s)
-{
-	return s->file ? metadata_number(s, "model.vocabulary") : s->config.vocabulary;
+	return (struct model_data){.tasks = metadata_number(s, "tasks"),
+	                           .fields = metadata_number(s, "fields"),
+	                           .dense_dim = metadata_number(s, "dense_dim"),
+	                           .vocabulary = s->file ? metadata_number(s, "model.vocabulary") : s->config.vocabulary};
 }
 
 /* A file of a model without full decay has no clocks: its rows keep their initial values. */

@@ -13,7 +13,7 @@
 /* Saves the servers' present values. Trainers should be at rest (between passes), or the file mixes
  * several moments. Rows go through files, not memory: while it writes it needs twice the file's
  * size on its disk. */
-weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, const struct model_data *data,
                           const char *fingerprint, weir_error *err);
 
 struct snapshot;
@@ -24,12 +24,9 @@ void snapshot_close(struct snapshot *s);
 bool snapshot_is_folder(const struct snapshot *s);
 /* Of the job that trained the weights (fingerprint.h); "": they have none. */
 const char *snapshot_fingerprint(const struct snapshot *s);
-/* The shape of the model's data when it was saved: model_create needs it. 0: weir did not write the
- * file. */
-uint32_t snapshot_fields(const struct snapshot *s);
-uint32_t snapshot_dense_dim(const struct snapshot *s);
-/* Of a transformer; else 0. A folder of adapters leaves it to their model. */
-uint32_t snapshot_vocabulary(const struct snapshot *s);
+/* The shape of the model's data when it was saved: model_create needs it. Numbers are 0 if weir did
+ * not write the file. A folder of adapters leaves the vocabulary to their model. */
+struct model_data snapshot_data(const struct snapshot *s);
 /* Call after comparing the fingerprint: bind then accepts differences in the model's facts
  * alone. */
 void snapshot_trust(struct snapshot *s);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/train/score/spool.h"
 
 struct saved_table {

@@ -6,7 +6,7 @@
 
 #include "kernels/optimizer.h"
 #include "worker/model/model_folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 struct run {
 	struct backend *b;

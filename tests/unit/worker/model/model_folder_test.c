@@ -16,7 +16,7 @@
 #include "common/system/disk.h"
 #include "tests/folder.h"
 #include "worker/model/model_folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 static char folder[FOLDER_BYTES], config_path[96], weights_path[96];
 

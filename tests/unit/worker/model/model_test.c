@@ -14,8 +14,9 @@
 #include "common/base/prng.h"
 #include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
+#include "worker/model/history.h"
 
-enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2 };
+enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3, OUTPUTS_MAX = 6 };
 
 /* The model that a test is about, for messages. */
 static const char *about = "";
@@ -26,9 +27,10 @@ struct fixture {
 	struct model *model;
 	struct model_input in;
 	struct model_output out;
-	uint32_t dense_dim;
-	float labels[ROWS], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
+	uint32_t dense_dim, tasks;
+	float labels[ROWS * TASKS_MAX], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
+	uint32_t *histories;
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
 	double loss_sum, squares[MODEL_TABLES];
@@ -48,6 +50,11 @@ static struct job small_job(enum model_kind kind, bool batch_norm)
 	job.model.cross_layers = 2;
 	job.model.experts = 3;
 	job.model.rank = 2;
+	job.model.attention[0] = 5;
+	job.model.attention[1] = 3;
+	job.model.attention_count = 2;
+	job.model.task_hidden[0] = 4;
+	job.model.task_hidden_count = 1;
 	job.model.cin[0] = 5;
 	job.model.cin[1] = 3;
 	job.model.cin[2] = 4;
@@ -77,7 +84,8 @@ static void make_batch(struct fixture *f, struct prng *r)
 	for (uint32_t i = 0; i <= ROWS; i++)
 		f->row_offsets[i] = f->offsets[i * FIELDS];
 	for (uint32_t i = 0; i < ROWS; i++) {
-		f->labels[i] = (float)prng_below(r, 2);
+		for (uint32_t t = 0; t < f->tasks; t++)
+			f->labels[i * f->tasks + t] = f->tasks > 1 && prng_below(r, 4) == 0 ? NAN : (float)prng_below(r, 2);
 		f->weights[i] = 0.5f + (float)prng_unit(r);
 	}
 	for (uint32_t i = 0; i < ROWS * DENSE; i++)
@@ -96,7 +104,19 @@ static void make_batch(struct fixture *f, struct prng *r)
 	};
 }
 
-static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
+static void make_histories(struct fixture *f)
+{
+	struct job_history of[WEIR_HISTORIES_MAX];
+	weir_error err = {0};
+	const uint32_t count = model_histories(f->model, of);
+	const struct history_bags bags = {.rows = ROWS, .fields = FIELDS, .offsets = f->offsets, .index = f->index};
+	f->histories = malloc((1 + histories_measure(&bags, of, count, f->in.history_uses)) * sizeof *f->histories);
+	histories_write(&bags, of, count, f->in.history_uses, f->histories);
+	f->in.histories = f->histories;
+	assert_int_equal(model_reserve_histories(f->model, &f->in, &err), WEIR_OK);
+}
+
+static struct fixture *fixture_open_tasks(struct job job, uint32_t dense_dim, uint32_t tasks)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	weir_error err = {0};
@@ -104,13 +124,14 @@ static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
 	prng_seed(&r, 17);
 	f->job = job;
 	f->dense_dim = dense_dim;
+	f->tasks = tasks;
 	f->backend = backend_cpu_create(1, &err);
 	assert_non_null(f->backend);
-	assert_int_equal(
-	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = dense_dim}, &err),
-	    WEIR_OK);
+	const struct model_data data = {.tasks = tasks, .fields = FIELDS, .dense_dim = dense_dim};
+	assert_int_equal(model_create(&f->model, f->backend, &f->job, &data, &err), WEIR_OK);
 	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	make_batch(f, &r);
+	make_histories(f);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		size_t row = model_table_elements(f->model, t);
 		f->elements[t] = t == MODEL_EMBEDDING || t == MODEL_LINEAR ? UNIQUE * row : row;
@@ -122,6 +143,11 @@ static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
 	}
 	f->out.loss_sum = &f->loss_sum;
 	return f;
+}
+
+static struct fixture *fixture_open_job(struct job job, uint32_t dense_dim)
+{
+	return fixture_open_tasks(job, dense_dim, 1);
 }
 
 static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint32_t dense_dim)
@@ -137,12 +163,13 @@ static void fixture_close(struct fixture *f)
 	}
 	model_destroy(f->model);
 	f->backend->ops->destroy(f->backend);
+	free(f->histories);
 	free(f);
 }
 
 static void reference_open(struct reference *r, const struct fixture *f)
 {
-	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .in = &f->in};
+	*r = (struct reference){.job = &f->job, .fields = FIELDS, .dense_dim = f->dense_dim, .tasks = f->tasks, .in = &f->in};
 	r->params = model_layout(f->model, MODEL_DENSE);
 	r->stats = model_layout(f->model, MODEL_STATISTICS);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
@@ -160,16 +187,16 @@ static void reference_close(struct reference *r)
 
 static void expect_logits(const struct reference *r, const float *logits, bool training)
 {
-	double expected[ROWS];
+	double expected[ROWS * TASKS_MAX];
 	(void)reference_loss(r, training, expected);
-	for (uint32_t i = 0; i < ROWS; i++)
+	for (uint32_t i = 0; i < ROWS * r->tasks; i++)
 		expect_near((double)logits[i], expected[i], 2e-6, "logit", i);
 }
 
 static void expect_gradients(const struct fixture *f, struct reference *r)
 {
 	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
-	double logits[ROWS], step = 1e-6;
+	double logits[ROWS * OUTPUTS_MAX], step = 1e-6;
 	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
 		for (size_t i = 0; i < f->elements[t]; i++) {
 			double value = r->parameters[t][i];
@@ -187,11 +214,11 @@ static void train(struct fixture *f, uint64_t seed)
 	model_train(f->model, &f->in, &seed, &f->out);
 }
 
-static void check_model(struct job job, uint32_t dense_dim)
+static void check_tasks(struct job job, uint32_t dense_dim, uint32_t tasks)
 {
-	struct fixture *f = fixture_open_job(job, dense_dim);
+	struct fixture *f = fixture_open_tasks(job, dense_dim, tasks);
 	struct reference r;
-	double logits[ROWS];
+	double logits[ROWS * TASKS_MAX];
 	reference_open(&r, f);
 	expect_logits(&r, model_score(f->model, &f->in), false);
 	train(f, 1);
@@ -201,12 +228,17 @@ static void check_model(struct job job, uint32_t dense_dim)
 	fixture_close(f);
 }
 
+static void check_model(struct job job, uint32_t dense_dim)
+{
+	check_tasks(job, dense_dim, 1);
+}
+
 static void every_click_model_follows_its_reference(void **state)
 {
 	(void)state;
 	unsigned models = 0;
 	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
-		if (model_kind_row(kind)->reads != READS_CLICKS)
+		if (model_kind_row(kind)->reads != READS_CLICKS || model_kind_has(kind, PART_RETRIEVAL))
 			continue;
 		about = model_kind_name(kind);
 		for (int norm = 0; norm < 2; norm++) {
@@ -216,7 +248,140 @@ static void every_click_model_follows_its_reference(void **state)
 		models++;
 	}
 	about = "";
-	assert_true(models >= 8);
+	assert_true(models >= 11);
+}
+
+/* Fields 0 and 2 are histories of ids of field 1, of 0 to BAG_MAX uses. */
+static void din_follows_its_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                                     {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                                     {.name = "bought", .kind = COLUMN_SEQUENCE, .share = "item"}};
+	about = "din";
+	for (uint32_t histories = 1; histories <= 2; histories++) {
+		struct job job = small_job(MODEL_DIN, false);
+		job.data.columns = columns;
+		job.data.columns_count = FIELDS;
+		columns[2].kind = histories == 2 ? COLUMN_SEQUENCE : COLUMN_MULTI;
+		check_model(job, DENSE);
+		check_model(job, 0);
+	}
+	about = "";
+}
+
+/* A batch without any history: the attention learns nothing from it. */
+static void a_batch_without_histories_has_no_gradient_of_attention(void **state)
+{
+	(void)state;
+	struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                                     {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                                     {.name = "other", .kind = COLUMN_MULTI}};
+	struct job job = small_job(MODEL_DIN, false);
+	job.data.columns = columns;
+	job.data.columns_count = FIELDS;
+	struct fixture *f = fixture_open_job(job, 0);
+	uint32_t words[2 * ROWS] = {0}, uses = 0;
+	for (uint32_t bag = 0; bag < ROWS * FIELDS; bag++) { /* the ids of field 1 alone */
+		f->offsets[bag] = uses;
+		uses += bag % FIELDS == 1;
+	}
+	f->offsets[ROWS * FIELDS] = uses;
+	f->in.histories = words;
+	f->in.history_uses[0] = 0;
+	f->in.uses = uses;
+	train(f, 1);
+	const struct layout *params = model_layout(f->model, MODEL_DENSE);
+	const struct tensor *first = layout_find(params, "attention.0.0.weight"),
+	                    *last = layout_find(params, "attention.0.head.bias");
+	for (uint64_t i = first->offset; i < last->offset + last->elements; i++)
+		assert_true(f->out.gradients[MODEL_DENSE][i] == 0.0f);
+	assert_true(f->loss_sum > 0);
+	fixture_close(f);
+}
+
+/* The uses of a row's history are in the order of the data, whatever lies between them. */
+static void a_history_keeps_its_order(void **state)
+{
+	(void)state;
+	enum { OTHER, SEEN, ITEM };
+	const uint32_t offsets[] = {0, 1, 4, 5, 5, 5, 6, 7, 9, 10}, index[] = {9, 5, 3, 5, 7, 8, 9, 2, 1, 6};
+	const struct history_bags bags = {.rows = 3, .fields = 3, .offsets = offsets, .index = index};
+	const struct job_history of = {.field = SEEN, .target = ITEM};
+	uint32_t uses, words[32];
+	assert_int_equal(histories_measure(&bags, &of, 1, &uses), history_words(3, 5));
+	histories_write(&bags, &of, 1, &uses, words);
+	const struct history h = history_at(words, 3, uses);
+	assert_int_equal(h.uses, 5);
+	assert_memory_equal(h.offsets, ((const uint32_t[]){0, 3, 3, 5}), 4 * sizeof *words);
+	assert_memory_equal(h.index, ((const uint32_t[]){5, 3, 5, 2, 1}), 5 * sizeof *words);
+	assert_memory_equal(h.row, ((const uint32_t[]){0, 0, 0, 2, 2}), 5 * sizeof *words);
+	assert_memory_equal(h.target, ((const uint32_t[]){2, 2, 2, 8, 8}), 5 * sizeof *words);
+}
+
+/* The vectors of a row, and the loss over the batch, by definition. Item 0 is in several rows. */
+static void two_towers_follow_their_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[] = {{.name = "user", .kind = COLUMN_CATEGORICAL},
+	                               {.name = "item", .kind = COLUMN_CATEGORICAL},
+	                               {.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+	                               {.name = "age", .kind = COLUMN_NUMERIC},
+	                               {.name = "price", .kind = COLUMN_NUMERIC}};
+	char *user[] = {"user", "seen", "age"}, *item[] = {"item", "price"};
+	about = "two_tower";
+	for (int plain = 0; plain < 2; plain++) {
+		struct job job = small_job(MODEL_TWO_TOWER, false);
+		job.data.columns = columns;
+		job.data.columns_count = sizeof columns / sizeof *columns;
+		job.model.user = user;
+		job.model.item = item;
+		job.model.user_count = 3;
+		job.model.item_count = 2;
+		job.model.vector = 3;
+		job.model.temperature = 0.5f;
+		job.model.normalize = !plain;
+		struct fixture *f = fixture_open_job(job, 2);
+		uint32_t items[ROWS];
+		float log_q[ROWS];
+		struct reference r;
+		for (uint32_t i = 0; i < ROWS; i++) {
+			items[i] = i % 3;
+			log_q[i] = -0.5f * (float)items[i] - 1;
+		}
+		f->in.items = items;
+		f->in.log_q = plain ? NULL : log_q;
+		reference_open(&r, f);
+		double vectors[2 * 3 * ROWS];
+		(void)reference_retrieval(&r, vectors);
+		const float *scores = model_score(f->model, &f->in);
+		for (uint32_t i = 0; i < 2 * 3 * ROWS; i++)
+			expect_near((double)scores[i], vectors[i], 2e-6, "vector", i);
+		train(f, 1);
+		expect_near(f->loss_sum / ROWS, reference_loss(&r, true, vectors), 2e-6, "loss", 0);
+		expect_gradients(f, &r);
+		reference_close(&r);
+		fixture_close(f);
+	}
+	about = "";
+}
+
+/* Some labels are missing, and tasks have weights. */
+static void models_of_several_tasks_follow_their_reference(void **state)
+{
+	(void)state;
+	static const enum model_kind kinds[] = {MODEL_SHARED_BOTTOM, MODEL_MMOE};
+	float weights[TASKS_MAX] = {1, 0.5f, 3};
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		for (int norm = 0; norm < 2; norm++) {
+			struct job job = small_job(kinds[k], norm);
+			about = model_kind_name(kinds[k]);
+			check_tasks(job, DENSE, TASKS_MAX);
+			job.train.loss.task_weights = weights;
+			job.train.loss.task_weights_count = TASKS_MAX;
+			check_tasks(job, 0, TASKS_MAX);
+		}
+	about = "";
 }
 
 static void losses_follow_their_reference(void **state)
@@ -482,6 +647,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_click_model_follows_its_reference),
+	    cmocka_unit_test(din_follows_its_reference),
+	    cmocka_unit_test(two_towers_follow_their_reference),
+	    cmocka_unit_test(a_history_keeps_its_order),
+	    cmocka_unit_test(a_batch_without_histories_has_no_gradient_of_attention),
+	    cmocka_unit_test(models_of_several_tasks_follow_their_reference),
 	    cmocka_unit_test(losses_follow_their_reference),
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
 	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH_MAX = 256, ROWS_MAX = 16 };
+enum { WIDTH_MAX = 256, ROWS_MAX = 16, EXPERTS_MAX = 4 };
 
 typedef double matrix[ROWS_MAX][WIDTH_MAX];
 
@@ -18,14 +18,17 @@ static const double *dense_tensor(const struct reference *r, const char *format,
 	return t == NULL ? NULL : r->parameters[MODEL_DENSE] + t->offset;
 }
 
-static void batch_norm(const struct reference *r, unsigned layer, bool training, matrix z, uint32_t n)
+static void batch_norm(const struct reference *r, const char *tower, unsigned layer, bool training, matrix z, uint32_t n)
 {
 	uint32_t rows = r->in->rows;
 	char name[64];
-	const double *gamma = dense_tensor(r, "tower.%u.norm.weight", layer), *beta = dense_tensor(r, "tower.%u.norm.bias", layer);
-	snprintf(name, sizeof name, "tower.%u.norm.running_mean", layer);
+	snprintf(name, sizeof name, "%s.%%u.norm.weight", tower);
+	const double *gamma = dense_tensor(r, name, layer);
+	snprintf(name, sizeof name, "%s.%%u.norm.bias", tower);
+	const double *beta = dense_tensor(r, name, layer);
+	snprintf(name, sizeof name, "%s.%u.norm.running_mean", tower, layer);
 	const double *mean = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
-	snprintf(name, sizeof name, "tower.%u.norm.running_var", layer);
+	snprintf(name, sizeof name, "%s.%u.norm.running_var", tower, layer);
 	const double *var = r->parameters[MODEL_STATISTICS] + layout_find(r->stats, name)->offset;
 	for (uint32_t j = 0; j < n; j++) {
 		double m = mean[j], v = var[j];
@@ -59,7 +62,7 @@ static uint32_t mlp(const struct reference *r, const char *name, const uint32_t 
 			}
 		n = widths[l];
 		if (norm)
-			batch_norm(r, l, training, z, n);
+			batch_norm(r, name, l, training, z, n);
 		for (uint32_t i = 0; i < r->in->rows; i++)
 			for (uint32_t o = 0; o < n; o++)
 				x[i][o] = z[i][o] > 0.0 ? z[i][o] : 0.0;
@@ -223,6 +226,90 @@ static double pooled(const struct reference *r, enum model_table table, uint32_t
 	return sum;
 }
 
+/* The logits of all tasks from the features x (rows, n): a mixture of experts for each task, or of
+ * one expert. */
+static void add_tasks(const struct reference *r, const matrix x, uint32_t n, bool training, double *logits)
+{
+	static matrix experts[EXPERTS_MAX], mix;
+	const struct job *job = r->job;
+	const bool gated = model_kind_has(job->model.kind, PART_EXPERTS);
+	const uint32_t count = gated ? job->model.experts : 1;
+	uint32_t width = 0;
+	char name[64];
+	for (uint32_t e = 0; e < count; e++) {
+		snprintf(name, sizeof name, "expert.%u", e);
+		memcpy(experts[e], x, sizeof(matrix));
+		width = mlp(r, name, job->model.hidden, job->model.hidden_count, job->model.batch_norm, training, experts[e], n);
+	}
+	for (uint32_t t = 0; t < r->tasks; t++) {
+		for (uint32_t i = 0; i < r->in->rows; i++) {
+			double gates[WIDTH_MAX] = {1.0};
+			if (gated) {
+				multiply(dense_tensor(r, "task.%u.gate.weight", t), x[i], gates, count, n, false);
+				softmax(gates, count);
+			}
+			for (uint32_t k = 0; k < width; k++) {
+				mix[i][k] = 0.0;
+				for (uint32_t e = 0; e < count; e++)
+					mix[i][k] += gates[e] * experts[e][i][k];
+			}
+		}
+		snprintf(name, sizeof name, "task.%u", t);
+		const uint32_t out =
+		    mlp(r, name, job->model.task_hidden, job->model.task_hidden_count, job->model.batch_norm, training, mix, width);
+		const double *w = dense_tensor(r, "task.%u.head.weight", t);
+		for (uint32_t i = 0; i < r->in->rows; i++)
+			for (uint32_t k = 0; k < out; k++)
+				logits[i * r->tasks + t] += w[k] * mix[i][k];
+	}
+}
+
+/* The weight of an id with a target: the attention unit's output. */
+static double unit(const struct reference *r, unsigned number, const double *id, const double *target)
+{
+	const uint32_t dim = r->job->model.dim;
+	double x[WIDTH_MAX], y[WIDTH_MAX], logit;
+	char name[64];
+	uint32_t n = 4 * dim;
+	for (uint32_t d = 0; d < dim; d++) {
+		x[d] = id[d];
+		x[dim + d] = target[d];
+		x[2 * dim + d] = id[d] - target[d];
+		x[3 * dim + d] = id[d] * target[d];
+	}
+	for (uint32_t l = 0; l < r->job->model.attention_count; l++) {
+		snprintf(name, sizeof name, "attention.%u.%u.weight", number, l);
+		multiply(dense_tensor(r, name, 0), x, y, r->job->model.attention[l], n, false);
+		snprintf(name, sizeof name, "attention.%u.%u.bias", number, l);
+		n = r->job->model.attention[l];
+		for (uint32_t k = 0; k < n; k++)
+			x[k] = fmax(0.0, y[k] + dense_tensor(r, name, 0)[k]);
+	}
+	multiply(dense_tensor(r, "attention.%u.head.weight", number), x, &logit, 1, n, false);
+	return logit + dense_tensor(r, "attention.%u.head.bias", number)[0];
+}
+
+/* Replaces the histories' fields of x by attention to the target's (Zhou et al. 2018, eq. 3). */
+static void attend(const struct reference *r, matrix x)
+{
+	const uint32_t dim = r->job->model.dim;
+	struct job_history histories[WEIR_HISTORIES_MAX];
+	const uint32_t count = job_histories(r->job, histories);
+	for (uint32_t h = 0; h < count; h++)
+		for (uint32_t i = 0; i < r->in->rows; i++) {
+			const uint32_t bag = i * r->fields + histories[h].field;
+			double *pooled = &x[i][histories[h].field * dim];
+			const double *target = &x[i][histories[h].target * dim];
+			memset(pooled, 0, dim * sizeof *pooled);
+			for (uint32_t k = r->in->offsets[bag]; k < r->in->offsets[bag + 1]; k++) {
+				const double *id = r->parameters[MODEL_EMBEDDING] + (size_t)r->in->index[k] * dim;
+				const double weight = unit(r, h, id, target);
+				for (uint32_t d = 0; d < dim; d++)
+					pooled[d] += weight * id[d];
+			}
+		}
+}
+
 static void linear(const struct reference *r, double *logits)
 {
 	const double *numeric = dense_tensor(r, "linear.numeric.weight", 0);
@@ -257,20 +344,106 @@ static double click_loss(const struct job *job, double z, double label)
 	return (isnan(alpha) ? 1 : y * alpha + (1 - y) * (1 - alpha)) * pow(1 - right, (double)job->train.loss.gamma) * ce;
 }
 
+/* Labels that are missing have no loss. */
+static double mean_loss(const struct reference *r, const double *logits)
+{
+	double loss = 0.0;
+	for (uint32_t i = 0; i < r->in->rows * r->tasks; i++) {
+		const double weight = r->in->weights != NULL ? (double)r->in->weights[i / r->tasks] : 1.0;
+		const double of_task =
+		    r->job->train.loss.task_weights_count > 0 ? (double)r->job->train.loss.task_weights[i % r->tasks] : 1.0;
+		if (!isnan(r->in->labels[i]))
+			loss += weight * of_task * click_loss(r->job, logits[i], (double)r->in->labels[i]) / r->in->rows;
+	}
+	return loss;
+}
+
+/* Writes the vector of one side of a row, to out (vector). */
+static void side(const struct reference *r, const char *name, char *const *columns, uint32_t count, uint32_t row, double *out)
+{
+	const struct job *job = r->job;
+	static matrix x;
+	char format[64];
+	uint32_t n = 0, number = 0, field = 0;
+	double length = 0;
+	for (int numbers = 0; numbers < 2; numbers++)
+		for (uint32_t c = field = number = 0; c < job->data.columns_count; c++) {
+			const bool is_number = job->data.columns[c].kind == COLUMN_NUMERIC;
+			bool named = false;
+			for (uint32_t k = 0; k < count; k++)
+				named |= strcmp(columns[k], job->data.columns[c].name) == 0;
+			for (uint32_t d = 0; named && !numbers && !is_number && d < job->model.dim; d++, n++)
+				for (uint32_t i = 0; i < r->in->rows; i++)
+					x[i][n] = pooled(r, MODEL_EMBEDDING, job->model.dim, i, field, d);
+			if (named && numbers && is_number) {
+				for (uint32_t i = 0; i < r->in->rows; i++)
+					x[i][n] = (double)r->in->dense[i * r->dense_dim + number];
+				n++;
+			}
+			field += !is_number;
+			number += is_number;
+		}
+	n = mlp(r, name, job->model.hidden, job->model.hidden_count, false, false, x, n);
+	snprintf(format, sizeof format, "%s.out.weight", name);
+	multiply(dense_tensor(r, format, 0), x[row], out, job->model.vector, n, false);
+	snprintf(format, sizeof format, "%s.out.bias", name);
+	for (uint32_t d = 0; d < job->model.vector; d++) {
+		out[d] += dense_tensor(r, format, 0)[d];
+		length += out[d] * out[d];
+	}
+	for (uint32_t d = 0; d < job->model.vector && job->model.normalize; d++)
+		out[d] /= sqrt(length);
+}
+
+/* The loss of a row over the items of the batch. */
+static double retrieval_loss(const struct reference *r, const double *vectors, uint32_t row)
+{
+	const uint32_t width = r->job->model.vector;
+	double sum = 0, own = 0;
+	for (uint32_t j = 0; j < r->in->rows; j++) {
+		double z = r->in->log_q ? -(double)r->in->log_q[j] : 0;
+		for (uint32_t d = 0; d < width; d++)
+			z += vectors[2 * row * width + d] * vectors[(2 * j + 1) * width + d] / (double)r->job->model.temperature;
+		if (j == row)
+			own = z;
+		if (j == row || r->in->items[j] != r->in->items[row])
+			sum += exp(z);
+	}
+	return log(sum) - own;
+}
+
+double reference_retrieval(const struct reference *r, double *vectors)
+{
+	const uint32_t rows = r->in->rows, width = r->job->model.vector;
+	double loss = 0;
+	for (uint32_t i = 0; i < rows; i++) {
+		side(r, "user", r->job->model.user, r->job->model.user_count, i, vectors + 2 * i * width);
+		side(r, "item", r->job->model.item, r->job->model.item_count, i, vectors + (2 * i + 1) * width);
+	}
+	for (uint32_t i = 0; i < rows; i++)
+		if (r->in->labels[i] > 0.5f)
+			loss += (r->in->weights ? (double)r->in->weights[i] : 1.0) * retrieval_loss(r, vectors, i) / rows;
+	return loss;
+}
+
 double reference_loss(const struct reference *r, bool training, double *logits)
 {
 	static matrix x, y;
 	enum model_kind kind = r->job->model.kind;
+	if (model_kind_has(kind, PART_RETRIEVAL))
+		return reference_retrieval(r, logits);
 	uint32_t rows = r->in->rows, dim = r->job->model.dim, n = r->fields * dim;
 	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
-	for (uint32_t i = 0; i < rows; i++)
-		logits[i] = dense_tensor(r, "bias", 0)[0];
+	for (uint32_t i = 0; i < rows * r->tasks; i++)
+		logits[i] = dense_tensor(r, "bias", 0)[i % r->tasks];
 	if (model_kind_has(kind, PART_LINEAR))
 		linear(r, logits);
 	if (model_kind_has(kind, PART_EMBEDDING))
 		for (uint32_t i = 0; i < rows; i++)
 			for (uint32_t k = 0; k < n; k++)
 				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
+	if (model_kind_has(kind, PART_ATTENTION))
+		attend(r, x);
 	if (model_kind_has(kind, PART_FM))
 		second_order(r, x, logits);
 	if (model_kind_has(kind, PART_INTERACTION)) {
@@ -293,10 +466,7 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 		head(r, y, cross_mix(r, x, y, n), width, logits);
 	if (model_kind_has(kind, PART_CIN))
 		head(r, y, cin(r, x, y), width, logits);
-	double loss = 0.0;
-	for (uint32_t i = 0; i < rows; i++) {
-		const double weight = r->in->weights != NULL ? (double)r->in->weights[i] : 1.0;
-		loss += weight * click_loss(r->job, logits[i], (double)r->in->labels[i]) / rows;
-	}
-	return loss;
+	if (model_kind_has(kind, PART_TASKS))
+		add_tasks(r, x, n, training, logits);
+	return mean_loss(r, logits);
 }

@@ -12,7 +12,7 @@
 
 #include "tests/cmocka_check.h"
 #include "tests/folder.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 static char folder[FOLDER_BYTES], path[96];
 

@@ -7,6 +7,7 @@
 #include "tests/cmocka_check.h"
 #include "tests/cuda_host/cuda_host.h"
 #include "tests/rounds.h"
+#include "worker/model/history.h"
 #include "worker/train/batch/batch_pipeline.h"
 
 enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, SEQUENCE = 4, ORDERS = 4, PARTS_MAX = 16 };
@@ -73,6 +74,34 @@ static void make_clicks(struct fixture *f, struct example *e, struct prng *rng)
 	in->values = numbers(f, e, rng, uses + 1);
 }
 
+/* The first field is a history of ids of the second. */
+static struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQUENCE, .share = "item"},
+                                            {.name = "item", .kind = COLUMN_CATEGORICAL},
+                                            {.name = "other", .kind = COLUMN_MULTI}};
+
+static char *user[] = {"seen", "other"}, *item[] = {"item"};
+
+static void make_items(struct fixture *f, struct example *e)
+{
+	uint32_t *items = part(f, e, e->in.rows * sizeof *items);
+	for (uint32_t r = 0; r < e->in.rows; r++)
+		items[r] = r % 5;
+	e->in.items = items;
+}
+
+static void make_histories(struct fixture *f, struct example *e)
+{
+	struct model_input *in = &e->in;
+	struct job_history of[WEIR_HISTORIES_MAX];
+	weir_error err = {0};
+	const uint32_t count = model_histories(f->model, of);
+	const struct history_bags bags = {.rows = in->rows, .fields = FIELDS, .offsets = in->offsets, .index = in->index};
+	uint32_t *words = part(f, e, histories_measure(&bags, of, count, in->history_uses) * sizeof *words);
+	histories_write(&bags, of, count, in->history_uses, words);
+	in->histories = words;
+	CHECK_OK(model_reserve_histories(f->model, in, &err), err);
+}
+
 static uint32_t *tokens_of(struct fixture *f, struct example *e, struct prng *rng, uint32_t n)
 {
 	uint32_t *tokens = part(f, e, n * sizeof *tokens);
@@ -111,6 +140,9 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->job.data.batch = ROWS;
 	f->job.train.accumulate = transformer ? 2 : 1;
 	f->job.train.loss.pos_weight = 1;
+	const bool named = kind == MODEL_DIN || kind == MODEL_TWO_TOWER;
+	f->job.data.columns = named ? columns : NULL;
+	f->job.data.columns_count = named ? FIELDS : 0;
 	f->job.model = (typeof(f->job.model)){.kind = kind,
 	                                      .dim = 4,
 	                                      .hidden = {9, 6},
@@ -120,6 +152,17 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .cross_layers = 2,
 	                                      .experts = 3,
 	                                      .rank = 2,
+	                                      .user = user,
+	                                      .user_count = 2,
+	                                      .item = item,
+	                                      .item_count = 1,
+	                                      .vector = 5,
+	                                      .temperature = 0.5f,
+	                                      .normalize = true,
+	                                      .attention = {4},
+	                                      .attention_count = 1,
+	                                      .task_hidden = {3},
+	                                      .task_hidden_count = 1,
 	                                      .cin = {5, 3},
 	                                      .cin_count = 2,
 	                                      .batch_norm = true,
@@ -145,6 +188,10 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 			make_text(f, e, &rng);
 		else
 			make_clicks(f, e, &rng);
+		if (kind == MODEL_DIN)
+			make_histories(f, e);
+		if (kind == MODEL_TWO_TOWER)
+			make_items(f, e);
 		for (enum model_table t = 0; t < MODEL_TABLES; t++)
 			if (model_has(f->model, t))
 				e->in.parameters[t] = numbers(f, e, &rng, elements(f, e, t));
@@ -237,7 +284,8 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_XDEEPFM, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2};
+static const enum model_kind kinds[] = {MODEL_FM,  MODEL_DEEPFM, MODEL_DCN_V2,    MODEL_DCN_MIX, MODEL_XDEEPFM, MODEL_DLRM,
+                                        MODEL_DIN, MODEL_MMOE,   MODEL_TWO_TOWER, MODEL_NGRAM,   MODEL_GPT2};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {

@@ -38,6 +38,12 @@ static const char *const bases[] = {
     "job: table\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label}]}\n",
     "job: times\ndata: {format: csv, train: x, split: {by: time, column: t, valid_from: 5},"
     " columns: [{name: a, kind: categorical}, {name: t, kind: time}, {name: other, kind: time}, {name: y, kind: label}]}\n",
+    "job: tasks\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: y, kind: label},"
+    " {name: other, kind: label}]}\nmodel: {kind: mmoe}\n",
+    "job: histories\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: h, kind: sequence, share: a},"
+    " {name: y, kind: label}]}\nmodel: {kind: din}\n",
+    "job: towers\ndata: {format: csv, train: x, columns: [{name: a, kind: categorical}, {name: other, kind: categorical},"
+    " {name: y, kind: label}]}\nmodel: {kind: two_tower, user: [a], item: [other]}\n",
     "job: focal\ndata: {format: libsvm, train: x, fields: 4}\ntrain: {loss: {kind: focal}}\n",
     "job: bytes\ndata: {format: text, train: x}\nmodel: {kind: ngram}\n",
 };
@@ -106,6 +112,8 @@ static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 	     i++)
 		if (numbers[i] >= k->low && numbers[i] <= k->high)
 			snprintf(out[n++], VALUE_BYTES, "%llu", (unsigned long long)numbers[i]);
+	if (k->type == KEY_FLOAT_LIST)
+		snprintf(out[n++], VALUE_BYTES, "[0.5]");
 	if (k->type == KEY_U32_LIST)
 		snprintf(out[n++], VALUE_BYTES, "[16, 4]");
 	if (k->type == KEY_COLUMNS)

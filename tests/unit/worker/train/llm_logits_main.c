@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/model/transformer.h"
 #include "worker/train/score/snapshot.h"
 
@@ -31,7 +31,7 @@ static weir_status open_model(struct run *r, const char *job, const char *weight
 		s = err->status;
 	if (s != WEIR_OK)
 		return s;
-	const struct model_data data = {.vocabulary = snapshot_vocabulary(r->snapshot)};
+	const struct model_data data = {.vocabulary = snapshot_data(r->snapshot).vocabulary};
 	s = model_create(&r->model, r->backend, r->job, &data, err);
 	if (s == WEIR_OK)
 		s = snapshot_bind(r->snapshot, r->model, err);

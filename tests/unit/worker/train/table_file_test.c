@@ -7,7 +7,7 @@
 #include "tests/cmocka_check.h"
 
 #include "tests/unit/worker/client/integer_trainer.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 #include "worker/train/score/table_file.h"
 
 static void tables_of_a_job_are_in_the_file(void **state)

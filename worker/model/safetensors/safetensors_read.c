@@ -14,7 +14,7 @@
 
 #include "common/base/limits.h"
 #include "kernels/codec.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 #define EQUAL_BLOCK 4096u /* elements compared at once */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 struct shards {
 	struct disk *disk;

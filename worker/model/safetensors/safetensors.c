@@ -1,4 +1,4 @@
-#include "worker/model/safetensors.h"
+#include "worker/model/safetensors/safetensors.h"
 
 #include <assert.h>
 #include <inttypes.h>
