@@ -86,10 +86,10 @@ struct floats {
 };
 #define BACKEND_FLOATS_MAX 8u
 
-/* Rows whose items are each other's negatives: the loss of row i is -ln softmax(z)[i] over all rows,
- * with z = logits - log_q, which corrects for the chance of an item to be in a batch (Yi et al. 2019,
- * eq. 4). Other rows with row i's item are left out. A row whose label is not positive has no
- * loss. */
+/* Rows whose items are each other's negatives: the loss of row i is -ln softmax(z)[i] over all
+ * rows, with z = logits - log_q, which corrects for the chance of an item to be in a batch (Yi et
+ * al. 2019, eq. 4). Other rows with row i's item are left out. A row whose label is not positive
+ * has no loss. */
 struct in_batch {
 	const uint32_t *items; /* (rows) equal numbers: the same item */
 	const float *labels;   /* (rows) */
@@ -301,8 +301,9 @@ struct backend_ops {
 	 * below n: the CPU asserts it, CUDA makes that row's loss NaN. */
 	void (*cross_entropy)(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
 	                      const uint32_t *targets, size_t rows, size_t n, float scale);
-	/* The loss of retrieval over the items of a batch (struct in_batch). logits (rows, rows), of each
-	 * row with every row's item, become the gradient * scale; *loss = the sum (not scaled). */
+	/* The loss of retrieval over the items of a batch (struct in_batch). logits (rows, rows),
+	 * of each row with every row's item, become the gradient * scale; *loss = the sum (not
+	 * scaled). */
 	void (*in_batch)(struct backend *b, double *loss, float *logits, const struct in_batch *in, float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);

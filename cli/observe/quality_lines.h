@@ -8,8 +8,8 @@
 #include "worker/data/quality/quality.h"
 
 /* The further figures that the rows allow, each line after `indent`. Nothing if none is defined. */
-/* Prints the main figures with `comma` between them: "AUC 0.8123, logloss 0.4021, calibration 1.002";
- * of retrieval "loss 4.1002 over 9000 items". */
+/* Prints the main figures with `comma` between them: "AUC 0.8123, logloss 0.4021, calibration
+ * 1.002"; of retrieval "loss 4.1002 over 9000 items". */
 void quality_print_main(FILE *out, const char *comma, const struct quality *q);
 void quality_print_more(FILE *out, const char *indent, const struct quality *q);
 /* The table of calibration by bucket; nothing without buckets. */

@@ -16,9 +16,9 @@
 #include "common/system/output.h"
 #include "worker/model/adapter_folder.h"
 #include "worker/tokenizer/tokenizer.h"
+#include "worker/train/job/data_shape.h"
 #include "worker/train/score/snapshot.h"
 #include "worker/train/score/table_file.h"
-#include "worker/train/job/data_shape.h"
 
 enum export_format { EXPORT_FILE, EXPORT_MODEL, EXPORT_ADAPTERS };
 

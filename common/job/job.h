@@ -354,8 +354,8 @@ enum peer_role job_evaluator_role(const struct job *job);
 /* Whether the job has rows for validation, and for tests: files of their own, or a share of the
  * split. */
 bool job_has_valid(const struct job *job);
-/* The figure of the validation part by which weights are the best, and the task, from 0, of which it
- * is. */
+/* The figure of the validation part by which weights are the best, and the task, from 0, of which
+ * it is. */
 enum eval_metric job_best_by(const struct job *job);
 uint32_t job_best_task(const struct job *job);
 bool job_has_test(const struct job *job);

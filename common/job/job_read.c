@@ -399,7 +399,8 @@ static bool is_yaml(const struct key *key, const char *value)
 	if (key->type == KEY_COLUMNS)
 		return true;
 	if (*value == '[')
-		return key->type == KEY_U32_LIST || key->type == KEY_FLOAT_LIST || (key->type == KEY_TEXT_LIST && value[length - 1] == ']');
+		return key->type == KEY_U32_LIST || key->type == KEY_FLOAT_LIST ||
+		       (key->type == KEY_TEXT_LIST && value[length - 1] == ']');
 	return *value == '\'' || *value == '"';
 }
 

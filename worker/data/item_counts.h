@@ -1,6 +1,6 @@
-/* How often each item is in the training rows of retrieval data. A batch holds an item about as often,
- * which its loss corrects (Yi et al. 2019). The counts are of the data, not of the batches that a
- * worker saw, so that all workers and all runs agree. */
+/* How often each item is in the training rows of retrieval data. A batch holds an item about as
+ * often, which its loss corrects (Yi et al. 2019). The counts are of the data, not of the batches
+ * that a worker saw, so that all workers and all runs agree. */
 #ifndef WEIR_ITEM_COUNTS_H
 #define WEIR_ITEM_COUNTS_H
 

@@ -19,7 +19,7 @@ void click_histories_forward(struct click_histories *h, const struct model_input
 /* Moves the gradient of the histories' fields in dx to their targets, and writes that of the
  * attentions' tensors. */
 void click_histories_backward(struct click_histories *h, const struct model_input *in, const float *x, float *dparams, float *dx);
-/* Adds the gradient of the histories' embeddings to drows (unique, dim), after scatter_sum of dx. */
+/* Adds the gradient of the histories' embeddings to drows (unique, dim); after scatter_sum. */
 void click_histories_scatter(struct click_histories *h, const struct model_input *in, float *drows);
 
 #endif

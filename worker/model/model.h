@@ -14,12 +14,13 @@
  *           + cross_mix  the same of low-rank experts: DCN-v2's mixture
  *           + cin     w . compressed interaction network(pooled embeddings) (Lian 2018): xDeepFM
  *
- * MODEL_TWO_TOWER is a family of its own (model_retrieval.c). Models of several labels (SHARED_BOTTOM, MMOE: part_tasks.c) have a logit for each.
+ * MODEL_TWO_TOWER is a family of its own (model_retrieval.c). Models of several labels
+ * (SHARED_BOTTOM, MMOE: part_tasks.c) have a logit for each.
  *
  * The features are the fields' pooled embeddings followed by the numeric features. DIN pools
- * histories by attention to the row's target (target_attention.h). DLRM's features
- * are its dot interaction (interaction.h). Numeric features have no embedding: they enter the
- * linear part and the features as they are, as in public DeepFM code (DeepCTR).
+ * histories by attention to the row's target (target_attention.h). DLRM's features are its dot
+ * interaction (interaction.h). Numeric features have no embedding: they enter the linear part and
+ * the features as they are, as in public DeepFM code (DeepCTR).
  *
  * Parameters are in up to four tables. embedding (rows of `dim`) and linear (rows of 1) are keyed.
  * dense holds everything else in one flat space (layout.h). statistics holds batch norm's running
@@ -154,7 +155,8 @@ uint32_t model_vector_width(const struct model *m);
  * the elements of its two vectors. */
 uint32_t model_row_scores(const struct model *m);
 /* Returns (rows, model_row_scores), valid until the next call: the logit of each label, the log
- * probability of each target, 0 for TARGET_NONE, or the vectors of user and item. Uses running statistics and no dropout. */
+ * probability of each target, 0 for TARGET_NONE, or the vectors of user and item. Uses running
+ * statistics and no dropout. */
 const float *model_score(struct model *m, const struct model_input *in);
 /* Runs forward and backward; transformers take the batch in parts (train.accumulate). Gradients are
  * of the mean loss over the batch's rows, or over the targets that count. seed (1) determines the

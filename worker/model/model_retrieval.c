@@ -1,6 +1,6 @@
-/* The family of two-tower models: a vector of the user and one of the item, whose product ranks items
- * (Yi et al. 2019, "Sampling-bias-corrected neural modeling for large corpus item recommendations").
- * Trained on the items of a batch as each other's negatives, with the logits
+/* The family of two-tower models: a vector of the user and one of the item, whose product ranks
+ * items (Yi et al. 2019, "Sampling-bias-corrected neural modeling for large corpus item
+ * recommendations"). Trained on the items of a batch as each other's negatives, with the logits
  *
  *     z_ij = u_i . v_j / temperature - log q_j
  *

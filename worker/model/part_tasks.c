@@ -50,10 +50,11 @@ static weir_status check(const struct job *job, const struct model_data *data, w
 		return weir_fail(err, WEIR_E_INVALID, "model.%s is empty: model %s needs at least one layer",
 		                 job->model.hidden_count == 0 ? "hidden" : "task_hidden", model_kind_name(job->model.kind));
 	if (tensors > WEIR_TABLE_SEGMENTS_MAX)
-		return weir_fail(err, WEIR_E_LIMIT,
-		                 "model %s of %u experts and %u tasks has %llu tensors, and at most %u are possible: use fewer experts or "
-		                 "layers",
-		                 model_kind_name(job->model.kind), experts, tasks, (unsigned long long)tensors, WEIR_TABLE_SEGMENTS_MAX);
+		return weir_fail(
+		    err, WEIR_E_LIMIT,
+		    "model %s of %u experts and %u tasks has %llu tensors, and at most %u are possible: use fewer experts or "
+		    "layers",
+		    model_kind_name(job->model.kind), experts, tasks, (unsigned long long)tensors, WEIR_TABLE_SEGMENTS_MAX);
 	return WEIR_OK;
 }
 
@@ -63,15 +64,14 @@ static void add_task(struct tasks *m, const struct click_place *p, uint32_t t)
 	struct task *task = &m->tasks[t];
 	char name[32];
 	if (m->gated)
-		task->gate = layout_add(p->params, m->experts_count, m->n, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)m->n),
-		                        "task.%u.gate.weight", t);
+		task->gate =
+		    layout_add(p->params, m->experts_count, m->n, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)m->n), "task.%u.gate.weight", t);
 	snprintf(name, sizeof name, "task.%u", t);
 	tower_init(&task->tower, p->backend, name, m->width, job->model.task_hidden, job->model.task_hidden_count,
 	           job->model.batch_norm, job->model.dropout, p->params, p->stats);
 	task->tower.salt = (uint64_t)(m->experts_count + t) * WEIR_HIDDEN_LAYERS_MAX;
 	const uint32_t width = tower_width(&task->tower);
-	task->head =
-	    layout_add(p->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "task.%u.head.weight", t);
+	task->head = layout_add(p->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "task.%u.head.weight", t);
 }
 
 static void *create(const struct click_place *p)
@@ -136,7 +136,8 @@ static weir_status reserve_mixture(struct tasks *m, uint32_t rows)
 	struct {
 		float **buffer;
 		size_t elements;
-	} wanted[] = {{&m->outputs, all}, {&m->doutputs, all}, {&m->more, all}, {&m->dmix, (size_t)rows * m->width}, {&m->dgates, gates}};
+	} wanted[] = {
+	    {&m->outputs, all}, {&m->doutputs, all}, {&m->more, all}, {&m->dmix, (size_t)rows * m->width}, {&m->dgates, gates}};
 	weir_status status = index_array_steps(b, &m->numbers, gates + 1, 1, 1);
 	if (status == WEIR_OK)
 		status = index_array_steps(b, &m->first, (size_t)rows + 1, 1, experts);
@@ -166,8 +167,7 @@ static weir_status reserve(void *part, uint32_t rows)
 
 static struct linear gate_of(const struct tasks *m, const struct task *t, const struct click_pass *p)
 {
-	return (struct linear){
-	    .x = p->features, .W = p->params + t->gate, .rows = p->in->rows, .in = m->n, .out = m->experts_count};
+	return (struct linear){.x = p->features, .W = p->params + t->gate, .rows = p->in->rows, .in = m->n, .out = m->experts_count};
 }
 
 /* Returns f_t (rows, width). */
@@ -232,7 +232,8 @@ static void task_backward(struct tasks *m, uint32_t t, const struct click_pass *
 	const uint32_t rows = p->in->rows, n = tower_width(&task->tower), tasks = m->tasks_count;
 	const float *input = m->gated ? task->mix : tower_output(&m->experts[0]), *dlogit = p->dlogit + t;
 	float *dinput = m->gated ? m->dmix : tower_output_gradient(&m->experts[0]);
-	b->ops->gemm(b, true, false, 1, n, rows, 1.0f, dlogit, tasks, tower_output(&task->tower), n, 0.0f, p->dparams + task->head, n);
+	b->ops->gemm(b, true, false, 1, n, rows, 1.0f, dlogit, tasks, tower_output(&task->tower), n, 0.0f, p->dparams + task->head,
+	             n);
 	b->ops->gemm(b, false, false, rows, n, 1, 1.0f, dlogit, tasks, p->params + task->head, n, 0.0f,
 	             tower_output_gradient(&task->tower), n);
 	tower_backward(&task->tower, input, rows, p->params, p->dparams, dinput, m->width, !m->gated && t > 0);
@@ -254,7 +255,8 @@ static void backward(void *part, const struct click_pass *p)
 	for (uint32_t e = 0; e < m->experts_count; e++) {
 		struct tower *expert = &m->experts[e];
 		if (m->gated)
-			b->ops->copy_rows(b, tower_output_gradient(expert), NULL, m->doutputs + (size_t)e * m->width, m->first, m->width, rows);
+			b->ops->copy_rows(b, tower_output_gradient(expert), NULL, m->doutputs + (size_t)e * m->width, m->first, m->width,
+			                  rows);
 		tower_backward(expert, p->features, rows, p->params, p->dparams, p->dx, p->columns, adds);
 		adds = true;
 	}

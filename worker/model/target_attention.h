@@ -2,9 +2,9 @@
  *
  *     v = sum_j a_j e_j,  a_j = w . MLP([e_j, t, e_j - t, e_j * t]) + b
  *
- * with e_j the embeddings of the history and t that of the target. Weights are not normalised, as in
- * the paper, so that v also tells how much of the history is like the target. The MLP has ReLU in
- * place of the paper's Dice, and products by element as in the authors' program.
+ * with e_j the embeddings of the history and t that of the target. Weights are not normalised, as
+ * in the paper, so that v also tells how much of the history is like the target. The MLP has ReLU
+ * in place of the paper's Dice, and products by element as in the authors' program.
  *
  * Numbers of uses differ from batch to batch: these ops are outside of replays. */
 #ifndef WEIR_TARGET_ATTENTION_H

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import errors
-from ._arrays import F32, FLOATS, array_of, floats_at, floats_of, keys_at
+from ._arrays import F32, FLOATS, floats_at, floats_of, keys_at
 from ._handle import SLICE_MS, Handle
 from ._library import check, error_of, ffi, lib, new, new_error, scratch, text_of
 from ._program import run_program
@@ -282,21 +282,16 @@ class Job:
         handle = self._handle_of(batch)
         if handle.dropped:
             handle.reap()
-        items = ffi.new(PULL_ITEMS, len(wanted))
-        borrowed: List[Any] = [items]
+        parts: List[Tuple[Any, ...]] = []  # also keeps what the items point to
         values: Dict[Any, Floats] = {}
-        i = 0
         for name, keys in wanted.items():
-            table, item = name if type(name) is Table else self._table(name), items[i]
-            if table.job is not self:
-                self._table(table)
-            item.table = table.id
-            shape: Tuple[int, ...] = ()
+            table = name if type(name) is Table and name.job is self else self._table(name)
+            shape: Tuple[int, ...]
             if keys is not None:
-                at, item.rows, shape = keys_at(keys, "pull", table.name)
-                item.keys = at
-                borrowed.append(at)  # the struct's pointer keeps nothing alive
-            elif not table.elements:
+                at, rows, shape = keys_at(keys, "pull", table.name)
+            elif table.elements:
+                at, rows, shape = ffi.NULL, 0, ()
+            else:
                 raise errors.InvalidError(
                     f"pull of table {table.name}: an embedding table needs keys"
                 )
@@ -307,22 +302,31 @@ class Job:
             else:
                 to = floats_of(to, shape, f"pull of table {table.name}: out", writable=True)
             values[name] = to
-            at = ffi.from_buffer(FLOATS, to)
-            item.values = at
-            borrowed.append(at)
-            i += 1
+            parts.append((table.id, at, rows, ffi.from_buffer(FLOATS, to)))
+        items = ffi.new(PULL_ITEMS, parts)
         key, ticket, err = id(items), scratch.ticket, scratch.err
         with handle as client:
-            handle.borrowed[key] = borrowed
+            handle.borrowed[key] = items, parts
             at = batch._c if batch is not None else ffi.NULL
-            status = lib.weir_pull(client, at, items, i, ffi.NULL, ffi.NULL, ticket, err)
+            status = lib.weir_pull(client, at, items, len(parts), ffi.NULL, ffi.NULL, ticket, err)
             if status:
                 del handle.borrowed[key]
                 raise error_of(status, err)
-            pulled = PullTicket(self, handle, ticket[0], key, values)
-            if wait and pulled._ask(client, SLICE_MS):
-                return pulled.wait()
-            return pulled
+            if not wait:
+                return PullTicket(self, handle, ticket[0], key, values)
+            try:
+                status = lib.weir_wait(client, ticket[0], SLICE_MS, err)
+            except BaseException:  # Ctrl-C: the handle lends the memory until the pull has ended
+                PullTicket(self, handle, ticket[0], key, values)
+                raise
+            if status == lib.WEIR_E_TIMEOUT:
+                late = PullTicket(self, handle, ticket[0], key, values)
+                late._late = error_of(status, err)
+                return late
+            del handle.borrowed[key]
+            if status:
+                raise error_of(status, err)
+            return values
 
     def push(
         self,
@@ -351,20 +355,18 @@ class Job:
         handle = self._handle_of(batch)
         if handle.dropped:
             handle.reap()
-        items = ffi.new(PUSH_ITEMS, len(gradients))
-        borrowed: List[Any] = [items]
-        i = 0
+        parts: List[Tuple[Any, ...]] = []  # also keeps what the items point to
         for name, part in gradients.items():
-            table = name if type(name) is Table else self._table(name)
-            if table.job is not self:
-                self._table(table)
-            self._fill_push(items[i], table, part, copy, borrowed)
-            i += 1
+            table = name if type(name) is Table and name.job is self else self._table(name)
+            parts.append(self._push_item(table, part))
+        items = ffi.new(PUSH_ITEMS, parts)
         options = self._push_options(copy, place, weight)
         key, ticket, err, null = id(items), scratch.ticket, scratch.err, ffi.NULL
         with handle as client:
-            handle.borrowed[key] = borrowed
-            status = lib.weir_push(client, batch._c, items, i, options, null, null, ticket, err)
+            handle.borrowed[key] = items if copy else (items, parts)
+            status = lib.weir_push(
+                client, batch._c, items, len(parts), options, null, null, ticket, err
+            )
             if status:
                 del handle.borrowed[key]
                 raise error_of(status, err)
@@ -381,9 +383,8 @@ class Job:
                 self._usual_push[copy] = options
         return options
 
-    def _fill_push(
-        self, item: Any, table: Table, part: Any, copy: bool, borrowed: List[Any]
-    ) -> None:
+    def _push_item(self, table: Table, part: Any) -> Tuple[Any, ...]:
+        """The fields of a weir_push_item, whose memory lives as long as they do."""
         keys, values, scores = None, part, None
         if type(part) is tuple:
             if len(part) not in (2, 3):
@@ -391,33 +392,20 @@ class Job:
                     f"push of table {table.name}: a tuple of {len(part)}; expected (keys, values)"
                 )
             keys, values, scores = part if len(part) == 3 else (*part, None)
-        item.table = table.id
-        shape: Tuple[int, ...] = ()
+        shape: Tuple[int, ...]
         if keys is not None:
-            if copy:  # libweir copies the values alone
-                keys = (
-                    keys.copy()
-                    if type(keys) is np.ndarray
-                    else np.array(array_of(keys, f"push of table {table.name}: keys"))
-                )
-            at, item.rows, shape = keys_at(keys, "push", table.name)
-            item.keys = at
-            borrowed.append(at)  # the struct's pointer keeps nothing alive
-        elif not table.elements:
+            at, rows, shape = keys_at(keys, "push", table.name)
+        elif table.elements:
+            at, rows, shape = ffi.NULL, 0, ()
+        else:
             raise errors.InvalidError(
                 f"push of table {table.name}: a {type(part).__name__}; expected (keys, values)"
             )
-        rows = floats_at(
-            values,
-            (table.elements,) if table.elements else (*shape, table.width),
-            "push",
-            table.name,
-        )
-        item.values = rows
-        borrowed.append(rows)
-        if scores is not None:
-            item.scores = given = floats_at(scores, shape, "push", table.name, "scores")
-            borrowed.append(given)
+        wanted = (table.elements,) if table.elements else (*shape, table.width)
+        item = (table.id, at, rows, floats_at(values, wanted, "push", table.name))
+        if scores is None:
+            return item
+        return (*item, ffi.NULL, floats_at(scores, shape, "push", table.name, "scores"))
 
     def _handle_of(self, batch: Optional[Batch]) -> Handle:
         if batch is None:

@@ -20,7 +20,8 @@ void score_sum(struct score_sums *sums, const struct scored *s)
 	for (size_t i = 0; i < s->n; i++) {
 		const size_t row = scored_row(s, i);
 		const bool positive = scored_is_positive(s, row);
-		const double w = (double)scored_weight(s, row), score = (double)scored_score(s, row), p = fmin(fmax(score, 1e-7), 1 - 1e-7);
+		const double w = (double)scored_weight(s, row), score = (double)scored_score(s, row),
+		             p = fmin(fmax(score, 1e-7), 1 - 1e-7);
 		/* fmin and fmax would ignore a NaN */
 		sums->loss = isnan(score) ? (double)NAN : sums->loss - w * (positive ? log(p) : log1p(-p));
 		sums->predicted += w * score;

@@ -25,7 +25,7 @@
  * Ownership. A call borrows its options, specs and item arrays until it returns, and copies strings
  * in options. A pull or push borrows the memory behind `keys`, `values` and `encoded` until the
  * operation completes (its callback runs, or weir_wait on it returns). With `copy` set, a push
- * borrows its values only during the call. The caller owns handles until it closes them.
+ * borrows them only during the call. The caller owns handles until it closes them.
  *
  * Callbacks run on the library's own thread, exactly once per accepted operation. A refused
  * operation (a status other than WEIR_OK) never calls back. A callback must be short and must not
@@ -367,7 +367,7 @@ typedef struct weir_push_item {
 
 typedef struct weir_push_options {
 	size_t size;
-	int copy; /* the caller may reuse values as soon as weir_push returns */
+	int copy; /* the caller may reuse the items' memory as soon as weir_push returns */
 	/* Position of the batch in the whole training, counted from 1. Schedules of tables that are not
 	 * synchronous use it. Every attempt of a batch gives the same position. 0: derived from its
 	 * pass and unit, in units of dataset_unit_batches, or of as many batches as its own unit

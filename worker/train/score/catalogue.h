@@ -1,5 +1,5 @@
-/* The items among which a model retrieves: the distinct ones of all parts of the job's data, each with
- * the columns of its first row that the item's tower reads. */
+/* The items among which a model retrieves: the distinct ones of all parts of the job's data, each
+ * with the columns of its first row that the item's tower reads. */
 #ifndef WEIR_CATALOGUE_H
 #define WEIR_CATALOGUE_H
 

@@ -36,8 +36,9 @@ const struct model_data *scorer_data(const struct scorer *s);
 typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
-/* Of retrieval: retrieval.c. Else rows count by their weights. The lists' figures are taken at train.rank_at. Of several tasks, out
- * has the figures of train.best_task, and the main ones of each. */
+/* Of retrieval: retrieval.c. Else rows count by their weights. The lists' figures are taken at
+ * train.rank_at. Of several tasks, out has the figures of train.best_task, and the main ones of
+ * each. */
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
 /* Saves a running job's weights (snapshot.h). Needs a client. */
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);

@@ -15,8 +15,8 @@ weir_status scorer_score(struct scorer *s, const struct batch *batch, scorer_row
 const struct job *scorer_job(const struct scorer *s);
 const struct model *scorer_model(const struct scorer *s);
 
-/* retrieval.c: ranks the catalogue for each positive row of the data. catalogue: of the job, read on
- * the first call. */
+/* retrieval.c: ranks the catalogue for each positive row of the data. catalogue: of the job, read
+ * on the first call. */
 struct catalogue;
 weir_status scorer_evaluate_retrieval(struct scorer *s, struct catalogue *catalogue, struct dataset *data, struct quality *out,
                                       weir_error *err);

@@ -17,7 +17,7 @@ struct slicing {
 	struct quality_taker all;
 	struct dataset_lines *data; /* in step with the scored rows */
 	uint32_t column;
-	uint32_t task; /* whose figures these are */
+	uint32_t task;         /* whose figures these are */
 	size_t *rows, *sorted; /* (capacity) a batch's slices, and its rows ordered by them */
 	size_t *ends;          /* (slices) */
 	uint32_t capacity;
