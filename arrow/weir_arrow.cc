@@ -1,7 +1,8 @@
-// libweir_arrow.so: reads Parquet and Arrow files with Arrow's own library (table_plugin.h).
+// libweir_arrow.so: reads Parquet and Arrow files, and writes Parquet, with Arrow's own library
+// (table_plugin.h).
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,10 +10,13 @@
 
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
+#include <arrow/csv/api.h>
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/util/config.h>
+#include <arrow/util/uri.h>
 #include <parquet/arrow/reader.h>
+#include <parquet/arrow/writer.h>
 #include <parquet/file_reader.h>
 
 extern "C" {
@@ -93,6 +97,37 @@ class Table
 	                                                                      int64_t end) = 0;
 };
 
+/// Whether all pages of data of a chunk have indexes of its dictionary.
+bool HasOnlyIndexes(const parquet::ColumnChunkMetaData &chunk)
+{
+	bool some = false;
+	for (const auto &pages : chunk.encoding_stats()) {
+		if (pages.page_type == parquet::PageType::DICTIONARY_PAGE)
+			continue;
+		if (pages.encoding != parquet::Encoding::RLE_DICTIONARY && pages.encoding != parquet::Encoding::PLAIN_DICTIONARY)
+			return false;
+		some = true;
+	}
+	return some;
+}
+
+/// The columns of texts that every row group has as indexes of a dictionary: they are read as such.
+std::vector<int> LeavesWithDictionaries(const parquet::FileMetaData &file)
+{
+	std::vector<int> out;
+	for (int leaf = 0; leaf < file.num_columns(); leaf++) {
+		const auto *column = file.schema()->Column(leaf);
+		bool all = column->physical_type() == parquet::Type::BYTE_ARRAY && !column->logical_type()->is_decimal() &&
+		           column->max_repetition_level() == 0 &&
+		           column->path()->ToDotVector().size() == 1;
+		for (int g = 0; g < file.num_row_groups() && all; g++)
+			all = HasOnlyIndexes(*file.RowGroup(g)->ColumnChunk(leaf));
+		if (all)
+			out.push_back(leaf);
+	}
+	return out;
+}
+
 class ParquetTable : public Table
 {
   public:
@@ -105,6 +140,8 @@ class ParquetTable : public Table
 		properties.set_use_threads(false); // Weir's own threads read several files
 		parquet::arrow::FileReaderBuilder builder;
 		ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
+		for (const int leaf : LeavesWithDictionaries(*builder.raw_reader()->metadata()))
+			properties.set_read_dictionary(leaf, true);
 		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&table->reader_));
 		ARROW_RETURN_NOT_OK(table->reader_->GetSchema(&table->schema_));
 		return table;
@@ -214,9 +251,144 @@ class ArrowTable : public Table
 	std::vector<int64_t> ends_; // rows up to the end of each batch
 };
 
-Table *Of(table_handle *t)
+/// The columns that a path names, as Hive lays out folders: NAME=VALUE is a column of all rows below.
+std::vector<std::pair<std::string, std::shared_ptr<arrow::Scalar>>> ColumnsOfFolders(const std::string &path)
 {
-	return reinterpret_cast<Table *>(t);
+	std::vector<std::pair<std::string, std::shared_ptr<arrow::Scalar>>> out;
+	size_t begin = 0;
+	for (size_t end; (end = path.find('/', begin)) != std::string::npos; begin = end + 1) {
+		const std::string folder = path.substr(begin, end - begin);
+		const size_t equals = folder.find('=');
+		if (equals == 0 || equals == std::string::npos)
+			continue;
+		const std::string value = arrow::util::UriUnescape(folder.substr(equals + 1));
+		out.emplace_back(arrow::util::UriUnescape(folder.substr(0, equals)),
+		                 value == "__HIVE_DEFAULT_PARTITION__" ? arrow::MakeNullScalar(arrow::utf8()) : arrow::MakeScalar(value));
+	}
+	return out;
+}
+
+/// A file's batches with columns of its folders among them.
+class WithFolders : public arrow::RecordBatchReader
+{
+  public:
+	/// values: of each column, or null where it is the next one of `from`.
+	WithFolders(std::shared_ptr<arrow::RecordBatchReader> from, arrow::FieldVector fields, arrow::ScalarVector values)
+	    : from_(std::move(from)), schema_(arrow::schema(std::move(fields))), values_(std::move(values))
+	{
+	}
+	Schema schema() const override { return schema_; }
+	arrow::Status ReadNext(Batch *out) override
+	{
+		Batch batch;
+		ARROW_RETURN_NOT_OK(from_->ReadNext(&batch));
+		*out = nullptr;
+		if (!batch)
+			return arrow::Status::OK();
+		arrow::ArrayVector columns;
+		int next = 0;
+		for (const auto &value : values_) {
+			if (value) {
+				ARROW_ASSIGN_OR_RAISE(auto array, arrow::MakeArrayFromScalar(*value, batch->num_rows()));
+				columns.push_back(array);
+			} else {
+				columns.push_back(batch->column(next++));
+			}
+		}
+		*out = arrow::RecordBatch::Make(schema_, batch->num_rows(), columns);
+		return arrow::Status::OK();
+	}
+
+  private:
+	std::shared_ptr<arrow::RecordBatchReader> from_;
+	Schema schema_;
+	arrow::ScalarVector values_;
+};
+
+/// A file in folders that name columns. Columns of the file hide those of folders.
+class TableInFolders : public Table
+{
+  public:
+	TableInFolders(std::unique_ptr<Table> file, const std::string &path) : file_(std::move(file))
+	{
+		arrow::FieldVector fields = file_->schema()->fields();
+		for (auto &[name, value] : ColumnsOfFolders(path))
+			if (file_->schema()->GetFieldIndex(name) < 0) {
+				fields.push_back(arrow::field(name, arrow::utf8()));
+				values_[name] = std::move(value);
+			}
+		schema_ = arrow::schema(fields);
+	}
+	Schema schema() const override { return schema_; }
+	int own() const { return file_->schema()->num_fields(); }
+	int64_t rows() const override { return file_->rows(); }
+	arrow::Result<std::shared_ptr<arrow::RecordBatchReader>> Read(const std::vector<std::string> &columns, int64_t begin,
+	                                                              int64_t end) override
+	{
+		std::vector<std::string> inside;
+		arrow::ScalarVector values;
+		for (const std::string &name : columns) {
+			const auto found = values_.find(name);
+			values.push_back(found == values_.end() ? nullptr : found->second);
+			if (!values.back())
+				inside.push_back(name);
+		}
+		ARROW_ASSIGN_OR_RAISE(auto reader, file_->Read(inside, begin, end));
+		if (inside.size() == columns.size())
+			return reader;
+		arrow::FieldVector fields;
+		int next = 0;
+		for (size_t i = 0; i < columns.size(); i++)
+			fields.push_back(values[i] ? arrow::field(columns[i], arrow::utf8()) : reader->schema()->field(next++));
+		return std::make_shared<WithFolders>(reader, fields, values);
+	}
+
+  private:
+	std::unique_ptr<Table> file_;
+	Schema schema_;
+	std::map<std::string, std::shared_ptr<arrow::Scalar>> values_; // of folders
+};
+
+/// Opens CSV whose columns have these types; without types their names matter alone.
+arrow::Result<std::shared_ptr<arrow::csv::StreamingReader>> OpenCsv(const std::string &path, const arrow::FieldVector &fields)
+{
+	auto parse = arrow::csv::ParseOptions::Defaults();
+	parse.newlines_in_values = true;
+	parse.ignore_empty_lines = false;
+	auto convert = arrow::csv::ConvertOptions::Defaults();
+	convert.null_values = {""};
+	for (const auto &field : fields)
+		convert.column_types[field->name()] = field->type();
+	ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+	return arrow::csv::StreamingReader::Make(arrow::io::default_io_context(), std::move(file),
+	                                         arrow::csv::ReadOptions::Defaults(), parse, convert);
+}
+
+arrow::Status WriteParquet(const std::string &csv, const std::string &out, uint32_t texts, table_number numbers)
+{
+	const auto number = numbers == TABLE_FLOAT32 ? arrow::float32() : arrow::float64();
+	ARROW_ASSIGN_OR_RAISE(const auto untyped, OpenCsv(csv, {}));
+	arrow::FieldVector fields;
+	for (const auto &field : untyped->schema()->fields())
+		fields.push_back(arrow::field(field->name(), fields.size() < texts ? arrow::utf8() : number));
+	ARROW_ASSIGN_OR_RAISE(const auto reader, OpenCsv(csv, fields));
+	ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::FileOutputStream::Open(out));
+	const auto properties = parquet::WriterProperties::Builder().compression(arrow::Compression::ZSTD)->build();
+	ARROW_ASSIGN_OR_RAISE(const auto writer, parquet::arrow::FileWriter::Open(*reader->schema(), arrow::default_memory_pool(),
+	                                                                         file, properties));
+	for (Batch batch;;) {
+		ARROW_RETURN_NOT_OK(reader->ReadNext(&batch));
+		if (!batch)
+			break;
+		ARROW_RETURN_NOT_OK(writer->WriteRecordBatch(*batch));
+	}
+	ARROW_RETURN_NOT_OK(writer->Close());
+	return file->Close();
+}
+
+TableInFolders *Of(table_handle *t)
+{
+	return reinterpret_cast<TableInFolders *>(t);
 }
 
 /// Runs a function that returns a Status. Arrow's libraries may also throw.
@@ -234,18 +406,19 @@ bool Open(table_handle **out, const char *path, table_kind kind, char *why)
 {
 	return Guard(why, [&]() -> arrow::Status {
 		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(path) : ArrowTable::Open(path));
-		*out = reinterpret_cast<table_handle *>(table.release());
+		*out = reinterpret_cast<table_handle *>(new TableInFolders(std::move(table), path));
 		return arrow::Status::OK();
 	});
 }
 
 int64_t Rows(const table_handle *t)
 {
-	return reinterpret_cast<const Table *>(t)->rows();
+	return reinterpret_cast<const TableInFolders *>(t)->rows();
 }
 
-bool GetSchema(table_handle *t, ArrowSchema *out, char *why)
+bool GetSchema(table_handle *t, ArrowSchema *out, uint32_t *own, char *why)
 {
+	*own = static_cast<uint32_t>(Of(t)->own());
 	return Guard(why, [&] { return arrow::ExportSchema(*Of(t)->schema(), out); });
 }
 
@@ -263,7 +436,12 @@ void Close(table_handle *t)
 	delete Of(t);
 }
 
-const table_plugin plugin = {TABLE_PLUGIN_ABI, ARROW_VERSION_STRING, Open, Rows, GetSchema, Read, Close};
+bool Write(const char *csv, const char *out, uint32_t texts, table_number numbers, char *why)
+{
+	return Guard(why, [&] { return WriteParquet(csv, out, texts, numbers); });
+}
+
+const table_plugin plugin = {TABLE_PLUGIN_ABI, ARROW_VERSION_STRING, Open, Rows, GetSchema, Read, Close, Write};
 
 } // namespace
 

@@ -9,6 +9,7 @@
 #include "common/system/disk.h"
 #include "common/system/output.h"
 #include "worker/data/column_ids.h"
+#include "worker/data/format/table_file.h"
 #include "worker/model/safetensors/safetensors.h"
 
 #define SUFFIX     ".safetensors"
@@ -176,6 +177,8 @@ static weir_status write_one(const struct joined *j, const struct export_ids *o,
 	if (status != WEIR_OK)
 		return status;
 	status = tensor ? write_tensor(j, output.path, err) : write_csv(j, o->column, output.path, values, err);
+	if (status == WEIR_OK && table_file_is_parquet(name))
+		status = table_file_from_csv(output.path, 1, TABLE_FLOAT32, err);
 	return output_end(&output, status, err);
 }
 

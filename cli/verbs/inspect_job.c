@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/csv_layout.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/table_layout.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/inspect/column_profile.h"
 #include "worker/data/inspect/csv_sample.h"
 #include "worker/data/remote/remote.h"
@@ -21,7 +21,7 @@ struct job_inspection {
 	const struct job *job;
 	struct sources sources;
 	struct column_source *source;
-	struct csv_layout *layout;
+	struct table_layout *layout;
 	struct parser *parser;
 	struct rows rows;                /* the current row */
 	struct column_profile *profiles; /* (source->columns) */
@@ -86,7 +86,7 @@ static weir_status open_data(struct job_inspection *j, uint64_t bytes, weir_erro
 			                 "%s is remote: copy a file of it here, and name it by --set data.train=FILE", job->data.train[i]);
 	weir_status status = sources_find(&j->sources, job->data.train, job->data.train_count, SOURCES_BY_PATH, NULL, err);
 	if (status == WEIR_OK)
-		status = csv_layout_open(&j->layout, job, &j->sources, false, err);
+		status = table_layout_open(&j->layout, job, &j->sources, false, err);
 	if (status == WEIR_OK)
 		status = csv_sample_open(&j->source, &found, &j->sources, &sample, err);
 	if (status != WEIR_OK)
@@ -98,7 +98,7 @@ static weir_status open_data(struct job_inspection *j, uint64_t bytes, weir_erro
 	j->parser = malloc(sizeof *j->parser);
 	if (!j->profiles || !j->parser)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", j->source->columns);
-	parse_csv_init(j->parser, j->layout, job);
+	parse_table_init(j->parser, j->layout, job);
 	rows_init(&j->rows, parser_shape(j->parser), parser_bags(j->parser));
 	return WEIR_OK;
 }
@@ -208,7 +208,7 @@ weir_status inspect_job(const struct job_options *options, uint64_t bytes, weir_
 	rows_destroy(&j.rows);
 	free(j.profiles);
 	free(j.parser);
-	csv_layout_close(j.layout);
+	table_layout_close(j.layout);
 	sources_destroy(&j.sources);
 	job_destroy(job);
 	return status;

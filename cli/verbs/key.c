@@ -8,7 +8,7 @@
 
 #include "cli/core/options.h"
 #include "cli/core/verbs.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 
 enum { WORDS = 2 };
 

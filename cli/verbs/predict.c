@@ -1,7 +1,8 @@
 /* weir predict: writes the probability of a click for each line of a part, one per line, in the
  * order of the files: nan for a bad line, an empty line for a blank line or a comment. Labels are
  * not needed. With columns that name rows it writes CSV, their ids before the score, and nothing
- * for a blank line.
+ * for a blank line. Into a file NAME.parquet, writes a table instead, with a null score for a line
+ * that has none.
  *
  * For text, writes the natural logarithm of the probability of each byte that has a context; for
  * tokens, of all targets of a sequence that count. A NaN or infinite score is written as nan or
@@ -18,12 +19,14 @@
 #include "cli/verbs/row_ids.h"
 #include "cli/verbs/scoring.h"
 #include "common/system/output.h"
+#include "worker/data/format/table_file.h"
 
 struct rows {
 	FILE *file;
 	const char *path;
 	struct dataset_lines *lines;  /* --lines; else NULL */
 	struct row_ids ids;           /* without ids: only scores */
+	bool parquet;                 /* a table: with a header, and a row for each line */
 	uint64_t scores, bad, blanks; /* counts of written lines */
 	uint64_t not_numbers;         /* NaN or infinite scores */
 };
@@ -72,7 +75,7 @@ static weir_status write_row(struct rows *o, float label, const float *scores, u
 		for (uint32_t i = 0; i < each; i++)
 			sum += (double)scores[(size_t)t * each + i];
 		not_numbers += !isfinite(sum);
-		fputs(t > 0 && !blank ? "," : "", o->file);
+		fputs(t > 0 && (!blank || o->parquet) ? "," : "", o->file);
 		if (!blank)
 			write_score(o, label, sum);
 	}
@@ -122,13 +125,21 @@ static weir_status open_names(struct rows *o, const struct scoring_verb *v, cons
 	return v->with_lines ? dataset_lines_open(&o->lines, data, err) : row_ids_open(&o->ids, v->scoring.job, &v->ids, data, err);
 }
 
+/* Ends the file of rows; `path` is its name. */
+static weir_status close_rows(struct rows *o, const char *path, weir_status status, weir_error *err)
+{
+	if (o->file && fclose(o->file) != 0 && status == WEIR_OK)
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(o->path), strerror(errno));
+	return status == WEIR_OK && o->parquet ? table_file_from_csv(path, o->ids.count, TABLE_FLOAT64, err) : status;
+}
+
 /* Writes under a temporary name, so that the file is complete or absent. */
 static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
 	struct scoring s = {0};
 	struct output out;
-	struct rows o = {.path = v->out};
+	struct rows o = {.path = v->out, .parquet = table_file_is_parquet(v->out)};
 	weir_status status = output_begin(&out, v->out, err);
 	if (status != WEIR_OK)
 		return status;
@@ -138,14 +149,13 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 		status = open_names(&o, v, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(v->out), strerror(errno));
-	if (status == WEIR_OK && o.ids.count > 0)
+	if (status == WEIR_OK && (o.ids.count > 0 || o.parquet))
 		row_ids_write_header(&o.ids, v->scoring.job, o.file);
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
 	if (status == WEIR_OK)
 		status = check_scores(&s, &o, err);
-	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
-		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(v->out), strerror(errno));
+	status = close_rows(&o, temporary, status, err);
 	if (status == WEIR_OK && rename(temporary, out.path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
 	const bool renamed = status == WEIR_OK;
@@ -164,9 +174,11 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 
 static weir_status check_names(const struct scoring_verb *v, weir_error *err)
 {
-	return v->with_lines && v->ids.count > 0
-	           ? weir_fail(err, WEIR_E_INVALID, "--lines and --ids both say what stands before a score: leave out one of them")
-	           : WEIR_OK;
+	if (v->with_lines && v->ids.count > 0)
+		return weir_fail(err, WEIR_E_INVALID, "--lines and --ids both say what stands before a score: leave out one of them");
+	if (v->with_lines && table_file_is_parquet(v->out))
+		return weir_fail(err, WEIR_E_INVALID, "--lines writes text, and %s is to be Parquet: name columns with --ids", v->out);
+	return table_file_can_write(v->out, err);
 }
 
 int verb_predict(int count, char **args)
@@ -177,7 +189,7 @@ int verb_predict(int count, char **args)
 	    JOB_OPTIONS(&v.job),
 	    SCORING_OPTIONS(&v.scoring),
 	    ACCEPT_OPTION(v.accepted),
-	    {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
+	    {"--out", OPTION_TEXT, &v.out, "SCORES", "the file to write: text, CSV with ids, or NAME.parquet"},
 	    {"--ids", OPTION_LIST, &v.ids, "COLUMN",
 	     "of data.columns: write CSV, this column before the score; several with commas or again; else those of kind id"},
 	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},

@@ -300,7 +300,7 @@
 #define WEIR_COLUMN_VALUE_BYTES_MAX  256u        /* the value of an empty cell, with its NUL */
 #define WEIR_COLUMN_FORMAT_BYTES_MAX 64u         /* of a time, with its NUL */
 #define WEIR_BOUNDARIES_MAX          1024u       /* of a bucketized column */
-#define WEIR_CELL_BYTES_MAX          (64u << 10) /* of a cell of CSV; parse_csv.c */
+#define WEIR_CELL_BYTES_MAX          (64u << 10) /* of a cell of CSV; parse_table.c */
 #define WEIR_SLICE_VALUES_MAX        (1u << 20)  /* of the column that slices an evaluation */
 /* tokens that a language model sees before the predicted one */
 #define WEIR_CONTEXT_MAX 4096u

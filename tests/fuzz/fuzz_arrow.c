@@ -87,9 +87,9 @@ static void fill(struct node *n, struct content *c, const char *format, int64_t 
 	memcpy(n->buffers, n->memory, sizeof n->buffers);
 }
 
-static void read_rows(struct arrow_reader *r, const struct csv_layout *l)
+static void read_rows(struct arrow_reader *r, const struct table_layout *l)
 {
-	struct csv_cell cell;
+	struct cell cell;
 	int64_t rows = 0;
 	while (arrow_reader_next(r)) {
 		rows++;
@@ -99,7 +99,7 @@ static void read_rows(struct arrow_reader *r, const struct csv_layout *l)
 		assert(bad || cell.n <= WEIR_CELL_BYTES_MAX + 1);
 		assert(bad || cell.form != CELL_TEXT || !memchr(cell.text, 0, cell.n));
 		assert(bad || cell.form != CELL_LIST || l->kinds[0] == COLUMN_MULTI || l->kinds[0] == COLUMN_SEQUENCE);
-		const struct csv_cell text = arrow_reader_text(r);
+		const struct cell text = arrow_reader_text(r);
 		assert(text.n > 0 && text.text[text.n - 1] == 0);
 	}
 	assert(rows == r->end - r->first);
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ArrowArray *children[] = {&nodes[0].array};
 	const struct ArrowSchema schema = {.format = "+s", .n_children = 1, .children = schema_children};
 	const struct ArrowArray batch = {.length = length, .n_children = 1, .children = children};
-	const struct csv_layout layout = {.rows = ROWS_ARROW, .columns = 1, .names = (char **)names, .kinds = &kind};
+	const struct table_layout layout = {.rows = ROWS_ARROW, .columns = 1, .names = (char **)names, .kinds = &kind};
 	struct arrow_reader reader = {0};
 	weir_error err = {0};
 	if (arrow_reader_begin(&reader, &layout, &schema, &batch, &err) == WEIR_OK)

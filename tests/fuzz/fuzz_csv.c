@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "worker/data/format/csv_scan.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 
 static char *const names[] = {"y", "u", "m", "s", "n", "w", "g"};
 static enum column_kind kinds[] = {COLUMN_LABEL,   COLUMN_CATEGORICAL, COLUMN_MULTI, COLUMN_SEQUENCE,
                                    COLUMN_NUMERIC, COLUMN_WEIGHT,      COLUMN_GROUP};
 /* the group is a label, too */
-static struct csv_label labels[] = {{0, false, NAN, "", ""}, {6, true, 0.5f, "", "1"}};
+static struct table_label labels[] = {{0, false, NAN, "", ""}, {6, true, 0.5f, "", "1"}};
 static const struct job_column columns[] = {
     {.kind = COLUMN_CATEGORICAL, .empty = "none"},
     {.kind = COLUMN_MULTI, .separator = "|", .pooling = POOLING_MEAN, .max_length = 3},
@@ -25,14 +25,14 @@ static const struct job_column columns[] = {
     {.kind = COLUMN_NUMERIC, .transform = TRANSFORM_LOG1P},
     {.kind = COLUMN_NUMERIC},
 };
-static struct csv_feature fields[] = {{1, 0, 0, &columns[0]}, {2, 1, 0, &columns[1]}, {3, 0, 0, &columns[2]}};
-static struct csv_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &columns[4]}};
+static struct table_feature fields[] = {{1, 0, 0, &columns[0]}, {2, 1, 0, &columns[1]}, {3, 0, 0, &columns[2]}};
+static struct table_feature numbers[] = {{4, 0, 0.5f, &columns[3]}, {5, 0, 0, &columns[4]}};
 
 /* y,u,n with or without m,s before n and w,g after it. */
-static struct csv_layout layout_of(uint8_t settings)
+static struct table_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
-	struct csv_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
+	struct table_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
 	                       .marks = {settings & 4 ? ';' : ',', settings & 32 ? 0 : '"'},
 	                       .columns = bags ? 7 : 6,
 	                       .names = (char **)names,
@@ -43,8 +43,8 @@ static struct csv_layout layout_of(uint8_t settings)
 	                       .dense_count = bags ? 1 : 2,
 	                       .labels = labels,
 	                       .labels_count = bags ? 2 : 1,
-	                       .weight = bags ? 5 : CSV_NO_COLUMN,
-	                       .group = bags ? 6 : CSV_NO_COLUMN,
+	                       .weight = bags ? 5 : TABLE_NO_COLUMN,
+	                       .group = bags ? 6 : TABLE_NO_COLUMN,
 	                       .weight_missing = NAN,
 	                       .group_empty = "",
 	                       .bags = bags};
@@ -72,16 +72,16 @@ static void check_scan(struct csv_marks marks, const char *text, size_t n)
 static void parse_text(const struct parser *p, struct row_reader *r, const char *text, size_t n, struct rows *out)
 {
 	char *copy = calloc(1, n + PARSE_SLACK), why[PARSE_WHY_BYTES];
-	struct csv_cell row;
+	struct cell row;
 	uint64_t line, before = 0;
 	assert(copy);
 	memcpy(copy, text, n);
-	assert(row_reader_begin(r, p->csv, copy, n, false));
+	assert(row_reader_begin(r, p->layout, copy, n, false));
 	while (row_reader_next(r, &row, &line)) {
 		const size_t keys = out->keys_count;
 		const uint32_t count = out->count;
 		why[0] = 0;
-		const enum parsed parsed = parse_csv(p, r, out, why);
+		const enum parsed parsed = parse_table(p, r, out, why);
 		assert(line >= before && row.text >= copy && row.text + row.n <= copy + n);
 		assert(out->count == count + (parsed == PARSED_ROW) && (parsed == PARSED_ROW || out->keys_count == keys));
 		assert(parsed == PARSED_ROW || parsed == PARSED_NOTHING || why[0] != 0);
@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1)
 		return 0;
-	const struct csv_layout layout = layout_of(data[0]);
+	const struct table_layout layout = layout_of(data[0]);
 	const char *text = (const char *)data + 1;
 	const size_t n = size - 1;
 	struct parser *p = malloc(sizeof *p);
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rows whole, parts;
 	assert(p);
 	parser_init(p, DATA_CSV, layout.fields_count, layout.dense_count, data[0] & 2 ? 1000 : 0);
-	p->csv = &layout;
+	p->layout = &layout;
 	p->tasks = layout.labels_count;
 	p->every_line = data[0] & 1;
 	rows_init(&whole, parser_shape(p), parser_bags(p));

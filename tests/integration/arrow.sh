@@ -47,6 +47,8 @@ told "broken.parquet: " train.err
 	table = pa.table({"y": pa.array(y, pa.int8()), "user": pa.array(user, pa.int32()), "tags": tags, "price": price,
 	                  "at": pa.array(at, pa.timestamp("us")), "note": pa.array(note).dictionary_encode()})
 	pq.write_table(table, "rows.parquet", row_group_size=700, compression="zstd")
+	day = table.append_column("day", pa.array([at.strftime("%d") for at in at]))
+	pq.write_to_dataset(day.drop_columns(["note"]), "days", partition_cols=["day"], basename_template="part-{i}.parquet")
 	half = table.num_rows // 2
 	pq.write_table(table.slice(0, half), "part-1.parquet", compression="snappy", use_dictionary=False)
 	pq.write_table(table.slice(half), "part-2.parquet", compression="none", data_page_version="2.0")
@@ -79,6 +81,32 @@ for name in csv parquet parts arrow; do
 	done
 done
 [ "$(wc -l < csv.scores)" = 1121 ] && [ "$(wc -l < csv.tags)" = 7 ] || fail "rows are missing"
+# Scores and ids as Parquet are those of CSV.
+"$WEIR" predict parquet.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --part valid --ids user,tags,y --out scores.parquet > verb.out 2> verb.err || fail "weir predict into Parquet: $(tail -n 1 verb.err)"
+"$WEIR" predict parquet.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --part valid --out only.parquet > verb.out 2> verb.err || fail "weir predict into Parquet: $(tail -n 1 verb.err)"
+"$WEIR" export parquet.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --ids tags --out tags.parquet > verb.out 2> verb.err || fail "weir export into Parquet: $(tail -n 1 verb.err)"
+"$PYTHON" - <<-'PYTHON' || fail "other tables as Parquet than as CSV"
+	import csv
+	import pyarrow.parquet as pq
+	for name, texts, of in (("scores", 3, "csv.scores"), ("tags", 1, "csv.tags")):
+	    rows = list(csv.reader(open(of)))
+	    table = pq.read_table(f"{name}.parquet")
+	    assert table.column_names == rows[0], table.column_names
+	    got = list(zip(*(column.to_pylist() for column in table.columns)))
+	    assert got == [(*row[:texts], *map(float, row[texts:])) for row in rows[1:]], got[:2]
+	assert pq.read_table("only.parquet").column("score") == pq.read_table("scores.parquet").column("score")
+PYTHON
+"$WEIR" predict parquet.yaml --lines --out x.parquet > verb.out 2> verb.err && fail "lines in Parquet"
+told "x.parquet is to be Parquet: name columns with --ids" verb.err
+# A folder's name is a column of the rows below it, if the job names it.
+sed -e 's/, {name: note, kind: ignore}//' -e "s,rows.parquet,days/day=*/part-*," parquet.yaml > below.yaml
+"$WEIR" train below.yaml --set "run_dir=$RUN-below" --report below.json > train.out 2> train.err || fail "weir train below folders: $(tail -n 3 train.err)"
+holds below.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+sed -e 's/{name: tags/{name: day, kind: categorical}, &/' below.yaml > day.yaml
+"$WEIR" train day.yaml --set "run_dir=$RUN-day" --report day.json > train.out 2> train.err || fail "weir train with the folders' column: $(tail -n 3 train.err)"
+holds day.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+"$WEIR" export day.yaml --weights "$RUN-day/best.safetensors" --ids day --out days.csv > verb.out 2> verb.err || fail "weir export of the folders' column: $(tail -n 1 verb.err)"
+[ "$(cut -d, -f1 days.csv | xargs)" = "day 01 02" ] || fail "the folders' ids are $(cut -d, -f1 days.csv | xargs)"
 "$WEIR" train csv.yaml --set "run_dir=$RUN" --set data.train=rows.parquet > train.out 2> train.err && fail "a Parquet file as CSV"
 told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
 sed 's/name: tags, kind: multi/name: tags, kind: categorical/' parquet.yaml > list.yaml

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 
 static weir_status out_of_memory(weir_error *err)
 {

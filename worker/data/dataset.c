@@ -9,7 +9,7 @@
 #include "worker/data/dataset_internal.h"
 #include "worker/data/format/cache.h"
 #include "worker/data/format/content.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/format/survey.h"
 
 const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
@@ -90,7 +90,7 @@ static void take_fingerprint(struct dataset *d)
 	}
 	if (i->tasks > 1)
 		h = hash_bytes(&i->tasks, sizeof i->tasks, h);
-	const uint32_t first = d->csv || !d->units ? 0 : d->info.units - 1;
+	const uint32_t first = d->layout || !d->units ? 0 : d->info.units - 1;
 	for (uint32_t u = first; d->units && u < d->info.units; u++)
 		h = hash_bytes(&d->units[u].begin, sizeof(uint64_t), h);
 	d->info.fingerprint = h;
@@ -230,12 +230,12 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 
 static weir_status prepare_columns(struct dataset *d, const struct job *job, weir_error *err)
 {
-	weir_status status = csv_layout_open(&d->csv, job, &d->sources, d->scored != NULL, err);
+	weir_status status = table_layout_open(&d->layout, job, &d->sources, d->scored != NULL, err);
 	if (status != WEIR_OK)
 		return status;
-	parse_csv_init(d->parser, d->csv, job);
+	parse_table_init(d->parser, d->layout, job);
 	d->parser->every_line = d->scored != NULL;
-	d->parser->unlabelled = d->csv->unlabelled;
+	d->parser->unlabelled = d->layout->unlabelled;
 	return WEIR_OK;
 }
 
@@ -462,7 +462,7 @@ void dataset_close(struct dataset *d)
 	free(d->units);
 	free(d->scales);
 	free(d->parser);
-	csv_layout_close(d->csv);
+	table_layout_close(d->layout);
 	sources_destroy(&d->sources);
 	free(d);
 }

@@ -59,7 +59,7 @@ static weir_status cut_csv(struct dataset *d, uint32_t file, uint64_t bytes, con
 {
 	struct csv_index index;
 	const struct csv_index_options o = {
-	    .dir = dir, .source = &d->sources.items[file], .unit_bytes = bytes, .marks = d->csv->marks};
+	    .dir = dir, .source = &d->sources.items[file], .unit_bytes = bytes, .marks = d->layout->marks};
 	weir_status status = csv_index_open(&index, &o, err);
 	if (status != WEIR_OK)
 		return status;
@@ -75,7 +75,7 @@ static weir_status cut_csv(struct dataset *d, uint32_t file, uint64_t bytes, con
 static weir_status cut_table(struct dataset *d, uint32_t file, weir_error *err)
 {
 	struct table_file *t;
-	weir_status status = table_file_open(&t, d->sources.items[file].path, d->csv, err);
+	weir_status status = table_file_open(&t, d->sources.items[file].path, d->layout, err);
 	if (status != WEIR_OK)
 		return status;
 	const uint64_t rows = table_file_rows(t), unit = unit_rows_of_all(d);
@@ -94,7 +94,7 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 	d->info.one_hot = !parser_bags(d->parser);
 	for (uint32_t f = 0; f < d->sources.count && status == WEIR_OK; f++) {
 		const struct source *source = &d->sources.items[f];
-		if (d->csv && row_reader_has_batches(d->csv)) {
+		if (d->layout && row_reader_has_batches(d->layout)) {
 			status = cut_table(d, f, err);
 			continue;
 		}
@@ -106,7 +106,7 @@ weir_status dataset_cut_text(struct dataset *d, const struct job *job, weir_erro
 		if (status != WEIR_OK)
 			break;
 		const uint64_t bytes = unit_bytes(d, &chunk);
-		status = d->csv && d->csv->rows == ROWS_CSV ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
+		status = d->layout && d->layout->rows == ROWS_CSV ? cut_csv(d, f, bytes, dir, err) : cut_every(d, f, bytes, err);
 	}
 	text_chunk_destroy(&chunk);
 	return status;

@@ -4,7 +4,7 @@
 #define WEIR_DATASET_INTERNAL_H
 
 #include "worker/data/dataset.h"
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/format/load.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/sources.h"
@@ -31,8 +31,8 @@ struct dataset {
 	const struct dataset_scored *scored; /* only while opening; NULL: for training or evaluation */
 	uint32_t batch;
 	uint64_t unit_rows;
-	struct parser *parser;  /* criteo, libsvm, libffm and csv; else NULL */
-	struct csv_layout *csv; /* csv; else NULL */
+	struct parser *parser;  /* criteo, libsvm, libffm and tables; else NULL */
+	struct table_layout *layout; /* of data.columns; else NULL */
 	struct load_options load;
 	struct sources sources;
 	struct packed **packed; /* (packed_count); click data without any are read from text */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "worker/data/dataset_internal.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/format/table_file.h"
 
 struct dataset_lines {
@@ -26,7 +26,7 @@ struct dataset_lines {
 
 static bool has_batches(const struct dataset *d)
 {
-	return d->csv && row_reader_has_batches(d->csv);
+	return d->layout && row_reader_has_batches(d->layout);
 }
 
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d, weir_error *err)
@@ -53,7 +53,7 @@ static void release_batch(struct dataset_lines *l)
 static weir_status begin_table(struct dataset_lines *l, weir_error *err)
 {
 	const struct dataset *d = l->dataset;
-	const weir_status status = table_file_open(&l->table, d->sources.items[l->file].path, d->csv, err);
+	const weir_status status = table_file_open(&l->table, d->sources.items[l->file].path, d->layout, err);
 	l->line = 0;
 	return status == WEIR_OK ? table_file_begin(l->table, 0, table_file_rows(l->table), err) : status;
 }
@@ -65,8 +65,8 @@ static weir_status begin_file(struct dataset_lines *l, weir_error *err)
 		return begin_table(l, err);
 	const weir_status status = text_open(&l->text, d->sources.items[l->file].path, 0, UINT64_MAX, err);
 	l->line = 0;
-	if (status == WEIR_OK && d->csv && d->csv->rows == ROWS_CSV)
-		text_set_csv(l->text, d->csv->marks);
+	if (status == WEIR_OK && d->layout && d->layout->rows == ROWS_CSV)
+		text_set_csv(l->text, d->layout->marks);
 	return status;
 }
 
@@ -83,7 +83,7 @@ static void end_file(struct dataset_lines *l)
 static weir_status begin_rows(struct dataset_lines *l, bool first, weir_error *err)
 {
 	l->line += first ? 0 : row_reader_lines(&l->reader);
-	if (!row_reader_begin(&l->reader, l->dataset->csv, l->chunk.data, l->chunk.size, first))
+	if (!row_reader_begin(&l->reader, l->dataset->layout, l->chunk.data, l->chunk.size, first))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for lines");
 	return WEIR_OK;
 }
@@ -91,7 +91,7 @@ static weir_status begin_rows(struct dataset_lines *l, bool first, weir_error *e
 /* Reads the file's next chunk or batch, and begins its rows. *any: false at the end of the file. */
 static weir_status read_next(struct dataset_lines *l, bool first, bool *any, weir_error *err)
 {
-	const struct csv_layout *layout = l->dataset->csv;
+	const struct table_layout *layout = l->dataset->layout;
 	if (!has_batches(l->dataset)) {
 		const weir_status status = text_next(l->text, &l->chunk, err);
 		*any = status == WEIR_OK && l->chunk.size > 0;
@@ -122,9 +122,9 @@ static weir_status read_on(struct dataset_lines *l, weir_error *err)
 }
 
 /* Takes the chunk's next line; false: it has no more. */
-static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
+static bool take(struct dataset_lines *l, struct cell *text, uint64_t *line)
 {
-	if (l->dataset->csv) {
+	if (l->dataset->layout) {
 		const bool taken = (l->chunk.size > 0 || l->batch.release) && row_reader_next(&l->reader, text, line);
 		*line += l->line + 1;
 		return taken;
@@ -134,22 +134,22 @@ static bool take(struct dataset_lines *l, struct csv_cell *text, uint64_t *line)
 	const char *at = l->chunk.data + l->at, *newline = memchr(at, '\n', l->chunk.size - l->at);
 	const size_t n = !newline ? l->chunk.size - l->at : (size_t)(newline - at);
 	l->at += n + 1;
-	*text = (struct csv_cell){.text = at, .n = parse_line_bytes(at, n)};
+	*text = (struct cell){.text = at, .n = parse_line_bytes(at, n)};
 	*line = ++l->line;
 	return true;
 }
 
-static enum split_part part_of(struct dataset_lines *l, const struct csv_cell *text)
+static enum split_part part_of(struct dataset_lines *l, const struct cell *text)
 {
 	const struct dataset *d = l->dataset;
-	return d->csv ? parse_csv_part(d->parser, &d->load.split, &l->reader, text) : split_line(&d->load.split, text->text, text->n);
+	return d->layout ? parse_table_part(d->parser, &d->load.split, &l->reader, text) : split_line(&d->load.split, text->text, text->n);
 }
 
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err)
 {
 	const struct dataset *d = l->dataset;
 	for (;;) {
-		struct csv_cell text;
+		struct cell text;
 		uint64_t number = 0;
 		if (!take(l, &text, &number)) {
 			const weir_status status = read_on(l, err);
@@ -167,7 +167,7 @@ weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint6
 
 weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, uint32_t *column, weir_error *err)
 {
-	const struct csv_layout *layout = l->dataset->csv;
+	const struct table_layout *layout = l->dataset->layout;
 	if (!layout)
 		return weir_fail(err, WEIR_E_INVALID, "%s has no columns with names, which data.columns describes",
 		                 l->dataset->sources.items[0].path);
@@ -184,7 +184,7 @@ weir_status dataset_lines_find(const struct dataset_lines *l, const char *name, 
 
 struct dataset_cell dataset_lines_cell(struct dataset_lines *l, uint32_t column)
 {
-	struct csv_cell cell = {.text = ""};
+	struct cell cell = {.text = ""};
 	char why[PARSE_WHY_BYTES];
 	if (!row_reader_is_whole(&l->reader, why) || row_reader_cell(&l->reader, column, &cell))
 		return (struct dataset_cell){.text = ""};

@@ -22,6 +22,9 @@ static void unbind(struct arrow_reader *r)
 void arrow_reader_destroy(struct arrow_reader *r)
 {
 	unbind(r);
+	for (uint32_t i = 0; r->keys && i < r->layout->columns; i++)
+		free(r->keys[i].items);
+	free(r->keys);
 	free(r->columns);
 	free(r->scratch);
 	*r = (struct arrow_reader){0};
@@ -81,14 +84,33 @@ static weir_status bind_column(struct arrow_reader *r, uint32_t i, const struct 
 	                : WEIR_OK;
 }
 
-weir_status arrow_reader_begin(struct arrow_reader *r, const struct csv_layout *layout, const struct ArrowSchema *schema,
+/* Makes room for the keys of a column's dictionary. One much longer than the batch has ids that no
+ * row has. */
+static weir_status bind_keys(struct arrow_keys *k, const struct arrow_column *c, int64_t rows, weir_error *err)
+{
+	k->count = c->is_dictionary && c->child->length <= 4 * rows ? c->child->length : 0;
+	if (k->count > k->capacity) {
+		free(k->items);
+		k->items = malloc((size_t)k->count * sizeof *k->items);
+		k->capacity = k->items ? k->count : 0;
+	}
+	if (k->count > k->capacity)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the keys of a dictionary");
+	if (k->count > 0)
+		memset(k->items, 0, (size_t)k->count * sizeof *k->items);
+	return WEIR_OK;
+}
+
+weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout *layout, const struct ArrowSchema *schema,
                                const struct ArrowArray *batch, weir_error *err)
 {
 	unbind(r);
 	r->layout = layout;
 	if (!r->columns)
 		r->columns = calloc(layout->columns, sizeof *r->columns);
-	if (!r->columns)
+	if (!r->keys)
+		r->keys = calloc(layout->columns, sizeof *r->keys);
+	if (!r->columns || !r->keys)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for rows");
 	memset(r->columns, 0, layout->columns * sizeof *r->columns);
 	if (!schema->format || strcmp(schema->format, "+s") != 0 || schema->n_children != batch->n_children || batch->length < 0 ||
@@ -98,8 +120,11 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct csv_layout *
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "the batch has rows that are null as a whole");
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < layout->columns && status == WEIR_OK; i++)
-		if (layout->kinds[i] != COLUMN_IGNORE)
+		if (layout->kinds[i] != COLUMN_IGNORE) {
 			status = bind_column(r, i, schema, batch, err);
+			if (status == WEIR_OK)
+				status = bind_keys(&r->keys[i], &r->columns[i], batch->length, err);
+		}
 	r->first = r->row = batch->offset;
 	r->end = status == WEIR_OK ? batch->offset + batch->length : r->row;
 	return status;
@@ -224,7 +249,7 @@ static bool is_number(const struct arrow_column *c)
 	return c->type >= ARROW_BOOL && c->type <= ARROW_DOUBLE && !c->is_dictionary;
 }
 
-const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct csv_cell *out)
+const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out)
 {
 	const struct arrow_column *c = &r->columns[i];
 	const enum column_kind kind = r->layout->kinds[i];
@@ -233,26 +258,35 @@ const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct csv_cel
 	r->scratch_used = 0;
 	if (!reserve(r, 0))
 		return "needs more memory than there is";
-	*out = (struct csv_cell){.text = r->scratch};
+	*out = (struct cell){.text = r->scratch};
 	if (kind == COLUMN_IGNORE || arrow_column_is_null(c, row))
 		return NULL;
 	if (as_number && is_number(c)) {
 		const double value = arrow_column_real(c, row);
-		*out = (struct csv_cell){.text = r->scratch, .form = CELL_NUMBER, .number = (float)value};
+		*out = (struct cell){.text = r->scratch, .form = CELL_NUMBER, .number = (float)value};
 		if (isfinite(out->number))
 			return NULL;
 	}
 	if (kind == COLUMN_TIME && c->type >= ARROW_DATE32 && c->type <= ARROW_TIMESTAMP) {
-		*out = (struct csv_cell){.text = r->scratch, .form = CELL_TIME, .time_ms = arrow_column_ms(c, row)};
+		*out = (struct cell){.text = r->scratch, .form = CELL_TIME, .time_ms = arrow_column_ms(c, row)};
 		return NULL;
 	}
 	const bool list = arrow_column_is_list(c);
 	const char *bad = list ? append_list(r, c, row) : append_value(r, c, row, as_number || kind == COLUMN_LABEL);
-	*out = (struct csv_cell){.text = r->scratch, .n = r->scratch_used, .form = list ? CELL_LIST : CELL_TEXT};
+	*out = (struct cell){.text = r->scratch, .n = r->scratch_used, .form = list ? CELL_LIST : CELL_TEXT};
 	return bad;
 }
 
-struct csv_cell arrow_reader_text(struct arrow_reader *r)
+struct arrow_key *arrow_reader_key(struct arrow_reader *r, uint32_t i)
+{
+	const struct arrow_column *c = &r->columns[i];
+	if (r->keys[i].count == 0 || arrow_column_is_null(c, r->row - 1))
+		return NULL;
+	const int64_t place = arrow_column_place(c, r->row - 1);
+	return place < 0 ? NULL : &r->keys[i].items[place];
+}
+
+struct cell arrow_reader_text(struct arrow_reader *r)
 {
 	const int64_t row = r->row - 1;
 	r->scratch_used = 0;
@@ -266,5 +300,5 @@ struct csv_cell arrow_reader_text(struct arrow_reader *r)
 			break;
 		r->scratch[r->scratch_used++] = 0;
 	}
-	return (struct csv_cell){.text = r->scratch, .n = r->scratch_used};
+	return (struct cell){.text = r->scratch, .n = r->scratch_used};
 }

@@ -14,14 +14,26 @@
 
 #include "weir/status.h"
 #include "worker/data/format/arrow_abi.h"
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/format/csv_reader.h"
 
 struct arrow_column; /* arrow_column.h */
 
+/* The keys of a dictionary's elements, once they are known: each is hashed once a batch. */
+struct arrow_key {
+	uint64_t key;
+	bool known;
+};
+
+struct arrow_keys {
+	struct arrow_key *items; /* (count) */
+	int64_t count, capacity; /* count 0: the column has no dictionary, or too large a one */
+};
+
 struct arrow_reader {
-	const struct csv_layout *layout;
+	const struct table_layout *layout;
 	struct arrow_column *columns; /* (layout->columns) */
+	struct arrow_keys *keys;      /* (layout->columns) */
 	int64_t first, row, end;      /* of the batch; row: the next one */
 	char *scratch;                /* the text of a cell */
 	size_t scratch_used, scratch_capacity;
@@ -30,14 +42,16 @@ struct arrow_reader {
 /* Binds a batch: a struct array, and its schema. Both must outlive it. Columns of kind ignore
  * may be missing. E_INVALID, E_UNSUPPORTED: the message has the column, its type and the
  * expected ones. */
-weir_status arrow_reader_begin(struct arrow_reader *r, const struct csv_layout *layout, const struct ArrowSchema *schema,
+weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout *layout, const struct ArrowSchema *schema,
                                const struct ArrowArray *batch, weir_error *err) WEIR_MUST_CHECK;
 bool arrow_reader_next(struct arrow_reader *r);
 /* A cell of the current row, valid until the next call. Returns NULL, or what is wrong with it. */
-const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct csv_cell *out);
+const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out);
+/* Where the caller keeps the key of the current row's id, of a column with a dictionary; else NULL. */
+struct arrow_key *arrow_reader_key(struct arrow_reader *r, uint32_t i);
 /* The row as a text: its cells except those to ignore, each with a zero byte behind it. It decides
  * about the part of a split by crc32. Valid until the next call. */
-struct csv_cell arrow_reader_text(struct arrow_reader *r);
+struct cell arrow_reader_text(struct arrow_reader *r);
 void arrow_reader_destroy(struct arrow_reader *r);
 
 #endif

@@ -10,7 +10,7 @@
 #include "common/base/limits.h"
 #include "common/system/disk.h"
 #include "worker/data/format/content.h"
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/remote/cache_lock.h"
 
 static const char *const part_names[LOAD_PARTS] = {"train", "valid", "test"};
@@ -30,7 +30,7 @@ static weir_status key_of(const struct cache_options *o, struct cache_key *out, 
 		return status;
 	const struct parser *p = o->load.parser;
 	const struct split *s = &o->load.split;
-	const uint64_t columns = p->csv ? p->csv->settings : 0;
+	const uint64_t columns = p->layout ? p->layout->settings : 0;
 	uint32_t positive_above;
 	memcpy(&positive_above, &p->positive_above, sizeof positive_above);
 	const uint64_t settings[] = {PACKED_VERSION, PARSE_KEYS_VERSION, PARSE_LINES_VERSION,   p->format,           p->fields,

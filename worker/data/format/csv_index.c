@@ -58,7 +58,7 @@ static bool add_start(struct csv_index *x, uint64_t start)
 static bool add_starts(struct csv_index *x, const struct csv_index_options *o, struct csv_reader *r, const char *data,
                        uint64_t at)
 {
-	struct csv_cell row;
+	struct cell row;
 	uint64_t line;
 	while (csv_reader_next(r, &row, &line)) {
 		const uint64_t start = at + (uint64_t)(row.text - data);

@@ -60,7 +60,7 @@ static uint64_t count_newlines(const char *text, size_t n)
 	return count;
 }
 
-bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line)
+bool csv_reader_next(struct csv_reader *r, struct cell *text, uint64_t *line)
 {
 	r->row = r->next;
 	if (r->row == r->ends_count)
@@ -68,7 +68,7 @@ bool csv_reader_next(struct csv_reader *r, struct csv_cell *text, uint64_t *line
 	while (r->data[r->ends[r->next++]] != '\n') {
 	}
 	const size_t begin = begin_of(r, r->row), end = end_of(r, r->next - 1);
-	*text = (struct csv_cell){r->data + begin, end - begin};
+	*text = (struct cell){r->data + begin, end - begin};
 	*line = r->lines;
 	r->lines += 1 + (r->quotes ? count_newlines(text->text, text->n) : 0);
 	return true;
@@ -97,13 +97,13 @@ static bool reserve_scratch(struct csv_reader *r, size_t n)
 }
 
 /* Removes the quotes around a cell, and one of each two inside. */
-static const char *unquote(struct csv_reader *r, struct csv_cell *cell)
+static const char *unquote(struct csv_reader *r, struct cell *cell)
 {
 	const char *at = cell->text + 1, *end = cell->text + cell->n;
 	size_t n = 0;
 	const char *quote = memchr(at, r->quote, (size_t)(end - at));
 	if (quote && quote + 1 == end) {
-		*cell = (struct csv_cell){at, cell->n - 2};
+		*cell = (struct cell){at, cell->n - 2};
 		return NULL;
 	}
 	if (!reserve_scratch(r, cell->n))
@@ -120,11 +120,11 @@ static const char *unquote(struct csv_reader *r, struct csv_cell *cell)
 			return "has text after its closing quote";
 		r->scratch[n++] = r->quote;
 	}
-	*cell = (struct csv_cell){r->scratch, n};
+	*cell = (struct cell){r->scratch, n};
 	return NULL;
 }
 
-const char *csv_reader_check(struct csv_reader *r, struct csv_cell *cell)
+const char *csv_reader_check(struct csv_reader *r, struct cell *cell)
 {
 	if (cell->n > WEIR_CELL_BYTES_MAX)
 		return "is longer than 64 KiB";

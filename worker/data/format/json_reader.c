@@ -21,7 +21,7 @@ void json_reader_destroy(struct json_reader *r)
 	*r = (struct json_reader){0};
 }
 
-bool json_reader_begin(struct json_reader *r, const struct csv_layout *layout, const char *data, size_t size)
+bool json_reader_begin(struct json_reader *r, const struct table_layout *layout, const char *data, size_t size)
 {
 	if (!r->cells)
 		r->cells = calloc(layout->columns, sizeof *r->cells);
@@ -48,7 +48,7 @@ static bool fail_column(const struct scan *s, uint32_t column, const char *what)
 
 static bool fail_unknown(const struct scan *s, const char *key, size_t n)
 {
-	const struct csv_layout *l = s->r->layout;
+	const struct table_layout *l = s->r->layout;
 	char name[WEIR_COLUMN_NAME_BYTES_MAX];
 	snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, key);
 	const char *nearest = job_nearest(name, (const char *const *)l->names, l->columns);
@@ -157,7 +157,7 @@ static const char *plain_end(const char *at, const char *end, bool *high)
 
 /* Takes a text after its opening quote. It points into the chunk, or into the scratch if it has
  * escapes or if `copies`. */
-static bool take_text(struct scan *s, bool copies, struct csv_cell *out)
+static bool take_text(struct scan *s, bool copies, struct cell *out)
 {
 	struct json_reader *r = s->r;
 	const char *begin = s->at;
@@ -180,18 +180,18 @@ static bool take_text(struct scan *s, bool copies, struct csv_cell *out)
 		if (!take_escape(s))
 			return false;
 	}
-	*out = copied ? (struct csv_cell){.text = r->scratch + used, .n = r->scratch_used - used}
-	              : (struct csv_cell){.text = begin, .n = (size_t)(s->at - 1 - begin)};
+	*out = copied ? (struct cell){.text = r->scratch + used, .n = r->scratch_used - used}
+	              : (struct cell){.text = begin, .n = (size_t)(s->at - 1 - begin)};
 	return !high || utf8_is_valid(out->text, out->n) || fail_syntax(s, "UTF-8 before this");
 }
 
 /* --- Values */
 
 /* Copies a value into the scratch. */
-static bool put(struct scan *s, const char *text, size_t n, struct csv_cell *out)
+static bool put(struct scan *s, const char *text, size_t n, struct cell *out)
 {
 	struct json_reader *r = s->r;
-	*out = (struct csv_cell){.text = r->scratch + r->scratch_used, .n = n};
+	*out = (struct cell){.text = r->scratch + r->scratch_used, .n = n};
 	memcpy(r->scratch + r->scratch_used, text, n);
 	r->scratch_used += n;
 	return true;
@@ -205,7 +205,7 @@ static bool take_digits(struct scan *s)
 	return s->at > begin;
 }
 
-static bool take_number(struct scan *s, struct csv_cell *out)
+static bool take_number(struct scan *s, struct cell *out)
 {
 	const char *begin = s->at;
 	s->at += *s->at == '-';
@@ -217,12 +217,12 @@ static bool take_number(struct scan *s, struct csv_cell *out)
 		s->at += s->at < s->end && (*s->at == '+' || *s->at == '-');
 		valid = take_digits(s);
 	}
-	*out = (struct csv_cell){.text = begin, .n = (size_t)(s->at - begin)};
+	*out = (struct cell){.text = begin, .n = (size_t)(s->at - begin)};
 	return valid || fail_syntax(s, "a number");
 }
 
 /* Takes a value that is neither a list nor an object. */
-static bool take_scalar(struct scan *s, uint32_t column, bool copies, struct csv_cell *out)
+static bool take_scalar(struct scan *s, uint32_t column, bool copies, struct cell *out)
 {
 	const enum column_kind kind = s->r->layout->kinds[column];
 	const bool as_number = kind == COLUMN_LABEL || kind == COLUMN_NUMERIC || kind == COLUMN_WEIGHT;
@@ -241,12 +241,12 @@ static bool take_scalar(struct scan *s, uint32_t column, bool copies, struct csv
 }
 
 /* Takes a list after its bracket. Zero bytes separate its elements. */
-static bool take_list(struct scan *s, uint32_t column, struct csv_cell *out)
+static bool take_list(struct scan *s, uint32_t column, struct cell *out)
 {
 	struct json_reader *r = s->r;
 	const enum column_kind kind = r->layout->kinds[column];
 	const size_t used = r->scratch_used;
-	struct csv_cell element;
+	struct cell element;
 	if (kind != COLUMN_MULTI && kind != COLUMN_SEQUENCE)
 		return fail_column(s, column, "a list; expected one value");
 	if (!take_char(s, ']'))
@@ -260,14 +260,14 @@ static bool take_list(struct scan *s, uint32_t column, struct csv_cell *out)
 		} while (take_char(s, ','));
 	if (r->scratch_used > used && !take_char(s, ']'))
 		return fail_syntax(s, "',' or ']'");
-	*out = (struct csv_cell){.text = r->scratch + used, .n = r->scratch_used - used, .form = CELL_LIST};
+	*out = (struct cell){.text = r->scratch + used, .n = r->scratch_used - used, .form = CELL_LIST};
 	return true;
 }
 
 /* Skips a value of any kind: up to the comma or brace behind it. */
 static bool skip_value(struct scan *s)
 {
-	struct csv_cell text;
+	struct cell text;
 	const size_t used = s->r->scratch_used;
 	uint32_t depth = 0;
 	for (; s->at < s->end; s->at++) {
@@ -289,7 +289,7 @@ static bool skip_value(struct scan *s)
 
 static bool take_value(struct scan *s, uint32_t column)
 {
-	struct csv_cell *cell = &s->r->cells[column];
+	struct cell *cell = &s->r->cells[column];
 	skip_space(s);
 	if (s->r->layout->kinds[column] == COLUMN_IGNORE)
 		return skip_value(s);
@@ -303,9 +303,9 @@ static bool take_value(struct scan *s, uint32_t column)
 /* --- Lines */
 
 /* Finds the column of a key: mostly the one after that of the key before. */
-static bool find_column(const struct json_reader *r, const struct csv_cell *key, uint32_t *column)
+static bool find_column(const struct json_reader *r, const struct cell *key, uint32_t *column)
 {
-	const struct csv_layout *l = r->layout;
+	const struct table_layout *l = r->layout;
 	for (uint32_t i = 0; i < l->columns; i++) {
 		*column = (r->expected + i) % l->columns;
 		if (strncmp(l->names[*column], key->text, key->n) == 0 && l->names[*column][key->n] == 0)
@@ -318,7 +318,7 @@ static bool find_column(const struct json_reader *r, const struct csv_cell *key,
 static bool take_member(struct scan *s)
 {
 	struct json_reader *r = s->r;
-	struct csv_cell key;
+	struct cell key;
 	uint32_t column;
 	if (!take_char(s, '"'))
 		return fail_syntax(s, "the name of a column in quotes");
@@ -329,7 +329,7 @@ static bool take_member(struct scan *s)
 	r->expected = column + 1;
 	if (r->cells[column].text)
 		return fail_column(s, column, "the line has it twice");
-	r->cells[column] = (struct csv_cell){.text = s->end};
+	r->cells[column] = (struct cell){.text = s->end};
 	return take_char(s, ':') ? take_value(s, column) : fail_syntax(s, "':'");
 }
 
@@ -362,18 +362,18 @@ static bool reserve_scratch(struct json_reader *r, size_t line_bytes)
 	return r->scratch;
 }
 
-bool json_reader_next(struct json_reader *r, struct csv_cell *text, uint64_t *line)
+bool json_reader_next(struct json_reader *r, struct cell *text, uint64_t *line)
 {
 	if (r->at >= r->end)
 		return false;
 	const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
 	const size_t n = (size_t)((newline ? newline : r->end) - r->at);
-	*text = (struct csv_cell){.text = r->at, .n = parse_line_bytes(r->at, n)};
+	*text = (struct cell){.text = r->at, .n = parse_line_bytes(r->at, n)};
 	*line = r->lines++;
 	r->at += n + 1;
 	struct scan s = {r, text->text, text->text, text->text + text->n};
 	for (uint32_t i = 0; i < r->layout->columns; i++)
-		r->cells[i] = (struct csv_cell){0};
+		r->cells[i] = (struct cell){0};
 	r->why[0] = 0;
 	r->expected = 0;
 	skip_space(&s);

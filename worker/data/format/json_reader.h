@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/format/csv_reader.h"
 #include "worker/data/format/parse.h"
 
 struct json_reader {
-	const struct csv_layout *layout;
+	const struct table_layout *layout;
 	const char *at, *end;   /* of the chunk's rest */
 	uint64_t lines;         /* lines before the next row */
-	struct csv_cell *cells; /* (layout->columns) of the current row */
+	struct cell *cells; /* (layout->columns) of the current row */
 	uint32_t expected;      /* the column that the next key probably names */
 	bool blank;             /* the current line is empty */
 	char *scratch;          /* decoded texts and lists */
@@ -28,10 +28,10 @@ struct json_reader {
 
 /* Begins a chunk of whole lines; PARSE_SLACK readable bytes must follow. Keeps the memory of
  * earlier chunks. Returns false when out of memory. */
-bool json_reader_begin(struct json_reader *r, const struct csv_layout *layout, const char *data, size_t size);
+bool json_reader_begin(struct json_reader *r, const struct table_layout *layout, const char *data, size_t size);
 /* Moves to the next line. Returns false at the end. *text: the line without its newline and CR.
  * *line: its number in the chunk, from 0. */
-bool json_reader_next(struct json_reader *r, struct csv_cell *text, uint64_t *line);
+bool json_reader_next(struct json_reader *r, struct cell *text, uint64_t *line);
 void json_reader_destroy(struct json_reader *r);
 
 #endif

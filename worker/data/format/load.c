@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/format/table_file.h"
 #include "worker/data/format/text.h"
 
@@ -57,12 +57,12 @@ struct piece {
 
 static bool is_table(const struct load_options *o)
 {
-	return o->parser->csv && row_reader_has_batches(o->parser->csv);
+	return o->parser->layout && row_reader_has_batches(o->parser->layout);
 }
 
 static weir_status open_table(struct load *l, const struct load_range *r, struct piece *p)
 {
-	const struct csv_layout *layout = l->options->parser->csv;
+	const struct table_layout *layout = l->options->parser->layout;
 	const weir_status status = table_file_open(&l->table, r->path, layout, &p->error);
 	return status == WEIR_OK ? table_file_begin(l->table, r->begin, r->end, &p->error) : status;
 }
@@ -70,8 +70,8 @@ static weir_status open_table(struct load *l, const struct load_range *r, struct
 static weir_status open_text(struct load *l, const struct load_range *r, struct piece *p)
 {
 	const weir_status status = text_open(&l->text, r->path, r->begin, r->end, &p->error);
-	if (status == WEIR_OK && l->options->parser->csv && l->options->parser->csv->rows == ROWS_CSV)
-		text_set_csv(l->text, l->options->parser->csv->marks);
+	if (status == WEIR_OK && l->options->parser->layout && l->options->parser->layout->rows == ROWS_CSV)
+		text_set_csv(l->text, l->options->parser->layout->marks);
 	return status;
 }
 
@@ -168,7 +168,7 @@ static void parse_one(const struct load_options *o, struct piece *p, enum split_
 		return;
 	struct rows *rows = &p->rows[part];
 	const enum parsed parsed =
-	    o->parser->csv ? parse_csv(o->parser, &p->reader, rows, why) : parse_line(o->parser, rows, line, n, why);
+	    o->parser->layout ? parse_table(o->parser, &p->reader, rows, why) : parse_line(o->parser, rows, line, n, why);
 	p->good += parsed == PARSED_ROW;
 	if (parsed != PARSED_ROW && parsed != PARSED_NOTHING)
 		count_bad(o, p, parsed, why);
@@ -191,7 +191,7 @@ static void parse_lines(const struct load_options *o, struct piece *p)
 
 static weir_status begin_rows(const struct load_options *o, struct piece *p)
 {
-	const struct csv_layout *layout = o->parser->csv;
+	const struct table_layout *layout = o->parser->layout;
 	weir_error why;
 	if (p->batch.release) {
 		const weir_status status = row_reader_begin_batch(&p->reader, layout, &p->schema, &p->batch, &why);
@@ -204,12 +204,12 @@ static weir_status begin_rows(const struct load_options *o, struct piece *p)
 
 static void parse_columns(const struct load_options *o, struct piece *p)
 {
-	struct csv_cell row;
+	struct cell row;
 	p->status = begin_rows(o, p);
 	if (p->status != WEIR_OK)
 		return;
 	while (row_reader_next(&p->reader, &row, &p->lines))
-		parse_one(o, p, parse_csv_part(o->parser, &o->split, &p->reader, &row), row.text, row.n);
+		parse_one(o, p, parse_table_part(o->parser, &o->split, &p->reader, &row), row.text, row.n);
 	p->lines = row_reader_lines(&p->reader);
 }
 
@@ -219,7 +219,7 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 	p->first_label.reason[0] = p->refused.reason[0] = 0;
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_clear(&p->rows[i]);
-	if (o->parser->csv)
+	if (o->parser->layout)
 		parse_columns(o, p);
 	else
 		parse_lines(o, p);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/format/parse_internal.h"
 
 #define CRITEO_FIELDS 26u
@@ -34,7 +34,7 @@ struct row_shape parser_shape(const struct parser *p)
 
 bool parser_bags(const struct parser *p)
 {
-	return p->csv ? p->csv->bags : p->format != DATA_CRITEO;
+	return p->layout ? p->layout->bags : p->format != DATA_CRITEO;
 }
 
 bool parse_integer(const char *s, size_t n, int64_t *out)

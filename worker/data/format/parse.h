@@ -10,7 +10,7 @@
  * Lines end with LF or CRLF. Blank lines and lines with only a comment are not rows. libsvm's qid
  * is the row's group; qid 0 becomes group 2^64 - 1, because 0 means no group. A label is 0 or 1, or
  * -1 and 1; data.positive_above allows any number. A number x becomes log(1 + max(x, 0)). The rows
- * of csv are not lines: parse_csv.h describes them.
+ * of csv are not lines: parse_table.h describes them.
  *
  * Keys: criteo hashes (field, category) and libffm hashes (field, index). In libsvm the index alone
  * is the key, up to 2^64 - 1. With hash_buckets, criteo's hash is folded into that many buckets,
@@ -37,11 +37,11 @@
  * version 2 ignored libsvm's qid; version 3 took a Criteo line of the other kind for a bad one. */
 #define PARSE_LINES_VERSION 4u
 
-struct csv_layout;
+struct table_layout;
 
 struct parser {
 	enum data_format format;
-	const struct csv_layout *csv; /* csv; borrowed */
+	const struct table_layout *layout; /* of data.columns, borrowed; else NULL */
 	uint32_t tasks, fields, dense_dim;
 	bool fields_counted; /* from the files' beginnings; a line with more is PARSED_REFUSED */
 	uint64_t hash_buckets;

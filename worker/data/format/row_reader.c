@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool row_reader_begin(struct row_reader *r, const struct csv_layout *layout, char *data, size_t size, bool first)
+bool row_reader_begin(struct row_reader *r, const struct table_layout *layout, char *data, size_t size, bool first)
 {
-	struct csv_cell header;
+	struct cell header;
 	uint64_t line;
 	r->layout = layout;
 	if (layout->rows == ROWS_JSON)
@@ -17,25 +17,25 @@ bool row_reader_begin(struct row_reader *r, const struct csv_layout *layout, cha
 	return true;
 }
 
-weir_status row_reader_begin_batch(struct row_reader *r, const struct csv_layout *layout, const struct ArrowSchema *schema,
+weir_status row_reader_begin_batch(struct row_reader *r, const struct table_layout *layout, const struct ArrowSchema *schema,
                                    const struct ArrowArray *batch, weir_error *err)
 {
 	r->layout = layout;
 	return arrow_reader_begin(&r->arrow, layout, schema, batch, err);
 }
 
-bool row_reader_next(struct row_reader *r, struct csv_cell *text, uint64_t *line)
+bool row_reader_next(struct row_reader *r, struct cell *text, uint64_t *line)
 {
 	if (r->layout->rows == ROWS_CSV)
 		return csv_reader_next(&r->csv, text, line);
 	if (r->layout->rows == ROWS_JSON)
 		return json_reader_next(&r->json, text, line);
-	*text = (struct csv_cell){.text = ""};
+	*text = (struct cell){.text = ""};
 	*line = row_reader_lines(r);
 	return arrow_reader_next(&r->arrow);
 }
 
-struct csv_cell row_reader_text(struct row_reader *r, const struct csv_cell *text)
+struct cell row_reader_text(struct row_reader *r, const struct cell *text)
 {
 	return row_reader_has_batches(r->layout) ? arrow_reader_text(&r->arrow) : *text;
 }
@@ -56,7 +56,7 @@ uint64_t row_reader_lines(const struct row_reader *r)
 
 bool row_reader_is_blank(struct row_reader *r)
 {
-	struct csv_cell only;
+	struct cell only;
 	if (r->layout->rows == ROWS_CSV)
 		return csv_reader_cells(&r->csv) == 1 && !csv_reader_cell(&r->csv, 0, &only) && only.n == 0;
 	return r->layout->rows == ROWS_JSON && r->json.blank;

@@ -1,6 +1,7 @@
 #include "worker/data/format/table_file.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 struct table_file {
 	const struct table_plugin *plugin;
-	const struct csv_layout *layout;
+	const struct table_layout *layout;
 	struct table_handle *handle;
 	char *path;
 	struct ArrowArrayStream stream; /* release NULL: none */
@@ -59,17 +60,25 @@ static void open_plugin(void)
 	}
 }
 
-/* --- Files */
+static weir_status need_plugin(const char *path, const char *verb, weir_error *err)
+{
+	pthread_once(&opened.once, open_plugin);
+	if (opened.plugin)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_UNSUPPORTED,
+	                 "%s: %s it needs the plug-in for Parquet and Arrow (%s): run `make arrow`, or use Weir's images", path, verb,
+	                 opened.why);
+}
 
-weir_status table_file_open(struct table_file **out, const char *path, const struct csv_layout *layout, weir_error *err)
+/* --- Reading */
+
+weir_status table_file_open(struct table_file **out, const char *path, const struct table_layout *layout, weir_error *err)
 {
 	const enum table_kind kind = layout->rows == ROWS_PARQUET ? TABLE_PARQUET : TABLE_ARROW;
 	char why[TABLE_PLUGIN_WHY_BYTES] = "";
-	pthread_once(&opened.once, open_plugin);
-	if (!opened.plugin)
-		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "%s: reading it needs the plug-in for Parquet and Arrow (%s): run `make arrow`, or use Weir's images",
-		                 path, opened.why);
+	const weir_status status = need_plugin(path, "reading", err);
+	if (status != WEIR_OK)
+		return status;
 	struct table_file *t = calloc(1, sizeof *t);
 	if (!t || !(t->path = strdup(path))) {
 		table_file_close(t);
@@ -103,15 +112,15 @@ uint64_t table_file_rows(const struct table_file *t)
 	return rows > 0 ? (uint64_t)rows : 0;
 }
 
-weir_status table_file_schema(struct table_file *t, struct ArrowSchema *out, weir_error *err)
+weir_status table_file_schema(struct table_file *t, struct ArrowSchema *out, uint32_t *own, weir_error *err)
 {
 	char why[TABLE_PLUGIN_WHY_BYTES] = "";
-	return t->plugin->schema(t->handle, out, why) ? WEIR_OK : weir_fail(err, WEIR_E_PARSE, "%s: %s", t->path, why);
+	return t->plugin->schema(t->handle, out, own, why) ? WEIR_OK : weir_fail(err, WEIR_E_PARSE, "%s: %s", t->path, why);
 }
 
 weir_status table_file_begin(struct table_file *t, uint64_t begin, uint64_t end, weir_error *err)
 {
-	const struct csv_layout *layout = t->layout;
+	const struct table_layout *layout = t->layout;
 	char why[TABLE_PLUGIN_WHY_BYTES] = "";
 	const uint64_t rows = table_file_rows(t);
 	uint32_t count = 0;
@@ -145,4 +154,35 @@ weir_status table_file_next(struct table_file *t, struct ArrowSchema *schema, st
 		return WEIR_OK;
 	batch->release(batch);
 	return fail_stream(t, err);
+}
+
+/* --- Writing */
+
+bool table_file_is_parquet(const char *name)
+{
+	static const char ending[] = ".parquet";
+	const size_t n = strlen(name), suffix = sizeof ending - 1;
+	return n > suffix && strcmp(name + n - suffix, ending) == 0;
+}
+
+weir_status table_file_can_write(const char *name, weir_error *err)
+{
+	return table_file_is_parquet(name) ? need_plugin(name, "writing", err) : WEIR_OK;
+}
+
+weir_status table_file_from_csv(const char *path, uint32_t texts, enum table_number numbers, weir_error *err)
+{
+	char why[TABLE_PLUGIN_WHY_BYTES] = "", temporary[WEIR_PATH_BYTES_MAX];
+	weir_status status = need_plugin(path, "writing", err);
+	if (status != WEIR_OK)
+		return status;
+	if (snprintf(temporary, sizeof temporary, "%s.parquet.tmp", path) >= (int)sizeof temporary)
+		return weir_fail(err, WEIR_E_LIMIT, "the path %.100s... is too long", path);
+	if (!opened.plugin->write(path, temporary, texts, numbers, why))
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, why);
+	else if (rename(temporary, path) != 0)
+		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, path, strerror(errno));
+	if (status != WEIR_OK)
+		unlink(temporary);
+	return status;
 }

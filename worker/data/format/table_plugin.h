@@ -1,5 +1,5 @@
-/* What the plug-in libweir_arrow.so gives the worker: tables of Parquet and Arrow files, as streams
- * of the Arrow C stream interface. The plug-in is C++ on Arrow's library; this is all that both
+/* What the plug-in libweir_arrow.so gives: tables of Parquet and Arrow files, as streams of the
+ * Arrow C stream interface, and Parquet files of tables in CSV. The plug-in is C++ on Arrow's library; this is all that both
  * sides share. Functions return false and a sentence in `why` when they fail. */
 #ifndef WEIR_TABLE_PLUGIN_H
 #define WEIR_TABLE_PLUGIN_H
@@ -10,10 +10,11 @@
 
 #include "worker/data/format/arrow_abi.h"
 
-#define TABLE_PLUGIN_ABI       1u
+#define TABLE_PLUGIN_ABI       2u
 #define TABLE_PLUGIN_WHY_BYTES 512u
 
 enum table_kind { TABLE_PARQUET, TABLE_ARROW };
+enum table_number { TABLE_FLOAT32, TABLE_FLOAT64 };
 
 struct table_handle; /* an open file, of the plug-in */
 
@@ -22,11 +23,15 @@ struct table_plugin {
 	const char *version; /* of Arrow's library */
 	bool (*open)(struct table_handle **out, const char *path, enum table_kind kind, char why[TABLE_PLUGIN_WHY_BYTES]);
 	int64_t (*rows)(const struct table_handle *t);
-	bool (*schema)(struct table_handle *t, struct ArrowSchema *out, char why[TABLE_PLUGIN_WHY_BYTES]);
+	/* The file's columns, *own of them, then those that its folders name: NAME=VALUE. */
+	bool (*schema)(struct table_handle *t, struct ArrowSchema *out, uint32_t *own, char why[TABLE_PLUGIN_WHY_BYTES]);
 	/* Streams rows [begin, end) of these columns, in this order. The stream keeps the file open. */
 	bool (*read)(struct table_handle *t, const char *const *columns, uint32_t count, int64_t begin, int64_t end,
 	             struct ArrowArrayStream *out, char why[TABLE_PLUGIN_WHY_BYTES]);
 	void (*close)(struct table_handle *t);
+	/* Writes a CSV file with a header as Parquet. Its first `texts` columns are texts, the others
+	 * numbers; an empty number is null. */
+	bool (*write)(const char *csv, const char *out, uint32_t texts, enum table_number numbers, char why[TABLE_PLUGIN_WHY_BYTES]);
 };
 
 /* The plug-in's one symbol. */

@@ -30,7 +30,7 @@ struct view {
 
 static bool look(struct csv_reader *r, struct view *out, char *text, size_t n, struct csv_marks marks)
 {
-	struct csv_cell row;
+	struct cell row;
 	uint64_t line;
 	*out = (struct view){0};
 	if (!csv_reader_begin(r, marks, text, n))
@@ -58,7 +58,7 @@ static bool names_columns(struct csv_reader *r)
 	const uint32_t cells = csv_reader_cells(r);
 	bool all = true;
 	for (uint32_t i = 0; i < cells && all; i++) {
-		struct csv_cell cell;
+		struct cell cell;
 		double number;
 		all = !csv_reader_cell(r, i, &cell) && cell.n < WEIR_COLUMN_NAME_BYTES_MAX && (cell.n > 0 || (i == 0 && cells > 1)) &&
 		      !csv_is_number(cell.text, cell.n, &number);
@@ -70,7 +70,7 @@ weir_status csv_dialect_find(struct csv_dialect *out, char *text, size_t n, stru
 {
 	static const char candidates[] = ",\t;|\x01";
 	struct csv_reader reader = {0};
-	struct csv_cell row;
+	struct cell row;
 	uint64_t best = 0, line;
 	bool ok = true;
 	*out = (struct csv_dialect){.marks = {known.delimiter ? known.delimiter : ',', known.quote}};

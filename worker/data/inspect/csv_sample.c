@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/format/row_reader.h"
 
 /* Rows that begin in bytes [begin, end) of a file; of the first slice of a file, at least `bytes`
@@ -124,16 +124,16 @@ static weir_status take_names(struct csv_sample *s, const struct csv_sample_opti
 	if (!s->source.names)
 		return out_of_memory(err);
 	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
-		struct csv_cell cell = {0};
+		struct cell cell = {0};
 		char number[16];
 		const char *bad = NULL;
 		if (i < o->names_count)
-			cell = (struct csv_cell){o->names[i], strlen(o->names[i])};
+			cell = (struct cell){o->names[i], strlen(o->names[i])};
 		else if (s->found.dialect.header)
 			bad = csv_reader_cell(&s->rows.csv, i, &cell);
 		if (!bad && cell.n == 0) {
 			s->found.renamed |= s->found.dialect.header;
-			cell = (struct csv_cell){number, (size_t)snprintf(number, sizeof number, "c%u", i + 1)};
+			cell = (struct cell){number, (size_t)snprintf(number, sizeof number, "c%u", i + 1)};
 		}
 		status = bad ? weir_fail(err, WEIR_E_PARSE, "%s:1: the name of column %u %s", s->files->items[s->slices[0].file].path,
 		                         i + 1, bad)
@@ -165,7 +165,7 @@ static void end_slice(struct csv_sample *s)
 static weir_status begin_chunk(struct csv_sample *s, weir_error *err)
 {
 	const bool first = s->taken == 0 && s->slices[s->slice].begin == 0;
-	struct csv_cell row;
+	struct cell row;
 	s->lines += s->rows.csv.lines;
 	s->taken += s->chunk.size;
 	s->source.sample.bytes += s->chunk.size;
@@ -199,7 +199,7 @@ static weir_status next(struct column_source *source, weir_error *err)
 {
 	struct csv_sample *s = (struct csv_sample *)source;
 	for (;;) {
-		struct csv_cell row = {0};
+		struct cell row = {0};
 		if (s->chunk.size == 0 || !csv_reader_next(&s->rows.csv, &row, &s->line)) {
 			const weir_status status = read_on(s, err);
 			if (status != WEIR_OK) {
@@ -216,7 +216,7 @@ static weir_status next(struct column_source *source, weir_error *err)
 
 static const char *cell(struct column_source *source, uint32_t column, struct column_cell *out)
 {
-	struct csv_cell cell;
+	struct cell cell;
 	const char *bad = csv_reader_cell(&((struct csv_sample *)source)->rows.csv, column, &cell);
 	*out = (struct column_cell){cell.text, cell.n};
 	return bad;
@@ -225,8 +225,8 @@ static const char *cell(struct column_source *source, uint32_t column, struct co
 static enum parsed parse(struct column_source *source, const struct parser *p, struct rows *out, char why[PARSE_WHY_BYTES])
 {
 	struct row_reader *rows = &((struct csv_sample *)source)->rows;
-	rows->layout = p->csv;
-	return parse_csv(p, rows, out, why);
+	rows->layout = p->layout;
+	return parse_table(p, rows, out, why);
 }
 
 static void place(const struct column_source *source, char out[COLUMN_PLACE_BYTES])
@@ -286,7 +286,7 @@ static weir_status refuse_other_formats(const struct csv_sample *s, weir_error *
 
 static weir_status find_columns(struct csv_sample *s, const struct csv_sample_options *o, weir_error *err)
 {
-	struct csv_cell row;
+	struct cell row;
 	weir_status status = read_first(s, err);
 	if (status == WEIR_OK)
 		status = refuse_other_formats(s, err);

@@ -16,7 +16,7 @@ struct table {
 	uint32_t arrays_count;
 	char *names[COLUMNS_MAX];
 	enum column_kind kinds[COLUMNS_MAX];
-	struct csv_layout layout;
+	struct table_layout layout;
 	struct arrow_reader reader;
 };
 
@@ -69,7 +69,7 @@ static weir_status begin(struct table *t, int64_t rows, weir_error *err)
 
 static void expect_text(struct table *t, uint32_t column, const char *text, size_t n, enum cell_form form)
 {
-	struct csv_cell cell;
+	struct cell cell;
 	const char *bad = arrow_reader_cell(&t->reader, column, &cell);
 	if (bad)
 		fail_msg("column %u: %s", column, bad);
@@ -125,7 +125,7 @@ static void texts_lists_and_dictionaries(void **state)
 	assert_true(arrow_reader_next(&t.reader));
 	expect_text(&t, 0, "cde\0", 4, CELL_LIST);
 	EXPECT(1, "v");
-	const struct csv_cell text = arrow_reader_text(&t.reader);
+	const struct cell text = arrow_reader_text(&t.reader);
 	assert_int_equal(text.n, 7);
 	assert_memory_equal(text.text, "cde\0\0v\0", 7);
 	arrow_reader_destroy(&t.reader);
@@ -138,7 +138,7 @@ static void numbers_and_times_have_their_values(void **state)
 	static const int32_t days[] = {1, -1};
 	static const int64_t ns[] = {1999999, -1};
 	struct table t = {0};
-	struct csv_cell cell;
+	struct cell cell;
 	weir_error err = {0};
 	add_column(&t, "n", COLUMN_NUMERIC, add_array(&t, "g", 2, 2, NULL, reals, NULL));
 	add_column(&t, "day", COLUMN_TIME, add_array(&t, "tdD", 2, 2, NULL, days, NULL));
@@ -189,7 +189,7 @@ static void bad_values_are_named(void **state)
 	static const int32_t offsets[] = {0, 3, 5};
 	static const int8_t indexes[] = {1, 7};
 	struct table t = {0};
-	struct csv_cell cell;
+	struct cell cell;
 	weir_error err = {0};
 	const uint32_t coded = add_array(&t, "c", 2, 2, NULL, indexes, NULL),
 	               words = add_array(&t, "u", 2, 3, NULL, offsets, "a\0b\xff\xfe");

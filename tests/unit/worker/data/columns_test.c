@@ -9,7 +9,7 @@
 
 #include "common/job/job_schema.h"
 #include "worker/data/column_facts.h"
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 #include "worker/data/format/vocabulary.h"
 
 /* A job over one CSV file. data: keys of data, and data.columns. */

@@ -1,4 +1,4 @@
-/* Parses rows of CSV into rows of features.
+/* Parses rows of tables (CSV, JSON lines, Parquet, Arrow) into rows of features.
  *
  *   categorical   the key is the hash of (field, value), as that of criteo's categories; an empty
  *                 cell is a value of its own
@@ -15,16 +15,16 @@
  *
  * `default` replaces an empty cell. Pooling sum gives each id of a bag the value 1, mean the value
  * 1 / (number of its ids): models sum a bag's embeddings times these values. */
-#ifndef WEIR_PARSE_CSV_H
-#define WEIR_PARSE_CSV_H
+#ifndef WEIR_PARSE_TABLE_H
+#define WEIR_PARSE_TABLE_H
 
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/format/line_split.h"
 #include "worker/data/format/parse.h"
 #include "worker/data/format/row_reader.h"
 
 /* Prepares a parser of a job's rows. Borrows the layout. */
-void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job);
+void parse_table_init(struct parser *p, const struct table_layout *layout, const struct job *job);
 /* The keys of a column's ids: of its vocabulary, or hashes; of a number with buckets that of its
  * bucket. Borrows the column. Errors are those of vocabulary_open and parse_key. */
 struct column_keys;
@@ -33,9 +33,9 @@ weir_status column_keys_open(struct column_keys **out, const struct job *job, co
 weir_status column_keys_get(const struct column_keys *k, const char *value, uint64_t *key, weir_error *err) WEIR_MUST_CHECK;
 void column_keys_close(struct column_keys *k); /* NULL is allowed */
 /* The part that the reader's current row belongs to. A row without a readable time belongs to
- * SPLIT_TRAIN; parse_csv refuses it. */
-enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row);
+ * SPLIT_TRAIN; parse_table refuses it. */
+enum split_part parse_table_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct cell *row);
 /* Appends the reader's current row; results as those of parse_line. */
-enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES]);
+enum parsed parse_table(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES]);
 
 #endif

@@ -1,21 +1,21 @@
-/* The columns of CSV files, as their header or data.csv.names gives them, matched with
- * data.columns.
+/* The columns of the files, as their header, schema or data.csv.names gives them, matched with
+ * data.columns: of CSV, JSON lines, Parquet and Arrow.
  *
  * All files of a part have the same columns in the same order. Each column of the files must be in
  * data.columns, if only as kind ignore, and each of data.columns in the files. Rows to score need
  * no label, weight, group or time. */
-#ifndef WEIR_CSV_LAYOUT_H
-#define WEIR_CSV_LAYOUT_H
+#ifndef WEIR_TABLE_LAYOUT_H
+#define WEIR_TABLE_LAYOUT_H
 
 #include "common/job/job.h"
 #include "worker/data/format/csv_scan.h"
 #include "worker/data/format/sources.h"
 #include "worker/data/format/vocabulary.h"
 
-#define CSV_NO_COLUMN UINT32_MAX
+#define TABLE_NO_COLUMN UINT32_MAX
 
 /* A column that becomes a field or a numeric feature. */
-struct csv_feature {
+struct table_feature {
 	uint32_t cell;      /* its place in a row of the file */
 	uint32_t key_field; /* a field: its ids are hashed with this field */
 	float missing;      /* numeric: the value of an empty cell; NaN: scaling knows it */
@@ -24,15 +24,15 @@ struct csv_feature {
 };
 
 /* A column that is a label: a task. */
-struct csv_label {
-	uint32_t cell; /* CSV_NO_COLUMN: rows to score lack it */
+struct table_label {
+	uint32_t cell; /* TABLE_NO_COLUMN: rows to score lack it */
 	bool masked;   /* an empty cell is LABEL_NONE */
 	float positive_above;
 	const char *positive; /* the text of positive rows; "": labels are numbers */
 	const char *empty;    /* the value of an empty cell */
 };
 
-struct csv_layout {
+struct table_layout {
 	enum {
 		ROWS_CSV,
 		ROWS_JSON, /* the columns are those of data.columns, in their order */
@@ -46,14 +46,14 @@ struct csv_layout {
 	enum column_kind *kinds; /* (columns) */
 	uint32_t fields_count, dense_count;
 	/* (fields_count), (dense_count) in the order of data.columns */
-	struct csv_feature *fields, *dense;
-	struct csv_label *labels; /* (labels_count) likewise */
+	struct table_feature *fields, *dense;
+	struct table_label *labels; /* (labels_count) likewise */
 	uint32_t labels_count;
 	bool unlabelled; /* the files have none of the labels */
-	/* The places of the other columns in a row, or CSV_NO_COLUMN. */
+	/* The places of the other columns in a row, or TABLE_NO_COLUMN. */
 	uint32_t weight, group;
 	const char *group_empty; /* the group of a row with an empty cell */
-	/* the cell that decides about the part of data.split, or CSV_NO_COLUMN */
+	/* the cell that decides about the part of data.split, or TABLE_NO_COLUMN */
 	uint32_t split;
 	const struct job_column *split_column; /* NULL: none */
 	bool split_is_time;
@@ -64,8 +64,8 @@ struct csv_layout {
 
 /* Reads the headers. scored: for scoring only. Borrows job. E_INVALID: columns are missing, unknown
  * or named twice; the message has the file, the column and the nearest name. */
-weir_status csv_layout_open(struct csv_layout **out, const struct job *job, const struct sources *sources, bool scored,
+weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
                             weir_error *err) WEIR_MUST_CHECK;
-void csv_layout_close(struct csv_layout *l); /* NULL is allowed */
+void table_layout_close(struct table_layout *l); /* NULL is allowed */
 
 #endif

@@ -1,4 +1,4 @@
-#include "worker/data/format/parse_csv.h"
+#include "worker/data/format/parse_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct job_column) - offsetof(struct job_column, empty) >=
 /* A row being parsed. */
 struct parsing {
 	const struct parser *parser;
-	const struct csv_layout *layout;
+	const struct table_layout *layout;
 	struct row_reader *reader;
 	struct rows *out;
 	char *why; /* (PARSE_WHY_BYTES) */
@@ -26,7 +26,7 @@ struct parsing {
 #define BUCKET_BYTES 32u
 
 /* Reports a cell: its column, its value and what is wrong with it. */
-static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct csv_cell *value, const char *what)
+static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct cell *value, const char *what)
 {
 	const int shown = value->n < VALUE_SHOWN ? (int)value->n : VALUE_SHOWN;
 	snprintf(g->why, PARSE_WHY_BYTES, "column '%.60s': '%.*s'%s %s", g->layout->names[cell], shown, value->text,
@@ -34,12 +34,12 @@ static enum parsed bad_cell(const struct parsing *g, uint32_t cell, const struct
 	return PARSED_BAD;
 }
 
-static bool is_empty(const struct csv_cell *cell)
+static bool is_empty(const struct cell *cell)
 {
 	return cell->n == 0 && (cell->form == CELL_TEXT || cell->form == CELL_LIST);
 }
 
-static bool number_of(const struct csv_cell *cell, float *out)
+static bool number_of(const struct cell *cell, float *out)
 {
 	if (cell->form != CELL_NUMBER)
 		return parse_real(cell->text, cell->n, out);
@@ -48,7 +48,7 @@ static bool number_of(const struct csv_cell *cell, float *out)
 }
 
 /* False: it is no time of this form. */
-static bool time_of(const struct csv_cell *cell, const struct job_column *column, int64_t *ms)
+static bool time_of(const struct cell *cell, const struct job_column *column, int64_t *ms)
 {
 	if (cell->form != CELL_TIME)
 		return job_column_time_read(column, cell->text, cell->n, ms);
@@ -57,7 +57,7 @@ static bool time_of(const struct csv_cell *cell, const struct job_column *column
 }
 
 /* Takes a cell; an empty one has the value `empty`. */
-static enum parsed take(const struct parsing *g, uint32_t cell, const char *empty, struct csv_cell *out)
+static enum parsed take(const struct parsing *g, uint32_t cell, const char *empty, struct cell *out)
 {
 	const char *bad = row_reader_cell(g->reader, cell, out);
 	if (bad) {
@@ -65,14 +65,14 @@ static enum parsed take(const struct parsing *g, uint32_t cell, const char *empt
 		return PARSED_BAD;
 	}
 	if (is_empty(out) && *empty)
-		*out = (struct csv_cell){.text = empty, .n = strlen(empty)};
+		*out = (struct cell){.text = empty, .n = strlen(empty)};
 	return PARSED_ROW;
 }
 
 /* --- Labels, weights, groups, numbers */
 
 /* A label that is positive if it is a text; a row to score may lack it. */
-static enum parsed parse_text_label(const struct parsing *g, const struct csv_label *label, const struct csv_cell *cell,
+static enum parsed parse_text_label(const struct parsing *g, const struct table_label *label, const struct cell *cell,
                                     float *out)
 {
 	if (cell->n == 0 && !g->parser->every_line)
@@ -82,12 +82,12 @@ static enum parsed parse_text_label(const struct parsing *g, const struct csv_la
 	return PARSED_ROW;
 }
 
-static enum parsed parse_cell_label(const struct parsing *g, const struct csv_label *label, float *out)
+static enum parsed parse_cell_label(const struct parsing *g, const struct table_label *label, float *out)
 {
-	struct csv_cell cell;
+	struct cell cell;
 	char why[PARSE_WHY_BYTES];
 	*out = LABEL_NONE;
-	if (label->cell == CSV_NO_COLUMN)
+	if (label->cell == TABLE_NO_COLUMN)
 		return PARSED_ROW;
 	enum parsed read = take(g, label->cell, label->empty, &cell);
 	if (read != PARSED_ROW || (label->masked && parse_says_unknown(cell.text, cell.n)))
@@ -110,10 +110,10 @@ static enum parsed parse_labels(const struct parsing *g, float *out)
 
 static enum parsed parse_weight(const struct parsing *g, float *out)
 {
-	const struct csv_layout *l = g->layout;
-	struct csv_cell cell;
+	const struct table_layout *l = g->layout;
+	struct cell cell;
 	*out = 1.0f;
-	if (l->weight == CSV_NO_COLUMN)
+	if (l->weight == TABLE_NO_COLUMN)
 		return PARSED_ROW;
 	const enum parsed read = take(g, l->weight, "", &cell);
 	if (read != PARSED_ROW)
@@ -127,9 +127,9 @@ static enum parsed parse_weight(const struct parsing *g, float *out)
 
 static enum parsed parse_group(const struct parsing *g, uint64_t *out)
 {
-	struct csv_cell cell;
+	struct cell cell;
 	*out = 0;
-	if (g->layout->group == CSV_NO_COLUMN)
+	if (g->layout->group == TABLE_NO_COLUMN)
 		return PARSED_ROW;
 	const enum parsed read = take(g, g->layout->group, g->layout->group_empty, &cell);
 	if (read == PARSED_ROW && cell.n > 0)
@@ -139,8 +139,8 @@ static enum parsed parse_group(const struct parsing *g, uint64_t *out)
 
 static enum parsed parse_time(const struct parsing *g)
 {
-	const struct csv_layout *l = g->layout;
-	struct csv_cell cell;
+	const struct table_layout *l = g->layout;
+	struct cell cell;
 	int64_t ms;
 	const enum parsed read = take(g, l->split, l->split_column->empty, &cell);
 	if (read == PARSED_ROW && !time_of(&cell, l->split_column, &ms))
@@ -157,10 +157,10 @@ static float log_of(const struct parser *p, float x)
 
 static enum parsed parse_numbers(const struct parsing *g, float *out)
 {
-	const struct csv_layout *l = g->layout;
-	struct csv_cell cell;
+	const struct table_layout *l = g->layout;
+	struct cell cell;
 	for (uint32_t j = 0; j < l->dense_count; j++) {
-		const struct csv_feature *f = &l->dense[j];
+		const struct table_feature *f = &l->dense[j];
 		const enum parsed read = take(g, f->cell, "", &cell);
 		if (read != PARSED_ROW)
 			return read;
@@ -178,17 +178,17 @@ static enum parsed parse_numbers(const struct parsing *g, float *out)
 /* --- Ids */
 
 /* The key of an id of a field; 8 bytes must be readable at the id. */
-static uint64_t key_of(const struct parser *p, const struct csv_feature *f, const char *id, size_t n)
+static uint64_t key_of(const struct parser *p, const struct table_feature *f, const char *id, size_t n)
 {
 	return f->vocabulary ? vocabulary_key(f->vocabulary, f->key_field, id, n) : parse_token_key(p, f->key_field, id, n);
 }
 
-static char separator_of(const struct csv_feature *f, const struct csv_cell *cell)
+static char separator_of(const struct table_feature *f, const struct cell *cell)
 {
 	return cell->form == CELL_LIST ? '\0' : f->column->separator[0];
 }
 
-static uint32_t count_ids(const struct csv_cell *cell, char separator)
+static uint32_t count_ids(const struct cell *cell, char separator)
 {
 	uint32_t count = 0;
 	for (size_t i = 0; i < cell->n; i++)
@@ -197,7 +197,7 @@ static uint32_t count_ids(const struct csv_cell *cell, char separator)
 }
 
 /* Appends the keys of ids [first, first + count) of a cell. */
-static void append_ids(const struct parsing *g, const struct csv_feature *f, const struct csv_cell *cell, uint32_t first,
+static void append_ids(const struct parsing *g, const struct table_feature *f, const struct cell *cell, uint32_t first,
                        uint32_t count)
 {
 	struct rows *out = g->out;
@@ -215,10 +215,10 @@ static void append_ids(const struct parsing *g, const struct csv_feature *f, con
 	out->valued |= value != 1.0f;
 }
 
-static enum parsed parse_bag(const struct parsing *g, const struct csv_feature *f)
+static enum parsed parse_bag(const struct parsing *g, const struct table_feature *f)
 {
 	const struct job_column *c = f->column;
-	struct csv_cell cell;
+	struct cell cell;
 	const enum parsed read = take(g, f->cell, c->empty, &cell);
 	if (read != PARSED_ROW)
 		return read;
@@ -245,46 +245,60 @@ static size_t bucket_text(const struct job_column *c, float x, char out[BUCKET_B
 }
 
 /* Takes the bucket of a number in place of it; an empty cell stays one. */
-static enum parsed take_bucket(const struct parsing *g, const struct csv_feature *f, char text[BUCKET_BYTES],
-                               struct csv_cell *cell)
+static enum parsed take_bucket(const struct parsing *g, const struct table_feature *f, char text[BUCKET_BYTES],
+                               struct cell *cell)
 {
 	float x;
 	if (is_empty(cell)) {
-		*cell = (struct csv_cell){.text = text};
+		*cell = (struct cell){.text = text};
 		return PARSED_ROW;
 	}
 	if (!number_of(cell, &x))
 		return bad_cell(g, f->cell, cell,
 		                parse_is_not_finite(cell->text, cell->n) ? "is not a finite number" : "is not a number");
-	*cell = (struct csv_cell){.text = text, .n = bucket_text(f->column, x, text)};
+	*cell = (struct cell){.text = text, .n = bucket_text(f->column, x, text)};
 	return PARSED_ROW;
 }
 
-static enum parsed parse_id(const struct parsing *g, const struct csv_feature *f)
+/* Reads the cell of an id and hashes it. */
+static enum parsed read_key(const struct parsing *g, const struct table_feature *f, uint64_t *out)
 {
-	struct csv_cell cell;
-	struct rows *out = g->out;
+	struct cell cell;
 	char bucket[BUCKET_BYTES] = "";
 	enum parsed read = take(g, f->cell, f->column->empty, &cell);
 	if (read == PARSED_ROW && f->column->kind == COLUMN_NUMERIC)
 		read = take_bucket(g, f, bucket, &cell);
-	if (read != PARSED_ROW)
-		return read;
+	if (read == PARSED_ROW)
+		*out = key_of(g->parser, f, cell.text, cell.n);
+	return read;
+}
+
+static enum parsed parse_id(const struct parsing *g, const struct table_feature *f)
+{
+	struct rows *out = g->out;
+	struct arrow_key *kept = row_reader_key(g->reader, f->cell), own = {0};
+	struct arrow_key *key = kept ? kept : &own;
+	if (!key->known) {
+		const enum parsed read = read_key(g, f, &key->key);
+		if (read != PARSED_ROW)
+			return read;
+		key->known = true;
+	}
 	if (out->bags) {
 		if (out->keys_count == UINT32_MAX || !rows_reserve(out, 1))
 			return parse_bad(g->why, PARSE_OUT_OF_MEMORY);
 		out->values[out->keys_count] = 1.0f;
 	}
-	out->keys[out->keys_count++] = key_of(g->parser, f, cell.text, cell.n);
+	out->keys[out->keys_count++] = key->key;
 	return PARSED_ROW;
 }
 
 static enum parsed parse_fields(const struct parsing *g)
 {
-	const struct csv_layout *l = g->layout;
+	const struct table_layout *l = g->layout;
 	const size_t before = g->out->keys_count;
 	for (uint32_t f = 0; f < l->fields_count; f++) {
-		const struct csv_feature *field = &l->fields[f];
+		const struct table_feature *field = &l->fields[f];
 		const bool bag = field->column->kind == COLUMN_MULTI || field->column->kind == COLUMN_SEQUENCE;
 		const enum parsed read = bag ? parse_bag(g, field) : parse_id(g, field);
 		if (read != PARSED_ROW)
@@ -324,38 +338,38 @@ static enum parsed parse_cells(const struct parsing *g)
 	return PARSED_ROW;
 }
 
-void parse_csv_init(struct parser *p, const struct csv_layout *layout, const struct job *job)
+void parse_table_init(struct parser *p, const struct table_layout *layout, const struct job *job)
 {
 	parser_init(p, job->data.format, layout->fields_count, layout->dense_count, job->data.hash_buckets);
-	p->csv = layout;
+	p->layout = layout;
 	p->tasks = layout->labels_count;
 	p->positive_above = job->data.positive_above;
 }
 
-enum split_part parse_csv_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct csv_cell *row)
+enum split_part parse_table_part(const struct parser *p, const struct split *s, struct row_reader *r, const struct cell *row)
 {
-	const struct csv_layout *l = p->csv;
-	struct csv_cell cell;
+	const struct table_layout *l = p->layout;
+	struct cell cell;
 	int64_t ms;
 	if (!s->on)
 		return SPLIT_TRAIN;
 	if (!s->by_column) {
-		const struct csv_cell text = row_reader_text(r, row);
+		const struct cell text = row_reader_text(r, row);
 		return split_line(s, text.text, text.n);
 	}
 	char why[PARSE_WHY_BYTES];
 	if (!row_reader_is_whole(r, why) || row_reader_cell(r, l->split, &cell))
 		return SPLIT_TRAIN;
 	if (is_empty(&cell))
-		cell = (struct csv_cell){.text = l->split_column->empty, .n = strlen(l->split_column->empty)};
+		cell = (struct cell){.text = l->split_column->empty, .n = strlen(l->split_column->empty)};
 	if (!s->by_time)
 		return split_line(s, cell.text, cell.n);
 	return time_of(&cell, l->split_column, &ms) ? split_time(s, ms) : SPLIT_TRAIN;
 }
 
-enum parsed parse_csv(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
+enum parsed parse_table(const struct parser *p, struct row_reader *r, struct rows *out, char why[PARSE_WHY_BYTES])
 {
-	const struct parsing g = {.parser = p, .layout = p->csv, .reader = r, .out = out, .why = why};
+	const struct parsing g = {.parser = p, .layout = p->layout, .reader = r, .out = out, .why = why};
 	const size_t keys = out->keys_count;
 	if (row_reader_is_blank(r))
 		return PARSED_NOTHING;

@@ -1,4 +1,4 @@
-#include "worker/data/format/csv_layout.h"
+#include "worker/data/format/table_layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static weir_status take_header(struct csv_reader *r, const char *path, struct na
 	*out = (struct names){.items = calloc(cells, sizeof *out->items)};
 	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
 	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
-		struct csv_cell cell;
+		struct cell cell;
 		const char *bad = csv_reader_cell(r, i, &cell);
 		if (!bad && memchr(cell.text, '\r', cell.n))
 			return weir_fail(err, WEIR_E_PARSE, "%s ends its lines with CR alone; expected LF or CRLF: use tr '\\r' '\\n' first",
@@ -58,7 +58,9 @@ static weir_status take_header(struct csv_reader *r, const char *path, struct na
 	return status;
 }
 
-static weir_status take_schema(const struct ArrowSchema *schema, const char *path, struct names *out, weir_error *err)
+/* Takes the file's own columns, and those of its folders that the job names. */
+static weir_status take_schema(const struct ArrowSchema *schema, uint32_t own, const struct job *job, const char *path,
+                               struct names *out, weir_error *err)
 {
 	const int64_t columns = schema->n_children;
 	if (columns < 1 || columns > WEIR_COLUMNS_MAX)
@@ -67,22 +69,25 @@ static weir_status take_schema(const struct ArrowSchema *schema, const char *pat
 	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
 	for (int64_t i = 0; i < columns && status == WEIR_OK; i++) {
 		const char *name = schema->children[i]->name ? schema->children[i]->name : "";
-		status = add_name(out, path, name, strlen(name), err);
+		if (i < own || job_column_find(job, name))
+			status = add_name(out, path, name, strlen(name), err);
 	}
 	return status;
 }
 
 /* Takes the names of a Parquet or Arrow file's columns. */
-static weir_status read_schema(const struct csv_layout *l, const char *path, struct names *out, weir_error *err)
+static weir_status read_schema(const struct table_layout *l, const struct job *job, const char *path, struct names *out,
+                               weir_error *err)
 {
 	struct table_file *t;
+	uint32_t own = 0;
 	struct ArrowSchema schema = {0};
 	weir_status status = table_file_open(&t, path, l, err);
 	if (status != WEIR_OK)
 		return status;
-	status = table_file_schema(t, &schema, err);
+	status = table_file_schema(t, &schema, &own, err);
 	if (status == WEIR_OK)
-		status = take_schema(&schema, path, out, err);
+		status = take_schema(&schema, own, job, path, out, err);
 	if (schema.release)
 		schema.release(&schema);
 	table_file_close(t);
@@ -90,12 +95,12 @@ static weir_status read_schema(const struct csv_layout *l, const char *path, str
 }
 
 /* Reads the header of a file; an empty file gives no names. */
-static weir_status read_header(const struct csv_layout *l, const char *path, struct names *out, weir_error *err)
+static weir_status read_header(const struct table_layout *l, const char *path, struct names *out, weir_error *err)
 {
 	struct text *text;
 	struct text_chunk chunk = {0};
 	struct csv_reader reader = {0};
-	struct csv_cell row;
+	struct cell row;
 	uint64_t line;
 	weir_status status = text_open(&text, path, 0, UINT64_MAX, err);
 	if (status != WEIR_OK)
@@ -142,7 +147,7 @@ static weir_status check_same(const struct names *first, const struct names *oth
 
 /* Finds the names of the files' columns, and checks that all files have the same. *path: of the
  * first file that is not empty. */
-static weir_status find_names(const struct csv_layout *l, const struct job *job, const struct sources *sources, struct names *out,
+static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources, struct names *out,
                               const char **path, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -152,7 +157,7 @@ static weir_status find_names(const struct csv_layout *l, const struct job *job,
 	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
 		struct names own = {0};
 		const char *file = sources->items[i].path;
-		status = l->rows == ROWS_CSV ? read_header(l, file, &own, err) : read_schema(l, file, &own, err);
+		status = l->rows == ROWS_CSV ? read_header(l, file, &own, err) : read_schema(l, job, file, &own, err);
 		if (status == WEIR_OK && out->count > 0 && own.count > 0)
 			status = check_same(out, &own, *path, sources->items[i].path, err);
 		if (status == WEIR_OK && out->count == 0 && own.count > 0) {
@@ -169,15 +174,15 @@ static weir_status find_names(const struct csv_layout *l, const struct job *job,
 
 /* --- Matching them with data.columns */
 
-static uint32_t place_of(const struct csv_layout *l, const char *name)
+static uint32_t place_of(const struct table_layout *l, const char *name)
 {
 	uint32_t i = 0;
 	while (i < l->columns && strcmp(l->names[i], name) != 0)
 		i++;
-	return i < l->columns ? i : CSV_NO_COLUMN;
+	return i < l->columns ? i : TABLE_NO_COLUMN;
 }
 
-static weir_status check_once(const struct csv_layout *l, const char *path, weir_error *err)
+static weir_status check_once(const struct table_layout *l, const char *path, weir_error *err)
 {
 	for (uint32_t i = 0; i < l->columns; i++)
 		if (place_of(l, l->names[i]) < i)
@@ -187,7 +192,7 @@ static weir_status check_once(const struct csv_layout *l, const char *path, weir
 	return WEIR_OK;
 }
 
-static weir_status fail_missing(const struct csv_layout *l, const char *name, const char *path, weir_error *err)
+static weir_status fail_missing(const struct table_layout *l, const char *name, const char *path, weir_error *err)
 {
 	const char *nearest = job_nearest(name, (const char *const *)l->names, l->columns);
 	return weir_fail(err, WEIR_E_INVALID, "%s has no column '%.60s', which data.columns names%s%.60s%s", path, name,
@@ -216,11 +221,11 @@ static bool is_optional(const struct job *job, const struct job_column *c)
 	                                      kind == COLUMN_TIME || kind == COLUMN_IGNORE);
 }
 
-static weir_status match(const struct csv_layout *l, const struct job *job, const char *path, bool scored, weir_error *err)
+static weir_status match(const struct table_layout *l, const struct job *job, const char *path, bool scored, weir_error *err)
 {
 	for (uint32_t i = 0; i < job->data.columns_count; i++) {
 		const struct job_column *c = &job->data.columns[i];
-		if (place_of(l, c->name) == CSV_NO_COLUMN && !(scored && is_optional(job, c)))
+		if (place_of(l, c->name) == TABLE_NO_COLUMN && !(scored && is_optional(job, c)))
 			return fail_missing(l, c->name, path, err);
 	}
 	for (uint32_t i = 0; i < l->columns; i++)
@@ -232,9 +237,9 @@ static weir_status match(const struct csv_layout *l, const struct job *job, cons
 /* --- The layout */
 
 /* A number that is cut into buckets has one key. */
-static void place_number(struct csv_layout *l, const struct job *job, const struct job_column *c)
+static void place_number(struct table_layout *l, const struct job *job, const struct job_column *c)
 {
-	const struct csv_feature f = {.cell = place_of(l, c->name),
+	const struct table_feature f = {.cell = place_of(l, c->name),
 	                              .key_field = job_column_key_field(job, c),
 	                              .missing = c->empty[0]               ? strtof(c->empty, NULL)
 	                                         : job_column_is_scaled(c) ? NAN
@@ -246,14 +251,14 @@ static void place_number(struct csv_layout *l, const struct job *job, const stru
 		l->dense[l->dense_count++] = f;
 }
 
-static void place_column(struct csv_layout *l, const struct job *job, const struct job_column *c)
+static void place_column(struct table_layout *l, const struct job *job, const struct job_column *c)
 {
 	const uint32_t cell = place_of(l, c->name);
 	switch (c->kind) {
 	case COLUMN_CATEGORICAL:
 	case COLUMN_MULTI:
 	case COLUMN_SEQUENCE:
-		l->fields[l->fields_count++] = (struct csv_feature){.cell = cell, .key_field = job_column_key_field(job, c), .column = c};
+		l->fields[l->fields_count++] = (struct table_feature){.cell = cell, .key_field = job_column_key_field(job, c), .column = c};
 		l->bags |= c->kind != COLUMN_CATEGORICAL;
 		break;
 	case COLUMN_NUMERIC:
@@ -261,12 +266,12 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 		break;
 	case COLUMN_LABEL:
 		l->labels[l->labels_count++] =
-		    (struct csv_label){.cell = cell,
+		    (struct table_label){.cell = cell,
 		                       .masked = c->missing == MISSING_MASKED,
 		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above,
 		                       .positive = c->positive,
 		                       .empty = c->empty};
-		l->unlabelled &= cell == CSV_NO_COLUMN;
+		l->unlabelled &= cell == TABLE_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:
 		l->weight = cell;
@@ -286,7 +291,7 @@ static void place_column(struct csv_layout *l, const struct job *job, const stru
 }
 
 /* Opens the vocabularies. A column that shares embeddings has that of the other one. */
-static weir_status open_vocabularies(struct csv_layout *l, const struct job *job, weir_error *err)
+static weir_status open_vocabularies(struct table_layout *l, const struct job *job, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	for (uint32_t f = 0; f < l->fields_count && status == WEIR_OK; f++) {
@@ -309,7 +314,7 @@ static unsigned rows_of(enum data_format format)
 	                                : ROWS_CSV;
 }
 
-static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
+static uint64_t settings_of(const struct table_layout *l, const struct job *job)
 {
 	const bool csv = l->rows == ROWS_CSV;
 	const uint32_t how[] = {csv ? (uint32_t)l->marks.delimiter : 0, csv ? (uint32_t)l->marks.quote : 0, l->header, l->split};
@@ -322,21 +327,21 @@ static uint64_t settings_of(const struct csv_layout *l, const struct job *job)
 	return hash;
 }
 
-weir_status csv_layout_open(struct csv_layout **out, const struct job *job, const struct sources *sources, bool scored,
+weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
                             weir_error *err)
 {
 	const char *path;
 	struct names names = {0};
-	struct csv_layout *l = calloc(1, sizeof *l);
+	struct table_layout *l = calloc(1, sizeof *l);
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
-	*l = (struct csv_layout){.rows = rows_of(job->data.format),
+	*l = (struct table_layout){.rows = rows_of(job->data.format),
 	                         .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
 	                         .header = job->data.csv.header,
 	                         .unlabelled = true,
-	                         .weight = CSV_NO_COLUMN,
-	                         .group = CSV_NO_COLUMN,
-	                         .split = CSV_NO_COLUMN,
+	                         .weight = TABLE_NO_COLUMN,
+	                         .group = TABLE_NO_COLUMN,
+	                         .split = TABLE_NO_COLUMN,
 	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
 	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
 	                         .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
@@ -351,7 +356,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	if (status == WEIR_OK)
 		status = match(l, job, path, scored, err);
 	if (status != WEIR_OK) {
-		csv_layout_close(l);
+		table_layout_close(l);
 		return status;
 	}
 	for (uint32_t i = 0; i < l->columns; i++)
@@ -365,7 +370,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	l->split_column = split;
 	status = open_vocabularies(l, job, err);
 	if (status != WEIR_OK) {
-		csv_layout_close(l);
+		table_layout_close(l);
 		return status;
 	}
 	l->settings = settings_of(l, job);
@@ -373,7 +378,7 @@ weir_status csv_layout_open(struct csv_layout **out, const struct job *job, cons
 	return WEIR_OK;
 }
 
-void csv_layout_close(struct csv_layout *l)
+void table_layout_close(struct table_layout *l)
 {
 	if (!l)
 		return;
