@@ -118,8 +118,7 @@ std::vector<int> LeavesWithDictionaries(const parquet::FileMetaData &file)
 	for (int leaf = 0; leaf < file.num_columns(); leaf++) {
 		const auto *column = file.schema()->Column(leaf);
 		bool all = column->physical_type() == parquet::Type::BYTE_ARRAY && !column->logical_type()->is_decimal() &&
-		           column->max_repetition_level() == 0 &&
-		           column->path()->ToDotVector().size() == 1;
+		           column->max_repetition_level() == 0 && column->path()->ToDotVector().size() == 1;
 		for (int g = 0; g < file.num_row_groups() && all; g++)
 			all = HasOnlyIndexes(*file.RowGroup(g)->ColumnChunk(leaf));
 		if (all)
@@ -374,8 +373,8 @@ arrow::Status WriteParquet(const std::string &csv, const std::string &out, uint3
 	ARROW_ASSIGN_OR_RAISE(const auto reader, OpenCsv(csv, fields));
 	ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::FileOutputStream::Open(out));
 	const auto properties = parquet::WriterProperties::Builder().compression(arrow::Compression::ZSTD)->build();
-	ARROW_ASSIGN_OR_RAISE(const auto writer, parquet::arrow::FileWriter::Open(*reader->schema(), arrow::default_memory_pool(),
-	                                                                         file, properties));
+	ARROW_ASSIGN_OR_RAISE(const auto writer,
+	                      parquet::arrow::FileWriter::Open(*reader->schema(), arrow::default_memory_pool(), file, properties));
 	for (Batch batch;;) {
 		ARROW_RETURN_NOT_OK(reader->ReadNext(&batch));
 		if (!batch)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/parse_table.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/inspect/column_profile.h"
 #include "worker/data/inspect/csv_sample.h"
 #include "worker/data/remote/remote.h"

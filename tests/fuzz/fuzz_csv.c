@@ -33,21 +33,21 @@ static struct table_layout layout_of(uint8_t settings)
 {
 	const bool bags = !(settings & 8);
 	struct table_layout l = {.rows = bags && settings & 16 ? ROWS_JSON : ROWS_CSV,
-	                       .marks = {settings & 4 ? ';' : ',', settings & 32 ? 0 : '"'},
-	                       .columns = bags ? 7 : 6,
-	                       .names = (char **)names,
-	                       .kinds = kinds,
-	                       .fields = fields,
-	                       .fields_count = bags ? 3 : 1,
-	                       .dense = numbers,
-	                       .dense_count = bags ? 1 : 2,
-	                       .labels = labels,
-	                       .labels_count = bags ? 2 : 1,
-	                       .weight = bags ? 5 : TABLE_NO_COLUMN,
-	                       .group = bags ? 6 : TABLE_NO_COLUMN,
-	                       .weight_missing = NAN,
-	                       .group_empty = "",
-	                       .bags = bags};
+	                         .marks = {settings & 4 ? ';' : ',', settings & 32 ? 0 : '"'},
+	                         .columns = bags ? 7 : 6,
+	                         .names = (char **)names,
+	                         .kinds = kinds,
+	                         .fields = fields,
+	                         .fields_count = bags ? 3 : 1,
+	                         .dense = numbers,
+	                         .dense_count = bags ? 1 : 2,
+	                         .labels = labels,
+	                         .labels_count = bags ? 2 : 1,
+	                         .weight = bags ? 5 : TABLE_NO_COLUMN,
+	                         .group = bags ? 6 : TABLE_NO_COLUMN,
+	                         .weight_missing = NAN,
+	                         .group_empty = "",
+	                         .bags = bags};
 	return l;
 }
 

@@ -4,10 +4,10 @@
 #define WEIR_DATASET_INTERNAL_H
 
 #include "worker/data/dataset.h"
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/load.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/sources.h"
+#include "worker/data/format/table_layout.h"
 #include "worker/data/tokens/corpus.h"
 #include "worker/data/tokens/sequences.h"
 #include "worker/data/tokens/token_file.h"
@@ -31,7 +31,7 @@ struct dataset {
 	const struct dataset_scored *scored; /* only while opening; NULL: for training or evaluation */
 	uint32_t batch;
 	uint64_t unit_rows;
-	struct parser *parser;  /* criteo, libsvm, libffm and tables; else NULL */
+	struct parser *parser;       /* criteo, libsvm, libffm and tables; else NULL */
 	struct table_layout *layout; /* of data.columns; else NULL */
 	struct load_options load;
 	struct sources sources;

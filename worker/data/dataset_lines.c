@@ -142,7 +142,8 @@ static bool take(struct dataset_lines *l, struct cell *text, uint64_t *line)
 static enum split_part part_of(struct dataset_lines *l, const struct cell *text)
 {
 	const struct dataset *d = l->dataset;
-	return d->layout ? parse_table_part(d->parser, &d->load.split, &l->reader, text) : split_line(&d->load.split, text->text, text->n);
+	return d->layout ? parse_table_part(d->parser, &d->load.split, &l->reader, text)
+	                 : split_line(&d->load.split, text->text, text->n);
 }
 
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err)

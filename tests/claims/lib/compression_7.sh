@@ -6,8 +6,8 @@
 . tests/claims/lib/common.sh
 need_programs
 need_data frappe/frappe.libfm
-goal=$(pick 0.90 0.93) passes=$(pick 1 3) batch=$(pick 256 128)
-[ "$QUICK" = 1 ] && echo "QUICK: AUC 0.90 within a pass of batches of 256 instead of 0.93 within 3 of 128, no synchronous run"
+goal=$(pick 0.88 0.93) passes=$(pick 1 3) batch=$(pick 256 128)
+[ "$QUICK" = 1 ] && echo "QUICK: AUC 0.88 within a pass of batches of 256 instead of 0.93 within 3 of 128, no synchronous run"
 deep_fp32_job
 # The first evaluated pass that reaches the AUC: prints its end, in seconds since the workers'
 # start, and the bytes until then.

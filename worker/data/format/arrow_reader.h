@@ -14,8 +14,8 @@
 
 #include "weir/status.h"
 #include "worker/data/format/arrow_abi.h"
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/csv_reader.h"
+#include "worker/data/format/table_layout.h"
 
 struct arrow_column; /* arrow_column.h */
 

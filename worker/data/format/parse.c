@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/base/limits.h"
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/parse_internal.h"
+#include "worker/data/format/table_layout.h"
 
 #define CRITEO_FIELDS 26u
 #define CRITEO_DENSE  13u

@@ -72,8 +72,7 @@ static enum parsed take(const struct parsing *g, uint32_t cell, const char *empt
 /* --- Labels, weights, groups, numbers */
 
 /* A label that is positive if it is a text; a row to score may lack it. */
-static enum parsed parse_text_label(const struct parsing *g, const struct table_label *label, const struct cell *cell,
-                                    float *out)
+static enum parsed parse_text_label(const struct parsing *g, const struct table_label *label, const struct cell *cell, float *out)
 {
 	if (cell->n == 0 && !g->parser->every_line)
 		return bad_cell(g, label->cell, cell, "is no label; expected a text");
@@ -245,8 +244,7 @@ static size_t bucket_text(const struct job_column *c, float x, char out[BUCKET_B
 }
 
 /* Takes the bucket of a number in place of it; an empty cell stays one. */
-static enum parsed take_bucket(const struct parsing *g, const struct table_feature *f, char text[BUCKET_BYTES],
-                               struct cell *cell)
+static enum parsed take_bucket(const struct parsing *g, const struct table_feature *f, char text[BUCKET_BYTES], struct cell *cell)
 {
 	float x;
 	if (is_empty(cell)) {

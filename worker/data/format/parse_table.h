@@ -18,10 +18,10 @@
 #ifndef WEIR_PARSE_TABLE_H
 #define WEIR_PARSE_TABLE_H
 
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/line_split.h"
 #include "worker/data/format/parse.h"
 #include "worker/data/format/row_reader.h"
+#include "worker/data/format/table_layout.h"
 
 /* Prepares a parser of a job's rows. Borrows the layout. */
 void parse_table_init(struct parser *p, const struct table_layout *layout, const struct job *job);

@@ -4,9 +4,9 @@
 #define WEIR_ROW_READER_H
 
 #include "worker/data/format/arrow_reader.h"
-#include "worker/data/format/table_layout.h"
 #include "worker/data/format/csv_reader.h"
 #include "worker/data/format/json_reader.h"
+#include "worker/data/format/table_layout.h"
 
 struct row_reader {
 	const struct table_layout *layout;

@@ -147,8 +147,8 @@ static weir_status check_same(const struct names *first, const struct names *oth
 
 /* Finds the names of the files' columns, and checks that all files have the same. *path: of the
  * first file that is not empty. */
-static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources, struct names *out,
-                              const char **path, weir_error *err)
+static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
+                              struct names *out, const char **path, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	*path = sources->items[0].path;
@@ -240,11 +240,11 @@ static weir_status match(const struct table_layout *l, const struct job *job, co
 static void place_number(struct table_layout *l, const struct job *job, const struct job_column *c)
 {
 	const struct table_feature f = {.cell = place_of(l, c->name),
-	                              .key_field = job_column_key_field(job, c),
-	                              .missing = c->empty[0]               ? strtof(c->empty, NULL)
-	                                         : job_column_is_scaled(c) ? NAN
-	                                                                   : 0.0f,
-	                              .column = c};
+	                                .key_field = job_column_key_field(job, c),
+	                                .missing = c->empty[0]               ? strtof(c->empty, NULL)
+	                                           : job_column_is_scaled(c) ? NAN
+	                                                                     : 0.0f,
+	                                .column = c};
 	if (job_column_is_field(c))
 		l->fields[l->fields_count++] = f;
 	else
@@ -258,7 +258,8 @@ static void place_column(struct table_layout *l, const struct job *job, const st
 	case COLUMN_CATEGORICAL:
 	case COLUMN_MULTI:
 	case COLUMN_SEQUENCE:
-		l->fields[l->fields_count++] = (struct table_feature){.cell = cell, .key_field = job_column_key_field(job, c), .column = c};
+		l->fields[l->fields_count++] =
+		    (struct table_feature){.cell = cell, .key_field = job_column_key_field(job, c), .column = c};
 		l->bags |= c->kind != COLUMN_CATEGORICAL;
 		break;
 	case COLUMN_NUMERIC:
@@ -267,10 +268,10 @@ static void place_column(struct table_layout *l, const struct job *job, const st
 	case COLUMN_LABEL:
 		l->labels[l->labels_count++] =
 		    (struct table_label){.cell = cell,
-		                       .masked = c->missing == MISSING_MASKED,
-		                       .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above,
-		                       .positive = c->positive,
-		                       .empty = c->empty};
+		                         .masked = c->missing == MISSING_MASKED,
+		                         .positive_above = isnan(c->positive_above) ? job->data.positive_above : c->positive_above,
+		                         .positive = c->positive,
+		                         .empty = c->empty};
 		l->unlabelled &= cell == TABLE_NO_COLUMN;
 		break;
 	case COLUMN_WEIGHT:
@@ -328,7 +329,7 @@ static uint64_t settings_of(const struct table_layout *l, const struct job *job)
 }
 
 weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
-                            weir_error *err)
+                              weir_error *err)
 {
 	const char *path;
 	struct names names = {0};
@@ -336,15 +337,15 @@ weir_status table_layout_open(struct table_layout **out, const struct job *job, 
 	if (!l)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
 	*l = (struct table_layout){.rows = rows_of(job->data.format),
-	                         .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
-	                         .header = job->data.csv.header,
-	                         .unlabelled = true,
-	                         .weight = TABLE_NO_COLUMN,
-	                         .group = TABLE_NO_COLUMN,
-	                         .split = TABLE_NO_COLUMN,
-	                         .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
-	                         .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
-	                         .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
+	                           .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
+	                           .header = job->data.csv.header,
+	                           .unlabelled = true,
+	                           .weight = TABLE_NO_COLUMN,
+	                           .group = TABLE_NO_COLUMN,
+	                           .split = TABLE_NO_COLUMN,
+	                           .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
+	                           .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
+	                           .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
 	weir_status status = find_names(l, job, sources, &names, &path, err);
 	l->names = names.items;
 	l->columns = names.count;

@@ -65,7 +65,7 @@ struct table_layout {
 /* Reads the headers. scored: for scoring only. Borrows job. E_INVALID: columns are missing, unknown
  * or named twice; the message has the file, the column and the nearest name. */
 weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
-                            weir_error *err) WEIR_MUST_CHECK;
+                              weir_error *err) WEIR_MUST_CHECK;
 void table_layout_close(struct table_layout *l); /* NULL is allowed */
 
 #endif
