@@ -10,8 +10,8 @@ struct export_ids {
 	const char *column;  /* its name */
 	const char *table;   /* "embedding" or "linear"; NULL: the first that the weights have */
 	const char *weights; /* a safetensors file of snapshot_save */
-	/* OUT.safetensors: a tensor, "values" (ids, width), and OUT.ids.csv beside it; OUT.parquet; else
-	 * CSV */
+	/* OUT.safetensors: a tensor, "values" (ids, width), and OUT.ids.csv beside it; OUT.parquet;
+	 * else CSV */
 	const char *out;
 	struct logger *logger;
 };

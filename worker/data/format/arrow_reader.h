@@ -47,7 +47,8 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout
 bool arrow_reader_next(struct arrow_reader *r);
 /* A cell of the current row, valid until the next call. Returns NULL, or what is wrong with it. */
 const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out);
-/* Where the caller keeps the key of the current row's id, of a column with a dictionary; else NULL. */
+/* Where the caller keeps the key of the current row's id, of a column with a dictionary; else NULL.
+ */
 struct arrow_key *arrow_reader_key(struct arrow_reader *r, uint32_t i);
 /* The row as a text: its cells except those to ignore, each with a zero byte behind it. It decides
  * about the part of a split by crc32. Valid until the next call. */

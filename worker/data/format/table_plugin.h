@@ -1,6 +1,7 @@
 /* What the plug-in libweir_arrow.so gives: tables of Parquet and Arrow files, as streams of the
- * Arrow C stream interface, and Parquet files of tables in CSV. The plug-in is C++ on Arrow's library; this is all that both
- * sides share. Functions return false and a sentence in `why` when they fail. */
+ * Arrow C stream interface, and Parquet files of tables in CSV. The plug-in is C++ on Arrow's
+ * library; this is all that both sides share. Functions return false and a sentence in `why` when
+ * they fail. */
 #ifndef WEIR_TABLE_PLUGIN_H
 #define WEIR_TABLE_PLUGIN_H
 
