@@ -5,7 +5,8 @@
 . tests/claims/lib/common.sh
 need_programs
 goal=$(pick 200000000 1000000000) window=$(pick 5 10)
-[ "$QUICK" = 1 ] && echo "QUICK: $((goal / 1000000)) MB of state instead of 1 GB, $window s on each side of a checkpoint instead of 10, fewer rows at bf16"
+during_least=$(pick 0.8 0.9) # short windows differ by a tenth: medians were .87, .90 and 1.03
+[ "$QUICK" = 1 ] && echo "QUICK: $((goal / 1000000)) MB of state instead of 1 GB, $window s on each side of a checkpoint instead of 10 and 80 % of the throughput, fewer rows at bf16"
 leave_nothing() {
 	local p
 	[ -z "${JOB:-}" ] || { kill -TERM "$JOB"; wait "$JOB"; }
@@ -128,5 +129,5 @@ echo "at bf16: $less smaller ($(size bf16) bytes, fp32 $(size fp32)); AUC $(figu
 auc="abs($(figure "$WORK/bf16-eval.json" auc) - $(figure "$WORK/fp32-eval.json" auc)) <= 0.0005"
 end="abs($(figure "$WORK/bf16.json" test.auc) - $(figure "$WORK/fp32.json" test.auc)) <= $end_apart_most"
 echo "throughput $ratio of before (median of three), 1 GB in $per_gb s"
-verdict "$ratio >= 0.9 and $per_gb <= 60 and $least >= $goal and $less >= 0.4 and $auc and $end" \
-	"90 % of the throughput during a checkpoint, the same evaluation on any number of servers, 40 % less at bf16 with the AUC kept"
+verdict "$ratio >= $during_least and $per_gb <= 60 and $least >= $goal and $less >= 0.4 and $auc and $end" \
+	"$(python3 -c "print(f'{$during_least:.0%}')") of the throughput during a checkpoint, the same evaluation on any number of servers, 40 % less at bf16 with the AUC kept"
