@@ -75,7 +75,7 @@ gpu-kit: packages-image ## make what tests and measures on a machine with a GPU 
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@JOBS=$(JOBS) scripts/gpu_kit.sh
 
-image: packages-containers ## make the images of docker/ as archives, with buildah
+image: packages-containers packages-python ## make the images of docker/ as archives, with buildah
 	@scripts/image.sh
 
 format: ## format all sources with clang-format

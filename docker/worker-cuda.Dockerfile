@@ -3,6 +3,8 @@
 #     docker build --build-context cuda=/usr/local/cuda -f docker/worker-cuda.Dockerfile -t weir-worker-cuda .   # the toolkit of this machine
 #     docker run --gpus all --read-only --cap-drop ALL --security-opt no-new-privileges -v weir:/var/lib/weir -v ./job.yaml:/etc/weir/job.yaml:ro weir-worker-cuda --job /etc/weir/job.yaml ...
 ARG BASE=debian:12
+# A build context `wheels` with pyarrow's wheel takes its place where PyPI cannot be reached.
+FROM scratch AS wheels
 FROM ${BASE} AS build
 WORKDIR /src
 COPY packages.txt .
@@ -10,6 +12,9 @@ COPY scripts/packages.sh scripts/
 RUN scripts/packages.sh run image
 COPY . .
 RUN make bundle
+RUN scripts/packages.sh python
+# With the plug-in for Parquet and Arrow.
+RUN --mount=type=bind,from=wheels,target=/wheels WHEELS=/wheels make arrow bundle
 ARG CUDA_ARCHITECTURES="75;80;86;89;90"
 # Builds the programs: a layer that the other images share.
 RUN --mount=type=bind,from=cuda,target=/usr/local/cuda make bundle

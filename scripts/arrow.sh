@@ -1,12 +1,15 @@
 #!/bin/sh
 # What `make arrow` runs: builds build/libweir_arrow.so, the plug-in that reads Parquet and Arrow files, with the Arrow of PyPI's pyarrow
-# (arrow/pyarrow.txt names the release), which it installs in build/pyarrow.
+# (arrow/pyarrow.txt names the release), which it installs in build/pyarrow: from the folder WHEELS, if there is a wheel, or from PyPI.
 set -eu
 cd "$(dirname "$0")/.."
 if ! cmp -s arrow/pyarrow.txt build/pyarrow/made; then
 	rm -rf build/pyarrow
 	python3 -m venv build/pyarrow
-	build/pyarrow/bin/python -m pip install -q -r arrow/pyarrow.txt
+	here=""
+	for wheel in "${WHEELS:-}"/*.whl; do [ ! -e "$wheel" ] || here="--no-index --find-links $WHEELS"; done
+	# shellcheck disable=SC2086 # words
+	build/pyarrow/bin/python -m pip install -q $here -r arrow/pyarrow.txt
 	cp arrow/pyarrow.txt build/pyarrow/made
 fi
 folder=$(build/pyarrow/bin/python -c 'import os, pyarrow; print(os.path.dirname(pyarrow.__file__))')

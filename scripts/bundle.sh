@@ -4,13 +4,14 @@
 # for CUDA_ARCHITECTURES (75;80;86;89;90) and with code for the driver to compile for all later ones; of CUDA it needs the driver and cuBLAS, which are not in it.
 #
 #   BUNDLE        the folder to make, without an archive
+#   ARROW         no: without the plug-in for Parquet and Arrow
 #   CUDA_LIBRARY  the backend to take instead of building one; where it is not there, none
 set -eu
 cd "$(dirname "$0")/.."
 version=$(scripts/version.sh)
 name="weir-$version-linux-$(uname -m)"
 out="${BUNDLE:-build/bundle/$name}"
-bytes_max=$((40 << 20))
+bytes_max=$((40 << 20)) arrow_bytes_max=$((30 << 20))
 cublas='^libcublas(Lt)?\.so'
 PATH="$PATH:/usr/local/cuda/bin"
 command -v make >/dev/null || export CMAKE_GENERATOR="${CMAKE_GENERATOR:-Ninja}"
@@ -21,6 +22,13 @@ rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/include" "$out/licenses"
 cp build/weir build/weir-server build/weir-worker "$out/bin"
 cp -P build/libweir.so "build/libweir.so.${version%%.*}" "build/libweir.so.$version" "$out/lib" # the last is a file, the others are links
+# The plug-in for Parquet and Arrow, if `make arrow` has made it.
+if [ "${ARROW:-yes}" = yes ] && [ -e build/libweir_arrow.so ]; then
+	cmake --build build -j "${JOBS:-$(nproc)}" --target weir_arrow >build/bundle-arrow.log 2>&1 || { tail -n 50 build/bundle-arrow.log >&2; exit 1; }
+	cp build/libweir_arrow.so "$out/lib"
+	cp build/pyarrow/lib/python3*/site-packages/pyarrow-*.dist-info/licenses/LICENSE.txt "$out/licenses/pyarrow"
+	bytes_max=$((bytes_max + arrow_bytes_max))
+fi
 if [ -n "${CUDA_LIBRARY:-}" ]; then
 	[ ! -e "$CUDA_LIBRARY" ] || cp "$CUDA_LIBRARY" "$out/lib"
 elif command -v nvcc >/dev/null; then

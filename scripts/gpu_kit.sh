@@ -69,7 +69,7 @@ if [ "${WEIR_GPU:-}" = emulated ]; then
 	exit
 fi
 kernels build/gpu-kit/kernels
-CUDA_LIBRARY=$PWD/build/gpu-kit/kernels/lib/libweir_cuda.so BUNDLE=$out scripts/bundle.sh
+ARROW=no CUDA_LIBRARY=$PWD/build/gpu-kit/kernels/lib/libweir_cuda.so BUNDLE=$out scripts/bundle.sh
 mv build/gpu-kit/kernels/tests "$out"
 rm -r build/gpu-kit/kernels
 take_scripts

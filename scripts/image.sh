@@ -45,10 +45,20 @@ build() { # build NAME OPTIONS...
 	builder rm "$container" >/dev/null
 	say "$out/weir-$name.oci.tar: $mib MiB ($(($(stat -c %s "$out/weir-$name.oci.tar") >> 20)) MiB compressed), image $(builder inspect --type image --format '{{.FromImageID}}' "weir-$name:$version" | cut -c 1-12)"
 }
+# The wheel of pyarrow for the base's Python: a build may reach less than this machine does.
+wheels() {
+	[ -e "$out/wheels/made" ] && cmp -s arrow/pyarrow.txt "$out/wheels/made" && return
+	rm -rf "$out/wheels" && mkdir -p "$out/wheels"
+	[ -x "$out/pip/bin/python" ] || python3 -m venv "$out/pip"
+	"$out/pip/bin/python" -m pip download -q -d "$out/wheels" --only-binary :all: --implementation cp --python-version 3.11 --platform manylinux_2_28_x86_64 -r arrow/pyarrow.txt ||
+		{ say "PyPI gives no pyarrow: the workers' images read no Parquet without it"; exit 1; }
+	cp arrow/pyarrow.txt "$out/wheels/made"
+}
 [ $# -gt 0 ] || set -- server worker-cpu $([ ! -x "$CUDA/bin/nvcc" ] || echo worker-cuda)
 for name in "$@"; do
 	case $name in
-	worker-cuda) build "$name" --build-context "cuda=$CUDA" --build-arg "CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES" ;;
+	worker-cuda) wheels && build "$name" --build-context "wheels=$out/wheels" --build-context "cuda=$CUDA" --build-arg "CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES" ;;
+	worker-cpu) wheels && build "$name" --build-context "wheels=$out/wheels" ;;
 	*) build "$name" ;;
 	esac
 done

@@ -9,8 +9,8 @@ version=$(scripts/version.sh)
 bundle="build/bundle/weir-$version-linux-$(uname -m)"
 case $kind in
 server) files="bin/weir bin/weir-server" ;;
-worker-cpu) files="bin/weir bin/weir-worker" ;;
-worker-cuda) files="bin/weir bin/weir-worker lib/libweir_cuda.so" ;;
+worker-cpu) files="bin/weir bin/weir-worker lib/libweir_arrow.so" ;;
+worker-cuda) files="bin/weir bin/weir-worker lib/libweir_arrow.so lib/libweir_cuda.so" ;;
 *)
 	echo "image_root: $kind is none of server, worker-cpu, worker-cuda" >&2
 	exit 2
@@ -22,7 +22,7 @@ mkdir -p "$out/bin" "$out/lib" "$out/lib64" "$out/etc/ssl/certs" "$out/usr/share
 chown 10001:10001 "$out/var/lib/weir"
 chmod 1777 "$out/tmp"
 for file in $files; do
-	[ -e "$bundle/$file" ] || { echo "image_root: $bundle has no $file: it takes nvcc to build it" >&2; exit 1; }
+	[ -e "$bundle/$file" ] || { echo "image_root: $bundle has no $file: it takes nvcc to build libweir_cuda.so, and \`make arrow\` for libweir_arrow.so" >&2; exit 1; }
 	cp "$bundle/$file" "$out/$file"
 done
 
@@ -45,6 +45,9 @@ printf 'hosts: files dns\n' >"$out/etc/nsswitch.conf"
 # --- Who made it: "FILE PACKAGE VERSION [SOURCE VERSION]", then SPDX 2.3.
 of_package='${Package} ${Version} ${source:Package} ${source:Version}\n'
 owner_of() { # owner_of SONAME PATH
+	case $1 in
+	libarrow*.so* | libparquet*.so*) sed -n "s/^pyarrow==/$1 pyarrow /p" arrow/pyarrow.txt && return ;;
+	esac
 	case $2 in
 	"$PWD/$bundle"/*) path=$(ls "/usr/lib/$(uname -m)-linux-gnu/$1" "/lib/$(uname -m)-linux-gnu/$1" 2>/dev/null | head -n 1) ;;
 	*) path=$2 ;;
@@ -85,7 +88,8 @@ jq -R -n -S --arg kind "$kind" --arg version "$version" --arg created "$created"
 	     comment: ("files: " + ([.[].file] | join(" "))),
 	     sourceInfo: (if .[0].source == [] then "built here" else "built from: " + (.[0].source | join(" ")) end),
 	     externalRefs: (if (.[0].name == "weir") or (.[0].name | startswith("libcu")) then [] else
-	       [{referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator: "pkg:deb/debian/\(.[0].name)@\(.[0].version | @uri)?arch=amd64"}] end)}],
+	       [{referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator: (if .[0].name == "pyarrow" then "pkg:pypi/pyarrow@\(.[0].version)"
+	         else "pkg:deb/debian/\(.[0].name)@\(.[0].version | @uri)?arch=amd64" end)}] end)}],
 	   relationships: [$packages[] | {spdxElementId: "SPDXRef-DOCUMENT", relationshipType: "DESCRIBES", relatedSpdxElement: "SPDXRef-\(.[0].name | gsub("[^a-zA-Z0-9.]"; "-"))"}]}' \
 	<"$list.owned" >"$out/usr/share/sbom/weir.spdx.json"
 rm -f "$list" "$list.all" "$list.owned"
