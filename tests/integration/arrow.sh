@@ -87,13 +87,14 @@ done
 "$WEIR" export parquet.yaml --weights "$RUN-csv/best.safetensors" --accept data.format --ids tags --out tags.parquet > verb.out 2> verb.err || fail "weir export into Parquet: $(tail -n 1 verb.err)"
 "$PYTHON" - <<-'PYTHON' || fail "other tables as Parquet than as CSV"
 	import csv
-	import pyarrow.parquet as pq
+	import pyarrow as pa, pyarrow.parquet as pq
 	for name, texts, of in (("scores", 3, "csv.scores"), ("tags", 1, "csv.tags")):
-	    rows = list(csv.reader(open(of)))
+	    names, *rows = csv.reader(open(of))
 	    table = pq.read_table(f"{name}.parquet")
-	    assert table.column_names == rows[0], table.column_names
-	    got = list(zip(*(column.to_pylist() for column in table.columns)))
-	    assert got == [(*row[:texts], *map(float, row[texts:])) for row in rows[1:]], got[:2]
+	    assert table.column_names == names, table.column_names
+	    for i, (column, texts_of) in enumerate(zip(table.columns, zip(*rows))):
+	        want = pa.array(texts_of if i < texts else map(float, texts_of), column.type)
+	        assert column.to_pylist() == want.to_pylist(), (names[i], column[0])
 	assert pq.read_table("only.parquet").column("score") == pq.read_table("scores.parquet").column("score")
 PYTHON
 "$WEIR" predict parquet.yaml --lines --out x.parquet > verb.out 2> verb.err && fail "lines in Parquet"
