@@ -22,6 +22,8 @@ if ! [ -e "$BUILD/libweir_arrow.so" ]; then
 	"$WEIR" train broken.yaml > train.out 2> train.err && fail "Parquet without the plug-in"
 	told "reading it needs the plug-in for Parquet and Arrow (libweir_arrow.so is not in" train.err
 	told "make arrow" train.err
+	"$WEIR" inspect broken.parquet > inspect.out 2> inspect.err && fail "Parquet without the plug-in"
+	told "reading it needs the plug-in for Parquet and Arrow" inspect.err
 	echo "skipped: there is no plug-in for Parquet and Arrow here: run \`make arrow\`"
 	exit 77
 fi
@@ -113,5 +115,49 @@ told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
 sed 's/name: tags, kind: multi/name: tags, kind: categorical/' parquet.yaml > list.yaml
 "$WEIR" train list.yaml --set "run_dir=$RUN" > train.out 2> train.err && fail "a list as an id"
 told "rows.parquet: column 'tags' is of kind categorical and of another type; expected texts, integers or booleans" train.err
+# weir inspect writes a job that trains, whatever the types are; it checks a job's columns.
+"$PYTHON" - <<-'PYTHON' || fail "no table of many types"
+	import decimal, math
+	import pyarrow as pa, pyarrow.parquet as pq
+	table = pq.read_table("rows.parquet")
+	n = table.num_rows
+	more = {"item_id": pa.array([float(i % 50) for i in range(n)]), "score": pa.array([i % 9 / 8 for i in range(n)], pa.float32()),
+	        "rate": pa.array([math.nan if i % 5 == 0 else 0.5 for i in range(n)]), "seen": pa.array([i % 3 == 0 for i in range(n)]),
+	        "cost": pa.array([decimal.Decimal(i) / 8 for i in range(n)], pa.decimal128(9, 3)),
+	        "geo": pa.array([{"x": i} for i in range(n)]), "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int32())),
+	        "deep": pa.array([[[i]] for i in range(n)]), "vector": pa.array([[0.5, 0.25]] * n),
+	        "last_users": pa.array([[i % 200, (i + 1) % 200] for i in range(n)], pa.list_(pa.int32())), "day": table["at"].cast(pa.date32())}
+	for name, values in more.items():
+	    table = table.append_column(name, values)
+	pq.write_table(table, "types.parquet", row_group_size=700)
+	with pa.OSFile("types.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as out:
+	    for batch in table.to_batches(max_chunksize=300):
+	        out.write_batch(batch)
+PYTHON
+for format in parquet arrow; do
+	"$WEIR" inspect types.$format > types.yaml 2> inspect.err || fail "weir inspect of $format: $(cat inspect.err)"
+	[ ! -s inspect.err ] || fail "weir inspect of $format says: $(cat inspect.err)"
+	for line in "# weir inspect looked at 4000 rows" "format: $format" '{name: "y", kind: label}' "{name: user, kind: categorical}" "{name: tags, kind: multi, pooling: mean}" \
+		"{name: price, kind: numeric}" "{name: at, kind: time, format: iso8601}" "{name: note, kind: ignore}  # has one value only" \
+		"{name: item_id, kind: ignore}  # ids as floats" "{name: score, kind: numeric}" "{name: rate, kind: ignore}  # 800 values are no finite numbers" \
+		"{name: seen, kind: categorical}" "{name: cost, kind: ignore}  # of type decimal, which columns do not have" "{name: geo, kind: ignore}  # of type struct" \
+		"{name: map, kind: ignore}  # of type map" "{name: deep, kind: ignore}  # of type list of lists" "{name: vector, kind: ignore}  # lists of floats" \
+		"{name: last_users, kind: sequence, pooling: mean, share: user}" "{name: day, kind: time, format: iso8601}" "split: {by: time, column: at, valid_from: '2026-01-0"; do
+		grep -qF -- "$line" types.yaml || fail "weir inspect of $format does not say '$line': $(cat types.yaml)"
+	done
+	"$WEIR" train types.yaml --set "run_dir=$RUN-types-$format" --set model.hidden='[8]' --set model.dim=4 --report types.json > train.out 2> train.err || fail "weir train of the job for $format: $(tail -n 3 train.err)"
+	holds types.json '.finished and .bad_lines == 0'
+	"$WEIR" inspect --job types.yaml > job.out 2>&1 || fail "weir inspect --job of $format: $(cat job.out)"
+	grep -qF "4000 rows of a sample" job.out || fail "weir inspect --job of $format: $(cat job.out)"
+	sed 's/{name: note, kind: ignore}/{name: note, kind: numeric}/' types.yaml > wrong.yaml
+	"$WEIR" inspect --job wrong.yaml > job.out 2> inspect.err && fail "a text taken for a number in $format"
+	grep -qF "bad    types.$format:1: column 'note': 'x' is not a number" job.out || fail "weir inspect --job of a wrong job: $(cat job.out)"
+	"$WEIR" inspect types.$format --sample 20000 --json > types.json 2> inspect.err || fail "weir inspect of a sample: $(cat inspect.err)"
+	holds types.json ".format == \"$format\" and .sample.rows < 3000 and .sample.rows > 20 and .sample.bytes < 30000"
+done
+"$WEIR" inspect 'days/day=*/part-*' > days.yaml 2> inspect.err || fail "weir inspect below folders: $(cat inspect.err)"
+grep -qF "{name: day, kind: " days.yaml || fail "weir inspect does not name the folders' column: $(cat days.yaml)"
+"$WEIR" train days.yaml --set "run_dir=$RUN-days" --set model.hidden='[8]' --set model.dim=4 --report days.json > train.out 2> train.err || fail "weir train of the job for folders: $(tail -n 3 train.err)"
+holds days.json '.finished and .bad_lines == 0'
 nothing_left
 echo "AUC $(json csv.json .valid.auc) from CSV, Parquet and Arrow"
