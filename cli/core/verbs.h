@@ -10,7 +10,7 @@
 	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
 	X(inspect, "FILE... [--sample BYTES] [--delimiter C] [--header true|false] [--json]  |  inspect --job JOB.yaml",             \
-	  "show what the columns of CSV files look like, and a job that trains on them; or check a job's columns")                   \
+	  "show what columns look like (CSV, JSON lines, Parquet, Arrow), and a job that trains on them; or check a job's columns")  \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
 	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \

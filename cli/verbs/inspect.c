@@ -25,9 +25,9 @@ struct inspect {
 struct table {
 	struct sources sources;
 	struct column_source *source;
-	struct csv_found csv;
-	struct column_profile *profiles; /* (source->columns) */
-	struct column_guess *guesses;    /* (source->columns) */
+	const struct table_layout *layout; /* of the source */
+	struct column_profile *profiles;   /* (layout->columns) */
+	struct column_guess *guesses;      /* (layout->columns) */
 	int64_t label;
 };
 
@@ -42,37 +42,41 @@ static void table_destroy(struct table *t)
 
 static weir_status read_rows(struct table *t, weir_error *err)
 {
-	weir_status status = WEIR_OK;
+	weir_status status;
 	while ((status = t->source->ops->next(t->source, err)) == WEIR_OK)
-		for (uint32_t i = 0; i < t->source->columns; i++) {
-			struct column_cell cell;
+		for (uint32_t i = 0; i < t->layout->columns; i++) {
+			struct cell cell;
 			if (t->source->ops->cell(t->source, i, &cell))
 				column_profile_add_broken(&t->profiles[i]);
 			else
-				column_profile_add(&t->profiles[i], cell.text, cell.n);
+				column_profile_add(&t->profiles[i], &cell);
 		}
+	for (uint32_t i = 0; i < t->layout->columns; i++)
+		t->profiles[i].type = t->source->types[i];
 	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }
 
 static weir_status table_read(struct table *t, const struct inspect *o, weir_error *err)
 {
-	struct csv_sample_options sample = {.bytes = o->bytes, .marks = {o->delimiter ? o->delimiter[0] : 0, '"'}};
+	struct column_source_options sample = {.bytes = o->bytes, .delimiter = o->delimiter ? o->delimiter[0] : '\0'};
 	if (o->header)
 		sample.header = strcmp(o->header, "true") == 0 ? HEADER_THERE : HEADER_ABSENT;
 	weir_status status = sources_find(&t->sources, (char *const *)o->patterns, o->patterns_count, SOURCES_AS_GIVEN, NULL, err);
 	if (status == WEIR_OK)
-		status = csv_sample_open(&t->source, &t->csv, &t->sources, &sample, err);
+		status = column_source_open(&t->source, &t->sources, &sample, err);
 	if (status != WEIR_OK)
 		return status;
-	t->profiles = calloc(t->source->columns, sizeof *t->profiles);
-	t->guesses = calloc(t->source->columns, sizeof *t->guesses);
+	t->layout = t->source->layout;
+	t->profiles = calloc(t->layout->columns, sizeof *t->profiles);
+	t->guesses = calloc(t->layout->columns, sizeof *t->guesses);
 	if (!t->profiles || !t->guesses)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", t->source->columns);
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", t->layout->columns);
 	status = read_rows(t, err);
 	if (status == WEIR_OK && t->profiles[0].rows == 0)
-		status = weir_fail(err, WEIR_E_INVALID, "%s has no row below its header", t->sources.items[0].path);
+		status = weir_fail(err, WEIR_E_INVALID, "%s has no row%s", t->sources.items[0].path,
+		                   t->layout->header ? " below its header" : " that can be read");
 	if (status == WEIR_OK)
-		t->label = columns_guess(t->guesses, t->source->names, t->profiles, t->source->columns);
+		t->label = columns_guess(t->guesses, t->layout->names, t->profiles, t->layout->columns);
 	return status;
 }
 
@@ -83,10 +87,12 @@ static struct json *column_json(const struct table *t, uint32_t i)
 	const struct column_profile *p = &t->profiles[i];
 	const struct column_guess *g = &t->guesses[i];
 	struct json *j = json_create();
-	json_set_text(j, "name", t->source->names[i]);
+	json_set_text(j, "name", t->layout->names[i]);
 	json_set_text(j, "values", column_values_name(p));
-	json_set_count(j, "empty", p->empty);
-	json_set_real(j, "distinct", hyperloglog_count(&p->distinct));
+	if (p->type.is != TYPE_REFUSED) {
+		json_set_count(j, "empty", p->empty);
+		json_set_real(j, "distinct", hyperloglog_count(&p->distinct));
+	}
 	if (p->whole + p->real > 0 && p->whole + p->real == column_profile_given(p)) {
 		json_set_real(j, "low", p->low);
 		json_set_real(j, "high", p->high);
@@ -96,7 +102,7 @@ static struct json *column_json(const struct table *t, uint32_t i)
 		json_append_text(j, "examples", p->values[v].text);
 	json_set_text(j, "kind", column_kind_name(g->kind));
 	if (g->share >= 0)
-		json_set_text(j, "share", t->source->names[g->share]);
+		json_set_text(j, "share", t->layout->names[g->share]);
 	json_set_text(j, "why", g->why);
 	return j;
 }
@@ -105,14 +111,15 @@ static weir_status print_json(const struct table *t, weir_error *err)
 {
 	const struct column_sample *s = &t->source->sample;
 	struct json *j = json_create();
+	json_set_text(j, "format", table_rows_name(t->layout->rows));
 	json_set_count(j, "files", s->files);
 	json_set_count(j, "bytes", s->bytes_all);
 	json_set_count(j, "sample.bytes", s->bytes);
 	json_set_count(j, "sample.rows", t->profiles[0].rows);
-	json_set_count(j, "sample.ragged_rows", s->ragged);
+	json_set_count(j, "sample.rows_left_out", s->unread);
 	json_set_count(j, "sample.places_left_out", s->skipped);
 	json_set_empty_list(j, "columns");
-	for (uint32_t i = 0; i < t->source->columns; i++)
+	for (uint32_t i = 0; i < t->layout->columns; i++)
 		json_append(j, "columns", column_json(t, i));
 	const weir_status status = j ? json_print(j, stdout, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for the result");
 	json_destroy(j);
@@ -124,7 +131,6 @@ static void print_draft(const struct inspect *o, const struct table *t)
 	const struct job_draft draft = {.patterns = o->patterns,
 	                                .patterns_count = o->patterns_count,
 	                                .source = t->source,
-	                                .csv = &t->csv,
 	                                .profiles = t->profiles,
 	                                .guesses = t->guesses,
 	                                .label = t->label};
@@ -175,8 +181,8 @@ int verb_inspect(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&o.job),
 	    {"--sample", OPTION_COUNT, &o.bytes, "BYTES", "how much of the files to read (32Mi)"},
-	    {"--delimiter", OPTION_TEXT, &o.delimiter, "CHARACTER", "between two cells; else recognised"},
-	    {"--header", OPTION_TEXT, &o.header, "true|false", "whether the first row names the columns; else recognised"},
+	    {"--delimiter", OPTION_TEXT, &o.delimiter, "CHARACTER", "between two cells of CSV; else recognised"},
+	    {"--header", OPTION_TEXT, &o.header, "true|false", "whether the first row of CSV names the columns; else recognised"},
 	    {"--json", OPTION_FLAG, &o.as_json, NULL, "what the columns look like, as JSON"}};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, o.patterns, PATTERNS, &err);
 	if (status == WEIR_OK)

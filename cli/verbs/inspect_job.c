@@ -9,7 +9,7 @@
 #include "worker/data/format/parse_table.h"
 #include "worker/data/format/table_layout.h"
 #include "worker/data/inspect/column_profile.h"
-#include "worker/data/inspect/csv_sample.h"
+#include "worker/data/inspect/column_source.h"
 #include "worker/data/remote/remote.h"
 
 #define BAD_ROWS_SHOWN  5u
@@ -24,7 +24,7 @@ struct job_inspection {
 	struct table_layout *layout;
 	struct parser *parser;
 	struct rows rows;                /* the current row */
-	struct column_profile *profiles; /* (source->columns) */
+	struct column_profile *profiles; /* (layout->columns) */
 	uint64_t good, bad;
 	uint64_t labelled[WEIR_TASKS_MAX], positive[WEIR_TASKS_MAX]; /* rows by label */
 	uint32_t wrong;
@@ -64,10 +64,10 @@ static weir_status read_rows(struct job_inspection *j, weir_error *err)
 	weir_status status;
 	while ((status = j->source->ops->next(j->source, err)) == WEIR_OK) {
 		parse_row(j);
-		for (uint32_t i = 0; i < j->source->columns; i++) {
-			struct column_cell cell;
+		for (uint32_t i = 0; i < j->layout->columns; i++) {
+			struct cell cell;
 			if (!j->source->ops->cell(j->source, i, &cell))
-				column_profile_add(&j->profiles[i], cell.text, cell.n);
+				column_profile_add(&j->profiles[i], &cell);
 		}
 	}
 	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
@@ -76,28 +76,25 @@ static weir_status read_rows(struct job_inspection *j, weir_error *err)
 static weir_status open_data(struct job_inspection *j, uint64_t bytes, weir_error *err)
 {
 	const struct job *job = j->job;
-	struct csv_found found;
-	const struct csv_sample_options sample = {.bytes = bytes,
-	                                          .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
-	                                          .header = job->data.csv.header ? HEADER_THERE : HEADER_ABSENT};
 	for (uint32_t i = 0; i < job->data.train_count; i++)
 		if (remote_is(job->data.train[i]))
 			return weir_fail(err, WEIR_E_UNSUPPORTED,
 			                 "%s is remote: copy a file of it here, and name it by --set data.train=FILE", job->data.train[i]);
 	weir_status status = sources_find(&j->sources, job->data.train, job->data.train_count, SOURCES_BY_PATH, NULL, err);
 	if (status == WEIR_OK)
-		status = table_layout_open(&j->layout, job, &j->sources, false, err);
+		status = sources_check_format(&j->sources, job->data.format, err);
 	if (status == WEIR_OK)
-		status = csv_sample_open(&j->source, &found, &j->sources, &sample, err);
+		status = table_layout_open(&j->layout, job, &j->sources, false, err);
 	if (status != WEIR_OK)
 		return status;
-	if (j->source->columns != j->layout->columns)
-		return weir_fail(err, WEIR_E_INVALID, "%s has rows of %u cells, and data.csv names %u columns", j->sources.items[0].path,
-		                 j->source->columns, j->layout->columns);
-	j->profiles = calloc(j->source->columns, sizeof *j->profiles);
+	const struct column_source_options sample = {.bytes = bytes, .layout = j->layout};
+	status = column_source_open(&j->source, &j->sources, &sample, err);
+	if (status != WEIR_OK)
+		return status;
+	j->profiles = calloc(j->layout->columns, sizeof *j->profiles);
 	j->parser = malloc(sizeof *j->parser);
 	if (!j->profiles || !j->parser)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", j->source->columns);
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the profiles of %u columns", j->layout->columns);
 	parse_table_init(j->parser, j->layout, job);
 	rows_init(&j->rows, parser_shape(j->parser), parser_bags(j->parser));
 	return WEIR_OK;
@@ -116,9 +113,9 @@ static void look_at_ids(struct job_inspection *j, const struct job_column *c, co
 	if (c->kind == COLUMN_CATEGORICAL)
 		return;
 	const char *separator = strchr(PROFILE_SEPARATORS, c->separator[0]);
-	if (separator && *separator && p->having[separator - PROFILE_SEPARATORS] == 0)
+	if (separator && *separator && p->lists == 0 && p->having[separator - PROFILE_SEPARATORS] == 0)
 		tell(j, false, "%s: no value has the separator '%s': is it another character?", c->name, c->separator);
-	if (p->list.separator == c->separator[0] && p->list.longest_list > c->max_length)
+	if ((p->lists > 0 || p->list.separator == c->separator[0]) && p->list.longest_list > c->max_length)
 		tell(j, false, "%s: lists of up to %u ids are cut to max_length: %u", c->name, p->list.longest_list, c->max_length);
 }
 
@@ -133,7 +130,7 @@ static void look_at_numbers(struct job_inspection *j, const struct job_column *c
 
 static void look_at_columns(struct job_inspection *j)
 {
-	for (uint32_t i = 0; i < j->source->columns; i++) {
+	for (uint32_t i = 0; i < j->layout->columns; i++) {
 		const struct job_column *c = job_column_find(j->job, j->layout->names[i]);
 		const struct column_profile *p = &j->profiles[i];
 		if (c && c->kind != COLUMN_IGNORE && column_profile_given(p) == 0)
@@ -147,9 +144,7 @@ static void look_at_columns(struct job_inspection *j)
 
 static void look_at_rows(struct job_inspection *j)
 {
-	const uint64_t bad = j->bad + j->source->sample.ragged;
-	if (j->source->sample.ragged > 0)
-		tell(j, false, "%" PRIu64 " rows have another number of cells than there are columns", j->source->sample.ragged);
+	const uint64_t bad = j->bad;
 	if (j->good == 0)
 		tell(j, true, "no row of the sample can be read");
 	else if (bad > j->job->data.bad_lines_max)
@@ -176,9 +171,10 @@ static void look_at_labels(struct job_inspection *j)
 static weir_status check(struct job_inspection *j, uint64_t bytes, weir_error *err)
 {
 	weir_status status = job_check_own(j->job, err);
-	if (status == WEIR_OK && j->job->data.format != DATA_CSV)
+	if (status == WEIR_OK && !data_format_has_columns(j->job->data.format))
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "weir inspect looks at CSV, and the job's data.format is another one; weir check reads its first rows");
+		                 "weir inspect looks at columns with names, which the job's data.format does not have; weir check reads "
+		                 "its first rows");
 	if (status == WEIR_OK)
 		status = open_data(j, bytes, err);
 	if (status == WEIR_OK)

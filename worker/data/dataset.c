@@ -108,18 +108,6 @@ static struct split split_by(const struct job *job)
 	return s;
 }
 
-/* Refuses tables where the format is text. */
-static weir_status check_tables(const struct sources *s, enum data_format format, weir_error *err)
-{
-	for (uint32_t i = 0; i < s->count; i++) {
-		const bool parquet = s->items[i].kind == TEXT_PARQUET, arrow = s->items[i].kind == TEXT_ARROW;
-		if ((parquet && format != DATA_PARQUET) || (arrow && format != DATA_ARROW))
-			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s file; expected data.format: %s", s->items[i].path,
-			                 parquet ? "a Parquet" : "an Arrow", parquet ? "parquet" : "arrow");
-	}
-	return WEIR_OK;
-}
-
 /* Finds the files of the part, and whether they are split. */
 static weir_status find_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
@@ -145,7 +133,7 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	                                      .logger = d->load.logger};
 	const weir_status status =
 	    sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
-	return status == WEIR_OK ? check_tables(&d->sources, job->data.format, err) : status;
+	return status == WEIR_OK ? sources_check_format(&d->sources, job->data.format, err) : status;
 }
 
 static bool are_remote(char *const *places, uint32_t count)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 3 }; /* a list, a dictionary, its values */
-
 /* --- Types */
 
 static const struct {
@@ -65,6 +63,28 @@ static const char *name_of(const char *format)
 	return format;
 }
 
+const char *arrow_column_of_schema(struct arrow_column out[ARROW_DEPTH_MAX], const struct ArrowSchema *schema)
+{
+	const struct ArrowSchema *s = schema;
+	for (unsigned depth = 0;; depth++) {
+		struct arrow_column *c = &out[depth];
+		unsigned buffers;
+		*c = (struct arrow_column){0};
+		if (!s->format || !read_type(c, s->format, &buffers))
+			return s->format ? name_of(s->format) : "unknown";
+		const bool list = arrow_column_is_list(c);
+		if (list && depth > 0)
+			return "list of lists";
+		c->is_dictionary = !list && s->dictionary;
+		s = list ? (s->n_children == 1 ? s->children[0] : NULL) : s->dictionary;
+		if (!s)
+			return list ? "list without values" : NULL;
+		if (depth + 1 == ARROW_DEPTH_MAX)
+			return "dictionary of dictionaries";
+		c->child = c + 1;
+	}
+}
+
 /* --- Binding */
 
 static weir_status fail_wrong(const char *column, const char *what, weir_error *err)
@@ -97,7 +117,7 @@ static weir_status bind_child(struct arrow_column *c, const char *column, const 
 {
 	if (!s || !a)
 		return fail_wrong(column, "a list or a dictionary without its values", err);
-	if (depth + 1 == DEPTH_MAX)
+	if (depth + 1 == ARROW_DEPTH_MAX)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "column '%.60s': a list of lists; expected a list of texts or integers",
 		                 column);
 	c->child = calloc(1, sizeof *c->child);

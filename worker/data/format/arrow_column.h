@@ -43,6 +43,10 @@ struct arrow_column {
 	bool is_dictionary;
 };
 
+/* Describes a column by its schema alone: out[0] has no array, but types and its values, which are
+ * in the elements behind it. Returns NULL, or the name of a type that is none of ours. */
+#define ARROW_DEPTH_MAX 3u /* a list, a dictionary, its values */
+const char *arrow_column_of_schema(struct arrow_column out[ARROW_DEPTH_MAX], const struct ArrowSchema *schema);
 /* Binds an array to its schema. column: for messages. */
 weir_status arrow_column_bind(struct arrow_column *c, const char *column, const struct ArrowSchema *schema,
                               const struct ArrowArray *array, weir_error *err) WEIR_MUST_CHECK;

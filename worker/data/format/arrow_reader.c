@@ -32,8 +32,7 @@ void arrow_reader_destroy(struct arrow_reader *r)
 
 /* --- Binding */
 
-/* What a column of this kind expects, if the array is not of that; else NULL. */
-static const char *expected_of(enum column_kind kind, const struct arrow_column *c)
+const char *arrow_reader_expects(enum column_kind kind, const struct arrow_column *c)
 {
 	const struct arrow_column *values = c->is_dictionary ? c->child : c;
 	const bool number = values->type >= ARROW_BOOL && values->type <= ARROW_DOUBLE;
@@ -53,7 +52,7 @@ static const char *expected_of(enum column_kind kind, const struct arrow_column 
 	case COLUMN_MULTI:
 	case COLUMN_SEQUENCE:
 		if (list) {
-			const char *why = expected_of(COLUMN_CATEGORICAL, c->child);
+			const char *why = arrow_reader_expects(COLUMN_CATEGORICAL, c->child);
 			return why ? "lists of texts, integers or booleans" : NULL;
 		}
 		return text || (number && !real) ? NULL : "lists, texts or integers";
@@ -78,7 +77,7 @@ static weir_status bind_column(struct arrow_reader *r, uint32_t i, const struct 
 		return status;
 	if (r->columns[i].length < batch->offset + batch->length)
 		return weir_fail(err, WEIR_E_INVALID, "column '%.60s' has fewer rows than its batch", name);
-	const char *expected = expected_of(r->layout->kinds[i], &r->columns[i]);
+	const char *expected = arrow_reader_expects(r->layout->kinds[i], &r->columns[i]);
 	return expected ? weir_fail(err, WEIR_E_INVALID, "column '%.60s' is of kind %s and of another type; expected %s", name,
 	                            column_kind_name(r->layout->kinds[i]), expected)
 	                : WEIR_OK;

@@ -44,6 +44,8 @@ struct arrow_reader {
  * expected ones. */
 weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout *layout, const struct ArrowSchema *schema,
                                const struct ArrowArray *batch, weir_error *err) WEIR_MUST_CHECK;
+/* The types that a column of this kind expects, if the column is not of one of them; else NULL. */
+const char *arrow_reader_expects(enum column_kind kind, const struct arrow_column *c);
 bool arrow_reader_next(struct arrow_reader *r);
 /* A cell of the current row, valid until the next call. Returns NULL, or what is wrong with it. */
 const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out);

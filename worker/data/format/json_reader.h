@@ -10,20 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/data/format/csv_reader.h"
-#include "worker/data/format/parse.h"
+#include "worker/data/format/json_scan.h"
 #include "worker/data/format/table_layout.h"
 
 struct json_reader {
 	const struct table_layout *layout;
-	const char *at, *end; /* of the chunk's rest */
-	uint64_t lines;       /* lines before the next row */
-	struct cell *cells;   /* (layout->columns) of the current row */
-	uint32_t expected;    /* the column that the next key probably names */
-	bool blank;           /* the current line is empty */
-	char *scratch;        /* decoded texts and lists */
-	size_t scratch_used, scratch_capacity;
-	char why[PARSE_WHY_BYTES]; /* what is wrong with the current row, or "" */
+	const char *at, *end;  /* of the chunk's rest */
+	uint64_t lines;        /* lines before the next row */
+	struct cell *cells;    /* (layout->columns) of the current row */
+	uint32_t expected;     /* the column that the next key probably names */
+	bool blank;            /* the current line is empty */
+	struct json_scan scan; /* of the current line; its `why`: what is wrong with the row */
 };
 
 /* Begins a chunk of whole lines; PARSE_SLACK readable bytes must follow. Keeps the memory of

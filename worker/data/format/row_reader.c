@@ -68,7 +68,7 @@ bool row_reader_is_whole(const struct row_reader *r, char why[PARSE_WHY_BYTES])
 	const uint32_t cells = r->layout->rows == ROWS_CSV ? csv_reader_cells(&r->csv) : columns;
 	*why = 0;
 	if (r->layout->rows == ROWS_JSON)
-		snprintf(why, PARSE_WHY_BYTES, "%s", r->json.why);
+		snprintf(why, PARSE_WHY_BYTES, "%s", r->json.scan.why);
 	else if (cells != columns)
 		snprintf(why, PARSE_WHY_BYTES, "the row has %" PRIu32 " cells; expected %" PRIu32 ", one for each column", cells,
 		         columns);

@@ -170,6 +170,17 @@ weir_status sources_find(struct sources *out, char *const *patterns, uint32_t co
 	return status;
 }
 
+weir_status sources_check_format(const struct sources *s, enum data_format format, weir_error *err)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const bool parquet = s->items[i].kind == TEXT_PARQUET, arrow = s->items[i].kind == TEXT_ARROW;
+		if ((parquet && format != DATA_PARQUET) || (arrow && format != DATA_ARROW))
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s file; expected data.format: %s", s->items[i].path,
+			                 parquet ? "a Parquet" : "an Arrow", parquet ? "parquet" : "arrow");
+	}
+	return WEIR_OK;
+}
+
 void sources_destroy(struct sources *s)
 {
 	for (uint32_t i = 0; i < s->count; i++)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "common/job/job.h"
 #include "weir/status.h"
 #include "worker/data/format/text.h"
 #include "worker/data/remote/remote.h"
@@ -30,6 +31,8 @@ enum sources_order {
 /* remote: NULL allows local files only. */
 weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
                          const struct remote_options *remote, weir_error *err);
+/* E_UNSUPPORTED: a Parquet or Arrow file where the format is another one. */
+weir_status sources_check_format(const struct sources *s, enum data_format format, weir_error *err) WEIR_MUST_CHECK;
 void sources_destroy(struct sources *s);
 
 #endif

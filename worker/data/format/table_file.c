@@ -130,6 +130,9 @@ weir_status table_file_begin(struct table_file *t, uint64_t begin, uint64_t end,
 	for (uint32_t i = 0; i < layout->columns; i++)
 		if (layout->kinds[i] != COLUMN_IGNORE)
 			names[count++] = layout->names[i];
+	if (t->stream.release)
+		t->stream.release(&t->stream);
+	t->stream.release = NULL;
 	const bool begun = t->plugin->read(t->handle, names, count, (int64_t)(begin < rows ? begin : rows),
 	                                   (int64_t)(end < rows ? end : rows), &t->stream, why);
 	free(names);

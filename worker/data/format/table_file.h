@@ -17,7 +17,8 @@ uint64_t table_file_rows(const struct table_file *t);
 /* The schema: a struct with a child for each of the file's *own columns, and for each that its
  * folders name. Release it. */
 weir_status table_file_schema(struct table_file *t, struct ArrowSchema *out, uint32_t *own, weir_error *err) WEIR_MUST_CHECK;
-/* Begins to read rows [begin, end) of the columns that the layout does not ignore. */
+/* Begins to read rows [begin, end) of the columns that the layout does not ignore; ends what it has
+ * begun before. */
 weir_status table_file_begin(struct table_file *t, uint64_t begin, uint64_t end, weir_error *err) WEIR_MUST_CHECK;
 /* Reads the next batch, and its schema. Release both; they may outlive the file. At the end
  * batch->release is NULL. */

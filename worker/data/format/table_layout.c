@@ -58,7 +58,7 @@ static weir_status take_header(struct csv_reader *r, const char *path, struct na
 	return status;
 }
 
-/* Takes the file's own columns, and those of its folders that the job names. */
+/* Takes the file's own columns, and those of its folders that the job names; without a job all. */
 static weir_status take_schema(const struct ArrowSchema *schema, uint32_t own, const struct job *job, const char *path,
                                struct names *out, weir_error *err)
 {
@@ -69,7 +69,7 @@ static weir_status take_schema(const struct ArrowSchema *schema, uint32_t own, c
 	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
 	for (int64_t i = 0; i < columns && status == WEIR_OK; i++) {
 		const char *name = schema->children[i]->name ? schema->children[i]->name : "";
-		if (i < own || job_column_find(job, name))
+		if (i < own || !job || job_column_find(job, name))
 			status = add_name(out, path, name, strlen(name), err);
 	}
 	return status;
@@ -145,15 +145,13 @@ static weir_status check_same(const struct names *first, const struct names *oth
 	return WEIR_OK;
 }
 
-/* Finds the names of the files' columns, and checks that all files have the same. *path: of the
- * first file that is not empty. */
-static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
+/* Reads the names of the files' columns, and checks that all files have the same. *path: of the first
+ * file that is not empty. */
+static weir_status read_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
                               struct names *out, const char **path, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	*path = sources->items[0].path;
-	if (l->rows == ROWS_JSON || (l->rows == ROWS_CSV && !l->header) || job->data.csv.names_count > 0)
-		return copy_names(job, *path, out, err);
 	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
 		struct names own = {0};
 		const char *file = sources->items[i].path;
@@ -170,6 +168,16 @@ static weir_status find_names(const struct table_layout *l, const struct job *jo
 	if (status == WEIR_OK && out->count == 0)
 		status = weir_fail(err, WEIR_E_INVALID, "%s is empty; expected a header with the names of the columns", *path);
 	return status;
+}
+
+/* Finds the names of the files' columns: in the files, or in the job. */
+static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
+                              struct names *out, const char **path, weir_error *err)
+{
+	if (l->rows != ROWS_JSON && (l->rows != ROWS_CSV || l->header) && job->data.csv.names_count == 0)
+		return read_names(l, job, sources, out, path, err);
+	*path = sources->items[0].path;
+	return copy_names(job, *path, out, err);
 }
 
 /* --- Matching them with data.columns */
@@ -307,7 +315,7 @@ static weir_status open_vocabularies(struct table_layout *l, const struct job *j
 	return status;
 }
 
-static unsigned rows_of(enum data_format format)
+static enum table_rows rows_of(enum data_format format)
 {
 	return format == DATA_JSONL     ? ROWS_JSON
 	       : format == DATA_PARQUET ? ROWS_PARQUET
@@ -375,6 +383,31 @@ weir_status table_layout_open(struct table_layout **out, const struct job *job, 
 		return status;
 	}
 	l->settings = settings_of(l, job);
+	*out = l;
+	return WEIR_OK;
+}
+
+weir_status table_layout_of_files(struct table_layout **out, enum table_rows rows, const struct sources *sources, weir_error *err)
+{
+	const char *path;
+	struct names names = {0};
+	struct table_layout *l = calloc(1, sizeof *l);
+	if (!l)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
+	l->rows = rows;
+	weir_status status = read_names(l, NULL, sources, &names, &path, err);
+	l->names = names.items;
+	l->columns = names.count;
+	if (status == WEIR_OK && !(l->kinds = calloc(l->columns, sizeof *l->kinds)))
+		status = out_of_memory(path, err);
+	if (status == WEIR_OK)
+		status = check_once(l, path, err);
+	if (status != WEIR_OK) {
+		table_layout_close(l);
+		return status;
+	}
+	for (uint32_t i = 0; i < l->columns; i++)
+		l->kinds[i] = COLUMN_IGNORE;
 	*out = l;
 	return WEIR_OK;
 }

@@ -56,7 +56,9 @@ static unsigned label_score(const struct table *t, uint32_t i)
 {
 	const struct column_profile *p = &t->profiles[i];
 	const unsigned name = column_name_label(t->names[i]);
-	const bool outcome = name > 0 && p->empty == 0 && has_two_values(p);
+	if (p->type.is != TYPE_TEXT && p->type.is != TYPE_REAL)
+		return 0;
+	const bool outcome = name > 0 && p->empty == 0 && has_two_values(p) && p->type.is == TYPE_TEXT;
 	const bool rating = name > 0 && all_numbers(p) && p->empty == 0 && distinct(p) < 102 && p->low < floor(0.6 * p->high);
 	if (is_binary(p))
 		return 200 + name + (i == 0 ? 30u : i + 1 == t->count ? 20u : 0u);
@@ -84,7 +86,7 @@ static void guess_label(const struct table *t, uint32_t i)
 	if (is_binary(p)) {
 		const uint64_t positive = p->values[0].text[0] == '1' ? p->values[0].count : p->values[1].count;
 		WHY(g, "%.1f %% are positive", 100 * (double)positive / (double)p->rows);
-	} else if (has_two_values(p)) {
+	} else if (has_two_values(p) && p->type.is == TYPE_TEXT) {
 		const struct profile_value *positive = positive_of(p);
 		snprintf(g->positive, sizeof g->positive, "%s", positive->text);
 		WHY(g, "%.1f %% are positive", 100 * (double)positive->count / (double)p->rows);
@@ -149,6 +151,13 @@ static bool guess_time(const char *name, const struct column_profile *p, struct 
 
 /* --- Lists of ids */
 
+static void take_list(const char *name, const struct list_profile *l, struct column_guess *g)
+{
+	g->kind = column_name_is_history(name) ? COLUMN_SEQUENCE : COLUMN_MULTI;
+	g->separator = l->separator;
+	WHY(g, "lists of up to %u, %.0f different", l->longest_list, hyperloglog_count(&l->distinct));
+}
+
 static bool guess_list(const char *name, const struct column_profile *p, struct column_guess *g)
 {
 	const struct list_profile *l = &p->list;
@@ -160,10 +169,7 @@ static bool guess_list(const char *name, const struct column_profile *p, struct 
 		return false;
 	if (l->separator == ' ' && (double)l->digits < 0.8 * ids)
 		return false;
-	const bool history = column_name_is_history(name);
-	g->kind = history ? COLUMN_SEQUENCE : COLUMN_MULTI;
-	g->separator = l->separator;
-	WHY(g, "lists of up to %u, %.0f different", l->longest_list, different);
+	take_list(name, l, g);
 	return true;
 }
 
@@ -240,17 +246,49 @@ static bool ignore(struct column_guess *g, const char *why)
 static bool guess_useless(const char *name, const struct column_profile *p, struct column_guess *g)
 {
 	const double given = (double)column_profile_given(p), different = distinct(p);
+	if (p->type.is == TYPE_REFUSED)
+		return ignore(g, p->type.why);
 	if (p->broken > 0)
-		return ignore(g, "some values are no text in UTF-8, or have quotes that RFC 4180 does not allow");
+		return ignore(
+		    g, "some values cannot be read: no UTF-8, a zero byte, more than 64 KiB, or quotes that RFC 4180 does not allow");
 	if (given == 0)
 		return ignore(g, "always empty");
 	if (p->values_count == 1 && p->empty == 0)
 		return ignore(g, "has one value only");
-	if (!column_name_is_row(name) || given <= 100 || different <= ROW_ID_SHARE * given)
+	if (p->type.is != TYPE_TEXT || !column_name_is_row(name) || given <= 100 || different <= ROW_ID_SHARE * given)
 		return false;
 	g->kind = COLUMN_ID;
 	WHY(g, "another value in each row");
 	return true;
+}
+
+/* Floats are numbers, whatever they look like. */
+static void guess_real(const char *name, const struct column_profile *p, struct column_guess *g)
+{
+	const uint64_t given = column_profile_given(p), finite = p->whole + p->real;
+	if (finite < given) {
+		g->kind = COLUMN_IGNORE;
+		WHY(g, "%" PRIu64 " values are no finite numbers: write null in their place to use it as kind: numeric", given - finite);
+	} else if (p->real == 0 && column_name_is_id(name)) {
+		(void)ignore(g, "ids as floats, which lose digits: write them as integers or texts");
+	} else {
+		guess_transform(p, g);
+	}
+}
+
+/* Columns whose type leaves no choice. */
+static bool guess_by_type(const char *name, const struct column_profile *p, struct column_guess *g)
+{
+	switch (p->type.is) {
+	case TYPE_REAL:
+		guess_real(name, p, g);
+		return true;
+	case TYPE_LIST:
+		take_list(name, &p->list, g);
+		return true;
+	default:
+		return false; /* times are dates */
+	}
 }
 
 static bool is_free_text(const struct column_profile *p)
@@ -263,7 +301,7 @@ static void guess_column(const char *name, const struct column_profile *p, struc
 {
 	*g = (struct column_guess){.kind = COLUMN_CATEGORICAL, .share = -1};
 	const uint64_t given = column_profile_given(p), numbers = p->whole + p->real;
-	if (guess_useless(name, p, g) || guess_time(name, p, g))
+	if (guess_useless(name, p, g) || guess_by_type(name, p, g) || guess_time(name, p, g))
 		return;
 	if (all_numbers(p)) {
 		guess_number(name, p, g);
@@ -287,7 +325,8 @@ static void choose_group(const struct table *t)
 {
 	for (uint32_t i = 0; i < t->count; i++) {
 		const struct column_profile *p = &t->profiles[i];
-		if (!column_name_is_group(t->names[i]) || distinct(p) > 0.8 * (double)p->rows || p->values_count < 2)
+		if (p->type.is != TYPE_TEXT || !column_name_is_group(t->names[i]) || distinct(p) > 0.8 * (double)p->rows ||
+		    p->values_count < 2)
 			continue;
 		t->guesses[i] = (struct column_guess){.kind = COLUMN_GROUP, .share = -1};
 		WHY(&t->guesses[i], "%.0f groups of %.1f rows", distinct(p), (double)p->rows / distinct(p));

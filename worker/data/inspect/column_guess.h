@@ -12,7 +12,7 @@
 
 struct column_guess {
 	enum column_kind kind;
-	char separator;      /* multi, sequence */
+	char separator;      /* multi, sequence; 0: the cells are lists */
 	uint32_t max_length; /* sequence; 0: the default */
 	int64_t share;       /* the column whose ids it has, too; -1: none */
 	enum column_transform transform;

@@ -1,13 +1,17 @@
 #include "worker/data/inspect/column_profile.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/hash.h"
 #include "common/base/prng.h"
 #include "common/job/job.h"
+#include "worker/data/format/csv_reader.h"
 #include "worker/data/inspect/csv_dialect.h"
 
 /* --- Numbers and dates */
@@ -34,16 +38,20 @@ static void add_number(struct column_profile *p, double x)
 	keep_number(p, x, seen);
 }
 
+static void count_number(struct column_profile *p, double x, bool whole)
+{
+	add_number(p, x);
+	p->whole += whole;
+	p->real += !whole;
+}
+
+/* Takes a text as a number or a date, if it is one. */
 static void read_number(struct column_profile *p, const char *text, size_t n)
 {
 	double x;
 	int64_t ms;
 	if (csv_is_number(text, n, &x)) {
-		const bool whole = !memchr(text, '.', n) && !memchr(text, 'e', n) && !memchr(text, 'E', n);
-		add_number(p, x);
-		p->few += x == 0 || x == 1 || x == 2;
-		p->whole += whole;
-		p->real += !whole;
+		count_number(p, x, !memchr(text, '.', n) && !memchr(text, 'e', n) && !memchr(text, 'E', n));
 	} else if (job_time_read(TIME_ISO8601, text, n, &ms)) {
 		add_number(p, (double)ms);
 		p->dates++;
@@ -131,23 +139,106 @@ static void see_list(struct column_profile *p, const char *text, size_t n)
 
 /* --- Cells */
 
-void column_profile_add(struct column_profile *p, const char *text, size_t n)
+size_t column_profile_time_text(int64_t ms, char out[PROFILE_VALUE_BYTES])
+{
+	const int64_t fraction = ms % 1000 + (ms % 1000 < 0 ? 1000 : 0);
+	const time_t seconds = (time_t)((ms - fraction) / 1000);
+	struct tm tm;
+	size_t n = gmtime_r(&seconds, &tm) ? strftime(out, PROFILE_VALUE_BYTES, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+	if (n == 0)
+		return (size_t)snprintf(out, PROFILE_VALUE_BYTES, "%" PRId64, ms);
+	if (fraction > 0)
+		n += (size_t)snprintf(out + n, PROFILE_VALUE_BYTES - n, ".%03d", (int)fraction);
+	return n;
+}
+
+/* Writes a number with as few digits as tell it from others. */
+static size_t number_text(float x, char out[PROFILE_VALUE_BYTES])
+{
+	int n = 0;
+	for (int digits = 6; digits <= 9; digits += 3) {
+		n = snprintf(out, PROFILE_VALUE_BYTES, "%.*g", digits, (double)x);
+		if (strtof(out, NULL) == x)
+			break;
+	}
+	return (size_t)n;
+}
+
+/* Writes a list as texts have it, cut to a value's size. */
+static size_t list_text(const char *ids, size_t n, char out[PROFILE_VALUE_BYTES])
+{
+	const size_t cut = n < PROFILE_VALUE_BYTES ? n : PROFILE_VALUE_BYTES - 1;
+	for (size_t i = 0; i < cut; i++)
+		out[i] = ids[i] ? ids[i] : '|';
+	out[cut] = 0;
+	return cut;
+}
+
+/* Counts a cell by its text. Returns false if it is empty. */
+static bool count_cell(struct column_profile *p, const char *text, size_t n)
 {
 	const uint64_t hash = hash_bytes(text, n, 0);
 	p->first = p->rows == 0 ? hash : p->first;
 	p->pattern = hash_u64(p->pattern + (hash == p->first) + 1);
 	p->rows++;
-	if (n == 0) {
-		p->empty++;
-		return;
-	}
-	read_number(p, text, n);
+	p->empty += n == 0;
+	if (n == 0)
+		return false;
 	p->bytes += n;
 	p->longest = n > p->longest ? n : p->longest;
 	p->spaced += memchr(text, ' ', n) != NULL;
 	hyperloglog_add(&p->distinct, hash);
+	return true;
+}
+
+static void add_text(struct column_profile *p, const char *text, size_t n)
+{
+	if (!count_cell(p, text, n))
+		return;
 	keep_value(p, text, n);
-	see_list(p, text, n);
+	read_number(p, text, n);
+	if (p->lists == 0)
+		see_list(p, text, n);
+}
+
+/* Adds a list, whose ids have a zero byte behind each. */
+static void add_ids(struct column_profile *p, const char *ids, size_t n)
+{
+	char shown[PROFILE_VALUE_BYTES];
+	n -= n > 0;
+	if (!count_cell(p, ids, n))
+		return;
+	keep_value(p, shown, list_text(ids, n, shown));
+	if (p->lists++ == 0)
+		p->list = (struct list_profile){.separator = 0};
+	add_list(&p->list, ids, n);
+}
+
+void column_profile_add(struct column_profile *p, const struct cell *cell)
+{
+	char text[PROFILE_VALUE_BYTES];
+	size_t n;
+	switch (cell->form) {
+	case CELL_TEXT:
+		add_text(p, cell->text, cell->n);
+		break;
+	case CELL_LIST:
+		add_ids(p, cell->text, cell->n);
+		break;
+	case CELL_NUMBER:
+		n = number_text(cell->number, text);
+		(void)count_cell(p, text, n);
+		keep_value(p, text, n);
+		count_number(p, (double)cell->number, floorf(cell->number) == cell->number);
+		break;
+	case CELL_TIME:
+		n = column_profile_time_text(cell->time_ms, text);
+		(void)count_cell(p, text, n);
+		keep_value(p, text, n);
+		add_number(p, (double)cell->time_ms);
+		p->dates++;
+		break;
+	}
 }
 
 void column_profile_add_broken(struct column_profile *p)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/base/hyperloglog.h"
+#include "worker/data/inspect/column_type.h"
 
 #define PROFILE_VALUES      8u  /* different values that are kept with their counts */
 #define PROFILE_VALUE_BYTES 48u /* of them, with a NUL; longer values are cut */
@@ -20,11 +21,11 @@ struct profile_value {
 	uint64_t count;
 };
 
-/* The cells as lists of ids, by the separator that most cells have; ids of cells without it count,
- * too, once a cell had it. */
+/* The cells as lists of ids: lists as they are, or texts by the separator that most of them have.
+ * Of texts, ids of cells without it count, too, once a cell had it. */
 struct list_profile {
-	char separator;               /* 0: no cell has a separator */
-	uint64_t cells;               /* with the separator */
+	char separator;               /* 0: no text has a separator */
+	uint64_t cells;               /* with several ids */
 	uint64_t ids, digits, spaced; /* ids; those with a digit; those that begin with a space */
 	uint32_t longest_list;
 	size_t longest_id;
@@ -32,14 +33,14 @@ struct list_profile {
 };
 
 struct column_profile {
-	uint64_t rows, empty, broken; /* broken: a text that CSV does not allow */
-	/* cells that are whole numbers, other finite numbers, dates of ISO 8601 */
-	uint64_t whole, real, dates;
-	double low, high; /* of the numbers, or of the dates as milliseconds since 1970 */
-	uint64_t few;     /* numbers 0, 1 and 2 */
-	uint64_t rising;  /* numbers or dates that are not below the one before */
-	double before;    /* the last number or date */
-	/* (numbers_count) a sample of the numbers or dates, evenly over the column */
+	struct column_type type;
+	uint64_t rows, empty, broken; /* broken: cells that cannot be read */
+	/* cells that are whole numbers, other finite numbers, times, lists; texts of ISO 8601 are times */
+	uint64_t whole, real, dates, lists;
+	double low, high; /* of the numbers, or of the times as milliseconds since 1970 */
+	uint64_t rising;  /* numbers or times that are not below the one before */
+	double before;    /* the last number or time */
+	/* (numbers_count) a sample of the numbers or times, evenly over the column */
 	double numbers[PROFILE_NUMBERS];
 	uint32_t numbers_count;
 	size_t longest;
@@ -56,13 +57,18 @@ struct column_profile {
 	struct list_profile list;
 };
 
-/* The profile begins as all zeros. PARSE_SLACK readable bytes follow the text. */
-void column_profile_add(struct column_profile *p, const char *text, size_t n);
+/* The profile begins as all zeros, but for its type. */
+struct cell;
+void column_profile_add(struct column_profile *p, const struct cell *cell);
 /* Counts a cell that cannot be read. */
 void column_profile_add_broken(struct column_profile *p);
 /* Cells with a value. */
 uint64_t column_profile_given(const struct column_profile *p);
 /* The number below which a share of the sampled numbers lies; 0: there are no numbers. */
 double column_profile_quantile(const struct column_profile *p, double share);
+
+/* Writes a time, from milliseconds since 1970, in ISO 8601; a time that has no such text as a number.
+ * Returns its length. */
+size_t column_profile_time_text(int64_t ms, char out[PROFILE_VALUE_BYTES]);
 
 #endif

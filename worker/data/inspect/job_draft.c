@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/base/utf8_columns.h"
 
@@ -48,22 +47,24 @@ static void yaml_word(const char *text, char out[WORD_BYTES])
 const char *column_values_name(const struct column_profile *p)
 {
 	const uint64_t given = column_profile_given(p), numbers = p->whole + p->real;
+	if (p->type.is == TYPE_REFUSED)
+		return "not read";
 	if (given == 0)
 		return "none";
+	if (p->lists > 0)
+		return p->lists == given ? "lists" : "lists, text";
 	if (numbers == given)
 		return p->real > 0 ? "numbers" : "whole numbers";
 	if (p->dates == given)
-		return "dates";
+		return p->type.is == TYPE_TIME ? "times" : "dates";
 	return numbers > 0 ? "text, numbers" : "text";
 }
 
-/* Writes a time of a column as split.valid_from takes it. */
+/* Writes a time of a column, without its fraction of a second, as split.valid_from takes it. */
 static void time_text(double ms, enum column_time form, char out[RANGE_BYTES])
 {
-	const time_t seconds = (time_t)floor(ms / 1000);
-	struct tm tm;
-	if (form == TIME_ISO8601 && gmtime_r(&seconds, &tm))
-		strftime(out, RANGE_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (form == TIME_ISO8601)
+		(void)column_profile_time_text((int64_t)floor(ms / 1000) * 1000, out);
 	else
 		snprintf(out, RANGE_BYTES, "%.0f", form == TIME_UNIX ? ms / 1000 : ms);
 }
@@ -114,26 +115,41 @@ static void write_profile(FILE *out, const char *name, const struct column_profi
 	column_range_text(p, range, sizeof range);
 	fputs("#   ", out);
 	write_padded(out, shown, NAME_COLUMNS);
+	if (p->type.is == TYPE_REFUSED) {
+		fprintf(out, " %s\n", column_values_name(p));
+		return;
+	}
 	fprintf(out, " %-13s %5.1f %% %11.0f  %-24s ", column_values_name(p),
 	        p->rows ? 100 * (double)p->empty / (double)p->rows : 0.0, hyperloglog_count(&p->distinct), range);
 	write_examples(out, p);
 	fputc('\n', out);
 }
 
-static void write_table(FILE *out, const struct job_draft *d)
+/* Writes how much was looked at, and what was left out. */
+static void write_sample(FILE *out, const struct job_draft *d)
 {
 	const struct column_sample *s = &d->source->sample;
+	const enum table_rows format = d->source->layout->rows;
 	const uint64_t rows = d->profiles[0].rows;
-	fprintf(out, "# weir inspect looked at %" PRIu64 " row%s: %.1f MB of text from %u file%s of %.1f MB.\n", rows,
-	        rows == 1 ? "" : "s", (double)s->bytes / 1e6, s->files, s->files == 1 ? "" : "s", (double)s->bytes_all / 1e6);
-	if (s->ragged > 0)
-		fprintf(out, "# Rows with another number of cells than there are columns, left out: %" PRIu64 ".\n", s->ragged);
+	fprintf(out, "# weir inspect looked at %" PRIu64 " row%s: %.1f MB%s from %u file%s of %.1f MB.\n", rows, rows == 1 ? "" : "s",
+	        (double)s->bytes / 1e6, format == ROWS_CSV || format == ROWS_JSON ? " of text" : "", s->files,
+	        s->files == 1 ? "" : "s", (double)s->bytes_all / 1e6);
+	if (s->unread > 0)
+		fprintf(out, "# %s, left out: %" PRIu64 ".\n",
+		        format == ROWS_CSV ? "Rows with another number of cells than there are columns"
+		                           : "Lines that are no object, or have a key twice",
+		        s->unread);
 	if (s->skipped > 0)
 		fprintf(out, "# Places inside the files with quotes, left out: %u.\n", s->skipped);
+}
+
+static void write_table(FILE *out, const struct job_draft *d)
+{
+	write_sample(out, d);
 	fprintf(out, "#\n#   %-*s %-13s %7s %11s  %-24s %s\n", NAME_COLUMNS, "column", "values", "empty", "different", "range",
 	        "examples");
-	for (uint32_t i = 0; i < d->source->columns; i++)
-		write_profile(out, d->source->names[i], &d->profiles[i]);
+	for (uint32_t i = 0; i < d->source->layout->columns; i++)
+		write_profile(out, d->source->layout->names[i], &d->profiles[i]);
 	fputs("#\n# The number of different values is an estimate within 2 %. The kinds below are guesses: read them\n"
 	      "# before you train. docs/DATA.md explains them.\n",
 	      out);
@@ -167,15 +183,15 @@ static void write_words(FILE *out, const char *const *words, uint32_t count)
 
 static void write_csv(FILE *out, const struct job_draft *d)
 {
-	const struct csv_dialect *dialect = &d->csv->dialect;
+	const struct table_layout *l = d->source->layout;
 	char delimiter[WORD_BYTES];
-	if (dialect->marks.delimiter == ',' && dialect->header && !d->csv->renamed)
+	if (l->rows != ROWS_CSV || (l->marks.delimiter == ',' && l->header && !d->source->renamed))
 		return;
-	yaml_word((const char[]){dialect->marks.delimiter, 0}, delimiter);
-	fprintf(out, "  csv: {delimiter: %s, header: %s", delimiter, dialect->header ? "true" : "false");
-	if (d->csv->renamed) {
+	yaml_word((const char[]){l->marks.delimiter, 0}, delimiter);
+	fprintf(out, "  csv: {delimiter: %s, header: %s", delimiter, l->header ? "true" : "false");
+	if (d->source->renamed) {
 		fputs(", names: ", out);
-		write_words(out, (const char *const *)d->source->names, d->source->columns);
+		write_words(out, (const char *const *)l->names, l->columns);
 	}
 	fputs("}\n", out);
 }
@@ -185,7 +201,7 @@ static void write_split(FILE *out, const struct job_draft *d)
 {
 	char valid[RANGE_BYTES], test[RANGE_BYTES], name[WORD_BYTES];
 	fputs("  split: {by: crc32, train: 80, valid: 10, test: 10}\n", out);
-	for (uint32_t i = 0; i < d->source->columns; i++) {
+	for (uint32_t i = 0; i < d->source->layout->columns; i++) {
 		const struct column_profile *p = &d->profiles[i];
 		const enum column_time form = d->guesses[i].time;
 		const double unit = form == TIME_UNIX ? 1000 : 1;
@@ -193,7 +209,7 @@ static void write_split(FILE *out, const struct job_draft *d)
 			continue;
 		time_text(column_profile_quantile(p, 0.8) * unit, form, valid);
 		time_text(column_profile_quantile(p, 0.9) * unit, form, test);
-		yaml_word(d->source->names[i], name);
+		yaml_word(d->source->layout->names[i], name);
 		fprintf(out, "  # by time, as a model is used:\n  # split: {by: time, column: %s, valid_from: '%s', test_from: '%s'}\n",
 		        name, valid, test);
 		return;
@@ -208,10 +224,12 @@ static void write_keys(FILE *out, const struct job_draft *d, const struct column
 	char word[WORD_BYTES];
 	if (g->kind == COLUMN_MULTI || g->kind == COLUMN_SEQUENCE) {
 		yaml_word((const char[]){g->separator, 0}, word);
-		fprintf(out, ", separator: %s, pooling: mean", word);
+		if (g->separator)
+			fprintf(out, ", separator: %s", word);
+		fputs(", pooling: mean", out);
 	}
 	if (g->share >= 0) {
-		yaml_word(d->source->names[g->share], word);
+		yaml_word(d->source->layout->names[g->share], word);
 		fprintf(out, ", share: %s", word);
 	}
 	if (g->kind == COLUMN_NUMERIC && g->transform == TRANSFORM_LOG1P)
@@ -230,7 +248,7 @@ static void write_column(FILE *out, const struct job_draft *d, uint32_t i)
 {
 	const struct column_guess *g = &d->guesses[i];
 	char name[WORD_BYTES];
-	yaml_word(d->source->names[i], name);
+	yaml_word(d->source->layout->names[i], name);
 	fprintf(out, "    - {name: %s, kind: %s", name, column_kind_name(g->kind));
 	write_keys(out, d, g);
 	fputc('}', out);
@@ -253,7 +271,7 @@ void job_draft_write(FILE *out, const struct job_draft *d)
 {
 	write_table(out, d);
 	write_name(out, d->patterns[0]);
-	fputs("data:\n  format: csv\n  train: ", out);
+	fprintf(out, "data:\n  format: %s\n  train: ", table_rows_name(d->source->layout->rows));
 	write_words(out, d->patterns, d->patterns_count);
 	fputc('\n', out);
 	write_csv(out, d);
@@ -263,7 +281,7 @@ void job_draft_write(FILE *out, const struct job_draft *d)
 	fputs("  columns:\n", out);
 	if (d->label < 0)
 		fputs("    # No column looks like a label: give the one to be predicted kind: label.\n", out);
-	for (uint32_t i = 0; i < d->source->columns; i++)
+	for (uint32_t i = 0; i < d->source->layout->columns; i++)
 		write_column(out, d, i);
 	fputs("model: {kind: deepfm}\n", out);
 	if (are_few(d))

@@ -5,13 +5,12 @@
 #include <stdio.h>
 
 #include "worker/data/inspect/column_guess.h"
-#include "worker/data/inspect/csv_sample.h"
+#include "worker/data/inspect/column_source.h"
 
 struct job_draft {
 	const char *const *patterns; /* (patterns_count) the data, as the person names them */
 	uint32_t patterns_count;
 	const struct column_source *source;
-	const struct csv_found *csv;           /* how CSV is written */
 	const struct column_profile *profiles; /* (columns) */
 	const struct column_guess *guesses;    /* (columns) */
 	int64_t label;                         /* its number; -1: none */

@@ -1,12 +1,16 @@
-/* weir inspect: how CSV is written, what columns look like, and the job that suits them. */
+/* weir inspect: how CSV is written, and what columns are by their values, names and types. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/job/job.h"
 #include "tests/unit/worker/data/fixture.h"
+#include "worker/data/format/arrow_abi.h"
+#include "worker/data/format/csv_reader.h"
+#include "worker/data/inspect/column_guess.h"
 #include "worker/data/inspect/column_name.h"
-#include "worker/data/inspect/job_draft.h"
+#include "worker/data/inspect/csv_dialect.h"
+#include "worker/data/inspect/table_sample.h"
 
 /* --- How a file is written */
 
@@ -66,6 +70,11 @@ static void names_tell(void **state)
 
 /* --- Columns */
 
+static void add_text(struct column_profile *p, const char *text)
+{
+	column_profile_add(p, &(struct cell){.text = text, .n = strlen(text)});
+}
+
 /* A table of one column in memory, as profiles and guesses see it. */
 static struct column_guess guess_of(const char *name, const char *(*value)(int row, char out[64]), int rows)
 {
@@ -74,11 +83,8 @@ static struct column_guess guess_of(const char *name, const char *(*value)(int r
 	char *names[1] = {(char *)name};
 	assert_non_null(p);
 	for (int i = 0; i < rows; i++) {
-		char text[64 + PARSE_SLACK] = "";
-		const char *v = value(i, text);
-		if (v != text)
-			snprintf(text, 64, "%s", v);
-		column_profile_add(p, text, strlen(text));
+		char text[64] = "";
+		add_text(p, value(i, text));
 	}
 	(void)columns_guess(&g, names, p, 1);
 	free(p);
@@ -195,156 +201,159 @@ static void columns_are_guessed_by_values_and_names(void **state)
 static void quantiles_are_of_the_sample(void **state)
 {
 	struct column_profile *p = calloc(1, sizeof *p);
-	char text[64 + PARSE_SLACK] = "";
+	char text[64] = "";
 	(void)state;
 	assert_non_null(p);
 	for (int i = 0; i < 100000; i++) {
-		snprintf(text, 64, "%d", i);
-		column_profile_add(p, text, strlen(text));
+		snprintf(text, sizeof text, "%d", i);
+		add_text(p, text);
 	}
 	assert_true(fabs(column_profile_quantile(p, 0.5) - 50000) < 8000);
 	assert_true(p->low == 0 && p->high == 99999 && p->rising == 100000 && p->whole == 100000);
 	free(p);
 }
 
-/* --- Samples */
+/* --- Typed columns */
 
-static struct column_source *open_sample(struct sources *sources, const char *path, uint64_t bytes, struct csv_found *found)
+/* The guess for a column of a type whose cells are made from numbers 0 to rows - 1. */
+static struct column_guess guess_of_type(const char *name, struct column_type type, void (*make)(int row, struct cell *out),
+                                         int rows)
 {
-	struct column_source *source;
-	weir_error err;
-	char *const patterns[] = {(char *)path};
-	const struct csv_sample_options o = {.bytes = bytes, .marks = {0, '"'}};
-	CHECK_OK(sources_find(sources, patterns, 1, SOURCES_AS_GIVEN, NULL, &err), err);
-	CHECK_OK(csv_sample_open(&source, found, sources, &o, &err), err);
-	return source;
-}
-
-/* Reads all rows; returns their number, and the first and last values of column 0. */
-static uint32_t read_all(struct column_source *s, long *first, long *last)
-{
-	uint32_t rows = 0;
-	weir_error err;
-	weir_status status;
-	while ((status = s->ops->next(s, &err)) == WEIR_OK) {
-		struct column_cell cell;
-		assert_null(s->ops->cell(s, 0, &cell));
-		*last = strtol(cell.text, NULL, 10);
-		*first = rows++ == 0 ? *last : *first;
+	struct column_profile *p = calloc(1, sizeof *p);
+	struct column_guess g;
+	char *names[1] = {(char *)name};
+	assert_non_null(p);
+	for (int i = 0; i < rows; i++) {
+		struct cell cell = {.text = ""};
+		make(i, &cell);
+		column_profile_add(p, &cell);
 	}
-	assert_int_equal(status, WEIR_E_NOT_FOUND);
-	return rows;
+	p->type = type;
+	(void)columns_guess(&g, names, p, 1);
+	free(p);
+	return g;
 }
 
-static void write_rows(const struct folder *folder, int rows, const char *between, char path[256])
+static void real(int row, struct cell *out)
 {
-	snprintf(path, 256, "%s/rows.csv", folder->path);
-	FILE *f = fopen(path, "w");
-	assert_non_null(f);
-	fputs("n,text\n", f);
-	for (int i = 0; i < rows; i++)
-		fprintf(f, "%d,%s%0100d\n", i, i % 2 ? between : "", i);
-	assert_int_equal(fclose(f), 0);
+	*out = (struct cell){.form = CELL_NUMBER, .number = (float)(row % 50) / 4};
 }
 
-static void a_sample_lies_over_the_file(void **state)
+static void whole_real(int row, struct cell *out)
 {
-	char path[256];
-	struct sources sources;
-	struct csv_found found;
-	long first, last;
-	write_rows(*state, 100000, "", path);
-	struct column_source *s = open_sample(&sources, path, 3 << 20, &found);
-	const uint32_t rows = read_all(s, &first, &last);
-	assert_true(found.dialect.header && s->columns == 2);
-	assert_true(rows > 20000 && rows < 40000 && first == 0 && last > 60000);
-	assert_true(s->sample.bytes < s->sample.bytes_all && s->sample.ragged == 0 && s->sample.skipped == 0);
-	s->ops->close(s);
-	sources_destroy(&sources);
+	*out = (struct cell){.form = CELL_NUMBER, .number = (float)(row % 500)};
 }
 
-/* Rows with quotes cannot be found from the middle. */
-static void a_file_with_quotes_is_read_from_its_beginning(void **state)
+static void not_finite(int row, struct cell *out)
 {
-	char path[256], place[COLUMN_PLACE_BYTES];
-	struct sources sources;
-	struct csv_found found;
-	long first, last;
-	weir_error err;
-	write_rows(*state, 100000, "\"a\nb\"\n7,", path);
-	struct column_source *s = open_sample(&sources, path, 3 << 20, &found);
-	CHECK_OK(s->ops->next(s, &err), err);
-	CHECK_OK(s->ops->next(s, &err), err);
-	CHECK_OK(s->ops->next(s, &err), err);
-	s->ops->place(s, place);
-	CHECK_CONTAINS(place, "rows.csv:5"); /* row 1 has two lines */
-	(void)read_all(s, &first, &last);
-	assert_true(last < 60000);
-	s->ops->close(s);
-	sources_destroy(&sources);
+	*out = row % 10 == 0 ? (struct cell){.text = "nan", .n = 3} : (struct cell){.form = CELL_NUMBER, .number = 0.5f};
 }
 
-/* --- The job */
-
-static void a_draft_is_a_job(void **state)
+static void moment(int row, struct cell *out)
 {
-	static const char table[] = ",user,day,\"tags, all\",$price,clk\n0,u1,2026-01-01,a|b,1.5,0\n1,u2,2026-01-02,b|c|a,20.5,1\n"
-	                            "2,u1,2026-01-03,a,,0\n3,u3,2026-01-04,c|b,7.5,1\n";
-	char path[256], out[256];
-	struct sources sources;
-	struct csv_found found;
-	struct job *job;
-	weir_error err;
-	(void)write_bytes(*state, "my table.csv", table, sizeof table - 1, path);
-	(void)write_bytes(*state, "job.yaml", "", 0, out);
-	struct column_source *s = open_sample(&sources, path, 1 << 20, &found);
-	struct column_profile *profiles = calloc(s->columns, sizeof *profiles);
-	struct column_guess guesses[6];
-	assert_int_equal(s->columns, 6);
-	assert_non_null(profiles);
-	while (s->ops->next(s, &err) == WEIR_OK)
-		for (uint32_t i = 0; i < s->columns; i++) {
-			struct column_cell cell;
-			assert_null(s->ops->cell(s, i, &cell));
-			column_profile_add(&profiles[i], cell.text, cell.n);
-		}
-	const char *const patterns[] = {path};
-	const struct job_draft draft = {.patterns = patterns,
-	                                .patterns_count = 1,
-	                                .source = s,
-	                                .csv = &found,
-	                                .profiles = profiles,
-	                                .guesses = guesses,
-	                                .label = columns_guess(guesses, s->names, profiles, s->columns)};
-	FILE *f = fopen(out, "w");
-	assert_non_null(f);
-	job_draft_write(f, &draft);
-	assert_int_equal(fclose(f), 0);
-	CHECK_OK(job_load(out, NULL, 0, &job, &err), err);
-	assert_string_equal(job->name, "mytable");
-	assert_string_equal(job->data.train[0], path);
-	assert_int_equal(job->data.columns_count, 6);
-	assert_int_equal(job->data.csv.names_count, 6);
-	assert_string_equal(job->data.columns[3].name, "tags, all");
-	assert_int_equal(job->data.columns[3].kind, COLUMN_MULTI);
-	assert_string_equal(job->data.columns[4].name, "$price");
-	assert_int_equal(job->data.columns[4].kind, COLUMN_NUMERIC);
-	assert_int_equal(job->data.columns[5].kind, COLUMN_LABEL);
-	job_destroy(job);
-	free(profiles);
-	s->ops->close(s);
-	sources_destroy(&sources);
+	*out = (struct cell){.form = CELL_TIME, .time_ms = 1767225600000 + 1000 * (int64_t)row};
+}
+
+static void ids(int row, struct cell *out)
+{
+	static const char lists[3][6] = {"a\0b\0", "c\0", ""};
+	static const size_t sizes[] = {4, 2, 0};
+	*out = (struct cell){.text = lists[row % 3], .n = sizes[row % 3], .form = CELL_LIST};
+}
+
+static void empty(int row, struct cell *out)
+{
+	(void)row;
+	(void)out;
+}
+
+static void types_leave_no_choice(void **state)
+{
+	static const struct {
+		const char *name;
+		struct column_type type;
+		void (*make)(int row, struct cell *out);
+		enum column_kind kind;
+		const char *why;
+	} cases[] = {{"x", {TYPE_REAL, ""}, real, COLUMN_NUMERIC, "0 to 12.25"},
+	             {"x", {TYPE_REAL, ""}, whole_real, COLUMN_NUMERIC, "0 to 499"},
+	             {"user_id", {TYPE_REAL, ""}, whole_real, COLUMN_IGNORE, "ids as floats"},
+	             {"x", {TYPE_REAL, ""}, not_finite, COLUMN_IGNORE, "200 values are no finite numbers"},
+	             {"clicked_at", {TYPE_TIME, ""}, moment, COLUMN_TIME, ""},
+	             {"tags", {TYPE_LIST, ""}, ids, COLUMN_MULTI, "lists of up to 2, 3 different"},
+	             {"history", {TYPE_LIST, ""}, ids, COLUMN_SEQUENCE, "lists of up to 2"},
+	             {"x", {TYPE_REFUSED, "of type decimal"}, empty, COLUMN_IGNORE, "of type decimal"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct column_guess g = guess_of_type(cases[i].name, cases[i].type, cases[i].make, 2000);
+		if (g.kind != cases[i].kind || !strstr(g.why, cases[i].why) || g.separator != 0)
+			fail_msg("case %zu, %s: kind %s, '%s'", i, cases[i].name, column_kind_name(g.kind), g.why);
+	}
+}
+
+static void cells_of_any_form_are_counted(void **state)
+{
+	struct column_profile *p = calloc(1, sizeof *p);
+	struct cell list;
+	(void)state;
+	assert_non_null(p);
+	column_profile_add(p, &(struct cell){.form = CELL_NUMBER, .number = 0.1f});
+	column_profile_add(p, &(struct cell){.form = CELL_NUMBER, .number = 3});
+	column_profile_add(p, &(struct cell){.form = CELL_TIME, .time_ms = -1});
+	ids(0, &list);
+	column_profile_add(p, &list);
+	ids(2, &list);
+	column_profile_add(p, &list);
+	assert_true(p->rows == 5 && p->empty == 1 && p->real == 1 && p->whole == 1 && p->dates == 1 && p->lists == 1);
+	assert_string_equal(p->values[0].text, "0.1");
+	assert_string_equal(p->values[1].text, "3");
+	assert_string_equal(p->values[2].text, "1969-12-31T23:59:59.999");
+	assert_string_equal(p->values[3].text, "a|b");
+	assert_int_equal(p->list.ids, 2);
+	free(p);
+}
+
+static void types_are_those_of_schemas(void **state)
+{
+	static struct ArrowSchema of_text = {.format = "u"}, of_real = {.format = "g"}, of_days = {.format = "tdD"},
+	                          of_list = {.format = "+l"};
+	static struct ArrowSchema *texts[] = {&of_text}, *reals[] = {&of_real}, *lists[] = {&of_list};
+	static const struct {
+		struct ArrowSchema schema;
+		int is;
+		const char *why;
+	} cases[] = {{{.format = "l"}, TYPE_TEXT, ""},
+	             {{.format = "b"}, TYPE_TEXT, ""},
+	             {{.format = "n"}, TYPE_TEXT, ""},
+	             {{.format = "i", .dictionary = &of_text}, TYPE_TEXT, ""},
+	             {{.format = "f"}, TYPE_REAL, ""},
+	             {{.format = "i", .dictionary = &of_real}, TYPE_REAL, ""},
+	             {{.format = "tsu:UTC"}, TYPE_TIME, ""},
+	             {{.format = "+L", .n_children = 1, .children = texts}, TYPE_LIST, ""},
+	             {{.format = "+l", .n_children = 1, .children = reals}, TYPE_REFUSED, "lists of floats"},
+	             {{.format = "+l", .n_children = 1, .children = lists}, TYPE_REFUSED, "list of lists"},
+	             {{.format = "+l"}, TYPE_REFUSED, "list without values"},
+	             {{.format = "i", .dictionary = &of_days}, TYPE_REFUSED, "a dictionary of times"},
+	             {{.format = "d:9,2"}, TYPE_REFUSED, "of type decimal"},
+	             {{.format = "+s"}, TYPE_REFUSED, "of type struct"},
+	             {{.format = NULL}, TYPE_REFUSED, "of type unknown"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct column_type type;
+		table_sample_type(&type, &cases[i].schema);
+		if ((int)type.is != cases[i].is || !strstr(type.why, cases[i].why))
+			fail_msg("case %zu, '%s': %d, '%s'", i, cases[i].schema.format, (int)type.is, type.why);
+	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(delimiters_and_headers_are_recognised),
-	    cmocka_unit_test(names_tell),
-	    cmocka_unit_test(columns_are_guessed_by_values_and_names),
-	    cmocka_unit_test(quantiles_are_of_the_sample),
-	    cmocka_unit_test_setup_teardown(a_sample_lies_over_the_file, folder_setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(a_file_with_quotes_is_read_from_its_beginning, folder_setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(a_draft_is_a_job, folder_setup, folder_teardown)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(delimiters_and_headers_are_recognised),
+	                                   cmocka_unit_test(names_tell),
+	                                   cmocka_unit_test(columns_are_guessed_by_values_and_names),
+	                                   cmocka_unit_test(quantiles_are_of_the_sample),
+	                                   cmocka_unit_test(types_leave_no_choice),
+	                                   cmocka_unit_test(cells_of_any_form_are_counted),
+	                                   cmocka_unit_test(types_are_those_of_schemas)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
