@@ -379,8 +379,9 @@
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
-#define WEIR_HISTORIES_MAX        8u  /* that a model attends to */
-#define WEIR_EXPERTS_MAX          64u /* of a mixture */
+#define WEIR_HISTORIES_MAX        8u     /* that a model attends to */
+#define WEIR_EXPERTS_MAX          64u    /* of a mixture */
+#define WEIR_NEGATIVES_MAX        65536u /* that join a batch */
 /* feature maps of a layer, which has maps * maps before * fields weights */
 #define WEIR_CIN_MAPS_MAX 1024u
 /* layers of a transformer; transformer_config.c enforces this and the next */

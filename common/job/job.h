@@ -188,7 +188,10 @@ struct job {
 		uint32_t vector;   /* two_tower: elements of a tower's vector */
 		float temperature; /* two_tower: the products' divisor */
 		bool normalize;    /* two_tower: vectors have length 1 */
-		bool logq;         /* two_tower: the loss corrects for how often items are in the data */
+		bool logq;         /* two_tower: the loss corrects for how often items are in a batch */
+		/* two_tower: items that join each batch, drawn by how often they are to this power */
+		uint32_t negatives;
+		float negatives_power;
 		/* xdeepfm: feature maps of each layer of the compressed interaction network */
 		uint32_t cin[WEIR_HIDDEN_LAYERS_MAX], cin_count;
 		bool batch_norm;

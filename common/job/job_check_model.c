@@ -323,6 +323,11 @@ static void check_towers(struct reading *r, const struct job *job)
 			     "is %s, and neither model.user nor model.item has the column '%.60s'; expected one of them, or kind: ignore",
 			     model_kind_name(job->model.kind), c->name);
 	}
+	if (job->model.negatives > 0 && job->model.batch_norm)
+		FAIL(
+		    r, "model.negatives", WEIR_E_INVALID,
+		    "is %u, and model.batch_norm would normalise over users that negatives do not have; expected 0, or batch_norm: false",
+		    job->model.negatives);
 	const struct job_column *first = job->model.item_count > 0 ? job_column_find(job, job->model.item[0]) : NULL;
 	if (first && first->kind != COLUMN_CATEGORICAL)
 		FAIL(r, "model.item", WEIR_E_INVALID,

@@ -252,6 +252,8 @@ static const struct key keys[] = {
 	PART(HAS(RETRIEVAL), FLOAT("model.temperature", model.temperature, "0.1", 1e-3, 1e3)),
 	PART(HAS(RETRIEVAL), BOOL("model.normalize", model.normalize, "true")),
 	PART(HAS(RETRIEVAL), BOOL("model.logq", model.logq, "true")),
+	PART(HAS(RETRIEVAL), U32("model.negatives", model.negatives, "0", 0, WEIR_NEGATIVES_MAX, "items")),
+	PART(HAS(RETRIEVAL), FLOAT("model.negatives_power", model.negatives_power, "0", 0, 1)),
 	PART(HAS(CIN), U32_LIST("model.cin", model.cin, "[64, 64]", 1, WEIR_CIN_MAPS_MAX, "feature maps")),
 	PART(HAS(TOWER) | HAS(TASKS) | HAS(RETRIEVAL) | HAS(NGRAM), BOOL("model.batch_norm", model.batch_norm, "false")),
 	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),

@@ -122,6 +122,7 @@ struct model_input {
 	/* retrieval: (rows) the index of the row's item, and ln of its share of the data, or NULL */
 	const uint32_t *items;
 	const float *log_q;
+	uint32_t negatives;      /* retrieval: of the rows the last ones, which are items alone */
 	const float *loss_scale; /* (1) multiplies all gradients; NULL: 1 */
 	/* Embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host). */
 	const float *parameters[MODEL_TABLES];

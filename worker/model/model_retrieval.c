@@ -4,7 +4,8 @@
  *
  *     z_ij = u_i . v_j / temperature - log q_j
  *
- * in which q_j is item j's share of the training rows. */
+ * in which q_j is item j's share of the batch's rows, as expected. Negatives that were drawn are
+ * further rows (negatives.h). */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -126,7 +127,7 @@ static void issue(void *arg)
 	float *dparams = s->out->gradients[MODEL_DENSE];
 	forward(s->model, in, &mode);
 	ops->gemm(b, false, true, rows, rows, n, sharp, r->user.v, n, r->item.v, n, 0.0f, r->logits, rows);
-	ops->in_batch(b, s->out->loss_sum, r->logits, &batch, 1.0f / (float)rows);
+	ops->in_batch(b, s->out->loss_sum, r->logits, &batch, 1.0f / (float)(in->rows - in->negatives));
 	if (in->loss_scale)
 		ops->scale_by(b, r->logits, rows * rows, in->loss_scale);
 	ops->gemm(b, false, false, rows, n, rows, sharp, r->logits, rows, r->item.v, n, 0.0f, r->user.dv, n);

@@ -91,6 +91,10 @@ static const struct mistake mistakes[] = {
      "model.user: has 'y', and data.columns has no column of that name with ids or numbers"},
     {CSV "    - {name: i, kind: categorical}\n    - {name: n, kind: numeric}\n", "model={kind: two_tower, user: [u], item: [i]}",
      WEIR_E_INVALID, "model.kind: is two_tower, and neither model.user nor model.item has the column 'n'"},
+    {CSV "    - {name: i, kind: categorical}\n", "model={kind: two_tower, user: [u], item: [i], negatives: 9, batch_norm: true}",
+     WEIR_E_INVALID,
+     "model.negatives: is 9, and model.batch_norm would normalise over users that negatives do not have; expected 0, or "
+     "batch_norm: false"},
     {CSV "", "model.kind=din", WEIR_E_INVALID,
      "model.kind: is din, which attends to histories, and data.columns has none with a target; expected a column such as {name: "
      "last_items, kind: sequence, share: item}"},

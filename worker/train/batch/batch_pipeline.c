@@ -197,6 +197,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->rows = in->rows;
 	to->unique = in->unique;
 	to->uses = in->uses;
+	to->negatives = in->negatives;
 	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * model_row_labels(s->model) * sizeof(float));
 	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
 	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));

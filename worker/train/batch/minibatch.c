@@ -1,7 +1,9 @@
 #include "worker/train/batch/minibatch.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "worker/data/negatives.h"
 #include "worker/model/history.h"
 
 static weir_status out_of_memory(weir_error *err)
@@ -110,6 +112,16 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 	return model_reserve(m->model, (uint32_t)rows, m->output.loss_sum != NULL, err);
 }
 
+/* ln of an item's expected share of the batch's rows. */
+static float log_share(const struct minibatch *m, uint64_t key, uint32_t rows)
+{
+	const float of_data = item_counts_log_share(m->counts, key);
+	if (!m->negatives)
+		return of_data;
+	const double drawn = m->negatives->count;
+	return (float)log(((rows - drawn) * exp((double)of_data) + drawn * negatives_chance(m->negatives, key)) / rows);
+}
+
 /* Finds the items of a model that retrieves them. */
 static void load_items(struct minibatch *m, const struct batch *batch)
 {
@@ -119,9 +131,10 @@ static void load_items(struct minibatch *m, const struct batch *batch)
 	for (uint32_t r = 0; r < batch->rows; r++) {
 		const uint32_t use = batch->offsets[(size_t)r * batch->fields + field];
 		m->items[r] = m->index[use];
-		m->log_q[r] = m->counts ? item_counts_log_share(m->counts, batch->keys[use]) : 0;
+		m->log_q[r] = m->counts ? log_share(m, batch->keys[use], batch->rows) : 0;
 	}
 	m->input.items = m->items;
+	m->input.negatives = m->negatives ? m->negatives->count : 0;
 	m->input.log_q = m->counts ? m->log_q : NULL;
 }
 

@@ -12,6 +12,8 @@
 #include "worker/data/item_counts.h"
 #include "worker/model/model.h"
 
+struct negatives; /* worker/data/negatives.h */
+
 struct minibatch {
 	struct backend *backend;
 	struct model *model;
@@ -26,7 +28,8 @@ struct minibatch {
 	float *log_q;          /* (rows) if counts is not NULL */
 	/* of the items in the data; borrowed. NULL: the loss does not correct for them */
 	const struct item_index *counts;
-	uint32_t *histories; /* (histories_capacity) of models that attend to them: history.h */
+	const struct negatives *negatives; /* that have joined the batch; borrowed. NULL: none */
+	uint32_t *histories;               /* (histories_capacity) of models that attend to them: history.h */
 	size_t nnz_capacity, rows_capacity, histories_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
 	/* The pulled values: embedding (wanted, dim), linear (wanted), dense, statistics. */

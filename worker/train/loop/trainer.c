@@ -20,6 +20,11 @@ uint64_t trainer_dropout_seed(const struct job *job, uint32_t pass, uint32_t uni
 	return prng_mix(prng_mix(job->train.seed, pass, unit), batch, 0);
 }
 
+uint64_t trainer_negatives_seed(const struct job *job, uint32_t pass, uint32_t unit, uint32_t batch)
+{
+	return prng_mix(trainer_dropout_seed(job, pass, unit, batch), 1, 0);
+}
+
 uint32_t trainer_threads(const struct job *job, uint32_t local)
 {
 	const uint32_t share = local ? process_cores() / local : 0;

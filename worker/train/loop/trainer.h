@@ -40,9 +40,10 @@ struct trainer_options {
  * returns the failure. */
 weir_status trainer_run(const struct trainer_options *options, weir_error *err);
 
-/* The seeds of a unit's row order and of a batch's dropout. */
+/* The seeds of a unit's row order, of a batch's dropout, and of its negatives. */
 uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit);
 uint64_t trainer_dropout_seed(const struct job *job, uint32_t pass, uint32_t unit, uint32_t batch);
+uint64_t trainer_negatives_seed(const struct job *job, uint32_t pass, uint32_t unit, uint32_t batch);
 /* Compute threads for one of `local` worker processes on this machine. */
 uint32_t trainer_threads(const struct job *job, uint32_t local);
 

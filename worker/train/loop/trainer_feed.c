@@ -51,6 +51,17 @@ static weir_status note_reader(struct trainer *t, bool came, weir_error *err)
 	                    NULL, err);
 }
 
+/* Makes the batch ready, with the negatives that join it. */
+static weir_status load(struct trainer *t, struct slot *s, weir_error *err)
+{
+	const weir_unit *u = &s->unit->lease;
+	if (t->negatives.count == 0)
+		return minibatch_load(&s->data, &s->item->batch, err);
+	const uint64_t seed = trainer_negatives_seed(t->job, u->pass, u->place, s->item->index);
+	const weir_status status = negatives_join(&t->negatives, &s->item->batch, seed, &s->joined, err);
+	return status == WEIR_OK ? minibatch_load(&s->data, &s->joined, err) : status;
+}
+
 /* Looks up the batch's keys: cached rows are not pulled. */
 static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 {
@@ -95,7 +106,7 @@ weir_status trainer_start_next(struct trainer *t, bool wait, bool *started, weir
 	const weir_unit *u = &s->unit->lease;
 	status = batch_places_find(&t->places, u->pass, u->place, item->index, &s->place, err);
 	if (status == WEIR_OK)
-		status = minibatch_load(&s->data, &item->batch, err);
+		status = load(t, s, err);
 	if (status == WEIR_OK)
 		status = look_up(t, s, err);
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;

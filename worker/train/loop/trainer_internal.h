@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "worker/data/dataset.h"
 #include "worker/data/item_index.h"
+#include "worker/data/negatives.h"
 #include "worker/data/prefetch.h"
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/batch_places.h"
@@ -31,6 +32,7 @@ struct slot {
 	struct minibatch data;
 	struct row_cache_batch cached;
 	struct prefetched *item;
+	struct batch joined; /* the item's batch with negatives */
 	struct held_unit *unit;
 	uint64_t place;     /* in the training */
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
@@ -46,6 +48,7 @@ struct trainer {
 	weir_client *client;
 	struct dataset *dataset;
 	struct item_index items; /* of models that retrieve them: how often each is in the data */
+	struct negatives negatives;
 	struct batch_places places;
 	struct fingerprint fingerprint;
 	struct prefetcher *prefetcher;

@@ -101,9 +101,11 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 	const struct model_data data = model_data_of(info);
 	status = model_create(&t->model, t->backend, t->job, &data, err);
 	uint32_t item_field;
-	const bool counts = status == WEIR_OK && model_item_field(t->model, &item_field) && t->job->model.logq;
-	if (counts)
+	const bool retrieves = status == WEIR_OK && model_item_field(t->model, &item_field);
+	if (retrieves && (t->job->model.logq || t->job->model.negatives > 0))
 		status = item_counts_read(&t->items, t->dataset, item_field, err);
+	if (status == WEIR_OK && retrieves && t->job->model.negatives > 0)
+		status = negatives_open(&t->negatives, t->job, item_field, &t->items, err);
 	if (status == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		status = open_local(t, err);
 	const struct batch_pipeline_shape shape = {
@@ -120,7 +122,8 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 		make_ring(t);
 	for (uint32_t i = 0; i < t->ring_count && status == WEIR_OK; i++) {
 		status = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
-		t->ring[i].data.counts = counts ? &t->items : NULL;
+		t->ring[i].data.counts = retrieves && t->job->model.logq ? &t->items : NULL;
+		t->ring[i].data.negatives = t->negatives.count > 0 ? &t->negatives : NULL;
 	}
 	if (status == WEIR_OK)
 		status = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
@@ -158,6 +161,7 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 		if (t->ring[i].item)
 			prefetcher_recycle(t->prefetcher, t->ring[i].item);
 		minibatch_destroy(&t->ring[i].data);
+		batch_destroy(&t->ring[i].joined);
 		row_cache_batch_destroy(&t->ring[i].cached);
 	}
 	prefetcher_destroy(t->prefetcher);
@@ -173,6 +177,7 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	if (t->dataset)
 		dataset_close(t->dataset);
 	item_index_destroy(&t->items);
+	negatives_destroy(&t->negatives);
 	free(t->fingerprint.text);
 	return status;
 }

@@ -51,7 +51,7 @@ static double weight_of(const struct trainer *t, const struct slot *s)
 	const struct model_input *in = &s->data.input;
 	if (t->local)
 		return 0;
-	return in->sequence > 0 ? (double)in->counted : (double)in->rows;
+	return in->sequence > 0 ? (double)in->counted : (double)(in->rows - in->negatives);
 }
 
 /* Whether the batch has nothing to learn from, since no target of its sequences counts. */

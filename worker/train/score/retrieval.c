@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "kernels/cpu/vector_math.h"
+#include "worker/data/catalogue.h"
 #include "worker/model/model.h"
-#include "worker/train/score/catalogue.h"
 #include "worker/train/score/scorer_internal.h"
 
 enum { BATCH_ITEMS = 4096 };

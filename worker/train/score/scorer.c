@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/catalogue.h"
 #include "worker/data/prefetch.h"
 #include "worker/model/transformer.h"
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/tables.h"
 #include "worker/train/job/device.h"
-#include "worker/train/score/catalogue.h"
 #include "worker/train/score/scorer_internal.h"
 #include "worker/train/score/snapshot.h"
 

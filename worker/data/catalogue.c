@@ -1,4 +1,4 @@
-#include "worker/train/score/catalogue.h"
+#include "worker/data/catalogue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,17 +81,27 @@ static weir_status read_part(struct reading *g, const struct job *job, enum spli
 	return status;
 }
 
-weir_status catalogue_read(struct catalogue *out, const struct job *job, uint32_t field, weir_error *err)
+static weir_status read_parts(struct catalogue *out, const struct job *job, uint32_t field, bool all, weir_error *err)
 {
 	struct reading g = {.catalogue = out, .field = field};
 	*out = (struct catalogue){0};
 	weir_status status = read_part(&g, job, SPLIT_TRAIN, err);
-	if (status == WEIR_OK && job_has_valid(job))
+	if (status == WEIR_OK && all && job_has_valid(job))
 		status = read_part(&g, job, SPLIT_VALID, err);
-	if (status == WEIR_OK && job_has_test(job))
+	if (status == WEIR_OK && all && job_has_test(job))
 		status = read_part(&g, job, SPLIT_TEST, err);
 	free(g.of_item);
 	return status;
+}
+
+weir_status catalogue_read(struct catalogue *out, const struct job *job, uint32_t field, weir_error *err)
+{
+	return read_parts(out, job, field, true, err);
+}
+
+weir_status catalogue_read_training(struct catalogue *out, const struct job *job, uint32_t field, weir_error *err)
+{
+	return read_parts(out, job, field, false, err);
 }
 
 void catalogue_destroy(struct catalogue *c)
