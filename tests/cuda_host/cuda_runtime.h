@@ -140,8 +140,8 @@ static inline void cuda_host_load_matrices(uint32_t *m, const void *row, bool tr
 			m[i] = j == 0 ? half : m[i] | half << 16;
 		}
 }
-/* The products of x and y (16), added to c. Without the sanitizers' checks, which would take most of
- * the time of a test; its caller's arrays are of this size. */
+/* The products of x and y (16), added to c. Without the sanitizers' checks, which would take most
+ * of the time of a test; its caller's arrays are of this size. */
 __attribute__((no_sanitize("address", "undefined"))) static inline float cuda_host_dot(float c, const float *x, const float *y)
 {
 	for (unsigned k = 0; k < 16; k++)
