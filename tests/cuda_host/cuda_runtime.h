@@ -140,26 +140,39 @@ static inline void cuda_host_load_matrices(uint32_t *m, const void *row, bool tr
 			m[i] = j == 0 ? half : m[i] | half << 16;
 		}
 }
+/* The products of x and y (16), added to c. Without the sanitizers' checks, which would take most
+ * of the time of a test; its caller's arrays are of this size. */
+__attribute__((no_sanitize("address", "undefined"))) static inline float cuda_host_dot(float c, const float *x, const float *y)
+{
+	for (unsigned k = 0; k < 16; k++)
+		c = fmaf(x[k], y[k], c);
+	return c;
+}
 template <typename F>
 static inline void cuda_host_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, F value, CUDA_HOST_HERE)
 {
-	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1};
-	uint32_t of[32][6];
-	for (unsigned w = 0; w < 6; w += 2) {
-		const uint64_t *all = cuda_host_exchange(0xffffffffu, words[w] | (uint64_t)words[w + 1] << 32, file, line);
-		for (unsigned lane = 0; lane < 32; lane++) {
-			of[lane][w] = (uint32_t)all[lane];
-			of[lane][w + 1] = (uint32_t)(all[lane] >> 32);
-		}
-	}
 	const unsigned g = cuda_host_lane() / 4, t = cuda_host_lane() % 4;
+	struct fragment {
+		float a[4][2], b[2][2];
+	} mine;
+	float rows[2][16], columns[2][16]; /* of A and B */
+	for (unsigned j = 0; j < 2; j++) {
+		for (unsigned i = 0; i < 4; i++)
+			mine.a[i][j] = value((uint16_t)(a[i] >> 16 * j));
+		mine.b[0][j] = value((uint16_t)(b0 >> 16 * j));
+		mine.b[1][j] = value((uint16_t)(b1 >> 16 * j));
+	}
+	const uint64_t *all = cuda_host_exchange(0xffffffffu, (uint64_t)(uintptr_t)&mine, file, line);
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned lane = 0; lane < 4; lane++)
+			for (unsigned half = 0; half < 2; half++) {
+				const unsigned at = 8 * half + 2 * lane;
+				memcpy(&rows[i][at], ((const fragment *)(uintptr_t)all[4 * g + lane])->a[2 * half + i], sizeof mine.a[0]);
+				memcpy(&columns[i][at], ((const fragment *)(uintptr_t)all[8 * t + 4 * i + lane])->b[half], sizeof mine.b[0]);
+			}
+	cuda_host_exchange(0xffffffffu, 0, file, line); /* from here on, other lanes' fragments may end */
 	for (unsigned i = 0; i < 4; i++)
-		for (unsigned k = 0; k < 16; k++) {
-			const unsigned column = 2 * t + i % 2, word = k % 8 / 2, shift = k % 2 * 16;
-			const float x = value((uint16_t)(of[4 * g + word][i / 2 + k / 8 * 2] >> shift));
-			const float y = value((uint16_t)(of[4 * column + word][4 + k / 8] >> shift));
-			c[i] = fmaf(x, y, c[i]);
-		}
+		c[i] = cuda_host_dot(c[i], rows[i / 2], columns[i % 2]);
 }
 
 static inline int __popc(unsigned x)

@@ -32,13 +32,14 @@ struct lane_thread {
 /* Lanes that exchange values, with the same mask and at the same place. */
 struct exchange {
 	unsigned mask, arrived;
+	unsigned readers; /* lanes that may still read the values */
 	const char *file;
 	int line;
 	uint64_t in[LANES];
 };
 struct warp {
-	struct exchange of[LANES];  /* by mask; free while no lane has arrived */
-	uint64_t out[LANES][LANES]; /* by lane: the values that it got last */
+	struct exchange of[LANES];   /* by mask; free without lanes that arrived or read */
+	struct exchange *had[LANES]; /* by lane: its last one */
 };
 
 static struct {
@@ -109,6 +110,11 @@ unsigned cuda_host_lane(void)
 	return now.number % LANES;
 }
 
+static bool is_same_place(const char *file, int line, const char *other_file, int other_line)
+{
+	return line == other_line && (file == other_file || strcmp(file, other_file) == 0);
+}
+
 static void wait_here(enum wait wait, const char *file, int line)
 {
 	struct lane_thread *t = &now.at[now.number];
@@ -125,16 +131,16 @@ unsigned cuda_host_barrier(bool vote, const char *file, int line)
 	return now.votes;
 }
 
-/* Returns the exchange in which lanes with this mask wait, or a free one. As each lane waits in one
- * exchange, LANES of them suffice. */
+/* Returns the exchange in which lanes with this mask wait, or a free one. As each other lane waits
+ * in one exchange or reads its last one, LANES of them suffice. */
 static struct exchange *exchange_of(struct warp *w, unsigned mask)
 {
 	struct exchange *unused = NULL;
-	for (unsigned i = 0; i < LANES; i++)
-		if (w->of[i].arrived == 0)
-			unused = &w->of[i];
-		else if (w->of[i].mask == mask)
-			return &w->of[i];
+	for (struct exchange *e = w->of; e < w->of + LANES; e++)
+		if (e->arrived != 0 && e->mask == mask)
+			return e;
+		else if (unused == NULL && e->arrived == 0 && e->readers == 0)
+			unused = e;
 	return unused;
 }
 
@@ -144,12 +150,14 @@ const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *fi
 	struct warp *w = &now.warps[first / LANES];
 	if (!(mask >> lane & 1))
 		cuda_host_die("%s:%d: lane %u is not in its own mask %#x", file, line, lane, mask);
-	struct exchange *e = exchange_of(w, mask);
+	if (w->had[lane] != NULL)
+		w->had[lane]->readers &= ~(1u << lane);
+	struct exchange *e = w->had[lane] = exchange_of(w, mask);
 	if (e->arrived == 0) {
 		e->mask = mask;
 		e->file = file;
 		e->line = line;
-	} else if (e->line != line || strcmp(e->file, file) != 0) {
+	} else if (!is_same_place(e->file, e->line, file, line)) {
 		cuda_host_die("the lanes %#x of a warp diverged: some wait at %s:%d, others at %s:%d", mask, e->file, e->line, file,
 		              line);
 	}
@@ -157,16 +165,14 @@ const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *fi
 	e->arrived |= 1u << lane;
 	if (e->arrived != e->mask) {
 		wait_here(AT_EXCHANGE, file, line);
-		return w->out[lane];
+		return e->in;
 	}
 	for (unsigned l = 0; l < LANES; l++)
-		if (mask >> l & 1) {
-			memcpy(w->out[l], e->in, sizeof e->in);
-			if (now.at[first + l].wait == AT_EXCHANGE)
-				now.at[first + l].wait = READY;
-		}
+		if (mask >> l & 1 && now.at[first + l].wait == AT_EXCHANGE)
+			now.at[first + l].wait = READY;
 	e->arrived = 0;
-	return w->out[lane];
+	e->readers = mask;
+	return e->in;
 }
 
 /* --- A block */
@@ -258,7 +264,7 @@ static bool release_barrier(void)
 	now.votes = 0;
 	for (unsigned i = 0; i < now.threads; i++) {
 		struct lane_thread *t = &now.at[i];
-		if (t->wait != AT_BARRIER || t->line != first->line || strcmp(t->file, first->file) != 0)
+		if (t->wait != AT_BARRIER || !is_same_place(t->file, t->line, first->file, first->line))
 			cuda_host_die("threads diverged: thread %u waits at %s:%d, another at %s:%d", i, t->file, t->line, first->file,
 			              first->line);
 		now.votes += t->vote;
@@ -278,8 +284,10 @@ static void run_block(unsigned threads, size_t shared_bytes)
 	for (unsigned i = 0; i < threads; i++)
 		now.at[i].wait = READY;
 	for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
-		for (unsigned l = 0; l < LANES; l++)
-			now.warps[i].of[l].arrived = 0;
+		for (unsigned l = 0; l < LANES; l++) {
+			now.warps[i].of[l].arrived = now.warps[i].of[l].readers = 0;
+			now.warps[i].had[l] = NULL;
+		}
 	do
 		run_phase();
 	while (release_barrier());
