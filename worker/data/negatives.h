@@ -1,9 +1,9 @@
-/* Negative sampling for retrieval: items that join each batch as rows without a user, whose label is
- * 0. The loss takes them as negatives of all other rows (struct in_batch).
+/* Negative sampling for retrieval: items that join each batch as rows without a user, whose label
+ * is 0. The loss takes them as negatives of all other rows (struct in_batch).
  *
  * They are drawn with replacement from the items of the training part, by how often those are there
- * to the power of model.negatives_power: 0 draws them evenly, 1 as the data do. A draw is a function
- * of its seed, so that every attempt of a batch has the same negatives. */
+ * to the power of model.negatives_power: 0 draws them evenly, 1 as the data do. A draw is a
+ * function of its seed, so that every attempt of a batch has the same negatives. */
 #ifndef WEIR_NEGATIVES_H
 #define WEIR_NEGATIVES_H
 

@@ -145,8 +145,8 @@ static weir_status check_same(const struct names *first, const struct names *oth
 	return WEIR_OK;
 }
 
-/* Reads the names of the files' columns, and checks that all files have the same. *path: of the first
- * file that is not empty. */
+/* Reads the names of the files' columns, and checks that all files have the same. *path: of the
+ * first file that is not empty. */
 static weir_status read_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
                               struct names *out, const char **path, weir_error *err)
 {

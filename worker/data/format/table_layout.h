@@ -68,8 +68,8 @@ struct table_layout {
  * or named twice; the message has the file, the column and the nearest name. */
 weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
                               weir_error *err) WEIR_MUST_CHECK;
-/* The columns of Parquet or Arrow files without a job, those of their folders included. They have no
- * meaning yet: all are of kind ignore. */
+/* The columns of Parquet or Arrow files without a job, those of their folders included. They have
+ * no meaning yet: all are of kind ignore. */
 weir_status table_layout_of_files(struct table_layout **out, enum table_rows rows, const struct sources *sources,
                                   weir_error *err) WEIR_MUST_CHECK;
 void table_layout_close(struct table_layout *l); /* NULL is allowed */

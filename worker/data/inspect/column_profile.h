@@ -35,7 +35,8 @@ struct list_profile {
 struct column_profile {
 	struct column_type type;
 	uint64_t rows, empty, broken; /* broken: cells that cannot be read */
-	/* cells that are whole numbers, other finite numbers, times, lists; texts of ISO 8601 are times */
+	/* cells that are whole numbers, other finite numbers, times, lists; texts of ISO 8601 are
+	 * times */
 	uint64_t whole, real, dates, lists;
 	double low, high; /* of the numbers, or of the times as milliseconds since 1970 */
 	uint64_t rising;  /* numbers or times that are not below the one before */
@@ -67,8 +68,8 @@ uint64_t column_profile_given(const struct column_profile *p);
 /* The number below which a share of the sampled numbers lies; 0: there are no numbers. */
 double column_profile_quantile(const struct column_profile *p, double share);
 
-/* Writes a time, from milliseconds since 1970, in ISO 8601; a time that has no such text as a number.
- * Returns its length. */
+/* Writes a time, from milliseconds since 1970, in ISO 8601; a time that has no such text as a
+ * number. Returns its length. */
 size_t column_profile_time_text(int64_t ms, char out[PROFILE_VALUE_BYTES]);
 
 #endif

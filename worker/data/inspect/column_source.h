@@ -20,8 +20,8 @@ struct column_source_ops {
 	/* Moves to the next row of the sample. With the layout of a job it may be one that cannot be
 	 * read. E_NOT_FOUND: there are no more. */
 	weir_status (*next)(struct column_source *s, weir_error *err);
-	/* Takes a cell of the current row, valid until the next call. Returns NULL, or what is wrong with
-	 * it: "is not valid UTF-8". */
+	/* Takes a cell of the current row, valid until the next call. Returns NULL, or what is
+	 * wrong with it: "is not valid UTF-8". */
 	const char *(*cell)(struct column_source *s, uint32_t column, struct cell *out);
 	/* Parses the current row as a job does, whose layout the sample has; results as those of
 	 * parse_line. */

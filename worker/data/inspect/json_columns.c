@@ -61,7 +61,8 @@ static bool add(struct json_columns *c, const struct cell *key, char why[PARSE_W
 }
 _Static_assert(WEIR_COLUMN_NAME_BYTES_MAX == 256 && WEIR_COLUMNS_MAX == 8192, "the messages say so");
 
-/* Finds the column of a key, mostly the one after that of the key before; a new key is a new one. */
+/* Finds the column of a key, mostly the one after that of the key before; a new key is a new one.
+ */
 static bool find_column(struct json_columns *c, const struct cell *key, uint32_t *column, char why[PARSE_WHY_BYTES])
 {
 	for (uint32_t i = 0; i < c->count; i++) {

@@ -14,8 +14,8 @@ struct json_columns {
 	struct json_scan scan;
 };
 
-/* Learns from a line; PARSE_SLACK readable bytes must follow. A line that is no object teaches nothing.
- * Returns false if no job can describe the line: `why`. */
+/* Learns from a line; PARSE_SLACK readable bytes must follow. A line that is no object teaches
+ * nothing. Returns false if no job can describe the line: `why`. */
 bool json_columns_learn(struct json_columns *c, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 void json_columns_destroy(struct json_columns *c);
 

@@ -1,8 +1,8 @@
 /* A sample of Parquet or Arrow files as a column source.
  *
- * Each file gives the same share of its rows, in ranges that lie evenly over it. Without a job's layout
- * the columns are those of the files and of their folders, and a file's schema says how its cells are
- * read. */
+ * Each file gives the same share of its rows, in ranges that lie evenly over it. Without a job's
+ * layout the columns are those of the files and of their folders, and a file's schema says how its
+ * cells are read. */
 #ifndef WEIR_TABLE_SAMPLE_H
 #define WEIR_TABLE_SAMPLE_H
 

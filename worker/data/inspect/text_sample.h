@@ -4,7 +4,8 @@
  * cannot be found from the middle, is read from its beginning. Of other files slices are read that
  * lie evenly over the file; a slice of CSV with a quote is left out and counted.
  *
- * Without a job's layout the columns of JSON lines are the keys of the sample, which is read twice. */
+ * Without a job's layout the columns of JSON lines are the keys of the sample, which is read twice.
+ */
 #ifndef WEIR_TEXT_SAMPLE_H
 #define WEIR_TEXT_SAMPLE_H
 
