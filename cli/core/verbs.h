@@ -42,8 +42,10 @@
 	  "set the weights of a job whose servers run and that does not train")                                                      \
 	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \
 	  "make one model of several, without training: safetensors files, or folders")                                              \
-	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",             \
-	  "write a checkpoint of a running job, or verify one")                                                                      \
+	X(checkpoint,                                                                                                                \
+	  "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]"                          \
+	  "  |  checkpoint fork JOB.yaml --from PLACE",                                                                              \
+	  "write a checkpoint of a running job, verify one, or copy one of another run to go on from")                               \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")                \
 	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job")      \
 	X(drain, "SERVER (JOB.yaml | --at ADDRESS)",                                                                                 \
