@@ -22,7 +22,7 @@
 	X(schema, "", "print the JSON Schema of job files, with which editors complete and check them")                              \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
-	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
+	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds, or search for the best; a table, and plots") \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \

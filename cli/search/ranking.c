@@ -43,17 +43,18 @@ static uint32_t take_front(struct ranked *items, uint32_t count, uint32_t costs,
 	return taken;
 }
 
-static int by_trial(const void *a, const void *b)
+static int by_number(const struct ranked *a, const struct ranked *b)
 {
-	const struct ranked *x = a, *y = b;
-	return (x->trial > y->trial) - (x->trial < y->trial);
+	if (a->trial != b->trial)
+		return a->trial < b->trial ? -1 : 1;
+	return (a->step > b->step) - (a->step < b->step);
 }
 
 static int compare_costs(const struct ranked *a, const struct ranked *b, uint32_t cost)
 {
 	if (a->costs[cost] != b->costs[cost])
 		return a->costs[cost] < b->costs[cost] ? -1 : 1;
-	return by_trial(a, b);
+	return by_number(a, b);
 }
 
 /* An insertion sort: the number of the cost is no part of the items. */
@@ -69,7 +70,7 @@ static int by_crowding(const void *a, const void *b)
 	const struct ranked *x = a, *y = b;
 	if (x->crowding != y->crowding)
 		return x->crowding > y->crowding ? -1 : 1;
-	return by_trial(a, b);
+	return by_number(x, y);
 }
 
 /* The outermost of a front come first, then those with the most room around them. */

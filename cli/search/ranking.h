@@ -1,8 +1,7 @@
 /* Orders results, the best first. Costs are minimized. A result that keeps all constraints comes
  * before one that does not; of two that do not, the smaller violation (Deb 2000). Several costs are
  * ordered by fronts of results that no other one dominates, and within a front by the crowding
- * distance (NSGA-II, Deb et al. 2002). A cost that is not a number counts as infinite. Equal
- * results keep their order. */
+ * distance (NSGA-II, Deb et al. 2002). A cost that is not a number counts as infinite. */
 #ifndef WEIR_SEARCH_RANKING_H
 #define WEIR_SEARCH_RANKING_H
 
@@ -12,7 +11,7 @@
 #define RANKING_COSTS_MAX 4u
 
 struct ranked {
-	uint32_t trial;
+	uint32_t trial, step; /* which result; of equal ones the smaller numbers come first */
 	double costs[RANKING_COSTS_MAX];
 	double violation; /* by how much constraints are broken; 0: all are kept */
 	uint32_t front;   /* set by ranking_sort: 0 is the Pareto front of what keeps all constraints */

@@ -192,7 +192,7 @@ const struct search_result *search_at(const struct search_trial *t, uint32_t ste
 
 struct ranked search_ranked(const struct search *s, uint32_t trial, const struct search_result *r)
 {
-	struct ranked item = {.trial = trial, .violation = r->violation};
+	struct ranked item = {.trial = trial, .step = r->step, .violation = r->violation};
 	memcpy(item.costs, r->costs, s->options.costs * sizeof *r->costs);
 	return item;
 }
@@ -233,8 +233,25 @@ uint32_t search_order(const struct search *s, struct ranked *out)
 	return count;
 }
 
-uint32_t search_leaders(const struct search *s, struct ranked *out)
+uint32_t search_best(const struct search *s, struct ranked *out)
 {
-	const uint32_t step = step_below(s, UINT32_MAX);
-	return step ? order_step(s, step, out) : 0;
+	uint32_t all = 0, count = 0;
+	for (uint32_t i = 0; i < s->trials_count; i++)
+		all += s->trials[i].results_count;
+	struct ranked *items = calloc(all + 1, sizeof *items);
+	bool *seen = calloc(s->trials_count + 1, sizeof *seen);
+	all = 0;
+	for (uint32_t i = 0; i < s->trials_count && items && seen; i++)
+		for (uint32_t k = 0; k < s->trials[i].results_count; k++)
+			items[all++] = search_ranked(s, i, &s->trials[i].results[k]);
+	if (items && seen)
+		ranking_sort(items, all, s->options.costs);
+	for (uint32_t i = 0; i < all && items && seen; i++) {
+		if (!seen[items[i].trial])
+			out[count++] = items[i];
+		seen[items[i].trial] = true;
+	}
+	free(items);
+	free(seen);
+	return count;
 }

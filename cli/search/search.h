@@ -99,12 +99,16 @@ void search_fail(struct search *s, uint32_t trial);
 const struct search_options *search_get_options(const struct search *s);
 uint32_t search_trials(const struct search *s); /* asked so far */
 const struct search_trial *search_trial(const struct search *s, uint32_t trial);
+/* The trial's result at that step. NULL: none. */
+const struct search_result *search_at(const struct search_trial *t, uint32_t step);
 /* The trial's last result. NULL: it has none. */
 const struct search_result *search_last(const struct search_trial *t);
 /* The trials with results (trials_count), best first: later steps before earlier ones, then by
  * ranking_sort. out has room for search_trials items. Returns their number. */
 uint32_t search_order(const struct search *s, struct ranked *out);
-/* Those of the trials that reached all steps, or of the last step that any has. */
-uint32_t search_leaders(const struct search *s, struct ranked *out);
+/* The best result of each trial that has one, best first by ranking_sort over the results of all
+ * steps: with several costs, those of front 0 are the Pareto front. out as above. Returns their
+ * number; 0, too, if memory is short. */
+uint32_t search_best(const struct search *s, struct ranked *out);
 
 #endif

@@ -35,8 +35,6 @@ bool search_begin(struct search *s, uint32_t until, struct search_segment *out);
 /* Lets a paused trial train on until `until`. */
 void search_resume(struct search *s, uint32_t trial, uint32_t until, struct search_segment *out);
 enum search_answer search_rest(const struct search *s); /* WAIT while any runs, else DONE */
-/* The trial's result at that step. NULL: none. */
-const struct search_result *search_at(const struct search_trial *t, uint32_t step);
 struct ranked search_ranked(const struct search *s, uint32_t trial, const struct search_result *r);
 
 #endif
