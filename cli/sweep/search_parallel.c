@@ -7,7 +7,7 @@
 #include "cli/core/plot.h"
 #include "cli/sweep/search_report.h"
 
-enum { LEFT = 70, TOP = 60, GAP = 150, HEIGHT = 300, BOTTOM = 60, LETTERS = 22, LABEL_BYTES = 64 };
+enum { LEFT = 100, TOP = 60, GAP = 150, HEIGHT = 300, BOTTOM = 60, LETTERS = 22, LABEL_BYTES = 64 };
 #define INK       "#767676"
 #define PALE      0.15 /* opacity of the worst trial */
 #define ROOM_SIDE 0.5  /* between choices: half of a choice's share */
