@@ -22,7 +22,7 @@
 	X(schema, "", "print the JSON Schema of job files, with which editors complete and check them")                              \
 	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
-	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
+	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds, or search for the best; a table, and plots") \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \
@@ -42,8 +42,10 @@
 	  "set the weights of a job whose servers run and that does not train")                                                      \
 	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \
 	  "make one model of several, without training: safetensors files, or folders")                                              \
-	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",             \
-	  "write a checkpoint of a running job, or verify one")                                                                      \
+	X(checkpoint,                                                                                                                \
+	  "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]"                          \
+	  "  |  checkpoint fork JOB.yaml --from PLACE",                                                                              \
+	  "write a checkpoint of a running job, verify one, or copy one of another run to go on from")                               \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")                \
 	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job")      \
 	X(drain, "SERVER (JOB.yaml | --at ADDRESS)",                                                                                 \

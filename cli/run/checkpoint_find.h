@@ -12,5 +12,13 @@ weir_status checkpoint_find(const struct job *job, const char *from, struct blob
 /* Returns the name of the last checkpoint. E_NOT_FOUND: none. */
 weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX],
                                    weir_error *err) WEIR_MUST_CHECK;
+/* Whether a path ends with the name of a checkpoint (PLACE/ck-NAME), or of its manifest, too. */
+bool checkpoint_is_name(const char *from);
+/* Whether it is that of the manifest (PLACE/ck-NAME.json). */
+bool checkpoint_names_manifest(const char *from);
+/* The same as checkpoint_find for another place: from is PLACE/ck-NAME, or PLACE for the last
+ * checkpoint of the job's name. `job` gives the settings of S3. */
+weir_status checkpoint_find_at(const struct job *job, const char *from, struct blob_store **store,
+                               struct checkpoint_manifest *out, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/run/checkpoint_find.h"
 #include "kernels/init.h"
-#include "server/service/job_checkpoint.h"
 #include "worker/model/adapter_folder.h"
 #include "worker/model/model_folder.h"
 
@@ -34,60 +34,21 @@ struct importer {
 
 /* --- Finding the checkpoint */
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
-/* Returns the length of the name in PLACE/ck-NAME without the suffix of a manifest. 0: not such a
- * name. */
-static size_t name_length(const char *from)
-{
-	static const char suffix[] = ".json";
-	const char *last = last_part(from);
-	const size_t n = strlen(last), end = sizeof suffix - 1;
-	if (strncmp(last, "ck-", 3) != 0)
-		return 0;
-	return n > end && strcmp(last + n - end, suffix) == 0 ? n - end : n;
-}
-
 bool import_is_checkpoint(const char *from)
 {
 	struct stat st;
 	if (stat(from, &st) != 0) /* in S3, or a name without a local file */
-		return strncmp(from, "s3://", 5) == 0 || name_length(from) > 0;
+		return strncmp(from, "s3://", 5) == 0 || checkpoint_is_name(from);
 	if (S_ISDIR(st.st_mode))
 		return !model_folder_is(from) && !adapter_folder_is(from);
-	return name_length(from) > 0 && name_length(from) < strlen(last_part(from));
-}
-
-static weir_status find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
-                        weir_error *err)
-{
-	char ours[WEIR_PATH_BYTES_MAX + 32], place[WEIR_PATH_BYTES_MAX], name[WEIR_CHECKPOINT_NAME_BYTES_MAX] = "";
-	const char *last = last_part(from);
-	const size_t n = name_length(from);
-	struct checkpoint_options o;
-	job_checkpoint_options(job, ours, &o);
-	if (n > 0) {
-		snprintf(name, sizeof name, "%.*s", (int)n, last);
-		snprintf(place, sizeof place, "%.*s", (int)(last - from), last > from ? from : ".");
-		o.place = last > from ? place : ".";
-	} else {
-		o.place = from;
-	}
-	weir_status status = checkpoint_options_open(&o, store, err);
-	if (status == WEIR_OK && !name[0])
-		status = checkpoint_latest(*store, job->name, name, err);
-	return status == WEIR_OK ? checkpoint_manifest_read(*store, name, out, err) : status;
+	return checkpoint_names_manifest(from);
 }
 
 weir_status import_checkpoint_fingerprint(const struct job *job, const char *from, char **out, weir_error *err)
 {
 	struct blob_store *store = NULL;
 	struct checkpoint_manifest m = {0};
-	weir_status status = find(job, from, &store, &m, err);
+	weir_status status = checkpoint_find_at(job, from, &store, &m, err);
 	if (status == WEIR_OK && m.fingerprint && !(*out = strdup(m.fingerprint)))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint's fingerprint");
 	checkpoint_manifest_destroy(&m);
@@ -128,7 +89,7 @@ static weir_status find_table(struct importer *c, enum model_table k, weir_error
 
 static weir_status importer_open(struct importer *c, const struct job *job, const char *from, weir_error *err)
 {
-	weir_status status = find(job, from, &c->store, &c->manifest, err);
+	weir_status status = checkpoint_find_at(job, from, &c->store, &c->manifest, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(c->tables->model, k))
 			status = find_table(c, k, err);

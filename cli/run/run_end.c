@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli/core/verbs.h"
+#include "cli/run/checkpoint_ask.h"
 #include "cli/run/choice.h"
+#include "cli/run/job_servers.h"
 #include "cli/run/run_begin.h"
 #include "cli/run/run_dir.h"
 #include "common/system/output.h"
@@ -38,6 +40,23 @@ static void make_audit(struct train *t, struct report *r)
 	r->audit = audit_run(&t->seen);
 	if (t->job->cluster.replicas > 1 && status_poller_scrub(t->poller, REPORT_SCRUB_MS, &replicas, &err) == WEIR_OK)
 		audit_add_replicas(&r->audit, &replicas);
+}
+
+void run_take_checkpoint(struct train *t)
+{
+	Weir__V1__CheckpointReply *reply = NULL;
+	char ledger[JOB_PLACES_BYTES];
+	if (!t->checkpoint_at_end || t->failure.status != WEIR_OK || t->server_gone || t->seen.state != JOB_FINISHED)
+		return;
+	weir_status status = job_servers_find_ledger(t->job, NULL, ledger, &t->failure);
+	if (status == WEIR_OK)
+		status = checkpoint_ask(t->job, ledger, t->logger, &reply, &t->failure);
+	if (status == WEIR_OK) {
+		t->seen.checkpoints.written++; /* the report's last look at the job was before it */
+		progress_line_note(&t->progress, "checkpoint %s has the end of this run", reply->name);
+	}
+	if (reply)
+		wire_destroy(&reply->base);
 }
 
 weir_status run_report(struct train *t, struct report *r, weir_error *err)

@@ -172,6 +172,7 @@ int run_job(struct train *t)
 		return verb_fail(t->kind->verb, &t->failure);
 	}
 	job_loop_run(t);
+	run_take_checkpoint(t);
 	weir_error unreported = {0};
 	if (run_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
 		t->failure = unreported;

@@ -179,6 +179,7 @@ int verb_train(int count, char **args)
 	    RUN_OPTIONS(t),
 	    {"--dry-run", OPTION_FLAG, &t.dry_run, NULL, "check all that `weir check` does, print what would be done, and end"},
 	    ACCEPT_OPTION(t.accepted),
+	    {"--checkpoint-at-end", OPTION_FLAG, &t.checkpoint_at_end, NULL, "write a checkpoint when all passes are trained"},
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);

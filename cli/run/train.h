@@ -48,6 +48,7 @@ struct train {
 	struct option_list http_names;  /* --http-name */
 	bool resume, fresh;             /* --resume, --fresh */
 	bool dry_run;                   /* --dry-run */
+	bool checkpoint_at_end;         /* --checkpoint-at-end */
 	struct accepted accepted;       /* --accept */
 	struct fingerprint fingerprint; /* of the job and its data */
 	uint32_t units;                 /* number of work units of the training data */

@@ -1,9 +1,12 @@
-/* weir sweep: runs a job repeatedly with different settings and seeds, and compares the results. */
+/* weir sweep: runs a job repeatedly with different settings and seeds, and compares the results; or
+ * searches for the best settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/core/verbs.h"
+#include "cli/sweep/search_report.h"
+#include "cli/sweep/search_run.h"
 #include "cli/sweep/sweep.h"
 #include "common/system/stop_signals.h"
 
@@ -23,17 +26,43 @@ static weir_status finish(const struct sweep *s, const struct sweep_result *resu
 	                 : WEIR_OK;
 }
 
-static weir_status run(const char *path, bool keep_going, int *stop_signal, weir_error *err)
+static weir_status finish_search(const struct search_book *b, const struct search_outcome *o, weir_error *err)
 {
-	struct sweep *s = NULL;
-	struct sweep_outcome outcome = {0};
-	weir_status status = sweep_file_read(&s, path, err);
+	char *table = search_table(b);
+	if (table)
+		fputs(table, stdout);
+	free(table);
+	fflush(stdout);
+	if (o->stop_signal)
+		return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s after %u segments of trials; the same command goes on",
+		                 strsignal(o->stop_signal), b->segments);
+	if (o->spent)
+		fprintf(stderr, "the budget of %s is spent\n", o->spent);
+	return b->segments > 0 ? WEIR_OK : weir_fail(err, WEIR_E_STATE, "no trial has a result");
+}
+
+static weir_status search(struct sweep *s, int *stop_signal, weir_error *err)
+{
+	struct search_book book = {0};
+	struct search_outcome outcome = {0};
+	weir_status status = search_check_job(s, err);
 	if (status == WEIR_OK)
-		status = sweep_check_jobs(s, err);
-	if (status != WEIR_OK) {
-		sweep_destroy(s);
+		status = search_book_open(&book, s, err);
+	if (status == WEIR_OK)
+		status = search_run(&book, &outcome, err);
+	if (status == WEIR_OK)
+		status = finish_search(&book, &outcome, err);
+	*stop_signal = outcome.stop_signal;
+	search_book_close(&book);
+	return status;
+}
+
+static weir_status run_all(struct sweep *s, bool keep_going, int *stop_signal, weir_error *err)
+{
+	struct sweep_outcome outcome = {0};
+	weir_status status = sweep_check_jobs(s, err);
+	if (status != WEIR_OK)
 		return status;
-	}
 	const uint32_t all = s->runs_count * s->seeds_count;
 	struct sweep_result *results = calloc(all, sizeof *results);
 	status = results ? sweep_run_all(s, keep_going, results, &outcome, err)
@@ -44,6 +73,15 @@ static weir_status run(const char *path, bool keep_going, int *stop_signal, weir
 	for (uint32_t i = 0; results && i < all; i++)
 		sweep_result_destroy(&results[i]);
 	free(results);
+	return status;
+}
+
+static weir_status run(const char *path, bool keep_going, int *stop_signal, weir_error *err)
+{
+	struct sweep *s = NULL;
+	weir_status status = sweep_file_read(&s, path, err);
+	if (status == WEIR_OK)
+		status = s->search ? search(s, stop_signal, err) : run_all(s, keep_going, stop_signal, err);
 	sweep_destroy(s);
 	return status;
 }
@@ -55,7 +93,7 @@ int verb_sweep(int count, char **args)
 	const char *path = NULL;
 	weir_error err = {0};
 	const struct option options[] = {
-	    {"--keep-going", OPTION_FLAG, &keep_going, NULL, "where a run fails, go on with the others"}};
+	    {"--keep-going", OPTION_FLAG, &keep_going, NULL, "where a run fails, go on with the others (a search always does)"}};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
 	if (status == WEIR_OK && !path)
 		status = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");

@@ -1,76 +1,28 @@
-/* Reads a sweep file with libyaml, as common/job/job_read.c reads job files. */
 #include "cli/sweep/sweep_file.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
-#include "common/system/disk.h"
+#include "cli/sweep/search_file.h"
+#include "cli/sweep/sweep_yaml.h"
 
-enum { VALUE_SHOWN = 60, ARENA_BYTES_MAX = 64 * WEIR_CONFIG_BYTES_MAX, KEYS_MAX = 8 };
-
-struct reader {
-	struct sweep *sweep;
-	yaml_document_t yaml;
-	weir_error *err;
-};
-
-/* One key of a map. */
-struct field {
-	const char *name;
-	weir_status (*read)(struct reader *r, const char *path, const yaml_node_t *node, void *out);
-	const char *expected; /* the expected value of a required key; NULL for an optional key */
-};
-
-WEIR_PRINTF(4, 5)
-static weir_status fail_at(struct reader *r, const yaml_node_t *node, const char *path, const char *format, ...)
-{
-	char what[WEIR_ERROR_TEXT_BYTES / 2];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(what, sizeof what, format, args);
-	va_end(args);
-	return weir_fail(r->err, WEIR_E_INVALID, "%s:%zu:%zu: %s%s%s", r->sweep->path, node->start_mark.line + 1,
-	                 node->start_mark.column + 1, path, *path ? ": " : "", what);
-}
-
-static const char *text_of(const yaml_node_t *node)
-{
-	return (const char *)node->data.scalar.value;
-}
-
-static weir_status fail_value(struct reader *r, const yaml_node_t *node, const char *path, const char *expected)
-{
-	if (node->type != YAML_SCALAR_NODE)
-		return fail_at(r, node, path, "is %s; expected %s", node->type == YAML_MAPPING_NODE ? "a map" : "a list", expected);
-	return fail_at(r, node, path, "is '%.*s'; expected %s", VALUE_SHOWN, text_of(node), expected);
-}
-
-/* --- Values */
-
-static weir_status keep_text(struct reader *r, const char *path, const yaml_node_t *node, const char *expected, const char **out)
-{
-	if (node->type != YAML_SCALAR_NODE || node->data.scalar.length == 0 || strlen(text_of(node)) != node->data.scalar.length)
-		return fail_value(r, node, path, expected);
-	*out = arena_strdup(r->sweep->arena, text_of(node));
-	return *out ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "%s: no memory for its values", r->sweep->path);
-}
+enum { ARENA_BYTES_MAX = 64 * WEIR_CONFIG_BYTES_MAX };
 
 static weir_status read_base(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	(void)out;
-	return keep_text(r, path, node, "a job file", &r->sweep->base);
+	return reader_text(r, path, node, "a job file", &r->sweep->base);
 }
 
 static weir_status read_out(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	(void)out;
-	weir_status status = keep_text(r, path, node, "a folder", &r->sweep->out);
-	return status == WEIR_OK && strlen(r->sweep->out) > WEIR_PATH_BYTES_MAX / 2 ? fail_value(r, node, path, "a shorter path")
-	                                                                            : status;
+	weir_status status = reader_text(r, path, node, "a folder", &r->sweep->out);
+	return status == WEIR_OK && strlen(r->sweep->out) > WEIR_PATH_BYTES_MAX / 2
+	           ? reader_fail_value(r, node, path, "a shorter path")
+	           : status;
 }
 
 static weir_status read_metric(struct reader *r, const char *path, const yaml_node_t *node, void *out)
@@ -78,35 +30,18 @@ static weir_status read_metric(struct reader *r, const char *path, const yaml_no
 	(void)out;
 	const bool is_text = node->type == YAML_SCALAR_NODE;
 	for (enum quality_figure f = 0; f < QUALITY_FIGURES && is_text; f++)
-		if (strcmp(text_of(node), quality_figure_names[f]) == 0) {
+		if (strcmp(reader_text_of(node), quality_figure_names[f]) == 0) {
 			r->sweep->metric = f;
 			return WEIR_OK;
 		}
-	return fail_value(r, node, path,
-	                  "auc, logloss, pr_auc, normalized_entropy, calibration, calibration_error, gauc, ndcg, recall or hit_rate");
-}
-
-/* Returns the items of a list of 1 to `most` items. */
-static weir_status list_of(struct reader *r, const char *path, const yaml_node_t *node, uint32_t most, const char *what,
-                           uint32_t *count)
-{
-	if (node->type != YAML_SEQUENCE_NODE)
-		return fail_value(r, node, path, what);
-	const size_t n = (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
-	if (n < 1 || n > most)
-		return fail_at(r, node, path, "has %zu items; expected %s, from 1 to %u of them", n, what, most);
-	*count = (uint32_t)n;
-	return WEIR_OK;
-}
-
-static yaml_node_t *item_of(struct reader *r, const yaml_node_t *list, uint32_t i)
-{
-	return yaml_document_get_node(&r->yaml, list->data.sequence.items.start[i]);
+	return reader_fail_value(
+	    r, node, path,
+	    "auc, logloss, pr_auc, normalized_entropy, calibration, calibration_error, gauc, ndcg, recall or hit_rate");
 }
 
 static bool parse_seed(const yaml_node_t *node, uint64_t *out)
 {
-	const char *text = node->type == YAML_SCALAR_NODE ? text_of(node) : "";
+	const char *text = node->type == YAML_SCALAR_NODE ? reader_text_of(node) : "";
 	char *end = NULL;
 	errno = 0;
 	*out = strtoull(text, &end, 10);
@@ -117,68 +52,15 @@ static weir_status read_seeds(struct reader *r, const char *path, const yaml_nod
 {
 	(void)out;
 	struct sweep *s = r->sweep;
-	weir_status status = list_of(r, path, node, SWEEP_SEEDS_MAX, "a list of whole numbers", &s->seeds_count);
+	weir_status status = reader_list(r, path, node, SWEEP_SEEDS_MAX, "a list of whole numbers", &s->seeds_count);
 	for (uint32_t i = 0; i < s->seeds_count && status == WEIR_OK; i++) {
-		const yaml_node_t *item = item_of(r, node, i);
+		const yaml_node_t *item = reader_item(r, node, i);
 		if (!parse_seed(item, &s->seeds[i]))
-			status = fail_value(r, item, path, "a whole number");
+			status = reader_fail_value(r, item, path, "a whole number");
 		for (uint32_t j = 0; j < i && status == WEIR_OK; j++)
 			if (s->seeds[j] == s->seeds[i])
-				status = fail_value(r, item, path, "a seed once");
+				status = reader_fail_value(r, item, path, "a seed once");
 	}
-	return status;
-}
-
-/* --- Maps */
-
-static weir_status fail_unknown(struct reader *r, const yaml_node_t *key, const struct field *fields, uint32_t count,
-                                const char *path)
-{
-	const char *names[KEYS_MAX];
-	char known[VALUE_SHOWN * 2] = "";
-	size_t used = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		names[i] = fields[i].name;
-		used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
-	}
-	const char *near = job_nearest(text_of(key), names, count);
-	if (near)
-		return fail_at(r, key, path, "unknown key '%.*s'; the nearest valid key is '%s' (valid here: %s)", VALUE_SHOWN,
-		               text_of(key), near, known);
-	return fail_at(r, key, path, "unknown key '%.*s'; valid here: %s", VALUE_SHOWN, text_of(key), known);
-}
-
-static weir_status read_pair(struct reader *r, const char *path, const yaml_node_pair_t *pair, const struct field *fields,
-                             uint32_t count, bool *given, void *out)
-{
-	const yaml_node_t *key = yaml_document_get_node(&r->yaml, pair->key), *value = yaml_document_get_node(&r->yaml, pair->value);
-	char full[VALUE_SHOWN];
-	if (key->type != YAML_SCALAR_NODE)
-		return fail_at(r, key, path, "a key must be a word, not a list or a map");
-	for (uint32_t i = 0; i < count; i++) {
-		if (strcmp(text_of(key), fields[i].name) != 0)
-			continue;
-		snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", fields[i].name);
-		if (given[i])
-			return fail_at(r, key, full, "duplicate key");
-		given[i] = true;
-		return fields[i].read(r, full, value, out);
-	}
-	return fail_unknown(r, key, fields, count, path);
-}
-
-static weir_status read_map(struct reader *r, const char *path, const yaml_node_t *node, const struct field *fields,
-                            uint32_t count, void *out)
-{
-	bool given[KEYS_MAX] = {false};
-	weir_status status = WEIR_OK;
-	if (node->type != YAML_MAPPING_NODE)
-		return fail_value(r, node, path, "a map");
-	for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top && status == WEIR_OK; p++)
-		status = read_pair(r, path, p, fields, count, given, out);
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-		if (fields[i].expected && !given[i])
-			status = fail_at(r, node, path, "%s is missing; expected %s", fields[i].name, fields[i].expected);
 	return status;
 }
 
@@ -190,14 +72,14 @@ static weir_status read_name(struct reader *r, const char *path, const yaml_node
 	static const char expected[] = "at most 40 letters, digits, '_', '-' and '.', not starting with '.'";
 	struct sweep_run *run = out;
 	const struct sweep *s = r->sweep;
-	weir_status status = keep_text(r, path, node, expected, &run->name);
+	weir_status status = reader_text(r, path, node, expected, &run->name);
 	if (status != WEIR_OK)
 		return status;
 	if (run->name[0] == '.' || run->name[strspn(run->name, letters)] || strlen(run->name) >= SWEEP_NAME_BYTES_MAX)
-		return fail_value(r, node, path, expected);
+		return reader_fail_value(r, node, path, expected);
 	for (const struct sweep_run *other = s->runs; other < run; other++)
 		if (strcmp(other->name, run->name) == 0)
-			return fail_at(r, node, path, "'%s' is the name of the run on line %u, too", run->name, other->line);
+			return reader_fail_at(r, node, path, "'%s' is the name of the run on line %u, too", run->name, other->line);
 	return WEIR_OK;
 }
 
@@ -211,15 +93,15 @@ static bool sets_key(const char *set, const char *key)
 static weir_status read_set(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	struct sweep_run *run = out;
-	weir_status status = list_of(r, path, node, SWEEP_SETS_MAX, "a list of 'KEY=VALUE'", &run->sets_count);
+	weir_status status = reader_list(r, path, node, SWEEP_SETS_MAX, "a list of 'KEY=VALUE'", &run->sets_count);
 	for (uint32_t i = 0; i < run->sets_count && status == WEIR_OK; i++) {
-		const yaml_node_t *item = item_of(r, node, i);
-		status = keep_text(r, path, item, "KEY=VALUE, such as model.dim=16", &run->sets[i]);
+		const yaml_node_t *item = reader_item(r, node, i);
+		status = reader_text(r, path, item, "KEY=VALUE, such as model.dim=16", &run->sets[i]);
 		if (status == WEIR_OK && (!strchr(run->sets[i], '=') || run->sets[i][0] == '='))
-			status = fail_value(r, item, path, "KEY=VALUE, such as model.dim=16");
+			status = reader_fail_value(r, item, path, "KEY=VALUE, such as model.dim=16");
 		if (status == WEIR_OK && (sets_key(run->sets[i], "run_dir") || sets_key(run->sets[i], "train.seed")))
-			status =
-			    fail_at(r, item, path, "'%.*s': run_dir and train.seed are the sweep's own to set", VALUE_SHOWN, run->sets[i]);
+			status = reader_fail_at(r, item, path, "'%.*s': run_dir and train.seed are the sweep's own to set", VALUE_SHOWN,
+			                        run->sets[i]);
 	}
 	return status;
 }
@@ -235,13 +117,14 @@ static weir_status read_runs(struct reader *r, const char *path, const yaml_node
 	static const struct field fields[] = {{"name", read_name, "a word for the table"}, {"set", read_set, NULL}};
 	(void)out;
 	struct sweep *s = r->sweep;
-	weir_status status = list_of(r, path, node, SWEEP_RUNS_MAX, "a list of {name: NAME, set: [KEY=VALUE, ...]}", &s->runs_count);
+	weir_status status =
+	    reader_list(r, path, node, SWEEP_RUNS_MAX, "a list of {name: NAME, set: [KEY=VALUE, ...]}", &s->runs_count);
 	for (uint32_t i = 0; i < s->runs_count && status == WEIR_OK; i++) {
-		const yaml_node_t *item = item_of(r, node, i);
+		const yaml_node_t *item = reader_item(r, node, i);
 		char at[VALUE_SHOWN / 2];
 		snprintf(at, sizeof at, "%s[%u]", path, i);
 		s->runs[i].line = (uint32_t)item->start_mark.line + 1;
-		status = read_map(r, at, item, fields, sizeof fields / sizeof *fields, &s->runs[i]);
+		status = reader_map(r, at, item, fields, sizeof fields / sizeof *fields, &s->runs[i]);
 	}
 	return status;
 }
@@ -250,44 +133,25 @@ static weir_status read_runs(struct reader *r, const char *path, const yaml_node
 
 static weir_status read_document(struct reader *r)
 {
-	static const struct field fields[] = {
-	    {"base", read_base, "a job file"}, {"seeds", read_seeds, NULL},
-	    {"metric", read_metric, NULL},     {"out", read_out, "a folder for the results"},
-	    {"set", read_set_of_all, NULL},    {"runs", read_runs, "a list of {name: NAME, set: [KEY=VALUE, ...]}"}};
+	static const struct field fields[] = {{"base", read_base, "a job file"},  {"seeds", read_seeds, NULL},
+	                                      {"metric", read_metric, NULL},      {"out", read_out, "a folder for the results"},
+	                                      {"set", read_set_of_all, NULL},     {"runs", read_runs, NULL},
+	                                      {"search", search_file_read, NULL}, {"space", search_file_read_space, NULL}};
 	yaml_node_t *root = yaml_document_get_root_node(&r->yaml);
 	if (!root)
 		return weir_fail(r->err, WEIR_E_INVALID, "%s: empty; expected base, out and runs", r->sweep->path);
-	return read_map(r, "", root, fields, sizeof fields / sizeof *fields, NULL);
-}
-
-static weir_status load_document(struct reader *r, yaml_parser_t *parser)
-{
-	if (yaml_parser_load(parser, &r->yaml))
-		return WEIR_OK;
-	return weir_fail(r->err, WEIR_E_PARSE, "%s:%zu:%zu: not valid YAML: %s", r->sweep->path, parser->problem_mark.line + 1,
-	                 parser->problem_mark.column + 1, parser->problem ? parser->problem : "unreadable");
-}
-
-static weir_status load(struct reader *r, const char *text)
-{
-	yaml_parser_t parser;
-	if (!yaml_parser_initialize(&parser))
-		return weir_fail(r->err, WEIR_E_MEMORY, "%s: no memory to read it", r->sweep->path);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
-	weir_status status = load_document(r, &parser);
-	if (status == WEIR_OK) {
-		status = read_document(r);
-		yaml_document_delete(&r->yaml);
-	}
-	if (status == WEIR_OK)
-		status = load_document(r, &parser);
-	if (status == WEIR_OK) {
-		const yaml_node_t *second = yaml_document_get_root_node(&r->yaml);
-		status = second ? fail_at(r, second, "", "a second YAML document; expected one") : WEIR_OK;
-		yaml_document_delete(&r->yaml);
-	}
-	yaml_parser_delete(&parser);
-	return status;
+	const weir_status status = reader_map(r, "", root, fields, sizeof fields / sizeof *fields, NULL);
+	if (status != WEIR_OK)
+		return status;
+	const struct sweep *s = r->sweep;
+	if (s->search && s->runs_count > 0)
+		return reader_fail_at(r, root, "", "has runs and search; expected one of them: a search makes its own runs");
+	if (s->search)
+		return search_file_check(r, root);
+	return s->runs_count > 0
+	           ? WEIR_OK
+	           : reader_fail_at(r, root, "",
+	                            "runs is missing; expected a list of {name: NAME, set: [KEY=VALUE, ...]}, or search and space");
 }
 
 weir_status sweep_file_parse(struct sweep **out, const char *text, const char *path, weir_error *err)
@@ -298,10 +162,12 @@ weir_status sweep_file_parse(struct sweep **out, const char *text, const char *p
 		sweep_destroy(s);
 		return weir_fail(err, WEIR_E_MEMORY, "%s: no memory to read it", path);
 	}
-	memcpy(s->seeds, seeds, sizeof seeds);
-	s->seeds_count = sizeof seeds / sizeof *seeds;
 	struct reader r = {.sweep = s, .err = err};
-	weir_status status = load(&r, text);
+	weir_status status = reader_load(&r, text, read_document);
+	if (s->seeds_count == 0) {
+		memcpy(s->seeds, seeds, sizeof seeds);
+		s->seeds_count = s->search ? 1 : sizeof seeds / sizeof *seeds;
+	}
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -326,8 +192,10 @@ weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *er
 
 void sweep_destroy(struct sweep *s)
 {
-	if (s)
+	if (s) {
+		free(s->search);
 		arena_destroy(s->arena);
+	}
 	free(s);
 }
 

@@ -10,11 +10,14 @@
  *     - {name: fp32}
  *     - {name: int8, set: [tables.embedding.push.codec=int8]}
  *
+ * In place of `runs`, `search` and `space` let Weir choose the settings (search_file.h).
+ *
  * Errors give file:line:column, the key, and the expected value. */
 #ifndef WEIR_SWEEP_FILE_H
 #define WEIR_SWEEP_FILE_H
 
 #include "cli/core/options.h"
+#include "cli/search/search.h"
 #include "common/base/arena.h"
 #include "common/job/job.h"
 #include "worker/data/quality/quality_figures.h"
@@ -34,6 +37,43 @@ struct sweep_run {
 	uint32_t line; /* in the file */
 };
 
+/* A number that a search looks at. */
+enum measure_kind {
+	MEASURE_VALID,   /* of the validation part after the last pass: a name of the report's passes */
+	MEASURE_BYTES,   /* pushed and pulled, over all of the trial's training */
+	MEASURE_SECONDS, /* of training, of the same */
+	MEASURE_SAMPLES, /* rows trained, of the same */
+	MEASURE_REPORT   /* a number of the last report, by its path: test.auc, samples_per_s */
+};
+
+struct measure {
+	const char *name; /* as in the file */
+	enum measure_kind kind;
+	const char *path;
+	bool maximize;
+};
+
+#define SEARCH_CONSTRAINTS_MAX 8u
+#define SEARCH_OWN_SETS        6u /* settings that a search adds to those of a trial */
+struct constraint {
+	const char *text; /* "bytes <= 1e9" */
+	struct measure measure;
+	double bound;
+	bool at_least;
+};
+
+struct sweep_search {
+	struct search_options options;
+	struct measure objectives[RANKING_COSTS_MAX]; /* (options.costs) */
+	struct constraint constraints[SEARCH_CONSTRAINTS_MAX];
+	uint32_t constraints_count;
+	uint32_t parallel;
+	uint32_t workers; /* of the job; this and the next are set by search_check_job */
+	bool has_threads; /* the job says how many threads a worker has */
+	/* No trial begins or goes on after this much over all trials; 0: no limit. */
+	double seconds_most, samples_most, bytes_most;
+};
+
 struct sweep {
 	struct arena *arena;
 	const char *path, *base, *out;
@@ -44,6 +84,7 @@ struct sweep {
 	struct sweep_run all; /* the changes for all runs */
 	struct sweep_run runs[SWEEP_RUNS_MAX];
 	uint32_t runs_count;
+	struct sweep_search *search; /* NULL: the runs are those above */
 };
 
 /* `path` of sweep_file_parse: the name of the text in messages. */

@@ -8,21 +8,19 @@
  * the start. */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/core/progress_line.h"
 #include "cli/core/supervise.h"
 #include "cli/run/run_dir.h"
 #include "cli/sweep/sweep.h"
+#include "cli/sweep/sweep_signals.h"
 #include "common/base/clock.h"
 #include "common/system/disk.h"
-#include "common/system/stop_signals.h"
 #include "common/web/json.h"
 
 enum { RUN_POLL_MS = 200, RUN_PATH_BYTES = WEIR_PATH_BYTES_MAX + 128 };
@@ -33,8 +31,7 @@ struct runner {
 	struct sweep_outcome *outcome;
 	bool keep_going;
 	char *base_text;
-	int signal_fd; /* SIGCHLD and the signals of stop_signals.h */
-	bool stop_at_once;
+	struct sweep_signals signals;
 	weir_error *err;
 };
 
@@ -110,30 +107,18 @@ static weir_status note_finished(const struct runner *r, const struct task *t, w
 
 /* --- Running */
 
-static void say_stop(struct runner *r, int signal)
-{
-	if (r->outcome->stop_signal)
-		fprintf(stderr, "%s again: the run is killed\n", strsignal(signal));
-	else
-		fprintf(stderr, "%s: the run is stopped, and begins anew the next time (once more kills it)\n", strsignal(signal));
-	r->stop_at_once = r->outcome->stop_signal != 0;
-	r->outcome->stop_signal = r->outcome->stop_signal ? r->outcome->stop_signal : signal;
-}
-
 /* Returns whether a stop signal came. */
 static bool read_signals(struct runner *r, int timeout_ms)
 {
-	struct pollfd p = {.fd = r->signal_fd, .events = POLLIN};
-	struct signalfd_siginfo info;
-	bool stop = false;
-	if (poll(&p, 1, timeout_ms) <= 0)
+	const int signal = sweep_signals_read(&r->signals, timeout_ms);
+	if (!signal)
 		return false;
-	while (read(r->signal_fd, &info, sizeof info) == sizeof info)
-		if (info.ssi_signo != SIGCHLD) {
-			say_stop(r, (int)info.ssi_signo);
-			stop = true;
-		}
-	return stop;
+	if (r->signals.stop_at_once)
+		fprintf(stderr, "%s again: the run is killed\n", strsignal(signal));
+	else
+		fprintf(stderr, "%s: the run is stopped, and begins anew the next time (once more kills it)\n", strsignal(signal));
+	r->outcome->stop_signal = r->signals.stop_signal;
+	return true;
 }
 
 static weir_status await(struct runner *r, struct supervisor *s, const struct task *t, struct child *c, weir_error *err)
@@ -141,7 +126,7 @@ static weir_status await(struct runner *r, struct supervisor *s, const struct ta
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	while (!supervisor_reap(s)) {
 		if (read_signals(r, RUN_POLL_MS))
-			supervisor_signal(s, CHILD_RUN, r->stop_at_once ? SIGKILL : SIGTERM);
+			supervisor_signal(s, CHILD_RUN, r->signals.stop_at_once ? SIGKILL : SIGTERM);
 	}
 	if (child_succeeded(c))
 		return WEIR_OK;
@@ -247,17 +232,6 @@ static weir_status do_task(struct runner *r, const struct task *t)
 	return status == WEIR_OK ? sweep_results_write(r->sweep, r->results, r->err) : status;
 }
 
-static weir_status take_signals(struct runner *r)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	stop_signals_add(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return r->signal_fd >= 0 ? WEIR_OK : weir_fail(r->err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
-}
-
 static weir_status do_all(struct runner *r)
 {
 	const uint32_t all = r->sweep->runs_count * r->sweep->seeds_count;
@@ -277,7 +251,8 @@ static weir_status do_all(struct runner *r)
 weir_status sweep_run_all(const struct sweep *s, bool keep_going, struct sweep_result *results, struct sweep_outcome *outcome,
                           weir_error *err)
 {
-	struct runner r = {.sweep = s, .results = results, .outcome = outcome, .keep_going = keep_going, .signal_fd = -1, .err = err};
+	struct runner r = {
+	    .sweep = s, .results = results, .outcome = outcome, .keep_going = keep_going, .signals.fd = -1, .err = err};
 	char lock[RUN_PATH_BYTES];
 	struct disk *d = disk_system();
 	struct disk_file *locked = NULL;
@@ -289,11 +264,10 @@ weir_status sweep_run_all(const struct sweep *s, bool keep_going, struct sweep_r
 	if (status == WEIR_OK)
 		status = disk_read_file(d, s->base, WEIR_CONFIG_BYTES_MAX, &r.base_text, &bytes, err);
 	if (status == WEIR_OK)
-		status = take_signals(&r);
+		status = sweep_signals_open(&r.signals, err);
 	if (status == WEIR_OK)
 		status = do_all(&r);
-	if (r.signal_fd >= 0)
-		close(r.signal_fd);
+	sweep_signals_close(&r.signals);
 	if (locked)
 		d->ops->close(locked);
 	free(r.base_text);

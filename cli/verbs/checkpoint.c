@@ -1,126 +1,30 @@
-/* weir checkpoint: makes a running job write a checkpoint, or verifies an existing one. */
+/* weir checkpoint: makes a running job write a checkpoint, verifies an existing one, or copies one of
+ * another run for this job to go on from. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "cli/core/ledger_client.h"
 #include "cli/core/options.h"
 #include "cli/core/progress_line.h"
-#include "cli/core/transport.h"
 #include "cli/core/verbs.h"
+#include "cli/run/checkpoint_ask.h"
 #include "cli/run/checkpoint_find.h"
+#include "cli/run/checkpoint_fork.h"
 #include "cli/run/job_servers.h"
-#include "common/base/clock.h"
 #include "common/web/json.h"
-#include "proto/wire/wire.h"
 #include "server/service/job_checkpoint.h"
-
-#define POLL_MS   100u
-#define MOVES_MAX 5u /* moves of the ledger while waiting for one checkpoint */
 
 struct checkpoint_verb {
 	struct job_options options;
 	const char *at, *from;
 	bool json;
+	struct option_list accepted;
 	struct job *job; /* NULL: only an address was given */
 	struct logger *logger;
 };
 
 /* --- Taking a checkpoint */
-
-struct asker {
-	struct rpc *rpc;
-	struct rpc_loop *loop;
-	struct ledger_client *ledger;
-};
-
-static void asker_close(struct asker *a)
-{
-	ledger_client_close(a->ledger);
-	if (a->loop)
-		rpc_loop_destroy(a->loop);
-	if (a->rpc)
-		rpc_destroy(a->rpc);
-}
-
-/* places: "A,B,C". */
-static weir_status asker_open(struct asker *a, const struct checkpoint_verb *v, const char *places, weir_error *err)
-{
-	const weir_status status = transport_open(&a->rpc, v->job, v->logger, err);
-	if (status != WEIR_OK)
-		return status;
-	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
-	return a->loop ? ledger_client_open(&a->ledger, a->rpc, a->loop, places, err) : err->status;
-}
-
-static bool may_move(const struct asker *a)
-{
-	return ledger_client_count(a->ledger) > 1;
-}
-
-/* Repeats the request until the server with the ledger answers. With replicas, another server may
- * first have to take over the ledger. */
-static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
-{
-	const struct clock *clock = clock_system();
-	const int64_t until_ms = clock_ms(clock) + WEIR_CONTROL_TIMEOUT_MS;
-	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
-	q.start = start;
-	for (;;) {
-		ProtobufCMessage *m;
-		const weir_status status = ledger_client_ask(a->ledger, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-		                                             &weir__v1__checkpoint_reply__descriptor, &m, err);
-		*out = (Weir__V1__CheckpointReply *)m;
-		const bool passes = status == WEIR_E_MOVED || status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT;
-		if (!passes || !may_move(a) || clock_ms(clock) >= until_ms)
-			return status;
-		*err = (weir_error){0};
-		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
-	}
-}
-
-static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
-{
-	return r->outcome && r->ended_sequence >= sequence;
-}
-
-/* Requests a checkpoint, or joins the one in progress, and waits for its end. *last describes that
- * end; free it with wire_destroy. */
-static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
-{
-	weir_status status = ask(a, true, last, err);
-	const uint64_t sequence = status == WEIR_OK ? (*last)->sequence : 0;
-	const uint32_t at = status == WEIR_OK ? ledger_client_at(a->ledger) : 0;
-	while (status == WEIR_OK && !has_ended(*last, sequence)) {
-		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
-		wire_destroy(&(*last)->base);
-		*last = NULL;
-		status = ask(a, false, last, err);
-		/* each server counts its own checkpoints, from 0 */
-		if (status == WEIR_OK && (ledger_client_at(a->ledger) != at || (*last)->sequence < sequence))
-			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
-			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
-	}
-	if (status == WEIR_OK && (*last)->outcome->code)
-		status = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
-	return status;
-}
-
-/* Requests a checkpoint again if the ledger moves meanwhile. */
-static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
-{
-	weir_status status = take(a, last, err);
-	for (uint32_t moves = 0; may_move(a) && status == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
-		if (*last)
-			wire_destroy(&(*last)->base);
-		*last = NULL;
-		*err = (weir_error){0};
-		status = take(a, last, err);
-	}
-	return status;
-}
 
 static weir_status print_taken(const struct checkpoint_verb *v, const Weir__V1__CheckpointReply *r, weir_error *err)
 {
@@ -141,19 +45,15 @@ static weir_status print_taken(const struct checkpoint_verb *v, const Weir__V1__
 
 static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 {
-	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
 	char address[JOB_PLACES_BYTES];
 	weir_status status = job_servers_find_ledger(v->job, v->at, address, err);
 	if (status == WEIR_OK)
-		status = asker_open(&a, v, address, err);
-	if (status == WEIR_OK)
-		status = take_anywhere(&a, &last, err);
+		status = checkpoint_ask(v->job, address, v->logger, &last, err);
 	if (status == WEIR_OK)
 		status = print_taken(v, last, err);
 	if (last)
 		wire_destroy(&last->base);
-	asker_close(&a);
 	return status;
 }
 
@@ -211,43 +111,72 @@ static weir_status verify(struct checkpoint_verb *v, weir_error *err)
 	return status;
 }
 
+/* --- Forking a checkpoint */
+
+static weir_status fork_one(struct checkpoint_verb *v, weir_error *err)
+{
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	const weir_status status = checkpoint_fork(v->job, v->from, v->accepted.items, v->accepted.count, name, err);
+	if (status == WEIR_OK)
+		printf("%s is a checkpoint of %s now, with the job's rates: weir restore --from %s, then weir train --resume\n", name,
+		       v->job->run_dir, name);
+	return status;
+}
+
 /* --- The verb */
 
-static weir_status prepare(struct checkpoint_verb *v, bool verifying, weir_error *err)
+enum action { ACTION_TAKE, ACTION_VERIFY, ACTION_FORK };
+
+static enum action action_of(const char *word)
 {
-	if (verifying && v->at)
-		return weir_fail(err, WEIR_E_INVALID, "verify reads the files: it needs --job FILE and no --at");
-	if (!verifying && v->from)
-		return weir_fail(err, WEIR_E_INVALID, "--from goes with verify");
+	if (word && strcmp(word, "verify") == 0)
+		return ACTION_VERIFY;
+	return word && strcmp(word, "fork") == 0 ? ACTION_FORK : ACTION_TAKE;
+}
+
+static weir_status prepare(struct checkpoint_verb *v, enum action action, weir_error *err)
+{
+	if (action != ACTION_TAKE && v->at)
+		return weir_fail(err, WEIR_E_INVALID, "verify and fork read files: they need --job FILE and no --at");
+	if (action == ACTION_TAKE && v->from)
+		return weir_fail(err, WEIR_E_INVALID, "--from goes with verify and fork");
+	if (action == ACTION_FORK && !v->from)
+		return weir_fail(err, WEIR_E_INVALID, "fork needs --from PLACE, the checkpoints of another run, or PLACE/ck-NAME");
+	if (action != ACTION_FORK && v->accepted.count > 0)
+		return weir_fail(err, WEIR_E_INVALID, "--accept goes with fork");
 	if (!v->at && !v->options.path)
-		return weir_fail(err, WEIR_E_INVALID, verifying ? "needs --job FILE" : "needs --job FILE or --at ADDRESS");
+		return weir_fail(err, WEIR_E_INVALID, action == ACTION_TAKE ? "needs --job FILE or --at ADDRESS" : "needs --job FILE");
 	return job_options_logger(&v->options, "weir", LOG_ERROR, &v->logger, err);
 }
 
 int verb_checkpoint(int count, char **args)
 {
 	struct checkpoint_verb v = {0};
-	const struct option options[] = {JOB_OPTIONS(&v.options),
-	                                 AT_OPTION(v.at),
-	                                 {"--from", OPTION_TEXT, &v.from, "NAME", "which checkpoint to verify: its name, or latest"},
-	                                 {"--json", OPTION_FLAG, &v.json, NULL, "what was done, as JSON"}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&v.options),
+	    AT_OPTION(v.at),
+	    {"--from", OPTION_TEXT, &v.from, "NAME",
+	     "which checkpoint to verify: its name, or latest; to fork: PLACE or PLACE/ck-NAME"},
+	    {"--accept", OPTION_LIST, &v.accepted, "KEY", "fork: take another value of this key; may be given repeatedly"},
+	    {"--json", OPTION_FLAG, &v.json, NULL, "what was done, as JSON"}};
 	const char *words[2] = {NULL, NULL};
 	weir_error err = {0};
 	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, 2, &err);
-	bool verifying = words[0] && strcmp(words[0], "verify") == 0;
-	const char *path = verifying ? words[1] : words[0];
-	if (status == WEIR_OK && !verifying && words[1])
-		status =
-		    weir_fail(&err, WEIR_E_INVALID, "unexpected '%s'; there is `weir checkpoint` and `weir checkpoint verify`", words[1]);
+	const enum action action = action_of(words[0]);
+	const char *path = action == ACTION_TAKE ? words[0] : words[1];
+	if (status == WEIR_OK && action == ACTION_TAKE && words[1])
+		status = weir_fail(&err, WEIR_E_INVALID,
+		                   "unexpected '%s'; there is `weir checkpoint`, `weir checkpoint verify` and `weir checkpoint fork`",
+		                   words[1]);
 	v.options.path = path ? path : v.options.path;
 	if (status == WEIR_OK)
-		status = prepare(&v, verifying, &err);
+		status = prepare(&v, action, &err);
 	if (status != WEIR_OK)
 		return verb_usage("checkpoint", &err);
 	if (v.options.path)
 		status = job_options_load(&v.options, &v.job, &err);
 	if (status == WEIR_OK)
-		status = verifying ? verify(&v, &err) : take_one(&v, &err);
+		status = action == ACTION_VERIFY ? verify(&v, &err) : action == ACTION_FORK ? fork_one(&v, &err) : take_one(&v, &err);
 	job_destroy(v.job);
 	logger_destroy(v.logger);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("checkpoint", &err);

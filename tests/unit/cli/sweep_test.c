@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/sweep/job_settings.h"
+#include "cli/sweep/search_run.h"
 #include "cli/sweep/sweep.h"
 #include "common/system/disk.h"
 #include "common/web/json.h"
@@ -186,12 +188,91 @@ static void the_sweeps_that_come_along_are_good(void **state)
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		struct sweep *s = NULL;
 		weir_error err = {0};
-		if (sweep_file_read(&s, found.gl_pathv[i], &err) != WEIR_OK || sweep_check_jobs(s, &err) != WEIR_OK)
+		weir_status status = sweep_file_read(&s, found.gl_pathv[i], &err);
+		if (status == WEIR_OK)
+			status = s->search ? search_check_job(s, &err) : sweep_check_jobs(s, &err);
+		if (status != WEIR_OK)
 			fail_msg("%s", err.text);
-		assert_true(s->has_test);
+		assert_true(s->search || s->has_test);
 		sweep_destroy(s);
 	}
 	globfree(&found);
+}
+
+/* --- Searches */
+
+#define SEARCH HEAD "search: {kind: tpe, metric: valid.auc}\n"
+
+static void a_file_gives_a_search(void **state)
+{
+	(void)state;
+	struct sweep *s = NULL;
+	weir_error err = {0};
+	if (sweep_file_parse(&s,
+	                     HEAD
+	                     "seeds: [4]\nsearch:\n  kind: evolution\n  metric: [valid.auc, bytes]\n  trials: 12\n  seed: 8\n"
+	                     "  stop: {kind: asha, first: 2, eta: 4}\n  passes: 8\n  parallel: 2\n  budget: {seconds: 60}\n"
+	                     "  constraints: ['test.logloss <= 0.5']\n"
+	                     "space:\n  a.kind: [adam, sgd]\n  a.lr: {min: 1e-3, max: 1e-1, log: true}\n"
+	                     "  a.momentum: {min: 0.5, max: 0.9, step: 0.1, when: {a.kind: sgd}}\n  b: {min: 1, max: 9, int: true}\n",
+	                     "s.yaml", &err) != WEIR_OK)
+		fail_msg("%s", err.text);
+	const struct search_options *o = &s->search->options;
+	assert_int_equal(o->sampler, SAMPLER_EVOLUTION);
+	assert_int_equal(o->policy, POLICY_ASHA);
+	assert_true(o->trials == 12 && o->steps == 8 && o->first == 2 && o->eta == 4 && o->seed == 8 && o->costs == 2);
+	assert_true(s->search->objectives[0].maximize && !s->search->objectives[1].maximize);
+	assert_int_equal(s->search->objectives[0].kind, MEASURE_VALID);
+	assert_int_equal(s->search->objectives[1].kind, MEASURE_BYTES);
+	assert_int_equal(s->search->constraints[0].measure.kind, MEASURE_REPORT);
+	assert_false(s->search->constraints[0].at_least);
+	assert_true(s->search->seconds_most == 60 && s->search->parallel == 2);
+	assert_int_equal(o->space.count, 4);
+	assert_int_equal(o->space.dims[2].when, 0);
+	assert_true(o->space.dims[2].when_choices == 2 && o->space.dims[1].log && o->space.dims[3].integer);
+	sweep_destroy(s);
+}
+
+static void a_wrong_search_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *words[2];
+	} wrong[] = {
+	    {HEAD "runs: [{name: a}]\nsearch: {kind: tpe, metric: bytes}\nspace: {a: [1, 2]}\n", {"runs and search", "one of them"}},
+	    {SEARCH, {"space is missing", "a map of keys"}},
+	    {HEAD "space: {a: [1, 2]}\n", {"search is missing", "kind: tpe"}},
+	    {HEAD "search: {kind: bayes, metric: bytes}\n", {"s.yaml:3:16: search.kind: is 'bayes'", "random, tpe"}},
+	    {HEAD "search: {kind: tpe, metric: valid.acu}\n", {"search.metric: is 'valid.acu'", "valid.auc"}},
+	    {HEAD "search: {kind: tpe, metric: bytes, trails: 3}\n", {"unknown key 'trails'", "'trials'"}},
+	    {HEAD "search: {kind: pbt, metric: bytes, stop: {kind: asha}}\n", {"search.stop.kind", "rule of its own"}},
+	    {HEAD "search: {kind: tpe, metric: bytes, constraints: ['bytes < 3']}\n", {"search.constraints", "MEASURE <= NUMBER"}},
+	    {SEARCH "space: {a: {min: 3, max: 1}}\n", {"s.yaml:4:12: a: ", "min and max"}},
+	    {SEARCH "space: {a: {min: 0, max: 1, log: true}}\n", {"a: log", "above 0"}},
+	    {SEARCH "space: {a: [1, 2], a: [3]}\n", {"duplicate key a", "s.yaml:4:20"}},
+	    {SEARCH "space: {train.passes: [1, 2]}\n", {"train.passes", "the sweep's own"}},
+	    {SEARCH "space: {a: [1, 2], b: {min: 1, max: 2, when: {a: 3}}}\n", {"b.when: is '3'", "other key's values"}},
+	    {SEARCH "space: {b: {min: 1, max: 2, when: {a: 1}}, a: [1, 2]}\n", {"b.when: is 'a'", "of a key above"}}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct sweep *s = NULL;
+		weir_error err = {0};
+		assert_int_not_equal(sweep_file_parse(&s, wrong[i].text, "s.yaml", &err), WEIR_OK);
+		for (size_t k = 0; k < 2; k++)
+			if (!strstr(err.text, wrong[i].words[k]))
+				fail_msg("'%s' is not in: %s", wrong[i].words[k], err.text);
+	}
+}
+
+static void settings_go_into_a_job_file(void **state)
+{
+	(void)state;
+	static const char *const sets[] = {"b.c=2", "d.e.f=[1, {x: y}]", "a='q r'", "b.new=x"};
+	char *text = NULL;
+	weir_error err = {0};
+	assert_int_equal(job_settings_write("# note\na: 1\nb: {c: 1, k: '${HOME}/x'}\n", "j.yaml", sets, 4, &text, &err), WEIR_OK);
+	assert_string_equal(text, "a: 'q r'\nb: {c: 2, k: '${HOME}/x', new: x}\nd:\n  e:\n    f: [1, {x: y}]\n");
+	free(text);
+	assert_int_equal(job_settings_write("a: [", "j.yaml", sets, 1, &text, &err), WEIR_E_PARSE);
 }
 
 /* --- Results */
@@ -333,10 +414,17 @@ static void results_are_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_file_gives_what_is_to_be_run),          cmocka_unit_test(there_are_three_seeds_and_auc_unless_said),
-	    cmocka_unit_test(mistakes_are_reported_with_their_place),  cmocka_unit_test(jobs_are_checked_before_the_first_begins),
-	    cmocka_unit_test(the_sweeps_that_come_along_are_good),     cmocka_unit_test(a_result_is_read_from_a_report),
-	    cmocka_unit_test(the_table_has_means_spreads_and_factors), cmocka_unit_test(results_are_written),
+	    cmocka_unit_test(a_file_gives_what_is_to_be_run),
+	    cmocka_unit_test(there_are_three_seeds_and_auc_unless_said),
+	    cmocka_unit_test(mistakes_are_reported_with_their_place),
+	    cmocka_unit_test(jobs_are_checked_before_the_first_begins),
+	    cmocka_unit_test(the_sweeps_that_come_along_are_good),
+	    cmocka_unit_test(a_result_is_read_from_a_report),
+	    cmocka_unit_test(the_table_has_means_spreads_and_factors),
+	    cmocka_unit_test(results_are_written),
+	    cmocka_unit_test(a_file_gives_a_search),
+	    cmocka_unit_test(a_wrong_search_is_refused),
+	    cmocka_unit_test(settings_go_into_a_job_file),
 	};
 	return cmocka_run_group_tests_name("cli_sweep", tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+# Searches on a generated click job, whose synthetic model is known, and on Frappe:
+#   - TPE with ASHA reaches the best validation AUC of the full grid with at most a quarter of the
+#     grid's batches, with each of three seeds of the search
+#   - a population ends at least as high as the best of the constant rates
+#   - kills: tests/integration/search.sh
+# QUICK=1: the generated job alone, one seed.
+. tests/claims/lib/common.sh
+SEEDS=$(pick 1 3)
+PASSES=9
+RATES='1.0e-5, 1.0e-4, 1.0e-3, 1.0e-2' # the best of the grid is inside, not at an end
+ROWS=$(pick 30000 60000)
+need_programs
+
+job() { # job NAME DATA: one synchronous worker, so that a trial repeats itself
+	cat > "$WORK/$1.yaml" <<-JOB
+		job: $1
+		cluster: {servers: 1, workers: 1, partitions: 4, lease_ms: 3001}
+		data: {$2, batch: 512, unit_batches: 8, shuffle: true, seed: 1}
+		model: {kind: deepfm, dim: 8, hidden: [32]}
+		tables:
+		  embedding: {optimizer: {kind: adam}, mode: {kind: sync}}
+		  dense: {optimizer: {kind: adam}, mode: {kind: sync}}
+		train: {passes: $PASSES, seed: 1, keep_best: false}
+	JOB
+}
+
+# search NAME JOB SEARCH SPACE...: leaves $WORK/NAME/results.json.
+search() {
+	local name=$1 job=$2 search=$3
+	shift 3
+	{
+		printf 'base: %s\nout: %s\nsearch: {metric: valid.auc, %s}\nspace:\n' "$WORK/$job.yaml" "$WORK/$name" "$search"
+		printf '  %s\n' "$@"
+	} > "$WORK/$name.yaml"
+	"$BUILD/weir" sweep "$WORK/$name.yaml" > "$WORK/$name.out" 2> "$WORK/$name.err" || { tail -n 5 "$WORK/$name.err" >&2; give_up "weir sweep $name failed"; }
+	rm -rf "$WORK/$name"/slot-*
+}
+# best NAME [PASS]: the best AUC of any trial, after that pass alone if it is given.
+best() { jq --argjson pass "${2:-0}" '[.trials[].passes[] | select($pass == 0 or .pass == $pass) | .measures[0].value] | max' "$WORK/$1/results.json"; }
+spent() { jq .spent.samples "$WORK/$1/results.json"; }
+
+lines=() good=1
+compare() { # compare JOB
+	local grid share seed name reached spent least=1 most=0
+	search "$1-grid" "$1" 'kind: grid' "tables.embedding.optimizer.lr: [$RATES]" "tables.dense.optimizer.lr: [$RATES]" 'model.dim: [4, 8]'
+	grid=$(best "$1-grid" $PASSES)
+	# a segment of a trial that runs when the budget is spent still ends: two thirds of the passes
+	share=$(jq --argjson passes $PASSES '.spent.samples as $all | (.trials | length) as $n | $all / 4 - $all / $n * 2 / 3' "$WORK/$1-grid/results.json")
+	for seed in $(seq "$SEEDS"); do
+		name=$1-tpe-$seed
+		search "$name" "$1" "kind: tpe, seed: $seed, trials: 200, startup: 8, stop: {kind: asha, first: 3, eta: 3}, budget: {samples: $share}" \
+			'tables.embedding.optimizer.lr: {min: 1.0e-5, max: 1.0e-2, log: true}' 'tables.dense.optimizer.lr: {min: 1.0e-5, max: 1.0e-2, log: true}' 'model.dim: [4, 8]'
+		reached=$(best "$name")
+		spent=$(jq -n "$(spent "$name") / $(spent "$1-grid")")
+		say "$1: grid $grid; TPE and ASHA, seed $seed: $reached with $spent of its batches"
+		true_that "$reached >= $grid and $spent <= 0.25" || good=0
+		true_that "$reached < $least" && least=$reached
+		true_that "$spent > $most" && most=$spent
+	done
+	lines+=("$(printf '%s: the grid %.4f; TPE and ASHA at least %.4f with at most %.2f of its batches' "$1" "$grid" "$least" "$most")")
+}
+
+schedule() { # schedule JOB
+	local constant population
+	search "$1-rates" "$1" 'kind: grid' 'tables.embedding.optimizer.lr: [1.0e-4, 3.0e-4, 1.0e-3, 3.0e-3, 1.0e-2, 3.0e-2]'
+	search "$1-pbt" "$1" 'kind: pbt, trials: 6, every: 3, quantile: 0.34' 'tables.embedding.optimizer.lr: {min: 1.0e-5, max: 3.0e-2, log: true}'
+	constant=$(best "$1-rates" $PASSES)
+	population=$(best "$1-pbt" $PASSES)
+	say "$1: the best constant rate $constant, a population of as many trials $population"
+	true_that "$population >= $constant" || good=0
+	lines+=("$(printf '%s: the best constant rate %.4f, a population %.4f' "$1" "$constant" "$population")")
+}
+
+job clicks "generate: {rows: $ROWS, ids: 20000, seed: 11}, split: {by: crc32, train: 80, valid: 20, test: 0}"
+compare clicks
+schedule clicks
+if [ "$QUICK" = 1 ]; then
+	say "QUICK=1: no Frappe, one seed"
+elif [ -s "$WEIR_DATA/frappe/frappe.libfm" ]; then
+	job frappe "format: libsvm, train: '$WEIR_DATA/frappe/frappe.libfm', fields: 10, split: {by: crc32, train: 80, valid: 20, test: 0}"
+	compare frappe
+	schedule frappe
+else
+	say "$WEIR_DATA/frappe/frappe.libfm is missing: Frappe is left out"
+fi
+bash tests/integration/search.sh "$BUILD" > "$WORK/kills.out" 2>&1 || { tail -n 20 "$WORK/kills.out" >&2; good=0; }
+verdict "$good" "$(printf '%s. ' "${lines[@]}")Killed three times, the table is the same; in parallel each trial once"
