@@ -6,8 +6,8 @@
 
 /* Writes the files:
  *
- *   table.md       trials by their best results; which keys mattered; the best one. It has no times, so a
- *                  search of one trial at a time gives the same table again
+ *   table.md       trials by their best results; which keys mattered; the best one. It has no
+ *                  times, so a search of one trial at a time gives the same table again
  *   results.json   all that is known of each trial
  *   best.yaml      the job file of the best result, ready for `weir train`
  *   progress.svg   the first objective of each trial in its order, and the best so far

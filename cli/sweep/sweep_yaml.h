@@ -1,4 +1,5 @@
-/* The YAML of a sweep file: maps of known keys, with errors that give file:line:column and the key. */
+/* The YAML of a sweep file: maps of known keys, with errors that give file:line:column and the key.
+ */
 #ifndef WEIR_SWEEP_YAML_H
 #define WEIR_SWEEP_YAML_H
 

@@ -1,5 +1,5 @@
-/* weir checkpoint: makes a running job write a checkpoint, verifies an existing one, or copies one of
- * another run for this job to go on from. */
+/* weir checkpoint: makes a running job write a checkpoint, verifies an existing one, or copies one
+ * of another run for this job to go on from. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
