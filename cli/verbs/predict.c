@@ -189,7 +189,7 @@ int verb_predict(int count, char **args)
 	    JOB_OPTIONS(&v.job),
 	    SCORING_OPTIONS(&v.scoring),
 	    ACCEPT_OPTION(v.accepted),
-	    {"--out", OPTION_TEXT, &v.out, "SCORES", "the file to write: text, CSV with ids, or NAME.parquet"},
+	    {"--out", OPTION_TEXT, &v.out, "FILE", "the file to write: text, CSV with ids, or NAME.parquet"},
 	    {"--ids", OPTION_LIST, &v.ids, "COLUMN",
 	     "of data.columns: write CSV, this column before the score; several with commas or again; else those of kind id"},
 	    {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
