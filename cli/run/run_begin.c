@@ -17,7 +17,6 @@
 #include "cli/run/run_fingerprint.h"
 #include "common/base/prng.h"
 #include "common/system/disk.h"
-#include "common/system/stop_signals.h"
 #include "common/tls/certificate.h"
 
 #define PIPED_JOB "piped-job.yaml"
@@ -191,19 +190,6 @@ bool run_takes(const struct job *job, const char *path)
 	free(file);
 	free(dir);
 	return found;
-}
-
-/* Blocks the signals, to read them from a descriptor. Children get an empty mask again. Call before
- * creating any thread. */
-weir_status run_take_signals(struct train *t, weir_error *err)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	stop_signals_add(&set);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
 }
 
 weir_status run_pause(const struct train *t, int pause_ms, const char *awaited, weir_error *err)

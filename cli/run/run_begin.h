@@ -29,9 +29,6 @@ weir_status run_note_finished(struct train *t, bool finished, weir_error *err) W
 weir_status run_keep_piped_job(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Checks the certificates, including those of the processes that this command starts. */
 weir_status run_check_certificates(const struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Blocks the signals, to read them from a descriptor. Children get an empty mask again. Call before
- * creating any thread. */
-weir_status run_take_signals(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Pauses while the run waits for `awaited`. E_CANCELLED: a signal asks the run to end. */
 weir_status run_pause(const struct train *t, int pause_ms, const char *awaited, weir_error *err) WEIR_MUST_CHECK;
 

@@ -11,6 +11,7 @@
 #include "cli/run/run_begin.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_end.h"
+#include "common/system/stop_signals.h"
 #include "worker/model/model.h"
 
 enum { RUN_SERVERS_END_MS = WEIR_DRAIN_MS };
@@ -144,7 +145,7 @@ weir_status run_start(struct train *t, struct report *r, weir_error *err)
 	weir_status status = prepare(t, r, err);
 	if (status != WEIR_OK)
 		return status;
-	status = run_take_signals(t, err);
+	status = stop_signals_open(&t->signal_fd, err);
 	if (status == WEIR_OK)
 		status = start(t, err);
 	if (status != WEIR_OK) {

@@ -79,7 +79,7 @@ static double cut_dimension(struct grower *g, const uint32_t *rows, uint32_t n, 
 	return most;
 }
 
-/* Finds the best cut over a random half of the dimensions. False: there is none. */
+/* Finds the best cut over a random half of the dimensions. Returns false if no cut helps. */
 static bool find_cut(struct grower *g, const uint32_t *rows, uint32_t n, uint32_t *dim, double *cut)
 {
 	double most = -INFINITY;

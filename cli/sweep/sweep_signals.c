@@ -1,9 +1,7 @@
 #include "cli/sweep/sweep_signals.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -11,13 +9,8 @@
 
 weir_status sweep_signals_open(struct sweep_signals *out, weir_error *err)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	stop_signals_add(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	*out = (struct sweep_signals){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
-	return out->fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
+	*out = (struct sweep_signals){.fd = -1};
+	return stop_signals_open(&out->fd, err);
 }
 
 int sweep_signals_read(struct sweep_signals *s, int timeout_ms)

@@ -44,7 +44,7 @@ struct arrow_column {
 };
 
 /* Describes a column by its schema alone: out[0] has no array, but types and its values, which are
- * in the elements behind it. Returns NULL, or the name of a type that is none of ours. */
+ * in the elements behind it. Returns NULL, or the name of a type that is not supported. */
 #define ARROW_DEPTH_MAX 3u /* a list, a dictionary, its values */
 const char *arrow_column_of_schema(struct arrow_column out[ARROW_DEPTH_MAX], const struct ArrowSchema *schema);
 /* Binds an array to its schema. column: for messages. */

@@ -51,7 +51,7 @@ static int digit_of(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Takes four hexadecimal digits; UINT32_MAX: there are none. */
+/* Takes four hexadecimal digits. Returns UINT32_MAX if something else stands there. */
 static uint32_t take_unit(struct json_scan *s)
 {
 	uint32_t unit = 0;
@@ -75,7 +75,7 @@ static size_t put_utf8(char *out, uint32_t c)
 	return n;
 }
 
-/* Takes the character after \u; a pair of surrogates is one. 0: it is none. */
+/* Takes the character after \u, or a pair of surrogates. Returns 0 if it is invalid. */
 static uint32_t take_escaped_character(struct json_scan *s)
 {
 	const uint32_t high = take_unit(s);

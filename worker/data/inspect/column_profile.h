@@ -58,7 +58,7 @@ struct column_profile {
 	struct list_profile list;
 };
 
-/* The profile begins as all zeros, but for its type. */
+/* Initialise the profile with zeros, and set its type. */
 struct cell;
 void column_profile_add(struct column_profile *p, const struct cell *cell);
 /* Counts a cell that cannot be read. */

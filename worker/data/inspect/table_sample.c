@@ -22,7 +22,7 @@ struct table_sample {
 	uint32_t ranges, range;    /* of the file; the current one */
 	uint64_t row;              /* of the file, where the current batch begins */
 	struct ArrowSchema schema; /* of the batch */
-	struct ArrowArray batch;   /* release NULL: there is none */
+	struct ArrowArray batch;   /* release is NULL before the first */
 	struct row_reader rows;
 	uint64_t line; /* of the current row in the batch, from 0 */
 };
