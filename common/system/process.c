@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "common/base/exposition.h"
-#include "common/base/hash.h"
+#include "common/base/little_endian.h"
+#include "common/base/prng.h"
 #include "common/system/cgroup.h"
 
 uint64_t process_memory(void)
@@ -92,7 +93,7 @@ uint64_t process_pid_namespace(void)
 	uint8_t boot[16];
 	if (!process_machine_boot(boot) || stat("/proc/self/ns/pid", &st) != 0)
 		return 0;
-	return hash_bytes(boot, sizeof boot, (uint64_t)st.st_ino);
+	return prng_mix((uint64_t)st.st_ino, get64(boot), get64(boot + 8));
 }
 
 bool process_is_gone(uint32_t pid)
