@@ -132,6 +132,7 @@ static void *loop_main(void *arg)
 	struct rpc_loop *loop = arg;
 	pthread_mutex_lock(&loop->lock); /* waits until rpc_loop_create has stored loop->thread */
 	pthread_mutex_unlock(&loop->lock);
+	pthread_setname_np(pthread_self(), loop->name); /* of another thread, glibc opens a file of /proc */
 	for (;;) {
 		bool stop;
 		timers_run(loop);
@@ -167,7 +168,6 @@ struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *
 		rpc->ops->loop_destroy(loop);
 		return NULL;
 	}
-	pthread_setname_np(loop->thread, loop->name);
 	return loop;
 }
 

@@ -21,6 +21,23 @@
 
 /* --- The device language */
 
+/* fmaf as one instruction where the processor has it, with the bits of the C library's. */
+#if defined(__x86_64__)
+extern bool cuda_host_has_fma;
+#define CUDA_HOST_FMADD(x, y, z) __asm__("vfmadd213ss %2, %1, %0" : "+x"(x) : "x"(y), "x"(z)) /* x = x y + z */
+#else
+static const bool cuda_host_has_fma = false;
+#define CUDA_HOST_FMADD(x, y, z)
+#endif
+static inline float cuda_host_fmaf(float x, float y, float z)
+{
+	if (!cuda_host_has_fma)
+		return fmaf(x, y, z);
+	CUDA_HOST_FMADD(x, y, z);
+	return x;
+}
+#define fmaf(x, y, z) cuda_host_fmaf(x, y, z)
+
 struct uint3 {
 	unsigned x, y, z;
 };
@@ -50,6 +67,10 @@ unsigned cuda_host_barrier(bool vote, const char *file, int line);
  * call. */
 const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *file, int line);
 unsigned cuda_host_lane(void);
+/* Memory of the lane, for what it shows to others in an exchange of the whole warp: theirs until the
+ * next such exchange. */
+enum { CUDA_HOST_SHOWN_BYTES = 64 };
+void *cuda_host_shown(void);
 [[noreturn]] void cuda_host_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define CUDA_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -140,39 +161,50 @@ static inline void cuda_host_load_matrices(uint32_t *m, const void *row, bool tr
 			m[i] = j == 0 ? half : m[i] | half << 16;
 		}
 }
-/* The products of x and y (16), added to c. Without the sanitizers' checks, which would take most
- * of the time of a test; its caller's arrays are of this size. */
-__attribute__((no_sanitize("address", "undefined"))) static inline float cuda_host_dot(float c, const float *x, const float *y)
+struct cuda_host_fragment {
+	float a[4][2], b[2][2]; /* a lane's elements of A and B (kernels/cuda/mma.h) */
+};
+static_assert(sizeof(cuda_host_fragment) <= CUDA_HOST_SHOWN_BYTES, "a lane shows its fragment");
+
+/* c (4) += the products of the lane's rows and columns. Without the sanitizers' checks, which would
+ * take most of the time of a test; all sizes are constants. */
+__attribute__((no_sanitize("address", "undefined"))) static inline void cuda_host_products(float *c, const uint64_t *fragments,
+                                                                                           unsigned g, unsigned t)
 {
-	for (unsigned k = 0; k < 16; k++)
-		c = fmaf(x[k], y[k], c);
-	return c;
+	float rows[2][16], columns[2][16]; /* of A and B */
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned lane = 0; lane < 4; lane++)
+			for (unsigned half = 0; half < 2; half++) {
+				const float *a = ((const cuda_host_fragment *)(uintptr_t)fragments[4 * g + lane])->a[2 * half + i];
+				const float *b = ((const cuda_host_fragment *)(uintptr_t)fragments[8 * t + 4 * i + lane])->b[half];
+				memcpy(&rows[i][8 * half + 2 * lane], a, 2 * sizeof *a);
+				memcpy(&columns[i][8 * half + 2 * lane], b, 2 * sizeof *b);
+			}
+	for (unsigned i = 0; i < 4; i++) {
+		float sum = c[i];
+		for (unsigned k = 0; k < 16; k++) {
+			float x = rows[i / 2][k];
+			if (cuda_host_has_fma)
+				CUDA_HOST_FMADD(x, columns[i % 2][k], sum);
+			else
+				x = (fmaf)(x, columns[i % 2][k], sum);
+			sum = x;
+		}
+		c[i] = sum;
+	}
 }
 template <typename F>
 static inline void cuda_host_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, F value, CUDA_HOST_HERE)
 {
-	const unsigned g = cuda_host_lane() / 4, t = cuda_host_lane() % 4;
-	struct fragment {
-		float a[4][2], b[2][2];
-	} mine;
-	float rows[2][16], columns[2][16]; /* of A and B */
+	cuda_host_fragment *mine = (cuda_host_fragment *)cuda_host_shown();
 	for (unsigned j = 0; j < 2; j++) {
 		for (unsigned i = 0; i < 4; i++)
-			mine.a[i][j] = value((uint16_t)(a[i] >> 16 * j));
-		mine.b[0][j] = value((uint16_t)(b0 >> 16 * j));
-		mine.b[1][j] = value((uint16_t)(b1 >> 16 * j));
+			mine->a[i][j] = value((uint16_t)(a[i] >> 16 * j));
+		mine->b[0][j] = value((uint16_t)(b0 >> 16 * j));
+		mine->b[1][j] = value((uint16_t)(b1 >> 16 * j));
 	}
-	const uint64_t *all = cuda_host_exchange(0xffffffffu, (uint64_t)(uintptr_t)&mine, file, line);
-	for (unsigned i = 0; i < 2; i++)
-		for (unsigned lane = 0; lane < 4; lane++)
-			for (unsigned half = 0; half < 2; half++) {
-				const unsigned at = 8 * half + 2 * lane;
-				memcpy(&rows[i][at], ((const fragment *)(uintptr_t)all[4 * g + lane])->a[2 * half + i], sizeof mine.a[0]);
-				memcpy(&columns[i][at], ((const fragment *)(uintptr_t)all[8 * t + 4 * i + lane])->b[half], sizeof mine.b[0]);
-			}
-	cuda_host_exchange(0xffffffffu, 0, file, line); /* from here on, other lanes' fragments may end */
-	for (unsigned i = 0; i < 4; i++)
-		c[i] = cuda_host_dot(c[i], rows[i / 2], columns[i % 2]);
+	const uint64_t *all = cuda_host_exchange(0xffffffffu, (uint64_t)(uintptr_t)mine, file, line);
+	cuda_host_products(c, all, cuda_host_lane() / 4, cuda_host_lane() % 4);
 }
 
 static inline int __popc(unsigned x)

@@ -23,6 +23,7 @@ enum wait { READY, AT_BARRIER, AT_EXCHANGE, ENDED };
 
 struct lane_thread {
 	struct fiber *fiber; /* NULL before it starts */
+	uint3 index;         /* its threadIdx */
 	enum wait wait;
 	const char *file; /* place where it waits */
 	int line;
@@ -40,6 +41,9 @@ struct exchange {
 struct warp {
 	struct exchange of[LANES];   /* by mask; free without lanes that arrived or read */
 	struct exchange *had[LANES]; /* by lane: its last one */
+	/* By lane: what it shows in exchanges of the whole warp. Others may still read the last one. */
+	alignas(16) unsigned char shown[LANES][2][CUDA_HOST_SHOWN_BYTES];
+	unsigned showing[LANES]; /* 0 or 1 */
 };
 
 static struct {
@@ -58,6 +62,10 @@ static struct {
 	unsigned places_count;
 	struct prng order;
 } now;
+
+#if defined(__x86_64__)
+bool cuda_host_has_fma = __builtin_cpu_supports("fma");
+#endif
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -175,6 +183,14 @@ const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *fi
 	return e->in;
 }
 
+void *cuda_host_shown(void)
+{
+	const unsigned lane = now.number % LANES;
+	struct warp *w = &now.warps[now.number / LANES];
+	w->showing[lane] ^= 1;
+	return w->shown[lane][w->showing[lane]];
+}
+
 /* --- A block */
 
 static void thread_body(void *)
@@ -186,9 +202,7 @@ static void run_thread(unsigned number)
 {
 	struct lane_thread *t = &now.at[number];
 	now.number = number;
-	threadIdx.x = number % blockDim.x;
-	threadIdx.y = number / blockDim.x % blockDim.y;
-	threadIdx.z = number / blockDim.x / blockDim.y;
+	threadIdx = t->index;
 	if (t->fiber == NULL)
 		t->fiber = fiber_begin(thread_body, NULL);
 	else
@@ -221,13 +235,14 @@ static bool run_round(unsigned first, unsigned n)
 {
 	bool ran = false;
 	const uint64_t seed = prng_u64(&now.order);
-	const unsigned start = (unsigned)(seed % n), stride = stride_of(n, (unsigned)(seed >> 32) % n);
+	const unsigned stride = stride_of(n, (unsigned)(seed >> 32) % n);
+	unsigned at = (unsigned)(seed % n);
 	for (unsigned i = 0; i < n; i++) {
-		const unsigned number = first + (unsigned)((start + (uint64_t)i * stride) % n);
-		if (now.at[number].wait == READY) {
-			run_thread(number);
+		if (now.at[first + at].wait == READY) {
+			run_thread(first + at);
 			ran = true;
 		}
+		at += at + stride < n ? stride : stride - n;
 	}
 	return ran;
 }
@@ -281,8 +296,10 @@ static void run_block(unsigned threads, size_t shared_bytes)
 	now.shared_used = now.places_count = 0;
 	now.dynamic_at = reserve_shared(shared_bytes, 128);
 	memset(now.shared, POISON, shared_bytes);
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < threads; i++) {
 		now.at[i].wait = READY;
+		now.at[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
+	}
 	for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
 		for (unsigned l = 0; l < LANES; l++) {
 			now.warps[i].of[l].arrived = now.warps[i].of[l].readers = 0;

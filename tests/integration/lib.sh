@@ -173,12 +173,11 @@ is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status
 
 # pid_of NAME: of a child by its --name, or by --index for servers.
 pid_of() {
-	local p option=--name value=$1
+	local option=--name value=$1 found
 	[ "${1#server-}" != "$1" ] && option=--index && value=${1#server-}
-	for p in $(left_over); do
-		command_line "$p" | grep -q -- "$option $value " && echo "$p" && return 0
-	done
-	return 1
+	found=$(grep -lsaP "\\x00$option\\x00$value\\x00" $(printf '/proc/%s/cmdline ' $(left_over)))
+	found=${found%%$'\n'*}
+	[ -n "$found" ] && echo "${found//[!0-9]/}"
 }
 
 # stop_thread PID [NAME]: stops a process's first thread, or the one named NAME, until
@@ -238,7 +237,5 @@ nothing_left() {
 }
 
 audited() {
-	holds "$DIR/report.json" ".audit.ok and .audit.parts_expected > 0"
-	holds "$DIR/report.json" ".audit.applied == .audit.parts_expected"
-	holds "$DIR/report.json" ".audit.missing == 0 and .audit.double == 0"
+	holds "$DIR/report.json" '.audit | .ok and .parts_expected > 0 and .applied == .parts_expected and .missing == 0 and .double == 0'
 }

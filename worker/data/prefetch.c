@@ -125,6 +125,7 @@ static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, ui
 static void *reader_thread(void *argument)
 {
 	struct prefetcher *p = argument;
+	pthread_setname_np(pthread_self(), "reader");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
 		if (p->units_count == 0) {
@@ -164,7 +165,6 @@ weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, 
 		free(p);
 		return weir_fail(err, WEIR_E_MEMORY, "cannot start a thread for prefetching");
 	}
-	pthread_setname_np(p->thread, "reader");
 	*out = p;
 	return WEIR_OK;
 }

@@ -158,6 +158,19 @@ struct tried {
 	char set[JOB_KEY_BYTES_MAX + VALUE_BYTES + 1];
 };
 
+/* Whether the key differs between the two jobs; if so, *refused is whether that is refused by name. */
+static bool differs(const struct job *was, const struct job *is, const struct key *k, bool *refused)
+{
+	char from[WEIR_FINGERPRINT_VALUE_BYTES], to[WEIR_FINGERPRINT_VALUE_BYTES];
+	weir_error err = {0};
+	job_key_text(was, k, from, sizeof from);
+	job_key_text(is, k, to, sizeof to);
+	if (strcmp(from, to) == 0)
+		return false;
+	*refused = compare(was, is, &err) == WEIR_E_INVALID && names(was, is, k, err.text);
+	return true;
+}
+
 /* Tries another value of the key in some base; false if no base accepts one. */
 static bool try_key_in(const char *const *jobs, uint32_t jobs_count, const struct key *k, struct tried *t, bool *refused)
 {
@@ -165,24 +178,17 @@ static bool try_key_in(const char *const *jobs, uint32_t jobs_count, const struc
 	const uint32_t count = other_values(k, values);
 	bool any = false;
 	*refused = false;
-	for (uint32_t i = 0; i < jobs_count * count && !*refused; i++) {
-		const struct tried now = {.base = i / count};
-		struct job *was = parse(jobs[now.base], NULL);
+	for (uint32_t base = 0; base < jobs_count && !*refused; base++) {
+		struct job *was = parse(jobs[base], NULL);
 		assert_non_null(was);
-		*t = any && k->of == OF_OPERATION ? *t : now;
-		snprintf(t->set, sizeof t->set, "%s=%s", k->path, values[i % count]);
-		struct job *is = parse(jobs[now.base], t->set);
-		char from[WEIR_FINGERPRINT_VALUE_BYTES] = "", to[WEIR_FINGERPRINT_VALUE_BYTES] = "";
-		weir_error err = {0};
-		if (is) {
-			job_key_text(was, k, from, sizeof from);
-			job_key_text(is, k, to, sizeof to);
+		for (uint32_t i = 0; i < count && !*refused; i++) {
+			const struct tried now = {.base = base};
+			*t = any && k->of == OF_OPERATION ? *t : now;
+			snprintf(t->set, sizeof t->set, "%s=%.*s", k->path, VALUE_BYTES - 1, values[i]);
+			struct job *is = parse(jobs[base], t->set);
+			any |= is && differs(was, is, k, refused);
+			job_destroy(is);
 		}
-		if (is && strcmp(from, to) != 0) {
-			any = true;
-			*refused = compare(was, is, &err) == WEIR_E_INVALID && names(was, is, k, err.text);
-		}
-		job_destroy(is);
 		job_destroy(was);
 	}
 	return any;
