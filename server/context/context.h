@@ -36,6 +36,8 @@ struct replication;
 struct rewind;
 struct roles;
 struct reply_stream;
+struct trace;
+struct trace_session;
 
 struct executor {
 	struct server *server;
@@ -78,6 +80,8 @@ struct server {
 	struct heartbeat_loop *detector;  /* NULL: no other server has a replica of what is here */
 	struct loop_watch *watch;         /* of the loops of executors and ledger */
 	struct rpc_loop *watch_loop;      /* ticks the watch; NULL: the failure detector does */
+	struct trace *trace;
+	struct trace_session *trace_session;
 	struct durable *durable;          /* NULL: the log is in memory */
 	struct cold_writer *writer;       /* writes rows to disk; NULL likewise */
 	struct marks *marks;              /* NULL likewise */
