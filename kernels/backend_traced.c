@@ -36,7 +36,8 @@ static void note(const struct traced *t, enum op op, int64_t begun_ns)
 	trace_end(t->trace, begun_ns, &(struct trace_what){.kind = TRACE_OPERATION, .op = (uint16_t)op});
 }
 
-/* TRACED(name, (parameters), arguments after the backend), which is THIS. PASSED: the same without a span. */
+/* TRACED(name, (parameters), arguments after the backend): THIS is the backend. PASSED: the same
+ * without a span. */
 #define THIS struct backend *b
 #define PASSED(name, parameters, ...)                       \
 	static void traced_##name parameters                    \

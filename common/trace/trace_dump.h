@@ -3,8 +3,9 @@
  *
  *   0   u32 magic 0x31545257 ("WRT1")   4 u32 number of kinds (a reader of another release differs)
  *   8   u64 began   16 u64 ended        of the trace, ns of the process's monotonic clock
- *   24  u64 offset  32 u64 error        its clock + offset = the clock of the server that it reports
- *                                       to, within +- error ns (two's complement); a server: 0, 0
+ *   24  u64 offset  32 u64 error        its clock + offset = the clock of the server that it
+ *                                       reports to, within +- error ns (offset: two's complement);
+ *                                       a server: 0, 0
  *   40  16 bytes: identity of the machine's boot; zeros: unknown
  *   56  u32 pid     60 u32 threads      64 u64 lost: spans of threads without a ring
  *   72  64 bytes: the process's name, with its NUL

@@ -82,10 +82,10 @@ struct server {
 	struct rpc_loop *watch_loop;      /* ticks the watch; NULL: the failure detector does */
 	struct trace *trace;
 	struct trace_session *trace_session;
-	struct durable *durable;          /* NULL: the log is in memory */
-	struct cold_writer *writer;       /* writes rows to disk; NULL likewise */
-	struct marks *marks;              /* NULL likewise */
-	struct ledger_log *ledger_log;    /* NULL: the ledger has one copy, in memory */
+	struct durable *durable;       /* NULL: the log is in memory */
+	struct cold_writer *writer;    /* writes rows to disk; NULL likewise */
+	struct marks *marks;           /* NULL likewise */
+	struct ledger_log *ledger_log; /* NULL: the ledger has one copy, in memory */
 	/* The state it was recovered from, on its way to the log; NULL: none. */
 	struct message *ledger_began;
 	struct cold *cold;                             /* NULL: every row is in memory */

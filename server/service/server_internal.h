@@ -1,7 +1,7 @@
 /* Shared by the files of the service: server.c (life and death), service.c (entry points of rpc),
  * dispatch.c (records to partitions), reply_stream.c (replies to clients), control.c,
- * control_layout.c, control_scrub.c and trace_session.c (control calls), ledger_rpc.c (the ledger's calls). Nothing
- * else includes this. */
+ * control_layout.c, control_scrub.c and trace_session.c (control calls), ledger_rpc.c (the ledger's
+ * calls). Nothing else includes this. */
 #ifndef WEIR_SERVER_INTERNAL_H
 #define WEIR_SERVER_INTERNAL_H
 
