@@ -281,6 +281,8 @@ static weir_status trace(struct profile_asker *a, uint32_t duration_ms, struct p
 		return status;
 	pause_ms(duration_ms + LEAD_MS + POLL_MS);
 	status = profile_ask_batches(a, &batches, err);
+	if (status == WEIR_E_STATE)
+		return weir_fail(err, status, "the job has ended while it was traced: trace fewer seconds, or train more passes");
 	if (!status)
 		status = await_spans(a, err);
 	for (uint32_t i = 0; i < a->servers_count && !status; i++)

