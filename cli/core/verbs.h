@@ -24,6 +24,8 @@
 	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds, or search for the best; a table, and plots") \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
+	X(profile, "(JOB.yaml | --run FOLDER | --at ADDRESS) [--seconds N] [--out TRACE.json] [--json]",                             \
+	  "start a job, or take a running one, and say where its time goes; one trace of all its processes")                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--by COLUMN [--top N]] [--json]",                                               \
 	  "AUC, logloss, calibration and other figures of a running job's or the best weights")                                      \

@@ -354,6 +354,17 @@
 /* a partition's header, or the ledger's state */
 #define WEIR_CHECKPOINT_STATE_BYTES_MAX (1u << 30)
 
+/* Traces of `weir profile`. Enforced by trace.c, and by trace_desk.c for what workers hand in. */
+/* spans that a thread keeps; a power of two. A span takes 40 bytes */
+#define WEIR_TRACE_SPANS_MAX   (1u << 17)
+#define WEIR_TRACE_THREADS_MAX 32u /* threads of a process with spans */
+#define WEIR_TRACE_MS_MAX      600000u
+#define WEIR_TRACE_WORKERS_MAX 256u                  /* whose spans a server takes in */
+#define WEIR_TRACE_BYTES_MAX   ((uint64_t)256 << 20) /* of all of them together */
+#define WEIR_TRACE_PIECE_BYTES (WEIR_CONTROL_BYTES_MAX / 2)
+/* calls that measure the distance of two clocks: the fastest counts */
+#define WEIR_TRACE_CLOCK_CALLS 8u
+
 /* The C API. Enforced by api_struct.c. */
 #define WEIR_API_STRUCT_BYTES_MAX 65536u /* a larger `size` is memory that nobody has set */
 

@@ -91,8 +91,9 @@
  *                must be applied, if the log has it. age_ms_max: a replica may answer if its state
  *                is no older, and has applied_least (0: only the primary); else it says
  *                E_NOT_CURRENT. place: the highest place that the client has pushed (0: none), to
- *                which rows of asynchronous tables with full decay are brought. Sections: keys, and
- *                what the client holds of them; one section per (table, partition)
+ *                which rows of asynchronous tables with full decay are brought. Identity (pass unit
+ *                attempt batch): of the batch that pulls, while it is traced; else 0. Sections:
+ *                keys, and what the client holds of them; one section per (table, partition)
  *   PULL_REPLY   status. applied: the applied index. closed: the last closed step. Sections as
  *                asked, in that order, data without keys
  *   SEAL         identity (pass unit attempt); the partition may be ALL

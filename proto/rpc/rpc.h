@@ -55,6 +55,8 @@ enum {
 	X(REWIND, "/weir.v1.ParameterServer/Rewind", false, false, ROLE_ADMIN)                     \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false, ROLE_SERVER) \
 	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false, ROLE_SERVER)   \
+	X(TRACE, "/weir.v1.ParameterServer/Trace", false, false, ROLE_ADMIN)                       \
+	X(TRACE_UPLOAD, "/weir.v1.ParameterServer/TraceUpload", false, false, ROLE_WORK)           \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true, ROLE_READS)                                   \
 	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true, ROLE_WORK)                     \
 	X(LEASE, "/weir.v1.Ledger/Lease", false, true, ROLE_LEASES)                                \

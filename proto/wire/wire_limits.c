@@ -96,6 +96,9 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.CheckpointBeginReply", "taken", WEIR_PARTITIONS_MAX)              \
 	X("weir.v1.MarkRequest", "partitions", WEIR_PARTITIONS_MAX)                  \
 	X("weir.v1.MarkReply", "totals", WEIR_PARTITIONS_MAX)                        \
+	X("weir.v1.TraceReply", "data", WEIR_TRACE_PIECE_BYTES)                      \
+	X("weir.v1.TraceUploadRequest", "data", WEIR_TRACE_PIECE_BYTES)              \
+	X("weir.v1.TraceUploadRequest", "name", WEIR_NAME_BYTES_MAX - 1)             \
 	X("etcdserverpb.TxnResponse", "responses", WEIR_COORD_TXN_MAX)               \
 	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)              \
 	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX)          \

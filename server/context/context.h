@@ -36,6 +36,8 @@ struct replication;
 struct rewind;
 struct roles;
 struct reply_stream;
+struct trace;
+struct trace_session;
 
 struct executor {
 	struct server *server;
@@ -78,10 +80,12 @@ struct server {
 	struct heartbeat_loop *detector;  /* NULL: no other server has a replica of what is here */
 	struct loop_watch *watch;         /* of the loops of executors and ledger */
 	struct rpc_loop *watch_loop;      /* ticks the watch; NULL: the failure detector does */
-	struct durable *durable;          /* NULL: the log is in memory */
-	struct cold_writer *writer;       /* writes rows to disk; NULL likewise */
-	struct marks *marks;              /* NULL likewise */
-	struct ledger_log *ledger_log;    /* NULL: the ledger has one copy, in memory */
+	struct trace *trace;
+	struct trace_session *trace_session;
+	struct durable *durable;       /* NULL: the log is in memory */
+	struct cold_writer *writer;    /* writes rows to disk; NULL likewise */
+	struct marks *marks;           /* NULL likewise */
+	struct ledger_log *ledger_log; /* NULL: the ledger has one copy, in memory */
 	/* The state it was recovered from, on its way to the log; NULL: none. */
 	struct message *ledger_began;
 	struct cold *cold;                             /* NULL: every row is in memory */

@@ -28,6 +28,7 @@
 #include "common/base/clock.h"
 #include "common/metrics/metrics.h"
 #include "common/system/logger.h"
+#include "common/trace/trace.h"
 #include "proto/frame/frame.h"
 #include "server/log/log.h"
 #include "server/replica/replica.h"
@@ -92,6 +93,7 @@ struct partition_options {
 	bool replicated; /* there are other copies: an entry in the log may yet be cut off */
 	const struct clock *clock;
 	struct logger *logger;
+	struct trace *trace; /* NULL: spans are not recorded */
 	uint32_t not_finite; /* enum partition_not_finite */
 };
 

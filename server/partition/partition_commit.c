@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "proto/frame/frame_trace.h"
 #include "server/partition/partition_internal.h"
 
 /* Whether the rows that the entry changes are in memory. If not, rows_fetched continues once they
@@ -38,6 +39,21 @@ static struct submission *take_waiting(struct partition *p, uint64_t index)
 	return first && first->index == index ? submission_pop(p, STATE_LOGGED) : NULL;
 }
 
+static weir_status apply(struct partition *p, const struct log_entry *e)
+{
+	struct trace *trace = p->options.trace;
+	const int64_t begun_ns = e->record.kind == RECORD_PUSH ? trace_begin(trace) : 0;
+	const struct submission *s = submission_first(p, STATE_LOGGED);
+	if (begun_ns && s && s->index == e->index && s->begun_ns && p->options.replicated) {
+		const struct trace_what waited = frame_trace(TRACE_REPLICATE, &e->record);
+		trace_record(trace, s->begun_ns, begun_ns, &waited);
+	}
+	const struct trace_what what = frame_trace(p->moved ? TRACE_APPLY_COPY : TRACE_APPLY, &e->record);
+	const weir_status status = partition_apply(p, e);
+	trace_end(trace, begun_ns, &what);
+	return status;
+}
+
 /* Callbacks here may submit and commit, so the partition's state is complete before each of
  * them. */
 static void commit_entry(struct partition *p, const struct log_entry *e)
@@ -48,7 +64,7 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	epochs_begin(&p->epochs, e->epoch, index);
 	if (index <= p->replayed && replay_skip_find(p, e))
 		p->failed = WEIR_E_MEMORY;
-	const weir_status outcome = p->failed ? p->failed : partition_apply(p, e);
+	const weir_status outcome = p->failed ? p->failed : apply(p, e);
 	if (p->failed) {
 		stop(p, index);
 		return;

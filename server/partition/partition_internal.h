@@ -85,6 +85,7 @@ struct submission {
 	uint64_t after;       /* BEHIND: the last entry that it waits for */
 	uint64_t index;       /* of the entry that the record has become; 0: none */
 	uint64_t survives;    /* the reply waits until this log index is safe */
+	int64_t begun_ns;     /* of the trace's present span; 0: none */
 	uint8_t *bitmap;      /* UNSAFE: the reply's */
 	struct message *made; /* EVICT: the frame of the entry */
 	struct unpacked {     /* a push that came with LZ4: r, body and message then point here */

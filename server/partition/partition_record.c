@@ -32,6 +32,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "proto/frame/frame_trace.h"
 #include "proto/frame/section_lz4.h"
 #include "server/partition/partition_internal.h"
 
@@ -116,6 +117,14 @@ static void hold_for_space(struct submission *s)
 	hold(s);
 }
 
+static void trace_push(const struct submission *s, enum trace_kind kind)
+{
+	if (s->r->kind != RECORD_PUSH)
+		return;
+	const struct trace_what what = frame_trace(kind, s->r);
+	trace_end(s->p->options.trace, s->begun_ns, &what);
+}
+
 /* From now on the record is the entry. It is answered now if that is enough, else when the entry is
  * applied, which may be before this returns. */
 static void append(struct submission *s, const struct log_entry *e)
@@ -134,6 +143,8 @@ static void append(struct submission *s, const struct log_entry *e)
 		answer(s, status);
 		return;
 	}
+	trace_push(s, TRACE_APPEND);
+	s->begun_ns = trace_begin(p->options.trace);
 	if (p->options.replicated && p->options.ack == PARTITION_ACK_DISK)
 		log->ops->sync(log); /* while the other replicas write it, too */
 	if (!submission_answer_appended(s, e)) {
@@ -206,6 +217,7 @@ static weir_status handle(struct submission *s, struct log_entry *e)
 static void handle_and_append(struct submission *s)
 {
 	struct log_entry e = {0};
+	s->begun_ns = trace_begin(s->p->options.trace);
 	s->reply.status = handle(s, &e);
 	if (e.index)
 		append(s, &e);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/frame/frame_trace.h"
 #include "server/partition/partition_internal.h"
 
 /* --- What may be reported */
@@ -65,7 +66,10 @@ static void reply(struct submission *s)
 	struct partition *p = s->p;
 	assert(s->state != STATE_ANSWERED);
 	s->state = STATE_ANSWERED;
+	const struct trace_what what = frame_trace(TRACE_ACKNOWLEDGE, s->r); /* the callback may end the record */
+	const int64_t begun_ns = s->r->kind == RECORD_PUSH ? trace_begin(p->options.trace) : 0;
 	s->on_reply(s->arg, &s->reply);
+	trace_end(p->options.trace, begun_ns, &what);
 	drop_frames(s);
 	free(s->bitmap);
 	if (p->spare)

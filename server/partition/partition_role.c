@@ -6,6 +6,7 @@
  * and the requests that wait for them know of them. */
 #include <assert.h>
 
+#include "proto/frame/frame_trace.h"
 #include "server/partition/partition_internal.h"
 
 /* --- Epochs */
@@ -116,6 +117,7 @@ weir_status partition_take(struct partition *p, const struct log_entry *e, weir_
 	struct log *log = p->options.log;
 	weir_error why = {0};
 	const bool brings_table = e->record.kind == RECORD_TABLE;
+	const int64_t begun_ns = e->record.kind == RECORD_PUSH ? trace_begin(p->options.trace) : 0;
 	weir_status status = brings_table ? table_take(p, e, &why) : entry_check_tables(p, e, &why);
 	if (!status)
 		status = log->ops->append(log, e, &why);
@@ -123,6 +125,8 @@ weir_status partition_take(struct partition *p, const struct log_entry *e, weir_
 		log->ops->sync(log);
 	if (status == WEIR_E_IO)
 		host_fail(p, &why);
+	const struct trace_what what = frame_trace(TRACE_TAKE, &e->record);
+	trace_end(p->options.trace, begun_ns, &what);
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 

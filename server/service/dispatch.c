@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/frame/frame_trace.h"
 #include "server/partition/record_table.h"
 #include "server/service/server_internal.h"
 
@@ -214,9 +215,13 @@ static void on_partition_reply(void *arg, const struct partition_reply *reply)
 static void answer_pull(struct task *t)
 {
 	struct record_writer *w = task_writer(t);
+	struct trace *trace = t->executor->server->trace;
+	const struct trace_what what = frame_trace(TRACE_ANSWER, &t->request->record);
+	const int64_t begun_ns = trace_begin(trace);
 	size_t before = record_writer_bytes(w);
 	partition_pull(t->partition, &t->request->record, &t->request->body, w);
 	atomic_fetch_add_explicit(&t->executor->server->bytes_pulled, record_writer_bytes(w) - before, memory_order_relaxed);
+	trace_end(trace, begun_ns, &what);
 	task_done(t);
 }
 
@@ -259,10 +264,15 @@ static void task_run(void *arg)
 {
 	struct task *t = arg;
 	const struct request *q = t->request;
-	if (q->record.kind == RECORD_PULL)
+	if (q->record.kind == RECORD_PULL) {
 		run_pull(t);
-	else
-		partition_submit(t->partition, &q->record, &q->body, q->message, on_partition_reply, t);
+		return;
+	}
+	struct trace *trace = t->executor->server->trace;
+	const struct trace_what what = frame_trace(TRACE_SERVE, &q->record);
+	const int64_t begun_ns = q->record.kind == RECORD_PUSH ? trace_begin(trace) : 0;
+	partition_submit(t->partition, &q->record, &q->body, q->message, on_partition_reply, t); /* may end the request */
+	trace_end(trace, begun_ns, &what);
 }
 
 static void request_run(struct request *q)

@@ -8,6 +8,7 @@
 #include "server/replica/replica.h"
 #include "server/service/ledger_role.h"
 #include "server/service/server_internal.h"
+#include "server/service/trace_session.h"
 
 /* X(method, ledger function, request type, request descriptor) */
 #define FORWARD_MAP(X)                                                             \
@@ -156,8 +157,20 @@ static struct message *pack_status(const struct server *s, const Weir__V1__Ledge
 	return t.packed;
 }
 
+/* Adds the order to trace: the ledger knows nothing of it. */
+static struct message *pack_progress(const struct server *s, const Weir__V1__ProgressReply *reply)
+{
+	Weir__V1__ProgressReply with = *reply;
+	Weir__V1__TraceOrder order;
+	if (trace_session_order(s->trace_session, &order))
+		with.trace = &order;
+	return wire_pack(&with.base);
+}
+
 static struct message *pack_reply(const struct forwarded *f, const ProtobufCMessage *reply)
 {
+	if (f->method == RPC_PROGRESS)
+		return pack_progress(f->server, (const Weir__V1__ProgressReply *)reply);
 	if (f->method == RPC_JOIN)
 		return pack_join(f->server, (const Weir__V1__JoinReply *)reply);
 	if (f->method == RPC_JOB_STATUS)
@@ -234,6 +247,8 @@ static void run_forwarded(struct forwarded *f)
 	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
 	struct server *s = f->server;
 	struct ledger *l = s->ledger;
+	const struct trace_what what = {.kind = TRACE_LEDGER, .op = (uint16_t)f->method};
+	const int64_t begun_ns = trace_begin(s->trace);
 	server_ledger_ran(s);
 	switch (f->method) {
 #define FORWARD_CALL(name, function, type, descriptor)         \
@@ -248,6 +263,7 @@ static void run_forwarded(struct forwarded *f)
 	wire_destroy(q);
 	free(peer);
 	ledger_rpc_commit(s);
+	trace_end(s->trace, begun_ns, &what);
 }
 
 /* Drops a call that the ledger has not seen. */

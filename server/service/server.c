@@ -25,6 +25,7 @@
 #include "server/service/ledger_role.h"
 #include "server/service/server_internal.h"
 #include "server/service/service.h"
+#include "server/service/trace_session.h"
 
 #define TICK_MS           100u
 #define HAND_OVER_POLL_MS 5u
@@ -104,6 +105,7 @@ static weir_status make_partition(struct server *s, uint32_t id, struct partitio
 	                              .process_id = s->options.process_id,
 	                              .clock = s->options.clock,
 	                              .logger = s->options.logger,
+	                              .trace = s->trace,
 	                              .not_finite = s->options.not_finite,
 	                              .ack = s->options.ack};
 	struct store_options store = {.budget = &s->budget, .descriptors = &s->descriptors};
@@ -360,7 +362,7 @@ static const struct roles_host roles_host = {.begin_partition = server_begin_par
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {
 	assert(o->index < server_servers_max(s));
-	if (!s->executors || !s->loops || !s->partitions || !s->map)
+	if (!s->executors || !s->loops || !s->partitions || !s->map || !s->trace_session)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
 	weir_status status = open_folder(s, o, err);
 	if (!status)
@@ -431,6 +433,8 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->loops = calloc(options->executors, sizeof(struct rpc_loop *));
 	s->partitions = calloc(options->partitions, sizeof *s->partitions);
 	s->map = partition_map_create(options->partitions, options->servers, server_servers_max(s), options->addresses);
+	s->trace = trace_create(options->clock);
+	s->trace_session = s->trace ? trace_session_create(s->trace, s->name) : NULL;
 	weir_status status = start(s, options, err);
 	if (status)
 		server_destroy(s);
@@ -565,6 +569,8 @@ static void free_parts(struct server *s)
 		durable_close(s);
 	else
 		replica_identity_close(&s->identity, false);
+	trace_session_destroy(s->trace_session);
+	trace_destroy(s->trace);
 	free(s->executors);
 	free(s->loops);
 	free(s->partitions);

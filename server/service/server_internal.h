@@ -1,7 +1,7 @@
 /* Shared by the files of the service: server.c (life and death), service.c (entry points of rpc),
  * dispatch.c (records to partitions), reply_stream.c (replies to clients), control.c,
- * control_layout.c and control_scrub.c (control calls), ledger_rpc.c (the ledger's calls). Nothing
- * else includes this. */
+ * control_layout.c, control_scrub.c and trace_session.c (control calls), ledger_rpc.c (the ledger's
+ * calls). Nothing else includes this. */
 #ifndef WEIR_SERVER_INTERNAL_H
 #define WEIR_SERVER_INTERNAL_H
 
@@ -66,7 +66,7 @@ void dispatch_message(struct reply_stream *k, struct message *m);
 void dispatch_deferred(struct reply_stream *k);
 void dispatch_drop_deferred(struct reply_stream *k); /* the client is gone */
 
-/* --- control.c, control_layout.c, control_scrub.c, ledger_rpc.c: unary control calls. */
+/* --- control.c, control_layout.c, control_scrub.c, trace_session.c: unary control calls. */
 void control_register_table(struct server *s, struct rpc_call *call, struct message *request);
 void control_scan(struct server *s, struct rpc_call *call, struct message *request);
 void control_status(struct server *s, struct rpc_call *call, struct message *request);
@@ -76,6 +76,8 @@ void control_layout(struct server *s, struct rpc_call *call, struct message *req
 void control_place(struct server *s, struct rpc_call *call, struct message *request);
 void control_health(struct server *s, struct rpc_call *call, struct message *request);
 void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
+void control_trace(struct server *s, struct rpc_call *call, struct message *request);
+void control_trace_upload(struct server *s, struct rpc_call *call, struct message *request);
 /* --- process_id.c */
 /* The process id, if the server's state is lost with the process; else 0. */
 uint64_t server_volatile_process_id(const struct server *s);

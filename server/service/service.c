@@ -64,6 +64,12 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 	case RPC_CHECKPOINT_POLL:
 		control_checkpoint(s, call, method, request);
 		break;
+	case RPC_TRACE:
+		control_trace(s, call, request);
+		break;
+	case RPC_TRACE_UPLOAD:
+		control_trace_upload(s, call, request);
+		break;
 	case RPC_LEDGER_STATE:
 		ledger_snapshot_serve(s, call, request);
 		break;

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 		fputs("usage: drop_unsynced TRACE FOLDER SEED\n", stderr);
 		return 2;
 	}
-	struct trace *t = trace_load(argv[1]);
+	struct disk_trace *t = trace_load(argv[1]);
 	printf("%llu\n", (unsigned long long)image_drop_unsynced(t, argv[2], strtoull(argv[3], NULL, 10)));
 	trace_free(t);
 	return 0;

@@ -55,13 +55,13 @@ void image_mark(const char *trace_file, const char *text)
 		die("%s: %s", trace_file, strerror(errno));
 }
 
-struct trace *trace_load(const char *path)
+struct disk_trace *trace_load(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) != 0)
 		die("%s: %s", path, strerror(errno));
-	struct trace *t = must(calloc(1, sizeof *t));
+	struct disk_trace *t = must(calloc(1, sizeof *t));
 	size_t size = (size_t)st.st_size, capacity = 0;
 	t->bytes = must(malloc(size + 1));
 	for (size_t at = 0; at < size;) {
@@ -96,7 +96,7 @@ struct trace *trace_load(const char *path)
 	return t;
 }
 
-void trace_free(struct trace *t)
+void trace_free(struct disk_trace *t)
 {
 	for (size_t i = 0; i < t->count; i++)
 		free((void *)(uintptr_t)t->events[i].op);
@@ -105,7 +105,7 @@ void trace_free(struct trace *t)
 	free(t);
 }
 
-void image_marks(const struct trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg)
+void image_marks(const struct disk_trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg)
 {
 	for (size_t i = 0; i < moment; i++)
 		if (t->events[i].op->kind == TRACE_MARK)
@@ -187,7 +187,7 @@ static const char *changed_name(const struct trace_event *e)
 	return e->text2[0] ? e->text2 : e->text;
 }
 
-static void note(struct view *v, struct knowns *k, const struct trace *t, size_t i)
+static void note(struct view *v, struct knowns *k, const struct disk_trace *t, size_t i)
 {
 	const struct trace_event *e = &t->events[i];
 	struct known *file = known_file(k, e->op->inode);
@@ -212,7 +212,7 @@ static struct known *known_event(const struct knowns *k, size_t event)
 	return NULL;
 }
 
-static struct view *view_create(const struct trace *t, size_t moment)
+static struct view *view_create(const struct disk_trace *t, size_t moment)
 {
 	struct view *v = must(calloc(1, sizeof *v));
 	struct knowns k = {0};
@@ -296,7 +296,7 @@ static size_t list_fates(const struct view *v, struct fate out[FATES_MAX])
 }
 
 /* Bytes of write `event` that reach the disk. A change of size happens completely or not at all. */
-static uint64_t kept_bytes(const struct trace *t, const struct view *v, const struct fate *f, size_t event)
+static uint64_t kept_bytes(const struct disk_trace *t, const struct view *v, const struct fate *f, size_t event)
 {
 	const struct trace_op *op = t->events[event].op;
 	const uint64_t whole = op->bytes ? op->bytes : 1;
@@ -326,7 +326,7 @@ static uint64_t kept_bytes(const struct trace *t, const struct view *v, const st
 	return whole;
 }
 
-size_t image_fates(const struct trace *t, size_t moment)
+size_t image_fates(const struct disk_trace *t, size_t moment)
 {
 	struct view *v = view_create(t, moment);
 	struct fate fates[FATES_MAX];
@@ -462,7 +462,7 @@ static void grow_to(int fd, uint64_t size)
 		die("the image: %s", strerror(errno));
 }
 
-static void build_file(const struct trace *t, const struct view *v, const struct fate *f, size_t file, const char *path)
+static void build_file(const struct disk_trace *t, const struct view *v, const struct fate *f, size_t file, const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -488,7 +488,7 @@ static void build_file(const struct trace *t, const struct view *v, const struct
 	close(fd);
 }
 
-void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder)
+void image_build(const struct disk_trace *t, size_t moment, size_t fate, const char *folder)
 {
 	struct view *v = view_create(t, moment);
 	struct fate fates[FATES_MAX];
@@ -538,7 +538,7 @@ static void zero(int fd, uint64_t offset, uint64_t bytes)
 
 /* Assumes files that are only appended to: a lost write leaves zeros, and the file ends with the
  * last operation kept. */
-static uint64_t drop_from_file(const struct trace *t, const struct view *v, size_t file, const char *path, uint64_t seed)
+static uint64_t drop_from_file(const struct disk_trace *t, const struct view *v, size_t file, const char *path, uint64_t seed)
 {
 	size_t open_count = 0, number = 0;
 	uint64_t size = t->events[file].op->kind == TRACE_OPEN ? t->events[file].op->offset : 0, content = 0, lost = 0;
@@ -569,7 +569,7 @@ static uint64_t drop_from_file(const struct trace *t, const struct view *v, size
 	return lost;
 }
 
-uint64_t image_drop_unsynced(const struct trace *t, const char *folder, uint64_t seed)
+uint64_t image_drop_unsynced(const struct disk_trace *t, const char *folder, uint64_t seed)
 {
 	struct view *v = view_create(t, t->count);
 	struct names names = {0};
@@ -589,7 +589,7 @@ uint64_t image_drop_unsynced(const struct trace *t, const char *folder, uint64_t
 	return lost;
 }
 
-bool image_is_seen_later(const struct trace *t, size_t moment)
+bool image_is_seen_later(const struct disk_trace *t, size_t moment)
 {
 	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
 }

@@ -22,7 +22,7 @@ struct trace_event {
 	uint64_t at;              /* offset in the trace */
 };
 
-struct trace {
+struct disk_trace {
 	uint8_t *bytes;
 	struct trace_event *events; /* (count) */
 	size_t count;
@@ -30,27 +30,27 @@ struct trace {
 
 /* Loads a trace. An operation that was cut off at the end, when the program was killed, is left
  * out. Ends the process with a message if the file is not a trace. */
-struct trace *trace_load(const char *path);
-void trace_free(struct trace *t);
+struct disk_trace *trace_load(const char *path);
+void trace_free(struct disk_trace *t);
 
 /* The number of fates for the moment after `moment` operations; never 0. Few unsynced writes: every
  * subset, and all with one torn. Many: all lost, all kept, the last torn, each one lost alone, each
  * one kept alone, some random subsets. Unsynced name changes: every prefix with all writes, and
  * none without writes. */
-size_t image_fates(const struct trace *t, size_t moment);
+size_t image_fates(const struct disk_trace *t, size_t moment);
 /* Fills `folder` (new or empty) with what fate `fate` (below image_fates) of that moment leaves.
  * Ends the process on failure. */
-void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder);
+void image_build(const struct disk_trace *t, size_t moment, size_t fate, const char *folder);
 /* True if the next moment has the same folders and more reports, because a mark changes no disk. */
-bool image_is_seen_later(const struct trace *t, size_t moment);
+bool image_is_seen_later(const struct disk_trace *t, size_t moment);
 /* Appends a mark to the trace of this or another program. Ends the process on failure. */
 void image_mark(const char *trace_file, const char *text);
 /* Calls visit for each mark before the moment, in order. */
-void image_marks(const struct trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg);
+void image_marks(const struct disk_trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg);
 
 /* Removes unsynced data, or a part of it that `seed` chooses, from the folder of a killed program
  * that ran under interpose.c. The folder still has everything from the page cache. Returns the
  * number of bytes removed. The trace may have ranges only. */
-uint64_t image_drop_unsynced(const struct trace *t, const char *folder, uint64_t seed);
+uint64_t image_drop_unsynced(const struct disk_trace *t, const char *folder, uint64_t seed);
 
 #endif

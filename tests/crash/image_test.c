@@ -81,7 +81,7 @@ static int exchanging_child(void)
 
 /* --- What images hold */
 
-static struct trace *record(const char *ranges, const char *mode)
+static struct disk_trace *record(const char *ranges, const char *mode)
 {
 	remove(trace_file);
 	char command[1200];
@@ -131,7 +131,7 @@ static void visit(void *arg, const char *text)
 static void images_are_possible_disks(void **state)
 {
 	(void)state;
-	struct trace *t = record(NULL, "child");
+	struct disk_trace *t = record(NULL, "child");
 	bool c_kept = false, c_lost = false, d_without_c = false, torn = false, unnamed = false;
 	unsigned images = 0;
 	for (size_t moment = 0; moment <= t->count; moment++)
@@ -175,7 +175,7 @@ static void visit_vote(void *arg, const char *text)
 static void an_exchange_is_whole(void **state)
 {
 	(void)state;
-	struct trace *t = record(NULL, "exchange");
+	struct disk_trace *t = record(NULL, "exchange");
 	bool old = false, next = false;
 	for (size_t moment = 0; moment <= t->count; moment++)
 		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++) {
@@ -202,7 +202,7 @@ static void dropped_data_is_unsynced(void **state)
 	(void)state;
 	bool lost = false, kept = false;
 	for (uint64_t seed = 0; seed < 24; seed++) {
-		struct trace *t = record("1", "child");
+		struct disk_trace *t = record("1", "child");
 		t->count -= 3; /* as if killed before the last sync */
 		char log[340];
 		snprintf(log, sizeof log, "%s/log", folder);

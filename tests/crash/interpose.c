@@ -137,12 +137,12 @@ static void put(struct trace_op op, const char *text, const struct iovec *data, 
 		fatal("the trace");
 }
 
-static void put_path(enum trace_kind kind, uint64_t inode, uint64_t size, const char *path)
+static void put_path(enum disk_trace_kind kind, uint64_t inode, uint64_t size, const char *path)
 {
 	put((struct trace_op){.kind = kind, .text_bytes = (uint32_t)strlen(path) + 1, .inode = inode, .offset = size}, path, NULL, 0);
 }
 
-static void put_paths(enum trace_kind kind, const char *from, const char *to)
+static void put_paths(enum disk_trace_kind kind, const char *from, const char *to)
 {
 	char text[2 * PATH_MAX];
 	size_t a = strlen(from) + 1, b = strlen(to) + 1;
@@ -287,7 +287,7 @@ EXPORT ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t at)
 	return pwrite(fd, data, bytes, at);
 }
 
-static int change(int fd, enum trace_kind kind, off_t offset, off_t bytes, int result)
+static int change(int fd, enum disk_trace_kind kind, off_t offset, off_t bytes, int result)
 {
 	const struct tracked *t = tracked(fd);
 	if (t && result == 0)
@@ -379,7 +379,7 @@ EXPORT _Noreturn void _exit(int status)
 
 /* --- Creating and removing names */
 
-static int two_names(enum trace_kind kind, const char *from, const char *to, int (*call)(const char *, const char *))
+static int two_names(enum disk_trace_kind kind, const char *from, const char *to, int (*call)(const char *, const char *))
 {
 	char a[PATH_MAX], b[PATH_MAX];
 	if (!inside(from, a) || !inside(to, b))
@@ -412,7 +412,7 @@ EXPORT int link(const char *from, const char *to)
 	return two_names(TRACE_LINK, from, to, REAL(link));
 }
 
-static int one_name(enum trace_kind kind, const char *path, int (*call)(const char *))
+static int one_name(enum disk_trace_kind kind, const char *path, int (*call)(const char *))
 {
 	char name[PATH_MAX];
 	if (!inside(path, name))

@@ -55,7 +55,7 @@ static int child(void)
 	return 0;
 }
 
-static struct trace *record(void)
+static struct disk_trace *record(void)
 {
 	assert_int_equal(mkdir(folder, 0700), 0);
 	pid_t pid = fork();
@@ -98,7 +98,7 @@ static uint64_t cuts_after(uint32_t operations)
 	return history_cuts(&h);
 }
 
-static void look_at(const struct trace *t, size_t moment, size_t fate, struct outcomes *found)
+static void look_at(const struct disk_trace *t, size_t moment, size_t fate, struct outcomes *found)
 {
 	char image[128];
 	struct history h = history_new();
@@ -129,7 +129,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 static void a_log_is_as_it_was_after_an_operation(void **state)
 {
 	(void)state;
-	struct trace *t = record();
+	struct disk_trace *t = record();
 	struct outcomes found = {0};
 	for (size_t moment = 0; moment <= t->count; moment++)
 		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !image_is_seen_later(t, moment); fate++)

@@ -78,7 +78,7 @@ static int sync_one(const char *path, const struct stat *s, int flag, struct FTW
  * then. */
 static void begin_with(const char *crashed, size_t moment, size_t fate, const char *folder, struct recorder *r)
 {
-	struct trace *t = trace_load(crashed);
+	struct disk_trace *t = trace_load(crashed);
 	image_build(t, moment, fate, folder);
 	if (nftw(folder, sync_one, 16, FTW_PHYS) != 0)
 		print_and_exit(folder, strerror(errno));
@@ -110,7 +110,7 @@ int run_scenario(char **argv)
 	return 0;
 }
 
-void check_coverage(const struct trace *t)
+void check_coverage(const struct disk_trace *t)
 {
 	uint32_t journals = 0, tables = 0;
 	for (size_t i = 0; i < t->count; i++)

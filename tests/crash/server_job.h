@@ -18,7 +18,7 @@ _Noreturn void print_and_exit(const char *what, const char *why);
 /* Runs in a child of this program; run_recorded gives argv. */
 int run_scenario(char **argv);
 /* Checks that the job still covers journal truncation and compaction. */
-void check_coverage(const struct trace *t);
+void check_coverage(const struct disk_trace *t);
 /* Runs the job on the folder under the recorder. It dies after `pushes` pushes (0: runs to the
  * end). crashed: a trace whose crash at moment and fate the folder begins with; NULL: the folder as
  * it is. */

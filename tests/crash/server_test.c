@@ -99,7 +99,7 @@ static int in_child(const char *what, const char *words, int (*look_at)(void *ar
 }
 
 struct crash {
-	const struct trace *trace;
+	const struct disk_trace *trace;
 	size_t moment, fate;
 	char folder[PATH_BYTES];
 };
@@ -149,7 +149,7 @@ static int hash_one(const char *path, const struct stat *s, int flag, struct FTW
 	return 0;
 }
 
-static void hash_image(const struct trace *t, struct image *i, const char *folder)
+static void hash_image(const struct disk_trace *t, struct image *i, const char *folder)
 {
 	if (mkdir(folder, 0700) != 0)
 		print_and_exit(folder, strerror(errno));
@@ -162,7 +162,7 @@ static void hash_image(const struct trace *t, struct image *i, const char *folde
 	remove_folder(folder);
 }
 
-static void list_images(const struct trace *t, size_t from, uint64_t every)
+static void list_images(const struct disk_trace *t, size_t from, uint64_t every)
 {
 	images.count = 0;
 	if (images.list)
@@ -203,7 +203,7 @@ static void keep_distinct(void)
 	images.count = kept;
 }
 
-static void try_image(const struct trace *t, const struct image *i, const char *folder, const char *words)
+static void try_image(const struct disk_trace *t, const struct image *i, const char *folder, const char *words)
 {
 	char what[64];
 	struct crash c = {.trace = t, .moment = i->moment, .fate = i->fate};
@@ -217,7 +217,7 @@ static void try_image(const struct trace *t, const struct image *i, const char *
 /* --- Flipped bits */
 
 struct worker {
-	const struct trace *trace;
+	const struct disk_trace *trace;
 	uint64_t bits;
 	uint32_t number, processes;
 	char folder[PATH_BYTES], words[PATH_BYTES];
@@ -327,7 +327,7 @@ static uint64_t stride_of(uint64_t bits, uint64_t every)
 
 static void try_flips(const struct worker *w, size_t moment)
 {
-	const struct trace *t = w->trace;
+	const struct disk_trace *t = w->trace;
 	const char *folder = w->folder;
 	char what[2 * PATH_BYTES];
 	files_count = 0;
@@ -358,7 +358,7 @@ static void try_flips(const struct worker *w, size_t moment)
 /* --- The whole test */
 
 /* The moment of the first process's death. */
-static size_t middle_of(const struct trace *t)
+static size_t middle_of(const struct disk_trace *t)
 {
 	struct was_told told = {0};
 	size_t moment = 0;
@@ -412,7 +412,7 @@ static bool try_crashes(const struct worker *w, size_t from, uint64_t every)
 	return share(*w, try_images) && well;
 }
 
-static size_t moment_of_mark(const struct trace *t, const char *text)
+static size_t moment_of_mark(const struct disk_trace *t, const char *text)
 {
 	size_t moment = 0;
 	while (moment < t->count && (t->events[moment].op->kind != TRACE_MARK || strcmp(t->events[moment].text, text) != 0))
@@ -430,7 +430,7 @@ static bool try_second_death(struct worker w, const char *crashed, struct image 
 		print_and_exit(folder, strerror(errno));
 	run_recorded(trace, folder, SECOND_PUSHES, crashed, first.moment, first.fate);
 	remove_folder(folder);
-	struct trace *t = trace_load(trace);
+	struct disk_trace *t = trace_load(trace);
 	w.trace = t;
 	bool well = try_crashes(&w, moment_of_mark(t, MARK_BUILT), every);
 	trace_free(t);
@@ -457,7 +457,7 @@ static int test(uint64_t moments, uint64_t bits, uint32_t processes)
 		print_and_exit(folder, strerror(errno));
 	run_recorded(trace, folder, FIRST_PUSHES, NULL, 0, 0);
 	run_recorded(trace, folder, 0, NULL, 0, 0);
-	struct trace *t = trace_load(trace);
+	struct disk_trace *t = trace_load(trace);
 	check_coverage(t);
 	const struct worker w = {.trace = t, .bits = bits, .processes = processes};
 	bool well = try_crashes(&w, 0, moments);

@@ -8,14 +8,14 @@
  *   struct trace_op
  *   text (text_bytes): one or two paths, each with its NUL, relative to the folder; or a mark
  *   data (data_bytes) */
-#ifndef WEIR_TRACE_H
-#define WEIR_TRACE_H
+#ifndef WEIR_DISK_TRACE_H
+#define WEIR_DISK_TRACE_H
 
 #include <stdint.h>
 
 #define TRACE_MAGIC 0x43415254u /* "TRAC" */
 
-enum trace_kind {
+enum disk_trace_kind {
 	TRACE_OPEN,     /* text: path of an existing file; offset: its size */
 	TRACE_CREATE,   /* text: path */
 	TRACE_WRITE,    /* offset, bytes; data unless the trace has ranges only */
@@ -34,7 +34,7 @@ enum trace_kind {
 
 struct trace_op {
 	uint32_t magic;
-	uint32_t kind; /* enum trace_kind */
+	uint32_t kind; /* enum disk_trace_kind */
 	uint32_t text_bytes;
 	uint32_t data_bytes; /* after the text */
 	uint64_t inode;      /* of the file: identifies it until it is created anew */

@@ -137,7 +137,7 @@ static int child(const struct life *l)
 	return 0;
 }
 
-static struct trace *record(void)
+static struct disk_trace *record(void)
 {
 	assert_int_equal(mkdir(folder, 0700), 0);
 	for (uint32_t i = 0; i < LIVES; i++) {
@@ -221,7 +221,7 @@ struct outcomes {
 	uint64_t images, whole, lost; /* whole: all partitions; lost: acknowledged entries missing */
 };
 
-static void look_at(const struct trace *t, size_t moment, size_t fate, struct outcomes *all)
+static void look_at(const struct disk_trace *t, size_t moment, size_t fate, struct outcomes *all)
 {
 	char image[128];
 	struct was_told told = {0};
@@ -243,7 +243,7 @@ static void look_at(const struct trace *t, size_t moment, size_t fate, struct ou
 }
 
 /* The operation before acknowledged a push, or the server ended in order. */
-static bool is_telling(const struct trace *t, size_t moment)
+static bool is_telling(const struct disk_trace *t, size_t moment)
 {
 	bool telling = false;
 	for (; moment && image_is_seen_later(t, moment - 1); moment--) {
@@ -258,7 +258,7 @@ static uint64_t every = MOMENTS_DEFAULT;
 static void promises_are_kept_and_a_replica_that_lost_entries_is_not_whole(void **state)
 {
 	(void)state;
-	struct trace *t = record();
+	struct disk_trace *t = record();
 	struct outcomes all = {0};
 	for (size_t moment = 0, number = 0; moment <= t->count; moment++) {
 		if (image_is_seen_later(t, moment) || (number++ % every && !is_telling(t, moment)))

@@ -128,6 +128,8 @@ void links_wake(weir_client *c)
 static void release(weir_client *c)
 {
 	record_writer_destroy(c->writer);
+	free(c->trace_upload.data);
+	trace_destroy(c->trace);
 	free(c->scratch);
 	for (size_t i = 0; i < c->accept_count; i++)
 		free(c->accept[i]);
@@ -217,6 +219,7 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->scratch_bytes = WEIR_ROW_WIDTH_MAX * sizeof(float);
 	c->scratch = malloc(c->scratch_bytes);
 	c->writer = record_writer_create();
+	c->trace = trace_create(c->clock);
 	c->steps.poll = (struct poll){.client = c, .type = &steps_poll_type};
 	c->clocks.poll = (struct poll){.client = c, .type = &clocks_poll_type};
 	pthread_mutex_init(&c->lock, NULL);
@@ -240,7 +243,8 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 	weir_client *c = allocate(options, rpc);
 	if (c && options->observed)
 		rpc_observe(rpc, tell_duration, c);
-	if (!c || !c->scratch || !c->writer || !copy_fingerprint(c, options) || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
+	if (!c || !c->scratch || !c->writer || !c->trace || !copy_fingerprint(c, options) ||
+	    !(c->loop = rpc_loop_create(rpc, c->name, err))) {
 		if (c)
 			release(c);
 		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);

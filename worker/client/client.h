@@ -29,6 +29,7 @@
 #include "worker/client/map.h"
 #include "worker/client/pack.h"
 #include "worker/client/poll.h"
+#include "worker/client/trace_upload.h"
 
 struct table {
 	uint32_t id;
@@ -445,6 +446,8 @@ struct weir_client {
 	struct steps steps;
 	struct clocks clocks;
 	struct activity activity;
+	struct trace *trace;
+	struct trace_upload trace_upload;
 	/* Frames that point into the caller's memory and are with the transport. */
 	_Atomic int32_t lent;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "worker/client/client.h"
+#include "worker/client/client_trace.h"
 
 static weir_status on_seal_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
                                  weir_error *err)
@@ -140,6 +141,7 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 	q.worker = c->worker;
 	q.incarnation = incarnation;
 	q.sequence = sequence;
+	const int64_t begun_ns = trace_begin(c->trace);
 	weir_status status = ledger_call_again(c, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
@@ -152,6 +154,11 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 		out->state = WEIR_UNIT_EVALUATE;
 	else if (r->state != WEIR__V1__LEASE_STATE__FINISHED)
 		*again_ms = r->retry_ms ? r->retry_ms : 1;
+	if (status == WEIR_OK && *again_ms == 0 && out->state == WEIR_UNIT_LEASED) {
+		const struct trace_what what = {
+		    .kind = TRACE_LEASE, .pass = out->pass, .unit = out->unit, .batch = TRACE_NO_BATCH, .attempt = out->attempt};
+		trace_end(c->trace, begun_ns, &what);
+	}
 	wire_destroy(reply);
 	return status;
 }

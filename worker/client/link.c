@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "worker/client/client.h"
+#include "worker/client/client_trace.h"
 
 void lane_is_asked(struct lane *lane)
 {
@@ -290,6 +291,10 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 		map_answered(c, q->partition);
 	struct operation *op = q->op;
 	weir_status status;
+	const int64_t begun_ns = op->has_batch ? trace_begin(c->trace) : 0;
+	struct trace_what what = batch_trace(r->kind == RECORD_PULL_REPLY ? TRACE_DECODE : TRACE_ACKNOWLEDGED, &op->batch);
+	what.partition = q->partition;
+	what.part = q->part;
 	request_done(lane, q);
 	/* Decoded without the lock: the request holds its operation. */
 	if (r->kind == RECORD_PULL_REPLY) {
@@ -299,6 +304,7 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	} else {
 		status = op->on_reply(op, q, r, body, &err);
 	}
+	trace_end(c->trace, begun_ns, &what);
 	if (q->asked_again) {
 		q->asked_again = false;
 		lane_pump(lane);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "worker/client/client.h"
+#include "worker/client/client_trace.h"
 
 /* A ticket is slot | generation << 16; a request id is ticket << 20 | index of the request. */
 enum { SLOT_BITS = 16, REQUEST_BITS = 20, GENERATION_BITS = 28 };
@@ -130,6 +131,14 @@ void operation_destroy(struct operation *op)
 	free(op);
 }
 
+static void note_span(const struct operation *op)
+{
+	if (!op->has_batch || op->status != WEIR_OK)
+		return;
+	const struct trace_what what = batch_trace(op->stream == RPC_PULL_STREAM ? TRACE_PULL : TRACE_PUSH, &op->batch);
+	trace_end(op->client->trace, op->begun_ns, &what);
+}
+
 /* On the loop. */
 static void finish(void *arg)
 {
@@ -137,6 +146,7 @@ static void finish(void *arg)
 	weir_client *c = op->client;
 	pthread_mutex_lock(&c->lock);
 	rpc_note(c->rpc, op->stream, false, clock_ns(c->clock) - op->begun_ns);
+	note_span(op);
 	if (op->on_finish)
 		op->on_finish(op);
 	pthread_mutex_unlock(&c->lock);

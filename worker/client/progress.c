@@ -39,15 +39,17 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 	if (again)
 		ledger_missed(c, reported->moves);
 	if (reported->incarnation == c->incarnation && last && !c->closing) {
-		if (status == WEIR_OK)
-			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
-		else if (status == WEIR_E_STALE)
+		const Weir__V1__ProgressReply *r = (const Weir__V1__ProgressReply *)reply;
+		if (status == WEIR_OK) {
+			closed_low_learn(c, r->closed_low);
+			trace_upload_order(c, r->trace);
+		} else if (status == WEIR_E_STALE) {
 			client_become_stale(c, err.text);
-		/* Invalid: its data differ from the job's. */
-		else if (client_is_over(status) || status == WEIR_E_INVALID)
+		} else if (client_is_over(status) || status == WEIR_E_INVALID) { /* invalid: its data differ from the job's */
 			client_fail(c, status, err.text);
-		else
+		} else {
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
+		}
 	}
 	pthread_mutex_unlock(&c->lock);
 	wire_destroy(reply);
@@ -187,6 +189,7 @@ static void tick(void *arg)
 	}
 	map_tick(c);
 	activity_tick(c);
+	trace_upload_tick(c);
 	if (client_usable(c, NULL) == WEIR_OK && !c->reporting && client_now(c) - c->progress_ms >= interval_ms(c))
 		report(c);
 	pthread_mutex_unlock(&c->lock);

@@ -171,7 +171,13 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 {
 	const struct operation *op = q->op;
 	const struct pull *p = op->payload;
+	const bool traced = op->has_batch && trace_is_on(op->client->trace);
+	const weir_batch of = traced ? op->batch : (weir_batch){0};
 	const struct record r = {.kind = RECORD_PULL,
+	                         .pass = of.pass,
+	                         .unit = of.unit,
+	                         .attempt = of.attempt,
+	                         .batch = of.batch,
 	                         .partition = q->partition,
 	                         .request_id = operation_request_id(op, q),
 	                         .pull = {.applied_least = read_floor(op->client, q->partition),

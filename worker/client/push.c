@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "worker/client/api_struct.h"
+#include "worker/client/client_trace.h"
 #include "worker/client/push_plan.h"
 
 static void destroy(struct operation *op)
@@ -40,21 +41,28 @@ static bool is_given_up(const struct operation *op)
 	return op->status != WEIR_OK && op->status != WEIR_E_NOT_FINITE;
 }
 
+static bool lacks_credit(const struct frame_builder *b, size_t bytes)
+{
+	const struct lane *lane = &b->link->push;
+	/* The rest of the credit is for seals, closes and retirements, which do not wait. */
+	const uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
+	return lane->requests && (lane->bytes + bytes > WEIR_PUSH_AHEAD_BYTES || lane->requests + b->count > requests_max);
+}
+
 static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 {
 	weir_client *c = b->op->client;
-	const struct lane *lane = &b->link->push;
-	/* The rest of the credit is for seals, closes and retirements, which do not wait. */
-	uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
 	weir_error why = {0};
-	while (!is_given_up(b->op) && client_usable(c, NULL) == WEIR_OK && lane->requests &&
-	       (lane->bytes + bytes > WEIR_PUSH_AHEAD_BYTES || lane->requests + b->count > requests_max)) {
+	const int64_t begun_ns = lacks_credit(b, bytes) ? trace_begin(c->trace) : 0;
+	while (!is_given_up(b->op) && client_usable(c, NULL) == WEIR_OK && lacks_credit(b, bytes)) {
 		if (rpc_loop_is_current(c->loop)) {
 			operation_fail(b->op, WEIR_E_BUSY, "the send credit is used up: a callback cannot wait for it");
 			break;
 		}
 		(void)client_wait(c, -1);
 	}
+	const struct trace_what what = batch_trace(TRACE_CREDIT, &b->op->batch);
+	trace_end(c->trace, begun_ns, &what);
 	if (client_usable(c, &why) != WEIR_OK) {
 		operation_fail(b->op, why.status, why.text);
 		return why.status;
@@ -96,6 +104,17 @@ static void flush(struct frame_builder *b)
 	b->borrowed = false;
 }
 
+static bool write_section(struct frame_builder *b, const struct push *p, const struct section_plan *section)
+{
+	struct trace *trace = b->op->client->trace;
+	const int64_t begun_ns = trace_begin(trace);
+	const bool borrowed = section_plan_write(b->writer, p, section);
+	struct trace_what what = batch_trace(TRACE_ENCODE, &b->op->batch);
+	what.op = (uint16_t)p->items[section->item].codec;
+	trace_end(trace, begun_ns, &what);
+	return borrowed;
+}
+
 static void write_part(struct frame_builder *b, const struct push *p, const struct part *part, struct request *q,
                        const struct record *r)
 {
@@ -105,7 +124,7 @@ static void write_part(struct frame_builder *b, const struct push *p, const stru
 	record_writer_begin(b->writer, r);
 	bool borrowed = false;
 	for (uint32_t i = part->first; i < part->first + part->count; i++)
-		borrowed |= section_plan_write(b->writer, p, &p->sections[i]);
+		borrowed |= write_section(b, p, &p->sections[i]);
 	if (record_writer_end(b->writer) != WEIR_OK) {
 		pthread_mutex_lock(&b->op->client->lock);
 		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
@@ -424,6 +443,7 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 		return weir_fail(err, WEIR_E_INVALID, "push: a batch that weighs %g in its step; expected 0 to %g", options.weight,
 		                 WEIR_BATCH_WEIGHT_MAX);
 	const bool copy = c->ack_sent || options.copy;
+	const int64_t begun_ns = trace_begin(c->trace);
 	struct push *p = push_open(c, items, count, copy, false, err);
 	if (!p) {
 		if (err->status == WEIR_E_NOT_FINITE)
@@ -432,7 +452,10 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 	}
 	p->place = options.place;
 	p->weight = options.weight;
-	return push_start(c, batch, p, done, arg, ticket, err);
+	const weir_status status = push_start(c, batch, p, done, arg, ticket, err);
+	const struct trace_what what = batch_trace(TRACE_SEND, batch);
+	trace_end(c->trace, begun_ns, &what);
+	return status;
 }
 
 weir_status weir_leave_out(weir_client *c, const weir_batch *batch, weir_error *err)

@@ -80,6 +80,7 @@ weir_status trainer_start_next(struct trainer *t, bool wait, bool *started, weir
 	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? UNITS_POLL_MS : 0);
 	if (wait) {
 		trainer_metrics_spent(t->metrics.read_wait, since_ns);
+		trace_end(client_trace(t->client), since_ns, &(struct trace_what){.kind = TRACE_READ, .batch = TRACE_NO_BATCH});
 		weir_waits_for_data(t->client, status == WEIR_E_TIMEOUT);
 	}
 	if (status == WEIR_OK || (status == WEIR_E_TIMEOUT && wait)) {
@@ -104,12 +105,16 @@ weir_status trainer_start_next(struct trainer *t, bool wait, bool *started, weir
 	s->unit->in_ring++;
 	*started = true;
 	const weir_unit *u = &s->unit->lease;
+	const int64_t loading_ns = trace_begin(client_trace(t->client));
 	status = batch_places_find(&t->places, u->pass, u->place, item->index, &s->place, err);
 	if (status == WEIR_OK)
 		status = load(t, s, err);
 	if (status == WEIR_OK)
 		status = look_up(t, s, err);
-	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
+	if (status == WEIR_OK)
+		status = pull(t, s, PULL_ASYNC, err);
+	trainer_note_span(t, s, TRACE_LOAD, loading_ns);
+	return status;
 }
 
 /* Before the batch is computed: takes in the servers' results of this worker's rounds and of the
@@ -142,6 +147,7 @@ weir_status trainer_launch_next(struct trainer *t, weir_error *err)
 	if (status == WEIR_OK)
 		status = settle_step(t, s, err);
 	trainer_metrics_spent(t->metrics.pull_wait, since_ns);
+	trainer_note_span(t, s, TRACE_PULL_WAIT, since_ns);
 	if (status == WEIR_OK)
 		status = begin_local(t, s, err);
 	if (status != WEIR_OK)

@@ -4,6 +4,7 @@
 #define WEIR_TRAINER_INTERNAL_H
 
 #include "common/base/clock.h"
+#include "worker/client/client_trace.h"
 #include "worker/data/dataset.h"
 #include "worker/data/item_index.h"
 #include "worker/data/negatives.h"
@@ -86,6 +87,17 @@ static inline weir_batch trainer_batch(const struct slot *s)
 {
 	const weir_unit *u = &s->unit->lease;
 	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = s->item->index, .attempt = u->attempt};
+}
+
+/* Records a span of the batch in the slot that began at begun_ns. A batch that is pushed has no
+ * number any more; its span is one of its unit. */
+static inline void trainer_note_span(const struct trainer *t, const struct slot *s, enum trace_kind kind, int64_t begun_ns)
+{
+	const weir_unit *u = &s->unit->lease;
+	const weir_batch id = {
+	    .pass = u->pass, .unit = u->unit, .batch = s->item ? s->item->index : TRACE_NO_BATCH, .attempt = u->attempt};
+	const struct trace_what what = batch_trace(kind, &id);
+	trace_end(client_trace(t->client), begun_ns, &what);
 }
 
 /* Reports an anomaly. `what`: a text, or NULL: none. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/backend_traced.h"
 #include "worker/train/job/data_shape.h"
 #include "worker/train/job/device.h"
 #include "worker/train/job/worker_log.h"
@@ -15,6 +16,7 @@ weir_status trainer_open_client(void *trainer, weir_error *err)
 	struct trainer *t = trainer;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	struct job_security security;
+	backend_traced_use(t->backend, NULL);
 	job_security(t->job, ROLE_WORKER, &security);
 	const weir_options options = {
 	    .ledger = t->options->ledger,
@@ -38,8 +40,10 @@ weir_status trainer_open_client(void *trainer, weir_error *err)
 	const struct training_length length = training_length_of(t->job, t->dataset);
 	weir_status status = weir_open(&t->client, &options, err);
 	t->joined_ms = clock_ms(clock_system());
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		backend_traced_use(t->backend, client_trace(t->client));
 		status = tables_register(&t->tables, t->model, &length, t->client, err);
+	}
 	return status == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : status;
 }
 
@@ -96,6 +100,8 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 	const struct backend_options where =
 	    device_options(t->job, t->number, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), true);
 	t->backend = backend_open(&where, err);
+	if (t->backend && !(t->backend = backend_traced_create(t->backend)))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	if (!t->backend)
 		return err && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	const struct model_data data = model_data_of(info);
@@ -153,6 +159,8 @@ static void log_device(const struct trainer *t)
 weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 {
 	weir_status status = WEIR_OK;
+	if (t->backend)
+		backend_traced_use(t->backend, NULL);
 	if (t->client && failed)
 		weir_abandon(t->client);
 	else if (t->client)

@@ -141,6 +141,7 @@ weir_status trainer_push_next(struct trainer *t, weir_error *err)
 	note_not_replayed(t);
 	pace_wait(clock_system(), s->until_ns);
 	trainer_metrics_spent(t->metrics.compute, s->launched_ns);
+	trainer_note_span(t, s, t->goes_on > 0 ? TRACE_COMPUTE_DEVICE : TRACE_COMPUTE, s->launched_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	tell_training(t, s, &report);
 	if (t->row_cache) {
@@ -182,8 +183,10 @@ weir_status trainer_acknowledge(struct trainer *t, bool wait, weir_error *err)
 		struct slot *s = trainer_slot(t, t->acknowledged);
 		const int64_t since_ns = clock_ns(clock_system());
 		weir_status status = s->ticket == 0 ? WEIR_OK : weir_wait(t->client, s->ticket, wait ? -1 : 0, err);
-		if (wait)
+		if (wait) {
 			trainer_metrics_spent(t->metrics.push_wait, since_ns);
+			trainer_note_span(t, s, TRACE_PUSH_WAIT, since_ns);
+		}
 		if (status == WEIR_E_TIMEOUT)
 			return WEIR_OK;
 		s->ticket = 0;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/client/client_trace.h"
+
 /* Whether the reader hangs in a lost unit. It would delay every further one, so none is leased
  * until it is back. */
 static bool reader_is_behind(struct units *all)
@@ -83,9 +85,16 @@ weir_status units_close(struct units *all, weir_error *err)
 		weir_status status = WEIR_OK;
 		if (u->begun && tables_keep_residuals(all->tables) && is_perhaps_last(all, u))
 			status = push_residuals(all, u, err);
+		const int64_t begun_ns = trace_begin(client_trace(*all->client));
 		if (status == WEIR_OK)
 			status =
 			    u->failed ? weir_unit_fail(*all->client, &u->lease, u->why, err) : weir_unit_commit(*all->client, &u->lease, err);
+		const struct trace_what what = {.kind = TRACE_COMMIT,
+		                                .pass = u->lease.pass,
+		                                .unit = u->lease.unit,
+		                                .batch = TRACE_NO_BATCH,
+		                                .attempt = u->lease.attempt};
+		trace_end(client_trace(*all->client), begun_ns, &what);
 		if (status != WEIR_OK)
 			return status;
 		u->used = false;
