@@ -20,8 +20,11 @@
 	  "JOB.yaml [--resume | --fresh | --join ADDRESS] [--ranks FIRST-LAST] [--report OUT.json] -- COMMAND [ARGUMENT]...",        \
 	  "start servers and cluster.workers copies of a trainer of your own; watch, restart, report")                               \
 	X(schema, "", "print the JSON Schema of job files, with which editors complete and check them")                              \
-	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
-	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
+	X(runs,                                                                                                                      \
+	  "[FOLDER] [--tag KEY[=VALUE]]... [--json] [--delete RUN]...  |  runs diff A B [--svg FILE.svg] [--json]  |  runs tag RUN " \
+	  "[KEY=VALUE]...",                                                                                                          \
+	  "list the runs in a folder (runs): state, size, last change, result, tags; delete some; compare two; tag one")             \
+	X(show, "RUN [--out FILE.html | --http [HOST:]PORT]", "the page of a run after its end: curves, settings, the last state")   \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds, or search for the best; a table, and plots") \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(profile, "(JOB.yaml | --run FOLDER | --at ADDRESS) [--seconds N] [--out TRACE.json] [--json]",                             \

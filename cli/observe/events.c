@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #define FILE_NAME       "events.out.tfevents"
 #define FILE_VERSION    "brain.Event:2"
 #define VALUES_MAX      (16 + WEIR_FIGURES_MAX)
-#define EVENT_BYTES_MAX 8192
+#define EVENT_BYTES_MAX (4u << 20)
 #define CRC_MASK_DELTA  0xa282ead8u
 #define HOST_BYTES      64
 #define RECORD_HEAD     12 /* length and checksum of the length */
@@ -23,6 +24,7 @@
 struct moment {
 	Weir__Tensorboard__Value values[VALUES_MAX];
 	Weir__Tensorboard__Value *list[VALUES_MAX];
+	double exact[VALUES_MAX]; /* before they become floats */
 	size_t count;
 	char tags[WEIR_FIGURES_MAX][sizeof "valid/" + WEIR_FIGURE_NAME_BYTES_MAX]; /* of further figures */
 };
@@ -34,7 +36,9 @@ static void add(struct moment *m, char *tag, double value)
 		return;
 	weir__tensorboard__value__init(v);
 	v->tag = tag;
+	v->value_case = WEIR__TENSORBOARD__VALUE__VALUE_SIMPLE_VALUE;
 	v->simple_value = (float)value;
+	m->exact[m->count] = value;
 	m->list[m->count++] = v;
 }
 
@@ -53,18 +57,24 @@ static weir_status failed(struct events *e, weir_error *err)
 	return weir_fail(err, WEIR_E_IO, "the run's events are written no more: %s", strerror(code));
 }
 
-static weir_status write_event(struct events *e, const Weir__Tensorboard__Event *event, weir_error *err)
+weir_status events_write(struct events *e, const Weir__Tensorboard__Event *event, weir_error *err)
 {
-	uint8_t record[RECORD_HEAD + EVENT_BYTES_MAX + RECORD_TAIL];
 	const size_t n = weir__tensorboard__event__get_packed_size(event);
+	if (!e->out)
+		return WEIR_OK;
 	if (n > EVENT_BYTES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "an event of %zu bytes; the most is %d", n, EVENT_BYTES_MAX);
+		return weir_fail(err, WEIR_E_LIMIT, "an event of %zu bytes; the most is %u", n, EVENT_BYTES_MAX);
+	uint8_t *record = malloc(RECORD_HEAD + n + RECORD_TAIL);
+	if (!record)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for an event of %zu bytes", n);
 	put64(record, n);
 	put32(record + sizeof(uint64_t), masked_crc(record, sizeof(uint64_t)));
 	weir__tensorboard__event__pack(event, record + RECORD_HEAD);
 	put32(record + RECORD_HEAD + n, masked_crc(record + RECORD_HEAD, n));
 	const size_t bytes = RECORD_HEAD + n + RECORD_TAIL;
-	return fwrite(record, 1, bytes, e->out) == bytes && fflush(e->out) == 0 ? WEIR_OK : failed(e, err);
+	const bool written = fwrite(record, 1, bytes, e->out) == bytes && fflush(e->out) == 0;
+	free(record);
+	return written ? WEIR_OK : failed(e, err);
 }
 
 static weir_status write_moment(struct events *e, struct moment *m, uint64_t step, int64_t wall_ms, weir_error *err)
@@ -76,7 +86,9 @@ static weir_status write_moment(struct events *e, struct moment *m, uint64_t ste
 	event.wall_time = (double)wall_ms / 1e3;
 	event.step = (int64_t)step;
 	event.summary = &summary;
-	return m->count > 0 ? write_event(e, &event, err) : WEIR_OK;
+	for (size_t i = 0; i < m->count && e->watch.value; i++)
+		e->watch.value(e->watch.arg, m->values[i].tag, m->exact[i], step, wall_ms);
+	return m->count > 0 ? events_write(e, &event, err) : WEIR_OK;
 }
 
 weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_error *err)
@@ -87,7 +99,7 @@ weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_
 	event.wall_time = (double)wall_ms / 1e3;
 	event.step = (int64_t)step;
 	event.session_log = &start;
-	return write_event(e, &event, err);
+	return events_write(e, &event, err);
 }
 
 /* --- Polls */
@@ -153,7 +165,7 @@ static weir_status write_evaluation(struct events *e, const struct overview *s, 
 weir_status events_look(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
 {
 	struct moment m = {.count = 0};
-	if (!e->out)
+	if (!e->out && !e->watch.value)
 		return WEIR_OK;
 	weir_status status = WEIR_OK;
 	if (!e->begun || s->generation != e->generation) {
@@ -166,7 +178,8 @@ weir_status events_look(struct events *e, const struct overview *s, int64_t wall
 	e->generation = s->generation;
 	if (status == WEIR_OK)
 		status = write_evaluation(e, s, wall_ms, err);
-	if (status != WEIR_OK || wall_ms - e->written_ms < EVENTS_INTERVAL_MS)
+	const bool last = s->state == JOB_FINISHED && s->rows > e->rows && wall_ms > e->written_ms;
+	if (status != WEIR_OK || (wall_ms - e->written_ms < EVENTS_INTERVAL_MS && !last))
 		return status;
 	add_training(&m, e, s, (double)(wall_ms - e->written_ms) / 1e3);
 	e->written_ms = wall_ms;
@@ -206,7 +219,7 @@ weir_status events_open(struct events *e, const char *folder, int64_t wall_ms, w
 	Weir__Tensorboard__Event first = WEIR__TENSORBOARD__EVENT__INIT;
 	first.wall_time = (double)wall_ms / 1e3;
 	first.file_version = (char *)FILE_VERSION;
-	return write_event(e, &first, err);
+	return events_write(e, &first, err);
 }
 
 void events_close(struct events *e)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli/core/history.h"
+#include "cli/observe/run_page.h"
 #include "cli/observe/status_json.h"
+#include "common/base/exposition.h"
 #include "common/metrics/monitor.h"
 #include "overview/overview_metrics.h"
 
@@ -16,11 +18,11 @@ __asm__(".pushsection .rodata\n"
         "job_page_html: .incbin \"" JOB_PAGE_HTML "\"\n"
         ".byte 0\n"
         ".popsection\n");
-extern const char job_page_html[];
 
 struct job_pages {
 	struct monitor *monitor;
 	const char *name;
+	char *settings;                                           /* the page /settings.json; NULL: there is none */
 	const char *names[OPTION_LIST_MAX + WEIR_HTTP_NAMES_MAX]; /* host names of the pages */
 	/* used only by the thread that notes polls */
 	struct history history;
@@ -57,6 +59,10 @@ static bool make_page(void *arg, const char *path, struct http_page *out)
 		*out = (struct http_page){.code = HTTP_OK, .type = "text/html; charset=utf-8", .text = strdup(job_page_html)};
 		return true;
 	}
+	if (strcmp(path, "/settings.json") == 0 && p->settings) {
+		*out = (struct http_page){.code = HTTP_OK, .type = "application/json", .text = strdup(p->settings)};
+		return true;
+	}
 	if (strcmp(path, "/status.json") != 0)
 		return false;
 	pthread_mutex_lock(&p->lock);
@@ -78,6 +84,17 @@ static struct http_names all_names(struct job_pages *p, const struct job_pages_o
 	return (struct http_names){p->names, count};
 }
 
+static char *settings_text(const struct job_resolved *settings)
+{
+	struct json *j = settings ? json_create() : NULL;
+	if (!j)
+		return NULL;
+	run_page_put_settings(j, settings);
+	char *text = json_text(j);
+	json_destroy(j);
+	return text;
+}
+
 weir_status job_pages_start(struct job_pages **out, const struct job_pages_options *o, weir_error *err)
 {
 	struct job_pages *p = calloc(1, sizeof *p);
@@ -85,6 +102,7 @@ weir_status job_pages_start(struct job_pages **out, const struct job_pages_optio
 	if (!p)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	p->name = o->name;
+	p->settings = settings_text(o->settings);
 	pthread_mutex_init(&p->lock, NULL);
 	weir_fail(&p->why, WEIR_E_UNAVAILABLE, "%s has not been asked yet", o->name);
 	const weir_status status = monitor_start(&p->monitor,
@@ -119,19 +137,40 @@ static void replace(struct job_pages *p, char *json, char *series, const weir_er
 	pthread_mutex_unlock(&p->lock);
 }
 
-static char *json_of(const struct job_pages *p, const struct overview *s)
+static char *json_of(const struct job_pages *p, const struct overview *s, const struct run_energy *energy)
 {
 	struct json *j = status_json(s);
 	if (!j)
 		return NULL;
 	json_set_text(j, "job", p->name);
+	if (energy)
+		report_put_energy(j, energy);
 	history_put(j, &p->history);
 	char *text = json_text(j);
 	json_destroy(j);
 	return text;
 }
 
-static char *series_of(const struct overview *s)
+/* Writes the energy that is known, by what used it. */
+static void put_energy(FILE *out, const struct energy_used *e)
+{
+	static const char name[] = "weir_energy_joules_total";
+	exposition_header(out, name, "counter", "Energy that the machine of weir train used since it began to train.");
+	if (e->of_cpu) {
+		fputs(name, out);
+		exposition_label(out, "source", "cpu");
+		fputs("}", out);
+		exposition_value(out, e->cpu);
+	}
+	if (e->of_gpu) {
+		fputs(name, out);
+		exposition_label(out, "source", "gpu");
+		fputs("}", out);
+		exposition_value(out, e->gpu);
+	}
+}
+
+static char *series_of(const struct overview *s, const struct run_energy *energy)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -139,20 +178,22 @@ static char *series_of(const struct overview *s)
 	if (!out)
 		return NULL;
 	overview_series(out, s);
+	if (energy && (energy->used.of_cpu || energy->used.of_gpu))
+		put_energy(out, &energy->used);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
 	return NULL;
 }
 
-void job_pages_note(struct job_pages *p, const struct overview *s, int64_t now_ms)
+void job_pages_note(struct job_pages *p, const struct overview *s, const struct run_energy *energy, int64_t now_ms)
 {
 	weir_error why = {0};
 	if (!p)
 		return;
 	history_note(&p->history, s, now_ms);
 	weir_fail(&why, WEIR_E_MEMORY, "out of memory");
-	replace(p, json_of(p, s), series_of(s), &why);
+	replace(p, json_of(p, s, energy), series_of(s, energy), &why);
 }
 
 void job_pages_note_failure(struct job_pages *p, const weir_error *why)
@@ -168,6 +209,7 @@ void job_pages_stop(struct job_pages *p)
 	monitor_stop(p->monitor);
 	free(p->json);
 	free(p->series);
+	free(p->settings);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

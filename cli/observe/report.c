@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/core/output_inputs.h"
-#include "cli/core/overview_json.h"
 #include "cli/core/progress_line.h"
 #include "cli/observe/quality_lines.h"
-#include "common/system/output.h"
 #include "common/web/json.h"
 #include "worker/data/quality/quality_json.h"
+
+/* Tells which metrics measure a model's quality. */
+enum report_of report_reads(const struct job *job)
+{
+	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
+}
 
 double report_samples_per_s(const struct report *r)
 {
@@ -124,7 +127,7 @@ static void print_scores(FILE *out, const struct report *r, const char *part, co
 	}
 }
 
-static bool is_chosen(const struct report *r)
+bool report_is_chosen(const struct report *r)
 {
 	return r->weights_pass && strcmp(r->chosen_by, "last") != 0;
 }
@@ -140,7 +143,7 @@ static void print_passes(FILE *out, const struct report *r)
 		else
 			fprintf(out, "AUC %.4f   logloss %.4f", p->figures[FIGURE_AUC], p->figures[FIGURE_LOGLOSS]);
 		fprintf(out, "%s%s\n", not_numbers_text(bad, p->not_numbers),
-		        p->pass == r->weights_pass && is_chosen(r) ? "   best" : "");
+		        p->pass == r->weights_pass && report_is_chosen(r) ? "   best" : "");
 	}
 }
 
@@ -164,11 +167,11 @@ static void print_weights(FILE *out, const struct report *r)
 	if (!r->weights_pass)
 		return;
 	const bool by_loss = strcmp(r->chosen_by, "logloss") == 0;
-	if (is_chosen(r) && by_loss && job_best_by(job) == METRIC_AUC)
+	if (report_is_chosen(r) && by_loss && job_best_by(job) == METRIC_AUC)
 		snprintf(why, sizeof why, "the best by its logloss, as the validation part has one class only and so no AUC");
-	else if (is_chosen(r) && by_loss && job_best_by(job) != METRIC_LOGLOSS)
+	else if (report_is_chosen(r) && by_loss && job_best_by(job) != METRIC_LOGLOSS)
 		snprintf(why, sizeof why, "the best by its logloss, as the figure of train.best_by is undefined");
-	else if (is_chosen(r))
+	else if (report_is_chosen(r))
 		snprintf(why, sizeof why, "the best by its %s", chosen_by_text(r));
 	else if (!job_has_valid(job))
 		snprintf(why, sizeof why, "the last, as the job has no validation part to choose by");
@@ -219,6 +222,18 @@ static void print_speed(FILE *out, const struct report *r)
 	else
 		fprintf(out, "  %-11s %s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", speed, r->run_rows, r->train_s,
 		        r->wall_s);
+}
+
+static void print_energy(FILE *out, const struct report *r)
+{
+	const struct energy_used *e = &r->energy.used;
+	const char *of = !e->of_gpu ? "processors" : e->of_cpu ? "processors and GPUs" : "GPUs";
+	if (!e->of_cpu && !e->of_gpu)
+		return;
+	fprintf(out, "  %-11s %.4g kJ of this machine's %s", "energy", (e->cpu + e->gpu) / 1e3, of);
+	if (r->energy.rows)
+		fprintf(out, ", %.3g J a sample", (e->cpu + e->gpu) / (double)r->energy.rows);
+	fputc('\n', out);
 }
 
 static void print_chaos(FILE *out, const struct report *r)
@@ -309,6 +324,7 @@ void report_print(const struct report *r, FILE *out)
 	print_passes(out, r);
 	print_weights(out, r);
 	print_speed(out, r);
+	print_energy(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
 	if (s->keys)
 		fprintf(out, "  %-11s %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n", "row cache",
@@ -347,184 +363,4 @@ void report_print(const struct report *r, FILE *out)
 		        s->scale_skipped);
 	if (r->bad_lines)
 		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
-}
-
-/* --- As JSON */
-
-/* Tells which metrics measure a model's quality. */
-enum report_of report_reads(const struct job *job)
-{
-	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
-}
-
-void report_put_quality(struct json *j, enum report_of of, double auc, double logloss)
-{
-	if (of == REPORT_CLICKS) {
-		json_set_real(j, "auc", auc);
-		json_set_real(j, "logloss", logloss);
-	} else {
-		json_set_real(j, "loss", logloss);
-		json_set_real(j, of == REPORT_TOKENS ? "perplexity" : "bits_per_byte",
-		              of == REPORT_TOKENS ? exp(logloss) : report_bits(logloss));
-	}
-}
-
-static void put_scores(struct json *j, const struct report *r, const char *part, const struct report_scores *s)
-{
-	if (!s->known)
-		return;
-	struct json *of = json_create();
-	if (of && r->of == REPORT_CLICKS) {
-		quality_put(of, &s->quality);
-	} else if (of) {
-		report_put_quality(of, r->of, NAN, s->quality.logloss);
-		json_set_count(of, "rows", s->quality.rows);
-		json_set_count(of, "not_numbers", s->quality.not_numbers);
-	}
-	json_set_object(j, part, of);
-}
-
-static void put_point(struct json *j, const struct curve_point *p)
-{
-	json_set_real(j, "seconds", p->seconds);
-	json_set_count(j, "rows", p->rows);
-	json_set_count(j, "bytes_pushed", p->bytes_pushed);
-	json_set_count(j, "bytes_pulled", p->bytes_pulled);
-}
-
-static void put_passes(struct json *j, const struct report *r)
-{
-	json_set_empty_list(j, "passes");
-	for (uint32_t i = 0; i < r->passes_count; i++) {
-		struct json *item = json_create();
-		json_set_count(item, "pass", r->passes[i].pass);
-		report_put_quality(item, r->of, r->passes[i].figures[FIGURE_AUC], r->passes[i].figures[FIGURE_LOGLOSS]);
-		for (enum quality_figure f = FIGURE_PR_AUC; f < QUALITY_FIGURES; f++)
-			if (isfinite(r->passes[i].figures[f]))
-				json_set_real(item, quality_figure_names[f], r->passes[i].figures[f]);
-		json_set_count(item, "not_numbers", r->passes[i].not_numbers);
-		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
-		if (p)
-			put_point(item, p);
-		json_append(j, "passes", item);
-	}
-	if (is_chosen(r))
-		json_set_count(j, "best_pass", r->weights_pass);
-	if (r->weights_pass) {
-		json_set_count(j, "weights_pass", r->weights_pass);
-		json_set_text(j, "chosen_by", r->chosen_by);
-	}
-}
-
-static void put_audit(struct json *j, const struct report *r)
-{
-	json_set_count(j, "audit.parts_expected", r->audit.parts_expected);
-	json_set_count(j, "audit.applied", r->audit.applied);
-	json_set_count(j, "audit.missing", r->audit.missing);
-	json_set_count(j, "audit.double", r->audit.doubled);
-	json_set_count(j, "audit.dropped", r->audit.dropped);
-	json_set_count(j, "audit.skipped", r->audit.skipped);
-	json_set_count(j, "audit.replicas_compared", r->audit.replicas_compared);
-	json_set_count(j, "audit.replicas_differ", r->audit.replicas_differ);
-	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
-}
-
-static void put_chaos(struct json *j, const struct chaos *c)
-{
-	json_set_count(j, "chaos.seed", c->seed);
-	json_set_count(j, "chaos.servers_killed", c->count[CHAOS_SERVER][CHAOS_KILL]);
-	json_set_count(j, "chaos.servers_stopped", c->count[CHAOS_SERVER][CHAOS_PAUSE]);
-	json_set_count(j, "chaos.workers_killed", c->count[CHAOS_WORKER][CHAOS_KILL]);
-	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
-}
-
-/* Writes the workers that ever stalled, including the evaluator. */
-static void put_stalled(struct json *j, const struct overview *s)
-{
-	json_set_count(j, "workers_stalled", s->workers_stalled);
-	json_set_empty_list(j, "stalled");
-	for (uint32_t i = 0; i < s->workers_count; i++) {
-		if (!s->workers[i].stall.count)
-			continue;
-		struct json *item = json_create();
-		json_set_text(item, "name", s->workers[i].name);
-		overview_put_stall(item, &s->workers[i]);
-		json_append(j, "stalled", item);
-	}
-}
-
-static void put_overview(struct json *j, const struct overview *s)
-{
-	overview_put_totals(j, s);
-	json_set_empty_list(j, "tables");
-	for (uint32_t i = 0; i < s->tables_count; i++) {
-		struct json *item = json_create();
-		overview_put_table(item, &s->tables[i]);
-		json_append(j, "tables", item);
-	}
-	json_set_empty_list(j, "workers");
-	for (uint32_t i = 0; i < s->workers_count; i++) {
-		if (s->workers[i].evaluator)
-			continue;
-		struct json *item = json_create();
-		overview_put_worker(item, &s->workers[i]);
-		json_append(j, "workers", item);
-	}
-	put_stalled(j, s);
-}
-
-weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err)
-{
-	weir_error why = {0};
-	weir_status status = output_check(path, &why);
-	if (status == WEIR_OK)
-		status = output_spares_job(path, job, job_path, &why);
-	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "--report: %s", why.text);
-}
-
-weir_status report_write(const struct report *r, const char *path, weir_error *err)
-{
-	struct json *j = json_create();
-	if (!j)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for the report");
-	json_set_text(j, "job", r->job);
-	json_set_text(j, "model", r->model);
-	if (r->network_bits_per_s || r->network_latency_ms) {
-		json_set_count(j, "network.rate_bits_per_s", r->network_bits_per_s);
-		json_set_count(j, "network.latency_ms", r->network_latency_ms);
-	}
-	json_set_bool(j, "finished", r->finished);
-	for (size_t i = 0; r->accepted && i < json_list_length(r->accepted, "accepted"); i++)
-		json_append(j, "accepted", json_list_get(r->accepted, "accepted", i));
-	put_scores(j, r, "test", &r->test);
-	put_scores(j, r, "valid", &r->valid);
-	put_passes(j, r);
-	overview_put_speed(j, r->end, report_samples_per_s(r), r->workers);
-	json_set_real(j, "wall_s", r->wall_s);
-	json_set_real(j, "train_s", r->train_s);
-	put_overview(j, r->end);
-	put_audit(j, r);
-	json_set_count(j, "bad_lines", r->bad_lines);
-	json_set_count(j, "workers_lost", r->workers_lost);
-	json_set_count(j, "servers_lost", r->servers_lost);
-	json_set_count(j, "servers_silent", r->servers_silent);
-	json_set_count(j, "redone_batches", r->end->redone_batches);
-	json_set_count(j, "partitions_moved", r->partitions_moved);
-	json_set_count(j, "rewinds", r->rewinds);
-	json_set_count(j, "batches_undone", r->batches_undone);
-	if (r->chaos)
-		put_chaos(j, r->chaos);
-	if (r->generated) {
-		json_set_real(j, "data.bayes_auc", r->bayes_auc);
-		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);
-		json_set_count(j, "data.rows", r->data_rows);
-		json_set_count(j, "data.ids_planted", r->ids_planted);
-		json_set_count(j, "data.ids_seen", r->ids_seen);
-	}
-	struct output output;
-	weir_status status = output_begin(&output, path, err);
-	if (status == WEIR_OK)
-		status = output_end(&output, json_write_file(j, output.path, err), err);
-	json_destroy(j);
-	return status;
 }

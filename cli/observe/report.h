@@ -10,10 +10,17 @@
 #include "cli/core/chaos.h"
 #include "cli/core/curve.h"
 #include "common/job/job.h"
+#include "common/system/energy.h"
 #include "common/web/json.h"
 #include "overview/audit.h"
 #include "overview/overview.h"
 #include "worker/data/quality/quality_figures.h"
+
+/* What this machine used while `rows` were trained. */
+struct run_energy {
+	struct energy_used used;
+	uint64_t rows;
+};
 
 struct report_scores {
 	bool known;
@@ -55,8 +62,9 @@ struct report {
 	/* wall_s: from start to end. train_s: from the first trained row to the end of the last pass; 0
 	 * if no row was trained. */
 	double wall_s, train_s;
-	uint64_t train_rows;        /* trained in train_s */
-	uint64_t run_rows;          /* trained by this run; `end` has those of the whole job */
+	uint64_t train_rows; /* trained in train_s */
+	uint64_t run_rows;   /* trained by this run; `end` has those of the whole job */
+	struct run_energy energy;
 	const struct overview *end; /* the job when the last unit was committed */
 	struct audit audit;
 	uint64_t bad_lines; /* omitted from the packed cache, and by workers that read text */
@@ -78,9 +86,13 @@ double report_samples_per_s(const struct report *r);
 #define REPORT_SPEED_BYTES 96
 void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s, double samples_per_s, uint32_t workers);
 double report_bits(double nats);
+/* Whether a figure of the validation part chose the weights. */
+bool report_is_chosen(const struct report *r);
 /* Writes the figures of a pass, named as in reports: auc and logloss, or for text loss (nats per
  * byte) and bits_per_byte. */
 void report_put_quality(struct json *j, enum report_of of, double auc, double logloss);
+/* Writes the energy, if any is known, also per row. */
+void report_put_energy(struct json *j, const struct run_energy *e);
 /* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, weights_pass, chosen_by.
  * E_NOT_FOUND: no such file. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;

@@ -19,7 +19,7 @@ static void look(const struct status_http_options *o, struct status_poller **w, 
 	if (status == WEIR_OK)
 		status = status_poller_poll(*w, WEIR_CONTROL_TIMEOUT_MS, &s, &err);
 	if (status == WEIR_OK) {
-		job_pages_note(pages, &s, clock_ms(clock_system()));
+		job_pages_note(pages, &s, NULL, clock_ms(clock_system()));
 	} else {
 		job_pages_note_failure(pages, &err);
 		status_poller_close(*w); /* the job may have moved */

@@ -18,6 +18,7 @@
 #include "cli/run/launch.h"
 #include "cli/run/other_launches.h"
 #include "cli/run/run_dir.h"
+#include "cli/run/run_track.h"
 #include "cli/run/train.h"
 
 enum {
@@ -345,14 +346,6 @@ static void look_for_lost(struct train *t, uint32_t timeout_ms)
 		end_lost(t, what);
 }
 
-/* Writes events. If that fails, the run continues without them. */
-static void write_events(struct train *t)
-{
-	weir_error e = {0};
-	if (events_look(&t->events, &t->seen, t->clock->ops->wall_ns(t->clock) / 1000000, &e) != WEIR_OK)
-		progress_line_note(&t->progress, "%s", e.text);
-}
-
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
 	struct overview now;
@@ -386,8 +379,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	replicas_look(&t->replicas, &t->progress, &t->seen, now_ms);
 	if (t->kind->start_workers)
 		progress_line_show(&t->progress, &t->seen, now_ms, force);
-	write_events(t);
-	job_pages_note(t->pages, &t->seen, now_ms);
+	run_track_look(t, now_ms);
 	if (t->seen.lost[0])
 		end_lost(t, t->seen.lost);
 	return true;

@@ -78,6 +78,7 @@ weir_status run_report(struct train *t, struct report *r, weir_error *err)
 	curve_end(&t->curve, &t->seen);
 	r->curve = &t->curve;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
+	r->energy = t->energy_used;
 	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
 	r->servers_silent = t->silent.count;

@@ -11,6 +11,8 @@
 #include "cli/run/run_begin.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_end.h"
+#include "cli/run/run_record.h"
+#include "cli/run/run_track.h"
 #include "common/system/stop_signals.h"
 #include "worker/model/model.h"
 
@@ -47,7 +49,9 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		status = coordinator_choose(t, err);
 	if (status == WEIR_OK)
 		status = run_begin(t, err);
-	return status == WEIR_OK ? run_keep_piped_job(t, err) : status;
+	if (status == WEIR_OK)
+		status = run_keep_piped_job(t, err);
+	return status == WEIR_OK ? run_record_begin(t, err) : status;
 }
 
 /* Writes ", 2 workers, model deepfm", or ", workers 4-7 of 8, python". */
@@ -79,22 +83,6 @@ static void note_start(struct train *t)
 		                   job->cluster.network.latency_ms);
 }
 
-static weir_status open_events(struct train *t, weir_error *err)
-{
-	char folder[WEIR_PATH_BYTES_MAX + 64];
-	run_path(t->job, EVENTS_FOLDER, folder);
-	return events_open(&t->events, folder, t->clock->ops->wall_ns(t->clock) / 1000000, err);
-}
-
-static weir_status open_pages(struct train *t, weir_error *err)
-{
-	const struct job_pages_options options = {.address = t->http, .names = &t->http_names, .job = t->job, .name = t->job->name};
-	const weir_status status = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
-	if (t->pages)
-		progress_line_note(&t->progress, "http://%s/ shows it", job_pages_address(t->pages));
-	return status;
-}
-
 static weir_status start(struct train *t, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX], ledger[JOB_PLACES_BYTES];
@@ -114,10 +102,8 @@ static weir_status start(struct train *t, weir_error *err)
 		status = job_servers_find_ledger(t->job, NULL, ledger, err);
 	if (status == WEIR_OK) /* fork first: gRPC starts threads */
 		status = status_poller_open(&t->poller, t->job, ledger, t->logger, err);
-	if (status == WEIR_OK && t->kind->start_workers)
-		status = open_events(t, err);
 	if (status == WEIR_OK)
-		status = open_pages(t, err);
+		status = run_track_begin(t, err);
 	if (status == WEIR_OK)
 		note_start(t);
 	return status;
@@ -133,10 +119,10 @@ static void undo_start(struct train *t)
 	char curves[WEIR_PATH_BYTES_MAX + 64];
 	launch_stop(t, RUN_SERVERS_END_MS);
 	(void)run_remove_data(t->job, &ignored);
-	/* the folder is empty, but it would make this a run worth keeping, in the place of a real
-	 * one */
-	run_path(t->job, EVENTS_FOLDER, curves);
-	if (run_dir_remove(curves, &ignored) != WEIR_OK)
+	/* the folder is empty, but it would make this a run worth keeping, in the place of a real one;
+	 * a track.dir may have the curves of other runs */
+	run_track_events(t->job, curves);
+	if (t->events.out && !t->events.goes_on && run_dir_remove(curves, &ignored) != WEIR_OK)
 		progress_line_note(&t->progress, "%s", ignored.text);
 }
 
@@ -178,6 +164,8 @@ int run_job(struct train *t)
 	if (run_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
 		t->failure = unreported;
 	run_stop(t);
+	run_record_end(t);
+	run_track_end(t, &report);
 	const int code = run_verdict(t, &report);
 	report_destroy(&report);
 	return code;
@@ -185,7 +173,10 @@ int run_job(struct train *t)
 
 void run_destroy(struct train *t)
 {
+	struct tracker_outcome unsent;
 	job_pages_stop(t->pages);
+	tracker_stop(t->tracker, &unsent);
+	energy_close(t->energy);
 	status_poller_close(t->poller);
 	if (t->supervisor)
 		launch_stop(t, RUN_SERVERS_END_MS);
@@ -201,6 +192,7 @@ void run_destroy(struct train *t)
 		close(t->run_dir_fd);
 	logger_destroy(t->logger);
 	free(t->job_text);
+	job_resolved_destroy(&t->resolved);
 	free(t->fingerprint.text);
 	accepted_destroy(&t->accepted);
 	json_destroy(t->all_accepted);

@@ -1,6 +1,7 @@
 /* The state of a run: `weir train`, `weir launch` or `weir up`. run_job.c leads through it:
  * run_begin.c chooses and begins the run, launch.c starts the processes, coordinator.c starts etcd
- * if the run needs its own, job_loop.c runs the job to its end, and run_end.c reports. */
+ * if the run needs its own, job_loop.c runs the job to its end, run_end.c reports, run_record.c
+ * keeps how the run came about, and run_track.c shows it elsewhere. */
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
@@ -19,7 +20,10 @@
 #include "cli/run/replicas.h"
 #include "cli/run/run_state.h"
 #include "cli/run/silent.h"
+#include "cli/track/tracker.h"
 #include "common/job/job.h"
+#include "common/job/job_resolved.h"
+#include "common/system/energy.h"
 #include "overview/overview.h"
 
 struct train;
@@ -56,7 +60,8 @@ struct train {
 	struct json *all_accepted;
 	struct run_state run; /* the run that the servers are started as */
 	struct job *job;
-	char *job_text; /* text of the job file */
+	char *job_text;               /* text of the job file */
+	struct job_resolved resolved; /* its settings */
 	/* the path of a kept copy of a job file that came through a pipe */
 	char job_path[WEIR_PATH_BYTES_MAX + 64];
 	struct logger *logger;
@@ -66,6 +71,9 @@ struct train {
 	struct progress_line progress;
 	struct events events;
 	struct job_pages *pages; /* NULL: none */
+	struct tracker *tracker; /* NULL: none */
+	struct energy *energy;   /* NULL: the machine does not tell */
+	struct run_energy energy_used;
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
 	int signal_fd;                             /* SIGCHLD and the signals of stop_signals.h */

@@ -31,6 +31,14 @@ const struct measure *search_measure(const struct sweep_search *s, uint32_t i)
 	return i < s->options.costs ? &s->objectives[i] : &s->constraints[i - s->options.costs].measure;
 }
 
+bool search_wants_joules(const struct sweep_search *s)
+{
+	bool wants = s->joules_most > 0;
+	for (uint32_t i = 0; i < search_measures(s); i++)
+		wants |= search_measure(s, i)->kind == MEASURE_JOULES;
+	return wants;
+}
+
 /* --- A report */
 
 /* Reads a figure of the last pass up to `until`. False: no pass has it. */
@@ -56,12 +64,14 @@ weir_status segment_measure(const struct sweep *s, const struct json *report, co
                             struct segment_outcome *out, weir_error *err)
 {
 	uint64_t pushed = 0, pulled = 0, rows = 0;
-	double seconds = 0;
+	double seconds = 0, joules = 0;
 	if (!json_get_bool(report, "finished"))
 		return weir_fail(err, WEIR_E_STATE, "%s: the run was not finished", path);
 	if (!json_get_count(report, "bytes.pushed", &pushed) || !json_get_count(report, "bytes.pulled", &pulled) ||
 	    !json_get_count(report, "rows", &rows) || !json_get_real(report, "train_s", &seconds))
 		return fail_missing(path, "bytes, rows and train_s", err);
+	if (!json_get_real(report, "energy.joules", &joules) && search_wants_joules(s->search))
+		return fail_missing(path, "energy.joules", err);
 	for (uint32_t i = 0; i < search_measures(s->search); i++) {
 		const struct measure *m = search_measure(s->search, i);
 		double value = 0;
@@ -73,6 +83,7 @@ weir_status segment_measure(const struct sweep *s, const struct json *report, co
 		out->measures[i] += value / seeds;
 	}
 	out->seconds += seconds;
+	out->joules += joules;
 	out->samples += (double)rows;
 	out->bytes += (double)pushed + (double)pulled;
 	return WEIR_OK;
@@ -104,7 +115,10 @@ const struct trial_step *search_book_last(const struct search_book *b, uint32_t 
 static double measure_of(const struct search_book *b, const struct trial_step *t, uint32_t i)
 {
 	const struct measure *m = search_measure(b->sweep->search, i);
-	const double all = m->kind == MEASURE_BYTES ? t->bytes : m->kind == MEASURE_SECONDS ? t->seconds : t->samples;
+	const double all = m->kind == MEASURE_BYTES     ? t->bytes
+	                   : m->kind == MEASURE_SECONDS ? t->seconds
+	                   : m->kind == MEASURE_JOULES  ? t->joules
+	                                                : t->samples;
 	return m->kind == MEASURE_VALID || m->kind == MEASURE_REPORT ? t->measures[i] : all / b->sweep->seeds_count;
 }
 
@@ -142,8 +156,11 @@ weir_status search_book_tell(struct search_book *b, uint32_t trial, const struct
 	double costs[RANKING_COSTS_MAX];
 	if (!step)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the results of trial %u", trial);
-	*step =
-	    (struct trial_step){.step = t->until, .seconds = before.seconds + o->seconds, .samples = o->samples, .bytes = o->bytes};
+	*step = (struct trial_step){.step = t->until,
+	                            .seconds = before.seconds + o->seconds,
+	                            .samples = o->samples,
+	                            .bytes = o->bytes,
+	                            .joules = before.joules + o->joules};
 	memcpy(step->measures, o->measures, sizeof step->measures);
 	memcpy(step->checkpoints, o->checkpoints, sizeof step->checkpoints);
 	for (uint32_t i = 0; i < search_measures(s); i++)
@@ -151,6 +168,7 @@ weir_status search_book_tell(struct search_book *b, uint32_t trial, const struct
 	for (uint32_t i = 0; i < s->options.costs; i++)
 		costs[i] = s->objectives[i].maximize ? -step->measures[i] : step->measures[i];
 	b->seconds += o->seconds;
+	b->joules += o->joules;
 	b->samples += o->samples - before.samples;
 	b->bytes += o->bytes - before.bytes;
 	b->segments++;
@@ -173,5 +191,7 @@ const char *search_book_spent(const struct search_book *b)
 		return "seconds";
 	if (s->samples_most > 0 && b->samples >= s->samples_most)
 		return "samples";
+	if (s->joules_most > 0 && b->joules >= s->joules_most)
+		return "joules";
 	return s->bytes_most > 0 && b->bytes >= s->bytes_most ? "bytes" : NULL;
 }

@@ -13,7 +13,7 @@ typedef char checkpoint_names[SWEEP_SEEDS_MAX][WEIR_CHECKPOINT_NAME_BYTES_MAX];
 /* What a segment came to, over its seeds. */
 struct segment_outcome {
 	double measures[SEARCH_MEASURES_MAX]; /* means: the objectives, then the constraints */
-	double seconds;                       /* of training, in this segment: the sum */
+	double seconds, joules;               /* of training, in this segment: sums */
 	double samples, bytes;                /* since the trial, or its fork's source, began: sums */
 	checkpoint_names checkpoints;         /* at its end */
 };
@@ -22,7 +22,7 @@ struct segment_outcome {
 struct trial_step {
 	uint32_t step;
 	double measures[SEARCH_MEASURES_MAX];
-	double seconds, samples, bytes; /* since the trial, or what it was forked from, began */
+	double seconds, samples, bytes, joules; /* since the trial, or what it was forked from, began */
 	checkpoint_names checkpoints;
 };
 
@@ -37,7 +37,7 @@ struct search_book {
 	struct search *search;
 	struct trial_book *trials; /* (options.trials) */
 	/* Spent by all segments. What a fork takes over counts once. */
-	double seconds, samples, bytes;
+	double seconds, samples, bytes, joules;
 	uint32_t segments, failed;
 };
 
@@ -60,6 +60,8 @@ const char *search_book_spent(const struct search_book *b);
 weir_status segment_measure(const struct sweep *s, const struct json *report, const char *path, uint32_t until, uint32_t seeds,
                             struct segment_outcome *out, weir_error *err) WEIR_MUST_CHECK;
 /* Measure i of objectives and constraints. */
+/* Whether a budget or a measure is of energy. */
+bool search_wants_joules(const struct sweep_search *s);
 const struct measure *search_measure(const struct sweep_search *s, uint32_t i);
 uint32_t search_measures(const struct sweep_search *s);
 

@@ -4,6 +4,8 @@
 #include "cli/run/checkpoint_fork.h"
 #include "cli/sweep/search_run.h"
 #include "cli/sweep/search_slot.h"
+#include "common/system/energy.h"
+#include "common/system/gpu.h"
 
 static bool lasts_whole_training(const weir_schedule *s)
 {
@@ -66,6 +68,25 @@ static weir_status check_first(const struct sweep *s, weir_error *err)
 	return status;
 }
 
+/* The energy of a trial is that of the machine while it trains. */
+static weir_status check_energy(const struct sweep *s, const struct job *job, weir_error *err)
+{
+	if (!search_wants_joules(s->search))
+		return WEIR_OK;
+	if (s->search->parallel > 1)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s: search: joules are those of the whole machine, which %u trials would share; expected parallel: 1",
+		                 s->path, s->search->parallel);
+	struct energy *e = energy_open(job->metrics.powercap, GPU_LIBRARY);
+	energy_close(e);
+	return e ? WEIR_OK
+	         : weir_fail(
+	               err, WEIR_E_UNSUPPORTED,
+	               "%s: search: joules: nothing tells the energy of this machine: %s has no counters that may be read (as root "
+	               "more may be), and " GPU_LIBRARY " finds no device",
+	               s->path, job->metrics.powercap);
+}
+
 weir_status search_check_job(struct sweep *s, weir_error *err)
 {
 	struct job *job = NULL;
@@ -74,6 +95,7 @@ weir_status search_check_job(struct sweep *s, weir_error *err)
 		s->search->options.steps = s->search->options.steps ? s->search->options.steps : job->train.passes;
 		s->search->workers = job->cluster.workers;
 		s->search->has_threads = job->train.threads > 0;
+		status = check_energy(s, job, err);
 	}
 	job_destroy(job);
 	const char *wrong = status == WEIR_OK ? search_check(&s->search->options) : NULL;

@@ -86,6 +86,7 @@ SEARCH_FIELD(read_parallel, read_count, parallel)
 SEARCH_FIELD(read_budget_seconds, read_positive, seconds_most)
 SEARCH_FIELD(read_budget_samples, read_positive, samples_most)
 SEARCH_FIELD(read_budget_bytes, read_positive, bytes_most)
+SEARCH_FIELD(read_budget_joules, read_positive, joules_most)
 #undef SEARCH_FIELD
 
 /* --- Measures */
@@ -107,7 +108,7 @@ bool measure_parse(struct arena *arena, const char *name, struct measure *out)
 	static const struct {
 		const char *name;
 		enum measure_kind kind;
-	} own[] = {{"bytes", MEASURE_BYTES}, {"seconds", MEASURE_SECONDS}, {"samples", MEASURE_SAMPLES}};
+	} own[] = {{"bytes", MEASURE_BYTES}, {"seconds", MEASURE_SECONDS}, {"samples", MEASURE_SAMPLES}, {"joules", MEASURE_JOULES}};
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
 	*out = (struct measure){.name = arena_strdup(arena, name), .kind = MEASURE_REPORT};
 	if (!out->name || !*name || name[strspn(name, letters)])
@@ -132,7 +133,7 @@ static weir_status read_objective(struct reader *r, const char *path, const yaml
 {
 	const char *name = NULL;
 	static const char expected[] =
-	    "valid.auc, valid.logloss or another figure of the validation part, bytes, seconds, samples, or "
+	    "valid.auc, valid.logloss or another figure of the validation part, bytes, seconds, samples, joules, or "
 	    "the path of a number in the report";
 	const weir_status status = reader_text(r, path, node, expected, &name);
 	return status == WEIR_OK && !measure_parse(r->sweep->arena, name, out) ? reader_fail_value(r, node, path, expected) : status;
@@ -248,8 +249,10 @@ static weir_status read_stop(struct reader *r, const char *path, const yaml_node
 
 static weir_status read_budget(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
-	static const struct field fields[] = {
-	    {"seconds", read_budget_seconds, NULL}, {"samples", read_budget_samples, NULL}, {"bytes", read_budget_bytes, NULL}};
+	static const struct field fields[] = {{"seconds", read_budget_seconds, NULL},
+	                                      {"samples", read_budget_samples, NULL},
+	                                      {"bytes", read_budget_bytes, NULL},
+	                                      {"joules", read_budget_joules, NULL}};
 	return reader_map(r, path, node, fields, sizeof fields / sizeof *fields, out);
 }
 
@@ -446,9 +449,10 @@ weir_status search_file_check(struct reader *r, const yaml_node_t *root)
 		return reader_fail_at(r, root, "", "space is missing; expected a map of keys of the job file to their values");
 	if (s->parallel > PARALLEL_MAX)
 		return reader_fail_at(r, root, "search.parallel", "is %u; expected at most %u", s->parallel, PARALLEL_MAX);
-	if (sweep->all.sets_count + s->options.space.count + SEARCH_OWN_SETS > OPTION_LIST_MAX)
+	if (sweep->all.sets_count + s->options.space.count + SEARCH_OWN_SETS + SWEEP_TRACK_SETS > OPTION_LIST_MAX)
 		return reader_fail_at(r, root, "", "set and space have %u keys; expected at most %u",
-		                      sweep->all.sets_count + s->options.space.count, OPTION_LIST_MAX - SEARCH_OWN_SETS);
+		                      sweep->all.sets_count + s->options.space.count,
+		                      OPTION_LIST_MAX - SEARCH_OWN_SETS - SWEEP_TRACK_SETS);
 	set_defaults(s);
 	return WEIR_OK;
 }

@@ -53,6 +53,7 @@ weir_status search_journal_tell(struct search_journal *j, const struct search_bo
 	json_set_real(line, "tell.seconds", o->seconds);
 	json_set_real(line, "tell.samples", o->samples);
 	json_set_real(line, "tell.bytes", o->bytes);
+	json_set_real(line, "tell.joules", o->joules);
 	for (uint32_t i = 0; i < b->sweep->seeds_count; i++) {
 		struct json *item = json_create();
 		json_set_text(item, "name", o->checkpoints[i]);
@@ -138,6 +139,8 @@ static weir_status replay_tell(struct replay *r, const struct json *line)
 	if (status == WEIR_OK && (!json_get_real(line, "tell.seconds", &o.seconds) ||
 	                          !json_get_real(line, "tell.samples", &o.samples) || !json_get_real(line, "tell.bytes", &o.bytes)))
 		status = corrupt(r, "expected tell.seconds, tell.samples and tell.bytes");
+	if (!json_get_real(line, "tell.joules", &o.joules))
+		o.joules = 0; /* a journal of an earlier release */
 	for (uint32_t i = 0; i < s->seeds_count && status == WEIR_OK; i++) {
 		struct json *item = json_list_get(line, "tell.checkpoints", i);
 		const char *name = item ? json_get_text(item, "name") : NULL;

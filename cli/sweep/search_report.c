@@ -207,6 +207,8 @@ static struct json *step_json(const struct search_book *b, const struct trial_st
 	json_set_real(j, "seconds", t->seconds);
 	json_set_real(j, "samples", t->samples);
 	json_set_real(j, "bytes", t->bytes);
+	if (t->joules > 0)
+		json_set_real(j, "joules", t->joules);
 	if (r->source != SEARCH_NOBODY)
 		json_set_count(j, "from_trial", r->source);
 	json_set_empty_list(j, "set");
@@ -243,6 +245,8 @@ static weir_status write_json(const struct search_book *b, const struct ranked *
 	json_set_real(j, "spent.seconds", b->seconds);
 	json_set_real(j, "spent.samples", b->samples);
 	json_set_real(j, "spent.bytes", b->bytes);
+	if (b->joules > 0)
+		json_set_real(j, "spent.joules", b->joules);
 	if (count > 0) {
 		json_set_count(j, "best.trial", order[0].trial);
 		json_set_count(j, "best.pass", order[0].step);

@@ -11,6 +11,7 @@
 #include "cli/run/checkpoint_fork.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_state.h"
+#include "cli/sweep/sweep_track.h"
 #include "common/system/disk.h"
 
 enum { SLOT_PATH_BYTES = WEIR_PATH_BYTES_MAX + 128, KEPT_CHECKPOINTS = 2 };
@@ -28,6 +29,7 @@ struct search_slot {
 	char run_dir[WEIR_PATH_BYTES_MAX], report[SLOT_PATH_BYTES], name[WEIR_NAME_BYTES_MAX];
 	search_settings settings;
 	char own[SEARCH_OWN_SETS][SLOT_PATH_BYTES];
+	sweep_track_texts track;
 	struct option_list sets; /* of the job, the trial, and the slot */
 	struct job *job;
 };
@@ -123,6 +125,10 @@ static weir_status load_job(struct search_slot *s, weir_error *err)
 		snprintf(s->own[own++], sizeof *s->own, "train.threads=%u", s->options.threads);
 	for (uint32_t i = 0; i < own; i++)
 		add_set(s, s->own[i]);
+	snprintf(s->name, sizeof s->name, "trial-%04u-%" PRIu64, s->segment.trial, seed_of(s));
+	const uint32_t tracked = sweep_track_sets(sweep, dir, s->name, s->track);
+	for (uint32_t i = 0; i < tracked; i++)
+		add_set(s, s->track[i]);
 	job_destroy(s->job);
 	s->job = NULL;
 	snprintf(s->report, sizeof s->report, "%.*s/pass-%u.json", (int)WEIR_PATH_BYTES_MAX, dir, s->segment.until);

@@ -8,6 +8,7 @@
 #include "cli/sweep/search_report.h"
 #include "cli/sweep/search_run.h"
 #include "cli/sweep/sweep.h"
+#include "cli/sweep/sweep_track.h"
 #include "common/system/stop_signals.h"
 
 static weir_status finish(const struct sweep *s, const struct sweep_result *results, const struct sweep_outcome *o,
@@ -45,11 +46,16 @@ static weir_status search(struct sweep *s, int *stop_signal, weir_error *err)
 {
 	struct search_book book = {0};
 	struct search_outcome outcome = {0};
+	struct sweep_track track = {0};
 	weir_status status = search_check_job(s, err);
 	if (status == WEIR_OK)
 		status = search_book_open(&book, s, err);
 	if (status == WEIR_OK)
+		status = sweep_track_begin(&track, s, err);
+	if (status == WEIR_OK)
 		status = search_run(&book, &outcome, err);
+	sweep_track_best(&track, &book);
+	sweep_track_end(&track, s, status == WEIR_OK && !outcome.stop_signal);
 	if (status == WEIR_OK)
 		status = finish_search(&book, &outcome, err);
 	*stop_signal = outcome.stop_signal;
@@ -65,8 +71,12 @@ static weir_status run_all(struct sweep *s, bool keep_going, int *stop_signal, w
 		return status;
 	const uint32_t all = s->runs_count * s->seeds_count;
 	struct sweep_result *results = calloc(all, sizeof *results);
-	status = results ? sweep_run_all(s, keep_going, results, &outcome, err)
-	                 : weir_fail(err, WEIR_E_MEMORY, "no memory for the results of %u runs", all);
+	struct sweep_track track = {0};
+	status =
+	    results ? sweep_track_begin(&track, s, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for the results of %u runs", all);
+	if (status == WEIR_OK)
+		status = sweep_run_all(s, keep_going, results, &outcome, err);
+	sweep_track_end(&track, s, status == WEIR_OK && !outcome.stop_signal && !outcome.failed);
 	if (status == WEIR_OK)
 		status = finish(s, results, &outcome, err);
 	*stop_signal = outcome.stop_signal;

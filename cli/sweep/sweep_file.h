@@ -24,7 +24,7 @@
 
 #define SWEEP_RUNS_MAX       64u
 #define SWEEP_SEEDS_MAX      32u
-#define SWEEP_SETS_MAX       (OPTION_LIST_MAX - 2) /* the sweep adds two of its own */
+#define SWEEP_SETS_MAX       (OPTION_LIST_MAX - 5) /* the sweep adds five of its own */
 #define SWEEP_NAME_BYTES_MAX 41u                   /* with its NUL; processes are named NAME-SEED */
 
 _Static_assert(SWEEP_NAME_BYTES_MAX + sizeof "-18446744073709551615" <= WEIR_NAME_BYTES_MAX + 1,
@@ -43,6 +43,7 @@ enum measure_kind {
 	MEASURE_BYTES,   /* pushed and pulled, over all of the trial's training */
 	MEASURE_SECONDS, /* of training, of the same */
 	MEASURE_SAMPLES, /* rows trained, of the same */
+	MEASURE_JOULES,  /* energy that this machine used, of the same */
 	MEASURE_REPORT   /* a number of the last report, by its path: test.auc, samples_per_s */
 };
 
@@ -54,6 +55,7 @@ struct measure {
 };
 
 #define SEARCH_CONSTRAINTS_MAX 8u
+#define SWEEP_TRACK_SETS       3u /* settings that sweep_track.h adds to those of a run */
 #define SEARCH_OWN_SETS        6u /* settings that a search adds to those of a trial */
 struct constraint {
 	const char *text; /* "bytes <= 1e9" */
@@ -71,7 +73,7 @@ struct sweep_search {
 	uint32_t workers; /* of the job; this and the next are set by search_check_job */
 	bool has_threads; /* the job says how many threads a worker has */
 	/* No trial begins or goes on after this much over all trials; 0: no limit. */
-	double seconds_most, samples_most, bytes_most;
+	double seconds_most, samples_most, bytes_most, joules_most;
 };
 
 struct sweep {
@@ -85,6 +87,8 @@ struct sweep {
 	struct sweep_run runs[SWEEP_RUNS_MAX];
 	uint32_t runs_count;
 	struct sweep_search *search; /* NULL: the runs are those above */
+	/* id of the sweep's own run at the tracking server, set by sweep_track.c; "": none */
+	char parent[WEIR_NAME_BYTES_MAX];
 };
 
 /* `path` of sweep_file_parse: the name of the text in messages. */

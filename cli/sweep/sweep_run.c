@@ -19,6 +19,7 @@
 #include "cli/run/run_dir.h"
 #include "cli/sweep/sweep.h"
 #include "cli/sweep/sweep_signals.h"
+#include "cli/sweep/sweep_track.h"
 #include "common/base/clock.h"
 #include "common/system/disk.h"
 #include "common/web/json.h"
@@ -43,6 +44,8 @@ struct task {
 	char name[WEIR_NAME_BYTES_MAX];
 	char report[RUN_PATH_BYTES], note[RUN_PATH_BYTES];
 	struct sweep_sets sets;
+	sweep_track_texts track; /* (track_count) further settings, which do not change the run */
+	uint32_t track_count;
 };
 
 static void make_task(const struct sweep *s, uint32_t number, struct task *t)
@@ -54,6 +57,9 @@ static void make_task(const struct sweep *s, uint32_t number, struct task *t)
 	snprintf(t->report, sizeof t->report, "%s/%s.json", s->out, t->name);
 	snprintf(t->note, sizeof t->note, "%s/%s.note.json", s->out, t->name);
 	sweep_sets(s, t->run, t->seed, &t->sets);
+	char folder[RUN_PATH_BYTES];
+	snprintf(folder, sizeof folder, "%s/tracked/%s", s->out, t->name);
+	t->track_count = sweep_track_sets(s, folder, t->name, t->track);
 }
 
 /* --- Finished runs */
@@ -143,6 +149,10 @@ static void add_arguments(const struct sweep *s, const struct task *t, struct ch
 	for (uint32_t i = 0; i < t->sets.count; i++) {
 		child_argument(c, "--set");
 		child_argument(c, t->sets.items[i]);
+	}
+	for (uint32_t i = 0; i < t->track_count; i++) {
+		child_argument(c, "--set");
+		child_argument(c, t->track[i]);
 	}
 }
 

@@ -109,7 +109,7 @@ static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *
 	const struct clock *clock = clock_system();
 	const int64_t now_ms = clock->ops->wall_ns(clock) / 1000000;
 	struct events events;
-	snprintf(folder, sizeof folder, "%s/" EVENTS_FOLDER, job->run_dir);
+	snprintf(folder, sizeof folder, "%s/" EVENTS_FOLDER, job->track.dir);
 	if (access(folder, F_OK) != 0)
 		return WEIR_OK;
 	weir_status status = events_open(&events, folder, now_ms, err);

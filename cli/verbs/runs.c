@@ -1,4 +1,5 @@
-/* weir runs: lists the runs in a folder, and deletes runs. */
+/* weir runs: lists the runs in a folder, and deletes runs. runs_diff.c compares two, runs_tag.c
+ * tags one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +19,11 @@
 #include "cli/run/job_servers.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_state.h"
+#include "cli/verbs/runs_place.h"
 #include "common/base/utf8_columns.h"
 #include "common/web/json.h"
 
-#define PATH_BYTES  (WEIR_PATH_BYTES_MAX + 288)
-#define RUNS_FOLDER "runs" /* default folder of runs, unless a job sets run_dir */
+#define PATH_BYTES RUNS_PATH_BYTES
 
 struct run_entry {
 	char name[256];
@@ -30,23 +31,17 @@ struct run_entry {
 	uint64_t bytes;
 	time_t when; /* last change */
 	char result[96];
+	char tags[128]; /* "team=ads live=yes", cut; "": none */
 };
 
 struct run_list {
 	const char *folder;
 	struct run_entry *items; /* (count), sorted by name */
 	uint32_t count;
+	struct option_list tags; /* only runs that have all of these */
 };
 
 /* --- One run */
-
-static bool is_run(const char *path)
-{
-	char state[PATH_BYTES];
-	struct stat st;
-	snprintf(state, sizeof state, "%.4300s/run.json", path);
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(state, F_OK) == 0;
-}
 
 /* Takes the lock that keeps `weir train` out; -1 while a `weir train` holds it. */
 static int lock_run(const char *path)
@@ -92,14 +87,10 @@ static void measure(const char *path, struct run_entry *e)
 static void read_result(const char *path, char out[96])
 {
 	static const char *const parts[] = {"test", "valid"}, *const metrics[] = {"auc", "loss", "logloss"};
-	char file[PATH_BYTES], key[32];
-	struct json *j = NULL;
-	weir_error ignored = {0};
+	char key[32];
+	struct json *j = runs_report(path);
 	double value;
-	snprintf(file, sizeof file, "%.4300s/report.json", path);
-	if (access(file, F_OK) != 0 || json_read_file(file, &j, &ignored) != WEIR_OK)
-		return;
-	for (size_t p = 0; p < 2 && !out[0]; p++)
+	for (size_t p = 0; j && p < 2 && !out[0]; p++)
 		for (size_t m = 0; m < sizeof metrics / sizeof *metrics && !out[0]; m++) {
 			snprintf(key, sizeof key, "%s.%s", parts[p], metrics[m]);
 			if (json_get_real(j, key, &value))
@@ -126,13 +117,32 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct run_entry *)a)->name, ((const struct run_entry *)b)->name);
 }
 
+/* Whether the run has all tags that are asked for. */
+static bool is_wanted(const struct run_list *l, const struct json *tags)
+{
+	bool wanted = true;
+	for (uint32_t i = 0; i < l->tags.count; i++)
+		wanted &= runs_has_tag(tags, l->tags.items[i]);
+	return wanted;
+}
+
 static weir_status add(struct run_list *l, const char *path, const char *name, struct job *job, weir_error *err)
 {
-	struct run_entry *larger = realloc(l->items, (l->count + 1) * sizeof *larger);
-	if (!larger)
+	struct json *tags = runs_tags(path);
+	if (tags && !is_wanted(l, tags)) {
+		json_destroy(tags);
+		return WEIR_OK;
+	}
+	struct run_entry *larger = tags ? realloc(l->items, (l->count + 1) * sizeof *larger) : NULL;
+	if (!larger) {
+		json_destroy(tags);
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a list of runs");
+	}
 	l->items = larger;
-	describe(path, name, job, &l->items[l->count++]);
+	describe(path, name, job, &l->items[l->count]);
+	runs_tags_text(tags, l->items[l->count].tags, sizeof l->items->tags);
+	l->count++;
+	json_destroy(tags);
 	return WEIR_OK;
 }
 
@@ -145,7 +155,7 @@ static weir_status find_runs(struct run_list *l, struct job *job, weir_error *er
 		return weir_fail(err, errno == ENOENT ? WEIR_E_NOT_FOUND : WEIR_E_IO, "cannot list %s: %s", l->folder, strerror(errno));
 	for (const struct dirent *e; status == WEIR_OK && (e = readdir(d));) {
 		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->d_name);
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && is_run(path))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && runs_is_run(path))
 			status = add(l, path, e->d_name, job, err);
 	}
 	closedir(d);
@@ -174,8 +184,8 @@ static void print_table(const struct run_list *l)
 		char size[16], when[32];
 		format_bytes(size, sizeof size, (double)e->bytes);
 		format_when(e->when, when);
-		printf("%s%*s  %-10s  %9s  %-16s  %s\n", e->name, width - (int)utf8_columns(e->name), "", e->state, size, when,
-		       e->result[0] ? e->result : "-");
+		printf("%s%*s  %-10s  %9s  %-16s  %s%s%s\n", e->name, width - (int)utf8_columns(e->name), "", e->state, size, when,
+		       e->result[0] ? e->result : "-", e->tags[0] ? "  " : "", e->tags);
 	}
 }
 
@@ -197,6 +207,8 @@ static weir_status print_json(const struct run_list *l, weir_error *err)
 		json_set_text(item, "last_change_utc", when);
 		if (e->result[0])
 			json_set_text(item, "result", e->result);
+		if (e->tags[0])
+			json_set_text(item, "tags", e->tags);
 		json_append(j, "runs", item);
 	}
 	const weir_status status = json_print(j, stdout, err);
@@ -221,7 +233,7 @@ static const struct run_entry *find_run(const struct run_list *l, const char *na
 		const struct run_entry *e = &l->items[i];
 		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
 		if (strlen(e->name) == n && memcmp(e->name, name, n) == 0)
-			return is_run(path) ? e : NULL;
+			return runs_is_run(path) ? e : NULL;
 	}
 	return NULL;
 }
@@ -275,15 +287,27 @@ int verb_runs(int count, char **args)
 	struct run_list l = {.folder = RUNS_FOLDER};
 	struct option_list deletes = {0};
 	bool as_json = false;
-	const char *word = NULL;
+	const char *words[RUNS_WORDS_MAX + 1] = {0}, *svg = NULL;
 	weir_error err = {0};
-	const struct option options[] = {{"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
-	                                 {"--delete", OPTION_LIST, &deletes, "RUN",
-	                                  "delete that run with all its files, unless it runs; may be given again and again"}};
-	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	const struct option options[] = {
+	    {"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
+	    {"--delete", OPTION_LIST, &deletes, "RUN",
+	     "delete that run with all its files, unless it runs; may be given again and again"},
+	    {"--tag", OPTION_LIST, &l.tags, "KEY[=VALUE]", "list only runs with this tag; may be given again and again"},
+	    {"--svg", OPTION_TEXT, &svg, "FILE.svg", "diff: draw both training losses there"}};
+	weir_status status = options_parse(count, args, options, sizeof options / sizeof *options, words, RUNS_WORDS_MAX, &err);
+	const bool diffs = words[0] && strcmp(words[0], "diff") == 0, tags = words[0] && strcmp(words[0], "tag") == 0;
+	if (status == WEIR_OK && svg && !diffs)
+		status = weir_fail(&err, WEIR_E_INVALID, "--svg is of `weir runs diff`");
+	if (status == WEIR_OK && !diffs && !tags && words[1])
+		status = weir_fail(&err, WEIR_E_INVALID, "did not expect '%s'", words[1]);
 	if (status != WEIR_OK)
 		return verb_usage("runs", &err);
-	l.folder = word ? word : l.folder;
+	if (diffs)
+		return runs_diff(words + 1, svg, as_json);
+	if (tags)
+		return runs_tag(words + 1);
+	l.folder = words[0] ? words[0] : l.folder;
 	status = run(&l, &deletes, as_json, &err);
 	free(l.items);
 	return status == WEIR_OK ? EXIT_SUCCESS : verb_fail("runs", &err);

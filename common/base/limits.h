@@ -334,6 +334,15 @@
 #define WEIR_HISTORY_POINTS      600u /* points of a job's curves, for any run time */
 #define WEIR_GPUS_MAX            32u  /* of one machine */
 
+/* Tracking. Enforced by the job schema and tracker.c. */
+#define WEIR_TRACK_TAGS_MAX           64u    /* track.mlflow.tags of a job */
+#define WEIR_TRACK_POINTS_MAX         16384u /* values that wait for a tracking server; the oldest are dropped */
+#define WEIR_TRACK_ARTIFACT_BYTES_MAX (64u << 20)
+#define WEIR_TRACK_NAME_BYTES         64u    /* of a value, with its NUL */
+#define WEIR_TRACK_TIMEOUT_MS         10000u /* of one request */
+#define WEIR_TRACK_RETRY_MS           1000u  /* pause after a failed request; doubles each time, up to */
+#define WEIR_TRACK_RETRY_MS_MAX       30000u
+
 /* Checkpoints. Enforced by blob.c and checkpoint_*.c. */
 #define WEIR_BLOB_NAME_BYTES_MAX 192u /* an object's name, with its NUL */
 /* a part of a multipart upload; S3 requires at least 5 MiB */

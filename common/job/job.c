@@ -97,7 +97,10 @@ bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES])
 	return used > 0;
 }
 
-static weir_status parse(struct reading *r, const char *text, const char *const *sets, uint32_t sets_count, struct job *job)
+/* resolved: NULL, or what the keys come to. It is taken before the checks, which put the meaning of
+ * some values in their place. */
+static weir_status parse(struct reading *r, const char *text, const char *const *sets, uint32_t sets_count, struct job *job,
+                         struct job_resolved *resolved)
 {
 	weir_status status = job_read_yaml(r, text);
 	if (status == WEIR_OK)
@@ -106,6 +109,8 @@ static weir_status parse(struct reading *r, const char *text, const char *const 
 		status = job_read_defaults(r);
 	if (status == WEIR_OK)
 		status = job_value_store_all(r, job);
+	if (status == WEIR_OK && resolved)
+		status = job_resolved_take(r, job, resolved);
 	r->checking = true;
 	if (status == WEIR_OK)
 		status = job_check(r, job);
@@ -116,8 +121,8 @@ static weir_status parse(struct reading *r, const char *text, const char *const 
 	return weir_fail(r->err, m->kept[0].error.status, "%s%s", m->kept[0].error.text, more);
 }
 
-weir_status job_parse_all(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
-                          struct job_mistakes *mistakes, weir_error *err)
+static weir_status parse_all(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                             struct job_resolved *resolved, struct job_mistakes *mistakes, weir_error *err)
 {
 	struct reading *r = calloc(1, sizeof *r);
 	struct job *job = calloc(1, sizeof *job);
@@ -129,13 +134,15 @@ weir_status job_parse_all(const char *text, const char *name, const char *const 
 		r->arena = arena;
 		r->err = err;
 		r->mistakes = mistakes;
-		status = parse(r, text, sets, sets_count, job);
+		status = parse(r, text, sets, sets_count, job, resolved);
 	} else {
 		weir_fail(err, status, "%s: out of memory", name);
 	}
 	arena_destroy(arena);
 	free(r);
 	if (status != WEIR_OK) {
+		if (resolved)
+			job_resolved_destroy(resolved);
 		job_destroy(job);
 		return status;
 	}
@@ -143,15 +150,50 @@ weir_status job_parse_all(const char *text, const char *name, const char *const 
 	return WEIR_OK;
 }
 
-weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
-                      weir_error *err)
+weir_status job_parse_all(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                          struct job_mistakes *mistakes, weir_error *err)
+{
+	return parse_all(text, name, sets, sets_count, out, NULL, mistakes, err);
+}
+
+/* As parse_all; the first mistake is the error. */
+static weir_status parse_first(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                               struct job_resolved *resolved, weir_error *err)
 {
 	weir_error unread = {0};
 	struct job_mistakes *mistakes = malloc(sizeof *mistakes);
 	err = err ? err : &unread;
-	const weir_status status = mistakes ? job_parse_all(text, name, sets, sets_count, out, mistakes, err)
+	const weir_status status = mistakes ? parse_all(text, name, sets, sets_count, out, resolved, mistakes, err)
 	                                    : weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", name);
 	free(mistakes);
+	return status;
+}
+
+weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                      weir_error *err)
+{
+	return parse_first(text, name, sets, sets_count, out, NULL, err);
+}
+
+weir_status job_resolve(const char *text, const char *name, const char *const *sets, uint32_t sets_count,
+                        struct job_resolved *out, weir_error *err)
+{
+	struct job *job = NULL;
+	*out = (struct job_resolved){0};
+	const weir_status status = parse_first(text, name, sets, sets_count, &job, out, err);
+	job_destroy(job);
+	return status;
+}
+
+weir_status job_resolve_file(const char *path, struct job_resolved *out, weir_error *err)
+{
+	char *text = NULL;
+	size_t bytes;
+	*out = (struct job_resolved){0};
+	weir_status status = job_read_file(path, &text, &bytes, err);
+	if (status == WEIR_OK)
+		status = job_resolve(text, path, NULL, 0, out, err);
+	free(text);
 	return status;
 }
 

@@ -291,7 +291,20 @@ struct job {
 		uint32_t port;                     /* 0: off */
 		char **names;                      /* (names_count) further host names for the pages */
 		uint32_t names_count;
+		char powercap[WEIR_PATH_BYTES_MAX]; /* the tree with the machine's energy counters (energy.h) */
 	} metrics;
+	struct {
+		/* folder of the event files and of mlflow.json; default run_dir */
+		char dir[WEIR_PATH_BYTES_MAX];
+		struct {
+			char uri[WEIR_ADDRESS_BYTES_MAX];        /* "": no tracking by MLflow */
+			char experiment[WEIR_ADDRESS_BYTES_MAX]; /* default: the job's name */
+			char run_name[WEIR_ADDRESS_BYTES_MAX];   /* default: the job's name */
+			char parent[WEIR_NAME_BYTES_MAX];        /* id of the run that this one is nested in; "": none */
+			char **tags;                             /* (tags_count) "key=value" */
+			uint32_t tags_count, patience_s;
+		} mlflow;
+	} track;
 	struct {
 		/* All or none. "{role}" in them stands for the role of the process. */
 		char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX], ca[WEIR_PATH_BYTES_MAX];

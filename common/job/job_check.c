@@ -179,6 +179,27 @@ static weir_status check_endpoints(struct reading *r, const struct job *job)
 	return status == WEIR_OK ? check_endpoint(r, "data.endpoint", job->data.endpoint) : status;
 }
 
+static weir_status check_track(struct reading *r, struct job *job)
+{
+	const char *uri = job->track.mlflow.uri, *host = strstr(uri, "://");
+	char server[WEIR_ADDRESS_BYTES_MAX];
+	size_t bytes = 0;
+	snprintf(server, sizeof server, "%.*s", host ? (int)(host - uri + 3 + strcspn(host + 3, "/")) : 0, uri);
+	if (*uri && !web_endpoint_check(server, &bytes))
+		FAIL(r, "track.mlflow.uri", WEIR_E_INVALID,
+		     "is '%.200s'; expected http://HOST:PORT or https://HOST[/PATH] of a tracking server", uri);
+	for (uint32_t i = 0; i < job->track.mlflow.tags_count; i++)
+		if (strcspn(job->track.mlflow.tags[i], "=") == 0 || !strchr(job->track.mlflow.tags[i], '='))
+			FAIL(r, "track.mlflow.tags", WEIR_E_INVALID, "has '%.60s'; expected KEY=VALUE", job->track.mlflow.tags[i]);
+	if (!*job->track.dir)
+		snprintf(job->track.dir, sizeof job->track.dir, "%s", job->run_dir);
+	if (!*job->track.mlflow.experiment)
+		snprintf(job->track.mlflow.experiment, sizeof job->track.mlflow.experiment, "%s", job->name);
+	if (!*job->track.mlflow.run_name)
+		snprintf(job->track.mlflow.run_name, sizeof job->track.mlflow.run_name, "%s", job->name);
+	return WEIR_OK;
+}
+
 static weir_status check_cluster(struct reading *r, const struct job *job)
 {
 	if (job->cluster.ack == JOB_ACK_DISK && job->cluster.log != JOB_LOG_DISK)
@@ -373,6 +394,7 @@ weir_status job_check(struct reading *r, struct job *job)
 		(void)job_check_tables(r, job);
 	}
 	(void)check_read(r, job);
+	(void)check_track(r, job);
 	(void)check_security(r, job);
 	return placed;
 }

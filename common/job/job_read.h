@@ -7,6 +7,7 @@
 
 #include "common/base/arena.h"
 #include "common/job/job.h"
+#include "common/job/job_resolved.h"
 #include "common/job/job_schema.h"
 
 struct raw_column;
@@ -58,6 +59,9 @@ void job_value_free_all(struct job *job);
 weir_status job_check(struct reading *r, struct job *job);
 weir_status job_check_tables(struct reading *r, struct job *job);
 weir_status job_check_model(struct reading *r, struct job *job);
+
+/* What the keys of a job come to that is stored and not checked yet. E_MEMORY. */
+weir_status job_resolved_take(struct reading *r, const struct job *job, struct job_resolved *out);
 
 /* Records a mistake, "file:line:column: path: what", and returns its status. path may be "".
  * Reading goes on after a mistake, so that all mistakes are reported: the functions here fail only

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/base/exposition.h"
-#include "common/base/limits.h"
 
 #define NVML_SUCCESS         0
 #define NVML_TEMPERATURE_GPU 0
@@ -102,12 +101,17 @@ struct reading { /* of one device; negative: not reported */
 	double memory_used, memory_total, busy, memory_busy, temperature, watts, joules;
 };
 
+static double read_joules(const struct nvml *n, nvml_device d)
+{
+	unsigned long long millijoules;
+	return n->energy(d, &millijoules) == NVML_SUCCESS ? (double)millijoules / 1e3 : -1;
+}
+
 static struct reading read_device(const struct nvml *n, nvml_device d)
 {
 	struct nvml_memory memory;
 	struct nvml_utilization use;
 	unsigned celsius, milliwatts;
-	unsigned long long millijoules;
 	struct reading r = {-1, -1, -1, -1, -1, -1, -1};
 	if (n->memory(d, &memory) == NVML_SUCCESS) {
 		r.memory_used = (double)memory.used;
@@ -121,9 +125,14 @@ static struct reading read_device(const struct nvml *n, nvml_device d)
 		r.temperature = celsius;
 	if (n->power(d, &milliwatts) == NVML_SUCCESS)
 		r.watts = milliwatts / 1e3;
-	if (n->energy(d, &millijoules) == NVML_SUCCESS)
-		r.joules = (double)millijoules / 1e3;
+	r.joules = read_joules(n, d);
 	return r;
+}
+
+void gpu_joules(const struct gpu *g, double out[WEIR_GPUS_MAX])
+{
+	for (unsigned i = 0; i < WEIR_GPUS_MAX; i++)
+		out[i] = g && i < g->count ? read_joules(&g->nvml, g->devices[i].handle) : -1;
 }
 
 #define GPU_MAP(X)                                                                                                         \

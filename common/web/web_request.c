@@ -26,7 +26,10 @@
 struct web_service {
 	/* bucket "": a plain web server */
 	char endpoint[512], region[64], bucket[256], signing[128], section[32];
-	bool local; /* the endpoint is on this machine: no proxy */
+	bool local;                                  /* the endpoint is on this machine: no proxy */
+	char authorization[WEB_AUTHORIZATION_BYTES]; /* "": none */
+	uint32_t attempts, timeout_ms;
+	const atomic_bool *cancelled;
 	struct blob_credentials credentials;
 	uint32_t retry_first_ms;
 	pthread_mutex_t lock; /* guards the fields below */
@@ -66,6 +69,10 @@ weir_status web_service_create(struct web_service **out, const struct web_servic
 	snprintf(s->bucket, sizeof s->bucket, "%s", o->bucket ? o->bucket : "");
 	snprintf(s->signing, sizeof s->signing, "aws:amz:%s:s3", s->region);
 	s->local = is_local(o->endpoint);
+	snprintf(s->authorization, sizeof s->authorization, "%s", o->authorization ? o->authorization : "");
+	s->attempts = o->attempts ? o->attempts : WEIR_BLOB_ATTEMPTS_MAX;
+	s->timeout_ms = o->timeout_ms;
+	s->cancelled = o->cancelled;
 	s->retry_first_ms = o->retry_first_ms ? o->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS;
 	if (o->bucket && o->credentials)
 		s->credentials = *o->credentials;
@@ -82,6 +89,7 @@ void web_service_destroy(struct web_service *s)
 		curl_easy_cleanup(s->idle[i]);
 	pthread_mutex_destroy(&s->lock);
 	explicit_bzero(&s->credentials, sizeof s->credentials);
+	explicit_bzero(s->authorization, sizeof s->authorization);
 	free(s);
 }
 
@@ -104,6 +112,19 @@ static void give_handle(struct web_service *s, CURL *c)
 	pthread_mutex_unlock(&s->lock);
 	if (!kept)
 		curl_easy_cleanup(c);
+}
+
+void web_basic_authorization(const char *user, const char *password, char out[WEB_AUTHORIZATION_BYTES])
+{
+	char pair[512];
+	unsigned char encoded[4 * sizeof pair / 3 + 4] = "";
+	const int n = snprintf(pair, sizeof pair, "%s:%s", user, password);
+	*out = '\0';
+	if (n < (int)sizeof pair) {
+		EVP_EncodeBlock(encoded, (const unsigned char *)pair, n);
+		snprintf(out, WEB_AUTHORIZATION_BYTES, "Basic %s", (const char *)encoded);
+	}
+	explicit_bzero(pair, sizeof pair);
 }
 
 /* --- One attempt */
@@ -181,26 +202,42 @@ static bool sha256_text(const void *data, size_t bytes, char out[2 * SHA256_BYTE
 	return true;
 }
 
+static bool add_plain_headers(struct curl_slist **list, const struct web_service *s, const struct web_request *q)
+{
+	char line[HEADER_BYTES_MAX];
+	bool ok = add_header(list, "Accept-Encoding: identity"); /* ranges count bytes of the unencoded object */
+	if (ok && *s->authorization) {
+		snprintf(line, sizeof line, "Authorization: %s", s->authorization);
+		ok = add_header(list, line);
+	}
+	if (ok && q->content_type) {
+		snprintf(line, sizeof line, "Content-Type: %s", q->content_type);
+		ok = add_header(list, line);
+	}
+	return ok && (!q->body || add_header(list, "Expect:")); /* an old server may never answer it */
+}
+
+static bool add_s3_headers(struct curl_slist **list, const struct web_service *s, const struct web_request *q)
+{
+	char line[HEADER_BYTES_MAX], digest[2 * SHA256_BYTES + 1];
+	if (!sha256_text(q->body, q->body_bytes, digest))
+		return false;
+	snprintf(line, sizeof line, "x-amz-content-sha256: %s", digest);
+	bool ok = add_header(list, line) && add_header(list, "Content-Type: application/octet-stream");
+	if (ok && *s->credentials.session_token) {
+		snprintf(line, sizeof line, "x-amz-security-token: %s", s->credentials.session_token);
+		ok = add_header(list, line);
+	}
+	return ok;
+}
+
 static struct curl_slist *headers_of(const struct web_service *s, const struct web_request *q)
 {
 	struct curl_slist *list = NULL;
-	char line[HEADER_BYTES_MAX];
-	char digest[2 * SHA256_BYTES + 1];
-	if (!*s->bucket) /* ranges count bytes of the unencoded object */
-		return curl_slist_append(NULL, "Accept-Encoding: identity");
-	if (!sha256_text(q->body, q->body_bytes, digest))
-		return NULL;
-	snprintf(line, sizeof line, "x-amz-content-sha256: %s", digest);
-	bool ok = add_header(&list, line) && add_header(&list, "Content-Type: application/octet-stream");
-	if (ok && *s->credentials.session_token) {
-		snprintf(line, sizeof line, "x-amz-security-token: %s", s->credentials.session_token);
-		ok = add_header(&list, line);
-	}
-	if (!ok) {
-		curl_slist_free_all(list);
-		return NULL;
-	}
-	return list;
+	if (*s->bucket ? add_s3_headers(&list, s, q) : add_plain_headers(&list, s, q))
+		return list;
+	curl_slist_free_all(list);
+	return NULL;
 }
 
 static bool make_url(const struct web_service *s, const struct web_request *q, char out[URL_BYTES_MAX])
@@ -233,6 +270,13 @@ static void set_method(CURL *c, const struct web_request *q, size_t got)
 	}
 }
 
+/* libcurl asks several times a second, also while it waits. */
+static int is_cancelled(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	(void)a, (void)b, (void)c, (void)d;
+	return atomic_load((const atomic_bool *)arg);
+}
+
 static void set_transfer(const struct web_service *s, CURL *c, struct attempt *t)
 {
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -253,6 +297,12 @@ static void set_transfer(const struct web_service *s, CURL *c, struct attempt *t
 	}
 	if (s->local)
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)s->timeout_ms);
+	if (s->cancelled) {
+		curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+		curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, is_cancelled);
+		curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)(uintptr_t)s->cancelled);
+	}
 	if (*s->credentials.access_key) {
 		curl_easy_setopt(c, CURLOPT_AWS_SIGV4, s->signing);
 		curl_easy_setopt(c, CURLOPT_USERNAME, s->credentials.access_key);
@@ -272,6 +322,7 @@ static CURLcode attempt(struct web_service *s, struct attempt *t, const char *ur
 	set_transfer(s, c, t);
 	set_method(c, t->request, t->answer->got);
 	curl_easy_setopt(c, CURLOPT_URL, url);
+	curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, t->request->once ? 1L : 0L);
 	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
 	CURLcode result = curl_easy_perform(c);
 	if (result == CURLE_OK) {
@@ -293,7 +344,7 @@ static bool worth_a_retry(CURLcode result, long code)
 		return code == 408 || code == 429 || code == 500 || code == 502 || code == 503 || code == 504;
 	return result != CURLE_OUT_OF_MEMORY && result != CURLE_URL_MALFORMAT && result != CURLE_UNSUPPORTED_PROTOCOL &&
 	       result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_SSL_CACERT_BADFILE &&
-	       result != CURLE_WRITE_ERROR;
+	       result != CURLE_WRITE_ERROR && result != CURLE_ABORTED_BY_CALLBACK;
 }
 
 /* "s3://bucket/key", "https://host/key". */
@@ -338,6 +389,8 @@ static weir_status fail_answer(const struct web_service *s, const char *name, co
 		                 "cannot %s %s: %s refuses it (%ld %s: %s); check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY%s and "
 		                 "what they may do with the bucket",
 		                 doing, name, s->endpoint, code, what, text, *s->credentials.access_key ? "" : " (neither is set)");
+	if (!*text && !*s->bucket) /* the words of a server that does not speak XML */
+		snprintf(text, sizeof text, "%.*s", (int)strcspn(xml, "\r\n"), xml);
 	return weir_fail(err,
 	                 code == 507   ? WEIR_E_NO_SPACE
 	                 : code >= 500 ? WEIR_E_UNAVAILABLE
@@ -408,7 +461,7 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 	if (!headers)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s/%s", s->endpoint, q->key);
 	int64_t since_ms = clock_ms(clock_system());
-	for (uint32_t n = 0; n < WEIR_BLOB_ATTEMPTS_MAX; n++) {
+	for (uint32_t n = 0; n < s->attempts; n++) {
 		const size_t had = a->got;
 		if (n > 0)
 			pause_before(s, n);
@@ -429,5 +482,6 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 		status = weir_fail(err, WEIR_E_IO, "%s/%s has changed while it was read", s->endpoint, q->key);
 	if (status)
 		web_answer_destroy(a);
+	a->code = code;
 	return status;
 }

@@ -1,6 +1,6 @@
 /* One request to an S3 server (signed) or to a plain web server, with retries as long as they may
- * help. The only user of libcurl; in this folder also of libcrypto. Only blob_s3.c and blob_web.c
- * call it.
+ * help. The only user of libcurl; in this folder also of libcrypto. blob_s3.c, blob_web.c and
+ * cli/track/mlflow.c call it.
  *
  * libcurl signs requests to S3 by AWS Signature Version 4 (CURLOPT_AWS_SIGV4). The signature
  * includes the hash of the body, so the server rejects bytes that changed on the way. Debian 12's
@@ -13,14 +13,16 @@
 #ifndef WEIR_WEB_REQUEST_H
 #define WEIR_WEB_REQUEST_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/web/blob.h"
 
-#define WEB_TEXT_BYTES_MAX  (16u << 20) /* an answer in XML */
-#define WEB_QUERY_BYTES_MAX 4096u
+#define WEB_TEXT_BYTES_MAX      (16u << 20) /* an answer in XML */
+#define WEB_QUERY_BYTES_MAX     4096u
+#define WEB_AUTHORIZATION_BYTES 4096u
 
 struct web_service; /* an endpoint, a bucket and credentials; threads may share it */
 struct web_service_options {
@@ -30,6 +32,11 @@ struct web_service_options {
 	const char *section;
 	const struct blob_credentials *credentials;
 	uint32_t retry_first_ms; /* 0: WEIR_BLOB_RETRY_FIRST_MS */
+	/* of a plain web server: */
+	const char *authorization;    /* value of the header of that name; copied; NULL: none */
+	uint32_t attempts;            /* of a request; 0: WEIR_BLOB_ATTEMPTS_MAX */
+	uint32_t timeout_ms;          /* of an attempt; 0: as long as bytes come */
+	const atomic_bool *cancelled; /* when it is true, an attempt ends soon; borrowed; NULL: never */
 };
 weir_status web_service_create(struct web_service **out, const struct web_service_options *options, weir_error *err);
 void web_service_destroy(struct web_service *s); /* NULL is allowed */
@@ -40,6 +47,10 @@ struct web_request {
 	const char *query;  /* "a=1&b=2": encoded; for S3 sorted by name, each with its '='; "" */
 	const void *body;   /* PUT, POST; NULL: no body */
 	size_t body_bytes;
+	const char *content_type; /* of the body, to a plain web server; NULL: not told */
+	/* on a connection of its own: on a kept one that has died libcurl sends the request again,
+	 * which the server may have got already */
+	bool once;
 	/* GET: read `bytes` bytes from `offset` into `out`; otherwise the answer is text */
 	bool ranged;
 	uint64_t offset;
@@ -52,12 +63,17 @@ struct web_answer {
 	char *text;      /* the answer, malloc'ed; "" if empty. Free with web_answer_destroy. */
 	size_t text_bytes;
 	char etag[128]; /* a plain web server without ETag: its Last-Modified; "": neither */
+	long code;      /* status code, of a failed request too; 0: no answer */
 };
 /* Performs the request. `doing` ("read", "write") and the key are for errors. E_NOT_FOUND: no such
  * object, upload or bucket. A range beyond the object's end has no bytes. */
 weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a,
                         weir_error *err);
 void web_answer_destroy(struct web_answer *a);
+
+/* Writes the value of the header Authorization for a user and a password (RFC 7617); "": they are
+ * too long. */
+void web_basic_authorization(const char *user, const char *password, char out[WEB_AUTHORIZATION_BYTES]);
 
 /* --- Texts (s3_text.c) */
 

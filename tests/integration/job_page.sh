@@ -35,4 +35,26 @@ PY
 browse --window-size=1240,1480 --screenshot="$SHOT" "$AT" > /dev/null || fail "the browser: $(tail -n 3 "$DIR/browser.err")"
 [ "$(head -c 4 "$SHOT" | tail -c 3)" = PNG ] || fail "there is no picture"
 stop_train 30
+
+# The page stays after the end: the same curves, the settings, and values at the pointer.
+"$WEIR" show "$RUN" --out "$DIR/after.html" > /dev/null || fail "weir show"
+cat >> "$DIR/after.html" <<-'HTML'
+	<script>
+	const box = document.querySelector('#loss svg').getBoundingClientRect();
+	document.querySelector('#loss svg').dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width / 2, clientY: box.top + 20}));
+	</script>
+HTML
+browse --dump-dom "file://$DIR/after.html" > "$DIR/page.html" || fail "the browser: $(tail -n 3 "$DIR/browser.err")"
+python3 - "$DIR/page.html" <<-'PY' || fail "the page after the end is not as it should be"
+	import re, sys
+	page = open(sys.argv[1]).read()
+	assert re.search(r'<h1 id="job">it</h1><span id="state" class="stopped">stopped</span>', page), page[:3000]
+	for chart in "loss", "quality", "speed", "bytes":
+	    inside = re.search(rf'id="{chart}"[^>]*>(.*?)(?=<h2|</main>)', page, re.S).group(1)
+	    assert all(len(p.split()) > 1 for p in re.findall(r'<polyline [^>]*points="([^"]*)"', inside)), chart
+	tip = re.search(r'<div id="tip"[^>]*>(.*?)</div>', page, re.S).group(1)
+	assert re.fullmatch(r"[\d.]+k?\nloss 0?\.\d+\nsmoothed 0?\.\d+", tip), repr(tip)
+	assert "<div><span>model.kind</span>fm</div>" in page
+	print("at the pointer:", tip.replace("\n", ", "))
+PY
 nothing_left

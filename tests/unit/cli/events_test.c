@@ -151,6 +151,25 @@ static void losses_are_means_since_the_look_before(void **state)
 	teardown(&f);
 }
 
+static void the_end_is_written_at_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
+	look(&f, &s, 1700000001000);
+	s.rows = s.loss_rows = 2000;
+	s.batches = 20;
+	s.loss_sum = 1200;
+	s.state = JOB_FINISHED;
+	look(&f, &s, 1700000001500);
+	look(&f, &s, 1700000001750); /* nothing more to tell */
+	read_back(&f);
+	assert_int_equal(f.count, 3);
+	assert_true(value_of(f.read[2], "train/loss") == 0.5 && value_of(f.read[2], "train/samples_per_s") == 2000);
+	teardown(&f);
+}
+
 static void an_evaluation_is_written_once_and_at_once(void **state)
 {
 	(void)state;
@@ -295,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_file_begins_with_its_version),
 	    cmocka_unit_test(losses_are_means_since_the_look_before),
+	    cmocka_unit_test(the_end_is_written_at_once),
 	    cmocka_unit_test(an_evaluation_is_written_once_and_at_once),
 	    cmocka_unit_test(a_language_model_has_curves_of_its_own),
 	    cmocka_unit_test(a_job_that_goes_back_begins_a_session),
