@@ -19,14 +19,14 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/file_reader.h>
 
+#include "arrow/row_groups.h"
+
 extern "C" {
 #include "worker/data/format/table_plugin.h"
 }
 
 namespace
 {
-
-constexpr int64_t kBatchRows = 16384;
 
 using Batch = std::shared_ptr<arrow::RecordBatch>;
 using Schema = std::shared_ptr<arrow::Schema>;
@@ -97,36 +97,6 @@ class Table
 	                                                                      int64_t end) = 0;
 };
 
-/// Whether all pages of data of a chunk have indexes of its dictionary.
-bool HasOnlyIndexes(const parquet::ColumnChunkMetaData &chunk)
-{
-	bool some = false;
-	for (const auto &pages : chunk.encoding_stats()) {
-		if (pages.page_type == parquet::PageType::DICTIONARY_PAGE)
-			continue;
-		if (pages.encoding != parquet::Encoding::RLE_DICTIONARY && pages.encoding != parquet::Encoding::PLAIN_DICTIONARY)
-			return false;
-		some = true;
-	}
-	return some;
-}
-
-/// The columns of texts that every row group has as indexes of a dictionary: they are read as such.
-std::vector<int> LeavesWithDictionaries(const parquet::FileMetaData &file)
-{
-	std::vector<int> out;
-	for (int leaf = 0; leaf < file.num_columns(); leaf++) {
-		const auto *column = file.schema()->Column(leaf);
-		bool all = column->physical_type() == parquet::Type::BYTE_ARRAY && !column->logical_type()->is_decimal() &&
-		           column->max_repetition_level() == 0 && column->path()->ToDotVector().size() == 1;
-		for (int g = 0; g < file.num_row_groups() && all; g++)
-			all = HasOnlyIndexes(*file.RowGroup(g)->ColumnChunk(leaf));
-		if (all)
-			out.push_back(leaf);
-	}
-	return out;
-}
-
 class ParquetTable : public Table
 {
   public:
@@ -137,11 +107,15 @@ class ParquetTable : public Table
 		parquet::ArrowReaderProperties properties;
 		properties.set_batch_size(kBatchRows);
 		properties.set_use_threads(false); // Weir's own threads read several files
+		properties.set_pre_buffer(false);  // RowGroups does
 		parquet::arrow::FileReaderBuilder builder;
 		ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
-		for (const int leaf : LeavesWithDictionaries(*builder.raw_reader()->metadata()))
+		table->coded_ = LeavesWithDictionaries(*builder.raw_reader()->metadata());
+		for (const int leaf : table->coded_)
 			properties.set_read_dictionary(leaf, true);
-		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&table->reader_));
+		std::unique_ptr<parquet::arrow::FileReader> reader;
+		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&reader));
+		table->reader_ = std::move(reader);
 		ARROW_RETURN_NOT_OK(table->reader_->GetSchema(&table->schema_));
 		return table;
 	}
@@ -163,8 +137,7 @@ class ParquetTable : public Table
 			}
 			first += rows;
 		}
-		ARROW_ASSIGN_OR_RAISE(auto reader, reader_->GetRecordBatchReader(groups, LeavesOf(fields)));
-		std::shared_ptr<arrow::RecordBatchReader> batches = std::move(reader);
+		ARROW_ASSIGN_OR_RAISE(auto batches, RowGroups::Open(reader_, std::move(groups), LeavesOf(fields), coded_));
 		ARROW_ASSIGN_OR_RAISE(std::vector<int> places, PlacesOf(*batches->schema(), columns));
 		return std::make_shared<Slice>(batches, places, SchemaOf(*batches->schema(), places), skip, end - begin);
 	}
@@ -190,8 +163,9 @@ class ParquetTable : public Table
 		}
 		return out;
 	}
-	std::unique_ptr<parquet::arrow::FileReader> reader_;
+	std::shared_ptr<parquet::arrow::FileReader> reader_;
 	Schema schema_;
+	std::vector<int> coded_; // LeavesWithDictionaries
 };
 
 /// Batches [first, ...) of an Arrow file.

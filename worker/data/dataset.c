@@ -324,6 +324,7 @@ static weir_status open_dataset(struct dataset **out, const struct job *job, enu
 	struct dataset *d = calloc(1, sizeof *d);
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	pthread_mutex_init(&d->spare_lock, NULL);
 	d->part = part;
 	d->scored = scored;
 	d->batch = job->data.batch;
@@ -452,5 +453,7 @@ void dataset_close(struct dataset *d)
 	free(d->parser);
 	table_layout_close(d->layout);
 	sources_destroy(&d->sources);
+	rows_destroy(&d->spare);
+	pthread_mutex_destroy(&d->spare_lock);
 	free(d);
 }
