@@ -19,11 +19,8 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/file_reader.h>
 
+#include "arrow/range_file.h"
 #include "arrow/row_groups.h"
-
-extern "C" {
-#include "worker/data/format/table_plugin.h"
-}
 
 namespace
 {
@@ -87,6 +84,8 @@ class Slice : public arrow::RecordBatchReader
 	int64_t skip_, left_;
 };
 
+using File = std::shared_ptr<arrow::io::RandomAccessFile>;
+
 class Table
 {
   public:
@@ -100,10 +99,9 @@ class Table
 class ParquetTable : public Table
 {
   public:
-	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	static arrow::Result<std::unique_ptr<Table>> Open(File file)
 	{
 		auto table = std::make_unique<ParquetTable>();
-		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
 		parquet::ArrowReaderProperties properties;
 		properties.set_batch_size(kBatchRows);
 		properties.set_use_threads(false); // Weir's own threads read several files
@@ -192,12 +190,11 @@ class FileBatches : public arrow::RecordBatchReader
 class ArrowTable : public Table
 {
   public:
-	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	static arrow::Result<std::unique_ptr<Table>> Open(const File &file)
 	{
 		auto table = std::make_unique<ArrowTable>();
 		auto options = arrow::ipc::IpcReadOptions::Defaults();
 		options.use_threads = false;
-		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ));
 		ARROW_ASSIGN_OR_RAISE(table->file_, arrow::ipc::RecordBatchFileReader::Open(file, options));
 		options.included_fields = {0}; // the first column tells how many rows a batch has
 		ARROW_ASSIGN_OR_RAISE(auto lengths, arrow::ipc::RecordBatchFileReader::Open(file, options));
@@ -282,7 +279,9 @@ class WithFolders : public arrow::RecordBatchReader
 class TableInFolders : public Table
 {
   public:
-	TableInFolders(std::unique_ptr<Table> file, const std::string &path) : file_(std::move(file))
+	/// source: of the file, or null.
+	TableInFolders(std::unique_ptr<Table> file, std::shared_ptr<RangeFile> source, const std::string &path)
+	    : file_(std::move(file)), source_(std::move(source))
 	{
 		arrow::FieldVector fields = file_->schema()->fields();
 		for (auto &[name, value] : ColumnsOfFolders(path))
@@ -291,6 +290,11 @@ class TableInFolders : public Table
 				values_[name] = std::move(value);
 			}
 		schema_ = arrow::schema(fields);
+	}
+	~TableInFolders() override
+	{
+		if (source_)
+			source_->Detach();
 	}
 	Schema schema() const override { return schema_; }
 	int own() const { return file_->schema()->num_fields(); }
@@ -318,6 +322,7 @@ class TableInFolders : public Table
 
   private:
 	std::unique_ptr<Table> file_;
+	std::shared_ptr<RangeFile> source_;
 	Schema schema_;
 	std::map<std::string, std::shared_ptr<arrow::Scalar>> values_; // of folders
 };
@@ -375,11 +380,23 @@ template <typename Function> bool Guard(char *why, Function function)
 	}
 }
 
-bool Open(table_handle **out, const char *path, table_kind kind, char *why)
+arrow::Result<File> OpenFile(const char *path, table_kind kind)
+{
+	if (kind == TABLE_PARQUET)
+		return arrow::io::ReadableFile::Open(path);
+	return arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ);
+}
+
+bool Open(table_handle **out, const char *path, table_kind kind, const table_source *source, char *why)
 {
 	return Guard(why, [&]() -> arrow::Status {
-		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(path) : ArrowTable::Open(path));
-		*out = reinterpret_cast<table_handle *>(new TableInFolders(std::move(table), path));
+		const auto range_file = source ? std::make_shared<RangeFile>(*source) : nullptr;
+		File file = range_file;
+		if (!file) {
+			ARROW_ASSIGN_OR_RAISE(file, OpenFile(path, kind));
+		}
+		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(file) : ArrowTable::Open(file));
+		*out = reinterpret_cast<table_handle *>(new TableInFolders(std::move(table), range_file, path));
 		return arrow::Status::OK();
 	});
 }

@@ -130,6 +130,7 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	const struct remote_options remote = {.dir = dir,
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
+	                                      .by_ranges = job->data.format == DATA_PARQUET,
 	                                      .logger = d->load.logger};
 	const weir_status status =
 	    sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
