@@ -19,14 +19,11 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/file_reader.h>
 
-extern "C" {
-#include "worker/data/format/table_plugin.h"
-}
+#include "arrow/range_file.h"
+#include "arrow/row_groups.h"
 
 namespace
 {
-
-constexpr int64_t kBatchRows = 16384;
 
 using Batch = std::shared_ptr<arrow::RecordBatch>;
 using Schema = std::shared_ptr<arrow::Schema>;
@@ -87,6 +84,8 @@ class Slice : public arrow::RecordBatchReader
 	int64_t skip_, left_;
 };
 
+using File = std::shared_ptr<arrow::io::RandomAccessFile>;
+
 class Table
 {
   public:
@@ -97,51 +96,24 @@ class Table
 	                                                                      int64_t end) = 0;
 };
 
-/// Whether all pages of data of a chunk have indexes of its dictionary.
-bool HasOnlyIndexes(const parquet::ColumnChunkMetaData &chunk)
-{
-	bool some = false;
-	for (const auto &pages : chunk.encoding_stats()) {
-		if (pages.page_type == parquet::PageType::DICTIONARY_PAGE)
-			continue;
-		if (pages.encoding != parquet::Encoding::RLE_DICTIONARY && pages.encoding != parquet::Encoding::PLAIN_DICTIONARY)
-			return false;
-		some = true;
-	}
-	return some;
-}
-
-/// The columns of texts that every row group has as indexes of a dictionary: they are read as such.
-std::vector<int> LeavesWithDictionaries(const parquet::FileMetaData &file)
-{
-	std::vector<int> out;
-	for (int leaf = 0; leaf < file.num_columns(); leaf++) {
-		const auto *column = file.schema()->Column(leaf);
-		bool all = column->physical_type() == parquet::Type::BYTE_ARRAY && !column->logical_type()->is_decimal() &&
-		           column->max_repetition_level() == 0 && column->path()->ToDotVector().size() == 1;
-		for (int g = 0; g < file.num_row_groups() && all; g++)
-			all = HasOnlyIndexes(*file.RowGroup(g)->ColumnChunk(leaf));
-		if (all)
-			out.push_back(leaf);
-	}
-	return out;
-}
-
 class ParquetTable : public Table
 {
   public:
-	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	static arrow::Result<std::unique_ptr<Table>> Open(File file)
 	{
 		auto table = std::make_unique<ParquetTable>();
-		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
 		parquet::ArrowReaderProperties properties;
 		properties.set_batch_size(kBatchRows);
 		properties.set_use_threads(false); // Weir's own threads read several files
+		properties.set_pre_buffer(false);  // RowGroups does
 		parquet::arrow::FileReaderBuilder builder;
 		ARROW_RETURN_NOT_OK(builder.Open(std::move(file)));
-		for (const int leaf : LeavesWithDictionaries(*builder.raw_reader()->metadata()))
+		table->coded_ = LeavesWithDictionaries(*builder.raw_reader()->metadata());
+		for (const int leaf : table->coded_)
 			properties.set_read_dictionary(leaf, true);
-		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&table->reader_));
+		std::unique_ptr<parquet::arrow::FileReader> reader;
+		ARROW_RETURN_NOT_OK(builder.properties(properties)->Build(&reader));
+		table->reader_ = std::move(reader);
 		ARROW_RETURN_NOT_OK(table->reader_->GetSchema(&table->schema_));
 		return table;
 	}
@@ -163,8 +135,7 @@ class ParquetTable : public Table
 			}
 			first += rows;
 		}
-		ARROW_ASSIGN_OR_RAISE(auto reader, reader_->GetRecordBatchReader(groups, LeavesOf(fields)));
-		std::shared_ptr<arrow::RecordBatchReader> batches = std::move(reader);
+		ARROW_ASSIGN_OR_RAISE(auto batches, RowGroups::Open(reader_, std::move(groups), LeavesOf(fields), coded_));
 		ARROW_ASSIGN_OR_RAISE(std::vector<int> places, PlacesOf(*batches->schema(), columns));
 		return std::make_shared<Slice>(batches, places, SchemaOf(*batches->schema(), places), skip, end - begin);
 	}
@@ -190,8 +161,9 @@ class ParquetTable : public Table
 		}
 		return out;
 	}
-	std::unique_ptr<parquet::arrow::FileReader> reader_;
+	std::shared_ptr<parquet::arrow::FileReader> reader_;
 	Schema schema_;
+	std::vector<int> coded_; // LeavesWithDictionaries
 };
 
 /// Batches [first, ...) of an Arrow file.
@@ -218,12 +190,11 @@ class FileBatches : public arrow::RecordBatchReader
 class ArrowTable : public Table
 {
   public:
-	static arrow::Result<std::unique_ptr<Table>> Open(const std::string &path)
+	static arrow::Result<std::unique_ptr<Table>> Open(const File &file)
 	{
 		auto table = std::make_unique<ArrowTable>();
 		auto options = arrow::ipc::IpcReadOptions::Defaults();
 		options.use_threads = false;
-		ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ));
 		ARROW_ASSIGN_OR_RAISE(table->file_, arrow::ipc::RecordBatchFileReader::Open(file, options));
 		options.included_fields = {0}; // the first column tells how many rows a batch has
 		ARROW_ASSIGN_OR_RAISE(auto lengths, arrow::ipc::RecordBatchFileReader::Open(file, options));
@@ -308,7 +279,9 @@ class WithFolders : public arrow::RecordBatchReader
 class TableInFolders : public Table
 {
   public:
-	TableInFolders(std::unique_ptr<Table> file, const std::string &path) : file_(std::move(file))
+	/// source: of the file, or null.
+	TableInFolders(std::unique_ptr<Table> file, std::shared_ptr<RangeFile> source, const std::string &path)
+	    : file_(std::move(file)), source_(std::move(source))
 	{
 		arrow::FieldVector fields = file_->schema()->fields();
 		for (auto &[name, value] : ColumnsOfFolders(path))
@@ -317,6 +290,11 @@ class TableInFolders : public Table
 				values_[name] = std::move(value);
 			}
 		schema_ = arrow::schema(fields);
+	}
+	~TableInFolders() override
+	{
+		if (source_)
+			source_->Detach();
 	}
 	Schema schema() const override { return schema_; }
 	int own() const { return file_->schema()->num_fields(); }
@@ -344,6 +322,7 @@ class TableInFolders : public Table
 
   private:
 	std::unique_ptr<Table> file_;
+	std::shared_ptr<RangeFile> source_;
 	Schema schema_;
 	std::map<std::string, std::shared_ptr<arrow::Scalar>> values_; // of folders
 };
@@ -401,11 +380,23 @@ template <typename Function> bool Guard(char *why, Function function)
 	}
 }
 
-bool Open(table_handle **out, const char *path, table_kind kind, char *why)
+arrow::Result<File> OpenFile(const char *path, table_kind kind)
+{
+	if (kind == TABLE_PARQUET)
+		return arrow::io::ReadableFile::Open(path);
+	return arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ);
+}
+
+bool Open(table_handle **out, const char *path, table_kind kind, const table_source *source, char *why)
 {
 	return Guard(why, [&]() -> arrow::Status {
-		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(path) : ArrowTable::Open(path));
-		*out = reinterpret_cast<table_handle *>(new TableInFolders(std::move(table), path));
+		const auto range_file = source ? std::make_shared<RangeFile>(*source) : nullptr;
+		File file = range_file;
+		if (!file) {
+			ARROW_ASSIGN_OR_RAISE(file, OpenFile(path, kind));
+		}
+		ARROW_ASSIGN_OR_RAISE(auto table, kind == TABLE_PARQUET ? ParquetTable::Open(file) : ArrowTable::Open(file));
+		*out = reinterpret_cast<table_handle *>(new TableInFolders(std::move(table), range_file, path));
 		return arrow::Status::OK();
 	});
 }

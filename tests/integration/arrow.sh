@@ -1,8 +1,10 @@
 # The same table as CSV, Parquet and Arrow gives the same model: plain and compressed Parquet, with
-# dictionaries, nulls, lists and timestamps, in row groups that end elsewhere than units do. Without
-# the plug-in the message says what to do.
+# dictionaries, nulls, lists and timestamps, in row groups that end elsewhere than units do, and by
+# ranges over HTTP. Without the plug-in the message says what to do.
 . "$(dirname "$0")/lib.sh"
+HERE=$(cd "$(dirname "$0")" && pwd)
 cd "$DIR" || exit 1
+mkdir served
 BUILD=$(dirname "$WEIR")
 PYTHON=$BUILD/pyarrow/bin/python
 columns="[{name: y, kind: label}, {name: user, kind: categorical}, {name: tags, kind: multi}, {name: price, kind: numeric}, {name: at, kind: time, format: iso8601}, {name: note, kind: ignore}]"
@@ -110,6 +112,28 @@ holds day.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows 
 [ "$(cut -d, -f1 days.csv | xargs)" = "day 01 02" ] || fail "the folders' ids are $(cut -d, -f1 days.csv | xargs)"
 "$WEIR" train csv.yaml --set "run_dir=$RUN" --set data.train=rows.parquet > train.out 2> train.err && fail "a Parquet file as CSV"
 told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
+# On a web server, only the columns that the job uses are read; the model is the same.
+"$PYTHON" - <<-'PYTHON' || fail "no table"
+	import random
+	import pyarrow as pa, pyarrow.parquet as pq
+	table = pq.read_table("rows.parquet")
+	r = random.Random(5)
+	notes = pa.array(["".join(r.choices("abcdefghijklmnopqrstuvwxyz", k=400)) for _ in range(table.num_rows)])
+	pq.write_table(table.set_column(table.column_names.index("note"), "note", notes), "served/rows.parquet", row_group_size=700)
+PYTHON
+python3 "$HERE/../s3/web.py" served > web.port 2> web.log &
+WEB=$!
+trap 'kill -KILL $WEB; wait $WEB 2> /dev/null; cleanup' EXIT
+wait_for 10 "the web server" test -s web.port
+WEB_AT=http://127.0.0.1:$(cat web.port)
+sed "s,'rows.parquet',$WEB_AT/rows.parquet," parquet.yaml > remote.yaml
+for cache in auto off; do
+	"$WEIR" train remote.yaml --set "run_dir=$RUN-remote-$cache" --set data.cache=$cache --report remote.json > train.out 2> train.err || fail "weir train over HTTP: $(tail -n 3 train.err)"
+	holds remote.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+	[ "$cache" = off ] || [ "$(json remote.json .valid.auc)" = "$(json csv.json .valid.auc)" ] || fail "over HTTP: AUC $(json remote.json .valid.auc), not $(json csv.json .valid.auc)"
+	sent=$(curl -sf "$WEB_AT/-/sent")
+	[ "$cache" = off ] || [ "$sent" -lt 400000 ] || fail "$sent bytes were read, of a file of $(stat -c %s served/rows.parquet)"
+done
 sed 's/name: tags, kind: multi/name: tags, kind: categorical/' parquet.yaml > list.yaml
 "$WEIR" train list.yaml --set "run_dir=$RUN" > train.out 2> train.err && fail "a list as an id"
 told "rows.parquet: column 'tags' is of kind categorical and of another type; expected texts, integers or booleans" train.err

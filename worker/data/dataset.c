@@ -130,6 +130,7 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	const struct remote_options remote = {.dir = dir,
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
+	                                      .by_ranges = job->data.format == DATA_PARQUET,
 	                                      .logger = d->load.logger};
 	const weir_status status =
 	    sources_find(&d->sources, lists[list], counts[list], d->scored ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote, err);
@@ -324,6 +325,7 @@ static weir_status open_dataset(struct dataset **out, const struct job *job, enu
 	struct dataset *d = calloc(1, sizeof *d);
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	pthread_mutex_init(&d->spare_lock, NULL);
 	d->part = part;
 	d->scored = scored;
 	d->batch = job->data.batch;
@@ -452,5 +454,7 @@ void dataset_close(struct dataset *d)
 	free(d->parser);
 	table_layout_close(d->layout);
 	sources_destroy(&d->sources);
+	rows_destroy(&d->spare);
+	pthread_mutex_destroy(&d->spare_lock);
 	free(d);
 }

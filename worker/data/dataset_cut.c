@@ -81,7 +81,7 @@ static weir_status cut_table(struct dataset *d, uint32_t file, weir_error *err)
 	const uint64_t rows = table_file_rows(t), unit = unit_rows_of_all(d);
 	table_file_close(t);
 	for (uint64_t at = 0; at < rows && status == WEIR_OK; at += unit)
-		status = dataset_add_unit(d, file, at, at + unit < rows ? at + unit : UINT64_MAX, err);
+		status = dataset_add_unit(d, file, at, at + unit < rows ? at + unit : rows, err);
 	return status;
 }
 

@@ -3,6 +3,8 @@
 #ifndef WEIR_DATASET_INTERNAL_H
 #define WEIR_DATASET_INTERNAL_H
 
+#include <pthread.h>
+
 #include "worker/data/dataset.h"
 #include "worker/data/format/load.h"
 #include "worker/data/format/packed.h"
@@ -45,6 +47,9 @@ struct dataset {
 	struct column_scale *scales; /* (scales_count) */
 	uint32_t scales_count;
 	uint32_t units_capacity;
+	/* Memory of a closed unit of text, for the next one. */
+	pthread_mutex_t spare_lock;
+	struct rows spare;
 };
 
 /* Opens the training part without scaling its numbers: an empty cell of a column to scale is

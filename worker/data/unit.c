@@ -9,29 +9,32 @@
 #include "common/base/hash.h"
 #include "common/base/prng.h"
 #include "worker/data/dataset_internal.h"
+#include "worker/data/format/row_reader.h"
 
 /* Rows [skip, skip + count) of a view are the unit's rows from `first` on. */
 struct piece {
 	struct rows_view view;
 	uint32_t skip, count;
 	uint64_t first;
-	struct rows owned; /* text units: the memory behind the view */
-	uint32_t block;    /* packed units: the block of the view */
+	uint32_t block; /* packed units: the block of the view */
 };
 
+#define ROWS_EXPECTED_MAX (1u << 21) /* of a unit of text; one with more rows grows */
+#define LINE_BYTES_LEAST  2u
+
 struct unit_reader {
-	const struct dataset *dataset;
+	struct dataset *dataset;
 	struct packed *packed; /* the file of a packed unit; else NULL */
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
+	struct rows parsed; /* the rows of a unit of text, behind its one piece */
 	uint64_t rows, bad_lines;
 	uint64_t first_example;   /* first example in the corpus, or first sequence */
 	uint32_t *order;          /* (rows), or NULL: as in the file */
 	struct batch_columns has; /* columns that some piece has */
 };
 
-static weir_status add_piece(struct unit_reader *u, const struct rows_view *view, uint32_t skip, uint32_t count,
-                             struct rows *owned, weir_error *err)
+static weir_status add_piece(struct unit_reader *u, const struct rows_view *view, uint32_t skip, uint32_t count, weir_error *err)
 {
 	if (u->pieces_count == u->pieces_capacity) {
 		uint32_t capacity = u->pieces_capacity * 2 + 8;
@@ -41,12 +44,7 @@ static weir_status add_piece(struct unit_reader *u, const struct rows_view *view
 		u->pieces = larger;
 		u->pieces_capacity = capacity;
 	}
-	struct piece *p = &u->pieces[u->pieces_count++];
-	*p = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
-	if (owned) {
-		p->owned = *owned;
-		rows_init(owned, (struct row_shape){view->tasks, view->fields, view->dense_dim}, p->owned.bags);
-	}
+	u->pieces[u->pieces_count++] = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
 	u->rows += count;
 	u->has.weights |= view->weights != NULL;
 	u->has.values |= view->values != NULL;
@@ -58,10 +56,52 @@ static weir_status take_rows(void *context, enum split_part part, struct rows *r
 {
 	(void)part; /* the caller asks for one part */
 	struct unit_reader *u = context;
-	struct rows_view view = rows_as_view(rows);
-	if (u->rows + view.count > UINT32_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "a compressed file holds too many rows for one unit: use data.cache");
-	return add_piece(u, &view, 0, view.count, rows, err);
+	const struct rows_view view = rows_as_view(rows);
+	return rows_append(&u->parsed, &view, 0, view.count)
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_LIMIT, "a file holds too many rows for one unit: use data.cache");
+}
+
+/* The rows that a unit of text is to have, roughly: what it was cut for, or what its file has. */
+static uint32_t expected_rows(const struct dataset *d, const struct unit_range *range)
+{
+	const struct source *source = &d->sources.items[range->file];
+	const bool of_rows = d->layout && row_reader_has_batches(d->layout);
+	const uint64_t size = range->end < source->size ? range->end - range->begin : source->size - range->begin;
+	const uint64_t there = of_rows                      ? range->end - range->begin
+	                       : source->kind == TEXT_PLAIN ? size / LINE_BYTES_LEAST + 1
+	                                                    : ROWS_EXPECTED_MAX;
+	const uint64_t expected = d->unit_rows + d->unit_rows / 8, rows = expected < there ? expected : there;
+	return rows < ROWS_EXPECTED_MAX ? (uint32_t)rows : ROWS_EXPECTED_MAX;
+}
+
+/* Takes memory for the rows of a unit of text: that of an earlier unit, or as much as it is to
+ * need, so that it seldom grows. */
+static bool take_memory(struct unit_reader *u, const struct unit_range *range)
+{
+	struct dataset *d = u->dataset;
+	const uint32_t rows = expected_rows(d, range);
+	rows_init(&u->parsed, parser_shape(d->parser), parser_bags(d->parser));
+	pthread_mutex_lock(&d->spare_lock);
+	if (d->spare.capacity > 0) {
+		u->parsed = d->spare;
+		d->spare = (struct rows){0};
+	}
+	pthread_mutex_unlock(&d->spare_lock);
+	rows_clear(&u->parsed);
+	return rows_reserve_many(&u->parsed, rows, (size_t)rows * d->info.fields);
+}
+
+static void give_memory(struct unit_reader *u)
+{
+	struct dataset *d = u->dataset;
+	pthread_mutex_lock(&d->spare_lock);
+	if (d->spare.capacity == 0) {
+		d->spare = u->parsed;
+		u->parsed = (struct rows){0};
+	}
+	pthread_mutex_unlock(&d->spare_lock);
+	rows_destroy(&u->parsed);
 }
 
 static weir_status open_text_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
@@ -73,9 +113,14 @@ static weir_status open_text_unit(struct unit_reader *u, const struct unit_range
 	load.deliver = take_rows;
 	load.context = u;
 	struct load_result result;
+	if (!take_memory(u, range))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
 	const weir_status status = load_text(&load, &text, 1, &result, err);
 	u->bad_lines = result.bad_lines;
-	return status;
+	if (status != WEIR_OK || u->parsed.count == 0)
+		return status;
+	const struct rows_view view = rows_as_view(&u->parsed);
+	return add_piece(u, &view, 0, view.count, err);
 }
 
 static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
@@ -90,7 +135,7 @@ static weir_status open_packed_unit(struct unit_reader *u, const struct unit_ran
 		if (status != WEIR_OK)
 			return status;
 		uint64_t end = first + view.count < range->end ? first + view.count : range->end;
-		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), NULL, err);
+		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), err);
 		if (status != WEIR_OK)
 			return status;
 		u->pieces[u->pieces_count - 1].block = block;
@@ -313,11 +358,9 @@ void unit_close(struct unit_reader *u)
 {
 	if (!u)
 		return;
-	for (uint32_t i = 0; i < u->pieces_count; i++) {
-		rows_destroy(&u->pieces[i].owned);
-		if (u->packed)
-			packed_release(u->packed, u->pieces[i].block);
-	}
+	for (uint32_t i = 0; i < u->pieces_count && u->packed; i++)
+		packed_release(u->packed, u->pieces[i].block);
+	give_memory(u);
 	free(u->pieces);
 	free(u->order);
 	free(u);

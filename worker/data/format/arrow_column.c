@@ -160,6 +160,7 @@ static weir_status bind_buffers(struct arrow_column *c, const char *column, cons
 			return fail_wrong(column, "its offsets are not in order", err);
 		if (buffers > 2 && !c->text && *end > 0)
 			return fail_wrong(column, "a buffer is missing", err);
+		c->text_bytes = buffers > 2 ? *end : 0;
 	}
 	return WEIR_OK;
 }
@@ -228,4 +229,61 @@ int64_t arrow_column_ms(const struct arrow_column *c, int64_t i)
 	if (per_ms == 0)
 		return value > INT64_MAX / 1000 ? INT64_MAX : value < INT64_MIN / 1000 ? INT64_MIN : value * 1000;
 	return value / per_ms - (value % per_ms < 0);
+}
+
+size_t arrow_column_integer_text(const struct arrow_column *c, int64_t i, bool as_number, char out[ARROW_NUMBER_BYTES])
+{
+	const int64_t value = c->type >= ARROW_DATE32 ? arrow_column_ms(c, i) : arrow_column_integer(c, i);
+	if (c->type == ARROW_BOOL && !as_number)
+		return (size_t)snprintf(out, ARROW_NUMBER_BYTES, "%s", value ? "true" : "false");
+	const bool negative = value < 0 && c->type != ARROW_UINT64;
+	uint64_t magnitude = negative ? 0 - (uint64_t)value : (uint64_t)value;
+	char digits[ARROW_NUMBER_BYTES];
+	size_t at = sizeof digits;
+	do {
+		digits[--at] = (char)('0' + magnitude % 10);
+		magnitude /= 10;
+	} while (magnitude > 0);
+	if (negative)
+		digits[--at] = '-';
+	memcpy(out, digits + at, sizeof digits - at);
+	return sizeof digits - at;
+}
+
+/* --- Many elements */
+
+#define INTEGER_TYPES(X)      \
+	X(ARROW_INT8, int8_t)     \
+	X(ARROW_UINT8, uint8_t)   \
+	X(ARROW_INT16, int16_t)   \
+	X(ARROW_UINT16, uint16_t) \
+	X(ARROW_INT32, int32_t)   \
+	X(ARROW_UINT32, uint32_t) \
+	X(ARROW_INT64, int64_t)
+#define TAKE(name, of)                                                         \
+	case name:                                                                 \
+		for (uint32_t j = 0; j < n; j++)                                       \
+			out[j] = (typeof(*out))((const of *)c->values)[c->offset + at[j]]; \
+		break;
+
+void arrow_column_integers(const struct arrow_column *c, const int64_t *at, uint32_t n, int64_t *out)
+{
+	switch (c->type) {
+		INTEGER_TYPES(TAKE)
+	default:
+		for (uint32_t j = 0; j < n; j++)
+			out[j] = arrow_column_integer(c, at[j]);
+	}
+}
+
+void arrow_column_reals(const struct arrow_column *c, const int64_t *at, uint32_t n, double *out)
+{
+	switch (c->type) {
+		INTEGER_TYPES(TAKE)
+		TAKE(ARROW_FLOAT, float)
+		TAKE(ARROW_DOUBLE, double)
+	default:
+		for (uint32_t j = 0; j < n; j++)
+			out[j] = arrow_column_real(c, at[j]);
+	}
 }

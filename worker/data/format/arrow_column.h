@@ -3,6 +3,7 @@
 #define WEIR_ARROW_COLUMN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "weir/status.h"
@@ -37,6 +38,7 @@ struct arrow_column {
 	const uint8_t *valid; /* a bit an element, from `offset`; NULL: all are */
 	const void *values;   /* offsets, of texts and lists */
 	const char *text;
+	int64_t text_bytes;         /* readable at `text` */
 	int64_t per_second;         /* timestamps: units in a second */
 	int64_t size;               /* ARROW_LIST_FIXED: elements of a list */
 	struct arrow_column *child; /* the elements of a list, or the dictionary of indexes */
@@ -56,6 +58,15 @@ void arrow_column_destroy(struct arrow_column *c);
 int64_t arrow_column_ms(const struct arrow_column *c, int64_t i);
 /* A number of any type. */
 double arrow_column_real(const struct arrow_column *c, int64_t i);
+/* The text of an integer, or of a date or timestamp in milliseconds; of a boolean true or false, or
+ * as_number 1 or 0. Returns its bytes, without a zero byte at their end. */
+#define ARROW_NUMBER_BYTES 32u
+size_t arrow_column_integer_text(const struct arrow_column *c, int64_t i, bool as_number, char out[ARROW_NUMBER_BYTES]);
+
+/* Of elements at[0 .. n), what arrow_column_integer and arrow_column_real give; one that is null
+ * has any value. */
+void arrow_column_integers(const struct arrow_column *c, const int64_t *at, uint32_t n, int64_t *out);
+void arrow_column_reals(const struct arrow_column *c, const int64_t *at, uint32_t n, double *out);
 
 /* --- Each cell needs these. */
 
@@ -72,6 +83,16 @@ static inline bool arrow_column_is_null(const struct arrow_column *c, int64_t i)
 static inline bool arrow_column_is_list(const struct arrow_column *c)
 {
 	return c->type >= ARROW_LIST;
+}
+
+static inline bool arrow_column_is_number(const struct arrow_column *c)
+{
+	return c->type >= ARROW_BOOL && c->type <= ARROW_DOUBLE && !c->is_dictionary;
+}
+
+static inline bool arrow_column_is_text(const struct arrow_column *c)
+{
+	return c->type == ARROW_TEXT || c->type == ARROW_TEXT_LARGE;
 }
 
 /* Integers and booleans; of an unsigned 64-bit one the same bits. */

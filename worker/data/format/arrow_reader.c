@@ -11,8 +11,6 @@
 #include "worker/data/format/arrow_column.h"
 #include "worker/data/format/parse.h"
 
-enum { NUMBER_TEXT = 32 }; /* bytes of a number's text */
-
 static void unbind(struct arrow_reader *r)
 {
 	for (uint32_t i = 0; r->columns && i < r->layout->columns; i++)
@@ -22,9 +20,6 @@ static void unbind(struct arrow_reader *r)
 void arrow_reader_destroy(struct arrow_reader *r)
 {
 	unbind(r);
-	for (uint32_t i = 0; r->keys && i < r->layout->columns; i++)
-		free(r->keys[i].items);
-	free(r->keys);
 	free(r->columns);
 	free(r->scratch);
 	*r = (struct arrow_reader){0};
@@ -83,23 +78,6 @@ static weir_status bind_column(struct arrow_reader *r, uint32_t i, const struct 
 	                : WEIR_OK;
 }
 
-/* Makes room for the keys of a column's dictionary. One much longer than the batch has ids that no
- * row has. */
-static weir_status bind_keys(struct arrow_keys *k, const struct arrow_column *c, int64_t rows, weir_error *err)
-{
-	k->count = c->is_dictionary && c->child->length <= 4 * rows ? c->child->length : 0;
-	if (k->count > k->capacity) {
-		free(k->items);
-		k->items = malloc((size_t)k->count * sizeof *k->items);
-		k->capacity = k->items ? k->count : 0;
-	}
-	if (k->count > k->capacity)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the keys of a dictionary");
-	if (k->count > 0)
-		memset(k->items, 0, (size_t)k->count * sizeof *k->items);
-	return WEIR_OK;
-}
-
 weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout *layout, const struct ArrowSchema *schema,
                                const struct ArrowArray *batch, weir_error *err)
 {
@@ -107,9 +85,7 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout
 	r->layout = layout;
 	if (!r->columns)
 		r->columns = calloc(layout->columns, sizeof *r->columns);
-	if (!r->keys)
-		r->keys = calloc(layout->columns, sizeof *r->keys);
-	if (!r->columns || !r->keys)
+	if (!r->columns)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for rows");
 	memset(r->columns, 0, layout->columns * sizeof *r->columns);
 	if (!schema->format || strcmp(schema->format, "+s") != 0 || schema->n_children != batch->n_children || batch->length < 0 ||
@@ -119,11 +95,8 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "the batch has rows that are null as a whole");
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < layout->columns && status == WEIR_OK; i++)
-		if (layout->kinds[i] != COLUMN_IGNORE) {
+		if (layout->kinds[i] != COLUMN_IGNORE)
 			status = bind_column(r, i, schema, batch, err);
-			if (status == WEIR_OK)
-				status = bind_keys(&r->keys[i], &r->columns[i], batch->length, err);
-		}
 	r->first = r->row = batch->offset;
 	r->end = status == WEIR_OK ? batch->offset + batch->length : r->row;
 	return status;
@@ -132,6 +105,11 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout
 bool arrow_reader_next(struct arrow_reader *r)
 {
 	return r->row < r->end && r->row++ >= r->first;
+}
+
+void arrow_reader_seek(struct arrow_reader *r, int64_t i)
+{
+	r->row = r->first + i + 1;
 }
 
 /* --- Texts */
@@ -181,20 +159,6 @@ static const char *append_text(struct arrow_reader *r, const struct arrow_column
 	return memchr(to, 0, n) ? "has a zero byte" : utf8_is_valid(to, n) ? NULL : "is not valid UTF-8";
 }
 
-static void append_integer(struct arrow_reader *r, uint64_t magnitude, bool negative)
-{
-	char digits[NUMBER_TEXT];
-	size_t at = sizeof digits;
-	do {
-		digits[--at] = (char)('0' + magnitude % 10);
-		magnitude /= 10;
-	} while (magnitude > 0);
-	if (negative)
-		digits[--at] = '-';
-	memcpy(r->scratch + r->scratch_used, digits + at, sizeof digits - at);
-	r->scratch_used += sizeof digits - at;
-}
-
 /* Appends the text of an element that is no list. as_number: booleans are 1 and 0. */
 static const char *append_value(struct arrow_reader *r, const struct arrow_column *c, int64_t i, bool as_number)
 {
@@ -208,19 +172,14 @@ static const char *append_value(struct arrow_reader *r, const struct arrow_colum
 	}
 	if (c->type == ARROW_TEXT || c->type == ARROW_TEXT_LARGE)
 		return append_text(r, c, i);
-	if (!reserve(r, NUMBER_TEXT))
+	if (!reserve(r, ARROW_NUMBER_BYTES))
 		return "needs more memory than there is";
 	char *to = r->scratch + r->scratch_used;
-	if (c->type == ARROW_FLOAT || c->type == ARROW_DOUBLE) {
-		r->scratch_used += (size_t)snprintf(to, NUMBER_TEXT, "%.*g", c->type == ARROW_FLOAT ? 9 : 17, arrow_column_real(c, i));
-	} else if (c->type == ARROW_BOOL && !as_number) {
-		r->scratch_used += (size_t)snprintf(to, NUMBER_TEXT, "%s", arrow_column_integer(c, i) ? "true" : "false");
-	} else {
-		const bool time = c->type >= ARROW_DATE32;
-		const int64_t value = time ? arrow_column_ms(c, i) : arrow_column_integer(c, i);
-		const bool negative = value < 0 && c->type != ARROW_UINT64;
-		append_integer(r, negative ? 0 - (uint64_t)value : (uint64_t)value, negative);
-	}
+	if (c->type == ARROW_FLOAT || c->type == ARROW_DOUBLE)
+		r->scratch_used +=
+		    (size_t)snprintf(to, ARROW_NUMBER_BYTES, "%.*g", c->type == ARROW_FLOAT ? 9 : 17, arrow_column_real(c, i));
+	else
+		r->scratch_used += arrow_column_integer_text(c, i, as_number, to);
 	return NULL;
 }
 
@@ -243,11 +202,6 @@ static const char *append_list(struct arrow_reader *r, const struct arrow_column
 
 /* --- Cells */
 
-static bool is_number(const struct arrow_column *c)
-{
-	return c->type >= ARROW_BOOL && c->type <= ARROW_DOUBLE && !c->is_dictionary;
-}
-
 const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out)
 {
 	const struct arrow_column *c = &r->columns[i];
@@ -260,7 +214,7 @@ const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *o
 	*out = (struct cell){.text = r->scratch};
 	if (kind == COLUMN_IGNORE || arrow_column_is_null(c, row))
 		return NULL;
-	if (as_number && is_number(c)) {
+	if (as_number && arrow_column_is_number(c)) {
 		const double value = arrow_column_real(c, row);
 		*out = (struct cell){.text = r->scratch, .form = CELL_NUMBER, .number = (float)value};
 		if (isfinite(out->number))
@@ -274,15 +228,6 @@ const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *o
 	const char *bad = list ? append_list(r, c, row) : append_value(r, c, row, as_number || kind == COLUMN_LABEL);
 	*out = (struct cell){.text = r->scratch, .n = r->scratch_used, .form = list ? CELL_LIST : CELL_TEXT};
 	return bad;
-}
-
-struct arrow_key *arrow_reader_key(struct arrow_reader *r, uint32_t i)
-{
-	const struct arrow_column *c = &r->columns[i];
-	if (r->keys[i].count == 0 || arrow_column_is_null(c, r->row - 1))
-		return NULL;
-	const int64_t place = arrow_column_place(c, r->row - 1);
-	return place < 0 ? NULL : &r->keys[i].items[place];
 }
 
 struct cell arrow_reader_text(struct arrow_reader *r)

@@ -19,21 +19,9 @@
 
 struct arrow_column; /* arrow_column.h */
 
-/* The keys of a dictionary's elements, once they are known: each is hashed once a batch. */
-struct arrow_key {
-	uint64_t key;
-	bool known;
-};
-
-struct arrow_keys {
-	struct arrow_key *items; /* (count) */
-	int64_t count, capacity; /* count 0: the column has no dictionary, or too large a one */
-};
-
 struct arrow_reader {
 	const struct table_layout *layout;
 	struct arrow_column *columns; /* (layout->columns) */
-	struct arrow_keys *keys;      /* (layout->columns) */
 	int64_t first, row, end;      /* of the batch; row: the next one */
 	char *scratch;                /* the text of a cell */
 	size_t scratch_used, scratch_capacity;
@@ -47,11 +35,10 @@ weir_status arrow_reader_begin(struct arrow_reader *r, const struct table_layout
 /* The types that a column of this kind expects, if the column is not of one of them; else NULL. */
 const char *arrow_reader_expects(enum column_kind kind, const struct arrow_column *c);
 bool arrow_reader_next(struct arrow_reader *r);
+/* Moves to row i of the batch, from 0. */
+void arrow_reader_seek(struct arrow_reader *r, int64_t i);
 /* A cell of the current row, valid until the next call. Returns NULL, or what is wrong with it. */
 const char *arrow_reader_cell(struct arrow_reader *r, uint32_t i, struct cell *out);
-/* Where the caller keeps the key of the current row's id, of a column with a dictionary; else NULL.
- */
-struct arrow_key *arrow_reader_key(struct arrow_reader *r, uint32_t i);
 /* The row as a text: its cells except those to ignore, each with a zero byte behind it. It decides
  * about the part of a split by crc32. Valid until the next call. */
 struct cell arrow_reader_text(struct arrow_reader *r);

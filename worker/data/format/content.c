@@ -1,5 +1,6 @@
 /* Samples each file at the same places wherever it lies: its head, its tail, and blocks at even
- * distances between them. With more files, fewer blocks of each are read. */
+ * distances between them. With more files, fewer blocks of each are read. Of an object that is read
+ * by ranges the version stands for the blocks. */
 #include "worker/data/format/content.h"
 
 #include <inttypes.h>
@@ -63,16 +64,21 @@ static uint64_t block_offset(uint64_t size, uint64_t i, uint64_t n)
 	return i == n - 1 ? last : last / (n - 1) * i;
 }
 
+static void add_name(struct sample *s, const char *path, uint64_t size)
+{
+	const char *name = last_part(path);
+	hash128_update(s->hash, name, strlen(name) + 1);
+	hash128_update(s->hash, &size, sizeof size);
+	s->bytes += size;
+}
+
 /* Hashes a file's name, its size and at most `blocks` blocks. A file that has at most so many is
  * read whole. */
 static weir_status add_file(struct sample *s, const char *path, uint64_t size, uint64_t blocks, weir_error *err)
 {
 	struct disk *disk = disk_system();
 	struct disk_file *file;
-	const char *name = last_part(path);
-	hash128_update(s->hash, name, strlen(name) + 1);
-	hash128_update(s->hash, &size, sizeof size);
-	s->bytes += size;
+	add_name(s, path, size);
 	weir_status status = disk->ops->open(disk, path, false, &file, err);
 	if (status != WEIR_OK)
 		return status;
@@ -81,6 +87,15 @@ static weir_status add_file(struct sample *s, const char *path, uint64_t size, u
 		status = add_block(s, file, size, all <= blocks ? i * WEIR_CONTENT_BLOCK_BYTES : block_offset(size, i, blocks), err);
 	disk->ops->close(file);
 	return status;
+}
+
+static weir_status add_source(struct sample *s, const struct source *source, uint64_t blocks, weir_error *err)
+{
+	if (source->version == 0)
+		return add_file(s, source->path, source->size, blocks, err);
+	add_name(s, source->path, source->size);
+	hash128_update(s->hash, &source->version, sizeof source->version);
+	return WEIR_OK;
 }
 
 weir_status content_of_sources(const struct sources *sources, char out[WEIR_FINGERPRINT_VALUE_BYTES], weir_error *err)
@@ -92,7 +107,7 @@ weir_status content_of_sources(const struct sources *sources, char out[WEIR_FING
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++)
-		status = add_file(s, sources->items[i].path, sources->items[i].size, blocks, err);
+		status = add_source(s, &sources->items[i], blocks, err);
 	const uint64_t bytes = s->bytes, hash = sample_end(s);
 	const char *first = sources->count ? last_part(sources->items[0].path) : "none",
 	           *last = sources->count ? last_part(sources->items[sources->count - 1].path) : "none";

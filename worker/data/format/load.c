@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/format/parse_batch.h"
 #include "worker/data/format/parse_table.h"
 #include "worker/data/format/table_file.h"
 #include "worker/data/format/text.h"
@@ -39,11 +40,13 @@ struct piece {
 	struct text_chunk chunk;
 	struct ArrowSchema schema; /* of the batch */
 	struct ArrowArray batch;   /* in place of the chunk; release NULL: none */
+	struct ArrowArray before;  /* the batch before, which parse_batch_begin needs */
 	uint64_t ticket;
 	uint32_t range;
 	const char *path;
 	bool first; /* the chunk begins its file */
 	struct row_reader reader;
+	struct parse_batch *columns; /* of batches; NULL: none yet */
 	struct rows rows[LOAD_PARTS];
 	uint64_t lines, good, bad_count, wrong_labels;
 	struct bad_line {
@@ -92,13 +95,15 @@ static bool has_rows(const struct piece *p)
 	return p->chunk.size > 0 || p->batch.release;
 }
 
-static void release_batch(struct piece *p)
+/* Keeps the batch until the next one is parsed. */
+static void retire_batch(struct piece *p)
 {
-	if (p->batch.release)
-		p->batch.release(&p->batch);
+	if (p->before.release)
+		p->before.release(&p->before);
+	p->before = p->batch;
+	p->batch.release = NULL;
 	if (p->schema.release)
 		p->schema.release(&p->schema);
-	p->batch.release = NULL;
 	p->schema.release = NULL;
 }
 
@@ -189,25 +194,80 @@ static void parse_lines(const struct load_options *o, struct piece *p)
 	}
 }
 
-static weir_status begin_rows(const struct load_options *o, struct piece *p)
+static weir_status begin_batch(const struct load_options *o, struct piece *p, weir_error *err)
 {
 	const struct table_layout *layout = o->parser->layout;
-	weir_error why;
-	if (p->batch.release) {
-		const weir_status status = row_reader_begin_batch(&p->reader, layout, &p->schema, &p->batch, &why);
-		return status == WEIR_OK ? WEIR_OK : weir_fail(&p->error, status, "%.200s: %s", p->path, why.text);
+	weir_status status = row_reader_begin_batch(&p->reader, layout, &p->schema, &p->batch, err);
+	if (status == WEIR_OK && !p->columns)
+		status = parse_batch_create(&p->columns, o->parser, &p->reader, err);
+	return status == WEIR_OK ? parse_batch_begin(p->columns, p->batch.length, err) : status;
+}
+
+/* Chooses the rows of wanted parts among rows [first, first + n) of a batch. */
+static uint32_t choose_rows(const struct load_options *o, struct piece *p, int64_t first, uint32_t n,
+                            int64_t at[PARSE_BATCH_ROWS], enum split_part parts[PARSE_BATCH_ROWS])
+{
+	const struct cell none = {.text = ""};
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		enum split_part part = SPLIT_TRAIN;
+		if (o->split.on) {
+			arrow_reader_seek(&p->reader.arrow, first + i);
+			part = parse_table_part(o->parser, &o->split, &p->reader, &none);
+		}
+		at[count] = first + i;
+		parts[count] = part;
+		count += o->wanted[part];
 	}
-	return row_reader_begin(&p->reader, layout, p->chunk.data, p->chunk.size, p->first)
-	           ? WEIR_OK
-	           : weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
+	return count;
+}
+
+/* Appends the chosen rows, in their order; the odd ones as single rows. */
+static weir_status append_rows(const struct load_options *o, struct piece *p, const int64_t *at, const enum split_part *parts,
+                               uint32_t count, weir_error *err)
+{
+	for (uint32_t j = 0, run; j < count; j += run) {
+		run = 1;
+		if (parse_batch_is_odd(p->columns, j)) {
+			p->lines = (uint64_t)at[j];
+			arrow_reader_seek(&p->reader.arrow, at[j]);
+			parse_one(o, p, parts[j], "", 0);
+			continue;
+		}
+		while (j + run < count && parts[j + run] == parts[j] && !parse_batch_is_odd(p->columns, j + run))
+			run++;
+		if (!parse_batch_append(p->columns, j, run, &p->rows[parts[j]]))
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for rows");
+		p->good += run;
+	}
+	return WEIR_OK;
 }
 
 static void parse_columns(const struct load_options *o, struct piece *p)
 {
+	int64_t at[PARSE_BATCH_ROWS];
+	enum split_part parts[PARSE_BATCH_ROWS];
+	weir_error why;
+	weir_status status = begin_batch(o, p, &why);
+	for (int64_t row = 0; row < p->batch.length && status == WEIR_OK; row += PARSE_BATCH_ROWS) {
+		const int64_t left = p->batch.length - row;
+		const uint32_t count = choose_rows(o, p, row, left < PARSE_BATCH_ROWS ? (uint32_t)left : PARSE_BATCH_ROWS, at, parts);
+		status = parse_batch_read(p->columns, at, count, &why);
+		if (status == WEIR_OK)
+			status = append_rows(o, p, at, parts, count, &why);
+	}
+	p->lines = (uint64_t)p->batch.length;
+	if (status != WEIR_OK)
+		p->status = weir_fail(&p->error, status, "%.200s: %s", p->path, why.text);
+}
+
+static void parse_rows(const struct load_options *o, struct piece *p)
+{
 	struct cell row;
-	p->status = begin_rows(o, p);
-	if (p->status != WEIR_OK)
+	if (!row_reader_begin(&p->reader, o->parser->layout, p->chunk.data, p->chunk.size, p->first)) {
+		p->status = weir_fail(&p->error, WEIR_E_MEMORY, "out of memory for rows");
 		return;
+	}
 	while (row_reader_next(&p->reader, &row, &p->lines))
 		parse_one(o, p, parse_table_part(o->parser, &o->split, &p->reader, &row), row.text, row.n);
 	p->lines = row_reader_lines(&p->reader);
@@ -219,8 +279,10 @@ static void parse_piece(const struct load_options *o, struct piece *p)
 	p->first_label.reason[0] = p->refused.reason[0] = 0;
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_clear(&p->rows[i]);
-	if (o->parser->layout)
+	if (p->batch.release)
 		parse_columns(o, p);
+	else if (o->parser->layout)
+		parse_rows(o, p);
 	else
 		parse_lines(o, p);
 }
@@ -321,9 +383,11 @@ static void *load_thread(void *argument)
 			p.status = weir_fail(&p.error, WEIR_E_MEMORY, "out of memory parsing %s", l->ranges[p.range].path);
 		if (p.status == WEIR_OK)
 			parse_piece(o, &p);
-		release_batch(&p);
+		retire_batch(&p);
 		deliver_piece(l, &p);
 	}
+	retire_batch(&p);
+	parse_batch_destroy(p.columns);
 	for (uint32_t i = 0; i < LOAD_PARTS; i++)
 		rows_destroy(&p.rows[i]);
 	free(p.bad);

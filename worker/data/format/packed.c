@@ -207,6 +207,10 @@ void packed_writer_abandon(struct packed_writer *w)
 	writer_destroy(w);
 }
 
+/* The first use of a page maps those around it, too, which may be of blocks that nobody uses again
+ * (Linux, fault_around_bytes). */
+#define FAULT_AROUND_BYTES (64u << 10)
+
 struct packed {
 	char *path;
 	const uint8_t *base;
@@ -389,8 +393,10 @@ weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out
 void packed_release(struct packed *p, uint32_t block)
 {
 	const struct entry *e = &p->index[block];
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = e->offset & ~(page - 1);
-	(void)madvise((void *)(uintptr_t)(p->base + begin), e->offset + e->bytes - begin, MADV_DONTNEED);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t first = e->offset > FAULT_AROUND_BYTES ? e->offset - FAULT_AROUND_BYTES : 0, begin = first & ~(page - 1);
+	const size_t last = e->offset + e->bytes + FAULT_AROUND_BYTES, end = last < p->size ? last : p->size;
+	(void)madvise((void *)(uintptr_t)(p->base + begin), end - begin, MADV_DONTNEED);
 }
 
 void packed_close(struct packed *p)

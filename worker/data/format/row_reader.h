@@ -52,11 +52,4 @@ static inline const char *row_reader_cell(struct row_reader *r, uint32_t i, stru
 	return NULL;
 }
 
-/* Where the caller keeps the key of the current row's id, if others of the batch have it, too; else
- * NULL. */
-static inline struct arrow_key *row_reader_key(struct row_reader *r, uint32_t i)
-{
-	return row_reader_has_batches(r->layout) ? arrow_reader_key(&r->arrow, i) : NULL;
-}
-
 #endif

@@ -39,9 +39,10 @@ static bool grow(void *column, size_t element, size_t elements)
 	return true;
 }
 
-static bool grow_rows(struct rows *r)
+static bool grow_rows(struct rows *r, uint32_t count)
 {
-	uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
+	const uint32_t needed = r->count + count, twice = r->capacity == 0 ? 256 : r->capacity * 2;
+	const uint32_t capacity = needed > twice ? needed : twice;
 	if (!grow(&r->labels, sizeof(float), (size_t)capacity * r->tasks) ||
 	    !grow(&r->dense, sizeof(float), (size_t)capacity * r->dense_dim))
 		return false;
@@ -55,17 +56,25 @@ static bool grow_rows(struct rows *r)
 	return true;
 }
 
+static bool grow_keys(struct rows *r, size_t keys)
+{
+	const size_t needed = r->keys_count + keys + 1024, twice = r->keys_capacity * 2;
+	const size_t capacity = needed > twice ? needed : twice;
+	if (!grow(&r->keys, sizeof(uint64_t), capacity) || (r->bags && !grow(&r->values, sizeof(float), capacity)))
+		return false;
+	r->keys_capacity = capacity;
+	return true;
+}
+
+bool rows_reserve_many(struct rows *r, uint32_t count, size_t keys)
+{
+	return (r->capacity - r->count >= count || grow_rows(r, count)) &&
+	       (r->keys_count + keys <= r->keys_capacity || grow_keys(r, keys));
+}
+
 bool rows_reserve(struct rows *r, size_t keys)
 {
-	if (r->count == r->capacity && !grow_rows(r))
-		return false;
-	if (r->keys_count + keys > r->keys_capacity) {
-		size_t capacity = r->keys_capacity * 2 + keys + 1024;
-		if (!grow(&r->keys, sizeof(uint64_t), capacity) || (r->bags && !grow(&r->values, sizeof(float), capacity)))
-			return false;
-		r->keys_capacity = capacity;
-	}
-	return true;
+	return rows_reserve_many(r, 1, keys);
 }
 
 struct rows_view rows_as_view(const struct rows *r)
@@ -85,6 +94,46 @@ struct rows_view rows_as_view(const struct rows *r)
 	    .groups = plain || !r->grouped ? NULL : r->groups,
 	    .keys_count = r->keys_count,
 	};
+}
+
+/* Appends what only rows with bags have. */
+static void append_bags(struct rows *r, const struct rows_view *v, uint32_t first, uint32_t count, size_t begin, size_t keys)
+{
+	const size_t bags = (size_t)count * v->fields;
+	uint32_t *offsets = r->offsets + (size_t)r->count * r->fields + 1;
+	const uint32_t *from = v->offsets ? v->offsets + (size_t)first * v->fields + 1 : NULL;
+	for (size_t i = 0; i < bags; i++)
+		offsets[i] = (uint32_t)(r->keys_count + (from ? from[i] - begin : i + 1));
+	for (uint32_t i = 0; i < count; i++) {
+		r->weights[r->count + i] = v->weights ? v->weights[first + i] : 1.0f;
+		r->groups[r->count + i] = v->groups ? v->groups[first + i] : 0;
+	}
+	for (size_t i = 0; i < keys; i++)
+		r->values[r->keys_count + i] = v->values ? v->values[begin + i] : 1.0f;
+	r->weighted |= v->weights != NULL;
+	r->valued |= v->values != NULL;
+	r->grouped |= v->groups != NULL;
+	r->one_hot &= !v->offsets;
+}
+
+bool rows_append(struct rows *r, const struct rows_view *v, uint32_t first, uint32_t count)
+{
+	const size_t row = first, end = row + count, fields = v->fields;
+	const size_t begin = v->offsets ? v->offsets[row * fields] : row * fields;
+	const size_t keys = (v->offsets ? v->offsets[end * fields] : end * fields) - begin;
+	if (count > UINT32_MAX / 2 - r->count || (r->bags && keys > UINT32_MAX - r->keys_count) || !rows_reserve_many(r, count, keys))
+		return false;
+	memcpy(r->labels + (size_t)r->count * r->tasks, v->labels + row * r->tasks, (size_t)count * r->tasks * sizeof *r->labels);
+	if (r->dense_dim > 0)
+		memcpy(r->dense + (size_t)r->count * r->dense_dim, v->dense + row * r->dense_dim,
+		       (size_t)count * r->dense_dim * sizeof *r->dense);
+	if (keys > 0)
+		memcpy(r->keys + r->keys_count, v->keys + begin, keys * sizeof *r->keys);
+	if (r->bags)
+		append_bags(r, v, first, count, begin, keys);
+	r->count += count;
+	r->keys_count += keys;
+	return true;
 }
 
 static size_t aligned(size_t bytes)

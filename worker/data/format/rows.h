@@ -49,7 +49,13 @@ void rows_destroy(struct rows *r);
 void rows_clear(struct rows *r); /* keeps the memory */
 /* Makes room for one more row of up to `keys` keys. Returns false when out of memory. */
 bool rows_reserve(struct rows *r, size_t keys);
+/* Makes room for `count` more rows of up to `keys` keys together. Returns false when out of
+ * memory. */
+bool rows_reserve_many(struct rows *r, uint32_t count, size_t keys);
 struct rows_view rows_as_view(const struct rows *r);
+/* Appends rows [first, first + count) of a view of the same shape; rows without bags take only
+ * views without them. Returns false when out of memory, or of 32-bit numbers for keys. */
+bool rows_append(struct rows *r, const struct rows_view *v, uint32_t first, uint32_t count);
 
 /* The optional columns of a batch. */
 struct batch_columns {

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/hash.h"
 #include "common/base/limits.h"
+#include "worker/data/remote/remote_file.h"
 
 /* Reports a relative name together with the folder where it was searched. */
 static weir_status not_found(const char *pattern, weir_error *err)
@@ -29,23 +31,9 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct source *)a)->path, ((const struct source *)b)->path);
 }
 
-static weir_status add(struct sources *s, const char *path, bool is_copy, weir_error *err)
+/* Appends a source and copies its path. */
+static weir_status append(struct sources *s, const char *path, const struct source *source, weir_error *err)
 {
-	struct stat st;
-	enum text_kind kind;
-	if (s->count == WEIR_DATA_FILES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "more than %u data files", WEIR_DATA_FILES_MAX);
-	if (stat(path, &st) != 0)
-		return weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return weir_fail(err, WEIR_E_INVALID, "%s is a folder: name the files in it, as %s%s*", path, path,
-		                 path[strlen(path) - 1] == '/' ? "" : "/");
-	if (!S_ISREG(st.st_mode))
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "%s is not a file, but a pipe or a device, and data are read more than once: keep them in a file", path);
-	weir_status status = text_kind_of(path, &kind, err);
-	if (status != WEIR_OK)
-		return status;
 	struct source *larger = realloc(s->items, (s->count + 1) * sizeof *larger);
 	char *copy = strdup(path);
 	if (larger)
@@ -54,11 +42,38 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 		free(copy);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory listing data files");
 	}
-	s->items[s->count++] = (struct source){.path = copy,
-	                                       .size = (uint64_t)st.st_size,
-	                                       .mtime_ns = is_copy ? 0 : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-	                                       .kind = kind};
+	s->items[s->count] = *source;
+	s->items[s->count++].path = copy;
 	return WEIR_OK;
+}
+
+static weir_status add(struct sources *s, const char *path, bool is_copy, weir_error *err)
+{
+	struct stat st;
+	struct source source = {0};
+	struct remote_note note;
+	if (s->count == WEIR_DATA_FILES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "more than %u data files", WEIR_DATA_FILES_MAX);
+	if (is_copy && remote_note_read(&note, path)) {
+		source.size = note.look.bytes;
+		source.kind = TEXT_PARQUET;
+		source.version = hash_bytes(note.look.version, strlen(note.look.version), 1) | 1;
+		return append(s, path, &source, err);
+	}
+	if (stat(path, &st) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID, "%s is a folder: name the files in it, as %s%s*", path, path,
+		                 path[strlen(path) - 1] == '/' ? "" : "/");
+	if (!S_ISREG(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is not a file, but a pipe or a device, and data are read more than once: keep them in a file", path);
+	const weir_status status = text_kind_of(path, &source.kind, err);
+	if (status != WEIR_OK)
+		return status;
+	source.size = (uint64_t)st.st_size;
+	source.mtime_ns = is_copy ? 0 : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return append(s, path, &source, err);
 }
 
 static int by_path_and_place(const void *a, const void *b)

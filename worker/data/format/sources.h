@@ -14,6 +14,9 @@ struct source {
 	char *path;
 	uint64_t size;    /* bytes */
 	int64_t mtime_ns; /* of a remote copy 0, as its path identifies it */
+	/* 0: the file is here; else the hash of the version of an object for which the path has a
+	 * note */
+	uint64_t version;
 	enum text_kind kind;
 	uint32_t place; /* position among all files that the patterns match */
 };

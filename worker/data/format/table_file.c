@@ -10,6 +10,7 @@
 
 #include "common/base/limits.h"
 #include "common/system/process.h"
+#include "worker/data/remote/remote_file.h"
 
 #define PLUGIN "libweir_arrow.so"
 
@@ -17,6 +18,7 @@ struct table_file {
 	const struct table_plugin *plugin;
 	const struct table_layout *layout;
 	struct table_handle *handle;
+	struct remote_file *remote; /* NULL: the file is at the path */
 	char *path;
 	struct ArrowArrayStream stream; /* release NULL: none */
 };
@@ -72,11 +74,38 @@ static weir_status need_plugin(const char *path, const char *verb, weir_error *e
 
 /* --- Reading */
 
+static bool read_remote(void *context, int64_t offset, void *out, int64_t bytes, char why[TABLE_PLUGIN_WHY_BYTES])
+{
+	weir_error err;
+	if (remote_file_read(context, (uint64_t)offset, out, (size_t)bytes, &err) == WEIR_OK)
+		return true;
+	snprintf(why, TABLE_PLUGIN_WHY_BYTES, "%.500s", err.text);
+	return false;
+}
+
+/* Opens the file, or the object for which a note stands in its place. */
+static weir_status open_handle(struct table_file *t, enum table_kind kind, weir_error *err)
+{
+	char why[TABLE_PLUGIN_WHY_BYTES] = "";
+	struct remote_note note;
+	struct table_source source = {.read = read_remote};
+	const bool is_remote = remote_note_read(&note, t->path);
+	if (is_remote) {
+		const weir_status status = remote_file_open(&t->remote, &note, err);
+		if (status != WEIR_OK)
+			return status;
+		source.bytes = (int64_t)note.look.bytes;
+		source.context = t->remote;
+	}
+	return t->plugin->open(&t->handle, t->path, kind, is_remote ? &source : NULL, why)
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_PARSE, "%s: %s", t->path, why);
+}
+
 weir_status table_file_open(struct table_file **out, const char *path, const struct table_layout *layout, weir_error *err)
 {
 	const enum table_kind kind = layout->rows == ROWS_PARQUET ? TABLE_PARQUET : TABLE_ARROW;
-	char why[TABLE_PLUGIN_WHY_BYTES] = "";
-	const weir_status status = need_plugin(path, "reading", err);
+	weir_status status = need_plugin(path, "reading", err);
 	if (status != WEIR_OK)
 		return status;
 	struct table_file *t = calloc(1, sizeof *t);
@@ -86,9 +115,10 @@ weir_status table_file_open(struct table_file **out, const char *path, const str
 	}
 	t->plugin = opened.plugin;
 	t->layout = layout;
-	if (!t->plugin->open(&t->handle, path, kind, why)) {
+	status = open_handle(t, kind, err);
+	if (status != WEIR_OK) {
 		table_file_close(t);
-		return weir_fail(err, WEIR_E_PARSE, "%s: %s", path, why);
+		return status;
 	}
 	*out = t;
 	return WEIR_OK;
@@ -102,6 +132,7 @@ void table_file_close(struct table_file *t)
 		t->stream.release(&t->stream);
 	if (t->handle)
 		t->plugin->close(t->handle);
+	remote_file_close(t->remote);
 	free(t->path);
 	free(t);
 }

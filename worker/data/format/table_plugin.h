@@ -11,7 +11,7 @@
 
 #include "worker/data/format/arrow_abi.h"
 
-#define TABLE_PLUGIN_ABI       2u
+#define TABLE_PLUGIN_ABI       3u
 #define TABLE_PLUGIN_WHY_BYTES 512u
 
 enum table_kind { TABLE_PARQUET, TABLE_ARROW };
@@ -19,10 +19,21 @@ enum table_number { TABLE_FLOAT32, TABLE_FLOAT64 };
 
 struct table_handle; /* an open file, of the plug-in */
 
+/* A file that is not on this machine, by ranges. */
+struct table_source {
+	int64_t bytes;
+	/* Reads [offset, offset + bytes), which is inside the file. Any thread may call it. */
+	bool (*read)(void *context, int64_t offset, void *out, int64_t bytes, char why[TABLE_PLUGIN_WHY_BYTES]);
+	void *context;
+};
+
 struct table_plugin {
 	uint32_t abi;        /* TABLE_PLUGIN_ABI */
 	const char *version; /* of Arrow's library */
-	bool (*open)(struct table_handle **out, const char *path, enum table_kind kind, char why[TABLE_PLUGIN_WHY_BYTES]);
+	/* source: where the file is, if not at the path, whose folders may name columns; else NULL. It
+	 * is copied, and its context outlives the handle. */
+	bool (*open)(struct table_handle **out, const char *path, enum table_kind kind, const struct table_source *source,
+	             char why[TABLE_PLUGIN_WHY_BYTES]);
 	int64_t (*rows)(const struct table_handle *t);
 	/* The file's columns, *own of them, then those that its folders name: NAME=VALUE. */
 	bool (*schema)(struct table_handle *t, struct ArrowSchema *out, uint32_t *own, char why[TABLE_PLUGIN_WHY_BYTES]);

@@ -14,6 +14,7 @@
 #include "common/base/hash.h"
 #include "common/web/blob.h"
 #include "worker/data/remote/cache_lock.h"
+#include "worker/data/remote/remote_file.h"
 
 #define COPY_BYTES  WEIR_BLOB_PART_BYTES /* per request */
 #define SHOWN_BYTES 300u                 /* of an address in a message */
@@ -160,9 +161,21 @@ static weir_status copy(const struct remote_options *o, struct blob_store *store
 	return status;
 }
 
+/* Writes the note of an object, or one as before in its place. */
+static weir_status note_object(const struct remote_options *o, const char *place, const char *name, const struct blob_look *look,
+                               const char *path, weir_error *err)
+{
+	struct remote_note note = {.look = *look};
+	snprintf(note.place, sizeof note.place, "%s", place);
+	snprintf(note.name, sizeof note.name, "%s", name);
+	snprintf(note.endpoint, sizeof note.endpoint, "%s", o->endpoint ? o->endpoint : "");
+	snprintf(note.region, sizeof note.region, "%s", o->region ? o->region : "");
+	return remote_note_write(&note, path, err);
+}
+
 /* The folder of a copy depends on everything that identifies the object, so that an existing copy
- * needs no check of its content. */
-static weir_status copy_once(const struct remote_options *o, struct blob_store *store, const char *name,
+ * needs no check of its content. place: of the store, with its query. */
+static weir_status copy_once(const struct remote_options *o, struct blob_store *store, const char *place, const char *name,
                              char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 {
 	struct blob_look look;
@@ -183,7 +196,7 @@ static weir_status copy_once(const struct remote_options *o, struct blob_store *
 		return status;
 	/* Another process may have copied it while this one waited. */
 	if (!is_there(path, look.bytes))
-		status = copy(o, store, name, &look, path, err);
+		status = o->by_ranges ? note_object(o, place, name, &look, path, err) : copy(o, store, name, &look, path, err);
 	close(lock);
 	return status;
 }
@@ -193,7 +206,8 @@ static weir_status copy_once(const struct remote_options *o, struct blob_store *
 struct finding {
 	const struct remote_options *options;
 	struct blob_store *store;
-	const char *glob; /* S3: pattern for the last part of the key */
+	const char *place; /* of the store, as given */
+	const char *glob;  /* S3: pattern for the last part of the key */
 	remote_visit_fn visit;
 	void *arg;
 	uint32_t found;
@@ -206,7 +220,7 @@ static weir_status visit_object(void *arg, const char *name, weir_error *err)
 	if (f->glob && fnmatch(f->glob, name, FNM_PERIOD) != 0)
 		return WEIR_OK;
 	f->found++;
-	weir_status status = copy_once(f->options, f->store, name, path, err);
+	weir_status status = copy_once(f->options, f->store, f->place, name, path, err);
 	return status == WEIR_OK ? f->visit(f->arg, path, err) : status;
 }
 
@@ -246,6 +260,7 @@ static weir_status find_address(void *arg, const char *address, weir_error *err)
 	if (status != WEIR_OK)
 		return status;
 	const bool is_glob = strncmp(address, "s3://", 5) == 0 && strpbrk(name, "*?[");
+	f.place = place;
 	f.glob = is_glob ? name : NULL;
 	status = is_glob ? blob_list(f.store, "", visit_object, &f, err) : visit_object(&f, name, err);
 	if (status == WEIR_OK && f.found == 0)

@@ -2,7 +2,9 @@
  *
  * Each object is copied into a folder before use. One process copies it while others on the machine
  * wait. A changed object under the same name is copied again. An interrupted copy resumes where it
- * stopped. */
+ * stopped.
+ *
+ * Objects that are read by ranges are not copied: a note stands for each (remote_file.h). */
 #ifndef WEIR_REMOTE_H
 #define WEIR_REMOTE_H
 
@@ -15,13 +17,15 @@
 struct remote_options {
 	const char *dir;               /* holds the copies; created if missing */
 	const char *endpoint, *region; /* S3: see blob_options */
+	bool by_ranges;                /* notes in place of copies that are not there yet */
 	struct logger *logger;         /* may be NULL */
 };
 
 bool remote_is(const char *pattern);
 
 typedef weir_status (*remote_visit_fn)(void *arg, const char *path, weir_error *err);
-/* Copies all matching objects and visits the copies, DIR/remote/HASH/NAME, in no particular order.
+/* Copies all matching objects and visits the copies or notes, DIR/remote/HASH/NAME, in no
+ * particular order.
  * {a,b} and numeric {first..last} expand one address into several. In S3, * ? and [...] in the last
  * part of a key match objects. E_NOT_FOUND names the missing object. */
 weir_status remote_find(const struct remote_options *o, const char *pattern, remote_visit_fn visit, void *arg, weir_error *err);

@@ -278,19 +278,6 @@ static void rows_carry_their_group(void **state)
 	}
 }
 
-/* Memory that files take in this process. */
-static unsigned long file_kib(void)
-{
-	char line[256];
-	unsigned long kib = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-	assert_non_null(f);
-	while (fgets(line, sizeof line, f) && sscanf(line, "RssFile: %lu", &kib) != 1) {
-	}
-	fclose(f);
-	return kib;
-}
-
 static void a_pass_holds_only_the_units_it_is_at(void **state)
 {
 	size_t n;

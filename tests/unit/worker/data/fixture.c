@@ -168,3 +168,15 @@ uint64_t count_rows(const char *dump)
 		rows++;
 	return rows;
 }
+
+unsigned long file_kib(void)
+{
+	char line[256];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) && sscanf(line, "RssFile: %lu", &kib) != 1) {
+	}
+	fclose(f);
+	return kib;
+}

@@ -34,5 +34,7 @@ struct dataset *open_part(const struct job *job, enum split_part part);
 char *dataset_dump(struct dataset *d, uint64_t order_seed);
 char *batch_dump(const struct batch *b);
 uint64_t count_rows(const char *dump);
+/* Memory that files take in this process. */
+unsigned long file_kib(void);
 
 #endif

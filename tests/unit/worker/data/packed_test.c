@@ -61,6 +61,35 @@ static char *sample_path(void **state, const char *name, char path[256])
 	return path;
 }
 
+/* Neither do the pages beside a block, which come with its own. */
+static void released_blocks_take_no_memory(void **state)
+{
+	enum { BLOCKS = 150, ROWS = 8192 };
+	static float labels[ROWS];
+	static uint64_t keys[2 * ROWS];
+	const struct rows_view rows = {
+	    .count = ROWS, .tasks = 1, .fields = 2, .labels = labels, .keys = keys, .keys_count = 2 * ROWS};
+	char path[256];
+	struct packed_writer *w;
+	struct packed *p;
+	struct rows_view view;
+	weir_error err = {0};
+	CHECK_OK(packed_writer_open(&w, sample_path(state, "many.packed", path), 1, (struct row_shape){1, 2, 0}, &err), err);
+	for (uint32_t b = 0; b < BLOCKS; b++)
+		CHECK_OK(packed_writer_add(w, &rows, &err), err);
+	CHECK_OK(packed_writer_commit(w, 0, &err), err);
+	CHECK_OK(packed_open(&p, path, &err), err);
+	const unsigned long before = file_kib();
+	for (uint32_t b = 0; b < BLOCKS; b++) {
+		CHECK_OK(packed_block(p, b * 7 % BLOCKS, &view, &err), err);
+		packed_release(p, b * 7 % BLOCKS);
+	}
+	const unsigned long after = file_kib();
+	if (after > before + 2048)
+		fail_msg("24 MB of blocks that are released take %lu KiB of memory, %lu before", after, before);
+	packed_close(p);
+}
+
 static void blocks_come_back(void **state)
 {
 	char path[256];
@@ -210,6 +239,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(blocks_come_back),
+	    cmocka_unit_test(released_blocks_take_no_memory),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
 	    cmocka_unit_test(files_of_earlier_versions_are_read),
 	    cmocka_unit_test(each_row_has_its_labels),

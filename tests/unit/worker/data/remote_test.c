@@ -13,6 +13,7 @@
 #include "tests/cmocka_check.h"
 #include "tests/unit/common/s3_server.h"
 #include "worker/data/format/sources.h"
+#include "worker/data/remote/remote_file.h"
 
 #define LARGE_BYTES ((2u * WEIR_BLOB_PART_BYTES) + 4321u)
 
@@ -60,11 +61,16 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static weir_status find(struct sources *out, const char *pattern, weir_error *err)
+static weir_status find_how(struct sources *out, const char *pattern, bool by_ranges, weir_error *err)
 {
-	const struct remote_options o = {.dir = cache, .endpoint = s3.endpoint, .region = S3_REGION};
+	const struct remote_options o = {.dir = cache, .endpoint = s3.endpoint, .region = S3_REGION, .by_ranges = by_ranges};
 	char *patterns[] = {(char *)(uintptr_t)pattern};
 	return sources_find(out, patterns, 1, SOURCES_BY_PATH, &o, err);
+}
+
+static weir_status find(struct sources *out, const char *pattern, weir_error *err)
+{
+	return find_how(out, pattern, false, err);
 }
 
 /* Finds `name` on the web server. */
@@ -283,14 +289,81 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 	assert_int_equal(find(&s, "s3://weir-other/x", &err), WEIR_E_NOT_FOUND);
 }
 
+/* Opens the object for which a source is a note, and reads a range of it. */
+static void check_range(const struct source *s, uint64_t offset, size_t bytes)
+{
+	static uint8_t got[1 << 16];
+	struct remote_note note;
+	struct remote_file *f;
+	weir_error err = {0};
+	assert_true(remote_note_read(&note, s->path));
+	CHECK_OK(remote_file_open(&f, &note, &err), err);
+	CHECK_OK(remote_file_read(f, offset, got, bytes, &err), err);
+	assert_memory_equal(got, large + offset, bytes);
+	remote_file_close(f);
+}
+
+static void an_object_read_by_ranges_is_not_copied(void **state)
+{
+	(void)state;
+	struct sources s, again;
+	struct remote_note note;
+	struct remote_file *f;
+	weir_error err = {0};
+	char address[256];
+	put_file("ranges.bin", large, LARGE_BYTES);
+	snprintf(address, sizeof address, "%s/ranges.bin?signature=secret", web.endpoint);
+	(void)web_server_sent(&web);
+	CHECK_OK(find_how(&s, address, true, &err), err);
+	assert_int_equal(s.items[0].size, LARGE_BYTES);
+	assert_int_equal(s.items[0].kind, TEXT_PARQUET);
+	assert_true(s.items[0].version != 0);
+	check_range(&s.items[0], 100, 1000);
+	check_range(&s.items[0], LARGE_BYTES - 7, 7);
+	assert_int_equal(web_server_sent(&web), 1007);
+	CHECK_OK(find_how(&again, address, true, &err), err);
+	assert_string_equal(again.items[0].path, s.items[0].path);
+	assert_true(remote_note_read(&note, s.items[0].path));
+	put_file("ranges.bin", large, LARGE_BYTES); /* at another time */
+	assert_int_equal(remote_file_open(&f, &note, &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, "/ranges.bin has changed since it was found: start again");
+	assert_null(strstr(err.text, "secret"));
+	sources_destroy(&s);
+	sources_destroy(&again);
+}
+
+static void an_object_of_a_bucket_is_read_by_ranges(void **state)
+{
+	(void)state;
+	const struct blob_credentials c = {.access_key = S3_ACCESS, .secret_key = S3_SECRET, .session_token = S3_TOKEN};
+	const struct blob_options o = {
+	    .place = "s3://weir-test/ranges", .endpoint = s3.endpoint, .region = S3_REGION, .credentials = &c};
+	struct blob_store *store;
+	struct sources s;
+	weir_error err = {0};
+	CHECK_OK(blob_open(&store, &o, &err), err);
+	CHECK_OK(blob_put(store, "x.parquet", large, 100000, &err), err);
+	blob_close(store);
+	CHECK_OK(find_how(&s, "s3://weir-test/ranges/*.parquet", true, &err), err);
+	assert_int_equal(s.count, 1);
+	check_range(&s.items[0], 4321, 50000);
+	sources_destroy(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_served_file_is_copied_once),         cmocka_unit_test(another_object_of_that_name_is_another_copy),
-	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off),    cmocka_unit_test(a_copy_that_was_left_goes_on),
-	    cmocka_unit_test(a_file_replaced_meanwhile_is_no_copy), cmocka_unit_test(redirects_are_followed_some_times),
-	    cmocka_unit_test(braces_make_several_of_one),           cmocka_unit_test(impossible_places_are_named),
+	    cmocka_unit_test(a_served_file_is_copied_once),
+	    cmocka_unit_test(another_object_of_that_name_is_another_copy),
+	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off),
+	    cmocka_unit_test(a_copy_that_was_left_goes_on),
+	    cmocka_unit_test(a_file_replaced_meanwhile_is_no_copy),
+	    cmocka_unit_test(redirects_are_followed_some_times),
+	    cmocka_unit_test(braces_make_several_of_one),
+	    cmocka_unit_test(impossible_places_are_named),
 	    cmocka_unit_test(globs_of_a_bucket_match_its_objects),
+	    cmocka_unit_test(an_object_read_by_ranges_is_not_copied),
+	    cmocka_unit_test(an_object_of_a_bucket_is_read_by_ranges),
 	};
 	return cmocka_run_group_tests_name("data_remote", tests, setup, teardown);
 }
