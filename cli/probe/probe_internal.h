@@ -1,0 +1,51 @@
+/* The parts of a probe: batches of the data (probe_data.c), what they take to compute
+ * (probe_compute.c), and what their pushes and pulls cost (probe_legs.c). */
+#ifndef WEIR_PROBE_INTERNAL_H
+#define WEIR_PROBE_INTERNAL_H
+
+#include "cli/probe/probe.h"
+#include "cli/probe/scratch_server.h"
+#include "worker/train/batch/batch_pipeline.h"
+#include "worker/train/batch/minibatch.h"
+
+/* Batches that the probe reads and goes around. */
+#define PROBE_BATCHES 8u
+/* Seconds of one measurement; at least three batches are taken. */
+#define PROBE_SLICE_S 0.2
+
+/* --- The data */
+struct probe_data {
+	struct job *job; /* a copy, whose codecs and data the probe sets; its lists are the original's */
+	struct dataset *dataset;
+	struct batch batches[PROBE_BATCHES];
+	uint32_t count;
+	char generated[WEIR_PATH_BYTES_MAX]; /* a sample of data that the run would generate; "": none */
+};
+/* Opens and reads the first batches. Fills the figures of reading and of a pass. */
+weir_status probe_data_open(struct probe_data *d, const struct job *job, struct logger *logger, struct plan_figures *out,
+                            weir_error *err);
+void probe_data_close(struct probe_data *d);
+
+/* --- Computing */
+/* A model with threads of its own, and the batches loaded for it. */
+struct probe_computer {
+	struct backend *backend;
+	struct model *model;
+	struct batch_pipeline *pipeline;
+	struct minibatch batches[PROBE_BATCHES];
+	uint32_t count;
+};
+weir_status probe_computer_open(struct probe_computer *c, const struct probe_data *d, uint32_t threads, weir_error *err);
+void probe_computer_close(struct probe_computer *c);
+/* Fills the figures of computing. */
+weir_status probe_compute(const struct probe_data *d, struct probe_computer *first, struct plan_figures *out, weir_error *err);
+
+/* --- Pushes and pulls */
+/* Fills legs, outer_s and round_trip_s. c: its batches are trained, so that gradients are there. */
+weir_status probe_legs(struct probe_data *d, struct probe_computer *c, struct plan_figures *out, weir_error *err);
+
+double probe_now_s(void);
+double probe_thread_s(void); /* processor seconds of this thread, of this process */
+double probe_process_s(void);
+
+#endif
