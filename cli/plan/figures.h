@@ -28,7 +28,8 @@ enum plan_leg {
 /* What a batch's push or pull of a leg costs in one codec. */
 struct plan_code {
 	char codec[PLAN_CODEC_BYTES];
-	double bytes;    /* on the wire */
+	double bytes;    /* on the wire: what a push brings, what a pull gets */
+	double asked_bytes; /* of a pull's request, the other way */
 	double caller_s; /* of the trainer's thread, which codes what it pushes */
 	double client_s; /* of the worker's other threads */
 	double server_s; /* of all servers together */
@@ -49,6 +50,9 @@ struct plan_figures {
 	double outer_s;        /* of servers: how much less SGD costs them than that optimizer */
 	double score_s;        /* evaluation, a batch of as many rows, with its reading */
 	double round_trip_s;   /* a small pull, on this machine */
+	/* What a whole batch with the job's own codecs takes beyond the sum of its parts (below 0: less):
+	 * of the trainer's thread, of the worker's other threads, of servers. */
+	double joint_caller_s, joint_client_s, joint_server_s;
 	double batches;        /* of a pass */
 	double valid_batches;  /* of the validation part; 0: passes do not wait for it */
 	struct plan_code legs[PLAN_LEGS][PLAN_CODES_MAX];

@@ -7,7 +7,9 @@
 #define NUMBERS(X)                                                                                                      \
 	X(cores) X(rows) X(keys) X(dense_elements) X(compute_one_s) X(compute_all_s) X(crowd) X(jitter) X(load_s) X(read_s) \
 	X(inner_s) X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches)
-#define CODE_NUMBERS(X) X(bytes) X(caller_s) X(client_s) X(server_s)
+/* may be below 0 */
+#define SIGNED_NUMBERS(X) X(joint_caller_s) X(joint_client_s) X(joint_server_s)
+#define CODE_NUMBERS(X) X(bytes) X(asked_bytes) X(caller_s) X(client_s) X(server_s)
 
 static const char *const leg_names[PLAN_LEGS] = {"dense_push", "dense_pull", "rows_push", "rows_pull"};
 
@@ -28,6 +30,7 @@ struct json *figures_to_json(const struct plan_figures *f)
 	struct json *j = json_create();
 #define SET(member) json_set_real(j, #member, f->member);
 	NUMBERS(SET)
+	SIGNED_NUMBERS(SET)
 #undef SET
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
 		for (uint32_t i = 0; i < f->codes[leg]; i++)
@@ -84,6 +87,11 @@ weir_status figures_from_json(const struct json *j, struct plan_figures *out, we
 	if (!json_get_real(j, #member, &out->member) || out->member < 0) \
 		return fail_number("", #member, err);
 	NUMBERS(GET)
+#undef GET
+#define GET(member)                                \
+	if (!json_get_real(j, #member, &out->member)) \
+		return fail_number("", #member, err);
+	SIGNED_NUMBERS(GET)
 #undef GET
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS && status == WEIR_OK; leg++)
 		status = leg_from_json(j, leg, out, err);

@@ -46,6 +46,13 @@ static double least_batch_s(const struct job *job, uint32_t worker, uint32_t wor
 	return batch;
 }
 
+/* As a trainer takes its share where train.threads is auto; 0: of the cores of all workers here. */
+static uint32_t threads_of(const struct job *job, uint32_t cores)
+{
+	const bool one_machine = strcmp(job->cluster.listen, "auto") == 0;
+	return job->train.threads > 0 || one_machine ? job->train.threads : cores;
+}
+
 struct plan_site plan_site_of(const struct job *job, const struct plan_figures *f)
 {
 	const uint32_t cores = (uint32_t)f->cores;
@@ -55,7 +62,7 @@ struct plan_site plan_site_of(const struct job *job, const struct plan_figures *
 	                         .latency_s = job->cluster.network.latency_ms * 1e-3,
 	                         .workers_max = job_asks(job, WORKERS_KEY) ? 2 * cores : job->cluster.workers,
 	                         .servers_max = job_asks(job, SERVERS_KEY) ? cores : job->cluster.servers,
-	                         .threads = job->train.threads,
+	                         .threads = threads_of(job, cores),
 	                         .replicas = job->cluster.replicas,
 	                         .rounds_max = job->data.unit_batches,
 	                         .passes = job->train.passes,

@@ -20,12 +20,14 @@ static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const 
 	const double server_s = (c->server_s - (leg == PLAN_DENSE_PUSH && steps ? f->outer_s : 0)) * part;
 	*(up ? &t->up_bytes : &t->down_bytes) += c->bytes * part;
 	*(up ? &t->in_bytes : &t->out_bytes) += c->bytes * part * share;
+	t->up_bytes += c->asked_bytes * part;
+	t->in_bytes += c->asked_bytes * part * share;
 	t->caller_s += c->caller_s * part;
 	t->client_s += c->client_s * part;
 	t->server_s += server_s > 0 ? server_s : 0;
 	t->busiest_s += server_s > 0 ? server_s * share : 0;
 	if (steps == 0) {
-		t->pull_bytes += up ? 0 : c->bytes;
+		t->pull_bytes += up ? 0 : c->bytes + c->asked_bytes;
 		t->pull_s += up ? 0 : c->caller_s + c->client_s + c->server_s;
 		return;
 	}
@@ -37,7 +39,10 @@ static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const 
 /* The traffic of these codes, one for each leg that the model has. */
 static struct plan_traffic total(const struct plan_figures *f, const struct plan_setting *s, const struct plan_code codes[PLAN_LEGS])
 {
-	struct plan_traffic t = {.steps = 1};
+	struct plan_traffic t = {.caller_s = f->joint_caller_s,
+	                         .client_s = f->joint_client_s,
+	                         .server_s = f->joint_server_s,
+	                         .busiest_s = f->joint_server_s / s->of[PLAN_KEY_SERVERS]};
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
 		if (f->codes[leg] > 0)
 			add_leg(&t, f, s, leg, &codes[leg]);
@@ -77,6 +82,7 @@ struct plan_traffic plan_traffic_least(const struct plan_figures *f, const struc
 		for (uint32_t i = 1; i < space->counts[PLAN_KEY_LEGS + leg]; i++) {
 			const struct plan_code *c = &f->legs[leg][values[i]];
 			codes[leg].bytes = least(codes[leg].bytes, c->bytes);
+			codes[leg].asked_bytes = least(codes[leg].asked_bytes, c->asked_bytes);
 			codes[leg].caller_s = least(codes[leg].caller_s, c->caller_s);
 			codes[leg].client_s = least(codes[leg].client_s, c->client_s);
 			codes[leg].server_s = least(codes[leg].server_s, c->server_s);

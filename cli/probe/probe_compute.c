@@ -115,7 +115,7 @@ static struct times times_of(struct samples *s)
 	return (struct times){.wall_s = s->wall_s[n / 4], .own_s = s->own_s[n / 2], .deviation_s = sqrt(squares)};
 }
 
-static weir_status train_once(struct probe_computer *c, const struct job *job, uint32_t i, weir_error *err)
+weir_status probe_train(struct probe_computer *c, const struct job *job, uint32_t i, weir_error *err)
 {
 	struct minibatch *m = &c->batches[i % c->count];
 	const struct batch_pipeline_step step = {.seed = i, .clip_norm = job->train.clip_norm};
@@ -175,7 +175,7 @@ static void *run_beside(void *arg)
 {
 	struct together *t = arg;
 	pthread_barrier_wait(t->start);
-	t->status = time_batches(&t->computer, t->job, train_once, &t->times, &t->err);
+	t->status = time_batches(&t->computer, t->job, probe_train, &t->times, &t->err);
 	return NULL;
 }
 
@@ -290,7 +290,7 @@ weir_status probe_compute(const struct probe_data *d, struct probe_computer *fir
 	note_layers(first->model, out);
 	weir_status status = measure_load(d, first, out, err);
 	if (status == WEIR_OK)
-		status = time_batches(first, d->job, train_once, &one, err);
+		status = time_batches(first, d->job, probe_train, &one, err);
 	if (status == WEIR_OK)
 		status = time_batches(first, d->job, score_once, &score, err);
 	if (status == WEIR_OK)
@@ -298,7 +298,7 @@ weir_status probe_compute(const struct probe_data *d, struct probe_computer *fir
 	if (status == WEIR_OK)
 		status = probe_computer_open(&wide, d, (uint32_t)out->cores, err);
 	if (status == WEIR_OK)
-		status = time_batches(&wide, d->job, train_once, &all, err);
+		status = time_batches(&wide, d->job, probe_train, &all, err);
 	probe_computer_close(&wide);
 	out->compute_one_s = one.own_s;
 	out->compute_all_s = all.wall_s;

@@ -1,8 +1,8 @@
 /* Batches of the job's own data. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/probe/probe_internal.h"
 #include "worker/data/column_facts.h"
@@ -19,36 +19,37 @@ static double share_of(const struct job *job, double part)
 	return job->data.split.by == SPLIT_NONE ? 0 : part / all;
 }
 
-/* Data that the run would generate: a sample of them, so that the probe need not wait for all. */
+/* Data that the run would generate: a sample of them in a folder of its own, where it is packed as
+ * the run's would be. */
 static weir_status generate_sample(struct probe_data *d, weir_error *err)
 {
 	struct ground_truth truth;
-	strcpy(d->generated, "/tmp/weir-probe-XXXXXX");
-	const int file = mkstemp(d->generated);
-	if (file < 0) {
-		d->generated[0] = '\0';
-		return weir_fail(err, WEIR_E_IO, "cannot make a file in /tmp for a sample of the generated data");
+	strcpy(d->folder, "/tmp/weir-scratch-XXXXXX");
+	if (!mkdtemp(d->folder)) {
+		d->folder[0] = '\0';
+		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
 	}
-	close(file);
+	snprintf(d->sample, sizeof d->sample, "%s/sample.tsv", d->folder);
 	const struct generate_options options = {
-	    .path = d->generated, .rows = SAMPLE_ROWS(d->job), .ids = d->job->data.generate.ids, .seed = d->job->data.generate.seed};
+	    .path = d->sample, .rows = SAMPLE_ROWS(d->job), .ids = d->job->data.generate.ids, .seed = d->job->data.generate.seed};
 	return generate_criteo(&options, &truth, err);
 }
 
 static weir_status open_training(struct probe_data *d, struct logger *logger, weir_error *err)
 {
 	struct job *job = d->job;
-	char *sample = d->generated;
 	if (job->data.generate.rows == 0)
 		return dataset_open(&d->dataset, job, SPLIT_TRAIN, logger, err);
 	weir_status status = generate_sample(d, err);
 	if (status != WEIR_OK)
 		return status;
-	job->data.train = &sample;
+	d->files[0] = d->sample;
+	job->data.train = d->files;
 	job->data.train_count = 1;
 	job->data.valid_count = job->data.test_count = 0;
 	job->data.split.by = SPLIT_NONE;
-	snprintf(job->data.cache, sizeof job->data.cache, "off");
+	if (strcmp(job->data.cache, "off") != 0)
+		snprintf(job->data.cache, sizeof job->data.cache, "%s", d->folder);
 	return dataset_open(&d->dataset, job, SPLIT_TRAIN, logger, err);
 }
 
@@ -115,15 +116,11 @@ weir_status probe_data_open(struct probe_data *d, const struct job *job, struct 
 
 void probe_data_close(struct probe_data *d)
 {
-	char truth[WEIR_PATH_BYTES_MAX + 16];
 	for (uint32_t i = 0; i < PROBE_BATCHES; i++)
 		batch_destroy(&d->batches[i]);
 	dataset_close(d->dataset);
-	snprintf(truth, sizeof truth, "%s.truth.json", d->generated);
-	if (d->generated[0]) {
-		unlink(d->generated);
-		unlink(truth);
-	}
+	if (d->folder[0])
+		scratch_folder_remove(d->folder);
 	free(d->job); /* its lists are the original's */
 	*d = (struct probe_data){0};
 }

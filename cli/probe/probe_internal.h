@@ -19,7 +19,9 @@ struct probe_data {
 	struct dataset *dataset;
 	struct batch batches[PROBE_BATCHES];
 	uint32_t count;
-	char generated[WEIR_PATH_BYTES_MAX]; /* a sample of data that the run would generate; "": none */
+	/* of data that the run would generate, a sample and its cache; "": none */
+	char folder[64], sample[80];
+	char *files[1]; /* of the sample: job->data.train */
 };
 /* Opens and reads the first batches. Fills the figures of reading and of a pass. */
 weir_status probe_data_open(struct probe_data *d, const struct job *job, struct logger *logger, struct plan_figures *out,
@@ -37,6 +39,8 @@ struct probe_computer {
 };
 weir_status probe_computer_open(struct probe_computer *c, const struct probe_data *d, uint32_t threads, weir_error *err);
 void probe_computer_close(struct probe_computer *c);
+/* Trains on the i-th batch, modulo their number. */
+weir_status probe_train(struct probe_computer *c, const struct job *job, uint32_t i, weir_error *err);
 /* Fills the figures of computing. */
 weir_status probe_compute(const struct probe_data *d, struct probe_computer *first, struct plan_figures *out, weir_error *err);
 

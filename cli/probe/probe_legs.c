@@ -96,9 +96,11 @@ static weir_status exchange_once(struct legs *l, const struct exchange *x, uint3
 /* Each batch once without counting, then for a slice of time. */
 static weir_status measure(struct legs *l, const struct exchange *x, bool up, struct plan_code *out, weir_error *err)
 {
+	struct exchange first = *x; /* rows that were never pushed cost servers more, and fewer bytes */
 	weir_status status = WEIR_OK;
+	first.pushes = true;
 	for (uint32_t i = 0; i < l->computer->count && status == WEIR_OK; i++)
-		status = exchange_once(l, x, i, err);
+		status = exchange_once(l, &first, i, err);
 	const struct spent from = spent_now(l, up);
 	const double until = probe_now_s() + PROBE_SLICE_S;
 	uint32_t n = 0;
@@ -166,6 +168,16 @@ static weir_status register_tables(struct legs *l, struct exchange *x, bool plai
 	return status;
 }
 
+/* A pull of rows names each key in each table. */
+static double asked_bytes(const struct legs *l)
+{
+	const uint32_t tables = model_has(l->computer->model, MODEL_EMBEDDING) + model_has(l->computer->model, MODEL_LINEAR);
+	double keys = 0;
+	for (uint32_t i = 0; i < l->computer->count; i++)
+		keys += (double)l->computer->batches[i].input.unique / l->computer->count;
+	return keys * tables * sizeof(uint64_t);
+}
+
 /* Measures the pushes, then the pulls, of one kind of table. */
 static weir_status measure_kind(struct legs *l, bool keyed, struct plan_figures *out, weir_error *err)
 {
@@ -200,6 +212,8 @@ static weir_status measure_kind(struct legs *l, bool keyed, struct plan_figures 
 			status = measure(l, &x, false, code, err);
 		if (status == WEIR_OK && x.pushes)
 			subtract(code, &out->legs[push][0]);
+		if (keyed)
+			code->asked_bytes = asked_bytes(l);
 	}
 	table->pull = own_pull;
 	return status;
@@ -244,10 +258,121 @@ static weir_status measure_round_trip(struct legs *l, struct plan_figures *out, 
 	return status;
 }
 
+/* --- Whole batches, as a trainer takes them */
+
+struct whole {
+	uint32_t ids[MODEL_TABLES];
+	weir_ticket pull[PROBE_BATCHES], push[PROBE_BATCHES]; /* 0: none under way */
+};
+
+static weir_status settle(const struct legs *l, weir_ticket *ticket, weir_error *err)
+{
+	const weir_ticket waits = *ticket;
+	*ticket = 0;
+	return waits ? weir_wait(l->server.client, waits, -1, err) : WEIR_OK;
+}
+
+static size_t fill_whole(const struct legs *l, const struct whole *w, struct minibatch *m, weir_push_item *push,
+                         weir_pull_item *pull)
+{
+	struct exchange rows = {.keyed = true}, flat = {.keyed = false};
+	memcpy(rows.ids, w->ids, sizeof rows.ids);
+	memcpy(flat.ids, w->ids, sizeof flat.ids);
+	const size_t count = fill_items(l, &rows, m, push, pull);
+	return count + fill_items(l, &flat, m, push + count, pull + count);
+}
+
+/* Loads batch i and starts its pull. Its push before is acknowledged. */
+static weir_status begin_whole(struct legs *l, struct whole *w, uint32_t i, weir_error *err)
+{
+	weir_push_item push[MODEL_TABLES];
+	weir_pull_item pull[MODEL_TABLES];
+	const uint32_t at = i % l->computer->count;
+	struct minibatch *m = &l->computer->batches[at];
+	weir_status status = settle(l, &w->push[at], err);
+	if (status == WEIR_OK)
+		status = minibatch_load(m, &l->data->batches[at], err);
+	const size_t count = fill_whole(l, w, m, push, pull);
+	return status == WEIR_OK ? weir_pull(l->server.client, NULL, pull, count, NULL, NULL, &w->pull[at], err) : status;
+}
+
+static weir_status end_whole(struct legs *l, struct whole *w, uint32_t i, weir_error *err)
+{
+	weir_push_item push[MODEL_TABLES];
+	weir_pull_item pull[MODEL_TABLES];
+	const uint32_t at = i % l->computer->count;
+	struct minibatch *m = &l->computer->batches[at];
+	weir_batch id;
+	weir_status status = settle(l, &w->pull[at], err);
+	if (status == WEIR_OK)
+		status = probe_train(l->computer, l->data->job, i, err);
+	if (status == WEIR_OK)
+		status = scratch_server_batch(&l->server, &id, err);
+	const size_t count = fill_whole(l, w, m, push, pull);
+	return status == WEIR_OK ? weir_push(l->server.client, &id, push, count, NULL, NULL, NULL, &w->push[at], err) : status;
+}
+
+static weir_status run_whole(struct legs *l, struct whole *w, uint32_t n, double until, uint32_t *ran, weir_error *err)
+{
+	weir_status status = begin_whole(l, w, 0, err);
+	for (*ran = 0; status == WEIR_OK && (*ran < n || probe_now_s() < until); ++*ran) {
+		if (l->computer->count > 1)
+			status = begin_whole(l, w, *ran + 1, err);
+		if (status == WEIR_OK)
+			status = end_whole(l, w, *ran, err);
+		if (status == WEIR_OK && l->computer->count == 1)
+			status = begin_whole(l, w, *ran + 1, err);
+	}
+	for (uint32_t i = 0; i < PROBE_BATCHES && status == WEIR_OK; i++) {
+		status = settle(l, &w->pull[i], err);
+		if (status == WEIR_OK)
+			status = settle(l, &w->push[i], err);
+	}
+	return status;
+}
+
+/* What a whole batch takes beyond its parts. The job's own codecs are the first of each leg. */
+static void note_joint(struct plan_figures *out, const struct plan_code *whole)
+{
+	double caller_s = out->compute_one_s + out->load_s, client_s = 0, server_s = 0;
+	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
+		if (out->codes[leg] > 0) {
+			caller_s += out->legs[leg][0].caller_s;
+			client_s += out->legs[leg][0].client_s;
+			server_s += out->legs[leg][0].server_s;
+		}
+	out->joint_caller_s = whole->caller_s - caller_s;
+	out->joint_client_s = whole->client_s - client_s;
+	out->joint_server_s = whole->server_s - server_s;
+}
+
+static weir_status measure_whole(struct legs *l, struct plan_figures *out, weir_error *err)
+{
+	struct whole w = {0};
+	struct plan_code code = {0};
+	uint32_t n = 0;
+	weir_status status = WEIR_OK;
+	for (enum model_table t = 0; t < MODEL_TABLES && status == WEIR_OK; t++)
+		if (model_has(l->computer->model, t) && t != MODEL_STATISTICS)
+			status = add_table(l, t, false, &w.ids[t], err);
+	if (status == WEIR_OK)
+		status = run_whole(l, &w, l->computer->count, 0, &n, err);
+	const struct spent from = spent_now(l, true);
+	if (status == WEIR_OK)
+		status = run_whole(l, &w, EXCHANGES_LEAST, probe_now_s() + 2 * PROBE_SLICE_S, &n, err);
+	const struct spent to = spent_now(l, true);
+	if (status == WEIR_OK) {
+		note_code(&code, &from, &to, n);
+		note_joint(out, &code);
+	}
+	return status;
+}
+
 weir_status probe_legs(struct probe_data *d, struct probe_computer *c, struct plan_figures *out, weir_error *err)
 {
 	struct legs l = {.data = d, .computer = c};
 	const struct scratch_options options = {.unix_socket = strcmp(d->job->cluster.listen, "auto") == 0,
+	                                        .log_on_disk = d->job->cluster.log == JOB_LOG_DISK,
 	                                        .partitions = d->job->cluster.partitions};
 	weir_status status = scratch_server_start(&l.server, &options, err);
 	if (status == WEIR_OK)
@@ -258,6 +383,8 @@ weir_status probe_legs(struct probe_data *d, struct probe_computer *c, struct pl
 		status = measure_outer(&l, out, err);
 	if (status == WEIR_OK && (model_has(c->model, MODEL_EMBEDDING) || model_has(c->model, MODEL_LINEAR)))
 		status = measure_kind(&l, true, out, err);
+	if (status == WEIR_OK)
+		status = measure_whole(&l, out, err);
 	scratch_server_stop(&l.server);
 	return status;
 }

@@ -1,6 +1,7 @@
 #include "cli/probe/scratch_server.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { SCRATCH_UNITS = 1 << 20, SCRATCH_END_MS = 3000, CERTIFICATES_VALID_S = 86
 
 static const char job_text[] = "job: scratch\n"
                                "run_dir: %s\n"
-                               "cluster: {servers: 1, workers: 1, partitions: %u, lease_ms: 60000}\n"
+                               "cluster: {servers: 1, workers: 1, partitions: %u, lease_ms: 60000, log: %s}\n"
                                "data: {format: criteo, train: none, shuffle: false}\n"
                                "model: {kind: lr}\n";
 
@@ -38,7 +39,7 @@ static weir_status write_job(const struct scratch_server *s, const struct scratc
 	FILE *out = fopen(path, "w");
 	if (!out)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
-	fprintf(out, job_text, s->dir, o->partitions);
+	fprintf(out, job_text, s->dir, o->partitions, o->log_on_disk ? "disk" : "memory");
 	if (o->tls)
 		fprintf(out, security_text, s->dir, s->dir, s->dir);
 	return fclose(out) == 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
@@ -98,11 +99,21 @@ weir_status scratch_server_start(struct scratch_server *s, const struct scratch_
 	return weir_open(&s->client, &o, err);
 }
 
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+void scratch_folder_remove(const char *path)
+{
+	(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void scratch_server_stop(struct scratch_server *s)
 {
-	static const char *const files[] = {"job.yaml",   "server-0.log", "ca.crt",     "ca.key",
-	                                    "server.crt", "server.key",   "worker.crt", "worker.key", "server-0.sock"};
-	char path[128];
 	if (s->client)
 		weir_abandon(s->client); /* its unit stays open; the server ends next */
 	if (s->supervisor) {
@@ -110,12 +121,8 @@ void scratch_server_stop(struct scratch_server *s)
 		supervisor_stop(s->supervisor, CHILD_SERVER, SCRATCH_END_MS);
 		supervisor_destroy(s->supervisor);
 	}
-	for (unsigned i = 0; s->dir[0] && i < sizeof files / sizeof *files; i++) {
-		snprintf(path, sizeof path, "%s/%s", s->dir, files[i]);
-		unlink(path);
-	}
 	if (s->dir[0])
-		rmdir(s->dir);
+		scratch_folder_remove(s->dir);
 	*s = (struct scratch_server){0};
 }
 

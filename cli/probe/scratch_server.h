@@ -13,6 +13,7 @@
 struct scratch_options {
 	bool tls;         /* mutual TLS, with certificates of an authority that this makes */
 	bool unix_socket; /* instead of a loopback TCP port */
+	bool log_on_disk; /* cluster.log: disk */
 	uint32_t partitions;
 };
 
@@ -30,6 +31,8 @@ struct scratch_server {
 weir_status scratch_server_start(struct scratch_server *s, const struct scratch_options *options, weir_error *err) WEIR_MUST_CHECK;
 /* Call also after a failed start. */
 void scratch_server_stop(struct scratch_server *s);
+/* Removes a folder of /tmp with all that it holds. */
+void scratch_folder_remove(const char *path);
 /* Returns the identity of the next batch. Commits a unit that is used up and leases the next
  * one. */
 weir_status scratch_server_batch(struct scratch_server *s, weir_batch *out, weir_error *err) WEIR_MUST_CHECK;
