@@ -8,9 +8,9 @@
 
 #include "cli/core/options.h"
 
-#define ANSWERS_MAX       16u
-#define ANSWER_BYTES      1024u
-#define ANSWERS_FILE      "plan.json"
+#define ANSWERS_MAX  16u
+#define ANSWER_BYTES 1024u
+#define ANSWERS_FILE "plan.json"
 
 struct answer {
 	const char *key;        /* of the schema */
@@ -27,6 +27,7 @@ struct answers {
 weir_status answers_read(const char *run_dir, struct answers *out, weir_error *err) WEIR_MUST_CHECK;
 weir_status answers_write(const char *run_dir, const struct answers *a, weir_error *err) WEIR_MUST_CHECK;
 /* Appends the answers to what the job asks. Borrows a. E_LIMIT: there are too many settings. */
-weir_status answers_give(const struct answers *a, const struct job *job, struct option_list *sets, weir_error *err) WEIR_MUST_CHECK;
+weir_status answers_give(const struct answers *a, const struct job *job, struct option_list *sets,
+                         weir_error *err) WEIR_MUST_CHECK;
 
 #endif

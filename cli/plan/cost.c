@@ -285,7 +285,8 @@ static void itemize(const struct stages *x, struct plan_bill *out)
 	out->limit = PLAN_TERM_COMPUTE;
 	double most = 0;
 	for (enum plan_term t = 0; t < PLAN_TERMS; t++) {
-		const bool shared = t == PLAN_TERM_SERVER_CARD || t == PLAN_TERM_SERVER || t == PLAN_TERM_PROCESSOR || t == PLAN_TERM_EVALUATION;
+		const bool shared =
+		    t == PLAN_TERM_SERVER_CARD || t == PLAN_TERM_SERVER || t == PLAN_TERM_PROCESSOR || t == PLAN_TERM_EVALUATION;
 		const double counts = term[t] * (shared ? x->workers : 1);
 		if (counts > most) {
 			most = counts;

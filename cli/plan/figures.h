@@ -13,26 +13,26 @@
 #define PLAN_LAYERS_MAX   64u
 
 /* One direction of one kind of table. X(NAME, key of the job file) */
-#define PLAN_LEG_MAP(X)                          \
-	X(DENSE_PUSH, "tables.dense.push.codec")     \
-	X(DENSE_PULL, "tables.dense.pull.codec")     \
-	X(ROWS_PUSH, "tables.embedding.push.codec")  \
+#define PLAN_LEG_MAP(X)                         \
+	X(DENSE_PUSH, "tables.dense.push.codec")    \
+	X(DENSE_PULL, "tables.dense.pull.codec")    \
+	X(ROWS_PUSH, "tables.embedding.push.codec") \
 	X(ROWS_PULL, "tables.embedding.pull.codec")
 enum plan_leg {
 #define PLAN_LEG_ENUM(name, key) PLAN_##name,
 	PLAN_LEG_MAP(PLAN_LEG_ENUM)
 #undef PLAN_LEG_ENUM
-	PLAN_LEGS
+	    PLAN_LEGS
 };
 
 /* What a batch's push or pull of a leg costs in one codec. */
 struct plan_code {
 	char codec[PLAN_CODEC_BYTES];
-	double bytes;    /* on the wire: what a push brings, what a pull gets */
+	double bytes;       /* on the wire: what a push brings, what a pull gets */
 	double asked_bytes; /* of a pull's request, the other way */
-	double caller_s; /* of the trainer's thread, which codes what it pushes */
-	double client_s; /* of the worker's other threads */
-	double server_s; /* of all servers together */
+	double caller_s;    /* of the trainer's thread, which codes what it pushes */
+	double client_s;    /* of the worker's other threads */
+	double server_s;    /* of all servers together */
 };
 
 struct plan_figures {
@@ -53,8 +53,8 @@ struct plan_figures {
 	/* What a whole batch with the job's own codecs takes beyond the sum of its parts (below 0: less):
 	 * of the trainer's thread, of the worker's other threads, of servers. */
 	double joint_caller_s, joint_client_s, joint_server_s;
-	double batches;        /* of a pass */
-	double valid_batches;  /* of the validation part; 0: passes do not wait for it */
+	double batches;       /* of a pass */
+	double valid_batches; /* of the validation part; 0: passes do not wait for it */
 	struct plan_code legs[PLAN_LEGS][PLAN_CODES_MAX];
 	uint32_t codes[PLAN_LEGS]; /* their number; 0: the model has no such table */
 	/* The dense table's tensors in the order of the forward pass: elements. */
@@ -66,15 +66,15 @@ struct plan_figures {
  * own. Lists are ordered: the first servers and workers are used first. */
 struct plan_site {
 	bool shared;
-	double rate_bits_per_s; /* of each process's card and direction; 0: no limit */
-	double latency_s;       /* of a message, one way */
-	double least_batch_s[PLAN_MACHINES_MAX];  /* workers: train.pace */
-	double worker_speed[PLAN_MACHINES_MAX];   /* relative to the measured machine */
+	double rate_bits_per_s;                  /* of each process's card and direction; 0: no limit */
+	double latency_s;                        /* of a message, one way */
+	double least_batch_s[PLAN_MACHINES_MAX]; /* workers: train.pace */
+	double worker_speed[PLAN_MACHINES_MAX];  /* relative to the measured machine */
 	double server_speed[PLAN_MACHINES_MAX];
 	double worker_cores, server_cores; /* of a machine; not shared */
 	uint32_t workers_max, servers_max;
-	uint32_t threads;  /* train.threads; 0: cores / workers */
-	uint32_t replicas; /* copies of each partition */
+	uint32_t threads;    /* train.threads; 0: cores / workers */
+	uint32_t replicas;   /* copies of each partition */
 	uint32_t rounds_max; /* data.unit_batches: the most steps of a round */
 	uint32_t passes;     /* train.passes */
 	bool rows_wait;      /* the embedding table is synchronous */

@@ -4,12 +4,13 @@
 #include <string.h>
 
 /* X(member): the numbers of struct plan_figures */
-#define NUMBERS(X)                                                                                                      \
-	X(cores) X(rows) X(keys) X(dense_elements) X(compute_one_s) X(compute_all_s) X(crowd) X(jitter) X(load_s) X(read_s) \
-	X(inner_s) X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches)
+#define NUMBERS(X)                                                                                                        \
+	X(cores)                                                                                                              \
+	X(rows) X(keys) X(dense_elements) X(compute_one_s) X(compute_all_s) X(crowd) X(jitter) X(load_s) X(read_s) X(inner_s) \
+	    X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches)
 /* may be below 0 */
 #define SIGNED_NUMBERS(X) X(joint_caller_s) X(joint_client_s) X(joint_server_s)
-#define CODE_NUMBERS(X) X(bytes) X(asked_bytes) X(caller_s) X(client_s) X(server_s)
+#define CODE_NUMBERS(X)   X(bytes) X(asked_bytes) X(caller_s) X(client_s) X(server_s)
 
 static const char *const leg_names[PLAN_LEGS] = {"dense_push", "dense_pull", "rows_push", "rows_pull"};
 
@@ -45,8 +46,8 @@ struct json *figures_to_json(const struct plan_figures *f)
 
 static weir_status fail_number(const char *where, const char *name, weir_error *err)
 {
-	return weir_fail(err, WEIR_E_INVALID, "figures: %s%s is missing, or no number from 0: take the figures of `weir plan --probe`",
-	                 where, name);
+	return weir_fail(err, WEIR_E_INVALID,
+	                 "figures: %s%s is missing, or no number from 0: take the figures of `weir plan --probe`", where, name);
 }
 
 static weir_status code_from_json(const struct json *j, const char *where, struct plan_code *out, weir_error *err)
@@ -55,7 +56,7 @@ static weir_status code_from_json(const struct json *j, const char *where, struc
 	if (!codec || strlen(codec) >= sizeof out->codec)
 		return fail_number(where, "codec", err);
 	snprintf(out->codec, sizeof out->codec, "%s", codec);
-#define GET(member)                                                   \
+#define GET(member)                                                  \
 	if (!json_get_real(j, #member, &out->member) || out->member < 0) \
 		return fail_number(where, #member, err);
 	CODE_NUMBERS(GET)
@@ -67,9 +68,9 @@ static weir_status leg_from_json(const struct json *j, enum plan_leg leg, struct
 {
 	char where[64];
 	const size_t count = json_list_length(j, leg_names[leg]);
-	weir_status status = count <= PLAN_CODES_MAX
-	                         ? WEIR_OK
-	                         : weir_fail(err, WEIR_E_LIMIT, "figures: %s has more than %u codecs", leg_names[leg], PLAN_CODES_MAX);
+	weir_status status = count <= PLAN_CODES_MAX ? WEIR_OK
+	                                             : weir_fail(err, WEIR_E_LIMIT, "figures: %s has more than %u codecs",
+	                                                         leg_names[leg], PLAN_CODES_MAX);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct json *item = json_list_get(j, leg_names[leg], i);
 		snprintf(where, sizeof where, "%s[%zu].", leg_names[leg], i);
@@ -83,12 +84,12 @@ weir_status figures_from_json(const struct json *j, struct plan_figures *out, we
 {
 	weir_status status = WEIR_OK;
 	*out = (struct plan_figures){0};
-#define GET(member)                                                   \
+#define GET(member)                                                  \
 	if (!json_get_real(j, #member, &out->member) || out->member < 0) \
 		return fail_number("", #member, err);
 	NUMBERS(GET)
 #undef GET
-#define GET(member)                                \
+#define GET(member)                               \
 	if (!json_get_real(j, #member, &out->member)) \
 		return fail_number("", #member, err);
 	SIGNED_NUMBERS(GET)

@@ -24,7 +24,7 @@ struct plan_layers {
 struct plan_buckets {
 	uint32_t count;
 	uint32_t end[PLAN_LAYERS_MAX]; /* of each bucket: the layer behind its last one */
-	double exposed_s; /* from the end of backward until the last byte has left */
+	double exposed_s;              /* from the end of backward until the last byte has left */
 };
 
 void plan_layers_join(const struct plan_layers *l, struct plan_buckets *out);

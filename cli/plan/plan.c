@@ -16,13 +16,12 @@
 
 const char *plan_key_name(enum plan_key key)
 {
-	static const char *const names[PLAN_KEYS] = {
-	    [PLAN_KEY_MODE] = MODE_KEY,
-	    [PLAN_KEY_WORKERS] = WORKERS_KEY,
-	    [PLAN_KEY_SERVERS] = SERVERS_KEY,
-	    [PLAN_KEY_EXECUTORS] = EXECUTORS_KEY,
+	static const char *const names[PLAN_KEYS] = {[PLAN_KEY_MODE] = MODE_KEY,
+	                                             [PLAN_KEY_WORKERS] = WORKERS_KEY,
+	                                             [PLAN_KEY_SERVERS] = SERVERS_KEY,
+	                                             [PLAN_KEY_EXECUTORS] = EXECUTORS_KEY,
 #define KEY(name, key) [PLAN_KEY_LEGS + PLAN_##name] = key,
-	    PLAN_LEG_MAP(KEY)
+	                                             PLAN_LEG_MAP(KEY)
 #undef KEY
 	};
 	return names[key];
@@ -219,8 +218,9 @@ static void add_local(struct answers *out, const struct job *job, uint32_t steps
 	char inner[ANSWER_BYTES] = "";
 	write_inner(job, inner);
 	add_set(out, MODE_KEY, "tables.dense.mode={kind: local, steps: %u, rounds: sync, inner: {%.900s}}", steps, inner);
-	add_set(out, MODE_KEY, "tables.dense.optimizer={kind: sgd, lr: 1, weight_decay: 0, l1: 0, l2: 0, decay: lazy, schedule: {kind: constant, "
-	             "warmup: 0, total: 0}}");
+	add_set(out, MODE_KEY,
+	        "tables.dense.optimizer={kind: sgd, lr: 1, weight_decay: 0, l1: 0, l2: 0, decay: lazy, schedule: {kind: constant, "
+	        "warmup: 0, total: 0}}");
 }
 
 static void add_mode(struct answers *out, const struct job *job, uint32_t mode)
@@ -234,8 +234,8 @@ static void add_mode(struct answers *out, const struct job *job, uint32_t mode)
 }
 
 /* A number that is asked, or differs from the job as written. */
-static void add_number(struct answers *out, const struct job *job, const struct plan_setting *written, const struct plan_setting *s,
-                       enum plan_key key)
+static void add_number(struct answers *out, const struct job *job, const struct plan_setting *written,
+                       const struct plan_setting *s, enum plan_key key)
 {
 	if (job_asks(job, plan_key_name(key)) || s->of[key] != written->of[key])
 		add_set(out, plan_key_name(key), "%s=%u", plan_key_name(key), s->of[key]);

@@ -37,7 +37,8 @@ static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const 
 }
 
 /* The traffic of these codes, one for each leg that the model has. */
-static struct plan_traffic total(const struct plan_figures *f, const struct plan_setting *s, const struct plan_code codes[PLAN_LEGS])
+static struct plan_traffic total(const struct plan_figures *f, const struct plan_setting *s,
+                                 const struct plan_code codes[PLAN_LEGS])
 {
 	struct plan_traffic t = {.caller_s = f->joint_caller_s,
 	                         .client_s = f->joint_client_s,

@@ -87,8 +87,8 @@ void probe_computer_close(struct probe_computer *c)
 
 /* Of a batch. Others' work on the machine delays the wall's clock, and less so the processor's. */
 struct times {
-	double wall_s;              /* the lower quartile */
-	double own_s, deviation_s;  /* processor seconds of the calling thread: median, deviation without the slowest tenth */
+	double wall_s;             /* the lower quartile */
+	double own_s, deviation_s; /* processor seconds of the calling thread: median, deviation without the slowest tenth */
 };
 
 struct samples {

@@ -54,8 +54,8 @@ static weir_status open_training(struct probe_data *d, struct logger *logger, we
 }
 
 /* The length of a pass, and of the evaluation that it waits for. */
-static weir_status count_batches(const struct probe_data *d, const struct job *job, struct logger *logger, struct plan_figures *out,
-                                 weir_error *err)
+static weir_status count_batches(const struct probe_data *d, const struct job *job, struct logger *logger,
+                                 struct plan_figures *out, weir_error *err)
 {
 	const double batch = job->data.batch, generated = (double)job->data.generate.rows;
 	const double train = (double)dataset_get_info(d->dataset)->rows, cut = share_of(job, job->data.split.train);

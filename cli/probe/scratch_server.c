@@ -25,8 +25,9 @@ static const char security_text[] = "security: {certificate: '%s/{role}.crt', ke
 /* Creates an authority, and a certificate for each end. */
 static weir_status make_certificates(const struct scratch_server *s, weir_error *err)
 {
-	static const struct certificate_order orders[] = {{.who = {"scratch", ROLE_SERVER, "server"}, .valid_s = CERTIFICATES_VALID_S},
-	                                                  {.who = {"scratch", ROLE_WORKER, "worker"}, .valid_s = CERTIFICATES_VALID_S}};
+	static const struct certificate_order orders[] = {
+	    {.who = {"scratch", ROLE_SERVER, "server"}, .valid_s = CERTIFICATES_VALID_S},
+	    {.who = {"scratch", ROLE_WORKER, "worker"}, .valid_s = CERTIFICATES_VALID_S}};
 	weir_status status = certificate_authority(s->dir, CERTIFICATES_VALID_S, err);
 	for (unsigned i = 0; i < sizeof orders / sizeof *orders && status == WEIR_OK; i++)
 		status = certificate_issue(s->dir, &orders[i], err);

@@ -28,7 +28,8 @@ struct scratch_server {
 	uint32_t next_batch;
 };
 
-weir_status scratch_server_start(struct scratch_server *s, const struct scratch_options *options, weir_error *err) WEIR_MUST_CHECK;
+weir_status scratch_server_start(struct scratch_server *s, const struct scratch_options *options,
+                                 weir_error *err) WEIR_MUST_CHECK;
 /* Call also after a failed start. */
 void scratch_server_stop(struct scratch_server *s);
 /* Removes a folder of /tmp with all that it holds. */

@@ -52,8 +52,9 @@ weir_status run_plan_settle(struct train *t, weir_error *err)
 		                 t->job->asks.keys[0]);
 	weir_status status = t->resume ? answers_read(t->job->run_dir, &t->plan, err) : choose(t, err);
 	if (status == WEIR_E_NOT_FOUND && t->resume)
-		return weir_fail(err, status, "--resume: %s is auto, and %s/" ANSWERS_FILE ", which has the run's plan, is not there: write "
-		                              "the value that the run began with",
+		return weir_fail(err, status,
+		                 "--resume: %s is auto, and %s/" ANSWERS_FILE ", which has the run's plan, is not there: write "
+		                 "the value that the run began with",
 		                 t->job->asks.keys[0], t->job->run_dir);
 	if (status == WEIR_OK)
 		status = answers_give(&t->plan, t->job, &t->options.sets, err);

@@ -101,9 +101,11 @@ int verb_plan(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&v.options),
 	    {"--probe", OPTION_FLAG, &v.probe, NULL, "only measure, and print the figures as --machines reads them"},
-	    {"--machines", OPTION_TEXT, &v.machines_path, "FILE.yaml", "plan for these machines (docs/PLANNER.md); else for this one"},
+	    {"--machines", OPTION_TEXT, &v.machines_path, "FILE.yaml",
+	     "plan for these machines (docs/PLANNER.md); else for this one"},
 	    {"--all", OPTION_FLAG, &v.all, NULL, "choose as if every key that can said auto"},
-	    {"--explain", OPTION_FLAG, &v.explain, NULL, "show what each batch takes, the second-best plans, and what would help most"},
+	    {"--explain", OPTION_FLAG, &v.explain, NULL,
+	     "show what each batch takes, the second-best plans, and what would help most"},
 	    {"--json", OPTION_FLAG, &v.as_json, NULL, "print all of it as JSON"}};
 	const char *word = NULL;
 	weir_error err = {0};

@@ -23,7 +23,8 @@ static const char *text_of(const yaml_node_t *node)
 	return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
 }
 
-static weir_status read_number(const struct file *f, const yaml_node_t *node, const char *key, double least, double most, double *out)
+static weir_status read_number(const struct file *f, const yaml_node_t *node, const char *key, double least, double most,
+                               double *out)
 {
 	char *end, expected[64];
 	const char *text = text_of(node);
@@ -64,7 +65,8 @@ struct group {
 static weir_status read_machine(const struct file *f, yaml_node_t *map, const struct group *g)
 {
 	double count = 1, cores = 1, speed = 1;
-	weir_status status = map->type == YAML_MAPPING_NODE ? WEIR_OK : fail_at(f, map, "a machine", "{count: N, cores: N, speed: X}");
+	weir_status status =
+	    map->type == YAML_MAPPING_NODE ? WEIR_OK : fail_at(f, map, "a machine", "{count: N, cores: N, speed: X}");
 	for (yaml_node_pair_t *p = status == WEIR_OK ? map->data.mapping.pairs.start : NULL;
 	     status == WEIR_OK && p < map->data.mapping.pairs.top; p++) {
 		yaml_node_t *key = yaml_document_get_node((yaml_document_t *)&f->yaml, p->key),

@@ -66,8 +66,8 @@ static void print_others(const struct plan_view *v, FILE *out)
 }
 
 /* The plan on a changed site: how much faster it would be. */
-static void print_help_of(const struct plan_found *p, const struct plan_figures *f,
-                          const struct plan_site *site, const struct plan_setting *s, const char *what, FILE *out)
+static void print_help_of(const struct plan_found *p, const struct plan_figures *f, const struct plan_site *site,
+                          const struct plan_setting *s, const char *what, FILE *out)
 {
 	struct plan_bill bill;
 	const struct plan_traffic traffic = plan_traffic_of(f, s);

@@ -192,13 +192,8 @@ static void buckets_expose_the_least(void **state)
 /* A batch of 10 ms, 1 MB both ways, everything else free. */
 static struct plan_figures plain_figures(void)
 {
-	struct plan_figures f = {.cores = 16,
-	                         .rows = 100,
-	                         .dense_elements = 1e6,
-	                         .compute_one_s = 0.01,
-	                         .compute_all_s = 0.01,
-	                         .crowd = 1,
-	                         .batches = 10};
+	struct plan_figures f = {
+	    .cores = 16, .rows = 100, .dense_elements = 1e6, .compute_one_s = 0.01, .compute_all_s = 0.01, .crowd = 1, .batches = 10};
 	f.legs[PLAN_DENSE_PUSH][0] = (struct plan_code){.codec = "fp32", .bytes = 1e6};
 	f.legs[PLAN_DENSE_PULL][0] = (struct plan_code){.codec = "fp32", .bytes = 1e6};
 	f.codes[PLAN_DENSE_PUSH] = f.codes[PLAN_DENSE_PULL] = 1;
