@@ -49,6 +49,8 @@ struct plan_figures {
 	double inner_s;        /* a step of the dense table's optimizer at the worker */
 	double outer_s;        /* of servers: how much less SGD costs them than that optimizer */
 	double score_s;        /* evaluation, a batch of as many rows, with its reading */
+	double cache_hits;     /* share of a batch's keys that a worker's cache of rows has */
+	double cache_bytes;    /* memory that those rows need */
 	double round_trip_s;   /* a small pull, on this machine */
 	/* What a whole batch with the job's own codecs takes beyond the sum of its parts (below 0: less):
 	 * of the trainer's thread, of the worker's other threads, of servers. */
@@ -77,6 +79,7 @@ struct plan_site {
 	uint32_t replicas;   /* copies of each partition */
 	uint32_t rounds_max; /* data.unit_batches: the most steps of a round */
 	uint32_t passes;     /* train.passes */
+	bool rows_cached;    /* the embedding table may be cached: its mode is async */
 	bool rows_wait;      /* the embedding table is synchronous */
 	bool rounds_wait;    /* rounds of local steps wait for all workers */
 };

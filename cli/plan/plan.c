@@ -13,6 +13,7 @@
 #define SERVERS_KEY    "cluster.servers"
 #define EXECUTORS_KEY  "cluster.executors"
 #define PARTITIONS_KEY "cluster.partitions"
+#define CACHE_KEY      "tables.embedding.pull.cache.memory"
 
 const char *plan_key_name(enum plan_key key)
 {
@@ -20,6 +21,7 @@ const char *plan_key_name(enum plan_key key)
 	                                             [PLAN_KEY_WORKERS] = WORKERS_KEY,
 	                                             [PLAN_KEY_SERVERS] = SERVERS_KEY,
 	                                             [PLAN_KEY_EXECUTORS] = EXECUTORS_KEY,
+	                                             [PLAN_KEY_CACHE] = CACHE_KEY,
 #define KEY(name, key) [PLAN_KEY_LEGS + PLAN_##name] = key,
 	                                             PLAN_LEG_MAP(KEY)
 #undef KEY
@@ -66,6 +68,8 @@ struct plan_site plan_site_of(const struct job *job, const struct plan_figures *
 	                         .rounds_max = job->data.unit_batches,
 	                         .passes = job->train.passes,
 	                         .rows_wait = f->keys > 0 && job->tables.embedding.mode.kind == WEIR_SYNC,
+	                         .rows_cached =
+	                             job->tables.embedding.mode.kind == WEIR_ASYNC && !job->tables.embedding.mode.staleness_rate,
 	                         .rounds_wait = dense_waits};
 	for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
 		site.worker_speed[i] = site.server_speed[i] = 1;
@@ -105,6 +109,7 @@ struct plan_setting plan_as_written(const struct job *job, const struct plan_fig
 	                                    [PLAN_KEY_WORKERS] = job->cluster.workers,
 	                                    [PLAN_KEY_SERVERS] = job->cluster.servers,
 	                                    [PLAN_KEY_EXECUTORS] = executors_of(job, f),
+	                                    [PLAN_KEY_CACHE] = rows->cache.memory_bytes > 0,
 	                                    [PLAN_KEY_LEGS + PLAN_DENSE_PUSH] = code_of(f, PLAN_DENSE_PUSH, dense->push.codec),
 	                                    [PLAN_KEY_LEGS + PLAN_DENSE_PULL] = code_of(f, PLAN_DENSE_PULL, dense->pull.codec),
 	                                    [PLAN_KEY_LEGS + PLAN_ROWS_PUSH] = code_of(f, PLAN_ROWS_PUSH, rows->push.codec),
@@ -156,6 +161,10 @@ void plan_space_of(const struct job *job, const struct plan_figures *f, const st
 		add_powers(out, PLAN_KEY_SERVERS, site->servers_max);
 	if ((operation || job->asks.count > 0) && job->cluster.executors == 0)
 		add_powers(out, PLAN_KEY_EXECUTORS, (uint32_t)f->cores);
+	if ((all || job_asks(job, CACHE_KEY)) && f->keys > 0) {
+		add_value(out, PLAN_KEY_CACHE, 0);
+		add_value(out, PLAN_KEY_CACHE, 1);
+	}
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
 		for (uint32_t i = 0; i < f->codes[leg] && (all || job_asks(job, plan_key_name(PLAN_KEY_LEGS + leg))); i++)
 			add_value(out, PLAN_KEY_LEGS + leg, i);
@@ -241,6 +250,18 @@ static void add_number(struct answers *out, const struct job *job, const struct 
 		add_set(out, plan_key_name(key), "%s=%u", plan_key_name(key), s->of[key]);
 }
 
+/* Room for twice the rows, in a power of two of MiB. */
+static void add_cache(struct answers *out, const struct plan_figures *f, bool on)
+{
+	uint64_t mib = 1;
+	while (on && (double)(mib << 20) < 2 * f->cache_bytes)
+		mib *= 2;
+	if (on)
+		add_set(out, CACHE_KEY, CACHE_KEY "=%lluMiB", (unsigned long long)mib);
+	else
+		add_set(out, CACHE_KEY, CACHE_KEY "=off");
+}
+
 void plan_answers(const struct job *job, const struct plan_figures *f, const struct plan_found *p, struct answers *out)
 {
 	const struct plan_setting written = plan_as_written(job, f), *s = &p->setting;
@@ -253,6 +274,8 @@ void plan_answers(const struct job *job, const struct plan_figures *f, const str
 		add_set(out, EXECUTORS_KEY, EXECUTORS_KEY "=%u", s->of[PLAN_KEY_EXECUTORS]);
 	if (job_asks(job, MODE_KEY) || s->of[PLAN_KEY_MODE] != written.of[PLAN_KEY_MODE])
 		add_mode(out, job, s->of[PLAN_KEY_MODE]);
+	if (job_asks(job, CACHE_KEY) || s->of[PLAN_KEY_CACHE] != written.of[PLAN_KEY_CACHE])
+		add_cache(out, f, s->of[PLAN_KEY_CACHE]);
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++) {
 		const enum plan_key key = PLAN_KEY_LEGS + leg;
 		const char *name = plan_key_name(key);

@@ -16,6 +16,8 @@ bool plan_is_allowed(const struct plan_site *site, const struct plan_setting *s)
 	const uint32_t mode = s->of[PLAN_KEY_MODE], workers = s->of[PLAN_KEY_WORKERS], servers = s->of[PLAN_KEY_SERVERS];
 	if (site->rows_wait && mode != PLAN_SYNC)
 		return false;
+	if (s->of[PLAN_KEY_CACHE] > 0 && !site->rows_cached)
+		return false;
 	if (plan_mode_steps(mode) > site->rounds_max || servers < site->replicas)
 		return false;
 	if (workers > site->workers_max || servers > site->servers_max)

@@ -23,6 +23,7 @@ enum plan_key {
 	PLAN_KEY_WORKERS,
 	PLAN_KEY_SERVERS,
 	PLAN_KEY_EXECUTORS,
+	PLAN_KEY_CACHE, /* whether workers keep rows of embeddings: 0 or 1 */
 	PLAN_KEY_LEGS,
 	PLAN_KEYS = PLAN_KEY_LEGS + PLAN_LEGS
 };

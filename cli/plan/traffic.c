@@ -11,6 +11,18 @@ static double busiest_share(const struct plan_figures *f, uint32_t servers)
 	return chunks > 0 ? most / chunks : 1.0 / servers;
 }
 
+/* A worker pulls the rows that its cache does not have. */
+static struct plan_code without_hits(const struct plan_code *c, double hits)
+{
+	struct plan_code rest = *c;
+	rest.bytes *= 1 - hits;
+	rest.asked_bytes *= 1 - hits;
+	rest.caller_s *= 1 - hits;
+	rest.client_s *= 1 - hits;
+	rest.server_s *= 1 - hits;
+	return rest;
+}
+
 static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const struct plan_setting *s, enum plan_leg leg,
                     const struct plan_code *c)
 {
@@ -45,8 +57,11 @@ static struct plan_traffic total(const struct plan_figures *f, const struct plan
 	                         .server_s = f->joint_server_s,
 	                         .busiest_s = f->joint_server_s / s->of[PLAN_KEY_SERVERS]};
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
-		if (f->codes[leg] > 0)
-			add_leg(&t, f, s, leg, &codes[leg]);
+		if (f->codes[leg] > 0) {
+			const bool cached = leg == PLAN_ROWS_PULL && s->of[PLAN_KEY_CACHE] > 0;
+			const struct plan_code pulled = without_hits(&codes[leg], cached ? f->cache_hits : 0);
+			add_leg(&t, f, s, leg, &pulled);
+		}
 	return t;
 }
 

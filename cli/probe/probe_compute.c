@@ -47,6 +47,12 @@ static void fill_parameters(struct probe_computer *c, struct minibatch *m, struc
 	}
 }
 
+static uint32_t batches_of(const struct model *m, uint32_t read)
+{
+	const uint64_t bytes = 2 * sizeof(float) * model_table_elements(m, MODEL_DENSE) + 1, room = PROBE_MEMORY_BYTES / bytes;
+	return room < 1 ? 1 : room < read ? (uint32_t)room : read;
+}
+
 weir_status probe_computer_open(struct probe_computer *c, const struct probe_data *d, uint32_t threads, weir_error *err)
 {
 	const struct dataset_info *info = dataset_get_info(d->dataset);
@@ -62,7 +68,8 @@ weir_status probe_computer_open(struct probe_computer *c, const struct probe_dat
 	weir_status status = model_create(&c->model, c->backend, d->job, &data, err);
 	if (status == WEIR_OK)
 		status = batch_pipeline_create(&c->pipeline, c->backend, c->model, &shape, err);
-	for (uint32_t i = 0; i < d->count && status == WEIR_OK; i++) {
+	const uint32_t count = status == WEIR_OK ? batches_of(c->model, d->count) : 0;
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		status = minibatch_init(&c->batches[c->count++], c->backend, c->model, MINIBATCH_ALL, err);
 		if (status == WEIR_OK)
 			status = minibatch_load(&c->batches[i], &d->batches[i], err);
@@ -241,6 +248,34 @@ static weir_status measure_load(const struct probe_data *d, struct probe_compute
 	return status;
 }
 
+/* The share of keys that a cache with the job's limits has, once it is as old as a row may be. */
+static weir_status measure_cache(const struct probe_data *d, struct probe_computer *c, struct plan_figures *out, weir_error *err)
+{
+	struct job_row_cache options = d->job->tables.embedding.cache;
+	struct row_cache *cache = NULL;
+	struct row_cache_batch found = {0};
+	double hits = 0, keys = 0, width = 0;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		width += model_table_is_keyed(t) ? (double)model_table_elements(c->model, t) : 0;
+	if (width == 0)
+		return WEIR_OK;
+	out->cache_bytes = out->keys * (options.max_age + 1) * width * sizeof(float);
+	options.memory_bytes = WEIR_ROW_CACHE_BYTES_MIN + 2 * (uint64_t)out->cache_bytes;
+	weir_status status = row_cache_create(&cache, c->backend, c->model, &options, err);
+	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++) {
+		const struct minibatch *m = &c->batches[i];
+		status = row_cache_look_up(cache, i + 1, m->keys, m->input.unique, &found, err);
+		if (i + 1 < c->count && i < options.max_age)
+			continue; /* it still fills */
+		hits += (double)found.hits;
+		keys += (double)m->input.unique;
+	}
+	out->cache_hits = keys > 0 ? hits / keys : 0;
+	row_cache_batch_destroy(&found);
+	row_cache_destroy(cache);
+	return status;
+}
+
 /* A step of the dense table's optimizer in the worker, as rounds of local steps take them. */
 static weir_status measure_inner(const struct probe_data *d, struct probe_computer *c, struct plan_figures *out, weir_error *err)
 {
@@ -293,6 +328,8 @@ weir_status probe_compute(const struct probe_data *d, struct probe_computer *fir
 		status = time_batches(first, d->job, probe_train, &one, err);
 	if (status == WEIR_OK)
 		status = time_batches(first, d->job, score_once, &score, err);
+	if (status == WEIR_OK)
+		status = measure_cache(d, first, out, err);
 	if (status == WEIR_OK)
 		status = measure_inner(d, first, out, err);
 	if (status == WEIR_OK)

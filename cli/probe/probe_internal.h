@@ -8,8 +8,10 @@
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/minibatch.h"
 
-/* Batches that the probe reads and goes around. */
-#define PROBE_BATCHES 8u
+/* Batches that the probe reads and goes around: so many that their rows do not all stay in a
+ * processor's cache. Fewer where the dense table is large, as each has a copy of it. */
+#define PROBE_BATCHES      32u
+#define PROBE_MEMORY_BYTES (512ull << 20)
 /* Seconds of one measurement; at least three batches are taken. */
 #define PROBE_SLICE_S 0.2
 

@@ -356,7 +356,7 @@ static weir_status measure_whole(struct legs *l, struct plan_figures *out, weir_
 		if (model_has(l->computer->model, t) && t != MODEL_STATISTICS)
 			status = add_table(l, t, false, &w.ids[t], err);
 	if (status == WEIR_OK)
-		status = run_whole(l, &w, l->computer->count, 0, &n, err);
+		status = run_whole(l, &w, 1, probe_now_s() + PROBE_SLICE_S, &n, err);
 	const struct spent from = spent_now(l, true);
 	if (status == WEIR_OK)
 		status = run_whole(l, &w, EXCHANGES_LEAST, probe_now_s() + 2 * PROBE_SLICE_S, &n, err);

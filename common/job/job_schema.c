@@ -282,7 +282,7 @@ static const struct key keys[] = {
 	TRAINING(BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1)),
 	MODEL(TEXT_LIST("model.lora.targets", model.lora.targets, "", WEIR_LORA_TARGETS_MAX)),
 	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes, false),
-	TRAINING(BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off")),
+	TRAINING(BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off"), PLANNED),
 	TRAINING(U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "16", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
 	TRAINING(U32("tables.embedding.pull.cache.max_uses", tables.embedding.cache.max_uses, "1", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
 	TRAINING(CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions)),

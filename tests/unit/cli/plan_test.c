@@ -41,7 +41,9 @@ static struct plan_figures random_figures(struct prng *rng)
 	                         .score_s = between(rng, 0, 1e-3),
 	                         .round_trip_s = between(rng, 1e-5, 1e-4),
 	                         .batches = 100,
-	                         .valid_batches = 10};
+	                         .valid_batches = 10,
+	                         .cache_hits = between(rng, 0, 0.6),
+	                         .cache_bytes = between(rng, 1e5, 1e8)};
 	f.compute_all_s = f.compute_one_s * between(rng, 1 / f.cores, 1);
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
 		for (f.codes[leg] = 0; f.codes[leg] < 4; f.codes[leg]++) {
@@ -68,6 +70,7 @@ static struct plan_site random_site(struct prng *rng)
 	                         .replicas = 1,
 	                         .rounds_max = 16,
 	                         .passes = 1 + (uint32_t)(prng_u64(rng) % 3),
+	                         .rows_cached = prng_u64(rng) % 2 == 0,
 	                         .rounds_wait = true};
 	for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
 		site.worker_speed[i] = between(rng, 0.5, 2);
@@ -82,11 +85,12 @@ static const struct plan_space space = {
                [PLAN_KEY_WORKERS] = {1, 2, 4},
                [PLAN_KEY_SERVERS] = {1, 2},
                [PLAN_KEY_EXECUTORS] = {1, 2},
+               [PLAN_KEY_CACHE] = {0, 1},
                [PLAN_KEY_LEGS] = {0, 1, 2, 3},
                [PLAN_KEY_LEGS + 1] = {0, 1, 2},
                [PLAN_KEY_LEGS + 2] = {0, 1, 2, 3},
                [PLAN_KEY_LEGS + 3] = {0, 1}},
-    .counts = {5, 3, 2, 2, 4, 3, 4, 2}};
+    .counts = {5, 3, 2, 2, 2, 4, 3, 4, 2}};
 
 /* The least cost of all settings, one after the other. */
 static double least_cost(const struct plan_figures *f, const struct plan_site *site, uint32_t *allowed)
