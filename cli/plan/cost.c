@@ -7,11 +7,18 @@
 
 /* Bytes on the wire of a byte of a message: 90 of 1,538 are headers (proto/rpc/rpc_shape.c). */
 #define WIRE_OVERHEAD 1.063
-/* Pushes that a trainer has under way at once (worker/train/loop/trainer_internal.h). */
+/* Pushes, and pulls, that a trainer has under way at once (worker/train/loop/trainer.c). */
 #define PUSHES_IN_FLIGHT 4.0
-/* Small messages one after the other between a synchronous push and its pull: the acknowledgement,
- * the ledger's close, the token of the next step. */
-#define STEP_MESSAGES 3.0
+#define PULLS_IN_FLIGHT  2.0
+/* Messages with their answers that follow each other. Of a unit, the trainer waits for these calls
+ * of the ledger: lease, content, begin, commit. The others are measured, with 50 ms of latency
+ * (docs/PLANNER.md): of a step, from its push to the next one's values; of a round; and what a
+ * batch of ssp waits for clocks. */
+#define UNIT_MESSAGES  4.0
+#define STEP_MESSAGES  3.5
+#define OTHERS_IN_STEP 1.0 /* more, if there are other workers */
+#define ROUND_MESSAGES 5.5
+#define SSP_MESSAGES   0.5
 
 const char *plan_term_name(enum plan_term term)
 {
@@ -171,13 +178,20 @@ static double max2(double a, double b)
 	return a > b ? a : b;
 }
 
+/* A batch's share of its unit's calls of the ledger. */
+static double unit_s(const struct stages *x)
+{
+	return UNIT_MESSAGES * message_s(x) / x->site->unit_batches;
+}
+
 /* Between two batches of one worker, if only itself limits it. */
 static double own_period_s(const struct stages *x, uint32_t worker, double waits_s)
 {
 	const double chain = compute_s(x, worker) + encode_s(x, worker), pull = pull_s(x) + waits_s;
 	const double push = (message_s(x) + wire_s(x, x->traffic->up_bytes)) / PUSHES_IN_FLIGHT;
 	const double cards = max2(wire_s(x, x->traffic->up_bytes), wire_s(x, x->traffic->down_bytes));
-	return max2(max2(chain, pull), max2(push, cards));
+	const double ahead = (chain + pull) / PULLS_IN_FLIGHT, clocks = x->mode == PLAN_SSP ? SSP_MESSAGES * message_s(x) : 0;
+	return max2(max2(chain, ahead), max2(push, cards)) + clocks + unit_s(x);
 }
 
 /* Between two batches of the job while workers do not wait for each other. In lockstep the slowest
@@ -236,9 +250,9 @@ static double step_period_s(const struct stages *x)
 	const double paced = slowest_compute_s(x), made = together_s(x, compute_wall_s(x) * x->threads) / x->threads;
 	const double up = max2(wire_s(x, t->up_bytes), x->workers * wire_s(x, t->in_bytes * x->site->replicas));
 	const double down = max2(wire_s(x, t->down_bytes), x->workers * wire_s(x, t->out_bytes));
-	const double messages = STEP_MESSAGES * message_s(x);
+	const double messages = (STEP_MESSAGES + (x->workers > 1 ? OTHERS_IN_STEP : 0)) * message_s(x);
 	const double step = max2(paced, made) + tail_s(x, made) + together_s(x, trainer_s(x) + t->client_s) +
-	                    x->workers * server_s(x) + up + down + messages;
+	                    x->workers * server_s(x) + up + down + messages + unit_s(x);
 	return max2(step / x->workers, processors_s(x));
 }
 
@@ -247,7 +261,7 @@ static double rounds_period_s(const struct stages *x, bool queueing)
 {
 	const struct plan_traffic *t = x->traffic;
 	const double cards = max2(wire_s(x, t->round_bytes), x->workers * wire_s(x, t->round_in_bytes));
-	const double messages = STEP_MESSAGES * message_s(x) / plan_mode_steps(x->mode);
+	const double messages = ROUND_MESSAGES * message_s(x) / plan_mode_steps(x->mode);
 	const double exchange = cards + messages + together_s(x, t->round_s);
 	const double tail = x->site->rounds_wait ? tail_s(x, slowest_compute_s(x)) / plan_mode_steps(x->mode) : 0;
 	return pipeline_period_s(x, queueing, x->site->rounds_wait) + (exchange + tail) / x->workers;

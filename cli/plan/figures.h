@@ -75,13 +75,13 @@ struct plan_site {
 	double server_speed[PLAN_MACHINES_MAX];
 	double worker_cores, server_cores; /* of a machine; not shared */
 	uint32_t workers_max, servers_max;
-	uint32_t threads;    /* train.threads; 0: cores / workers */
-	uint32_t replicas;   /* copies of each partition */
-	uint32_t rounds_max; /* data.unit_batches: the most steps of a round */
-	uint32_t passes;     /* train.passes */
-	bool rows_cached;    /* the embedding table may be cached: its mode is async */
-	bool rows_wait;      /* the embedding table is synchronous */
-	bool rounds_wait;    /* rounds of local steps wait for all workers */
+	uint32_t threads;      /* train.threads; 0: cores / workers */
+	uint32_t replicas;     /* copies of each partition */
+	uint32_t unit_batches; /* data.unit_batches; a round has at most so many steps */
+	uint32_t passes;       /* train.passes */
+	bool rows_cached;      /* the embedding table may be cached: its mode is async */
+	bool rows_wait;        /* the embedding table is synchronous */
+	bool rounds_wait;      /* rounds of local steps wait for all workers */
 };
 
 #endif

@@ -65,7 +65,7 @@ struct plan_site plan_site_of(const struct job *job, const struct plan_figures *
 	                         .servers_max = job_asks(job, SERVERS_KEY) ? cores : job->cluster.servers,
 	                         .threads = threads_of(job, cores),
 	                         .replicas = job->cluster.replicas,
-	                         .rounds_max = job->data.unit_batches,
+	                         .unit_batches = job->data.unit_batches,
 	                         .passes = job->train.passes,
 	                         .rows_wait = f->keys > 0 && job->tables.embedding.mode.kind == WEIR_SYNC,
 	                         .rows_cached =

@@ -18,7 +18,7 @@ bool plan_is_allowed(const struct plan_site *site, const struct plan_setting *s)
 		return false;
 	if (s->of[PLAN_KEY_CACHE] > 0 && !site->rows_cached)
 		return false;
-	if (plan_mode_steps(mode) > site->rounds_max || servers < site->replicas)
+	if (plan_mode_steps(mode) > site->unit_batches || servers < site->replicas)
 		return false;
 	if (workers > site->workers_max || servers > site->servers_max)
 		return false;

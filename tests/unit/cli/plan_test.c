@@ -68,7 +68,7 @@ static struct plan_site random_site(struct prng *rng)
 	                         .workers_max = 4,
 	                         .servers_max = 2,
 	                         .replicas = 1,
-	                         .rounds_max = 16,
+	                         .unit_batches = 16,
 	                         .passes = 1 + (uint32_t)(prng_u64(rng) % 3),
 	                         .rows_cached = prng_u64(rng) % 2 == 0,
 	                         .rounds_wait = true};
@@ -212,7 +212,7 @@ static struct plan_site plain_site(double rate)
 	                         .servers_max = 8,
 	                         .threads = 1,
 	                         .replicas = 1,
-	                         .rounds_max = 16,
+	                         .unit_batches = 16,
 	                         .passes = 1,
 	                         .rounds_wait = true};
 	for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++)
