@@ -242,17 +242,25 @@ static double together_s(const struct stages *x, double one_s)
 	return one_s * x->crowd * (sets > 1 ? sets : 1);
 }
 
+/* All workers push, or pull, at once: through their own cards and the busiest server's. */
+static double step_up_s(const struct stages *x)
+{
+	return max2(wire_s(x, x->traffic->up_bytes), x->workers * wire_s(x, x->traffic->in_bytes * x->site->replicas));
+}
+
+static double step_down_s(const struct stages *x)
+{
+	return max2(wire_s(x, x->traffic->down_bytes), x->workers * wire_s(x, x->traffic->out_bytes));
+}
+
 /* A synchronous step: computing, pushing, applying, closing and pulling come one after the other.
  * Per batch of the job. */
 static double step_period_s(const struct stages *x)
 {
-	const struct plan_traffic *t = x->traffic;
 	const double paced = slowest_compute_s(x), made = together_s(x, compute_wall_s(x) * x->threads) / x->threads;
-	const double up = max2(wire_s(x, t->up_bytes), x->workers * wire_s(x, t->in_bytes * x->site->replicas));
-	const double down = max2(wire_s(x, t->down_bytes), x->workers * wire_s(x, t->out_bytes));
 	const double messages = (STEP_MESSAGES + (x->workers > 1 ? OTHERS_IN_STEP : 0)) * message_s(x);
-	const double step = max2(paced, made) + tail_s(x, made) + together_s(x, trainer_s(x) + t->client_s) +
-	                    x->workers * server_s(x) + up + down + messages + unit_s(x);
+	const double step = max2(paced, made) + tail_s(x, made) + together_s(x, trainer_s(x) + x->traffic->client_s) +
+	                    x->workers * server_s(x) + step_up_s(x) + step_down_s(x) + messages + unit_s(x);
 	return max2(step / x->workers, processors_s(x));
 }
 
@@ -278,30 +286,37 @@ static double period_s(const struct stages *x, bool queueing)
 
 /* --- The bill */
 
-/* Terms of a batch of the first worker, and of shared resources per batch of the job. The limit is
+/* What the last worker waits for the slowest one. */
+static double straggler_s(const struct stages *x)
+{
+	const uint32_t last = x->workers - 1;
+	const bool waits = x->mode == PLAN_SSP || x->mode == PLAN_SYNC || (plan_mode_steps(x->mode) > 0 && x->site->rounds_wait);
+	return waits ? slowest_compute_s(x) - compute_s(x, last) + tail_s(x, compute_s(x, last)) : 0;
+}
+
+/* Terms of a batch of the last worker, and of shared resources per batch of the job. The limit is
  * the largest, each as it counts for the period. */
 static void itemize(const struct stages *x, struct plan_bill *out)
 {
 	double *term = out->term_s;
 	const uint32_t last = x->workers - 1;
+	const bool sync = x->mode == PLAN_SYNC;
 	term[PLAN_TERM_COMPUTE] = compute_s(x, last);
 	term[PLAN_TERM_ENCODE] = encode_s(x, last);
 	term[PLAN_TERM_PULL] = pull_s(x);
-	term[PLAN_TERM_UP] = wire_s(x, x->traffic->up_bytes);
-	term[PLAN_TERM_DOWN] = wire_s(x, x->traffic->down_bytes);
+	term[PLAN_TERM_UP] = sync ? step_up_s(x) : wire_s(x, x->traffic->up_bytes);
+	term[PLAN_TERM_DOWN] = sync ? step_down_s(x) : wire_s(x, x->traffic->down_bytes);
 	term[PLAN_TERM_SERVER_CARD] = server_card_s(x);
 	term[PLAN_TERM_SERVER] = server_s(x);
 	term[PLAN_TERM_PROCESSOR] = processors_s(x);
 	term[PLAN_TERM_EVALUATION] = evaluation_s(x);
-	const bool waits = x->mode != PLAN_ASYNC;
-	const double own = own_period_s(x, last, 0), job = out->period_s * x->workers;
-	term[PLAN_TERM_WAIT] = waits && job > own ? job - own : 0;
+	term[PLAN_TERM_WAIT] = straggler_s(x);
 	out->limit = PLAN_TERM_COMPUTE;
 	double most = 0;
 	for (enum plan_term t = 0; t < PLAN_TERMS; t++) {
 		const bool shared =
 		    t == PLAN_TERM_SERVER_CARD || t == PLAN_TERM_SERVER || t == PLAN_TERM_PROCESSOR || t == PLAN_TERM_EVALUATION;
-		const double counts = term[t] * (shared ? x->workers : 1);
+		const double counts = term[t] * (shared ? x->workers : t == PLAN_TERM_PULL ? 1 / PULLS_IN_FLIGHT : 1);
 		if (counts > most) {
 			most = counts;
 			out->limit = t;

@@ -4,12 +4,15 @@
 #include <string.h>
 
 /* X(member): the numbers of struct plan_figures */
-#define NUMBERS(X)                                                                                                              \
-	X(cores)                                                                                                                    \
-	X(rows)                                                                                                                     \
-	X(keys)                                                                                                                     \
-	X(dense_elements) X(compute_one_s) X(compute_all_s) X(crowd) X(jitter) X(load_s) X(read_s) X(inner_s) X(outer_s) X(score_s) \
-	    X(round_trip_s) X(batches) X(valid_batches) X(cache_hits) X(cache_bytes)
+#define NUMBERS(X)                                                                                                      \
+	X(cores)                                                                                                            \
+	X(rows)                                                                                                             \
+	X(keys)                                                                                                             \
+	X(dense_elements)                                                                                                   \
+	X(compute_one_s)                                                                                                    \
+	X(compute_all_s)                                                                                                    \
+	X(crowd) X(jitter) X(load_s) X(read_s) X(inner_s) X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches) \
+	    X(cache_hits) X(cache_bytes)
 /* may be below 0 */
 #define SIGNED_NUMBERS(X) X(joint_caller_s) X(joint_client_s) X(joint_server_s)
 #define CODE_NUMBERS(X)   X(bytes) X(asked_bytes) X(caller_s) X(client_s) X(server_s)
@@ -112,6 +115,33 @@ weir_status figures_from_json(const struct json *j, struct plan_figures *out, we
 
 /* --- Plans */
 
+static void value_text(const struct plan_figures *f, enum plan_key k, uint32_t value, char out[PLAN_MODE_BYTES])
+{
+	if (k == PLAN_KEY_MODE)
+		plan_mode_text(value, out);
+	else if (k == PLAN_KEY_CACHE)
+		snprintf(out, PLAN_MODE_BYTES, "%s", value ? "on" : "off");
+	else if (k >= PLAN_KEY_LEGS)
+		snprintf(out, PLAN_MODE_BYTES, "%s", f->legs[k - PLAN_KEY_LEGS][value].codec);
+	else
+		snprintf(out, PLAN_MODE_BYTES, "%u", value);
+}
+
+/* {"key": K, "value": V} of each key */
+static void append_setting(struct json *j, const struct plan_figures *f, const struct plan_setting *s)
+{
+	char text[PLAN_MODE_BYTES];
+	for (enum plan_key k = 0; k < PLAN_KEYS; k++) {
+		if (k >= PLAN_KEY_LEGS && f->codes[k - PLAN_KEY_LEGS] == 0)
+			continue;
+		struct json *item = json_create();
+		value_text(f, k, s->of[k], text);
+		json_set_text(item, "key", plan_key_name(k));
+		json_set_text(item, "value", text);
+		json_append(j, "setting", item);
+	}
+}
+
 struct json *plan_to_json(const struct job *job, const struct plan_figures *f, const struct plan_found *p)
 {
 	struct json *j = json_create();
@@ -121,6 +151,7 @@ struct json *plan_to_json(const struct job *job, const struct plan_figures *f, c
 	json_set_empty_list(j, "sets");
 	for (uint32_t i = 0; i < answers.count; i++)
 		json_append_text(j, "sets", answers.items[i].set);
+	append_setting(j, f, &p->setting);
 	json_set_real(j, "samples_per_s", p->bill.samples_per_s);
 	json_set_real(j, "steps", p->bill.steps);
 	json_set_text(j, "limit", plan_term_name(p->bill.limit));
@@ -131,28 +162,19 @@ struct json *plan_to_json(const struct job *job, const struct plan_figures *f, c
 	return j;
 }
 
-static void append_value(struct json *j, const char *key, const struct plan_figures *f, enum plan_key k, uint32_t value)
-{
-	char text[PLAN_MODE_BYTES];
-	if (k == PLAN_KEY_MODE)
-		plan_mode_text(value, text);
-	else if (k >= PLAN_KEY_LEGS)
-		snprintf(text, sizeof text, "%s", f->legs[k - PLAN_KEY_LEGS][value].codec);
-	else
-		snprintf(text, sizeof text, "%u", value);
-	json_append_text(j, key, text);
-}
-
 struct json *plan_space_to_json(const struct plan_figures *f, const struct plan_space *space)
 {
 	struct json *j = json_create(), *list;
+	char text[PLAN_MODE_BYTES];
 	for (enum plan_key k = 0; k < PLAN_KEYS; k++) {
 		if (space->counts[k] < 2)
 			continue;
 		list = json_create();
 		json_set_text(list, "key", plan_key_name(k));
-		for (uint32_t i = 0; i < space->counts[k]; i++)
-			append_value(list, "values", f, k, space->values[k][i]);
+		for (uint32_t i = 0; i < space->counts[k]; i++) {
+			value_text(f, k, space->values[k][i], text);
+			json_append_text(list, "values", text);
+		}
 		json_append(j, "keys", list);
 	}
 	return j;

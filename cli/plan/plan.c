@@ -141,8 +141,9 @@ static void add_modes(struct plan_space *space, const struct job *job)
 	add_value(space, PLAN_KEY_MODE, PLAN_ASYNC);
 	add_value(space, PLAN_KEY_MODE, PLAN_SSP);
 	add_value(space, PLAN_KEY_MODE, PLAN_SYNC);
-	for (size_t i = 0; i < sizeof rounds / sizeof *rounds && job->tables.dense.push.momentum == 0; i++)
-		add_value(space, PLAN_KEY_MODE, PLAN_LOCAL + rounds[i]);
+	for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
+		if (rounds[i] <= job->data.unit_batches && job->tables.dense.push.momentum == 0)
+			add_value(space, PLAN_KEY_MODE, PLAN_LOCAL + rounds[i]);
 }
 
 void plan_space_of(const struct job *job, const struct plan_figures *f, const struct plan_site *site, enum plan_freedom freedom,
@@ -160,7 +161,7 @@ void plan_space_of(const struct job *job, const struct plan_figures *f, const st
 	if (operation || job_asks(job, SERVERS_KEY))
 		add_powers(out, PLAN_KEY_SERVERS, site->servers_max);
 	if ((operation || job->asks.count > 0) && job->cluster.executors == 0)
-		add_powers(out, PLAN_KEY_EXECUTORS, (uint32_t)f->cores);
+		add_powers(out, PLAN_KEY_EXECUTORS, (uint32_t)(site->shared ? f->cores : site->server_cores));
 	if ((all || job_asks(job, CACHE_KEY)) && f->keys > 0) {
 		add_value(out, PLAN_KEY_CACHE, 0);
 		add_value(out, PLAN_KEY_CACHE, 1);
@@ -270,7 +271,7 @@ void plan_answers(const struct job *job, const struct plan_figures *f, const str
 	add_number(out, job, &written, s, PLAN_KEY_WORKERS);
 	if (job_asks(job, PARTITIONS_KEY))
 		add_set(out, PARTITIONS_KEY, PARTITIONS_KEY "=%u", plan_partitions(s));
-	if (job->cluster.executors == 0)
+	if (job->cluster.executors == 0 && (job->asks.count > 0 || s->of[PLAN_KEY_EXECUTORS] != written.of[PLAN_KEY_EXECUTORS]))
 		add_set(out, EXECUTORS_KEY, EXECUTORS_KEY "=%u", s->of[PLAN_KEY_EXECUTORS]);
 	if (job_asks(job, MODE_KEY) || s->of[PLAN_KEY_MODE] != written.of[PLAN_KEY_MODE])
 		add_mode(out, job, s->of[PLAN_KEY_MODE]);

@@ -26,6 +26,14 @@ static void print_speed(const struct plan_found *p, FILE *out)
 	fputc('\n', out);
 }
 
+static bool may_choose(const struct plan_space *space)
+{
+	for (enum plan_key k = 0; k < PLAN_KEYS; k++)
+		if (space->counts[k] > 1)
+			return true;
+	return false;
+}
+
 void plan_print(const struct plan_view *v, FILE *out)
 {
 	const struct plan_found *best = &v->result->best[0];
@@ -38,7 +46,7 @@ void plan_print(const struct plan_view *v, FILE *out)
 	fprintf(out, "plan        ");
 	print_speed(best, out);
 	print_sets(v, best, "  ", out);
-	if (v->result->bills == 1)
+	if (!may_choose(v->space))
 		fprintf(out, "no key says auto; --all shows what the planner would choose if all did\n");
 }
 
@@ -90,7 +98,8 @@ static void print_help(const struct plan_view *v, const struct plan_found *p, FI
 	more.of[PLAN_KEY_SERVERS]++;
 	print_help_of(p, v->figures, v->site, &more, "one more server", out);
 	cores.cores *= 2;
-	print_help_of(p, quick, v->site, &p->setting, "twice as many cores", out);
+	if (v->site->shared)
+		print_help_of(p, quick, v->site, &p->setting, "twice as many cores", out);
 }
 
 /* What layer-wise overlap would hide. Weir moves the dense table whole, so this is no proposal. */

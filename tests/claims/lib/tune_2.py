@@ -127,10 +127,10 @@ def predictions(chosen):
 # --- Choices
 
 CHOICES = [
-    ("deep clicks, 100 Mb/s: codec of pushes", clicks(30000 * SIZE, WIDE), cluster(2, 1) + NET("100Mb/s") + ["tables.dense.pull.codec=int8"], ["tables.dense.push.codec"]),
+    ("deep clicks, 100 Mb/s: codec of pushes", clicks(30000 * SIZE, WIDE), cluster(2, 1) + NET("100Mb/s") + ["cluster.executors=1", "tables.dense.pull.codec=int8"], ["tables.dense.push.codec"]),
     ("clicks: servers and executors", clicks(200000 * SIZE, NARROW), cluster(2, 1), ["cluster.servers"]),
-    ("clicks, one of 3 slow: mode", clicks(40000 * SIZE, NARROW), cluster(3, 1) + SLOW, ["tables.dense.mode.kind"]),
-    ("GPT, 1 Gb/s: codecs of pulls", text(2, 64), cluster(2, 1) + NET("1Gb/s") + ["tables.dense.push.codec=int8"], ["tables.dense.pull.codec"]),
+    ("clicks, one of 3 slow: mode", clicks(40000 * SIZE, NARROW), cluster(3, 1) + SLOW + ["cluster.executors=1"], ["tables.dense.mode.kind"]),
+    ("GPT, 1 Gb/s: codecs of pulls", text(2, 64), cluster(2, 1) + NET("1Gb/s") + ["cluster.executors=1", "tables.dense.push.codec=int8"], ["tables.dense.pull.codec"]),
 ]
 
 
@@ -159,10 +159,10 @@ def choices(chosen):
         for values in itertools.product(*(k["values"] for k in keys)):
             tried = [s for k, v in zip(keys, values) for s in candidate(k["key"], v)]
             value_of[values] = measured(job, settings + tried) / steps_of(answer, job, settings + tried)
-        best = answer["plans"][0]
-        taken = measured(job, settings + best["sets"]) / best["steps"]
-        shares.append(min(1, taken / max(value_of.values())))
-        say(f"{name}: {best['sets']} has {100 * shares[-1]:.0f} % of the best of {({', '.join(v): round(x) for v, x in value_of.items()})}")
+        setting = {s["key"]: s["value"] for s in answer["plans"][0]["setting"]}
+        chosen_values = tuple(setting[k["key"]] for k in keys)
+        shares.append(value_of[chosen_values] / max(value_of.values()))
+        say(f"{name}: {', '.join(chosen_values)} has {100 * shares[-1]:.0f} % of the best of {({', '.join(v): round(x) for v, x in value_of.items()})}")
     return shares
 
 
