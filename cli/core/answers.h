@@ -1,7 +1,8 @@
 /* The planner's answers to the keys of a job that say `auto`. A run is planned once, when it
  * begins; RUN_DIR/plan.json keeps the answers for everything that follows:
  *
- *     {"samples_per_s": 51000, "answers": [{"key": "cluster.servers", "set": "cluster.servers=2"}, ...]}
+ *     {"samples_per_s": 51000,
+ *      "answers": [{"key": "cluster.servers", "set": "cluster.servers=2"}, ...]}
  */
 #ifndef WEIR_ANSWERS_H
 #define WEIR_ANSWERS_H

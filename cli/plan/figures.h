@@ -52,8 +52,8 @@ struct plan_figures {
 	double cache_hits;     /* share of a batch's keys that a worker's cache of rows has */
 	double cache_bytes;    /* memory that those rows need */
 	double round_trip_s;   /* a small pull, on this machine */
-	/* What a whole batch with the job's own codecs takes beyond the sum of its parts (below 0: less):
-	 * of the trainer's thread, of the worker's other threads, of servers. */
+	/* What a whole batch with the job's own codecs takes beyond the sum of its parts (below 0:
+	 * less): of the trainer's thread, of the worker's other threads, of servers. */
 	double joint_caller_s, joint_client_s, joint_server_s;
 	double batches;       /* of a pass */
 	double valid_batches; /* of the validation part; 0: passes do not wait for it */

@@ -1,5 +1,6 @@
 /* From a job to a plan, and back: which keys may be chosen among which values, what the job says as
- * it is written, and the settings that make it run as planned. No I/O: figures come from elsewhere. */
+ * it is written, and the settings that make it run as planned. No I/O: figures come from
+ * elsewhere. */
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
 

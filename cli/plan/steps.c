@@ -2,26 +2,26 @@
 
 #include <string.h>
 
-/* A table of what a codec costs. Frappe, `sweep frappe-codecs` of 2026-11-24 (means of 3 seeds, 12
- * passes): no codec is further from fp32 than the seeds are from each other (.003 of AUC), so the
- * factors of 8 and 16 bits are 1. `sweep frappe-network` of the same day has coded training one
- * pass behind by .007 after a short run: top-k's factor, and half of that for 4 bits and below. */
+/* Frappe, `sweep frappe-codecs` of 2026-11-24 (means of 3 seeds, 12 passes): the AUC of no codec is
+ * further from fp32's than the seeds are from each other, .003. So 8 and 16 bits count as fp32. In
+ * one pass of `sweep frappe-network` of that day, coded training (top-k 1 %) ends .007 behind: the
+ * factors of 4 bits and below are a guess from that. */
 static const struct {
 	const char *codec;
 	double factor;
 } pushes[] = {{"fp32", 1}, {"bf16", 1}, {"fp16", 1}, {"int8", 1}, {"int4", 1.05}, {"int2", 1.15}, {"sign", 1.15}, {"topk", 1.15}};
 
-/* Staleness: asynchronous training of Frappe by two workers needs as many batches as synchronous
- * (`sweep frappe-modes`, 2026-11-24), and that of a small Llama by four 4 % more in the logarithm
- * of the loss's excess (`llm 2`, 2026-11-25). tau = workers - 1. */
+/* Of each other worker whose pushes make values stale. As many batches give Frappe the same AUC
+ * with two workers, asynchronous .9547, synchronous .9536 (`sweep frappe-modes`, 2026-11-24); a
+ * small Llama's loss is 1.5 % higher with four (1.6466, 1.6225: `llm 2`, 2026-11-25). */
 #define STALENESS 0.015
-/* A synchronous step joins a batch of each worker: it is one step of a batch that many times as
- * large. Below the critical batch size (McCandlish et al. 2018, arXiv 1812.06162) examples count
- * the same; the share that is lost is for batches of some hundreds of rows. */
+/* Of each other worker whose batch a synchronous step joins to one larger batch: fewer steps. Below
+ * the critical batch size examples count nearly the same (McCandlish et al. 2018, arXiv
+ * 1812.06162); a guess. */
 #define LARGER_BATCH 0.02
-/* Rounds: averaging every 16 batches loses nothing on Frappe (`local-16-average`, 2026-11-24);
- * DiLoCo of 50 needs a few percent more (`llm 2`, 2026-11-25). One worker loses nothing, but has to
- * gain something to be worth the change. */
+/* Of each further batch of a round. Averaging every 16 batches loses nothing on Frappe
+ * (`local-16-average`, 2026-11-24); DiLoCo of 50 ends .7 % to 1 % above synchronous loss (`llm 2`,
+ * 2026-11-25). One worker loses nothing, but has to gain something to be worth the change. */
 #define ROUND_STEP 0.002
 
 double plan_steps_of_codec(enum plan_leg leg, const char *codec)

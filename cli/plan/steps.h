@@ -1,6 +1,6 @@
-/* How many times more batches a setting needs to reach the same validation value. The constants are
- * fits to runs of docs/BENCHMARKS.md; steps.c names the run and the date of each. They are rough:
- * they rank settings, and nothing else depends on them. */
+/* How many times more batches a setting needs to reach the same validation value. No run has
+ * measured that: the constants are judged by how the runs of docs/BENCHMARKS.md end; steps.c names
+ * run and date of each. They rank settings, and nothing else depends on them. */
 #ifndef WEIR_PLAN_STEPS_H
 #define WEIR_PLAN_STEPS_H
 

@@ -92,6 +92,12 @@ void probe_computer_close(struct probe_computer *c)
 
 /* --- Times */
 
+/* Seconds of this thread's processor; of the wall's clock where a device computes. */
+static double busy_s(const struct probe_computer *c)
+{
+	return c->backend->ops->host_memory ? probe_thread_s() : probe_now_s();
+}
+
 /* Of a batch. Others' work on the machine delays the wall's clock, and less so the processor's. */
 struct times {
 	double wall_s;             /* the lower quartile */
@@ -155,10 +161,10 @@ static weir_status time_batches(struct probe_computer *c, const struct job *job,
 	const double until = probe_now_s() + PROBE_SLICE_S;
 	uint32_t n = 0;
 	for (; status == WEIR_OK && n < SAMPLES_MAX && (n < BATCHES_LEAST || probe_now_s() < until); n++) {
-		const double wall = probe_now_s(), own = probe_thread_s();
+		const double wall = probe_now_s(), own = busy_s(c);
 		status = once(c, job, n, err);
 		samples->wall_s[n] = probe_now_s() - wall;
-		samples->own_s[n] = probe_thread_s() - own;
+		samples->own_s[n] = busy_s(c) - own;
 	}
 	samples->count = n;
 	if (status == WEIR_OK)
@@ -291,14 +297,14 @@ static weir_status measure_inner(const struct probe_data *d, struct probe_comput
 	const struct optimizer_scalars scalars = {.lr = 1e-6f, .grad_scale = 1};
 	weir_status status = memory && accumulators ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for an optimizer's step");
 	uint32_t times = 0;
-	const double start = probe_thread_s(), until = probe_now_s() + PROBE_SLICE_S / 2;
+	const double start = busy_s(c), until = probe_now_s() + PROBE_SLICE_S / 2;
 	for (; status == WEIR_OK && (times < BATCHES_LEAST || probe_now_s() < until); times++) {
 		struct optimizer_step step = optimizer_step_of(optimizer, &scalars, times + 1);
 		step.accumulator = accumulators;
 		ops->update(c->backend, &step, memory, slots ? memory + 2 * n : NULL, memory + n, n);
 		status = ops->sync(c->backend, err);
 	}
-	out->inner_s = times ? (probe_thread_s() - start) / times : 0;
+	out->inner_s = times ? (busy_s(c) - start) / times : 0;
 	if (memory)
 		ops->buffer_free(c->backend, memory);
 	if (accumulators)

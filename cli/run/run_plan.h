@@ -1,5 +1,5 @@
-/* Plans a run whose job says `auto`: measures and chooses when the run begins, and keeps to that when
- * it goes on. */
+/* Plans a run whose job says `auto`: measures and chooses when the run begins, and keeps to that
+ * when it goes on. */
 #ifndef WEIR_RUN_PLAN_H
 #define WEIR_RUN_PLAN_H
 

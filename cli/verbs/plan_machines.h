@@ -1,6 +1,6 @@
 /* The machines of a plan: a YAML file of `weir plan --machines`.
  *
- *     figures: figures.json        # what `weir plan --probe` printed on one of them; else measured here
+ *     figures: figures.json        # what `weir plan --probe` printed; without it: measured here
  *     rate: 10Gb/s                 # of each card, each way; off: no limit
  *     latency_ms: 0.1              # of a message, one way
  *     workers: [{count: 4, cores: 8, speed: 1.5}]    # speed: times that of the measured machine

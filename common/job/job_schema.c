@@ -152,7 +152,8 @@ static const struct choice packings[] = {
 	TRAINING(FLOAT(p ".schedule.min", o.schedule.min, "0", 0, 1)),                                  \
 	TRAINING(FLOAT(p ".schedule.gamma", o.schedule.gamma, "1", 0, 1))
 
-/* The keys of one table: p its path, t its place in struct job. asks_mode: its mode takes `auto`. */
+/* The keys of one table: p its path, t its place in struct job. asks_mode: its mode takes
+ * `auto`. */
 #define TABLE_KEYS(p, t, modes, asks_mode)                                                          \
 	OPTIMIZER_KEYS(p ".optimizer", t.optimizer, "adam", "0.999"),                                   \
 	TRAINING(CHOICE(p ".mode.kind", t.mode.kind, "async", modes), .planned = asks_mode),            \
