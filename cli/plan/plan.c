@@ -251,6 +251,22 @@ static void add_number(struct answers *out, const struct job *job, const struct 
 		add_set(out, plan_key_name(key), "%s=%u", plan_key_name(key), s->of[key]);
 }
 
+/* Another codec than the file's, whose own settings are reset: "tables.dense.push={codec: int8,
+ * density: 0.01, ...}". */
+static void add_codec(struct answers *out, const char *name, const char *codec)
+{
+	static const char *const own[] = {"density", "book", "momentum", "warmup", "clip", "feedback", "every"};
+	char path[JOB_KEY_BYTES_MAX], rest[ANSWER_BYTES] = "";
+	const int map = (int)(strrchr(name, '.') - name);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+		snprintf(path, sizeof path, "%.*s.%s", map, name, own[i]);
+		const struct key *key = job_schema_find(path);
+		if (key)
+			append(rest, ", %s: %s", own[i], key->fallback);
+	}
+	add_set(out, name, "%.*s={codec: %s%.900s}", map, name, codec, rest);
+}
+
 /* Room for twice the rows, in a power of two of MiB. */
 static void add_cache(struct answers *out, const struct plan_figures *f, bool on)
 {
@@ -280,7 +296,9 @@ void plan_answers(const struct job *job, const struct plan_figures *f, const str
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++) {
 		const enum plan_key key = PLAN_KEY_LEGS + leg;
 		const char *name = plan_key_name(key);
-		if (job_asks(job, name) || (f->codes[leg] > 0 && s->of[key] != written.of[key]))
+		if (job_asks(job, name))
 			add_set(out, name, "%s=%s", name, f->codes[leg] > 0 ? f->legs[leg][s->of[key]].codec : "fp32");
+		else if (f->codes[leg] > 0 && s->of[key] != written.of[key])
+			add_codec(out, name, f->legs[leg][s->of[key]].codec);
 	}
 }

@@ -350,6 +350,33 @@ static void answers_make_the_job_that_was_planned(void **state)
 	job_destroy(asking);
 }
 
+/* A codec of the file goes with all of its settings. */
+static void another_codec_resets_what_belongs_to_the_first(void **state)
+{
+	(void)state;
+	static const char *const own[] = {"cluster.servers=1", "tables.dense.mode.kind=async",
+	                                  "tables.dense.push={codec: topk, density: 0.02, warmup: 100, momentum: 0.9}",
+	                                  "tables.dense.pull={codec: int4, book: log, every: 2}"};
+	struct prng rng;
+	prng_seed(&rng, 13);
+	const struct plan_figures f = random_figures(&rng);
+	struct job *job = parse(own, 4);
+	struct plan_found p = {.setting = plan_as_written(job, &f)};
+	struct answers answers;
+	struct option_list sets = {.count = 4, .items = {own[0], own[1], own[2], own[3]}};
+	p.setting.of[PLAN_KEY_LEGS + PLAN_DENSE_PUSH] = 2;
+	p.setting.of[PLAN_KEY_LEGS + PLAN_DENSE_PULL] = 1;
+	plan_answers(job, &f, &p, &answers);
+	assert_int_equal(answers.count, 2);
+	for (uint32_t i = 0; i < answers.count; i++)
+		sets.items[sets.count++] = answers.items[i].set;
+	struct job *planned = parse(sets.items, sets.count);
+	assert_int_equal(planned->tables.dense.push.codec, WEIR_CODEC_INT8);
+	assert_int_equal(planned->tables.dense.pull.codec, WEIR_CODEC_BF16);
+	job_destroy(planned);
+	job_destroy(job);
+}
+
 static void figures_survive_json(void **state)
 {
 	(void)state;
@@ -391,6 +418,7 @@ int main(void)
 	    cmocka_unit_test(processes_share_the_cores),
 	    cmocka_unit_test(only_keys_that_ask_are_chosen),
 	    cmocka_unit_test(answers_make_the_job_that_was_planned),
+	    cmocka_unit_test(another_codec_resets_what_belongs_to_the_first),
 	    cmocka_unit_test(figures_survive_json),
 	    cmocka_unit_test(figures_that_lack_a_number_are_refused),
 	};
