@@ -134,15 +134,17 @@ static void add_powers(struct plan_space *space, enum plan_key key, uint32_t mos
 	add_value(space, key, most);
 }
 
-/* Rounds of local steps that average the workers: with one worker they would change nothing. */
+/* A file with rounds of its own keeps its optimizers: only the length of rounds may change, and not
+ * if fragments or overlap divide them. */
 static void add_modes(struct plan_space *space, const struct job *job)
 {
 	static const uint32_t rounds[] = {4, 16, 64};
-	add_value(space, PLAN_KEY_MODE, PLAN_ASYNC);
-	add_value(space, PLAN_KEY_MODE, PLAN_SSP);
-	add_value(space, PLAN_KEY_MODE, PLAN_SYNC);
+	const struct job_table *t = &job->tables.dense;
+	const bool local = t->mode.local_steps > 0, divided = t->mode.fragments > 1 || t->local.overlap > 0;
+	for (uint32_t mode = PLAN_ASYNC; mode < PLAN_LOCAL && !local; mode++)
+		add_value(space, PLAN_KEY_MODE, mode);
 	for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
-		if (rounds[i] <= job->data.unit_batches && job->tables.dense.push.momentum == 0)
+		if (rounds[i] <= job->data.unit_batches && t->push.momentum == 0 && !(local && divided))
 			add_value(space, PLAN_KEY_MODE, PLAN_LOCAL + rounds[i]);
 }
 
@@ -235,7 +237,9 @@ static void add_local(struct answers *out, const struct job *job, uint32_t steps
 
 static void add_mode(struct answers *out, const struct job *job, uint32_t mode)
 {
-	if (plan_mode_steps(mode) > 0)
+	if (plan_mode_steps(mode) > 0 && job->tables.dense.mode.local_steps > 0)
+		add_set(out, MODE_KEY, "tables.dense.mode.steps=%u", plan_mode_steps(mode));
+	else if (plan_mode_steps(mode) > 0)
 		add_local(out, job, plan_mode_steps(mode));
 	else if (mode == PLAN_SSP)
 		add_set(out, MODE_KEY, "tables.dense.mode={kind: ssp, bound: %u}", PLAN_SSP_BOUND);

@@ -286,10 +286,11 @@ static weir_status measure_cache(const struct probe_data *d, struct probe_comput
 static weir_status measure_inner(const struct probe_data *d, struct probe_computer *c, struct plan_figures *out, weir_error *err)
 {
 	const struct job_table *t = &d->job->tables.dense;
-	const weir_optimizer *spec = t->mode.local_steps > 0 ? &t->local.inner : &t->optimizer;
+	weir_optimizer spec = t->mode.local_steps > 0 ? t->local.inner : t->optimizer;
 	const struct backend_ops *ops = c->backend->ops;
-	const size_t n = model_table_elements(c->model, MODEL_DENSE), slots = optimizer_slots(spec->kind);
-	struct optimizer *optimizer = n ? optimizer_create(spec, err) : NULL;
+	const size_t n = model_table_elements(c->model, MODEL_DENSE), slots = optimizer_slots(spec.kind);
+	spec.schedule = (weir_schedule){0}; /* one that lasts the whole training has no total here */
+	struct optimizer *optimizer = n ? optimizer_create(&spec, err) : NULL;
 	if (!optimizer)
 		return n ? err->status : WEIR_OK;
 	float *memory = ops->buffer_alloc(c->backend, n * (slots + 2) * sizeof *memory);

@@ -13,7 +13,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	model: {kind: deepfm, dim: 4, hidden: [32]}
 	tables:
 	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
-	  dense: {optimizer: {kind: adam, lr: 1.0e-3}, mode: {kind: auto}, push: {codec: auto}}
+	  dense: {optimizer: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}, mode: {kind: auto}, push: {codec: auto}}
 	train: {passes: 1, seed: 7}
 JOB
 scratch() { ls /tmp | grep -c '^weir-scratch-'; }
@@ -47,7 +47,7 @@ cp "$RUN/plan.json" "$DIR/kept.json"
 "$WEIR" eval "$DIR/job.yaml" > "$DIR/eval.out" 2> "$DIR/eval.err" || fail "weir eval does not find the plan"
 
 # A resumed run keeps its plan, whatever the planner would say now.
-"$WEIR" train "$DIR/job.yaml" --resume --set train.passes=2 --report "$DIR/report.json" > "$DIR/train.out" 2> "$DIR/train.err" || fail "weir train --resume"
+"$WEIR" train "$DIR/job.yaml" --resume --accept train.passes --set train.passes=2 --report "$DIR/report.json" > "$DIR/train.out" 2> "$DIR/train.err" || fail "weir train --resume"
 holds "$DIR/report.json" '.finished and .audit.ok'
 grep -q 'measuring' "$DIR/train.err" && fail "a resumed run is planned anew"
 cmp "$RUN/plan.json" "$DIR/kept.json" || fail "a resumed run has another plan"

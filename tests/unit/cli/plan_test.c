@@ -350,6 +350,31 @@ static void answers_make_the_job_that_was_planned(void **state)
 	job_destroy(asking);
 }
 
+/* Rounds of the file's own keep their optimizers, and only change their length. */
+static void rounds_of_the_file_keep_their_optimizers(void **state)
+{
+	(void)state;
+	static const char *const own[] = {"cluster.servers=1",
+	                                  "tables.dense.mode={kind: local, steps: 1, rounds: async, inner: {kind: lion}}",
+	                                  "tables.dense.optimizer={kind: sgd, lr: 1}", "tables.dense.push.codec=int8"};
+	struct prng rng;
+	prng_seed(&rng, 14);
+	const struct plan_figures f = random_figures(&rng);
+	struct job *job = parse(own, 4);
+	const struct plan_site site = plan_site_of(job, &f);
+	struct plan_space all;
+	plan_space_of(job, &f, &site, PLAN_ALL, &all);
+	for (uint32_t i = 0; i < all.counts[PLAN_KEY_MODE]; i++)
+		assert_true(plan_mode_steps(all.values[PLAN_KEY_MODE][i]) > 0);
+	struct plan_found p = {.setting = plan_as_written(job, &f)};
+	struct answers answers;
+	p.setting.of[PLAN_KEY_MODE] = PLAN_LOCAL + 16;
+	plan_answers(job, &f, &p, &answers);
+	assert_int_equal(answers.count, 1);
+	assert_string_equal(answers.items[0].set, "tables.dense.mode.steps=16");
+	job_destroy(job);
+}
+
 /* A codec of the file goes with all of its settings. */
 static void another_codec_resets_what_belongs_to_the_first(void **state)
 {
@@ -418,6 +443,7 @@ int main(void)
 	    cmocka_unit_test(processes_share_the_cores),
 	    cmocka_unit_test(only_keys_that_ask_are_chosen),
 	    cmocka_unit_test(answers_make_the_job_that_was_planned),
+	    cmocka_unit_test(rounds_of_the_file_keep_their_optimizers),
 	    cmocka_unit_test(another_codec_resets_what_belongs_to_the_first),
 	    cmocka_unit_test(figures_survive_json),
 	    cmocka_unit_test(figures_that_lack_a_number_are_refused),
