@@ -185,6 +185,8 @@ int main(int argc, char **argv)
 		status = job_load(a.job, a.sets, a.sets_count, &job, &err);
 	if (status == WEIR_OK)
 		status = job_check_own(job, &err);
+	if (status == WEIR_OK)
+		status = job_check_planned(job, &err);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir-worker: %s\n", err.text);
 		job_destroy(job);

@@ -8,32 +8,17 @@
 #include <sys/types.h>
 
 #include "cli/bench/bench.h"
-#include "cli/core/supervise.h"
+#include "cli/probe/scratch_server.h"
 #include "common/base/limits.h"
 #include "proto/rpc/rpc_grpc_bare.h"
 #include "weir/weir.h"
 
-/* --- A real server (bench_server.c): weir-server on a loopback TCP port, in its own folder, and a
- * libweir client. */
-struct bench_server {
-	char dir[64];
-	struct supervisor *supervisor;
-	struct child *child;
-	char address[1][WEIR_ADDRESS_BYTES_MAX];
-	weir_client *client;
-	weir_unit unit; /* the unit of the current pushes; next_batch counts its batches */
-	bool leased;
-	uint32_t next_batch;
-};
-/* tls: use mutual TLS, with certificates of an authority that this function creates. */
-weir_status bench_server_start(struct bench_server *s, bool tls, weir_error *err) WEIR_MUST_CHECK;
-void bench_server_stop(struct bench_server *s);
-/* Returns the identity of the next batch. Commits a unit that is used up and leases the next
- * one. */
-weir_status bench_server_batch(struct bench_server *s, weir_batch *out, weir_error *err) WEIR_MUST_CHECK;
+/* What most benchmarks measure against: a server on a loopback TCP port. */
+#define BENCH_SERVER ((struct scratch_options){.partitions = 16})
 /* Returns the processor seconds that the server and this process have used so far. */
-double bench_server_cpu_s(const struct bench_server *s);
+double bench_cpu_s(const struct scratch_server *s);
 
+/* --- bench_flight.c */
 /* Operations in flight, at most `window` at once; their callbacks count them. */
 struct bench_flight {
 	pthread_mutex_t lock;

@@ -24,7 +24,7 @@ static const size_t sizes[PULL_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 
 
 /* One kind of pull, repeated with `in_flight` at once, each into its own place in `out`. */
 struct pull_bench {
-	struct bench_server *server;
+	struct scratch_server *server;
 	uint32_t table, in_flight;
 	uint64_t pulls;        /* in one measurement */
 	size_t rows, elements; /* of one pull: number of keys (0: a dense table), and of floats */
@@ -61,14 +61,14 @@ static double run_pull(void *arg, weir_error *err)
 	struct bench_flight f;
 	weir_error drained = {0};
 	bench_flight_init(&f, b->in_flight);
-	double cpu = bench_server_cpu_s(b->server), start = bench_now_s();
+	double cpu = bench_cpu_s(b->server), start = bench_now_s();
 	weir_status status = pull_all(b, &f, err);
 	if (bench_flight_drain(&f, &drained) != WEIR_OK && status == WEIR_OK) {
 		*err = drained;
 		status = drained.status;
 	}
 	double elapsed = bench_now_s() - start;
-	b->cpu_s = bench_server_cpu_s(b->server) - cpu;
+	b->cpu_s = bench_cpu_s(b->server) - cpu;
 	b->count_per_cpu_s = b->cpu_s > 0 ? (double)b->pulls * b->unit / b->cpu_s : 0;
 	bench_flight_destroy(&f);
 	return status == WEIR_OK ? (double)b->pulls * b->unit / elapsed : -1;
@@ -161,7 +161,7 @@ static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct 
 
 weir_status bench_pull(struct bench *bench, weir_error *err)
 {
-	struct bench_server server = {0};
+	struct scratch_server server = {0};
 	struct bench_bare bare;
 	struct raw_memcpy copy = {0};
 	struct pull_bench pulls[PULL_SIZES + 2];
@@ -179,14 +179,14 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 		/* must fork before threads start */
 		status = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err);
 		if (status == WEIR_OK)
-			status = bench_server_start(&server, false, err);
+			status = scratch_server_start(&server, &BENCH_SERVER, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)
 			pulls[i] = (struct pull_bench){.server = &server, .keys = keys, .out = out};
 		if (status == WEIR_OK)
 			status = add_all(bench, &bare, pulls, &total, &copy, err);
 		if (status == WEIR_OK)
 			status = bench_run(bench, 5, err);
-		bench_server_stop(&server);
+		scratch_server_stop(&server);
 		bench_bare_stop(&bare);
 	}
 	raw_memcpy_destroy(&copy);

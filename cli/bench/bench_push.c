@@ -26,7 +26,7 @@ static const size_t sizes[PUSH_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 
 /* --- Through libweir, applied */
 
 struct push_bench {
-	struct bench_server *server;
+	struct scratch_server *server;
 	const float *source; /* (PUSH_SOURCE_BYTES / 4) */
 	size_t size, total;  /* bytes of one push, and of one measurement */
 	uint32_t table;
@@ -39,7 +39,7 @@ static weir_status push_all(struct push_bench *b, struct bench_flight *f, weir_e
 		weir_batch batch;
 		weir_ticket ticket;
 		weir_push_item item = {.table = b->table, .values = b->source + sent % PUSH_SOURCE_BYTES / sizeof(float)};
-		status = bench_server_batch(b->server, &batch, err);
+		status = scratch_server_batch(b->server, &batch, err);
 		if (status == WEIR_OK)
 			status = bench_flight_take(f, err);
 		if (status != WEIR_OK)
@@ -81,13 +81,13 @@ static weir_status register_table(struct push_bench *b, weir_error *err)
 
 static weir_status measure_applied(struct bench *bench, size_t total, float *source, struct raw_memcpy *copy, weir_error *err)
 {
-	struct bench_server server = {0};
+	struct scratch_server server = {0};
 	struct bench_bare bare;
 	struct push_bench pushes[PUSH_SIZES];
 	/* must fork before threads start */
 	weir_status status = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
 	if (status == WEIR_OK)
-		status = bench_server_start(&server, false, err);
+		status = scratch_server_start(&server, &BENCH_SERVER, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
@@ -99,7 +99,7 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 	}
 	if (status == WEIR_OK)
 		status = bench_run(bench, 5, err);
-	bench_server_stop(&server);
+	scratch_server_stop(&server);
 	bench_bare_stop(&bare);
 	return status;
 }
@@ -107,11 +107,11 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 /* Measures the same pushes to two servers, in plain text and over TLS. */
 static weir_status measure_tls(struct bench *bench, size_t total, float *source, weir_error *err)
 {
-	struct bench_server servers[2] = {0};
+	struct scratch_server servers[2] = {0};
 	struct push_bench pushes[2][PUSH_SIZES];
-	weir_status status = bench_server_start(&servers[0], false, err);
+	weir_status status = scratch_server_start(&servers[0], &BENCH_SERVER, err);
 	if (status == WEIR_OK)
-		status = bench_server_start(&servers[1], true, err);
+		status = scratch_server_start(&servers[1], &(struct scratch_options){.tls = true, .partitions = 16}, err);
 	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
 		uint32_t plain = BENCH_NO_LIMIT;
 		for (unsigned k = 0; k < 2 && status == WEIR_OK; k++) {
@@ -123,8 +123,8 @@ static weir_status measure_tls(struct bench *bench, size_t total, float *source,
 	}
 	if (status == WEIR_OK)
 		status = bench_run(bench, 5, err);
-	bench_server_stop(&servers[0]);
-	bench_server_stop(&servers[1]);
+	scratch_server_stop(&servers[0]);
+	scratch_server_stop(&servers[1]);
 	return status;
 }
 

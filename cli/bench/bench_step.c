@@ -40,7 +40,7 @@ struct step_slot {
 };
 
 struct step_bench {
-	struct bench_server server;
+	struct scratch_server server;
 	struct job *job;
 	struct backend *backend;
 	struct model *model;
@@ -256,7 +256,7 @@ static weir_status push(struct step_bench *b, struct step_slot *s, weir_error *e
 {
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id;
-	weir_status status = bench_server_batch(&b->server, &id, err);
+	weir_status status = scratch_server_batch(&b->server, &id, err);
 	const size_t count = tables_push_items(&b->tables, &s->data, NULL, 0, items);
 	if (status == WEIR_OK)
 		status = gradients_bring_back(b->gradients, b->pipeline, &s->data, items, count, err);
@@ -386,7 +386,7 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 static weir_status connect_server(struct step_bench *b, weir_error *err)
 {
 	const struct training_length length = {.batches = 1u << 20, .workers = 1};
-	weir_status status = bench_server_start(&b->server, false, err);
+	weir_status status = scratch_server_start(&b->server, &BENCH_SERVER, err);
 	if (status == WEIR_OK)
 		status = tables_register(&b->tables, b->model, &length, b->server.client, err);
 	return status == WEIR_OK ? gradients_register(b->gradients, b->server.client, b->tables.ids, err) : status;
@@ -397,7 +397,7 @@ static void release(struct step_bench *b)
 	weir_error ignored = {0};
 	if (b->server.client)
 		(void)settle_all(b, &ignored);
-	bench_server_stop(&b->server);
+	scratch_server_stop(&b->server);
 	take_back_first(b);
 	for (uint32_t i = 0; i < STEP_RING; i++) {
 		minibatch_destroy(&b->ring[i].data);

@@ -151,6 +151,8 @@ static void append_forms(struct json *forms, const struct key *key)
 	}
 	if (key->zero_word)
 		json_append(forms, "anyOf", word(key->zero_word));
+	if (key->planned)
+		json_append(forms, "anyOf", word("auto"));
 	if (key->type != KEY_TEXT && key->type != KEY_TEXT_LIST && key->type != KEY_COLUMNS) /* else a text is valid as it is */
 		json_append(forms, "anyOf", reference(ENVIRONMENT));
 }

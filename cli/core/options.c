@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/core/answers.h"
 #include "cli/core/verbs.h"
 
 static weir_status parse_count(const char *name, const char *text, uint64_t *out, weir_error *err)
@@ -134,7 +135,7 @@ static weir_status tell_mistakes(const char *path, const struct job_mistakes *m,
 	                 m->count > kept ? ", the first of which are told" : "");
 }
 
-weir_status job_options_load_text(const struct job_options *o, struct job **out, char **text, weir_error *err)
+static weir_status load(const struct job_options *o, struct job **out, char **text, weir_error *err)
 {
 	struct job_mistakes *mistakes = malloc(sizeof *mistakes);
 	*text = NULL;
@@ -144,6 +145,32 @@ weir_status job_options_load_text(const struct job_options *o, struct job **out,
 	status = tell_mistakes(o->path, mistakes, status, err);
 	free(mistakes);
 	return status;
+}
+
+/* Loads the job again, with what its run was planned as. */
+static weir_status load_planned(const struct job_options *o, struct job **job, char **text, weir_error *err)
+{
+	struct job_options planned = *o;
+	struct answers answers;
+	weir_error why = {0};
+	weir_status status = answers_read((*job)->run_dir, &answers, &why);
+	if (status == WEIR_E_NOT_FOUND || (status == WEIR_OK && strcmp(o->path, "-") == 0))
+		return job_check_planned(*job, err);
+	if (status == WEIR_OK)
+		status = answers_give(&answers, *job, &planned.sets, &why);
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "%s", why.text);
+	job_destroy(*job);
+	free(*text);
+	*job = NULL;
+	status = load(&planned, job, text, err);
+	return status == WEIR_OK ? job_check_planned(*job, err) : status;
+}
+
+weir_status job_options_load_text(const struct job_options *o, struct job **out, char **text, weir_error *err)
+{
+	const weir_status status = load(o, out, text, err);
+	return status == WEIR_OK && !o->plans && (*out)->asks.count > 0 ? load_planned(o, out, text, err) : status;
 }
 
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err)

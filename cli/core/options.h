@@ -42,6 +42,7 @@ struct job_options {
 	const char *path;
 	struct option_list sets;
 	const char *log_level, *log_format;
+	bool plans; /* the verb answers keys that say `auto` itself; else the run's plan does (answers.h) */
 };
 #define JOB_OPTIONS(o)                                                                                                        \
 	{"--job", OPTION_TEXT, &(o)->path, "JOB.yaml", "the job file; the same as JOB.yaml without --job"},                       \
@@ -60,7 +61,7 @@ struct job_options {
  * given. */
 weir_status job_options_take(struct job_options *o, const char *word, weir_error *err) WEIR_MUST_CHECK;
 /* Loads the job named in o. Prints several mistakes on stderr, one a line; the error then gives
- * their number. */
+ * their number. E_STATE: a key says `auto`, and the job has no run whose plan answers it. */
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err) WEIR_MUST_CHECK;
 /* As job_options_load, and stores the file's text in *text, which the caller frees. */
 weir_status job_options_load_text(const struct job_options *o, struct job **out, char **text, weir_error *err) WEIR_MUST_CHECK;

@@ -11,6 +11,8 @@
 	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
 	X(inspect, "FILE... [--sample BYTES] [--delimiter C] [--header true|false] [--json]  |  inspect --job JOB.yaml",             \
 	  "show what columns look like (CSV, JSON lines, Parquet, Arrow), and a job that trains on them; or check a job's columns")  \
+	X(plan, "JOB.yaml [--probe | --machines FILE.yaml] [--all] [--explain] [--json]",                                            \
+	  "measure what a batch takes, and choose servers, workers, mode and codecs that suit these machines")                       \
 	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
 	X(up, "JOB.yaml [--resume | --fresh] [--foreground [--watch-fd N]] [--json]",                                                \

@@ -348,7 +348,7 @@ void check_print_plan(const struct job *job, bool resume, bool fresh, FILE *out)
 
 int verb_check(int count, char **args)
 {
-	struct job_options o = {0};
+	struct job_options o = {.plans = true}; /* what says auto is checked with its default */
 	struct job *job = NULL;
 	struct logger *logger = NULL;
 	const char *word = NULL;

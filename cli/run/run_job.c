@@ -11,6 +11,7 @@
 #include "cli/run/run_begin.h"
 #include "cli/run/run_dir.h"
 #include "cli/run/run_end.h"
+#include "cli/run/run_plan.h"
 #include "cli/run/run_record.h"
 #include "cli/run/run_track.h"
 #include "common/system/stop_signals.h"
@@ -49,6 +50,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		status = coordinator_choose(t, err);
 	if (status == WEIR_OK)
 		status = run_begin(t, err);
+	if (status == WEIR_OK)
+		status = run_plan_keep(t, err);
 	if (status == WEIR_OK)
 		status = run_keep_piped_job(t, err);
 	return status == WEIR_OK ? run_record_begin(t, err) : status;

@@ -12,6 +12,7 @@
 #include "cli/run/run_begin.h"
 #include "cli/run/run_fingerprint.h"
 #include "cli/run/run_job.h"
+#include "cli/run/run_plan.h"
 #include "cli/run/weights_file.h"
 #include "kernels/backend.h"
 #include "worker/data/column_facts.h"
@@ -196,9 +197,12 @@ int verb_train(int count, char **args)
 		status = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (status != WEIR_OK)
 		return verb_usage("train", &t.failure);
+	t.options.plans = true;
 	status = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure);
 	if (status == WEIR_OK)
 		status = job_check_own(t.job, &t.failure);
+	if (status == WEIR_OK && !t.dry_run)
+		status = run_plan_settle(&t, &t.failure);
 	const int code = status != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : run_job(&t);
 	run_destroy(&t);
 	return code;

@@ -6,6 +6,7 @@
 #define WEIR_TRAIN_H
 
 #include "cli/core/accepted.h"
+#include "cli/core/answers.h"
 #include "cli/core/chaos.h"
 #include "cli/core/curve.h"
 #include "cli/core/options.h"
@@ -54,6 +55,7 @@ struct train {
 	bool dry_run;                   /* --dry-run */
 	bool checkpoint_at_end;         /* --checkpoint-at-end */
 	struct accepted accepted;       /* --accept */
+	struct answers plan;            /* to keys that say `auto`; options.sets points into it */
 	struct fingerprint fingerprint; /* of the job and its data */
 	uint32_t units;                 /* number of work units of the training data */
 	/* in this run and earlier ones, {"accepted": [...]}; NULL: none */

@@ -78,6 +78,24 @@ weir_status job_check_own(const struct job *job, weir_error *err)
 	    job->name);
 }
 
+bool job_asks(const struct job *job, const char *key)
+{
+	for (uint32_t i = 0; i < job->asks.count; i++)
+		if (strcmp(job->asks.keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+weir_status job_check_planned(const struct job *job, weir_error *err)
+{
+	if (job->asks.count == 0)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_STATE,
+	                 "job %s: %s is auto, and nobody has planned it: `weir train` does when it begins a run, and `weir plan` "
+	                 "prints what to write instead",
+	                 job->name, job->asks.keys[0]);
+}
+
 uint32_t job_server_patience_ms(const struct job *job)
 {
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;

@@ -85,8 +85,17 @@ struct job_table { /* tables.embedding, tables.dense */
 	weir_eviction eviction;     /* embedding */
 };
 
+/* Keys that say `auto`, which asks the planner (docs/PLANNER.md). Until it has answered they have
+ * their defaults. */
+#define JOB_ASKS_MAX 16u
+struct job_asks {
+	uint32_t count;
+	const char *keys[JOB_ASKS_MAX]; /* paths of the schema */
+};
+
 struct job {
 	char name[WEIR_NAME_BYTES_MAX];
+	struct job_asks asks;
 	/* The file has neither data nor a model: trainers of other programs bring both, and register
 	 * their own tables. train.passes is then 0 if the file does not give it. */
 	bool foreign;
@@ -342,6 +351,10 @@ weir_status job_read_file(const char *path, char **out, size_t *bytes, weir_erro
  * shell's <(...). */
 bool job_file_is_piped(const char *path);
 void job_destroy(struct job *job);
+/* E_STATE: keys of the job still wait for the planner; for processes that `weir train` starts with
+ * its answers. */
+weir_status job_check_planned(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
+bool job_asks(const struct job *job, const char *key);
 /* E_INVALID for a foreign job: what is missing, and which verbs it is for. */
 weir_status job_check_own(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 /* The address of the pages of a process of the job (monitor.h); false: no pages. place: the number

@@ -46,6 +46,9 @@
 /* they define rows that were never pushed */
 #define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true}
 
+/* they take `auto`, too */
+#define PLANNED .planned = true
+
 #define ANY_U64 UINT64_MAX
 #define ANY_FLOAT JOB_ANY_FLOAT
 #define MIB (1ull << 20)
@@ -149,14 +152,15 @@ static const struct choice packings[] = {
 	TRAINING(FLOAT(p ".schedule.min", o.schedule.min, "0", 0, 1)),                                  \
 	TRAINING(FLOAT(p ".schedule.gamma", o.schedule.gamma, "1", 0, 1))
 
-/* The keys of one table: p its path, t its place in struct job. */
-#define TABLE_KEYS(p, t, modes)                                                                      \
+/* The keys of one table: p its path, t its place in struct job. asks_mode: its mode takes
+ * `auto`. */
+#define TABLE_KEYS(p, t, modes, asks_mode)                                                          \
 	OPTIMIZER_KEYS(p ".optimizer", t.optimizer, "adam", "0.999"),                                   \
-	TRAINING(CHOICE(p ".mode.kind", t.mode.kind, "async", modes)),                                  \
+	TRAINING(CHOICE(p ".mode.kind", t.mode.kind, "async", modes), .planned = asks_mode),            \
 	TRAINING(U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers")),        \
 	TRAINING(U32(p ".mode.bound", t.mode.bound, "0", 0, WEIR_SSP_BOUND_MAX, "batches")),            \
 	TRAINING(BOOL(p ".mode.staleness_rate", t.mode.staleness_rate, "false")),                       \
-	TRAINING(CHOICE(p ".push.codec", t.push.codec, "fp32", codecs)),                                \
+	TRAINING(CHOICE(p ".push.codec", t.push.codec, "fp32", codecs), PLANNED),                       \
 	TRAINING(FLOAT(p ".push.density", t.push.density, "0.01", 0, 0.25)),                            \
 	TRAINING(CHOICE(p ".push.values", t.push.values, "log4", values)),                              \
 	TRAINING(CHOICE(p ".push.book", t.push.book, "nf4", books)),                                    \
@@ -166,7 +170,7 @@ static const struct choice packings[] = {
 	TRAINING(FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT)),                                \
 	TRAINING(CHOICE(p ".push.lz4", t.push.lz4, "off", packings)),                                   \
 	TRAINING(BOOL(p ".push.feedback", t.push.feedback, "true")),                                    \
-	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", codecs)),                                \
+	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", codecs), PLANNED),                       \
 	TRAINING(FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25)),                            \
 	TRAINING(CHOICE(p ".pull.values", t.pull.values, "bf16", values)),                              \
 	TRAINING(CHOICE(p ".pull.book", t.pull.book, "nf4", books)),                                    \
@@ -177,9 +181,9 @@ static const struct key keys[] = {
 	OPERATION(TEXT("run_dir", run_dir, "")),
 	OPERATION(U32("keep_runs", keep_runs, "3", 0, 1000, "runs")),
 	OPERATION(TEXT("device", device, "auto")),
-	OPERATION(U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers")),
-	OPERATION(U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers")),
-	OPERATION(U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions")),
+	OPERATION(U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers"), PLANNED),
+	OPERATION(U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers"), PLANNED),
+	OPERATION(U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions"), PLANNED),
 	OPERATION(U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_COPIES_MAX, "copies")),
 	OPERATION(U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_COPIES_MAX, "copies", "auto")),
 	OPERATION(TEXT("cluster.coord", cluster.coord, "static")),
@@ -278,8 +282,8 @@ static const struct key keys[] = {
 	MODEL(FLOAT("model.lora.alpha", model.lora.alpha, "16", 1e-6, ANY_FLOAT)),
 	TRAINING(BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1)),
 	MODEL(TEXT_LIST("model.lora.targets", model.lora.targets, "", WEIR_LORA_TARGETS_MAX)),
-	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes),
-	TRAINING(BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off")),
+	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes, false),
+	TRAINING(BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off"), PLANNED),
 	TRAINING(U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "16", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
 	TRAINING(U32("tables.embedding.pull.cache.max_uses", tables.embedding.cache.max_uses, "1", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
 	TRAINING(CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions)),
@@ -288,7 +292,7 @@ static const struct key keys[] = {
 	TRAINING(U32("tables.embedding.eviction.ttl_s", tables.embedding.eviction.ttl_s, "0", 0, UINT32_MAX, "seconds")),
 	TRAINING(U32("tables.embedding.eviction.min_score", tables.embedding.eviction.min_score, "0", 0, UINT32_MAX, "pushes")),
 	TRAINING(U32("tables.embedding.eviction.half_life_s", tables.embedding.eviction.half_life_s, "86400", 1, UINT32_MAX, "seconds")),
-	TABLE_KEYS("tables.dense", tables.dense, modes),
+	TABLE_KEYS("tables.dense", tables.dense, modes, true),
 	TRAINING(U32("tables.dense.mode.steps", tables.dense.mode.local_steps, "0", 0, WEIR_LOCAL_STEPS_MAX, "batches")),
 	TRAINING(CHOICE("tables.dense.mode.rounds", tables.dense.local.rounds, "sync", round_modes)),
 	TRAINING(U32("tables.dense.mode.fragments", tables.dense.mode.fragments, "1", 1, WEIR_FRAGMENTS_MAX, "fragments")),
@@ -517,4 +521,6 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 		append(out, "nothing: not in this release");
 		break;
 	}
+	if (key->planned)
+		append(out, ", or auto: the planner's choice");
 }

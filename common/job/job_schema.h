@@ -59,6 +59,7 @@ struct key {
 	uint32_t parts; /* bits, 1 << enum model_part: models with any of them use the key; 0: all */
 	/* another value changes the meaning of weights: verbs that take weights compare it */
 	bool of_weights;
+	bool planned; /* the word `auto` asks the planner for a value (job.asks) */
 };
 
 const struct key *job_schema(uint32_t *count);

@@ -354,12 +354,25 @@ static bool is_list_of_memory(const struct key *key)
 	return key->type == KEY_TEXT_LIST || key->type == KEY_FLOAT_LIST || key->type == KEY_COLUMNS;
 }
 
+/* A key that asks the planner has its default meanwhile. */
+static weir_status note_asks(struct reading *r, uint32_t row, const struct key *key, struct job *job)
+{
+	const struct raw *raw = &r->raws[row];
+	if (!key->planned || raw->list || raw->count != 1 || strcmp(raw->items[0], "auto") != 0)
+		return WEIR_OK;
+	assert(job->asks.count < JOB_ASKS_MAX);
+	job->asks.keys[job->asks.count++] = key->path;
+	return job_read_default(r, row);
+}
+
 weir_status job_value_store_all(struct reading *r, struct job *job)
 {
 	uint32_t count;
 	const struct key *keys = job_schema(&count);
 	for (uint32_t i = 0; i < count; i++) {
-		weir_status status = store(r, &r->raws[i], &keys[i], job);
+		weir_status status = note_asks(r, i, &keys[i], job);
+		if (status == WEIR_OK)
+			status = store(r, &r->raws[i], &keys[i], job);
 		if (status == WEIR_OK)
 			continue;
 		r->raws[i].wrong = true;

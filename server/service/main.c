@@ -437,6 +437,8 @@ static weir_status prepare(struct parts *p, struct server_arguments *a, const ch
                            weir_error *err)
 {
 	weir_status status = job_load(a->job_path, a->sets, a->sets_count, &p->job, err);
+	if (!status)
+		status = job_check_planned(p->job, err);
 	if (status)
 		return status;
 	const struct job *job = p->job;

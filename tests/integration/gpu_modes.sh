@@ -58,7 +58,7 @@ killed() {
 	disown $session # the shell would report its end
 	wait_for 30 "$mode to write $2" had "$file" "$3"
 	local folders # left by the killed weir bench
-	folders=$(for p in $(of_session $session); do command_line "$p"; done | grep -o '/tmp/weir-bench-[A-Za-z0-9]*' | sort -u)
+	folders=$(for p in $(of_session $session); do command_line "$p"; done | grep -o '/tmp/weir-\(bench\|scratch\)-[A-Za-z0-9]*' | sort -u)
 	while [ -n "$(of_session $session)" ]; do for p in $(of_session $session); do kill -KILL "$p" 2> /dev/null; done; done
 	[ -z "$folders" ] || rm -rf $folders
 	had "$file" "$3" || fail "$mode: killed, and $2 has lost lines"
