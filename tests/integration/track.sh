@@ -6,7 +6,7 @@ HERE=$(dirname "$0")
 export MLFLOW_TRACKING_TOKEN=secret
 start_server() { # start_server MODE
 	echo "$1" > "$DIR/mode"
-	python3 "$HERE/fake_mlflow.py" "$DIR" > "$DIR/port" 2> "$DIR/server.err" &
+	python3 "$HERE/fake_mlflow.py" "$DIR/" > "$DIR/port" 2> "$DIR/server.err" &
 	SERVER=$!
 	wait_for 10 "the server" test -s "$DIR/port"
 	URI=http://127.0.0.1:$(cat "$DIR/port")
