@@ -1,4 +1,6 @@
 /* What a batch's pushes and pulls cost together. */
+#include <string.h>
+
 #include "cli/plan/cost.h"
 #include "cli/plan/steps.h"
 #include "weir/table.h"
@@ -48,6 +50,14 @@ static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const 
 	t->round_s += (c->caller_s + c->client_s) * part + (server_s > 0 ? server_s : 0);
 }
 
+/* An asynchronous worker pulls the differences that all workers' pushes have made since its last
+ * pull, and each push makes one. */
+static double differences(const struct plan_setting *s, enum plan_leg leg, const struct plan_code *c)
+{
+	const bool joined = s->of[PLAN_KEY_MODE] == PLAN_SYNC || plan_mode_steps(s->of[PLAN_KEY_MODE]) > 0;
+	return leg == PLAN_DENSE_PULL && !joined && strcmp(c->codec, "fp32") != 0 ? s->of[PLAN_KEY_WORKERS] : 1;
+}
+
 /* The traffic of these codes, one for each leg that the model has. */
 static struct plan_traffic total(const struct plan_figures *f, const struct plan_setting *s,
                                  const struct plan_code codes[PLAN_LEGS])
@@ -73,6 +83,7 @@ struct plan_traffic plan_traffic_of(const struct plan_figures *f, const struct p
 		if (f->codes[leg] == 0)
 			continue;
 		codes[leg] = f->legs[leg][s->of[PLAN_KEY_LEGS + leg]];
+		codes[leg].bytes *= differences(s, leg, &codes[leg]);
 		steps *= plan_steps_of_codec(leg, codes[leg].codec);
 	}
 	struct plan_traffic t = total(f, s, codes);
@@ -94,10 +105,11 @@ struct plan_traffic plan_traffic_least(const struct plan_figures *f, const struc
 			continue;
 		const uint32_t *values = space->values[PLAN_KEY_LEGS + leg];
 		codes[leg] = f->legs[leg][values[0]];
+		codes[leg].bytes *= differences(s, leg, &codes[leg]);
 		double factor = plan_steps_of_codec(leg, codes[leg].codec);
 		for (uint32_t i = 1; i < space->counts[PLAN_KEY_LEGS + leg]; i++) {
 			const struct plan_code *c = &f->legs[leg][values[i]];
-			codes[leg].bytes = least(codes[leg].bytes, c->bytes);
+			codes[leg].bytes = least(codes[leg].bytes, c->bytes * differences(s, leg, c));
 			codes[leg].asked_bytes = least(codes[leg].asked_bytes, c->asked_bytes);
 			codes[leg].caller_s = least(codes[leg].caller_s, c->caller_s);
 			codes[leg].client_s = least(codes[leg].client_s, c->client_s);

@@ -38,7 +38,8 @@ train: {{passes: {passes}, seed: 1}}
 """
 
 
-SLOW = ["train.pace.batch_ms=20", "train.pace.slow=one", "train.pace.times=4"]
+# Short units: at the end of a pass all wait for those that the slow worker holds.
+SLOW = ["train.pace.batch_ms=20", "train.pace.slow=one", "train.pace.times=4", "data.unit_batches=4"]
 NET = lambda rate: [f"cluster.network.rate={rate}", "cluster.network.latency_ms=1"]
 BOTH = lambda codec: [f"tables.dense.push.codec={codec}", f"tables.dense.pull.codec={codec}"]
 WIDE, NARROW = "[400, 400]", "[64, 32]"
@@ -62,8 +63,8 @@ JOBS = [
     ("deep clicks, 2 workers, 1 Gb/s", clicks(100000 * SIZE, WIDE), cluster(2, 1) + NET("1Gb/s")),
     ("deep clicks, 2 workers, 2 servers, 100 Mb/s, int8", clicks(30000 * SIZE, WIDE), cluster(2, 2) + NET("100Mb/s") + BOTH("int8")),
     ("deep clicks, 2 workers in step, 1 Gb/s", clicks(60000 * SIZE, WIDE), cluster(2, 1) + NET("1Gb/s") + ["tables.dense.mode.kind=sync"]),
-    ("clicks, 3 workers in step, one slow", clicks(40000 * SIZE, NARROW), cluster(3, 1) + SLOW + ["tables.dense.mode.kind=sync"]),
-    ("clicks, 4 workers, one slow", clicks(150000 * SIZE, NARROW), cluster(4, 1) + SLOW),
+    ("clicks, 3 workers in step, one slow", clicks(120000 * SIZE, NARROW), cluster(3, 1) + SLOW + ["tables.dense.mode.kind=sync"]),
+    ("clicks, 4 workers, one slow", clicks(600000 * SIZE, NARROW), cluster(4, 1) + SLOW),
     ("GPT, 1 worker", text(2, 64), cluster(1, 1)),
     ("GPT, 2 workers, 100 Mb/s, int8", text(2, 64), cluster(2, 1) + NET("100Mb/s") + BOTH("int8")),
     ("GPT, 2 workers, 1 Gb/s, rounds of 16", text(2, 64), cluster(2, 1) + NET("1Gb/s") + local(16) + BOTH("int4")),
