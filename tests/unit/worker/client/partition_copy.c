@@ -61,7 +61,12 @@ static struct log *copy_log(const struct partition *from)
 struct partition *partition_copy(struct partition *from, uint64_t epoch)
 {
 	struct partition_options options = from->options;
+	struct store_options store = *options.store;
 	weir_error err = {0};
+	store.budget = NULL; /* the copy outlives the server that this partition is of */
+	store.descriptors = NULL;
+	options.store = &store;
+	options.trace = NULL;
 	options.log = NULL;
 	options.host = (struct partition_host){0}; /* everything in its log is committed */
 	struct message *state = partition_state_export(from);
