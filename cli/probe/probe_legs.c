@@ -45,6 +45,7 @@ static weir_status add_table(struct legs *l, enum model_table t, bool plain_opti
 	snprintf(spec.name, sizeof spec.name, "probe-%u", l->tables++);
 	spec.mode = (weir_mode){.kind = WEIR_ASYNC};
 	spec.optimizer.schedule = (weir_schedule){0};
+	spec.optimizer.lr = 1e-6f; /* the same gradients again and again must not diverge */
 	if (plain_optimizer)
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_SGD, .lr = 1e-6f};
 	return weir_table_register(l->server.client, &spec, id, err);
