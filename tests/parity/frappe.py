@@ -70,7 +70,7 @@ def load(path):
     parts = {"train": [], "valid": [], "test": []}
     with open(path, "rb") as f:
         for line in f:
-            line = line.rstrip(b"\n")
+            line = line.rstrip(b"\r\n")  # as Weir: CR LF ends a line, too
             if not line:
                 continue
             bucket = zlib.crc32(line) % 10
