@@ -46,7 +46,7 @@ class RowGroups : public arrow::RecordBatchReader
 	int64_t left_ = 0; // rows of the group before next_
 	std::shared_ptr<parquet::RowGroupReader> group_;
 	std::vector<std::unique_ptr<IndexColumn>> columns_; // of each field that is read here
-	std::unique_ptr<arrow::RecordBatchReader> batches_; // of the other fields; null: there are none
+	std::unique_ptr<arrow::RecordBatchReader> batches_; // of the other fields; may be null
 };
 
 #endif

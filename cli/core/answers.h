@@ -14,8 +14,9 @@
 #define ANSWERS_FILE "plan.json"
 
 struct answer {
-	const char *key;        /* of the schema */
-	char set[ANSWER_BYTES]; /* "KEY=VALUE", as --set takes it; may be of another key that goes with `key` */
+	const char *key; /* of the schema */
+	/* "KEY=VALUE", as --set takes it. KEY may be another one that goes with `key`. */
+	char set[ANSWER_BYTES];
 };
 
 struct answers {

@@ -32,7 +32,8 @@
 
 /* Takes each value that events_look writes, also when the file cannot be written. */
 struct events_watch {
-	void (*value)(void *arg, const char *tag, double value, uint64_t step, int64_t wall_ms); /* NULL: nobody watches */
+	/* May be NULL. */
+	void (*value)(void *arg, const char *tag, double value, uint64_t step, int64_t wall_ms);
 	void *arg;
 };
 

@@ -22,7 +22,7 @@ __asm__(".pushsection .rodata\n"
 struct job_pages {
 	struct monitor *monitor;
 	const char *name;
-	char *settings;                                           /* the page /settings.json; NULL: there is none */
+	char *settings;                                           /* the page /settings.json; may be NULL */
 	const char *names[OPTION_LIST_MAX + WEIR_HTTP_NAMES_MAX]; /* host names of the pages */
 	/* used only by the thread that notes polls */
 	struct history history;

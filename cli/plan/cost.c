@@ -70,7 +70,8 @@ uint32_t plan_threads(const struct plan_figures *f, const struct plan_site *site
 static double compute_wall_s(const struct stages *x)
 {
 	const struct plan_figures *f = x->figures;
-	const double serial = (f->compute_all_s * f->cores - f->compute_one_s) / (f->cores - 1); /* Amdahl's law through both */
+	/* Amdahl's law through both. */
+	const double serial = (f->compute_all_s * f->cores - f->compute_one_s) / (f->cores - 1);
 	if (x->threads == 1 || f->cores < 2)
 		return f->compute_one_s;
 	const double fixed = serial > 0 ? serial : 0;

@@ -40,8 +40,9 @@ struct plan_traffic {
 };
 
 struct plan_bill {
-	double term_s[PLAN_TERMS]; /* of one batch of one worker; of terms that are shared, per batch of the job */
-	double period_s;           /* between two batches of the job */
+	/* Of one batch of one worker; of a shared term, per batch of the job. */
+	double term_s[PLAN_TERMS];
+	double period_s; /* between two batches of the job */
 	double samples_per_s;
 	double steps;         /* factor of the batches to the same validation value */
 	double cost_s;        /* seconds of an example, times steps: what the planner minimizes */

@@ -25,7 +25,7 @@ struct profile {
  * errors of trace_dump_read; E_MEMORY. */
 weir_status profile_add(struct profile *p, bool is_server, const uint8_t *dump, size_t bytes, int64_t shift_ns, uint64_t error_ns,
                         weir_error *err) WEIR_MUST_CHECK;
-/* Once all processes are there: finds the window. E_STATE: there is none. */
+/* Once all processes are there: finds the window. E_STATE: it has no window. */
 weir_status profile_finish(struct profile *p, weir_error *err) WEIR_MUST_CHECK;
 void profile_destroy(struct profile *p);
 

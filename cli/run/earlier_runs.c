@@ -29,9 +29,8 @@ static const char *const worth_keeping[] = {"events", "best.safetensors", "evalu
 bool earlier_runs_takes(const char *name)
 {
 	static const char *const patterns[] = {
-	    RUN_FILE,    "fingerprint.json", "report.json", "evaluation.json", "best.safetensors",  "events",   "*.log",
-	    "before-g*", "status.json",      "mlflow.json", "provenance.json", "resolved-job.yaml", "tags.json",
-	    "plan.json"};
+	    RUN_FILE,    "fingerprint.json", "report.json", "evaluation.json", "best.safetensors",  "events",    "*.log",
+	    "before-g*", "status.json",      "mlflow.json", "provenance.json", "resolved-job.yaml", "tags.json", "plan.json"};
 	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
 		if (fnmatch(patterns[i], name, 0) == 0)
 			return true;

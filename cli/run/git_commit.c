@@ -6,23 +6,10 @@
 #include <sys/stat.h>
 
 #include "common/base/limits.h"
+#include "common/system/first_line.h"
 
 #define LINE_BYTES 1024u
 #define PATH_BYTES (WEIR_PATH_BYTES_MAX + LINE_BYTES)
-
-/* Reads the first line of FOLDER/NAME, without its end. */
-static bool read_line(const char *folder, const char *name, char out[LINE_BYTES])
-{
-	char path[PATH_BYTES + LINE_BYTES];
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	FILE *in = fopen(path, "re");
-	const bool read = in && fgets(out, LINE_BYTES, in);
-	if (in)
-		fclose(in);
-	if (read)
-		out[strcspn(out, "\r\n")] = '\0';
-	return read;
-}
 
 /* Joins a path that may be relative to a folder. */
 static void join(const char *folder, const char *path, char out[PATH_BYTES])
@@ -43,7 +30,7 @@ static bool find_git(const char *folder, char git[PATH_BYTES])
 		join(at, ".git", git);
 		if (stat(git, &st) == 0 && S_ISDIR(st.st_mode))
 			return true;
-		if (read_line(at, ".git", line) && strncmp(line, points, strlen(points)) == 0) {
+		if (first_line_read(at, ".git", line, sizeof line) && strncmp(line, points, strlen(points)) == 0) {
 			join(at, line + strlen(points), git);
 			return true;
 		}
@@ -84,16 +71,16 @@ bool git_commit(const char *folder, char out[GIT_COMMIT_BYTES])
 {
 	static const char refers[] = "ref: ";
 	char git[PATH_BYTES], common[PATH_BYTES], head[LINE_BYTES], line[LINE_BYTES], *real = realpath(folder, NULL);
-	const bool found = real && find_git(real, git) && read_line(git, "HEAD", head);
+	const bool found = real && find_git(real, git) && first_line_read(git, "HEAD", head, sizeof head);
 	free(real);
 	if (!found || strncmp(head, refers, strlen(refers)) != 0)
 		return found && take_hash(head, out);
 	const char *ref = head + strlen(refers);
-	if (read_line(git, "commondir", line))
+	if (first_line_read(git, "commondir", line, sizeof line))
 		join(git, line, common);
 	else
 		snprintf(common, sizeof common, "%s", git);
-	if ((read_line(git, ref, line) || read_line(common, ref, line)) && take_hash(line, out))
+	if ((first_line_read(git, ref, line, sizeof line) || first_line_read(common, ref, line, sizeof line)) && take_hash(line, out))
 		return true;
 	return find_packed(common, ref, out);
 }

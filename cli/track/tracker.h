@@ -26,9 +26,9 @@ void tracker_value(struct tracker *t, const char *name, double value, uint64_t s
 /* A run that has parameters from an earlier start keeps those. */
 void tracker_param(struct tracker *t, const char *key, const char *value);
 void tracker_tag(struct tracker *t, const char *key, const char *value);
-/* Reads a file as an artifact; nothing if there is none. */
+/* Sends a file as an artifact. Does nothing if the file is missing. */
 void tracker_file(struct tracker *t, const char *folder, const char *name, const char *type);
-/* Takes ownership of data (malloc'ed; NULL: there is none). Artifacts are sent at the end. */
+/* Takes ownership of data (malloc'ed; NULL: sends nothing). Artifacts are sent at the end. */
 void tracker_artifact(struct tracker *t, const char *name, const char *type, void *data, size_t bytes);
 /* Returns whether the first failure has happened since it was asked last, and the failure. Later
  * ones are not told. */

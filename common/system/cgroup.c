@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/system/first_line.h"
+
 enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
 
 /* Version 1 expresses "no limit" as the largest number of bytes in whole pages. */
@@ -13,19 +15,6 @@ enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
 
 /* The limit that a group's files state; 0: no limit. */
 typedef uint64_t (*limit_fn)(const char *group);
-
-static bool read_line(const char *group, const char *name, char text[TEXT_BYTES])
-{
-	char path[PATH_BYTES + TEXT_BYTES];
-	snprintf(path, sizeof path, "%s/%s", group, name);
-	FILE *f = fopen(path, "re");
-	const bool read = f && fgets(text, TEXT_BYTES, f);
-	if (f)
-		fclose(f);
-	if (read)
-		text[strcspn(text, "\n")] = '\0';
-	return read;
-}
 
 /* --- One group */
 
@@ -41,13 +30,14 @@ uint32_t cgroup_quota_cores(const char *cpu_max)
 static uint64_t cores_2(const char *group)
 {
 	char text[TEXT_BYTES];
-	return read_line(group, "cpu.max", text) ? cgroup_quota_cores(text) : 0;
+	return first_line_read(group, "cpu.max", text, sizeof text) ? cgroup_quota_cores(text) : 0;
 }
 
 static uint64_t cores_1(const char *group)
 {
 	char quota[TEXT_BYTES], period[TEXT_BYTES], text[2 * TEXT_BYTES];
-	if (!read_line(group, "cpu.cfs_quota_us", quota) || !read_line(group, "cpu.cfs_period_us", period) || quota[0] == '-')
+	if (!first_line_read(group, "cpu.cfs_quota_us", quota, sizeof quota) ||
+	    !first_line_read(group, "cpu.cfs_period_us", period, sizeof period) || quota[0] == '-')
 		return 0;
 	snprintf(text, sizeof text, "%s %s", quota, period);
 	return cgroup_quota_cores(text);
@@ -57,7 +47,7 @@ static uint64_t bytes_of(const char *group, const char *name)
 {
 	char text[TEXT_BYTES], *end = text;
 	errno = 0;
-	const uint64_t bytes = read_line(group, name, text) ? strtoull(text, &end, 10) : 0;
+	const uint64_t bytes = first_line_read(group, name, text, sizeof text) ? strtoull(text, &end, 10) : 0;
 	return end == text || *end || errno || bytes >= NO_LIMIT_BYTES ? 0 : bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/system/first_line.h"
 #include "common/system/gpu.h"
 
 #define ZONES_MAX  64u
@@ -29,16 +30,12 @@ struct energy {
 
 /* --- Processors */
 
-/* Reads the first word of a file of a zone. */
+/* Reads a file of a zone. */
 static bool read_word(const struct energy *e, const char *zone, const char *file, char out[NAME_BYTES])
 {
-	char path[PATH_BYTES];
-	snprintf(path, sizeof path, "%s/%s/%s", e->powercap, zone, file);
-	FILE *in = fopen(path, "re");
-	const bool read = in && fscanf(in, "%63s", out) == 1;
-	if (in)
-		fclose(in);
-	return read;
+	char folder[PATH_BYTES];
+	snprintf(folder, sizeof folder, "%s/%s", e->powercap, zone);
+	return first_line_read(folder, file, out, NAME_BYTES);
 }
 
 static bool read_number(const struct energy *e, const char *zone, const char *file, uint64_t *out)

@@ -24,7 +24,7 @@ struct parse_batch {
 	struct bag_column **bags; /* (fields_count) NULL: a field with one id */
 	int64_t *chosen;          /* (chosen_capacity) elements of a list that count */
 	uint32_t chosen_capacity;
-	/* The rows read, but for ids of bags. */
+	/* The rows, without the ids of bags. */
 	const int64_t *at; /* (n), borrowed */
 	uint32_t n;
 	bool odd[PARSE_BATCH_ROWS];
