@@ -4,17 +4,16 @@
 #include <string.h>
 
 /* X(member): the numbers of struct plan_figures */
-#define NUMBERS(X)                                                                                                 \
-	X(cores)                                                                                                       \
-	X(rows)                                                                                                        \
-	X(keys)                                                                                                        \
-	X(dense_elements)                                                                                              \
-	X(compute_one_s)                                                                                               \
-	X(compute_all_s)                                                                                               \
-	X(crowd)                                                                                                       \
-	X(jitter)                                                                                                      \
-	X(load_s) X(read_s) X(inner_s) X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches) X(cache_hits) \
-	    X(cache_bytes)
+#define NUMBERS(X)    \
+	X(cores)          \
+	X(rows)           \
+	X(keys)           \
+	X(dense_elements) \
+	X(compute_one_s)  \
+	X(compute_all_s)  \
+	X(crowd)          \
+	X(jitter)         \
+	X(load_s) X(read_s) X(inner_s) X(outer_s) X(score_s) X(round_trip_s) X(batches) X(valid_batches) X(cache_hits) X(cache_bytes)
 /* may be below 0 */
 #define SIGNED_NUMBERS(X) X(joint_caller_s) X(joint_client_s) X(joint_server_s)
 #define CODE_NUMBERS(X)   X(bytes) X(asked_bytes) X(caller_s) X(client_s) X(server_s)

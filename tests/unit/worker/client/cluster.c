@@ -291,6 +291,7 @@ struct audit cluster_audit(struct cluster *c)
 		}
 		a.duplicates += s->duplicates_refused;
 		a.resident_rows += s->durable ? s->durable->resident_rows : 0;
+		a.unflushed += s->durable ? s->durable->flush_lag_entries : 0;
 		wire_destroy(m);
 	}
 	rpc_loop_destroy(loop);

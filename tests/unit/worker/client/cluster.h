@@ -63,8 +63,9 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, workers_lost, workers_stalled, leases_expired, steps_closed,
 	    batches_dropped, duplicates;
-	/* resident: in memory, of servers with folders */
-	uint64_t units_quarantined, resident_rows;
+	uint64_t units_quarantined;
+	/* of servers with folders: rows in memory, entries whose rows are not on disk yet */
+	uint64_t resident_rows, unflushed;
 	/* expected: includes skipped units */
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
 	/* committed units of this pass; servers that the ledger lists */
