@@ -25,6 +25,7 @@ MODULES = [
         [f"torch/{n}" for n in ("embedding", "keys", "optimizer", "data", "diloco", "evaluator")],
     ),
     ("weir.transformers", ["transformers"]),
+    ("weir.sweep and weir.optuna", ["sweep", "optuna"]),
     ("Errors", ["errors"]),
 ]
 

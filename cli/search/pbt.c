@@ -64,8 +64,7 @@ static uint32_t slowest(const struct search *s)
 {
 	uint32_t step = UINT32_MAX;
 	for (uint32_t i = 0; i < s->trials_count; i++) {
-		const struct search_result *last = search_last(&s->trials[i]);
-		const uint32_t has = last ? last->step : 0;
+		const uint32_t has = search_last_step(&s->trials[i]);
 		step = s->trials[i].state != SEARCH_FAILED && has < step ? has : step;
 	}
 	return step;

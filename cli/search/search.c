@@ -15,6 +15,8 @@ static const struct policy_ops *policy_of(enum search_policy kind)
 {
 	if (kind == POLICY_PBT)
 		return &policy_pbt;
+	if (kind == POLICY_EXTERNAL)
+		return &policy_external;
 	return kind == POLICY_ASHA || kind == POLICY_HYPERBAND ? &policy_halving : &policy_stepwise;
 }
 
@@ -94,12 +96,19 @@ static void draw_point(const struct search *s, struct space_point *out)
 static void start(struct search *s, uint32_t trial, uint32_t until, struct search_segment *out)
 {
 	struct search_trial *t = &s->trials[trial];
-	const struct search_result *last = search_last(t);
 	t->state = SEARCH_RUNNING;
 	t->until = until;
 	s->running++;
 	*out = (struct search_segment){
-	    .trial = trial, .from = last ? last->step : 0, .until = until, .source = t->source, .point = t->point};
+	    .trial = trial, .from = search_last_step(t), .until = until, .source = t->source, .point = t->point};
+}
+
+struct search_trial *search_add(struct search *s, const struct space_point *point)
+{
+	struct search_trial *t = &s->trials[s->trials_count++];
+	t->point = *point;
+	t->source = SEARCH_NOBODY;
+	return t;
 }
 
 bool search_begin(struct search *s, uint32_t until, struct search_segment *out)
@@ -108,13 +117,13 @@ bool search_begin(struct search *s, uint32_t until, struct search_segment *out)
 	const bool none_left = o->sampler == SAMPLER_GRID && s->trials_count >= space_points(&o->space);
 	if (s->trials_count == o->trials || none_left)
 		return false;
-	struct search_trial *t = &s->trials[s->trials_count];
+	struct space_point point;
 	if (o->sampler == SAMPLER_GRID)
-		space_grid_point(&o->space, s->trials_count, &t->point);
+		space_grid_point(&o->space, s->trials_count, &point);
 	else
-		draw_point(s, &t->point);
-	t->source = SEARCH_NOBODY;
-	start(s, s->trials_count++, until, out);
+		draw_point(s, &point);
+	(void)search_add(s, &point);
+	start(s, s->trials_count - 1, until, out);
 	return true;
 }
 
@@ -182,6 +191,12 @@ const struct search_result *search_last(const struct search_trial *t)
 	return t->results_count ? &t->results[t->results_count - 1] : NULL;
 }
 
+uint32_t search_last_step(const struct search_trial *t)
+{
+	const struct search_result *last = search_last(t);
+	return last ? last->step : 0;
+}
+
 const struct search_result *search_at(const struct search_trial *t, uint32_t step)
 {
 	for (uint32_t i = t->results_count; i-- > 0;)
@@ -197,18 +212,12 @@ struct ranked search_ranked(const struct search *s, uint32_t trial, const struct
 	return item;
 }
 
-static uint32_t last_step(const struct search_trial *t)
-{
-	const struct search_result *last = search_last(t);
-	return last ? last->step : 0;
-}
-
 /* Appends the trials whose last result is of that step, sorted. Returns their number. */
 static uint32_t order_step(const struct search *s, uint32_t step, struct ranked *out)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < s->trials_count; i++)
-		if (last_step(&s->trials[i]) == step)
+		if (search_last_step(&s->trials[i]) == step)
 			out[count++] = search_ranked(s, i, search_last(&s->trials[i]));
 	ranking_sort(out, count, s->options.costs);
 	return count;
@@ -219,7 +228,7 @@ static uint32_t step_below(const struct search *s, uint32_t below)
 {
 	uint32_t step = 0;
 	for (uint32_t i = 0; i < s->trials_count; i++) {
-		const uint32_t last = last_step(&s->trials[i]);
+		const uint32_t last = search_last_step(&s->trials[i]);
 		step = last < below && last > step ? last : step;
 	}
 	return step;

@@ -21,13 +21,20 @@
 #define SEARCH_RESULTS_MAX 4096u /* of one trial */
 #define SEARCH_NOBODY      UINT32_MAX
 
-enum search_sampler { SAMPLER_GRID, SAMPLER_RANDOM, SAMPLER_TPE, SAMPLER_EVOLUTION };
+enum search_sampler {
+	SAMPLER_GRID,
+	SAMPLER_RANDOM,
+	SAMPLER_TPE,
+	SAMPLER_EVOLUTION,
+	SAMPLER_EXTERNAL /* the caller chooses: search_give; goes with POLICY_EXTERNAL */
+};
 enum search_policy {
 	POLICY_WHOLE,     /* each trial trains all steps */
 	POLICY_MEDIAN,    /* a trial ends if it is worse than the median of the others */
 	POLICY_ASHA,      /* the best 1/eta of each rung train eta times as long */
 	POLICY_HYPERBAND, /* brackets of ASHA, whose first rungs differ */
-	POLICY_PBT        /* a population; its last take over the checkpoints of its first */
+	POLICY_PBT,       /* a population; its last take over the checkpoints of its first */
+	POLICY_EXTERNAL   /* the caller says how long each trial trains */
 };
 
 struct search_options {
@@ -91,6 +98,10 @@ void search_destroy(struct search *s);
 const char *search_check(const struct search_options *options);
 
 enum search_answer search_ask(struct search *s, struct search_segment *out);
+/* POLICY_EXTERNAL: what search_ask answers from here on, besides what was given before. trial: of
+ * search_trials for a new one at `point`; else one that is paused, whose point stays. Returns NULL,
+ * or what is wrong, as the end of a sentence. */
+const char *search_give(struct search *s, uint32_t trial, const struct space_point *point, uint32_t until);
 /* costs: (options.costs). The segment of this trial must be running. False: out of memory. */
 bool search_tell(struct search *s, uint32_t trial, const double *costs, double violation);
 /* The running segment of this trial cannot be trained. The trial ends. */
@@ -103,6 +114,7 @@ const struct search_trial *search_trial(const struct search *s, uint32_t trial);
 const struct search_result *search_at(const struct search_trial *t, uint32_t step);
 /* The trial's last result. NULL: it has none. */
 const struct search_result *search_last(const struct search_trial *t);
+uint32_t search_last_step(const struct search_trial *t); /* 0: it has no result */
 /* The trials with results (trials_count), best first: later steps before earlier ones, then by
  * ranking_sort. out has room for search_trials items. Returns their number. */
 uint32_t search_order(const struct search *s, struct ranked *out);

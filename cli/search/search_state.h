@@ -21,17 +21,19 @@ void sample_random(const struct search *s, struct prng *r, struct space_point *o
 void sample_tpe(const struct search *s, struct prng *r, struct space_point *out);
 void sample_evolution(const struct search *s, struct prng *r, struct space_point *out);
 
-/* --- Policies (stepwise.c, halving.c, pbt.c) */
+/* --- Policies (stepwise.c, halving.c, pbt.c, external.c) */
 struct policy_ops {
 	enum search_answer (*ask)(struct search *s, struct search_segment *out);
 	/* after a result; may end the trial; may be NULL */
 	void (*told)(struct search *s, struct search_trial *t);
 };
-extern const struct policy_ops policy_stepwise, policy_halving, policy_pbt;
+extern const struct policy_ops policy_stepwise, policy_halving, policy_pbt, policy_external;
 
 /* Begins a new trial that trains until `until`. False: all trials of the options, or all points of
  * the grid, have begun. */
 bool search_begin(struct search *s, uint32_t until, struct search_segment *out);
+/* Adds a trial at this point, which does not train yet. */
+struct search_trial *search_add(struct search *s, const struct space_point *point);
 /* Lets a paused trial train on until `until`. */
 void search_resume(struct search *s, uint32_t trial, uint32_t until, struct search_segment *out);
 enum search_answer search_rest(const struct search *s); /* WAIT while any runs, else DONE */

@@ -52,16 +52,16 @@ static weir_status load(const struct sweep *s, const struct space_point *point, 
 	                         : weir_fail(err, status, "%s: %s: %s", s->path, point ? "a trial's job" : "base", why.text);
 }
 
-/* Checks the job of the first trial. */
+/* Checks the job of the first trial; of an external search, which has none yet, the base. */
 static weir_status check_first(const struct sweep *s, weir_error *err)
 {
 	struct search *search = search_create(&s->search->options);
 	struct search_segment first;
 	struct job *job = NULL;
 	weir_status status = search ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for the search");
-	if (search && search_ask(search, &first) == SEARCH_RUN)
-		status = load(s, &first.point, &job, err);
-	if (status == WEIR_OK && job)
+	if (search)
+		status = load(s, search_ask(search, &first) == SEARCH_RUN ? &first.point : NULL, &job, err);
+	if (status == WEIR_OK)
 		status = check_parts(s, job, err);
 	job_destroy(job);
 	search_destroy(search);

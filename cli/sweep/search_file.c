@@ -205,15 +205,24 @@ static weir_status read_constraints(struct reader *r, const char *path, const ya
 
 /* --- The search */
 
+#define SEARCH_KINDS "grid, random, tpe, evolution, pbt or external"
+
 static weir_status read_kind(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
-	static const char *const words[] = {"grid", "random", "tpe", "evolution", "pbt"};
+	static const struct {
+		enum search_sampler sampler;
+		enum search_policy policy; /* POLICY_WHOLE: as `stop` says */
+	} kinds[] = {{SAMPLER_GRID, POLICY_WHOLE},      {SAMPLER_RANDOM, POLICY_WHOLE}, {SAMPLER_TPE, POLICY_WHOLE},
+	             {SAMPLER_EVOLUTION, POLICY_WHOLE}, {SAMPLER_RANDOM, POLICY_PBT},   {SAMPLER_EXTERNAL, POLICY_EXTERNAL}};
+	static const char *const words[] = {"grid", "random", "tpe", "evolution", "pbt", "external"};
 	struct search_options *o = &((struct sweep_search *)out)->options;
 	uint32_t word = 0;
-	const weir_status status = read_word(r, path, node, words, 5, "grid, random, tpe, evolution or pbt", &word);
-	o->sampler = word < 4 ? (enum search_sampler)word : SAMPLER_RANDOM;
-	o->policy = word < 4 ? o->policy : POLICY_PBT;
-	return status;
+	const weir_status status = read_word(r, path, node, words, sizeof words / sizeof *words, SEARCH_KINDS, &word);
+	if (status != WEIR_OK)
+		return status;
+	o->sampler = kinds[word].sampler;
+	o->policy = kinds[word].policy != POLICY_WHOLE ? kinds[word].policy : o->policy;
+	return WEIR_OK;
 }
 
 static weir_status read_seed(struct reader *r, const char *path, const yaml_node_t *node, void *out)
@@ -231,8 +240,9 @@ static weir_status read_stop_kind(struct reader *r, const char *path, const yaml
 	struct search_options *o = &((struct sweep_search *)out)->options;
 	uint32_t word = 0;
 	const weir_status status = read_word(r, path, node, words, 4, "none, median, asha or hyperband", &word);
-	if (status == WEIR_OK && o->policy == POLICY_PBT)
-		return reader_fail_at(r, node, path, "goes with grid, random, tpe and evolution: a population has a rule of its own");
+	if (status == WEIR_OK && (o->policy == POLICY_PBT || o->policy == POLICY_EXTERNAL))
+		return reader_fail_at(r, node, path, "goes with grid, random, tpe and evolution: %s",
+		                      o->policy == POLICY_PBT ? "a population has a rule of its own" : "the program outside ends trials");
 	o->policy = (enum search_policy)word;
 	return status;
 }
@@ -258,7 +268,7 @@ static weir_status read_budget(struct reader *r, const char *path, const yaml_no
 
 weir_status search_file_read(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
-	static const struct field fields[] = {{"kind", read_kind, "grid, random, tpe, evolution or pbt"},
+	static const struct field fields[] = {{"kind", read_kind, SEARCH_KINDS},
 	                                      {"trials", read_trials, NULL},
 	                                      {"seed", read_seed, NULL},
 	                                      {"metric", read_metrics, "valid.auc, or another measure, or a list of them"},
@@ -432,7 +442,9 @@ static void set_defaults(struct sweep_search *s)
 	struct search_options *o = &s->options;
 	const uint64_t points = o->sampler == SAMPLER_GRID ? space_points(&o->space) : 0;
 	if (o->trials == 0)
-		o->trials = points > 0 && points < SEARCH_TRIALS_MAX ? (uint32_t)points : TRIALS_DEFAULT;
+		o->trials = points > 0 && points < SEARCH_TRIALS_MAX ? (uint32_t)points
+		            : o->policy == POLICY_EXTERNAL           ? SEARCH_TRIALS_MAX
+		                                                     : TRIALS_DEFAULT;
 	if (o->startup == 0)
 		o->startup = o->policy == POLICY_MEDIAN ? STARTUP_MEDIAN : STARTUP_DEFAULT;
 	o->eta = o->eta ? o->eta : ETA_DEFAULT;

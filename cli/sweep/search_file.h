@@ -1,7 +1,7 @@
 /* The parts `search` and `space` of a sweep file:
  *
  *     search:
- *       kind: tpe              # grid | random | tpe | evolution | pbt
+ *       kind: tpe              # grid | random | tpe | evolution | pbt | external
  *       trials: 40             # at most; of pbt the population (20; of a grid all its points)
  *       seed: 1
  *       metric: valid.auc      # or a list of objectives: the Pareto front

@@ -29,7 +29,8 @@ static weir_status append(struct search_journal *j, struct json *line, weir_erro
 	return status;
 }
 
-weir_status search_journal_ask(struct search_journal *j, const struct search_segment *g, weir_error *err)
+weir_status search_journal_ask(struct search_journal *j, const struct search_options *options, const struct search_segment *g,
+                               weir_error *err)
 {
 	struct json *line = json_create();
 	json_set_count(line, "ask.trial", g->trial);
@@ -37,6 +38,11 @@ weir_status search_journal_ask(struct search_journal *j, const struct search_seg
 	json_set_count(line, "ask.until", g->until);
 	if (g->source != SEARCH_NOBODY)
 		json_set_count(line, "ask.source", g->source);
+	for (uint32_t i = 0; i < options->space.count && options->sampler == SAMPLER_EXTERNAL; i++) {
+		struct json *item = json_create();
+		json_set_real(item, "value", g->point.x[i]);
+		json_append(line, "ask.point", item);
+	}
 	return append(j, line, err);
 }
 
@@ -96,13 +102,28 @@ static bool get_u32(const struct json *j, const char *path, uint32_t *out)
 	return known;
 }
 
+/* Reals of a list of objects; one that is null is NAN. */
+static void read_values(const struct json *line, const char *path, uint32_t count, double *out)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct json *item = json_list_get(line, path, i);
+		if (!item || !json_get_real(item, "value", &out[i]))
+			out[i] = NAN;
+		json_destroy(item);
+	}
+}
+
 /* The search answers as it did then. */
 static weir_status replay_ask(struct replay *r, const struct json *line)
 {
+	const struct search_options *o = search_get_options(r->book->search);
 	struct search_segment g, said = {0};
 	if (!get_u32(line, "ask.trial", &said.trial) || !get_u32(line, "ask.from", &said.from) ||
 	    !get_u32(line, "ask.until", &said.until))
 		return corrupt(r, "expected ask.trial, ask.from and ask.until");
+	read_values(line, "ask.point", o->space.count, said.point.x);
+	if (o->sampler == SAMPLER_EXTERNAL && search_give(r->book->search, said.trial, &said.point, said.until))
+		return corrupt(r, "tells of a trial that cannot train so");
 	if (search_ask(r->book->search, &g) != SEARCH_RUN || g.trial != said.trial || g.from != said.from || g.until != said.until)
 		return corrupt(r, "the search would go otherwise now (another release, or fewer trials)");
 	r->running[(*r->count)++] = g;
@@ -130,12 +151,7 @@ static weir_status replay_tell(struct replay *r, const struct json *line)
 	const struct sweep *s = r->book->sweep;
 	uint32_t trial;
 	weir_status status = take_running(r, line, "tell.trial", &trial);
-	for (uint32_t i = 0; i < search_measures(s->search) && status == WEIR_OK; i++) {
-		struct json *item = json_list_get(line, "tell.measures", i);
-		if (!item || !json_get_real(item, "value", &o.measures[i]))
-			o.measures[i] = NAN;
-		json_destroy(item);
-	}
+	read_values(line, "tell.measures", search_measures(s->search), o.measures);
 	if (status == WEIR_OK && (!json_get_real(line, "tell.seconds", &o.seconds) ||
 	                          !json_get_real(line, "tell.samples", &o.samples) || !json_get_real(line, "tell.bytes", &o.bytes)))
 		status = corrupt(r, "expected tell.seconds, tell.samples and tell.bytes");

@@ -8,6 +8,8 @@
  *               "bytes": 3e6, "checkpoints": [{"name": "ck-..."}]}}
  *     {"fail": {"trial": 1, "why": "..."}}
  *
+ * The `ask` of an external search has the trial's point, too.
+ *
  * A line without its end was cut off by a kill, and does not count. */
 #ifndef WEIR_SEARCH_JOURNAL_H
 #define WEIR_SEARCH_JOURNAL_H
@@ -25,7 +27,8 @@ struct search_journal {
 weir_status search_journal_open(struct search_journal *out, struct search_book *b, const char *definition,
                                 struct search_segment *running, uint32_t *count, weir_error *err) WEIR_MUST_CHECK;
 void search_journal_close(struct search_journal *j);
-weir_status search_journal_ask(struct search_journal *j, const struct search_segment *g, weir_error *err) WEIR_MUST_CHECK;
+weir_status search_journal_ask(struct search_journal *j, const struct search_options *options, const struct search_segment *g,
+                               weir_error *err) WEIR_MUST_CHECK;
 weir_status search_journal_tell(struct search_journal *j, const struct search_book *b, uint32_t trial,
                                 const struct segment_outcome *o, weir_error *err) WEIR_MUST_CHECK;
 weir_status search_journal_fail(struct search_journal *j, uint32_t trial, const char *why, weir_error *err) WEIR_MUST_CHECK;

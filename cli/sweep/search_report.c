@@ -17,7 +17,7 @@ static const struct space *space_of(const struct search_book *b)
 	return &b->sweep->search->options.space;
 }
 
-static const char *state_name(const struct search_trial *t)
+static const char *state_name(const struct search_book *b, const struct search_trial *t)
 {
 	switch (t->state) {
 	case SEARCH_RUNNING:
@@ -29,7 +29,7 @@ static const char *state_name(const struct search_trial *t)
 	case SEARCH_FAILED:
 		return "failed";
 	default:
-		return "not promoted";
+		return b->sweep->search->options.policy == POLICY_EXTERNAL ? "paused" : "not promoted";
 	}
 }
 
@@ -73,7 +73,7 @@ static void put_trial(FILE *out, const struct search_book *b, const struct ranke
 	for (uint32_t i = 0; i < search_measures(b->sweep->search); i++)
 		fprintf(out, " %.6g |", step->measures[i]);
 	put_settings(out, b, &search_at(t, best->step)->point);
-	fprintf(out, " %s%s |\n", state_name(t), best->violation > 0 ? ", breaks a constraint" : "");
+	fprintf(out, " %s%s |\n", state_name(b, t), best->violation > 0 ? ", breaks a constraint" : "");
 }
 
 static void put_trial_without(FILE *out, const struct search_book *b, uint32_t trial)
@@ -83,7 +83,7 @@ static void put_trial_without(FILE *out, const struct search_book *b, uint32_t t
 	for (uint32_t i = 0; i < search_measures(b->sweep->search); i++)
 		fputs(" - |", out);
 	put_settings(out, b, &t->point);
-	fprintf(out, " %s |\n", state_name(t));
+	fprintf(out, " %s |\n", state_name(b, t));
 }
 
 static void put_head(FILE *out, const struct search_book *b)
@@ -218,12 +218,12 @@ static struct json *step_json(const struct search_book *b, const struct trial_st
 	return j;
 }
 
-static struct json *trial_json(const struct search_book *b, uint32_t trial)
+struct json *search_trial_json(const struct search_book *b, uint32_t trial)
 {
 	const struct search_trial *t = search_trial(b->search, trial);
 	struct json *j = json_create();
 	json_set_count(j, "trial", trial);
-	json_set_text(j, "state", state_name(t));
+	json_set_text(j, "state", state_name(b, t));
 	if (b->trials[trial].why[0])
 		json_set_text(j, "failure", b->trials[trial].why);
 	json_set_empty_list(j, "passes");
@@ -259,7 +259,7 @@ static weir_status write_json(const struct search_book *b, const struct ranked *
 	}
 	json_set_empty_list(j, "trials");
 	for (uint32_t i = 0; i < search_trials(b->search); i++)
-		json_append(j, "trials", trial_json(b, i));
+		json_append(j, "trials", search_trial_json(b, i));
 	snprintf(path, sizeof path, "%s/results.json", b->sweep->out);
 	const weir_status status = json_write_file(j, path, err);
 	json_destroy(j);

@@ -14,6 +14,8 @@
  *   parallel.svg   each trial as a line across its settings
  *   pareto.svg     with several objectives: the first two, and their front */
 weir_status search_report_write(const struct search_book *b, weir_error *err) WEIR_MUST_CHECK;
+/* A trial as in results.json; NULL: out of memory. */
+struct json *search_trial_json(const struct search_book *b, uint32_t trial);
 /* table.md in malloc'ed memory; NULL: out of memory. */
 char *search_table(const struct search_book *b);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/sweep/search_journal.h"
+#include "cli/sweep/search_pipe.h"
 #include "cli/sweep/search_report.h"
 #include "cli/sweep/search_slot.h"
 #include "cli/sweep/sweep_signals.h"
@@ -20,6 +21,7 @@ struct runner {
 	struct search_book *book;
 	struct search_outcome *outcome;
 	struct search_journal journal;
+	struct search_pipe pipe;     /* of an external search */
 	struct search_slot **slots;  /* (parallel) */
 	struct search_segment *left; /* (left_count) asked by an earlier command, and not told */
 	uint32_t left_count, busy;
@@ -119,6 +121,18 @@ static void say_begun(const struct runner *r, const struct search_segment *g)
 
 /* --- Segments */
 
+static bool is_external(const struct runner *r)
+{
+	return search_get_options(r->book->search)->policy == POLICY_EXTERNAL;
+}
+
+/* The books have what a segment came to. */
+static weir_status tell(struct runner *r, uint32_t trial)
+{
+	const weir_status status = search_report_write(r->book, r->err);
+	return status == WEIR_OK && is_external(r) ? search_pipe_tell(&r->pipe, trial, r->err) : status;
+}
+
 static weir_status fail_trial(struct runner *r, const struct search_segment *g, const weir_error *why)
 {
 	weir_status status = search_journal_fail(&r->journal, g->trial, why->text, r->err);
@@ -126,7 +140,7 @@ static weir_status fail_trial(struct runner *r, const struct search_segment *g, 
 	fprintf(stderr, "trial %u, pass %u: FAILED: %s\n", g->trial, g->until, why->text);
 	if (status == WEIR_OK && r->book->segments == 0 && r->book->failed >= FAILED_FIRST_MAX)
 		status = weir_fail(r->err, WEIR_E_STATE, "the first %u trials failed, the last one: %s", r->book->failed, why->text);
-	return status == WEIR_OK ? search_report_write(r->book, r->err) : status;
+	return status == WEIR_OK ? tell(r, g->trial) : status;
 }
 
 /* The slot for a segment: the one that holds it from an earlier command, else any that is free and
@@ -175,12 +189,13 @@ static weir_status fill_slots(struct runner *r, bool *done)
 			answer = r->outcome->spent ? SEARCH_DONE : search_ask(r->book->search, &g);
 			if (answer != SEARCH_RUN)
 				break;
-			status = search_journal_ask(&r->journal, &g, r->err);
+			status = search_journal_ask(&r->journal, search_get_options(r->book->search), &g, r->err);
 		}
 		if (status == WEIR_OK)
 			status = begin_segment(r, &g);
 	}
-	*done = answer != SEARCH_RUN && r->busy == 0;
+	const bool more = r->pipe.fd >= 0 && !r->outcome->spent;
+	*done = answer != SEARCH_RUN && r->busy == 0 && !more;
 	return status;
 }
 
@@ -200,7 +215,7 @@ static weir_status end_segment(struct runner *r, const struct search_slot *slot,
 		status = search_book_tell(r->book, g->trial, o, r->err);
 	if (status == WEIR_OK)
 		say(r, g, "done");
-	return status == WEIR_OK ? search_report_write(r->book, r->err) : status;
+	return status == WEIR_OK ? tell(r, g->trial) : status;
 }
 
 static weir_status poll_slots(struct runner *r)
@@ -223,7 +238,7 @@ static weir_status poll_slots(struct runner *r)
 
 static void read_signals(struct runner *r, int timeout_ms)
 {
-	const int signal = sweep_signals_read(&r->signals, timeout_ms);
+	const int signal = sweep_signals_read(&r->signals, r->pipe.fd, timeout_ms);
 	if (!signal)
 		return;
 	fprintf(stderr,
@@ -246,9 +261,13 @@ static weir_status loop(struct runner *r)
 			status = fill_slots(r, &done);
 		if (status == WEIR_OK && !done) {
 			read_signals(r, SEARCH_POLL_MS);
-			status = poll_slots(r);
+			status = search_pipe_read(&r->pipe, r->err);
 		}
+		if (status == WEIR_OK && !done)
+			status = poll_slots(r);
 	}
+	if (status == WEIR_OK && is_external(r) && r->outcome->spent)
+		status = search_pipe_spent(&r->pipe, r->outcome->spent, r->err);
 	return status;
 }
 
@@ -287,7 +306,7 @@ static void close_runner(struct runner *r)
 
 weir_status search_run(struct search_book *b, struct search_outcome *out, weir_error *err)
 {
-	struct runner r = {.book = b, .outcome = out, .journal.fd = -1, .signals.fd = -1, .err = err};
+	struct runner r = {.book = b, .outcome = out, .journal.fd = -1, .pipe.fd = -1, .signals.fd = -1, .err = err};
 	const struct sweep *s = b->sweep;
 	struct disk *d = disk_system();
 	struct disk_file *locked = NULL;
@@ -302,6 +321,8 @@ weir_status search_run(struct search_book *b, struct search_outcome *out, weir_e
 		status = open_journal(&r);
 	if (status == WEIR_OK)
 		status = sweep_signals_open(&r.signals, err);
+	if (status == WEIR_OK && is_external(&r))
+		status = search_pipe_open(&r.pipe, b, err);
 	if (status == WEIR_OK) {
 		fprintf(stderr, "%s: up to %u trials of up to %u passes; results in %s\n", s->path, s->search->options.trials,
 		        s->search->options.steps, s->out);

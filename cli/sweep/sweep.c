@@ -29,7 +29,8 @@ static weir_status finish(const struct sweep *s, const struct sweep_result *resu
 
 static weir_status finish_search(const struct search_book *b, const struct search_outcome *o, weir_error *err)
 {
-	char *table = search_table(b);
+	const bool external = search_get_options(b->search)->policy == POLICY_EXTERNAL;
+	char *table = external ? NULL : search_table(b); /* stdout has the answers */
 	if (table)
 		fputs(table, stdout);
 	free(table);
@@ -39,7 +40,7 @@ static weir_status finish_search(const struct search_book *b, const struct searc
 		                 strsignal(o->stop_signal), b->segments);
 	if (o->spent)
 		fprintf(stderr, "the budget of %s is spent\n", o->spent);
-	return b->segments > 0 ? WEIR_OK : weir_fail(err, WEIR_E_STATE, "no trial has a result");
+	return b->segments > 0 || external ? WEIR_OK : weir_fail(err, WEIR_E_STATE, "no trial has a result");
 }
 
 static weir_status search(struct sweep *s, int *stop_signal, weir_error *err)

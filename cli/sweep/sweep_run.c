@@ -116,7 +116,7 @@ static weir_status note_finished(const struct runner *r, const struct task *t, w
 /* Returns whether a stop signal came. */
 static bool read_signals(struct runner *r, int timeout_ms)
 {
-	const int signal = sweep_signals_read(&r->signals, timeout_ms);
+	const int signal = sweep_signals_read(&r->signals, -1, timeout_ms);
 	if (!signal)
 		return false;
 	if (r->signals.stop_at_once)

@@ -13,12 +13,12 @@ weir_status sweep_signals_open(struct sweep_signals *out, weir_error *err)
 	return stop_signals_open(&out->fd, err);
 }
 
-int sweep_signals_read(struct sweep_signals *s, int timeout_ms)
+int sweep_signals_read(struct sweep_signals *s, int also, int timeout_ms)
 {
-	struct pollfd p = {.fd = s->fd, .events = POLLIN};
+	struct pollfd p[] = {{.fd = s->fd, .events = POLLIN}, {.fd = also, .events = POLLIN}};
 	struct signalfd_siginfo info;
 	int stop = 0;
-	if (poll(&p, 1, timeout_ms) <= 0)
+	if (poll(p, 2, timeout_ms) <= 0)
 		return 0;
 	while (read(s->fd, &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo == SIGCHLD)

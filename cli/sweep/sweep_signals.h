@@ -14,8 +14,9 @@ struct sweep_signals {
 
 /* Blocks the signals, to read them from a descriptor. Call before creating any thread. */
 weir_status sweep_signals_open(struct sweep_signals *out, weir_error *err) WEIR_MUST_CHECK;
-/* Waits for a signal. Returns whether a request to stop came: the signal's number, or 0. */
-int sweep_signals_read(struct sweep_signals *s, int timeout_ms);
+/* Waits for a signal, or until `also` (-1: none) can be read. Returns whether a request to stop
+ * came: the signal's number, or 0. */
+int sweep_signals_read(struct sweep_signals *s, int also, int timeout_ms);
 void sweep_signals_close(struct sweep_signals *s);
 
 #endif

@@ -363,6 +363,44 @@ static void texts_read_back(void **state)
 	}
 }
 
+/* --- From outside */
+
+static void given_trials_train_as_they_are_given(void **state)
+{
+	(void)state;
+	struct search_options o = branin_options(SAMPLER_EXTERNAL, 1);
+	o.policy = POLICY_EXTERNAL;
+	o.steps = 4;
+	o.trials = 2;
+	struct search *s = search_create(&o);
+	const struct space_point first = {.x = {1, 2}}, second = {.x = {3, 4}};
+	struct search_segment g;
+	double value = 0.5;
+	assert_int_equal(search_ask(s, &g), SEARCH_DONE); /* nothing is given */
+	assert_non_null(search_give(s, 1, &first, 1));    /* it is not the next one */
+	assert_non_null(search_give(s, 0, &first, 5));
+	assert_null(search_give(s, 0, &first, 1));
+	assert_null(search_give(s, 1, &second, 4));
+	assert_non_null(search_give(s, 2, &second, 4)); /* one too many */
+	assert_int_equal(search_ask(s, &g), SEARCH_RUN);
+	assert_true(g.trial == 0 && g.from == 0 && g.until == 1 && g.source == SEARCH_NOBODY && g.point.x[1] == 2);
+	assert_non_null(search_give(s, 0, &first, 2)); /* it trains */
+	assert_true(search_tell(s, 0, &value, 0));
+	assert_non_null(search_give(s, 0, &first, 1)); /* it is behind that */
+	assert_null(search_give(s, 0, &second, 3));    /* its point stays */
+	assert_int_equal(search_ask(s, &g), SEARCH_RUN);
+	assert_true(g.trial == 0 && g.from == 1 && g.until == 3 && g.source == 0 && g.point.x[1] == 2);
+	assert_int_equal(search_ask(s, &g), SEARCH_RUN);
+	assert_true(g.trial == 1 && g.until == 4);
+	assert_int_equal(search_ask(s, &g), SEARCH_WAIT);
+	search_fail(s, 0);
+	assert_true(search_tell(s, 1, &value, 0));
+	assert_non_null(search_give(s, 0, &first, 4));  /* it failed */
+	assert_non_null(search_give(s, 1, &second, 4)); /* it is whole */
+	assert_int_equal(search_ask(s, &g), SEARCH_DONE);
+	search_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +415,7 @@ int main(void)
 	    cmocka_unit_test(constraints_and_fronts_rank),
 	    cmocka_unit_test(importance_finds_what_matters),
 	    cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(given_trials_train_as_they_are_given),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
