@@ -2,6 +2,7 @@
 # or old pushes again. The servers stay up, hold at most a peer's memory limit for each peer, and
 # release it. Every push of the job is applied exactly once.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and slack
 write_job 40

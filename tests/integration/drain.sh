@@ -1,6 +1,7 @@
 # SIGTERM ends a run cleanly within 10 s (three times that on a busy machine), with status 143. A
 # second one ends it sooner than a drain may take.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 50
 start_train
 wait_for 30 "the first rows" status ".rows >= 2000"

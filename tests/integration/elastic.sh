@@ -2,6 +2,7 @@
 # at once. One is asked to leave and does, the other is killed. Every push is applied exactly once,
 # whoever had a unit first.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=8000
 write_job 24
 start_train --set train.lr_scale=sqrt
 wait_for 30 "the first rows" status ".rows >= 2000"

@@ -2,6 +2,7 @@
 # server's memory stays bounded, the handshake refuses a peer of another job, /metrics counts cut
 # connections, and every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 SECONDS_EACH=1.5
 GROWTH_KIB=$((128 * 1024)) # an endless header block would take a gigabyte in this time

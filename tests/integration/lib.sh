@@ -108,7 +108,8 @@ read_only() {
 
 # write_job [PASSES [EXTRA CLUSTER KEYS]]: a job that trains in seconds. With 4 passes or more,
 # tests act meanwhile, so a pass takes at least 0.8 s on any machine. With 1000 the job lasts until
-# it is stopped, and leaves processor time for others (some 4,000 rows/s).
+# it is stopped, and leaves processor time for others (some 4,000 rows/s). LEASE_MS: of its workers.
+# A test that loses none takes a long one, as on a busy machine a process may stand still for 3 s.
 write_job() {
 	local pace=0 batch=64 unit_batches=8
 	[ "${1:-2}" -lt 4 ] || pace=10 batch=128 unit_batches=4
@@ -116,7 +117,7 @@ write_job() {
 	cat > "$DIR/job.yaml" <<-JOB
 		job: it
 		run_dir: $RUN
-		cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001${2:+, $2}}
+		cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: ${LEASE_MS:-3001}${2:+, $2}}
 		data:
 		  generate: {rows: 20000, ids: 20000, seed: 3}
 		  batch: $batch

@@ -2,6 +2,7 @@
 # evaluator, are refused by name and disturb nobody. A killed worker's name is free at once. Then,
 # in a job of its own, NAMES (300) names come and go; their number is unlimited.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 1000 "log: disk"
 start_train
 wait_for 30 "the first rows" status ".rows >= 2000 and .pass >= 0"

@@ -2,6 +2,7 @@
 # round waits for its pushes. It ends cleanly, the others continue, and every push is applied
 # exactly once.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 1000 "log: disk"
 sed -i -e 's/kind: fm, dim: 8/kind: deepfm, dim: 8, hidden: [64]/' -e 's/  batch: [0-9]*/  batch: 64/' -e 's/unit_batches: [0-9]*/unit_batches: 32/' "$DIR/job.yaml"
 # leaves NAME [ARGUMENTS...]

@@ -3,6 +3,7 @@
 # that reason. Files are replaced by another authority's while it trains, and it continues. No log
 # has a key. Then a short job whose etcd also uses TLS.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 1000 "replicas: 2, listen: '127.0.0.1:0'"
 cat >> "$DIR/job.yaml" <<-JOB
 	security: {certificate: '$DIR/certs/{role}.crt', key: '$DIR/certs/{role}.key', ca: $DIR/certs/ca.crt, reload_s: 1}

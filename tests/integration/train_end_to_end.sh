@@ -1,6 +1,7 @@
 # A tiny generated job from its file to its report. Its weights are then evaluated, used to predict,
 # and exported. A second run reuses the data.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 2
 start_train
 finish_train 100
