@@ -5,10 +5,9 @@
  * as bad, so that parallel trials differ. Each set is a mixture of kernels, one around each result
  * and one, the prior, over the whole space. A kernel is a product over the dimensions: a normal
  * around the place of a number, cut to the range, with a standard deviation of
- * 0.1 (n+1)^(-1/(d+4)), half of the paper's, which finds better rates of click jobs; for a choice,
- * half of the probability on the result's choice and half spread over all. A dimension that a
- * result does not have is uniform. Of 24 candidates drawn from the good mixture, the one with the
- * largest ratio good/bad is chosen.
+ * 0.2 (n+1)^(-1/(d+4)); for a choice, half of the probability on the result's choice and half
+ * spread over all. A dimension that a result does not have is uniform. Of 24 candidates drawn from
+ * the good mixture, the one with the largest ratio good/bad is chosen.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "cli/search/search_state.h"
 
 #define GOOD_SHARE 0.1
-#define WIDTH      0.1
+#define WIDTH      0.2
 enum { GOOD_MOST = 25, CANDIDATES = 24, NORMAL_DRAWS = 64 };
 
 /* Kernels around these points, and the prior. */
