@@ -1,7 +1,8 @@
 /* Tree-structured Parzen estimator (Bergstra et al. 2011), multivariate (Watanabe 2023,
  * arXiv 2304.11127).
  *
- * The best min(ceil(0.1 n), 25) of n results are good, the others bad; trials that still run count
+ * Trials are compared by their best results, after whichever step: what a search reports of them.
+ * The best min(ceil(0.1 n), 25) of n are good, the others bad; trials that still run count
  * as bad, so that parallel trials differ. Each set is a mixture of kernels, one around each result
  * and one, the prior, over the whole space. A kernel is a product over the dimensions: a normal
  * around the place of a number, cut to the range, with a standard deviation of
@@ -103,13 +104,14 @@ static double log_density(const struct mixture *m, const struct space_point *p)
 
 /* --- The choice */
 
-/* Points of results, best first, then of trials without one. Returns the number of results. */
+/* Points of trials with results, best first, then of those without. Returns the number of the
+ * former. */
 static uint32_t collect(const struct search *s, struct ranked *order, const struct space_point **out, uint32_t *all)
 {
-	const uint32_t told = search_order(s, order);
+	const uint32_t told = search_best(s, order);
 	*all = 0;
 	for (uint32_t i = 0; i < told; i++)
-		out[(*all)++] = &search_last(&s->trials[order[i].trial])->point;
+		out[(*all)++] = &s->trials[order[i].trial].point;
 	for (uint32_t i = 0; i < s->trials_count; i++)
 		if (!search_last(&s->trials[i]))
 			out[(*all)++] = &s->trials[i].point;

@@ -6,21 +6,20 @@
 # QUICK=1: the generated job alone, one seed.
 . tests/claims/lib/common.sh
 SEEDS=$(pick 1 3)
-PASSES=9
-RATES='1.0e-5, 1.0e-4, 1.0e-3, 1.0e-2' # the best of the grid is inside, not at an end
-ROWS=$(pick 30000 60000)
+PASSES=4 RATE_PASSES=9 # of a trial: of the search, of the population
+ROWS=$(pick 50000 100000) RATE_ROWS=$(pick 30000 60000)
 need_programs
 
-job() { # job NAME DATA: one synchronous worker, so that a trial repeats itself
+job() { # job NAME OPTIMIZER PASSES DATA: one synchronous worker, so that a trial repeats itself
 	cat > "$WORK/$1.yaml" <<-JOB
 		job: $1
 		cluster: {servers: 1, workers: 1, partitions: 4, lease_ms: 3001}
-		data: {$2, batch: 512, unit_batches: 8, shuffle: true, seed: 1}
+		data: {$4, batch: 512, unit_batches: 8, shuffle: true, seed: 1}
 		model: {kind: deepfm, dim: 8, hidden: [32]}
 		tables:
-		  embedding: {optimizer: {kind: adam}, mode: {kind: sync}}
+		  embedding: {optimizer: {kind: $2}, mode: {kind: sync}}
 		  dense: {optimizer: {kind: adam}, mode: {kind: sync}}
-		train: {passes: $PASSES, seed: 1, keep_best: false}
+		train: {passes: $3, seed: 1, keep_best: false}
 	JOB
 }
 
@@ -39,17 +38,20 @@ search() {
 best() { jq --argjson pass "${2:-0}" '[.trials[].passes[] | select($pass == 0 or .pass == $pass) | .measures[0].value] | max' "$WORK/$1/results.json"; }
 spent() { jq .spent.samples "$WORK/$1/results.json"; }
 
+# A grid as people write it: two rates, and two sizes that matter less.
+CHOICES=('model.dim: [4, 8]' "model.hidden: ['[32]', '[32, 16]']")
 lines=() good=1
 compare() { # compare JOB
 	local grid share seed name reached spent least=1 most=0
-	search "$1-grid" "$1" 'kind: grid' "tables.embedding.optimizer.lr: [$RATES]" "tables.dense.optimizer.lr: [$RATES]" 'model.dim: [4, 8]'
+	search "$1-grid" "$1" 'kind: grid, parallel: 2' 'tables.embedding.optimizer.lr: [3.0e-3, 1.0e-2, 3.0e-2, 1.0e-1, 3.0e-1, 1.0]' \
+		'tables.dense.optimizer.lr: [3.0e-4, 1.0e-3, 3.0e-3, 1.0e-2, 3.0e-2]' "${CHOICES[@]}"
 	grid=$(best "$1-grid" $PASSES)
-	# a segment of a trial that runs when the budget is spent still ends: two thirds of the passes
-	share=$(jq --argjson passes $PASSES '.spent.samples as $all | (.trials | length) as $n | $all / 4 - $all / $n * 2 / 3' "$WORK/$1-grid/results.json")
+	# a segment of a trial that runs when the budget is spent still ends: half of the passes
+	share=$(jq '.spent.samples as $all | (.trials | length) as $n | $all / 4 - $all / $n / 2' "$WORK/$1-grid/results.json")
 	for seed in $(seq "$SEEDS"); do
 		name=$1-tpe-$seed
-		search "$name" "$1" "kind: tpe, seed: $seed, trials: 200, startup: 8, stop: {kind: asha, first: 3, eta: 3}, budget: {samples: $share}" \
-			'tables.embedding.optimizer.lr: {min: 1.0e-5, max: 1.0e-2, log: true}' 'tables.dense.optimizer.lr: {min: 1.0e-5, max: 1.0e-2, log: true}' 'model.dim: [4, 8]'
+		search "$name" "$1" "kind: tpe, seed: $seed, trials: 400, stop: {kind: asha, first: 1, eta: 2}, budget: {samples: $share}" \
+			'tables.embedding.optimizer.lr: {min: 3.0e-3, max: 1.0, log: true}' 'tables.dense.optimizer.lr: {min: 3.0e-4, max: 3.0e-2, log: true}' "${CHOICES[@]}"
 		reached=$(best "$name")
 		spent=$(jq -n "$(spent "$name") / $(spent "$1-grid")")
 		say "$1: grid $grid; TPE and ASHA, seed $seed: $reached with $spent of its batches"
@@ -64,22 +66,26 @@ schedule() { # schedule JOB
 	local constant population
 	search "$1-rates" "$1" 'kind: grid' 'tables.embedding.optimizer.lr: [1.0e-4, 3.0e-4, 1.0e-3, 3.0e-3, 1.0e-2, 3.0e-2]'
 	search "$1-pbt" "$1" 'kind: pbt, trials: 6, every: 3, quantile: 0.34' 'tables.embedding.optimizer.lr: {min: 1.0e-5, max: 3.0e-2, log: true}'
-	constant=$(best "$1-rates" $PASSES)
-	population=$(best "$1-pbt" $PASSES)
+	constant=$(best "$1-rates" $RATE_PASSES)
+	population=$(best "$1-pbt" $RATE_PASSES)
 	say "$1: the best constant rate $constant, a population of as many trials $population"
 	true_that "$population >= $constant" || good=0
 	lines+=("$(printf '%s: the best constant rate %.4f, a population %.4f' "$1" "$constant" "$population")")
 }
 
-job clicks "generate: {rows: $ROWS, ids: 20000, seed: 11}, split: {by: crc32, train: 80, valid: 20, test: 0}"
+CLICKS="seed: 11}, split: {by: crc32, train: 80, valid: 20, test: 0}"
+job clicks adagrad $PASSES "generate: {rows: $ROWS, ids: 16000, $CLICKS"
+job clicks-rates adam $RATE_PASSES "generate: {rows: $RATE_ROWS, ids: 20000, $CLICKS"
 compare clicks
-schedule clicks
+schedule clicks-rates
 if [ "$QUICK" = 1 ]; then
-	say "QUICK=1: no Frappe, one seed"
+	say "QUICK=1: no Frappe, one seed, fewer rows"
 elif [ -s "$WEIR_DATA/frappe/frappe.libfm" ]; then
-	job frappe "format: libsvm, train: '$WEIR_DATA/frappe/frappe.libfm', fields: 10, split: {by: crc32, train: 80, valid: 20, test: 0}"
+	FRAPPE="format: libsvm, train: '$WEIR_DATA/frappe/frappe.libfm', fields: 10, split: {by: crc32, train: 80, valid: 20, test: 0}"
+	job frappe adagrad $PASSES "$FRAPPE"
+	job frappe-rates adam $RATE_PASSES "$FRAPPE"
 	compare frappe
-	schedule frappe
+	schedule frappe-rates
 else
 	say "$WEIR_DATA/frappe/frappe.libfm is missing: Frappe is left out"
 fi
