@@ -170,7 +170,8 @@ finish_train() {
 	STATUS=$?
 }
 
-is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null; }
+# A zombie whose other threads still end holds its files.
+is_gone() { ! kill -0 "$1" 2> /dev/null || awk '/^State:.*Z/ { z = 1 } /^Threads:/ { n = $2 } END { exit !(z && n <= 1) }' "/proc/$1/status" 2> /dev/null; }
 
 # pid_of NAME: of a child by its --name, or by --index for servers.
 pid_of() {
