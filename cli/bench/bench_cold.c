@@ -13,6 +13,7 @@
 #include "common/base/prng.h"
 #include "common/base/queue.h"
 #include "common/system/process.h"
+#include "common/system/temp_folder.h"
 #include "server/store/store.h"
 
 enum {
@@ -362,11 +363,10 @@ static weir_status fill_cold(struct cold_bench *b, weir_error *err)
 static weir_status open_cold(struct cold_bench *b, weir_error *err)
 {
 	const uint64_t cold_bytes = b->budget / 16;
-	snprintf(b->path, sizeof b->path, "/tmp/weir-bench-cold-XXXXXX");
-	if (!mkdtemp(b->path))
-		return weir_fail(err, WEIR_E_IO, "%s: the folder could not be made", b->path);
+	weir_status status = temp_folder_make("weir-bench-cold", b->path, sizeof b->path, err);
 	const struct cold_options options = {.path = b->path, .memory_bytes = cold_bytes};
-	weir_status status = cold_open(&b->cold, &options, err);
+	if (status == WEIR_OK)
+		status = cold_open(&b->cold, &options, err);
 	if (status)
 		return status;
 	const struct cold_writer_options writer = {.cold = b->cold};

@@ -12,6 +12,7 @@
 
 #include "cli/bench/bench.h"
 #include "common/system/disk.h"
+#include "common/system/temp_folder.h"
 #include "worker/data/columns/generate_clicks.h"
 #include "worker/data/dataset.h"
 #include "worker/data/format/csv_scan.h"
@@ -169,15 +170,14 @@ static weir_status prepare(struct loader_bench *b, uint64_t rows, uint64_t threa
 {
 	struct ground_truth truth = {0};
 	struct stat st;
-	strcpy(b->dir, "/tmp/weir-bench-XXXXXX");
-	b->buffer = malloc(LOADER_READ_BYTES);
-	if (!b->buffer || !mkdtemp(b->dir)) {
-		b->dir[0] = '\0';
-		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
-	}
+	weir_status status = temp_folder_make("weir-bench", b->dir, sizeof b->dir, err);
+	if (status == WEIR_OK && !(b->buffer = malloc(LOADER_READ_BYTES)))
+		status = weir_fail(err, WEIR_E_MEMORY, "no memory to read the data");
+	if (status != WEIR_OK)
+		return status;
 	snprintf(b->path, sizeof b->path, "%s/click.tsv", b->dir);
 	snprintf(b->csv_path, sizeof b->csv_path, "%s/click.csv", b->dir);
-	weir_status status =
+	status =
 	    generate_criteo(&(struct generate_options){.path = b->path, .rows = rows, .ids = LOADER_IDS, .seed = 1}, &truth, err);
 	if (status != WEIR_OK)
 		return status;

@@ -1,10 +1,10 @@
 /* Batches of the job's own data. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/probe/probe_internal.h"
+#include "common/system/temp_folder.h"
 #include "worker/data/column_facts.h"
 #include "worker/data/columns/generate_clicks.h"
 #include "worker/data/dataset.h"
@@ -24,11 +24,9 @@ static double share_of(const struct job *job, double part)
 static weir_status generate_sample(struct probe_data *d, weir_error *err)
 {
 	struct ground_truth truth;
-	strcpy(d->folder, "/tmp/weir-scratch-XXXXXX");
-	if (!mkdtemp(d->folder)) {
-		d->folder[0] = '\0';
-		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
-	}
+	const weir_status status = temp_folder_make("weir-scratch", d->folder, sizeof d->folder, err);
+	if (status != WEIR_OK)
+		return status;
 	snprintf(d->sample, sizeof d->sample, "%s/sample.tsv", d->folder);
 	const struct generate_options options = {
 	    .path = d->sample, .rows = SAMPLE_ROWS(d->job), .ids = d->job->data.generate.ids, .seed = d->job->data.generate.seed};

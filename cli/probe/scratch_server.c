@@ -4,12 +4,12 @@
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/core/ports.h"
+#include "common/system/temp_folder.h"
 #include "common/tls/certificate.h"
 
 enum { SCRATCH_UNITS = 1 << 20, SCRATCH_END_MS = 3000, CERTIFICATES_VALID_S = 86400 };
@@ -83,12 +83,9 @@ weir_status scratch_server_start(struct scratch_server *s, const struct scratch_
 {
 	char certificate[96], key[96], ca[96];
 	*s = (struct scratch_server){0};
-	strcpy(s->dir, "/tmp/weir-scratch-XXXXXX");
-	if (!mkdtemp(s->dir)) {
-		s->dir[0] = '\0';
-		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
-	}
-	weir_status status = start_process(s, options, err);
+	weir_status status = temp_folder_make("weir-scratch", s->dir, sizeof s->dir, err);
+	if (status == WEIR_OK)
+		status = start_process(s, options, err);
 	if (status != WEIR_OK)
 		return status;
 	weir_options o = {.ledger = s->address[0], .name = "scratch", .dataset_fingerprint = 1, .dataset_units = SCRATCH_UNITS};

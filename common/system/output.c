@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/system/disk.h"
+#include "common/system/temp_folder.h"
 
 #define LINKS_MAX 40 /* the kernel's own limit (MAXSYMLINKS) */
 
@@ -178,16 +179,10 @@ void output_forget_folder(void)
 
 static weir_status make_folder(struct output *o, weir_error *err)
 {
-	const char *tmp = getenv("TMPDIR");
-	snprintf(o->folder, sizeof o->folder, "%.1000s/weir-out-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(o->folder)) {
-		const int e = errno;
-		weir_fail(err, WEIR_E_IO, "cannot make a temporary folder %s: %s; TMPDIR names another place", o->folder, strerror(e));
-		o->folder[0] = '\0';
-		return WEIR_E_IO;
-	}
-	snprintf(o->path, sizeof o->path, "%.1100s/output", o->folder);
-	return WEIR_OK;
+	const weir_status status = temp_folder_make("weir-out", o->folder, sizeof o->folder, err);
+	if (status == WEIR_OK)
+		snprintf(o->path, sizeof o->path, "%.1100s/output", o->folder);
+	return status;
 }
 
 weir_status output_begin(struct output *o, const char *name, weir_error *err)

@@ -1,13 +1,14 @@
 # Every benchmark runs in its quick form, writes JSON with figures and ratios, and leaves nothing
 # behind.
 . "$(dirname "$0")/lib.sh"
-before=$(ls /tmp | grep -c '^weir-\(bench\|scratch\)-')
+export TMPDIR=$DIR/tmp
+mkdir "$TMPDIR"
 for b in store log optim gemm loader pull push "push --no-apply" "push --tls" step "step --set model.kind=deepfm --set tables.dense.push.codec=topk"; do
 	"$WEIR" bench $b --quick --json > "$DIR/bench.json" 2> "$DIR/bench.err" || fail "weir bench $b"
 	holds "$DIR/bench.json" "(.results | length) >= 2 and all(.results[]; .value > 0)"
 	holds "$DIR/bench.json" "any(.results[]; .ratio > 0)"
 done
-[ "$(ls /tmp | grep -c '^weir-\(bench\|scratch\)-')" = "$before" ] || fail "folders are left in /tmp"
+[ -z "$(ls "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"
 
 # On a device the next batch is launched before the previous one is collected. So the host waits
 # with two in flight, and more often than once per round at the end of `compute`.

@@ -22,7 +22,7 @@ end() { kill -TERM "$server_0" "$server_1" && wait "$server_0" "$server_1"; }
 refused() {
 	"$WEIR" "${@:3}" > "$DIR/out" 2> "$DIR/refused.err" < /dev/null && fail "weir $3 takes what a running server has"
 	told "$1" "$DIR/refused.err"
-	[ "$(ls "$RUN")" = "$before" ] || fail "weir $3 changed the run directory"
+	diff <(echo "$before") <(ls "$RUN") || fail "weir $3 changed the run directory"
 	kill -0 "$server_0" && kill -0 "$server_1" || fail "a server has ended"
 }
 uuid=$(json "$RUN/run.json" .uuid)
