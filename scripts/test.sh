@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"
-at_once=$((3 * JOBS)) # tests: most of them wait for something most of the time
+at_once=$((4 * JOBS)) # tests: most of them wait for something most of the time
 
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
