@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name, "a/b.c": parts of letters, digits, '.', '_' and '-'; no part begins with a dot. */
+/* A name, "a/b.c": parts of letters, digits, '.', '_', '=' and '-'; no part begins with a dot. */
 static bool name_is_valid(const char *name)
 {
 	size_t length = strnlen(name, WEIR_BLOB_NAME_BYTES_MAX);
@@ -14,7 +14,8 @@ static bool name_is_valid(const char *name)
 	for (size_t i = 0; i < length; i++) {
 		char c = name[i];
 		bool first = i == 0 || name[i - 1] == '/';
-		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+		bool plain =
+		    (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '=' || c == '-';
 		if (!plain && !(c == '.' && !first) && !(c == '/' && !first && i + 1 < length))
 			return false;
 	}
@@ -23,11 +24,12 @@ static bool name_is_valid(const char *name)
 
 static weir_status check_name(const struct blob_store *s, const char *name, weir_error *err)
 {
-	return name_is_valid(name) ? WEIR_OK
-	                           : weir_fail(err, WEIR_E_INVALID,
-	                                       "%s: '%.200s' cannot be an object's name: letters, digits, . _ - and single slashes, "
-	                                       "at most %u bytes, no part beginning with a dot",
-	                                       s->place, name, WEIR_BLOB_NAME_BYTES_MAX - 1);
+	return name_is_valid(name)
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_INVALID,
+	                       "%s: '%.200s' cannot be an object's name: letters, digits, . _ = - and single slashes, "
+	                       "at most %u bytes, no part beginning with a dot",
+	                       s->place, name, WEIR_BLOB_NAME_BYTES_MAX - 1);
 }
 
 weir_status blob_open(struct blob_store **out, const struct blob_options *options, weir_error *err)
@@ -136,6 +138,14 @@ weir_status blob_list(struct blob_store *s, const char *folder, blob_visit_fn vi
 {
 	weir_status status = *folder ? check_name(s, folder, err) : WEIR_OK;
 	return status ? status : s->ops->list(s, folder, visit, arg, err);
+}
+
+weir_status blob_list_below(struct blob_store *s, blob_visit_fn visit, void *arg, weir_error *err)
+{
+	if (!s->ops->list_below)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: the folders below a place are listed in buckets alone: s3://BUCKET/PREFIX",
+		                 s->place);
+	return s->ops->list_below(s, visit, arg, err);
 }
 
 weir_status blob_remove(struct blob_store *s, const char *name, weir_error *err)

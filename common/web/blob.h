@@ -1,7 +1,7 @@
 /* Storage for checkpoints, and for data that are not files: named objects, written once and never
  * changed. One interface covers a directory, an S3 bucket, and a web server (read only).
  *
- * A name is 1 to WEIR_BLOB_NAME_BYTES_MAX - 1 bytes of [A-Za-z0-9._-], in folders separated by
+ * A name is 1 to WEIR_BLOB_NAME_BYTES_MAX - 1 bytes of [A-Za-z0-9._=-], in folders separated by
  * single slashes; no part begins with a dot. An object appears whole and durable, or not at all:
  * readers never see a half-written one. Writing a name again replaces the object.
  *
@@ -42,6 +42,8 @@ struct blob_ops {
 	                       weir_error *err);
 	weir_status (*look)(struct blob_store *self, const char *name, struct blob_look *out, weir_error *err);
 	weir_status (*list)(struct blob_store *self, const char *folder, blob_visit_fn visit, void *arg, weir_error *err);
+	/* NULL: cannot */
+	weir_status (*list_below)(struct blob_store *self, blob_visit_fn visit, void *arg, weir_error *err);
 	weir_status (*remove)(struct blob_store *self, const char *name, weir_error *err);
 	void (*destroy)(struct blob_store *self);
 };
@@ -100,6 +102,9 @@ weir_status blob_size(struct blob_store *s, const char *name, uint64_t *bytes, w
  * missing folder has no objects. An error of `visit` ends the listing. A web server cannot list or
  * write: E_UNSUPPORTED. */
 weir_status blob_list(struct blob_store *s, const char *folder, blob_visit_fn visit, void *arg, weir_error *err) WEIR_MUST_CHECK;
+/* Visits the objects in the place and in all folders below it, which a bucket alone can list: else
+ * E_UNSUPPORTED. E_LIMIT: an object has a longer name than stores have. */
+weir_status blob_list_below(struct blob_store *s, blob_visit_fn visit, void *arg, weir_error *err) WEIR_MUST_CHECK;
 /* A missing object is not an error. */
 weir_status blob_remove(struct blob_store *s, const char *name, weir_error *err) WEIR_MUST_CHECK;
 

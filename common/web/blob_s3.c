@@ -266,48 +266,81 @@ static weir_status s3_remove(struct blob_store *self, const char *name, weir_err
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
+/* What a list visits. */
+struct listing {
+	char prefix[WEIR_PATH_BYTES_MAX]; /* of the keys */
+	bool below;                       /* keys in folders below the prefix, too */
+	blob_visit_fn visit;
+	void *arg;
+};
+
+/* Visits a key. Only a whole tree may have foreign objects whose names are too long. */
+static weir_status visit_key(const struct s3 *s, const struct listing *l, const char *key, weir_error *err)
+{
+	const size_t skip = strlen(s->prefix);
+	if (strncmp(key, s->prefix, skip) != 0)
+		return WEIR_OK;
+	if (strlen(key + skip) < WEIR_BLOB_NAME_BYTES_MAX)
+		return l->visit(l->arg, key + skip, err);
+	return l->below ? weir_fail(err, WEIR_E_LIMIT, "%s/%.300s: the name is longer than %u bytes; begin nearer to it",
+	                            s->base.place, key + skip, WEIR_BLOB_NAME_BYTES_MAX - 1)
+	                : WEIR_OK;
+}
+
 /* Visits the keys of one page. *token: the start of the next page, "" after the last. */
-static weir_status visit_page(struct s3 *s, const char *text, blob_visit_fn visit, void *arg, char *token, size_t token_bytes,
+static weir_status visit_page(const struct s3 *s, const struct listing *l, const char *text, char *token, size_t token_bytes,
                               weir_error *err)
 {
 	const char *at = text;
 	char key[WEIR_PATH_BYTES_MAX];
-	size_t skip = strlen(s->prefix);
 	weir_status status = WEIR_OK;
 	while (!status && s3_xml_text(&at, "Key", key, sizeof key))
-		if (strncmp(key, s->prefix, skip) == 0 && strlen(key + skip) < WEIR_BLOB_NAME_BYTES_MAX)
-			status = visit(arg, key + skip, err);
+		status = visit_key(s, l, key, err);
 	at = text;
 	if (!s3_xml_text(&at, "NextContinuationToken", token, token_bytes))
 		*token = '\0';
 	return status;
 }
 
-static weir_status s3_list(struct blob_store *self, const char *folder, blob_visit_fn visit, void *arg, weir_error *err)
+static weir_status list_pages(const struct s3 *s, const struct listing *l, weir_error *err)
 {
-	struct s3 *s = (struct s3 *)self;
-	char prefix[WEIR_PATH_BYTES_MAX], encoded[WEB_QUERY_BYTES_MAX / 2],
-	    token[WEB_QUERY_BYTES_MAX / 8] = "", next[WEB_QUERY_BYTES_MAX / 3], query[WEB_QUERY_BYTES_MAX];
+	char encoded[WEB_QUERY_BYTES_MAX / 2], token[WEB_QUERY_BYTES_MAX / 8] = "", next[WEB_QUERY_BYTES_MAX / 3],
+	                                                                   query[WEB_QUERY_BYTES_MAX];
 	weir_status status = WEIR_OK;
-	snprintf(prefix, sizeof prefix, "%s%s%s", s->prefix, folder, *folder ? "/" : "");
-	if (!s3_url_encode(prefix, false, encoded, sizeof encoded))
-		return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", self->place);
+	if (!s3_url_encode(l->prefix, false, encoded, sizeof encoded))
+		return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", s->base.place);
 	do {
 		struct web_answer a;
 		if (!s3_url_encode(token, false, next, sizeof next))
-			return weir_fail(err, WEIR_E_LIMIT, "%s: the server's list has a token too long", self->place);
-		int n = snprintf(query, sizeof query, "%s%s%sdelimiter=%%2F&list-type=2&prefix=%s", *token ? "continuation-token=" : "",
-		                 next, *token ? "&" : "", encoded);
+			return weir_fail(err, WEIR_E_LIMIT, "%s: the server's list has a token too long", s->base.place);
+		int n = snprintf(query, sizeof query, "%s%s%s%slist-type=2&prefix=%s", *token ? "continuation-token=" : "", next,
+		                 *token ? "&" : "", l->below ? "" : "delimiter=%2F&", encoded);
 		if (n >= (int)sizeof query)
-			return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", self->place);
+			return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", s->base.place);
 		struct web_request q = {.method = "GET", .key = "", .query = query};
 		status = web_perform(s->service, &q, "list", &a, err);
 		if (status)
 			return status;
-		status = visit_page(s, a.text ? a.text : "", visit, arg, token, sizeof token, err);
+		status = visit_page(s, l, a.text ? a.text : "", token, sizeof token, err);
 		web_answer_destroy(&a);
 	} while (!status && *token);
 	return status;
+}
+
+static weir_status s3_list(struct blob_store *self, const char *folder, blob_visit_fn visit, void *arg, weir_error *err)
+{
+	const struct s3 *s = (const struct s3 *)self;
+	struct listing l = {.visit = visit, .arg = arg};
+	snprintf(l.prefix, sizeof l.prefix, "%s%s%s", s->prefix, folder, *folder ? "/" : "");
+	return list_pages(s, &l, err);
+}
+
+static weir_status s3_list_below(struct blob_store *self, blob_visit_fn visit, void *arg, weir_error *err)
+{
+	const struct s3 *s = (const struct s3 *)self;
+	struct listing l = {.below = true, .visit = visit, .arg = arg};
+	snprintf(l.prefix, sizeof l.prefix, "%s", s->prefix);
+	return list_pages(s, &l, err);
 }
 
 /* --- Opening */
@@ -360,6 +393,7 @@ weir_status blob_s3_open(struct blob_store **out, const struct blob_options *opt
 	    .read_at = s3_read_at,
 	    .look = s3_look,
 	    .list = s3_list,
+	    .list_below = s3_list_below,
 	    .remove = s3_remove,
 	    .destroy = s3_destroy,
 	};

@@ -1,8 +1,8 @@
 /* Answers of an S3 server, or of an impostor. Listed names are valid names, the next request has
  * only characters that a query may have, and read data lies within its buffer. Requests end here.
  *
- * Input: u8 operation (0: list, 1: write in parts, 2: read), then for each answer u8 status, u8
- * bytes of its ETag, u16 bytes, the ETag, the text. */
+ * Input: u8 operation modulo 3 (0: list, with bit 2 also in folders below; 1: write in parts; 2:
+ * read), then for each answer u8 status, u8 bytes of its ETag, u16 bytes, the ETag, the text. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -123,6 +123,11 @@ static weir_status read_some(struct blob_store *s, weir_error *err)
 	return status;
 }
 
+static weir_status list(struct blob_store *s, bool below, uint32_t *seen, weir_error *err)
+{
+	return below ? blob_list_below(s, visit, seen, err) : blob_list(s, "files", visit, seen, err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct blob_store *s;
@@ -133,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answers = (struct web_service){.data = data + 1, .left = size - 1};
 	weir_status status = blob_open(&s, &(struct blob_options){.place = "s3://bucket/a/b"}, &err);
 	assert(status == WEIR_OK);
-	status = data[0] % 3 == 0   ? blob_list(s, "files", visit, &seen, &err)
+	status = data[0] % 3 == 0   ? list(s, data[0] & 4, &seen, &err)
 	         : data[0] % 3 == 1 ? write_in_parts(s, &err)
 	                            : read_some(s, &err);
 	assert(status == WEIR_OK || err.text[0]);
@@ -154,6 +159,9 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	      "<NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken></ListBucketResult>",
 	      "<ListBucketResult><Contents><Key>a/b/files/three</Key></Contents><Contents><Key>a/b/stop</Key></Contents></"
 	      "ListBucketResult>"}},
+	    {6,
+	     {"<ListBucketResult><Contents><Key>a/b/dt=2026-01-01/part-0</Key></Contents><Contents><Key>a/b/_SUCCESS</Key></Contents>"
+	      "</ListBucketResult>"}},
 	    {1,
 	     {"<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>a/b/object</Key>"
 	      "<UploadId>VXBsb2FkIElE+/&lt;=</UploadId></InitiateMultipartUploadResult>",

@@ -110,6 +110,20 @@ sed -e 's/{name: tags/{name: day, kind: categorical}, &/' below.yaml > day.yaml
 holds day.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
 "$WEIR" export day.yaml --weights "$RUN-day/best.safetensors" --ids day --out days.csv > verb.out 2> verb.err || fail "weir export of the folders' column: $(tail -n 1 verb.err)"
 [ "$(cut -d, -f1 days.csv | xargs)" = "day 01 02" ] || fail "the folders' ids are $(cut -d, -f1 days.csv | xargs)"
+# The same in a bucket, by its folder; other objects of the table are left out.
+export AWS_ACCESS_KEY_ID=AKIDWEIRTEST AWS_SECRET_ACCESS_KEY=a/secret+key
+python3 "$HERE/../s3/server.py" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" us-west-7 weir-it > s3.port 2> s3.log &
+S3=$!
+trap 'kill -KILL $S3; wait $S3 2> /dev/null; cleanup' EXIT
+wait_for 10 "the S3 server" test -s s3.port
+S3_AT=http://127.0.0.1:$(cat s3.port)
+for file in days/*/*; do curl -sf --data-binary "@$file" "$S3_AT/-/objects/table/${file#days/}" || fail "the bucket is not filled"; done
+curl -sf --data-binary x "$S3_AT/-/objects/table/_SUCCESS" || fail "the bucket is not filled"
+sed "s,train: '[^']*',train: 's3://weir-it/table/'\, endpoint: '$S3_AT'\, region: us-west-7," day.yaml > bucket.yaml
+"$WEIR" train bucket.yaml --set "run_dir=$RUN-bucket" --report bucket.json > train.out 2> train.err || fail "weir train on a bucket: $(tail -n 3 train.err)"
+holds bucket.json '.finished and .bad_lines == 0 and .rows == 2880 and .valid.rows == 1120'
+"$WEIR" export bucket.yaml --weights "$RUN-bucket/best.safetensors" --ids day --out days.csv > verb.out 2> verb.err || fail "weir export of a bucket's folders: $(tail -n 1 verb.err)"
+[ "$(cut -d, -f1 days.csv | sort -r | xargs)" = "day 02 01" ] || fail "the bucket's ids are $(cut -d, -f1 days.csv | xargs)"
 "$WEIR" train csv.yaml --set "run_dir=$RUN" --set data.train=rows.parquet > train.out 2> train.err && fail "a Parquet file as CSV"
 told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
 # On a web server, only the columns that the job uses are read; the model is the same.
@@ -123,7 +137,7 @@ told "rows.parquet is a Parquet file; expected data.format: parquet" train.err
 PYTHON
 python3 "$HERE/../s3/web.py" served > web.port 2> web.log &
 WEB=$!
-trap 'kill -KILL $WEB; wait $WEB 2> /dev/null; cleanup' EXIT
+trap 'kill -KILL $WEB $S3; wait $WEB $S3 2> /dev/null; cleanup' EXIT
 wait_for 10 "the web server" test -s web.port
 WEB_AT=http://127.0.0.1:$(cat web.port)
 sed "s,'rows.parquet',$WEB_AT/rows.parquet," parquet.yaml > remote.yaml

@@ -166,6 +166,14 @@ static void a_folder_lists_its_own_objects(void **state)
 		CHECK_OK(blob_list(stores[i], "list", see, &seen, &err), err);
 		assert_int_equal(seen.mask, (1u << 20) - 1);
 		seen = (struct seen){0};
+		if (i == 0) {
+			assert_int_equal(blob_list_below(stores[i], see, &seen, &err), WEIR_E_UNSUPPORTED);
+			CHECK_CONTAINS(err.text, "in buckets alone");
+		} else {
+			CHECK_OK(blob_list_below(stores[i], see, &seen, &err), err);
+			assert_true(seen.count > 20);
+		}
+		seen = (struct seen){0};
 		CHECK_OK(blob_list(stores[i], "nothing-here", see, &seen, &err), err);
 		assert_int_equal(seen.count, 0);
 	}

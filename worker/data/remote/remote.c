@@ -16,8 +16,9 @@
 #include "worker/data/remote/cache_lock.h"
 #include "worker/data/remote/remote_file.h"
 
-#define COPY_BYTES  WEIR_BLOB_PART_BYTES /* per request */
-#define SHOWN_BYTES 300u                 /* of an address in a message */
+#define COPY_BYTES      WEIR_BLOB_PART_BYTES /* per request */
+#define SHOWN_BYTES     300u                 /* of an address in a message */
+#define GLOB_CHARACTERS "*?["
 
 bool remote_is(const char *pattern)
 {
@@ -173,6 +174,32 @@ static weir_status note_object(const struct remote_options *o, const char *place
 	return remote_note_write(&note, path, err);
 }
 
+/* Appends /part, if there is room. */
+static bool append_part(char path[WEIR_PATH_BYTES_MAX], const char *part, size_t bytes)
+{
+	const size_t used = strlen(path);
+	if (used + 1 + bytes >= WEIR_PATH_BYTES_MAX)
+		return false;
+	snprintf(path + used, WEIR_PATH_BYTES_MAX - used, "/%.*s", (int)bytes, part);
+	return true;
+}
+
+/* The path of a copy: dir, the folders NAME=VALUE of the address, the last part of the name. */
+static weir_status path_of_copy(const char *dir, const char *place, const char *name, char path[WEIR_PATH_BYTES_MAX],
+                                weir_error *err)
+{
+	char address[WEIR_PATH_BYTES_MAX + WEIR_BLOB_NAME_BYTES_MAX + 1];
+	const char *part = address, *slash;
+	bool fits = true;
+	snprintf(address, sizeof address, "%.*s/%s", (int)strcspn(place, "?"), place, name);
+	snprintf(path, WEIR_PATH_BYTES_MAX, "%s", dir);
+	for (; (slash = strchr(part, '/')) != NULL; part = slash + 1)
+		if (memchr(part, '=', (size_t)(slash - part)))
+			fits = fits && append_part(path, part, (size_t)(slash - part));
+	fits = fits && append_part(path, part, strlen(part));
+	return fits ? WEIR_OK : weir_fail(err, WEIR_E_LIMIT, "%.*s...: the folders are too long", shown(address), address);
+}
+
 /* The folder of a copy depends on everything that identifies the object, so that an existing copy
  * needs no check of its content. place: of the store, with its query. */
 static weir_status copy_once(const struct remote_options *o, struct blob_store *store, const char *place, const char *name,
@@ -186,16 +213,18 @@ static weir_status copy_once(const struct remote_options *o, struct blob_store *
 	uint64_t hash = hash_bytes(store->place, strlen(store->place) + 1, look.bytes);
 	hash = hash_bytes(look.version, strlen(look.version), hash_bytes(name, strlen(name), hash));
 	snprintf(dir, sizeof dir, "%.3000s/remote/%016" PRIx64, o->dir, hash);
-	snprintf(path, WEIR_PATH_BYTES_MAX, "%.3100s/%s", dir, name);
 	snprintf(lock_path, sizeof lock_path, "%.3100s/.lock", dir);
-	if (is_there(path, look.bytes))
-		return WEIR_OK;
+	status = path_of_copy(dir, place, name, path, err);
+	if (status != WEIR_OK || is_there(path, look.bytes))
+		return status;
 	int lock;
 	status = cache_lock(dir, lock_path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
+	snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
+	status = disk_system()->ops->make_dirs(disk_system(), dir, err);
 	/* Another process may have copied it while this one waited. */
-	if (!is_there(path, look.bytes))
+	if (status == WEIR_OK && !is_there(path, look.bytes))
 		status = o->by_ranges ? note_object(o, place, name, &look, path, err) : copy(o, store, name, &look, path, err);
 	close(lock);
 	return status;
@@ -207,34 +236,60 @@ struct finding {
 	const struct remote_options *options;
 	struct blob_store *store;
 	const char *place; /* of the store, as given */
-	const char *glob;  /* S3: pattern for the last part of the key */
+	/* S3: pattern for the names below the place, "" for all; NULL: one object */
+	const char *glob;
 	remote_visit_fn visit;
 	void *arg;
 	uint32_t found;
 };
 
+/* Whether Hive and Spark leave an object of a table out: a part of its name begins with '.', or with
+ * '_' and is no column; or it stands for a folder. */
+static bool is_hidden(const char *name)
+{
+	for (const char *part = name;; part++) {
+		const size_t bytes = strcspn(part, "/");
+		if (bytes == 0 || *part == '.' || (*part == '_' && !memchr(part, '=', bytes)))
+			return true;
+		part += bytes;
+		if (!*part)
+			return false;
+	}
+}
+
+static bool is_meant(const struct finding *f, const char *name)
+{
+	if (!f->glob)
+		return true;
+	return *f->glob ? fnmatch(f->glob, name, FNM_PATHNAME | FNM_PERIOD) == 0 : !is_hidden(name);
+}
+
 static weir_status visit_object(void *arg, const char *name, weir_error *err)
 {
 	struct finding *f = arg;
 	char path[WEIR_PATH_BYTES_MAX];
-	if (f->glob && fnmatch(f->glob, name, FNM_PERIOD) != 0)
+	if (!is_meant(f, name))
 		return WEIR_OK;
 	f->found++;
 	weir_status status = copy_once(f->options, f->store, f->place, name, path, err);
 	return status == WEIR_OK ? f->visit(f->arg, path, err) : status;
 }
 
-/* Splits "https://host/a/b.gz?c" into "https://host/a?c" and "b.gz". */
+/* Splits "https://host/a/b.gz?c" into "https://host/a?c" and "b.gz"; "s3://b/a/d=?/x" into
+ * "s3://b/a/" and "d=?/x", the part with the pattern and all behind it; "s3://b/a/" into itself and
+ * "". */
 static weir_status split_address(const char *address, char place[WEIR_PATH_BYTES_MAX], char name[WEIR_BLOB_NAME_BYTES_MAX],
                                  weir_error *err)
 {
 	const bool s3 = strncmp(address, "s3://", 5) == 0;
-	const char *query = address + (s3 ? strlen(address) : strcspn(address, "?")), *base = query;
+	const char *query = address + (s3 ? strlen(address) : strcspn(address, "?"));
+	const char *base = s3 ? address + strcspn(address, GLOB_CHARACTERS) : query;
 	while (base > address && base[-1] != '/')
 		base--;
-	if (base <= strstr(address, "://") + 3 || base == query)
+	if (base <= strstr(address, "://") + 3 || (base == query && !s3))
 		return weir_fail(err, WEIR_E_INVALID, "%.*s: expected %s", shown(address), address,
-		                 s3 ? "s3://BUCKET/KEY, which may be a glob" : "an address of a file, as https://HOST/PATH");
+		                 s3 ? "s3://BUCKET/KEY, which may be a glob, or s3://BUCKET/FOLDER/"
+		                    : "an address of a file, as https://HOST/PATH");
 	if ((size_t)(query - base) >= WEIR_BLOB_NAME_BYTES_MAX || strlen(address) >= WEIR_PATH_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "%.*s...: the name is too long", shown(address), address);
 	snprintf(name, WEIR_BLOB_NAME_BYTES_MAX, "%.*s", (int)(query - base), base);
@@ -259,10 +314,15 @@ static weir_status find_address(void *arg, const char *address, weir_error *err)
 	status = blob_open(&f.store, &o, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool is_glob = strncmp(address, "s3://", 5) == 0 && strpbrk(name, "*?[");
+	const bool is_glob = strncmp(address, "s3://", 5) == 0 && (!*name || strpbrk(name, GLOB_CHARACTERS));
 	f.place = place;
 	f.glob = is_glob ? name : NULL;
-	status = is_glob ? blob_list(f.store, "", visit_object, &f, err) : visit_object(&f, name, err);
+	if (!is_glob)
+		status = visit_object(&f, name, err);
+	else if (!*name || strchr(name, '/'))
+		status = blob_list_below(f.store, visit_object, &f, err);
+	else
+		status = blob_list(f.store, "", visit_object, &f, err);
 	if (status == WEIR_OK && f.found == 0)
 		status = weir_fail(err, WEIR_E_NOT_FOUND, "no object matches %s", address);
 	blob_close(f.store);

@@ -4,6 +4,8 @@
  * wait. A changed object under the same name is copied again. An interrupted copy resumes where it
  * stopped.
  *
+ * A copy lies below the folders NAME=VALUE that its address has: they are columns of its rows.
+ *
  * Objects that are read by ranges are not copied: a note stands for each (remote_file.h). */
 #ifndef WEIR_REMOTE_H
 #define WEIR_REMOTE_H
@@ -24,10 +26,11 @@ struct remote_options {
 bool remote_is(const char *pattern);
 
 typedef weir_status (*remote_visit_fn)(void *arg, const char *path, weir_error *err);
-/* Copies all matching objects and visits the copies or notes, DIR/remote/HASH/NAME, in no
+/* Copies all matching objects and visits the copies or notes, DIR/remote/HASH/.../NAME, in no
  * particular order.
- * {a,b} and numeric {first..last} expand one address into several. In S3, * ? and [...] in the last
- * part of a key match objects. E_NOT_FOUND names the missing object. */
+ * {a,b} and numeric {first..last} expand one address into several. In S3, * ? and [...] match within
+ * a part of a key, and a / at the end means all objects below a folder, except those that Hive
+ * hides: _SUCCESS, .x, _log/x. E_NOT_FOUND names the missing object. */
 weir_status remote_find(const struct remote_options *o, const char *pattern, remote_visit_fn visit, void *arg, weir_error *err);
 
 /* Visits each expansion of {a,b} and {first..last} in a text: "d{08..10}.gz" is d08.gz, d09.gz,

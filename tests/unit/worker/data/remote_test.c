@@ -254,18 +254,22 @@ static void impossible_places_are_named(void **state)
 	s3_server_fail(&web, "whole", 0, 0);
 }
 
+static struct blob_store *open_bucket(const char *place)
+{
+	const struct blob_credentials c = {.access_key = S3_ACCESS, .secret_key = S3_SECRET, .session_token = S3_TOKEN};
+	const struct blob_options o = {.place = place, .endpoint = s3.endpoint, .region = S3_REGION, .credentials = &c};
+	struct blob_store *store;
+	weir_error err = {0};
+	CHECK_OK(blob_open(&store, &o, &err), err);
+	return store;
+}
+
 static void globs_of_a_bucket_match_its_objects(void **state)
 {
 	(void)state;
-	const struct blob_credentials c = {.access_key = S3_ACCESS, .secret_key = S3_SECRET, .session_token = S3_TOKEN};
-	struct blob_store *store;
+	struct blob_store *store = open_bucket("s3://weir-test/clicks");
 	struct sources s;
 	weir_error err = {0};
-	CHECK_OK(blob_open(&store,
-	                   &(struct blob_options){
-	                       .place = "s3://weir-test/clicks", .endpoint = s3.endpoint, .region = S3_REGION, .credentials = &c},
-	                   &err),
-	         err);
 	for (uint32_t i = 0; i < 10; i++) { /* more than one page */
 		char name[32];
 		snprintf(name, sizeof name, "day-%u.gz", i);
@@ -287,6 +291,68 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 	assert_int_equal(find(&s, "s3://weir-test/clicks/night-*.gz", &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "no object matches s3://weir-test/clicks/night-*.gz");
 	assert_int_equal(find(&s, "s3://weir-other/x", &err), WEIR_E_NOT_FOUND);
+}
+
+/* The number of sources whose path has this in it. */
+static uint32_t count_with(const struct sources *s, const char *part)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->count; i++)
+		count += strstr(s->items[i].path, part) != NULL;
+	return count;
+}
+
+/* As Hive and Spark write tables: their folders are columns, and other objects stand beside them. */
+static void a_copy_keeps_the_folders_that_are_columns(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"dt=2026-01-01/part-0",
+	                                    "dt=2026-01-01/part-1",
+	                                    "dt=2026-01-02/hour=07/part-0",
+	                                    "_SUCCESS",
+	                                    "_log/part-0",
+	                                    "dt=2026-01-02/_temporary/part-0",
+	                                    "_x=1/part-0"};
+	struct blob_store *store = open_bucket("s3://weir-test/table");
+	struct sources s;
+	weir_error err = {0};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		CHECK_OK(blob_put(store, names[i], names[i], strlen(names[i]), &err), err);
+	blob_close(store);
+	CHECK_OK(find(&s, "s3://weir-test/table/", &err), err);
+	assert_int_equal(s.count, 4);
+	assert_int_equal(count_with(&s, "/dt=2026-01-01/part-"), 2);
+	assert_int_equal(count_with(&s, "/dt=2026-01-02/hour=07/part-0"), 1);
+	assert_int_equal(count_with(&s, "/_x=1/part-0"), 1);
+	sources_destroy(&s);
+	CHECK_OK(find(&s, "s3://weir-test/table/dt=*-01/part-*", &err), err);
+	assert_int_equal(s.count, 2);
+	assert_copy(&s.items[0], strstr(s.items[0].path, "dt="), strlen(names[0]));
+	sources_destroy(&s);
+	CHECK_OK(find_how(&s, "s3://weir-test/table/*/*/part-0", true, &err), err);
+	assert_int_equal(count_with(&s, "/dt=2026-01-02/hour=07/part-0"), 1);
+	sources_destroy(&s);
+	CHECK_OK(find(&s, "s3://weir-test/table/dt=2026-01-0{2..2}/hour=0{7,7}/part-0", &err), err);
+	assert_int_equal(count_with(&s, "/dt=2026-01-02/hour=07/part-0"), 1);
+	sources_destroy(&s);
+	assert_int_equal(find(&s, "s3://weir-test/table/dt=2027*/*", &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "no object matches s3://weir-test/table/dt=2027*/*");
+}
+
+static void an_address_keeps_the_folders_that_are_columns(void **state)
+{
+	(void)state;
+	struct sources s;
+	weir_error err = {0};
+	char day[100];
+	snprintf(day, sizeof day, "%s/day=1", served);
+	assert_int_equal(mkdir(day, 0755), 0);
+	put_file("day=1/rows.txt", "1 2:3\n", 6);
+	CHECK_OK(find_on_web(&s, "day={1..1}/rows.txt?key=secret", &err), err);
+	assert_copy(&s.items[0], "1 2:3\n", 6);
+	assert_int_equal(count_with(&s, "/day=1/rows.txt"), 1);
+	assert_int_equal(count_with(&s, "key="), 0);
+	sources_destroy(&s);
 }
 
 /* Opens the object for which a source is a note, and reads a range of it. */
@@ -335,13 +401,9 @@ static void an_object_read_by_ranges_is_not_copied(void **state)
 static void an_object_of_a_bucket_is_read_by_ranges(void **state)
 {
 	(void)state;
-	const struct blob_credentials c = {.access_key = S3_ACCESS, .secret_key = S3_SECRET, .session_token = S3_TOKEN};
-	const struct blob_options o = {
-	    .place = "s3://weir-test/ranges", .endpoint = s3.endpoint, .region = S3_REGION, .credentials = &c};
-	struct blob_store *store;
+	struct blob_store *store = open_bucket("s3://weir-test/ranges");
 	struct sources s;
 	weir_error err = {0};
-	CHECK_OK(blob_open(&store, &o, &err), err);
 	CHECK_OK(blob_put(store, "x.parquet", large, 100000, &err), err);
 	blob_close(store);
 	CHECK_OK(find_how(&s, "s3://weir-test/ranges/*.parquet", true, &err), err);
@@ -362,6 +424,8 @@ int main(void)
 	    cmocka_unit_test(braces_make_several_of_one),
 	    cmocka_unit_test(impossible_places_are_named),
 	    cmocka_unit_test(globs_of_a_bucket_match_its_objects),
+	    cmocka_unit_test(a_copy_keeps_the_folders_that_are_columns),
+	    cmocka_unit_test(an_address_keeps_the_folders_that_are_columns),
 	    cmocka_unit_test(an_object_read_by_ranges_is_not_copied),
 	    cmocka_unit_test(an_object_of_a_bucket_is_read_by_ranges),
 	};
