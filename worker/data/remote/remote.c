@@ -243,8 +243,8 @@ struct finding {
 	uint32_t found;
 };
 
-/* Whether Hive and Spark leave an object of a table out: a part of its name begins with '.', or with
- * '_' and is no column; or it stands for a folder. */
+/* Whether Hive and Spark leave an object of a table out: a part of its name begins with '.', or
+ * with '_' and is no column; or it stands for a folder. */
 static bool is_hidden(const char *name)
 {
 	for (const char *part = name;; part++) {

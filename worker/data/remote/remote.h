@@ -28,9 +28,9 @@ bool remote_is(const char *pattern);
 typedef weir_status (*remote_visit_fn)(void *arg, const char *path, weir_error *err);
 /* Copies all matching objects and visits the copies or notes, DIR/remote/HASH/.../NAME, in no
  * particular order.
- * {a,b} and numeric {first..last} expand one address into several. In S3, * ? and [...] match within
- * a part of a key, and a / at the end means all objects below a folder, except those that Hive
- * hides: _SUCCESS, .x, _log/x. E_NOT_FOUND names the missing object. */
+ * {a,b} and numeric {first..last} expand one address into several. In S3, * ? and [...] match
+ * within a part of a key, and a / at the end means all objects below a folder, except those that
+ * Hive hides: _SUCCESS, .x, _log/x. E_NOT_FOUND names the missing object. */
 weir_status remote_find(const struct remote_options *o, const char *pattern, remote_visit_fn visit, void *arg, weir_error *err);
 
 /* Visits each expansion of {a,b} and {first..last} in a text: "d{08..10}.gz" is d08.gz, d09.gz,
