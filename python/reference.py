@@ -20,6 +20,7 @@ MODULES = [
     ("A job", ["job", "status"]),
     ("Tables", ["table", "specs", "scan", "rows"]),
     ("Work", ["work", "tickets"]),
+    ("Data", ["columns"]),
     (
         "weir.torch",
         [f"torch/{n}" for n in ("embedding", "keys", "optimizer", "data", "diloco", "evaluator")],

@@ -135,6 +135,11 @@ void weir_scan_rows_init(weir_scan_rows *out, size_t size)
 	init(API_weir_scan_rows, out, size, &(weir_scan_rows){0});
 }
 
+void weir_columns_rows_init(weir_columns_rows *out, size_t size)
+{
+	init(API_weir_columns_rows, out, size, &(weir_columns_rows){0});
+}
+
 /* --- Versions */
 
 uint32_t weir_api_version(void)

@@ -19,7 +19,8 @@
 	X(weir_report, 120)      \
 	X(weir_stats, 80)        \
 	X(weir_job, 1008)        \
-	X(weir_scan_rows, 40)
+	X(weir_scan_rows, 40)    \
+	X(weir_columns_rows, 112)
 
 enum api_struct {
 #define API_STRUCT_ENUM(type, bytes) API_##type,

@@ -353,23 +353,10 @@ static weir_status open_dataset(struct dataset **out, const struct job *job, enu
  * are. */
 static weir_status take_scales(struct dataset *d, const struct job *job, weir_error *err)
 {
-	d->scales = calloc(job_columns_dense(job) + 1, sizeof *d->scales);
-	if (!d->scales)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
-	for (uint32_t i = 0, feature = 0; i < job->data.columns_count; i++) {
-		const struct job_column *c = &job->data.columns[i];
-		const bool standard = c->transform == TRANSFORM_STANDARD;
-		const float shift = standard ? c->mean : c->min, width = standard ? c->std : c->max - c->min;
-		if (job_column_is_scaled(c) && isnan(shift))
-			return weir_fail(err, WEIR_E_INVALID, "data.columns: the scale of '%.60s' is not known; expected %s", c->name,
-			                 standard ? "mean and std" : "min and max");
-		if (job_column_is_scaled(c))
-			d->scales[d->scales_count++] = (struct column_scale){feature, shift, width};
-		feature += c->kind == COLUMN_NUMERIC && !job_column_is_field(c);
-	}
-	if (d->scales_count > 0)
-		d->info.fingerprint = hash_bytes(d->scales, d->scales_count * sizeof *d->scales, d->info.fingerprint);
-	return WEIR_OK;
+	const weir_status status = column_scales_take(&d->scales, job, err);
+	if (status == WEIR_OK && d->scales.count > 0)
+		d->info.fingerprint = hash_bytes(d->scales.of, d->scales.count * sizeof *d->scales.of, d->info.fingerprint);
+	return status;
 }
 
 static weir_status open_scaled(struct dataset **out, const struct job *job, enum split_part part,
@@ -450,7 +437,7 @@ void dataset_close(struct dataset *d)
 		token_file_close(d->token_files[f]);
 	free(d->token_files);
 	free(d->units);
-	free(d->scales);
+	column_scales_free(&d->scales);
 	free(d->parser);
 	table_layout_close(d->layout);
 	sources_destroy(&d->sources);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "worker/data/dataset.h"
+#include "worker/data/format/column_scales.h"
 #include "worker/data/format/load.h"
 #include "worker/data/format/packed.h"
 #include "worker/data/format/sources.h"
@@ -19,12 +20,6 @@
 struct unit_range {
 	uint32_t file;
 	uint64_t begin, end;
-};
-
-/* A numeric feature that is scaled: (x - shift) / width; NaN, an empty cell, becomes 0. */
-struct column_scale {
-	uint32_t feature;
-	float shift, width;
 };
 
 struct dataset {
@@ -44,8 +39,7 @@ struct dataset {
 	uint32_t token_files_count;
 	struct sequences *sequences; /* token data; else NULL */
 	struct unit_range *units;    /* (info.units) */
-	struct column_scale *scales; /* (scales_count) */
-	uint32_t scales_count;
+	struct column_scales scales;
 	uint32_t units_capacity;
 	/* Memory of a closed unit of text, for the next one. */
 	pthread_mutex_t spare_lock;

@@ -316,17 +316,6 @@ static weir_status read_sequences(const struct unit_reader *u, uint64_t first, u
 	return status;
 }
 
-static void scale(const struct dataset *d, struct batch *b)
-{
-	for (uint32_t s = 0; s < d->scales_count; s++) {
-		const struct column_scale by = d->scales[s];
-		for (uint32_t r = 0; r < b->rows; r++) {
-			float *x = &b->dense[(size_t)r * b->dense_dim + by.feature];
-			*x = isnan(*x) ? 0 : (*x - by.shift) / by.width;
-		}
-	}
-}
-
 weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err)
 {
 	const struct dataset *d = u->dataset;
@@ -350,7 +339,7 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 		const struct piece *p = piece_of(u, !u->order ? r : u->order[r], &place);
 		batch_append(b, &p->view, place);
 	}
-	scale(d, b);
+	column_scales_apply(&d->scales, b->dense, b->rows, b->dense_dim);
 	return WEIR_OK;
 }
 

@@ -8,6 +8,7 @@ dies. docs/PYTHON.md begins with a complete program.
 from . import errors, specs
 from ._library import ffi, lib
 from .errors import *  # noqa: F401,F403
+from .columns import ColumnRows, Columns
 from .connection import Security, connect
 from .job import Job
 from .rows import sum_duplicates
@@ -33,6 +34,8 @@ __all__ = [
     "CHUNK",
     "Batch",
     "Clock",
+    "ColumnRows",
+    "Columns",
     "Evaluation",
     "Job",
     "PullTicket",

@@ -1,4 +1,4 @@
-"""The Arrow C stream interface over batches of rows, without a library of Arrow.
+"""The Arrow C stream interface: over batches of rows, and of others' streams, without a library of Arrow.
 
 https://arrow.apache.org/docs/format/CStreamInterface.html describes the structs. Buffers are the
 batches' own numpy arrays. They live in `_alive`, by the number in private_data, until the consumer
@@ -205,6 +205,7 @@ def _fill_rows(to: _Array, rows: Rows, elements: Optional[int]) -> None:
 
 _api = ctypes.pythonapi
 _new_capsule = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", _api))
+_stream_pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", _api))
 _capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _api))
 
 
@@ -215,6 +216,11 @@ def _destroy_capsule(capsule: int) -> None:
     if stream.release:
         _RELEASE(stream.release)(at)
     _alive.pop(-at, None)
+
+
+def stream_of_capsule(capsule: Any) -> int:
+    """The address of the stream in a PyCapsule, which must outlive its use or be moved from."""
+    return _stream_pointer(capsule, STREAM_NAME)
 
 
 def stream_capsule(batches: Generator[Rows, None, None], width: Optional[int]) -> Any:

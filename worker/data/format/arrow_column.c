@@ -5,18 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/format/arrow_views.h"
+
 /* --- Types */
+
+#define BUFFERS_OF_VIEWS UINT32_MAX /* any number: arrow_views.h */
 
 static const struct {
 	const char *format;
 	enum arrow_type type;
 	unsigned buffers;
 } types[] = {
-    {"n", ARROW_NULL, 0},     {"b", ARROW_BOOL, 2},     {"c", ARROW_INT8, 2},       {"C", ARROW_UINT8, 2},
-    {"s", ARROW_INT16, 2},    {"S", ARROW_UINT16, 2},   {"i", ARROW_INT32, 2},      {"I", ARROW_UINT32, 2},
-    {"l", ARROW_INT64, 2},    {"L", ARROW_UINT64, 2},   {"f", ARROW_FLOAT, 2},      {"g", ARROW_DOUBLE, 2},
-    {"u", ARROW_TEXT, 3},     {"z", ARROW_TEXT, 3},     {"U", ARROW_TEXT_LARGE, 3}, {"Z", ARROW_TEXT_LARGE, 3},
-    {"tdD", ARROW_DATE32, 2}, {"tdm", ARROW_DATE64, 2}, {"+l", ARROW_LIST, 2},      {"+L", ARROW_LIST_LARGE, 2},
+    {"n", ARROW_NULL, 0},
+    {"b", ARROW_BOOL, 2},
+    {"c", ARROW_INT8, 2},
+    {"C", ARROW_UINT8, 2},
+    {"s", ARROW_INT16, 2},
+    {"S", ARROW_UINT16, 2},
+    {"i", ARROW_INT32, 2},
+    {"I", ARROW_UINT32, 2},
+    {"l", ARROW_INT64, 2},
+    {"L", ARROW_UINT64, 2},
+    {"f", ARROW_FLOAT, 2},
+    {"g", ARROW_DOUBLE, 2},
+    {"u", ARROW_TEXT, 3},
+    {"z", ARROW_TEXT, 3},
+    {"U", ARROW_TEXT_LARGE, 3},
+    {"Z", ARROW_TEXT_LARGE, 3},
+    {"tdD", ARROW_DATE32, 2},
+    {"tdm", ARROW_DATE64, 2},
+    {"+l", ARROW_LIST, 2},
+    {"+L", ARROW_LIST_LARGE, 2},
+    {"vu", ARROW_TEXT_LARGE, BUFFERS_OF_VIEWS},
+    {"vz", ARROW_TEXT_LARGE, BUFFERS_OF_VIEWS},
 };
 
 static int64_t units_of(char unit)
@@ -54,9 +75,17 @@ static const char *name_of(const char *format)
 {
 	static const struct {
 		const char *begin, *name;
-	} names[] = {{"d:", "decimal"},         {"+s", "struct"},    {"+m", "map"},          {"+u", "union"},
-	             {"+r", "run-end encoded"}, {"+v", "list view"}, {"v", "view of texts"}, {"w:", "bytes of a fixed size"},
-	             {"tt", "time of day"},     {"tD", "duration"},  {"ti", "interval"},     {"e", "half float"}};
+	} names[] = {{"d:", "decimal"},
+	             {"+s", "struct"},
+	             {"+m", "map"},
+	             {"+u", "union"},
+	             {"+r", "run-end encoded"},
+	             {"+v", "list view"},
+	             {"w:", "bytes of a fixed size"},
+	             {"tt", "time of day"},
+	             {"tD", "duration"},
+	             {"ti", "interval"},
+	             {"e", "half float"}};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strncmp(format, names[i].begin, strlen(names[i].begin)) == 0)
 			return names[i].name;
@@ -178,6 +207,8 @@ static weir_status bind(struct arrow_column *c, const char *column, const struct
 		    column, s->format ? name_of(s->format) : "unknown");
 	c->length = a->length;
 	c->offset = a->offset;
+	if (buffers == BUFFERS_OF_VIEWS)
+		return arrow_views_copy(c, column, a, err);
 	weir_status status = bind_buffers(c, column, a, buffers, &end, err);
 	if (status != WEIR_OK)
 		return status;
@@ -203,7 +234,9 @@ void arrow_column_destroy(struct arrow_column *c)
 	if (c->child)
 		arrow_column_destroy(c->child);
 	free(c->child);
+	free(c->owned);
 	c->child = NULL;
+	c->owned = NULL;
 }
 
 /* --- Elements */

@@ -43,6 +43,7 @@ struct arrow_column {
 	int64_t size;               /* ARROW_LIST_FIXED: elements of a list */
 	struct arrow_column *child; /* the elements of a list, or the dictionary of indexes */
 	bool is_dictionary;
+	void *owned; /* the texts of views (arrow_views.h), or NULL */
 };
 
 /* Describes a column by its schema alone: out[0] has no array, but types and its values, which are

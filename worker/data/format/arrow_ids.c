@@ -42,10 +42,11 @@ void arrow_ids_destroy(struct arrow_ids *ids)
 	ids->dictionary = (struct arrow_dictionary){0};
 }
 
+/* Memory of our own may be that of other texts before. */
 static bool is_the_same(const struct arrow_dictionary *d, const struct arrow_column *values, int64_t count)
 {
-	return d->count == count && d->values == values->values && d->text == values->text && d->valid == values->valid &&
-	       d->offset == values->offset && d->type == values->type;
+	return !values->owned && d->count == count && d->values == values->values && d->text == values->text &&
+	       d->valid == values->valid && d->offset == values->offset && d->type == values->type;
 }
 
 weir_status arrow_ids_begin(struct arrow_ids *ids, const struct arrow_column *c, int64_t rows, weir_error *err)

@@ -278,7 +278,7 @@ static bool append_list(struct parse_batch *b, uint32_t field, const struct arro
 	const uint32_t count = choose(b->chosen, column, values, begin, end);
 	const float value = column->pooling == POOLING_MEAN && count > 1 ? 1.0f / (float)count : 1.0f;
 	for (uint32_t i = 0; i < count; i += ARROW_IDS_MAX) {
-		bool refused[ARROW_IDS_MAX];
+		bool refused[ARROW_IDS_MAX] = {false}; /* none is: all are good */
 		const uint32_t n = count - i < ARROW_IDS_MAX ? count - i : ARROW_IDS_MAX;
 		arrow_ids_get(&b->fields[field], values, b->chosen + i, n, ids->keys + ids->keys_count + i, 1, refused);
 	}

@@ -5,179 +5,58 @@
 #include <string.h>
 
 #include "common/base/hash.h"
-#include "worker/data/format/csv_reader.h"
-#include "worker/data/format/parse.h"
-#include "worker/data/format/table_file.h"
+#include "worker/data/format/table_names.h"
 
-static weir_status out_of_memory(const char *path, weir_error *err)
+/* --- Names of columns */
+
+weir_status table_names_no_memory(const char *path, weir_error *err)
 {
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of %s", path);
 }
 
-/* --- Names of columns */
-
-struct names {
-	char **items; /* (count) */
-	uint32_t count;
-};
-
-static void free_names(struct names *n)
+void table_names_free(struct table_names *n)
 {
 	for (uint32_t i = 0; i < n->count; i++)
 		free(n->items[i]);
 	free(n->items);
-	*n = (struct names){0};
+	*n = (struct table_names){0};
 }
 
-static weir_status add_name(struct names *n, const char *path, const char *text, size_t bytes, weir_error *err)
+weir_status table_names_add(struct table_names *n, const char *path, const char *text, size_t bytes, weir_error *err)
 {
 	if (bytes >= WEIR_COLUMN_NAME_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "%s: the name of column %u has %zu bytes; at most %u", path, n->count + 1, bytes,
 		                 WEIR_COLUMN_NAME_BYTES_MAX - 1);
 	n->items[n->count] = strndup(text, bytes);
-	return n->items[n->count++] ? WEIR_OK : out_of_memory(path, err);
+	return n->items[n->count++] ? WEIR_OK : table_names_no_memory(path, err);
 }
 
-/* Takes the cells of the reader's current row as names. */
-static weir_status take_header(struct csv_reader *r, const char *path, struct names *out, weir_error *err)
-{
-	const uint32_t cells = csv_reader_cells(r);
-	if (cells > WEIR_COLUMNS_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "%s: the header has %u columns; at most %u", path, cells, WEIR_COLUMNS_MAX);
-	*out = (struct names){.items = calloc(cells, sizeof *out->items)};
-	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
-	for (uint32_t i = 0; i < cells && status == WEIR_OK; i++) {
-		struct cell cell;
-		const char *bad = csv_reader_cell(r, i, &cell);
-		if (!bad && memchr(cell.text, '\r', cell.n))
-			return weir_fail(err, WEIR_E_PARSE, "%s ends its lines with CR alone; expected LF or CRLF: use tr '\\r' '\\n' first",
-			                 path);
-		status = bad ? weir_fail(err, WEIR_E_PARSE, "%s:1: the name of column %u %s", path, i + 1, bad)
-		             : add_name(out, path, cell.text, cell.n, err);
-	}
-	return status;
-}
-
-/* Takes the file's own columns, and those of its folders that the job names; without a job all. */
-static weir_status take_schema(const struct ArrowSchema *schema, uint32_t own, const struct job *job, const char *path,
-                               struct names *out, weir_error *err)
+weir_status table_names_take(const struct ArrowSchema *schema, uint32_t own, const struct job *job, const char *path,
+                             struct table_names *out, weir_error *err)
 {
 	const int64_t columns = schema->n_children;
 	if (columns < 1 || columns > WEIR_COLUMNS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "%s has %lld columns; expected 1 to %u", path, (long long)columns, WEIR_COLUMNS_MAX);
-	*out = (struct names){.items = calloc((size_t)columns, sizeof *out->items)};
-	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
+	*out = (struct table_names){.items = calloc((size_t)columns, sizeof *out->items)};
+	weir_status status = out->items ? WEIR_OK : table_names_no_memory(path, err);
 	for (int64_t i = 0; i < columns && status == WEIR_OK; i++) {
 		const char *name = schema->children[i]->name ? schema->children[i]->name : "";
 		if (i < own || !job || job_column_find(job, name))
-			status = add_name(out, path, name, strlen(name), err);
+			status = table_names_add(out, path, name, strlen(name), err);
 	}
 	return status;
 }
 
-/* Takes the names of a Parquet or Arrow file's columns. */
-static weir_status read_schema(const struct table_layout *l, const struct job *job, const char *path, struct names *out,
-                               weir_error *err)
+weir_status table_names_check(const struct table_names *names, const char *path, weir_error *err)
 {
-	struct table_file *t;
-	uint32_t own = 0;
-	struct ArrowSchema schema = {0};
-	weir_status status = table_file_open(&t, path, l, err);
-	if (status != WEIR_OK)
-		return status;
-	status = table_file_schema(t, &schema, &own, err);
-	if (status == WEIR_OK)
-		status = take_schema(&schema, own, job, path, out, err);
-	if (schema.release)
-		schema.release(&schema);
-	table_file_close(t);
-	return status;
-}
-
-/* Reads the header of a file; an empty file gives no names. */
-static weir_status read_header(const struct table_layout *l, const char *path, struct names *out, weir_error *err)
-{
-	struct text *text;
-	struct text_chunk chunk = {0};
-	struct csv_reader reader = {0};
-	struct cell row;
-	uint64_t line;
-	weir_status status = text_open(&text, path, 0, UINT64_MAX, err);
-	if (status != WEIR_OK)
-		return status;
-	text_set_csv(text, l->marks);
-	status = text_next(text, &chunk, err);
-	if (status == WEIR_OK && chunk.size > 0 && !csv_reader_begin(&reader, l->marks, chunk.data, chunk.size))
-		status = out_of_memory(path, err);
-	if (status == WEIR_OK && chunk.size > 0 && csv_reader_next(&reader, &row, &line))
-		status = take_header(&reader, path, out, err);
-	csv_reader_destroy(&reader);
-	text_chunk_destroy(&chunk);
-	text_close(text);
-	return status;
-}
-
-static weir_status copy_names(const struct job *job, const char *path, struct names *out, weir_error *err)
-{
-	const uint32_t given = job->data.csv.names_count, count = given > 0 ? given : job->data.columns_count;
-	*out = (struct names){.items = calloc(count, sizeof *out->items)};
-	weir_status status = out->items ? WEIR_OK : out_of_memory(path, err);
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-		const char *name = given > 0 ? job->data.csv.names[i] : job->data.columns[i].name;
-		status = add_name(out, path, name, strlen(name), err);
-	}
-	return status;
-}
-
-/* Compares the header of a further file with the first one's. */
-static weir_status check_same(const struct names *first, const struct names *other, const char *first_path,
-                              const char *other_path, weir_error *err)
-{
-	for (uint32_t i = 0; i < first->count && i < other->count; i++)
-		if (strcmp(first->items[i], other->items[i]) != 0)
-			return weir_fail(err, WEIR_E_INVALID,
-			                 "%s: column %u is '%.60s', and that of %s is '%.60s'; expected the same columns in the same order "
-			                 "in all files",
-			                 other_path, i + 1, other->items[i], first_path, first->items[i]);
-	if (first->count != other->count)
-		return weir_fail(err, WEIR_E_INVALID, "%s has %u columns, and %s has %u; expected the same columns in all files",
-		                 other_path, other->count, first_path, first->count);
+	for (uint32_t i = 0; i < names->count; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (strcmp(names->items[k], names->items[i]) == 0)
+				return weir_fail(
+				    err, WEIR_E_INVALID,
+				    "%s: columns %u and %u are both '%.60s'; expected each name once: data.csv.names can give others", path,
+				    k + 1, i + 1, names->items[i]);
 	return WEIR_OK;
-}
-
-/* Reads the names of the files' columns, and checks that all files have the same. *path: of the
- * first file that is not empty. */
-static weir_status read_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
-                              struct names *out, const char **path, weir_error *err)
-{
-	weir_status status = WEIR_OK;
-	*path = sources->items[0].path;
-	for (uint32_t i = 0; i < sources->count && status == WEIR_OK; i++) {
-		struct names own = {0};
-		const char *file = sources->items[i].path;
-		status = l->rows == ROWS_CSV ? read_header(l, file, &own, err) : read_schema(l, job, file, &own, err);
-		if (status == WEIR_OK && out->count > 0 && own.count > 0)
-			status = check_same(out, &own, *path, sources->items[i].path, err);
-		if (status == WEIR_OK && out->count == 0 && own.count > 0) {
-			*path = sources->items[i].path;
-			*out = own;
-		} else {
-			free_names(&own);
-		}
-	}
-	if (status == WEIR_OK && out->count == 0)
-		status = weir_fail(err, WEIR_E_INVALID, "%s is empty; expected a header with the names of the columns", *path);
-	return status;
-}
-
-/* Finds the names of the files' columns: in the files, or in the job. */
-static weir_status find_names(const struct table_layout *l, const struct job *job, const struct sources *sources,
-                              struct names *out, const char **path, weir_error *err)
-{
-	if (l->rows != ROWS_JSON && (l->rows != ROWS_CSV || l->header) && job->data.csv.names_count == 0)
-		return read_names(l, job, sources, out, path, err);
-	*path = sources->items[0].path;
-	return copy_names(job, *path, out, err);
 }
 
 /* --- Matching them with data.columns */
@@ -188,16 +67,6 @@ static uint32_t place_of(const struct table_layout *l, const char *name)
 	while (i < l->columns && strcmp(l->names[i], name) != 0)
 		i++;
 	return i < l->columns ? i : TABLE_NO_COLUMN;
-}
-
-static weir_status check_once(const struct table_layout *l, const char *path, weir_error *err)
-{
-	for (uint32_t i = 0; i < l->columns; i++)
-		if (place_of(l, l->names[i]) < i)
-			return weir_fail(err, WEIR_E_INVALID,
-			                 "%s: columns %u and %u are both '%.60s'; expected each name once: data.csv.names can give others",
-			                 path, place_of(l, l->names[i]) + 1, i + 1, l->names[i]);
-	return WEIR_OK;
 }
 
 static weir_status fail_missing(const struct table_layout *l, const char *name, const char *path, weir_error *err)
@@ -315,14 +184,6 @@ static weir_status open_vocabularies(struct table_layout *l, const struct job *j
 	return status;
 }
 
-static enum table_rows rows_of(enum data_format format)
-{
-	return format == DATA_JSONL     ? ROWS_JSON
-	       : format == DATA_PARQUET ? ROWS_PARQUET
-	       : format == DATA_ARROW   ? ROWS_ARROW
-	                                : ROWS_CSV;
-}
-
 static uint64_t settings_of(const struct table_layout *l, const struct job *job)
 {
 	const bool csv = l->rows == ROWS_CSV;
@@ -336,38 +197,9 @@ static uint64_t settings_of(const struct table_layout *l, const struct job *job)
 	return hash;
 }
 
-weir_status table_layout_open(struct table_layout **out, const struct job *job, const struct sources *sources, bool scored,
-                              weir_error *err)
+/* Gives the columns their meaning. */
+static weir_status place_columns(struct table_layout *l, const struct job *job, weir_error *err)
 {
-	const char *path;
-	struct names names = {0};
-	struct table_layout *l = calloc(1, sizeof *l);
-	if (!l)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
-	*l = (struct table_layout){.rows = rows_of(job->data.format),
-	                           .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
-	                           .header = job->data.csv.header,
-	                           .unlabelled = true,
-	                           .weight = TABLE_NO_COLUMN,
-	                           .group = TABLE_NO_COLUMN,
-	                           .split = TABLE_NO_COLUMN,
-	                           .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
-	                           .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
-	                           .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
-	weir_status status = find_names(l, job, sources, &names, &path, err);
-	l->names = names.items;
-	l->columns = names.count;
-	l->kinds = calloc(l->columns + 1, sizeof *l->kinds);
-	if (status == WEIR_OK && (!l->fields || !l->dense || !l->labels || !l->kinds))
-		status = out_of_memory(path, err);
-	if (status == WEIR_OK)
-		status = check_once(l, path, err);
-	if (status == WEIR_OK)
-		status = match(l, job, path, scored, err);
-	if (status != WEIR_OK) {
-		table_layout_close(l);
-		return status;
-	}
 	for (uint32_t i = 0; i < l->columns; i++)
 		l->kinds[i] = job_column_find(job, l->names[i])->kind;
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
@@ -377,46 +209,66 @@ weir_status table_layout_open(struct table_layout **out, const struct job *job, 
 		l->split = place_of(l, split->name);
 	l->split_is_time = split && split->kind == COLUMN_TIME;
 	l->split_column = split;
-	status = open_vocabularies(l, job, err);
+	const weir_status status = open_vocabularies(l, job, err);
+	if (status == WEIR_OK)
+		l->settings = settings_of(l, job);
+	return status;
+}
+
+weir_status table_layout_make(struct table_layout **out, const struct job *job, const struct table_source_names *of, bool scored,
+                              weir_error *err)
+{
+	struct table_layout *l = calloc(1, sizeof *l);
+	if (!l) {
+		table_names_free(of->names);
+		return table_names_no_memory(of->path, err);
+	}
+	*l = (struct table_layout){.rows = of->rows,
+	                           .marks = {job->data.csv.delimiter[0], job_csv_quote(job)},
+	                           .header = job->data.csv.header,
+	                           .columns = of->names->count,
+	                           .names = of->names->items,
+	                           .kinds = calloc(of->names->count + 1, sizeof *l->kinds),
+	                           .unlabelled = true,
+	                           .weight = TABLE_NO_COLUMN,
+	                           .group = TABLE_NO_COLUMN,
+	                           .split = TABLE_NO_COLUMN,
+	                           .fields = calloc(job_columns_fields(job) + 1, sizeof *l->fields),
+	                           .dense = calloc(job_columns_dense(job) + 1, sizeof *l->dense),
+	                           .labels = calloc(job_columns_labels(job) + 1, sizeof *l->labels)};
+	weir_status status = l->fields && l->dense && l->labels && l->kinds ? WEIR_OK : table_names_no_memory(of->path, err);
+	if (status == WEIR_OK)
+		status = table_names_check(of->names, of->path, err);
+	if (status == WEIR_OK)
+		status = match(l, job, of->path, scored, err);
+	if (status == WEIR_OK)
+		status = place_columns(l, job, err);
 	if (status != WEIR_OK) {
 		table_layout_close(l);
 		return status;
 	}
-	l->settings = settings_of(l, job);
 	*out = l;
 	return WEIR_OK;
 }
 
-weir_status table_layout_of_files(struct table_layout **out, enum table_rows rows, const struct sources *sources, weir_error *err)
+weir_status table_layout_of_schema(struct table_layout **out, const struct job *job, const struct ArrowSchema *schema,
+                                   const char *what, weir_error *err)
 {
-	const char *path;
-	struct names names = {0};
-	struct table_layout *l = calloc(1, sizeof *l);
-	if (!l)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of the data");
-	l->rows = rows;
-	weir_status status = read_names(l, NULL, sources, &names, &path, err);
-	l->names = names.items;
-	l->columns = names.count;
-	if (status == WEIR_OK && !(l->kinds = calloc(l->columns, sizeof *l->kinds)))
-		status = out_of_memory(path, err);
+	struct table_names names = {0};
+	if (!schema->format || strcmp(schema->format, "+s") != 0 || (schema->n_children > 0 && !schema->children))
+		return weir_fail(err, WEIR_E_INVALID, "%s is no table: expected a struct of columns", what);
+	const weir_status status = table_names_take(schema, WEIR_COLUMNS_MAX, job, what, &names, err);
 	if (status == WEIR_OK)
-		status = check_once(l, path, err);
-	if (status != WEIR_OK) {
-		table_layout_close(l);
-		return status;
-	}
-	for (uint32_t i = 0; i < l->columns; i++)
-		l->kinds[i] = COLUMN_IGNORE;
-	*out = l;
-	return WEIR_OK;
+		return table_layout_make(out, job, &(struct table_source_names){ROWS_ARROW, what, &names}, false, err);
+	table_names_free(&names);
+	return status;
 }
 
 void table_layout_close(struct table_layout *l)
 {
 	if (!l)
 		return;
-	free_names(&(struct names){l->names, l->columns});
+	table_names_free(&(struct table_names){l->names, l->columns});
 	for (uint32_t f = 0; f < l->fields_count; f++)
 		if (l->fields[f].column->vocabulary[0])
 			vocabulary_close((struct vocabulary *)(uintptr_t)l->fields[f].vocabulary);

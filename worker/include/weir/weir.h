@@ -68,6 +68,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weir/columns.h"
 #include "weir/encoder.h"
 #include "weir/security.h"
 #include "weir/status.h"

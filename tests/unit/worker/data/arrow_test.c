@@ -12,7 +12,7 @@ enum { COLUMNS_MAX = 4, CHILDREN_MAX = 8 };
 struct table {
 	struct ArrowSchema schema, schemas[CHILDREN_MAX], *schema_children[COLUMNS_MAX], *schema_child[CHILDREN_MAX];
 	struct ArrowArray batch, arrays[CHILDREN_MAX], *children[COLUMNS_MAX], *child[CHILDREN_MAX];
-	const void *buffers[CHILDREN_MAX][3];
+	const void *buffers[CHILDREN_MAX][4];
 	uint32_t arrays_count;
 	char *names[COLUMNS_MAX];
 	enum column_kind kinds[COLUMNS_MAX];
@@ -131,6 +131,54 @@ static void texts_lists_and_dictionaries(void **state)
 	arrow_reader_destroy(&t.reader);
 }
 
+struct view {
+	int32_t length;
+	char prefix[4];
+	int32_t buffer, offset;
+};
+
+/* Adds an array of three views, with one buffer of n bytes. */
+static uint32_t add_views(struct table *t, const struct view views[3], const char *text, const int64_t *n)
+{
+	const uint32_t i = add_array(t, "vu", 3, 4, NULL, views, text);
+	t->buffers[i][3] = n;
+	return i;
+}
+
+static void views_of_texts(void **state)
+{
+	(void)state;
+	static const int64_t bytes[] = {20};
+	static const int32_t lists[] = {0, 2, 3};
+	static const int8_t indexes[] = {2, 1};
+	struct view views[] = {{2, "ab", 0, 0}, {0, "", 0, 0}, {15, "fghi", 0, 5}};
+	struct table t = {0};
+	weir_error err = {0};
+	const uint32_t list = add_array(&t, "+l", 2, 2, NULL, lists, NULL), coded = add_array(&t, "c", 2, 2, NULL, indexes, NULL);
+	add_values(&t, list, add_views(&t, views, "abcdefghijklmnopqrst", bytes));
+	add_dictionary(&t, coded, add_views(&t, views, "abcdefghijklmnopqrst", bytes));
+	add_column(&t, "v", COLUMN_CATEGORICAL, add_views(&t, views, "abcdefghijklmnopqrst", bytes));
+	add_column(&t, "m", COLUMN_MULTI, list);
+	add_column(&t, "d", COLUMN_CATEGORICAL, coded);
+	CHECK_OK(begin(&t, 2, &err), err);
+	assert_true(arrow_reader_next(&t.reader));
+	EXPECT(0, "ab");
+	expect_text(&t, 1, "ab\0\0", 4, CELL_LIST);
+	EXPECT(2, "fghijklmnopqrst");
+	assert_true(arrow_reader_next(&t.reader));
+	EXPECT(0, "");
+	expect_text(&t, 1, "fghijklmnopqrst\0", 16, CELL_LIST);
+	EXPECT(2, "");
+	static const struct view wrong[] = {{-1, "", 0, 0}, {15, "", 1, 0},  {15, "", -1, 0},
+	                                    {15, "", 0, 6}, {15, "", 0, -1}, {INT32_MAX, "", 0, INT32_MAX}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		views[2] = wrong[i];
+		assert_int_equal(begin(&t, 2, &err), WEIR_E_INVALID);
+		CHECK_CONTAINS(err.text, "column 'v': the batch is not as Arrow's C data interface has it: views of texts");
+	}
+	arrow_reader_destroy(&t.reader);
+}
+
 static void numbers_and_times_have_their_values(void **state)
 {
 	(void)state;
@@ -246,7 +294,7 @@ static void batches_not_as_the_interface_has_it_are_refused(void **state)
 {
 	(void)state;
 	static const int32_t falling[] = {0, 5, 3}, negative[] = {-1, 2, 3}, rising[] = {0, 1, 2};
-	static const char *const others[] = {"d:10,2", "+s", "+m", "+us:0", "+r",   "vu",    "w:4", "ttm",
+	static const char *const others[] = {"d:10,2", "+s", "+m", "+us:0", "+r",   "w:4",   "ttm",
 	                                     "tDs",    "e",  "",   "x",     "tsx:", "+w:-1", "+w:"};
 	refused(COLUMN_CATEGORICAL, "i", 2, rising, rename_it, "the batch has no column 'x', which data.columns names");
 	refused(COLUMN_CATEGORICAL, "i", 2, rising, shorten, "column 'x' has fewer rows than its batch");
@@ -287,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(integers_and_booleans_have_their_texts),
 	    cmocka_unit_test(texts_lists_and_dictionaries),
+	    cmocka_unit_test(views_of_texts),
 	    cmocka_unit_test(numbers_and_times_have_their_values),
 	    cmocka_unit_test(a_slice_of_a_batch),
 	    cmocka_unit_test(bad_values_are_named),
