@@ -8,7 +8,7 @@ wait_for 30 "the first rows" status ".rows >= 2000"
 kill -TERM "$TRAIN"
 told=$SECONDS
 finish_train 12
-[ $((SECONDS - told)) -le 30 ] || fail "the drain took $((SECONDS - told)) s"
+[ $((SECONDS - told)) -le $((12 * PATIENCE)) ] || fail "the drain took $((SECONDS - told)) s"
 [ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 tail -n 1 "$DIR/train.err" | grep -q "stopped by Terminated.*run the job again" || fail "the last line does not say why: $(tail -n 1 "$DIR/train.err")"
 holds "$DIR/report.json" "(.finished | not) and .workers_lost == 0 and .audit.double == 0"
@@ -23,6 +23,6 @@ wait_for 5 "the first signal to be told" said "workers finish their batch"
 kill -INT "$TRAIN"
 told=$SECONDS
 finish_train 5
-[ $((SECONDS - told)) -lt 10 ] || fail "the second signal took $((SECONDS - told)) s"
+[ $((SECONDS - told)) -lt $((2 * PATIENCE)) ] || fail "the second signal took $((SECONDS - told)) s"
 [ $STATUS = 130 ] || fail "exit status $STATUS after two signals"
 nothing_left

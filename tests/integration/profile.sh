@@ -2,6 +2,7 @@
 # of time; the job goes on, and each of its pushes counts once. Then of a job that it starts and
 # stops. What cannot be profiled is refused in words.
 . "$(dirname "$0")/lib.sh"
+LEASE_MS=20000
 write_job 40
 CHECK=$(cd "$(dirname "$0")" && pwd)/profile.py
 refused() { "$WEIR" profile "$@" > "$DIR/refused.out" 2> "$DIR/refused.err"; }
