@@ -437,7 +437,7 @@ void dataset_close(struct dataset *d)
 		token_file_close(d->token_files[f]);
 	free(d->token_files);
 	free(d->units);
-	column_scales_free(&d->scales);
+	column_scales_destroy(&d->scales);
 	free(d->parser);
 	table_layout_close(d->layout);
 	sources_destroy(&d->sources);

@@ -1,5 +1,5 @@
-/* weir/columns.h over the readers of a job's data. A batch's schema is the stream's: it is asked for
- * once. */
+/* weir/columns.h over the readers of a job's data. A batch's schema is the stream's: it is asked
+ * for once. */
 #include "weir/columns.h"
 
 #include <inttypes.h>
@@ -35,7 +35,8 @@ struct weir_columns {
 
 /* --- The description */
 
-/* A job with the data of the description, which begins its text, so that mistakes have its lines. */
+/* A job with the data of the description, which begins its text, so that mistakes have its
+ * lines. */
 static weir_status parse_data(struct job **out, const char *data, weir_error *err)
 {
 	static const char *const sets[] = {"data.format=arrow", "data.train=" WHAT};
@@ -113,7 +114,7 @@ void weir_columns_close(weir_columns *c)
 	parse_batch_destroy(c->columns);
 	row_reader_destroy(&c->reader);
 	rows_destroy(&c->rows);
-	column_scales_free(&c->scales);
+	column_scales_destroy(&c->scales);
 	release(&c->batch);
 	release(&c->before);
 	if (c->schema.release)

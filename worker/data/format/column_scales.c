@@ -13,7 +13,7 @@ weir_status column_scales_take(struct column_scales *out, const struct job *job,
 		const bool standard = c->transform == TRANSFORM_STANDARD;
 		const float shift = standard ? c->mean : c->min, width = standard ? c->std : c->max - c->min;
 		if (job_column_is_scaled(c) && isnan(shift)) {
-			column_scales_free(out);
+			column_scales_destroy(out);
 			return weir_fail(err, WEIR_E_INVALID, "data.columns: the scale of '%.60s' is not known; expected %s", c->name,
 			                 standard ? "mean and std" : "min and max");
 		}
@@ -33,7 +33,7 @@ void column_scales_apply(const struct column_scales *s, float *dense, uint32_t r
 		}
 }
 
-void column_scales_free(struct column_scales *s)
+void column_scales_destroy(struct column_scales *s)
 {
 	free(s->of);
 	*s = (struct column_scales){0};

@@ -18,6 +18,6 @@ struct column_scales {
 weir_status column_scales_take(struct column_scales *out, const struct job *job, weir_error *err) WEIR_MUST_CHECK;
 /* dense (rows, dense_dim) */
 void column_scales_apply(const struct column_scales *s, float *dense, uint32_t rows, uint32_t dense_dim);
-void column_scales_free(struct column_scales *s);
+void column_scales_destroy(struct column_scales *s);
 
 #endif

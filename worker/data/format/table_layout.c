@@ -14,7 +14,7 @@ weir_status table_names_no_memory(const char *path, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory reading the columns of %s", path);
 }
 
-void table_names_free(struct table_names *n)
+void table_names_destroy(struct table_names *n)
 {
 	for (uint32_t i = 0; i < n->count; i++)
 		free(n->items[i]);
@@ -220,7 +220,7 @@ weir_status table_layout_make(struct table_layout **out, const struct job *job, 
 {
 	struct table_layout *l = calloc(1, sizeof *l);
 	if (!l) {
-		table_names_free(of->names);
+		table_names_destroy(of->names);
 		return table_names_no_memory(of->path, err);
 	}
 	*l = (struct table_layout){.rows = of->rows,
@@ -260,7 +260,7 @@ weir_status table_layout_of_schema(struct table_layout **out, const struct job *
 	const weir_status status = table_names_take(schema, WEIR_COLUMNS_MAX, job, what, &names, err);
 	if (status == WEIR_OK)
 		return table_layout_make(out, job, &(struct table_source_names){ROWS_ARROW, what, &names}, false, err);
-	table_names_free(&names);
+	table_names_destroy(&names);
 	return status;
 }
 
@@ -268,7 +268,7 @@ void table_layout_close(struct table_layout *l)
 {
 	if (!l)
 		return;
-	table_names_free(&(struct table_names){l->names, l->columns});
+	table_names_destroy(&(struct table_names){l->names, l->columns});
 	for (uint32_t f = 0; f < l->fields_count; f++)
 		if (l->fields[f].column->vocabulary[0])
 			vocabulary_close((struct vocabulary *)(uintptr_t)l->fields[f].vocabulary);

@@ -72,7 +72,8 @@ weir_status table_layout_open(struct table_layout **out, const struct job *job, 
  * no meaning yet: all are of kind ignore. */
 weir_status table_layout_of_files(struct table_layout **out, enum table_rows rows, const struct sources *sources,
                                   weir_error *err) WEIR_MUST_CHECK;
-/* The columns of a schema of the Arrow C data interface. `what` stands for the files in messages. */
+/* The columns of a schema of the Arrow C data interface. `what` stands for the files in
+ * messages. */
 struct ArrowSchema;
 weir_status table_layout_of_schema(struct table_layout **out, const struct job *job, const struct ArrowSchema *schema,
                                    const char *what, weir_error *err) WEIR_MUST_CHECK;

@@ -115,7 +115,7 @@ static weir_status read_names(const struct table_layout *l, const struct job *jo
 			*path = sources->items[i].path;
 			*out = own;
 		} else {
-			table_names_free(&own);
+			table_names_destroy(&own);
 		}
 	}
 	if (status == WEIR_OK && out->count == 0)
@@ -154,7 +154,7 @@ weir_status table_layout_open(struct table_layout **out, const struct job *job, 
 	const weir_status status = find_names(&how, job, sources, &names, &path, err);
 	if (status == WEIR_OK)
 		return table_layout_make(out, job, &(struct table_source_names){how.rows, path, &names}, scored, err);
-	table_names_free(&names);
+	table_names_destroy(&names);
 	return status;
 }
 

@@ -10,7 +10,7 @@ struct table_names {
 	uint32_t count;
 };
 
-void table_names_free(struct table_names *n);
+void table_names_destroy(struct table_names *n);
 weir_status table_names_no_memory(const char *path, weir_error *err);
 /* Appends a name; there is room. path: where it is from. */
 weir_status table_names_add(struct table_names *n, const char *path, const char *text, size_t bytes, weir_error *err);

@@ -49,8 +49,8 @@ WEIR_API void weir_columns_rows_init(weir_columns_rows *out, size_t size);
  * E_PARSE, E_INVALID: the description is wrong, or does not suit the stream's columns; the message
  * has the column. E_UNSUPPORTED: a column is of a type that its kind does not take. */
 WEIR_API weir_status weir_columns_open(weir_columns **out, const char *data, struct ArrowArrayStream *stream, weir_error *err);
-/* Blocks in the stream. A failure ends the stream: the next call fails in the same way. One thread at
- * a time uses a weir_columns. */
+/* Blocks in the stream. A failure ends the stream: the next call fails in the same way. One thread
+ * at a time uses a weir_columns. */
 WEIR_API weir_status weir_columns_next(weir_columns *columns, weir_columns_rows *rows, weir_error *err);
 WEIR_API void weir_columns_close(weir_columns *columns); /* releases the stream; NULL is allowed */
 
