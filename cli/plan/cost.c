@@ -19,6 +19,10 @@
 #define OTHERS_IN_STEP 1.0 /* more, if there are other workers */
 #define ROUND_MESSAGES 5.5
 #define SSP_MESSAGES   0.5
+/* The backward pass takes two of three parts of a batch's products. What travels by layers hides
+ * behind a pass except for one part in eight: the layer that the pass begins or ends with. */
+#define BACKWARD   (2.0 / 3)
+#define LAYER_LEFT 0.125
 
 const char *plan_term_name(enum plan_term term)
 {
@@ -254,14 +258,28 @@ static double step_down_s(const struct stages *x)
 	return max2(wire_s(x, x->traffic->down_bytes), x->workers * wire_s(x, x->traffic->out_bytes));
 }
 
-/* A synchronous step: computing, pushing, applying, closing and pulling come one after the other.
- * Per batch of the job. */
+/* The part of a step's way on the worker's card that takes place while layers compute for
+ * behind_s. */
+static double hidden_s(const struct stages *x, double bytes, double behind_s)
+{
+	const double most = wire_s(x, bytes) * (1 - LAYER_LEFT);
+	return most < behind_s ? most : behind_s;
+}
+
+static double step_hidden_s(const struct stages *x, double made)
+{
+	const double pulls = x->site->pulls_by_layer ? hidden_s(x, x->traffic->layers_down_bytes, made * (1 - BACKWARD)) : 0;
+	return pulls + (x->site->pushes_by_layer ? hidden_s(x, x->traffic->layers_up_bytes, made * BACKWARD) : 0);
+}
+
+/* A synchronous step: computing, pushing, applying, closing and pulling come one after the other,
+ * except for what travels while layers compute. Per batch of the job. */
 static double step_period_s(const struct stages *x)
 {
 	const double paced = slowest_compute_s(x), made = together_s(x, compute_wall_s(x) * x->threads) / x->threads;
 	const double messages = (STEP_MESSAGES + (x->workers > 1 ? OTHERS_IN_STEP : 0)) * message_s(x);
 	const double step = max2(paced, made) + tail_s(x, made) + together_s(x, trainer_s(x) + x->traffic->client_s) +
-	                    x->workers * server_s(x) + step_up_s(x) + step_down_s(x) + messages + unit_s(x);
+	                    x->workers * server_s(x) + step_up_s(x) + step_down_s(x) + messages + unit_s(x) - step_hidden_s(x, made);
 	return max2(step / x->workers, processors_s(x));
 }
 

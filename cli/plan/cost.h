@@ -31,9 +31,11 @@ const char *plan_term_remedy(enum plan_term term);
 struct plan_traffic {
 	double up_bytes, down_bytes; /* of the worker's card */
 	double in_bytes, out_bytes;  /* of the busiest server's card */
-	double caller_s, client_s;   /* of the worker */
-	double server_s, busiest_s;  /* of all servers, of the busiest one */
-	double pull_bytes, pull_s;   /* of a batch's own pull: on the wire, in processors */
+	/* of the worker's card, the dense table's: pushes of codes that look at no more than a layer */
+	double layers_up_bytes, layers_down_bytes;
+	double caller_s, client_s;  /* of the worker */
+	double server_s, busiest_s; /* of all servers, of the busiest one */
+	double pull_bytes, pull_s;  /* of a batch's own pull: on the wire, in processors */
 	double round_bytes, round_in_bytes,
 	    round_s;  /* that a round of local steps waits for, per batch: both ways, and in processors */
 	double steps; /* factor of the batches that the codes need (steps.h) */

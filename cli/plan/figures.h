@@ -81,7 +81,9 @@ struct plan_site {
 	uint32_t passes;       /* train.passes */
 	bool rows_cached;      /* the embedding table may be cached: its mode is async */
 	bool rows_wait;        /* the embedding table is synchronous */
-	bool rounds_wait;      /* rounds of local steps wait for all workers */
+	bool pulls_by_layer;   /* a synchronous dense table travels while its layers compute: pulls, pushes */
+	bool pushes_by_layer;
+	bool rounds_wait; /* rounds of local steps wait for all workers */
 };
 
 #endif

@@ -7,8 +7,10 @@
  *
  *     done(j) = min over i < j of max(ready(j), done(i)) + message + bytes(i..j) / rate
  *
- * in O(K^2). This release moves the dense table whole (done with one bucket): the plan reports what
- * buckets would save, and proposes none. */
+ * in O(K^2). With train.overlap: off, the dense table moves whole (done with one bucket). Otherwise
+ * parts of a chunk leave as soon as they are final, whatever the layers' bounds: a message packs
+ * those that are ready together, so a message's price is small, and the plan sets no bounds. It
+ * reports what the best ones leave exposed. */
 #ifndef WEIR_PLAN_LAYERS_H
 #define WEIR_PLAN_LAYERS_H
 

@@ -54,9 +54,18 @@ static uint32_t threads_of(const struct job *job, uint32_t cores)
 	return job->train.threads > 0 || one_machine ? job->train.threads : cores;
 }
 
+/* Whether a synchronous dense table travels by layers (worker/train/loop/trainer_open.c). */
+static bool travels_by_layer(const struct job *job, const struct plan_figures *f)
+{
+	return job->train.overlap != OVERLAP_OFF && strncmp(job->device, "cuda", 4) != 0 &&
+	       weir_chunks((uint64_t)f->dense_elements) > WEIR_LAYERED_CHUNKS;
+}
+
 struct plan_site plan_site_of(const struct job *job, const struct plan_figures *f)
 {
 	const uint32_t cores = (uint32_t)f->cores;
+	const bool layers = travels_by_layer(job, f),
+	           whole_gradient = job->train.clip_norm > 0 || job->train.not_finite == NOT_FINITE_CLIP;
 	const bool dense_waits = job->tables.dense.mode.local_steps == 0 || job->tables.dense.mode.kind == WEIR_SYNC;
 	struct plan_site site = {.shared = true,
 	                         .rate_bits_per_s = (double)job->cluster.network.rate_bits_per_s,
@@ -70,6 +79,8 @@ struct plan_site plan_site_of(const struct job *job, const struct plan_figures *
 	                         .rows_wait = f->keys > 0 && job->tables.embedding.mode.kind == WEIR_SYNC,
 	                         .rows_cached =
 	                             job->tables.embedding.mode.kind == WEIR_ASYNC && !job->tables.embedding.mode.staleness_rate,
+	                         .pulls_by_layer = layers,
+	                         .pushes_by_layer = layers && !whole_gradient && job->tables.embedding.push.rows == 0,
 	                         .rounds_wait = dense_waits};
 	for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
 		site.worker_speed[i] = site.server_speed[i] = 1;

@@ -25,6 +25,12 @@ static struct plan_code without_hits(const struct plan_code *c, double hits)
 	return rest;
 }
 
+/* Of these codes a worker keeps nothing back (worker/client/push_stream.h). */
+static bool leaves_by_layer(const char *codec)
+{
+	return strcmp(codec, "fp32") == 0 || strcmp(codec, "bf16") == 0;
+}
+
 static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const struct plan_setting *s, enum plan_leg leg,
                     const struct plan_code *c)
 {
@@ -34,6 +40,10 @@ static void add_leg(struct plan_traffic *t, const struct plan_figures *f, const 
 	const double server_s = (c->server_s - (leg == PLAN_DENSE_PUSH && steps ? f->outer_s : 0)) * part;
 	*(up ? &t->up_bytes : &t->down_bytes) += c->bytes * part;
 	*(up ? &t->in_bytes : &t->out_bytes) += c->bytes * part * share;
+	if (leg == PLAN_DENSE_PULL)
+		t->layers_down_bytes = c->bytes;
+	else if (dense && leaves_by_layer(c->codec))
+		t->layers_up_bytes = c->bytes;
 	t->up_bytes += c->asked_bytes * part;
 	t->in_bytes += c->asked_bytes * part * share;
 	t->caller_s += c->caller_s * part;
@@ -115,6 +125,8 @@ struct plan_traffic plan_traffic_least(const struct plan_figures *f, const struc
 			codes[leg].client_s = least(codes[leg].client_s, c->client_s);
 			codes[leg].server_s = least(codes[leg].server_s, c->server_s);
 			factor = least(factor, plan_steps_of_codec(leg, c->codec));
+			if (leaves_by_layer(c->codec))
+				memcpy(codes[leg].codec, c->codec, sizeof codes[leg].codec);
 		}
 		steps *= factor;
 	}

@@ -94,7 +94,10 @@
 /* Work. Enforced by the ledger and the partitions. */
 #define WEIR_UNIT_BATCHES_MAX 4096u /* batches in one work unit */
 /* weight of a batch in the mean of its step; integers up to here add up exactly */
-#define WEIR_BATCH_WEIGHT_MAX     0x1p53
+#define WEIR_BATCH_WEIGHT_MAX 0x1p53
+/* A synchronous dense table with more chunks than this travels by layers; smaller ones gain
+ * nothing. */
+#define WEIR_LAYERED_CHUNKS       4u
 #define WEIR_BATCH_PARTS_MAX      64u        /* parts of one batch in one partition */
 #define WEIR_UNITS_OPEN_MAX       65536u     /* units open at once in a partition */
 #define WEIR_UNITS_PER_PASS_MAX   (1u << 22) /* the ledger holds all of them in memory */

@@ -52,6 +52,7 @@ enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
 enum loss_kind { LOSS_BCE, LOSS_FOCAL };
 enum anomaly_policy { ANOMALY_WARN, ANOMALY_STOP };
+enum overlap { OVERLAP_AUTO, OVERLAP_OFF, OVERLAP_LAYERS };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_LINEAR, LR_SCALE_SQRT };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
@@ -243,7 +244,8 @@ struct job {
 		/* maximum number of parts that a batch is computed in, one after the other; language
 		 * models */
 		uint32_t accumulate;
-		float clip_norm; /* global gradient norm; 0: off */
+		enum overlap overlap; /* whether layers of a synchronous dense table travel while others compute */
+		float clip_norm;      /* global gradient norm; 0: off */
 		/* how the number of live trainers (relative to cluster.workers) scales the learning
 		 * rates */
 		enum lr_scale lr_scale;

@@ -60,6 +60,20 @@ static weir_status check_device(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Elsewhere a batch does not wait for the dense table, and nothing is to be hidden. */
+static weir_status check_overlap(struct reading *r, const struct job *job)
+{
+	const weir_mode *mode = &job->tables.dense.mode;
+	if (job->train.overlap != OVERLAP_LAYERS)
+		return WEIR_OK;
+	if (mode->kind != WEIR_SYNC || mode->local_steps > 0)
+		FAIL(r, "train.overlap", WEIR_E_UNSUPPORTED,
+		     "is layers, which is for a synchronous dense table; expected auto or off, or tables.dense.mode.kind: sync");
+	if (strncmp(job->device, "cuda", 4) == 0)
+		FAIL(r, "train.overlap", WEIR_E_UNSUPPORTED, "is layers, which is for device: cpu; expected auto or off");
+	return WEIR_OK;
+}
+
 static weir_status check_addresses(struct reading *r, const struct job *job)
 {
 	const char *listen = job->cluster.listen;
@@ -392,6 +406,7 @@ weir_status job_check(struct reading *r, struct job *job)
 	if (!job->foreign) {
 		(void)job_check_model(r, job);
 		(void)job_check_tables(r, job);
+		(void)check_overlap(r, job);
 	}
 	(void)check_read(r, job);
 	(void)check_track(r, job);

@@ -78,6 +78,7 @@ static const struct choice best_bys[] = {
 static const struct choice losses[] = {{"bce", LOSS_BCE}, {"focal", LOSS_FOCAL}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
+static const struct choice overlaps[] = {{"auto", OVERLAP_AUTO}, {"off", OVERLAP_OFF}, {"layers", OVERLAP_LAYERS}};
 static const struct choice lr_scales[] = {{"none", LR_SCALE_NONE}, {"linear", LR_SCALE_LINEAR}, {"sqrt", LR_SCALE_SQRT}};
 static const struct choice products[] = {{"fp32", TRAIN_FP32}, {"tf32", TRAIN_TF32}, {"bf16", TRAIN_BF16}, {"fp16", TRAIN_FP16}};
 static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
@@ -309,6 +310,7 @@ static const struct key keys[] = {
 	TRAINING(FLOAT("train.loss.pos_weight", train.loss.pos_weight, "1", 1e-6, 1e6)),
 	TRAINING(FLOAT_LIST("train.loss.task_weights", train.loss.task_weights, WEIR_TASKS_MAX, 0, 1e6)),
 	OPERATION(U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts")),
+	OPERATION(CHOICE("train.overlap", train.overlap, "auto", overlaps)),
 	TRAINING(FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT)),
 	TRAINING(CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales)),
 	TRAINING(CHOICE("train.not_finite", train.not_finite, "reject", not_finites)),

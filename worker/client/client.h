@@ -215,12 +215,14 @@ void lane_is_asked(struct lane *lane);
 struct part_sent {
 	uint16_t partition, part;
 	uint64_t applied; /* index of its acknowledgement */
+	bool withdrawn;   /* it was not sent, and will not be */
 };
 
 struct held_batch {
 	uint64_t step;  /* sync: its step; 0: none yet */
 	uint64_t clock; /* ssp: its number; 0: none yet */
 	bool begun, pushed, complete, refused;
+	bool withdrawn;    /* sync: its step leaves out what was pushed of it */
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
 	uint32_t parts_count, unacknowledged;

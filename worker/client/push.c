@@ -1,6 +1,5 @@
-/* Push: the parts of a batch become records, records become frames of about a message, and frames
- * go to their servers as credit allows. Dense fp32 values are sent from the caller's memory; the
- * operation holds on until the transport has released that memory. */
+/* Push: the parts of a batch are noted in its unit's records, sent (push_send.c) and
+ * acknowledged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,181 +10,6 @@
 static void destroy(struct operation *op)
 {
 	push_destroy(op->payload);
-}
-
-/* --- Sending */
-
-/* Nothing points into the caller's memory any more. Any thread. */
-static void on_release(struct message *m)
-{
-	struct operation *op = m->owner;
-	atomic_fetch_sub_explicit(&op->client->lent, 1, memory_order_relaxed);
-	operation_unhold(op);
-}
-
-/* A frame on its way to one server. */
-struct frame_builder {
-	struct operation *op;
-	struct link *link;
-	struct record_writer *writer;
-	uint64_t changes; /* of the map, when the link was chosen */
-	bool borrowed;
-	uint32_t count;
-	uint64_t ids[WEIR_STREAM_CREDIT_REQUESTS];
-};
-
-/* The rest of the operation need not be sent. A part refused as not finite is settled; the others
- * are still sent. */
-static bool is_given_up(const struct operation *op)
-{
-	return op->status != WEIR_OK && op->status != WEIR_E_NOT_FINITE;
-}
-
-static bool lacks_credit(const struct frame_builder *b, size_t bytes)
-{
-	const struct lane *lane = &b->link->push;
-	/* The rest of the credit is for seals, closes and retirements, which do not wait. */
-	const uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
-	return lane->requests && (lane->bytes + bytes > WEIR_PUSH_AHEAD_BYTES || lane->requests + b->count > requests_max);
-}
-
-static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
-{
-	weir_client *c = b->op->client;
-	weir_error why = {0};
-	const int64_t begun_ns = lacks_credit(b, bytes) ? trace_begin(c->trace) : 0;
-	while (!is_given_up(b->op) && client_usable(c, NULL) == WEIR_OK && lacks_credit(b, bytes)) {
-		if (rpc_loop_is_current(c->loop)) {
-			operation_fail(b->op, WEIR_E_BUSY, "the send credit is used up: a callback cannot wait for it");
-			break;
-		}
-		(void)client_wait(c, -1);
-	}
-	const struct trace_what what = batch_trace(TRACE_CREDIT, &b->op->batch);
-	trace_end(c->trace, begun_ns, &what);
-	if (client_usable(c, &why) != WEIR_OK) {
-		operation_fail(b->op, why.status, why.text);
-		return why.status;
-	}
-	return is_given_up(b->op) ? b->op->status : WEIR_OK;
-}
-
-/* Sends the records built so far. A request that cannot be sent is answered with a failure of its
- * operation. */
-static void flush(struct frame_builder *b)
-{
-	weir_client *c = b->op->client;
-	if (!b->count)
-		return;
-	if (b->borrowed)
-		atomic_fetch_add_explicit(&b->op->holds, 1, memory_order_relaxed);
-	struct message *m = record_writer_finish(b->writer, c->uuid, c->generation, b->borrowed ? on_release : NULL, b->op);
-	const bool lent = b->borrowed && m;
-	pthread_mutex_lock(&c->lock);
-	if (!m) {
-		if (b->borrowed)
-			operation_unhold(b->op);
-		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
-	} else if (wait_for_credit(b, m->bytes) != WEIR_OK) {
-		message_release(m);
-		m = NULL;
-	}
-	if (!m || link_send_frame(b->link, m, b->ids, b->count, false) != WEIR_OK) {
-		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
-		for (uint32_t i = 0; i < b->count; i++)
-			request_answer(operation_find(c, b->ids[i]));
-	} else if (b->changes != c->map.changes) {
-		lane_move_last(&b->link->push);
-	}
-	if (lent) /* the transport may have released it already */
-		atomic_fetch_add_explicit(&c->lent, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&c->lock);
-	b->count = 0;
-	b->borrowed = false;
-}
-
-static bool write_section(struct frame_builder *b, const struct push *p, const struct section_plan *section)
-{
-	struct trace *trace = b->op->client->trace;
-	const int64_t begun_ns = trace_begin(trace);
-	const bool borrowed = section_plan_write(b->writer, p, section);
-	struct trace_what what = batch_trace(TRACE_ENCODE, &b->op->batch);
-	what.op = (uint16_t)p->items[section->item].codec;
-	trace_end(trace, begun_ns, &what);
-	return borrowed;
-}
-
-static void write_part(struct frame_builder *b, const struct push *p, const struct part *part, struct request *q,
-                       const struct record *r)
-{
-	if (b->count == WEIR_STREAM_CREDIT_REQUESTS ||
-	    (b->count && record_writer_bytes(b->writer) + part->bytes > WEIR_MESSAGE_BYTES_TARGET))
-		flush(b);
-	record_writer_begin(b->writer, r);
-	bool borrowed = false;
-	for (uint32_t i = part->first; i < part->first + part->count; i++)
-		borrowed |= write_section(b, p, &p->sections[i]);
-	if (record_writer_end(b->writer) != WEIR_OK) {
-		pthread_mutex_lock(&b->op->client->lock);
-		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
-		request_answer(q);
-		pthread_mutex_unlock(&b->op->client->lock);
-		return;
-	}
-	b->borrowed |= borrowed;
-	b->ids[b->count++] = r->request_id;
-}
-
-/* server (partitions): the present server of each. Returns the number of servers. */
-static uint32_t read_map(struct frame_builder *b, uint32_t *server)
-{
-	weir_client *c = b->op->client;
-	pthread_mutex_lock(&c->lock);
-	for (uint32_t p = 0; p < c->partitions; p++)
-		server[p] = c->map.places[p].server;
-	const uint32_t servers = c->links_count;
-	b->changes = c->map.changes;
-	pthread_mutex_unlock(&c->lock);
-	return servers;
-}
-
-/* Writes and sends one record per request, server by server. template: the fields common to all
- * records. */
-static weir_status send_parts(struct operation *op, const struct record *template, const uint64_t *applied, uint64_t step)
-{
-	weir_client *c = op->client;
-	const struct push *p = op->payload;
-	uint32_t server_of[WEIR_PARTITIONS_MAX];
-	struct frame_builder *b = calloc(1, sizeof *b);
-	struct record_writer *writer = record_writer_create();
-	if (!b || !writer) {
-		free(b);
-		record_writer_destroy(writer);
-		return WEIR_E_MEMORY;
-	}
-	b->op = op;
-	b->writer = writer;
-	const uint32_t servers = read_map(b, server_of);
-	for (uint32_t server = 0; server < servers; server++) {
-		b->link = c->links[server];
-		for (uint32_t i = 0; i < op->requests_count; i++) {
-			struct request *q = &op->requests[i];
-			if (server_of[q->partition] != server)
-				continue;
-			const struct part *part = &p->parts[q->first];
-			struct record r = *template;
-			r.partition = q->partition;
-			r.part = q->part;
-			r.request_id = operation_request_id(op, q);
-			r.push.applied = applied ? applied[q->partition] : 0;
-			r.push.step = part->synchronous ? step : 0;
-			write_part(b, p, part, q, &r);
-		}
-		flush(b);
-	}
-	free(b);
-	record_writer_destroy(writer);
-	return WEIR_OK;
 }
 
 static void fill_request(struct request *q, const struct part *part, uint32_t index)
@@ -383,48 +207,86 @@ static void tell_sent(struct operation *told, const struct operation *push, weir
 	operation_unhold(told);
 }
 
-weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg, weir_ticket *ticket,
-                       weir_error *err)
+weir_status push_begin(struct push_run *run, weir_client *c, const weir_batch *batch, struct push *p, weir_error *err)
 {
-	uint64_t *applied = calloc(c->partitions, sizeof *applied);
-	bool *wanted = calloc(p->parts_count + 1u, sizeof *wanted);
 	uint32_t count = 0;
-	struct operation *op = NULL, *told;
-	uint64_t step = 0;
-	struct record template = {
-	    .kind = RECORD_PUSH, .pass = batch->pass, .unit = batch->unit, .attempt = batch->attempt, .batch = batch->batch};
+	*run = (struct push_run){.send.template = {.kind = RECORD_PUSH,
+	                                           .pass = batch->pass,
+	                                           .unit = batch->unit,
+	                                           .attempt = batch->attempt,
+	                                           .batch = batch->batch},
+	                         .send.applied = calloc(c->partitions, sizeof *run->send.applied),
+	                         .wanted = calloc(p->parts_count + 1u, sizeof *run->wanted)};
 	pthread_mutex_lock(&c->lock);
-	weir_status status = !applied || !wanted ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : client_usable(c, err);
+	weir_status status =
+	    !run->send.applied || !run->wanted ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : client_usable(c, err);
 	if (status == WEIR_OK)
-		status = note_batch(c, batch, p, wanted, &count, err);
+		status = note_batch(c, batch, p, run->wanted, &count, err);
 	if (status == WEIR_OK)
-		step = read_batch(c, batch, p, applied, &template);
+		run->send.step = read_batch(c, batch, p, run->send.applied, &run->send.template);
 	pthread_mutex_unlock(&c->lock);
-	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, &told, err))) {
+	if (status == WEIR_OK && !(run->op = push_operation(c, batch, p, run->wanted, count, &run->told, err))) {
 		status = err->status;
 		forget_batch(c, batch);
 	}
-	if (!op) {
-		free(wanted);
-		free(applied);
+	if (!run->op) {
+		free(run->wanted);
+		free(run->send.applied);
 		push_destroy(p);
 		return status;
 	}
-	told->done = done;
-	told->arg = arg;
-	if (ticket)
-		*ticket = told->ticket;
 	atomic_fetch_add_explicit(&c->pushes_in_flight, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->parts_pushed, count, memory_order_relaxed);
-	status = coding_begin(c, p, wanted, err);
-	if (!status)
-		status = send_parts(op, &template, applied, step);
-	coding_end(c, p);
-	tell_sent(told, op, status);
-	seal_operation(op, status);
-	free(wanted);
-	free(applied);
 	return WEIR_OK;
+}
+
+void push_end(struct push_run *run, weir_status status)
+{
+	tell_sent(run->told, run->op, status);
+	seal_operation(run->op, status);
+	free(run->wanted);
+	free(run->send.applied);
+}
+
+weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg, weir_ticket *ticket,
+                       weir_error *err)
+{
+	struct push_run run;
+	weir_status status = push_begin(&run, c, batch, p, err);
+	if (status != WEIR_OK)
+		return status;
+	run.told->done = done;
+	run.told->arg = arg;
+	if (ticket)
+		*ticket = run.told->ticket;
+	status = coding_begin(c, p, run.wanted, err);
+	if (status == WEIR_OK)
+		status = push_send(run.op, &run.send, NULL);
+	coding_end(c, p);
+	push_end(&run, status);
+	return WEIR_OK;
+}
+
+void push_withdraw(struct push_run *run, const bool *sent, const char *why)
+{
+	struct operation *op = run->op;
+	weir_client *c = op->client;
+	pthread_mutex_lock(&c->lock);
+	struct held_batch *b = batch_find(c, &op->batch, NULL, NULL);
+	operation_fail(op, WEIR_E_NOT_FINITE, why);
+	for (uint32_t i = 0; i < op->requests_count; i++) {
+		struct request *q = &op->requests[i];
+		if (sent[q->first])
+			continue;
+		if (b) {
+			b->parts[q->first].withdrawn = true;
+			b->unacknowledged--;
+		}
+		request_answer(q);
+	}
+	if (b)
+		b->withdrawn = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_item *items, size_t count,
@@ -444,7 +306,7 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 		                 WEIR_BATCH_WEIGHT_MAX);
 	const bool copy = c->ack_sent || options.copy;
 	const int64_t begun_ns = trace_begin(c->trace);
-	struct push *p = push_open(c, items, count, copy, false, err);
+	struct push *p = push_open(c, items, count, &(struct push_reading){.copy = copy}, err);
 	if (!p) {
 		if (err->status == WEIR_E_NOT_FINITE)
 			refuse_batch(c, batch);
@@ -475,7 +337,7 @@ weir_status weir_assign(weir_client *c, uint32_t table, const uint64_t *keys, si
 		err = &own;
 	err->status = WEIR_OK;
 	weir_push_item item = {.table = table, .keys = keys, .rows = rows, .values = values};
-	struct push *p = push_open(c, &item, 1, false, true, err);
+	struct push *p = push_open(c, &item, 1, &(struct push_reading){.assign = true}, err);
 	if (!p)
 		return err->status;
 	struct operation *op = operation_create(c, "assigning rows", p->parts_count, err);
@@ -488,7 +350,7 @@ weir_status weir_assign(weir_client *c, uint32_t table, const uint64_t *keys, si
 	op->on_reply = plain_reply;
 	for (uint32_t i = 0; i < p->parts_count; i++)
 		fill_request(&op->requests[i], &p->parts[i], i);
-	struct record template = {.kind = RECORD_ASSIGN};
-	seal_operation(op, send_parts(op, &template, NULL, 0));
+	const struct push_send send = {.template = {.kind = RECORD_ASSIGN}};
+	seal_operation(op, push_send(op, &send, NULL));
 	return operation_wait(op, -1, err);
 }

@@ -172,9 +172,28 @@ static uint32_t plan_subsets(struct push *p, uint32_t partition, uint32_t number
 	return number;
 }
 
+/* Chunks of the class's tables in partitions [first, end). */
+static uint64_t class_chunks(const struct push *p, uint32_t first, uint32_t end, bool synchronous)
+{
+	uint64_t chunks = 0;
+	for (uint32_t i = 0; i < p->items_count; i++)
+		if (item_in_class(&p->items[i], synchronous, WEIR_DENSE))
+			chunks += p->items[i].groups.offsets[end] - p->items[i].groups.offsets[first];
+	return chunks;
+}
+
+/* Most chunks of a part; 0: no limit. It grows with the target, so that the parts have numbers. */
+static uint64_t chunks_of_part(const struct push *p, uint32_t partition, bool synchronous, size_t target)
+{
+	const uint64_t chunks = synchronous ? class_chunks(p, partition, partition + 1, true) : 0;
+	return (chunks + LAYERED_PARTS - 1) / LAYERED_PARTS * (target / WEIR_MESSAGE_BYTES_TARGET);
+}
+
 static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number, bool synchronous, size_t target)
 {
 	struct part *part = NULL;
+	const uint64_t most = chunks_of_part(p, partition, synchronous, target);
+	uint64_t held = 0; /* by the part */
 	for (uint32_t i = 0; i < p->items_count; i++) {
 		const struct push_item *item = &p->items[i];
 		if (!item_in_class(item, synchronous, WEIR_DENSE))
@@ -183,12 +202,15 @@ static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number,
 		for (uint32_t at = item->groups.offsets[partition]; at < end && !p->failed;) {
 			uint32_t to = at;
 			size_t bytes = part ? part->bytes : 0;
-			while (to < end && (bytes += section_plan_bytes(item, to, to + 1)) <= target)
+			while (to < end && (!most || held + (to - at) < most) && (bytes += section_plan_bytes(item, to, to + 1)) <= target)
 				to++;
 			if (to == at && !(part && part->count)) /* one chunk alone is never too large */
 				to++;
-			if (!part || to == at)
+			if (!part || to == at) {
 				part = part_open(p, partition, number++, synchronous);
+				held = 0;
+			}
+			held += to - at;
 			if (part && to > at)
 				part_add_chunks(p, part, i, at, to);
 			at = to;
@@ -200,11 +222,12 @@ static uint32_t plan_chunks(struct push *p, uint32_t partition, uint32_t number,
 /* Plans the parts of one class of tables in one partition; returns the next part's number. */
 static uint32_t plan_class(struct push *p, uint32_t partition, uint32_t number, bool synchronous, size_t target)
 {
+	const bool layered = synchronous && class_chunks(p, 0, p->partitions, true) > WEIR_LAYERED_CHUNKS;
 	size_t rows = class_bytes(p, partition, synchronous, WEIR_EMBEDDING),
 	       chunks = class_bytes(p, partition, synchronous, WEIR_DENSE);
 	if (rows + chunks == 0)
 		return number;
-	if (rows + chunks <= WEIR_MESSAGE_BYTES_TARGET) {
+	if (rows + chunks <= WEIR_MESSAGE_BYTES_TARGET && !layered) {
 		struct part *part = part_open(p, partition, number, synchronous);
 		for (uint32_t i = 0; part && i < p->items_count; i++) {
 			const struct partition_keys *s = &p->items[i].groups;
@@ -235,6 +258,7 @@ static bool plan_fits(const struct push *p, uint32_t numbers)
 
 static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 {
+	p->partitions = partitions;
 	for (uint32_t partition = 0; partition < partitions; partition++) {
 		uint32_t parts = p->parts_count, sections = p->sections_count, numbers = 0;
 		for (size_t target = WEIR_MESSAGE_BYTES_TARGET; target <= 3 * WEIR_MESSAGE_BYTES_TARGET;
@@ -259,19 +283,21 @@ static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 
 /* --- Items */
 
+bool push_read_chunk(struct push_item *item, uint64_t chunk)
+{
+	const uint64_t n = weir_chunk_elements(item->table->spec.elements, chunk);
+	const float *values = item->values + chunk * WEIR_CHUNK;
+	return item->crcs ? codec_all_finite_crc32c(values, n, &item->crcs[chunk]) : codec_all_finite(values, n);
+}
+
 /* Reads values that are sent unchanged once, for this check and for their checksums. Without memory
  * for checksums the writer reads the values again. */
 static bool chunks_finite(struct push_item *item, const weir_push_item *in)
 {
-	const uint64_t elements = item->table->spec.elements, count = in->keys ? in->rows : weir_chunks(elements);
-	if (item->borrow)
-		item->crcs = calloc(weir_chunks(elements), sizeof *item->crcs);
+	const uint64_t count = in->keys ? in->rows : weir_chunks(item->table->spec.elements);
 	bool finite = true;
-	for (uint64_t i = 0; i < count && finite; i++) {
-		const uint64_t chunk = in->keys ? in->keys[i] : i, n = weir_chunk_elements(elements, chunk);
-		const float *values = in->values + chunk * WEIR_CHUNK;
-		finite = item->crcs ? codec_all_finite_crc32c(values, n, &item->crcs[chunk]) : codec_all_finite(values, n);
-	}
+	for (uint64_t i = 0; i < count && finite; i++)
+		finite = push_read_chunk(item, in->keys ? in->keys[i] : i);
 	return finite;
 }
 
@@ -338,8 +364,13 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	if (in->encoded && in->encoded_bytes != bytes)
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
 		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec), (unsigned long long)bytes);
+	return WEIR_OK;
+}
+
+weir_status push_read_item(struct push_item *item, const weir_push_item *in, weir_error *err)
+{
 	const weir_status status = finite_check(item, in, err);
-	return status ? status : scores_check(spec, in, err);
+	return status ? status : scores_check(&item->table->spec, in, err);
 }
 
 /* Keys are in order within a partition, so equal keys are adjacent. */
@@ -355,9 +386,10 @@ static weir_status distinct_check(const struct push_item *item, uint32_t partiti
 	return WEIR_OK;
 }
 
-static weir_status item_open(weir_client *c, struct push_item *out, const weir_push_item *in, bool copy, bool assign,
+static weir_status item_open(weir_client *c, struct push_item *out, const weir_push_item *in, const struct push_reading *reading,
                              weir_error *err)
 {
+	const bool assign = reading->assign;
 	pthread_mutex_lock(&c->lock);
 	out->table = client_table(c, in->table, err);
 	pthread_mutex_unlock(&c->lock);
@@ -375,7 +407,9 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 		return err->status;
 	if (out->codec == WEIR_CODEC_FP32 && in->values && !in->encoded && !out->kept)
 		out->encoded = (const uint8_t *)in->values; /* the same bytes */
-	out->borrow = !copy && out->encoded;
+	out->borrow = !reading->copy && out->encoded;
+	if (out->borrow && !embedding && in->values)
+		out->crcs = calloc(weir_chunks(spec->elements), sizeof *out->crcs);
 	out->pack = !assign && spec->push.lz4 == WEIR_LZ4_AUTO;
 	if (!assign && compressor_is_needed(spec)) {
 		const struct coder *coder = tables_coder(c, out->table->id, err);
@@ -384,6 +418,8 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 		out->encoder = &coder->encoder;
 	}
 	weir_status status = item_check(out, in, err);
+	if (status == WEIR_OK && !reading->later)
+		status = push_read_item(out, in, err);
 	if (status != WEIR_OK)
 		return status;
 	status = embedding ? partition_keys_split(&out->groups, out->table->id, in->keys, in->rows, c->partitions)
@@ -394,7 +430,8 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	return embedding ? distinct_check(out, c->partitions, err) : WEIR_OK;
 }
 
-struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err)
+struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, const struct push_reading *reading,
+                       weir_error *err)
 {
 	struct push *p = calloc(1, sizeof *p);
 	if (p)
@@ -407,7 +444,7 @@ struct push *push_open(weir_client *c, const weir_push_item *items, size_t count
 	p->items_count = count;
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
-		status = item_open(c, &p->items[i], &items[i], copy, assign, err);
+		status = item_open(c, &p->items[i], &items[i], reading, err);
 	if (status == WEIR_OK)
 		status = plan(p, c->partitions, err);
 	if (status == WEIR_OK)

@@ -102,7 +102,7 @@ static weir_status push_items(weir_client *c, const weir_batch *batch, const str
 {
 	struct brought brought[WEIR_TABLES_MAX] = {{0}};
 	weir_status status = WEIR_OK;
-	struct push *p = push_open(c, l->items, l->count, true, true, err);
+	struct push *p = push_open(c, l->items, l->count, &(struct push_reading){.copy = true, .assign = true}, err);
 	if (!p)
 		return err->status;
 	pthread_mutex_lock(&c->lock);

@@ -174,7 +174,7 @@ static void fill_done(const weir_client *c, const struct held_batch *b, struct d
 {
 	fill_batch(&out->id, &c->steps.current);
 	weir__v1__batch_weight__init(&out->weight);
-	out->weight.value = b && !b->pushed ? 0 : b && b->weight > 0 ? b->weight : 1;
+	out->weight.value = b && (!b->pushed || b->withdrawn) ? 0 : b && b->weight > 0 ? b->weight : 1;
 }
 
 bool steps_done(weir_client *c, struct done_batch *out)

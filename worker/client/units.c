@@ -93,7 +93,7 @@ static void count_parts(const weir_client *c, const struct held_unit *u, uint32_
 	const struct held_batch *b = batch < u->batches ? u->batch[batch] : NULL;
 	for (uint32_t i = 0; b && i < b->parts_count; i++) {
 		const struct part_sent *s = &b->parts[i];
-		if (unit_has_part(u, batch, s->partition, s->part))
+		if (s->withdrawn || unit_has_part(u, batch, s->partition, s->part))
 			continue;
 		count[s->partition]++;
 		fingerprint[s->partition] += frame_identity_hash(u->pass, u->unit, batch, s->part);

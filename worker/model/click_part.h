@@ -28,7 +28,8 @@ struct click_place {
 struct click_pass {
 	const struct model_input *in;
 	const struct forward_mode *mode;
-	const float *params;   /* (elements) the dense table */
+	const float *params; /* (elements) the dense table */
+	const struct layer_flow *flow;
 	const float *x;        /* (rows, fields, dim) pooled embeddings */
 	const float *features; /* (rows, features) */
 	float *logit;          /* (rows, tasks) forward adds to it */
@@ -48,6 +49,8 @@ struct click_part {
 	enum click_reads reads;
 	/* backward fills all columns of its gradient, never only those of the embeddings */
 	bool whole_gradient;
+	/* tells the flow of its layers; else the model does of all its parameters together */
+	bool by_layer;
 	/* Names the key of the job file that does not fit; NULL: all fit. */
 	weir_status (*check)(const struct job *job, const struct model_data *data, weir_error *err);
 	/* Adds the tensors. NULL: out of memory. */

@@ -35,6 +35,7 @@
 
 #include "common/job/job.h"
 #include "kernels/backend.h"
+#include "worker/model/layer_flow.h"
 #include "worker/model/layout.h"
 
 enum model_table { MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS, MODEL_TABLES };
@@ -126,6 +127,7 @@ struct model_input {
 	const float *loss_scale; /* (1) multiplies all gradients; NULL: 1 */
 	/* Embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host). */
 	const float *parameters[MODEL_TABLES];
+	const struct layer_flow *flow; /* training: of the dense table; NULL: it is there */
 };
 
 /* The results of a batch: the tables' gradients and, for statistics, the batch's own statistics.

@@ -13,8 +13,10 @@
 struct term {
 	const struct click_part *is;
 	void *state;
-	uint32_t width;   /* of its output; 0: it adds to the logit */
-	uint64_t head;    /* offset of its share of the head: (width) */
+	uint32_t width; /* of its output; 0: it adds to the logit */
+	uint64_t head;  /* offset of its share of the head: (width) */
+	uint64_t at;    /* offset of its parameters: (elements) */
+	uint64_t elements;
 	const float *out; /* (rows, width) of the last forward */
 };
 
@@ -82,9 +84,11 @@ static weir_status add_terms(struct model *m, const struct click_place *place)
 			continue;
 		struct term *t = &c->terms[c->count++];
 		t->is = click_part(p);
+		t->at = m->params.elements;
 		t->state = t->is->create(place);
 		if (!t->state)
 			return WEIR_E_MEMORY;
+		t->elements = m->params.elements - t->at;
 		t->width = t->is->width ? t->is->width(t->state) : 0;
 	}
 	return WEIR_OK;
@@ -278,8 +282,13 @@ static void look_up_backward(struct model *m, const struct model_input *in, floa
 
 static struct click_pass pass_of(struct click_model *c, const struct model_input *in, const struct forward_mode *mode)
 {
-	return (struct click_pass){
-	    .in = in, .mode = mode, .params = in->parameters[MODEL_DENSE], .x = c->x, .logit = c->logit, .dlogit = c->dlogit};
+	return (struct click_pass){.in = in,
+	                           .mode = mode,
+	                           .params = in->parameters[MODEL_DENSE],
+	                           .flow = in->flow,
+	                           .x = c->x,
+	                           .logit = c->logit,
+	                           .dlogit = c->dlogit};
 }
 
 /* Computes the logit from the gathered parameters. */
@@ -294,7 +303,10 @@ static void forward(struct model *m, struct click_pass *p)
 		p->features = click_features_forward(&c->features, p->in, c->x, p->params);
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct term *t = &c->terms[i];
+		if (!t->is->by_layer)
+			layer_flow_await(p->flow, t->at, t->elements);
 		t->out = t->is->forward(t->state, p);
+		layer_flow_await(p->flow, t->head, t->width);
 		/* logit += out . head */
 		if (t->width > 0)
 			b->ops->gemm(b, false, false, rows, 1, t->width, 1.0f, t->out, t->width, p->params + t->head, 1, 1.0f, c->logit, 1);
@@ -310,6 +322,7 @@ static void head_backward(struct model *m, const struct term *t, const struct cl
 	b->ops->gemm(b, true, false, 1, n, rows, 1.0f, p->dlogit, 1, t->out, n, 0.0f, p->dparams + t->head, n);
 	b->ops->gemm(b, false, false, rows, n, 1, 1.0f, p->dlogit, 1, p->params + t->head, n, 0.0f, t->is->output_gradient(t->state),
 	             n);
+	layer_flow_done(p->flow, t->head, n);
 }
 
 /* Runs the terms backward that read such input. Returns whether one has written p->dx. */
@@ -323,6 +336,8 @@ static bool terms_backward(struct model *m, enum click_reads reads, struct click
 		if (t->width > 0)
 			head_backward(m, t, p);
 		t->is->backward(t->state, p);
+		if (!t->is->by_layer)
+			layer_flow_done(p->flow, t->at, t->elements);
 		p->adds = true;
 	}
 	return p->adds;
@@ -383,6 +398,8 @@ static void train(struct model_step *s)
 	const struct forward_mode mode = model_training_mode(s);
 	assert(s->in->rows <= s->model->rows);
 	look_up(s->model, s->in);
+	/* Bias, histories and features come before the first term. */
+	layer_flow_await(s->in->flow, 0, c->terms[0].at);
 	click_histories_forward(&c->histories, s->in, c->x, &mode);
 	model_replay(s, issue);
 	click_histories_backward(&c->histories, s->in, c->x, s->out->gradients[MODEL_DENSE], c->dx);
@@ -396,4 +413,5 @@ const struct model_family model_clicks = {.check = check,
                                           .reserve_histories = reserve_histories,
                                           .histories = histories,
                                           .score = score,
-                                          .train = train};
+                                          .train = train,
+                                          .by_layer = true};

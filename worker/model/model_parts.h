@@ -50,6 +50,7 @@ struct model_family {
 	uint32_t (*histories)(const struct model *m, struct job_history out[WEIR_HISTORIES_MAX]);
 	const float *(*score)(struct model *m, const struct model_input *in);
 	void (*train)(struct model_step *s);
+	bool by_layer; /* train follows model_input.flow; else the whole table must be there */
 	/* Appends facts beyond those of the keys after the first n; returns the new count. NULL: no
 	 * more facts. */
 	uint32_t (*facts)(const struct model *m, struct model_fact *facts, uint32_t n);

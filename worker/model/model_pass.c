@@ -50,6 +50,8 @@ const float *model_score(struct model *m, const struct model_input *in)
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
 	struct model_step step = {m, in, seed, out};
+	if (!m->family->by_layer)
+		layer_flow_await(in->flow, 0, m->params.elements);
 	m->family->train(&step);
 }
 
@@ -82,7 +84,10 @@ void model_replay(struct model_step *s, void (*issue)(void *step))
 	                             .counted = s->in->counted,
 	                             .rows = s->in->rows,
 	                             .sequence = s->in->sequence};
-	s->model->backend->ops->replay(s->model->backend, &key, sizeof key, issue, s);
+	if (s->in->flow) /* its calls are no ops, and cannot be replayed */
+		issue(s);
+	else
+		s->model->backend->ops->replay(s->model->backend, &key, sizeof key, issue, s);
 }
 
 struct forward_mode model_training_mode(const struct model_step *s)

@@ -255,11 +255,16 @@ static void issue(void *arg)
 	const uint32_t most = rows_at_once(m, in->rows);
 	struct transformer_step step = {
 	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = s->seed, .loss_scale = in->loss_scale};
+	if (transformer_frozen(m->transformer)) /* adapters are small */
+		layer_flow_await(in->flow, 0, m->params.elements);
+	else
+		step.flow = in->flow;
 	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float));
 	for (uint32_t first = 0, rows; first < in->rows; first += rows) {
 		rows = in->rows - first < most ? in->rows - first : most;
 		const struct token_batch part = tokens_of(in, first, rows);
 		step.first = (size_t)first * in->sequence;
+		step.last = first + rows == in->rows;
 		transformer_train(m->transformer, &part, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
 	}
 }
@@ -299,4 +304,5 @@ const struct model_family model_transformers = {.check_files = check_files,
                                                 .reserve = reserve,
                                                 .score = score,
                                                 .train = train,
+                                                .by_layer = true,
                                                 .facts = facts_of};

@@ -40,7 +40,9 @@ static uint32_t width(const void *part)
 
 static const float *forward(void *part, const struct click_pass *p)
 {
-	return tower_forward(part, p->features, p->in->rows, p->params, p->mode);
+	struct tower *t = part;
+	t->flow = p->flow;
+	return tower_forward(t, p->features, p->in->rows, p->params, p->mode);
 }
 
 static float *output_gradient(void *part)
@@ -54,6 +56,7 @@ static void backward(void *part, const struct click_pass *p)
 }
 
 const struct click_part tower_part = {.reads = CLICK_READS_FEATURES,
+                                      .by_layer = true,
                                       .check = check,
                                       .create = create,
                                       .destroy = destroy,

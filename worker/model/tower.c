@@ -25,6 +25,7 @@ void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t i
 		} else {
 			l->bias = layout_add(params, l->out, 0, WEIR_INIT_UNIFORM, bound, "%s.%u.bias", name, i);
 		}
+		l->elements = params->elements - l->weight;
 		in = l->out;
 		t->widest = in > t->widest ? in : t->widest;
 	}
@@ -100,6 +101,7 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 		struct tower_layer *l = &t->layers[i];
 		float *z = t->batch_norm ? t->dx : l->y;
 		const struct linear layer = linear_of(l, x, rows, params);
+		layer_flow_await(t->flow, l->weight, l->elements);
 		b->ops->linear(b, z, &layer, t->batch_norm ? NULL : params + l->bias, t->batch_norm ? ACT_NONE : ACT_RELU);
 		if (t->batch_norm) {
 			normalise(t, l, rows, params, mode);
@@ -145,6 +147,7 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 		const struct linear layer = linear_of(l, i > 0 ? t->layers[i - 1].y : x, rows, params);
 		float *out = i > 0 ? spare : dx;
 		ops->linear_backward(b, dparams + l->weight, out, i > 0 ? l->in : dx_cols, i == 0 && adds ? 1.0f : 0.0f, dz, &layer);
+		layer_flow_done(t->flow, l->weight, l->elements);
 		dy = out;
 		spare = dz;
 	}

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/backend.h"
+#include "worker/model/layer_flow.h"
 #include "worker/model/layout.h"
 
 #define TOWER_BN_EPS 1e-5f
@@ -19,6 +20,7 @@
 struct tower_layer {
 	uint32_t in, out;
 	uint64_t weight, bias, gamma, beta; /* offsets in the parameters */
+	uint64_t elements;                  /* its parameters, from `weight` on */
 	uint64_t mean, var;                 /* offsets in the statistics */
 	float *y;                           /* (rows, out) output */
 	float *xhat;                        /* (rows, out) batch norm only: normalised input */
@@ -35,6 +37,8 @@ struct tower {
 	float *dy, *dx; /* (rows, widest); dx also holds z during forward */
 	float *inv_std; /* (widest) host: inverse standard deviations for evaluation */
 	uint32_t rows, widest;
+	/* of the present batch: forward and backward tell it of each layer; NULL: of none */
+	const struct layer_flow *flow;
 };
 
 /* widths (count). Tensors are named "<name>.<layer>.weight" and so on. */

@@ -27,6 +27,7 @@
 #include "common/base/limits.h"
 #include "common/base/lora_target.h"
 #include "kernels/backend.h"
+#include "worker/model/layer_flow.h"
 #include "worker/model/layout.h"
 #include "worker/model/transformer_config.h"
 
@@ -93,6 +94,9 @@ struct transformer_step {
 	/* (1) backend memory; dropout masks cover the whole batch; NULL without dropout */
 	const uint64_t *seed;
 	const float *loss_scale; /* (1) backend memory; multiplies all gradients; NULL: 1 */
+	/* of `trained`, if that is the weights; NULL: it is there */
+	const struct layer_flow *flow;
+	bool last; /* of the parts: the gradients are final */
 };
 /* Runs forward and backward. Adds the sum of the losses, not scaled, to *loss in backend memory. */
 void transformer_train(struct transformer *t, const struct token_batch *in, const float *trained, float *gradients,

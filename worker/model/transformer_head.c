@@ -89,11 +89,14 @@ void transformer_train(struct transformer *t, const struct token_batch *in, cons
 	pass.p.beta = step->first > 0 ? 1 : 0;
 	pass.p.dweights = t->frozen ? NULL : gradients;
 	pass.p.dadapters = t->frozen ? gradients : NULL;
+	pass.flow = step->flow;
+	pass.back = step->last ? step->flow : NULL;
 	begin_gradients(&pass);
 	transformer_forward(&pass);
 	classify(&pass, step, NULL, loss);
 	t->backend->ops->fill(t->backend, t->dx, 0, pass.rows * t->config.width);
 	norm_backward(&pass, &t->last_norm, t->dx, t->dnormed, t->out, t->last_mean, t->last_inv);
+	layer_flow_done(pass.back, tail_at(t), transformer_weights(t)->elements - tail_at(t));
 	transformer_backward(&pass);
 }
 

@@ -132,6 +132,7 @@ void transformer_forward(const struct pass *pass)
 	const struct transformer_config *c = &t->config;
 	struct backend *b = t->backend;
 	const float *w = pass->p.weights;
+	layer_flow_await(pass->flow, 0, t->layers[0].at);
 	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions + pass->before * c->width : NULL,
 	              pass->in->tokens, c->vocabulary, pass->rows, pass->in->length, c->width);
 	if (pass->dropout > 0)
@@ -139,11 +140,13 @@ void transformer_forward(const struct pass *pass)
 	for (uint32_t i = 0; i < c->layers; i++) {
 		const struct projection *down = &t->layers[i].down;
 		float *next = i + 1 < c->layers ? t->states[i + 1].x : t->out;
+		layer_flow_await(pass->flow, t->layers[i].at, t->layers[i].elements);
 		attention_forward(pass, i);
 		mlp_forward(pass, i);
 		projection_forward(down, &pass->p, t->states[i].active, next, pass->rows);
 		add_part(pass, down, next, t->states[i].middle, next, i, SITE_MLP);
 	}
+	layer_flow_await(pass->flow, tail_at(t), transformer_weights(t)->elements - tail_at(t));
 	norm_forward(pass, &t->last_norm, t->out, t->last_normed, t->last_mean, t->last_inv);
 }
 
@@ -191,6 +194,7 @@ void transformer_backward(const struct pass *pass)
 		}
 		mlp_backward(pass, i);
 		attention_backward(pass, i);
+		layer_flow_done(pass->back, t->layers[i].at, t->layers[i].elements);
 	}
 	float *dw = pass->p.dweights;
 	if (!dw)

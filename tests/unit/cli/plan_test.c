@@ -70,6 +70,8 @@ static struct plan_site random_site(struct prng *rng)
 	                         .replicas = 1,
 	                         .unit_batches = 16,
 	                         .passes = 1 + (uint32_t)(prng_u64(rng) % 3),
+	                         .pulls_by_layer = prng_u64(rng) % 2 == 0,
+	                         .pushes_by_layer = prng_u64(rng) % 2 == 0,
 	                         .rows_cached = prng_u64(rng) % 2 == 0,
 	                         .rounds_wait = true};
 	for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {

@@ -210,6 +210,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	load_histories(s, in);
 	to->sequence = in->sequence;
 	to->counted = in->counted;
+	to->flow = in->flow;
 	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
 	to->targets = copied(s, &s->set->parts[TARGETS], in->targets,
 	                     rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));

@@ -90,6 +90,8 @@ static weir_status turn(struct trainer *t, weir_error *err)
 static void drop_everything(struct trainer *t)
 {
 	batch_pipeline_drop(t->pipeline);
+	if (t->layers)
+		layers_drop(t->layers, true);
 	for (; t->acknowledged < t->started; t->acknowledged++) {
 		struct slot *s = trainer_slot(t, t->acknowledged);
 		weir_error ignored = {0};

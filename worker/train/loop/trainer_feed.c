@@ -13,7 +13,14 @@ static weir_status pull(struct trainer *t, struct slot *s, enum pull_set set, we
 	size_t count = tables_pull_items(&t->tables, &s->data, set, true, items);
 	if (count == 0)
 		return WEIR_OK;
-	return weir_pull(t->client, &id, items, count, NULL, NULL, &s->ticket, err);
+	const bool layered = t->layers && set == PULL_SYNC;
+	for (size_t i = 0; layered && i < count; i++)
+		if (items[i].table == t->tables.ids[MODEL_DENSE])
+			items[i].keys = layers_first(t->layers, &items[i].rows);
+	const weir_status status = weir_pull(t->client, &id, items, count, NULL, NULL, &s->ticket, err);
+	if (status != WEIR_OK || !layered)
+		return status;
+	return layers_pull(t->layers, t->client, &id, t->tables.ids[MODEL_DENSE], s->data.parameters[MODEL_DENSE], err);
 }
 
 weir_status trainer_settle(struct trainer *t, struct slot *s, weir_error *err)
@@ -136,6 +143,23 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 	return status;
 }
 
+/* What the model of the batch follows; NULL: the dense table is there, and leaves whole. */
+static const struct layer_flow *flow_of(struct trainer *t, const struct slot *s)
+{
+	if (!t->layers)
+		return NULL;
+	if (!t->pushes_layers || trainer_is_alone(t, s) || trainer_is_masked(s))
+		return layers_begin(t->layers, NULL);
+	struct layers_push *p = &t->push;
+	*p = (struct layers_push){.batch = trainer_batch(s),
+	                          .options = {.place = s->place + 1, .weight = trainer_weight(t, s)},
+	                          .loss = s->data.output.loss_sum};
+	p->count = tables_push_items(&t->tables, &s->data, NULL, 0, p->items);
+	while (p->items[p->layered].table != t->tables.ids[MODEL_DENSE])
+		p->layered++;
+	return layers_begin(t->layers, p);
+}
+
 weir_status trainer_launch_next(struct trainer *t, weir_error *err)
 {
 	struct slot *s = trainer_slot(t, t->launched);
@@ -158,7 +182,10 @@ weir_status trainer_launch_next(struct trainer *t, weir_error *err)
 	s->step = (struct batch_pipeline_step){.seed = trainer_dropout_seed(t->job, u->pass, u->place, s->item->index),
 	                                       .clip_norm = t->job->train.clip_norm,
 	                                       .loss_scale = t->scale.value};
+	s->data.input.flow = flow_of(t, s);
 	status = batch_pipeline_launch(t->pipeline, &s->data.input, t->row_cache ? &s->cached : NULL, &s->step, &s->data.output, err);
+	if (status == WEIR_OK && t->layers)
+		status = layers_computed(t->layers, err);
 	t->launched += status == WEIR_OK;
 	return status;
 }

@@ -12,6 +12,7 @@
 #include "worker/train/batch/batch_pipeline.h"
 #include "worker/train/batch/batch_places.h"
 #include "worker/train/batch/gradients.h"
+#include "worker/train/batch/layers.h"
 #include "worker/train/batch/loss_scale.h"
 #include "worker/train/batch/tables.h"
 #include "worker/train/job/job_fingerprint.h"
@@ -59,6 +60,9 @@ struct trainer {
 	struct gradients *gradients;
 	struct row_cache *row_cache; /* NULL: none */
 	struct tables tables;
+	struct layers *layers;   /* NULL: the dense table travels whole */
+	bool pushes_layers;      /* its gradients do not wait for each other */
+	struct layers_push push; /* of the batch that computes */
 	struct local_sgd *local; /* NULL: the dense table's mode is not local */
 	weir_optimizer inner;    /* inner optimizer of `local` */
 	struct loss_scale scale;
@@ -113,6 +117,15 @@ uint64_t trainer_inner_step(const struct trainer *t, const struct slot *s);
 weir_status trainer_start_next(struct trainer *t, bool wait, bool *started, weir_error *err);
 /* Launches the oldest started batch, with all that it pulled. */
 weir_status trainer_launch_next(struct trainer *t, weir_error *err);
+/* Whether the batch has one row in a model that normalises over rows: there is no spread to
+ * normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
+bool trainer_is_alone(const struct trainer *t, const struct slot *s);
+/* Whether the batch has nothing to learn from, since no target of its sequences counts. */
+bool trainer_is_masked(const struct slot *s);
+/* Number of examples that the batch's gradient averages: targets that count, or rows. Rounds of
+ * local steps weigh the same, however many steps and examples they had. */
+double trainer_weight(const struct trainer *t, const struct slot *s);
+
 /* Waits for the slot's ticket, if it has one. */
 weir_status trainer_settle(struct trainer *t, struct slot *s, weir_error *err);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/backend_traced.h"
+#include "worker/client/push_stream.h"
 #include "worker/train/job/data_shape.h"
 #include "worker/train/job/device.h"
 #include "worker/train/job/worker_log.h"
@@ -75,6 +76,36 @@ static uint32_t goes_on(const struct trainer *t)
 	return in_turn ? 0 : STAGING_SETS - 1;
 }
 
+/* Whether nothing needs the whole gradient before it is pushed. */
+static bool pushes_layers(const struct trainer *t)
+{
+	bool by_layer = t->job->train.clip_norm == 0 && t->job->train.not_finite != NOT_FINITE_CLIP;
+	for (enum model_table k = 0; k < MODEL_TABLES && by_layer; k++) {
+		if (!model_has(t->model, k))
+			continue;
+		const weir_table_spec spec = model_table_spec(t->model, k);
+		by_layer = push_streams(&spec);
+	}
+	return by_layer;
+}
+
+/* A dense table whose batches wait for its pulls and pushes travels by layers, unless it is small. */
+static weir_status open_layers(struct trainer *t, weir_error *err)
+{
+	const uint64_t elements = model_table_elements(t->model, MODEL_DENSE);
+	const weir_mode *mode = &t->job->tables.dense.mode;
+	const enum overlap overlap = t->job->train.overlap;
+	if (overlap == OVERLAP_LAYERS && !t->backend->ops->host_memory)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "train.overlap is layers, which is for device: cpu; set it to auto or off");
+	if (overlap == OVERLAP_OFF || !t->backend->ops->host_memory || mode->kind != WEIR_SYNC || mode->local_steps > 0 ||
+	    weir_chunks(elements) <= WEIR_LAYERED_CHUNKS)
+		return WEIR_OK;
+	t->pushes_layers = pushes_layers(t);
+	LOG_AT(t->options->logger, LOG_INFO, "layers travel while others compute", "pulls=by layer pushes=%s",
+	       t->pushes_layers ? "by layer" : "whole");
+	return layers_create(&t->layers, elements, err);
+}
+
 static void make_ring(struct trainer *t)
 {
 	struct backend_info i;
@@ -125,6 +156,8 @@ weir_status trainer_parts_open(struct trainer *t, weir_error *err)
 	if (status == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
 		status = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	if (status == WEIR_OK)
+		status = open_layers(t, err);
+	if (status == WEIR_OK)
 		make_ring(t);
 	for (uint32_t i = 0; i < t->ring_count && status == WEIR_OK; i++) {
 		status = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
@@ -161,6 +194,8 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	weir_status status = WEIR_OK;
 	if (t->backend)
 		backend_traced_use(t->backend, NULL);
+	if (t->layers)
+		layers_drop(t->layers, !failed);
 	if (t->client && failed)
 		weir_abandon(t->client);
 	else if (t->client)
@@ -175,6 +210,7 @@ weir_status trainer_parts_close(struct trainer *t, bool failed, weir_error *err)
 	prefetcher_destroy(t->prefetcher);
 	log_device(t);
 	local_sgd_destroy(t->local);
+	layers_destroy(t->layers);
 	gradients_destroy(t->gradients);
 	batch_pipeline_destroy(t->pipeline);
 	row_cache_destroy(t->row_cache);

@@ -24,12 +24,15 @@ static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report
 	return out;
 }
 
-/* Whether the batch has one row in a model that normalises over rows: there is no spread to
- * normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
-static bool is_alone(struct trainer *t, struct slot *s, weir_report *report)
+bool trainer_is_alone(const struct trainer *t, const struct slot *s)
+{
+	return job_normalises_batches(t->job) && s->data.input.rows == 1;
+}
+
+static bool is_left_out_alone(const struct trainer *t, const struct slot *s, weir_report *report)
 {
 	const weir_batch id = trainer_batch(s);
-	if (!job_normalises_batches(t->job) || s->data.input.rows != 1)
+	if (!trainer_is_alone(t, s))
 		return false;
 	report->loss_sum = (double)NAN;
 	LOG_AT(t->options->logger, LOG_WARN, "batch of one row", "pass=%u unit=%u batch=%u is left out: model.batch_norm needs two",
@@ -44,9 +47,7 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	       what, why);
 }
 
-/* Number of examples that the batch's gradient averages: targets that count, or rows. Rounds of
- * local steps weigh the same, however many steps and examples they had. */
-static double weight_of(const struct trainer *t, const struct slot *s)
+double trainer_weight(const struct trainer *t, const struct slot *s)
 {
 	const struct model_input *in = &s->data.input;
 	if (t->local)
@@ -54,10 +55,21 @@ static double weight_of(const struct trainer *t, const struct slot *s)
 	return in->sequence > 0 ? (double)in->counted : (double)(in->rows - in->negatives);
 }
 
-/* Whether the batch has nothing to learn from, since no target of its sequences counts. */
-static bool is_all_masked(const struct slot *s)
+bool trainer_is_masked(const struct slot *s)
 {
 	return s->data.input.sequence > 0 && s->data.input.counted == 0;
+}
+
+/* The rest of a push that the sender has begun. If it has a NaN, what has left does not count in its
+ * step; the ticket says so again, and the batch is counted then. */
+static weir_status finish_layers(struct trainer *t, struct slot *s, bool *begun, weir_error *err)
+{
+	const weir_status status = layers_finish(t->layers, begun, &s->ticket, err);
+	if (status != WEIR_E_NOT_FINITE)
+		return status;
+	const weir_batch id = trainer_batch(s);
+	note_not_finite(t, &id, &(weir_report){0}, "is left out", err->text);
+	return WEIR_OK;
 }
 
 /* A push that libweir refuses because it is not finite is complete for its unit: nothing of the
@@ -70,6 +82,10 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = trainer_batch(s);
 	const struct trained_batch made = {t->backend, t->model, t->pipeline, s->data.input.unique};
+	bool begun = false;
+	const weir_status sent = t->layers ? finish_layers(t, s, &begun, err) : WEIR_OK;
+	if (begun || sent != WEIR_OK)
+		return sent;
 	if (left_out && !t->local)
 		return weir_leave_out(t->client, &id, err);
 	if (left_out)
@@ -87,7 +103,7 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	}
 	const size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = gradients_bring_back(t->gradients, t->pipeline, &s->data, items, count, err);
-	const weir_push_options options = {.place = s->place + 1, .weight = weight_of(t, s)};
+	const weir_push_options options = {.place = s->place + 1, .weight = trainer_weight(t, s)};
 	if (status == WEIR_OK)
 		status = weir_push(t->client, &id, items, count, &options, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
@@ -154,8 +170,8 @@ weir_status trainer_push_next(struct trainer *t, weir_error *err)
 	                      &id, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool alone = is_alone(t, s, &report);
-	const bool left_out = is_scaled_out(t, s, &report) || is_all_masked(s) || alone;
+	const bool alone = is_left_out_alone(t, s, &report);
+	const bool left_out = is_scaled_out(t, s, &report) || trainer_is_masked(s) || alone;
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;

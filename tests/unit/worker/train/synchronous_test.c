@@ -23,6 +23,15 @@ static const char settings[] =
     "  dense: {optimizer: {kind: %s, lr: 1.0e-2}, mode: {kind: sync}}\n"
     "train: {passes: 2, seed: 9, clip_norm: 0.5, threads: 1}\n";
 
+/* Layers enough to travel apart, while the others compute. */
+static const char deep_settings[] = "  batch: 64\n"
+                                    "  unit_batches: 4\n"
+                                    "model: {kind: deepfm, dim: 8, hidden: [512, 512, 128], dropout: 0.25, init_std: 0.1}\n"
+                                    "tables:\n"
+                                    "  embedding: {optimizer: {kind: adam, lr: 1.0e-2}, mode: {kind: sync}}\n"
+                                    "  dense: {optimizer: {kind: adam, lr: 1.0e-3}, push: {codec: %s}, mode: {kind: sync}}\n"
+                                    "train: {passes: 1, seed: 9, threads: 1, overlap: layers%s}\n";
+
 static const char text_settings[] =
     "  context: 8\n"
     "  split: {by: crc32}\n"
@@ -130,6 +139,22 @@ static void dcn_v2_with_lamb(void **state)
 	check_kind("dcn_v2", "lamb");
 }
 
+static void check_layers(const char *codec, const char *more)
+{
+	struct cluster c;
+	char text[1024];
+	snprintf(text, sizeof text, deep_settings, codec, more);
+	cluster_start(&c, 2000, text);
+	check_cluster(&c);
+}
+
+static void layers_on_their_way(void **state)
+{
+	(void)state;
+	check_layers("fp32", "");
+	check_layers("fp32", ", clip_norm: 0.5"); /* pulls by layer alone */
+}
+
 static void text_with_context(void **state)
 {
 	(void)state;
@@ -143,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(deepfm_with_adam),
 	    cmocka_unit_test(dcn_v2_with_lamb),
+	    cmocka_unit_test(layers_on_their_way),
 	    cmocka_unit_test(text_with_context),
 	};
 	return cmocka_run_group_tests_name("train_synchronous", tests, NULL, NULL);
