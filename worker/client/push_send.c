@@ -1,6 +1,6 @@
 /* Sends a push: parts become records, records become frames of about a message, and frames go to
- * their servers as credit allows. Dense fp32 values are sent from the caller's memory; the operation
- * holds on until the transport has released that memory. */
+ * their servers as credit allows. Dense fp32 values are sent from the caller's memory; the
+ * operation holds on until the transport has released that memory. */
 #include <stdlib.h>
 
 #include "worker/client/client_trace.h"

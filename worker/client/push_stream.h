@@ -1,7 +1,7 @@
-/* A batch's push that leaves chunk by chunk, in the order in which the chunks of one dense table are
- * computed, last layer first. Its parts are those of weir_push, each is sent once its values are
- * there, and the batch counts each in the same way: whoever executes the batch again, in one push
- * or in a stream, sends what the servers lack. One thread at a time uses a stream. */
+/* A batch's push that leaves chunk by chunk, in the order in which the chunks of one dense table
+ * are computed, last layer first. Its parts are those of weir_push, each is sent once its values
+ * are there, and the batch counts each in the same way: whoever executes the batch again, in one
+ * push or in a stream, sends what the servers lack. One thread at a time uses a stream. */
 #ifndef WEIR_PUSH_STREAM_H
 #define WEIR_PUSH_STREAM_H
 

@@ -26,8 +26,8 @@ weir_status layers_create(struct layers **out, uint64_t elements, weir_error *er
 /* layers_drop first, if a batch is under way. */
 void layers_destroy(struct layers *l);
 
-/* --- Pulls. `first` chunks of the table are the first layer's; the caller pulls them, together with
- * what else the batch needs. */
+/* --- Pulls. `first` chunks of the table are the first layer's; the caller pulls them, together
+ * with what else the batch needs. */
 const uint64_t *layers_first(const struct layers *l, size_t *count);
 /* Starts the pulls of the others into values (elements). */
 weir_status layers_pull(struct layers *l, weir_client *client, const weir_batch *batch, uint32_t table, float *values,

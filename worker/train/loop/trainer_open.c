@@ -89,7 +89,8 @@ static bool pushes_layers(const struct trainer *t)
 	return by_layer;
 }
 
-/* A dense table whose batches wait for its pulls and pushes travels by layers, unless it is small. */
+/* A dense table whose batches wait for its pulls and pushes travels by layers, unless it is
+ * small. */
 static weir_status open_layers(struct trainer *t, weir_error *err)
 {
 	const uint64_t elements = model_table_elements(t->model, MODEL_DENSE);

@@ -60,8 +60,8 @@ bool trainer_is_masked(const struct slot *s)
 	return s->data.input.sequence > 0 && s->data.input.counted == 0;
 }
 
-/* The rest of a push that the sender has begun. If it has a NaN, what has left does not count in its
- * step; the ticket says so again, and the batch is counted then. */
+/* The rest of a push that the sender has begun. If it has a NaN, what has left does not count in
+ * its step; the ticket says so again, and the batch is counted then. */
 static weir_status finish_layers(struct trainer *t, struct slot *s, bool *begun, weir_error *err)
 {
 	const weir_status status = layers_finish(t->layers, begun, &s->ticket, err);
