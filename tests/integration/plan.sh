@@ -16,8 +16,8 @@ cat > "$DIR/job.yaml" <<-JOB
 	  dense: {optimizer: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}, mode: {kind: auto}, push: {codec: auto}}
 	train: {passes: 1, seed: 7}
 JOB
-scratch() { ls /tmp | grep -c '^weir-scratch-'; }
-before=$(scratch)
+export TMPDIR=$DIR/tmp
+mkdir "$TMPDIR"
 
 "$WEIR" status "$DIR/job.yaml" > "$DIR/no.out" 2> "$DIR/no.err" && fail "a job that nobody has planned has a status"
 grep -q 'cluster.servers is auto, and nobody has planned it' "$DIR/no.err" || fail "the message does not name the key"
@@ -55,5 +55,5 @@ rm "$RUN/plan.json"
 "$WEIR" train "$DIR/job.yaml" --resume --set train.passes=3 > "$DIR/train.out" 2> "$DIR/train.err" && fail "a run without its plan goes on"
 grep -q 'plan.json' "$DIR/train.err" || fail "the message does not name the plan: $(cat "$DIR/train.err")"
 
-[ "$(scratch)" = "$before" ] || fail "folders are left in /tmp"
+[ -z "$(ls "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"
 [ -z "$(left_over)" ] || fail "processes are left"
