@@ -74,7 +74,8 @@ struct pass {
 	size_t before; /* decoding: tokens of the sequence in earlier calls */
 	struct projection_pass p;
 	float dropout;
-	const struct layer_flow *flow, *back; /* of weights that arrive, of gradients that leave; NULL: none */
+	/* of weights that arrive, of gradients that leave; NULL: none */
+	const struct layer_flow *flow, *back;
 };
 
 /* Lays out the projections and tensors of both families (transformer_layout.c). */
