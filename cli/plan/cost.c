@@ -355,7 +355,7 @@ void plan_bill_of(const struct plan_figures *f, const struct plan_site *site, co
 	                   .threads = plan_threads(f, site, s->of[PLAN_KEY_WORKERS]),
 	                   .mode = s->of[PLAN_KEY_MODE]};
 	x.crowd = crowding(&x);
-	*out = (struct plan_bill){.period_s = period_s(&x, queueing) + evaluation_s(&x)};
+	*out = (struct plan_bill){.period_s = (period_s(&x, queueing) + evaluation_s(&x)) / site->rehearsed};
 	out->samples_per_s = f->rows / out->period_s;
 	out->steps = traffic->steps * plan_steps_of_mode(x.mode, x.workers);
 	out->cost_s = out->steps / out->samples_per_s;

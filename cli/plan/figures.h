@@ -84,6 +84,8 @@ struct plan_site {
 	bool pulls_by_layer;   /* a synchronous dense table travels while its layers compute: pulls, pushes */
 	bool pushes_by_layer;
 	bool rounds_wait; /* rounds of local steps wait for all workers */
+	/* Speed of the job as written, measured here, over its bill's: a factor of every plan's. */
+	double rehearsed;
 };
 
 #endif

@@ -68,6 +68,7 @@ struct plan_site plan_site_of(const struct job *job, const struct plan_figures *
 	           whole_gradient = job->train.clip_norm > 0 || job->train.not_finite == NOT_FINITE_CLIP;
 	const bool dense_waits = job->tables.dense.mode.local_steps == 0 || job->tables.dense.mode.kind == WEIR_SYNC;
 	struct plan_site site = {.shared = true,
+	                         .rehearsed = 1,
 	                         .rate_bits_per_s = (double)job->cluster.network.rate_bits_per_s,
 	                         .latency_s = job->cluster.network.latency_ms * 1e-3,
 	                         .workers_max = job_asks(job, WORKERS_KEY) ? 2 * cores : job->cluster.workers,

@@ -32,7 +32,7 @@ struct profile_asker {
 	uint32_t servers_count;
 	uint64_t session;
 	uint8_t machine[16];
-	char (*trainers)[WEIR_NAME_BYTES_MAX]; /* (trainers_count) live ones, as the ledger last said */
+	struct profile_trainer *trainers; /* (trainers_count) */
 	uint32_t trainers_count;
 };
 
@@ -59,6 +59,12 @@ static weir_status note_servers(struct profile_asker *a, const Weir__V1__LedgerS
 	return status;
 }
 
+static void note_trainer(struct profile_trainer *t, const Weir__V1__WorkerStatus *w)
+{
+	*t = (struct profile_trainer){.id = w->id, .rows = w->rows};
+	snprintf(t->name, sizeof t->name, "%s", w->name);
+}
+
 static weir_status note_trainers(struct profile_asker *a, const Weir__V1__LedgerStatus *s, weir_error *err)
 {
 	free(a->trainers);
@@ -67,8 +73,14 @@ static weir_status note_trainers(struct profile_asker *a, const Weir__V1__Ledger
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a profile");
 	for (size_t i = 0; i < s->n_workers; i++)
 		if (s->workers[i]->live && s->workers[i]->role == WEIR__V1__ROLE__TRAINER)
-			snprintf(a->trainers[a->trainers_count++], sizeof *a->trainers, "%s", s->workers[i]->name);
+			note_trainer(&a->trainers[a->trainers_count++], s->workers[i]);
 	return WEIR_OK;
+}
+
+const struct profile_trainer *profile_ask_trainers(const struct profile_asker *a, uint32_t *count)
+{
+	*count = a->trainers_count;
+	return a->trainers;
 }
 
 weir_status profile_ask_batches(struct profile_asker *a, uint64_t *batches, weir_error *err)
@@ -262,9 +274,9 @@ static void name_missing(const struct profile_asker *a, struct profile *p)
 	for (uint32_t i = 0; i < a->trainers_count; i++) {
 		bool found = false;
 		for (uint32_t j = 0; j < p->count && !found; j++)
-			found = !p->processes[j].is_server && strcmp(p->processes[j].is.name, a->trainers[i]) == 0;
+			found = !p->processes[j].is_server && strcmp(p->processes[j].is.name, a->trainers[i].name) == 0;
 		if (!found && used < sizeof p->missing)
-			used += (size_t)snprintf(p->missing + used, sizeof p->missing - used, "%s%s", used ? ", " : "", a->trainers[i]);
+			used += (size_t)snprintf(p->missing + used, sizeof p->missing - used, "%s%s", used ? ", " : "", a->trainers[i].name);
 	}
 }
 

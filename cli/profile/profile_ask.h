@@ -14,6 +14,13 @@ void profile_ask_close(struct profile_asker *a); /* NULL is allowed */
 
 /* The batches that the job's workers have trained so far. E_STATE: the job has ended. */
 weir_status profile_ask_batches(struct profile_asker *a, uint64_t *batches, weir_error *err) WEIR_MUST_CHECK;
+/* Live trainers, (*count), as of the last profile_ask_batches. */
+struct profile_trainer {
+	uint32_t id;
+	char name[WEIR_NAME_BYTES_MAX];
+	uint64_t rows; /* that it has reported */
+};
+const struct profile_trainer *profile_ask_trainers(const struct profile_asker *a, uint32_t *count);
 /* Traces for duration_ms from when all workers have heard of it, and waits for the spans. A worker
  * that hands in nothing is named in out->missing. *out: freed by profile_destroy, also after an
  * error. E_BUSY: another `weir profile` traces the job. */

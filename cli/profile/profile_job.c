@@ -90,7 +90,7 @@ static weir_status let_run(struct profile_job *j, weir_error *err)
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	if (supervisor_reap(j->supervisor)) {
 		child_describe_end(j->child, end, sizeof end);
-		return weir_fail(err, WEIR_E_STATE, "the job %s before it could be profiled; its log: %s", end, j->child->log_path);
+		return weir_fail(err, WEIR_E_STATE, "the job %s too soon; its log: %s", end, j->child->log_path);
 	}
 	(void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	return WEIR_OK;
@@ -112,6 +112,19 @@ static void find(const struct profile_job *j, struct logger *logger, struct prof
 	}
 }
 
+weir_status profile_job_poll(struct profile_job *j, struct logger *logger, struct profile_asker **asker, uint64_t *batches,
+                             weir_error *err)
+{
+	*batches = 0;
+	const weir_status status = let_run(j, err);
+	if (status != WEIR_OK)
+		return status;
+	if (*asker)
+		return profile_ask_batches(*asker, batches, err);
+	find(j, logger, asker);
+	return WEIR_OK;
+}
+
 static bool is_warm(const struct profile_job *j, uint64_t batches, int64_t *first_ms)
 {
 	const int64_t now_ms = clock_ms(clock_system());
@@ -126,13 +139,8 @@ weir_status profile_job_warm_up(struct profile_job *j, struct logger *logger, st
 	uint64_t batches = 0;
 	*asker = NULL;
 	weir_status status = WEIR_OK;
-	while (status == WEIR_OK && !is_warm(j, batches, &first_ms)) {
-		status = let_run(j, err);
-		if (status == WEIR_OK && !*asker)
-			find(j, logger, asker);
-		else if (status == WEIR_OK)
-			status = profile_ask_batches(*asker, &batches, err);
-	}
+	while (status == WEIR_OK && !is_warm(j, batches, &first_ms))
+		status = profile_job_poll(j, logger, asker, &batches, err);
 	return status;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/core/verbs.h"
 #include "cli/plan/figures_json.h"
 #include "cli/probe/probe.h"
+#include "cli/profile/rehearsal.h"
 #include "cli/verbs/plan_machines.h"
 #include "cli/verbs/plan_print.h"
 
@@ -21,6 +22,7 @@ struct plan_verb {
 	struct plan_site site;
 	struct plan_space space;
 	struct plan_found written;
+	double bill_samples_per_s; /* of the job as written, without the rehearsal */
 	struct plan_result result;
 };
 
@@ -47,13 +49,34 @@ static weir_status measure(struct plan_verb *v, weir_error *err)
 	return status;
 }
 
+static void price_written(struct plan_verb *v)
+{
+	const struct plan_traffic traffic = plan_traffic_of(&v->figures, &v->written.setting);
+	plan_bill_of(&v->figures, &v->site, &v->written.setting, &traffic, true, &v->written.bill);
+}
+
+/* Without a rehearsal, the bill alone has to do. */
+static void rehearse_written(struct plan_verb *v)
+{
+	double samples_per_s;
+	weir_error err = {0};
+	if (rehearse(&v->options, v->job, v->logger, &samples_per_s, &err) != WEIR_OK)
+		LOG_AT(v->logger, LOG_WARN, "no rehearsal", "%s", err.text);
+	else if (samples_per_s > 0)
+		v->site.rehearsed = samples_per_s / v->bill_samples_per_s;
+}
+
 static void search(struct plan_verb *v)
 {
 	v->site = v->machines_path ? plan_machines_site(&v->machines, v->job, &v->figures) : plan_site_of(v->job, &v->figures);
-	plan_space_of(v->job, &v->figures, &v->site, v->all ? PLAN_ALL : PLAN_ASKED, &v->space);
 	v->written.setting = plan_as_written(v->job, &v->figures);
-	const struct plan_traffic traffic = plan_traffic_of(&v->figures, &v->written.setting);
-	plan_bill_of(&v->figures, &v->site, &v->written.setting, &traffic, true, &v->written.bill);
+	price_written(v);
+	v->bill_samples_per_s = v->written.bill.samples_per_s;
+	if (!v->machines_path) {
+		rehearse_written(v);
+		price_written(v);
+	}
+	plan_space_of(v->job, &v->figures, &v->site, v->all ? PLAN_ALL : PLAN_ASKED, &v->space);
 	plan_search(&v->figures, &v->site, &v->space, KEEP, &v->result);
 }
 
@@ -63,6 +86,7 @@ static weir_status print_json(const struct plan_verb *v, weir_error *err)
 	json_set_text(j, "job", v->job->name);
 	json_set_object(j, "figures", figures_to_json(&v->figures));
 	json_set_object(j, "written", plan_to_json(v->job, &v->figures, &v->written));
+	json_set_real(j, "bill_samples_per_s", v->bill_samples_per_s);
 	json_set_object(j, "space", plan_space_to_json(&v->figures, &v->space));
 	for (uint32_t i = 0; i < v->result.count; i++)
 		json_append(j, "plans", plan_to_json(v->job, &v->figures, &v->result.best[i]));
@@ -86,7 +110,8 @@ static weir_status print(const struct plan_verb *v, weir_error *err)
 	                               .site = &v->site,
 	                               .space = &v->space,
 	                               .written = &v->written,
-	                               .result = &v->result};
+	                               .result = &v->result,
+	                               .bill_samples_per_s = v->bill_samples_per_s};
 	if (v->as_json)
 		return print_json(v, err);
 	plan_print(&view, stdout);

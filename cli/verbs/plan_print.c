@@ -39,6 +39,8 @@ void plan_print(const struct plan_view *v, FILE *out)
 	const struct plan_found *best = &v->result->best[0];
 	fprintf(out, "as written  ");
 	print_speed(v->written, out);
+	if (v->site->rehearsed != 1)
+		fprintf(out, "            measured in a rehearsal; the bill alone says %.4g samples/s\n", v->bill_samples_per_s);
 	if (v->result->count == 0) {
 		fprintf(out, "no plan     the keys that may be chosen have no values that go together\n");
 		return;

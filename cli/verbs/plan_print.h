@@ -13,6 +13,7 @@ struct plan_view {
 	const struct plan_space *space;
 	const struct plan_found *written; /* the job as it is written */
 	const struct plan_result *result;
+	double bill_samples_per_s; /* of the job as written, before its rehearsal */
 };
 
 void plan_print(const struct plan_view *v, FILE *out);

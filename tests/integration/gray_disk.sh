@@ -16,7 +16,7 @@ begin() { # begin KEYS
 left_out() { status '([.partitions[] | select(.primary == 1 or ([.in_sync[].server] | index(1)))] | length == 0) and .servers[1].durable.disk_slow'; }
 whole_run() {
 	stop_train 60
-	start_train --resume --set "train.passes=$PASSES"
+	resume_train
 	finish_train 120
 	[ $STATUS = 0 ] || fail "exit status $STATUS"
 	audited

@@ -68,7 +68,7 @@ WHOLE='[.ledger, .partitions[] | select((.in_sync | length) == 2)] | length == 9
 # await_status SECONDS EXPRESSION: one process polls, as starting one per question would take a
 # third of a core.
 await_status() {
-	timeout "$1" "$WEIR" status "${JOB_AT[@]}" --json --every-ms 100 2> /dev/null |
+	timeout "$1" "$WEIR" status "${JOB_AT[@]}" --json --every-ms 200 2> /dev/null |
 		jq -c -n "first(inputs | select([try ($2) catch false] | any))" > "$DIR/status.json" 2> /dev/null
 	[ -s "$DIR/status.json" ]
 }
@@ -162,6 +162,9 @@ stop_train() {
 	kill -TERM "$TRAIN"
 	finish_train "$1"
 }
+
+# resume_train ARGUMENTS...: goes on to the end of the run at full speed.
+resume_train() { start_train --resume --set "train.passes=$PASSES" --set train.pace.batch_ms=0 "$@"; }
 
 # finish_train SECONDS: waits for its end and sets STATUS.
 finish_train() {

@@ -63,7 +63,7 @@ wait_for 30 "the others to go on" status ".rows >= $((rows + 5000))"
 
 stop_train 30
 nothing_left
-start_train --resume --set "train.passes=$PASSES"
+resume_train
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

@@ -23,7 +23,7 @@ kill -KILL "$victim"
 back() { status ".workers[] | select(.name == \"worker-0\") | .live and .pid != $victim"; }
 wait_for 20 "worker-0 to have its name again" back
 stop_train 20
-start_train --resume --set "train.passes=$PASSES"
+resume_train
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

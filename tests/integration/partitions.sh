@@ -22,7 +22,7 @@ wait_for 60 "the survivor to have all, and rows to go on" status ".rows > $befor
 wait_for 60 "all replicas to be in sync again" status "$whole"
 stop_train 60
 [ $STATUS = $STOPPED ] || fail "the drain: exit status $STATUS"
-start_train --resume --set "train.passes=$PASSES"
+resume_train
 finish_train 120
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

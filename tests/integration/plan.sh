@@ -25,6 +25,7 @@ grep -q 'cluster.servers is auto, and nobody has planned it' "$DIR/no.err" || fa
 
 "$WEIR" plan "$DIR/job.yaml" --json > "$DIR/plan.json" 2> "$DIR/plan.err" || fail "weir plan"
 holds "$DIR/plan.json" '.written.samples_per_s > 0 and (.plans | length) > 1 and .plans[0].samples_per_s > 0'
+holds "$DIR/plan.json" '.bill_samples_per_s > 0 and .written.samples_per_s != .bill_samples_per_s' # a rehearsal was held
 holds "$DIR/plan.json" '[.space.keys[].key] | contains(["tables.dense.mode.kind", "tables.dense.push.codec"])'
 holds "$DIR/plan.json" '[.space.keys[].key] | contains(["tables.dense.pull.codec"]) | not'
 holds "$DIR/plan.json" 'all(.figures.dense_push[]; .bytes > 0 and .server_s > 0)'

@@ -27,7 +27,7 @@ said=$(grep -o "worker-1 (pid.*" "$DIR/train.err" | tail -n 1)
 release_thread
 wait_for 30 "worker-1 to train again" status "$WORKER | .live and .rows > $rows + 512"
 stop_train 20
-start_train --resume --set "train.passes=$PASSES" --set train.pace.batch_ms=0
+resume_train
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

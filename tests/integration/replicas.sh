@@ -38,7 +38,7 @@ for log in disk memory; do
 done
 
 # All are ended by hand: that is reported at once, and no worker is waited for.
-start_train --fresh --set train.passes=1000
+start_train --fresh --set train.passes=1000 --set train.pace.batch_ms=60
 wait_for 30 "the first rows" status ".rows >= 5000"
 for server in 0 1 2; do
 	kill -TERM "$(pid_of server-$server)"

@@ -60,7 +60,7 @@ stop_train 20
 told "stopped by" "weir train --resume" "$DIR/train.err"
 [ -d "$RUN/etcd" ] || fail "what the etcd had is not kept"
 nothing_left
-start_train --resume --set "train.passes=$PASSES"
+resume_train
 finish_train 90
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

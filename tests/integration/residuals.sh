@@ -18,7 +18,7 @@ leaves() {
 	stop_train 30
 	[ $STATUS = $STOPPED ] || fail "$name: exit status $STATUS"
 	grep -E "worker-[01].*(failed|ended with status [1-9])" "$DIR/train.err" && fail "$name: a worker failed"
-	start_train --resume --set "train.passes=$PASSES" --set 'tables.dense.push={codec: topk, density: 0.05}' --set 'tables.embedding.push={codec: int8, rows: 0.5}' "$@"
+	resume_train --set 'tables.dense.push={codec: topk, density: 0.05}' --set 'tables.embedding.push={codec: int8, rows: 0.5}' "$@"
 	finish_train 60
 	[ $STATUS = 0 ] || fail "$name: exit status $STATUS of the resumed run"
 	audited

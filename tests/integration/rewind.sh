@@ -44,7 +44,7 @@ nothing_left
 grep -h "goes back to" "$DIR/train.err"
 
 # --- On command: server b, the only one in sync, loses its folder and does not return
-start_train --fresh --set cluster.log=disk --set train.passes=1000
+start_train --fresh --set cluster.log=disk --set train.passes=1000 --set train.pace.batch_ms=60
 wait_for 30 "the first rows" status ".rows >= 3000"
 wait_for 30 "all replicas to be in sync" status "$WHOLE"
 take_checkpoint
@@ -73,7 +73,7 @@ nothing_left
 
 # --- Without a checkpoint
 rm -rf "$RUN"
-start_train --fresh --set cluster.log=memory
+start_train --fresh --set cluster.log=memory --set train.pace.batch_ms=60
 wait_for 30 "the first rows" status ".rows >= 3000"
 wait_for 30 "all replicas to be in sync" status "$WHOLE"
 "$WEIR" rewind "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/rewind.err" && fail "it goes back to nothing"

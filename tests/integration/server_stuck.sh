@@ -36,7 +36,7 @@ grep -q "not stuck any more" "$RUN/server-1.log" || fail "its log does not say t
 status . && wait_for 30 "rows" status ".rows >= $(($(json "$DIR/status.json" .rows) + 2000))"
 [ "$victim" = "$(pid_of server-1)" ] || fail "server-1 has ended"
 stop_train 20
-start_train --resume --set "train.passes=$PASSES" --set train.pace.batch_ms=0
+resume_train
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

@@ -46,6 +46,13 @@ def free_ports(count):
     return ports
 
 
+def replace(path, text):
+    """Writes a file whole, as a kubelet does: a program that starts meanwhile finds either text."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    os.replace(new, path)
+
+
 def end_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
@@ -109,7 +116,7 @@ class Pods:
         for volume in template["spec"].get("volumes", []):
             if "configMap" in volume:
                 for file, text in self.maps[volume["configMap"]["name"]].items():
-                    (self.folder / pod / "etc/weir" / file).write_text(self.here(text, pod))
+                    replace(self.folder / pod / "etc/weir" / file, self.here(text, pod))
             if "secret" in volume and volume["secret"]["secretName"].endswith("-tls"):
                 self.certify(volume["secret"]["secretName"], self.folder / pod / "etc/weir-tls")
         return c, env

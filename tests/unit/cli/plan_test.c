@@ -61,6 +61,7 @@ static struct plan_figures random_figures(struct prng *rng)
 static struct plan_site random_site(struct prng *rng)
 {
 	struct plan_site site = {.shared = prng_u64(rng) % 2 == 0,
+	                         .rehearsed = between(rng, 0.5, 1.5),
 	                         .rate_bits_per_s = prng_u64(rng) % 3 ? between(rng, 1e8, 1e10) : 0,
 	                         .latency_s = between(rng, 0, 2e-3),
 	                         .worker_cores = 2,
@@ -209,6 +210,7 @@ static struct plan_figures plain_figures(void)
 static struct plan_site plain_site(double rate)
 {
 	struct plan_site site = {.shared = true,
+	                         .rehearsed = 1,
 	                         .rate_bits_per_s = rate,
 	                         .workers_max = 8,
 	                         .servers_max = 8,
@@ -242,6 +244,16 @@ static void a_free_network_leaves_computing(void **state)
 	assert_near(bill_of(&f, &site, PLAN_ASYNC, 4).samples_per_s, 40000);
 	assert_near(bill_of(&f, &site, PLAN_SYNC, 4).samples_per_s, 40000);
 	assert_int_equal(bill_of(&f, &site, PLAN_ASYNC, 1).limit, PLAN_TERM_COMPUTE);
+}
+
+static void a_rehearsal_corrects_every_bill(void **state)
+{
+	(void)state;
+	const struct plan_figures f = plain_figures();
+	struct plan_site site = plain_site(0);
+	site.rehearsed = 0.5;
+	assert_near(bill_of(&f, &site, PLAN_ASYNC, 1).samples_per_s, 5000);
+	assert_near(bill_of(&f, &site, PLAN_SYNC, 4).samples_per_s, 20000);
 }
 
 /* 1 MB at 100 Mb/s takes 80 ms, with headers 85: each way, at the same time while nobody waits. */
@@ -440,6 +452,7 @@ int main(void)
 	    cmocka_unit_test(the_best_come_in_order),
 	    cmocka_unit_test(buckets_expose_the_least),
 	    cmocka_unit_test(a_free_network_leaves_computing),
+	    cmocka_unit_test(a_rehearsal_corrects_every_bill),
 	    cmocka_unit_test(a_slow_card_is_the_limit),
 	    cmocka_unit_test(a_step_waits_for_the_slowest),
 	    cmocka_unit_test(processes_share_the_cores),

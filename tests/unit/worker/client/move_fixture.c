@@ -1,6 +1,7 @@
 #include "tests/unit/worker/client/move_fixture.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "server/ledger/ledger_log.h"
 #include "tests/await.h"
@@ -39,6 +40,7 @@ static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch
 	p->count++;
 	pthread_cond_signal(&p->pushed);
 	pthread_mutex_unlock(&p->lock);
+	nanosleep(&(struct timespec){.tv_nsec = PUSH_PAUSE_NS}, NULL);
 	return status;
 }
 

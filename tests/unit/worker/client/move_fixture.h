@@ -14,6 +14,7 @@ enum {
 	KEYS_PUSHED = 24,
 	PUSHES_MAX = 400000,
 	UNIT_PUSHES = 100,
+	PUSH_PAUSE_NS = 500000, /* after each, so that other tests have processor time */
 	SOME_PUSHES = 50,
 	QUIET_MS = 60000
 };
