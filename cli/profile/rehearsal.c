@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "cli/profile/profile_job.h"
-#include "common/job/job_schema.h"
 #include "common/base/clock.h"
+#include "common/job/job_schema.h"
 #include "common/system/temp_folder.h"
 
 /* Since the first batch: when the measurement begins, when it may end, when it must. */

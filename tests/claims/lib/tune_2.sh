@@ -4,7 +4,8 @@
 #   - its choice within 10 % of the best of all candidates, each measured, on four jobs
 #   - the same validation AUC at least 1.9 times sooner than as written, at 100 Mb/s and with a slow
 #     worker
-# The machine must be quiet. QUICK=1: smaller jobs, half of them, each measured once.
+# The machine must be quiet. QUICK=1: smaller jobs, a third of the predictions and half of the
+# choices, whose candidates are measured once.
 . tests/claims/lib/common.sh
 need_programs
 need_data tinyshakespeare/input.txt
