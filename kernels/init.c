@@ -11,6 +11,32 @@
 #include <string.h>
 
 #include "common/base/prng.h"
+#include "kernels/vector.h"
+
+#define BLOCK 64u /* elements whose random bits are made at once */
+
+static void uniforms(const uint64_t *bits, float a, float *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = a * ((float)(2 * (int32_t)(bits[i] >> 40) - (1 << 24)) * 0x1p-24f);
+}
+
+static void random_values(const struct vector_ops *ops, const uint64_t *bits, const weir_init_segment *segment, float *out,
+                          size_t n)
+{
+	if (segment->kind == WEIR_INIT_NORMAL)
+		ops->normals(bits, segment->a, out, n);
+	else
+		uniforms(bits, segment->a, out, n);
+}
+
+static void init_block(uint64_t base, uint64_t first, const weir_init_segment *segment, float *out, size_t n)
+{
+	const struct vector_ops *ops = vector_ops_best();
+	uint64_t bits[BLOCK];
+	ops->mix(base, first, segment->kind, bits, n);
+	random_values(ops, bits, segment, out, n);
+}
 
 static void init_run(uint64_t base, uint64_t first, const weir_init_segment *segment, float *out, size_t n)
 {
@@ -25,14 +51,9 @@ static void init_run(uint64_t base, uint64_t first, const weir_init_segment *seg
 			out[i] = a;
 		return;
 	case WEIR_INIT_UNIFORM:
-		for (size_t i = 0; i < n; i++) {
-			int32_t u = (int32_t)(prng_mix(base, first + i, WEIR_INIT_UNIFORM) >> 40); /* 24 bits */
-			out[i] = a * ((float)(2 * u - (1 << 24)) * 0x1p-24f);
-		}
-		return;
 	case WEIR_INIT_NORMAL:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a * prng_normal_from(prng_mix(base, first + i, WEIR_INIT_NORMAL));
+		for (size_t at = 0; at < n; at += BLOCK)
+			init_block(base, first + at, segment, out + at, n - at < BLOCK ? n - at : BLOCK);
 		return;
 	}
 	assert(0 && "an initialiser that does not exist");
@@ -41,6 +62,31 @@ static void init_run(uint64_t base, uint64_t first, const weir_init_segment *seg
 void init_embedding_row(uint64_t seed, uint32_t table, uint64_t key, const weir_init_segment *segment, float *out, size_t n)
 {
 	init_run(prng_mix(seed, table, key), 0, segment, out, n);
+}
+
+/* Rows that fill a block: side by side they take less time than one after the other. */
+static void init_block_of_rows(uint64_t seed, uint32_t table, const uint64_t *keys, size_t count,
+                               const weir_init_segment *segment, float *const *out, size_t n)
+{
+	const struct vector_ops *ops = vector_ops_best();
+	uint64_t bits[BLOCK];
+	float values[BLOCK];
+	for (size_t i = 0; i < count; i++)
+		ops->mix(prng_mix(seed, table, keys[i]), 0, segment->kind, bits + i * n, n);
+	random_values(ops, bits, segment, values, count * n);
+	for (size_t i = 0; i < count; i++)
+		memcpy(out[i], values + i * n, n * sizeof *values);
+}
+
+void init_embedding_rows(uint64_t seed, uint32_t table, const uint64_t *keys, size_t count, const weir_init_segment *segment,
+                         float *const *out, size_t n)
+{
+	const bool random = segment->kind == WEIR_INIT_NORMAL || segment->kind == WEIR_INIT_UNIFORM;
+	const size_t rows = random && n > 0 && n <= BLOCK ? BLOCK / n : 0;
+	for (size_t i = 0; i < count && rows == 0; i++)
+		init_embedding_row(seed, table, keys[i], segment, out[i], n);
+	for (size_t i = 0; i < count && rows > 0; i += rows)
+		init_block_of_rows(seed, table, keys + i, count - i < rows ? count - i : rows, segment, out + i, n);
 }
 
 void init_dense(uint64_t seed, uint32_t table, const weir_init_segment *segments, uint32_t count, uint64_t first, float *out,

@@ -44,6 +44,10 @@ struct vector_ops {
 	bool (*all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
 	bool (*all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
 	double (*sum_squares)(const float *x, size_t n);
+	/* bits[i] = prng_mix(seed, first + i, kind) */
+	void (*mix)(uint64_t seed, uint64_t first, uint64_t kind, uint64_t *bits, size_t n);
+	/* out[i] = a * prng_normal_from(bits[i]) */
+	void (*normals)(const uint64_t *bits, float a, float *out, size_t n);
 
 	/* Top-k (topk.h). velocity may be NULL; otherwise velocity = factor velocity + grad, and the
 	 * residual takes the velocity. */

@@ -18,4 +18,7 @@ size_t ISA(topk_select)(const float *grad, float *residual, float *velocity, flo
                         uint16_t *offsets);
 size_t ISA(topk_candidates)(const float *x, size_t n, uint32_t least, uint32_t *out);
 
+void ISA(mix)(uint64_t seed, uint64_t first, uint64_t kind, uint64_t *bits, size_t n);
+void ISA(normals)(const uint64_t *bits, float a, float *out, size_t n);
+
 #endif

@@ -24,6 +24,8 @@ const struct vector_ops ISA(vector_ops) = {
     .all_below_16 = ISA(all_below_16),
     .all_below_8 = ISA(all_below_8),
     .sum_squares = ISA(sum_squares),
+    .mix = ISA(mix),
+    .normals = ISA(normals),
 
     .topk_accumulate = ISA(topk_accumulate),
     .topk_select = ISA(topk_select),

@@ -278,6 +278,9 @@ static void gather_block(const struct store_table *t, const uint64_t *keys, size
 	const size_t bytes = t->width * sizeof(float);
 	const struct rowmap_slot *home[BLOCK_ROWS];
 	const float *values[BLOCK_ROWS];
+	uint64_t unseen[BLOCK_ROWS];
+	float *unseen_out[BLOCK_ROWS];
+	size_t unseen_count = 0;
 	for (size_t i = 0; i < count; i++)
 		home[i] = rowmap_home(&t->map, keys[i]);
 	for (size_t i = 0; i < count; i++) {
@@ -287,11 +290,13 @@ static void gather_block(const struct store_table *t, const uint64_t *keys, size
 			prefetch_row(values[i], bytes, false);
 	}
 	for (size_t i = 0; i < count; i++, out += t->width) {
+		unseen[unseen_count] = keys[i];
+		unseen_out[unseen_count] = out;
+		unseen_count += !values[i];
 		if (values[i])
 			copy_row(out, values[i], bytes);
-		else
-			initial_value(t, keys[i], out, t->width);
 	}
+	init_embedding_rows(t->spec.seed, t->id, unseen, unseen_count, t->spec.segments, unseen_out, t->width);
 }
 
 void store_gather(const struct store_table *t, const uint64_t *keys, size_t count, float *out)

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "common/base/prng.h"
 #include "kernels/init.h"
+#include "kernels/vector.h"
 #include "tests/unit/kernels/check.h"
 
 enum { N = 200000 };
@@ -82,6 +84,54 @@ static void values_are_the_recorded_bits(void **state)
 	check_same_bits("uniform", got, uniform_part, 4);
 }
 
+/* Every variant gives the bits of the scalar functions: in the middle, at both of its ends, far
+ * outside, and for any number of elements. */
+static void variants_have_the_same_bits(void **state)
+{
+	(void)state;
+	enum { EACH = 1000 };
+	static const uint64_t around[] = {0,         (uint64_t)(0.075 * 0x1p64), (uint64_t)(0.925 * 0x1p64), 1ull << 63, UINT64_MAX,
+	                                  1ull << 30};
+	uint64_t bits[EACH];
+	float got[EACH], expected[EACH];
+	const struct vector_ops *ops;
+	for (unsigned v = 0; (ops = vector_ops_variant(v)); v++) {
+		ops->mix(7, 100, 3, bits, EACH);
+		for (uint64_t i = 0; i < EACH; i++)
+			assert_true(bits[i] == prng_mix(7, 100 + i, 3));
+		for (uint64_t i = 0; i < EACH / 2; i++)
+			bits[i] = around[i % 6] + (i % 12 < 6 ? i << 12 : -(i << 12));
+		for (size_t i = 0; i < EACH; i++)
+			expected[i] = 0.25f * prng_normal_from(bits[i]);
+		for (size_t n = 0; n <= EACH; n += n < 140 ? 1 : 172) {
+			ops->normals(bits, 0.25f, got, n);
+			check_same_bits(ops->name, got, expected, n);
+		}
+	}
+}
+
+static void rows_at_once_are_those_one_by_one(void **state)
+{
+	(void)state;
+	enum { ROWS = 37, WIDTH_MAX = 70 };
+	static const weir_init_segment segments[] = {
+	    {.kind = WEIR_INIT_NORMAL, .a = 0.1f}, {.kind = WEIR_INIT_UNIFORM, .a = 0.1f}, {.kind = WEIR_INIT_CONSTANT, .a = 3}};
+	uint64_t keys[ROWS];
+	float got[ROWS * WIDTH_MAX], expected[WIDTH_MAX], *out[ROWS];
+	for (size_t n = 0; n <= WIDTH_MAX; n++)
+		for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {
+			for (size_t i = 0; i < ROWS; i++) {
+				keys[i] = i * i + n;
+				out[i] = got + i * n;
+			}
+			init_embedding_rows(7, 1, keys, ROWS, &segments[s], out, n);
+			for (size_t i = 0; i < ROWS; i++) {
+				init_embedding_row(7, 1, keys[i], &segments[s], expected, n);
+				check_same_bits("row", out[i], expected, n);
+			}
+		}
+}
+
 static void embedding_columns_are_not_correlated(void **state)
 {
 	(void)state;
@@ -128,7 +178,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(uniform_and_normal_have_their_moments), cmocka_unit_test(rows_differ_by_seed_table_key_and_element),
 	    cmocka_unit_test(values_are_the_recorded_bits),          cmocka_unit_test(embedding_columns_are_not_correlated),
-	    cmocka_unit_test(a_dense_table_can_be_cut_anywhere),
+	    cmocka_unit_test(a_dense_table_can_be_cut_anywhere),     cmocka_unit_test(variants_have_the_same_bits),
+	    cmocka_unit_test(rows_at_once_are_those_one_by_one),
 	};
 	return cmocka_run_group_tests_name("init", tests, NULL, NULL);
 }
