@@ -6,10 +6,12 @@
 
 #include "worker/model/scratch.h"
 
-/* A large layer is computed in blocks of its outputs of about a message, whether or not a flow
- * follows them, so that results do not depend on it. Narrower blocks cost speed. */
-#define BLOCK_ELEMENTS (4u * WEIR_CHUNK)
-#define BLOCK_OUTPUTS  128u
+/* A large layer is computed in blocks of its outputs, whether or not a flow follows them, so that
+ * results do not depend on it. Small blocks cost speed; only the last layer has them, for whose
+ * values the forward pass waits longest, and whose gradients leave first. */
+#define BLOCK_ELEMENTS      (4u * WEIR_CHUNK)
+#define LAST_BLOCK_ELEMENTS WEIR_CHUNK
+#define BLOCK_OUTPUTS       128u
 
 void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
                 bool batch_norm, float dropout, struct layout *params, struct layout *stats)
@@ -101,7 +103,8 @@ static struct linear linear_of(const struct tower_layer *l, const float *x, uint
 /* Outputs of a block; at least l->out: the layer is one block. */
 static uint32_t block_outputs(const struct tower *t, const struct tower_layer *l)
 {
-	const uint64_t blocks = ((uint64_t)l->in * l->out + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+	const uint64_t most = l == &t->layers[t->count - 1] ? LAST_BLOCK_ELEMENTS : BLOCK_ELEMENTS;
+	const uint64_t blocks = ((uint64_t)l->in * l->out + most - 1) / most;
 	const uint64_t outputs = (l->out + blocks - 1) / blocks, even = (outputs + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
 	return t->backend->ops->host_memory ? (uint32_t)even : l->out;
 }
@@ -146,9 +149,11 @@ static void multiply_backward(const struct tower *t, const struct tower_layer *l
 		return;
 	}
 	layer_flow_done(t->flow, l->weight + weights, l->elements - weights);
-	for (size_t at = (l->out - 1) / block * block, end = l->out; end > 0; end = at, at -= at > 0 ? block : 0) {
+	for (size_t end = l->out; end > 0;) {
+		const size_t at = (end - 1) / block * block;
 		b->ops->gemm(b, true, false, end - at, in, layer->rows, 1.0f, dz + at, l->out, layer->x, in, 0.0f, dW + at * in, in);
 		layer_flow_done(t->flow, l->weight + at * in, (end - at) * in);
+		end = at;
 	}
 	if (dx && columns > 0)
 		b->ops->gemm(b, false, false, layer->rows, columns, l->out, 1.0f, dz, l->out, layer->W, in, beta, dx, columns);

@@ -208,10 +208,11 @@ static void a_large_layer_goes_in_blocks(void **state)
 	struct job job = click_job(MODEL_DEEPFM);
 	job.model.hidden[0] = 1100;
 	job.model.hidden[1] = 300;
+	check(&job, 6); /* the head; the last layer; the second one's bias and two blocks; the first layer */
 	job.model.hidden_count = 2;
-	check(&job, 5); /* the head; the second layer's bias and two blocks; the first layer */
+	check(&job, 6); /* the head; the last layer's bias and three blocks; the first layer */
 	job.model.batch_norm = true;
-	check(&job, 5);
+	check(&job, 6);
 }
 
 static struct job token_job(enum model_kind kind)
