@@ -29,7 +29,7 @@ cat > "$WORK/gpt.yaml" <<-JOB
 JOB
 
 # step_ms NAME BATCH: of a run that train has left.
-step_ms() { jq "1000 * .train_s * $2 / .rows" "$WORK/$1.json"; }
+step_ms() { jq "1000 * $2 / .samples_per_s" "$WORK/$1.json"; }
 median() { python3 -c 'import statistics, sys; print(f"{statistics.median(map(float, sys.argv[1:])):.1f}")' "$@"; }
 lines=() good=1
 compare() { # compare JOB BATCH
