@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/plan/steps.h"
+#include "common/base/limits.h"
 
 /* Bytes on the wire of a byte of a message: 90 of 1,538 are headers (proto/rpc/rpc_shape.c). */
 #define WIRE_OVERHEAD 1.063
@@ -19,10 +20,10 @@
 #define OTHERS_IN_STEP 1.0 /* more, if there are other workers */
 #define ROUND_MESSAGES 5.5
 #define SSP_MESSAGES   0.5
-/* The backward pass takes two of three parts of a batch's products. What travels by layers hides
- * behind a pass except for one part in eight: the layer that the pass begins or ends with. */
-#define BACKWARD   (2.0 / 3)
-#define LAYER_LEFT 0.125
+/* The backward pass takes two of three parts of a batch's products. */
+#define BACKWARD (2.0 / 3)
+/* A layer larger than a message is computed and sent in parts (worker/model/tower.c). */
+#define PART_ELEMENTS (WEIR_MESSAGE_BYTES_TARGET / sizeof(float))
 
 const char *plan_term_name(enum plan_term term)
 {
@@ -258,12 +259,26 @@ static double step_down_s(const struct stages *x)
 	return max2(wire_s(x, x->traffic->down_bytes), x->workers * wire_s(x, x->traffic->out_bytes));
 }
 
-/* The part of a step's way on the worker's card that takes place while layers compute for
- * behind_s. */
+static double min2(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* The part of the dense table's way on the worker's card that takes place while its layers compute
+ * for behind_s, each of which needs its own values. The same of gradients on their way back.
+ * In a layer's parts the hidden time changes evenly, so it is least in the first or the last. */
 static double hidden_s(const struct stages *x, double bytes, double behind_s)
 {
-	const double most = wire_s(x, bytes) * (1 - LAYER_LEFT);
-	return most < behind_s ? most : behind_s;
+	const struct plan_figures *f = x->figures;
+	const double way = wire_s(x, bytes), part_most = PART_ELEMENTS / f->dense_elements;
+	double hidden = min2(way, behind_s), before = 0;
+	for (uint32_t i = 0; i < f->layers_count; i++) {
+		const double share = f->layers[i] / f->dense_elements, part = min2(share, part_most), last = before + share - part;
+		hidden = min2(hidden, way * (1 - before - part) + behind_s * before);
+		hidden = min2(hidden, way * (1 - last - part) + behind_s * last);
+		before += share;
+	}
+	return max2(hidden, 0);
 }
 
 static double step_hidden_s(const struct stages *x, double made)

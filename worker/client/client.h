@@ -119,7 +119,7 @@ weir_status operation_wait(struct operation *op, int64_t timeout_ms, weir_error 
 struct in_flight_frame {
 	struct in_flight_frame *next, *prev;
 	struct message *message; /* one reference */
-	size_t bytes, reply_bytes;
+	size_t bytes;
 	bool sent;
 	uint32_t left, count;
 	uint64_t ids[]; /* (count) */
@@ -139,7 +139,8 @@ struct lane { /* one stream of one server */
 	int64_t progress_ms;
 	struct in_flight_frame *first, *last;     /* unanswered, in order */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
-	size_t bytes, reply_bytes;                /* of frames in flight */
+	size_t bytes;                             /* of frames in flight */
+	size_t reply_bytes;                       /* of answers to come */
 	uint32_t requests;
 	size_t sent_bytes; /* of those sent on this stream */
 	uint32_t sent_requests;

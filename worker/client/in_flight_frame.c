@@ -12,7 +12,6 @@ static void in_flight_frame_unlink(struct lane *lane, struct in_flight_frame *p)
 	*(p->prev ? &p->prev->next : &lane->first) = p->next;
 	*(p->next ? &p->next->prev : &lane->last) = p->prev;
 	lane->bytes -= p->bytes;
-	lane->reply_bytes -= p->reply_bytes;
 	lane->requests -= p->count;
 	if (p->sent) {
 		lane->sent_bytes -= p->bytes;
@@ -32,7 +31,6 @@ static void in_flight_frame_insert(struct lane *lane, struct in_flight_frame *p,
 	*(p->prev ? &p->prev->next : &lane->first) = p;
 	*(next ? &next->prev : &lane->last) = p;
 	lane->bytes += p->bytes;
-	lane->reply_bytes += p->reply_bytes;
 	lane->requests += p->count;
 }
 
@@ -53,7 +51,7 @@ struct in_flight_frame *in_flight_frame_add(struct lane *lane, struct message *m
 		assert(q);
 		q->frame = p;
 		q->server = lane->link->index;
-		p->reply_bytes += q->reply_bytes;
+		lane->reply_bytes += q->reply_bytes;
 	}
 	in_flight_frame_insert(lane, p, first ? lane->first : NULL);
 	return p;
@@ -62,8 +60,11 @@ struct in_flight_frame *in_flight_frame_add(struct lane *lane, struct message *m
 void request_done(struct lane *lane, struct request *q)
 {
 	struct in_flight_frame *p = q->frame;
+	if (!p)
+		return;
 	q->frame = NULL;
-	if (p && --p->left == 0)
+	lane->reply_bytes -= q->reply_bytes;
+	if (--p->left == 0)
 		in_flight_frame_unlink(lane, p);
 }
 

@@ -1,5 +1,11 @@
 #include "worker/model/projection.h"
 
+/* Of the weights and the bias, which follows them. */
+static uint64_t elements_of(const struct projection *p)
+{
+	return (uint64_t)p->in * p->out + (p->biased ? p->out : 0);
+}
+
 /* Returns the adapter's input: x, or x after dropout. */
 static const float *input_of(const struct projection *p, const struct adapter *a, const struct projection_pass *pass,
                              const float *x, size_t rows)
@@ -24,6 +30,7 @@ void projection_forward(const struct projection *p, const struct projection_pass
 {
 	struct backend *b = pass->backend;
 	const struct backend_ops *ops = b->ops;
+	layer_flow_await(pass->flow, p->weight, elements_of(p));
 	ops->gemm(b, false, !p->input_major, rows, p->out, p->in, 1, x, p->in, pass->weights + p->weight,
 	          p->input_major ? p->out : p->in, 0, y, p->out);
 	for (uint32_t i = 0; i < p->adapters_count; i++) {
@@ -57,22 +64,28 @@ static void adapter_backward(const struct projection *p, const struct adapter *a
 	ops->axpy(b, dx, 1, pass->dropped, rows * p->in);
 }
 
-void projection_backward(const struct projection *p, const struct projection_pass *pass, float *dx, const float *dy,
-                         const float *x, size_t rows)
+static void weights_backward(const struct projection *p, const struct projection_pass *pass, const float *dy, const float *x,
+                             size_t rows)
 {
 	struct backend *b = pass->backend;
 	const struct backend_ops *ops = b->ops;
-	ops->gemm(b, false, p->input_major, rows, p->in, p->out, 1, dy, p->out, pass->weights + p->weight,
-	          p->input_major ? p->out : p->in, 0, dx, p->in);
-	if (pass->dweights) {
-		float *dw = pass->dweights + p->weight;
-		if (p->input_major)
-			ops->gemm(b, true, false, p->in, p->out, rows, 1, x, p->in, dy, p->out, pass->beta, dw, p->out);
-		else
-			ops->gemm(b, true, false, p->out, p->in, rows, 1, dy, p->out, x, p->in, pass->beta, dw, p->in);
-		if (p->biased)
-			ops->column_sum(b, pass->dweights + p->bias, dy, rows, p->out);
-	}
+	float *dw = pass->dweights + p->weight;
+	if (p->input_major)
+		ops->gemm(b, true, false, p->in, p->out, rows, 1, x, p->in, dy, p->out, pass->beta, dw, p->out);
+	else
+		ops->gemm(b, true, false, p->out, p->in, rows, 1, dy, p->out, x, p->in, pass->beta, dw, p->in);
+	if (p->biased)
+		ops->column_sum(b, pass->dweights + p->bias, dy, rows, p->out);
+	layer_flow_done(pass->back, p->weight, elements_of(p));
+}
+
+void projection_backward(const struct projection *p, const struct projection_pass *pass, float *dx, const float *dy,
+                         const float *x, size_t rows)
+{
+	if (pass->dweights)
+		weights_backward(p, pass, dy, x, rows);
+	pass->backend->ops->gemm(pass->backend, false, p->input_major, rows, p->in, p->out, 1, dy, p->out, pass->weights + p->weight,
+	                         p->input_major ? p->out : p->in, 0, dx, p->in);
 	for (uint32_t i = 0; i < p->adapters_count; i++)
 		adapter_backward(p, &p->adapters[i], pass, dx, dy, x, rows);
 }

@@ -7,6 +7,7 @@
 #define WEIR_PROJECTION_H
 
 #include "kernels/backend.h"
+#include "worker/model/layer_flow.h"
 
 #define PROJECTION_PARTS_MAX 3 /* query, key, value */
 
@@ -40,6 +41,8 @@ struct projection_pass {
 	/* Rows of the batch before these; dropout masks cover the whole batch. */
 	size_t first;
 	const uint64_t *seed; /* (1), backend memory */
+	/* of weights that arrive, of their gradients that leave; NULL: none */
+	const struct layer_flow *flow, *back;
 	/* scratch: dropped (rows, widest input) with dropout only; low, dlow (rows, rank) */
 	float *dropped, *low, *dlow;
 };

@@ -6,6 +6,13 @@
 
 #include "worker/model/scratch.h"
 
+/* A large layer is computed in blocks of its outputs, whether or not a flow follows them, so that
+ * results do not depend on it. Small blocks cost speed; only the last layer has them, for whose
+ * values the forward pass waits longest, and whose gradients leave first. */
+#define BLOCK_ELEMENTS      (4u * WEIR_CHUNK)
+#define LAST_BLOCK_ELEMENTS WEIR_CHUNK
+#define BLOCK_OUTPUTS       128u
+
 void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
                 bool batch_norm, float dropout, struct layout *params, struct layout *stats)
 {
@@ -93,6 +100,65 @@ static struct linear linear_of(const struct tower_layer *l, const float *x, uint
 	return (struct linear){.x = x, .W = params + l->weight, .rows = rows, .in = l->in, .out = l->out};
 }
 
+/* Outputs of a block; at least l->out: the layer is one block. */
+static uint32_t block_outputs(const struct tower *t, const struct tower_layer *l)
+{
+	const uint64_t most = l == &t->layers[t->count - 1] ? LAST_BLOCK_ELEMENTS : BLOCK_ELEMENTS;
+	const uint64_t blocks = ((uint64_t)l->in * l->out + most - 1) / most;
+	const uint64_t outputs = (l->out + blocks - 1) / blocks, even = (outputs + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
+	return t->backend->ops->host_memory ? (uint32_t)even : l->out;
+}
+
+/* Parameters of the layer behind its weights. */
+static void await_rest(const struct tower *t, const struct tower_layer *l)
+{
+	const uint64_t weights = (uint64_t)l->in * l->out;
+	layer_flow_await(t->flow, l->weight + weights, l->elements - weights);
+}
+
+/* z = act(x W^T + bias) */
+static void multiply(const struct tower *t, const struct tower_layer *l, float *z, const struct linear *layer, const float *bias,
+                     enum activation act)
+{
+	struct backend *b = t->backend;
+	const size_t in = l->in, block = block_outputs(t, l);
+	if (block >= l->out) {
+		layer_flow_await(t->flow, l->weight, l->elements);
+		b->ops->linear(b, z, layer, bias, act);
+		return;
+	}
+	for (size_t at = 0; at < l->out; at += block) {
+		const size_t n = l->out - at < block ? l->out - at : block;
+		layer_flow_await(t->flow, l->weight + at * in, n * in);
+		b->ops->gemm(b, false, true, layer->rows, n, in, 1.0f, layer->x, in, layer->W + at * in, in, 0.0f, z + at, l->out);
+	}
+	await_rest(t, l);
+	b->ops->bias_act(b, z, bias, layer->rows, l->out, act);
+}
+
+/* dW = dz^T x; dx (rows, columns) = dz W + beta dx, unless NULL. All other gradients of the layer
+ * are final. */
+static void multiply_backward(const struct tower *t, const struct tower_layer *l, float *dW, float *dx, size_t columns,
+                              float beta, const float *dz, const struct linear *layer)
+{
+	struct backend *b = t->backend;
+	const size_t in = l->in, block = block_outputs(t, l), weights = in * l->out;
+	if (block >= l->out) {
+		b->ops->linear_backward(b, dW, dx, columns, beta, dz, layer);
+		layer_flow_done(t->flow, l->weight, l->elements);
+		return;
+	}
+	layer_flow_done(t->flow, l->weight + weights, l->elements - weights);
+	for (size_t end = l->out; end > 0;) {
+		const size_t at = (end - 1) / block * block;
+		b->ops->gemm(b, true, false, end - at, in, layer->rows, 1.0f, dz + at, l->out, layer->x, in, 0.0f, dW + at * in, in);
+		layer_flow_done(t->flow, l->weight + at * in, (end - at) * in);
+		end = at;
+	}
+	if (dx && columns > 0)
+		b->ops->gemm(b, false, false, layer->rows, columns, l->out, 1.0f, dz, l->out, layer->W, in, beta, dx, columns);
+}
+
 const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const float *params, const struct forward_mode *mode)
 {
 	assert(rows <= t->rows);
@@ -101,8 +167,7 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 		struct tower_layer *l = &t->layers[i];
 		float *z = t->batch_norm ? t->dx : l->y;
 		const struct linear layer = linear_of(l, x, rows, params);
-		layer_flow_await(t->flow, l->weight, l->elements);
-		b->ops->linear(b, z, &layer, t->batch_norm ? NULL : params + l->bias, t->batch_norm ? ACT_NONE : ACT_RELU);
+		multiply(t, l, z, &layer, t->batch_norm ? NULL : params + l->bias, t->batch_norm ? ACT_NONE : ACT_RELU);
 		if (t->batch_norm) {
 			normalise(t, l, rows, params, mode);
 			b->ops->bias_act(b, l->y, NULL, rows, l->out, ACT_RELU);
@@ -146,8 +211,7 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 		}
 		const struct linear layer = linear_of(l, i > 0 ? t->layers[i - 1].y : x, rows, params);
 		float *out = i > 0 ? spare : dx;
-		ops->linear_backward(b, dparams + l->weight, out, i > 0 ? l->in : dx_cols, i == 0 && adds ? 1.0f : 0.0f, dz, &layer);
-		layer_flow_done(t->flow, l->weight, l->elements);
+		multiply_backward(t, l, dparams + l->weight, out, i > 0 ? l->in : dx_cols, i == 0 && adds ? 1.0f : 0.0f, dz, &layer);
 		dy = out;
 		spare = dz;
 	}

@@ -22,11 +22,17 @@ struct pass pass_of(struct transformer *t, const struct token_batch *in, const f
 	                           .dlow = t->dlow}};
 }
 
+static uint64_t head_elements(const struct transformer *t)
+{
+	return (uint64_t)t->config.vocabulary * t->config.width;
+}
+
 /* Computes logits (count, stride) of rows [first, first + count) of the last norm's output. */
 static void head_forward(const struct pass *pass, size_t first, size_t count, size_t stride)
 {
 	const struct transformer *t = pass->t;
 	const size_t width = t->config.width;
+	layer_flow_await(pass->p.flow, t->head, head_elements(t));
 	t->backend->ops->gemm(t->backend, false, true, count, t->config.vocabulary, width, 1, t->last_normed + first * width, width,
 	                      pass->p.weights + t->head, width, 0, t->logits, stride);
 }
@@ -89,14 +95,15 @@ void transformer_train(struct transformer *t, const struct token_batch *in, cons
 	pass.p.beta = step->first > 0 ? 1 : 0;
 	pass.p.dweights = t->frozen ? NULL : gradients;
 	pass.p.dadapters = t->frozen ? gradients : NULL;
-	pass.flow = step->flow;
-	pass.back = step->last ? step->flow : NULL;
+	pass.p.flow = step->flow;
+	pass.p.back = step->last ? step->flow : NULL;
 	begin_gradients(&pass);
 	transformer_forward(&pass);
 	classify(&pass, step, NULL, loss);
+	if (!t->config.tied_head)
+		layer_flow_done(pass.p.back, t->head, head_elements(t));
 	t->backend->ops->fill(t->backend, t->dx, 0, pass.rows * t->config.width);
 	norm_backward(&pass, &t->last_norm, t->dx, t->dnormed, t->out, t->last_mean, t->last_inv);
-	layer_flow_done(pass.back, tail_at(t), transformer_weights(t)->elements - tail_at(t));
 	transformer_backward(&pass);
 }
 

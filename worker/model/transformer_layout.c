@@ -143,12 +143,10 @@ weir_status transformer_place(struct transformer *t, weir_error *err)
 		t->positions = layout_add(w, c->context, c->width, WEIR_INIT_NORMAL, p.std, "transformer.wpe.weight");
 	for (; p.index < c->layers; p.index++) {
 		struct transformer_layer *l = &t->layers[p.index];
-		l->at = w->elements;
 		if (gpt2)
 			place_gpt2_layer(&p, l);
 		else
 			place_llama_layer(&p, l);
-		l->elements = w->elements - l->at;
 	}
 	t->last_norm.weight =
 	    layout_add(w, c->width, 0, WEIR_INIT_CONSTANT, 1, gpt2 ? "transformer.ln_f.weight" : "model.norm.weight");

@@ -11,7 +11,6 @@ struct norm {
 };
 
 struct transformer_layer {
-	uint64_t at, elements; /* of its tensors, which lie together */
 	struct norm attention_norm, mlp_norm;
 	struct projection qkv, o;   /* qkv: query, key and value as one product */
 	struct projection up, down; /* Llama: up holds gate and up as one product */
@@ -74,8 +73,6 @@ struct pass {
 	size_t before; /* decoding: tokens of the sequence in earlier calls */
 	struct projection_pass p;
 	float dropout;
-	/* of weights that arrive, of gradients that leave; NULL: none */
-	const struct layer_flow *flow, *back;
 };
 
 /* Lays out the projections and tensors of both families (transformer_layout.c). */
@@ -92,12 +89,6 @@ void norm_forward(const struct pass *pass, const struct norm *n, const float *x,
 void norm_backward(const struct pass *pass, const struct norm *n, float *dx, const float *dy, const float *x, const float *mean,
                    const float *inv);
 
-/* Where the tensors behind the layers begin: the last norm, and the head if it is not tied. */
-static inline uint64_t tail_at(const struct transformer *t)
-{
-	const struct transformer_layer *last = &t->layers[t->config.layers - 1];
-	return last->at + last->elements;
-}
 static inline bool is_gpt2(const struct transformer *t)
 {
 	return t->config.family == TRANSFORMER_GPT2;

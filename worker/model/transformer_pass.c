@@ -16,11 +16,17 @@ static void drop(const struct pass *pass, float *x, uint32_t layer, enum site si
 	                         1ull << 32 | ((uint64_t)layer * SITES + site));
 }
 
+static uint64_t norm_elements(const struct transformer *t)
+{
+	return (uint64_t)t->config.width * (is_gpt2(t) ? 2 : 1);
+}
+
 void norm_forward(const struct pass *pass, const struct norm *n, const float *x, float *y, float *mean, float *inv)
 {
 	const struct transformer *t = pass->t;
 	struct backend *b = t->backend;
 	const float *w = pass->p.weights;
+	layer_flow_await(pass->p.flow, n->weight, norm_elements(t));
 	if (is_gpt2(t))
 		b->ops->layer_norm(b, y, mean, inv, x, w + n->weight, w + n->bias, pass->rows, t->config.width, t->config.norm_eps);
 	else
@@ -38,6 +44,7 @@ void norm_backward(const struct pass *pass, const struct norm *n, float *dx, con
 		b->ops->layer_norm_backward(b, dx, dgamma, dbeta, dy, x, gamma, mean, inv, pass->rows, t->config.width);
 	else
 		b->ops->rms_norm_backward(b, dx, dgamma, dy, x, gamma, inv, pass->rows, t->config.width);
+	layer_flow_done(pass->p.back, n->weight, norm_elements(t));
 }
 
 static struct attention_shape shape_of(const struct pass *pass)
@@ -132,7 +139,7 @@ void transformer_forward(const struct pass *pass)
 	const struct transformer_config *c = &t->config;
 	struct backend *b = t->backend;
 	const float *w = pass->p.weights;
-	layer_flow_await(pass->flow, 0, t->layers[0].at);
+	layer_flow_await(pass->p.flow, 0, t->layers[0].attention_norm.weight);
 	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions + pass->before * c->width : NULL,
 	              pass->in->tokens, c->vocabulary, pass->rows, pass->in->length, c->width);
 	if (pass->dropout > 0)
@@ -140,13 +147,11 @@ void transformer_forward(const struct pass *pass)
 	for (uint32_t i = 0; i < c->layers; i++) {
 		const struct projection *down = &t->layers[i].down;
 		float *next = i + 1 < c->layers ? t->states[i + 1].x : t->out;
-		layer_flow_await(pass->flow, t->layers[i].at, t->layers[i].elements);
 		attention_forward(pass, i);
 		mlp_forward(pass, i);
 		projection_forward(down, &pass->p, t->states[i].active, next, pass->rows);
 		add_part(pass, down, next, t->states[i].middle, next, i, SITE_MLP);
 	}
-	layer_flow_await(pass->flow, tail_at(t), transformer_weights(t)->elements - tail_at(t));
 	norm_forward(pass, &t->last_norm, t->out, t->last_normed, t->last_mean, t->last_inv);
 }
 
@@ -194,7 +199,6 @@ void transformer_backward(const struct pass *pass)
 		}
 		mlp_backward(pass, i);
 		attention_backward(pass, i);
-		layer_flow_done(pass->back, t->layers[i].at, t->layers[i].elements);
 	}
 	float *dw = pass->p.dweights;
 	if (!dw)

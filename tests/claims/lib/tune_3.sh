@@ -11,7 +11,7 @@ need_programs
 cat > "$WORK/deep.yaml" <<-JOB
 	job: deep
 	cluster: {servers: 1, workers: 1, partitions: 16, network: {rate: 1Gb/s}}
-	data: {generate: {rows: $(pick 50000 100000), ids: 100000, seed: 3}, batch: 1024, unit_batches: 16, seed: 1}
+	data: {generate: {rows: $(pick 100000 200000), ids: 100000, seed: 3}, batch: 1024, unit_batches: 16, seed: 1}
 	model: {kind: deepfm, dim: 16, hidden: [1024, 1024, 512]}
 	tables:
 	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}, mode: {kind: sync}}
@@ -29,7 +29,7 @@ cat > "$WORK/gpt.yaml" <<-JOB
 JOB
 
 # step_ms NAME BATCH: of a run that train has left.
-step_ms() { jq "1000 * .train_s * $2 / .rows" "$WORK/$1.json"; }
+step_ms() { jq "1000 * $2 / .samples_per_s" "$WORK/$1.json"; }
 median() { python3 -c 'import statistics, sys; print(f"{statistics.median(map(float, sys.argv[1:])):.1f}")' "$@"; }
 lines=() good=1
 compare() { # compare JOB BATCH

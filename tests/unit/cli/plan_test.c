@@ -15,6 +15,7 @@
 #include "cli/plan/layers.h"
 #include "cli/plan/plan.h"
 #include "cli/plan/steps.h"
+#include "common/base/limits.h"
 #include "common/base/prng.h"
 #include "tests/cmocka_check.h"
 
@@ -45,6 +46,9 @@ static struct plan_figures random_figures(struct prng *rng)
 	                         .cache_hits = between(rng, 0, 0.6),
 	                         .cache_bytes = between(rng, 1e5, 1e8)};
 	f.compute_all_s = f.compute_one_s * between(rng, 1 / f.cores, 1);
+	f.layers_count = 2;
+	f.layers[0] = between(rng, 0, f.dense_elements);
+	f.layers[1] = f.dense_elements - f.layers[0];
 	for (enum plan_leg leg = 0; leg < PLAN_LEGS; leg++)
 		for (f.codes[leg] = 0; f.codes[leg] < 4; f.codes[leg]++) {
 			struct plan_code *c = &f.legs[leg][f.codes[leg]];
@@ -416,6 +420,52 @@ static void another_codec_resets_what_belongs_to_the_first(void **state)
 	job_destroy(job);
 }
 
+/* Between two batches of one synchronous worker, on a slow card. */
+static double step_s(const struct plan_figures *f, bool pulls_by_layer, bool pushes_by_layer)
+{
+	struct plan_site site = {.rate_bits_per_s = 1e6,
+	                         .workers_max = 1,
+	                         .servers_max = 1,
+	                         .threads = 1,
+	                         .replicas = 1,
+	                         .unit_batches = 16,
+	                         .passes = 1,
+	                         .worker_cores = 2,
+	                         .server_cores = 2,
+	                         .worker_speed = {1},
+	                         .server_speed = {1},
+	                         .pulls_by_layer = pulls_by_layer,
+	                         .pushes_by_layer = pushes_by_layer};
+	const struct plan_setting setting = {
+	    .of = {[PLAN_KEY_MODE] = PLAN_SYNC, [PLAN_KEY_WORKERS] = 1, [PLAN_KEY_SERVERS] = 1, [PLAN_KEY_EXECUTORS] = 1}};
+	const struct plan_traffic traffic = plan_traffic_of(f, &setting);
+	struct plan_bill bill;
+	plan_bill_of(f, &site, &setting, &traffic, false, &bill);
+	return bill.period_s;
+}
+
+/* Half of the forward pass, a third of compute, is behind what arrives; half of the backward pass
+ * is behind what leaves. */
+static void half_of_the_table_travels_while_the_other_half_computes(void **state)
+{
+	(void)state;
+	struct prng rng;
+	prng_seed(&rng, 13);
+	struct plan_figures f = random_figures(&rng);
+	f.dense_elements = 2 * WEIR_MESSAGE_BYTES_TARGET / sizeof(float);
+	for (uint32_t layers = 1; layers <= 2; layers++) { /* one of two parts, or two */
+		f.layers_count = layers;
+		f.layers[0] = f.layers[1] = f.dense_elements / layers;
+		const double whole_s = step_s(&f, false, false);
+		assert_true(fabs(whole_s - step_s(&f, true, false) - f.compute_one_s / 6) < 1e-9);
+		assert_true(fabs(whole_s - step_s(&f, true, true) - f.compute_one_s / 2) < 1e-9);
+	}
+	f.dense_elements /= 2; /* one part: it waits for all of it */
+	f.layers_count = 1;
+	f.layers[0] = f.dense_elements;
+	assert_true(fabs(step_s(&f, false, false) - step_s(&f, true, true)) < 1e-9);
+}
+
 static void figures_survive_json(void **state)
 {
 	(void)state;
@@ -460,6 +510,7 @@ int main(void)
 	    cmocka_unit_test(answers_make_the_job_that_was_planned),
 	    cmocka_unit_test(rounds_of_the_file_keep_their_optimizers),
 	    cmocka_unit_test(another_codec_resets_what_belongs_to_the_first),
+	    cmocka_unit_test(half_of_the_table_travels_while_the_other_half_computes),
 	    cmocka_unit_test(figures_survive_json),
 	    cmocka_unit_test(figures_that_lack_a_number_are_refused),
 	};

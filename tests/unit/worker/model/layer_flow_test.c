@@ -135,9 +135,9 @@ static void close(struct fixture *f)
 	free(f);
 }
 
-/* Trains a batch whole and by layers, and compares. layers: gradients that are called final apart,
- * at least. */
-static void check(const struct job *job, uint64_t layers)
+/* Trains a batch whole and by layers, and compares. parts: parameters that are awaited, and
+ * gradients that are called final, apart; at least. */
+static void check(const struct job *job, uint64_t parts)
 {
 	struct fixture *f = open(job);
 	const struct layer_flow flow = {.await = await, .done = done, .arg = f};
@@ -154,8 +154,8 @@ static void check(const struct job *job, uint64_t layers)
 	for (uint64_t i = 0; i < f->elements; i++)
 		if (f->named[i])
 			assert_memory_equal(&f->left[i], &f->expected[i], sizeof(float));
-	assert_true(f->awaits > 0);
-	assert_true(f->dones >= layers);
+	assert_true(f->awaits > 0 && f->awaits >= parts);
+	assert_true(f->dones >= parts);
 	assert_true(f->falls || job->data.sequence == 0); /* terms of a click model have no order */
 	f->in.parameters[MODEL_DENSE] = f->values;
 	close(f);
@@ -202,6 +202,19 @@ static void a_tower_goes_layer_by_layer(void **state)
 	check(&job, 4);
 }
 
+static void a_large_layer_goes_in_blocks(void **state)
+{
+	(void)state;
+	struct job job = click_job(MODEL_DEEPFM);
+	job.model.hidden[0] = 1100;
+	job.model.hidden[1] = 300;
+	check(&job, 6); /* the head; the last layer; the second one's bias and two blocks; the first layer */
+	job.model.hidden_count = 2;
+	check(&job, 6); /* the head; the last layer's bias and three blocks; the first layer */
+	job.model.batch_norm = true;
+	check(&job, 6);
+}
+
 static struct job token_job(enum model_kind kind)
 {
 	struct job job = {
@@ -212,20 +225,20 @@ static struct job token_job(enum model_kind kind)
 	return job;
 }
 
-static void transformers_go_layer_by_layer(void **state)
+static void transformers_go_tensor_by_tensor(void **state)
 {
 	(void)state;
 	static const enum model_kind kinds[] = {MODEL_GPT2, MODEL_LLAMA};
 	for (size_t i = 0; i < 2; i++) {
 		struct job job = token_job(kinds[i]);
-		check(&job, 4); /* the last norm and the head, three layers */
+		check(&job, 20); /* the head, the last norm, and of three layers four projections and two norms */
 		job.model.tied_head = true;
-		check(&job, 4);
+		check(&job, 19);
 		job.model.recompute = RECOMPUTE_LAYERS;
 		job.model.dropout = 0.2f;
-		check(&job, 4);
+		check(&job, 19);
 		job.train.accumulate = 3; /* the last part alone has final gradients */
-		check(&job, 4);
+		check(&job, 19);
 	}
 }
 
@@ -234,7 +247,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(click_models),
 	    cmocka_unit_test(a_tower_goes_layer_by_layer),
-	    cmocka_unit_test(transformers_go_layer_by_layer),
+	    cmocka_unit_test(a_large_layer_goes_in_blocks),
+	    cmocka_unit_test(transformers_go_tensor_by_tensor),
 	};
 	return cmocka_run_group_tests_name("layer_flow", tests, NULL, NULL);
 }
