@@ -82,7 +82,7 @@ static weir_status make_batch(struct step_bench *b, struct step_slot *s, struct 
 
 static size_t elements(const struct step_bench *b, const struct minibatch *m, enum model_table t)
 {
-	return model_table_elements(b->model, t) * (model_table_is_keyed(t) ? m->input.unique : 1);
+	return model_table_elements(b->model, t) * model_table_rows(b->model, &m->input, t).count;
 }
 
 /* Makes a batch and, in place of a pull, parameters of a model's usual size. */

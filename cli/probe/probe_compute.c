@@ -41,7 +41,7 @@ double probe_process_s(void)
 static void fill_parameters(struct probe_computer *c, struct minibatch *m, struct prng *rng)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
-		const size_t n = model_table_elements(c->model, t) * (model_table_is_keyed(t) ? m->input.unique : 1);
+		const size_t n = model_table_elements(c->model, t) * model_table_rows(c->model, &m->input, t).count;
 		for (size_t i = 0; m->parameters[t] && i < n; i++)
 			m->parameters[t][i] = t == MODEL_STATISTICS ? 1 : 0.02f * prng_normal(rng);
 	}
@@ -270,7 +270,7 @@ static weir_status measure_cache(const struct probe_data *d, struct probe_comput
 	weir_status status = row_cache_create(&cache, c->backend, c->model, &options, err);
 	for (uint32_t i = 0; i < c->count && status == WEIR_OK; i++) {
 		const struct minibatch *m = &c->batches[i];
-		status = row_cache_look_up(cache, i + 1, m->keys, m->input.unique, &found, err);
+		status = row_cache_look_up(cache, i + 1, m->keys, m->input.group_begin, &found, err);
 		if (i + 1 < c->count && i < options.max_age)
 			continue; /* it still fills */
 		hits += (double)found.hits;

@@ -66,8 +66,9 @@ static size_t fill_items(const struct legs *l, const struct exchange *x, struct 
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		if (!model_has(l->computer->model, t) || t == MODEL_STATISTICS || model_table_is_keyed(t) != x->keyed)
 			continue;
-		const uint64_t *keys = x->keyed ? m->keys : NULL;
-		const size_t rows = x->keyed ? m->input.unique : 0;
+		const struct used_rows used = model_table_rows(l->computer->model, &m->input, t);
+		const uint64_t *keys = x->keyed ? m->keys + used.first : NULL;
+		const size_t rows = x->keyed ? used.count : 0;
 		push[count] = (weir_push_item){.table = x->ids[t], .keys = keys, .rows = rows, .values = m->output.gradients[t]};
 		pull[count++] = (weir_pull_item){.table = x->ids[t], .keys = keys, .rows = rows, .values = m->parameters[t]};
 	}
@@ -172,11 +173,13 @@ static weir_status register_tables(struct legs *l, struct exchange *x, bool plai
 /* A pull of rows names each key in each table. */
 static double asked_bytes(const struct legs *l)
 {
-	const uint32_t tables = model_has(l->computer->model, MODEL_EMBEDDING) + model_has(l->computer->model, MODEL_LINEAR);
+	const struct model *model = l->computer->model;
 	double keys = 0;
 	for (uint32_t i = 0; i < l->computer->count; i++)
-		keys += (double)l->computer->batches[i].input.unique / l->computer->count;
-	return keys * tables * sizeof(uint64_t);
+		for (enum model_table t = 0; t < MODEL_TABLES; t++)
+			if (model_table_is_keyed(t) && model_has(model, t))
+				keys += (double)model_table_rows(model, &l->computer->batches[i].input, t).count / l->computer->count;
+	return keys * sizeof(uint64_t);
 }
 
 /* Measures the pushes, then the pulls, of one kind of table. */

@@ -52,14 +52,16 @@ weir_status export_ids_check(const struct job *job, const char *name, weir_error
 static weir_status find_table(struct joined *j, const struct export_ids *o, weir_error *err)
 {
 	static const char *const tables[] = {"embedding", "linear"};
-	char name[SAFETENSORS_NAME_BYTES];
+	char name[SAFETENSORS_NAME_BYTES], embedding[WEIR_TABLE_NAME_BYTES_MAX];
+	const char *const stored[] = {embedding, "linear"};
+	job_embedding_table(o->job, job_column_dim(o->job, job_column_find(o->job, o->column)), embedding);
 	weir_status status = safetensors_open(&j->file, o->weights, err);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables && status == WEIR_OK && !j->values; i++) {
 		if (o->table && strcmp(o->table, tables[i]) != 0)
 			continue;
-		snprintf(name, sizeof name, "%s.keys", tables[i]);
+		snprintf(name, sizeof name, "%s.keys", stored[i]);
 		j->keys = safetensors_find(j->file, name);
-		snprintf(name, sizeof name, "%s.values", tables[i]);
+		snprintf(name, sizeof name, "%s.values", stored[i]);
 		j->values = j->keys ? safetensors_find(j->file, name) : NULL;
 	}
 	if (status == WEIR_OK && (!j->values || j->keys->type != SAFETENSOR_U64 || j->values->dims != 2 || j->keys->dims != 1 ||

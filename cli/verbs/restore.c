@@ -164,12 +164,14 @@ static weir_status check_fits(const struct job *job, const struct checkpoint_man
 	if (m->partitions_count != job->cluster.partitions)
 		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
 		                 m->name, m->partitions_count, job->cluster.partitions, m->partitions_count);
+	uint32_t dims[WEIR_DIMS_MAX];
+	(void)job_dims(job, dims);
 	for (uint32_t i = 0; i < m->tables_count; i++) {
 		const weir_table_spec *spec = &m->tables[i].spec;
-		if (strcmp(spec->name, "embedding") == 0 && spec->width != job->model.dim)
+		if (strcmp(spec->name, "embedding") == 0 && dims[0] == job->model.dim && spec->width != dims[0])
 			return weir_fail(err, WEIR_E_INVALID,
 			                 "checkpoint %s has embeddings of width %u and model.dim is %u; set model.dim to %u", m->name,
-			                 spec->width, job->model.dim, spec->width);
+			                 spec->width, dims[0], spec->width);
 	}
 	return WEIR_OK;
 }

@@ -400,6 +400,7 @@
 /* files of a model's folder: its weights and two configurations */
 #define WEIR_CONTENT_FOLDER_FILES 1026u
 #define WEIR_DIM_MAX              4096u /* width of an embedding */
+#define WEIR_DIMS_MAX             4u    /* different widths of a model's embeddings: a table each */
 #define WEIR_LAYER_WIDTH_MAX      65536u
 #define WEIR_CROSS_LAYERS_MAX     16u
 #define WEIR_HISTORIES_MAX        8u     /* that a model attends to */

@@ -114,6 +114,64 @@ static void check_share(struct reading *r, const struct job *job, uint32_t i)
 	free(names);
 }
 
+/* Writes the models that take embeddings of different widths: "wide_deep, dcn_v2". */
+static void joining_models(char out[JOB_EXPECTED_BYTES])
+{
+	out[0] = 0;
+	for (enum model_kind k = 0; k < MODEL_KINDS; k++)
+		if (model_kind_has(k, PART_EMBEDDING) && model_kind_joins_dims(k)) {
+			const size_t used = strlen(out);
+			snprintf(out + used, JOB_EXPECTED_BYTES - used, "%s%s", used > 0 ? ", " : "", model_kind_name(k));
+		}
+}
+
+/* Refuses one width more than a model has tables for. */
+static void check_dims_limit(struct reading *r, const struct job *job, uint32_t i)
+{
+	uint32_t dims[WEIR_DIMS_MAX];
+	char known[JOB_EXPECTED_BYTES] = "";
+	const uint32_t dim = job->data.columns[i].dim, count = job_dims(job, dims);
+	for (uint32_t k = 0; k < count && k < WEIR_DIMS_MAX; k++) {
+		const size_t used = strlen(known);
+		snprintf(known + used, sizeof known - used, "%s%u", used > 0 ? ", " : "", dims[k]);
+		if (dims[k] == dim)
+			return;
+	}
+	FAIL_AT(r, i, job_column_key_row("dim"), WEIR_E_LIMIT,
+	        "is %u, and other columns have embeddings of the widths %s; expected one of these, as a model has at most %u", dim,
+	        known, WEIR_DIMS_MAX);
+}
+
+/* The reason why a model takes embeddings of one width. */
+static const char *reads_one_width(enum model_kind kind)
+{
+	return model_kind_has(kind, PART_RETRIEVAL) ? "whose towers read embeddings of one width"
+	                                            : "which multiplies embeddings element by element, so that they have one width";
+}
+
+static void check_dim(struct reading *r, const struct job *job, uint32_t i)
+{
+	const struct job_column *c = &job->data.columns[i];
+	const enum model_kind kind = job->model.kind;
+	const uint32_t row = job_column_key_row("dim"), dim = job_column_dim(job, c);
+	char joining[JOB_EXPECTED_BYTES];
+	if (c->dim == 0 || (c->share[0] && !job_column_find(job, c->share)))
+		return;
+	joining_models(joining);
+	if (c->kind == COLUMN_NUMERIC && c->transform != TRANSFORM_BUCKETIZE)
+		FAIL_AT(r, i, row, WEIR_E_INVALID,
+		        "is given, and transform is not bucketize: a number has no embedding; expected nothing");
+	else if (c->dim != dim)
+		FAIL_AT(r, i, row, WEIR_E_INVALID,
+		        "is %u, and the column shares the embeddings of '%.60s', of width %u; expected nothing", c->dim, c->share, dim);
+	else if (dim != job->model.dim && !model_kind_joins_dims(kind))
+		FAIL_AT(r, i, row, WEIR_E_INVALID,
+		        "is %u, and model.kind is %s, %s; expected model.dim (%u), or a model that joins embeddings: %s", dim,
+		        model_kind_name(kind), reads_one_width(kind), job->model.dim, joining);
+	else
+		check_dims_limit(r, job, i);
+}
+
 /* Whether a character may part cells or ids: one byte of ASCII, and no quote or line end. */
 static bool parts(const struct job *job, const char text[2])
 {
@@ -361,6 +419,7 @@ weir_status job_check_columns(struct reading *r, const struct job *job)
 			continue;
 		check_keys(r, job, i);
 		check_share(r, job, i);
+		check_dim(r, job, i);
 		check_values(r, job, i);
 	}
 	check_shape(r, job);

@@ -5,7 +5,7 @@
 
 #include "common/job/job_read.h"
 
-enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 18 };
+enum { COLUMN_KEY_NAME, COLUMN_KEY_KIND, COLUMN_KEYS = 19 };
 
 struct column_key {
 	struct key key;   /* its path is the name inside the entry; its offset is in struct job_column */

@@ -85,6 +85,16 @@ static const struct column_key schema[COLUMN_KEYS] = {
      KIND(NUMERIC),
      "transform bucketize: where the second bucket begins, the third, ..."},
     {{TEXT("vocabulary", vocabulary, "")}, FIELDS, "a file with an id a line; empty: ids are hashed"},
+    {{.path = "dim",
+      .type = KEY_U32,
+      FIELD(dim),
+      .fallback = "auto",
+      .low = 1,
+      .high = WEIR_DIM_MAX,
+      .unit = "elements",
+      .zero_word = "auto"},
+     FIELDS | KIND(NUMERIC),
+     "width of the column's embeddings; auto: that of the column it shares, or model.dim"},
 };
 
 const struct column_key *job_column_schema(void)
@@ -215,9 +225,9 @@ static bool is_default(const struct key *key, const char *value)
 	return key->fallback && strcmp(value, canonical) == 0;
 }
 
-static bool is_of_scale(const struct key *key)
+static bool is_of_model(const struct key *key)
 {
-	static const char *const keys[] = {"mean", "std", "min", "max"};
+	static const char *const keys[] = {"mean", "std", "min", "max", "dim"};
 	bool is = false;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		is |= strcmp(key->path, keys[i]) == 0;
@@ -225,14 +235,14 @@ static bool is_of_scale(const struct key *key)
 }
 
 /* Writes "{name: user, kind: categorical}". The vocabulary's content says more than its name. */
-static size_t write_column(const struct job_column *c, bool with_scale, char out[COLUMN_TEXT_BYTES])
+static size_t write_column(const struct job_column *c, bool whole, char out[COLUMN_TEXT_BYTES])
 {
 	size_t used = (size_t)snprintf(out, COLUMN_TEXT_BYTES, "{");
 	for (uint32_t row = 0; row < COLUMN_KEYS; row++) {
 		const struct key *key = &schema[row].key;
 		char value[VALUE_BYTES];
 		job_field_text(c, key, value, sizeof value);
-		if (is_default(key, value) || (!with_scale && is_of_scale(key)))
+		if (is_default(key, value) || (!whole && is_of_model(key)))
 			continue;
 		if (key->offset == offsetof(struct job_column, vocabulary) && c->vocabulary_content)
 			snprintf(value, sizeof value, "%016llx", (unsigned long long)c->vocabulary_content);
@@ -250,12 +260,12 @@ bool data_format_has_columns(int format)
 	return format == DATA_CSV || format == DATA_JSONL || format == DATA_PARQUET || format == DATA_ARROW;
 }
 
-static uint64_t hash_of(const struct job *job, bool with_scales)
+static uint64_t hash_of(const struct job *job, bool whole)
 {
 	char column[COLUMN_TEXT_BYTES];
 	uint64_t hash = 0;
 	for (uint32_t i = 0; i < job->data.columns_count; i++)
-		hash = hash_bytes(column, write_column(&job->data.columns[i], with_scales, column), hash);
+		hash = hash_bytes(column, write_column(&job->data.columns[i], whole, column), hash);
 	return hash;
 }
 
@@ -283,6 +293,47 @@ void job_columns_text(const struct job *job, char *out, size_t bytes)
 bool job_column_is_field(const struct job_column *c)
 {
 	return 1u << c->kind & FIELDS || (c->kind == COLUMN_NUMERIC && c->transform == TRANSFORM_BUCKETIZE);
+}
+
+uint32_t job_column_dim(const struct job *job, const struct job_column *c)
+{
+	const struct job_column *own = c->share[0] ? job_column_find(job, c->share) : c;
+	return own && own->dim > 0 ? own->dim : job->model.dim;
+}
+
+static void add_dim(uint32_t out[WEIR_DIMS_MAX], uint32_t *count, uint32_t dim)
+{
+	for (uint32_t i = 0; i < *count && i < WEIR_DIMS_MAX; i++)
+		if (out[i] == dim)
+			return;
+	if (*count < WEIR_DIMS_MAX)
+		out[*count] = dim;
+	++*count;
+}
+
+uint32_t job_dims(const struct job *job, uint32_t out[WEIR_DIMS_MAX])
+{
+	uint32_t count = 0;
+	for (int others = 0; others < 2; others++)
+		for (uint32_t i = 0; i < job->data.columns_count; i++) {
+			const struct job_column *c = &job->data.columns[i];
+			const uint32_t dim = job_column_dim(job, c);
+			if (job_column_is_field(c) && (dim != job->model.dim) == others)
+				add_dim(out, &count, dim);
+		}
+	if (count == 0)
+		add_dim(out, &count, job->model.dim);
+	return count;
+}
+
+void job_embedding_table(const struct job *job, uint32_t dim, char out[WEIR_TABLE_NAME_BYTES_MAX])
+{
+	uint32_t dims[WEIR_DIMS_MAX];
+	(void)job_dims(job, dims);
+	if (dim == dims[0])
+		snprintf(out, WEIR_TABLE_NAME_BYTES_MAX, "embedding");
+	else
+		snprintf(out, WEIR_TABLE_NAME_BYTES_MAX, "embedding_%u", dim);
 }
 
 bool job_column_is_scaled(const struct job_column *c)

@@ -48,6 +48,7 @@ struct job_column {
 	float mean, std, min, max;
 	float *boundaries; /* (boundaries_count) transform bucketize; rising */
 	uint32_t boundaries_count;
+	uint32_t dim;                         /* fields: width of its embeddings; 0: as model.dim, or of the column it shares */
 	char vocabulary[WEIR_PATH_BYTES_MAX]; /* a file with an id a line; "": ids are hashed */
 	uint64_t vocabulary_content;          /* hash of the file; 0: not known yet */
 };
@@ -60,8 +61,8 @@ struct job_history {
 struct job;
 /* Whether the rows of a format (enum data_format) are described by data.columns. */
 bool data_format_has_columns(int format);
-/* Hash of the columns and all their keys, except those that a scale is made of: rows are scaled
- * when they are read from a packed file. */
+/* Hash of the columns and all their keys, except those that rows in a packed file do not depend on:
+ * those that a scale is made of, because rows are scaled when they are read, and dim. */
 uint64_t job_columns_hash(const struct job *job);
 /* The column of a name, or NULL. */
 const struct job_column *job_column_find(const struct job *job, const char *name);
@@ -86,6 +87,16 @@ char job_csv_quote(const struct job *job);
 uint32_t job_column_field(const struct job *job, const struct job_column *c);
 /* The field of a column's ids: that of the column it shares, else its own. */
 uint32_t job_column_key_field(const struct job *job, const struct job_column *c);
+/* The width of the embeddings of a column with ids: its dim, or that of the column it shares, or
+ * model.dim. */
+uint32_t job_column_dim(const struct job *job, const struct job_column *c);
+/* Finds the different widths of the embeddings: model.dim first, if a field has it, the others in
+ * the order of the columns. Returns their number, at least 1, of which the first WEIR_DIMS_MAX are
+ * in out. */
+uint32_t job_dims(const struct job *job, uint32_t out[WEIR_DIMS_MAX]);
+/* Writes the name of the table of the embeddings of a width: "embedding" of the first of job_dims,
+ * "embedding_4" of another one. */
+void job_embedding_table(const struct job *job, uint32_t dim, char out[WEIR_TABLE_NAME_BYTES_MAX]);
 /* Reads a time, as milliseconds since 1970 (UTC). False: the text is no time of this form, which is
  * not TIME_PATTERN. */
 bool job_time_read(enum column_time form, const char *text, size_t n, int64_t *ms);

@@ -25,6 +25,11 @@ bool model_kind_has(enum model_kind kind, enum model_part part)
 	return (model_kind_row(kind)->parts >> part & 1u) != 0;
 }
 
+bool model_kind_joins_dims(enum model_kind kind)
+{
+	return (model_kind_row(kind)->parts & (HAS(FM) | HAS(CIN) | HAS(INTERACTION) | HAS(ATTENTION) | HAS(RETRIEVAL))) == 0;
+}
+
 const char *model_reads_name(enum model_reads reads)
 {
 	static const char *const names[] = {[READS_CLICKS] = "clicks", [READS_TEXT] = "text", [READS_TOKENS] = "tokens"};

@@ -78,6 +78,9 @@ struct model_kind_row {
 const struct model_kind_row *model_kind_row(enum model_kind kind);
 const char *model_kind_name(enum model_kind kind);
 bool model_kind_has(enum model_kind kind, enum model_part part);
+/* Whether columns may have embeddings of different widths: the model joins them, and computes
+ * nothing of two of them element by element. */
+bool model_kind_joins_dims(enum model_kind kind);
 /* "clicks", "text", "tokens" */
 const char *model_reads_name(enum model_reads reads);
 /* Writes the names of the models that read such data: "gpt2 or llama"; cut at the end of out. */

@@ -15,17 +15,19 @@ weir_status click_features_check(const struct job *job, uint32_t fields, uint32_
 }
 
 void click_features_init(struct click_features *f, struct backend *b, const struct job *job, const struct model_data *data,
-                         bool read, bool whole_gradient, struct layout *params, struct layout *stats)
+                         const struct field_groups *groups, bool read, bool whole_gradient, struct layout *params,
+                         struct layout *stats)
 {
 	const bool interacts = model_kind_has(job->model.kind, PART_INTERACTION);
 	*f = (struct click_features){.backend = b,
 	                             .fields = data->fields,
 	                             .dense_dim = data->dense_dim,
 	                             .dim = job->model.dim,
+	                             .columns = field_groups_columns(groups),
 	                             .interacts = interacts,
 	                             .joins = read && !interacts && data->dense_dim > 0};
 	f->whole_gradient = f->joins && whole_gradient;
-	f->width = f->fields * f->dim + f->dense_dim;
+	f->width = f->columns + f->dense_dim;
 	if (!interacts)
 		return;
 	if (f->dense_dim > 0)
@@ -64,13 +66,13 @@ const float *click_features_forward(struct click_features *f, const struct model
 	}
 	if (!f->joins)
 		return x;
-	b->ops->concat(b, f->joined, x, (size_t)f->fields * f->dim, in->dense, f->dense_dim, in->rows);
+	b->ops->concat(b, f->joined, x, f->columns, in->dense, f->dense_dim, in->rows);
 	return f->joined;
 }
 
 float *click_features_gradient(struct click_features *f, float *dx, uint32_t *columns)
 {
-	*columns = f->interacts || f->whole_gradient ? f->width : f->fields * f->dim;
+	*columns = f->interacts || f->whole_gradient ? f->width : f->columns;
 	if (f->interacts)
 		return interaction_output_gradient(&f->interaction);
 	return f->whole_gradient ? f->djoined : dx;
@@ -82,7 +84,7 @@ void click_features_backward(struct click_features *f, const struct model_input 
 	struct backend *b = f->backend;
 	/* Puts the unused gradient of the numeric columns into f->joined, which is free by now. */
 	if (f->whole_gradient)
-		b->ops->split(b, f->djoined, dx, (size_t)f->fields * f->dim, f->joined, f->dense_dim, in->rows);
+		b->ops->split(b, f->djoined, dx, f->columns, f->joined, f->dense_dim, in->rows);
 	if (!f->interacts)
 		return;
 	struct tower *bottom = f->bottom.count > 0 ? &f->bottom : NULL;

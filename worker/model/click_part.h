@@ -18,7 +18,8 @@
 struct click_place {
 	struct backend *backend;
 	const struct job *job;
-	uint32_t fields, dense_dim, dim;
+	uint32_t fields, dense_dim;
+	uint32_t dim;      /* of embeddings, if all have the same */
 	uint32_t features; /* width of the features */
 	uint32_t tasks;    /* logits of a row */
 	struct layout *params, *stats;
@@ -30,7 +31,7 @@ struct click_pass {
 	const struct forward_mode *mode;
 	const float *params; /* (elements) the dense table */
 	const struct layer_flow *flow;
-	const float *x;        /* (rows, fields, dim) pooled embeddings */
+	const float *x;        /* (rows, fields, dim) pooled embeddings; dim may differ by field */
 	const float *features; /* (rows, features) */
 	float *logit;          /* (rows, tasks) forward adds to it */
 

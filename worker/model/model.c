@@ -45,8 +45,11 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 	m->family = family;
 	m->backend = b;
 	m->job = job;
+	field_groups_find(&m->groups, job, data->fields);
 	status = family->create(m, data, err);
-	m->embedding_init = (weir_init_segment){.elements = m->dim, .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
+	for (uint32_t i = 0; i < m->groups.count; i++)
+		m->embedding_init[i] =
+		    (weir_init_segment){.elements = m->groups.dim[i], .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
 	m->linear_init = (weir_init_segment){.elements = 1, .kind = WEIR_INIT_ZERO};
 	if (!job->tables.dense.decay_vectors)
 		layout_leave_out_vectors(&m->params);
@@ -104,8 +107,6 @@ bool model_has(const struct model *m, enum model_table t)
 uint64_t model_table_elements(const struct model *m, enum model_table t)
 {
 	switch (t) {
-	case MODEL_EMBEDDING:
-		return m->dim;
 	case MODEL_LINEAR:
 		return m->linear ? 1 : 0;
 	case MODEL_DENSE:
@@ -113,8 +114,13 @@ uint64_t model_table_elements(const struct model *m, enum model_table t)
 	case MODEL_STATISTICS:
 		return m->stats.elements;
 	default:
-		return 0;
+		return m->groups.dim[model_table_group(t)];
 	}
+}
+
+const struct field_groups *model_field_groups(const struct model *m)
+{
+	return &m->groups;
 }
 
 const struct layout *model_layout(const struct model *m, enum model_table t)
@@ -152,6 +158,13 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	return spec;
 }
 
+static weir_table_spec embedding_spec(const struct model *m, uint32_t group)
+{
+	char name[WEIR_TABLE_NAME_BYTES_MAX];
+	job_embedding_table(m->job, m->groups.dim[group], name);
+	return keyed_spec(m, name, &m->embedding_init[group], m->job->model.l2.embedding);
+}
+
 static weir_table_spec flat_spec(const struct model *m, const char *name, const struct layout *layout, float l2)
 {
 	const struct job_table *t = &m->job->tables.dense;
@@ -175,23 +188,22 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t)
 {
 	weir_table_spec spec;
 	switch (t) {
-	case MODEL_EMBEDDING:
-		spec = keyed_spec(m, "embedding", &m->embedding_init, m->job->model.l2.embedding);
-		break;
 	case MODEL_LINEAR:
 		spec = keyed_spec(m, "linear", &m->linear_init, m->job->model.l2.linear);
 		break;
 	case MODEL_DENSE:
 		spec = flat_spec(m, "dense", &m->params, m->job->model.l2.dense);
 		break;
-	default:
-		assert(t == MODEL_STATISTICS);
+	case MODEL_STATISTICS:
 		spec = flat_spec(m, "statistics", &m->stats, 0.0f);
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
 		spec.push = (weir_compression){.codec = WEIR_CODEC_FP32};
 		spec.pull = (weir_pull_coding){.codec = WEIR_CODEC_FP32};
 		if (spec.mode.local_steps) /* statistics are not trained */
 			spec.mode = (weir_mode){.kind = WEIR_ASYNC};
+		break;
+	default:
+		spec = embedding_spec(m, model_table_group(t));
 	}
 	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);
 	return spec;

@@ -22,8 +22,9 @@
  * interaction (interaction.h). Numeric features have no embedding: they enter the linear part and
  * the features as they are, as in public DeepFM code (DeepCTR).
  *
- * Parameters are in up to four tables. embedding (rows of `dim`) and linear (rows of 1) are keyed.
- * dense holds everything else in one flat space (layout.h). statistics holds batch norm's running
+ * Parameters are in tables. embedding (rows of `dim`) and linear (rows of 1) are keyed; if columns
+ * have widths of their own, each further width has a table like embedding (field_groups.h). dense
+ * holds everything else in one flat space (layout.h). statistics holds batch norm's running
  * mean and variance. A model sees the rows of a keyed table that one batch uses, each once.
  * Pointers refer to backend memory unless a comment says otherwise. A model belongs to one thread,
  * as its backend does. */
@@ -35,13 +36,31 @@
 
 #include "common/job/job.h"
 #include "kernels/backend.h"
+#include "worker/model/bags/field_groups.h"
 #include "worker/model/layer_flow.h"
 #include "worker/model/layout.h"
 
-enum model_table { MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS, MODEL_TABLES };
+/* A table's number is part of its seed. */
+enum model_table {
+	MODEL_EMBEDDING, /* of the first group of fields */
+	MODEL_LINEAR,
+	MODEL_DENSE,
+	MODEL_STATISTICS,
+	MODEL_EMBEDDINGS, /* from here on: of the second group, the third, ... */
+	MODEL_TABLES = MODEL_EMBEDDINGS + WEIR_DIMS_MAX - 1
+};
 static inline bool model_table_is_keyed(enum model_table t)
 {
-	return t == MODEL_EMBEDDING || t == MODEL_LINEAR;
+	return t <= MODEL_LINEAR || t >= MODEL_EMBEDDINGS;
+}
+static inline enum model_table model_group_table(uint32_t group)
+{
+	return group == 0 ? MODEL_EMBEDDING : MODEL_EMBEDDINGS + group - 1;
+}
+/* The group of an embedding table. */
+static inline uint32_t model_table_group(enum model_table t)
+{
+	return t == MODEL_EMBEDDING ? 0 : t - MODEL_EMBEDDINGS + 1;
 }
 
 struct model;
@@ -97,6 +116,8 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t);
 /* Returns the floats of a row (keyed tables) or of the whole table (flat ones); 0 if the model has
  * no such table. */
 uint64_t model_table_elements(const struct model *m, enum model_table t);
+/* The fields by the width of their embeddings. */
+const struct field_groups *model_field_groups(const struct model *m);
 /* The names and shapes inside MODEL_DENSE or MODEL_STATISTICS. */
 const struct layout *model_layout(const struct model *m, enum model_table t);
 
@@ -110,13 +131,20 @@ struct model_input {
 	const uint32_t *offsets; /* (rows * fields + 1) bags */
 	/* (rows + 1) each example as one bag: every fields-th of offsets */
 	const uint32_t *row_offsets;
-	const uint32_t *index;   /* (nnz) indices into the unique rows */
-	const float *values;     /* (nnz) or NULL */
-	size_t unique, uses;     /* uses: nnz */
-	uint32_t sequence;       /* tokens in a row; 0 for other data */
-	uint64_t counted;        /* token data: targets that are not TARGET_NONE */
-	const uint32_t *tokens;  /* (rows, context) or (rows, sequence) */
-	const uint32_t *targets; /* (rows) or (rows, sequence) */
+	const uint32_t *index; /* (nnz) indices into the unique rows */
+	const float *values;   /* (nnz) or NULL */
+	size_t unique, uses;   /* uses: nnz */
+	/* clicks: the distinct keys of group g are those from group_begin[g] to group_begin[g + 1] */
+	size_t group_begin[WEIR_DIMS_MAX + 1];
+	/* clicks with several groups of fields (field_groups.h): the uses, one group after the other */
+	size_t group_uses[WEIR_DIMS_MAX];
+	const uint32_t *group_offsets; /* of each group (rows * its fields + 1), from 0 */
+	const uint32_t *group_index;   /* (nnz) indices into the unique rows of the group */
+	const float *group_values;     /* (nnz) or NULL */
+	uint32_t sequence;             /* tokens in a row; 0 for other data */
+	uint64_t counted;              /* token data: targets that are not TARGET_NONE */
+	const uint32_t *tokens;        /* (rows, context) or (rows, sequence) */
+	const uint32_t *targets;       /* (rows) or (rows, sequence) */
 	/* clicks: the histories that the model attends to (history.h), and the uses of each */
 	const uint32_t *histories;
 	uint32_t history_uses[WEIR_HISTORIES_MAX];
@@ -125,7 +153,8 @@ struct model_input {
 	const float *log_q;
 	uint32_t negatives;      /* retrieval: of the rows the last ones, which are items alone */
 	const float *loss_scale; /* (1) multiplies all gradients; NULL: 1 */
-	/* Embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host). */
+	/* Embedding (unique, dim), of several groups each its own (rows of the group, dim); linear
+	 * (unique), dense (elements), statistics (elements; host). */
 	const float *parameters[MODEL_TABLES];
 	const struct layer_flow *flow; /* training: of the dense table; NULL: it is there */
 };
@@ -142,6 +171,12 @@ struct model_output {
 	double *squares; /* (MODEL_TABLES) from model_measure */
 };
 
+/* The rows of a table that a batch uses: of keyed tables, those of its distinct keys from `first`
+ * on. Flat tables: one. */
+struct used_rows {
+	size_t first, count;
+};
+struct used_rows model_table_rows(const struct model *m, const struct model_input *in, enum model_table t);
 /* Reserves memory for batches of up to `rows`, for training or only for scoring. */
 weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err);
 /* The same for a batch's histories: rows, unique and history_uses of `in` count. */

@@ -5,6 +5,7 @@
 
 #include "worker/model/click_features.h"
 #include "worker/model/click_histories.h"
+#include "worker/model/click_look_up.h"
 #include "worker/model/click_part.h"
 #include "worker/model/model_parts.h"
 #include "worker/model/scratch.h"
@@ -28,12 +29,10 @@ struct click_model {
 	uint32_t fields;
 	uint64_t bias; /* offset: (tasks) */
 	struct click_loss loss;
-	float *task_weights;   /* (tasks) of the loss; NULL: all 1 */
-	float *logit, *dlogit; /* (rows, tasks) */
-	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+	float *task_weights;          /* (tasks) of the loss; NULL: all 1 */
+	float *logit, *dlogit;        /* (rows, tasks) */
+	struct click_look_up look_up; /* of the embeddings */
 	struct click_histories histories;
-	/* (fields) 1: max pooling; NULL: no field has it. (rows, fields, dim) the uses that are x */
-	uint32_t *is_max, *chosen;
 };
 
 #define CLICK_PART_EXTERN(NAME, name) extern const struct click_part name##_part;
@@ -58,6 +57,8 @@ static weir_status check(const struct job *job, const struct model_data *data, w
 	weir_status status = WEIR_OK;
 	if (data->fields == 0)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", name);
+	if (data->fields > WEIR_FIELDS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "the data have %u fields: at most %u", data->fields, WEIR_FIELDS_MAX);
 	if (data->tasks > 1 && !model_kind_has(kind, PART_TASKS))
 		return weir_fail(err, WEIR_E_INVALID, "the data have %u labels: model %s learns one, and mmoe and shared_bottom all",
 		                 data->tasks, name);
@@ -110,24 +111,6 @@ static void add_head(struct model *m)
 	}
 }
 
-static weir_status find_max_fields(struct model *m, uint32_t fields)
-{
-	struct backend *b = m->backend;
-	const size_t bytes = fields * sizeof(uint32_t);
-	uint32_t *is_max = calloc(1, bytes);
-	bool any = false;
-	for (uint32_t f = 0; is_max && f < fields; f++) {
-		const struct job_column *column = job_column_of_field(m->job, f);
-		is_max[f] = column && column->pooling == POOLING_MAX;
-		any |= is_max[f];
-	}
-	if (any && (m->clicks->is_max = b->ops->buffer_alloc(b, bytes)) != NULL)
-		b->ops->to_device(b, m->clicks->is_max, is_max, bytes);
-	const bool done = is_max && (!any || m->clicks->is_max);
-	free(is_max);
-	return done ? WEIR_OK : WEIR_E_MEMORY;
-}
-
 static struct click_loss loss_of(const struct job *job)
 {
 	return (struct click_loss){.focal = job->train.loss.kind == LOSS_FOCAL,
@@ -158,7 +141,6 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	c->fields = data->fields;
 	c->loss = loss_of(m->job);
 	m->linear = model_kind_has(kind, PART_LINEAR);
-	m->dim = model_kind_has(kind, PART_EMBEDDING) ? m->job->model.dim : 0;
 	m->tasks = data->tasks > 0 ? data->tasks : 1;
 	c->bias = layout_add(&m->params, m->tasks, 0, WEIR_INIT_ZERO, 0.0f, "bias");
 	if (model_kind_has(kind, PART_ATTENTION))
@@ -169,17 +151,18 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 			c->reads_features |= click_part(p)->reads == CLICK_READS_FEATURES;
 			whole |= click_part(p)->whole_gradient;
 		}
-	click_features_init(&c->features, m->backend, m->job, data, c->reads_features, whole, &m->params, &m->stats);
+	click_features_init(&c->features, m->backend, m->job, data, &m->groups, c->reads_features, whole, &m->params, &m->stats);
 	const struct click_place place = {.backend = m->backend,
 	                                  .job = m->job,
 	                                  .fields = data->fields,
 	                                  .dense_dim = data->dense_dim,
-	                                  .dim = m->dim,
+	                                  .dim = m->groups.dim[0],
 	                                  .features = c->features.width,
 	                                  .tasks = m->tasks,
 	                                  .params = &m->params,
 	                                  .stats = &m->stats};
-	if (add_terms(m, &place) != WEIR_OK || (m->dim > 0 && find_max_fields(m, data->fields) != WEIR_OK) ||
+	if (add_terms(m, &place) != WEIR_OK ||
+	    click_look_up_init(&c->look_up, m->backend, m->job, &m->groups, data->fields) != WEIR_OK ||
 	    put_task_weights(m) != WEIR_OK)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
 	add_head(m);
@@ -196,11 +179,10 @@ static void destroy(struct model *m)
 			c->terms[i].is->destroy(c->terms[i].state);
 	click_features_destroy(&c->features);
 	click_histories_destroy(&c->histories);
-	float **buffers[] = {&c->logit, &c->dlogit, &c->x, &c->dx, &c->task_weights};
+	float **buffers[] = {&c->logit, &c->dlogit, &c->task_weights};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
-	scratch_free_words(m->backend, &c->is_max);
-	scratch_free_words(m->backend, &c->chosen);
+	click_look_up_destroy(&c->look_up);
 	free(c);
 }
 
@@ -211,17 +193,13 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 		return WEIR_OK;
 	struct backend *b = m->backend;
 	struct click_model *c = m->clicks;
-	const size_t embeddings = (size_t)rows * c->fields * m->dim, logits = (size_t)rows * m->tasks;
+	const size_t logits = (size_t)rows * m->tasks;
 	b->ops->forget_replays(b);
-	struct {
-		float **buffer;
-		size_t elements;
-	} wanted[] = {{&c->logit, logits}, {&c->dlogit, logits}, {&c->x, embeddings}, {&c->dx, embeddings}};
-	weir_status status = WEIR_OK;
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == WEIR_OK; i++)
-		status = scratch_grow(b, wanted[i].buffer, wanted[i].elements);
-	if (status == WEIR_OK && c->is_max)
-		status = scratch_grow_words(b, &c->chosen, embeddings);
+	weir_status status = scratch_grow(b, &c->logit, logits);
+	if (status == WEIR_OK)
+		status = scratch_grow(b, &c->dlogit, logits);
+	if (status == WEIR_OK)
+		status = click_look_up_reserve(&c->look_up, rows);
 	if (status == WEIR_OK)
 		status = click_features_reserve(&c->features, rows);
 	if (status == WEIR_OK)
@@ -255,12 +233,7 @@ static void look_up(struct model *m, const struct model_input *in)
 	if (m->linear)
 		b->ops->gather_pool(b, c->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values,
 		                    in->rows);
-	if (m->dim > 0)
-		b->ops->gather_pool(b, c->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
-		                    (size_t)in->rows * c->fields);
-	if (c->is_max)
-		b->ops->gather_max(b, c->x, c->chosen, in->parameters[MODEL_EMBEDDING], m->dim, in->offsets, in->index, c->is_max,
-		                   c->fields, (size_t)in->rows * c->fields);
+	click_look_up_forward(&c->look_up, in);
 }
 
 /* Writes the gradients of the keyed parameters. */
@@ -271,12 +244,7 @@ static void look_up_backward(struct model *m, const struct model_input *in, floa
 	if (m->linear)
 		b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, c->dlogit, in->row_offsets, in->index, in->values,
 		                    in->rows, in->uses);
-	if (c->is_max)
-		b->ops->scatter_chosen(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, c->chosen, in->offsets, in->index,
-		                       in->values, (size_t)in->rows * c->fields, in->uses);
-	else if (m->dim > 0)
-		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, c->dx, in->offsets, in->index, in->values,
-		                    (size_t)in->rows * c->fields, in->uses);
+	click_look_up_backward(&c->look_up, in, gradients);
 	click_histories_scatter(&c->histories, in, gradients[MODEL_EMBEDDING]);
 }
 
@@ -286,7 +254,7 @@ static struct click_pass pass_of(struct click_model *c, const struct model_input
 	                           .mode = mode,
 	                           .params = in->parameters[MODEL_DENSE],
 	                           .flow = in->flow,
-	                           .x = c->x,
+	                           .x = c->look_up.x,
 	                           .logit = c->logit,
 	                           .dlogit = c->dlogit};
 }
@@ -300,7 +268,7 @@ static void forward(struct model *m, struct click_pass *p)
 	if (!m->linear)
 		b->ops->fill(b, c->logit, 0.0f, (size_t)rows * m->tasks);
 	if (c->reads_features)
-		p->features = click_features_forward(&c->features, p->in, c->x, p->params);
+		p->features = click_features_forward(&c->features, p->in, c->look_up.x, p->params);
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct term *t = &c->terms[i];
 		if (!t->is->by_layer)
@@ -348,11 +316,11 @@ static void backward(struct model *m, struct click_pass *p)
 	struct click_model *c = m->clicks;
 	(void)terms_backward(m, CLICK_READS_NUMBERS, p);
 	p->adds = false;
-	p->dx = click_features_gradient(&c->features, c->dx, &p->columns);
+	p->dx = click_features_gradient(&c->features, c->look_up.dx, &p->columns);
 	if (terms_backward(m, CLICK_READS_FEATURES, p))
-		click_features_backward(&c->features, p->in, c->x, p->params, p->dparams, c->dx);
-	p->dx = c->dx;
-	p->columns = c->fields * m->dim;
+		click_features_backward(&c->features, p->in, c->look_up.x, p->params, p->dparams, c->look_up.dx);
+	p->dx = c->look_up.dx;
+	p->columns = c->look_up.columns;
 	(void)terms_backward(m, CLICK_READS_EMBEDDINGS, p);
 }
 
@@ -362,7 +330,7 @@ static const float *score(struct model *m, const struct model_input *in)
 	struct click_pass p = pass_of(m->clicks, in, &mode);
 	assert(in->rows <= m->rows);
 	look_up(m, in);
-	click_histories_forward(&m->clicks->histories, in, m->clicks->x, &mode);
+	click_histories_forward(&m->clicks->histories, in, m->clicks->look_up.x, &mode);
 	forward(m, &p);
 	return m->clicks->logit;
 }
@@ -400,9 +368,9 @@ static void train(struct model_step *s)
 	look_up(s->model, s->in);
 	/* Bias, histories and features come before the first term. */
 	layer_flow_await(s->in->flow, 0, c->terms[0].at);
-	click_histories_forward(&c->histories, s->in, c->x, &mode);
+	click_histories_forward(&c->histories, s->in, c->look_up.x, &mode);
 	model_replay(s, issue);
-	click_histories_backward(&c->histories, s->in, c->x, s->out->gradients[MODEL_DENSE], c->dx);
+	click_histories_backward(&c->histories, s->in, c->look_up.x, s->out->gradients[MODEL_DENSE], c->look_up.dx);
 	look_up_backward(s->model, s->in, s->out->gradients);
 }
 

@@ -14,11 +14,11 @@ struct model {
 	const struct model_family *family;
 	struct backend *backend;
 	const struct job *job; /* outlives the model */
-	uint32_t dim;          /* of the embedding table; 0: no such table */
-	bool linear;           /* has the table of first-order weights */
-	uint32_t tasks;        /* clicks: logits of a row */
+	struct field_groups groups;
+	bool linear;    /* has the table of first-order weights */
+	uint32_t tasks; /* clicks: logits of a row */
 	struct layout params, stats;
-	weir_init_segment embedding_init, linear_init;
+	weir_init_segment embedding_init[WEIR_DIMS_MAX], linear_init;
 	uint32_t rows; /* reserved capacity */
 
 	/* its family's own */

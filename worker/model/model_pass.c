@@ -96,14 +96,24 @@ struct forward_mode model_training_mode(const struct model_step *s)
 	    .training = true, .seed = s->seed, .batch_stats = s->out->gradients[MODEL_STATISTICS], .loss_scale = s->in->loss_scale};
 }
 
+struct used_rows model_table_rows(const struct model *m, const struct model_input *in, enum model_table t)
+{
+	if (!model_table_is_keyed(t))
+		return (struct used_rows){.count = 1};
+	if (t == MODEL_LINEAR || m->groups.count == 1)
+		return (struct used_rows){.count = in->unique};
+	const size_t *begin = in->group_begin + model_table_group(t);
+	return (struct used_rows){.first = begin[0], .count = begin[1] - begin[0]};
+}
+
 /* Lists the gradients that exist for this batch. Statistics are not a gradient. */
 static size_t gradients_of(const struct model *m, const struct model_input *in, const struct model_output *out,
                            struct floats all[MODEL_TABLES])
 {
 	size_t count = 0;
-	for (enum model_table t = 0; t < MODEL_STATISTICS; t++) {
-		const size_t elements = model_table_elements(m, t) * (model_table_is_keyed(t) ? in->unique : 1);
-		if (elements > 0)
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		const size_t elements = model_table_elements(m, t) * model_table_rows(m, in, t).count;
+		if (elements > 0 && t != MODEL_STATISTICS)
 			all[count++] = (struct floats){out->gradients[t], elements};
 	}
 	return count;

@@ -39,7 +39,6 @@ static weir_status create(struct model *m, const struct model_data *data, weir_e
 	const struct job *job = m->job;
 	if (!r)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
-	m->dim = job->model.dim;
 	r->fields = data->fields;
 	r->item_field = job_column_field(job, job_column_find(job, job->model.item[0]));
 	retrieval_side_init(&r->user, m->backend, job, data, job->model.user, job->model.user_count, "user", 0, &m->params,
@@ -65,7 +64,7 @@ static void destroy(struct model *m)
 static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
 {
 	struct retrieval *r = m->retrieval;
-	const size_t embeddings = (size_t)rows * r->fields * m->dim;
+	const size_t embeddings = (size_t)rows * r->fields * m->groups.dim[0];
 	if (rows <= m->rows)
 		return WEIR_OK;
 	m->backend->ops->forget_replays(m->backend);
@@ -88,7 +87,7 @@ static weir_status reserve(struct model *m, uint32_t rows, bool training, weir_e
 static void look_up(struct model *m, const struct model_input *in)
 {
 	struct backend *b = m->backend;
-	b->ops->gather_pool(b, m->retrieval->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index,
+	b->ops->gather_pool(b, m->retrieval->x, in->parameters[MODEL_EMBEDDING], in->unique, m->groups.dim[0], in->offsets, in->index,
 	                    in->values, (size_t)in->rows * m->retrieval->fields);
 }
 
@@ -143,7 +142,7 @@ static void train(struct model_step *s)
 	assert(in->rows <= m->rows);
 	look_up(m, in);
 	model_replay(s, issue);
-	m->backend->ops->scatter_sum(m->backend, s->out->gradients[MODEL_EMBEDDING], in->unique, m->dim, m->retrieval->dx,
+	m->backend->ops->scatter_sum(m->backend, s->out->gradients[MODEL_EMBEDDING], in->unique, m->groups.dim[0], m->retrieval->dx,
 	                             in->offsets, in->index, in->values, (size_t)in->rows * m->retrieval->fields, in->uses);
 }
 

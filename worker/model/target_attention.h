@@ -10,7 +10,7 @@
 #ifndef WEIR_TARGET_ATTENTION_H
 #define WEIR_TARGET_ATTENTION_H
 
-#include "worker/model/history.h"
+#include "worker/model/bags/history.h"
 #include "worker/model/model.h"
 #include "worker/model/tower.h"
 

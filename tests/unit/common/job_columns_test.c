@@ -74,6 +74,26 @@ static const struct mistake mistakes[] = {
      "data.columns[2].separator: is 'ab'; expected one character"},
     {CSV "    - {name: n, kind: multi, separator: ','}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].separator: is ',', as data.csv.delimiter is; expected another character"},
+    {CSV "    - {name: n, kind: categorical, dim: 4}\n", NULL, WEIR_E_INVALID,
+     "bad.yaml:8:41: data.columns[2].dim: is 4, and model.kind is deepfm, which multiplies embeddings element by element, so "
+     "that they have one width; expected model.dim (16), or a model that joins embeddings: wide_deep, dcn_v2, dcn_mix, "
+     "shared_bottom, mmoe"},
+    {CSV "    - {name: i, kind: categorical, dim: 4}\n", "model={kind: two_tower, user: [u], item: [i]}", WEIR_E_INVALID,
+     "data.columns[2].dim: is 4, and model.kind is two_tower, whose towers read embeddings of one width; expected model.dim"},
+    {CSV "    - {name: n, kind: numeric, dim: 4}\n", "model.kind=dcn_v2", WEIR_E_INVALID,
+     "data.columns[2].dim: is given, and transform is not bucketize: a number has no embedding; expected nothing"},
+    {CSV "    - {name: n, kind: group, dim: 4}\n", "model.kind=dcn_v2", WEIR_E_INVALID,
+     "data.columns[2].dim: is given, and the column is of kind group; expected nothing, or kind: categorical or multi or "
+     "sequence or numeric"},
+    {CSV "    - {name: h, kind: sequence, share: u, dim: 4}\n", "model.kind=dcn_v2", WEIR_E_INVALID,
+     "data.columns[2].dim: is 4, and the column shares the embeddings of 'u', of width 16; expected nothing"},
+    {CSV "    - {name: n, kind: categorical, dim: 4097}\n", NULL, WEIR_E_INVALID,
+     "data.columns[2].dim: is '4097'; expected a whole number from 1 to 4096 (elements), or auto"},
+    {CSV "    - {name: a, kind: categorical, dim: 4}\n    - {name: b, kind: multi, dim: 8}\n    - {name: c, kind: categorical, "
+         "dim: 32}\n    - {name: d, kind: categorical, dim: 2}\n",
+     "model.kind=mmoe", WEIR_E_LIMIT,
+     "bad.yaml:11:41: data.columns[5].dim: is 2, and other columns have embeddings of the widths 16, 4, 8, 32; expected one of "
+     "these, as a model has at most 4"},
     {CSV "    - {name: n, kind: multi, max_length: 0}\n", NULL, WEIR_E_INVALID,
      "data.columns[2].max_length: is '0'; expected a whole number from 1 to 16384 (ids)"},
     {CSV "    - {name: z, kind: label}\n", NULL, WEIR_E_INVALID,
@@ -189,14 +209,14 @@ static void mistakes_of_several_columns_are_reported_together(void **state)
 	free(all);
 }
 
-static struct job *job_with(const char *columns)
+static struct job *job_with(const char *columns, const char *model)
 {
 	char set[4096];
-	const char *const sets[] = {set};
+	const char *const sets[] = {model, set};
 	struct job *job = NULL;
 	weir_error err = {0};
 	snprintf(set, sizeof set, "data.columns=%s", columns);
-	CHECK_OK(job_parse(CSV, "good.yaml", sets, 1, &job, &err), err);
+	CHECK_OK(job_parse(CSV, "good.yaml", sets, 2, &job, &err), err);
 	return job;
 }
 
@@ -206,7 +226,8 @@ static void a_list_of_maps_becomes_columns(void **state)
 	struct job *job =
 	    job_with("[{name: y, kind: label}, {name: item, kind: categorical, default: none}, {name: n, kind: numeric, "
 	             "transform: log1p}, {kind: sequence, name: \"last items\", separator: \"\\t\", max_length: 9, pooling: "
-	             "mean, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]");
+	             "mean, share: item}, {name: t, kind: time, format: unix_ms}, {name: row, kind: id}]",
+	             "model.kind=deepfm");
 	const struct job_column *c = job->data.columns;
 	assert_int_equal(job->data.columns_count, 6);
 	assert_string_equal(c[1].empty, "none");
@@ -229,6 +250,41 @@ static void a_list_of_maps_becomes_columns(void **state)
 	job_destroy(job);
 }
 
+/* The tables of a list's embeddings: the one of model.dim is the first if a column has it. */
+static void columns_may_have_widths_of_their_own(void **state)
+{
+	(void)state;
+	struct job *job =
+	    job_with("[{name: y, kind: label}, {name: a, kind: categorical, dim: 4}, {name: b, kind: multi, dim: auto}, "
+	             "{name: c, kind: sequence, share: a}, {name: n, kind: numeric, transform: bucketize, boundaries: "
+	             "[1], dim: 2}]",
+	             "model.kind=wide_deep");
+	static const uint32_t widths[] = {4, 16, 4, 2};
+	uint32_t dims[WEIR_DIMS_MAX];
+	char name[WEIR_TABLE_NAME_BYTES_MAX];
+	assert_int_equal(job_dims(job, dims), 3);
+	assert_memory_equal(dims, ((const uint32_t[]){16, 4, 2}), 3 * sizeof *dims);
+	for (uint32_t f = 0; f < 4; f++)
+		assert_int_equal(job_column_dim(job, job_column_of_field(job, f)), widths[f]);
+	job_embedding_table(job, 16, name);
+	assert_string_equal(name, "embedding");
+	job_embedding_table(job, 2, name);
+	assert_string_equal(name, "embedding_2");
+	const uint64_t rows = job_columns_hash(job); /* rows are parsed alike, whatever the widths */
+	job_destroy(job);
+	job = job_with("[{name: y, kind: label}, {name: a, kind: categorical, dim: 8}, {name: b, kind: multi}, {name: c, kind: "
+	               "sequence, share: a}, {name: n, kind: numeric, transform: bucketize, boundaries: [1], dim: 8}]",
+	               "model.kind=wide_deep");
+	assert_true(job_columns_hash(job) == rows);
+	job_destroy(job);
+	job = job_with("[{name: y, kind: label}, {name: a, kind: categorical, dim: 8}]", "model.kind=wide_deep");
+	assert_int_equal(job_dims(job, dims), 1);
+	assert_int_equal(dims[0], 8);
+	job_destroy(job);
+	job = job_with("[{name: y, kind: label}, {name: a, kind: categorical, dim: 16}]", "model.kind=deepfm");
+	job_destroy(job);
+}
+
 /* A list that is too long for its text is told by its hash, which any difference changes. */
 static void a_long_list_has_a_hash(void **state)
 {
@@ -239,7 +295,7 @@ static void a_long_list_has_a_hash(void **state)
 		for (int k = 0; k < 60; k++)
 			n += sprintf(lists[i] + n, ", {name: c%d, kind: categorical}", k == 59 ? 100 + i : k);
 		sprintf(lists[i] + n, "]");
-		struct job *job = job_with(lists[i]);
+		struct job *job = job_with(lists[i], "model.kind=deepfm");
 		job_key_text(job, job_schema_find("data.columns"), texts[i], sizeof texts[i]);
 		assert_memory_equal(texts[i], "61 columns (", 12);
 		job_destroy(job);
@@ -250,9 +306,8 @@ static void a_long_list_has_a_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_mistake_is_reported),
-	    cmocka_unit_test(mistakes_of_several_columns_are_reported_together),
-	    cmocka_unit_test(a_list_of_maps_becomes_columns),
+	    cmocka_unit_test(every_mistake_is_reported),      cmocka_unit_test(mistakes_of_several_columns_are_reported_together),
+	    cmocka_unit_test(a_list_of_maps_becomes_columns), cmocka_unit_test(columns_may_have_widths_of_their_own),
 	    cmocka_unit_test(a_long_list_has_a_hash),
 	};
 	return cmocka_run_group_tests_name("job_columns", tests, NULL, NULL);

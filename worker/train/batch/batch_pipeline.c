@@ -3,8 +3,9 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "worker/model/history.h"
+#include "worker/model/bags/history.h"
 
 /* A buffer of the backend that grows to the largest batch seen. */
 struct buffer {
@@ -20,6 +21,9 @@ enum part {
 	ROW_OFFSETS,
 	INDEX,
 	VALUES,
+	GROUP_OFFSETS,
+	GROUP_INDEX,
+	GROUP_VALUES,
 	HISTORIES,
 	ITEMS,
 	LOG_Q,
@@ -147,7 +151,7 @@ static const void *copied(struct batch_pipeline *s, struct buffer *b, const void
 
 static size_t table_bytes(const struct batch_pipeline *s, const struct model_input *in, enum model_table t)
 {
-	return model_table_elements(s->model, t) * (model_table_is_keyed(t) ? in->unique : 1) * sizeof(float);
+	return model_table_elements(s->model, t) * model_table_rows(s->model, in, t).count * sizeof(float);
 }
 
 static void load_parameters(struct batch_pipeline *s, const struct model_input *in, bool keyed)
@@ -167,7 +171,7 @@ static void load_cached(struct batch_pipeline *s, const struct model_input *in, 
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		if (!model_table_is_keyed(t) || !model_has(s->model, t))
 			continue;
-		const size_t bytes = cached->misses * model_table_elements(s->model, t) * sizeof(float);
+		const size_t bytes = row_cache_misses(cached, t) * model_table_elements(s->model, t) * sizeof(float);
 		const float *pulled = copied(s, &s->set->pulled[t], in->parameters[t], bytes);
 		float *rows = room(s, &s->set->parameters[t], table_bytes(s, in, t));
 		if (!s->failed)
@@ -189,6 +193,17 @@ static void load_histories(struct batch_pipeline *s, const struct model_input *i
 	to->histories = copied(s, &s->set->parts[HISTORIES], in->histories, words * sizeof *in->histories);
 }
 
+static void load_groups(struct batch_pipeline *s, const struct model_input *in, size_t bags, size_t nnz)
+{
+	struct model_input *to = &s->set->input;
+	const size_t offsets = bags + model_field_groups(s->model)->count;
+	memcpy(to->group_begin, in->group_begin, sizeof to->group_begin);
+	memcpy(to->group_uses, in->group_uses, sizeof to->group_uses);
+	to->group_offsets = copied(s, &s->set->parts[GROUP_OFFSETS], in->group_offsets, offsets * sizeof(uint32_t));
+	to->group_index = copied(s, &s->set->parts[GROUP_INDEX], in->group_index, nnz * sizeof(uint32_t));
+	to->group_values = copied(s, &s->set->parts[GROUP_VALUES], in->group_values, nnz * sizeof(float));
+}
+
 /* Loads everything except the flat tables. */
 static void load_batch(struct batch_pipeline *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
@@ -207,6 +222,7 @@ static void load_batch(struct batch_pipeline *s, const struct model_input *in, c
 	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
 	to->items = copied(s, &s->set->parts[ITEMS], in->items, rows * sizeof(uint32_t));
 	to->log_q = copied(s, &s->set->parts[LOG_Q], in->log_q, rows * sizeof(float));
+	load_groups(s, in, bags, nnz);
 	load_histories(s, in);
 	to->sequence = in->sequence;
 	to->counted = in->counted;

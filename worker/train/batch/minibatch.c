@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "worker/data/negatives.h"
-#include "worker/model/history.h"
+#include "worker/model/bags/history.h"
 
 static weir_status out_of_memory(weir_error *err)
 {
@@ -76,6 +76,10 @@ void minibatch_destroy(struct minibatch *m)
 	release(m->backend, m->keys);
 	release(m->backend, m->index);
 	release(m->backend, m->row_offsets);
+	release(m->backend, m->grouped.offsets);
+	release(m->backend, m->grouped.keys);
+	release(m->backend, m->grouped.values);
+	release(m->backend, m->group_index);
 	release(m->backend, m->histories);
 	release(m->backend, m->items);
 	release(m->backend, m->log_q);
@@ -88,6 +92,20 @@ void minibatch_destroy(struct minibatch *m)
 	*m = (struct minibatch){0};
 }
 
+static bool has_groups(const struct minibatch *m)
+{
+	return model_field_groups(m->model)->count > 1;
+}
+
+static bool reserve_grouped(struct minibatch *m, size_t nnz)
+{
+	struct backend *b = m->backend;
+	m->grouped.keys = replace(b, m->grouped.keys, nnz * sizeof *m->grouped.keys);
+	m->grouped.values = replace(b, m->grouped.values, nnz * sizeof *m->grouped.values);
+	m->group_index = replace(b, m->group_index, nnz * sizeof *m->group_index);
+	return m->grouped.keys && m->grouped.values && m->group_index;
+}
+
 static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_error *err)
 {
 	struct backend *b = m->backend;
@@ -96,7 +114,7 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 		m->nnz_capacity = 0;
 		m->keys = replace(b, m->keys, nnz * sizeof *m->keys);
 		m->index = replace(b, m->index, nnz * sizeof *m->index);
-		if (!m->keys || !m->index)
+		if (!m->keys || !m->index || (has_groups(m) && !reserve_grouped(m, nnz)))
 			return out_of_memory(err);
 		m->nnz_capacity = nnz;
 	}
@@ -159,6 +177,56 @@ static weir_status load_histories(struct minibatch *m, const struct batch *batch
 	return model_reserve_histories(m->model, &m->input, err);
 }
 
+/* Finds the distinct keys of each group of fields: the rows of its table. */
+static weir_status load_groups(struct minibatch *m, const struct batch *batch, weir_error *err)
+{
+	const struct field_groups *g = model_field_groups(m->model);
+	const struct field_bags bags = {
+	    .rows = batch->rows, .fields = batch->fields, .offsets = batch->offsets, .keys = batch->keys, .values = batch->values};
+	const size_t offsets = (size_t)batch->rows * batch->fields + g->count;
+	struct model_input *in = &m->input;
+	if (offsets > m->bags_capacity) {
+		m->grouped.offsets = replace(m->backend, m->grouped.offsets, offsets * sizeof *m->grouped.offsets);
+		m->bags_capacity = m->grouped.offsets ? offsets : 0;
+		if (!m->grouped.offsets)
+			return out_of_memory(err);
+	}
+	field_groups_sort(g, &bags, &m->grouped);
+	for (size_t i = 0, at = 0; i < g->count; at += m->grouped.uses[i++]) {
+		const size_t begin = in->group_begin[i];
+		in->group_uses[i] = m->grouped.uses[i];
+		in->group_begin[i + 1] = begin + m->backend->ops->unique(m->backend, m->grouped.keys + at, m->grouped.uses[i],
+		                                                         m->keys + begin, m->group_index + at);
+	}
+	field_groups_index(g, &bags, &m->grouped, m->group_index, in->group_begin, m->index);
+	in->group_offsets = m->grouped.offsets;
+	in->group_index = m->group_index;
+	in->group_values = batch->values ? m->grouped.values : NULL;
+	return WEIR_OK;
+}
+
+/* Finds the distinct keys, and makes room for their rows. */
+static weir_status load_keys(struct minibatch *m, const struct batch *batch, size_t nnz, weir_error *err)
+{
+	size_t *begin = m->input.group_begin;
+	const uint32_t groups = model_field_groups(m->model)->count;
+	weir_status status = WEIR_OK;
+	if (has_groups(m))
+		status = load_groups(m, batch, err);
+	else
+		begin[1] = m->backend->ops->unique(m->backend, batch->keys, nnz, m->keys, m->index);
+	if (status != WEIR_OK)
+		return status;
+	m->input.unique = begin[groups];
+	m->input.uses = nnz;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (model_table_is_keyed(t) && model_has(m->model, t) &&
+		    !grow_table(m, t, model_table_rows(m->model, &m->input, t).count))
+			return out_of_memory(err);
+	minibatch_want(m, m->keys, begin);
+	return WEIR_OK;
+}
+
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err)
 {
 	if (batch->context > 0 || batch->sequence > 0) { /* text and tokens have no keys */
@@ -171,12 +239,10 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	}
 	size_t bags = (size_t)batch->rows * batch->fields, nnz = batch->offsets[bags];
 	weir_status status = reserve(m, batch->rows, nnz, err);
+	if (status == WEIR_OK)
+		status = load_keys(m, batch, nnz, err);
 	if (status != WEIR_OK)
 		return status;
-	size_t unique = m->backend->ops->unique(m->backend, batch->keys, nnz, m->keys, m->index);
-	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (model_table_is_keyed(t) && model_has(m->model, t) && !grow_table(m, t, unique))
-			return out_of_memory(err);
 	for (uint32_t i = 0; i <= batch->rows; i++)
 		m->row_offsets[i] = batch->offsets[(size_t)i * batch->fields];
 	m->input.rows = batch->rows;
@@ -187,15 +253,21 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	m->input.row_offsets = m->row_offsets;
 	m->input.index = m->index;
 	m->input.values = batch->values;
-	m->input.unique = unique;
-	minibatch_want(m, m->keys, unique);
-	m->input.uses = nnz;
 	load_items(m, batch);
 	return load_histories(m, batch, err);
 }
 
-void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count)
+void minibatch_want(struct minibatch *m, const uint64_t *keys, const size_t *begin)
 {
 	m->wanted = keys;
-	m->wanted_count = count;
+	memcpy(m->wanted_begin, begin, (model_field_groups(m->model)->count + 1) * sizeof *begin);
+}
+
+struct used_rows minibatch_wanted(const struct minibatch *m, enum model_table t)
+{
+	const size_t *begin = m->wanted_begin;
+	if (t == MODEL_LINEAR)
+		return (struct used_rows){.count = begin[model_field_groups(m->model)->count]};
+	begin += model_table_group(t);
+	return (struct used_rows){.first = begin[0], .count = begin[1] - begin[0]};
 }

@@ -3,7 +3,7 @@
 static struct floats gradient_of(const struct trained_batch *t, enum model_table k)
 {
 	return (struct floats){.at = batch_pipeline_gradient(t->pipeline, k),
-	                       .n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? t->unique : 1)};
+	                       .n = model_table_elements(t->model, k) * model_table_rows(t->model, t->input, k).count};
 }
 
 static bool is_finite(const struct trained_batch *t, struct floats g)

@@ -10,7 +10,7 @@ struct trained_batch {
 	struct backend *backend;
 	const struct model *model;
 	const struct batch_pipeline *pipeline;
-	size_t unique; /* rows of keyed tables */
+	const struct model_input *input;
 };
 
 /* Sets gradients to 0. Statistics are not gradients: they stay, unless one is not finite. */

@@ -26,7 +26,7 @@ struct way {
 };
 _Static_assert(ROW_CACHE_WAYS * sizeof(struct way) == 2 * LINE_BYTES, "a set is two lines of the processor's cache");
 _Static_assert(WEIR_ROW_CACHE_ROWS_MAX < NOWHERE, "a place and what is said of it are one word");
-_Static_assert(WEIR_ROW_CACHE_BYTES_MIN >= ROW_CACHE_WAYS * (WEIR_DIM_MAX + 1) * sizeof(float),
+_Static_assert(WEIR_ROW_CACHE_BYTES_MIN >= ROW_CACHE_WAYS * (WEIR_DIMS_MAX * WEIR_DIM_MAX + 1) * sizeof(float),
                "there is a set, however wide rows are");
 _Static_assert(WEIR_ROW_CACHE_AGE_MAX <= UINT16_MAX, "what is left of it is 16 bits");
 
@@ -37,6 +37,7 @@ struct row_cache {
 	uint32_t now;   /* the batch that was looked up last; 0: none */
 	uint32_t sets;
 	struct way *ways;            /* (sets, ROW_CACHE_WAYS) */
+	uint32_t groups;             /* of fields */
 	float *values[MODEL_TABLES]; /* (places, width); NULL: no keyed table */
 	size_t widths[MODEL_TABLES];
 	uint32_t *found; /* (capacity) place of each key of a batch, or NOWHERE */
@@ -78,6 +79,7 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
 	if (!c)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	c->backend = b;
+	c->groups = model_field_groups(model)->count;
 	c->max_age = (uint16_t)options->max_age;
 	c->max_uses = (uint16_t)(options->max_uses < options->max_age ? options->max_uses : options->max_age);
 	uint64_t row_bytes = 0;
@@ -250,42 +252,77 @@ static weir_status reserve(struct row_cache *c, struct row_cache_batch *out, siz
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-/* Writes the five lists, one after the other. */
-static void write_words(const uint32_t *found, const uint64_t *keys, size_t n, struct row_cache_batch *out)
+/* Counts a group's keys by what was found (n). */
+static struct row_cache_group count_found(const uint32_t *found, size_t n)
 {
-	uint32_t *hit = out->words, *hit_place = hit + out->hits, *miss = hit_place + out->hits, *kept = miss + out->misses,
-	         *kept_place = kept + out->kept;
+	struct row_cache_group g = {0};
+	for (size_t i = 0; i < n; i++) {
+		g.hits += found[i] >= CACHED;
+		g.kept += found[i] < NOWHERE;
+	}
+	g.misses = n - g.hits;
+	return g;
+}
+
+static size_t words_of(const struct row_cache_group *g)
+{
+	return 2 * g->hits + g->misses + 2 * g->kept;
+}
+
+/* The five lists of a group. */
+struct lists {
+	uint32_t *hit, *hit_place, *miss, *kept, *kept_place;
+};
+
+static struct lists lists_at(uint32_t *words, const struct row_cache_group *g)
+{
+	return (struct lists){.hit = words,
+	                      .hit_place = words + g->hits,
+	                      .miss = words + 2 * g->hits,
+	                      .kept = words + 2 * g->hits + g->misses,
+	                      .kept_place = words + 2 * g->hits + g->misses + g->kept};
+}
+
+/* Writes the lists of a group of n keys, and those that are missing. */
+static void write_lists(const uint32_t *found, const uint64_t *keys, size_t n, struct lists to, uint64_t *missing)
+{
 	uint32_t misses = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		if (found[i] & CACHED) {
-			*hit++ = i;
-			*hit_place++ = found[i] & ~CACHED;
+			*to.hit++ = i;
+			*to.hit_place++ = found[i] & ~CACHED;
 			continue;
 		}
 		if (found[i] != NOWHERE) {
-			*kept++ = misses;
-			*kept_place++ = found[i];
+			*to.kept++ = misses;
+			*to.kept_place++ = found[i];
 		}
-		*miss++ = i;
-		out->missing[misses++] = keys[i];
+		*to.miss++ = i;
+		missing[misses++] = keys[i];
 	}
 }
 
-weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, size_t n, struct row_cache_batch *out,
-                              weir_error *err)
+weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, const size_t *begin,
+                              struct row_cache_batch *out, weir_error *err)
 {
+	const size_t n = begin[c->groups];
 	const weir_status status = reserve(c, out, n, err);
+	uint32_t *words = out->words;
 	if (status != WEIR_OK)
 		return status;
 	begin_batch(c, batch);
 	find_all(c, keys, n);
-	out->hits = out->kept = 0;
-	for (size_t i = 0; i < n; i++) {
-		out->hits += c->found[i] >= CACHED;
-		out->kept += c->found[i] < NOWHERE;
+	out->hits = out->misses = out->kept = 0;
+	for (uint32_t i = 0; i < c->groups; i++) {
+		const size_t first = begin[i], count = begin[i + 1] - first;
+		const struct row_cache_group g = out->groups[i] = count_found(c->found + first, count);
+		write_lists(c->found + first, keys + first, count, lists_at(words, &g), out->missing + out->misses);
+		words += words_of(&g);
+		out->hits += g.hits;
+		out->misses += g.misses;
+		out->kept += g.kept;
+		out->begin[i + 1] = out->misses;
 	}
-	out->misses = n - out->hits;
-	write_words(c->found, keys, n, out);
 	return WEIR_OK;
 }
 
@@ -305,14 +342,41 @@ size_t row_cache_words(const struct row_cache_batch *batch)
 	return 2 * batch->hits + batch->misses + 2 * batch->kept;
 }
 
+/* Whether table t has rows of a group's keys. */
+static bool has_group(enum model_table t, uint32_t group)
+{
+	return t == MODEL_LINEAR || model_table_group(t) == group;
+}
+
+size_t row_cache_misses(const struct row_cache_batch *batch, enum model_table t)
+{
+	size_t misses = 0;
+	for (uint32_t i = 0; i < batch->cache->groups; i++)
+		misses += has_group(t, i) ? batch->groups[i].misses : 0;
+	return misses;
+}
+
+static void join_group(const struct row_cache *c, enum model_table t, const struct row_cache_group *g, const struct lists *at,
+                       const float *pulled, float *out)
+{
+	const struct backend_ops *ops = c->backend->ops;
+	ops->copy_rows(c->backend, out, at->hit, c->values[t], at->hit_place, c->widths[t], g->hits);
+	ops->copy_rows(c->backend, out, at->miss, pulled, NULL, c->widths[t], g->misses);
+	ops->copy_rows(c->backend, c->values[t], at->kept_place, pulled, at->kept, c->widths[t], g->kept);
+}
+
 void row_cache_join(const struct row_cache_batch *batch, const uint32_t *words, enum model_table t, const float *pulled,
                     float *out)
 {
 	const struct row_cache *c = batch->cache;
-	const struct backend_ops *ops = c->backend->ops;
-	const uint32_t *hit = words, *hit_place = hit + batch->hits, *miss = hit_place + batch->hits, *kept = miss + batch->misses,
-	               *kept_place = kept + batch->kept;
-	ops->copy_rows(c->backend, out, hit, c->values[t], hit_place, c->widths[t], batch->hits);
-	ops->copy_rows(c->backend, out, miss, pulled, NULL, c->widths[t], batch->misses);
-	ops->copy_rows(c->backend, c->values[t], kept_place, pulled, kept, c->widths[t], batch->kept);
+	for (uint32_t i = 0; i < c->groups; i++) {
+		const struct row_cache_group *g = &batch->groups[i];
+		if (has_group(t, i)) {
+			const struct lists at = lists_at((uint32_t *)(uintptr_t)words, g);
+			join_group(c, t, g, &at, pulled, out);
+			pulled += g->misses * c->widths[t];
+			out += (g->hits + g->misses) * c->widths[t];
+		}
+		words += words_of(g);
+	}
 }

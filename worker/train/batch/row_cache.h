@@ -2,7 +2,8 @@
  * of a batch's distinct keys were in the few batches before it.
  *
  * Keys are on the host. Values are in the backend's memory, in an array for each keyed table of the
- * model; the arrays have rows of the same keys in the same places. A key's hash chooses a set of
+ * model; the arrays have rows of the same keys in the same places. With several groups of fields
+ * (field_groups.h) a key has a row in the table of its group alone. A key's hash chooses a set of
  * ROW_CACHE_WAYS places. If all are taken, the least recently used row goes; of several, the one
  * that may serve least.
  *
@@ -35,9 +36,14 @@ struct row_cache;
 struct row_cache_batch {
 	struct row_cache *cache;
 	size_t hits, misses;
-	uint64_t *missing; /* (misses) keys to pull, in the order of the batch's keys */
-	/* Host memory of the backend's, five lists: (hits) rows of the batch, (hits) their places,
-	 * (misses) rows of the batch, (kept) rows of the pulled ones, (kept) their places. */
+	uint64_t *missing;               /* (misses) keys to pull, in the order of the batch's keys */
+	size_t begin[WEIR_DIMS_MAX + 1]; /* the missing keys of group g begin at begin[g] */
+	struct row_cache_group {
+		size_t hits, misses, kept;
+	} groups[WEIR_DIMS_MAX];
+	/* Host memory of the backend's, of each group five lists: (hits) rows, (hits) their places,
+	 * (misses) rows, (kept) rows of the pulled ones, (kept) their places. Rows are those of the
+	 * group, from 0. */
 	uint32_t *words;
 	size_t kept, capacity; /* capacity: keys */
 };
@@ -46,11 +52,14 @@ struct row_cache_batch {
 weir_status row_cache_create(struct row_cache **out, struct backend *b, const struct model *model,
                              const struct job_row_cache *options, weir_error *err);
 void row_cache_destroy(struct row_cache *c);
-/* keys (n) are distinct. batch: its number, rising. E_MEMORY. */
-weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, size_t n, struct row_cache_batch *out,
-                              weir_error *err);
+/* keys are distinct in each group; those of group g begin at begin[g] (groups + 1). batch: its
+ * number, rising. E_MEMORY. */
+weir_status row_cache_look_up(struct row_cache *c, uint64_t batch, const uint64_t *keys, const size_t *begin,
+                              struct row_cache_batch *out, weir_error *err);
 void row_cache_batch_destroy(struct row_cache_batch *batch);
 size_t row_cache_words(const struct row_cache_batch *batch);
+/* Returns the number of rows that are pulled of table t. */
+size_t row_cache_misses(const struct row_cache_batch *batch, enum model_table t);
 /* out (hits + misses, width): table t's rows of the batch, from cached rows and from pulled
  * (misses, width), which are kept. All, words too, in the backend's memory. */
 void row_cache_join(const struct row_cache_batch *batch, const uint32_t *words, enum model_table t, const float *pulled,

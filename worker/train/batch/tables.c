@@ -106,8 +106,9 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 			continue;
 		items[count] = (weir_pull_item){.table = t->ids[k], .values = m->parameters[k]};
 		if (model_table_is_keyed(k)) {
-			items[count].keys = m->wanted;
-			items[count].rows = m->wanted_count;
+			const struct used_rows rows = minibatch_wanted(m, k);
+			items[count].keys = m->wanted + rows.first;
+			items[count].rows = rows.count;
 		}
 		count++;
 	}
@@ -123,8 +124,9 @@ size_t tables_push_items(const struct tables *t, const struct minibatch *m, cons
 			continue;
 		items[count] = (weir_push_item){.table = t->ids[k], .values = m->output.gradients[k]};
 		if (model_table_is_keyed(k)) {
-			items[count].keys = m->keys;
-			items[count].rows = m->input.unique;
+			const struct used_rows rows = model_table_rows(t->model, &m->input, k);
+			items[count].keys = m->keys + rows.first;
+			items[count].rows = rows.count;
 		} else if (t->local && k == MODEL_DENSE) {
 			items[count].keys = chunks;
 			items[count].rows = chunks_count;

@@ -74,8 +74,9 @@ static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 {
 	if (!t->row_cache)
 		return WEIR_OK;
-	const weir_status status = row_cache_look_up(t->row_cache, t->started, s->data.keys, s->data.input.unique, &s->cached, err);
-	minibatch_want(&s->data, s->cached.missing, s->cached.misses);
+	const weir_status status =
+	    row_cache_look_up(t->row_cache, t->started, s->data.keys, s->data.input.group_begin, &s->cached, err);
+	minibatch_want(&s->data, s->cached.missing, s->cached.begin);
 	return status;
 }
 

@@ -81,7 +81,7 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	size_t chunks_count = 0;
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = trainer_batch(s);
-	const struct trained_batch made = {t->backend, t->model, t->pipeline, s->data.input.unique};
+	const struct trained_batch made = {t->backend, t->model, t->pipeline, &s->data.input};
 	bool begun = false;
 	const weir_status sent = t->layers ? finish_layers(t, s, &begun, err) : WEIR_OK;
 	if (begun || sent != WEIR_OK)

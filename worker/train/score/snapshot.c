@@ -117,21 +117,44 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 	return status;
 }
 
+/* A number among the metadata. */
+struct number {
+	char name[WEIR_NAME_BYTES_MAX + sizeof ".table"], value[16];
+};
+
+static void write_number(struct number *out, const char *name, const char *suffix, uint32_t value)
+{
+	snprintf(out->name, sizeof out->name, "%s%s", name, suffix);
+	snprintf(out->value, sizeof out->value, "%" PRIu32, value);
+}
+
+/* The shape of the data, and the ids of keyed tables. Returns their number. */
+enum { NUMBERS = 3 + MODEL_TABLES };
+static uint32_t write_numbers(const struct tables *tables, const struct model_data *data, struct number out[NUMBERS])
+{
+	uint32_t n = 0;
+	write_number(&out[n++], "fields", "", data->fields);
+	write_number(&out[n++], "dense_dim", "", data->dense_dim);
+	write_number(&out[n++], "tasks", "", data->tasks);
+	write_number(&out[n++], "embedding", ".table", tables->ids[MODEL_EMBEDDING]);
+	write_number(&out[n++], "linear", ".table", tables->ids[MODEL_LINEAR]);
+	for (enum model_table k = MODEL_EMBEDDINGS; k < MODEL_TABLES; k++)
+		if (model_has(tables->model, k))
+			write_number(&out[n++], model_table_spec(tables->model, k).name, ".table", tables->ids[k]);
+	return n;
+}
+
 static weir_status write_file(const char *path, const struct save *s, const struct tables *tables, const struct model_data *data,
                               const char *fingerprint, weir_error *err)
 {
-	enum { NUMBERS = 5, PAIRS = 2 + NUMBERS + MODEL_FACTS_MAX };
-	static const char *const names[NUMBERS] = {"fields", "dense_dim", "tasks", "embedding.table", "linear.table"};
-	const uint32_t values[NUMBERS] = {data->fields, data->dense_dim, data->tasks, tables->ids[MODEL_EMBEDDING],
-	                                  tables->ids[MODEL_LINEAR]};
-	char numbers[NUMBERS][16];
+	struct number numbers[NUMBERS];
 	struct model_fact facts[MODEL_FACTS_MAX];
-	const char *metadata[2 * PAIRS + 1] = {"format", "weir"};
+	const char *metadata[2 * (2 + NUMBERS + MODEL_FACTS_MAX) + 1] = {"format", "weir"};
 	uint32_t n = 2;
-	for (uint32_t i = 0; i < NUMBERS; i++) {
-		snprintf(numbers[i], sizeof numbers[i], "%" PRIu32, values[i]);
-		metadata[n++] = names[i];
-		metadata[n++] = numbers[i];
+	const uint32_t numbers_count = write_numbers(tables, data, numbers);
+	for (uint32_t i = 0; i < numbers_count; i++) {
+		metadata[n++] = numbers[i].name;
+		metadata[n++] = numbers[i].value;
 	}
 	metadata[n++] = SAFETENSORS_FINGERPRINT;
 	metadata[n++] = fingerprint;
@@ -498,10 +521,12 @@ static void fill_row(const struct key_index *x, uint64_t key, float *out)
 
 void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m)
 {
-	for (enum model_table k = 0; k < MODEL_TABLES; k++)
-		if (model_table_is_keyed(k) && model_has(s->model, k))
-			for (size_t i = 0; i < m->input.unique; i++)
-				fill_row(&s->index[k], m->keys[i], m->parameters[k] + i * s->index[k].spec.width);
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		const struct key_index *x = &s->index[k];
+		const struct used_rows rows = model_table_rows(s->model, &m->input, k);
+		for (size_t i = 0; model_table_is_keyed(k) && model_has(s->model, k) && i < rows.count; i++)
+			fill_row(x, m->keys[rows.first + i], m->parameters[k] + i * x->spec.width);
+	}
 }
 
 /* --- Into a job */

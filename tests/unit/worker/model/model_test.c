@@ -12,9 +12,10 @@
 #include <cmocka.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/worker/model/grouped_input.h"
 #include "tests/unit/worker/model/near.h"
 #include "tests/unit/worker/model/reference.h"
-#include "worker/model/history.h"
+#include "worker/model/bags/history.h"
 
 enum { ROWS = 7, FIELDS = 3, DENSE = 4, UNIQUE = 9, BAG_MAX = 2, TASKS_MAX = 3, OUTPUTS_MAX = 6 };
 
@@ -31,6 +32,7 @@ struct fixture {
 	float labels[ROWS * TASKS_MAX], weights[ROWS], dense[ROWS * DENSE], values[ROWS * FIELDS * BAG_MAX];
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
 	uint32_t *histories;
+	struct grouped_input grouped;
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
 	double loss_sum, squares[MODEL_TABLES];
@@ -132,9 +134,9 @@ static struct fixture *fixture_open_tasks(struct job job, uint32_t dense_dim, ui
 	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	make_batch(f, &r);
 	make_histories(f);
+	grouped_input_make(&f->grouped, f->backend, f->model, &f->in);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
-		size_t row = model_table_elements(f->model, t);
-		f->elements[t] = t == MODEL_EMBEDDING || t == MODEL_LINEAR ? UNIQUE * row : row;
+		f->elements[t] = model_table_elements(f->model, t) * model_table_rows(f->model, &f->in, t).count;
 		f->parameters[t] = f->backend->ops->buffer_alloc(f->backend, f->elements[t] * sizeof(float) + 64);
 		f->out.gradients[t] = f->backend->ops->buffer_alloc(f->backend, f->elements[t] * sizeof(float) + 64);
 		for (size_t i = 0; i < f->elements[t]; i++) /* variances must be positive */
@@ -161,6 +163,7 @@ static void fixture_close(struct fixture *f)
 		f->backend->ops->buffer_free(f->backend, f->parameters[t]);
 		f->backend->ops->buffer_free(f->backend, f->out.gradients[t]);
 	}
+	grouped_input_destroy(&f->grouped, f->backend);
 	model_destroy(f->model);
 	f->backend->ops->destroy(f->backend);
 	free(f->histories);
@@ -195,10 +198,12 @@ static void expect_logits(const struct reference *r, const float *logits, bool t
 
 static void expect_gradients(const struct fixture *f, struct reference *r)
 {
-	static const char *const names[] = {"embedding gradient", "linear gradient", "dense gradient"};
+	static const char *const names[MODEL_TABLES] = {
+	    "embedding gradient",        "linear gradient",          "dense gradient",           NULL,
+	    "second embedding gradient", "third embedding gradient", "fourth embedding gradient"};
 	double logits[ROWS * OUTPUTS_MAX], step = 1e-6;
-	for (enum model_table t = 0; t <= MODEL_DENSE; t++)
-		for (size_t i = 0; i < f->elements[t]; i++) {
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		for (size_t i = 0; t != MODEL_STATISTICS && i < f->elements[t]; i++) {
 			double value = r->parameters[t][i];
 			r->parameters[t][i] = value + step;
 			double up = reference_loss(r, true, logits);
@@ -415,6 +420,32 @@ static void a_field_with_max_pooling_follows_its_reference(void **state)
 		check_model(job, DENSE);
 	}
 	about = "";
+}
+
+/* Fields of three widths, of which the second has max pooling, and those of the first and the third
+ * share rows. */
+static void fields_of_different_widths_follow_their_reference(void **state)
+{
+	(void)state;
+	struct job_column columns[] = {{.name = "a", .kind = COLUMN_CATEGORICAL, .dim = 6},
+	                               {.name = "b", .kind = COLUMN_MULTI, .pooling = POOLING_MAX, .dim = 2},
+	                               {.name = "c", .kind = COLUMN_SEQUENCE, .share = "a"}};
+	unsigned models = 0;
+	for (enum model_kind kind = 0; kind < MODEL_KINDS; kind++) {
+		if (!model_kind_has(kind, PART_EMBEDDING) || !model_kind_joins_dims(kind))
+			continue;
+		about = model_kind_name(kind);
+		for (int third = 0; third < 2; third++) {
+			struct job job = small_job(kind, !third);
+			columns[2].share[0] = third ? 0 : 'a';
+			job.data.columns = columns;
+			job.data.columns_count = FIELDS;
+			check_model(job, third ? DENSE : 0);
+		}
+		models++;
+	}
+	about = "";
+	assert_int_equal(models, 5);
 }
 
 static void batch_statistics_are_the_batch_s(void **state)
@@ -656,6 +687,7 @@ int main(void)
 	    cmocka_unit_test(a_cin_computes_a_batch_in_parts),
 	    cmocka_unit_test(the_facts_are_the_keys_of_a_model_s_parts),
 	    cmocka_unit_test(a_field_with_max_pooling_follows_its_reference),
+	    cmocka_unit_test(fields_of_different_widths_follow_their_reference),
 	    cmocka_unit_test(batch_statistics_are_the_batch_s),
 	    cmocka_unit_test(dropout_follows_its_seed),
 	    cmocka_unit_test(clip_bounds_the_joint_norm),

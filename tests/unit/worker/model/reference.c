@@ -214,16 +214,44 @@ static double pooled(const struct reference *r, enum model_table table, uint32_t
 	double sum = 0.0;
 	const struct model_input *in = r->in;
 	const struct job_column *column = job_column_of_field(r->job, f);
+	/* index counts the rows of all tables of embeddings */
+	const size_t before = table == MODEL_LINEAR ? 0 : in->group_begin[model_table_group(table)];
+	const double *rows = r->parameters[table];
 	const uint32_t first = in->offsets[i * r->fields + f], end = in->offsets[i * r->fields + f + 1];
-	if (table == MODEL_EMBEDDING && column && column->pooling == POOLING_MAX) {
+	if (table != MODEL_LINEAR && column && column->pooling == POOLING_MAX) {
 		double largest = first < end ? -INFINITY : 0;
 		for (uint32_t k = first; k < end; k++)
-			largest = fmax(largest, r->parameters[table][in->index[k] * width + d]);
+			largest = fmax(largest, rows[(in->index[k] - before) * width + d]);
 		return largest;
 	}
 	for (uint32_t k = first; k < end; k++)
-		sum += (in->values != NULL ? (double)in->values[k] : 1.0) * r->parameters[table][in->index[k] * width + d];
+		sum += (in->values != NULL ? (double)in->values[k] : 1.0) * rows[(in->index[k] - before) * width + d];
 	return sum;
+}
+
+/* The table of a field's embeddings, and their width. */
+static enum model_table embedding_of(const struct reference *r, uint32_t field, uint32_t *dim)
+{
+	const struct job_column *column = job_column_of_field(r->job, field);
+	uint32_t dims[WEIR_DIMS_MAX], group = 0;
+	(void)job_dims(r->job, dims);
+	*dim = column ? job_column_dim(r->job, column) : r->job->model.dim;
+	while (dims[group] != *dim)
+		group++;
+	return model_group_table(group);
+}
+
+/* The pooled embeddings of all fields, side by side. Returns their number of columns. */
+static uint32_t embeddings(const struct reference *r, matrix x)
+{
+	uint32_t n = 0, dim;
+	for (uint32_t f = 0; f < r->fields; f++) {
+		const enum model_table table = embedding_of(r, f, &dim);
+		for (uint32_t d = 0; d < dim; d++, n++)
+			for (uint32_t i = 0; i < r->in->rows; i++)
+				x[i][n] = pooled(r, table, dim, i, f, d);
+	}
+	return n;
 }
 
 /* The logits of all tasks from the features x (rows, n): a mixture of experts for each task, or of
@@ -432,16 +460,15 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 	enum model_kind kind = r->job->model.kind;
 	if (model_kind_has(kind, PART_RETRIEVAL))
 		return reference_retrieval(r, logits);
-	uint32_t rows = r->in->rows, dim = r->job->model.dim, n = r->fields * dim;
-	assert(rows <= ROWS_MAX && n + r->dense_dim <= WIDTH_MAX);
+	uint32_t rows = r->in->rows, n = 0;
+	assert(rows <= ROWS_MAX);
 	for (uint32_t i = 0; i < rows * r->tasks; i++)
 		logits[i] = dense_tensor(r, "bias", 0)[i % r->tasks];
 	if (model_kind_has(kind, PART_LINEAR))
 		linear(r, logits);
 	if (model_kind_has(kind, PART_EMBEDDING))
-		for (uint32_t i = 0; i < rows; i++)
-			for (uint32_t k = 0; k < n; k++)
-				x[i][k] = pooled(r, MODEL_EMBEDDING, dim, i, k / dim, k % dim);
+		n = embeddings(r, x);
+	assert(n + r->dense_dim <= WIDTH_MAX);
 	if (model_kind_has(kind, PART_ATTENTION))
 		attend(r, x);
 	if (model_kind_has(kind, PART_FM))

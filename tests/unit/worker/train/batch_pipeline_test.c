@@ -7,10 +7,11 @@
 #include "tests/cmocka_check.h"
 #include "tests/cuda_host/cuda_host.h"
 #include "tests/rounds.h"
-#include "worker/model/history.h"
+#include "tests/unit/worker/model/grouped_input.h"
+#include "worker/model/bags/history.h"
 #include "worker/train/batch/batch_pipeline.h"
 
-enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, SEQUENCE = 4, ORDERS = 4, PARTS_MAX = 16 };
+enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, SEQUENCE = 4, ORDERS = 4, PARTS_MAX = 24 };
 
 /* A trainer's batch in memory of a backend's host_alloc, and its results. */
 struct example {
@@ -18,6 +19,7 @@ struct example {
 	struct model_output out;
 	void *parts[PARTS_MAX]; /* from host_alloc */
 	size_t parts_count;
+	struct grouped_input grouped;
 	double norm;
 	float *gradients[MODEL_TABLES];
 };
@@ -79,6 +81,11 @@ static struct job_column columns[FIELDS] = {{.name = "seen", .kind = COLUMN_SEQU
                                             {.name = "item", .kind = COLUMN_CATEGORICAL},
                                             {.name = "other", .kind = COLUMN_MULTI}};
 
+/* Wide & Deep: two groups of fields. */
+static struct job_column wide[FIELDS] = {{.name = "a", .kind = COLUMN_CATEGORICAL},
+                                         {.name = "b", .kind = COLUMN_MULTI, .pooling = POOLING_MAX, .dim = 6},
+                                         {.name = "c", .kind = COLUMN_SEQUENCE}};
+
 static char *user[] = {"seen", "other"}, *item[] = {"item"};
 
 static void make_items(struct fixture *f, struct example *e)
@@ -121,7 +128,7 @@ static void make_text(struct fixture *f, struct example *e, struct prng *rng)
 
 static size_t elements(const struct fixture *f, const struct example *e, enum model_table t)
 {
-	return model_table_elements(f->model, t) * (model_table_is_keyed(t) ? e->in.unique : 1);
+	return model_table_elements(f->model, t) * model_table_rows(f->model, &e->in, t).count;
 }
 
 static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order)
@@ -141,8 +148,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->job.train.accumulate = transformer ? 2 : 1;
 	f->job.train.loss.pos_weight = 1;
 	const bool named = kind == MODEL_DIN || kind == MODEL_TWO_TOWER;
-	f->job.data.columns = named ? columns : NULL;
-	f->job.data.columns_count = named ? FIELDS : 0;
+	f->job.data.columns = named ? columns : kind == MODEL_WIDE_DEEP ? wide : NULL;
+	f->job.data.columns_count = f->job.data.columns ? FIELDS : 0;
 	f->job.model = (typeof(f->job.model)){.kind = kind,
 	                                      .dim = 4,
 	                                      .hidden = {9, 6},
@@ -192,6 +199,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 			make_histories(f, e);
 		if (kind == MODEL_TWO_TOWER)
 			make_items(f, e);
+		if (kind == MODEL_WIDE_DEEP)
+			grouped_input_make(&e->grouped, f->b, f->model, &e->in);
 		for (enum model_table t = 0; t < MODEL_TABLES; t++)
 			if (model_has(f->model, t))
 				e->in.parameters[t] = numbers(f, e, &rng, elements(f, e, t));
@@ -207,6 +216,7 @@ static void fixture_close(struct fixture *f)
 	for (unsigned i = 0; i < BATCHES; i++) {
 		for (size_t p = 0; p < f->batches[i].parts_count; p++)
 			f->b->ops->host_free(f->b, f->batches[i].parts[p]);
+		grouped_input_destroy(&f->batches[i].grouped, f->b);
 	}
 	batch_pipeline_destroy(f->staging);
 	model_destroy(f->model);
@@ -284,8 +294,8 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM,  MODEL_DEEPFM, MODEL_DCN_V2,    MODEL_DCN_MIX, MODEL_XDEEPFM, MODEL_DLRM,
-                                        MODEL_DIN, MODEL_MMOE,   MODEL_TWO_TOWER, MODEL_NGRAM,   MODEL_GPT2};
+static const enum model_kind kinds[] = {MODEL_FM,        MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DCN_MIX,   MODEL_XDEEPFM, MODEL_DLRM,
+                                        MODEL_WIDE_DEEP, MODEL_DIN,    MODEL_MMOE,   MODEL_TWO_TOWER, MODEL_NGRAM,   MODEL_GPT2};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {

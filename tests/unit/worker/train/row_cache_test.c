@@ -96,7 +96,7 @@ static float server_value(uint64_t key, uint64_t batch, enum model_table t, size
 
 struct under_way {
 	uint64_t number;
-	size_t n;
+	size_t n, begin[WEIR_DIMS_MAX + 1]; /* begin: of each group's keys */
 	uint64_t keys[KEYS_MOST], versions[KEYS_MOST];
 	struct row_cache_batch found;
 };
@@ -112,20 +112,33 @@ struct bench {
 	size_t hits, not_kept;
 };
 
-static void bench_open(struct bench *b, struct backend *backend, const char *kind, uint32_t sets, uint32_t max_age,
-                       uint32_t max_uses)
+#define ONE_GROUP "data: {train: a}"
+#define GROUPS                                                                                                               \
+	"data: {train: a, format: csv, columns: [{name: a, kind: categorical}, {name: b, kind: multi, dim: 2}, {name: c, kind: " \
+	"categorical, dim: 3}, {name: y, kind: label}]}"
+
+static void bench_open_groups(struct bench *b, struct backend *backend, const char *kind, const char *data, uint32_t sets,
+                              uint32_t max_age, uint32_t max_uses)
 {
 	weir_error err = {0};
-	char text[256];
+	char text[512];
 	*b = (struct bench){.backend = backend};
-	snprintf(text, sizeof text, "job: x\ndata: {train: a}\nmodel: {kind: %s, dim: %d}\n", kind, DIM);
+	snprintf(text, sizeof text, "job: x\n%s\nmodel: {kind: %s, dim: %d}\n", data, kind, DIM);
 	CHECK_OK(job_parse(text, "test", NULL, 0, &b->job, &err), err);
 	CHECK_OK(model_create(&b->model, backend, b->job, &(struct model_data){.fields = 3}, &err), err);
-	size_t width = model_table_elements(b->model, MODEL_EMBEDDING) + model_table_elements(b->model, MODEL_LINEAR);
+	size_t width = 0;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		width += model_table_is_keyed(t) ? model_table_elements(b->model, t) : 0;
 	const struct job_row_cache options = {
 	    .memory_bytes = (sets * ROW_CACHE_WAYS + 3) * width * sizeof(float), .max_age = max_age, .max_uses = max_uses};
 	CHECK_OK(row_cache_create(&b->cache, backend, b->model, &options, &err), err);
 	definition_open(&b->definition, sets, max_age, max_uses);
+}
+
+static void bench_open(struct bench *b, struct backend *backend, const char *kind, uint32_t sets, uint32_t max_age,
+                       uint32_t max_uses)
+{
+	bench_open_groups(b, backend, kind, ONE_GROUP, sets, max_age, max_uses);
 }
 
 static void bench_close(struct bench *b)
@@ -145,6 +158,18 @@ static struct under_way *under_way(struct bench *b, uint64_t i)
 	return &b->ring[i % (AHEAD_MOST + 1)];
 }
 
+/* A key is always of the same group. */
+static void take_keys(struct under_way *u, const uint64_t *keys, size_t n, uint32_t groups)
+{
+	u->n = 0;
+	for (uint32_t g = 0; g < groups; g++) {
+		for (size_t i = 0; i < n; i++)
+			if (keys[i] % groups == g)
+				u->keys[u->n++] = keys[i];
+		u->begin[g + 1] = u->n;
+	}
+}
+
 /* The keys are distinct. */
 static void begin(struct bench *b, uint64_t number, const uint64_t *keys, size_t n)
 {
@@ -152,9 +177,9 @@ static void begin(struct bench *b, uint64_t number, const uint64_t *keys, size_t
 	struct under_way *u = under_way(b, b->begun++);
 	assert_true(b->begun - b->joined <= AHEAD_MOST + 1 && n <= KEYS_MOST);
 	u->number = number;
-	u->n = n;
-	memcpy(u->keys, keys, n * sizeof *keys);
-	CHECK_OK(row_cache_look_up(b->cache, number, keys, n, &u->found, &err), err);
+	take_keys(u, keys, n, model_field_groups(b->model)->count);
+	keys = u->keys;
+	CHECK_OK(row_cache_look_up(b->cache, number, keys, u->begin, &u->found, &err), err);
 	definition_look_up(&b->definition, number, keys, n, u->versions);
 	size_t misses = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -181,22 +206,26 @@ static void *there(struct backend *b, const void *from, size_t bytes)
 static void join_table(struct bench *b, const struct under_way *u, const uint32_t *words, enum model_table t)
 {
 	const struct backend_ops *ops = b->backend->ops;
-	const size_t width = model_table_elements(b->model, t), n = u->n * width;
+	const bool all = t == MODEL_LINEAR;
+	const uint32_t group = all ? 0 : model_table_group(t);
+	const size_t first = u->begin[group], count = all ? u->n : u->begin[group + 1] - first;
+	const size_t width = model_table_elements(b->model, t), n = count * width, misses = row_cache_misses(&u->found, t);
+	const uint64_t *missing = u->found.missing + u->found.begin[group];
 	float pulled[KEYS_MOST * DIM], rows[KEYS_MOST * DIM];
-	for (size_t i = 0; i < u->found.misses; i++)
+	for (size_t i = 0; i < misses; i++)
 		for (size_t j = 0; j < width; j++)
-			pulled[i * width + j] = server_value(u->found.missing[i], u->number, t, j);
+			pulled[i * width + j] = server_value(missing[i], u->number, t, j);
 	memset(rows, 0xff, sizeof rows);
-	float *pulled_there = there(b->backend, pulled, u->found.misses * width * sizeof *pulled);
+	float *pulled_there = there(b->backend, pulled, misses * width * sizeof *pulled);
 	float *rows_there = there(b->backend, rows, n * sizeof *rows);
 	row_cache_join(&u->found, words, t, pulled_there, rows_there);
 	ops->to_host(b->backend, rows, rows_there, n * sizeof *rows);
 	for (size_t i = 0; i < n; i++) {
-		const float want = server_value(u->keys[i / width], u->versions[i / width], t, i % width);
+		const size_t at = first + i / width;
+		const float want = server_value(u->keys[at], u->versions[at], t, i % width);
 		if (rows[i] != want)
 			fail_msg("batch %llu, key %llu, table %d: %g, and should be %g of batch %llu", (unsigned long long)u->number,
-			         (unsigned long long)u->keys[i / width], t, (double)rows[i], (double)want,
-			         (unsigned long long)u->versions[i / width]);
+			         (unsigned long long)u->keys[at], t, (double)rows[i], (double)want, (unsigned long long)u->versions[at]);
 	}
 	ops->buffer_free(b->backend, pulled_there);
 	ops->buffer_free(b->backend, rows_there);
@@ -267,17 +296,21 @@ static void try_random_batches(struct backend *backend, uint64_t seed)
 		uint32_t age, uses;
 	} most[] = {{1, 1}, {2, 2}, {7, 3}, {1000, 1}, {1000, 65535}};
 	static const struct {
-		const char *kind;
+		const char *kind, *data;
 		uint32_t sets;
 		uint64_t ids;
-	} sizes[] = {{"fm", 1, 30}, {"fm", 5, 300}, {"lr", 40, 5000}, {"dcn_v2", 40, 200}};
+	} sizes[] = {{"fm", ONE_GROUP, 1, 30},
+	             {"fm", ONE_GROUP, 5, 300},
+	             {"lr", ONE_GROUP, 40, 5000},
+	             {"dcn_v2", ONE_GROUP, 40, 200},
+	             {"wide_deep", GROUPS, 5, 300}};
 	struct prng r;
 	prng_seed(&r, seed);
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
 		for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
 			struct bench b;
 			uint64_t number = prng_below(&r, 3) * UINT32_MAX, keys[KEYS_MOST];
-			bench_open(&b, backend, sizes[s].kind, sizes[s].sets, most[m].age, most[m].uses);
+			bench_open_groups(&b, backend, sizes[s].kind, sizes[s].data, sizes[s].sets, most[m].age, most[m].uses);
 			for (uint32_t batch = 0; batch < 60; batch++) {
 				number += 1 + (prng_below(&r, 10) == 0 ? prng_below(&r, 2 * most[m].age) : 0);
 				begin(&b, number, keys, draw_keys(&r, sizes[s].ids, prng_below(&r, KEYS_MOST), keys));

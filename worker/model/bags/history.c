@@ -1,4 +1,4 @@
-#include "worker/model/history.h"
+#include "worker/model/bags/history.h"
 
 /* The uses of a row's bag are between bag[0] and bag[1]. */
 static const uint32_t *bag_of(const struct history_bags *bags, uint32_t row, uint32_t field)
