@@ -423,7 +423,8 @@ static void another_codec_resets_what_belongs_to_the_first(void **state)
 /* Between two batches of one synchronous worker, on a slow card. */
 static double step_s(const struct plan_figures *f, bool pulls_by_layer, bool pushes_by_layer)
 {
-	struct plan_site site = {.rate_bits_per_s = 1e6,
+	struct plan_site site = {.rehearsed = 1,
+	                         .rate_bits_per_s = 1e6,
 	                         .workers_max = 1,
 	                         .servers_max = 1,
 	                         .threads = 1,
