@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	metrics_destroy(metrics);
 	logger_destroy(logger);
 	job_destroy(job);
-	if (status == WEIR_OK || status == WEIR_E_CANCELLED)
+	if (status == WEIR_OK || (status == WEIR_E_CANCELLED && atomic_load(&stop_requested)))
 		return 0;
 	fprintf(stderr, "weir-worker %s: %s\n", a.name, err.text[0] != '\0' ? err.text : weir_status_text(status));
 	return 1;

@@ -214,7 +214,8 @@ weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, 
 void rpc_channel_close(struct rpc_channel *channel);
 const char *rpc_channel_address(const struct rpc_channel *channel);
 
-/* reply is NULL unless status is OK. text is "" or details (on transport failures with the peer's
+/* reply is NULL unless status is OK. E_CANCELLED: the channel was closed; a call that its server
+ * cancels ends with E_UNAVAILABLE. text is "" or details (on transport failures with the peer's
  * address and the method). */
 typedef void (*rpc_reply_fn)(void *arg, weir_status status, const char *text, struct message *reply);
 /* Starts a unary call. On E_UNAVAILABLE, methods marked as retryable are retried within the

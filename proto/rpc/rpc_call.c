@@ -87,6 +87,8 @@ void rpc_call_on_finish(struct rpc_client_call *c, weir_status status, const cha
 	if (c->cancelled && status != WEIR_OK) {
 		status = WEIR_E_CANCELLED;
 		text = "the channel was closed";
+	} else if (status == WEIR_E_CANCELLED) {
+		status = WEIR_E_UNAVAILABLE; /* its server has cancelled it, as one that stops does */
 	}
 	if (status == WEIR_E_UNAVAILABLE && retry(c, silent, text))
 		return;

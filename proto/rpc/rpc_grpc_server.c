@@ -177,7 +177,7 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 	rpc_timer_clear(u->slot->loop, &u->patience);
 	struct message *m = arrived ? grpc_buffer_message(u->request) : NULL;
 	if (!arrived)
-		grpc_server_reply(u, WEIR_E_CANCELLED, "no request message", NULL);
+		grpc_server_reply(u, WEIR_E_UNAVAILABLE, "the request has not arrived", NULL);
 	else if (!m || rpc_call_on_request(u->slot, u->method, u, m))
 		grpc_server_reply(u, WEIR_E_MEMORY, "the server is out of memory", NULL);
 	message_release(m);

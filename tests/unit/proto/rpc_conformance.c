@@ -53,6 +53,20 @@ static void status_travels(void **state)
 	fixture_close(&f);
 }
 
+/* To the caller, a call that nobody on its side has cancelled was not answered. */
+static void a_server_cancels(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct message *reply;
+	weir_error err = {0};
+	fixture_open(&f, transport);
+	atomic_store(&f.node.service.cancels, true);
+	assert_int_equal(call(f.channel, RPC_MAP, 10, 5000, &reply, &err), WEIR_E_UNAVAILABLE);
+	assert_string_equal(err.text, "the server is stopping");
+	fixture_close(&f);
+}
+
 static void too_large(void **state)
 {
 	(void)state;
@@ -659,6 +673,7 @@ int conformance_run(const char *name)
 	    cmocka_unit_test(loop_posts_and_timers),
 	    cmocka_unit_test(unary_echo),
 	    cmocka_unit_test(status_travels),
+	    cmocka_unit_test(a_server_cancels),
 	    cmocka_unit_test(too_large),
 	    cmocka_unit_test(deadline),
 	    cmocka_unit_test(close_cancels_calls),

@@ -66,6 +66,8 @@ static void unary(void *ctx, struct rpc_call *call, enum rpc_method method, stru
 	assert_int_equal(rpc_call_method(call), method);
 	if (method == RPC_COMMIT) {
 		rpc_call_reply(call, WEIR_E_STALE, "a newer attempt holds the unit", NULL);
+	} else if (atomic_load(&s->cancels)) {
+		rpc_call_reply(call, WEIR_E_CANCELLED, "the server is stopping", NULL);
 	} else if (method == RPC_LEAVE) {
 		uint8_t *data;
 		rpc_call_reply(call, WEIR_OK, NULL, message_alloc(WEIR_MESSAGE_BYTES_MAX + 1, &data));

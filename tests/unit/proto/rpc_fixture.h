@@ -19,6 +19,7 @@
  *   LEASE                     parks the call until service_release or the end
  *   LEAVE                     replies larger than a message */
 struct service {
+	atomic_bool cancels; /* calls that it would answer at once */
 	pthread_mutex_t lock;
 	struct rpc_call *parked[64];
 	uint32_t parked_count;
