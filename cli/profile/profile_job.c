@@ -14,7 +14,7 @@
 #define WARM_BATCHES  20u   /* of each worker; and */
 #define WARM_MS       2000u /* since the first batch */
 #define STOP_MS       30000u
-#define OWN_SETS      3u
+#define OWN_SETS      6u
 #define OWN_SET_BYTES (WEIR_PATH_BYTES_MAX + 32)
 #define CHILD_NAME    "train"
 
@@ -27,14 +27,18 @@ struct profile_job {
 	struct job_options options; /* with the profile's own settings */
 };
 
-/* The job writes only to the folder, and needs no port that a run of it may have. */
+/* The job writes only to the folder, tells no tracking server, and needs no port that a run of it
+ * may have. */
 static weir_status choose_settings(struct profile_job *j, weir_error *err)
 {
 	if (j->options.sets.count + OWN_SETS > OPTION_LIST_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "--set: at most %u", OPTION_LIST_MAX - OWN_SETS);
 	snprintf(j->own[0], OWN_SET_BYTES, "run_dir=%s", j->run_dir);
 	snprintf(j->own[1], OWN_SET_BYTES, "checkpoint.every_steps=0");
-	snprintf(j->own[2], OWN_SET_BYTES, "metrics.port=off");
+	snprintf(j->own[2], OWN_SET_BYTES, "checkpoint.dir=");
+	snprintf(j->own[3], OWN_SET_BYTES, "metrics.port=off");
+	snprintf(j->own[4], OWN_SET_BYTES, "track.dir=");
+	snprintf(j->own[5], OWN_SET_BYTES, "track.mlflow.uri=");
 	for (uint32_t i = 0; i < OWN_SETS; i++)
 		j->options.sets.items[j->options.sets.count++] = j->own[i];
 	return job_options_load(&j->options, &j->job, err);
@@ -90,7 +94,7 @@ static weir_status let_run(struct profile_job *j, weir_error *err)
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	if (supervisor_reap(j->supervisor)) {
 		child_describe_end(j->child, end, sizeof end);
-		return weir_fail(err, WEIR_E_STATE, "the job %s too soon; its log: %s", end, j->child->log_path);
+		return weir_fail(err, WEIR_E_STATE, "the job %s before it was measured; its log: %s", end, j->child->log_path);
 	}
 	(void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	return WEIR_OK;

@@ -17,7 +17,7 @@
 #define REPORTS_LEAST 3u
 /* More rows than are trained in that time, and soon generated. */
 #define GENERATE_ROWS_MAX 1000000ull
-#define OWN_SETS_MAX      (JOB_ASKS_MAX + 8u)
+#define OWN_SETS_MAX      (JOB_ASKS_MAX + 6u)
 
 struct part { /* of one trainer */
 	uint32_t id, reports;
@@ -53,8 +53,6 @@ static weir_status choose_settings(struct rehearsal *r, const struct job *job, w
 	set(r, "cluster.listen=auto");
 	set(r, "cluster.coord=static");
 	set(r, "cluster.servers_at=[]");
-	set(r, "track.dir=");
-	set(r, "track.mlflow.uri=");
 	if (job->data.generate.rows > GENERATE_ROWS_MAX)
 		set(r, "data.generate.rows=%llu", GENERATE_ROWS_MAX);
 	for (uint32_t i = 0; i < job->asks.count; i++)

@@ -48,7 +48,8 @@ struct job_column {
 	float mean, std, min, max;
 	float *boundaries; /* (boundaries_count) transform bucketize; rising */
 	uint32_t boundaries_count;
-	uint32_t dim;                         /* fields: width of its embeddings; 0: as model.dim, or of the column it shares */
+	/* fields: width of its embeddings; 0: that of the column it shares, or model.dim */
+	uint32_t dim;
 	char vocabulary[WEIR_PATH_BYTES_MAX]; /* a file with an id a line; "": ids are hashed */
 	uint64_t vocabulary_content;          /* hash of the file; 0: not known yet */
 };

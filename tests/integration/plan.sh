@@ -15,6 +15,8 @@ cat > "$DIR/job.yaml" <<-JOB
 	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
 	  dense: {optimizer: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}, mode: {kind: auto}, push: {codec: auto}}
 	train: {passes: 1, seed: 7}
+	checkpoint: {dir: $DIR/checkpoints, every_steps: 2}
+	track: {dir: $DIR/tracked}
 JOB
 export TMPDIR=$DIR/tmp
 mkdir "$TMPDIR"
@@ -30,6 +32,7 @@ holds "$DIR/plan.json" '[.space.keys[].key] | contains(["tables.dense.mode.kind"
 holds "$DIR/plan.json" '[.space.keys[].key] | contains(["tables.dense.pull.codec"]) | not'
 holds "$DIR/plan.json" 'all(.figures.dense_push[]; .bytes > 0 and .server_s > 0)'
 [ ! -e "$RUN/plan.json" ] || fail "weir plan has planned the run"
+[ ! -e "$DIR/checkpoints" ] && [ ! -e "$DIR/tracked" ] || fail "the rehearsal has left checkpoints, or what it tracked"
 
 # The same figures, for other machines: the choice needs no new measurement.
 jq .figures "$DIR/plan.json" > "$DIR/figures.json"

@@ -423,20 +423,10 @@ static void another_codec_resets_what_belongs_to_the_first(void **state)
 /* Between two batches of one synchronous worker, on a slow card. */
 static double step_s(const struct plan_figures *f, bool pulls_by_layer, bool pushes_by_layer)
 {
-	struct plan_site site = {.rehearsed = 1,
-	                         .rate_bits_per_s = 1e6,
-	                         .workers_max = 1,
-	                         .servers_max = 1,
-	                         .threads = 1,
-	                         .replicas = 1,
-	                         .unit_batches = 16,
-	                         .passes = 1,
-	                         .worker_cores = 2,
-	                         .server_cores = 2,
-	                         .worker_speed = {1},
-	                         .server_speed = {1},
-	                         .pulls_by_layer = pulls_by_layer,
-	                         .pushes_by_layer = pushes_by_layer};
+	struct plan_site site = plain_site(1e6);
+	site.shared = false;
+	site.pulls_by_layer = pulls_by_layer;
+	site.pushes_by_layer = pushes_by_layer;
 	const struct plan_setting setting = {
 	    .of = {[PLAN_KEY_MODE] = PLAN_SYNC, [PLAN_KEY_WORKERS] = 1, [PLAN_KEY_SERVERS] = 1, [PLAN_KEY_EXECUTORS] = 1}};
 	const struct plan_traffic traffic = plan_traffic_of(f, &setting);
