@@ -207,9 +207,9 @@ void packed_writer_abandon(struct packed_writer *w)
 	writer_destroy(w);
 }
 
-/* The first use of a page maps those around it, too, which may be of blocks that nobody uses again
- * (Linux, fault_around_bytes). */
-#define FAULT_AROUND_BYTES (64u << 10)
+/* The first use of a page maps those around it, too, which may be of blocks that nobody uses again:
+ * 64 KiB, or the whole huge page where the file system caches files in such (ext4, xfs). */
+#define MAPPED_AROUND_BYTES (2u << 20)
 
 struct packed {
 	char *path;
@@ -394,8 +394,8 @@ void packed_release(struct packed *p, uint32_t block)
 {
 	const struct entry *e = &p->index[block];
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const size_t first = e->offset > FAULT_AROUND_BYTES ? e->offset - FAULT_AROUND_BYTES : 0, begin = first & ~(page - 1);
-	const size_t last = e->offset + e->bytes + FAULT_AROUND_BYTES, end = last < p->size ? last : p->size;
+	const size_t first = e->offset > MAPPED_AROUND_BYTES ? e->offset - MAPPED_AROUND_BYTES : 0, begin = first & ~(page - 1);
+	const size_t last = e->offset + e->bytes + MAPPED_AROUND_BYTES, end = last < p->size ? last : p->size;
 	(void)madvise((void *)(uintptr_t)(p->base + begin), end - begin, MADV_DONTNEED);
 }
 
