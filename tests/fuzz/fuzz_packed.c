@@ -52,7 +52,7 @@ static uint64_t sum_of(const struct rows_view *v)
 static void read_all(const char *path)
 {
 	struct packed *p;
-	struct rows_view v;
+	struct packed_block v;
 	weir_error err = {0};
 	volatile uint64_t sum = 0;
 	if (packed_open(&p, path, &err)) {
@@ -62,13 +62,16 @@ static void read_all(const char *path)
 	const struct packed_info *info = packed_get_info(p);
 	uint64_t rows = 0, first;
 	for (uint32_t b = 0; b < info->blocks; b++) {
-		if (packed_block(p, b, &v, &err) == WEIR_OK)
-			sum = sum + sum_of(&v);
+		const weir_status status = packed_block_open(&v, p, b, &err);
+		if (status == WEIR_OK)
+			sum = sum + sum_of(&v.rows);
 		else
 			assert(err.text[0]);
-		if (v.count)
-			assert(packed_block_of(p, rows + v.count - 1, &first) == b && first == rows);
-		rows += v.count;
+		if (v.rows.count)
+			assert(packed_block_of(p, rows + v.rows.count - 1, &first) == b && first == rows);
+		rows += v.rows.count;
+		if (status == WEIR_OK)
+			packed_block_close(&v);
 	}
 	assert(rows == info->rows);
 	packed_close(p);

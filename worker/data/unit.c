@@ -16,7 +16,7 @@ struct piece {
 	struct rows_view view;
 	uint32_t skip, count;
 	uint64_t first;
-	uint32_t block; /* packed units: the block of the view */
+	struct packed_block block; /* behind the view of a packed unit */
 };
 
 #define ROWS_EXPECTED_MAX (1u << 21) /* of a unit of text; one with more rows grows */
@@ -24,7 +24,6 @@ struct piece {
 
 struct unit_reader {
 	struct dataset *dataset;
-	struct packed *packed; /* the file of a packed unit; else NULL */
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
 	struct rows parsed; /* the rows of a unit of text, behind its one piece */
@@ -126,18 +125,18 @@ static weir_status open_text_unit(struct unit_reader *u, const struct unit_range
 static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
 {
 	struct packed *packed = u->dataset->packed[range->file];
-	u->packed = packed;
 	for (uint64_t row = range->begin; row < range->end;) {
 		uint64_t first;
-		struct rows_view view;
-		uint32_t block = packed_block_of(packed, row, &first);
-		weir_status status = packed_block(packed, block, &view, err);
+		struct packed_block block;
+		weir_status status = packed_block_open(&block, packed, packed_block_of(packed, row, &first), err);
 		if (status != WEIR_OK)
 			return status;
-		uint64_t end = first + view.count < range->end ? first + view.count : range->end;
-		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), err);
-		if (status != WEIR_OK)
+		uint64_t end = first + block.rows.count < range->end ? first + block.rows.count : range->end;
+		status = add_piece(u, &block.rows, (uint32_t)(row - first), (uint32_t)(end - row), err);
+		if (status != WEIR_OK) {
+			packed_block_close(&block);
 			return status;
+		}
 		u->pieces[u->pieces_count - 1].block = block;
 		row = end;
 	}
@@ -347,8 +346,8 @@ void unit_close(struct unit_reader *u)
 {
 	if (!u)
 		return;
-	for (uint32_t i = 0; i < u->pieces_count && u->packed; i++)
-		packed_release(u->packed, u->pieces[i].block);
+	for (uint32_t i = 0; i < u->pieces_count; i++)
+		packed_block_close(&u->pieces[i].block);
 	give_memory(u);
 	free(u->pieces);
 	free(u->order);

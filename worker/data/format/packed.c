@@ -207,13 +207,10 @@ void packed_writer_abandon(struct packed_writer *w)
 	writer_destroy(w);
 }
 
-/* The first use of a page maps those around it, too, which may be of blocks that nobody uses again:
- * 64 KiB, or the whole huge page where the file system caches files in such (ext4, xfs). */
-#define MAPPED_AROUND_BYTES (2u << 20)
-
 struct packed {
 	char *path;
-	const uint8_t *base;
+	int fd;
+	const uint8_t *base; /* of the whole file; for its header and index */
 	size_t size;
 	struct packed_info info;
 	const struct entry *index;
@@ -229,16 +226,15 @@ static weir_status not_packed(const struct packed *p, weir_error *err)
 static weir_status map_file(struct packed *p, weir_error *err)
 {
 	struct stat st;
-	int fd = open(p->path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	p->fd = open(p->path, O_RDONLY | O_CLOEXEC);
+	if (p->fd < 0)
 		return weir_fail(err, errno == ENOENT ? WEIR_E_NOT_FOUND : WEIR_E_IO, "cannot open %s: %s", p->path, strerror(errno));
 	void *base = MAP_FAILED;
-	if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof(struct header))
-		base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (fstat(p->fd, &st) == 0 && st.st_size >= (off_t)sizeof(struct header))
+		base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, p->fd, 0);
 	else
 		errno = EINVAL;
-	int e = errno;
-	close(fd);
+	const int e = errno;
 	if (base == MAP_FAILED)
 		return e == EINVAL ? not_packed(p, err) : weir_fail(err, WEIR_E_IO, "cannot map %s: %s", p->path, strerror(e));
 	p->base = base;
@@ -316,6 +312,7 @@ weir_status packed_open(struct packed **out, const char *path, weir_error *err)
 		free(p);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
 	}
+	p->fd = -1;
 	if ((status = map_file(p, err)) != WEIR_OK || (status = read_header(p, err)) != WEIR_OK) {
 		packed_close(p);
 		return status;
@@ -356,47 +353,75 @@ static bool offsets_good(const struct rows_view *v)
 	return good;
 }
 
-weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out, weir_error *err)
+/* The kernel maps pages by many at once, up to 2 MiB of a file that it caches in huge pages, but none
+ * beyond the mapping. */
+static weir_status map_block(struct packed_block *b, const struct packed *p, const struct entry *e, const uint8_t **at,
+                             weir_error *err)
 {
-	assert(block < p->info.blocks);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = e->offset % page;
+	*b = (struct packed_block){.map_bytes = before + e->bytes};
+	if (e->bytes == 0)
+		return WEIR_OK;
+	void *map = mmap(NULL, b->map_bytes, PROT_READ, MAP_SHARED, p->fd, (off_t)(e->offset - before));
+	if (map == MAP_FAILED)
+		return weir_fail(err, WEIR_E_MEMORY, "cannot map a block of %s: %s", p->path, strerror(errno));
+	b->map = map;
+	*at = (const uint8_t *)map + before;
+	return WEIR_OK;
+}
+
+static weir_status check_block(const struct packed *p, uint32_t block, const uint8_t *bytes, const struct rows_view *rows,
+                               weir_error *err)
+{
 	const struct entry *e = &p->index[block];
-	const uint8_t *at = p->base + e->offset;
-	const void *columns[COLUMNS];
-	size_t sizes[COLUMNS];
-	column_sizes(&(struct row_shape){p->info.tasks, p->info.fields, p->info.dense_dim}, e, sizes);
-	for (unsigned c = 0; c < COLUMNS; c++) {
-		columns[c] = sizes[c] > 0 ? at : NULL;
-		at += aligned(sizes[c]);
-	}
-	*out = (struct rows_view){.count = e->rows,
-	                          .tasks = p->info.tasks,
-	                          .fields = p->info.fields,
-	                          .dense_dim = p->info.dense_dim,
-	                          .labels = columns[0],
-	                          .dense = columns[1],
-	                          .keys = columns[2],
-	                          .offsets = columns[3],
-	                          .values = columns[4],
-	                          .weights = columns[5],
-	                          .groups = columns[6],
-	                          .keys_count = e->keys};
 	if (atomic_load_explicit(&p->checked[block], memory_order_acquire))
 		return WEIR_OK;
-	if (crc32c(0, p->base + e->offset, e->bytes) != e->crc)
+	if (crc32c(0, bytes, e->bytes) != e->crc)
 		return corrupt(p, err, "a block's checksum is wrong");
-	if (!offsets_good(out))
+	if (!offsets_good(rows))
 		return corrupt(p, err, "a block's offsets are not in order");
 	atomic_store_explicit(&p->checked[block], true, memory_order_release);
 	return WEIR_OK;
 }
 
-void packed_release(struct packed *p, uint32_t block)
+weir_status packed_block_open(struct packed_block *out, struct packed *p, uint32_t block, weir_error *err)
 {
+	assert(block < p->info.blocks);
 	const struct entry *e = &p->index[block];
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const size_t first = e->offset > MAPPED_AROUND_BYTES ? e->offset - MAPPED_AROUND_BYTES : 0, begin = first & ~(page - 1);
-	const size_t last = e->offset + e->bytes + MAPPED_AROUND_BYTES, end = last < p->size ? last : p->size;
-	(void)madvise((void *)(uintptr_t)(p->base + begin), end - begin, MADV_DONTNEED);
+	const uint8_t *bytes = NULL;
+	const void *columns[COLUMNS];
+	size_t sizes[COLUMNS], at = 0;
+	weir_status status = map_block(out, p, e, &bytes, err);
+	if (status != WEIR_OK)
+		return status;
+	column_sizes(&(struct row_shape){p->info.tasks, p->info.fields, p->info.dense_dim}, e, sizes);
+	for (unsigned c = 0; c < COLUMNS; c++) {
+		columns[c] = sizes[c] > 0 ? bytes + at : NULL;
+		at += aligned(sizes[c]);
+	}
+	out->rows = (struct rows_view){.count = e->rows,
+	                               .tasks = p->info.tasks,
+	                               .fields = p->info.fields,
+	                               .dense_dim = p->info.dense_dim,
+	                               .labels = columns[0],
+	                               .dense = columns[1],
+	                               .keys = columns[2],
+	                               .offsets = columns[3],
+	                               .values = columns[4],
+	                               .weights = columns[5],
+	                               .groups = columns[6],
+	                               .keys_count = e->keys};
+	status = check_block(p, block, bytes, &out->rows, err);
+	if (status != WEIR_OK)
+		packed_block_close(out);
+	return status;
+}
+
+void packed_block_close(struct packed_block *b)
+{
+	if (b->map)
+		munmap(b->map, b->map_bytes);
+	b->map = NULL;
 }
 
 void packed_close(struct packed *p)
@@ -405,6 +430,8 @@ void packed_close(struct packed *p)
 		return;
 	if (p->base)
 		munmap((void *)(uintptr_t)p->base, p->size);
+	if (p->fd >= 0)
+		close(p->fd);
 	free(p->first_rows);
 	free((void *)p->checked);
 	free(p->path);

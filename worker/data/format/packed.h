@@ -54,12 +54,17 @@ weir_status packed_open(struct packed **out, const char *path, weir_error *err);
 const struct packed_info *packed_get_info(const struct packed *p);
 /* Returns the block that holds a row (row < rows), and the block's first row. */
 uint32_t packed_block_of(const struct packed *p, uint64_t row, uint64_t *first_row);
-/* Returns a block's columns, valid until packed_close. Thread-safe. E_CORRUPT names the file. */
-weir_status packed_block(struct packed *p, uint32_t block, struct rows_view *out, weir_error *err);
-/* Takes the pages of a block out of the process's memory. Its columns stay valid: the next use
- * reads them again. So a process that reads a large file once holds only what it is at.
- * Thread-safe. */
-void packed_release(struct packed *p, uint32_t block);
+/* A block's columns, in a mapping of its own: a process that reads a large file once holds only the
+ * blocks that it is at. */
+struct packed_block {
+	struct rows_view rows;
+	void *map;
+	size_t map_bytes;
+};
+/* Thread-safe; a block may be open several times. Close it before the file. E_CORRUPT names the
+ * file; E_MEMORY. On failure there is nothing to close. */
+weir_status packed_block_open(struct packed_block *out, struct packed *p, uint32_t block, weir_error *err) WEIR_MUST_CHECK;
+void packed_block_close(struct packed_block *b);
 void packed_close(struct packed *p);
 
 #endif

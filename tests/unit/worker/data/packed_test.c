@@ -47,8 +47,10 @@ static weir_status read_all(const char *path, weir_error *err)
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t b = 0; b < packed_get_info(p)->blocks && status == WEIR_OK; b++) {
-		struct rows_view view;
-		status = packed_block(p, b, &view, err);
+		struct packed_block block;
+		status = packed_block_open(&block, p, b, err);
+		if (status == WEIR_OK)
+			packed_block_close(&block);
 	}
 	packed_close(p);
 	return status;
@@ -62,7 +64,7 @@ static char *sample_path(void **state, const char *name, char path[256])
 }
 
 /* Neither do the pages beside a block, which come with its own. */
-static void released_blocks_take_no_memory(void **state)
+static void closed_blocks_take_no_memory(void **state)
 {
 	enum { BLOCKS = 150, ROWS = 8192 };
 	static float labels[ROWS];
@@ -72,7 +74,7 @@ static void released_blocks_take_no_memory(void **state)
 	char path[256];
 	struct packed_writer *w;
 	struct packed *p;
-	struct rows_view view;
+	struct packed_block block;
 	weir_error err = {0};
 	CHECK_OK(packed_writer_open(&w, sample_path(state, "many.packed", path), 1, (struct row_shape){1, 2, 0}, &err), err);
 	for (uint32_t b = 0; b < BLOCKS; b++)
@@ -81,12 +83,12 @@ static void released_blocks_take_no_memory(void **state)
 	CHECK_OK(packed_open(&p, path, &err), err);
 	const unsigned long before = file_kib();
 	for (uint32_t b = 0; b < BLOCKS; b++) {
-		CHECK_OK(packed_block(p, b * 7 % BLOCKS, &view, &err), err);
-		packed_release(p, b * 7 % BLOCKS);
+		CHECK_OK(packed_block_open(&block, p, b * 7 % BLOCKS, &err), err);
+		packed_block_close(&block);
 	}
 	const unsigned long after = file_kib();
 	if (after > before + 2048)
-		fail_msg("24 MB of blocks that are released take %lu KiB of memory, %lu before", after, before);
+		fail_msg("24 MB of blocks that are closed take %lu KiB of memory, %lu before", after, before);
 	packed_close(p);
 }
 
@@ -107,20 +109,24 @@ static void blocks_come_back(void **state)
 	assert_int_equal(packed_block_of(p, 2, &first), 0);
 	assert_int_equal(packed_block_of(p, 3, &first), 1);
 	assert_int_equal(first, 3);
-	struct rows_view v;
-	CHECK_OK(packed_block(p, 0, &v, &err), err);
-	assert_null(v.offsets);
-	assert_null(v.values);
-	assert_null(v.groups);
-	assert_int_equal(v.keys_count, 6);
-	CHECK_OK(packed_block(p, 1, &v, &err), err);
+	struct packed_block block, other;
+	const struct rows_view *v = &block.rows;
+	CHECK_OK(packed_block_open(&block, p, 0, &err), err);
+	assert_null(v->offsets);
+	assert_null(v->values);
+	assert_null(v->groups);
+	assert_int_equal(v->keys_count, 6);
+	packed_block_close(&block);
+	CHECK_OK(packed_block_open(&other, p, 1, &err), err);
+	CHECK_OK(packed_block_open(&block, p, 1, &err), err);
+	packed_block_close(&other);
 	const uint32_t offsets[] = {0, 2, 2, 2, 3, 3, 3};
-	assert_memory_equal(v.offsets, offsets, sizeof offsets);
-	assert_float_equal(v.values[0], 0.5, 0);
-	assert_float_equal(v.weights[0], 2, 0);
-	packed_release(p, 1);
+	assert_memory_equal(v->offsets, offsets, sizeof offsets);
+	assert_float_equal(v->values[0], 0.5, 0);
+	assert_float_equal(v->weights[0], 2, 0);
 	const uint64_t groups[] = {40, 41, 42};
-	assert_memory_equal(v.groups, groups, sizeof groups);
+	assert_memory_equal(v->groups, groups, sizeof groups);
+	packed_block_close(&block);
 	packed_close(p);
 }
 
@@ -182,17 +188,18 @@ static void each_row_has_its_labels(void **state)
 	char path[256];
 	struct packed_writer *w;
 	struct packed *p;
-	struct rows_view v;
+	struct packed_block block;
 	weir_error err = {0};
 	CHECK_OK(packed_writer_open(&w, sample_path(state, "tasks.packed", path), 1, (struct row_shape){3, 1, 0}, &err), err);
 	CHECK_OK(packed_writer_add(w, &rows, &err), err);
 	CHECK_OK(packed_writer_commit(w, 0, &err), err);
 	CHECK_OK(packed_open(&p, path, &err), err);
 	assert_int_equal(packed_get_info(p)->tasks, 3);
-	CHECK_OK(packed_block(p, 0, &v, &err), err);
-	assert_int_equal(v.tasks, 3);
-	assert_memory_equal(v.labels, labels, sizeof labels);
-	assert_memory_equal(v.keys, rows.keys, 2 * sizeof *v.keys);
+	CHECK_OK(packed_block_open(&block, p, 0, &err), err);
+	assert_int_equal(block.rows.tasks, 3);
+	assert_memory_equal(block.rows.labels, labels, sizeof labels);
+	assert_memory_equal(block.rows.keys, rows.keys, 2 * sizeof *rows.keys);
+	packed_block_close(&block);
 	packed_close(p);
 }
 
@@ -239,7 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(blocks_come_back),
-	    cmocka_unit_test(released_blocks_take_no_memory),
+	    cmocka_unit_test(closed_blocks_take_no_memory),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
 	    cmocka_unit_test(files_of_earlier_versions_are_read),
 	    cmocka_unit_test(each_row_has_its_labels),
