@@ -58,8 +58,15 @@ static int by_x(const void *a, const void *b)
 	return (x->x > y->x) - (x->x < y->x);
 }
 
-/* Finds the best cut of one dimension, half-way between two neighbours: the one that leaves the
- * least squared error. Returns what it takes away from the sum of squares; -INFINITY: no cut. */
+/* Half-way between two neighbours, or at the lower one where nothing lies between them: the higher
+ * one must be above the cut. */
+static double between(double low, double high)
+{
+	const double middle = (low + high) / 2;
+	return middle < high ? middle : low;
+}
+
+/* Finds the best cut of one dimension: the one that leaves the least squared error. Returns what it takes away from the sum of squares; -INFINITY: no cut. */
 static double cut_dimension(struct grower *g, const uint32_t *rows, uint32_t n, uint32_t dim, double *cut)
 {
 	double all = 0, below = 0, most = -INFINITY;
@@ -73,7 +80,7 @@ static double cut_dimension(struct grower *g, const uint32_t *rows, uint32_t n, 
 		if (i < LEAF_LEAST || n - i < LEAF_LEAST || g->sorted[i].x <= g->sorted[i - 1].x)
 			continue;
 		const double taken = below * below / i + above * above / (n - i);
-		*cut = taken > most ? (g->sorted[i].x + g->sorted[i - 1].x) / 2 : *cut;
+		*cut = taken > most ? between(g->sorted[i - 1].x, g->sorted[i].x) : *cut;
 		most = fmax(most, taken);
 	}
 	return most;

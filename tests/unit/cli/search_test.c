@@ -347,6 +347,23 @@ static void importance_finds_what_matters(void **state)
 	assert_true(shares[0] == 0 && shares[1] == 0);
 }
 
+/* As of a population whose settings were multiplied and clamped in different orders. */
+static void importance_of_neighbouring_numbers(void **state)
+{
+	(void)state;
+	enum { POINTS = 64 };
+	const struct space space = {.dims = {{.min = 0, .max = 1, ALWAYS}}, .count = 1};
+	struct space_point points[POINTS];
+	double values[POINTS], x = 0.3, share;
+	for (uint32_t i = 0; i < POINTS; i++) {
+		points[i].x[0] = x;
+		values[i] = i % 7;
+		x = nextafter(x, 1);
+	}
+	assert_true(importance(&space, points, values, POINTS, 1, &share));
+	assert_true(share >= 0 && share <= 1);
+}
+
 static void texts_read_back(void **state)
 {
 	(void)state;
@@ -414,6 +431,7 @@ int main(void)
 	    cmocka_unit_test(the_calls_determine_the_answers),
 	    cmocka_unit_test(constraints_and_fronts_rank),
 	    cmocka_unit_test(importance_finds_what_matters),
+	    cmocka_unit_test(importance_of_neighbouring_numbers),
 	    cmocka_unit_test(texts_read_back),
 	    cmocka_unit_test(given_trials_train_as_they_are_given),
 	};
