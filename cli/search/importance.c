@@ -66,7 +66,8 @@ static double between(double low, double high)
 	return middle < high ? middle : low;
 }
 
-/* Finds the best cut of one dimension: the one that leaves the least squared error. Returns what it takes away from the sum of squares; -INFINITY: no cut. */
+/* Finds the best cut of one dimension: the one that leaves the least squared error. Returns what it
+ * takes away from the sum of squares; -INFINITY: no cut. */
 static double cut_dimension(struct grower *g, const uint32_t *rows, uint32_t n, uint32_t dim, double *cut)
 {
 	double all = 0, below = 0, most = -INFINITY;

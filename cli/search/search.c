@@ -66,11 +66,13 @@ void search_destroy(struct search *s)
 
 /* --- Segments */
 
-static sampler_fn sampler_of(enum search_sampler kind)
+static sampler_fn sampler_of(const struct search_options *o)
 {
-	if (kind == SAMPLER_TPE)
+	if (o->sampler == SAMPLER_TPE)
 		return sample_tpe;
-	return kind == SAMPLER_EVOLUTION ? sample_evolution : sample_random;
+	if (o->sampler == SAMPLER_EVOLUTION)
+		return sample_evolution;
+	return o->policy == POLICY_PBT ? sample_spread : sample_random;
 }
 
 static bool is_known(const struct search *s, const struct space_point *p)
@@ -83,7 +85,7 @@ static bool is_known(const struct search *s, const struct space_point *p)
 
 static void draw_point(const struct search *s, struct space_point *out)
 {
-	const sampler_fn sample = sampler_of(s->options.sampler);
+	const sampler_fn sample = sampler_of(&s->options);
 	struct prng r;
 	for (uint32_t i = 0; i < DRAWS_MAX; i++) {
 		prng_seed(&r, prng_mix(s->options.seed, s->trials_count, i));

@@ -18,6 +18,9 @@ struct search {
 /* --- Samplers: draw a point from r, given all results so far. */
 typedef void (*sampler_fn)(const struct search *s, struct prng *r, struct space_point *out);
 void sample_random(const struct search *s, struct prng *r, struct space_point *out);
+/* A Latin hypercube: each range is divided into as many shares as there are trials, and each trial
+ * draws from another share of it. So even a few trials cover the ranges. */
+void sample_spread(const struct search *s, struct prng *r, struct space_point *out);
 void sample_tpe(const struct search *s, struct prng *r, struct space_point *out);
 void sample_evolution(const struct search *s, struct prng *r, struct space_point *out);
 

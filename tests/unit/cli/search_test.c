@@ -421,18 +421,12 @@ static void given_trials_train_as_they_are_given(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(tpe_and_evolution_beat_random),
-	    cmocka_unit_test(conditions_hold_and_tpe_finds_the_branch),
-	    cmocka_unit_test(a_grid_has_every_point_once),
-	    cmocka_unit_test(halving_promotes_the_best),
-	    cmocka_unit_test(the_median_rule_ends_bad_trials),
-	    cmocka_unit_test(a_population_forks_its_worst_from_its_best),
-	    cmocka_unit_test(a_failed_trial_leaves_the_population),
-	    cmocka_unit_test(the_calls_determine_the_answers),
-	    cmocka_unit_test(constraints_and_fronts_rank),
-	    cmocka_unit_test(importance_finds_what_matters),
-	    cmocka_unit_test(importance_of_neighbouring_numbers),
-	    cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(tpe_and_evolution_beat_random),        cmocka_unit_test(conditions_hold_and_tpe_finds_the_branch),
+	    cmocka_unit_test(a_grid_has_every_point_once),          cmocka_unit_test(halving_promotes_the_best),
+	    cmocka_unit_test(the_median_rule_ends_bad_trials),      cmocka_unit_test(a_population_forks_its_worst_from_its_best),
+	    cmocka_unit_test(a_failed_trial_leaves_the_population), cmocka_unit_test(the_calls_determine_the_answers),
+	    cmocka_unit_test(constraints_and_fronts_rank),          cmocka_unit_test(importance_finds_what_matters),
+	    cmocka_unit_test(importance_of_neighbouring_numbers),   cmocka_unit_test(texts_read_back),
 	    cmocka_unit_test(given_trials_train_as_they_are_given),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

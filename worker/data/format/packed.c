@@ -353,7 +353,7 @@ static bool offsets_good(const struct rows_view *v)
 	return good;
 }
 
-/* The kernel maps pages by many at once, up to 2 MiB of a file that it caches in huge pages, but none
+/* The kernel maps many pages at once, up to 2 MiB of a file that it caches in huge pages, but none
  * beyond the mapping. */
 static weir_status map_block(struct packed_block *b, const struct packed *p, const struct entry *e, const uint8_t **at,
                              weir_error *err)
