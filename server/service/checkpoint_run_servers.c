@@ -6,6 +6,7 @@
 
 #define BEGIN_TIMEOUT_MS  2000u /* of one server */
 #define BEGIN_PATIENCE_MS 2000u /* until a closed step is applied everywhere */
+#define START_PATIENCE_MS 5000u /* until a server that starts listens */
 #define POLL_MS           100u
 /* Of one server; a server that does not hear it writes to the end, in vain. */
 #define CANCEL_TIMEOUT_MS 500u
@@ -90,7 +91,7 @@ static void note_begun(struct checkpoint_run *run, uint32_t server, const Weir__
 	}
 }
 
-static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t deadline_ms, weir_error *err)
+static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t began_ms, weir_error *err)
 {
 	struct checkpoint_coordinator *c = run->coordinator;
 	Weir__V1__JobId job = job_id(c);
@@ -104,12 +105,15 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 		weir_error refusal = {0}; /* of this attempt: the next one may succeed */
 		weir_status status = call_server(c, i, RPC_CHECKPOINT_BEGIN, &q.base, BEGIN_TIMEOUT_MS,
 		                                 &weir__v1__checkpoint_begin_reply__descriptor, &m, &refusal);
+		const bool is_away = status == WEIR_E_UNAVAILABLE;
 		if (!status)
 			status = status_of(((Weir__V1__CheckpointBeginReply *)m)->status, c, i, &refusal);
 		if (!status)
 			note_begun(run, i, (const Weir__V1__CheckpointBeginReply *)m);
 		wire_destroy(m);
-		if (status != WEIR_E_NOT_CURRENT || clock_ms(c->server->options.clock) >= deadline_ms) {
+		const int64_t waited_ms = clock_ms(c->server->options.clock) - began_ms;
+		const int64_t patience_ms = is_away ? START_PATIENCE_MS : status == WEIR_E_NOT_CURRENT ? BEGIN_PATIENCE_MS : 0;
+		if (waited_ms >= patience_ms || checkpoint_is_ending(c)) {
 			if (status)
 				*err = refusal;
 			return status;
@@ -121,12 +125,12 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 weir_status checkpoint_begin_servers(struct checkpoint_run *run, weir_error *err)
 {
 	struct checkpoint_coordinator *c = run->coordinator;
-	const int64_t deadline_ms = clock_ms(c->server->options.clock) + BEGIN_PATIENCE_MS;
+	const int64_t began_ms = clock_ms(c->server->options.clock);
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < c->servers && !status; i++)
 		if (run->wanted[i]) {
 			run->asked[i] = true;
-			status = begin_server(run, i, deadline_ms, err);
+			status = begin_server(run, i, began_ms, err);
 		}
 	for (uint32_t p = 0; p < run->manifest.partitions_count && !status; p++)
 		if (run->begun[p].server == WEIR_SERVER_NONE)
