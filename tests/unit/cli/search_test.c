@@ -261,6 +261,26 @@ static void a_population_forks_its_worst_from_its_best(void **state)
 	search_destroy(s);
 }
 
+/* Even a few trials cover the ranges: each begins in another tenth of them. */
+static void a_population_is_spread(void **state)
+{
+	(void)state;
+	struct search_options o = population();
+	for (o.seed = 1; o.seed < 20; o.seed++) {
+		struct search *s = search_create(&o);
+		struct search_segment g;
+		uint32_t seen[2] = {0};
+		for (uint32_t i = 0; i < o.trials; i++) {
+			assert_int_equal(search_ask(s, &g), SEARCH_RUN);
+			for (uint32_t d = 0; d < 2; d++)
+				seen[d] |= 1u << (uint32_t)(space_place(&o.space.dims[d], g.point.x[d]) * o.trials);
+		}
+		for (uint32_t d = 0; d < 2; d++)
+			assert_int_equal(seen[d], (1u << o.trials) - 1);
+		search_destroy(s);
+	}
+}
+
 static void a_failed_trial_leaves_the_population(void **state)
 {
 	(void)state;
@@ -421,12 +441,19 @@ static void given_trials_train_as_they_are_given(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(tpe_and_evolution_beat_random),        cmocka_unit_test(conditions_hold_and_tpe_finds_the_branch),
-	    cmocka_unit_test(a_grid_has_every_point_once),          cmocka_unit_test(halving_promotes_the_best),
-	    cmocka_unit_test(the_median_rule_ends_bad_trials),      cmocka_unit_test(a_population_forks_its_worst_from_its_best),
-	    cmocka_unit_test(a_failed_trial_leaves_the_population), cmocka_unit_test(the_calls_determine_the_answers),
-	    cmocka_unit_test(constraints_and_fronts_rank),          cmocka_unit_test(importance_finds_what_matters),
-	    cmocka_unit_test(importance_of_neighbouring_numbers),   cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(tpe_and_evolution_beat_random),
+	    cmocka_unit_test(conditions_hold_and_tpe_finds_the_branch),
+	    cmocka_unit_test(a_grid_has_every_point_once),
+	    cmocka_unit_test(halving_promotes_the_best),
+	    cmocka_unit_test(the_median_rule_ends_bad_trials),
+	    cmocka_unit_test(a_population_forks_its_worst_from_its_best),
+	    cmocka_unit_test(a_population_is_spread),
+	    cmocka_unit_test(a_failed_trial_leaves_the_population),
+	    cmocka_unit_test(the_calls_determine_the_answers),
+	    cmocka_unit_test(constraints_and_fronts_rank),
+	    cmocka_unit_test(importance_finds_what_matters),
+	    cmocka_unit_test(importance_of_neighbouring_numbers),
+	    cmocka_unit_test(texts_read_back),
 	    cmocka_unit_test(given_trials_train_as_they_are_given),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
