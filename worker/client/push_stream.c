@@ -9,8 +9,10 @@
 #include "worker/client/push_plan.h"
 
 struct push_stream {
-	struct push_run run;
-	struct push *push;     /* the operation's */
+	weir_client *client;
+	struct push_run run; /* of one that has begun */
+	bool begun;
+	struct push *push;     /* its own until it has begun, then the operation's; NULL: it could not begin */
 	weir_push_item *items; /* (items_count) as opened */
 	size_t items_count, layered;
 	uint32_t *waits;   /* (parts) sections of other items, and chunks, that are not there yet */
@@ -53,12 +55,13 @@ static void note_parts(struct push_stream *s)
 		}
 }
 
-static struct push_stream *create(const weir_push_item *items, size_t count, size_t layered, struct push *p)
+static struct push_stream *create(weir_client *c, const weir_push_item *items, size_t count, size_t layered, struct push *p)
 {
 	struct push_stream *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	const uint64_t chunks = weir_chunks(p->items[layered].table->spec.elements);
+	s->client = c;
 	s->push = p;
 	s->layered = layered;
 	s->items_count = count;
@@ -76,8 +79,8 @@ static struct push_stream *create(const weir_push_item *items, size_t count, siz
 	return NULL;
 }
 
-weir_status push_stream_open(struct push_stream **out, weir_client *c, const weir_batch *batch, const weir_push_item *items,
-                             size_t count, size_t layered, const weir_push_options *options, weir_ticket *ticket, weir_error *err)
+weir_status push_stream_open(struct push_stream **out, weir_client *c, const weir_push_item *items, size_t count, size_t layered,
+                             const weir_push_options *options, weir_error *err)
 {
 	weir_push_options o;
 	if (api_struct_read(API_weir_push_options, &o, options, err) != WEIR_OK)
@@ -89,19 +92,26 @@ weir_status push_stream_open(struct push_stream **out, weir_client *c, const wei
 		assert(push_streams(&p->items[i].table->spec));
 	p->place = o.place;
 	p->weight = o.weight;
-	struct push_stream *s = create(items, count, layered, p);
+	struct push_stream *s = create(c, items, count, layered, p);
 	if (!s) {
 		push_destroy(p);
 		return weir_fail(err, WEIR_E_MEMORY, "push: out of memory");
 	}
-	const weir_status status = push_begin(&s->run, c, batch, p, err);
-	if (status != WEIR_OK) {
-		release(s);
-		return status;
-	}
 	note_parts(s);
-	*ticket = s->run.told->ticket;
 	*out = s;
+	return WEIR_OK;
+}
+
+weir_status push_stream_begin(struct push_stream *s, const weir_batch *batch, weir_ticket *ticket, weir_error *err)
+{
+	struct push *p = s->push;
+	s->push = NULL; /* push_begin frees it if it fails; else the operation does */
+	const weir_status status = push_begin(&s->run, s->client, batch, p, err);
+	if (status != WEIR_OK)
+		return status;
+	s->push = p;
+	s->begun = true;
+	*ticket = s->run.told->ticket;
 	return WEIR_OK;
 }
 
@@ -176,6 +186,9 @@ void push_stream_abort(struct push_stream *s)
 {
 	if (!s)
 		return;
-	push_end(&s->run, WEIR_E_CANCELLED);
+	if (s->begun)
+		push_end(&s->run, WEIR_E_CANCELLED);
+	else if (s->push)
+		push_destroy(s->push);
 	release(s);
 }

@@ -11,7 +11,8 @@
 #define PULLS_MAX   64u
 #define PULL_CHUNKS 4u
 
-enum sending { NOT_SENDING, SENDING, CLOSING, ABORTING };
+/* PLANNING: the sender plans the batch's push, which takes a while, before any chunk is final. */
+enum sending { NOT_SENDING, PLANNING, SENDING, CLOSING, ABORTING };
 
 struct layers {
 	struct layer_flow flow;
@@ -26,7 +27,7 @@ struct layers {
 
 	/* --- pushes, the trainer's thread */
 	const struct layers_push *push; /* NULL: not by layers */
-	bool named;                     /* some chunk of this batch was given to the sender */
+	bool planned, named;            /* the sender has this batch; some chunk of it */
 	uint32_t *left;                 /* (chunks) elements that are not final */
 
 	/* --- pushes, shared with the sender */
@@ -34,6 +35,7 @@ struct layers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum sending sending;
+	const struct layers_push *sent; /* the sender's batch */
 	bool ends;
 	uint64_t *ready, *taken; /* (chunks) final and not sent; those that the sender has in hand */
 	size_t ready_count;
@@ -45,33 +47,38 @@ struct layers {
 
 struct sender {
 	struct push_stream *stream;
+	bool begun;
 	weir_error err;
 };
 
+static void plan_push(const struct layers *l, struct sender *j)
+{
+	const struct layers_push *p = l->sent;
+	if (!j->stream && j->err.status == WEIR_OK)
+		(void)push_stream_open(&j->stream, l->client, p->items, p->count, p->layered, &p->options, &j->err);
+}
+
 static void send_ready(struct layers *l, struct sender *j, size_t count)
 {
-	const struct layers_push *p = l->push;
-	if (!j->stream && j->err.status == WEIR_OK)
-		(void)push_stream_open(&j->stream, l->client, &p->batch, p->items, p->count, p->layered, &p->options, &l->ticket,
-		                       &j->err);
-	if (j->stream && j->err.status == WEIR_OK)
+	if (!j->begun && j->err.status == WEIR_OK)
+		j->begun = push_stream_begin(j->stream, &l->sent->batch, &l->ticket, &j->err) == WEIR_OK;
+	if (j->begun && j->err.status == WEIR_OK)
 		(void)push_stream_chunks(j->stream, l->taken, count, &j->err);
 }
 
 /* The end of a batch's push. A push with a NaN is closed like any other; others cannot go on. */
 static void end_push(struct sender *j, bool abort)
 {
-	if (j->stream && !abort && (j->err.status == WEIR_OK || j->err.status == WEIR_E_NOT_FINITE))
+	if (j->begun && !abort && (j->err.status == WEIR_OK || j->err.status == WEIR_E_NOT_FINITE))
 		(void)push_stream_close(j->stream, &j->err);
 	else
 		push_stream_abort(j->stream);
-	j->stream = NULL;
 }
 
 /* Waits for work, and takes the chunks that are ready into l->taken. Returns false at the end. */
 static bool next_work(struct layers *l, size_t *count)
 {
-	while (!l->ends && l->ready_count == 0 && l->sending != CLOSING && l->sending != ABORTING)
+	while (!l->ends && l->ready_count == 0 && (l->sending == NOT_SENDING || l->sending == SENDING))
 		pthread_cond_wait(&l->changed, &l->lock);
 	*count = l->sending == ABORTING ? 0 : l->ready_count;
 	uint64_t *ready = l->ready;
@@ -89,10 +96,14 @@ static void *send_thread(void *arg)
 	pthread_mutex_lock(&l->lock);
 	while (next_work(l, &count)) {
 		const enum sending sending = l->sending;
+		if (sending == PLANNING)
+			l->sending = SENDING;
 		pthread_mutex_unlock(&l->lock);
+		if (sending != ABORTING)
+			plan_push(l, &j);
 		if (count > 0)
 			send_ready(l, &j, count);
-		const bool last = count == 0 && sending != SENDING;
+		const bool last = count == 0 && (sending == CLOSING || sending == ABORTING);
 		if (last)
 			end_push(&j, sending == ABORTING);
 		pthread_mutex_lock(&l->lock);
@@ -116,6 +127,7 @@ static void end_sending(struct layers *l, enum sending how)
 	while (l->sending != NOT_SENDING)
 		pthread_cond_wait(&l->changed, &l->lock);
 	pthread_mutex_unlock(&l->lock);
+	l->planned = l->named = false;
 }
 
 /* --- Pulls */
@@ -161,15 +173,6 @@ static void await_layer(void *arg, uint64_t offset, uint64_t elements)
 
 /* --- Gradients */
 
-static void begin_sending(struct layers *l)
-{
-	l->named = true;
-	pthread_mutex_lock(&l->lock);
-	l->sending = SENDING;
-	l->ticket = 0;
-	pthread_mutex_unlock(&l->lock);
-}
-
 /* The first gradients are final: decides whether they leave now. */
 static bool may_leave(struct layers *l)
 {
@@ -192,8 +195,7 @@ static void layer_done(void *arg, uint64_t offset, uint64_t elements)
 		at += n;
 		if (l->left[chunk] > 0)
 			continue;
-		if (!l->named)
-			begin_sending(l);
+		l->named = true;
 		pthread_mutex_lock(&l->lock);
 		l->ready[l->ready_count++] = chunk;
 		pthread_cond_broadcast(&l->changed);
@@ -203,10 +205,22 @@ static void layer_done(void *arg, uint64_t offset, uint64_t elements)
 
 /* --- A batch */
 
+static void begin_sending(struct layers *l, const struct layers_push *push)
+{
+	l->planned = true;
+	pthread_mutex_lock(&l->lock);
+	l->sent = push;
+	l->sending = PLANNING;
+	l->ticket = 0;
+	pthread_cond_broadcast(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+}
+
 const struct layer_flow *layers_begin(struct layers *l, const struct layers_push *push)
 {
 	l->push = push;
-	l->named = false;
+	if (push)
+		begin_sending(l, push);
 	for (uint64_t i = 0; i < l->chunks; i++)
 		l->left[i] = (uint32_t)weir_chunk_elements(l->elements, i);
 	return &l->flow;
@@ -221,10 +235,11 @@ weir_status layers_computed(struct layers *l, weir_error *err)
 weir_status layers_finish(struct layers *l, bool *begun, weir_ticket *ticket, weir_error *err)
 {
 	*begun = l->named;
-	if (!l->named)
+	if (!l->planned)
 		return WEIR_OK;
-	l->named = false;
-	end_sending(l, CLOSING);
+	end_sending(l, l->named ? CLOSING : ABORTING);
+	if (!*begun)
+		return WEIR_OK;
 	*ticket = l->ticket;
 	return l->result.status == WEIR_OK ? WEIR_OK : weir_fail(err, l->result.status, "%s", l->result.text);
 }
@@ -234,9 +249,8 @@ void layers_drop(struct layers *l, bool wait)
 	if (wait)
 		await_pulls(l, l->pulls);
 	l->pulls = l->awaited = 0;
-	if (!l->named)
+	if (!l->planned)
 		return;
-	l->named = false;
 	end_sending(l, ABORTING);
 	if (wait && l->ticket != 0)
 		(void)weir_wait(l->client, l->ticket, -1, NULL);

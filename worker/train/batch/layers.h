@@ -9,8 +9,9 @@
  * waits (Jayarajan et al. 2019, P3; Peng et al. 2019, ByteScheduler) would change nothing: a step's
  * pulls begin after its predecessor's pushes have ended.
  *
- * Pushes wait for the whole gradient where something needs all of it: `push` of layers_job. A
- * thread of its own codes and sends, so that the trainer's computes on. One batch at a time. */
+ * Pushes wait for the whole gradient where something needs all of it: layers_begin without a push.
+ * A thread of its own plans a push, codes and sends, so that the trainer's computes on. One batch
+ * at a time. */
 #ifndef WEIR_TRAIN_LAYERS_H
 #define WEIR_TRAIN_LAYERS_H
 

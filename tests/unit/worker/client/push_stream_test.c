@@ -81,7 +81,8 @@ static struct push_stream *begin(struct worker *w, uint32_t batch, uint64_t last
 	const weir_batch id = batch_of(w, batch);
 	pull(w, &id);
 	set_gradients(w, batch);
-	CHECK_OK(push_stream_open(&s, w->client, &id, w->items, 2, 1, &(weir_push_options){.weight = 1}, ticket, &err), err);
+	CHECK_OK(push_stream_open(&s, w->client, w->items, 2, 1, &(weir_push_options){.weight = 1}, &err), err);
+	CHECK_OK(push_stream_begin(s, &id, ticket, &err), err);
 	for (uint64_t chunk = CHUNKS; chunk-- > last;)
 		CHECK_OK(push_stream_chunks(s, &chunk, 1, &err), err);
 	return s;
