@@ -119,8 +119,9 @@ struct overview {
 	/* Pass counts from 0; units: per pass; committed: of this pass. */
 	uint32_t pass, passes, units, committed;
 	uint64_t rows, batches, dataset_rows;
-	double rows_per_s; /* over the last seconds; 0: no training, or unknown */
-	double loss_sum;   /* over loss_rows, the rows whose loss is a number */
+	double rows_per_s;      /* over the last seconds; 0: no training, or unknown */
+	uint64_t rows_still_ms; /* since rows last grew; 0: just now, or unknown */
+	double loss_sum;        /* over loss_rows, the rows whose loss is a number */
 	uint64_t loss_rows;
 	/* The last evaluation, at the end of a pass. evaluated_batches: batches of the job until then;
 	 * 0: no evaluation yet, and the rest is void. language: the model has a loss and no AUC. auc,

@@ -169,6 +169,7 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->committed = l->committed;
 	s->dataset_rows = l->dataset_rows;
 	s->rows_per_s = l->rows_per_s;
+	s->rows_still_ms = l->rows_still_ms;
 	s->evaluated_batches = l->evaluated_batches;
 	s->language = l->language;
 	s->auc = l->auc;

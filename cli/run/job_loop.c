@@ -267,11 +267,11 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 	uint64_t before = t->seen_any ? t->seen.rows : t->rows_before;
 	if (now->rows == before)
 		return;
+	t->last_rows_ms = now_ms - (int64_t)now->rows_still_ms;
 	if (t->first_rows_ms == 0) {
 		t->first_rows = now->rows;
-		t->first_rows_ms = now_ms;
+		t->first_rows_ms = t->last_rows_ms;
 	}
-	t->last_rows_ms = now_ms;
 }
 
 /* Discards knowledge of the previous generation. */

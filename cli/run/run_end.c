@@ -17,7 +17,7 @@
 
 enum { REPORT_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
 
-/* Measures the rows of this run over the time between the first and the last growth seen. For a run
+/* Measures the rows of this run over the time between the first and the last growth. For a run
  * too short for that, measures all rows over the workers' lifetime. */
 static void measure_speed(const struct train *t, struct report *r)
 {

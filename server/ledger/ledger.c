@@ -307,6 +307,7 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 		totals.residual_norm = hypot(totals.residual_norm, l->workers[i]->residual_norm);
 	r.totals = &totals;
 	r.rows_per_s = ledger_workers_holding(l) ? l->speed.per_second : 0;
+	r.rows_still_ms = l->rows_ms ? (uint64_t)(ledger_now(l) - l->rows_ms) : 0;
 	r.workers_lost = l->workers_lost;
 	r.workers_stalled = l->workers_stalled;
 	r.leases_expired = l->leases_expired;

@@ -45,6 +45,8 @@ void ledger_speed_add(struct ledger *l, struct ledger_worker *w, const Weir__V1_
 	if (w->held_count)
 		add(&w->speed, now, r->batches);
 	add(&l->speed, now, r->rows);
+	if (r->rows)
+		l->rows_ms = now;
 }
 
 static int compare_speeds(const void *a, const void *b)

@@ -251,6 +251,7 @@ struct ledger {
 	struct totals expected, skipped; /* of committed units; of quarantined units */
 	Weir__V1__WorkerReport report;
 	struct speed speed;  /* rows of all workers */
+	int64_t rows_ms;     /* when rows were last reported; 0: not since this server has the ledger */
 	double auc, logloss; /* these and the next three: of the last evaluation, as in GateRequest */
 	bool language;
 	uint64_t not_numbers;

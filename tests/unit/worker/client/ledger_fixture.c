@@ -345,6 +345,7 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 	out->dropped = r->batches_dropped;
 	out->rows = r->totals->rows;
 	out->rows_per_s = r->rows_per_s;
+	out->rows_still_ms = r->rows_still_ms;
 	snprintf(out->failure, sizeof out->failure, "%s", r->failure);
 }
 

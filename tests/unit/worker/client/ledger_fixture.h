@@ -94,6 +94,7 @@ struct replica_identity {
 	uint32_t workers;
 	uint64_t lost, stalled, expired, quarantined, steps, dropped, rows;
 	double rows_per_s;
+	uint64_t rows_still_ms;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 struct replica_identity fixture_status(struct fixture *f);

@@ -201,9 +201,11 @@ static void the_job_s_speed_is_told(void **state)
 	assert_true(fixture_status(&w.f).rows_per_s == 0);
 	pass_window(&w, (const uint64_t[]){4});
 	assert_true(fixture_status(&w.f).rows_per_s == 20);
+	assert_int_equal(fixture_status(&w.f).rows_still_ms, 0);
 	for (int i = 0; i < 4; i++)
 		pass_window(&w, (const uint64_t[]){0});
 	assert_true(fixture_status(&w.f).rows_per_s == 20);
+	assert_int_equal(fixture_status(&w.f).rows_still_ms, 4 * WINDOW_MS);
 	w.f.now_ms += WINDOW_MS;
 	report(&w, 0, 8); /* in 10 s */
 	assert_true(fixture_status(&w.f).rows_per_s == 12);
