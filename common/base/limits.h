@@ -66,6 +66,7 @@
 #define WEIR_SERVERS_MAX        256u
 /* servers added to a running job, beyond its first ones */
 #define WEIR_SERVERS_ADDED_MAX 16u
+#define WEIR_PORT_MAX          65535u
 #define WEIR_SERVER_NONE       0xffffu /* not a server's number */
 /* live workers; ledger_join.c enforces this and the next ones */
 #define WEIR_WORKERS_MAX 4096u
@@ -243,9 +244,16 @@
 /* Time. */
 #define WEIR_DEAD_PEER_MS 5000u /* a silent peer is reported after this */
 /* a loop that did not run for this long was stopped, and heard nobody */
-#define WEIR_PAUSE_MS             1000u
-#define WEIR_KEEPALIVE_MS         1500u
-#define WEIR_CONNECT_TIMEOUT_MS   4000u
+#define WEIR_PAUSE_MS           1000u
+#define WEIR_KEEPALIVE_MS       1500u
+#define WEIR_CONNECT_TIMEOUT_MS 4000u
+/* From the question for a lane to its first message, and of its ticket; then the stream goes over
+ * gRPC. A server that could not be reached by a lane is not tried again for WEIR_LANE_AGAIN_MS. */
+#define WEIR_LANE_OPEN_MS  2000u
+#define WEIR_LANE_AGAIN_MS 60000u
+/* Enforced by lane_listen.c: tickets that have not been shown; connections without one. */
+#define WEIR_LANE_TICKETS_MAX     1024u
+#define WEIR_LANE_VISITORS_MAX    256u
 #define WEIR_CERTIFICATE_RELOAD_S 10u    /* default of security.reload_s */
 #define WEIR_CONNECT_ATTEMPT_MS   3000u  /* one attempt, to one address */
 #define WEIR_CONTROL_TIMEOUT_MS   5000u  /* default deadline of a control call */

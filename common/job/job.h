@@ -30,6 +30,7 @@ enum data_format {
 	DATA_PARQUET,
 	DATA_ARROW
 };
+enum job_lane { JOB_LANE_AUTO, JOB_LANE_GRPC };
 enum data_packing { PACKING_PACKED, PACKING_APART };
 enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
@@ -113,6 +114,8 @@ struct job {
 		uint32_t servers_at_count;
 		uint64_t memory_budget_bytes;
 		enum ack_rung ack;
+		enum job_lane lane;
+		uint32_t lane_port; /* 0: any */
 		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;

@@ -56,6 +56,7 @@
 
 static const struct choice acks[] = {
 	{"sent", JOB_ACK_SENT}, {"primary", JOB_ACK_PRIMARY}, {"replicas", JOB_ACK_REPLICAS}, {"disk", JOB_ACK_DISK}};
+static const struct choice lanes[] = {{"auto", JOB_LANE_AUTO}, {"grpc", JOB_LANE_GRPC}};
 static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
 	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED},
@@ -192,6 +193,8 @@ static const struct key keys[] = {
 	OPERATION(TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX)),
 	OPERATION(BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX)),
 	OPERATION(CHOICE("cluster.ack", cluster.ack, "replicas", acks)),
+	OPERATION(CHOICE("cluster.lane", cluster.lane, "auto", lanes)),
+	OPERATION(U32_OR("cluster.lane_port", cluster.lane_port, "any", 1, WEIR_PORT_MAX, "port", "any")),
 	OPERATION(U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds")),
 	OPERATION(U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds")),
 	OPERATION(CHOICE("cluster.log", cluster.log, "memory", logs)),

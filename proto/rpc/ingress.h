@@ -29,6 +29,9 @@ struct ingress_options {
 void ingress_begin(const struct ingress_options *options);
 void ingress_stop(void);
 
+/* The connection has proven itself otherwise. */
+void ingress_trust(int fd);
+
 struct ingress_counts {
 	uint64_t connections; /* open now */
 	/* So far: cut for frames; refused for number or rate; refused for certificate. */

@@ -57,6 +57,7 @@ enum {
 	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false, ROLE_SERVER)   \
 	X(TRACE, "/weir.v1.ParameterServer/Trace", false, false, ROLE_ADMIN)                       \
 	X(TRACE_UPLOAD, "/weir.v1.ParameterServer/TraceUpload", false, false, ROLE_WORK)           \
+	X(LANE, "/weir.v1.ParameterServer/Lane", false, false, ROLE_READS | ROLE_SERVER)           \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true, ROLE_READS)                                   \
 	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true, ROLE_WORK)                     \
 	X(LEASE, "/weir.v1.Ledger/Lease", false, true, ROLE_LEASES)                                \
@@ -115,6 +116,14 @@ struct rpc *rpc_memory_create(struct logger *logger);
  * certificate must have the role server. A server accepts calls only from the roles of
  * RPC_METHOD_MAP; others get E_DENIED. E_INVALID, E_NOT_FOUND, E_IO, E_PARSE: from the files. */
 weir_status rpc_grpc_secure(struct rpc *rpc, const weir_security *security, weir_error *err) WEIR_MUST_CHECK;
+/* Lets a server's bulk streams (pushes, pulls, replication) run over lanes, which clients then ask
+ * for; without this call, or where a lane cannot be opened, they run over gRPC. Call before the
+ * server starts. Not with certificates. */
+struct rpc_lanes {
+	uint32_t port;         /* 0: any. Unix sockets need none */
+	void (*trust)(int fd); /* called for connections that have proven themselves; may be NULL */
+};
+void rpc_grpc_serve_lanes(struct rpc *rpc, const struct rpc_lanes *lanes);
 void rpc_destroy(struct rpc *rpc); /* after all its loops, servers and channels */
 
 /* Simulates a slow network (see rpc_shape.h). All loops created afterwards belong to one machine.

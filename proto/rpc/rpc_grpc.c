@@ -93,9 +93,58 @@ static bool take_event(struct grpc_loop *l, int64_t timeout_ns)
 	return true;
 }
 
+/* --- The pump */
+
+static void tag_done(void *tag)
+{
+	((struct rpc_tag *)tag)->fn(tag, true);
+}
+
+static void tag_failed(void *tag)
+{
+	((struct rpc_tag *)tag)->fn(tag, false);
+}
+
+static void *pump(void *arg)
+{
+	struct grpc_loop *l = arg;
+	pthread_setname_np(pthread_self(), "grpc-pump");
+	for (;;) {
+		const grpc_event e = grpc_completion_queue_next(l->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+		if (e.type != GRPC_OP_COMPLETE)
+			return NULL;
+		TAKEN_OVER(e.tag);
+		rpc_loop_post(&l->base, e.success ? tag_done : tag_failed, e.tag);
+	}
+}
+
+struct lane_poll *grpc_loop_poll(struct rpc_loop *loop, weir_error *err)
+{
+	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (l->poll)
+		return l->poll;
+	struct lane_poll *poll = lane_poll_create(err);
+	if (!poll)
+		return NULL;
+	/* Whoever posts wakes this thread, under the lock, even if it is not waiting any more. */
+	pthread_mutex_lock(&loop->lock);
+	const int code = pthread_create(&l->pump, NULL, pump, l);
+	l->poll = code ? NULL : poll;
+	pthread_mutex_unlock(&loop->lock);
+	if (!code)
+		return poll;
+	weir_fail(err, WEIR_E_LIMIT, "cannot start a thread: %s", strerror(code));
+	lane_poll_destroy(poll);
+	return NULL;
+}
+
 static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (l->poll) {
+		lane_poll_wait(l->poll, timeout_ns);
+		return;
+	}
 	if (!atomic_load_explicit(&l->connected, memory_order_acquire)) {
 		sleep_alone(l, timeout_ns);
 		return;
@@ -119,6 +168,10 @@ static bool wake_alone(struct grpc_loop *l)
 static void loop_wake(struct rpc_loop *loop)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (l->poll) {
+		lane_poll_wake(l->poll);
+		return;
+	}
 	if (wake_alone(l))
 		return;
 	grpc_call_error e = grpc_call_start_batch(l->wake_call, NULL, 0, &l->wake, NULL);
@@ -132,8 +185,14 @@ static void loop_finish(struct rpc_loop *loop)
 	grpc_call_unref(l->wake_call);
 	grpc_channel_destroy(l->wake_channel);
 	grpc_completion_queue_shutdown(l->cq);
-	while (take_event(l, -1))
+	if (l->poll) {
+		pthread_join(l->pump, NULL);
+		rpc_loop_drain(loop);
+	}
+	while (!l->poll && take_event(l, -1))
 		; /* the last events of ended streams */
+	lane_poll_destroy(l->poll);
+	l->poll = NULL;
 }
 
 static void loop_destroy(struct rpc_loop *loop)
@@ -359,6 +418,10 @@ void grpc_stream_batch(struct grpc_stream *s, const grpc_op *ops, size_t n, stru
 void grpc_stream_transmit(struct rpc_stream *stream, struct message *m)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
+	if (s->lane) {
+		lane_end_send(s->lane, m);
+		return;
+	}
 	grpc_byte_buffer *b = grpc_buffer_from(m);
 	grpc_op op = {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = b};
 	grpc_stream_batch(s, &op, 1, &s->sent);
@@ -368,6 +431,10 @@ void grpc_stream_transmit(struct rpc_stream *stream, struct message *m)
 void grpc_stream_read(struct rpc_stream *stream)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
+	if (s->lane) {
+		lane_end_read(s->lane);
+		return;
+	}
 	grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &s->incoming};
 	s->reading = true;
 	grpc_stream_batch(s, &op, 1, &s->received);
@@ -481,7 +548,11 @@ void grpc_stream_batch_done(struct grpc_stream *s)
 static void stream_half_close(struct rpc_stream *stream)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
-	if (stream->slot)
+	if (s->lane && stream->slot)
+		lane_end_finish(s->lane, WEIR_OK, "");
+	else if (s->lane)
+		lane_end_half_close(s->lane);
+	else if (stream->slot)
 		grpc_server_stream_finish(s, WEIR_OK, "");
 	else
 		grpc_client_stream_half_close(s);
@@ -492,6 +563,12 @@ static void stream_cancel(struct rpc_stream *stream, weir_status status, const c
 	struct grpc_stream *s = (struct grpc_stream *)stream;
 	s->why = status;
 	snprintf(s->text, sizeof s->text, "%s", text);
+	if (s->lane) {
+		lane_end_finish(s->lane, status, text);
+		return;
+	}
+	if (grpc_lane_ask_cancel(s))
+		return;
 	if (!s->call) { /* cancelled before it started */
 		rpc_loop_post(stream->loop, stream_never_started, s);
 		return;

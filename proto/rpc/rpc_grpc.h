@@ -1,5 +1,6 @@
 /* Internals of the gRPC transport, shared by rpc_grpc.c (loops, messages, statuses),
- * rpc_grpc_server.c, rpc_grpc_client.c and rpc_grpc_tls.c: the only files that see gRPC headers.
+ * rpc_grpc_server.c, rpc_grpc_client.c, rpc_grpc_lane.c and rpc_grpc_tls.c: the only files that see
+ * gRPC headers.
  *
  * A completion queue belongs to a loop. A tag is a struct rpc_tag inside its object; its fn runs on
  * the loop's thread when gRPC has completed the batch. An object counts its batches in progress and
@@ -9,6 +10,9 @@
 
 #include <grpc/grpc.h>
 
+#include "proto/lane/lane_dial.h"
+#include "proto/lane/lane_end.h"
+#include "proto/lane/lane_listen.h"
 #include "proto/rpc/rpc_transport.h"
 
 struct rpc_tag {
@@ -21,11 +25,16 @@ struct grpc_rpc {
 	struct rpc base;
 	bool insecure;        /* allows plain text to leave this machine */
 	struct grpc_tls *tls; /* NULL: plain text */
+	bool serves_lanes;
+	struct rpc_lanes lanes;
+	atomic_uint lanes_begun; /* spreads them over a server's loops */
 };
 
 /* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the
  * default poller, all threads in a queue take turns reading every connection of the process, so a
- * thread without connections would only take other threads' work and hand it over. */
+ * thread without connections would only take other threads' work and hand it over. From its first
+ * lane on it polls its lanes, and a thread of its own, the pump, waits for the queue and posts its
+ * events. */
 struct grpc_loop {
 	struct rpc_loop base;
 	grpc_completion_queue *cq;
@@ -37,14 +46,22 @@ struct grpc_loop {
 	grpc_channel *wake_channel;
 	grpc_call *wake_call;
 	struct rpc_tag wake;
+	struct lane_poll *poll; /* NULL: no lane yet */
+	pthread_t pump;
 };
+/* The loop's poll, from now on. On its thread. NULL: E_MEMORY, E_LIMIT. */
+struct lane_poll *grpc_loop_poll(struct rpc_loop *loop, weir_error *err);
 /* Returns the loop's queue, and marks the loop as connected. */
 grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
 
-/* Either end of a stream. */
+/* Either end of a stream: a call, or the end of a lane. A client's is neither while it asks for a
+ * lane. */
 struct grpc_stream {
 	struct rpc_stream base;
 	grpc_call *call;
+	struct lane_end *lane;
+	struct lane_dial *dial;  /* client: being opened */
+	bool asks;               /* client: for a lane, and has no answer */
 	char *peer;              /* server: the client's address; gRPC's memory */
 	struct rpc_timer expiry; /* server: of the certificate with which it was opened */
 	struct rpc_tag opened, sent, received, half_closed, ended;
@@ -91,6 +108,29 @@ struct rpc_stream *grpc_client_stream_new(struct rpc_channel *channel);
 void grpc_client_stream_start(struct rpc_stream *stream);
 void grpc_client_stream_half_close(struct grpc_stream *s);
 void grpc_client_stream_cancel(struct grpc_stream *s);
+
+/* Lanes (rpc_grpc_lane.c). A stream over a lane counts it as a batch in progress. */
+/* Server. The listener's own part: */
+weir_status grpc_lane_listen(struct rpc_server *server, weir_error *err); /* does nothing if it serves none */
+void grpc_lane_close(struct rpc_server *server);                          /* no more lanes */
+struct lane_listener **grpc_server_lanes(struct rpc_server *server);
+/* Answers a request for a lane, from a peer with that role. Takes nothing over. */
+weir_status grpc_lane_answer(struct rpc_server *server, unsigned role, const struct rpc_peer *peer, const struct message *request,
+                             struct message **reply, weir_error *err);
+/* Counts in an object that must be counted even while the server stops. */
+void grpc_server_enter_always(struct rpc_server *server);
+/* Client. False: there is no lane to ask for. Else the stream starts by itself, also without a
+ * lane. */
+bool grpc_lane_ask(struct grpc_stream *s);
+/* Ends a stream that has neither a call nor a lane yet. False: it does not ask for one. */
+bool grpc_lane_ask_cancel(struct grpc_stream *s);
+/* What a channel knows of its server's lanes. */
+struct grpc_lane_facts {
+	char peer[WEIR_ADDRESS_BYTES_MAX]; /* as gRPC names the server, after a request for a lane */
+	int64_t again_ns;                  /* do not ask before this */
+};
+struct grpc_lane_facts *grpc_client_lanes(struct rpc_channel *channel);
+void grpc_client_stream_call(struct grpc_stream *s); /* starts it over gRPC */
 
 /* TLS (rpc_grpc_tls.c) */
 weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *security, struct logger *logger, weir_error *err);

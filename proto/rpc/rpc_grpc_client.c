@@ -12,6 +12,7 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
+#include <grpc/support/alloc.h>
 
 #include "proto/rpc/rpc_address.h"
 
@@ -19,7 +20,13 @@ struct grpc_client {
 	struct rpc_channel base;
 	grpc_channel *control, *data; /* NULL until used; loop's thread only */
 	uint32_t version;             /* of the certificates that they use */
+	struct grpc_lane_facts lanes;
 };
+
+struct grpc_lane_facts *grpc_client_lanes(struct rpc_channel *channel)
+{
+	return &((struct grpc_client *)channel)->lanes;
+}
 
 static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
 {
@@ -115,6 +122,15 @@ struct attempt {
 	grpc_slice details;
 };
 
+/* Where gRPC has found the server: a lane goes there too. */
+static void note_peer(struct rpc_channel *channel, grpc_call *call)
+{
+	struct grpc_lane_facts *facts = grpc_client_lanes(channel);
+	char *peer = grpc_call_get_peer(call);
+	snprintf(facts->peer, sizeof facts->peer, "%s", peer);
+	gpr_free(peer);
+}
+
 static void attempt_done(struct rpc_tag *tag, bool ok)
 {
 	struct attempt *a = (struct attempt *)tag;
@@ -130,6 +146,8 @@ static void attempt_done(struct rpc_tag *tag, bool ok)
 		snprintf(text, sizeof text, "%s %s: %s", owner->channel->address, rpc_method_path(owner->method),
 		         arrived ? "out of memory for the reply" : "no message in the reply");
 	}
+	if (owner->method == RPC_LANE)
+		note_peer(owner->channel, a->call);
 	grpc_metadata_array_destroy(&a->initial);
 	grpc_metadata_array_destroy(&a->trailing);
 	grpc_slice_unref(a->details);
@@ -195,6 +213,13 @@ struct rpc_stream *grpc_client_stream_new(struct rpc_channel *channel)
 void grpc_client_stream_start(struct rpc_stream *stream)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
+	if (!grpc_lane_ask(s))
+		grpc_client_stream_call(s);
+}
+
+void grpc_client_stream_call(struct grpc_stream *s)
+{
+	struct rpc_stream *stream = &s->base;
 	s->call = new_call(stream->channel, stream->method, gpr_inf_future(GPR_CLOCK_MONOTONIC));
 	const grpc_op end = {
 	    .op = GRPC_OP_RECV_STATUS_ON_CLIENT,

@@ -32,10 +32,15 @@ struct grpc_listener {
 	struct rpc_tag closed;
 	struct acceptor *acceptors; /* (slots, ACCEPTS_PER_LOOP) */
 	struct grpc_tls_served served;
+	struct lane_listener *lanes; /* NULL: none */
 };
 
-/* Counts in an object that must be counted even while the server stops. */
-static void enter_always(struct rpc_server *server)
+struct lane_listener **grpc_server_lanes(struct rpc_server *server)
+{
+	return &((struct grpc_listener *)server)->lanes;
+}
+
+void grpc_server_enter_always(struct rpc_server *server)
 {
 	pthread_mutex_lock(&server->lock);
 	server->live++;
@@ -106,6 +111,7 @@ struct unary {
 	struct rpc_server_slot *slot;
 	struct rpc_timer patience; /* until the request has arrived completely */
 	enum rpc_method method;
+	unsigned role; /* of the client's certificate; 0: no certificate */
 	grpc_call *call;
 	grpc_byte_buffer *request;
 	uint32_t batches;
@@ -170,6 +176,16 @@ void grpc_server_peer(void *part, struct rpc_peer *out)
 		out->who = (struct peer_identity){0};
 }
 
+static void answer_lane(struct unary *u, const struct message *request)
+{
+	struct rpc_peer peer = {0};
+	struct message *reply = NULL;
+	weir_error err = {0};
+	grpc_server_peer(u, &peer);
+	const weir_status status = grpc_lane_answer(u->slot->server, u->role, &peer, request, &reply, &err);
+	grpc_server_reply(u, status, err.text, reply);
+}
+
 static void unary_received(struct rpc_tag *tag, bool ok)
 {
 	struct unary *u = (struct unary *)tag;
@@ -178,6 +194,8 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 	struct message *m = arrived ? grpc_buffer_message(u->request) : NULL;
 	if (!arrived)
 		grpc_server_reply(u, WEIR_E_UNAVAILABLE, "the request has not arrived", NULL);
+	else if (m && u->method == RPC_LANE)
+		answer_lane(u, m);
 	else if (!m || rpc_call_on_request(u->slot, u->method, u, m))
 		grpc_server_reply(u, WEIR_E_MEMORY, "the server is out of memory", NULL);
 	message_release(m);
@@ -191,7 +209,7 @@ static void unary_is_slow(void *arg)
 	grpc_call_cancel_with_status(u->call, GRPC_STATUS_DEADLINE_EXCEEDED, "the request did not arrive whole in time", NULL);
 }
 
-static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
+static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call, unsigned role)
 {
 	struct unary *u = malloc(sizeof *u);
 	if (!u) {
@@ -203,6 +221,7 @@ static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, gr
 	                    .ended = {unary_ended},
 	                    .slot = slot,
 	                    .method = method,
+	                    .role = role,
 	                    .call = call,
 	                    .batches = 3};
 	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &u->cancelled};
@@ -260,7 +279,7 @@ static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, g
 	char *peer = grpc_call_get_peer(call);
 	if (has_too_many(slot, peer)) {
 		gpr_free(peer);
-		enter_always(slot->server);
+		grpc_server_enter_always(slot->server);
 		refuse(slot->server, call, WEIR_E_LIMIT, "this peer has too many streams");
 		rpc_server_leave(slot->server, method);
 		return;
@@ -321,17 +340,17 @@ static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice
 	    tls && method >= 0 ? grpc_tls_admit(tls, call, (enum rpc_method)method, &role, &until_ns, why) : WEIR_OK;
 	if (denied) {
 		LOG_AT(server->rpc->logger, LOG_WARN, "denied", "%s", why);
-		enter_always(server);
+		grpc_server_enter_always(server);
 		refuse(server, call, denied, why);
 	} else if (!rpc_server_enter(server, method < 0 ? RPC_STATUS : (enum rpc_method)method)) {
-		enter_always(server);
+		grpc_server_enter_always(server);
 		refuse(server, call, WEIR_E_UNAVAILABLE, "the server is stopping or has too many clients");
 	} else if (method < 0) {
 		refuse(server, call, WEIR_E_UNSUPPORTED, "no such method");
 	} else if (rpc_method_is_stream((enum rpc_method)method)) {
 		stream_begin(slot, (enum rpc_method)method, call, role, until_ns);
 	} else {
-		unary_begin(slot, (enum rpc_method)method, call);
+		unary_begin(slot, (enum rpc_method)method, call, role);
 	}
 }
 
@@ -438,8 +457,11 @@ weir_status grpc_server_begin(struct rpc_server *server, const char *address, we
 	status = bind_address(l, address, err);
 	if (status)
 		return status;
-	grpc_server_start(l->server);
 	server->live = server->slots_count * ACCEPTS_PER_LOOP;
+	status = grpc_lane_listen(server, err);
+	if (status)
+		return status;
+	grpc_server_start(l->server);
 	for (uint32_t i = 0; i < server->slots_count; i++)
 		rpc_loop_post(server->slots[i].loop, accept_on_loop, &server->slots[i]);
 	return WEIR_OK;
@@ -448,7 +470,8 @@ weir_status grpc_server_begin(struct rpc_server *server, const char *address, we
 void grpc_server_close(struct rpc_server *server)
 {
 	struct grpc_listener *l = (struct grpc_listener *)server;
-	enter_always(server); /* until server_closed */
+	grpc_server_enter_always(server); /* until server_closed */
+	grpc_lane_close(server);
 	HANDED_OVER(&l->closed);
 	grpc_server_shutdown_and_notify(l->server, grpc_loop_cq(server->slots[0].loop), &l->closed);
 }
@@ -463,6 +486,7 @@ void grpc_listener_destroy(struct rpc_server *server)
 	struct grpc_listener *l = (struct grpc_listener *)server;
 	if (l->server)
 		grpc_server_destroy(l->server);
+	lane_listener_destroy(l->lanes);
 	free(l->acceptors);
 	free(l);
 }

@@ -127,6 +127,19 @@ static uint32_t take_posted(struct rpc_loop *loop, int64_t timeout_ns, bool *sto
 	return count;
 }
 
+static void run_posted(struct rpc_loop *loop, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		loop->running[i].fn(loop->running[i].arg);
+}
+
+void rpc_loop_drain(struct rpc_loop *loop)
+{
+	bool stop;
+	for (uint32_t count; (count = take_posted(loop, 0, &stop)) > 0;)
+		run_posted(loop, count);
+}
+
 static void *loop_main(void *arg)
 {
 	struct rpc_loop *loop = arg;
@@ -140,8 +153,7 @@ static void *loop_main(void *arg)
 		uint32_t count = take_posted(loop, timeout_ns, &stop);
 		if (stop)
 			break;
-		for (uint32_t i = 0; i < count; i++)
-			loop->running[i].fn(loop->running[i].arg);
+		run_posted(loop, count);
 		loop->rpc->ops->loop_wait(loop, count ? 0 : timeout_ns);
 	}
 	loop->rpc->ops->loop_finish(loop);

@@ -124,6 +124,8 @@ struct rpc_loop {
 	uint32_t heap_count, heap_capacity;
 };
 int64_t rpc_now_ns(void);
+/* For loop_finish: runs what has been posted. */
+void rpc_loop_drain(struct rpc_loop *loop);
 void rpc_timer_set(struct rpc_loop *loop, struct rpc_timer *timer, int64_t due_ns, void (*fn)(void *arg), void *arg);
 /* Does nothing if it is not set. */
 void rpc_timer_clear(struct rpc_loop *loop, struct rpc_timer *timer);

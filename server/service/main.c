@@ -476,6 +476,8 @@ static weir_status prepare(struct parts *p, struct server_arguments *a, const ch
 	job_security(job, ROLE_SERVER, &security);
 	if (!status)
 		status = rpc_grpc_secure(p->rpc, &security.is, err);
+	if (!status && job->cluster.lane == JOB_LANE_AUTO)
+		rpc_grpc_serve_lanes(p->rpc, &(struct rpc_lanes){.port = job->cluster.lane_port, .trust = ingress_trust});
 	const struct rpc_network network = {job->cluster.network.rate_bits_per_s, job->cluster.network.latency_ms};
 	if (!status && rpc_shape(p->rpc, &network))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");

@@ -455,7 +455,7 @@ static void retry_finds_a_late_server(void **state)
 	struct rpc_channel *c;
 	struct outcome o = {0};
 	weir_error err = {0};
-	if (strcmp(transport, "tcp") == 0)
+	if (strstr(transport, "tcp"))
 		skip(); /* the test needs the address before the bind */
 	fixture_open(&f, transport);
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -641,6 +641,20 @@ static void unary_when_memory_runs_out(void **state)
 	fixture_close(&f);
 }
 
+static void send_if_open(void *arg)
+{
+	struct probe *p = arg;
+	if (!p->closed)
+		(void)rpc_stream_send(p->stream, pattern_message(p->seed, p->sizes[0]));
+}
+
+static void cancel_if_open(void *arg)
+{
+	struct probe *p = arg;
+	if (!p->closed)
+		rpc_stream_cancel(p->stream, WEIR_E_CANCELLED, "enough");
+}
+
 static void stream_when_memory_runs_out(void **state)
 {
 	(void)state;
@@ -649,14 +663,23 @@ static void stream_when_memory_runs_out(void **state)
 	struct rpc_stream *stream;
 	struct probe p;
 	weir_error err = {0};
+	uint32_t failed = 0;
 	fixture_open(&f, transport);
 	atomic_store(&callocs_left, 1);
 	assert_int_equal(rpc_stream_open(&stream, f.channel, RPC_PUSH_STREAM, &unused, NULL, &err), WEIR_E_MEMORY);
-	if (strcmp(f.transport, "memory") != 0) { /* both ends are one allocation there */
-		atomic_store(&callocs_left, 2);
+	/* both ends are one allocation in memory; over gRPC the question for a lane comes first */
+	for (int left = 7; left >= 2 && strcmp(f.transport, "memory") != 0; left--) {
+		atomic_store(&callocs_left, left);
 		probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
-		assert_int_equal(probe_wait_closed(&p), WEIR_E_UNAVAILABLE);
+		on_loop(f.loop, send_if_open, &p);
+		probe_wait_received(&p, 1);
+		atomic_store(&callocs_left, 0);
+		on_loop(f.loop, cancel_if_open, &p);
+		const weir_status status = probe_wait_closed(&p);
+		assert_true(status == WEIR_E_UNAVAILABLE || (status == WEIR_E_CANCELLED && p.received == 1));
+		failed += status == WEIR_E_UNAVAILABLE;
 	}
+	assert_true(failed || strcmp(f.transport, "memory") == 0 || strstr(transport, "lane"));
 	probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
 	probe_send(&p, 3);
 	probe_wait_received(&p, 3);

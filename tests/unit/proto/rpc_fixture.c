@@ -174,6 +174,7 @@ void fixture_open(struct fixture *f, const char *transport)
 	weir_error err = {0};
 	memset(f, 0, sizeof *f);
 	f->transport = strncmp(transport, "slow-", 5) == 0 ? transport + 5 : transport;
+	f->transport = strncmp(f->transport, "lane-", 5) == 0 ? f->transport + 5 : f->transport;
 	f->rpc = fixture_rpc(transport);
 	assert_non_null(f->rpc);
 	snprintf(f->directory, sizeof f->directory, "/tmp/weir-rpc-XXXXXX");
