@@ -144,7 +144,8 @@ struct lane_dial *lane_dial_start(struct lane_poll *poll, const struct sockaddr 
 		weir_fail(err, WEIR_E_MEMORY, "out of memory");
 		return NULL;
 	}
-	*d = (struct lane_dial){.watch = {.ready = ready, .tick = tick, .drop = drop, .fd = -1}, .poll = poll, .done = done, .arg = arg};
+	*d = (struct lane_dial){
+	    .watch = {.ready = ready, .tick = tick, .drop = drop, .fd = -1}, .poll = poll, .done = done, .arg = arg};
 	d->until_ns = clock_ns(clock_system()) + WEIR_LANE_OPEN_MS * INT64_C(1000000);
 	lane_put_greeting(d->greeting, token);
 	d->watched = begin(d, to, to_bytes);

@@ -222,8 +222,8 @@ static void do_without(struct grpc_stream *s, const char *why)
 	grpc_client_lanes(s->base.channel)->again_ns = rpc_now_ns() + WEIR_LANE_AGAIN_MS * INT64_C(1000000);
 	if (why)
 		LOG_AT(s->base.rpc->logger, LOG_WARN, "no lane",
-		       "to=%s why=\"%s\": the data go over gRPC, which takes more of the processors; is a port blocked?", channel->address,
-		       why);
+		       "to=%s why=\"%s\": the data go over gRPC, which takes more of the processors; is a port blocked?",
+		       channel->address, why);
 	s->batches--;
 	grpc_client_stream_call(s);
 }
