@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ enum {
 	SPANS_PER_CALL = 64,
 	FRAMES_MAX = 4, /* a message, an END, a STATUS and a BEAT */
 	TURN_MESSAGES = 64,
-	LINGER_MS = 1000 /* for a status to reach the client */
+	LINGER_MS = 1000, /* for a status to reach the client */
+	FDS_MAX = 1 << 16
 };
 
 struct out_frame {
@@ -56,6 +58,25 @@ struct lane_end {
 	weir_status status;
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
+
+/* The descriptors of all clients' ends in this process, a bit each. Higher ones are not noted. */
+static atomic_ullong client_fds[FDS_MAX / 64];
+
+static void note_client(int fd, bool is_client)
+{
+	if (fd >= FDS_MAX)
+		return;
+	const unsigned long long bit = 1ull << (fd % 64);
+	if (is_client)
+		atomic_fetch_or(&client_fds[fd / 64], bit);
+	else
+		atomic_fetch_and(&client_fds[fd / 64], ~bit);
+}
+
+bool lane_end_is_client(int fd)
+{
+	return fd >= 0 && fd < FDS_MAX && atomic_load(&client_fds[fd / 64]) >> (fd % 64) & 1;
+}
 
 static int64_t now_ns(void)
 {
@@ -314,6 +335,8 @@ static void destroy(struct lane_end *e)
 	while (e->frames_count)
 		drop_first(e);
 	message_release(e->in);
+	if (!e->is_server)
+		note_client(e->watch.fd, false);
 	close(e->watch.fd);
 	free(e);
 }
@@ -426,8 +449,11 @@ struct lane_end *lane_end_create(struct lane_poll *poll, int fd, bool is_server,
 		                       .writable = true,
 		                       .reading = true};
 		e->sent_ns = e->heard_ns = now_ns();
-		if (lane_poll_add(poll, &e->watch))
+		if (lane_poll_add(poll, &e->watch)) {
+			if (!is_server)
+				note_client(fd, true);
 			return e;
+		}
 	}
 	weir_fail(err, e ? WEIR_E_LIMIT : WEIR_E_MEMORY, "cannot take over a lane: %s", strerror(errno));
 	close(fd);

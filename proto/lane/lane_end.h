@@ -34,5 +34,7 @@ void lane_end_read(struct lane_end *e);
 void lane_end_half_close(struct lane_end *e); /* client, when no message is being sent */
 /* Ends the stream: `closed` follows with this status. A server's client gets it too. */
 void lane_end_finish(struct lane_end *e, weir_status status, const char *text);
+/* Whether a client's end has this descriptor: for a forked child, which must not keep it open. */
+bool lane_end_is_client(int fd);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/limits.h"
+#include "proto/lane/lane_end.h"
 
 union peer {
 	struct sockaddr any;
@@ -87,7 +88,7 @@ void rpc_fork_give_up(const char *const *addresses, size_t count)
 		socklen_t bytes = sizeof peer;
 		if (e->d_name[0] == '.' || getpeername(fd, &peer.any, &bytes))
 			continue;
-		bool ours = false;
+		bool ours = lane_end_is_client(fd);
 		for (size_t i = 0; i < count && !ours; i++)
 			ours = is_at(&peer, addresses[i]);
 		if (ours)
