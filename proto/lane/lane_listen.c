@@ -257,7 +257,7 @@ static weir_status listen_unix(struct lane_listener *l, const char *path, weir_e
 		                 sizeof at.sun_path - 1);
 	(void)unlink(at.sun_path); /* of a server that is gone: the socket beside it is ours */
 	if (!listen_at(l, (const struct sockaddr *)&at, sizeof at))
-		return weir_fail(err, WEIR_E_IO, "%s: cannot listen: %s", at.sun_path, strerror(errno));
+		return weir_fail(err, WEIR_E_IO, "%s: cannot listen for lanes: %s", at.sun_path, strerror(errno));
 	memcpy(l->path, at.sun_path, sizeof l->path);
 	return WEIR_OK;
 }
@@ -287,7 +287,10 @@ static weir_status listen_tcp(struct lane_listener *l, const char *address, uint
 	const int why = errno;
 	freeaddrinfo(info);
 	if (!listens)
-		return weir_fail(err, WEIR_E_IO, "%s, port %u: cannot listen: %s", host, port, strerror(why));
+		return weir_fail(
+		    err, WEIR_E_IO,
+		    "%s, port %u: cannot listen for lanes: %s: set cluster.lane_port to a port of this server's own, or to any", host,
+		    port, strerror(why));
 	l->port = port_of(l->watch.fd);
 	return WEIR_OK;
 }

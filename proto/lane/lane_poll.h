@@ -1,6 +1,6 @@
-/* Waits for descriptors on a loop's thread. A watch is edge-triggered: after an event, read or write
- * until the kernel has no more. All functions but lane_poll_wake run on the loop's thread; none
- * calls a watch's functions except lane_poll_wait. */
+/* Waits for descriptors on a loop's thread. A watch is edge-triggered: after an event, read or
+ * write until the kernel has no more. All functions but lane_poll_wake run on the loop's thread;
+ * none calls a watch's functions except lane_poll_wait. */
 #ifndef WEIR_LANE_POLL_H
 #define WEIR_LANE_POLL_H
 

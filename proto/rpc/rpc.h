@@ -147,6 +147,9 @@ void rpc_note(struct rpc *rpc, enum rpc_method method, bool served, int64_t ns);
 /* --- Loops */
 /* Starts the thread. */
 struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err);
+/* Who is warned on the loop's thread, beside the logger, when a stream goes without a lane. Call
+ * before the loop is used. */
+void rpc_loop_notice(struct rpc_loop *loop, void (*notice)(void *arg, const char *text), void *arg);
 /* Runs fn(arg) on the loop's thread, in the order of the posts of one thread. Callable from any
  * thread, also from the loop's own (never inline). Never refused: the process ends if it is out of
  * memory. */

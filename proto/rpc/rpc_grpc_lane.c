@@ -112,8 +112,11 @@ static void start_listening(void *arg)
 	struct rpc_server *server = arg;
 	weir_error err = {0};
 	struct lane_poll *poll = grpc_loop_poll(server->slots[0].loop, &err);
+	const struct lane_listener *lanes = *grpc_server_lanes(server);
 	if (!poll || lane_listener_start(*grpc_server_lanes(server), poll, &err))
 		LOG_AT(server->rpc->logger, LOG_WARN, "no lanes", "why=\"%s\"", err.text);
+	else if (lane_listener_port(lanes))
+		LOG_AT(server->rpc->logger, LOG_INFO, "lanes", "port=%u", lane_listener_port(lanes));
 	rpc_server_leave(server, RPC_STATUS);
 }
 
@@ -218,12 +221,17 @@ void rpc_grpc_serve_lanes(struct rpc *rpc, const struct rpc_lanes *lanes)
 /* The stream runs over gRPC. */
 static void do_without(struct grpc_stream *s, const char *why)
 {
-	const struct rpc_channel *channel = s->base.channel;
+	const struct rpc_loop *loop = s->base.loop;
+	char text[2 * WEIR_ERROR_TEXT_BYTES];
 	grpc_client_lanes(s->base.channel)->again_ns = rpc_now_ns() + WEIR_LANE_AGAIN_MS * INT64_C(1000000);
-	if (why)
-		LOG_AT(s->base.rpc->logger, LOG_WARN, "no lane",
-		       "to=%s why=\"%s\": the data go over gRPC, which takes more of the processors; is a port blocked?",
-		       channel->address, why);
+	if (why) {
+		snprintf(text, sizeof text,
+		         "to %s: %s. Bulk data go over gRPC, which takes more of the processors; is cluster.lane_port blocked?",
+		         s->base.channel->address, why);
+		LOG_AT(s->base.rpc->logger, LOG_WARN, "no lane", "%s", text);
+		if (loop->notice)
+			loop->notice(loop->notice_arg, text);
+	}
 	s->batches--;
 	grpc_client_stream_call(s);
 }
@@ -248,8 +256,8 @@ union socket_address {
 	struct sockaddr_in6 v6;
 };
 
-/* The lane's address: where gRPC has found the server ("ipv4:HOST:PORT", "ipv6:[HOST]:PORT"), or the
- * socket beside its own. 0: not such an address. */
+/* The lane's address: where gRPC has found the server ("ipv4:HOST:PORT", "ipv6:[HOST]:PORT"), or
+ * the socket beside its own. 0: not such an address. */
 static socklen_t lane_address(const struct rpc_channel *channel, const char *peer, uint32_t port, union socket_address *out)
 {
 	memset(out, 0, sizeof *out);

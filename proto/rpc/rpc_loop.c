@@ -160,6 +160,12 @@ static void *loop_main(void *arg)
 	return NULL;
 }
 
+void rpc_loop_notice(struct rpc_loop *loop, void (*notice)(void *arg, const char *text), void *arg)
+{
+	loop->notice = notice;
+	loop->notice_arg = arg;
+}
+
 struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err)
 {
 	struct rpc_loop *loop = rpc->ops->loop_create(rpc);

@@ -111,6 +111,8 @@ struct rpc_loop {
 	struct rpc_shape *shape; /* may be NULL */
 	char name[16];
 	pthread_t thread;
+	void (*notice)(void *arg, const char *text); /* rpc_loop_notice; may be NULL */
+	void *notice_arg;
 	/* Guarded by lock. */
 	pthread_mutex_t lock;
 	struct rpc_task *posted;

@@ -33,6 +33,11 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...)
 	c->options.log(c->options.log_arg, level, line);
 }
 
+static void on_notice(void *arg, const char *text)
+{
+	client_log(arg, WEIR_LOG_WARN, "no lane %s", text);
+}
+
 weir_status client_usable(const weir_client *c, weir_error *err)
 {
 	if (c->closing)
@@ -249,6 +254,7 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 			release(c);
 		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);
 	}
+	rpc_loop_notice(c->loop, on_notice, c);
 	status = ledger_open(c, options->ledger, err);
 	if (status == WEIR_OK)
 		status = client_join(c, false, err);
