@@ -77,12 +77,13 @@ double raw_memcpy_run(void *arg, weir_error *err);
 /* One TCP connection over 127.0.0.1 between two threads: a 64 MiB source, 1 MiB writes, a 1 MiB
  * destination. Returns bytes per second. arg: size_t *, the bytes to send. */
 double raw_loopback_run(void *arg, weir_error *err);
+bool raw_connect_pair(int fds[2]); /* such a connection */
 /* Fused multiply-adds on registers by `threads` threads: floating-point operations per second. arg:
  * uint32_t *, the number of threads. */
 double raw_fma_run(void *arg, weir_error *err);
 
 /* --- The benchmarks */
-#define BENCH_MAP(X)        X(push) X(pull) X(store) X(cold) X(log) X(optim) X(gemm) X(loader) X(step)
+#define BENCH_MAP(X)        X(push) X(pull) X(lane) X(store) X(cold) X(log) X(optim) X(gemm) X(loader) X(step)
 #define BENCH_DECLARE(name) weir_status bench_##name(struct bench *b, weir_error *err);
 BENCH_MAP(BENCH_DECLARE)
 #undef BENCH_DECLARE

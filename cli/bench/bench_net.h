@@ -35,6 +35,48 @@ weir_status bench_flight_drain(struct bench_flight *f, weir_error *err) WEIR_MUS
 /* a weir_done_fn; arg: the flight */
 void bench_flight_done(void *arg, weir_ticket ticket, weir_status status, const char *text);
 
+/* --- Through libweir */
+#define BENCH_SOURCE_BYTES ((size_t)64 << 20)
+#define BENCH_KEYS         ((size_t)1 << 18)
+/* Pushes of a dense table that are applied (bench_push.c). */
+struct bench_pushes {
+	struct scratch_server *server;
+	const float *source; /* (BENCH_SOURCE_BYTES / 4) */
+	size_t size, total;  /* bytes of one push, and of one measurement */
+	uint32_t table;
+	double cpu_ms_per_gb; /* out: processor time of both processes in the last measurement */
+};
+weir_status bench_pushes_open(struct bench_pushes *b, weir_error *err) WEIR_MUST_CHECK; /* registers the table */
+double bench_pushes_run(void *arg, weir_error *err);                                    /* bytes per second */
+/* One kind of pull, repeated with `in_flight` at once, each into its own place in `out`
+ * (bench_pull.c). */
+struct bench_pulls {
+	struct scratch_server *server;
+	uint32_t table, in_flight;
+	uint64_t pulls;        /* in one measurement */
+	size_t rows, elements; /* of one pull: number of keys (0: a dense table), and of floats */
+	const uint64_t *keys;  /* (BENCH_KEYS) random; pull i takes `rows` keys from i * rows on */
+	float *out;            /* (in_flight, elements) */
+	double unit;           /* amount that one pull counts for: bytes, rows, or pulls */
+	double cpu_s;          /* out: processor seconds of both processes in the last measurement */
+	double count_per_cpu_s;
+};
+/* Registers a dense table of `bytes`, and fills it with values. */
+weir_status bench_pulls_open(struct bench_pulls *b, size_t bytes, float *values, weir_error *err) WEIR_MUST_CHECK;
+double bench_pulls_run(void *arg, weir_error *err); /* units per second */
+
+/* --- Moving frames, without Weir (bench_wire.c) */
+enum wire_technique { WIRE_TCP, WIRE_TCP_SPLICE, WIRE_UNIX, WIRE_UNIX_SPLICE, WIRE_RING };
+struct bench_wire {
+	enum wire_technique technique;
+	size_t bytes; /* of one measurement */
+	const uint8_t *source;
+	size_t source_bytes;  /* whole messages */
+	double cpu_ms_per_gb; /* out: processor time of both sides in the last measurement */
+};
+double bench_wire_run(void *arg, weir_error *err); /* bytes per second; arg: struct bench_wire */
+double bench_wire_cpu(void *arg, weir_error *err); /* cpu_ms_per_gb, after its bench_wire_run */
+
 /* --- A server in a child process (bench_sink.c), forked before anything else starts threads. serve
  * writes its address to address_fd. It returns only when it cannot serve, with an exit status. */
 struct bench_sink {

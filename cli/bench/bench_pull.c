@@ -17,32 +17,18 @@ enum {
 	PULL_SMALL_IN_FLIGHT = 32,
 	PULL_BATCH_ROWS = 4096,
 	PULL_BATCH_DIM = 16,
-	PULL_BATCH_IN_FLIGHT = 4,
-	PULL_TABLE_ROWS = 1 << 18
+	PULL_BATCH_IN_FLIGHT = 4
 };
 static const size_t sizes[PULL_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
-/* One kind of pull, repeated with `in_flight` at once, each into its own place in `out`. */
-struct pull_bench {
-	struct scratch_server *server;
-	uint32_t table, in_flight;
-	uint64_t pulls;        /* in one measurement */
-	size_t rows, elements; /* of one pull: number of keys (0: a dense table), and of floats */
-	const uint64_t *keys;  /* (PULL_TABLE_ROWS) random; pull i takes `rows` keys from i * rows on */
-	float *out;            /* (in_flight, elements) */
-	double unit;           /* amount that one pull counts for: bytes, rows, or pulls */
-	double cpu_s;          /* out: processor seconds of both processes in the last measurement */
-	double count_per_cpu_s;
-};
-
-static weir_status pull_all(struct pull_bench *b, struct bench_flight *f, weir_error *err)
+static weir_status pull_all(struct bench_pulls *b, struct bench_flight *f, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	for (uint64_t i = 0; i < b->pulls && status == WEIR_OK; i++) {
 		weir_ticket ticket;
 		weir_pull_item item = {.table = b->table, .values = b->out + i % b->in_flight * b->elements};
 		if (b->rows > 0) {
-			item.keys = b->keys + i * b->rows % PULL_TABLE_ROWS;
+			item.keys = b->keys + i * b->rows % BENCH_KEYS;
 			item.rows = b->rows;
 		}
 		status = bench_flight_take(f, err);
@@ -55,9 +41,9 @@ static weir_status pull_all(struct pull_bench *b, struct bench_flight *f, weir_e
 	return status;
 }
 
-static double run_pull(void *arg, weir_error *err)
+double bench_pulls_run(void *arg, weir_error *err)
 {
-	struct pull_bench *b = arg;
+	struct bench_pulls *b = arg;
 	struct bench_flight f;
 	weir_error drained = {0};
 	bench_flight_init(&f, b->in_flight);
@@ -79,12 +65,12 @@ static double run_pull(void *arg, weir_error *err)
 static double run_per_core(void *arg, weir_error *err)
 {
 	(void)err;
-	return ((struct pull_bench *)arg)->count_per_cpu_s;
+	return ((struct bench_pulls *)arg)->count_per_cpu_s;
 }
 
 /* --- Filled tables */
 
-static weir_status make_dense(struct pull_bench *b, size_t bytes, float *values, weir_error *err)
+weir_status bench_pulls_open(struct bench_pulls *b, size_t bytes, float *values, weir_error *err)
 {
 	b->elements = bytes / sizeof(float);
 	weir_init_segment segment = {.elements = b->elements, .kind = WEIR_INIT_ZERO};
@@ -95,19 +81,19 @@ static weir_status make_dense(struct pull_bench *b, size_t bytes, float *values,
 	return status == WEIR_OK ? weir_assign(b->server->client, b->table, NULL, 0, values, err) : status;
 }
 
-static weir_status make_rows(struct pull_bench *b, uint32_t width, float *values, weir_error *err)
+static weir_status make_rows(struct bench_pulls *b, uint32_t width, float *values, weir_error *err)
 {
 	weir_init_segment segment = {.elements = width, .kind = WEIR_INIT_NORMAL, .a = 0.01f};
 	weir_table_spec spec = {.kind = WEIR_EMBEDDING, .width = width, .segments_count = 1, .segments = &segment, .seed = 1};
 	spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_ADAGRAD, .lr = 1e-3f, .eps = 1e-8f};
 	snprintf(spec.name, sizeof spec.name, "pull-rows-%u", width);
 	weir_status status = weir_table_register(b->server->client, &spec, &b->table, err);
-	for (size_t i = 0; i < PULL_TABLE_ROWS && status == WEIR_OK; i += PULL_BATCH_ROWS)
+	for (size_t i = 0; i < BENCH_KEYS && status == WEIR_OK; i += PULL_BATCH_ROWS)
 		status = weir_assign(b->server->client, b->table, b->keys + i, PULL_BATCH_ROWS, values, err);
 	return status;
 }
 
-static void add_dense(struct bench *bench, struct bench_bare *bare, struct pull_bench *b, unsigned i, uint64_t total,
+static void add_dense(struct bench *bench, struct bench_bare *bare, struct bench_pulls *b, unsigned i, uint64_t total,
                       uint32_t limit)
 {
 	size_t window = PULL_WINDOW_BYTES / sizes[i];
@@ -115,11 +101,11 @@ static void add_dense(struct bench *bench, struct bench_bare *bare, struct pull_
 	b->pulls = total / sizes[i];
 	b->unit = (double)sizes[i];
 	uint32_t floor = bench_bare_add(bench, bare, BARE_COPY, sizes[i], limit);
-	uint32_t pull = bench_add(bench, "B/s", run_pull, b, limit, 0, "pull %s", bench_size_name(sizes[i]));
+	uint32_t pull = bench_add(bench, "B/s", bench_pulls_run, b, limit, 0, "pull %s", bench_size_name(sizes[i]));
 	bench_set_floor(bench, pull, floor);
 }
 
-static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct pull_bench pulls[PULL_SIZES + 2], size_t *total,
+static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct bench_pulls pulls[PULL_SIZES + 2], size_t *total,
                            struct raw_memcpy *copy, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -127,34 +113,34 @@ static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct 
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PULL_SIZES && status == WEIR_OK; i++) {
-		status = make_dense(&pulls[i], sizes[i], values, err);
+		status = bench_pulls_open(&pulls[i], sizes[i], values, err);
 		add_dense(bench, bare, &pulls[i], i, *total, tcp);
 	}
-	struct pull_bench *small = &pulls[PULL_SIZES], *batch = &pulls[PULL_SIZES + 1];
-	*small = (struct pull_bench){.server = pulls->server,
-	                             .keys = pulls->keys,
-	                             .out = pulls->out,
-	                             .in_flight = PULL_SMALL_IN_FLIGHT,
-	                             .pulls = bench->quick ? 2000 : 200000,
-	                             .rows = 1,
-	                             .elements = PULL_SMALL_WIDTH,
-	                             .unit = 1};
-	*batch = (struct pull_bench){.server = pulls->server,
-	                             .keys = pulls->keys,
-	                             .out = pulls->out,
-	                             .in_flight = PULL_BATCH_IN_FLIGHT,
-	                             .pulls = bench->quick ? 50 : 2000,
-	                             .rows = PULL_BATCH_ROWS,
-	                             .elements = PULL_BATCH_ROWS * PULL_BATCH_DIM,
-	                             .unit = PULL_BATCH_ROWS};
+	struct bench_pulls *small = &pulls[PULL_SIZES], *batch = &pulls[PULL_SIZES + 1];
+	*small = (struct bench_pulls){.server = pulls->server,
+	                              .keys = pulls->keys,
+	                              .out = pulls->out,
+	                              .in_flight = PULL_SMALL_IN_FLIGHT,
+	                              .pulls = bench->quick ? 2000 : 200000,
+	                              .rows = 1,
+	                              .elements = PULL_SMALL_WIDTH,
+	                              .unit = 1};
+	*batch = (struct bench_pulls){.server = pulls->server,
+	                              .keys = pulls->keys,
+	                              .out = pulls->out,
+	                              .in_flight = PULL_BATCH_IN_FLIGHT,
+	                              .pulls = bench->quick ? 50 : 2000,
+	                              .rows = PULL_BATCH_ROWS,
+	                              .elements = PULL_BATCH_ROWS * PULL_BATCH_DIM,
+	                              .unit = PULL_BATCH_ROWS};
 	if (status == WEIR_OK)
 		status = make_rows(small, PULL_SMALL_WIDTH, values, err);
 	if (status == WEIR_OK)
 		status = make_rows(batch, PULL_BATCH_DIM, values, err);
-	bench_add(bench, "pulls/s", run_pull, small, tcp, PULL_SMALL_WIDTH * sizeof(float), "pull 256 B, %d in flight",
+	bench_add(bench, "pulls/s", bench_pulls_run, small, tcp, PULL_SMALL_WIDTH * sizeof(float), "pull 256 B, %d in flight",
 	          PULL_SMALL_IN_FLIGHT);
-	bench_add(bench, "rows/s", run_pull, batch, tcp, PULL_BATCH_DIM * sizeof(float), "pull %d rows of dim %d", PULL_BATCH_ROWS,
-	          PULL_BATCH_DIM);
+	bench_add(bench, "rows/s", bench_pulls_run, batch, tcp, PULL_BATCH_DIM * sizeof(float), "pull %d rows of dim %d",
+	          PULL_BATCH_ROWS, PULL_BATCH_DIM);
 	bench_add(bench, "rows/s", run_per_core, batch, BENCH_NO_LIMIT, 0, "the same per core used");
 	return status;
 }
@@ -164,24 +150,24 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 	struct scratch_server server = {0};
 	struct bench_bare bare;
 	struct raw_memcpy copy = {0};
-	struct pull_bench pulls[PULL_SIZES + 2];
+	struct bench_pulls pulls[PULL_SIZES + 2];
 	size_t total = bench->quick ? (size_t)32 << 20 : (size_t)2 << 30;
 	struct prng r;
-	uint64_t *keys = malloc(PULL_TABLE_ROWS * sizeof *keys);
+	uint64_t *keys = malloc(BENCH_KEYS * sizeof *keys);
 	float *out = aligned_alloc(4096, PULL_WINDOW_BYTES > PULL_SIZE_MAX ? PULL_WINDOW_BYTES : PULL_SIZE_MAX);
 	weir_status status =
 	    keys && out ? raw_memcpy_init(&copy, 64 << 20, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for the benchmark");
 	if (status == WEIR_OK) {
 		memset(copy.from, 0, copy.bytes);
 		prng_seed(&r, 1);
-		for (size_t i = 0; i < PULL_TABLE_ROWS; i++)
+		for (size_t i = 0; i < BENCH_KEYS; i++)
 			keys[i] = prng_u64(&r);
 		/* must fork before threads start */
 		status = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err);
 		if (status == WEIR_OK)
 			status = scratch_server_start(&server, &BENCH_SERVER, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)
-			pulls[i] = (struct pull_bench){.server = &server, .keys = keys, .out = out};
+			pulls[i] = (struct bench_pulls){.server = &server, .keys = keys, .out = out};
 		if (status == WEIR_OK)
 			status = add_all(bench, &bare, pulls, &total, &copy, err);
 		if (status == WEIR_OK)

@@ -13,32 +13,18 @@
 #include "kernels/optimizer.h"
 #include "server/log/log.h"
 
-enum {
-	PUSH_SIZES = 5,
-	PUSH_WINDOW_BYTES = 16 << 20,
-	PUSH_WINDOW_MAX = 64,
-	PUSH_SOURCE_BYTES = 64 << 20,
-	PUSH_COST_BYTES = 1 << 20,
-	PUSH_LOG_ENTRIES = 20000
-};
+enum { PUSH_SIZES = 5, PUSH_WINDOW_BYTES = 16 << 20, PUSH_WINDOW_MAX = 64, PUSH_COST_BYTES = 1 << 20, PUSH_LOG_ENTRIES = 20000 };
 static const size_t sizes[PUSH_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
 /* --- Through libweir, applied */
 
-struct push_bench {
-	struct scratch_server *server;
-	const float *source; /* (PUSH_SOURCE_BYTES / 4) */
-	size_t size, total;  /* bytes of one push, and of one measurement */
-	uint32_t table;
-};
-
-static weir_status push_all(struct push_bench *b, struct bench_flight *f, weir_error *err)
+static weir_status push_all(struct bench_pushes *b, struct bench_flight *f, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	for (size_t sent = 0; sent < b->total && status == WEIR_OK; sent += b->size) {
 		weir_batch batch;
 		weir_ticket ticket;
-		weir_push_item item = {.table = b->table, .values = b->source + sent % PUSH_SOURCE_BYTES / sizeof(float)};
+		weir_push_item item = {.table = b->table, .values = b->source + sent % BENCH_SOURCE_BYTES / sizeof(float)};
 		status = scratch_server_batch(b->server, &batch, err);
 		if (status == WEIR_OK)
 			status = bench_flight_take(f, err);
@@ -51,25 +37,26 @@ static weir_status push_all(struct push_bench *b, struct bench_flight *f, weir_e
 	return status;
 }
 
-static double run_push(void *arg, weir_error *err)
+double bench_pushes_run(void *arg, weir_error *err)
 {
-	struct push_bench *b = arg;
+	struct bench_pushes *b = arg;
 	struct bench_flight f;
 	weir_error drained = {0};
 	size_t window = PUSH_WINDOW_BYTES / b->size;
 	bench_flight_init(&f, (uint32_t)(window < 2 ? 2 : window < PUSH_WINDOW_MAX ? window : PUSH_WINDOW_MAX));
-	double start = bench_now_s();
+	double cpu = bench_cpu_s(b->server), start = bench_now_s();
 	weir_status status = push_all(b, &f, err);
 	if (bench_flight_drain(&f, &drained) != WEIR_OK && status == WEIR_OK) {
 		*err = drained;
 		status = drained.status;
 	}
 	double elapsed = bench_now_s() - start;
+	b->cpu_ms_per_gb = (bench_cpu_s(b->server) - cpu) / ((double)b->total / 1e12);
 	bench_flight_destroy(&f);
 	return status == WEIR_OK ? (double)b->total / elapsed : -1;
 }
 
-static weir_status register_table(struct push_bench *b, weir_error *err)
+weir_status bench_pushes_open(struct bench_pushes *b, weir_error *err)
 {
 	weir_init_segment segment = {.elements = b->size / sizeof(float), .kind = WEIR_INIT_ZERO};
 	weir_table_spec spec = {
@@ -83,18 +70,19 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 {
 	struct scratch_server server = {0};
 	struct bench_bare bare;
-	struct push_bench pushes[PUSH_SIZES];
+	struct bench_pushes pushes[PUSH_SIZES];
 	/* must fork before threads start */
-	weir_status status = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
+	weir_status status = bench_bare_start(&bare, source, BENCH_SOURCE_BYTES, total, err);
 	if (status == WEIR_OK)
 		status = scratch_server_start(&server, &BENCH_SERVER, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
-		pushes[i] = (struct push_bench){.server = &server, .source = source, .size = sizes[i], .total = total};
-		status = register_table(&pushes[i], err);
+		pushes[i] = (struct bench_pushes){.server = &server, .source = source, .size = sizes[i], .total = total};
+		status = bench_pushes_open(&pushes[i], err);
 		uint32_t floor = bench_bare_add(bench, &bare, BARE_REDUCE, sizes[i], tcp);
-		uint32_t push = bench_add(bench, "B/s", run_push, &pushes[i], tcp, 0, "push %s, applied", bench_size_name(sizes[i]));
+		uint32_t push =
+		    bench_add(bench, "B/s", bench_pushes_run, &pushes[i], tcp, 0, "push %s, applied", bench_size_name(sizes[i]));
 		bench_set_floor(bench, push, floor);
 	}
 	if (status == WEIR_OK)
@@ -108,17 +96,17 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 static weir_status measure_tls(struct bench *bench, size_t total, float *source, weir_error *err)
 {
 	struct scratch_server servers[2] = {0};
-	struct push_bench pushes[2][PUSH_SIZES];
+	struct bench_pushes pushes[2][PUSH_SIZES];
 	weir_status status = scratch_server_start(&servers[0], &BENCH_SERVER, err);
 	if (status == WEIR_OK)
 		status = scratch_server_start(&servers[1], &(struct scratch_options){.tls = true, .partitions = 16}, err);
 	for (unsigned i = 0; i < PUSH_SIZES && status == WEIR_OK; i++) {
 		uint32_t plain = BENCH_NO_LIMIT;
 		for (unsigned k = 0; k < 2 && status == WEIR_OK; k++) {
-			pushes[k][i] = (struct push_bench){.server = &servers[k], .source = source, .size = sizes[i], .total = total};
-			status = register_table(&pushes[k][i], err);
-			plain = bench_add(bench, "B/s", run_push, &pushes[k][i], plain, 0, "push %s, applied%s", bench_size_name(sizes[i]),
-			                  k ? ", by TLS" : "");
+			pushes[k][i] = (struct bench_pushes){.server = &servers[k], .source = source, .size = sizes[i], .total = total};
+			status = bench_pushes_open(&pushes[k][i], err);
+			plain = bench_add(bench, "B/s", bench_pushes_run, &pushes[k][i], plain, 0, "push %s, applied%s",
+			                  bench_size_name(sizes[i]), k ? ", by TLS" : "");
 		}
 	}
 	if (status == WEIR_OK)
@@ -151,7 +139,7 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 	static const char *const names[2] = {"", ", CRC unchecked"};
 	uint32_t floors[PUSH_SIZES];
 	/* all forks must precede threads */
-	weir_status status = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err);
+	weir_status status = bench_bare_start(&bare, source, BENCH_SOURCE_BYTES, total, err);
 	if (status == WEIR_OK)
 		status = bench_sink_start(&sinks[0], bench_discard_checked, err);
 	if (status == WEIR_OK)
@@ -182,9 +170,9 @@ static weir_status measure_discarded(struct bench *bench, size_t total, float *s
 /* --- The single steps, each alone, on one thread */
 
 struct cost_bench {
-	uint8_t *bytes; /* (PUSH_SOURCE_BYTES) */
+	uint8_t *bytes; /* (BENCH_SOURCE_BYTES) */
 	struct optimizer *optimizer;
-	float *values; /* (PUSH_SOURCE_BYTES / 4) */
+	float *values; /* (BENCH_SOURCE_BYTES / 4) */
 };
 
 static double run_crc(void *arg, weir_error *err)
@@ -193,9 +181,9 @@ static double run_crc(void *arg, weir_error *err)
 	struct cost_bench *b = arg;
 	volatile uint32_t crc = 0;
 	double start = bench_now_s();
-	for (size_t at = 0; at < PUSH_SOURCE_BYTES; at += PUSH_COST_BYTES)
+	for (size_t at = 0; at < BENCH_SOURCE_BYTES; at += PUSH_COST_BYTES)
 		crc = crc32c(crc, b->bytes + at, PUSH_COST_BYTES);
-	return PUSH_SOURCE_BYTES / (bench_now_s() - start);
+	return BENCH_SOURCE_BYTES / (bench_now_s() - start);
 }
 
 /* The log keeps a reference to the received message: its cost is per entry, whatever the size. */
@@ -224,20 +212,20 @@ static double run_apply(void *arg, weir_error *err)
 	struct cost_bench *b = arg;
 	struct optimizer_scalars scalars = {.lr = 1e-3f, .grad_scale = 1};
 	double start = bench_now_s();
-	for (size_t at = 0; at < PUSH_SOURCE_BYTES / sizeof(float); at += WEIR_CHUNK) {
+	for (size_t at = 0; at < BENCH_SOURCE_BYTES / sizeof(float); at += WEIR_CHUNK) {
 		struct row_state state = {0};
 		optimizer_begin_row(b->optimizer, &state);
 		optimizer_apply(b->optimizer, &scalars, &state, b->values + at, NULL, WEIR_CHUNK, 0, (const float *)b->bytes + at,
 		                WEIR_CHUNK);
 	}
-	return PUSH_SOURCE_BYTES / (bench_now_s() - start);
+	return BENCH_SOURCE_BYTES / (bench_now_s() - start);
 }
 
 static weir_status measure_costs(struct bench *bench, float *source, struct raw_memcpy *copy, weir_error *err)
 {
 	weir_optimizer sgd = {.kind = WEIR_OPT_SGD, .lr = 1e-3f};
 	struct cost_bench b = {
-	    .bytes = (uint8_t *)source, .values = calloc(1, PUSH_SOURCE_BYTES), .optimizer = optimizer_create(&sgd, err)};
+	    .bytes = (uint8_t *)source, .values = calloc(1, BENCH_SOURCE_BYTES), .optimizer = optimizer_create(&sgd, err)};
 	weir_status status = b.values && b.optimizer ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to measure costs");
 	if (status == WEIR_OK) {
 		bench_note(bench, "\nwhat each step costs alone, one thread, per byte pushed:");
@@ -256,10 +244,10 @@ weir_status bench_push(struct bench *bench, weir_error *err)
 {
 	struct raw_memcpy copy = {0};
 	size_t total = bench->quick ? (size_t)32 << 20 : (size_t)2 << 30;
-	float *source = aligned_alloc(4096, PUSH_SOURCE_BYTES);
+	float *source = aligned_alloc(4096, BENCH_SOURCE_BYTES);
 	weir_status status =
-	    source ? raw_memcpy_init(&copy, PUSH_SOURCE_BYTES, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for gradients");
-	for (size_t i = 0; status == WEIR_OK && i < PUSH_SOURCE_BYTES / sizeof(float); i++)
+	    source ? raw_memcpy_init(&copy, BENCH_SOURCE_BYTES, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for gradients");
+	for (size_t i = 0; status == WEIR_OK && i < BENCH_SOURCE_BYTES / sizeof(float); i++)
 		source[i] = (float)(i % 251) * 1e-4f;
 	if (status == WEIR_OK && bench->tls)
 		status = measure_tls(bench, total / 4, source, err);

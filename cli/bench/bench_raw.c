@@ -84,8 +84,7 @@ static bool send_all(int fd, const char *source, size_t bytes)
 	return true;
 }
 
-/* Returns a connected pair over 127.0.0.1. */
-static bool connect_pair(int fds[2])
+bool raw_connect_pair(int fds[2])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof at;
@@ -114,7 +113,7 @@ double raw_loopback_run(void *arg, weir_error *err)
 	double rate = -1;
 	pthread_t receiver;
 	char *source = malloc(RAW_SOURCE_BYTES);
-	if (!source || !connect_pair(fds)) {
+	if (!source || !raw_connect_pair(fds)) {
 		free(source);
 		weir_fail(err, WEIR_E_IO, "cannot make a loopback connection: %s", strerror(errno));
 		return -1;

@@ -16,7 +16,7 @@ enum { SCRATCH_UNITS = 1 << 20, SCRATCH_END_MS = 3000, CERTIFICATES_VALID_S = 86
 
 static const char job_text[] = "job: scratch\n"
                                "run_dir: %s\n"
-                               "cluster: {servers: 1, workers: 1, partitions: %u, lease_ms: 60000, log: %s}\n"
+                               "cluster: {servers: 1, workers: 1, partitions: %u, lease_ms: 60000, log: %s, lane: %s}\n"
                                "data: {format: criteo, train: none, shuffle: false}\n"
                                "model: {kind: lr}\n";
 
@@ -40,7 +40,7 @@ static weir_status write_job(const struct scratch_server *s, const struct scratc
 	FILE *out = fopen(path, "w");
 	if (!out)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
-	fprintf(out, job_text, s->dir, o->partitions, o->log_on_disk ? "disk" : "memory");
+	fprintf(out, job_text, s->dir, o->partitions, o->log_on_disk ? "disk" : "memory", o->no_lanes ? "grpc" : "auto");
 	if (o->tls)
 		fprintf(out, security_text, s->dir, s->dir, s->dir);
 	return fclose(out) == 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));

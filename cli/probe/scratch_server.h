@@ -14,6 +14,7 @@ struct scratch_options {
 	bool tls;         /* mutual TLS, with certificates of an authority that this makes */
 	bool unix_socket; /* instead of a loopback TCP port */
 	bool log_on_disk; /* cluster.log: disk */
+	bool no_lanes;    /* cluster.lane: grpc */
 	uint32_t partitions;
 };
 
