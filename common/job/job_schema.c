@@ -193,7 +193,7 @@ static const struct key keys[] = {
 	OPERATION(TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX)),
 	OPERATION(BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX)),
 	OPERATION(CHOICE("cluster.ack", cluster.ack, "replicas", acks)),
-	OPERATION(CHOICE("cluster.lane", cluster.lane, "auto", lanes)),
+	OPERATION(CHOICE("cluster.lane", cluster.lane, "grpc", lanes)),
 	OPERATION(U32_OR("cluster.lane_port", cluster.lane_port, "any", 1, WEIR_PORT_MAX, "port", "any")),
 	OPERATION(U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds")),
 	OPERATION(U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds")),
