@@ -3,12 +3,16 @@
 
 #include "cli/bench/bench_net.h"
 
-double bench_cpu_s(const struct scratch_server *s)
+double bench_own_cpu_s(void)
 {
 	struct rusage own;
 	getrusage(RUSAGE_SELF, &own);
-	return scratch_server_cpu_s(s) + (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) +
-	       (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) / 1e6;
+	return (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) + (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) / 1e6;
+}
+
+double bench_cpu_s(const struct scratch_server *s)
+{
+	return scratch_server_cpu_s(s) + bench_own_cpu_s();
 }
 
 void bench_flight_init(struct bench_flight *f, uint32_t window)

@@ -15,7 +15,8 @@
 
 /* What most benchmarks measure against: a server on a loopback TCP port. */
 #define BENCH_SERVER ((struct scratch_options){.partitions = 16})
-/* Returns the processor seconds that the server and this process have used so far. */
+/* Return the processor seconds used so far: by this process, and by it and the server together. */
+double bench_own_cpu_s(void);
 double bench_cpu_s(const struct scratch_server *s);
 
 /* --- bench_flight.c */

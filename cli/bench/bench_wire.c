@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -202,13 +201,6 @@ static bool open_ring(struct wire *w)
 
 /* --- A measurement */
 
-static double own_cpu_s(void)
-{
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
 static void close_wire(const struct wire *w)
 {
 	const int fds[] = {w->from, w->to, w->pipe[0], w->pipe[1]};
@@ -229,13 +221,13 @@ double bench_wire_run(void *arg, weir_error *err)
 	            pthread_create(&receiver, NULL, by_ring ? receive_slots : receive_frames, &w) == 0;
 	double elapsed = 0;
 	if (good) {
-		const double start = bench_now_s(), cpu = own_cpu_s();
+		const double start = bench_now_s(), cpu = bench_own_cpu_s();
 		good = by_ring ? send_slots(&w) : send_frames(&w);
 		elapsed = bench_now_s() - start;
 		if (!good)
 			(void)shutdown(w.from, SHUT_RDWR);
 		pthread_join(receiver, NULL);
-		what->cpu_ms_per_gb = (own_cpu_s() - cpu) / ((double)(w.frames * FRAME_BYTES) / 1e12);
+		what->cpu_ms_per_gb = (bench_own_cpu_s() - cpu) / ((double)(w.frames * FRAME_BYTES) / 1e12);
 	}
 	const int why = errno;
 	close_wire(&w);

@@ -15,15 +15,6 @@ write_job() { # write_job LANE
 		train: {passes: 2, seed: 7, threads: 1, keep_best: false}
 	JOB
 }
-# ended NAME [WEIGHTS]: waits for the run, keeps its weights as NAME, and compares them.
-ended() {
-	finish_train 200
-	[ $STATUS = 0 ] || fail "exit status $STATUS of $1"
-	audited
-	nothing_left
-	cp "$RUN/best.safetensors" "$DIR/$1.safetensors" || fail "no weights of $1"
-	[ -z "${2:-}" ] || cmp -s "$DIR/$1.safetensors" "$DIR/$2.safetensors" || fail "$1 has other weights than $2"
-}
 # lanes: sockets of lanes that are open, apart from those that listen.
 lanes() { awk -v at="$RUN" 'index($8, at) && /\.lane$/ && $6 == "03"' /proc/net/unix | wc -l; }
 has_lanes() { [ "$(lanes)" -ge 4 ]; }
@@ -33,11 +24,11 @@ write_job grpc
 start_train
 wait_for 60 "the first rows" status ".rows >= 256"
 [ "$(lanes)" = 0 ] || fail "lanes with lane: grpc"
-ended grpc
+ended_with_weights grpc
 write_job auto
 start_train --fresh
 wait_for 60 "two lanes to each server" has_lanes
-ended lanes grpc
+ended_with_weights lanes grpc
 [ "$(warned)" = 0 ] || fail "a warning without a reason"
 
 start_train --fresh
@@ -45,11 +36,11 @@ wait_for 60 "the first rows" status ".rows >= 1000"
 kill -KILL "$(pid_of server-1)"
 wait_for 60 "more rows" status ".rows >= 3000"
 kill -KILL "$(pid_of worker-0)"
-ended killed grpc
+ended_with_weights killed grpc
 
 start_train --fresh
 wait_for 60 "the first rows" status ".rows >= 1000"
 rm "$RUN"/*.lane
 kill -KILL "$(pid_of worker-0)"
-ended blocked grpc
+ended_with_weights blocked grpc
 [ "$(warned)" -ge 1 ] || fail "no warning of a lane that cannot be opened"

@@ -27,24 +27,15 @@ text() { # text OVERLAP
 		train: {passes: 1, threads: 1, keep_best: false, overlap: $1}
 	JOB
 }
-# ended NAME [WEIGHTS]: waits for the run, keeps its weights as NAME, and compares them.
-ended() {
-	finish_train 200
-	[ $STATUS = 0 ] || fail "exit status $STATUS of $1"
-	audited
-	nothing_left
-	cp "$RUN/best.safetensors" "$DIR/$1.safetensors" || fail "no weights of $1"
-	[ -z "${2:-}" ] || cmp -s "$DIR/$1.safetensors" "$DIR/$2.safetensors" || fail "$1 has other weights than $2"
-}
 travels() { grep -q "layers travel" "$RUN/worker-0.log"; }
 
 clicks off
 start_train
-ended whole
+ended_with_weights whole
 travels && fail "layers travel with overlap: off"
 clicks layers
 start_train --fresh
-ended layers whole
+ended_with_weights layers whole
 travels || fail "no layer travels with overlap: layers"
 
 start_train --fresh
@@ -52,14 +43,14 @@ wait_for 60 "the first rows" status ".rows >= 1000"
 kill -KILL "$(pid_of server-1)"
 wait_for 60 "more rows" status ".rows >= 3000"
 kill -KILL "$(pid_of worker-0)"
-ended killed whole
+ended_with_weights killed whole
 holds "$DIR/report.json" ".workers_lost >= 1 and .servers_lost >= 1"
 
 seq 1 9000 > "$DIR/text.txt"
 text off
 start_train --fresh
-ended text
+ended_with_weights text
 text auto
 start_train --fresh
-ended text-layers text
+ended_with_weights text-layers text
 travels || fail "no layer of a transformer travels with overlap: auto"

@@ -237,8 +237,18 @@ told_alike() {
 nothing_left() {
 	[ -z "$(left_over)" ] || fail "processes are left: $(left_over)"
 	local files # folders put aside are as the kill left them
-	files=$(find "$RUN" -path '*/before-g*' -prune -o \( -name '*.sock' -o -name '*.tmp' -o -name ledger.address \) -print 2> /dev/null)
+	files=$(find "$RUN" -path '*/before-g*' -prune -o \( -name '*.sock' -o -name '*.lane' -o -name '*.tmp' -o -name ledger.address \) -print 2> /dev/null)
 	[ -z "$files" ] || fail "files are left: $files"
+}
+
+# ended_with_weights NAME [OTHER]: waits for the run, keeps its weights as NAME, and compares them.
+ended_with_weights() {
+	finish_train 200
+	[ $STATUS = 0 ] || fail "exit status $STATUS of $1"
+	audited
+	nothing_left
+	cp "$RUN/best.safetensors" "$DIR/$1.safetensors" || fail "no weights of $1"
+	[ -z "${2:-}" ] || cmp -s "$DIR/$1.safetensors" "$DIR/$2.safetensors" || fail "$1 has other weights than $2"
 }
 
 audited() {
